@@ -31,6 +31,20 @@ target_link_options(lamella PRIVATE "-Wl,--version-script=${exports}" -Wl,-O1 -W
 if(NOT LAMELLA_SANITIZE)
   target_link_options(lamella PRIVATE -Wl,--no-undefined)
 endif()
+# Tables of operators are full of addresses: packed, their relocations take a few KB instead of 400.
+# The loader knows the packed form since glibc 2.36.
+include(CheckCXXSourceCompiles)
+set(CMAKE_REQUIRED_LINK_OPTIONS -Wl,--fatal-warnings,-z,pack-relative-relocs)
+check_cxx_source_compiles("
+#include <features.h>
+#if !__GLIBC_PREREQ(2, 36)
+#error the loader does not know packed relocations
+#endif
+int main() {}" LAMELLA_PACKS_RELOCATIONS)
+unset(CMAKE_REQUIRED_LINK_OPTIONS)
+if(LAMELLA_PACKS_RELOCATIONS)
+  target_link_options(lamella PRIVATE -Wl,-z,pack-relative-relocs)
+endif()
 target_include_directories(
   lamella INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                     $<BUILD_INTERFACE:${LAMELLA_GENERATED_DIR}> $<INSTALL_INTERFACE:include>)

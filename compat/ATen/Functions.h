@@ -11,12 +11,12 @@ inline bool is_floating_point(const Tensor& tensor) { return tensor.is_floating_
 inline bool is_signed(const Tensor& tensor) { return tensor.is_signed(); }
 
 // Factories with a place for names of dimensions, which tensors do not have here.
-#define LAMELLA_UNNAMED(name)                                                           \
-  using lamella::name;                                                                  \
-  inline Tensor name(IntArrayRef size, std::nullopt_t, std::optional<ScalarType> dtype, \
-                     std::optional<Layout> layout, std::optional<Device> device,        \
-                     std::optional<bool> pin_memory) {                                  \
-    return lamella::name(size, dtype, layout, device, pin_memory);                      \
+#define LAMELLA_UNNAMED(name)                                                                 \
+  using lamella::name;                                                                        \
+  LAMELLA_LAZY Tensor name(IntArrayRef size, std::nullopt_t, std::optional<ScalarType> dtype, \
+                           std::optional<Layout> layout, std::optional<Device> device,        \
+                           std::optional<bool> pin_memory) {                                  \
+    return lamella::name(size, dtype, layout, device, pin_memory);                            \
   }
 LAMELLA_UNNAMED(zeros)
 LAMELLA_UNNAMED(ones)

@@ -3,8 +3,8 @@
 #include <ATen/Functions.h>
 
 namespace c10 {
-inline lamella::Tensor scalar_to_tensor(const lamella::Scalar& value,
-                                        lamella::Device device = lamella::kCPU) {
+LAMELLA_LAZY lamella::Tensor scalar_to_tensor(const lamella::Scalar& value,
+                                              lamella::Device device = lamella::kCPU) {
   return lamella::scalar_tensor(value, lamella::TensorOptions(value.type()).device(device));
 }
 }  // namespace c10

@@ -11,10 +11,16 @@
 #include <torch/fft.h>
 #include <torch/library.h>
 #include <torch/linalg.h>
-#include <torch/nn.h>
-#include <torch/optim.h>
 #include <torch/special.h>
 #include <torch/standard_headers.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 #include <torch/version.h>
+
+// A fifth of what the compiler reads here, which code of operators alone can do without.
+#ifndef LAMELLA_WITHOUT_NETWORKS
+#include <torch/data.h>
+#include <torch/nn.h>
+#include <torch/optim.h>
+#include <torch/serialize.h>
+#endif

@@ -9,8 +9,8 @@
 namespace torch::fft {
 using Norm = std::optional<std::string>;
 #define LAMELLA_FFT(name, Size, Dim, dim_default)                                               \
-  inline lamella::Tensor name(const lamella::Tensor& self, Size n = std::nullopt,               \
-                              Dim dim = dim_default, const Norm& norm = std::nullopt) {         \
+  LAMELLA_LAZY lamella::Tensor name(const lamella::Tensor& self, Size n = std::nullopt,         \
+                                    Dim dim = dim_default, const Norm& norm = std::nullopt) {   \
     static const auto op = lamella::Dispatcher::singleton()                                     \
                                .findSchemaOrThrow("aten::fft_" #name, "")                       \
                                .typed<lamella::Tensor(const lamella::Tensor&, Size, Dim,        \

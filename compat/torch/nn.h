@@ -2,22 +2,13 @@
 #pragma once
 #include <torch/types.h>
 
-#include "lamella/nn.h"
+#include "lamella/nn/modules.h"
+#include "lamella/nn/recurrent.h"
 
 namespace torch {
 using namespace lamella::nn::words;
-namespace nn {
-using namespace lamella::nn;
-namespace functional {
-using namespace lamella::nn::functional;
-}
-namespace init {
-using namespace lamella::nn::init;
-}
-namespace utils {
-using namespace lamella::nn::utils;
-}
-}  // namespace nn
+// The very namespace, so that `nn` is one name where both are visible.
+namespace nn = lamella::nn;
 }  // namespace torch
 
 #define TORCH_MODULE(Name) LAMELLA_MODULE(Name)

@@ -4,6 +4,6 @@
 
 #include "lamella/nn/optim.h"
 
-namespace torch::optim {
-using namespace lamella::optim;
+namespace torch {
+namespace optim = lamella::optim;
 }

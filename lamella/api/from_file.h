@@ -26,8 +26,9 @@ struct OpenFile {
 // A tensor over the first `size` elements of a file, in options' dtype (float32 by default), which
 // are read as they are needed. With `shared` a write changes the file, which is made if it is
 // missing and made longer if it is too short; without, it changes the tensor alone.
-inline Tensor from_file(const std::string& filename, std::optional<bool> shared = std::nullopt,
-                        std::optional<int64_t> size = 0, const TensorOptions& options = {}) {
+LAMELLA_LAZY Tensor from_file(const std::string& filename,
+                              std::optional<bool> shared = std::nullopt,
+                              std::optional<int64_t> size = 0, const TensorOptions& options = {}) {
   const bool writes = shared.value_or(false);
   const int64_t count = size.value_or(0);
   LAMELLA_CHECK(count >= 0, "from_file: expected 'size' to be at least 0, got ", count);

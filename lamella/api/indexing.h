@@ -12,7 +12,7 @@ struct Slice {
   constexpr Slice(std::optional<int64_t> start = std::nullopt,  // NOLINT: implicit
                   std::optional<int64_t> stop = std::nullopt,
                   std::optional<int64_t> step = std::nullopt)
-      : start(start), stop(stop), step(step.value_or(1)) {}
+      : start(start), stop(stop), step(step ? *step : 1) {}
   std::optional<int64_t> start, stop;
   int64_t step;
 };

@@ -23,7 +23,7 @@ class Numbers {
       : dtype_(natural<T>()), sizes_{static_cast<int64_t>(list.size())} {
     for (auto number : list) values_.push_back(Scalar(static_cast<T>(number)));
   }
-  Numbers(std::initializer_list<Numbers> parts)  // NOLINT
+  LAMELLA_LAZY Numbers(std::initializer_list<Numbers> parts)  // NOLINT
       : dtype_(kFloat), sizes_{static_cast<int64_t>(parts.size())} {
     if (parts.size() == 0) return;
     dtype_ = parts.begin()->dtype_;
@@ -34,7 +34,7 @@ class Numbers {
       for (const Scalar& value : part.values_) values_.push_back(value);
     }
   }
-  Tensor make(const TensorOptions& options) const {
+  LAMELLA_LAZY Tensor make(const TensorOptions& options) const {
     TensorOptions on_cpu = TensorOptions(options.has_dtype() ? options.dtype() : dtype_);
     Tensor result = empty(sizes_, on_cpu);
     visit_stored(on_cpu.dtype(), "tensor", [&](auto tag) {

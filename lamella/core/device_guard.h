@@ -16,11 +16,11 @@ inline Device current_device(Device device) {
 }  // namespace detail
 
 // The device of a tensor; nothing for an undefined one.
-inline std::optional<Device> device_of(const TensorBase& tensor) {
+LAMELLA_LAZY std::optional<Device> device_of(const TensorBase& tensor) {
   if (!tensor.defined()) return std::nullopt;
   return tensor.device();
 }
-inline std::optional<Device> device_of(const std::optional<TensorBase>& tensor) {
+LAMELLA_LAZY std::optional<Device> device_of(const std::optional<TensorBase>& tensor) {
   if (!tensor.has_value()) return std::nullopt;
   return device_of(*tensor);
 }
@@ -65,15 +65,15 @@ class DeviceGuard {
 };
 
 // The same where there may be no device.
-class OptionalDeviceGuard {
+LAMELLA_LAZY class OptionalDeviceGuardOf {
  public:
-  OptionalDeviceGuard() = default;
-  explicit OptionalDeviceGuard(Device device) { guard_.emplace(device); }
-  explicit OptionalDeviceGuard(std::optional<Device> device) {
+  OptionalDeviceGuardOf() = default;
+  explicit OptionalDeviceGuardOf(Device device) { guard_.emplace(device); }
+  explicit OptionalDeviceGuardOf(std::optional<Device> device) {
     if (device) guard_.emplace(*device);
   }
-  OptionalDeviceGuard(const OptionalDeviceGuard&) = delete;
-  OptionalDeviceGuard& operator=(const OptionalDeviceGuard&) = delete;
+  OptionalDeviceGuardOf(const OptionalDeviceGuardOf&) = delete;
+  OptionalDeviceGuardOf& operator=(const OptionalDeviceGuardOf&) = delete;
   void reset_device(Device device) { guard_.emplace(device); }
   std::optional<Device> original_device() const {
     return guard_ ? std::optional<Device>(guard_->original_device()) : std::nullopt;
@@ -85,5 +85,6 @@ class OptionalDeviceGuard {
  private:
   std::optional<DeviceGuard> guard_;
 };
+using OptionalDeviceGuard = OptionalDeviceGuardOf<>;
 
 }  // namespace lamella

@@ -36,12 +36,25 @@ struct State {
 };
 State& state();
 
+void give(const std::vector<Lock>& locks) {
+  for (auto lock = locks.rbegin(); lock != locks.rend(); ++lock) lock->give();
+}
+// Leaves the list locked as well. A library that is being loaded adds its locks to the list while
+// the thread that loads it holds one, so the list is free while this waits for that one.
 void prepare() {
-  state().mutex.lock();
-  for (const Lock& lock : state().locks) lock.take();
+  for (;;) {
+    state().mutex.lock();
+    std::vector<Lock> known = state().locks;
+    state().mutex.unlock();
+    for (const Lock& lock : known) lock.take();
+    state().mutex.lock();
+    if (state().locks.size() == known.size()) return;
+    state().mutex.unlock();
+    give(known);
+  }
 }
 void in_parent() {
-  for (auto lock = state().locks.rbegin(); lock != state().locks.rend(); ++lock) lock->give();
+  give(state().locks);
   state().mutex.unlock();
 }
 void start_child() {

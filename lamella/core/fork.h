@@ -46,8 +46,8 @@ class Held : public Mutex {
 };
 
 // For static storage outside of functions: runs something once. A fork waits until it has run. It
-// runs again after an exception. It may take locks of levels above kLayers, and add none to the
-// list.
+// runs again after an exception. It may take locks of levels above kLayers, and load a library that
+// adds some to the list.
 class Once {
  public:
   template <class F>

@@ -258,7 +258,7 @@ class IValue {
   template <class T>
   intrusive_ptr<T> toCustomClass() const;
   // A list of any kind, entry by entry. Needs list.h.
-  List<IValue> toList() const;
+  LAMELLA_LAZY List<IValue> toList() const;
   // Elements of a generic list, tuple or dict (keys and values in turn).
   ArrayRef<IValue> elements() const {
     if (value_.tag != LAMELLA_TUPLE && value_.tag != LAMELLA_DICT) expect(LAMELLA_LIST);

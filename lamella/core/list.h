@@ -100,7 +100,8 @@ class List {
   detail::SharedEntries<std::vector<T>> entries_;
 };
 
-inline List<IValue> IValue::toList() const {
+template <int>
+List<IValue> IValue::toList() const {
   List<IValue> list;
   list.reserve(value_.size);
   switch (value_.tag) {

@@ -1,6 +1,7 @@
 // The choice of the CPU's instruction set, and of a stub's kernel.
 #include "lamella/kernels/dispatch_stub.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <string>
 
@@ -51,8 +52,14 @@ CPUCapability compute_capability() {
 }  // namespace
 
 CPUCapability get_cpu_capability() {
-  static const CPUCapability capability = compute_capability();
-  return capability;
+  // No guarded static, as in default_num_threads(): threads that meet here find the same one.
+  static std::atomic<int> decided{-1};
+  int capability = decided.load(std::memory_order_relaxed);
+  if (capability < 0) {
+    capability = static_cast<int>(compute_capability());
+    decided.store(capability, std::memory_order_relaxed);
+  }
+  return static_cast<CPUCapability>(capability);
 }
 
 void* DispatchStubImpl::find(DeviceType type, const char* name) {

@@ -189,15 +189,16 @@ LAMELLA_BATCH_NORM(2, 4, 4)
 LAMELLA_BATCH_NORM(3, 5, 5)
 #undef LAMELLA_BATCH_NORM
 
-LAMELLA_LAZY class LayerNormImplOf : public Cloneable<LayerNormImplOf<lazy_>> {
+// Weight and bias of those that normalize each example, which begin as ones and zeros. `shape_of`
+// gives their shape by the options, or nothing where there are none.
+template <class Derived, class Options,
+          std::optional<std::vector<int64_t>> shape_of(const Options&)>
+class ExampleNormBase : public Cloneable<Derived> {
  public:
-  explicit LayerNormImplOf(std::vector<int64_t> shape)
-      : LayerNormImplOf(LayerNormOptions(std::move(shape))) {}
-  explicit LayerNormImplOf(const LayerNormOptions& given) : options(given) { reset(); }
+  explicit ExampleNormBase(const Options& given) : options(given) { reset(); }
   void reset() override {
-    auto make = [&] {
-      return options.elementwise_affine() ? lamella::empty(options.normalized_shape()) : Tensor();
-    };
+    const std::optional<std::vector<int64_t>> shape = shape_of(options);
+    auto make = [&] { return shape ? lamella::empty(*shape) : Tensor(); };
     weight = this->register_parameter("weight", make());
     bias = this->register_parameter("bias", make());
     reset_parameters();
@@ -207,44 +208,53 @@ LAMELLA_LAZY class LayerNormImplOf : public Cloneable<LayerNormImplOf<lazy_>> {
     init::ones_(weight);
     init::zeros_(bias);
   }
-  Tensor forward(const Tensor& input) {
-    return F::layer_norm(input, F::LayerNormFuncOptions(options.normalized_shape())
-                                    .weight(weight)
-                                    .bias(bias)
-                                    .eps(options.eps()));
-  }
 
-  LayerNormOptions options;
+  Options options;
   Tensor weight, bias;
+};
+namespace detail {
+LAMELLA_LAZY std::optional<std::vector<int64_t>> layer_norm_shape(const LayerNormOptions& options) {
+  if (!options.elementwise_affine()) return std::nullopt;
+  return options.normalized_shape();
+}
+LAMELLA_LAZY std::optional<std::vector<int64_t>> group_norm_shape(const GroupNormOptions& options) {
+  if (!options.affine()) return std::nullopt;
+  return std::vector<int64_t>{options.num_channels()};
+}
+}  // namespace detail
+
+LAMELLA_LAZY class LayerNormImplOf
+    : public ExampleNormBase<LayerNormImplOf<lazy_>, LayerNormOptions,
+                             detail::layer_norm_shape<lazy_>> {
+  using Base = ExampleNormBase<LayerNormImplOf, LayerNormOptions, detail::layer_norm_shape<lazy_>>;
+
+ public:
+  using Base::Base;
+  explicit LayerNormImplOf(std::vector<int64_t> shape) : Base(LayerNormOptions(std::move(shape))) {}
+  Tensor forward(const Tensor& input) {
+    return F::layer_norm(input, F::LayerNormFuncOptions(this->options.normalized_shape())
+                                    .weight(this->weight)
+                                    .bias(this->bias)
+                                    .eps(this->options.eps()));
+  }
 };
 LAMELLA_LAZY_MODULE(LayerNorm)
 
-LAMELLA_LAZY class GroupNormImplOf : public Cloneable<GroupNormImplOf<lazy_>> {
- public:
-  GroupNormImplOf(int64_t num_groups, int64_t num_channels)
-      : GroupNormImplOf(GroupNormOptions(num_groups, num_channels)) {}
-  explicit GroupNormImplOf(const GroupNormOptions& given) : options(given) { reset(); }
-  void reset() override {
-    auto make = [&] {
-      return options.affine() ? lamella::empty({options.num_channels()}) : Tensor();
-    };
-    weight = this->register_parameter("weight", make());
-    bias = this->register_parameter("bias", make());
-    reset_parameters();
-  }
-  void reset_parameters() {
-    if (!weight.defined()) return;
-    init::ones_(weight);
-    init::zeros_(bias);
-  }
-  Tensor forward(const Tensor& input) {
-    return F::group_norm(
-        input,
-        F::GroupNormFuncOptions(options.num_groups()).weight(weight).bias(bias).eps(options.eps()));
-  }
+LAMELLA_LAZY class GroupNormImplOf
+    : public ExampleNormBase<GroupNormImplOf<lazy_>, GroupNormOptions,
+                             detail::group_norm_shape<lazy_>> {
+  using Base = ExampleNormBase<GroupNormImplOf, GroupNormOptions, detail::group_norm_shape<lazy_>>;
 
-  GroupNormOptions options;
-  Tensor weight, bias;
+ public:
+  using Base::Base;
+  GroupNormImplOf(int64_t num_groups, int64_t num_channels)
+      : Base(GroupNormOptions(num_groups, num_channels)) {}
+  Tensor forward(const Tensor& input) {
+    return F::group_norm(input, F::GroupNormFuncOptions(this->options.num_groups())
+                                    .weight(this->weight)
+                                    .bias(this->bias)
+                                    .eps(this->options.eps()));
+  }
 };
 LAMELLA_LAZY_MODULE(GroupNorm)
 

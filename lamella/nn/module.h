@@ -108,6 +108,9 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
     return nullptr;
   }
 
+  // Whether files have something of it.
+  virtual bool is_serializable() const { return true; }
+
   // Those of the modules inside have names such as "conv.weight".
   Named<Tensor> named_parameters(bool recurse = true) const {
     return collect<&Module::parameters_>(recurse);
@@ -134,6 +137,15 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
   }
   std::vector<std::shared_ptr<Module>> modules(bool include_self = true) {
     return named_modules("", include_self).values();
+  }
+  // Needs serialize/save.h.
+  template <class Archive>
+  void save(Archive& archive) const {
+    write_module(archive, *this);
+  }
+  template <class Archive>
+  void load(Archive& archive) {
+    read_module(archive, *this);
   }
   // Calls a function with each module, this one last.
   void apply(const std::function<void(Module&)>& function) {

@@ -127,6 +127,7 @@ LAMELLA_LAZY class FunctionalImplOf : public Cloneable<FunctionalImplOf<lazy_>> 
   explicit FunctionalImplOf(F function, A... arguments)
       : function_([=](Tensor input) { return function(input, arguments...); }) {}
   void reset() override {}
+  bool is_serializable() const override { return false; }
   Tensor forward(Tensor input) { return function_(std::move(input)); }
   Tensor operator()(Tensor input) { return forward(std::move(input)); }
 

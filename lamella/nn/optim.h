@@ -115,12 +115,19 @@ LAMELLA_LAZY class OptimizerOf {
   }
   const OptimizerOptionsOf<lazy_>& defaults() const { return *defaults_; }
 
- protected:
   // What an optimizer keeps of a parameter; undefined before it is used.
   struct State {
     int64_t step = 0;
     Tensor first, second, largest;
   };
+  // Null before the first step.
+  State* find_state(const Tensor& param) {
+    auto found = states_.find(param.impl());
+    return found == states_.end() ? nullptr : &found->second;
+  }
+  State& state_of(const Tensor& param) { return states_[param.impl()]; }
+
+ protected:
   virtual void update(Tensor& param, const Tensor& grad, const OptimizerOptionsOf<lazy_>& options,
                       State& state) = 0;
 

@@ -7,6 +7,8 @@ namespace lamella::python {
 // An operator behind a slot of the type: found when first used.
 struct SlotOperator {
   const char* qualified;
+  // What those who answer for tensors call it, if not by the name behind "aten::".
+  const char* asked_as = nullptr;
   std::atomic<PyPacket*> packet{nullptr};
   // NULL without an error if there is no such operator.
   const ProgramTable* table();

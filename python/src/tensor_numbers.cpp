@@ -50,7 +50,7 @@ SlotOperator slots[kSlots] = {{"aten::add"},
                               {"aten::sub"},
                               {"aten::mul"},
                               {"aten::div"},
-                              {"aten::floordiv"},
+                              {"aten::floordiv", "floor_divide"},
                               {"aten::remainder"},
                               {"aten::pow"},
                               {"aten::matmul"},
@@ -63,7 +63,7 @@ SlotOperator slots[kSlots] = {{"aten::add"},
                               {"aten::sub_"},
                               {"aten::mul_"},
                               {"aten::div_"},
-                              {"aten::floordiv_"},
+                              {"aten::floordiv_", "floor_divide_"},
                               {"aten::remainder_"},
                               {"aten::pow_"},
                               {"aten::bitwise_and_"},
@@ -90,10 +90,8 @@ inline PyObject* call_slot(SlotOperator& slot, PyObject* const* args, Py_ssize_t
   }
   if (torch_function_on) [[unlikely]] {
     PyObject* result;
-    // Who answers for tensors knows floordiv by PyTorch's name alone.
-    const char* name = strstr(slot.qualified, "::") + 2;
-    if (&slot == &slots[kFloorDivide]) name = "floor_divide";
-    if (&slot == &slots[kInplaceFloorDivide]) name = "floor_divide_";
+    const char* name = slot.asked_as;
+    if (name == nullptr) name = strstr(slot.qualified, "::") + 2;
     if (ask_operands(name, args, count, &result)) return result;
   }
   return call_table(*table, nullptr, false, args, count, nullptr);

@@ -1,5 +1,6 @@
 """Sources written for PyTorch: built against Lamella and against PyTorch, they do the same."""
 
+import ast
 import os
 import re
 import subprocess
@@ -172,6 +173,74 @@ NETWORKS = """
 
 def test_networks():
     check_same("networks", NETWORKS, quoted=2e-5)
+
+
+SEQUENCES = """
+    ops = torch.ops.compat_sequences
+    def show(tensors):
+        for t in tensors:
+            values = [f"{v:.5f}" for v in t.flatten().tolist()]
+            print(str(t.dtype).split(".")[1], list(t.shape), values)
+    show(ops.layers(2))
+    for workers in (0, 2):
+        show(ops.batches(4, workers))
+"""
+
+
+def test_sequences():
+    check_same("sequences", SEQUENCES, quoted=2e-5)
+
+
+def test_files_of_one_are_read_by_the_other(tmp_path):
+    """Training goes on from the files of the other side as from one's own."""
+    code = """
+    def values(tensors):
+        return [(str(t.dtype).split(".")[1], list(t.shape), t.flatten().tolist()) for t in tensors]
+    print(values(torch.ops.compat_sequences.{}))
+    """
+    sides = ("lamella", "torch")
+
+    def call(of, what):
+        printed = run(library("sequences", of), of, code.format(what))
+        return ast.literal_eval(printed)
+
+    went_on, read = {}, {}
+    for of in sides:
+        (tmp_path / of).mkdir()
+        went_on[of] = call(of, f"write_files({str(tmp_path / of)!r})")
+    for of in sides:
+        for reader in sides:
+            read[of, reader] = call(reader, f"read_files({str(tmp_path / of)!r})")
+            for got, wanted in zip(read[of, reader], went_on[of]):
+                assert got[2] == pytest.approx(wanted[2], rel=1e-4)
+        assert read[of, "lamella"][3:7] == read[of, "torch"][3:7]
+        assert read[of, "lamella"][3] == ("float16", [3, 2], [0, 3, 1, 4, 2, 5])
+        assert read[of, "lamella"][7][2] == pytest.approx(read[of, "torch"][7][2])
+
+    # PyTorch's Python reads the files as well.
+    net = torch.jit.load(tmp_path / "lamella" / "net.pt")
+    assert [name for name, _ in net.named_buffers()] == [
+        "1.running_mean", "1.running_var", "1.num_batches_tracked",
+    ]  # fmt: skip
+    assert all(parameter.requires_grad for parameter in net.parameters())
+    assert getattr(torch.jit.load(tmp_path / "lamella" / "adam.pt").param_groups, "param_groups/0")
+
+
+def test_cpp_reads_state_dictionaries_of_python(tmp_path):
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.ReLU(), torch.nn.ReLU(),
+        torch.nn.Flatten(), torch.nn.Linear(72, 3),
+    )  # fmt: skip
+    code = "print(torch.ops.compat_sequences.read_state({!r}).tolist())"
+    read = library("sequences", "lamella")
+    torch.save(net.state_dict(), tmp_path / "state.pt")
+    got = ast.literal_eval(run(read, "lamella", code.format(str(tmp_path / "state.pt"))))
+    wanted = torch.nn.utils.parameters_to_vector(net.parameters()).tolist()
+    assert got == wanted
+    for damage in (lambda b: b[:200], lambda b: b[:-30], lambda b: b.replace(b"PK", b"KP")):
+        (tmp_path / "damaged.pt").write_bytes(damage((tmp_path / "state.pt").read_bytes()))
+        with pytest.raises(AssertionError, match="load: expected"):
+            run(read, "lamella", code.format(str(tmp_path / "damaged.pt")))
 
 
 def test_classes_say_what_is_wrong():

@@ -216,3 +216,34 @@ def test_older_standard_is_the_first_line_of_the_error(tmp_path):
     )
     errors = [line for line in done.stderr.splitlines() if "error" in line]
     assert "Lamella's headers are C++20: compile with -std=c++20" in errors[0]
+
+
+@pytest.mark.parametrize(
+    ("header", "wanted"),
+    [
+        ("// Nothing of networks.", False),
+        ("struct Net : torch::nn::Module {};", True),
+        ("#include <torch/optim.h>", True),
+        ("using namespace torch;", True),
+    ],
+)
+def test_reads_networks_where_they_are_spoken_of(tmp_path, header, wanted):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "parts.h").write_text(header)
+    (tmp_path / "plain.cpp").write_text(
+        "#include <torch/torch.h>\n"
+        "#ifdef LAMELLA_OPTION\n"  # a macro of modules
+        "bool has_networks() { return true; }\n"
+        "#else\n"
+        "bool has_networks() { return false; }\n"
+        "#endif\n"
+        'TORCH_LIBRARY(plain, m) { m.def("has_networks() -> bool", &has_networks); }\n'
+    )
+    use = """
+    import lamella
+    from lamella.utils import cpp_extension
+    cpp_extension.load("plain", [sys.argv[1] + "/plain.cpp"], build_directory=sys.argv[1],
+                       is_python_module=False)
+    assert lamella.ops.plain.has_networks() is (sys.argv[2] == "True")
+    """
+    in_a_process(use, str(tmp_path), str(wanted))

@@ -112,6 +112,33 @@ def test_while_others_work():
     )
 
 
+def test_while_others_compile():
+    run(
+        """
+        import lamella.hlo
+
+        def compile_another(n):
+            text = (
+                "HloModule another\\nENTRY e {\\n  x = f32[8] parameter(0)\\n"
+                f"  c = f32[] constant({n})\\n  all = f32[8] broadcast(c), dimensions={{}}\\n"
+                "  ROOT sum = f32[8] add(x, all)\\n}"
+            )
+            (result,) = lamella.hlo.compile(text)(lamella.ones(8))
+            assert result.tolist() == [n + 1.0] * 8
+
+        # Threads and the child meet in what is made when a program is first compiled.
+        everything[:] = [compile_another]
+        threads = [forever(compile_another) for _ in range(2)]
+        for _ in range(20):
+            fork()
+        stop.set()
+        for thread in threads:
+            thread.join()
+        print("done")
+        """
+    )
+
+
 def test_from_a_thread():
     run(
         """

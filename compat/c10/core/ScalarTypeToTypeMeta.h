@@ -10,7 +10,7 @@ constexpr lamella::ScalarType typeMetaToScalarType(lamella::TypeMeta type) { ret
 constexpr lamella::TypeMeta scalarTypeToTypeMeta(lamella::ScalarType type) {
   return lamella::TypeMeta(type);
 }
-inline std::optional<lamella::ScalarType> optTypeMetaToScalarType(
+LAMELLA_LAZY std::optional<lamella::ScalarType> optTypeMetaToScalarType(
     std::optional<lamella::TypeMeta> type) {
   return type;
 }

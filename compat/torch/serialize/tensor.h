@@ -1,3 +1,3 @@
-// torch::Tensor.
+// torch::save and torch::load of tensors.
 #pragma once
-#include <torch/types.h>
+#include <torch/serialize.h>

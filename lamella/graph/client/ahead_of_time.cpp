@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
 #include "lamella/graph/execute/executor.h"
 #include "lamella/graph/execute/machine_code.h"
 #include "lamella/graph/runtime/tensor_value.h"
@@ -104,11 +105,11 @@ struct Opened {
   std::unique_ptr<Executable> executable;
   std::vector<std::vector<const Shape*>> parameters;  // the arrays of each
 };
+fork::Held<std::mutex> opening{fork::Level::kGraph};
 const Opened& open(lamella_program& program) {
   std::atomic_ref<void*> place(program.executable);
   if (void* there = place.load(std::memory_order_acquire)) return *static_cast<Opened*>(there);
-  static std::mutex mutex;
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(opening);
   if (void* there = place.load(std::memory_order_acquire)) return *static_cast<Opened*>(there);
   auto made = std::make_unique<Opened>();
   StoredCode stored{{program.regions, program.regions_size}, {program.image, program.image_size}};

@@ -21,6 +21,7 @@
 #include <mutex>
 
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
 #include "lamella/graph/compiler/link.h"
 #include "lamella/graph/compiler/vector_functions.h"
 #include "lamella/graph/execute/machine_code.h"
@@ -63,19 +64,17 @@ llvm::orc::JITTargetMachineBuilder target() {
   return machine;
 }
 
-struct Session {
-  std::unique_ptr<llvm::TargetMachine> machine;
-  std::mutex mutex;
-
-  Session() {
+// Forks wait for what is compiled: see Note [Forking].
+fork::Held<std::mutex> compiling{fork::Level::kGraph};
+fork::Once started;
+// Never destroyed: other threads may compile until the process ends.
+llvm::TargetMachine& machine() {
+  static llvm::TargetMachine* one = nullptr;
+  started([] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
-    machine = checked(target().createTargetMachine());
-  }
-};
-// Never destroyed: other threads may compile until the process ends.
-Session& session() {
-  static auto* one = new Session;
+    one = checked(target().createTargetMachine()).release();
+  });
   return *one;
 }
 
@@ -152,21 +151,19 @@ void finish(llvm::Module& module, llvm::TargetMachine& machine) {
 }  // namespace
 
 void set_target(llvm::Module& module) {
-  llvm::TargetMachine& machine = *session().machine;
-  module.setDataLayout(machine.createDataLayout());
-  module.setTargetTriple(machine.getTargetTriple().str());
+  module.setDataLayout(machine().createDataLayout());
+  module.setTargetTriple(machine().getTargetTriple().str());
   module.setPICLevel(llvm::PICLevel::BigPIC);
 }
 
 void make_code(llvm::Module& module, const std::vector<std::string>& names, CodeImage* image) {
-  Session& s = session();
-  finish(module, *s.machine);
+  finish(module, machine());
   llvm::SmallVector<char, 0> object;
   {
-    std::lock_guard<std::mutex> lock(s.mutex);
-    optimize(module, *s.machine);
+    std::lock_guard<std::mutex> lock(compiling);
+    optimize(module, machine());
     dump(module, "optimized");
-    object = object_of(module, *s.machine);
+    object = object_of(module, machine());
   }
   image->capability = code_capability();
   // Code for less than the machine's best is for every processor of its level.
@@ -175,14 +172,13 @@ void make_code(llvm::Module& module, const std::vector<std::string>& names, Code
 }
 
 std::string make_object(llvm::Module& module) {
-  Session& s = session();
   // The function must run where the code does not, to find that out.
   for (llvm::Function& function : module) {
     function.addFnAttr("target-cpu", "generic");
     function.addFnAttr("target-features", "");
   }
-  std::lock_guard<std::mutex> lock(s.mutex);
-  llvm::SmallVector<char, 0> object = object_of(module, *s.machine);
+  std::lock_guard<std::mutex> lock(compiling);
+  llvm::SmallVector<char, 0> object = object_of(module, machine());
   return {object.data(), object.size()};
 }
 

@@ -15,7 +15,7 @@ constexpr int kMostWeight = 1 << 20;
 int own_weight(const Instruction* i) {
   static constexpr int kAll[] = {
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
-                           weight)                                                                \
+                           weight, ...)                                                           \
   weight,
 #include "lamella/schema/hlo_opcodes.def"
   };

@@ -4,10 +4,10 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <mutex>
 #include <string>
 
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
 #include "lamella/graph/custom_call/near_names.h"
 
 namespace lamella::hlo {
@@ -23,6 +23,7 @@ constexpr Library kLibraries[] = {
     {"tridiagonal_solve_", "liblamella_lapack.so", "linear algebra"},
 };
 constexpr size_t kCount = sizeof(kLibraries) / sizeof(kLibraries[0]);
+fork::Once loaded[kCount];
 
 std::string folder_of_this_library() {
   Dl_info info;
@@ -51,15 +52,12 @@ void load(const Library& library) {
 }  // namespace
 
 void load_built_in(std::string_view target) {
-  static std::mutex mutex;
-  static bool loaded[kCount] = {};
   for (size_t i = 0; i < kCount; ++i) {
     if (target.substr(0, kLibraries[i].prefix.size()) != kLibraries[i].prefix) continue;
-    std::lock_guard<std::mutex> lock(mutex);
-    if (loaded[i]) return;
-    load(kLibraries[i]);
-    detail::check(lamella_raise_deferred());
-    loaded[i] = true;
+    loaded[i]([&] {
+      load(kLibraries[i]);
+      detail::check(lamella_raise_deferred());
+    });
   }
 }
 

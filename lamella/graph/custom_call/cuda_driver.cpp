@@ -9,9 +9,11 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <memory>
 #include <type_traits>
 
 #include "lamella/core/error.h"
+#include "lamella/core/fork.h"
 
 namespace lamella::hlo {
 
@@ -40,29 +42,26 @@ struct CudaDevice::Functions {
   LAMELLA_CUDA_FUNCTIONS(LAMELLA_CUDA_FIELD)
 #undef LAMELLA_CUDA_FIELD
 
-  static const Functions& load() {
-    static const Functions functions = [] {
-      const char* named = std::getenv("LAMELLA_CUDA_DRIVER");
-      const char* file = named != nullptr ? named : "libcuda.so.1";
-      void* handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-      if (handle == nullptr) {
-        const char* why = dlerror();
-        throw Error(str("hlo: expected the CUDA driver for the platform CUDA, got none: ",
-                        why != nullptr ? why : file));
-      }
-      Functions found;
-      auto find = [&](const char* symbol) {
-        void* address = dlsym(handle, symbol);
-        LAMELLA_CHECK(address != nullptr, "hlo: expected the CUDA driver ", file, " to have ",
-                      symbol, ", got none");
-        return address;
-      };
+  static Functions load() {
+    const char* named = std::getenv("LAMELLA_CUDA_DRIVER");
+    const char* file = named != nullptr ? named : "libcuda.so.1";
+    void* handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+      const char* why = dlerror();
+      throw Error(str("hlo: expected the CUDA driver for the platform CUDA, got none: ",
+                      why != nullptr ? why : file));
+    }
+    Functions found;
+    auto find = [&](const char* symbol) {
+      void* address = dlsym(handle, symbol);
+      LAMELLA_CHECK(address != nullptr, "hlo: expected the CUDA driver ", file, " to have ", symbol,
+                    ", got none");
+      return address;
+    };
 #define LAMELLA_CUDA_FIND(name, symbol, type) found.name = reinterpret_cast<type>(find(symbol));
-      LAMELLA_CUDA_FUNCTIONS(LAMELLA_CUDA_FIND)
+    LAMELLA_CUDA_FUNCTIONS(LAMELLA_CUDA_FIND)
 #undef LAMELLA_CUDA_FIND
-      return found;
-    }();
-    return functions;
+    return found;
   }
 };
 
@@ -92,11 +91,20 @@ CudaDevice::CudaDevice(const Functions& functions) : functions_(functions) {
   check(functions_.stream_create(&stream_, 1), "cuStreamCreate");
 }
 
+namespace {
+fork::Once opened;
+}  // namespace
+
 CudaDevice& CudaDevice::get() {
   // Never destroyed: the driver may be gone by the time that statics are. A failure is not kept, so
   // that the next module asks again.
-  static CudaDevice& device = *new CudaDevice(Functions::load());
-  return device;
+  static CudaDevice* device = nullptr;
+  opened([] {
+    auto functions = std::make_unique<Functions>(Functions::load());
+    device = new CudaDevice(*functions);
+    functions.release();
+  });
+  return *device;
 }
 
 CudaDevice::Scope::Scope(CudaDevice& device) : device_(device) {

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "lamella/core/fork.h"
 #include "lamella/graph/execute/digest.h"
 #include "lamella/graph/execute/machine_code.h"
 #include "lamella/graph/hlo/effects.h"
@@ -63,8 +64,10 @@ int64_t limit_bytes() {
 }
 
 // What the machine and the libraries add to the regions.
+std::string surrounding_text;
+fork::Once surroundings_read;
 const std::string& surroundings() {
-  static const std::string text = [] {
+  surroundings_read([] {
     std::string all = str(code_capability());
     for (uint32_t word : processor_features()) all += str(" ", word);
     for (const std::string& path : compiler_libraries()) {
@@ -73,9 +76,9 @@ const std::string& surroundings() {
       all +=
           str("\n", path, " ", info.st_size, " ", info.st_mtim.tv_sec, " ", info.st_mtim.tv_nsec);
     }
-    return all;
-  }();
-  return text;
+    surrounding_text = std::move(all);
+  });
+  return surrounding_text;
 }
 std::string path_of(const std::string& regions) {
   std::string path = folder();

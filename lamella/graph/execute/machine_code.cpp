@@ -6,10 +6,10 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <mutex>
 #include <string_view>
 
 #include "lamella/core/allocator.h"
+#include "lamella/core/fork.h"
 
 namespace lamella::hlo {
 namespace {
@@ -22,32 +22,31 @@ std::string library_of(const void* address) {
 }
 const void* own_address() { return reinterpret_cast<const void*>(&machine_compiler); }
 // The library stands beside this one.
-const std::string& compiler_path() {
-  static const std::string path = [] {
-    std::string own = library_of(own_address());
-    own.resize(own.rfind('/') == std::string::npos ? 0 : own.rfind('/') + 1);
-    return own + "liblamella_compiler.so";
-  }();
-  return path;
+std::string compiler_path() {
+  std::string own = library_of(own_address());
+  own.resize(own.rfind('/') == std::string::npos ? 0 : own.rfind('/') + 1);
+  return own + "liblamella_compiler.so";
 }
+
+bool may = false;
+fork::Once looked, loaded;
 
 }  // namespace
 
 void set_machine_compiler(MachineCompiler* one) { compiler.store(one, std::memory_order_release); }
 
 bool may_have_machine_compiler() {
-  static const bool may = [] {
+  looked([] {
     const char* text = std::getenv("LAMELLA_COMPILER");
     bool wanted = text == nullptr || std::string_view(text) != "0";
-    return wanted && access(compiler_path().c_str(), R_OK) == 0;
-  }();
+    may = wanted && access(compiler_path().c_str(), R_OK) == 0;
+  });
   return may;
 }
 
 MachineCompiler* machine_compiler() {
   if (!may_have_machine_compiler()) return nullptr;
-  static std::once_flag once;
-  std::call_once(once, [] { dlopen(compiler_path().c_str(), RTLD_NOW | RTLD_LOCAL); });
+  loaded([] { dlopen(compiler_path().c_str(), RTLD_NOW | RTLD_LOCAL); });
   return compiler.load(std::memory_order_acquire);
 }
 

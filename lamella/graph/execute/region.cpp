@@ -45,37 +45,6 @@ bool is_native_shape(const Shape& shape) {
 bool has_complex(const Shape& shape) {
   return shape.is_array() && is_complex(shape.element_type());
 }
-// Functions of complex numbers are the operators', with their branch cuts.
-bool takes_complex(const Instruction& i) {
-  switch (i.opcode) {
-    case Opcode::Abs:
-    case Opcode::Add:
-    case Opcode::Complex:
-    case Opcode::Constant:
-    case Opcode::Divide:
-    case Opcode::Imag:
-    case Opcode::Multiply:
-    case Opcode::Negate:
-    case Opcode::Real:
-    case Opcode::Reduce:
-    case Opcode::ReduceWindow:
-    case Opcode::Scatter:
-    case Opcode::Select:
-    case Opcode::Sort:
-    case Opcode::Subtract:
-      return true;
-    case Opcode::Convert:
-      return has_complex(*i.shape);
-    case Opcode::Compare:
-      return i.text(AttributeKey::Direction) == "EQ" || i.text(AttributeKey::Direction) == "NE";
-    default: {
-      Family family = opcode_family(i.opcode);
-      return family == Family::Movement || family == Family::Tuple || family == Family::Control ||
-             family == Family::Fusion || i.opcode == Opcode::Parameter;
-    }
-  }
-}
-
 // When machine code is made of an opcode, beside native types: only if its result is
 // floating-point, or if has_native_details() says so.
 enum class AsCode : uint8_t { Never, Always, Floats, Details };
@@ -87,6 +56,22 @@ AsCode as_code(Opcode opcode) {
 #include "lamella/schema/hlo_opcodes.def"
   };
   return kAll[static_cast<size_t>(opcode)];
+}
+
+// Whether machine code of an opcode takes complex numbers: functions of them are the operators',
+// with their branch cuts.
+enum class TakesComplex : uint8_t { No, Yes, Details };
+bool takes_complex(const Instruction& i) {
+  static constexpr TakesComplex kAll[] = {
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
+                           weight, complex)                                                       \
+  TakesComplex::complex,
+#include "lamella/schema/hlo_opcodes.def"
+  };
+  TakesComplex takes = kAll[static_cast<size_t>(i.opcode)];
+  if (takes != TakesComplex::Details) return takes == TakesComplex::Yes;
+  if (i.opcode == Opcode::Convert) return has_complex(*i.shape);
+  return i.text(AttributeKey::Direction) == "EQ" || i.text(AttributeKey::Direction) == "NE";
 }
 
 }  // namespace

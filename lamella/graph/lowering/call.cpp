@@ -5,6 +5,7 @@
 
 #include "lamella/api/ops/item.h"
 #include "lamella/api/tensor.h"
+#include "lamella/core/fork.h"
 #include "lamella/graph/builder/emission.h"
 #include "lamella/graph/lowering/lowering.h"
 
@@ -277,18 +278,18 @@ Op Call::iota(ElementType type, const Sizes& sizes, int64_t dimension) const {
 
 namespace {
 
+std::unordered_map<std::string_view, const Rule*> rules;
+fork::Once rules_made;
 const std::unordered_map<std::string_view, const Rule*>& table() {
-  static const auto made = [] {
-    std::unordered_map<std::string_view, const Rule*> rules;
+  rules_made([] {
     for (std::span<const Rule> family :
          {unary_rules(), binary_rules(), activation_rules(), shape_rules(), strided_rules(),
           factory_rules(), reduction_rules(), contraction_rules(), normalization_rules(),
           loss_rules(), ordering_rules(), optimizer_rules()}) {
       for (const Rule& rule : family) rules.emplace(rule.name, &rule);
     }
-    return rules;
-  }();
-  return made;
+  });
+  return rules;
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -29,8 +31,9 @@ namespace {
 // A call costs about as much as this many elements by a rule.
 constexpr int64_t kFewest = 32;
 
-std::array<std::string, kOpcodeCount> find_operators() {
-  std::array<std::string, kOpcodeCount> names;
+using Names = std::array<std::string, kOpcodeCount>;
+Names find_operators() {
+  Names names;
   std::lock_guard lock(Registry::get().mutex());
   for (const OperatorEntry* entry : Registry::get().entries()) {
     for (const std::string& tag : entry->tags) {
@@ -343,8 +346,14 @@ void find_steps(const Computation& computation, std::unordered_set<const Computa
 }  // namespace
 
 std::string_view operator_of(Opcode opcode) {
-  static const std::array<std::string, kOpcodeCount> names = find_operators();
-  return names[static_cast<size_t>(opcode)];
+  // No guarded static: see Note [Forking]. Threads that meet here find the same names.
+  static std::atomic<const Names*> found{nullptr};
+  const Names* names = found.load(std::memory_order_acquire);
+  if (names == nullptr) {
+    auto made = std::make_unique<Names>(find_operators());
+    if (found.compare_exchange_strong(names, made.get())) names = made.release();
+  }
+  return (*names)[static_cast<size_t>(opcode)];
 }
 
 int64_t opcodes_to_operators(Module& module,

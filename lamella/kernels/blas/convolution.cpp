@@ -433,9 +433,9 @@ void run(const lamella_convolution& p, const ConvolutionPlan& plan, void* first,
 int32_t convolution(const lamella_convolution* problem, char* message, uint64_t size) {
   const lamella_convolution& p = *problem;
   try {
+    LibraryCall call;  // a fork waits for it, and so for what is made once inside
     static ConvolutionPlanCache* cache =
         new ConvolutionPlanCache;  // outlives threads that end after main
-    LibraryCall call;
     std::shared_ptr<const ConvolutionPlan> plan = cache->get(p);
     if (p.src == nullptr && p.weights == nullptr && p.dst == nullptr) {
       return plan->is_fast ? LAMELLA_BLAS_OK : LAMELLA_BLAS_UNSUPPORTED;

@@ -23,7 +23,7 @@ const Functions<double>& functions_of(double);
 template <class T>
 const Functions<T>& functions() {
 #if defined(__x86_64__)
-  static const int capability = native::code_capability();
+  const int capability = native::code_capability();
   if (capability == 2) return AVX512::functions_of(T());
   if (capability == 1) return AVX2::functions_of(T());
 #endif

@@ -25,7 +25,7 @@ const Cells<double>& cells_of(double);
 template <class T>
 const Cells<T>& cells() {
 #if defined(__x86_64__)
-  static const int capability = native::code_capability();
+  const int capability = native::code_capability();
   if (capability == 2) return AVX512::cells_of(T());
   if (capability == 1) return AVX2::cells_of(T());
 #endif

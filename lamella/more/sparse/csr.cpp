@@ -25,7 +25,7 @@ const RowFunctions<T, I>& rows_of();
 template <class T, class I>
 const RowFunctions<T, I>& rows() {
 #if defined(__x86_64__)
-  static const int capability = native::code_capability();
+  const int capability = native::code_capability();
   if (capability == 2) return AVX512::rows_of<T, I>();
   if (capability == 1) return AVX2::rows_of<T, I>();
 #endif

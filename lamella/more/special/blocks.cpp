@@ -1,6 +1,7 @@
 // Which functions of blocks this processor runs.
 #include "lamella/more/special/blocks.h"
 
+#include "lamella/core/fork.h"
 #include "lamella/more/more.h"
 
 namespace lamella::special {
@@ -42,10 +43,13 @@ Blocks chosen() {
   return blocks;
 }
 
+Blocks made;
+fork::Once once;
+
 }  // namespace
 
 const Blocks& blocks() {
-  static const Blocks made = chosen();
+  once([] { made = chosen(); });
   return made;
 }
 

@@ -136,13 +136,46 @@ def _cxx_flags(given: Any) -> list[str]:
     return [flag for flag in flags if not flag.startswith("-std=")] + [_STANDARD]
 
 
-def _name_flags(name: str, sources: Sequence[str]) -> list[str]:
+# What code says that uses modules, optimizers, data sets or files, and the endings of headers.
+_NETWORKS = re.compile(
+    r"\b(?:nn|optim|data|serialize)\s*::|torch/(?:nn|optim|data|serialize)|\bTORCH_MODULE"
+    r"|\btorch::(?:nn|optim|data|serialize|save|load)\b|\bnamespace\s+torch\s*[;{]"
+)
+_HEADERS = (".h", ".hh", ".hpp", ".hxx", ".cuh", ".inc", ".inl", ".ipp", ".tcc")
+_MOST_HEADERS = 1000
+
+
+def _mentions_networks(sources: Sequence[str], include_dirs: Sequence[str]) -> bool:
+    """Whether a source, or a header that it could include, says a word of torch::nn and its like.
+
+    True where there are too many headers to read.
+    """
+    ours = {os.path.realpath(path) for path in include_paths()}
+    folders = {os.path.realpath(os.path.dirname(source) or ".") for source in sources}
+    folders |= {os.path.realpath(path) for path in include_dirs}
+    files = list(sources)
+    for folder in sorted(folders - ours):
+        for place, _, names in os.walk(folder):
+            files += [os.path.join(place, name) for name in names if name.endswith(_HEADERS)]
+            if len(files) > _MOST_HEADERS:
+                return True
+    for path in files:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            if _NETWORKS.search(file.read()):
+                return True
+    return False
+
+
+def _name_flags(name: str, sources: Sequence[str], include_dirs: Sequence[str] = ()) -> list[str]:
     """What the code is told of its extension.
 
-    With the second, torch/torch.h includes torch/extension.h. That takes the compiler a second for
-    each file, so it is for extensions with a source that has to do with pybind11.
+    torch/torch.h includes torch/extension.h for extensions with a source that has to do with
+    pybind11, and leaves torch/nn.h and its like out for those that do not speak of them: both take
+    the compiler up to a second for each file.
     """
     flags = [f"-DTORCH_EXTENSION_NAME={name}"]
+    if not _mentions_networks(sources, include_dirs):
+        flags.append("-DLAMELLA_WITHOUT_NETWORKS")
     for source in sources:
         with open(source, encoding="utf-8", errors="replace") as file:
             if re.search(r"pybind11|PYBIND11|\bpy::", file.read()):
@@ -189,7 +222,8 @@ def _build_extension_class() -> type:
             for extension in self.extensions:
                 given = extension.extra_compile_args
                 flags = _cxx_flags(given)
-                flags += _name_flags(extension.name.rpartition(".")[2], extension.sources)
+                name = extension.name.rpartition(".")[2]
+                flags += _name_flags(name, extension.sources, extension.include_dirs)
                 extension.extra_compile_args = flags
                 extension.extra_link_args += _openmp_link(flags, extension.extra_link_args)
             # The flags of C alone make the compiler warn.
@@ -261,7 +295,7 @@ def load(
     folder = build_directory or _get_build_directory(name, verbose)
     os.makedirs(folder, exist_ok=True)
     includes = [*(extra_include_paths or []), *include_paths(), sysconfig.get_paths()["include"]]
-    flags = [*_name_flags(name, files), "-fPIC"]
+    flags = [*_name_flags(name, files, extra_include_paths or []), "-fPIC"]
     flags += [f"-I{os.path.abspath(path)}" for path in includes]
     flags += _cxx_flags(["-O2", *(extra_cflags or [])])
     link = [*(extra_ldflags or []), *_link_flags()]

@@ -40,7 +40,7 @@ class RegisterOperators {
     Options&& catchAllKernel(F&& f) && {
       return std::move(*this).add(DispatchKey::None, CppFunction(std::forward<F>(f)));
     }
-    Options&& schema(const std::string& text) && {
+    LAMELLA_LAZY Options&& schema(const std::string& text) && {
       schema_ = text;
       return std::move(*this);
     }
@@ -56,7 +56,7 @@ class RegisterOperators {
     static Functor make(A&&... arguments) {
       return Functor{std::forward<A>(arguments)...};
     }
-    Options&& add(DispatchKey key, CppFunction&& kernel) && {
+    LAMELLA_LAZY Options&& add(DispatchKey key, CppFunction&& kernel) && {
       keys_.push_back(key);
       kernels_.push_back(std::move(kernel));
       return std::move(*this);
@@ -79,17 +79,17 @@ class RegisterOperators {
 
   // A name, whose schema is inferred from the kernel, or a schema; then a kernel that serves every
   // backend, options, or nothing.
-  RegisterOperators&& op(const std::string& name_or_schema, Options&& options) && {
+  LAMELLA_LAZY RegisterOperators&& op(const std::string& name_or_schema, Options&& options) && {
     guarded(name_or_schema, [&](Library& library, const std::string& text) {
       register_all(library, text, options);
     });
     return std::move(*this);
   }
-  RegisterOperators&& op(Options&& options) && {
+  LAMELLA_LAZY RegisterOperators&& op(Options&& options) && {
     std::string schema = options.schema_;
     return std::move(*this).op(schema, std::move(options));
   }
-  RegisterOperators&& op(const std::string& schema) && {
+  LAMELLA_LAZY RegisterOperators&& op(const std::string& schema) && {
     return std::move(*this).op(schema, Options());
   }
   template <class F>
@@ -124,7 +124,8 @@ class RegisterOperators {
       lamella_defer_failure(error.what(), __FILE__, __LINE__);
     }
   }
-  static void register_all(Library& library, const std::string& text, Options& options) {
+  LAMELLA_LAZY static void register_all(Library& library, const std::string& text,
+                                        Options& options) {
     std::string name = text.substr(0, text.find('('));
     bool defined = name.size() != text.size();
     if (defined) library.def(text);

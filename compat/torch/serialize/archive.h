@@ -1,0 +1,3 @@
+// torch::serialize::OutputArchive and InputArchive.
+#pragma once
+#include <torch/serialize.h>

@@ -1,0 +1,177 @@
+// Samplers: which examples of a data set come next.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "lamella/api/functions.h"
+
+namespace lamella::data::samplers {
+
+// Answers with up to a number of indices, or nothing at the end.
+template <class Request = std::vector<size_t>>
+class Sampler {
+ public:
+  using BatchRequestType = Request;
+  virtual ~Sampler() = default;
+  // Begins anew, over another number of examples if there is one.
+  virtual void reset(std::optional<size_t> new_size) = 0;
+  virtual std::optional<Request> next(size_t batch_size) = 0;
+};
+
+LAMELLA_LAZY class SequentialSamplerOf : public Sampler<> {
+ public:
+  explicit SequentialSamplerOf(size_t size) : size_(size) {}
+  void reset(std::optional<size_t> new_size = std::nullopt) override {
+    if (new_size) size_ = *new_size;
+    index_ = 0;
+  }
+  std::optional<std::vector<size_t>> next(size_t batch_size) override {
+    std::vector<size_t> indices;
+    while (index_ < size_ && indices.size() < batch_size) indices.push_back(index_++);
+    if (indices.empty()) return std::nullopt;
+    return indices;
+  }
+  size_t index() const noexcept { return index_; }
+
+ private:
+  size_t size_;
+  size_t index_ = 0;
+};
+using SequentialSampler = SequentialSamplerOf<>;
+
+// In an order that randperm draws from the default generator, anew at each reset.
+LAMELLA_LAZY class RandomSamplerOf : public Sampler<> {
+ public:
+  explicit RandomSamplerOf(int64_t size, ScalarType index_dtype = kLong)
+      : order_(lamella::randperm(size, TensorOptions(index_dtype))) {}
+  void reset(std::optional<size_t> new_size = std::nullopt) override {
+    int64_t size = new_size ? static_cast<int64_t>(*new_size) : order_.numel();
+    order_ = lamella::randperm(size, order_.options());
+    index_ = 0;
+  }
+  std::optional<std::vector<size_t>> next(size_t batch_size) override {
+    const int64_t left = order_.numel() - index_;
+    if (left <= 0) return std::nullopt;
+    const int64_t count = std::min(left, static_cast<int64_t>(batch_size));
+    Tensor part = order_.slice(0, index_, index_ + count).to(kLong);
+    const auto* numbers = part.template data_ptr<int64_t>();
+    index_ += count;
+    return std::vector<size_t>(numbers, numbers + count);
+  }
+  size_t index() const noexcept { return static_cast<size_t>(index_); }
+
+ private:
+  Tensor order_;
+  int64_t index_ = 0;
+};
+using RandomSampler = RandomSamplerOf<>;
+
+// The share of one of many processes: each has as many examples as the others, for which the first
+// ones are repeated, or the last ones left out unless `allow_duplicates`. set_epoch() before
+// reset() gives each epoch an order of its own.
+LAMELLA_LAZY class DistributedSamplerOf : public Sampler<> {
+ public:
+  DistributedSamplerOf(size_t size, size_t num_replicas, size_t rank, bool allow_duplicates)
+      : size_(size), num_replicas_(num_replicas), rank_(rank), allow_duplicates_(allow_duplicates) {
+    LAMELLA_CHECK_VALUE(num_replicas > 0 && rank < num_replicas,
+                        "DistributedSampler: expected 'rank' to be below 'num_replicas', got ",
+                        rank, " and ", num_replicas);
+  }
+  void reset(std::optional<size_t> new_size = std::nullopt) override {
+    if (new_size) size_ = *new_size;
+    std::vector<size_t> order = this->order();
+    const size_t share = local_sample_count();
+    mine_.clear();
+    next_ = 0;
+    for (size_t i = 0; i < share && size_ > 0; ++i)
+      mine_.push_back(order[(rank_ * share + i) % size_]);
+  }
+  std::optional<std::vector<size_t>> next(size_t batch_size) override {
+    std::vector<size_t> indices;
+    while (next_ < mine_.size() && indices.size() < batch_size) indices.push_back(mine_[next_++]);
+    if (indices.empty()) return std::nullopt;
+    return indices;
+  }
+  void set_epoch(size_t epoch) { epoch_ = epoch; }
+  size_t epoch() const { return epoch_; }
+  size_t index() const noexcept { return next_; }
+
+ protected:
+  size_t local_sample_count() const {
+    return allow_duplicates_ ? (size_ + num_replicas_ - 1) / num_replicas_ : size_ / num_replicas_;
+  }
+  virtual std::vector<size_t> order() const = 0;
+
+  size_t size_, num_replicas_, rank_, epoch_ = 0;
+  bool allow_duplicates_;
+
+ private:
+  std::vector<size_t> mine_;
+  size_t next_ = 0;
+};
+
+LAMELLA_LAZY class DistributedSequentialSamplerOf : public DistributedSamplerOf<lazy_> {
+ public:
+  explicit DistributedSequentialSamplerOf(size_t size, size_t num_replicas = 1, size_t rank = 0,
+                                          bool allow_duplicates = true)
+      : DistributedSamplerOf<lazy_>(size, num_replicas, rank, allow_duplicates) {
+    this->reset();
+  }
+
+ private:
+  std::vector<size_t> order() const override {
+    std::vector<size_t> all(this->size_);
+    for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+    return all;
+  }
+};
+using DistributedSequentialSampler = DistributedSequentialSamplerOf<>;
+
+// Every process draws the same order, from the number of the epoch; it is not PyTorch's.
+LAMELLA_LAZY class DistributedRandomSamplerOf : public DistributedSamplerOf<lazy_> {
+ public:
+  explicit DistributedRandomSamplerOf(size_t size, size_t num_replicas = 1, size_t rank = 0,
+                                      bool allow_duplicates = true)
+      : DistributedSamplerOf<lazy_>(size, num_replicas, rank, allow_duplicates) {
+    this->reset();
+  }
+
+ private:
+  std::vector<size_t> order() const override {
+    std::vector<size_t> all(this->size_);
+    for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+    uint64_t state = this->epoch_;
+    for (size_t i = all.size(); i > 1; --i) {
+      // SplitMix64 of G. Steele, D. Lea, C. Flood, 2014.
+      uint64_t z = (state += 0x9e3779b97f4a7c15);
+      z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+      z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+      std::swap(all[i - 1], all[(z ^ (z >> 31)) % i]);
+    }
+    return all;
+  }
+};
+using DistributedRandomSampler = DistributedRandomSamplerOf<>;
+
+// The sizes of batches, for data sets that are streams.
+LAMELLA_LAZY class StreamSamplerOf : public Sampler<size_t> {
+ public:
+  explicit StreamSamplerOf(size_t epoch_size) : epoch_size_(epoch_size) {}
+  void reset(std::optional<size_t> new_size = std::nullopt) override {
+    if (new_size) epoch_size_ = *new_size;
+    given_ = 0;
+  }
+  std::optional<size_t> next(size_t batch_size) override {
+    if (given_ >= epoch_size_) return std::nullopt;
+    size_t count = std::min(batch_size, epoch_size_ - given_);
+    given_ += count;
+    return count;
+  }
+
+ private:
+  size_t epoch_size_;
+  size_t given_ = 0;
+};
+using StreamSampler = StreamSamplerOf<>;
+
+}  // namespace lamella::data::samplers

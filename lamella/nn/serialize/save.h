@@ -1,0 +1,243 @@
+// save() and load() of tensors, modules and optimizers.
+#pragma once
+#include "lamella/api/tensor_of.h"
+#include "lamella/nn/modules.h"
+#include "lamella/nn/optim.h"
+#include "lamella/nn/serialize/archive.h"
+
+namespace lamella::nn {
+
+// Parameters and buffers by name, and the modules inside as archives inside.
+LAMELLA_LAZY void write_module(serialize::OutputArchiveOf<lazy_>& archive, const Module& module) {
+  for (auto& item : module.named_parameters(false)) archive.write(item.key(), item.value());
+  for (auto& item : module.named_buffers(false)) archive.write(item.key(), item.value(), true);
+  for (auto& child : module.named_children()) {
+    if (!child.value()->is_serializable()) continue;
+    serialize::OutputArchiveOf<lazy_> inner;
+    write_module(inner, *child.value());
+    archive.write(child.key(), inner);
+  }
+}
+LAMELLA_LAZY void read_module(serialize::InputArchiveOf<lazy_>& archive, Module& module) {
+  for (auto& item : module.named_parameters(false)) archive.read(item.key(), item.value());
+  for (auto& item : module.named_buffers(false)) archive.read(item.key(), item.value(), true);
+  for (auto& child : module.named_children()) {
+    if (!child.value()->is_serializable()) continue;
+    serialize::InputArchiveOf<lazy_> inner;
+    // In a state dictionary there is nothing of a module that has nothing.
+    const bool is_empty = child.value()->parameters().empty() && child.value()->buffers().empty();
+    if (is_empty && !archive.try_read(child.key(), inner)) continue;
+    if (!is_empty) archive.read(child.key(), inner);
+    read_module(inner, *child.value());
+  }
+}
+template <class M>
+  requires std::is_base_of_v<Module, M>
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,
+                                     const std::shared_ptr<M>& module) {
+  LAMELLA_CHECK(module != nullptr, "save: expected a module, got an empty holder");
+  write_module(archive, *module);
+  return archive;
+}
+template <class M>
+  requires std::is_base_of_v<Module, M>
+serialize::InputArchive& operator>>(serialize::InputArchive& archive,
+                                    const std::shared_ptr<M>& module) {
+  LAMELLA_CHECK(module != nullptr, "load: expected a module, got an empty holder");
+  read_module(archive, *module);
+  return archive;
+}
+template <class M>
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,
+                                     const ModuleHolder<M>& holder) {
+  return archive << holder.ptr();
+}
+template <class M>
+serialize::InputArchive& operator>>(serialize::InputArchive& archive, ModuleHolder<M>& holder) {
+  return archive >> holder.ptr();
+}
+
+}  // namespace lamella::nn
+
+namespace lamella::optim {
+
+namespace detail {
+
+// What a file calls the state of each kind of optimizer, and its options.
+template <class F>
+void with_options(OptimizerOptionsOf<>& options, F&& f) {
+  auto adam = [&](auto& each) {
+    f("lr", each.lr());
+    f("betas", each.betas());
+    f("eps", each.eps());
+    f("weight_decay", each.weight_decay());
+    f("amsgrad", each.amsgrad());
+  };
+  if (auto* sgd = dynamic_cast<SGDOptions*>(&options)) {
+    f("lr", sgd->lr());
+    f("momentum", sgd->momentum());
+    f("dampening", sgd->dampening());
+    f("weight_decay", sgd->weight_decay());
+    f("nesterov", sgd->nesterov());
+  } else if (auto* plain = dynamic_cast<AdamOptions*>(&options)) {
+    adam(*plain);
+  } else if (auto* decoupled = dynamic_cast<AdamWOptions*>(&options)) {
+    adam(*decoupled);
+  } else {
+    LAMELLA_CHECK_NOT_IMPLEMENTED(false,
+                                  "save: expected SGD, Adam or AdamW, got another optimizer");
+  }
+}
+template <class State, class F>
+void with_state(OptimizerOptionsOf<>& options, State& state, F&& f) {
+  if (dynamic_cast<SGDOptions*>(&options) != nullptr) {
+    f("momentum_buffer", state.first);
+    return;
+  }
+  f("step", state.step);
+  f("exp_avg", state.first);
+  f("exp_avg_sq", state.second);
+  f("max_exp_avg_sq", state.largest);
+}
+
+struct ValueWriter {
+  serialize::OutputArchive& archive;
+  template <class T>
+  void operator()(const char* name, const T& value) {
+    if constexpr (std::is_same_v<T, Tensor>) {
+      if (value.defined()) archive.write(name, IValue(value));
+    } else if constexpr (std::is_same_v<T, std::tuple<double, double>>) {
+      archive.write(name, IValue::tuple({IValue(std::get<0>(value)), IValue(std::get<1>(value))}));
+    } else {
+      archive.write(name, IValue(value));
+    }
+  }
+};
+struct ValueReader {
+  serialize::InputArchive& archive;
+  template <class T>
+  void operator()(const char* name, T& value) {
+    if constexpr (std::is_same_v<T, Tensor>) {
+      value = Tensor();
+      archive.try_read(name, value);
+    } else {
+      IValue read;
+      archive.read(name, read);
+      if constexpr (std::is_same_v<T, std::tuple<double, double>>) {
+        LAMELLA_CHECK(read.isTuple() && read.elements().size() == 2, "load: expected '", name,
+                      "' to be two numbers");
+        value = {read.elements()[0].toDouble(), read.elements()[1].toDouble()};
+      } else if constexpr (std::is_same_v<T, bool>) {
+        value = read.toBool();
+      } else if constexpr (std::is_same_v<T, int64_t>) {
+        value = read.toInt();
+      } else {
+        value = read.toDouble();
+      }
+    }
+  }
+};
+
+}  // namespace detail
+
+// PyTorch's form: "state" has what belongs to each parameter under the parameter's address, and
+// "param_groups" the addresses and options of each group.
+LAMELLA_LAZY serialize::OutputArchiveOf<lazy_>& operator<<(
+    serialize::OutputArchiveOf<lazy_>& archive, const OptimizerOf<lazy_>& optimizer) {
+  auto count = [](size_t n) { return lamella::tensor(static_cast<int64_t>(n)); };
+  auto name_of = [](const Tensor& param) {
+    return std::to_string(reinterpret_cast<size_t>(param.impl()));
+  };
+  serialize::OutputArchiveOf<lazy_> states, groups;
+  groups.write("param_groups/size", count(optimizer.param_groups().size()));
+  size_t number = 0;
+  for (const auto& group : optimizer.param_groups()) {
+    serialize::OutputArchiveOf<lazy_> one, options;
+    one.write("params/size", count(group.params().size()));
+    for (size_t i = 0; i < group.params().size(); ++i) {
+      const Tensor& param = group.params()[i];
+      one.write("params/" + std::to_string(i), IValue(name_of(param)));
+      auto* state = const_cast<OptimizerOf<lazy_>&>(optimizer).find_state(param);
+      if (state == nullptr) continue;
+      serialize::OutputArchiveOf<lazy_> mine;
+      detail::with_state(group.options(), *state, detail::ValueWriter{mine});
+      states.write(name_of(param), mine);
+    }
+    detail::with_options(group.options(), detail::ValueWriter{options});
+    one.write("options", options);
+    groups.write("param_groups/" + std::to_string(number++), one);
+  }
+  archive.write("pytorch_version", IValue("1.5.0"));
+  archive.write("state", states);
+  archive.write("param_groups", groups);
+  return archive;
+}
+// Into an optimizer of the same kind with as many parameters in as many groups.
+LAMELLA_LAZY serialize::InputArchiveOf<lazy_>& operator>>(serialize::InputArchiveOf<lazy_>& archive,
+                                                          OptimizerOf<lazy_>& optimizer) {
+  auto count = [](serialize::InputArchiveOf<lazy_>& from, const char* key) {
+    Tensor number;
+    from.read(key, number);
+    return static_cast<size_t>(number.item().template to<int64_t>());
+  };
+  serialize::InputArchiveOf<lazy_> states, groups;
+  archive.read("state", states);
+  archive.read("param_groups", groups);
+  const size_t group_count = count(groups, "param_groups/size");
+  LAMELLA_CHECK(group_count == optimizer.param_groups().size(), "load: expected ",
+                optimizer.param_groups().size(), " groups of parameters, got ", group_count);
+  for (size_t g = 0; g < group_count; ++g) {
+    auto& group = optimizer.param_groups()[g];
+    serialize::InputArchiveOf<lazy_> one, options;
+    groups.read("param_groups/" + std::to_string(g), one);
+    const size_t param_count = count(one, "params/size");
+    LAMELLA_CHECK(param_count == group.params().size(), "load: expected ", group.params().size(),
+                  " parameters in group ", g, ", got ", param_count);
+    one.read("options", options);
+    detail::with_options(group.options(), detail::ValueReader{options});
+    for (size_t i = 0; i < param_count; ++i) {
+      IValue name;
+      one.read("params/" + std::to_string(i), name);
+      serialize::InputArchiveOf<lazy_> mine;
+      if (!states.try_read(std::string(name.toStringView()), mine)) continue;
+      detail::with_state(group.options(), optimizer.state_of(group.params()[i]),
+                         detail::ValueReader{mine});
+    }
+  }
+  return archive;
+}
+
+}  // namespace lamella::optim
+
+namespace lamella {
+
+// Writes a tensor, a module or an optimizer to a file, a stream or a function.
+template <class Value, class... To>
+void save(const Value& value, To&&... to) {
+  serialize::OutputArchive archive;
+  archive << value;
+  archive.save_to(std::forward<To>(to)...);
+}
+template <class... To>
+void save(const std::vector<Tensor>& tensors, To&&... to) {
+  serialize::OutputArchive archive;
+  for (size_t i = 0; i < tensors.size(); ++i) archive.write(std::to_string(i), tensors[i]);
+  archive.save_to(std::forward<To>(to)...);
+}
+// Reads into a tensor, or into a module or an optimizer that is made as the one that was saved.
+template <class Value, class... From>
+void load(Value& value, From&&... from) {
+  serialize::InputArchive archive;
+  archive.load_from(std::forward<From>(from)...);
+  archive >> value;
+}
+template <class... From>
+void load(std::vector<Tensor>& tensors, From&&... from) {
+  serialize::InputArchive archive;
+  archive.load_from(std::forward<From>(from)...);
+  for (Tensor tensor; archive.try_read(std::to_string(tensors.size()), tensor); tensor = Tensor()) {
+    tensors.push_back(tensor);
+  }
+}
+
+}  // namespace lamella
