@@ -118,7 +118,7 @@ struct SignatureText<R(A...)> {
     std::string text = "(";
     size_t index = 0;
     bool all = true;
-    auto add = [&](const std::string& type) {
+    [[maybe_unused]] auto add = [&](const std::string& type) {
       all = all && !type.empty();
       if (index != 0) text += ", ";
       text += type + ' ' + (names != nullptr ? (*names)[index] : "_" + std::to_string(index));
