@@ -114,7 +114,8 @@ std::string function_name(const NativeFunction& function) {
   if (function.kind() == SchemaKind::kOut) name += "_out";
   // Lamella's complex<T> has the plain name.
   if (name == "complex") name = "make_complex";
-  return identifier(name);
+  // A function hides no namespace.
+  return name == "std" ? name : identifier(name);
 }
 
 std::string cpp_namespace(const NativeFunction& function, const EmitOptions& options) {

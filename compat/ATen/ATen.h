@@ -21,6 +21,7 @@
 #include <c10/core/ScalarTypeToTypeMeta.h>
 #include <c10/core/SymInt.h>
 #include <c10/util/BFloat16.h>
+#include <c10/util/DimVector.h>
 #include <c10/util/Half.h>
 #include <c10/util/Logging.h>
 #include <c10/util/OptionalArrayRef.h>

@@ -1,8 +1,12 @@
 // at::TensorArg and the checks of a kernel's arguments: checkDim, checkAllSameType, ….
 #pragma once
 #include <ATen/ATen.h>
+#include <c10/core/Backend.h>
 
 #include <initializer_list>
+
+#define TORCH_CHECK_TENSOR_ALL(condition, ...) \
+  TORCH_CHECK((condition).all().item<bool>() __VA_OPT__(, ) __VA_ARGS__)
 
 namespace at {
 
@@ -119,8 +123,24 @@ LAMELLA_LAZY void checkDeviceType(CheckedFrom op, TensorList tensors, DeviceType
                   type, ", got one on ", tensor.device());
   }
 }
-LAMELLA_LAZY void checkBackend(CheckedFrom op, TensorList tensors, DeviceType type) {
-  checkDeviceType(op, tensors, type);
+LAMELLA_LAZY void checkBackend(CheckedFrom op, TensorList tensors, Backend backend) {
+  checkDeviceType(op, tensors, backendToDeviceType(backend));
 }
+LAMELLA_LAZY void checkLayout(CheckedFrom op, TensorList tensors, Layout layout) {
+  for (const Tensor& tensor : tensors) {
+    LAMELLA_CHECK(!tensor.defined() || tensor.layout() == layout, op, ": expected tensors of ",
+                  layout, ", got one of ", tensor.layout());
+  }
+}
+LAMELLA_LAZY void check_dim_size(const Tensor& tensor, int64_t dim, int64_t dim_size,
+                                 int64_t size) {
+  LAMELLA_CHECK(tensor.dim() == dim && tensor.size(dim_size) == size, "expected a tensor of ", dim,
+                " dimensions with size ", size, " at dimension ", dim_size, ", got sizes ",
+                tensor.sizes());
+}
+LAMELLA_LAZY void* maybe_data_ptr(const Tensor& tensor) {
+  return tensor.defined() ? tensor.data_ptr() : nullptr;
+}
+LAMELLA_LAZY void* maybe_data_ptr(const TensorArg& arg) { return maybe_data_ptr(*arg); }
 
 }  // namespace at

@@ -11,6 +11,20 @@
 #include "lamella/dispatch/library.h"
 #include "lamella/dispatch/whole_values.h"
 
+namespace c10 {
+// What the operators alias is what their schemas say, whichever of these is given.
+enum class AliasAnalysisKind : uint8_t {
+  INTERNAL_SPECIAL_CASE,
+  CONSERVATIVE,
+  FROM_SCHEMA,
+  PURE_FUNCTION
+};
+}  // namespace c10
+namespace torch {
+inline const char* schema(const char* text, c10::AliasAnalysisKind = {}, bool = false) {
+  return text;
+}
+}  // namespace torch
 namespace torch::detail {
 using TorchLibraryInit = lamella::detail::LibraryInit;
 }

@@ -116,16 +116,13 @@ LAMELLA_LAZY inline IndexedView view_by(const Tensor& self, ArrayRef<TensorIndex
   return result;
 }
 
-}  // namespace detail
-
-template <int>
-Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const {
-  detail::IndexedView by = detail::view_by(*this, indices);
+LAMELLA_LAZY Tensor indexed(const Tensor& self, ArrayRef<TensorIndex> indices) {
+  IndexedView by = view_by(self, indices);
   return by.tensors.empty() ? by.view : by.view.index(TensorList(by.tensors));
 }
-template <int>
-Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& values) const {
-  detail::IndexedView by = detail::view_by(*this, indices);
+LAMELLA_LAZY Tensor& write_indexed(const Tensor& self, ArrayRef<TensorIndex> indices,
+                                   const Tensor& values) {
+  IndexedView by = view_by(self, indices);
   if (!by.tensors.empty()) {
     by.view.index_put_(TensorList(by.tensors), values.to(by.view.options()));
   } else {
@@ -134,11 +131,44 @@ Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Ten
     while (given.dim() > by.view.dim() && given.size(0) == 1) given = given.squeeze(0);
     by.view.copy_(given);
   }
-  return const_cast<Tensor&>(*this);
+  return const_cast<Tensor&>(self);
+}
+LAMELLA_LAZY Tensor& write_indexed(const Tensor& self, ArrayRef<TensorIndex> indices,
+                                   const Scalar& value) {
+  return write_indexed(self, indices, full({}, value, self.options()));
+}
+
+}  // namespace detail
+
+template <int>
+Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const {
+  return detail::indexed(*this, indices);
+}
+template <int>
+Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& values) const {
+  return detail::write_indexed(*this, indices, values);
 }
 template <int>
 Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value) const {
-  return index_put_(indices, full({}, value, options()));
+  return detail::write_indexed(*this, indices, value);
 }
+template <detail::ListOf<TensorIndex> L>
+Tensor Tensor::index(const L& indices) const {
+  return detail::indexed(*this, ArrayRef<TensorIndex>(indices));
+}
+template <detail::ListOf<TensorIndex> L, class V>
+Tensor& Tensor::index_put_(const L& indices, const V& values) const {
+  return detail::write_indexed(*this, ArrayRef<TensorIndex>(indices), values);
+}
+
+namespace indexing {
+LAMELLA_LAZY Tensor get_item(const Tensor& self, ArrayRef<TensorIndex> indices) {
+  return detail::indexed(self, indices);
+}
+template <class V>
+void set_item(const Tensor& self, ArrayRef<TensorIndex> indices, const V& values) {
+  detail::write_indexed(self, indices, values);
+}
+}  // namespace indexing
 
 }  // namespace lamella

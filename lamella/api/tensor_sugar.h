@@ -17,6 +17,10 @@ class TensorKind {
   ScalarType scalarType() const { return dtype_; }
   DeviceType device_type() const { return device_.type(); }
   bool is_cuda() const { return device_.is_cuda(); }
+  // "CPUFloatType".
+  LAMELLA_LAZY std::string toString() const {
+    return str(device_type_name(device_.type(), false), lamella::toString(dtype_), "Type");
+  }
   operator ScalarType() const { return dtype_; }                                    // NOLINT
   operator TensorOptions() const { return TensorOptions(dtype_).device(device_); }  // NOLINT
   bool operator==(const TensorKind&) const = default;
@@ -79,6 +83,7 @@ class TensorSugar : public TensorAutograd<T> {
 
   // PyTorch's older spellings.
   TensorKind type() const { return TensorKind(this->scalar_type(), this->device()); }
+  LAMELLA_LAZY std::string toString() const { return type().toString(); }
   using TensorAutograd<T>::data;
   template <class U>
   U* data() const {
@@ -98,6 +103,7 @@ class TensorSugar : public TensorAutograd<T> {
   int64_t sym_storage_offset() const { return this->storage_offset(); }
   bool is_sparse() const { return this->layout() == Layout::Sparse; }
   bool is_quantized() const { return false; }
+  bool is_mkldnn() const { return false; }
   // No memory of the host is pinned for a device.
   bool is_pinned() const { return false; }
 

@@ -40,6 +40,10 @@ inline void copy_value(lamella_value& to, const lamella_value& from) {
   asm("" : "+r"(words[0]), "+r"(words[1]));
   __builtin_memcpy(&to, words, sizeof(words));
 }
+// Whether lists of a type have a tag of their own, and a constructor.
+template <class T>
+inline constexpr bool has_list_tag =
+    std::is_base_of_v<TensorBase, T> || std::is_same_v<T, int64_t> || std::is_same_v<T, double>;
 // Whether releasing a value of this tag can have an effect.
 inline bool tag_owns(const lamella_value& v) {
   return v.tag == LAMELLA_TENSOR || (v.flags & LAMELLA_VALUE_BLOCK) != 0 ||
@@ -49,8 +53,16 @@ inline bool tag_owns(const lamella_value& v) {
 
 template <class T>
 class List;
+template <class K, class V>
+class Dict;
 template <class T>
 class intrusive_ptr;
+namespace abi {
+template <class T>
+struct ToValue;
+template <class T>
+struct FromValue;
+}  // namespace abi
 
 // Holds None, a Tensor, a number, a string, a Device, a list, a tuple, a dict, a Generator or a
 // custom object. Copies share lists and strings; to*() raises TypeError on another tag.
@@ -98,8 +110,7 @@ class IValue {
     }
   }
   template <class T>
-    requires(std::is_base_of_v<TensorBase, T> || std::is_same_v<T, int64_t> ||
-             std::is_same_v<T, double>)
+    requires detail::has_list_tag<T>
   IValue(const std::vector<T>& list) : IValue(ArrayRef<T>(list)) {}
   template <class T>
   IValue(const std::optional<T>& value) : IValue() {
@@ -109,6 +120,16 @@ class IValue {
   // An object of a registered class. Needs intrusive_ptr.h.
   template <class T>
   IValue(const intrusive_ptr<T>& object);
+  // Containers of what else a value holds. Need dispatch/whole_values.h.
+  template <class... T>
+  IValue(const std::tuple<T...>& values) : IValue(abi::ToValue<std::tuple<T...>>::get(values)) {}
+  template <class T>
+  IValue(const List<T>& list) : IValue(abi::ToValue<List<T>>::get(list)) {}
+  template <class K, class V>
+  IValue(const Dict<K, V>& dict) : IValue(abi::ToValue<Dict<K, V>>::get(dict)) {}
+  template <class T>
+    requires(!detail::has_list_tag<T>)
+  IValue(const std::vector<T>& list) : IValue(abi::ToValue<std::vector<T>>::get(list)) {}
   static IValue list(ArrayRef<IValue> items) { return IValue(LAMELLA_LIST, items); }
   static IValue tuple(ArrayRef<IValue> items) { return IValue(LAMELLA_TUPLE, items); }
   // Keys and values in turn.
@@ -263,6 +284,16 @@ class IValue {
   ArrayRef<IValue> elements() const {
     if (value_.tag != LAMELLA_TUPLE && value_.tag != LAMELLA_DICT) expect(LAMELLA_LIST);
     return ArrayRef<IValue>(static_cast<const IValue*>(value_.as.pointer), value_.size);
+  }
+
+  // What a kernel's parameter of the type is given. Needs dispatch/whole_values.h.
+  template <class T>
+  T to() const {
+    return abi::FromValue<T>::get(*this);
+  }
+  template <class T>
+  std::optional<T> toOptional() const {
+    return to<std::optional<T>>();
   }
 
   static int64_t pack_device(Device device) {

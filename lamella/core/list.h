@@ -58,10 +58,11 @@ class List {
     check(i);
     (*entries_)[i] = std::move(entry);
   }
-  ListEntry<T> operator[](size_t i) const {
+  ListEntry<T> operator[](size_t i) {
     check(i);
     return ListEntry<T>((*entries_)[i]);
   }
+  const_reference operator[](size_t i) const { return get(i); }
   void push_back(T entry) const { entries_->push_back(std::move(entry)); }
   template <class... A>
   void emplace_back(A&&... arguments) const {

@@ -93,7 +93,10 @@ LAMELLA_ALWAYS_INLINE ViewBits bits_of_view(const lamella_tensor* of, ScalarType
   const auto* base = static_cast<const TensorImpl*>(of)->base;
   uint32_t with = (base != nullptr ? base->flags : of->flags) & LAMELLA_TENSOR_REQUIRES_GRAD;
   if (LAMELLA_LIKELY(with == 0)) return {keys, flags};
-  return {keys | kRequiresGradBits, flags | LAMELLA_TENSOR_NO_GRAD_VIEW};
+  flags |= LAMELLA_TENSOR_NO_GRAD_VIEW;
+  // While a call is recorded its views get their history afterwards.
+  if ((lamella_thread.modes & LAMELLA_MODE_NO_GRAD) != 0) flags |= LAMELLA_TENSOR_REQUIRES_GRAD;
+  return {keys | kRequiresGradBits, flags};
 }
 LAMELLA_ALWAYS_INLINE TensorImpl* retained_base(lamella_tensor* tensor) {
   auto* t = static_cast<TensorImpl*>(tensor);

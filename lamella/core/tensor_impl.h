@@ -18,9 +18,9 @@ namespace lamella {
 //   ends. Autograd finds through `base` whom a write through a view concerns; so no view needs a
 //   hop through a layer when it is made. Views of floating-point and complex tensors made while
 //   gradients are recorded carry AutogradRequired, since a later write may give their base a
-//   history; those made of a tensor with gradients under no_grad carry it
-//   together with LAMELLA_TENSOR_NO_GRAD_VIEW, so that a later write to them is noticed. Detached
-//   aliases share the storage and have no base.
+//   history; those made of a tensor with gradients under no_grad are leaves that require gradients,
+//   with LAMELLA_TENSOR_NO_GRAD_VIEW, so that a later write to them is noticed. Detached aliases
+//   share the storage and have no base.
 //
 // Sizes and strides of up to 5 dimensions stand in the object, longer ones in a block.
 struct alignas(64) TensorImpl : lamella_tensor {

@@ -31,6 +31,13 @@ template <detail::TextStream Stream, detail::Printed T>
 Stream& operator<<(Stream& out, const T& value) {
   return detail::stream(out, value);
 }
+// (1,2), as the standard library writes std::complex.
+template <detail::TextStream Stream, class T>
+Stream& operator<<(Stream& out, const complex<T>& z) {
+  std::string text = str("(", z.real(), ",", z.imag(), ")");
+  out.write(text.data(), static_cast<std::ptrdiff_t>(text.size()));
+  return out;
+}
 template <detail::TextStream Stream, std::same_as<TypeMeta> T>
 Stream& operator<<(Stream& out, T type) {
   std::string_view name = type.name();

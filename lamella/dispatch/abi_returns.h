@@ -11,15 +11,13 @@ namespace lamella::abi {
 template <class R, class Enable = void>
 struct Return {  // everything without a form of its own travels as a value
   using Form = lamella_value;
+  // The letter is the one that a parameter of the type has, since schemas know no other.
   static constexpr const char* code() {
-    if constexpr (std::is_same_v<R, std::string>)
-      return "s";
-    else if constexpr (std::is_same_v<R, std::vector<int64_t>>)
-      return "I";
-    else if constexpr (std::is_same_v<R, std::vector<double>>)
-      return "D";
-    else
+    if constexpr (requires { Param<R>::code(); }) {
+      return Param<R>::code();
+    } else {
       return "V";
+    }
   }
   static void store(R&& value, Form* form) { *form = ToValue<R>::get(value).unsafe_release(); }
   static R load(Form& form) {

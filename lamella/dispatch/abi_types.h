@@ -472,7 +472,7 @@ struct ToValue {
 template <class T>
 struct ToValue<std::vector<T>> {
   static IValue get(const std::vector<T>& list) {
-    if constexpr (std::is_constructible_v<IValue, const std::vector<T>&>) {
+    if constexpr (detail::has_list_tag<T>) {
       return IValue(list);
     } else {
       std::vector<IValue> items;

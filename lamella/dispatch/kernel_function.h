@@ -2,6 +2,7 @@
 // a lambda, a functor, or a boxed function.
 #pragma once
 #include "lamella/dispatch/operator_handle.h"
+#include "lamella/dispatch/schema_text.h"
 
 namespace lamella {
 
@@ -220,7 +221,10 @@ class CppFunction {
     }
   }
   CppFunction(CppFunction&& other) noexcept
-      : description_(other.description_), signature_(other.signature_), key_(other.key_) {
+      : description_(other.description_),
+        signature_(other.signature_),
+        whole_schema_(other.whole_schema_),
+        key_(other.key_) {
     other.description_.dispose = nullptr;
     other.description_.context = nullptr;
   }
@@ -276,6 +280,11 @@ class CppFunction {
   LAMELLA_LAZY std::string_view signature() const {
     return signature_ != nullptr ? signature_ : "";
   }
+  // The schema, without its name, that the function stands for where the letters of its signature
+  // do not tell it; else "". Throws if its types stand for none.
+  LAMELLA_LAZY std::string whole_schema() const {
+    return whole_schema_ != nullptr ? whole_schema_() : "";
+  }
   // Ready to be registered; the receiver owns the context from then on.
   lamella_kernel_description release(const char* file, uint32_t line) {
     lamella_kernel_description d = description_;
@@ -296,10 +305,14 @@ class CppFunction {
         reinterpret_cast<lamella_typed_function>(&abi::TypedKernel<Invoke, S>::call);
     description_.boxed = &abi::Call<S>::boxed;
     signature_ = abi::Call<S>::signature();
+    if constexpr (abi::SignatureText<S>::kTellsMore) {
+      whole_schema_ = [] { return abi::SignatureText<S>::get(); };
+    }
   }
 
   lamella_kernel_description description_{};
   const char* signature_ = nullptr;
+  std::string (*whole_schema_)() = nullptr;
   DispatchKey key_ = DispatchKey::None;
 };
 

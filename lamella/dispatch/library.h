@@ -3,7 +3,6 @@
 #include "lamella/abi/autograd.h"
 #include "lamella/abi/policy.h"
 #include "lamella/dispatch/dispatcher.h"
-#include "lamella/dispatch/schema_text.h"
 
 namespace lamella {
 
@@ -45,23 +44,6 @@ struct Policies {
 
 namespace detail {
 class LibraryInit;
-template <class F>
-struct KernelSignature : FunctionType<F> {};
-template <auto f>
-struct KernelSignature<CompileTimeFunction<f>> : FunctionType<decltype(f)> {};
-// The schema, without its name, that a callable stands for where the letters of its signature do
-// not tell it; else "".
-template <class F>
-std::string whole_schema() {
-  if constexpr (!std::is_same_v<F, CppFunction>) {
-    using Fn = typename KernelSignature<F>::type;
-    if constexpr (!is_boxed_function<Fn>) {
-      using S = typename Schema<Fn>::type;
-      if constexpr (abi::Call<S>::travels_whole()) return abi::SignatureText<S>::get();
-    }
-  }
-  return "";
-}
 }  // namespace detail
 template <class T>
 class class_;
@@ -125,7 +107,7 @@ class Library final {
                   "', because a boxed function has none to infer");
     }
     std::string name(name_or_schema);
-    std::string inferred = only_name ? detail::whole_schema<std::decay_t<F>>() : "";
+    std::string inferred = only_name ? function.whole_schema() : "";
     detail::check(lamella_library_define(
         library_, (name + inferred).c_str(),
         only_name && inferred.empty() ? function.signature().data() : nullptr,

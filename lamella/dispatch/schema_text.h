@@ -93,11 +93,24 @@ struct SchemaText<std::tuple<T...>> {
   static std::string get() { return wrapped_text("(", joined_text<T...>(), ")"); }
 };
 
+// Lists of optional tensors have the letter of lists of tensors.
+template <class T>
+inline constexpr bool lists_optional_tensors = false;
+template <class T>
+inline constexpr bool lists_optional_tensors<ArrayRef<T>> = is_optional_tensor<T>;
+template <class T>
+inline constexpr bool lists_optional_tensors<std::vector<T>> = is_optional_tensor<T>;
+template <class T>
+inline constexpr bool lists_optional_tensors<List<T>> = is_optional_tensor<T>;
+
 // SignatureText::get() writes the schema of a whole signature.
 template <class Signature>
 struct SignatureText;
 template <class R, class... A>
 struct SignatureText<R(A...)> {
+  // Whether the text tells types apart that have one letter.
+  static constexpr bool kTellsMore =
+      Call<R(A...)>::travels_whole() || (lists_optional_tensors<Decayed<A>> || ...);
   // The names of the arguments are _0, _1, …
   static std::string get() { return get(nullptr); }
   // With what stands behind each type: a name, and a default if there is one.
@@ -105,7 +118,7 @@ struct SignatureText<R(A...)> {
     std::string text = "(";
     size_t index = 0;
     bool all = true;
-    auto add = [&](const std::string& type) {
+    [[maybe_unused]] auto add = [&](const std::string& type) {
       all = all && !type.empty();
       if (index != 0) text += ", ";
       text += type + ' ' + (names != nullptr ? (*names)[index] : "_" + std::to_string(index));

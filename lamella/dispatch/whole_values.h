@@ -47,6 +47,16 @@ struct ListFromValue {
 template <class T>
   requires(is_tensor<T> || is_word<T> || std::is_same_v<T, double>)
 struct FromValue<std::vector<T>> : ListFromValue<std::vector<T>, T> {};
+template <class T, size_t N>
+struct FromValue<std::array<T, N>> {
+  static std::array<T, N> get(const IValue& v) {
+    const List<IValue> entries = v.toList();
+    LAMELLA_CHECK(entries.size() == N, "expected a list of ", N, " values, got ", entries.size());
+    std::array<T, N> result;
+    for (size_t i = 0; i < N; ++i) result[i] = FromValue<T>::get(entries.get(i));
+    return result;
+  }
+};
 template <class T>
 struct FromValue<List<T>> : ListFromValue<List<T>, T> {};
 template <class K, class V>
@@ -83,6 +93,12 @@ struct ToValue<std::vector<T>> {
       static_cast<uint8_t*>(value.as.pointer)[i] = list[i] ? 1 : 0;
     }
     return IValue::adopt(value);
+  }
+};
+template <class T, size_t N>
+struct ToValue<std::array<T, N>> {
+  static IValue get(const std::array<T, N>& list) {
+    return ToValue<std::vector<T>>::get(std::vector<T>(list.begin(), list.end()));
   }
 };
 template <class T>
@@ -312,18 +328,6 @@ struct Return<List<T>, std::enable_if_t<is_tensor<T>>> {
   static bool unbox(const lamella_value& v, Form* form) {
     *form = v;
     return v.tag == LAMELLA_TENSOR_LIST;
-  }
-};
-template <class T>
-struct Return<List<T>, std::enable_if_t<std::is_same_v<T, int64_t> || std::is_same_v<T, double>>> {
-  using Form = lamella_value;
-  static constexpr const char* code() { return Param<ArrayRef<T>>::code(); }
-  static void store(List<T>&& value, Form* form) { *form = IValue(value.vec()).unsafe_release(); }
-  static List<T> load(Form& form) { return FromValue<List<T>>::get(IValue::adopt(form)); }
-  static lamella_value box(Form& form) { return form; }
-  static bool unbox(const lamella_value& v, Form* form) {
-    *form = v;
-    return true;
   }
 };
 

@@ -243,6 +243,87 @@ def test_cpp_reads_state_dictionaries_of_python(tmp_path):
             run(read, "lamella", code.format(str(tmp_path / "damaged.pt")))
 
 
+REGISTRATION = """
+    ops = torch.ops.compat_registration
+    def show(*values):
+        print(*(v.tolist() if hasattr(v, "tolist") else v for v in values))
+    x = torch.arange(6.0).reshape(3, 2)
+    show(ops.of_list([1, 2, 3]), ops.of_list([]), ops.of_list((4,)))
+    show(ops.of_tensors([x, x + 1], [2.0, 0.5]), ops.of_strings(["a", "b"], [False, True]))
+    show(getattr(ops, "lambda")(x, 3), ops.named(x), ops.named(x, by=0.5), ops.by_options(x))
+    show(ops.scaled(x), ops.catch_all(x), ops.optional_string(None), ops.optional_string("some"))
+    show(ops.optional_ints(None), ops.optional_ints([]), ops.optional_ints([1, 2]))
+    show(ops.optional_array(None), ops.optional_array([3, 4, 5]))
+    show(ops.optional_tensors(None), ops.optional_tensors([x, x]))
+    show(ops.list_of_optional([x, None, x]), ops.vector_of_optional([x, None, None]))
+    show(ops.turned([[1, 2], [], [3]]), ops.turned([]), ops.inverted([True, False]))
+    show(ops.inverted([]), ops.rotated([1, 2, 3]), ops.halved([1.0, 3.0]))
+    show(*ops.halves(x, True), *ops.halves(x, False), ops.four((4, 0.25)))
+    show(*((key, value.tolist()) for key, value in ops.doubled({"x": x, "y": x[0]}).items()))
+    show(ops.lengths(["one", "three", "one"]), ops.position(["a", "b"], "b"), ops.position([], ""))
+    show(ops.maybe(None), ops.maybe(True), ops.larger(2, 3.5), ops.larger(4, 3.5))
+    show(ops.made([2]), ops.made([2], dtype=torch.int64, device="cpu").dtype == torch.int64)
+    show(ops.fill_(x, 3.0), x, ops.nothing(x), ops.by_typed(x), *ops.rows(x))
+    for name in ("of_list", "of_tensors", "lambda", "of_strings", "optional_string",
+                 "optional_ints", "optional_array", "optional_tensors", "list_of_optional",
+                 "vector_of_optional", "turned", "inverted", "rotated", "halves", "four", "doubled",
+                 "lengths", "larger", "made", "nothing", "rows", "scaled", "maybe", "position"):
+        # PyTorch names what is returned.
+        print(str(getattr(ops, name).default._schema).replace(" _0,", ",").split(" -> ")[0])
+    for wrong in (lambda: ops.rotated([1, 2]), lambda: ops.doubled({1: x}),
+                  lambda: ops.four([1]), lambda: ops.of_list([1.5])):
+        try:
+            wrong()
+        except (RuntimeError, TypeError):
+            print("refused")
+"""
+
+
+def test_registration():
+    check_same("registration", REGISTRATION)
+
+
+CHECKING = """
+    ops = torch.ops.compat_checking
+    x = torch.arange(6.0).reshape(2, 3)
+    ops.checks(1, 2), ops.checks(3, 2), ops.warnings()
+    print(ops.errors(x))
+    for a, b in ((x, x), (x, x.double()), (x.t(), x), (x[0], x), (x, x.reshape(6)), (x.half(), x),
+                 (x[:, :2], x)):
+        print(bin(ops.arguments(a, b)))
+    print(ops.prints(x), ops.prints(x.t().to(torch.bfloat16)), ops.device_types())
+"""
+
+
+def test_checking():
+    check_same("checking", CHECKING)
+
+
+TENSORS = """
+    import tempfile
+    ops = torch.ops.compat_tensors
+    def show(tensors):
+        for t in tensors:
+            values = [f"{complex(v).real:.5g}" for v in t.flatten().tolist()]
+            print(str(t.dtype).split(".")[1], list(t.shape), values)
+    x = torch.arange(12.0).reshape(3, 4)
+    for tensors in (ops.made(3), ops.indexed(x), ops.functions(x)):
+        show(tensors)
+    print(ops.told(x), ops.told(x.double().t()), ops.accessed(x), ops.parallel(x))
+    for dtype in (torch.float32, torch.int16, torch.float16, torch.complex128):
+        print(ops.dispatched(x.to(dtype)))
+    print(ops.containers(), ops.gradients(x), ops.blas(x, x.t().contiguous()).tolist())
+    with tempfile.NamedTemporaryFile() as file:
+        mapped = ops.file(file.name)
+        mapped.fill_(2.5)
+        print(mapped.tolist(), file.read().hex())
+"""
+
+
+def test_tensors():
+    check_same("tensors", TENSORS)
+
+
 def test_classes_say_what_is_wrong():
     code = """
     ns, ops = torch.classes.compat_classes, torch.ops.compat_classes

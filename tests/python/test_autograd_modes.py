@@ -193,3 +193,25 @@ def test_a_subclass_is_a_context():
     with Mine():
         assert not lamella.is_grad_enabled()
     assert lamella.is_grad_enabled()
+
+
+def test_views_taken_under_no_grad_are_leaves_that_require_gradients():
+    leaf = lamella.ones(3, 2, requires_grad=True)
+    for tensor in (leaf, leaf * 2):
+        with lamella.no_grad():
+            views = [tensor[0], tensor.t(), tensor.reshape(6), tensor[0][1], *tensor.unbind(0)]
+            views += [*tensor.split(1), tensor.expand(2, 3, 2)]
+            others = [tensor * 2, tensor.detach(), tensor.detach()[0], tensor.t().reshape(6)]
+        assert all(view.requires_grad and view.is_leaf and view.grad_fn is None for view in views)
+        assert not any(other.requires_grad for other in others)
+        view = views[0]
+        (view * 3).sum().backward()
+        assert view.grad.tolist() == [3, 3] and tensor is not leaf or leaf.grad is None
+        assert view[0].grad_fn.name() == "SelectBackward0"
+        with pytest.raises(RuntimeError, match="expected 'self'"):
+            view.mul_(2)
+        with lamella.no_grad():
+            view.mul_(2)
+    with lamella.no_grad():
+        assert not lamella.ones(3)[0].requires_grad
+        assert not leaf.to(lamella.int64)[0].requires_grad

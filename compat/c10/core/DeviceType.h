@@ -13,3 +13,6 @@ inline std::string DeviceTypeName(DeviceType type, bool lower_case = false) {
   return device_type_name(type, lower_case);
 }
 }  // namespace lamella
+namespace c10 {
+inline constexpr int COMPILE_TIME_MAX_DEVICE_TYPES = lamella::kDeviceTypes;
+}

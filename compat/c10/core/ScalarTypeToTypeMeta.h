@@ -10,8 +10,13 @@ constexpr lamella::ScalarType typeMetaToScalarType(lamella::TypeMeta type) { ret
 constexpr lamella::TypeMeta scalarTypeToTypeMeta(lamella::ScalarType type) {
   return lamella::TypeMeta(type);
 }
+// TensorOptions::dtype_opt() gives what the second takes.
 LAMELLA_LAZY std::optional<lamella::ScalarType> optTypeMetaToScalarType(
     std::optional<lamella::TypeMeta> type) {
+  return type;
+}
+inline std::optional<lamella::ScalarType> optTypeMetaToScalarType(
+    std::optional<lamella::ScalarType> type) {
   return type;
 }
 }  // namespace c10

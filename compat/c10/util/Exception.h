@@ -24,21 +24,92 @@
   TORCH_CHECK_WITH(LinAlgError, condition __VA_OPT__(, ) __VA_ARGS__)
 #define TORCH_CHECK_ARG(condition, position, ...) \
   TORCH_CHECK(condition, "argument " #position ": " __VA_OPT__(, ) __VA_ARGS__)
-// Two values; the message says both.
-#define TORCH_CHECK_OP(a, b, op) TORCH_CHECK((a)op(b), "expected " #a " " #op " " #b)
+#define TORCH_CHECK_BUFFER(condition, ...) TORCH_CHECK(condition __VA_OPT__(, ) __VA_ARGS__)
+#define TORCH_CHECK_IF_NOT_ON_CUDA(condition, ...) TORCH_CHECK(condition __VA_OPT__(, ) __VA_ARGS__)
+#define TORCH_CHECK_MSG(condition, type, ...) \
+  ::lamella::str("expected " #condition __VA_OPT__(, ": ", ) __VA_ARGS__)
+
+namespace c10 {
+// A check that failed, to which << adds words; it throws when the loop of its macro comes to its
+// next round. Empty where the check holds.
+class FailedCheck {
+ public:
+  FailedCheck() = default;
+  explicit FailedCheck(std::string text) : text_(std::move(text)) {}
+  bool next() {
+    if (text_.empty()) return false;
+    if (told_) throw Error(text_);
+    return told_ = true;
+  }
+  template <class T>
+  FailedCheck& operator<<(const T& part) {
+    append(text_, part);
+    return *this;
+  }
+
+ private:
+  std::string text_;
+  bool told_ = false;
+};
+template <class A, class B, class Holds>
+FailedCheck check_pair(const A& a, const B& b, const char* expected, Holds holds) {
+  if (C10_LIKELY(holds(a, b))) return FailedCheck();
+  return FailedCheck(lamella::str("expected ", expected, ", got ", a, " and ", b, ". "));
+}
+template <class T>
+T& check_not_null(T& pointer, const char* what) {
+  if (pointer == nullptr) throw Error(lamella::str("expected ", what, " not to be null"));
+  return pointer;
+}
+template <class T>
+T check_not_null(T&& pointer, const char* what) {
+  check_not_null(pointer, what);
+  return std::forward<T>(pointer);
+}
+}  // namespace c10
+
+// Two values, looked at once; the message says both, and what is written behind it with <<.
+#define TORCH_CHECK_OP(a, b, op)                                                                 \
+  for (auto lamella_check = ::c10::check_pair(                                                   \
+           a, b, #a " " #op " " #b,                                                              \
+           [](const auto& lamella_a, const auto& lamella_b) { return lamella_a op lamella_b; }); \
+       lamella_check.next();)                                                                    \
+  lamella_check
 #define TORCH_CHECK_EQ(a, b) TORCH_CHECK_OP(a, b, ==)
 #define TORCH_CHECK_NE(a, b) TORCH_CHECK_OP(a, b, !=)
 #define TORCH_CHECK_LE(a, b) TORCH_CHECK_OP(a, b, <=)
 #define TORCH_CHECK_LT(a, b) TORCH_CHECK_OP(a, b, <)
 #define TORCH_CHECK_GE(a, b) TORCH_CHECK_OP(a, b, >=)
 #define TORCH_CHECK_GT(a, b) TORCH_CHECK_OP(a, b, >)
-#define TORCH_CHECK_NOTNULL(pointer) (pointer)
+#define TORCH_CHECK_NOTNULL(pointer) ::c10::check_not_null(pointer, #pointer)
+// The same in debug builds only.
+#ifdef NDEBUG
+#define TORCH_DCHECK_OP(a, b, op) \
+  while (false) TORCH_CHECK_OP(a, b, op)
+#define TORCH_DCHECK_NOTNULL(pointer) (pointer)
+#else
+#define TORCH_DCHECK_OP(a, b, op) TORCH_CHECK_OP(a, b, op)
+#define TORCH_DCHECK_NOTNULL(pointer) TORCH_CHECK_NOTNULL(pointer)
+#endif
+#define TORCH_DCHECK_EQ(a, b) TORCH_DCHECK_OP(a, b, ==)
+#define TORCH_DCHECK_NE(a, b) TORCH_DCHECK_OP(a, b, !=)
+#define TORCH_DCHECK_LE(a, b) TORCH_DCHECK_OP(a, b, <=)
+#define TORCH_DCHECK_LT(a, b) TORCH_DCHECK_OP(a, b, <)
+#define TORCH_DCHECK_GE(a, b) TORCH_DCHECK_OP(a, b, >=)
+#define TORCH_DCHECK_GT(a, b) TORCH_DCHECK_OP(a, b, >)
 #define TORCH_INTERNAL_ASSERT(condition, ...)                                                    \
   if (C10_UNLIKELY(!(condition))) {                                                              \
     ::lamella::detail::assert_failed(__FILE__, __LINE__, #condition __VA_OPT__(, ) __VA_ARGS__); \
   }
+#ifdef NDEBUG
 #define TORCH_INTERNAL_ASSERT_DEBUG_ONLY(condition, ...) \
-  LAMELLA_DEBUG_ASSERT(condition __VA_OPT__(, ) __VA_ARGS__)
+  if (false) {                                           \
+    static_cast<void>(condition);                        \
+  }
+#else
+#define TORCH_INTERNAL_ASSERT_DEBUG_ONLY(condition, ...) \
+  TORCH_INTERNAL_ASSERT(condition __VA_OPT__(, ) __VA_ARGS__)
+#endif
 #define AT_ASSERT(condition, ...) TORCH_INTERNAL_ASSERT(condition __VA_OPT__(, ) __VA_ARGS__)
 #define AT_ASSERTM(condition, ...) TORCH_CHECK(condition __VA_OPT__(, ) __VA_ARGS__)
 #define AT_CHECK(condition, ...) TORCH_CHECK(condition __VA_OPT__(, ) __VA_ARGS__)

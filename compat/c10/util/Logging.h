@@ -42,17 +42,23 @@ class LogLine {
 
 #define C10_LOG_API_USAGE_ONCE(...)
 #define C10_LOG_EVERY_MS(severity, ms) LOG(severity)
+#define C10_LOG_EVERY_N(severity, n) LOG(severity)
+#define C10_LOG_FIRST_N(severity, n) LOG(severity)
 #ifndef LOG
 #define LOG(severity) ::c10::LogLine(::c10::LogLine::severity, __FILE__, __LINE__)
 #define LOG_IF(severity, condition) \
   if (condition) LOG(severity)
 #define VLOG(level) ::c10::LogLine(::c10::LogLine::INFO, __FILE__, __LINE__)
-#define CHECK(condition) TORCH_CHECK(condition)
+#define VLOG_IF(level, condition) \
+  if (condition) VLOG(level)
+#define VLOG_IS_ON(level) (false)
+#define DLOG(severity) LOG(severity)
+#define CHECK(condition) TORCH_CHECK_OP(static_cast<bool>(condition), true, ==)
 #define CHECK_EQ(a, b) TORCH_CHECK_EQ(a, b)
 #define CHECK_NE(a, b) TORCH_CHECK_NE(a, b)
 #define CHECK_LE(a, b) TORCH_CHECK_LE(a, b)
 #define CHECK_LT(a, b) TORCH_CHECK_LT(a, b)
 #define CHECK_GE(a, b) TORCH_CHECK_GE(a, b)
 #define CHECK_GT(a, b) TORCH_CHECK_GT(a, b)
-#define DCHECK(condition) TORCH_INTERNAL_ASSERT_DEBUG_ONLY(condition)
+#define DCHECK(condition) TORCH_DCHECK_OP(static_cast<bool>(condition), true, ==)
 #endif

@@ -49,10 +49,10 @@ Tensor var(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keep
   return lamella::var(self, dim, MaybeNumber(bessel(unbiased)), keepdim);
 }
 Tensor std_(const Tensor& self, bool unbiased) {
-  return lamella::std_(self, OptionalIntArrayRef(), MaybeNumber(bessel(unbiased)), false);
+  return lamella::std(self, OptionalIntArrayRef(), MaybeNumber(bessel(unbiased)), false);
 }
 Tensor std_(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) {
-  return lamella::std_(self, dim, MaybeNumber(bessel(unbiased)), keepdim);
+  return lamella::std(self, dim, MaybeNumber(bessel(unbiased)), keepdim);
 }
 ::std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim,
                                       const MaybeNumber& correction, bool keepdim) {
@@ -68,7 +68,7 @@ Tensor std_(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool kee
 }
 ::std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim,
                                       const MaybeNumber& correction, bool keepdim) {
-  return {lamella::std_(self, dim, correction, keepdim),
+  return {lamella::std(self, dim, correction, keepdim),
           lamella::mean(self, dim, keepdim, ::std::nullopt)};
 }
 ::std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,

@@ -183,7 +183,8 @@ void check_inplace(const char* op, const char* argument, lamella_tensor* t) {
   auto* impl = static_cast<TensorImpl*>(t);
   LAMELLA_CHECK((t->flags & LAMELLA_TENSOR_INFERENCE) == 0, op, ": expected '", argument,
                 "' not to be made in inference mode, since gradients are recorded; clone it first");
-  LAMELLA_CHECK(!requires_grad(t) || !is_leaf(t), op, ": expected '", argument,
+  bool no_grad_view = (t->flags & LAMELLA_TENSOR_NO_GRAD_VIEW) != 0;
+  LAMELLA_CHECK(!requires_grad(t) || !is_leaf(t) || no_grad_view, op, ": expected '", argument,
                 "' not to be a leaf that requires gradients, since it is written in place; write "
                 "it under no_grad(), or write a copy");
   if (impl->base == nullptr) return;
@@ -196,7 +197,7 @@ void check_inplace(const char* op, const char* argument, lamella_tensor* t) {
   LAMELLA_CHECK(!is_leaf(impl->base), op, ": expected '", argument,
                 "' not to be a view of a leaf that requires gradients, since it is written in "
                 "place; write it under no_grad(), or write a copy");
-  LAMELLA_CHECK((t->flags & LAMELLA_TENSOR_NO_GRAD_VIEW) == 0, op, ": expected '", argument,
+  LAMELLA_CHECK(!no_grad_view, op, ": expected '", argument,
                 "' to be a view that was made while gradients are recorded, got one made under "
                 "no_grad() of a tensor that requires gradients; make the view again, or write it "
                 "under no_grad()");

@@ -3,3 +3,9 @@
 #include <ATen/core/Tensor.h>
 
 #include "lamella/layers/autograd/backward.h"
+
+namespace torch::autograd {
+inline lamella::Tensor make_variable(const lamella::Tensor& data, bool requires_grad = false) {
+  return data.defined() ? data.detach().set_requires_grad(requires_grad) : data;
+}
+}  // namespace torch::autograd

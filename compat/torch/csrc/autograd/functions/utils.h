@@ -39,4 +39,7 @@ inline void check_inplace(const lamella::Tensor& tensor, bool requires_grad) {
 inline void increment_version(const lamella::Tensor& tensor) {
   lamella_tensor_bump_version(tensor.impl());
 }
+namespace impl {
+inline void bump_version(const lamella::Tensor& tensor) { increment_version(tensor); }
+}  // namespace impl
 }  // namespace torch::autograd
