@@ -51,6 +51,17 @@ def both_ways(rows: dict[str, Row], name: str, function: Callable[..., Any], *in
     rows[f"{name}, with gradients"] = backward
 
 
+def training_step(torch: Any, parameters: list[Any], loss: Row) -> Row:
+    optimizer = torch.optim.Adam(parameters, lr=1e-3)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss().backward()
+        optimizer.step()
+
+    return step
+
+
 def torch_scatter(torch: Any) -> dict[str, Row]:
     import torch_scatter as package
 
@@ -74,6 +85,22 @@ def torch_scatter(torch: Any) -> dict[str, Row]:
             both_ways(rows, f"{name}, {size}", function, src)
         gather = partial(package.gather_csr, indptr=pointers)
         both_ways(rows, f"gather_csr, {size}", gather, torch.randn(nodes, width))
+    for edges, nodes, width in ((2_000, 500, 16), (20_000, 2_000, 64)):
+        x, labels = torch.randn(nodes, width), torch.randint(0, 4, (nodes,))
+        start, end = torch.randint(0, nodes, (2, edges))
+        layers = [torch.nn.Linear(width, width), torch.nn.Linear(width, 4)]
+
+        # The arguments that a loop changes are bound when the function is made.
+        def loss(x: Any = x, layers: Any = layers, at: Any = (start, end, labels)) -> Any:
+            start, end, labels = at
+            for layer in layers:
+                messages = torch.relu(layer(x))[start]
+                x = package.scatter(messages, end, 0, dim_size=len(labels), reduce="mean")
+            return torch.nn.functional.cross_entropy(x, labels)
+
+        parameters = [parameter for layer in layers for parameter in layer.parameters()]
+        row = f"training step of two graph layers, {edges} x {width}"
+        rows[row] = training_step(torch, parameters, loss)
     return rows
 
 
@@ -86,6 +113,14 @@ def torchlpc(torch: Any) -> dict[str, Row]:
         a = torch.randn(batch, steps, order) * (0.3 / order)
         size = f"{batch} x {steps}, order {order}"
         both_ways(rows, f"sample_wise_lpc, {size}", sample_wise_lpc, x, a)
+    x, target = torch.randn(8, 4096), torch.randn(8, 4096)
+    poles = torch.zeros(8, 1, 4).requires_grad_()
+
+    def loss() -> Any:
+        filtered = sample_wise_lpc(x, 0.2 * poles.tanh().expand(-1, 4096, -1))
+        return (filtered - target).square().mean()
+
+    rows["step of fitting a filter, 8 x 4096, order 4"] = training_step(torch, [poles], loss)
     return rows
 
 
@@ -104,7 +139,7 @@ def torch_discounted_cumsum(torch: Any) -> dict[str, Row]:
     import torch_discounted_cumsum as package
 
     rows: dict[str, Row] = {}
-    for shape in ((2, 8), (64, 4096)):
+    for shape in ((2, 8), (64, 4000)):
         x, gamma = torch.randn(*shape), torch.full((shape[0],), 0.99)
         size = " x ".join(map(str, shape))
         for name in ("discounted_cumsum_left", "discounted_cumsum_right"):
