@@ -114,18 +114,17 @@ TEST(Parallel, MakesFewPartsWhateverTheGrain) {
   }
 }
 
-// A loop that is over at once is the caller's alone, unless the others are awake: so parts are
-// slow.
 TEST(Parallel, BeginsWithAShareForEachThread) {
   Threads set(2);
   std::mutex mutex;
   std::map<std::thread::id, int64_t> first;
+  std::atomic<int> here{0};
   parallel_for(0, 64, 1, [&](int64_t begin, int64_t) {
     {
       std::lock_guard<std::mutex> lock(mutex);
-      first.try_emplace(std::this_thread::get_id(), begin);
+      if (first.try_emplace(std::this_thread::get_id(), begin).second) ++here;
     }
-    usleep(10000);
+    wait_until(here, 2);  // neither goes on before the other has begun
   });
   ASSERT_EQ(first.size(), 2u);
   EXPECT_EQ(first.at(std::this_thread::get_id()), 0);
