@@ -1,6 +1,6 @@
 # make demo | test | bench | lint | sanitize | fuzz | aarch64 | wheel | reference: each installs what it needs, builds, and runs.
 # JOBS=n limits parallel jobs; PYTHON=… chooses the interpreter (3.9 or newer).
-# `make bench TOPIC` measures one topic: kernels, cpp, python, autograd, layers, graph, size, extensions or distributed.
+# `make bench TOPIC` measures one topic: kernels, cpp, python, autograd, layers, graph, size, extensions, packages or distributed.
 
 PYTHON ?= python3
 ROOT := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))

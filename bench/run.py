@@ -2,7 +2,7 @@
 
 Needs what `make bench` installs and builds. Rows whose peer is missing say so.
 Usage: run.py [--build DIR] [--only TOPIC], and TOPIC one of kernels, cpp, python, autograd, layers,
-graph, functions, size, extensions, distributed.
+graph, functions, size, extensions, packages, distributed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import functions
+import packages
 import readme
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -507,11 +508,26 @@ def build_rows(table: Table, build: Path, folder: Path) -> None:
         table.row("compile the standard headers alone", "-", f"{seconds:.2f} s", "", None)
 
 
+def package_rows(table: Table) -> None:
+    """Operators of packages, built from one source against Lamella and against PyTorch."""
+    table.section("packages of C++ operators")
+    for package in packages.PACKAGES:
+        results = packages.measure(package)
+        if isinstance(results, str):
+            table.row(package, "<= 1 x PyTorch", "not run", results, None)
+            continue
+        for row, (ours, peer, ratio) in results.items():
+            against = f"PyTorch {peer / 1e3:.1f} us ({ratio:.3f} x)"
+            # A pair of medians on a shared machine differs by this much.
+            met = ratio <= 1.03
+            table.row(row, "<= 1 x PyTorch", f"{ours / 1e3:.1f} us", against, met)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     topics = ["kernels", "cpp", "python", "autograd", "layers", "graph"]
-    topics += ["functions", "size", "extensions", "distributed"]
+    topics += ["functions", "size", "extensions", "packages", "distributed"]
     parser.add_argument("--only", choices=topics)
     options = parser.parse_args()
     if options.only == "kernels":
@@ -547,6 +563,8 @@ def main() -> None:
             imports = size_rows(table, options.build)
         if options.only in (None, "extensions"):
             build_rows(table, options.build, folder)
+        if options.only in (None, "packages"):
+            package_rows(table)
         if options.only is None:
             readme.write(calls, imports, options.build)
     for title, rows in (("short", table.missed), ("not run", table.not_run)):

@@ -1,9 +1,11 @@
 // Loops on the threads of Lamella's own kernels, for kernels outside of it. Public, inline over
 // lamella/abi/threads.h.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <type_traits>
+#include <vector>
 
 #include "lamella/abi/threads.h"
 #include "lamella/core/error.h"
@@ -46,24 +48,32 @@ inline void parallel_for(int64_t begin, int64_t end, int64_t grain, const F& f) 
   if (body.failed != 0) std::rethrow_exception(body.error);
 }
 
-// join(...) of f(first, last, start) over ranges of `grain` that cover [begin, end), joined in
-// order: the ranges do not depend on the number of threads, and so neither does the result.
+// join(...) of f(first, last, start) over as many equal ranges as `grain` makes, 256 at most, that
+// cover [begin, end), joined in order: the ranges do not depend on the number of threads, and so
+// neither does the result.
 template <class T, class F, class Join>
 inline T parallel_reduce(int64_t begin, int64_t end, int64_t grain, const T& start, const F& f,
                          const Join& join) {
+  constexpr int64_t kMostRanges = 256;
   if (begin >= end) return start;
-  int64_t size = grain > 0 ? grain : 1;
-  int64_t count = (end - begin - 1) / size + 1;
+  int64_t total = end - begin;
+  int64_t wanted = std::min((total - 1) / std::max<int64_t>(grain, 1) + 1, kMostRanges);
+  int64_t size = (total - 1) / wanted + 1;
+  int64_t count = (total - 1) / size + 1;
   if (count == 1) return f(begin, end, start);
-  std::vector<T> results(static_cast<size_t>(count), start);
+  // Values of their own: threads must not share the bits of a std::vector<bool>.
+  struct Part {
+    T value;
+  };
+  std::vector<Part> parts(static_cast<size_t>(count), Part{start});
   parallel_for(0, count, 1, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       int64_t from = begin + i * size;
-      results[static_cast<size_t>(i)] = f(from, end - from < size ? end : from + size, start);
+      parts[static_cast<size_t>(i)].value = f(from, end - from < size ? end : from + size, start);
     }
   });
   T result = start;
-  for (const T& part : results) result = join(result, part);
+  for (const Part& part : parts) result = join(result, part.value);
   return result;
 }
 

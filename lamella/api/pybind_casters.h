@@ -84,6 +84,9 @@ struct type_caster<T, std::enable_if_t<std::is_base_of_v<lamella::TensorBase, T>
   static handle cast(const T& from, return_value_policy, handle) {
     return lamella::pybind::table().wrap_tensor(lamella::TensorBase(from).unsafe_release());
   }
+  static handle cast(T&& from, return_value_policy, handle) {
+    return lamella::pybind::table().wrap_tensor(from.unsafe_release());
+  }
 };
 template <>
 struct type_caster<lamella::ScalarType> : lamella::pybind::NumberedCaster<lamella::ScalarType> {};

@@ -41,13 +41,15 @@ static_assert(offsetof(lamella_tensor, references) == 0 &&
 typedef uint64_t __attribute__((may_alias)) reference_pair;
 inline constexpr uint64_t kSoleReference = 1;  // references 1, weak_references 0, little endian
 
+// Both counts are written together where they are read together: a read that is wider than the
+// write before it waits until that has left the processor, for as long as two locked operations.
 LAMELLA_ALWAYS_INLINE void retain(lamella_tensor* tensor) {
-  __atomic_fetch_add(&tensor->references, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(reinterpret_cast<reference_pair*>(tensor), 1, __ATOMIC_RELAXED);
 }
 LAMELLA_ALWAYS_INLINE void release(lamella_tensor* tensor) {
-  auto* pair = reinterpret_cast<const reference_pair*>(tensor);
+  auto* pair = reinterpret_cast<reference_pair*>(tensor);
   if (__atomic_load_n(pair, __ATOMIC_ACQUIRE) == kSoleReference ||
-      __atomic_fetch_sub(&tensor->references, 1, __ATOMIC_ACQ_REL) == 1) {
+      static_cast<uint32_t>(__atomic_fetch_sub(pair, 1, __ATOMIC_ACQ_REL)) == 1) {
     lamella_tensor_destroy(tensor);
   }
 }

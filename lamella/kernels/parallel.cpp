@@ -4,6 +4,8 @@
 //   A call cuts its range into parts and lists itself as a job. The caller and as many workers as
 //   it may have take the parts one by one, so nobody waits for a worker that gets no processor:
 //   the caller does what others have not begun, and waits only for parts that they are doing.
+//   Each begins with a share of its own, one stretch of the range, so that loops over the same data
+//   find it in the cache of the same processor, and memory is read in order.
 //   Workers are made when a job first wants them. Where the system refuses another thread, those
 //   that exist do the work. A worker without a job stays awake for a moment and then sleeps. To
 //   wake a sleeping thread takes some 50 microseconds, more than most operators, so a program that
@@ -19,6 +21,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -39,8 +42,12 @@ using native::detail::RangeFunction;
 
 // Parts for each thread, so that one that is slow does fewer of them.
 constexpr int64_t kPartsEach = 8;
-// Grains after which the caller looks for an interrupt.
+// Grains after which the caller looks for an interrupt, and the parts that this makes at most: the
+// grain of a foreign loop is often 1, whatever the work.
 constexpr int64_t kGrainsUnchecked = 8;
+constexpr int64_t kPartsChecked = 32;
+// Shares that a job's parts are divided into at most.
+constexpr int kMostShares = 16;
 // How long a thread looks for news before it sleeps: Note [The pool].
 constexpr std::chrono::microseconds kLongestWatch{200}, kShortestWatch{5}, kWatchForEnd{50};
 
@@ -57,12 +64,19 @@ thread_local bool inside = false;
 thread_local int thread_number = 0;  // among the threads of the job that it works for
 thread_local struct Job* own_job = nullptr;
 
+// Parts that one thread does first and others after their own.
+struct alignas(64) Share {
+  std::atomic<int64_t> next{0};
+  int64_t end = 0;
+};
+
 struct Job {
   RangeFunction function = nullptr;
   void* context = nullptr;
-  int64_t begin = 0, end = 0, size = 0, parts = 0;
+  int64_t begin = 0, end = 0, size = 0;
   lamella_thread_state caller{};
-  std::atomic<int64_t> next{0};
+  std::array<Share, kMostShares> shares;
+  int share_count = 1;
   std::atomic<int> running{0};  // workers inside; changed under the pool's lock
   std::atomic<bool> failed{false};
   std::exception_ptr error;  // the first one
@@ -74,16 +88,28 @@ struct Job {
 
   void fail() {
     if (!failed.exchange(true)) error = std::current_exception();
-    next.store(parts, std::memory_order_relaxed);
+    for (Share& share : shares) share.next.store(share.end, std::memory_order_relaxed);
   }
-  void work(bool is_caller) {
+  void divide(int64_t parts, int64_t threads) {
+    share_count = static_cast<int>(std::min<int64_t>(threads, kMostShares));
+    for (int i = 0; i < share_count; ++i) {
+      shares[i].next.store(parts * i / share_count, std::memory_order_relaxed);
+      shares[i].end = parts * (i + 1) / share_count;
+    }
+  }
+  // `number` is 0 for the caller.
+  void work(int number) {
     bool before = std::exchange(inside, inside || is_parallel);
     try {
-      for (int64_t part; (part = next.fetch_add(1, std::memory_order_relaxed)) < parts;) {
-        int64_t from = begin + part * size;
-        int64_t to = end - from < size ? end : from + size;
-        function(context, from, to);
-        if (is_caller && part + 1 < parts) check_interrupt();
+      for (int i = 0; i < share_count; ++i) {
+        Share& share = shares[(number + i) % share_count];
+        for (int64_t part;
+             (part = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;) {
+          int64_t from = begin + part * size;
+          int64_t to = end - from < size ? end : from + size;
+          function(context, from, to);
+          if (number == 0 && to != end) check_interrupt();
+        }
       }
     } catch (...) {
       fail();
@@ -92,7 +118,7 @@ struct Job {
   }
   // Works as a worker whose state this is: it has the caller's keys and modes, but a start of its
   // own.
-  void work_for(lamella_thread_state& state) {
+  void work_for(lamella_thread_state& state, int number) {
     constexpr uint64_t kStart =
         lamella::detail::key_bit(lamella::detail::kKeyFunctionalityThreadInit);
     lamella_thread_state before = state;
@@ -102,7 +128,7 @@ struct Job {
       state.modes = from.modes;
     };
     take(caller);
-    work(false);
+    work(number);
     take(before);
   }
 };
@@ -197,7 +223,7 @@ struct Pool {
       thread_number = ++job.came;
       if (--job.places == 0) unlist(job);
       lock.unlock();
-      job.work_for(lamella_thread);
+      job.work_for(lamella_thread, thread_number);
       take(lock);
       if (job.running.fetch_sub(1, std::memory_order_release) == 1) done.notify_all();
       lock.unlock();
@@ -238,7 +264,7 @@ struct Pool {
       for (int i = std::min(job.places, sleeping); i > 0; --i) more.notify_one();
     }
     own_job = &job;
-    job.work(true);
+    job.work(0);
     own_job = job.outer;
     std::unique_lock<std::mutex> lock(mutex, std::defer_lock);
     take(lock);
@@ -303,8 +329,8 @@ void parallel_for_erased(int64_t begin, int64_t end, int64_t grain, RangeFunctio
   int64_t total = end - begin;
   int64_t grains = total / std::max<int64_t>(grain, 1);
   int64_t threads = inside ? 1 : std::min<int64_t>(get_num_threads(), grains);
-  int64_t parts =
-      std::max(std::min(grains, threads > 1 ? threads * kPartsEach : 1), grains / kGrainsUnchecked);
+  int64_t parts = std::max(std::min(grains, threads > 1 ? threads * kPartsEach : 1),
+                           std::min(grains / kGrainsUnchecked, kPartsChecked));
   if (parts <= 1) {
     function(context, begin, end);
     return;
@@ -315,14 +341,16 @@ void parallel_for_erased(int64_t begin, int64_t end, int64_t grain, RangeFunctio
   job.begin = begin;
   job.end = end;
   job.size = total / parts + (total % parts != 0 ? 1 : 0);
-  job.parts = total / job.size + (total % job.size != 0 ? 1 : 0);
+  parts = total / job.size + (total % job.size != 0 ? 1 : 0);
+  threads = std::min(threads, parts);
+  job.divide(parts, threads);
   job.caller = lamella_thread;
-  job.places = static_cast<int>(std::min(threads, job.parts)) - 1;
+  job.places = static_cast<int>(threads) - 1;
   job.is_parallel = job.places > 0;
   if (job.is_parallel) {
     pool().run(job);
   } else {
-    job.work(true);
+    job.work(0);
   }
   if (job.failed.load(std::memory_order_relaxed)) std::rethrow_exception(job.error);
 }

@@ -1,45 +1,24 @@
 """Packages that others published, from the package index and unmodified: each program of packages/
 prints what it prints with PyTorch for the same seed."""
 
-import fcntl
 import os
 import pathlib
 import re
-import subprocess
-import sys
 
+import index_packages
 import pytest
-from build_tree import BUILD
 from test_programs import printed_by_lamella, same
 from torch_programs import printed_by_torch
 
 pytest.importorskip("torch")
 
 PROGRAMS = pathlib.Path(__file__).parent / "packages"
-FOLDER = BUILD / "compat_packages"
 
 
 def installed(requirement):
     """The folder of one package without what it needs; skips the test where there is no index."""
-    folder = FOLDER / requirement.replace("==", "-")
-    FOLDER.mkdir(exist_ok=True)
-    with open(FOLDER / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / ".complete").exists():
-            command = [
-                sys.executable,
-                "-m",
-                "pip",
-                "install",
-                "-q",
-                "--no-deps",
-                "--target",
-                folder,
-            ]
-            if subprocess.run([*command, requirement], capture_output=True).returncode != 0:
-                pytest.skip(f"the package index has no {requirement} for us")
-            (folder / ".complete").touch()
-    return folder
+    folder = index_packages.installed(requirement)
+    return folder or pytest.skip(f"the package index has no {requirement} for us")
 
 
 def test_every_program_names_its_packages():

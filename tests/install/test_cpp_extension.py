@@ -49,6 +49,11 @@ double sum_in_order(int64_t count) {
       },
       [](double a, double b) { return a + b; });
 }
+bool any_equal(int64_t count, int64_t wanted) {
+  return at::parallel_reduce(0, count, 1, false,
+      [&](int64_t begin, int64_t end, bool found) { return found || (begin <= wanted && wanted < end); },
+      [](bool a, bool b) { return a || b; });
+}
 void refuse() {
   at::parallel_for(0, 1000, 1, [](int64_t, int64_t) { TORCH_CHECK_VALUE(false, "expected less"); });
 }
@@ -58,6 +63,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("parts", &parts);
   m.def("text", &text);
   m.def("sum_in_order", &sum_in_order);
+  m.def("any_equal", &any_equal);
   m.def("refuse", &refuse);
 }
 """
@@ -85,6 +91,8 @@ USE_PYBIND = """
         lamella.set_num_threads(threads)
         sums.add(module.sum_in_order(100_001))
     assert len(sums) == 1
+    found = [module.any_equal(n, 70_000) for n in (0, 1, 70_000, 70_001, 1_000_000)]
+    assert found == [False, False, False, True, True]
     for call, error, message in [
         (lambda: module.kind(lamella.int32, "cpu", [7, 1], 1), IndexError, "expected no 7"),
         (lambda: module.kind(lamella.int32, "cpu", [7], 1), RuntimeError,

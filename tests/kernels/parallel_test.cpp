@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <map>
 #include <mutex>
 #include <new>
 #include <set>
@@ -101,6 +102,34 @@ TEST(Parallel, CoversAnyRangeOnce) {
     }
   }
   parallel_for(3, -3, 1, [](int64_t, int64_t) { FAIL(); });
+}
+
+TEST(Parallel, MakesFewPartsWhateverTheGrain) {
+  for (int threads : {1, 2, 3}) {
+    Threads set(threads);
+    std::atomic<int> parts{0};
+    parallel_for(0, 10000000, 1, [&](int64_t, int64_t) { ++parts; });
+    EXPECT_LE(parts, 32);
+    EXPECT_GE(parts, threads);
+  }
+}
+
+TEST(Parallel, BeginsWithAShareForEachThread) {
+  Threads set(2);
+  std::mutex mutex;
+  std::map<std::thread::id, int64_t> first;
+  std::atomic<int> here{0};
+  parallel_for(0, 64, 1, [&](int64_t begin, int64_t) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (first.try_emplace(std::this_thread::get_id(), begin).second) ++here;
+    }
+    wait_until(here, 2);  // neither goes on before the other has begun
+  });
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_EQ(first.at(std::this_thread::get_id()), 0);
+  first.erase(std::this_thread::get_id());
+  EXPECT_EQ(first.begin()->second, 32);
 }
 
 TEST(Parallel, TakesNumbersWithinBounds) {
@@ -221,11 +250,11 @@ TEST(Parallel, LooksForInterruptsBetweenParts) {
     EXPECT_EQ(error_of([&] {
                 parallel_for(0, 1000000, 1, [&](int64_t, int64_t) {
                   ++parts;
-                  usleep(1000);
+                  usleep(20000);
                 });
               }),
               "stop");
-    EXPECT_LT(parts, 5000);
+    EXPECT_LT(parts, 20);
     set_interrupt_function(nullptr);
   }
 }

@@ -5,52 +5,23 @@ import os
 import re
 import subprocess
 import sys
-import tarfile
 import textwrap
 
+import index_packages
 import numpy as np
 import pytest
-from build_tree import BUILD, PREFIX
-from test_published import installed
+from index_packages import ENVIRONMENT
 
 torch = pytest.importorskip("torch")
 
-# Packages that find a compiler for CUDA would build for it.
-FOLDERS = os.environ["PATH"].split(os.pathsep)
-ENVIRONMENT = dict(
-    os.environ,
-    PYTHONPATH=str(PREFIX / "lib" / "python"),
-    PATH=os.pathsep.join(f for f in FOLDERS if not os.path.exists(os.path.join(f, "nvcc"))),
-)
 
-
-def fetched(name, version):
-    """The unpacked source distribution; skips the test where there is no index."""
-    folder = BUILD / "packages"
-    source = folder / f"{name}-{version}"
-    if source.is_dir():
-        return source
-    folder.mkdir(exist_ok=True)
-    command = ["-m", "pip", "download", "-q", "--no-deps", "--no-build-isolation"]
-    command += ["--no-binary", ":all:", "-d", folder, f"{name}=={version}"]
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True)
-    archive = folder / f"{name}-{version}.tar.gz"
-    if done.returncode != 0 or not archive.is_file():
-        pytest.skip(f"the package index has no {name} for us")
-    with tarfile.open(archive) as file:
-        file.extractall(folder)
-    return source
+def there(folder, name):
+    """The folder that index_packages gave; skips the test where there is none."""
+    return folder or pytest.skip(f"the package index has no {name} for us")
 
 
 def build(source):
-    done = subprocess.run(
-        [sys.executable, "-m", "lamella.compat", "setup.py", "-q", "build_ext", "--inplace"],
-        cwd=source,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    index_packages.build(source, "-m", "lamella.compat")
 
 
 def use(source, code, *arguments):
@@ -91,7 +62,7 @@ SCATTER = """
 
 
 def test_torch_scatter(tmp_path):
-    source = fetched("torch_scatter", "2.1.2")
+    source = there(index_packages.fetched("torch_scatter==2.1.2"), "torch_scatter")
     build(source)
     rng = np.random.default_rng(0)
     given = {
@@ -151,9 +122,12 @@ if os.environ.get("LAMELLA_TEST_PACKAGES") == "all":
 @pytest.mark.parametrize("package", OWN_TESTS)
 def test_own_tests(package):
     needs, arguments, passed, skipped = OWN_TESTS[package]
-    source = fetched(*package.split("=="))
+    source = there(index_packages.fetched(package), package)
     build(source)
-    paths = [ENVIRONMENT["PYTHONPATH"], *(str(installed(need)) for need in needs)]
+    paths = [
+        ENVIRONMENT["PYTHONPATH"],
+        *(str(there(index_packages.installed(need), need)) for need in needs),
+    ]
     command = [sys.executable, "-m", "lamella.compat", "-m", "pytest", "-q", "-c", os.devnull]
     done = subprocess.run(
         [*command, "-p", "no:cacheprovider", "--rootdir", source, *arguments],

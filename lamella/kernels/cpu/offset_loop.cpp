@@ -1,6 +1,7 @@
 // Reading and writing at places given by indices.
 #include "lamella/kernels/cpu/offset_loop.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -195,42 +196,75 @@ void share_out(const StridedLoop<3>& loop, F&& f) {
 }
 
 template <class T, class F>
-void scatter_runs(const StridedLoop<3>& loop, const Places& places, AddRun whole_run, F&& combine) {
+void scatter_plane(char* const* p, const int64_t* s, int64_t n0, int64_t n1, Offset offset,
+                   bool far, AddRun whole_run, const F& combine) {
+  constexpr int64_t kBytes = sizeof(T);
+  const bool dense = offset.size == 0 && offset.scale == kBytes && s[0] == 0 && s[1] == kBytes &&
+                     s[2] == sizeof(int64_t);
+  const bool runs = whole_run != nullptr && s[2] == 0 && s[0] == kBytes && s[1] == kBytes;
+  for (int64_t j = 0; j < n1; ++j) {
+    char* to = p[0] + j * s[3];
+    const char* from = p[1] + j * s[4];
+    const char* index = p[2] + j * s[5];
+    if (runs) {
+      if (j + 4 < n1) __builtin_prefetch(to + 4 * s[3] + offset.at(index + 4 * s[5]));
+      whole_run(to + offset.at(index), from, n0);
+      continue;
+    }
+    if (dense) {
+      auto* targets = reinterpret_cast<T*>(to);
+      auto* values = reinterpret_cast<const T*>(from);
+      auto* places = reinterpret_cast<const int64_t*>(index);
+      int64_t i = 0;
+      for (; far && i + kAhead < n0; ++i) {
+        __builtin_prefetch(targets + places[i + kAhead], 1);
+        targets[places[i]] = combine(targets[places[i]], values[i]);
+      }
+      for (; i < n0; ++i) targets[places[i]] = combine(targets[places[i]], values[i]);
+      continue;
+    }
+    for (int64_t i = 0; i < n0; ++i) {
+      T& place = *reinterpret_cast<T*>(to + i * s[0] + offset.at(index + i * s[2]));
+      place = combine(place, *reinterpret_cast<const T*>(from + i * s[1]));
+    }
+  }
+}
+
+template <class T, class F>
+void scatter_runs(const StridedLoop<3>& loop, const Places& places, AddRun whole_run,
+                  const F& combine) {
+  const Offset offset{places.size, places.scale};
+  const bool far = places.reach > kNear;
+  share_out(loop, [&](char* const* p, const int64_t* s, int64_t n0, int64_t n1) {
+    scatter_plane<T>(p, s, n0, n1, offset, far, whole_run, combine);
+  });
+}
+
+template <class T>
+void assign_runs(const StridedLoop<3>& loop, const Places& places) {
   constexpr int64_t kBytes = sizeof(T);
   const Offset offset{places.size, places.scale};
   const bool far = places.reach > kNear;
   share_out(loop, [&](char* const* p, const int64_t* s, int64_t n0, int64_t n1) {
-    const bool dense = offset.size == 0 && offset.scale == kBytes && s[0] == 0 && s[1] == kBytes &&
-                       s[2] == sizeof(int64_t);
-    const bool runs = whole_run != nullptr && s[2] == 0 && s[0] == kBytes && s[1] == kBytes;
+    if (s[2] != 0 || s[0] != kBytes || (s[1] != kBytes && s[1] != 0)) {
+      scatter_plane<T>(p, s, n0, n1, offset, far, nullptr, [](T, T value) { return value; });
+      return;
+    }
+    // One index for each run.
+    const RunCopier copy(n0 * kBytes);
     for (int64_t j = 0; j < n1; ++j) {
-      char* to = p[0] + j * s[3];
-      const char* from = p[1] + j * s[4];
       const char* index = p[2] + j * s[5];
-      if (runs) {
-        if (j + 4 < n1) __builtin_prefetch(to + 4 * s[3] + offset.at(index + 4 * s[5]));
-        whole_run(to + offset.at(index), from, n0);
-        continue;
-      }
-      if (dense) {
-        auto* targets = reinterpret_cast<T*>(to);
-        auto* values = reinterpret_cast<const T*>(from);
-        auto* places = reinterpret_cast<const int64_t*>(index);
-        int64_t i = 0;
-        for (; far && i + kAhead < n0; ++i) {
-          __builtin_prefetch(targets + places[i + kAhead], 1);
-          targets[places[i]] = combine(targets[places[i]], values[i]);
-        }
-        for (; i < n0; ++i) targets[places[i]] = combine(targets[places[i]], values[i]);
-        continue;
-      }
-      for (int64_t i = 0; i < n0; ++i) {
-        T& place = *reinterpret_cast<T*>(to + i * s[0] + offset.at(index + i * s[2]));
-        place = combine(place, *reinterpret_cast<const T*>(from + i * s[1]));
+      char* to = p[0] + j * s[3] + offset.at(index);
+      const char* from = p[1] + j * s[4];
+      if (s[1] == 0) {
+        std::fill_n(reinterpret_cast<T*>(to), n0, *reinterpret_cast<const T*>(from));
+      } else {
+        copy(to, from);
       }
     }
   });
 }
+
 template <class T>
 bool is_nan(T value) {
   return value != value;
@@ -240,10 +274,8 @@ bool is_nan(T value) {
 void scatter_elements(const char* op, const StridedLoop<3>& loop, ScalarType dtype,
                       ScatterMode mode, const Places& places) {
   if (mode == ScatterMode::kAssign) {
-    visit_bytes(element_size(dtype), [&](auto tag) {
-      using T = type_of<decltype(tag)>;
-      scatter_runs<T>(loop, places, nullptr, [](T, T value) { return value; });
-    });
+    visit_bytes(element_size(dtype),
+                [&](auto tag) { assign_runs<type_of<decltype(tag)>>(loop, places); });
     return;
   }
   if (mode == ScatterMode::kMaximum || mode == ScatterMode::kMinimum) {

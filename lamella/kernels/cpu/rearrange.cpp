@@ -1,5 +1,6 @@
 // Rearrangements that need the elements themselves: flip, repeat_interleave of counts, and the
 // triangles tril and triu.
+#include <algorithm>
 #include <cstring>
 
 #include "lamella/core/visit_dtype.h"
@@ -57,9 +58,7 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_si
                   "repeat_interleave: expected 'output_size' to be ", total, ", got ", output_size);
     Tensor result = new_tensor({total}, counts.scalar_type(), kCPU);
     T* to = result.mutable_data_ptr<T>();
-    for (int64_t i = 0; i < n; ++i) {
-      for (T k = 0; k < p[i]; ++k) *to++ = static_cast<T>(i);
-    }
+    for (int64_t i = 0; i < n; ++i) to = std::fill_n(to, p[i], static_cast<T>(i));
     return result;
   });
 }

@@ -1,0 +1,70 @@
+"""Packages of the index, unmodified: installed, or built from their sources.
+
+Each stands in a folder of its own that is kept. A function gives None where there is no index.
+"""
+
+import fcntl
+import os
+import subprocess
+import sys
+import tarfile
+
+from build_tree import BUILD, PREFIX
+
+# Packages that find a compiler for CUDA would build for it.
+FOLDERS = os.environ["PATH"].split(os.pathsep)
+ENVIRONMENT = dict(
+    os.environ,
+    PYTHONPATH=str(PREFIX / "lib" / "python"),
+    PATH=os.pathsep.join(f for f in FOLDERS if not os.path.exists(os.path.join(f, "nvcc"))),
+)
+
+
+def pip(*arguments):
+    command = [sys.executable, "-m", "pip", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True).returncode == 0
+
+
+def installed(requirement):
+    """The folder of one package without what it needs."""
+    kept = BUILD / "compat_packages"
+    folder = kept / requirement.replace("==", "-")
+    kept.mkdir(exist_ok=True)
+    with open(kept / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / ".complete").exists():
+            if not pip("install", "-q", "--no-deps", "--target", folder, requirement):
+                return None
+            (folder / ".complete").touch()
+    return folder
+
+
+def fetched(requirement, folder=BUILD / "packages"):
+    """The unpacked source distribution of name==version, in `folder`."""
+    name = requirement.replace("==", "-")
+    if (folder / name).is_dir():
+        return folder / name
+    folder.mkdir(exist_ok=True)
+    where = ["--no-deps", "--no-build-isolation", "--no-binary", ":all:", "-d", folder]
+    archive = folder / f"{name}.tar.gz"
+    if not pip("download", "-q", *where, requirement) or not archive.is_file():
+        return None
+    with tarfile.open(archive) as file:
+        file.extractall(folder)
+    return folder / name
+
+
+def build(source, *python):
+    """Builds the extensions of `source` in place; `python` is what runs setup.py after Python."""
+    # Its build compares with the package's sources alone, and knows no change of our headers.
+    headers = max(path.stat().st_mtime for path in (PREFIX / "include").rglob("*.h"))
+    made = [path.stat().st_mtime for path in source.rglob("*.so")]
+    again = ["--force"] if made and min(made) < headers and python else []
+    done = subprocess.run(
+        [sys.executable, *python, "setup.py", "-q", "build_ext", "--inplace", *again],
+        cwd=source,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
