@@ -18,9 +18,18 @@ LAMELLA_LAZY void write_module(serialize::OutputArchiveOf<lazy_>& archive, const
     archive.write(child.key(), inner);
   }
 }
-LAMELLA_LAZY void read_module(serialize::InputArchiveOf<lazy_>& archive, Module& module) {
-  for (auto& item : module.named_parameters(false)) archive.read(item.key(), item.value());
-  for (auto& item : module.named_buffers(false)) archive.read(item.key(), item.value(), true);
+namespace detail {
+// The tensors of a module, and what the archive has for them.
+using Readings = std::vector<std::pair<Tensor, Tensor>>;
+LAMELLA_LAZY void find_readings(serialize::InputArchiveOf<lazy_>& archive, const Module& module,
+                                Readings* readings) {
+  for (auto& list : {module.named_parameters(false), module.named_buffers(false)}) {
+    for (auto& item : list) {
+      Tensor found;
+      archive.read(item.key(), found);
+      readings->emplace_back(item.value(), found);
+    }
+  }
   for (auto& child : module.named_children()) {
     if (!child.value()->is_serializable()) continue;
     serialize::InputArchiveOf<lazy_> inner;
@@ -28,8 +37,16 @@ LAMELLA_LAZY void read_module(serialize::InputArchiveOf<lazy_>& archive, Module&
     const bool is_empty = child.value()->parameters().empty() && child.value()->buffers().empty();
     if (is_empty && !archive.try_read(child.key(), inner)) continue;
     if (!is_empty) archive.read(child.key(), inner);
-    read_module(inner, *child.value());
+    find_readings(inner, *child.value(), readings);
   }
+}
+}  // namespace detail
+// The module stays as it is if the archive lacks something.
+LAMELLA_LAZY void read_module(serialize::InputArchiveOf<lazy_>& archive, Module& module) {
+  detail::Readings readings;
+  detail::find_readings(archive, module, &readings);
+  NoGradGuard guard;
+  for (auto& [tensor, found] : readings) tensor.set_data(found);
 }
 template <class M>
   requires std::is_base_of_v<Module, M>
