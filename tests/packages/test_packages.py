@@ -100,6 +100,81 @@ def test_torch_scatter(tmp_path):
     )
 
 
+# What the classes find is what was put into the fields.
+OPENPIFPAF = """
+    import copy, pickle
+    torch.ops.load_library("src/openpifpaf/_cpp.so")
+    torch.ops.openpifpaf.set_quiet(True)
+    utils, decoder = torch.classes.openpifpaf_decoder_utils, torch.classes.openpifpaf_decoder
+
+    occupancy = utils.Occupancy(2.0, 4.0)
+    occupancy.reset([2, 40, 50])
+    occupancy.set(0, 20.0, 10.0, 8.0)
+    taken = [[occupancy.get(0, float(x), float(y)) for x in range(50)] for y in range(40)]
+    expected = np.zeros((40, 50), bool)
+    expected[2:18, 12:28] = True
+    assert np.array_equal(taken, expected)
+    assert not occupancy.get(1, 20.0, 10.0) and occupancy.get(2, 0.0, 0.0)
+    occupancy.clear()
+    assert not occupancy.get(0, 20.0, 10.0)
+
+    # Two people of three joints, each joint seen from the cells around it.
+    joints = np.array([[[20, 20], [20, 60], [28, 100]], [[100, 36], [92, 76], [92, 116]]])
+    stride = 8
+    cif, caf = np.zeros((3, 5, 20, 20), np.float32), np.zeros((2, 8, 20, 20), np.float32)
+    for person in joints:
+        for f, (x, y) in enumerate(person):
+            for j in range(y // stride - 1, y // stride + 3):
+                for i in range(x // stride - 1, x // stride + 3):
+                    cif[f, 1:, j, i] = [0.9, x / stride, y / stride, 2]
+        for f in range(2):
+            (x1, y1), (x2, y2) = person[f], person[f + 1]
+            j, i = (y1 + y2) // 2 // stride, (x1 + x2) // 2 // stride
+            for dj in (0, 1):
+                for di in (0, 1):
+                    ends = [v / stride for v in (x1, y1, x2, y2)]
+                    caf[f, 1:, j + dj, i + di] = [0.8, *ends, 2, 2]
+
+    heat = utils.CifHr()
+    utils.CifHr.set_neighbors(4)
+    assert utils.CifHr.get_neighbors() == 4
+    utils.CifHr.set_neighbors(16)
+    heat.reset(cif.shape, stride)
+    heat.accumulate(torch.from_numpy(cif), stride, 0.0, 1.0)
+    accumulated, revision = heat.get_accumulated()
+    assert accumulated.shape == (3, 153, 153)
+    peaks = accumulated.numpy() - revision
+    for person in joints:
+        for f, (x, y) in enumerate(person):
+            np.testing.assert_allclose(peaks[f, y, x], 0.9, rtol=1e-3)
+
+    seeds = utils.CifSeeds(accumulated, revision)
+    seeds.fill(torch.from_numpy(cif), stride)
+    fields, values = seeds.get()
+    assert fields.shape == (96,) and sorted(set(fields.tolist())) == [0, 1, 2]
+    for f, (_, x, y, scale) in zip(fields.tolist(), values.tolist()):
+        assert scale == 16 and [x, y] in joints[:, f].tolist()
+    caf_decoder = decoder.CifCaf(3, torch.tensor([[0, 1], [1, 2]]))
+    for made in (caf_decoder, pickle.loads(pickle.dumps(caf_decoder)), copy.deepcopy(caf_decoder)):
+        annotations, ids = made.call(torch.from_numpy(cif), stride, torch.from_numpy(caf), stride)
+        found = annotations.numpy()
+        found = found[found[:, 0, 1].argsort()]
+        np.testing.assert_allclose(found[:, :, 1:3], joints, atol=1e-3)
+        np.testing.assert_allclose(found[:, :, 3], 16)
+    try:
+        decoder.CifCaf(3, torch.tensor([[0.0, 1], [1, 2]]))
+        raise AssertionError("expected an error")
+    except RuntimeError as error:
+        assert str(error) == "CifCaf: skeleton must be of type LongTensor", error
+"""
+
+
+def test_openpifpaf():
+    source = fetched("openpifpaf", "0.13.11")
+    build(source)
+    use(source, OPENPIFPAF)
+
+
 # Packages whose source distributions have their tests: what these import beside it, what pytest
 # is given, and how many tests pass and are skipped, for want of a GPU.
 OWN_TESTS = {

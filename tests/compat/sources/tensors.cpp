@@ -97,7 +97,7 @@ std::vector<std::string> told(const Tensor& x) {
       << x.is_signed() << x.is_sparse() << x.is_quantized() << x.layout()
       << (x.dtype() == torch::kFloat32) << (x.scalar_type() == torch::kFloat)
       << static_cast<int>(x.get_device()) << x.is_cpu() << torch::typeMetaToScalarType(x.dtype())
-      << x.is_leaf() << x._version() << torch::elementSize(x.scalar_type())
+      << x.is_leaf() << torch::elementSize(x.scalar_type())
       << torch::isFloatingType(x.scalar_type()) << x.defined() << x.is_same(x)
       << x.is_non_overlapping_and_dense() << x.is_contiguous(at::MemoryFormat::ChannelsLast)
       << x.is_view() << x.is_mkldnn() << x.is_meta() << x.is_conj() << x.is_neg()
