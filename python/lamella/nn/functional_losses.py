@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 
 import lamella
@@ -69,6 +70,15 @@ def _check_shape(name: str, input: Tensor, target: Tensor) -> None:
         )
 
 
+def _warn_of_shapes(name: str, input: Tensor, target: Tensor) -> None:
+    if input.shape != target.shape:
+        warnings.warn(
+            f"{name}: 'target' of shape {list(target.shape)} is broadcast with 'input' of shape "
+            f"{list(input.shape)}; the loss is likely not what was meant",
+            stacklevel=3,
+        )
+
+
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -117,6 +127,7 @@ def mse_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """(input - target) squared."""
+    _warn_of_shapes("mse_loss", input, target)
     if weight is not None:
         return _weighted(_mse_loss(input, target, 0), weight, reduction)
     return _mse_loss(input, target, _number(reduction, size_average, reduce))
@@ -131,6 +142,7 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """|input - target|."""
+    _warn_of_shapes("l1_loss", input, target)
     if weight is not None:
         return _weighted(_l1_loss(input, target, 0), weight, reduction)
     return _l1_loss(input, target, _number(reduction, size_average, reduce))
@@ -145,6 +157,7 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Tensor:
     """Squared up to a difference of `beta`, linear beyond."""
+    _warn_of_shapes("smooth_l1_loss", input, target)
     number = _number(reduction, size_average, reduce)
     if beta == 0.0:
         return _l1_loss(input, target, number)
@@ -159,6 +172,7 @@ def huber_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """`delta` times smooth_l1_loss."""
+    _warn_of_shapes("huber_loss", input, target)
     if weight is not None:
         return _weighted(_huber_loss(input, target, 0, delta), weight, reduction)
     return _huber_loss(input, target, _number(reduction), delta)
