@@ -3,6 +3,7 @@
 import pytest
 
 import lamella
+from lamella import nn
 from lamella.nn import functional as F
 
 
@@ -71,3 +72,31 @@ def test_kinds_of_errors_are_pytorchs(call, kind, text):
     with pytest.raises(kind) as error:
         call()
     assert type(error.value) is kind and str(error.value) == text
+
+
+def test_group_of_one_element():
+    with pytest.raises(ValueError) as error:
+        F.group_norm(lamella.ones(1, 4), 4)
+    assert str(error.value) == (
+        "group_norm: expected more than one element in a group of 'input', got [1, 4] and 4 groups"
+    )
+
+
+def test_sequential_inserts_within_its_places():
+    net = nn.Sequential(nn.ReLU())
+    with pytest.raises(IndexError) as error:
+        net.insert(2, nn.ReLU())
+    assert str(error.value) == "insert: expected 'index' to be in [-1, 1], got 2"
+    assert len(net.insert(1, nn.Tanh())) == 2
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
+def test_losses_of_shapes_that_differ_warn(name):
+    with pytest.warns(UserWarning, match=rf"^{name}: 'target' of shape \[2\] is broadcast"):
+        getattr(F, name)(lamella.ones(2, 1), lamella.ones(2))
+
+
+def test_norm_by_name():
+    p = nn.Parameter(lamella.ones(2))
+    p.grad = lamella.tensor([3.0, -4.0])
+    assert nn.utils.clip_grad_norm_([p], 2.0, norm_type="inf").item() == 4

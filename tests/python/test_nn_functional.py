@@ -3,7 +3,6 @@
 import pytest
 from operator_cases import compare, make, to_lamella, torch
 
-import lamella
 import lamella.nn.functional as ours
 
 theirs = torch.nn.functional
@@ -127,14 +126,3 @@ def test_interpolation():
         ours.interpolate(to_lamella(x), size=8, recompute_scale_factor=True)
     both("pad", x, (1, 1, 2, 0), mode="reflect")
     both("bilinear", make(4, 3), make(4, 5), make(2, 3, 5), make(2))
-
-
-@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
-def test_a_loss_of_other_shapes_is_warned_of(name):
-    loss = getattr(ours, name)
-    text = (
-        rf"^{name}: expected 'target' to have the shape of 'input', \[2, 1\], got \[2\]; they are "
-        r"broadcast together$"
-    )
-    with pytest.warns(UserWarning, match=text):
-        assert loss(lamella.ones(2, 1), lamella.zeros(2), reduction="none").shape == (2, 2)

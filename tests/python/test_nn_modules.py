@@ -392,12 +392,48 @@ def test_images_without_aliases():
 
 
 def test_states_from_before_batches_were_counted():
-    norm = nn.BatchNorm1d(2)
-    norm(lamella.rand(3, 2))
-    old = {name: value for name, value in norm.state_dict().items() if "batches" not in name}
-    assert norm.load_state_dict(old) == ([], [])
-    assert norm.num_batches_tracked == 1
-    state = norm.state_dict()
-    del state["num_batches_tracked"]
-    with pytest.raises(RuntimeError, match="missing key: 'num_batches_tracked'"):
-        norm.load_state_dict(state)
+    net = nn.Sequential(nn.BatchNorm1d(2), nn.InstanceNorm1d(2, track_running_stats=True))
+    state = net.state_dict()
+    assert state._metadata["0"]["version"] == 2
+    for name in ("0", "1"):
+        del state[f"{name}.num_batches_tracked"]
+    with pytest.raises(RuntimeError, match="missing keys: '0.num_batches_tracked'"):
+        net.load_state_dict(state)
+    net[0].num_batches_tracked.fill_(5)
+    for name in ("0", "1"):
+        state._metadata[name]["version"] = 1
+    net.load_state_dict(state)
+    net.load_state_dict(dict(state))
+    assert net[0].num_batches_tracked.item() == 5 and "0.num_batches_tracked" not in state
+
+
+def test_extra_state_belongs_to_whom_can_take_it():
+    class Takes(nn.Module):
+        def set_extra_state(self, state):
+            self.taken = state
+
+    module = Takes()
+    with pytest.raises(RuntimeError, match="missing key: '_extra_state'"):
+        module.load_state_dict({})
+    module.load_state_dict({"_extra_state": 3})
+    assert module.taken == 3
+    with pytest.raises(RuntimeError, match="unexpected key: '_extra_state'"):
+        nn.Linear(1, 1, bias=False).load_state_dict(
+            {"weight": lamella.ones(1, 1), "_extra_state": 3}
+        )
+
+
+def test_next_class_is_initialized_where_it_is_wished():
+    class Mixin:
+        def __init__(self, size=0):
+            self.size = size
+
+    class Both(nn.Module, Mixin):
+        call_super_init = True
+
+    class Alone(nn.Module, Mixin):
+        pass
+
+    assert Both(3).size == 3 and not hasattr(Alone(), "size")
+    with pytest.raises(TypeError, match="expected no arguments for Module.__init__, got 1"):
+        Alone(3)

@@ -182,3 +182,18 @@ def test_encoder_with_masks():
     assert str(error.value) == (
         "TransformerEncoderLayer: expected 'activation' to be relu, gelu or a function, got 'tanh'"
     )
+
+
+def test_batches_without_samples():
+    layer = nn.TransformerDecoderLayer(8, 2, 16)
+    attention = nn.MultiheadAttention(8, 2)
+    for batch, length in ((0, 3), (2, 0), (0, 0)):
+        x = lamella.ones(length, batch, 8, requires_grad=True)
+        assert tuple(layer(x, lamella.ones(3, batch, 8)).shape) == (length, batch, 8)
+        mask = lamella.zeros(batch * 2, length, length)
+        for wanted in (False, True):
+            made, shares = attention(x, x, x, attn_mask=mask, need_weights=wanted)
+            assert tuple(made.shape) == (length, batch, 8)
+            assert shares is None or tuple(shares.shape) == (batch, length, length)
+        made.sum().backward()
+        assert x.grad.shape == x.shape

@@ -20,7 +20,6 @@ ADDED = {
     "set_multithreading_enabled",
     "library.impl_abstract": "lamella._library.impl_abstract",
     "nn._reduction": "lamella.compat._reduction",
-    "nn.Module.call_super_init": "lamella.compat._nn.FALSE",
     "nn.Module.dump_patches": "lamella.compat._nn.FALSE",
     "nn.functional.handle_torch_function": "lamella.compat.overrides.handle_torch_function",
     "nn.functional.has_torch_function": "lamella.compat.overrides.has_torch_function",

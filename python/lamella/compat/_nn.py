@@ -106,7 +106,7 @@ def convert_conv3d_weight_memory_format(module: Any, memory_format: Any) -> Any:
     return _channels_last(module, memory_format, 5)
 
 
-# Modules initialize themselves alone, and their state dicts carry no patches.
+# The state dicts of modules carry no patches.
 FALSE = False
 
 # A decorator of steps, which are profiled without it.

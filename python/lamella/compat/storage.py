@@ -67,6 +67,17 @@ class TypedStorage:
         """A copy in memory of its own."""
         return TypedStorage(self._elements().clone())
 
+    def is_shared(self) -> bool:
+        """False: memory is shared by forks alone."""
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TypedStorage):
+            return NotImplemented
+        return self.data_ptr() == other.data_ptr() and self.nbytes() == other.nbytes()
+
+    __hash__ = object.__hash__
+
     def cpu(self) -> TypedStorage:
         """The storage itself."""
         return self

@@ -177,11 +177,11 @@ def multi_head_attention_forward(
     dropout_p = dropout_p if training else 0.0
     if not need_weights:
         if mask is not None:
-            mask = mask.unsqueeze(0) if mask.dim() == 2 else mask.view(batch, num_heads, -1, source)
+            mask = mask.unsqueeze(0) if mask.dim() == 2 else mask.unflatten(0, (batch, num_heads))
         q, k, v = (x.view(batch, num_heads, x.size(1), head) for x in (q, k, v))
         made = _nn["scaled_dot_product_attention"](q, k, v, mask, dropout_p, causal)
         made = made.permute(2, 0, 1, 3).reshape(length * batch, width)
-        output = _nn["linear"](made, out_proj_weight, out_proj_bias).view(length, batch, -1)
+        output = _nn["linear"](made, out_proj_weight, out_proj_bias).unflatten(0, (length, batch))
         return (output if batched else output.squeeze(1)), None
     q = q * math.sqrt(1.0 / head)
     scores = q @ k.transpose(1, 2) if mask is None else lamella.baddbmm(mask, q, k.transpose(1, 2))
@@ -189,7 +189,7 @@ def multi_head_attention_forward(
     if dropout_p > 0.0:
         shares = lamella.dropout(shares, dropout_p, True)
     made = (shares @ v).transpose(0, 1).reshape(length * batch, width)
-    output = _nn["linear"](made, out_proj_weight, out_proj_bias).view(length, batch, -1)
+    output = _nn["linear"](made, out_proj_weight, out_proj_bias).unflatten(0, (length, batch))
     shares = shares.view(batch, num_heads, length, source)
     if average_attn_weights:
         shares = shares.mean(1)

@@ -310,6 +310,11 @@ def group_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Normalises each group of channels of each sample."""
+    if input.dim() > 1 and math.prod(input.shape) == num_groups:
+        raise ValueError(
+            "group_norm: expected more than one element in a group of 'input', got "
+            f"{list(input.shape)} and {num_groups} groups"
+        )
     return lamella.group_norm(input, num_groups, weight, bias, eps)
 
 

@@ -57,16 +57,6 @@ def _number(reduction: str, size_average: bool | None = None, reduce: bool | Non
     return number
 
 
-def _warn_of_broadcasting(name: str, input: Tensor, target: Tensor) -> None:
-    """A column beside a row gives a square of differences, which is rarely meant."""
-    if input.shape != target.shape:
-        warnings.warn(
-            f"{name}: expected 'target' to have the shape of 'input', {list(input.shape)}, got "
-            f"{list(target.shape)}; they are broadcast together",
-            stacklevel=3,
-        )
-
-
 def _reduced(values: Tensor, reduction: str) -> Tensor:
     number = _number(reduction)
     return values.mean() if number == 1 else values.sum() if number == 2 else values
@@ -77,6 +67,15 @@ def _check_shape(name: str, input: Tensor, target: Tensor) -> None:
         raise ValueError(
             f"{name}: expected 'target' to be of shape {list(input.shape)}, got "
             f"{list(target.shape)}"
+        )
+
+
+def _warn_of_shapes(name: str, input: Tensor, target: Tensor) -> None:
+    if input.shape != target.shape:
+        warnings.warn(
+            f"{name}: 'target' of shape {list(target.shape)} is broadcast with 'input' of shape "
+            f"{list(input.shape)}; the loss is likely not what was meant",
+            stacklevel=3,
         )
 
 
@@ -128,7 +127,7 @@ def mse_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """(input - target) squared."""
-    _warn_of_broadcasting("mse_loss", input, target)
+    _warn_of_shapes("mse_loss", input, target)
     if weight is not None:
         return _weighted(_mse_loss(input, target, 0), weight, reduction)
     return _mse_loss(input, target, _number(reduction, size_average, reduce))
@@ -143,7 +142,7 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """|input - target|."""
-    _warn_of_broadcasting("l1_loss", input, target)
+    _warn_of_shapes("l1_loss", input, target)
     if weight is not None:
         return _weighted(_l1_loss(input, target, 0), weight, reduction)
     return _l1_loss(input, target, _number(reduction, size_average, reduce))
@@ -158,7 +157,7 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Tensor:
     """Squared up to a difference of `beta`, linear beyond."""
-    _warn_of_broadcasting("smooth_l1_loss", input, target)
+    _warn_of_shapes("smooth_l1_loss", input, target)
     number = _number(reduction, size_average, reduce)
     if beta == 0.0:
         return _l1_loss(input, target, number)
@@ -173,7 +172,7 @@ def huber_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """`delta` times smooth_l1_loss."""
-    _warn_of_broadcasting("huber_loss", input, target)
+    _warn_of_shapes("huber_loss", input, target)
     if weight is not None:
         return _weighted(_huber_loss(input, target, 0, delta), weight, reduction)
     return _huber_loss(input, target, _number(reduction), delta)

@@ -36,6 +36,12 @@ def _has_extra(module: Any) -> bool:
     return type(module).get_extra_state is not get_extra_state
 
 
+def _takes_extra(module: Any) -> bool:
+    from lamella.nn.modules.module import Module
+
+    return type(module).set_extra_state is not Module.set_extra_state
+
+
 def _own(module: Any) -> dict[str, Any]:
     """The parameters and persistent buffers of the module itself."""
     found = {name: p for name, p in module._parameters.items() if p is not None}
@@ -91,24 +97,7 @@ def load(module: Any, state_dict: Any, strict: bool, assign: bool) -> Incompatib
     errors: list[str] = []
     keys = IncompatibleKeys(missing, unexpected)
 
-    def visit(part: Any, values: Any, prefix: str) -> None:
-        local = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
-        if assign:
-            local["assign_to_params_buffers"] = True
-        arguments = (values, prefix, local, True, missing, unexpected, errors)
-        if part._hooks is not None:
-            for hook in part._hooks.of("load_pre"):
-                hook(part, *arguments)
-        part._load_from_state_dict(*arguments)
-        for name, child in part._modules.items():
-            if child is not None:
-                below = f"{prefix}{name}."
-                visit(child, {k: v for k, v in values.items() if k.startswith(below)}, below)
-        if part._hooks is not None:
-            for hook in part._hooks.of("load_post"):
-                hook(part, keys)
-
-    visit(module, state, "")
+    _load_below(module, state, "", metadata, assign, keys, errors)
     if strict and unexpected:
         errors.insert(0, f"unexpected {_count(unexpected)}")
     if strict and missing:
@@ -119,6 +108,35 @@ def load(module: Any, state_dict: Any, strict: bool, assign: bool) -> Incompatib
             f"load_state_dict: expected 'state_dict' to fit {type(module).__name__}, got:{lines}"
         )
     return keys
+
+
+def _load_below(
+    part: Any,
+    values: Any,
+    prefix: str,
+    metadata: Any,
+    assign: bool,
+    keys: IncompatibleKeys,
+    errors: list[str],
+) -> None:
+    """Loads a module and those in it. It is no closure, which would be a cycle that keeps the state
+    until the next collection."""
+    local = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
+    if assign:
+        local["assign_to_params_buffers"] = True
+    arguments = (values, prefix, local, True, keys.missing_keys, keys.unexpected_keys, errors)
+    if part._hooks is not None:
+        for hook in part._hooks.of("load_pre"):
+            hook(part, *arguments)
+    part._load_from_state_dict(*arguments)
+    for name, child in part._modules.items():
+        if child is not None:
+            below = f"{prefix}{name}."
+            inner = {k: v for k, v in values.items() if k.startswith(below)}
+            _load_below(child, inner, below, metadata, assign, keys, errors)
+    if part._hooks is not None:
+        for hook in part._hooks.of("load_post"):
+            hook(part, keys)
 
 
 def _count(names: list[str]) -> str:
@@ -156,7 +174,7 @@ def load_own(
             with lamella.no_grad():
                 own.copy_(value.reshape(own.shape))
     extra = prefix + EXTRA
-    if _has_extra(module):
+    if _takes_extra(module):
         if extra in state_dict:
             module.set_extra_state(state_dict[extra])
         elif strict:
@@ -185,7 +203,7 @@ def _left_over(module: Any, state_dict: Any, prefix: str) -> list[str]:
         if dot:
             known = module._modules.get(first) is not None
         else:
-            known = first in own or (first == EXTRA and _has_extra(module))
+            known = first in own or (first == EXTRA and _takes_extra(module))
         if not known:
             found.append(key)
     return found

@@ -28,6 +28,20 @@ class _NormBase(Module):
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
+    # States of version 1 have no num_batches_tracked.
+    _version = 2
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any
+    ) -> None:
+        key = f"{prefix}num_batches_tracked"
+        version = local_metadata.get("version")
+        if self.track_running_stats and key not in state_dict and (version is None or version < 2):
+            count = self.num_batches_tracked
+            if count is None or count.is_meta:
+                count = lamella.tensor(0, dtype=lamella.int64)
+            state_dict[key] = count
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     def _set(
         self,
@@ -57,20 +71,6 @@ class _NormBase(Module):
         self.register_buffer("running_var", variance)
         self.register_buffer("num_batches_tracked", count)
         self.reset_parameters()
-
-    def _load_from_state_dict(
-        self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any
-    ) -> None:
-        name = f"{prefix}num_batches_tracked"
-        count = self.num_batches_tracked
-        # The first version of this module did not count the batches.
-        if (
-            count is not None
-            and name not in state_dict
-            and (local_metadata.get("version") or 1) < 2
-        ):
-            state_dict[name] = lamella.tensor(0) if count.is_meta else count
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     def reset_running_stats(self) -> None:
         """mean 0, variance 1, no batch seen."""

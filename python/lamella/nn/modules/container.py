@@ -75,6 +75,10 @@ class _Numbered(Module):
     def insert(self, index: int, module: Module) -> Any:
         """Adds a module before the place `index`."""
         modules = list(self)
+        if isinstance(self, Sequential) and not -len(modules) <= index <= len(modules):
+            raise IndexError(
+                f"insert: expected 'index' to be in [{-len(modules)}, {len(modules)}], got {index}"
+            )
         modules.insert(index, module)
         self._renumber(modules)
         return self

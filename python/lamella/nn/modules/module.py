@@ -32,9 +32,11 @@ class Module:
     _version: int = 1
     # The Hooks of a module that ever had one; of the class, those of all modules.
     _hooks: Any = None
+    # Whether __init__() goes on to the next class of a subclass, with its arguments.
+    call_super_init: bool = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if args or kwargs:
+        if (args or kwargs) and not self.call_super_init:
             raise TypeError(
                 f"{type(self).__name__}: expected no arguments for Module.__init__, got "
                 f"{len(args) + len(kwargs)}"
@@ -45,6 +47,8 @@ class Module:
         own["_buffers"] = Entries(self)
         own["_modules"] = Entries(self)
         own["_non_persistent_buffers_set"] = set()
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""

@@ -27,6 +27,7 @@ def get_total_norm(
     foreach: bool | None = None,
 ) -> Tensor:
     """The norm of all tensors together, as if they were one vector: a tensor without dimensions."""
+    norm_type = float(norm_type)  # "inf" is one
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not tensors:
         return lamella.tensor(0.0)
