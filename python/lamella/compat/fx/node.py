@@ -7,13 +7,11 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import lamella
-
 Target = Any  # a callable, or the name of a method, module or attribute
 Argument = Any  # a node, a constant, or a tuple, list, dict or slice of them
 
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output", "root")
-_impure: set[Any] = {lamella._assert} if hasattr(lamella, "_assert") else set()
+_impure: set[Any] = set()
 
 
 def has_side_effect(fn: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 from lamella import Tensor
 from lamella.compat.fx.graph import Graph
-from lamella.compat.fx.node import Argument, Node, Target, map_aggregate
+from lamella.compat.fx.node import Argument, Node, Target, has_side_effect, map_aggregate
 
 
 class TraceError(ValueError):
@@ -231,7 +231,7 @@ def _first(values: Any) -> Proxy | None:
 # Functions of torch that are Python code here and take tensors.
 _PYTHON = (
     "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist chain_matmul "
-    "einsum meshgrid nonzero norm numel tensordot unique unique_consecutive vander"
+    "einsum meshgrid nonzero norm numel tensordot unique unique_consecutive vander _assert"
 )
 
 
@@ -247,6 +247,7 @@ def ask_functions_in_python() -> None:
         function = getattr(module, name)
         if hasattr(function, "__code__") and not hasattr(function, "__wrapped__"):
             setattr(module, name, asking(function))
+    has_side_effect(torch._assert)
 
 
 ask_functions_in_python()
