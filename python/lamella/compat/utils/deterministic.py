@@ -1,0 +1,3 @@
+"""torch.utils.deterministic: kernels are deterministic, and memory is not filled for it."""
+
+fill_uninitialized_memory = True
