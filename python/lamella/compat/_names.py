@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-import lamella
 from lamella.compat import _foreach
 
 _BY_MODULE = {
@@ -40,8 +39,7 @@ _BY_MODULE = {
 
 # Where each name is: a module of this package that has it.
 NAMES = {name: module for module, names in _BY_MODULE.items() for name in names.split()}
-# Those that Lamella has are faster.
-NAMES |= {name: "_foreach" for name in _foreach.NAMES if not hasattr(lamella, name)}
+NAMES |= dict.fromkeys(_foreach.NAMES, "_foreach")
 
 # Names whose values change.
 CHANGING = frozenset({"default_generator"})

@@ -160,7 +160,7 @@ class Tracer(TracerBase):
             name = parameter.name
             stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
             if name in fixed:
-                value = fixed[name]
+                value = self._fixed(name, fixed[name], len(args) - is_module)
             else:
                 default = () if parameter.default is parameter.empty else (parameter.default,)
                 target = stars.get(parameter.kind, "") + name
@@ -176,6 +176,16 @@ class Tracer(TracerBase):
         if named:
             return lambda *given: root_fn(*given, **named), args
         return root_fn, args
+
+    def _fixed(self, name: str, value: Any, place: int) -> Any:
+        """The value; the graph takes the argument as well, and checks that numbers are the same."""
+        import torch
+
+        given = self.create_proxy("placeholder", f"{name}_{place}", (), {})
+        if isinstance(value, (bool, int, float)):
+            text = f"{name} has been specialized to have value {value} but got another value"
+            torch._assert(given == value, text)
+        return value
 
     def trace(
         self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None

@@ -333,12 +333,12 @@ class Graph:
                 line += ";  " + " = ".join([*(n.name for n in gone), "None"])
             body.append(line)
         lines = "".join(f"    {line}\n" for line in body or ["pass"])
-        head = "".join(
-            f'torch.fx._symbolic_trace.wrap("{name}")\n'
+        head = "\n".join(
+            f'torch.fx._symbolic_trace.wrap("{name}")'
             for name, value in names.items()
             if callable(value) and not isinstance(value, type) and name not in ("inf", "nan")
         )
-        return PythonCode(f"\n{head}\ndef forward({', '.join(parameters)}){result}:\n{lines}    ", names)
+        return PythonCode(f"\n{head}\n\ndef forward({', '.join(parameters)}){result}:\n{lines}    ", names)
 
 
 class _Place(int):

@@ -246,7 +246,9 @@ def ask_functions_in_python() -> None:
     for module, name in names:
         function = getattr(module, name)
         if hasattr(function, "__code__") and not hasattr(function, "__wrapped__"):
-            setattr(module, name, asking(function))
+            asks = asking(function)
+            asks.__module__ = "torch" if module is torch else "torch.nn.functional"
+            setattr(module, name, asks)
     has_side_effect(torch._assert)
 
 
