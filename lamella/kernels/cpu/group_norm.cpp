@@ -29,6 +29,10 @@ void check_groups(const char* op, const Tensor& input, const Parameter& weight,
   LAMELLA_CHECK(!has(bias) || (bias->dim() == 1 && bias->numel() == channels), op,
                 ": expected 'bias' to be of shape [", channels, "], got ", bias->sizes());
 }
+// The format of results is the input's: draws of a dropout behind follow the order in memory.
+Tensor laid_as(const Tensor& input, const Tensor& made) {
+  return made.contiguous(input.suggest_memory_format());
+}
 ScalarType statistics_type(const Tensor& input, const Parameter& weight) {
   bool wider = has(weight) && weight->scalar_type() != input.scalar_type();
   return wider ? kFloat : input.scalar_type();
@@ -43,8 +47,8 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm(const Tensor& input, const 
   ScalarType dtype = input.scalar_type(), wide = wide_type(dtype);
   ScalarType stored = statistics_type(input, weight);
   if (input.is_meta()) {
-    return {new_tensor(input.sizes(), dtype, kMeta), new_tensor({N, group}, stored, kMeta),
-            new_tensor({N, group}, stored, kMeta)};
+    return {laid_as(input, new_tensor(input.sizes(), dtype, kMeta)),
+            new_tensor({N, group}, stored, kMeta), new_tensor({N, group}, stored, kMeta)};
   }
   int64_t in_group = C / group;
   Tensor x = input.to(wide).contiguous(), out = new_tensor(input.sizes(), wide, kCPU);
@@ -52,7 +56,7 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm(const Tensor& input, const 
   if (input.numel() == 0) {
     mean.zero_();
     rstd.fill_(1 / std::sqrt(eps));
-    return {out.to(dtype), mean.to(stored), rstd.to(stored)};
+    return {laid_as(input, out.to(dtype)), mean.to(stored), rstd.to(stored)};
   }
   channel_moments({wide, 1, N * group, in_group * HxW}, x, mean, rstd);
   PerChannel w(weight, C, wide, 1), shift(bias, C, wide, 0);
@@ -72,7 +76,7 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm(const Tensor& input, const 
   });
   channel_affine({wide, 1, N * C, HxW}, {x.const_data_ptr(), nullptr, out.data_ptr(), nullptr,
                                          scale.data(), offset.data()});
-  return {wide == dtype ? out : out.to(dtype), mean.to(stored), rstd.to(stored)};
+  return {laid_as(input, wide == dtype ? out : out.to(dtype)), mean.to(stored), rstd.to(stored)};
 }
 
 std::tuple<Tensor, Tensor, Tensor> native_group_norm_backward(
@@ -97,7 +101,8 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm_backward(
     return t.defined() && t.scalar_type() != to ? t.to(to) : t;
   };
   if (input.is_meta() || input.numel() == 0) {
-    return {finished(dx, dtype), finished(dw, stored), finished(db, stored)};
+    return {dx.defined() ? laid_as(input, finished(dx, dtype)) : dx, finished(dw, stored),
+            finished(db, stored)};
   }
   int64_t in_group = C / group, rows = N * C;
   Tensor x = input.to(wide).contiguous(), dy = grad_out.to(wide).contiguous();
@@ -134,7 +139,8 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm_backward(
     channel_affine({wide, 1, rows, HxW}, {x.const_data_ptr(), dy.const_data_ptr(), dx.data_ptr(),
                                           a.data(), b.data(), k.data()});
   }
-  return {finished(dx, dtype), finished(dw, stored), finished(db, stored)};
+  return {dx.defined() ? laid_as(input, finished(dx, dtype)) : dx, finished(dw, stored),
+          finished(db, stored)};
 }
 
 }  // namespace lamella::native

@@ -7,6 +7,7 @@ modules of this package, which nothing else imports.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -112,6 +113,7 @@ _PART_OF["cuda.random"] = _PART_OF["cuda.memory"] = "cuda"
 _PART_OF["testing._comparison"] = "testing"
 
 
+@functools.cache
 def find_module(tail: str) -> str | None:
     """The module that stands for torch.`tail`: this package's, else Lamella's, else one of names
     that can only be imported, else None."""

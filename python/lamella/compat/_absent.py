@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 PAGE = "docs/existing-code.md"
 
@@ -55,6 +56,21 @@ def text(name: str, known: Iterable[str]) -> str:
     return f"Lamella has no 'torch.{name}'{'; ' if said else ''}{said} (absent names: {PAGE})"
 
 
+class MissingName(AttributeError):
+    """The error for a name that is not there. Programs ask by hasattr, and read no text, so the
+    nearest name is looked for where the text is read."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(name)
+        self._missing, self._known = name, known
+
+    def __str__(self) -> str:
+        return text(self._missing, self._known)
+
+    def __reduce__(self) -> Any:
+        return AttributeError, (str(self),)
+
+
 def missing(name: str, known: Iterable[str]) -> AttributeError:
     """The error for a name that is not there."""
-    return AttributeError(text(name, known))
+    return MissingName(name, known)

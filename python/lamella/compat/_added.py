@@ -61,6 +61,12 @@ ADDED = {
     "nn.utils.fuse_linear_bn_weights": "lamella.compat._fusion.fuse_linear_bn_weights",
     "optim.lr_scheduler._LRScheduler": "lamella.optim.lr_scheduler.LRScheduler",
     "optim.lr_scheduler._enable_get_lr_call": "lamella.compat._nn._enable_get_lr_call",
+    "nn.modules.conv._ConvTransposeMixin": "lamella.nn.modules.conv._ConvTransposeNd",
+    "nn.parameter.UninitializedTensorMixin": "lamella.nn.parameter._Uninitialized",
+    "nn.parameter._ParameterMeta": "builtins.type",
+    "optim.optimizer.ParamsT": "lamella.compat._nn.ParamsT",
+    "optim.optimizer._get_capturable_supported_devices": "lamella.compat._nn."
+    "_get_capturable_supported_devices",
     "optim.optimizer._use_grad_for_differentiable": "lamella.compat._nn._same",
     "optim.optimizer._default_to_fused_or_foreach": "lamella.compat._nn._neither",
     "optim.optimizer._get_value": "lamella.compat._nn._get_value",

@@ -29,10 +29,6 @@ _PLANS = (
     "ColwiseParallel RowwiseParallel SequenceParallel PrepareModuleInput PrepareModuleOutput "
     "ParallelStyle parallelize_module loss_parallel"
 )
-_GRAPHS = (
-    "Graph GraphModule Node Tracer Proxy Interpreter Transformer CodeGen symbolic_trace "
-    "replace_pattern has_side_effect"
-)
 _QUANTIZED = (
     "QuantStub DeQuantStub QuantWrapper FakeQuantize FakeQuantizeBase ObserverBase QConfig "
     "MinMaxObserver prepare prepare_qat convert fuse_modules fuse_modules_qat get_default_qconfig "
@@ -125,17 +121,11 @@ HOLLOW = {
     "export": "ExportedProgram Dim export load save",
     "export._trace": "",
     "export.decomp_utils": "CustomDecompTable",
-    "fx": _GRAPHS,
     "fx.experimental.proxy_tensor": "ProxyTorchDispatchMode make_fx",
     "fx._pytree": "register_pytree_flatten_spec tree_flatten_spec",
-    "fx._symbolic_trace": "is_fx_tracing",
-    "fx.graph": "Graph CodeGen",
-    "fx.graph_module": "GraphModule _CodeOnlyModule _USER_PRESERVED_ATTRIBUTES_KEY _copy_attr",
-    "fx.node": "Node Target Argument map_arg",
     "fx.passes": "",
     "fx.passes.infra": "",
     "fx.passes.infra.pass_base": "PassBase PassResult",
-    "fx.proxy": "GraphAppendingTracer Proxy",
     "numa": "",
     "numa.binding": "AffinityMode NumaOptions",
     "nn.parallel.scatter_gather": "gather scatter scatter_kwargs",

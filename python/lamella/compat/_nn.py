@@ -11,6 +11,8 @@ import lamella
 from lamella import Tensor
 from lamella.nn import functional, init
 
+# What optimizers take.
+ParamsT = Any
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -27,6 +29,11 @@ def _no_grad_trunc_normal_(
 ) -> Tensor:
     """nn.init.trunc_normal_()"""
     return init.trunc_normal_(tensor, mean, std, a, b, generator)
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """No device records what an optimizer does."""
+    return []
 
 
 def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:

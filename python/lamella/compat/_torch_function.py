@@ -48,10 +48,11 @@ def _torch_function(
 
 def install() -> None:
     """Lets operators ask their arguments, from now on."""
-    from lamella.nn.parameter import Parameter
+    from lamella.nn.parameter import Buffer, Parameter
 
     _C._add_to_tensor({"__torch_function__": classmethod(_torch_function)})
-    Parameter.__torch_function__ = _disabled_torch_function_impl  # type: ignore[attr-defined]
+    for kind in (Parameter, Buffer):  # what is computed with them is a plain tensor
+        kind.__torch_function__ = _disabled_torch_function_impl  # type: ignore[attr-defined]
     _C._switch_torch_function(True)
 
 

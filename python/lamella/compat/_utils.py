@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import lamella
@@ -46,3 +46,33 @@ class ExceptionWrapper:
     def reraise(self) -> None:
         """Raises the same type."""
         raise self.exc_type(f"{self.where}: {self.exc_msg}")
+
+
+def _get_device_module(device_type: str) -> Any:
+    """torch.cpu and its like, by the device's name. RuntimeError if there is none."""
+    return lamella.get_device_module(device_type)
+
+
+def _get_available_device_type() -> None:
+    """None: there is the CPU alone."""
+
+
+def _element_size(dtype: lamella.dtype) -> int:
+    """Bytes of an element."""
+    return dtype.itemsize
+
+
+def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
+    """Lists of tensors of one type, each of at least size_limit bytes but the last ones."""
+    waiting: dict[str, list[Tensor]] = {}
+    for tensor in tensors:
+        held = waiting.setdefault(tensor.type(), [])
+        held.append(tensor)
+        if sum(t.numel() * t.element_size() for t in held) >= size_limit:
+            yield waiting.pop(tensor.type())
+    yield from waiting.values()
+
+
+def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Tensor:
+    """A parameter over the memory of a tensor."""
+    return lamella.nn.Parameter(data, requires_grad)

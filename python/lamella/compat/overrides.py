@@ -71,6 +71,30 @@ def get_default_nowrap_functions() -> set[Any]:
     return set()
 
 
+def get_ignored_functions() -> set[Any]:
+    """Functions that ask no argument: those that make tensors of none."""
+    import torch
+
+    names = "tensor zeros ones empty full eye arange linspace logspace rand randn randint randperm"
+    return {getattr(torch, name) for name in f"{names} as_tensor from_numpy is_tensor".split()}
+
+
+def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
+    """The functions that ask their arguments, by where they are."""
+    import torch
+
+    ignored, found = get_ignored_functions(), {}
+    for home in (torch, torch.nn.functional, torch.Tensor, torch.linalg, torch.fft, torch.special):
+        names = [name for name in dir(home) if home is torch.Tensor or not name.startswith("_")]
+        members = [getattr(home, name) for name in names if hasattr(home, name)]
+        found[home] = [
+            member
+            for member in members
+            if callable(member) and not isinstance(member, type) and member not in ignored
+        ]
+    return found
+
+
 def resolve_name(f: Callable[..., Any]) -> str | None:
     """The name of a function under torch, None of others."""
     name, module = getattr(f, "__name__", None), getattr(f, "__module__", None) or "torch"

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import enum
 import warnings
 from typing import Any
 
 import lamella
 from lamella import Tensor
+
+
+class OptState(enum.Enum):
+    """How far the step of an optimizer is."""
+
+    READY, UNSCALED, STEPPED = 0, 1, 2
 
 
 class GradScaler:

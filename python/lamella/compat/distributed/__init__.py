@@ -19,6 +19,13 @@ class Backend(str):
     GLOO, NCCL, MPI, UCC, UNDEFINED = "gloo", "nccl", "mpi", "ucc", "undefined"
 
 
+def _get_default_group() -> Any:
+    """The group of all ranks."""
+    import lamella.distributed
+
+    return lamella.distributed.group.WORLD
+
+
 def is_nccl_available() -> bool:
     """False."""
     return False

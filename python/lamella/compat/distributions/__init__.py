@@ -29,6 +29,11 @@ from lamella.compat.distributions.wishart import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:
+    import importlib
+
+    from lamella.compat import find_module
     from lamella.compat._absent import missing
 
+    if not name.startswith("__") and find_module(f"distributions.{name}") is not None:
+        return importlib.import_module(f"torch.distributions.{name}")
     raise missing(f"distributions.{name}", globals())

@@ -1,16 +1,49 @@
-"""torch.fx, of which there is the decorator that libraries put on their functions, and names."""
+"""torch.fx: graphs of calls that a module or a function makes, changed and run as Python again.
+
+Values are followed by what is done with them, so control flow that looks at them cannot be traced;
+`lamella.trace` runs a program with values instead. The parts are loaded when a name asks for them.
+"""
 
 from __future__ import annotations
 
+import importlib
+import sys
 from typing import Any
 
-from lamella.compat import _hollow
+from lamella.compat import _absent, _hollow
+
+_HOMES = {
+    "node": "Node map_arg has_side_effect",
+    "graph": "Graph CodeGen",
+    "graph_module": "GraphModule",
+    "proxy": "Proxy",
+    "_symbolic_trace": "Tracer symbolic_trace",
+    "interpreter": "Interpreter Transformer",
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+# Functions whose calls with proxies become nodes, by the namespace that has them.
+_wrapped: list[tuple[dict[str, Any], str]] = []
 
 
 def wrap(fn_or_name: Any) -> Any:
-    """The function itself."""
+    """Lets calls of a function of the caller's module become nodes; returns what it is given."""
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
+        raise RuntimeError(
+            "Unsupported type for global function! Must be either a callable or string name"
+        )
+    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
+    frame = sys._getframe(1)
+    if frame.f_code.co_name != "<module>":
+        raise NotImplementedError("wrap must be called at the top level of a module")
+    _wrapped.append((frame.f_globals, name))
     return fn_or_name
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(_hollow.module("fx"), name)
+    if name in _HOMES:
+        return importlib.import_module(f"lamella.compat.fx.{name}")
+    if name in _HOME:
+        return getattr(importlib.import_module(f"lamella.compat.fx.{_HOME[name]}"), name)
+    if f"fx.{name}" in _hollow.HOLLOW:
+        return _hollow.module(f"fx.{name}")
+    raise _absent.missing(f"fx.{name}", (*_HOME, "wrap"))

@@ -26,6 +26,23 @@ from lamella.compat.utils.data.sampler import (
 
 T_co = TypeVar("T_co", covariant=True)
 
+_collate_fn_t = Callable[[list[Any]], Any]
+_worker_init_fn_t = Callable[[int], None]
+
+
+class _DatasetKind:
+    """The two kinds of data sets, by index and iterable."""
+
+    Map, Iterable = 0, 1
+
+    @staticmethod
+    def create_fetcher(
+        kind: int, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool
+    ) -> workers.Fetcher:
+        """What fetches the examples of a batch."""
+        return workers.Fetcher(dataset, kind == 1, auto_collation, collate_fn, drop_last)
+
+
 # How often a program that waits looks whether the workers are alive, in seconds.
 _LOOK = 5.0
 

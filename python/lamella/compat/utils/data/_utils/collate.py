@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
@@ -105,6 +106,14 @@ def collate(batch: Any, *, collate_fn_map: _Rules | None = None) -> Any:
 
 
 default_collate_fn_map: _Rules = {}
+
+# The kinds of arrays that make no batch.
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
+
+
+def collate_tensor_fn(batch: Any, *, collate_fn_map: _Rules | None = None) -> Tensor:
+    """The tensors as one, in a new first dimension."""
+    return lamella.stack(list(batch), 0)
 
 
 def default_collate(batch: Any) -> Any:

@@ -1,0 +1,270 @@
+"""Tracing of torch.fx: a module or function is run with proxies."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import math
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from lamella import Tensor
+from lamella.compat.fx import _wrapped
+from lamella.compat.fx import wrap as wrap
+from lamella.compat.fx.graph import Graph
+from lamella.compat.fx.graph_module import GraphModule
+from lamella.compat.fx.node import Argument
+from lamella.compat.fx.proxy import TracerBase, _first
+from lamella.nn import Module, Parameter, Sequential
+
+_tracing = 0
+
+
+def is_fx_tracing() -> bool:
+    """Whether a tracer runs."""
+    return _tracing > 0
+
+
+is_fx_symbolic_tracing = is_fx_tracing
+
+
+def _noting(function: Callable[..., Any]) -> Callable[..., Any]:
+    def called(*args: Any, **kwargs: Any) -> Any:
+        found = _first((*args, *kwargs.values()))
+        if found is None:
+            return function(*args, **kwargs)
+        return found.tracer.create_proxy("call_function", function, args, kwargs)
+
+    return called
+
+
+class _Patches:
+    """Values that are put in place while a tracer runs, and taken back."""
+
+    def __init__(self) -> None:
+        self.undo: list[Callable[[], Any]] = []
+
+    def item(self, home: dict[str, Any], name: str, value: Any) -> None:
+        if name in home:
+            self.undo.append(lambda old=home[name]: home.__setitem__(name, old))  # type: ignore[misc]
+        else:
+            self.undo.append(lambda: home.pop(name, None))
+        home[name] = value
+
+    def attribute(self, home: Any, name: str, value: Any) -> None:
+        if name in vars(home):
+            self.undo.append(lambda old=vars(home)[name]: setattr(home, name, old))  # type: ignore[misc]
+        else:
+            self.undo.append(lambda: delattr(home, name))
+        setattr(home, name, value)
+
+    def __enter__(self) -> _Patches:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        while self.undo:
+            self.undo.pop()()
+
+
+class Tracer(TracerBase):
+    """Makes the graph of a module, whose modules from torch.nn stay calls of modules."""
+
+    def __init__(
+        self,
+        autowrap_modules: tuple[ModuleType, ...] = (math,),
+        autowrap_functions: tuple[Callable[..., Any], ...] = (),
+        param_shapes_constant: bool = False,
+    ) -> None:
+        self._autowrap_search = list(autowrap_modules)
+        functions = [
+            function
+            for module in autowrap_modules
+            for name, function in vars(module).items()
+            if not name.startswith("_") and callable(function) and not isinstance(function, type)
+        ]
+        self._autowrap = {id(function): function for function in (*functions, *autowrap_functions)}
+        self.param_shapes_constant = param_shapes_constant
+        self.root: Module = Module()
+        self.module_stack: dict[str, Any] = {}
+
+    def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
+        """Whether calls of the module stay calls: those of torch.nn but Sequential."""
+        package = m.__module__.split(".")[:2]
+        return package in (["torch", "nn"], ["lamella", "nn"]) and not isinstance(m, Sequential)
+
+    def path_of_module(self, mod: Module) -> str:
+        """The dotted name of a module in the root. NameError if it is not there."""
+        for name, module in self.root.named_modules(remove_duplicate=False):
+            if module is mod:
+                return name
+        raise NameError("module is not installed as a submodule")
+
+    def call_module(
+        self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """What a call of a module gives: a node, or what its forward does."""
+        name = self.path_of_module(m)
+        if not self.is_leaf_module(m, name):
+            return forward(*args, **kwargs)
+        return self.create_proxy("call_module", name, args, kwargs)
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
+        """What an attribute of a module gives: a node for parameters of the root."""
+        buffers = self.proxy_buffer_attributes and isinstance(attr_val, Tensor)
+        if not isinstance(attr_val, Parameter) and not buffers:
+            return attr_val
+        name = self._name_of(attr_val)
+        if name is None:
+            return attr_val
+        if name not in parameter_proxy_cache:
+            parameter_proxy_cache[name] = self.create_proxy("get_attr", name, (), {})
+        return parameter_proxy_cache[name]
+
+    def _name_of(self, value: Tensor) -> str | None:
+        for entries in (self.root.named_parameters(), self.root.named_buffers()):
+            for name, entry in entries:
+                if entry is value:
+                    return name
+        return None
+
+    def _leaf(self, a: Any) -> Argument:
+        if isinstance(a, Tensor):
+            name = self._name_of(a)
+            if name is None:
+                name = next((n for n, v in vars(self.root).items() if v is a), None)
+            if name is None:
+                count = 0
+                while hasattr(self.root, f"_tensor_constant{count}"):
+                    count += 1
+                name = f"_tensor_constant{count}"
+                setattr(self.root, name, a)
+            return self.create_node("get_attr", name, (), {})
+        if isinstance(a, Module):
+            return self.create_node("get_attr", self.path_of_module(a), (), {})
+        return super()._leaf(a)
+
+    def create_args_for_root(
+        self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None
+    ) -> tuple[Callable[..., Any], list[Any]]:
+        """The function, and a placeholder for each parameter that is given no value."""
+        fixed = concrete_args or {}
+        function = inspect.unwrap(root_fn)
+        kinds = function.__annotations__ if hasattr(function, "__annotations__") else {}
+        parameters = list(inspect.signature(function).parameters.values())
+        args: list[Any] = []
+        if is_module:
+            args, parameters = [self.root], parameters[1:]
+        named: dict[str, Any] = {}
+        for parameter in parameters:
+            name = parameter.name
+            stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
+            if name in fixed:
+                value = self._fixed(name, fixed[name], len(args) - is_module)
+            else:
+                default = () if parameter.default is parameter.empty else (parameter.default,)
+                target = stars.get(parameter.kind, "") + name
+                kind = kinds.get(name)
+                kind = None if isinstance(kind, str) else kind
+                value = self.create_proxy("placeholder", target, default, {}, type_expr=kind)
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                named[name] = value
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                pass
+            else:
+                args.append(value)
+        if named:
+            return lambda *given: root_fn(*given, **named), args
+        return root_fn, args
+
+    def _fixed(self, name: str, value: Any, place: int) -> Any:
+        """The value; the graph takes the argument as well, and checks that numbers are the same."""
+        import torch
+
+        given = self.create_proxy("placeholder", f"{name}_{place}", (), {})
+        if isinstance(value, (bool, int, float)):
+            text = f"{name} has been specialized to have value {value} but got another value"
+            torch._assert(given == value, text)
+        return value
+
+    def trace(
+        self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
+    ) -> Graph:
+        """The graph of a module's forward or of a function.
+
+        concrete_args: values that parameters have, by name.
+        """
+        global _tracing
+        if isinstance(root, Module):
+            name = getattr(self, "traced_func_name", "forward")
+            self.root, function = root, getattr(type(root), name)
+        else:
+            self.root, function = Module(), root
+        self.graph = Graph(tracer_cls=type(self))
+        function, args = self.create_args_for_root(
+            function, isinstance(root, Module), concrete_args
+        )
+        cache: dict[str, Any] = {}
+        find, call = Module.__getattribute__, Module.__call__
+
+        def look_up(module: Module, attribute: str) -> Any:
+            value = find(module, attribute)
+            if isinstance(value, Tensor) and not attribute.startswith("_tensor_constant"):
+                return self.getattr(attribute, value, cache)
+            return value
+
+        def call_module(module: Module, *args: Any, **kwargs: Any) -> Any:
+            if _first((*args, *kwargs.values())) is None and not self._has(module):
+                return call(module, *args, **kwargs)
+
+            def forward(*args: Any, **kwargs: Any) -> Any:
+                return call(module, *args, **kwargs)
+
+            self._search(patches, getattr(module.forward, "__globals__", {}))
+            return self.call_module(module, forward, args, kwargs)
+
+        _tracing += 1
+        with _Patches() as patches:
+            patches.attribute(Module, "__getattribute__", look_up)
+            patches.attribute(Module, "__call__", call_module)
+            for home, name in reversed(_wrapped):
+                original = home.get(name, getattr(builtins, name, None))
+                if original is not None:
+                    patches.item(home, name, _noting(original))
+            for module in self._autowrap_search:
+                self._search(patches, vars(module))
+            self._search(patches, getattr(inspect.unwrap(function), "__globals__", {}))
+            try:
+                result = function(*args)
+                kind = getattr(function, "__annotations__", {}).get("return")
+                self.create_node(
+                    "output",
+                    "output",
+                    (self.create_arg(result),),
+                    {},
+                    type_expr=None if isinstance(kind, str) else kind,
+                )
+            finally:
+                _tracing -= 1
+        return self.graph
+
+    def _has(self, module: Module) -> bool:
+        return any(module is other for other in self.root.modules())
+
+    def _search(self, patches: _Patches, home: dict[str, Any]) -> None:
+        """Patches what a namespace has of the functions that are wrapped by themselves."""
+        for name, value in list(home.items()):
+            if not name.startswith("__") and id(value) in self._autowrap:
+                patches.item(home, name, _noting(value))
+
+
+def symbolic_trace(
+    root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
+) -> GraphModule:
+    """The module of a graph that a tracer made of a module or function."""
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    name = type(root).__name__ if isinstance(root, Module) else root.__name__
+    return GraphModule(tracer.root, graph, name)
+
+

@@ -1,0 +1,168 @@
+"""Runs torch.fx graphs node by node, and makes new ones of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lamella.compat.fx.graph import Graph
+from lamella.compat.fx.graph_module import GraphModule
+from lamella.compat.fx.node import Node, map_arg
+from lamella.compat.fx.proxy import Proxy, TracerBase
+from lamella.nn import Module
+
+
+class Interpreter:
+    """Runs the graph of a module; subclasses say what a node of each kind does."""
+
+    def __init__(
+        self,
+        module: Any,
+        garbage_collect_values: bool = True,
+        graph: Graph | None = None,
+    ) -> None:
+        self.module = module
+        self.graph = graph if graph is not None else module.graph
+        self.submodules = dict(module.named_modules())
+        self.env: dict[Node, Any] = {}
+        self.args_iter: Iterator[Any] = iter(())
+        self.garbage_collect_values = garbage_collect_values
+
+    def run(
+        self,
+        *args: Any,
+        initial_env: dict[Node, Any] | None = None,
+        enable_io_processing: bool = True,
+    ) -> Any:
+        """The graph's result for these arguments.
+
+        initial_env: values of nodes that are not run.
+        """
+        self.env = dict(initial_env or {})
+        given = self.graph.process_inputs(*args) if enable_io_processing else args
+        self.args_iter = iter(given)
+        last: dict[Node, list[Node]] = {}
+        if self.garbage_collect_values:
+            seen: set[Node] = set()
+            for node in reversed(self.graph.nodes):
+                for used in node.all_input_nodes:
+                    if used not in seen:
+                        seen.add(used)
+                        last.setdefault(node, []).append(used)
+        for node in self.graph.nodes:
+            if node in self.env:
+                continue
+            self.env[node] = self.run_node(node)
+            for used in last.get(node, ()):
+                del self.env[used]
+            if node.op == "output":
+                out = self.env[node]
+                return self.graph.process_outputs(out) if enable_io_processing else out
+        return None
+
+    def boxed_run(self, args_list: list[Any]) -> Any:
+        """run(), which empties the list of arguments."""
+        args = list(args_list)
+        args_list.clear()
+        return self.run(*args)
+
+    def run_node(self, n: Node) -> Any:
+        """The value of a node."""
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        return getattr(self, n.op)(n.target, args, kwargs)
+
+    def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The next argument, or the default."""
+        if target.startswith("*"):
+            return list(self.args_iter)
+        try:
+            return next(self.args_iter)
+        except StopIteration:
+            if args:
+                return args[0]
+            raise RuntimeError(
+                f"Expected positional argument for parameter {target}, but one was not passed in!"
+            ) from None
+
+    def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The attribute of the module at a path."""
+        return self.fetch_attr(target)
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the function gives."""
+        return target(*args, **kwargs)
+
+    def call_method(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the method of the first argument gives."""
+        return getattr(args[0], target)(*args[1:], **kwargs)
+
+    def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the module at a path gives."""
+        return self.submodules[target](*args, **kwargs)
+
+    def output(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What is returned."""
+        return args[0]
+
+    def fetch_attr(self, target: str) -> Any:
+        """The attribute of the module at a path. RuntimeError if it is not there."""
+        value: Any = self.module
+        for part in target.split("."):
+            if not hasattr(value, part):
+                raise RuntimeError(f"Node referenced nonexistent target {target}")
+            value = getattr(value, part)
+        return value
+
+    def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The values of a node's arguments."""
+        return self.map_nodes_to_values((n.args, n.kwargs), n)
+
+    def map_nodes_to_values(self, args: Any, n: Node) -> Any:
+        """`args` with the value of each node in it."""
+        return map_arg(args, self.env.__getitem__)
+
+
+class _Appending(TracerBase):
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def _leaf(self, a: Any) -> Any:
+        return super()._leaf(a) if isinstance(a, (Proxy, Node)) else a
+
+
+class Transformer(Interpreter):
+    """Makes a new graph of one: each node gives a proxy, as the methods say."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(module)
+        self.new_graph = Graph(tracer_cls=module.graph._tracer_cls)
+        self.tracer = _Appending(self.new_graph)
+        self.tracer.root = module  # type: ignore[attr-defined]
+
+    def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy:
+        """A parameter of the new graph."""
+        return Proxy(self.new_graph.placeholder(target, default_value=(*args, ...)[0]), self.tracer)
+
+    def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy:
+        """An attribute in the new graph."""
+        return self.tracer.create_proxy("get_attr", target, args, kwargs)
+
+    def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a module in the new graph."""
+        return self.tracer.create_proxy("call_module", target, args, kwargs)
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a function in the new graph."""
+        return self.tracer.create_proxy("call_function", target, args, kwargs)
+
+    def transform(self) -> GraphModule:
+        """The module of the new graph."""
+        result = super().run(enable_io_processing=False)
+        if result is not None:
+            strip = lambda value: value.node if isinstance(value, Proxy) else value  # noqa: E731
+            from lamella.compat.fx.node import map_aggregate
+
+            node = self.new_graph.output(map_aggregate(result, strip))
+            node.type = self.graph.output_node().type
+        assert isinstance(self.module, Module)
+        return GraphModule(self.module, self.new_graph)
