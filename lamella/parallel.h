@@ -1,7 +1,6 @@
 // Loops on the threads of Lamella's own kernels, for kernels outside of it. Public, inline over
 // lamella/abi/threads.h.
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <type_traits>
@@ -57,7 +56,8 @@ inline T parallel_reduce(int64_t begin, int64_t end, int64_t grain, const T& sta
   constexpr int64_t kMostRanges = 256;
   if (begin >= end) return start;
   int64_t total = end - begin;
-  int64_t wanted = std::min((total - 1) / std::max<int64_t>(grain, 1) + 1, kMostRanges);
+  int64_t wanted = (total - 1) / (grain > 1 ? grain : 1) + 1;
+  if (wanted > kMostRanges) wanted = kMostRanges;
   int64_t size = (total - 1) / wanted + 1;
   int64_t count = (total - 1) / size + 1;
   if (count == 1) return f(begin, end, start);

@@ -51,7 +51,9 @@ double sum_in_order(int64_t count) {
 }
 bool any_equal(int64_t count, int64_t wanted) {
   return at::parallel_reduce(0, count, 1, false,
-      [&](int64_t begin, int64_t end, bool found) { return found || (begin <= wanted && wanted < end); },
+      [&](int64_t begin, int64_t end, bool found) {
+        return found || (begin <= wanted && wanted < end);
+      },
       [](bool a, bool b) { return a || b; });
 }
 void refuse() {

@@ -1,7 +1,6 @@
 // Reading and writing at places given by indices.
 #include "lamella/kernels/cpu/offset_loop.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -252,12 +251,13 @@ void assign_runs(const StridedLoop<3>& loop, const Places& places) {
     }
     // One index for each run.
     const RunCopier copy(n0 * kBytes);
+    const Movement& move = movement_stub(kCPU, kBytes);
     for (int64_t j = 0; j < n1; ++j) {
       const char* index = p[2] + j * s[5];
       char* to = p[0] + j * s[3] + offset.at(index);
       const char* from = p[1] + j * s[4];
       if (s[1] == 0) {
-        std::fill_n(reinterpret_cast<T*>(to), n0, *reinterpret_cast<const T*>(from));
+        move.fill(to, from, n0);
       } else {
         copy(to, from);
       }

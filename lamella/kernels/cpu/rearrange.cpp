@@ -5,6 +5,7 @@
 
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/copy.h"
+#include "lamella/kernels/cpu/movement.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
 
@@ -58,7 +59,16 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_si
                   "repeat_interleave: expected 'output_size' to be ", total, ", got ", output_size);
     Tensor result = new_tensor({total}, counts.scalar_type(), kCPU);
     T* to = result.mutable_data_ptr<T>();
-    for (int64_t i = 0; i < n; ++i) to = std::fill_n(to, p[i], static_cast<T>(i));
+    const Movement& move = movement_stub(kCPU, sizeof(T));
+    constexpr int64_t kShort = 16;  // runs that are over before a call would be
+    for (int64_t i = 0; i < n; to += p[i++]) {
+      const T value = static_cast<T>(i);
+      if (p[i] < kShort) {
+        std::fill_n(to, p[i], value);
+      } else {
+        move.fill(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(&value), p[i]);
+      }
+    }
     return result;
   });
 }
