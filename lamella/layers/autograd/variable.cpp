@@ -76,6 +76,10 @@ void set_leaf_requires_grad(lamella_tensor* t, bool value) {
   }
   if (value) {
     if (requires_grad(t)) return;
+    // Within the mode modules can be made, whose parameters then are of no use to autograd outside.
+    LAMELLA_CHECK((t->flags & LAMELLA_TENSOR_INFERENCE) == 0 ||
+                      (lamella_modes() & LAMELLA_MODE_INFERENCE) != 0,
+                  "requires_grad_: expected a tensor made outside of inference mode");
     set_requires_grad(static_cast<TensorImpl*>(t), true);
     return;
   }
