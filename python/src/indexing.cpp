@@ -43,8 +43,8 @@ class Indexer {
     if (!PyList_CheckExact(key) || PyList_GET_SIZE(key) > 32) return false;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(key); ++i) {
       PyObject* item = PyList_GET_ITEM(key, i);
-      if (item == Py_None || item == Py_Ellipsis || PySlice_Check(item)) return true;
-      if (is_tensor(item) && tensor_of(item)->ndim > 0) return true;
+      if (item == Py_None || item == Py_Ellipsis || PySlice_Check(item) || is_tensor(item))
+        return true;
     }
     return false;
   }

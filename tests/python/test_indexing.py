@@ -265,6 +265,7 @@ def test_a_list_with_more_than_numbers_is_a_tuple():
     assert tuple(x[[None, 0]].shape) == (1, 3)
     assert x[[lamella.tensor([0, 1]), lamella.tensor([1, 2])]].tolist() == [1, 5]
     assert x[[lamella.tensor([0, 1]), [1, 2]]].tolist() == [1, 5]
+    assert x[[lamella.tensor(1), 2]].item() == 5
     x[[slice(None), 0]] = 9
     assert x.tolist() == [[9, 1, 2], [9, 4, 5]]
     # Numbers and masks are data.
