@@ -31,6 +31,9 @@ class Hooks:
         "module",
     )
 
+    # Ids of forward hooks that are called after a failure too.
+    always: Any
+
     def __init__(self) -> None:
         for kind in self.KINDS:
             setattr(self, kind, OrderedDict())

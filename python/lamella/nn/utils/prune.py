@@ -52,7 +52,7 @@ def _check_amount(method: str, amount: Any) -> None:
     if isinstance(amount, bool) or not isinstance(amount, numbers.Real):
         raise TypeError(f"{method}: expected 'amount' to be a number, got {type(amount).__name__}")
     if isinstance(amount, numbers.Integral):
-        if amount < 0:
+        if int(amount) < 0:
             raise ValueError(f"{method}: expected 'amount' not to be negative, got {amount}")
     elif not 0.0 <= amount <= 1.0:
         raise ValueError(f"{method}: expected 'amount' to be a share in [0, 1], got {amount}")
