@@ -34,6 +34,7 @@ _OWN |= {
     "_nn",
     "_modes",
     "_foreach",
+    "_no_device",
 }
 
 

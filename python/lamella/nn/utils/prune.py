@@ -62,7 +62,7 @@ def _count(method: str, amount: Any, size: int) -> int:
     """How many of `size` a number or a share is."""
     if not isinstance(amount, numbers.Integral):
         return round(amount * size)
-    if amount > size:
+    if int(amount) > size:
         raise ValueError(f"{method}: expected 'amount' to be in [0, {size}], got {amount}")
     return int(amount)
 
