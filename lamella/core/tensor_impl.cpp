@@ -471,8 +471,6 @@ void set_requires_grad(TensorImpl* t, bool value) {
   auto dtype = static_cast<ScalarType>(t->scalar_type);
   LAMELLA_CHECK(!value || is_floating_point(dtype) || is_complex(dtype),
                 "requires_grad_: expected a floating-point or complex tensor, got ", dtype);
-  LAMELLA_CHECK(!value || (t->flags & LAMELLA_TENSOR_INFERENCE) == 0,
-                "requires_grad_: expected a tensor made outside of inference mode");
   set_flag(t, LAMELLA_TENSOR_REQUIRES_GRAD, value);
   t->key_set = value ? t->key_set | kRequiresGradBits : t->key_set & ~kRequiresGradBits;
 }

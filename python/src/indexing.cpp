@@ -38,7 +38,24 @@ class Indexer {
   explicit Indexer(lamella_tensor* tensor)
       : current_(TensorBase::borrow(tensor)), ndim_(current_.dim()) {}
 
+  // A list with a slice, None, an ellipsis or a tensor in it is no data: it stands for a tuple.
+  static bool stands_for_tuple(PyObject* key) {
+    if (!PyList_CheckExact(key) || PyList_GET_SIZE(key) > 32) return false;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(key); ++i) {
+      PyObject* item = PyList_GET_ITEM(key, i);
+      if (item == Py_None || item == Py_Ellipsis || PySlice_Check(item) || is_tensor(item))
+        return true;
+    }
+    return false;
+  }
+
   void apply(PyObject* key) {
+    Ref listed;
+    if (LAMELLA_UNLIKELY(stands_for_tuple(key))) {
+      listed = Ref(PyList_AsTuple(key));
+      if (!listed) throw Failed();
+      key = listed.get();
+    }
     if (!PyTuple_Check(key)) {
       one(key, &key, 1, 0);
       return;

@@ -136,6 +136,22 @@ def test_inference_mode():
     assert not lamella.ones(2).is_inference()
 
 
+def test_modules_made_in_inference_mode():
+    with lamella.inference_mode():
+        layer = lamella.nn.Linear(2, 2)
+        assert layer.weight.requires_grad and layer.weight.is_inference()
+        x = lamella.ones(2)
+        assert not layer(x).requires_grad and lamella.rand(2, requires_grad=True).requires_grad
+        plain = lamella.ones(2)
+    with pytest.raises(RuntimeError, match="made outside of inference mode"):
+        plain.requires_grad_()
+    # Autograd cannot keep what it needs of such parameters, and says so.
+    with pytest.raises(RuntimeError, match="inference"):
+        layer(lamella.ones(2, requires_grad=True)).sum().backward()
+    with lamella.no_grad():
+        assert layer(lamella.ones(2)).shape == (2,)
+
+
 def test_inference_mode_decorates():
     @lamella.inference_mode
     def bare():

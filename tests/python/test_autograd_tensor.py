@@ -125,6 +125,18 @@ def test_retain_grad():
         lamella.ones(1).retain_grad()
 
 
+def test_retained_grad_is_of_the_value_after_a_write():
+    for write in (lambda y: y.mul_(n(2.0)), lambda y: y[:1].mul_(n(2.0))):
+        x = leaf(1.0, 2.0)
+        y = x * n(3.0)
+        y.retain_grad()
+        write(y)
+        assert y.retains_grad
+        y.retain_grad()
+        run(y)
+        assert y.grad.tolist() == [1.0, 1.0] and x.grad[0].item() == 6.0
+
+
 # ---- Factories ----
 
 

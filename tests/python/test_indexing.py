@@ -257,3 +257,16 @@ def test_integer_tensors_are_indices_where_they_are_in_pytorch():
     assert x[lamella.tensor([1], dtype=lamella.int32)].tolist() == [1.0]
     for dtype in (lamella.int8, lamella.int16):
         assert x[lamella.tensor(1, dtype=dtype)].item() == 1.0
+
+
+def test_a_list_with_more_than_numbers_is_a_tuple():
+    x = lamella.arange(6.0).reshape(2, 3)
+    assert x[[slice(None), 0]].tolist() == [0, 3] and x[[..., 1]].tolist() == [1, 4]
+    assert tuple(x[[None, 0]].shape) == (1, 3)
+    assert x[[lamella.tensor([0, 1]), lamella.tensor([1, 2])]].tolist() == [1, 5]
+    assert x[[lamella.tensor([0, 1]), [1, 2]]].tolist() == [1, 5]
+    assert x[[lamella.tensor(1), 2]].item() == 5
+    x[[slice(None), 0]] = 9
+    assert x.tolist() == [[9, 1, 2], [9, 4, 5]]
+    # Numbers and masks are data.
+    assert x[[1, 0]].tolist() == [[9, 4, 5], [9, 1, 2]] and x[[True, False]].tolist() == [[9, 1, 2]]

@@ -76,6 +76,10 @@ void set_leaf_requires_grad(lamella_tensor* t, bool value) {
   }
   if (value) {
     if (requires_grad(t)) return;
+    // Within the mode modules can be made, whose parameters then are of no use to autograd outside.
+    LAMELLA_CHECK((t->flags & LAMELLA_TENSOR_INFERENCE) == 0 ||
+                      (lamella_modes() & LAMELLA_MODE_INFERENCE) != 0,
+                  "requires_grad_: expected a tensor made outside of inference mode");
     set_requires_grad(static_cast<TensorImpl*>(t), true);
     return;
   }
@@ -114,12 +118,26 @@ NodePtr leaf_node(lamella_tensor* t) {
   return NodePtr::borrow(fresh);
 }
 
+namespace {
+// A tensor whose grad is kept has got another node by a write: the grad is that of its value now.
+void move_retained(lamella_tensor* t, NodePtr& from, const Edge& to) {
+  if (from) {
+    auto& kept = from->extras().retained;
+    for (size_t i = kept.size(); i-- > 0;) {
+      if (kept[i].second.lock().impl() == t) kept.erase(kept.begin() + static_cast<ptrdiff_t>(i));
+    }
+  }
+  to.node->extras().retained.emplace_back(to.input, WeakTensorRef(TensorBase::borrow(t)));
+}
+}  // namespace
+
 void attach(lamella_tensor* t, Edge edge) {
   auto* impl = static_cast<TensorImpl*>(t);
   if (LAMELLA_LIKELY(t->autograd == nullptr && impl->base == nullptr && edge.input == 0)) {
     return attach_bare(t, edge.node.unsafe_release());
   }
   AutogradMeta* meta = ensure_meta(t);
+  if (LAMELLA_UNLIKELY(meta->retains_grad)) move_retained(t, meta->grad_fn, edge);
   meta->grad_fn = std::move(edge.node);
   meta->output = edge.input;
   if (LAMELLA_UNLIKELY(impl->base != nullptr)) {

@@ -35,6 +35,7 @@ _OWN |= {
     "_nn",
     "_modes",
     "_foreach",
+    "_no_device",
 }
 
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import lamella
 from lamella import _C, Tensor
+from lamella.compat._no_device import NoDeviceError
 
 
 def _cuda(self: Tensor, device: Any = None, non_blocking: bool = False, **options: Any) -> Tensor:
     """RuntimeError: there is no such device."""
-    from lamella.compat.cuda import NoDeviceError
-
     raise NoDeviceError("cuda: expected a CUDA device, found none")
 
 

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from lamella.compat._no_device import NoDeviceError
 from lamella.compat._types import TENSOR_TYPES as _TENSOR_TYPES
 from lamella.compat.cuda import amp as amp
 from lamella.compat.cuda import nvtx as nvtx
@@ -105,11 +106,6 @@ def set_rng_state_all(new_states: Any) -> None:
 def get_arch_list() -> list[str]:
     """No architectures."""
     return []
-
-
-class NoDeviceError(RuntimeError, AssertionError):
-    """There is no CUDA device: PyTorch says so by an AssertionError where it is built without
-    CUDA, and by a RuntimeError where it is built with it."""
 
 
 def _none(what: str) -> NoDeviceError:

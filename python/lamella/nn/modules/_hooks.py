@@ -31,7 +31,8 @@ class Hooks:
         "module",
     )
 
-    always: OrderedDict[int, bool]
+    # Ids of forward hooks that are called after a failure too.
+    always: Any
 
     def __init__(self) -> None:
         for kind in self.KINDS:
@@ -53,13 +54,13 @@ class Hooks:
 # The hooks of all modules. Module._hooks is this from the first one on and None before, so that the
 # call of a module without any asks a single question.
 EVERYWHERE = Hooks()
+# Module, which module.py sets.
+base: Any = None
 
 
 def add_everywhere(kind: str, hook: Any, with_kwargs: bool = False, always: bool = False) -> Any:
     """Adds a hook of a kind to all modules."""
-    from lamella.nn.modules.module import Module
-
-    Module._hooks = EVERYWHERE
+    base._hooks = EVERYWHERE
     handle = EVERYWHERE.add(kind, hook, with_kwargs)
     if always:
         EVERYWHERE.always[handle.id] = True

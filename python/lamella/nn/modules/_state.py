@@ -32,14 +32,17 @@ def get_extra_state(self: Any) -> Any:
     raise RuntimeError(f"{type(self).__name__}: has no extra state")
 
 
+def set_extra_state(self: Any, state: Any) -> None:
+    """Takes what get_extra_state() gave."""
+    raise RuntimeError(f"{type(self).__name__}: expected the class to define set_extra_state()")
+
+
 def _has_extra(module: Any) -> bool:
     return type(module).get_extra_state is not get_extra_state
 
 
 def _takes_extra(module: Any) -> bool:
-    from lamella.nn.modules.module import Module
-
-    return type(module).set_extra_state is not Module.set_extra_state
+    return type(module).set_extra_state is not set_extra_state
 
 
 def _own(module: Any) -> dict[str, Any]:

@@ -415,10 +415,7 @@ class Module:
     # ---- State
 
     get_extra_state = _state.get_extra_state
-
-    def set_extra_state(self, state: Any) -> None:
-        """Takes what get_extra_state() gave."""
-        raise RuntimeError(f"{type(self).__name__}: expected the class to define set_extra_state()")
+    set_extra_state = _state.set_extra_state
 
     def state_dict(
         self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
@@ -567,6 +564,7 @@ class Module:
 
 
 _entries.usual = Module.__getattr__
+_hooks.base = Module
 
 _KINDS = (("_parameters", "parameter"), ("_modules", "submodule"), ("_buffers", "buffer"))
 _EXPECTED = {"_parameters": "Parameter", "_modules": "Module", "_buffers": "Tensor"}
