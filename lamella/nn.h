@@ -5,5 +5,5 @@
 #include "lamella/nn/modules.h"
 #include "lamella/nn/optim.h"
 #include "lamella/nn/recurrent.h"
-#include "lamella/nn/transformer.h"
 #include "lamella/nn/serialize/save.h"
+#include "lamella/nn/transformer.h"
