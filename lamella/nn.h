@@ -6,3 +6,4 @@
 #include "lamella/nn/optim.h"
 #include "lamella/nn/recurrent.h"
 #include "lamella/nn/serialize/save.h"
+#include "lamella/nn/transformer.h"

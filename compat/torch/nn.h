@@ -4,6 +4,7 @@
 
 #include "lamella/nn/modules.h"
 #include "lamella/nn/recurrent.h"
+#include "lamella/nn/transformer.h"
 
 namespace torch {
 using namespace lamella::nn::words;

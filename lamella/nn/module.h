@@ -108,6 +108,10 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
     return nullptr;
   }
 
+  // Draws the random numbers that PyTorch draws where this is part of a module that is cloned:
+  // there parts are cloned once more, one by one.
+  virtual void draw_as_clone() const {}
+
   // Whether files have something of it.
   virtual bool is_serializable() const { return true; }
 
@@ -290,9 +294,11 @@ class Cloneable : public ModuleOf<lazy_> {
     auto twin = std::make_shared<Derived>(static_cast<const Derived&>(*this));
     twin->forget_all();
     twin->reset();
+    for (auto& child : this->named_children()) child.value()->draw_as_clone();
     twin->copy_from(*this, device);
     return twin;
   }
+  void draw_as_clone() const override { clone(); }
 };
 
 // A shared pointer to a module that is made with the module's arguments and called as a function.

@@ -215,6 +215,9 @@ LAMELLA_LAZY class SequentialImplOf : public Cloneable<SequentialImplOf<lazy_>> 
     for (const NamedAnyModuleOf<lazy_>& named : modules) push_back(named.name(), named.module());
   }
   void reset() override {}
+  void draw_as_clone() const override {
+    for (auto& child : this->named_children()) child.value()->draw_as_clone();
+  }
   std::shared_ptr<Module> clone(std::optional<Device> = std::nullopt) const override {
     LAMELLA_CHECK_NOT_IMPLEMENTED(false, "clone: expected a module other than a Sequential");
     return nullptr;
@@ -281,6 +284,11 @@ LAMELLA_LAZY class ModuleListImplOf : public Cloneable<ModuleListImplOf<lazy_>> 
     (push_back(modules), ...);
   }
   void reset() override {}
+  std::shared_ptr<Module> clone(std::optional<Device> device = std::nullopt) const override {
+    auto twin = std::make_shared<ModuleListImplOf>();
+    for (auto& module : modules_) twin->push_back(module->clone(device));
+    return twin;
+  }
   template <class M>
   void push_back(const ModuleHolder<M>& module) {
     push_back(std::static_pointer_cast<Module>(module.ptr()));

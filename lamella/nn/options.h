@@ -63,6 +63,7 @@ LAMELLA_WORD(kConv3D, "conv3d")
 LAMELLA_WORD(kSigmoid, "sigmoid")
 LAMELLA_WORD(kTanh, "tanh")
 LAMELLA_WORD(kReLU, "relu")
+LAMELLA_WORD(kGELU, "gelu")
 LAMELLA_WORD(kLeakyReLU, "leaky_relu")
 }  // namespace words
 #undef LAMELLA_WORD

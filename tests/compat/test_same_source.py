@@ -182,6 +182,7 @@ SEQUENCES = """
             values = [f"{v:.5f}" for v in t.flatten().tolist()]
             print(str(t.dtype).split(".")[1], list(t.shape), values)
     show(ops.layers(2))
+    show(ops.attention(6))
     for workers in (0, 2):
         show(ops.batches(4, workers))
 """

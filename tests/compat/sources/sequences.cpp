@@ -1,6 +1,7 @@
-// Recurrent modules, packed sequences, data sets and their loaders, files.
+// Recurrent modules, packed sequences, attention, data sets and their loaders, files.
 #include <torch/torch.h>
 
+#include <cmath>
 #include <sstream>
 
 namespace {
@@ -55,6 +56,44 @@ std::vector<Tensor> layers(int64_t seed) {
   auto [padded, lengths] = rnn::pad_packed_sequence(rows, true, -1.0, 6);
   all.insert(all.end(), {padded, lengths, std::get<0>(last)});
   all.push_back(rnn::pad_sequence({x[0], x.select(1, 0)}, true, 9));
+  return all;
+}
+
+std::vector<Tensor> attention(int64_t seed) {
+  torch::manual_seed(seed);
+  Tensor q = torch::randn({3, 2, 8}), k = torch::randn({5, 2, 8}), narrow = torch::randn({5, 2, 6});
+  std::vector<Tensor> all;
+  auto add = [&](const std::tuple<Tensor, Tensor>& pair) {
+    all.insert(all.end(), {std::get<0>(pair), std::get<1>(pair)});
+  };
+  nn::MultiheadAttention plain(8, 2);
+  add(plain(q, k, k));
+  Tensor padding = torch::zeros({2, 5}, torch::kBool);
+  padding[1][4] = true;
+  Tensor mask = torch::full({3, 5}, -INFINITY).triu(3);
+  add(plain(q, k, k, padding, true, mask, false));
+  nn::MultiheadAttention mixed(
+      nn::MultiheadAttentionOptions(8, 4).kdim(6).vdim(6).add_bias_kv(true).add_zero_attn(true));
+  add(mixed(q, narrow, narrow, padding, true, torch::randn({3, 5})));
+  all[4].sum().backward();
+  add_gradients(all, *mixed);
+
+  nn::TransformerEncoder encoder(
+      nn::TransformerEncoderOptions(
+          nn::TransformerEncoderLayerOptions(8, 2).dim_feedforward(16).activation(torch::kGELU), 2)
+          .norm(nn::AnyModule(nn::LayerNorm(nn::LayerNormOptions({8})))));
+  encoder->eval();
+  all.push_back(encoder->forward(k, torch::zeros({5, 5}), padding));
+  nn::TransformerDecoder decoder(nn::TransformerDecoderOptions(
+      nn::TransformerDecoderLayerOptions(8, 2).dim_feedforward(16).dropout(0), 2));
+  all.push_back(decoder->forward(q, k, torch::full({3, 3}, -INFINITY).triu(1), {}, {}, padding));
+  nn::Transformer both(nn::TransformerOptions(8, 2, 2, 1).dim_feedforward(16));
+  both->eval();
+  Tensor causal = nn::TransformerImpl::generate_square_subsequent_mask(3);
+  all.push_back(both->forward(k, q, {}, causal));
+  auto twin = std::dynamic_pointer_cast<nn::TransformerImpl>(both->clone());
+  all.push_back(twin->forward(k, q, {}, causal));
+  all.push_back(torch::tensor(static_cast<int64_t>(both->named_parameters().size())));
   return all;
 }
 
@@ -194,6 +233,7 @@ TORCH_LIBRARY(compat_sequences, m) {
   m.def("read_files(str folder) -> Tensor[]", &read_files);
   m.def("read_state(str file) -> Tensor", &read_state);
   m.def("layers(int seed) -> Tensor[]", &layers);
+  m.def("attention(int seed) -> Tensor[]", &attention);
   m.def("batches(int seed, int workers) -> Tensor[]", &batches);
 }
 }  // namespace

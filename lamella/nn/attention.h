@@ -1,0 +1,286 @@
+// MultiheadAttention and the transformer that is made of it. Parameters begin as PyTorch's do for
+// the same seed.
+#pragma once
+#include <functional>
+
+#include "lamella/nn/modules.h"
+
+namespace lamella::nn {
+
+struct MultiheadAttentionOptions {
+  MultiheadAttentionOptions(int64_t embed_dim, int64_t num_heads)
+      : embed_dim_(embed_dim), num_heads_(num_heads), kdim_(embed_dim), vdim_(embed_dim) {}
+  LAMELLA_OPTION(int64_t, embed_dim);
+  LAMELLA_OPTION(int64_t, num_heads);
+  LAMELLA_OPTION(double, dropout) = 0;
+  LAMELLA_OPTION(bool, bias) = true;
+  LAMELLA_OPTION(bool, add_bias_kv) = false;    // one more key and value, which are parameters
+  LAMELLA_OPTION(bool, add_zero_attn) = false;  // one more key and value of zeros
+  LAMELLA_OPTION(int64_t, kdim);
+  LAMELLA_OPTION(int64_t, vdim);
+};
+
+// A. Vaswani et al., Attention Is All You Need, 2017.
+LAMELLA_LAZY class MultiheadAttentionImplOf : public Cloneable<MultiheadAttentionImplOf<lazy_>> {
+ public:
+  MultiheadAttentionImplOf(int64_t embed_dim, int64_t num_heads)
+      : MultiheadAttentionImplOf(MultiheadAttentionOptions(embed_dim, num_heads)) {}
+  explicit MultiheadAttentionImplOf(const MultiheadAttentionOptions& given) : options(given) {
+    reset();
+  }
+  void reset() override {
+    const int64_t size = options.embed_dim();
+    LAMELLA_CHECK_VALUE(options.num_heads() > 0 && size % options.num_heads() == 0,
+                        "MultiheadAttention: expected 'embed_dim' to be a multiple of 'num_heads', "
+                        "got ",
+                        size, " and ", options.num_heads());
+    const bool same = options.kdim() == size && options.vdim() == size;
+    auto make = [&](const char* name, bool there, std::vector<int64_t> shape) {
+      return this->register_parameter(name, there ? lamella::empty(shape) : Tensor(), there);
+    };
+    in_proj_weight = make("in_proj_weight", same, {3 * size, size});
+    q_proj_weight = make("q_proj_weight", !same, {size, size});
+    k_proj_weight = make("k_proj_weight", !same, {size, options.kdim()});
+    v_proj_weight = make("v_proj_weight", !same, {size, options.vdim()});
+    in_proj_bias = make("in_proj_bias", options.bias(), {3 * size});
+    out_proj = Linear(LinearOptions(size, size).bias(options.bias()));
+    this->register_module("out_proj", out_proj);
+    bias_k = make("bias_k", options.add_bias_kv(), {1, 1, size});
+    bias_v = make("bias_v", options.add_bias_kv(), {1, 1, size});
+    _reset_parameters();
+  }
+  void _reset_parameters() {
+    for (const Tensor& weight : {in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight}) {
+      if (weight.defined()) init::xavier_uniform_(weight);
+    }
+    if (in_proj_bias.defined()) {
+      init::zeros_(in_proj_bias);
+      init::zeros_(out_proj->bias);
+    }
+    for (const Tensor& bias : {bias_k, bias_v}) {
+      if (bias.defined()) init::xavier_normal_(bias);
+    }
+  }
+  // A mask that is bool means here what it does in Python; PyTorch's C++ adds it as ones.
+  // query: [T, N, embed_dim], key: [S, N, kdim], value: [S, N, vdim]. key_padding_mask: bool [N,
+  // S], true for what no query attends to. attn_mask: [T, S] or [N * num_heads, T, S], added, or
+  // bool, true for what is left out. Returns [T, N, embed_dim], and the weights [N, T, S], each
+  // head's
+  // ([N, num_heads, T, S]) unless they are averaged, or undefined.
+  std::tuple<Tensor, Tensor> forward(const Tensor& query, const Tensor& key, const Tensor& value,
+                                     const Tensor& key_padding_mask = {}, bool need_weights = true,
+                                     const Tensor& attn_mask = {},
+                                     bool average_attn_weights = true) {
+    const int64_t size = options.embed_dim(), heads = options.num_heads(), width = size / heads;
+    LAMELLA_CHECK(query.dim() == 3 && query.size(2) == size,
+                  "MultiheadAttention: expected 'query' to be [T, N, ", size, "], got ",
+                  query.sizes());
+    LAMELLA_CHECK(key.dim() == 3 && value.dim() == 3 && key.size(0) == value.size(0) &&
+                      key.size(1) == query.size(1) && value.size(1) == query.size(1),
+                  "MultiheadAttention: expected 'key' and 'value' to be [S, ", query.size(1),
+                  ", *], got ", key.sizes(), " and ", value.sizes());
+    const int64_t length = query.size(0), count = query.size(1);
+    auto project = [&](const Tensor& input, int64_t part, const Tensor& own) {
+      Tensor weight = own.defined() ? own : in_proj_weight.narrow(0, part * size, size);
+      Tensor bias = in_proj_bias.defined() ? in_proj_bias.narrow(0, part * size, size) : Tensor();
+      return F::linear(input, weight, bias);
+    };
+    Tensor q = project(query, 0, q_proj_weight) * (1 / std::sqrt(static_cast<double>(width)));
+    Tensor k = project(key, 1, k_proj_weight), v = project(value, 2, v_proj_weight);
+    int64_t more = 0;  // keys behind those that the masks know
+    if (bias_k.defined()) {
+      k = lamella::cat({k, bias_k.expand({1, count, size})});
+      v = lamella::cat({v, bias_v.expand({1, count, size})});
+      ++more;
+    }
+    if (options.add_zero_attn()) {
+      Tensor zeros = lamella::zeros({1, count, size}, k.options());
+      k = lamella::cat({k, zeros});
+      v = lamella::cat({v, zeros});
+      ++more;
+    }
+    const int64_t keys = k.size(0);
+    auto split = [&](const Tensor& all) {
+      return all.reshape({all.size(0), count * heads, width}).transpose(0, 1);
+    };
+    auto widened = [&](const Tensor& mask) {
+      return more == 0 ? mask : lamella::constant_pad_nd(mask, {0, more}, 0);
+    };
+    Tensor scores = split(q).bmm(split(k).transpose(1, 2));
+    if (attn_mask.defined()) {
+      Tensor mask = widened(attn_mask);
+      LAMELLA_CHECK((mask.dim() == 2 && mask.sizes() == IntArrayRef({length, keys})) ||
+                        mask.sizes() == scores.sizes(),
+                    "MultiheadAttention: expected 'attn_mask' to be [", length, ", ", keys - more,
+                    "] or [", count * heads, ", ", length, ", ", keys - more, "], got ",
+                    attn_mask.sizes());
+      scores = is_mask(mask) ? scores.masked_fill(mask.to(kBool), kOut) : scores + mask;
+    }
+    if (key_padding_mask.defined()) {
+      LAMELLA_CHECK(key_padding_mask.sizes() == IntArrayRef({count, key.size(0)}),
+                    "MultiheadAttention: expected 'key_padding_mask' to be [", count, ", ",
+                    key.size(0), "], got ", key_padding_mask.sizes());
+      Tensor mask = widened(key_padding_mask).unsqueeze(1).unsqueeze(2);
+      Tensor each = scores.view({count, heads, length, keys});
+      each = is_mask(mask) ? each.masked_fill(mask.to(kBool), kOut) : each + mask;
+      scores = each.view({count * heads, length, keys});
+    }
+    Tensor weights = lamella::softmax(scores, -1);
+    weights = lamella::dropout(weights, options.dropout(), this->is_training());
+    Tensor output = weights.bmm(split(v)).transpose(0, 1).reshape({length, count, size});
+    output = out_proj(output);
+    if (!need_weights) return {output, Tensor()};
+    weights = weights.view({count, heads, length, keys});
+    return {output, average_attn_weights ? weights.mean(1) : weights};
+  }
+
+  MultiheadAttentionOptions options;
+  Tensor in_proj_weight, in_proj_bias, bias_k, bias_v, q_proj_weight, k_proj_weight, v_proj_weight;
+  Linear out_proj{nullptr};
+
+ private:
+  static constexpr double kOut = -__builtin_inf();
+  static bool is_mask(const Tensor& mask) {
+    return mask.scalar_type() == kBool || mask.scalar_type() == kByte;
+  }
+};
+LAMELLA_LAZY_MODULE(MultiheadAttention)
+
+// kReLU, kGELU, or a function.
+class LayerActivation {
+ public:
+  LayerActivation(Word word) : word_(word) {}  // NOLINT: implicit
+  template <class F>
+    requires std::is_invocable_r_v<Tensor, F, const Tensor&>
+  LayerActivation(F function) : function_(std::move(function)) {}  // NOLINT
+  template <int = 0>
+  Tensor operator()(const Tensor& input) const {
+    if (function_) return function_(input);
+    if (word_ == kGELU) return F::gelu(input);
+    LAMELLA_CHECK_VALUE(word_ == kReLU,
+                        "Transformer: expected 'activation' to be relu, gelu or a "
+                        "function, got ",
+                        word_);
+    return F::relu(input);
+  }
+
+ private:
+  Word word_ = kReLU;
+  std::function<Tensor(const Tensor&)> function_;
+};
+
+struct TransformerEncoderLayerOptions {
+  TransformerEncoderLayerOptions(int64_t d_model, int64_t nhead)
+      : d_model_(d_model), nhead_(nhead) {}
+  LAMELLA_OPTION(int64_t, d_model);
+  LAMELLA_OPTION(int64_t, nhead);
+  LAMELLA_OPTION(int64_t, dim_feedforward) = 2048;
+  LAMELLA_OPTION(double, dropout) = 0.1;
+  LAMELLA_OPTION(LayerActivation, activation) = kReLU;
+};
+struct TransformerDecoderLayerOptions : TransformerEncoderLayerOptions {
+  using TransformerEncoderLayerOptions::TransformerEncoderLayerOptions;
+  TransformerDecoderLayerOptions(const TransformerEncoderLayerOptions& other)  // NOLINT: implicit
+      : TransformerEncoderLayerOptions(other) {}
+};
+
+// What both layers have: attention to themselves and two linear layers, with dropout and norms.
+template <class Derived, class Options>
+class TransformerLayerBase : public Cloneable<Derived> {
+  static constexpr bool kAttendsTwice = std::is_same_v<Options, TransformerDecoderLayerOptions>;
+  static constexpr size_t kBlocks = kAttendsTwice ? 3 : 2;
+
+ public:
+  TransformerLayerBase(int64_t d_model, int64_t nhead)
+      : TransformerLayerBase(Options(d_model, nhead)) {}
+  explicit TransformerLayerBase(const Options& given) : options(given) { reset(); }
+  void reset() override {
+    self_attn = attention("self_attn");
+    if constexpr (kAttendsTwice) multihead_attn = attention("multihead_attn");
+    linear1 = this->make("linear1", Linear(options.d_model(), options.dim_feedforward()));
+    dropout = this->make("dropout", Dropout(options.dropout()));
+    linear2 = this->make("linear2", Linear(options.dim_feedforward(), options.d_model()));
+    for (size_t i = 0; i < kBlocks; ++i) {
+      norm(i) = this->make("norm" + std::to_string(i + 1),
+                           LayerNorm(std::vector<int64_t>{options.d_model()}));
+    }
+    for (size_t i = 0; i < kBlocks; ++i) {
+      dropout_of(i) = this->make("dropout" + std::to_string(i + 1), Dropout(options.dropout()));
+    }
+  }
+  void reset_parameters() {
+    self_attn->_reset_parameters();
+    if constexpr (kAttendsTwice) multihead_attn->_reset_parameters();
+    linear1->reset_parameters();
+    linear2->reset_parameters();
+    for (size_t i = 0; i < kBlocks; ++i) norm(i)->reset_parameters();
+  }
+
+  Options options;
+  MultiheadAttention self_attn{nullptr};
+  MultiheadAttention multihead_attn{nullptr};  // of a decoder, to the memory
+  Linear linear1{nullptr}, linear2{nullptr};
+  LayerNorm norm1{nullptr}, norm2{nullptr}, norm3{nullptr};  // the third of a decoder
+  Dropout dropout{nullptr}, dropout1{nullptr}, dropout2{nullptr}, dropout3{nullptr};
+
+ protected:
+  template <class Holder>
+  Holder make(const std::string& name, Holder module) {
+    this->register_module(name, module);
+    return module;
+  }
+  MultiheadAttention attention(const char* name) {
+    return make(name,
+                MultiheadAttention(MultiheadAttentionOptions(options.d_model(), options.nhead())
+                                       .dropout(options.dropout())));
+  }
+  // x and what a block made of it, after norm i.
+  Tensor joined(const Tensor& x, const Tensor& made, size_t i) {
+    return norm(i)(x + dropout_of(i)(made));
+  }
+  LayerNorm& norm(size_t i) { return i == 0 ? norm1 : i == 1 ? norm2 : norm3; }
+  Dropout& dropout_of(size_t i) { return i == 0 ? dropout1 : i == 1 ? dropout2 : dropout3; }
+  Tensor fed(const Tensor& x) { return linear2(dropout(options.activation()(linear1(x)))); }
+};
+
+LAMELLA_LAZY class TransformerEncoderLayerImplOf
+    : public TransformerLayerBase<TransformerEncoderLayerImplOf<lazy_>,
+                                  TransformerEncoderLayerOptions> {
+  using Base = TransformerLayerBase<TransformerEncoderLayerImplOf, TransformerEncoderLayerOptions>;
+
+ public:
+  using Base::Base;
+  // src: [T, N, d_model]; masks as MultiheadAttention has them.
+  Tensor forward(const Tensor& src, const Tensor& src_mask = {},
+                 const Tensor& src_key_padding_mask = {}) {
+    Tensor attended =
+        std::get<0>(this->self_attn(src, src, src, src_key_padding_mask, false, src_mask));
+    Tensor x = this->joined(src, attended, 0);
+    return this->joined(x, this->fed(x), 1);
+  }
+};
+LAMELLA_LAZY_MODULE(TransformerEncoderLayer)
+
+LAMELLA_LAZY class TransformerDecoderLayerImplOf
+    : public TransformerLayerBase<TransformerDecoderLayerImplOf<lazy_>,
+                                  TransformerDecoderLayerOptions> {
+  using Base = TransformerLayerBase<TransformerDecoderLayerImplOf, TransformerDecoderLayerOptions>;
+
+ public:
+  using Base::Base;
+  // tgt: [T, N, d_model], memory: [S, N, d_model].
+  Tensor forward(Tensor tgt, const Tensor& memory, const Tensor& tgt_mask = {},
+                 const Tensor& memory_mask = {}, const Tensor& tgt_key_padding_mask = {},
+                 const Tensor& memory_key_padding_mask = {}) {
+    Tensor attended =
+        std::get<0>(this->self_attn(tgt, tgt, tgt, tgt_key_padding_mask, false, tgt_mask));
+    Tensor x = this->joined(tgt, attended, 0);
+    attended = std::get<0>(
+        this->multihead_attn(x, memory, memory, memory_key_padding_mask, false, memory_mask));
+    x = this->joined(x, attended, 1);
+    return this->joined(x, this->fed(x), 2);
+  }
+};
+LAMELLA_LAZY_MODULE(TransformerDecoderLayer)
+
+}  // namespace lamella::nn

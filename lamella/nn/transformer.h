@@ -1,0 +1,186 @@
+// Stacks of the layers of attention.h: TransformerEncoder, TransformerDecoder, Transformer.
+#pragma once
+#include "lamella/nn/attention.h"
+
+namespace lamella::nn {
+
+namespace detail {
+template <class Layer>
+struct StackOptions {
+  StackOptions(Layer layer, int64_t num_layers)
+      : layer_(std::move(layer)), num_layers_(num_layers) {}
+  LAMELLA_OPTION(Layer, layer);
+  LAMELLA_OPTION(int64_t, num_layers);
+  LAMELLA_OPTION(AnyModule, norm);  // behind the last layer
+};
+
+// Copies of a layer, one behind the other.
+template <class Derived, class Options>
+class StackBase : public Cloneable<Derived> {
+ public:
+  explicit StackBase(const Options& given) : options(given) { reset(); }
+  void reset() override {
+    LAMELLA_CHECK_VALUE(options.num_layers() > 0,
+                        "Transformer: expected 'num_layers' to be positive, got ",
+                        options.num_layers());
+    layers = ModuleList();
+    this->register_module("layers", layers);
+    each_.clear();
+    for (int64_t i = 0; i < options.num_layers(); ++i) {
+      auto twin = std::dynamic_pointer_cast<Layer>(options.layer()->clone());
+      each_.push_back(twin);
+      layers->push_back(std::move(twin));
+    }
+    norm = options.norm();
+    if (!norm.is_empty()) this->register_module("norm", norm.ptr());
+  }
+  void reset_parameters() {
+    for (auto& layer : each_) layer->reset_parameters();
+  }
+
+  Options options;
+  ModuleList layers{nullptr};
+  AnyModule norm;
+
+ protected:
+  template <class... A>
+  Tensor through(Tensor x, const A&... others) {
+    for (auto& layer : each_) x = layer->forward(x, others...);
+    return norm.is_empty() ? x : norm.forward(x);
+  }
+
+ private:
+  using Layer = typename Options::LayerType::ContainedType;
+  std::vector<std::shared_ptr<Layer>> each_;
+};
+}  // namespace detail
+
+LAMELLA_LAZY struct TransformerEncoderOptionsOf : detail::StackOptions<TransformerEncoderLayer> {
+  using LayerType = TransformerEncoderLayer;
+  TransformerEncoderOptionsOf(TransformerEncoderLayer encoder_layer, int64_t num_layers)
+      : StackOptions(std::move(encoder_layer), num_layers) {}
+  TransformerEncoderOptionsOf(const TransformerEncoderLayerOptions& layer, int64_t num_layers)
+      : StackOptions(TransformerEncoderLayer(layer), num_layers) {}
+  TransformerEncoderOptionsOf& norm(const AnyModule& norm) {
+    StackOptions::norm(norm);
+    return *this;
+  }
+  using StackOptions::norm;
+};
+using TransformerEncoderOptions = TransformerEncoderOptionsOf<>;
+LAMELLA_LAZY struct TransformerDecoderOptionsOf : detail::StackOptions<TransformerDecoderLayer> {
+  using LayerType = TransformerDecoderLayer;
+  TransformerDecoderOptionsOf(TransformerDecoderLayer decoder_layer, int64_t num_layers)
+      : StackOptions(std::move(decoder_layer), num_layers) {}
+  TransformerDecoderOptionsOf(const TransformerDecoderLayerOptions& layer, int64_t num_layers)
+      : StackOptions(TransformerDecoderLayer(layer), num_layers) {}
+  TransformerDecoderOptionsOf& norm(const AnyModule& norm) {
+    StackOptions::norm(norm);
+    return *this;
+  }
+  using StackOptions::norm;
+};
+using TransformerDecoderOptions = TransformerDecoderOptionsOf<>;
+
+LAMELLA_LAZY class TransformerEncoderImplOf
+    : public detail::StackBase<TransformerEncoderImplOf<lazy_>, TransformerEncoderOptions> {
+  using Base = detail::StackBase<TransformerEncoderImplOf, TransformerEncoderOptions>;
+
+ public:
+  using Base::Base;
+  TransformerEncoderImplOf(TransformerEncoderLayer layer, int64_t num_layers)
+      : Base(TransformerEncoderOptions(std::move(layer), num_layers)) {}
+  Tensor forward(const Tensor& src, const Tensor& src_mask = {},
+                 const Tensor& src_key_padding_mask = {}) {
+    return this->through(src, src_mask, src_key_padding_mask);
+  }
+};
+LAMELLA_LAZY_MODULE(TransformerEncoder)
+
+LAMELLA_LAZY class TransformerDecoderImplOf
+    : public detail::StackBase<TransformerDecoderImplOf<lazy_>, TransformerDecoderOptions> {
+  using Base = detail::StackBase<TransformerDecoderImplOf, TransformerDecoderOptions>;
+
+ public:
+  using Base::Base;
+  TransformerDecoderImplOf(TransformerDecoderLayer layer, int64_t num_layers)
+      : Base(TransformerDecoderOptions(std::move(layer), num_layers)) {}
+  Tensor forward(const Tensor& tgt, const Tensor& memory, const Tensor& tgt_mask = {},
+                 const Tensor& memory_mask = {}, const Tensor& tgt_key_padding_mask = {},
+                 const Tensor& memory_key_padding_mask = {}) {
+    return this->through(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask,
+                         memory_key_padding_mask);
+  }
+};
+LAMELLA_LAZY_MODULE(TransformerDecoder)
+
+struct TransformerOptions {
+  TransformerOptions() = default;
+  TransformerOptions(int64_t d_model, int64_t nhead) : d_model_(d_model), nhead_(nhead) {}
+  TransformerOptions(int64_t d_model, int64_t nhead, int64_t num_encoder_layers,
+                     int64_t num_decoder_layers)
+      : d_model_(d_model),
+        nhead_(nhead),
+        num_encoder_layers_(num_encoder_layers),
+        num_decoder_layers_(num_decoder_layers) {}
+  LAMELLA_OPTION(int64_t, d_model) = 512;
+  LAMELLA_OPTION(int64_t, nhead) = 8;
+  LAMELLA_OPTION(int64_t, num_encoder_layers) = 6;
+  LAMELLA_OPTION(int64_t, num_decoder_layers) = 6;
+  LAMELLA_OPTION(int64_t, dim_feedforward) = 2048;
+  LAMELLA_OPTION(double, dropout) = 0.1;
+  LAMELLA_OPTION(LayerActivation, activation) = kReLU;
+};
+
+// An encoder of src and a decoder of tgt, which attends to what the encoder made.
+LAMELLA_LAZY class TransformerImplOf : public Cloneable<TransformerImplOf<lazy_>> {
+ public:
+  explicit TransformerImplOf(const TransformerOptions& given = {}) : options(given) { reset(); }
+  TransformerImplOf(int64_t d_model, int64_t nhead)
+      : TransformerImplOf(TransformerOptions(d_model, nhead)) {}
+  void reset() override {
+    auto layer = TransformerEncoderLayerOptions(options.d_model(), options.nhead())
+                     .dim_feedforward(options.dim_feedforward())
+                     .dropout(options.dropout())
+                     .activation(options.activation());
+    auto norm = [&] { return AnyModule(LayerNorm(std::vector<int64_t>{options.d_model()})); };
+    encoder = TransformerEncoder(
+        TransformerEncoderOptions(layer, options.num_encoder_layers()).norm(norm()));
+    this->register_module("encoder", encoder);
+    decoder = TransformerDecoder(TransformerDecoderOptions(TransformerDecoderLayerOptions(layer),
+                                                           options.num_decoder_layers())
+                                     .norm(norm()));
+    this->register_module("decoder", decoder);
+    reset_parameters();
+  }
+  void reset_parameters() {
+    for (const Tensor& parameter : this->parameters()) {
+      if (parameter.dim() > 1) init::xavier_uniform_(parameter);
+    }
+  }
+  Tensor forward(const Tensor& src, const Tensor& tgt, const Tensor& src_mask = {},
+                 const Tensor& tgt_mask = {}, const Tensor& memory_mask = {},
+                 const Tensor& src_key_padding_mask = {}, const Tensor& tgt_key_padding_mask = {},
+                 const Tensor& memory_key_padding_mask = {}) {
+    LAMELLA_CHECK(src.dim() == 3 && tgt.dim() == 3 && src.size(1) == tgt.size(1) &&
+                      src.size(2) == options.d_model() && tgt.size(2) == options.d_model(),
+                  "Transformer: expected 'src' and 'tgt' to be [*, N, ", options.d_model(),
+                  "], got ", src.sizes(), " and ", tgt.sizes());
+    Tensor memory = encoder->forward(src, src_mask, src_key_padding_mask);
+    return decoder->forward(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask,
+                            memory_key_padding_mask);
+  }
+  // Added to scores, it keeps each step from those behind it.
+  static Tensor generate_square_subsequent_mask(int64_t size) {
+    return lamella::full({size, size}, -std::numeric_limits<double>::infinity(),
+                         TensorOptions(kFloat))
+        .triu(1);
+  }
+
+  TransformerOptions options;
+  TransformerEncoder encoder{nullptr};
+  TransformerDecoder decoder{nullptr};
+};
+LAMELLA_LAZY_MODULE(Transformer)
+
+}  // namespace lamella::nn
