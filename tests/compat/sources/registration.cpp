@@ -70,6 +70,10 @@ c10::Dict<std::string, int64_t> lengths(const std::vector<std::string>& words) {
   for (const auto& word : words) all.insert_or_assign(word, static_cast<int64_t>(word.size()));
   return all;
 }
+std::unordered_map<std::string, Tensor> only(std::unordered_map<std::string, Tensor> x,
+                                             const std::string& key) {
+  return {{key, x.at(key) + 1}};
+}
 at::Scalar larger(const at::Scalar& a, const at::Scalar& b) {
   return a.toDouble() > b.toDouble() ? a : b;
 }
@@ -139,6 +143,7 @@ TORCH_LIBRARY_FRAGMENT(compat_registration, m) {
   m.def("four", &four);
   m.def("doubled", &doubled);
   m.def("lengths", &lengths);
+  m.def("only", &only);
   m.def("larger", &larger);
   m.def(
       "made(int[] size, *, ScalarType? dtype=None, Device? device=None, Layout? layout=None) -> "
