@@ -199,7 +199,8 @@ REGISTRATION = """
     for name in ("of_list", "of_tensors", "lambda", "of_strings", "optional_string",
                  "optional_ints", "optional_array", "optional_tensors", "list_of_optional",
                  "vector_of_optional", "turned", "inverted", "rotated", "halves", "four", "doubled",
-                 "lengths", "larger", "made", "only", "nothing", "rows", "scaled", "maybe", "position"):
+                 "lengths", "larger", "made", "only", "nothing", "rows", "scaled", "maybe",
+                 "position"):
         # PyTorch names what is returned.
         print(str(getattr(ops, name).default._schema).replace(" _0,", ",").split(" -> ")[0])
     for wrong in (lambda: ops.rotated([1, 2]), lambda: ops.doubled({1: x}),

@@ -111,6 +111,7 @@ struct Scaled : torch::OperatorKernel {
 auto old_registry =
     torch::RegisterOperators()
         .op("compat_registration::of_list", &of_list)
+        .op("compat_registration::only", &only)  // the only door of PyTorch's for such a type
         .op("compat_registration::of_tensors", &of_tensors)
         .op("compat_registration::lambda", [](Tensor x, int64_t n) { return x * n; })
         .op("compat_registration::named(Tensor x, *, float by=2.0) -> Tensor",
@@ -143,7 +144,6 @@ TORCH_LIBRARY_FRAGMENT(compat_registration, m) {
   m.def("four", &four);
   m.def("doubled", &doubled);
   m.def("lengths", &lengths);
-  m.def("only", &only);
   m.def("larger", &larger);
   m.def(
       "made(int[] size, *, ScalarType? dtype=None, Device? device=None, Layout? layout=None) -> "
