@@ -9,7 +9,6 @@
 #include <torch/custom_class.h>
 
 #include "lamella/dispatch/library.h"
-#include "lamella/dispatch/unordered_map_values.h"
 #include "lamella/dispatch/whole_values.h"
 
 namespace c10 {
