@@ -34,7 +34,9 @@ MAY_BE_HEAVY = (
     "compat/torch/standard_headers.h",
     "compat/torch/python_casters.h",
     "compat/c10/util/Logging.h",
+    "compat/torch/unordered_map_values.h",
     "compat/c10/util/flat_hash_map.h",
+    "compat/c10/util/order_preserving_flat_hash_map.h",
 )
 MAX_LINES = 700
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')

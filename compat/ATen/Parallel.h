@@ -13,6 +13,16 @@ inline void set_num_threads(int threads) {
 }
 inline bool in_parallel_region() { return lamella_in_parallel_loop() != 0; }
 inline int get_thread_num() { return lamella_thread_number(); }
+// Tasks of an operator beside it: there is no second pool, so each has run when this returns.
+template <class F>
+void launch(F&& task) {
+  task();
+}
+template <class F>
+void intraop_launch(F&& task) {
+  task();
+}
+inline int get_num_interop_threads() { return 1; }
 inline void init_num_threads() {}
 inline void lazy_init_num_threads() {}
 namespace internal {

@@ -262,13 +262,15 @@ REGISTRATION = """
     show(*ops.halves(x, True), *ops.halves(x, False), ops.four((4, 0.25)))
     show(*((key, value.tolist()) for key, value in ops.doubled({"x": x, "y": x[0]}).items()))
     show(ops.lengths(["one", "three", "one"]), ops.position(["a", "b"], "b"), ops.position([], ""))
+    show({key: value.tolist() for key, value in ops.only({"x": x, "y": x}, "y").items()})
     show(ops.maybe(None), ops.maybe(True), ops.larger(2, 3.5), ops.larger(4, 3.5))
     show(ops.made([2]), ops.made([2], dtype=torch.int64, device="cpu").dtype == torch.int64)
     show(ops.fill_(x, 3.0), x, ops.nothing(x), ops.by_typed(x), *ops.rows(x))
     for name in ("of_list", "of_tensors", "lambda", "of_strings", "optional_string",
                  "optional_ints", "optional_array", "optional_tensors", "list_of_optional",
                  "vector_of_optional", "turned", "inverted", "rotated", "halves", "four", "doubled",
-                 "lengths", "larger", "made", "nothing", "rows", "scaled", "maybe", "position"):
+                 "lengths", "larger", "made", "only", "nothing", "rows", "scaled", "maybe",
+                 "position"):
         # PyTorch names what is returned.
         print(str(getattr(ops, name).default._schema).replace(" _0,", ",").split(" -> ")[0])
     for wrong in (lambda: ops.rotated([1, 2]), lambda: ops.doubled({1: x}),

@@ -70,6 +70,10 @@ c10::Dict<std::string, int64_t> lengths(const std::vector<std::string>& words) {
   for (const auto& word : words) all.insert_or_assign(word, static_cast<int64_t>(word.size()));
   return all;
 }
+std::unordered_map<std::string, Tensor> only(std::unordered_map<std::string, Tensor> x,
+                                             const std::string& key) {
+  return {{key, x.at(key) + 1}};
+}
 at::Scalar larger(const at::Scalar& a, const at::Scalar& b) {
   return a.toDouble() > b.toDouble() ? a : b;
 }
@@ -107,6 +111,7 @@ struct Scaled : torch::OperatorKernel {
 auto old_registry =
     torch::RegisterOperators()
         .op("compat_registration::of_list", &of_list)
+        .op("compat_registration::only", &only)  // the only door of PyTorch's for such a type
         .op("compat_registration::of_tensors", &of_tensors)
         .op("compat_registration::lambda", [](Tensor x, int64_t n) { return x * n; })
         .op("compat_registration::named(Tensor x, *, float by=2.0) -> Tensor",

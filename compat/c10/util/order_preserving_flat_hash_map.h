@@ -1,0 +1,104 @@
+// ska_ordered::order_preserving_flat_hash_map: a hash map whose iteration is in the order of
+// insertion, over the standard library's.
+#pragma once
+#include <c10/lamella_names.h>
+
+#include <functional>
+#include <initializer_list>
+#include <iterator>
+#include <list>
+#include <stdexcept>
+#include <unordered_map>
+#include <utility>
+
+namespace ska_ordered {
+
+// Iterators stay valid until their entry is erased. Copies share nothing.
+template <class K, class V, class Hash = std::hash<K>, class Equal = std::equal_to<K>>
+class order_preserving_flat_hash_map {
+ public:
+  using key_type = K;
+  using mapped_type = V;
+  using value_type = std::pair<const K, V>;
+  using iterator = typename std::list<value_type>::iterator;
+  using const_iterator = typename std::list<value_type>::const_iterator;
+  using size_type = size_t;
+
+  order_preserving_flat_hash_map() = default;
+  order_preserving_flat_hash_map(std::initializer_list<value_type> entries) {
+    for (const value_type& entry : entries) insert(entry);
+  }
+  order_preserving_flat_hash_map(const order_preserving_flat_hash_map& other) {
+    for (const value_type& entry : other) insert(entry);
+  }
+  order_preserving_flat_hash_map(order_preserving_flat_hash_map&& other) noexcept { swap(other); }
+  order_preserving_flat_hash_map& operator=(order_preserving_flat_hash_map other) noexcept {
+    swap(other);
+    return *this;
+  }
+  void swap(order_preserving_flat_hash_map& other) noexcept {
+    entries_.swap(other.entries_);
+    places_.swap(other.places_);
+  }
+
+  size_t size() const { return entries_.size(); }
+  bool empty() const { return entries_.empty(); }
+  iterator begin() { return entries_.begin(); }
+  iterator end() { return entries_.end(); }
+  const_iterator begin() const { return entries_.begin(); }
+  const_iterator end() const { return entries_.end(); }
+  iterator find(const K& key) {
+    auto place = places_.find(key);
+    return place == places_.end() ? end() : place->second;
+  }
+  const_iterator find(const K& key) const {
+    auto place = places_.find(key);
+    return place == places_.end() ? end() : const_iterator(place->second);
+  }
+  bool contains(const K& key) const { return places_.count(key) != 0; }
+  size_t count(const K& key) const { return places_.count(key); }
+  // std::out_of_range if the key is missing.
+  V& at(const K& key) { return places_.at(key)->second; }
+  const V& at(const K& key) const { return places_.at(key)->second; }
+  V& operator[](const K& key) { return emplace(key, V()).first->second; }
+  // Whether it was inserted: an entry that exists stays.
+  std::pair<iterator, bool> insert(const value_type& entry) {
+    return emplace(entry.first, entry.second);
+  }
+  template <class Key, class Value>
+  std::pair<iterator, bool> emplace(Key&& key, Value&& value) {
+    if (auto place = places_.find(key); place != places_.end()) return {place->second, false};
+    entries_.emplace_back(std::forward<Key>(key), std::forward<Value>(value));
+    iterator added = std::prev(entries_.end());
+    places_.emplace(added->first, added);
+    return {added, true};
+  }
+  template <class Value>
+  std::pair<iterator, bool> insert_or_assign(const K& key, Value&& value) {
+    auto result = emplace(key, V());
+    result.first->second = std::forward<Value>(value);
+    return result;
+  }
+  iterator erase(const_iterator at) {
+    places_.erase(at->first);
+    return entries_.erase(at);
+  }
+  size_t erase(const K& key) {
+    auto place = places_.find(key);
+    if (place == places_.end()) return 0;
+    entries_.erase(place->second);
+    places_.erase(place);
+    return 1;
+  }
+  void clear() {
+    places_.clear();
+    entries_.clear();
+  }
+  void reserve(size_t count) { places_.reserve(count); }
+
+ private:
+  std::list<value_type> entries_;
+  std::unordered_map<K, iterator, Hash, Equal> places_;
+};
+
+}  // namespace ska_ordered

@@ -1,0 +1,41 @@
+// std::unordered_map as a parameter or a return: a dictionary. A header of its own, since the
+// standard's is a large one.
+#pragma once
+#include <unordered_map>
+
+#include "lamella/dispatch/schema_text.h"
+#include "lamella/dispatch/whole_values.h"
+
+namespace lamella::abi {
+
+template <class K, class V>
+struct FromValue<std::unordered_map<K, V>> {
+  static std::unordered_map<K, V> get(const IValue& v) {
+    ArrayRef<IValue> entries = v.elements();
+    std::unordered_map<K, V> result;
+    for (size_t i = 0; i + 1 < entries.size(); i += 2) {
+      result.emplace(FromValue<K>::get(entries[i]), FromValue<V>::get(entries[i + 1]));
+    }
+    return result;
+  }
+};
+template <class K, class V>
+struct ToValue<std::unordered_map<K, V>> {
+  static IValue get(const std::unordered_map<K, V>& map) {
+    std::vector<IValue> items;
+    for (const auto& [key, value] : map) {
+      items.push_back(ToValue<K>::get(key));
+      items.push_back(ToValue<V>::get(value));
+    }
+    return IValue::dict(ArrayRef<IValue>(items));
+  }
+};
+template <class K, class V>
+struct SchemaText<std::unordered_map<K, V>> : SchemaText<Dict<K, V>> {};
+template <class K, class V>
+struct Param<std::unordered_map<K, V>> : ValueParam<std::unordered_map<K, V>> {};
+template <class K, class V>
+struct Param<std::optional<std::unordered_map<K, V>>>
+    : ValueParam<std::optional<std::unordered_map<K, V>>> {};
+
+}  // namespace lamella::abi
