@@ -20,7 +20,7 @@ from lamella.nn.modules.module import _target
 
 # What TorchScript is made of: no object is of these classes.
 _SCRIPT = frozenset(
-    "Block CompilationUnit Graph Node PyTorchFileReader PyTorchFileWriter Value".split()
+    "Block CompilationUnit Graph Node PyTorchFileReader PyTorchFileWriter TensorType Value".split()
 )
 
 
