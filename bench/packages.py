@@ -34,10 +34,14 @@ def milliseconds(program, *start):
     folders = [FOLDER / need.replace("==", "-") for need in ", ".join(needs).split(", ")]
     missing = [folder.name for folder in folders if not folder.exists()]
     if missing:
-        raise SystemExit(f"{program.name}: run tests/compat/test_published.py first for {missing[0]}")
+        raise SystemExit(
+            f"{program.name}: run tests/compat/test_published.py first for {missing[0]}"
+        )
     path = os.pathsep.join(map(str, folders))
     command = [sys.executable, *start, "-c", REPEAT, program]
-    run = subprocess.run(command, env=os.environ | ALONE | {"PYTHONPATH": path}, capture_output=True, text=True)
+    run = subprocess.run(
+        command, env=os.environ | ALONE | {"PYTHONPATH": path}, capture_output=True, text=True
+    )
     if run.returncode:
         raise SystemExit(f"{program.name} with {start or 'torch'}: {run.stderr[-400:]}")
     return float(run.stdout.split()[-1])

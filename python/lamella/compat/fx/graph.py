@@ -126,9 +126,7 @@ class Graph:
         self._insert(node)
         return node
 
-    def placeholder(
-        self, name: str, type_expr: Any = None, default_value: Any = ...
-    ) -> Node:
+    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
         """A parameter of the function."""
         args = () if default_value is ... else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
@@ -173,14 +171,18 @@ class Graph:
         found = [node for node in self.nodes if node.op == op]
         return found if target is None else [node for node in found if node.target == target]
 
-    def node_copy(self, node: Node, arg_transform: Callable[[Node], Argument] = lambda x: x) -> Node:
+    def node_copy(
+        self, node: Node, arg_transform: Callable[[Node], Argument] = lambda x: x
+    ) -> Node:
         """A copy of a node of another graph; arg_transform(node) gives its arguments here."""
         args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
         made = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
         made.meta = dict(node.meta)
         return made
 
-    def graph_copy(self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False) -> Any:
+    def graph_copy(
+        self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False
+    ) -> Any:
         """Copies the nodes of `g` but its output, of which it returns the argument."""
         for node in g.nodes:
             if node in val_map:
@@ -257,7 +259,9 @@ class Graph:
         for node in self.nodes:
             for argument in node.all_input_nodes:
                 if argument.graph is not self:
-                    raise RuntimeError(f"Argument '{argument}' of Node '{node}' is of another Graph")
+                    raise RuntimeError(
+                        f"Argument '{argument}' of Node '{node}' is of another Graph"
+                    )
                 if argument not in seen:
                     raise RuntimeError(
                         f"Argument '{argument}' of Node '{node}' was used before it has been defined!"
@@ -338,7 +342,9 @@ class Graph:
             for name, value in names.items()
             if callable(value) and not isinstance(value, type) and name not in ("inf", "nan")
         )
-        return PythonCode(f"\n{head}\n\ndef forward({', '.join(parameters)}){result}:\n{lines}    ", names)
+        return PythonCode(
+            f"\n{head}\n\ndef forward({', '.join(parameters)}){result}:\n{lines}    ", names
+        )
 
 
 class _Place(int):
