@@ -1,7 +1,7 @@
-"""Times of the programs of tests/compat/packages with PyTorch and with Lamella, and the ratio of speeds.
+"""Times of the programs of tests/compat/packages with PyTorch and Lamella, and the ratio of speeds.
 
-Each runs several times in one process, so that imports and first calls count for neither; what is printed
-is the smallest processor time of one thread, in ms:
+Each runs several times in one process, so that imports and first calls count for neither; what is
+printed is the smallest processor time of one thread, in ms:
     .venv/bin/python bench/packages.py [NAME...]
 The packages are those that tests/compat/test_published.py installed.
 """

@@ -1,7 +1,8 @@
 """Transforms compute derivatives where the program around them records no gradients."""
 
-import lamella
 import pytest
+
+import lamella
 from lamella.func import grad, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
 
 X, V = lamella.tensor([1.0, 2.0, 3.0]), lamella.ones(3)

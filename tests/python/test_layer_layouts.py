@@ -1,7 +1,8 @@
-"""Results of layers have the strides that PyTorch's have, since what follows may draw in that order."""
+"""Results of layers lie in memory as PyTorch's do, since what follows may draw in that order."""
+
+import pytest
 
 import lamella
-import pytest
 
 torch = pytest.importorskip("torch")
 

@@ -253,7 +253,7 @@ class Graph:
         return node.is_impure()
 
     def lint(self) -> None:
-        """RuntimeError if a node uses one that does not come before it, or a name is there twice."""
+        """RuntimeError if a node uses one that is not before it, or a name is there twice."""
         seen: dict[Node, None] = {}
         names: set[str] = set()
         for node in self.nodes:
@@ -264,7 +264,8 @@ class Graph:
                     )
                 if argument not in seen:
                     raise RuntimeError(
-                        f"Argument '{argument}' of Node '{node}' was used before it has been defined!"
+                        f"Argument '{argument}' of Node '{node}' was used before it has been "
+                        "defined!"
                     )
             if node.name in names:
                 raise RuntimeError(f"Node redefined name {node.name}!")

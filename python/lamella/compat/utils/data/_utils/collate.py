@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import copy
+import re
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
