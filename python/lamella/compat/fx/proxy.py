@@ -231,7 +231,8 @@ def _first(values: Any) -> Proxy | None:
 # Functions of torch that are Python code here and take tensors.
 _PYTHON = (
     "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist "
-    "chain_matmul einsum meshgrid nonzero norm numel tensordot unique unique_consecutive vander _assert"
+    "chain_matmul einsum meshgrid nonzero norm numel tensordot unique "
+    "unique_consecutive vander _assert"
 )
 
 
