@@ -382,7 +382,7 @@ def _jvp_forward(
             primal_out.append(primal)
             tangent_out.append(tangent)
         aux = tree_map_only(Tensor, lambda a: forward_ad.unpack_dual(a).primal, aux)
-    result = tree_unflatten(primal_out, out_spec), tree_unflatten(tangent_out, out_spec)
+    result: Any = tree_unflatten(primal_out, out_spec), tree_unflatten(tangent_out, out_spec)
     result = (*result, aux) if has_aux else result
     if record:
         return result

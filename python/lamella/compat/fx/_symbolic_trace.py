@@ -158,7 +158,7 @@ class Tracer(TracerBase):
         named: dict[str, Any] = {}
         for parameter in parameters:
             name = parameter.name
-            stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
+            stars: dict[Any, str] = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
             if name in fixed:
                 value = self._fixed(name, fixed[name], len(args) - is_module)
             else:

@@ -100,7 +100,7 @@ class Graph:
         self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: Any = None
     ) -> None:
         self._root = Node(self, "", "root", "", (), {})
-        self._insert = self._root.prepend
+        self._insert: Callable[[Node], None] = self._root.prepend
         self._names = _Names()
         self._codegen = CodeGen()
         self.owning_module, self._tracer_cls, self._tracer_extras = (
