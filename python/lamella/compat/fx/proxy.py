@@ -93,7 +93,7 @@ class TracerBase:
                 "traced, and check out the Proxy docstring for help troubleshooting Proxy "
                 "iteration errors"
             )
-        return (operator.getitem(obj, i) for i in range(count))  # type: ignore[call-overload]
+        return (operator.getitem(obj, i) for i in range(count))
 
     def keys(self, obj: Proxy) -> Any:
         """Called for obj.keys(), and where a proxy is unpacked into keyword arguments."""
