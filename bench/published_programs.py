@@ -1,4 +1,4 @@
-"""Times of the programs of tests/compat/packages with PyTorch and Lamella: the ratio of speeds.
+"""Times of the programs of tests/compat/packages with PyTorch and Lamella, and the ratio of speeds.
 
 Each runs several times in one process, so that imports and first calls count for neither; what is
 printed is the smallest processor time of one thread, in ms:

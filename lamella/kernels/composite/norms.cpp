@@ -56,8 +56,8 @@ Tensor group_norm(const Tensor& input, int64_t num_groups, const Parameter& weig
                 "group_norm: expected 'input' to have at least 2 dimensions, got ", input.sizes());
   int64_t samples = input.size(0), channels = input.size(1);
   int64_t positions = product(input.sizes().slice(2));
-  return std::get<0>(
-      lamella::native_group_norm(input, weight, bias, samples, channels, positions, num_groups, eps));
+  return std::get<0>(lamella::native_group_norm(input, weight, bias, samples, channels, positions,
+                                                num_groups, eps));
 }
 
 // ---- Dropout ----

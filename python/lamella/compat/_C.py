@@ -20,7 +20,7 @@ from lamella.nn.modules._to import to_arguments
 
 # What TorchScript is made of: no object is of these classes.
 _SCRIPT = frozenset(
-    "Block CompilationUnit Graph Node PyTorchFileReader PyTorchFileWriter Value".split()
+    "Block CompilationUnit Graph Node PyTorchFileReader PyTorchFileWriter TensorType Value".split()
 )
 
 

@@ -31,7 +31,7 @@ _BY_MODULE = {
     "_torch_function": "DisableTorchFunction DisableTorchFunctionSubclass",
     "_modes": "get_default_device set_default_device",
     "amp": "GradScaler",
-    "_C": "Block CompilationUnit Graph Node PyTorchFileReader PyTorchFileWriter Value",
+    "_C": "Block CompilationUnit Graph Node PyTorchFileReader PyTorchFileWriter TensorType Value",
     "compiler": "compile",
     "futures": "Future",
     "jit": "ScriptFunction ScriptModule fork wait",

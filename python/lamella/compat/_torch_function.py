@@ -52,7 +52,7 @@ def install() -> None:
 
     _C._add_to_tensor({"__torch_function__": classmethod(_torch_function)})
     for kind in (Parameter, Buffer):  # what is computed with them is a plain tensor
-        kind.__torch_function__ = _disabled_torch_function_impl  # type: ignore[attr-defined]
+        setattr(kind, "__torch_function__", _disabled_torch_function_impl)  # noqa: B010
     _C._switch_torch_function(True)
 
 

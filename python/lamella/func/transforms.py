@@ -366,7 +366,9 @@ def _jvp_forward(
 ) -> Any:
     from lamella.autograd import forward_ad
 
-    with forward_ad.dual_level():
+    # A transform inside records, also where the program around this one does not.
+    record = lamella.is_grad_enabled()
+    with forward_ad.dual_level(), lamella.enable_grad():
         duals = [forward_ad.make_dual(x.view_as(x), t) for x, t in zip(points, vectors)]
         output, aux = _split_aux("jvp", func(*tree_unflatten(duals, spec)), has_aux)
         outputs, out_spec = _output_tensors("jvp", output)
@@ -380,8 +382,11 @@ def _jvp_forward(
             primal_out.append(primal)
             tangent_out.append(tangent)
         aux = tree_map_only(Tensor, lambda a: forward_ad.unpack_dual(a).primal, aux)
-    result = tree_unflatten(primal_out, out_spec), tree_unflatten(tangent_out, out_spec)
-    return (*result, aux) if has_aux else result
+    result: Any = tree_unflatten(primal_out, out_spec), tree_unflatten(tangent_out, out_spec)
+    result = (*result, aux) if has_aux else result
+    if record:
+        return result
+    return tree_map_only(Tensor, lambda y: y.detach() if y.requires_grad else y, result)
 
 
 def _transposed(

@@ -158,7 +158,7 @@ class Tracer(TracerBase):
         named: dict[str, Any] = {}
         for parameter in parameters:
             name = parameter.name
-            stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
+            stars: dict[Any, str] = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
             if name in fixed:
                 value = self._fixed(name, fixed[name], len(args) - is_module)
             else:
@@ -266,5 +266,3 @@ def symbolic_trace(
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, Module) else root.__name__
     return GraphModule(tracer.root, graph, name)
-
-

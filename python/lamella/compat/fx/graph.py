@@ -100,7 +100,7 @@ class Graph:
         self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: Any = None
     ) -> None:
         self._root = Node(self, "", "root", "", (), {})
-        self._insert = self._root.prepend
+        self._insert: Callable[[Node], None] = self._root.prepend
         self._names = _Names()
         self._codegen = CodeGen()
         self.owning_module, self._tracer_cls, self._tracer_extras = (
@@ -126,9 +126,7 @@ class Graph:
         self._insert(node)
         return node
 
-    def placeholder(
-        self, name: str, type_expr: Any = None, default_value: Any = ...
-    ) -> Node:
+    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
         """A parameter of the function."""
         args = () if default_value is ... else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
@@ -173,14 +171,18 @@ class Graph:
         found = [node for node in self.nodes if node.op == op]
         return found if target is None else [node for node in found if node.target == target]
 
-    def node_copy(self, node: Node, arg_transform: Callable[[Node], Argument] = lambda x: x) -> Node:
+    def node_copy(
+        self, node: Node, arg_transform: Callable[[Node], Argument] = lambda x: x
+    ) -> Node:
         """A copy of a node of another graph; arg_transform(node) gives its arguments here."""
         args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
         made = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
         made.meta = dict(node.meta)
         return made
 
-    def graph_copy(self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False) -> Any:
+    def graph_copy(
+        self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False
+    ) -> Any:
         """Copies the nodes of `g` but its output, of which it returns the argument."""
         for node in g.nodes:
             if node in val_map:
@@ -251,16 +253,19 @@ class Graph:
         return node.is_impure()
 
     def lint(self) -> None:
-        """RuntimeError if a node uses one that does not come before it, or a name is there twice."""
+        """RuntimeError if a node uses one that is not before it, or a name is there twice."""
         seen: dict[Node, None] = {}
         names: set[str] = set()
         for node in self.nodes:
             for argument in node.all_input_nodes:
                 if argument.graph is not self:
-                    raise RuntimeError(f"Argument '{argument}' of Node '{node}' is of another Graph")
+                    raise RuntimeError(
+                        f"Argument '{argument}' of Node '{node}' is of another Graph"
+                    )
                 if argument not in seen:
                     raise RuntimeError(
-                        f"Argument '{argument}' of Node '{node}' was used before it has been defined!"
+                        f"Argument '{argument}' of Node '{node}' was used before it has been "
+                        "defined!"
                     )
             if node.name in names:
                 raise RuntimeError(f"Node redefined name {node.name}!")
@@ -338,7 +343,9 @@ class Graph:
             for name, value in names.items()
             if callable(value) and not isinstance(value, type) and name not in ("inf", "nan")
         )
-        return PythonCode(f"\n{head}\n\ndef forward({', '.join(parameters)}){result}:\n{lines}    ", names)
+        return PythonCode(
+            f"\n{head}\n\ndef forward({', '.join(parameters)}){result}:\n{lines}    ", names
+        )
 
 
 class _Place(int):

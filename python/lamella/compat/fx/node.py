@@ -40,7 +40,7 @@ def map_arg(a: Argument, fn: Callable[[Node], Any]) -> Any:
 
 
 def qualified_name(function: Any) -> str:
-    """The dotted name that finds a function: torch's for Lamella's, "_operator.add" for operators."""
+    """The dotted name of a function: torch's for Lamella's, "_operator.add" for operators."""
     if getattr(builtins, getattr(function, "__name__", ""), None) is function:
         return f"builtins.{function.__name__}"
     import torch

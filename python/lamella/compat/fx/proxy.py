@@ -93,7 +93,7 @@ class TracerBase:
                 "traced, and check out the Proxy docstring for help troubleshooting Proxy "
                 "iteration errors"
             )
-        return (obj[i] for i in range(count))
+        return (operator.getitem(obj, i) for i in range(count))
 
     def keys(self, obj: Proxy) -> Any:
         """Called for obj.keys(), and where a proxy is unpacked into keyword arguments."""
@@ -230,8 +230,9 @@ def _first(values: Any) -> Proxy | None:
 
 # Functions of torch that are Python code here and take tensors.
 _PYTHON = (
-    "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist chain_matmul "
-    "einsum meshgrid nonzero norm numel tensordot unique unique_consecutive vander _assert"
+    "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist "
+    "chain_matmul einsum meshgrid nonzero norm numel tensordot unique "
+    "unique_consecutive vander _assert"
 )
 
 

@@ -34,7 +34,9 @@ def _group_tensors_by_device_and_dtype(
     for place, row in enumerate(zip(*tensorlistlist)):
         first = row[0]
         if first is None:
-            raise RuntimeError("_group_tensors_by_device_and_dtype: expected tensors first, got None")
+            raise RuntimeError(
+                "_group_tensors_by_device_and_dtype: expected tensors first, got None"
+            )
         lists, places = groups.setdefault(
             (first.device, first.dtype), ([[] for _ in tensorlistlist], [])
         )

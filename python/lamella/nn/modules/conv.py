@@ -90,9 +90,7 @@ class _ConvNd(Module):
             self.register_parameter("bias", None)
         # For F.pad: the last dimension first, each before and behind.
         self._edges: list[int] | None = None
-        self._inner: Any = self.padding
         if padding_mode != "zeros":
-            self._inner = 0
             self._edges = [n for pair in reversed(self._both_sides()) for n in pair]
         self.reset_parameters()
 
@@ -165,10 +163,12 @@ class _Forward(_ConvNd):
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """The convolution by another weight and bias; for subclasses as well."""
+        # Programs set padding after the module was made.
+        padding: Any = self.padding
         if self._edges is not None:
-            input = F.pad(input, self._edges, self.padding_mode)
+            input, padding = F.pad(input, self._edges, self.padding_mode), 0
         function = _FUNCTIONS[self._dims]
-        return function(input, weight, bias, self.stride, self._inner, self.dilation, self.groups)
+        return function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 class _ConvTransposeNd(_ConvNd):

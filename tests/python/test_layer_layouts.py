@@ -1,7 +1,8 @@
-"""Results of group_norm lie in memory as PyTorch's do, since what follows may draw in that order."""
+"""Results of layers lie in memory as PyTorch's do, since what follows may draw in that order."""
+
+import pytest
 
 import lamella
-import pytest
 
 torch = pytest.importorskip("torch")
 
@@ -28,3 +29,9 @@ def test_group_norm(layout, dtype):
 def test_the_meta_backend_says_the_same():
     x = lamella.empty(2, 4, 3, 5, device="meta").contiguous(memory_format=lamella.channels_last)
     assert lamella.nn.functional.group_norm(x, 2).stride() == (60, 1, 20, 4)
+
+
+def test_padding_of_a_convolution_can_be_set_later():
+    layer = lamella.nn.Conv2d(2, 3, 3, padding=1)
+    layer.padding, layer.dilation = (2, 2), (2, 2)
+    assert layer(lamella.ones(1, 2, 4, 4)).shape == (1, 3, 4, 4)
