@@ -170,7 +170,7 @@ OPENPIFPAF = """
 
 
 def test_openpifpaf():
-    source = fetched("openpifpaf", "0.13.11")
+    source = there(index_packages.fetched("openpifpaf==0.13.11"), "openpifpaf")
     build(source)
     use(source, OPENPIFPAF)
 

@@ -194,10 +194,15 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu(
                 query.scalar_type());
   int64_t batch = query.sizes()[0], heads = query.sizes()[1], rows = query.sizes()[2],
           width = query.sizes()[3], keys = key.sizes()[2], value_width = value.sizes()[3];
-  // Heads stand innermost but one, so that joining them afterwards needs no copy.
   ScalarType sums = query.scalar_type() == kDouble ? kDouble : kFloat;
-  Tensor out = new_tensor({batch, rows, heads, value_width}, query.scalar_type(), query.device())
-                   .transpose(1, 2);
+  // The result has the query's order of dimensions. Where its heads stand innermost but one,
+  // joining those of the result needs no copy.
+  bool are_rows_inside = value_width != width || query.strides()[1] >= query.strides()[2];
+  Tensor out =
+      are_rows_inside
+          ? new_tensor({batch, heads, rows, value_width}, query.scalar_type(), query.device())
+          : new_tensor({batch, rows, heads, value_width}, query.scalar_type(), query.device())
+                .transpose(1, 2);
   Tensor logsumexp = new_tensor({batch, heads, rows}, sums, query.device());
   bool has_mask = attn_mask && attn_mask->defined();
   const int64_t score_shape[4] = {batch, heads, rows, keys};

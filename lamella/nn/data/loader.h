@@ -309,7 +309,7 @@ std::unique_ptr<StatelessDataLoader<Dataset, Sampler>> make_data_loader(
   LAMELLA_CHECK(size, "DataLoader: expected a data set that knows its size, or a sampler");
   return make_data_loader(std::move(dataset), Sampler(*size), std::move(options));
 }
-// Of a data set that keeps its own position.
+// A data set that keeps its own position takes no sampler.
 template <class Dataset>
   requires(Dataset::is_stateful)
 std::unique_ptr<StatefulDataLoader<Dataset>> make_data_loader(

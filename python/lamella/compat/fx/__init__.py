@@ -29,12 +29,15 @@ def wrap(fn_or_name: Any) -> Any:
     """Lets calls of a function of the caller's module become nodes; returns what it is given."""
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError(
-            "Unsupported type for global function! Must be either a callable or string name"
+            "wrap: expected 'fn_or_name' to be a function or a name, got "
+            f"{type(fn_or_name).__name__}"
         )
     name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
     frame = sys._getframe(1)
     if frame.f_code.co_name != "<module>":
-        raise NotImplementedError("wrap must be called at the top level of a module")
+        raise NotImplementedError(
+            "wrap: expected to be called by a module itself, got a call inside a function"
+        )
     _wrapped.append((frame.f_globals, name))
     return fn_or_name
 

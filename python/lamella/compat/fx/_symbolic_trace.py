@@ -98,7 +98,7 @@ class Tracer(TracerBase):
         for name, module in self.root.named_modules(remove_duplicate=False):
             if module is mod:
                 return name
-        raise NameError("module is not installed as a submodule")
+        raise NameError(f"path_of_module: expected a module of the root, got {type(mod).__name__}")
 
     def call_module(
         self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -214,8 +214,8 @@ class Graph:
         """Removes a node. RuntimeError if another one uses it."""
         if to_erase.users:
             raise RuntimeError(
-                f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in "
-                f"the graph: {to_erase.users}!"
+                f"erase_node: expected '{to_erase}' to have no users, got "
+                f"{', '.join(map(str, to_erase.users))}"
             )
         if not to_erase._erased:
             to_erase._unlink()
@@ -260,15 +260,15 @@ class Graph:
             for argument in node.all_input_nodes:
                 if argument.graph is not self:
                     raise RuntimeError(
-                        f"Argument '{argument}' of Node '{node}' is of another Graph"
+                        f"lint: expected the arguments of '{node}' to be nodes of this graph, got "
+                        f"'{argument}' of another one"
                     )
                 if argument not in seen:
                     raise RuntimeError(
-                        f"Argument '{argument}' of Node '{node}' was used before it has been "
-                        "defined!"
+                        f"lint: expected '{argument}' to come before '{node}', which uses it"
                     )
             if node.name in names:
-                raise RuntimeError(f"Node redefined name {node.name}!")
+                raise RuntimeError(f"lint: expected each name once, got '{node.name}' again")
             names.add(node.name)
             seen[node] = None
             if self.owning_module is not None and node.op in ("get_attr", "call_module"):
@@ -276,8 +276,8 @@ class Graph:
                 for part in node.target.split("."):
                     if not hasattr(value, part):
                         raise RuntimeError(
-                            f"Node {node} target {node.target} references nonexistent attribute "
-                            f"{part} of {type(value).__name__}"
+                            f"lint: expected the root to have '{node.target}', the target of "
+                            f"'{node}', got {type(value).__name__} without '{part}'"
                         )
                     value = getattr(value, part)
 

@@ -80,9 +80,7 @@ class Interpreter:
         except StopIteration:
             if args:
                 return args[0]
-            raise RuntimeError(
-                f"Expected positional argument for parameter {target}, but one was not passed in!"
-            ) from None
+            raise RuntimeError(f"run: expected an argument for '{target}', got none") from None
 
     def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The attribute of the module at a path."""
@@ -109,7 +107,7 @@ class Interpreter:
         value: Any = self.module
         for part in target.split("."):
             if not hasattr(value, part):
-                raise RuntimeError(f"Node referenced nonexistent target {target}")
+                raise RuntimeError(f"fetch_attr: expected the module to have '{target}'")
             value = getattr(value, part)
         return value
 

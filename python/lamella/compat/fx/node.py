@@ -107,7 +107,7 @@ class Node:
         return self.name
 
     def __iter__(self) -> Iterator[Any]:
-        raise TypeError(f"'{type(self).__name__}' object is not iterable")
+        raise TypeError(f"Node: expected no iteration over '{self.name}'")
 
     def prepend(self, x: Node) -> None:
         """Moves `x`, a node of the same graph, to the place before this one."""

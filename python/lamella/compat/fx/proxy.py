@@ -76,22 +76,22 @@ class TracerBase:
             return a
         if hasattr(type(a), "__members__"):
             return a
-        raise NotImplementedError(f"argument of type: {type(a)}")
+        raise NotImplementedError(
+            f"create_arg: expected what a graph can hold, got {type(a).__name__}"
+        )
 
     def to_bool(self, obj: Proxy) -> bool:
         """Called where a proxy decides what runs: TraceError."""
-        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
+        raise TraceError(
+            f"'{obj.node}': expected no decision by a value, which a trace does not have"
+        )
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
         """Called where a proxy is iterated over: TraceError but where it is unpacked into names."""
         count = _unpacked(sys._getframe(2))
         if count is None:
             raise TraceError(
-                "Proxy object cannot be iterated. This can be attempted when the Proxy is used in "
-                "a loop or as a *args or **kwargs function argument. See the torch.fx docs on "
-                "pytorch.org for a more detailed explanation of what types of control flow can be "
-                "traced, and check out the Proxy docstring for help troubleshooting Proxy "
-                "iteration errors"
+                f"'{obj.node}': expected no loop over a value, whose length a trace does not know"
             )
         return (operator.getitem(obj, i) for i in range(count))
 
@@ -141,8 +141,7 @@ class Proxy:
 
     def __len__(self) -> int:
         raise RuntimeError(
-            "'len' is not supported in symbolic tracing by default. If you want this call to be "
-            "recorded, please call torch.fx.wrap('len') at module scope"
+            f"'{self.node}': expected no len() of it, unless torch.fx.wrap('len') makes it a node"
         )
 
     def __hash__(self) -> int:
