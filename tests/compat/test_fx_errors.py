@@ -1,6 +1,5 @@
 """What torch.fx says of programs that it cannot trace and of graphs that are wrong."""
 
-import operator
 import subprocess
 import sys
 
@@ -41,4 +40,13 @@ RuntimeError: wrap: expected 'fn_or_name' to be a function or a name, got int
 NotImplementedError: wrap: expected to be called by a module itself, got a call inside a function
 RuntimeError: erase_node: expected 'x' to have no users, got neg
 RuntimeError: lint: expected 'x' to come before 'neg', which uses it
+RuntimeError: run: expected an argument for 'input', got none
+NameError: path_of_module: expected a module of the root, got ReLU
 """
+
+
+def test_errors():
+    command = [sys.executable, "-m", "lamella.compat", "-c", PROGRAM]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == EXPECTED

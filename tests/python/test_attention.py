@@ -191,3 +191,15 @@ def test_threads_give_the_same_bits(causal):
     finally:
         lamella.set_num_threads(before)
     assert all(one == seen[0] for one in seen)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3)])
+@pytest.mark.parametrize("width", [8, 6])
+def test_results_have_the_order_of_the_query(order, width):
+    query = make(*[(2, 3, 5, 8)[d] for d in order]).permute(order)
+    value = make(2, 3, 5, width)
+    attend = [package.nn.functional.scaled_dot_product_attention for package in (torch, lamella)]
+    expected = attend[0](query, query, value)
+    got = attend[1](to_lamella(query), to_lamella(query), to_lamella(value))
+    compare(got, expected, tolerance=(1e-4, 2e-5))
+    assert got.stride() == expected.stride()
