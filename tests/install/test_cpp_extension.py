@@ -14,7 +14,8 @@ torch::Tensor scaled(torch::Tensor x, double factor, c10::optional<torch::Tensor
   return other.has_value() ? x * factor + *other : x * factor;
 }
 at::ScalarType kind(at::ScalarType type, at::Device, at::IntArrayRef sizes, at::Scalar) {
-  TORCH_CHECK_EQ(sizes.size(), 2)
+  TORCH_CHECK(sizes.size() > 0, "no sizes")  // PyTorch's needs no semicolon
+  TORCH_CHECK_EQ(sizes.size(), 2) << "sizes";
   if (sizes[0] == 7) TORCH_CHECK_INDEX(false, "expected no ", sizes[0]);
   return type;
 }
