@@ -99,7 +99,7 @@ USE_PYBIND = """
     for call, error, message in [
         (lambda: module.kind(lamella.int32, "cpu", [7, 1], 1), IndexError, "expected no 7"),
         (lambda: module.kind(lamella.int32, "cpu", [7], 1), RuntimeError,
-         "expected sizes.size() == 2"),
+         "expected sizes.size() == 2, got 1 and 2. sizes"),
         (module.refuse, ValueError, "expected less"),
     ]:
         with pytest.raises(error) as caught:
