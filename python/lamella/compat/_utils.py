@@ -57,11 +57,6 @@ def _get_available_device_type() -> None:
     """None: there is the CPU alone."""
 
 
-def _element_size(dtype: lamella.dtype) -> int:
-    """Bytes of an element."""
-    return dtype.itemsize
-
-
 def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
     """Lists of tensors of one type, each of at least size_limit bytes but the last ones."""
     waiting: dict[str, list[Tensor]] = {}
