@@ -147,8 +147,26 @@ def _tensors(operands: tuple[Any, ...]) -> list[Tensor]:
     return list(operands)
 
 
-def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor:
-    """Sums of products of the operands' elements, as the equation says."""
+def _letters(places: Sequence[Any]) -> str:
+    """Numbers of dimensions as letters of the same order: A to Z, then a to z."""
+    letters = ""
+    for place in places:
+        if place is not Ellipsis and not 0 <= place < 52:
+            raise ValueError(f"einsum: expected numbers of dimensions in [0, 52), got {place}")
+        letters += "..." if place is Ellipsis else chr(place + (65 if place < 26 else 71))
+    return letters
+
+
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """Sums of products of the operands' elements, as the equation says.
+
+    einsum(a, [0, 1], b, [1, 2], [0, 2]) is einsum("ab,bc->ac", a, b): numbers for the letters, and
+    Ellipsis for "...". The last list may be absent.
+    """
+    if not isinstance(equation, str):
+        parts = [equation, *operands]
+        result = f"->{_letters(parts.pop())}" if len(parts) % 2 else ""
+        equation, operands = ",".join(map(_letters, parts[1::2])) + result, tuple(parts[::2])
     return _operators["einsum"](equation, _tensors(operands))
 
 

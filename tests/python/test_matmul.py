@@ -3,7 +3,17 @@
 import itertools
 
 import pytest
-from operator_cases import COMPLEX, REAL, WHOLE, check, error_of, make, torch
+from operator_cases import (
+    COMPLEX,
+    REAL,
+    WHOLE,
+    check,
+    compare,
+    error_of,
+    make,
+    to_lamella,
+    torch,
+)
 
 import lamella
 
@@ -230,3 +240,20 @@ def test_out_with_gradients_is_refused(name):
         dual = lamella.autograd.forward_ad.make_dual(plain, plain)
         with pytest.raises(RuntimeError, match="expected no argument to require gradients"):
             function(dual, plain, lamella.empty(0))
+
+
+def test_einsum_with_numbers_for_letters():
+    a, b = make(2, 3, 4), make(2, 4, 5)
+    for call in (
+        lambda m, a, b: m.einsum(a, [0, 1, 2], b, [0, 2, 3], [0, 1, 3]),
+        lambda m, a, b: m.einsum(a, [..., 1, 2], b, [..., 2, 51]),
+        lambda m, a, b: m.einsum(a, [2, 1, 0]),
+    ):
+        compare(call(lamella, to_lamella(a), to_lamella(b)), call(torch, a, b), strides=False)
+    with pytest.raises(ValueError) as error:
+        lamella.einsum(lamella.ones(2), [52])
+    assert str(error.value) == "einsum: expected numbers of dimensions in [0, 52), got 52"
+
+
+def test_pinverse_of_a_matrix_without_full_rank():
+    compare(lamella.pinverse(lamella.ones(2, 3)), torch.full((3, 2), 1 / 6), strides=False)

@@ -321,3 +321,17 @@ def test_modules_for_many_devices():
     assert list(wrapped.state_dict())[0] == "module.0.weight"
     with pytest.raises(ValueError, match="expected 'device_ids' to name one device, got 2"):
         nn.DataParallel(net, device_ids=[0, 1])
+
+
+def test_later_pruning_sees_the_zeros_of_earlier_one():
+    found = []
+    for package in (torch, lamella):
+        prune = package.nn.utils.prune
+        layer = package.nn.Linear(3, 3)
+        weight = [[3.0, 3.0, 0.1], [2.0, 2.5, 2.0], [1.0, 2.0, 2.2]]
+        layer.weight.data = package.tensor(weight)
+        mask = package.tensor([[0, 0, 1], [1, 1, 1], [1, 1, 1]])
+        prune.custom_from_mask(layer, "weight", mask)
+        prune.ln_structured(layer, "weight", amount=1, n=2, dim=0)
+        found.append(layer.weight_mask.tolist())
+    assert found[1] == found[0] == [[0, 0, 0], [1, 1, 1], [1, 1, 1]]

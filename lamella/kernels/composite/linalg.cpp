@@ -1,5 +1,7 @@
 // Linear algebra made of factorisations and products.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "lamella/core/key_set.h"
 #include "lamella/kernels/native.h"
@@ -292,6 +294,11 @@ Tensor linalg_cond(const Tensor& self, std::string_view p) {
   return lamella::linalg_matrix_norm(self, p).mul(lamella::linalg_matrix_norm(inverse, p));
 }
 
-Tensor pinverse(const Tensor& self, double rcond) { return lamella::linalg_pinv(self, rcond); }
+// The default of rcond is below what float32 can tell from zero.
+Tensor pinverse(const Tensor& self, double rcond) {
+  bool is_single = toRealValueType(self.scalar_type()) == kFloat;
+  double least = is_single ? std::numeric_limits<float>::epsilon() : 0.0;
+  return lamella::linalg_pinv(self, std::max(rcond, least));
+}
 
 }  // namespace lamella::native

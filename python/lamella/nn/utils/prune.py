@@ -121,7 +121,8 @@ class BasePruningMethod:
                 earlier = PruningContainer(earlier)
             earlier.add_pruning_method(method)
             method = earlier
-        scores = original if importance_scores is None else importance_scores
+        # Entries that are at zero already count as zeros.
+        scores = getattr(module, name) if importance_scores is None else importance_scores
         # Nothing of the module has changed where this fails.
         mask = method.compute_mask(scores.detach(), before)
         if found is not None:
