@@ -80,6 +80,8 @@ PyObject* wrap_as(PyTypeObject* type, lamella_tensor* owned);
 
 // New references; dtype, layout and memory_format objects exist once.
 PyObject* dtype_object(ScalarType type);
+// What the texts of values begin with: "lamella", or "torch" from lamella.compat.install() on.
+const char* package_name();
 PyObject* device_object(Device device);
 PyObject* layout_object(Layout layout);
 PyObject* memory_format_object(MemoryFormat format);

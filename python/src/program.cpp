@@ -1,6 +1,8 @@
 // Compiles schemas into programs, and orders the overloads of a name.
 #include "python/src/program.h"
 
+#include <structmember.h>  // PyMemberDef
+
 #include <cstring>
 #include <deque>
 #include <map>
@@ -388,6 +390,23 @@ const ProgramTable* make_table(const lamella_operator* op) {
   return known_table({program_of(op)}, foreign_facts(op), takes_numbers(op->name));
 }
 
+namespace {
+
+// Each result has a line, since tensors take many.
+PyObject* text_of_results(PyObject* self) {
+  const char* name = std::strrchr(Py_TYPE(self)->tp_name, '.') + 1;
+  std::string fields;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
+    Ref text(PyObject_Repr(PyTuple_GET_ITEM(self, i)));
+    const char* chars = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+    if (chars == nullptr) return nullptr;
+    fields += std::string(i == 0 ? "" : ",\n") + Py_TYPE(self)->tp_members[i].name + "=" + chars;
+  }
+  return PyUnicode_FromFormat("%s.return_types.%s(\n%s)", package_name(), name, fields.c_str());
+}
+
+}  // namespace
+
 PyTypeObject* return_type_of(const Program& program) {
   PyTypeObject* type = program.return_type.load(std::memory_order_acquire);
   if (type == nullptr) {
@@ -407,6 +426,7 @@ PyTypeObject* return_type_of(const Program& program) {
     description.fields = fields.data();
     PyTypeObject* made = PyStructSequence_NewType(&description);
     if (made == nullptr) return nullptr;
+    made->tp_repr = text_of_results;
     auto& place = const_cast<Program&>(program).return_type;
     if (place.compare_exchange_strong(type, made)) {
       type = made;

@@ -297,6 +297,8 @@ T* make(PyTypeObject* type) {
 
 }  // namespace
 
+const char* package_name() { return package; }
+
 int add_type(PyObject* module, PyTypeObject* type, const char* name, size_t size) {
   type->tp_name = name;
   type->tp_basicsize = static_cast<Py_ssize_t>(size);
