@@ -291,8 +291,9 @@ class SparseAdam(PerParameter):
     def _move(self, group: dict[str, Any], param: Tensor, grad: Tensor, own: Any) -> None:
         lr, (beta1, beta2) = group["lr"], group["betas"]
         step = number(own["step"], lr)
-        moved = grad.reshape(grad.shape[0], -1).ne(0).any(1) if grad.dim() else grad.ne(0)
-        moved = moved.reshape([-1] + [1] * (grad.dim() - 1)) if grad.dim() else moved
+        moved = grad.ne(0)
+        if grad.dim() > 1:
+            moved = moved.any([*range(1, grad.dim())], keepdim=True)
         mean, square = own["exp_avg"], own["exp_avg_sq"]
         mean.add_((grad - mean) * moved, alpha=1 - beta1)
         square.add_((grad * grad - square) * moved, alpha=1 - beta2)
