@@ -249,7 +249,9 @@ class Indexer {
   void tensor(TensorBase index) {
     lamella_tensor* raw = index.impl();
     auto type = static_cast<ScalarType>(raw->scalar_type);
-    if (raw->ndim == 0 && is_integral(type, true)) {
+    // A number that is not at hand (a batched or meta tensor's) is an index like any other tensor.
+    bool at_hand = raw->data != nullptr || is_bool(raw) || type == ScalarType::Byte;
+    if (raw->ndim == 0 && is_integral(type, true) && at_hand) {
       lamella_value value;
       double parts[2];
       if (read_element(raw, &value, parts) != Match::kYes) throw Failed();

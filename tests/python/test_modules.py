@@ -338,6 +338,11 @@ def test_containers():
     assert list(table) == ["a", "b"] and "b" in table and table.pop("a") is a
     params = nn.ParameterList([lamella.ones(1), nn.Parameter(lamella.zeros(2))])
     assert [p.numel() for p in params] == [1, 2] and len(list(params.parameters())) == 2
+    assert repr(nn.ParameterList([lamella.ones(2, 3), 4])) == (
+        "ParameterList(\n"
+        "    (0): Parameter containing: [lamella.float32 of size 2x3]\n"
+        "    (1): Object of type: int\n)"
+    )
     params[0] = lamella.ones(4)
     assert params[0].numel() == 4 and isinstance(params[0], nn.Parameter)
     table = nn.ParameterDict({"a": lamella.ones(1)})

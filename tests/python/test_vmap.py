@@ -119,6 +119,18 @@ def test_bodies(name):
     same(program, X, W, INDEX)
 
 
+def test_an_example_s_number_is_an_index():
+    table = lamella.arange(6.0).view(3, 2)
+    at = lamella.tensor([2, 0])
+    assert vmap(lambda i: table[i])(at).tolist() == [[4, 5], [0, 1]]
+    assert vmap(lambda i: table[:, i // 2])(at).tolist() == [[1, 3, 5], [0, 2, 4]]
+    assert vmap(lambda i: table[i, i // 2])(at).tolist() == [5, 0]
+    with pytest.raises(IndexError) as error:
+        vmap(lambda i: table[i])(at + 3)
+    assert str(error.value) == "index: expected 'index' in [-3, 2], got 5"
+    assert table.to("meta")[lamella.tensor(0, device="meta")].shape == (2,)
+
+
 def test_writes():
     def program(m, x, w):
         def write(a):

@@ -116,12 +116,14 @@ class CyclicLR(_Cyclic):
         done = 1.0 + self.last_epoch / self.total_size - cycle
         is_up = done <= self.step_ratio
         share = done / self.step_ratio if is_up else (done - 1) / (self.step_ratio - 1)
-        share *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        height = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
             for group in self.optimizer.param_groups:
                 low, high = group["base_momentum"], group["max_momentum"]
-                self._set_momentum(group, high - (high - low) * share)
-        return [low + (high - low) * share for low, high in zip(self.base_lrs, self.max_lrs)]
+                self._set_momentum(group, high - (high - low) * share * height)
+        return [
+            low + (high - low) * share * height for low, high in zip(self.base_lrs, self.max_lrs)
+        ]
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and a plain function."""

@@ -181,21 +181,24 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def _factor(self, epoch: int) -> float:
-        done = min(epoch, self.total_iters) / self.total_iters
-        return self.start_factor + (self.end_factor - self.start_factor) * done
-
     def get_lr(self) -> list[Any]:
         """See the class."""
         if self.last_epoch == 0:
             return [lr * self.start_factor for lr in self._now()]
         if self.last_epoch > self.total_iters:
             return self._now()
-        change = self._factor(self.last_epoch) / self._factor(self.last_epoch - 1)
+        # The order of the operations is PyTorch's, so that the rates are its to the last digit.
+        slope = self.end_factor - self.start_factor
+        change = 1.0 + slope / (
+            self.total_iters * self.start_factor + (self.last_epoch - 1) * slope
+        )
         return [lr * change for lr in self._now()]
 
     def _get_closed_form_lr(self) -> list[Any]:
-        return [b * self._factor(self.last_epoch) for b in self.base_lrs]
+        slope = self.end_factor - self.start_factor
+        done = min(self.total_iters, self.last_epoch)
+        factor = self.start_factor + slope * done / self.total_iters
+        return [base * factor for base in self.base_lrs]
 
 
 class ExponentialLR(LRScheduler):

@@ -146,5 +146,20 @@ joined = ConcatDataset([range(3), range(4)])
 print(len(joined), joined[5], joined[-1], len(TensorDataset(torch.ones(3, 2), torch.zeros(3))))
 print(list(ChainDataset([Count(2), Count(3)])), StackDataset(a=range(3), b=range(3))[1])
 print(show(torch.utils.data.default_collate([{"a": [1, 2.5]}, {"a": [3, 4.5]}])))
+print(torch.utils.data.default_collate([("x", {"y": "z"}), ("u", {"y": "v"})]))
+
+
+class Lacking(Dataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        return {}["name"]
+
+
+try:
+    next(iter(DataLoader(Lacking(), num_workers=1)))
+except KeyError as error:
+    print("KeyError", "worker process 0" in str(error), "\n" in str(error))
 pairs = TensorDataset(torch.arange(6.0).reshape(3, 2), torch.arange(3))
 print([show(batch) for batch in DataLoader(pairs, batch_size=2, pin_memory=False)])

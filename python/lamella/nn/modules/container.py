@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -278,7 +278,9 @@ class ParameterList(Module):
         return self.extend(values)
 
     def extra_repr(self) -> str:
-        return "\n".join(_described(str(i), value) for i, value in enumerate(self))
+        return "\n".join(
+            _described(str(i), value, lambda tensor: tensor.dtype) for i, value in enumerate(self)
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterList: a list of parameters cannot be called")
@@ -381,13 +383,18 @@ class ParameterDict(Module):
             self[name] = value
 
     def extra_repr(self) -> str:
-        return "\n".join(_described(key, value) for key, value in self.items())
+        return "\n".join(
+            _described(key, value, lambda tensor: tensor.type()) for key, value in self.items()
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterDict: a dictionary of parameters cannot be called")
 
 
-def _described(name: str, value: Any) -> str:
-    if isinstance(value, lamella.Tensor):
-        return f"({name}): {type(value).__name__} of shape {list(value.shape)}, {value.dtype}"
-    return f"({name}): {type(value).__name__}"
+def _described(name: str, value: Any, kind: Callable[[lamella.Tensor], Any]) -> str:
+    """The line of an entry in PyTorch's form; kind: how a tensor's type is named in it."""
+    if not isinstance(value, lamella.Tensor):
+        return f"  ({name}): Object of type: {type(value).__name__}"
+    size = "x".join(map(str, value.shape))
+    what = "Parameter" if isinstance(value, Parameter) else "Tensor"
+    return f"  ({name}): {what} containing: [{kind(value)} of size {size}]"

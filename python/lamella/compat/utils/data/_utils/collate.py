@@ -98,7 +98,7 @@ def collate(batch: Any, *, collate_fn_map: _Rules | None = None) -> Any:
                 "default_collate: expected examples of the same length, got lengths of "
                 + ", ".join(map(str, sorted(sizes)))
             )
-        return _rebuilt(first, [again(list(entries)) for entries in zip(*batch)])
+        return _rebuilt(first, [again(entries) for entries in zip(*batch)])
     raise TypeError(
         "default_collate: expected tensors, NumPy arrays, numbers, text, dictionaries or "
         f"sequences, got {type(first).__name__}"

@@ -31,6 +31,12 @@ def get_worker_info() -> WorkerInfo | None:
     return _info
 
 
+class _Plain(str):
+    """A text that KeyError, which shows its argument by repr(), shows in lines."""
+
+    __repr__ = str.__str__
+
+
 class Failure:
     """An exception on its way from a worker to the program: its type and its traceback's text."""
 
@@ -42,8 +48,8 @@ class Failure:
     def reraise(self) -> None:
         """Raises the same type with the worker's traceback in its text."""
         text = f"DataLoader: {self.where} raised {self.kind.__name__}\n{self.text}"
-        if self.kind is KeyError:  # KeyError shows its text by repr()
-            raise RuntimeError(text)
+        if self.kind is KeyError:
+            raise KeyError(_Plain(text))
         try:
             error = self.kind(text)
         except Exception:  # a type whose constructor wants other arguments
@@ -136,7 +142,7 @@ def run(
             init(worker)
         fetch = make_fetcher()
     except Exception as error:
-        failure = Failure(error, f"worker {worker}")
+        failure = Failure(error, f"worker process {worker}")
     try:
         while True:
             try:
@@ -162,7 +168,7 @@ def _packed(number: int, worker: int, result: Any) -> bytes:
     try:
         return bytes(ForkingPickler.dumps((number, worker, result)))
     except Exception as error:
-        told = Failure(error, f"worker {worker}")
+        told = Failure(error, f"worker process {worker}")
         if isinstance(result, Failure):  # of a type that cannot be pickled
             told = result
         told.kind = RuntimeError
@@ -175,6 +181,6 @@ def _result(fetch: Any, index: Any, failure: Failure | None, worker: int) -> Any
     try:
         return fetch(index)
     except StopIteration as error:
-        return Ended() if fetch.examples is not None else Failure(error, f"worker {worker}")
+        return Ended() if fetch.examples is not None else Failure(error, f"worker process {worker}")
     except Exception as error:
-        return Failure(error, f"worker {worker}")
+        return Failure(error, f"worker process {worker}")
