@@ -182,7 +182,7 @@ void check_probabilities(const char* op, const Tensor& self, const Tensor& targe
                 self.sizes(), ", got ", target.sizes());
   if (self.is_meta() || self.numel() == 0) return;
   for (auto [name, tensor] : {std::pair("self", &self), std::pair("target", &target)}) {
-    Tensor least = tensor->amin(), most = tensor->amax();
+    auto [least, most] = tensor->aminmax();
     double low = least.item().toDouble(), high = most.item().toDouble();
     LAMELLA_CHECK(low >= 0 && high <= 1, op, ": expected the elements of '", name,
                   "' to be in [0, 1], got some from ", low, " to ", high);
