@@ -13,9 +13,6 @@
 namespace lamella::python {
 namespace {
 
-// Elements from which letting other threads run is worth the price: handing over the GIL costs tens
-// of microseconds when somebody waits for it.
-constexpr uint64_t kWorkToReleaseGil = 32768;
 constexpr uint32_t kMaxArguments = 64;
 
 inline uint64_t call_keys(const lamella_operator* op, const Frame& frame) {
@@ -206,8 +203,8 @@ PyObject* invoke_with(const Program& program, const lamella_value* values, Frame
                       uint64_t keys) {
   const lamella_operator* op = program.op;
   ValueBuffer returns(op->return_count);
-  uint64_t work = frame.work;
-  if (frame.keys == 0) work = factory_work(program, values);
+  uint64_t work = frame.keys == 0 ? factory_work(program, values) : frame.work;
+  work |= program.least_work;
   lamella_status status = work >= kWorkToReleaseGil
                               ? run_without_gil(op, keys, values, returns.data())
                               : abi::call_boxed(op, keys, values, returns.data());

@@ -3,6 +3,7 @@
 
 #include <structmember.h>  // PyMemberDef
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -245,6 +246,7 @@ std::unique_ptr<Program> compile(const lamella_operator* op, const FunctionSchem
   }
   if (!named || schema.returns.size() < 2) program->return_names.clear();
   program->factory = is_factory(schema);
+  if (std::ranges::count(entry_of(op)->tags, "waits") != 0) program->least_work = kWorkToReleaseGil;
   render(program.get(), signature);
   return program;
 }

@@ -58,11 +58,12 @@ struct Param {
 struct Program {
   const lamella_operator* op;
   uint16_t argument_count;
-  uint16_t positional;  // params that may be given by position
-  uint16_t needed;      // the first params that have no default: fewer values cannot do
-  int16_t varargs;      // param that may take all positions from its own on, or -1
-  int16_t sizes = -1;   // argument of the first list of ints: what a factory makes has these sizes
-  uint64_t required;    // bits of params without a default
+  uint16_t positional;      // params that may be given by position
+  uint16_t needed;          // the first params that have no default: fewer values cannot do
+  int16_t varargs;          // param that may take all positions from its own on, or -1
+  uint64_t least_work = 0;  // elements that a call counts as, whatever its arguments are
+  int16_t sizes = -1;  // argument of the first list of ints: what a factory makes has these sizes
+  uint64_t required;   // bits of params without a default
   std::vector<Param> params;
   std::vector<uint16_t> outs;           // params given by `out=`
   std::vector<lamella_value> defaults;  // one for each argument

@@ -17,8 +17,6 @@ using tracing::Recorder;
 using tracing::ValueId;
 using tracing::ValueKind;
 
-constexpr int64_t kWorkToReleaseGil = 32768;
-
 PyTypeObject GraphType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject RecorderType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
@@ -157,7 +155,7 @@ PyObject* graph_run(PyObject* self, PyObject* inputs) {
     if (!read_tensors(inputs, "graph", &given)) return nullptr;
     const Graph& graph = graph_of(self);
     std::vector<TensorBase> outputs;
-    if (graph.largest() >= kWorkToReleaseGil) {
+    if (graph.largest() >= int64_t{kWorkToReleaseGil}) {
       WithoutGil others;
       outputs = graph.run(given);
     } else {

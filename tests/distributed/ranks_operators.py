@@ -137,12 +137,13 @@ if size > 1:
         same(ops.recv(lamella.empty(4, dtype=lamella.float64), 0), value(0, (4,), "float64"))
 
 # Groups: numbers of the same ranks, other orders, and who is not in them.
-backwards = dist.new_group(list(range(size))[::-1])
+backwards = dist.new_group(list(range(size))[::-1], sort_ranks=False)
 same(
     ops.all_gather(lamella.tensor([rank]), None, backwards.number),
     lamella.tensor(list(range(size))[::-1]),
 )
-assert dist.new_group(list(range(size))[::-1]).number == backwards.number
+assert dist.new_group(list(range(size))[::-1], sort_ranks=False).number == backwards.number
+assert dist.get_process_group_ranks(dist.new_group(list(range(size))[::-1])) == list(range(size))
 evens = dist.new_group(list(range(0, size, 2)))
 assert (evens is None) == (rank % 2 == 1)
 if evens is not None:

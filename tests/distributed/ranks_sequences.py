@@ -90,7 +90,7 @@ for number in range(count):
         if rank not in members:
             continue
         me = members.index(rank)
-        group = dist.new_group(members).number
+        group = dist.new_group(members, sort_ranks=False).number
         mine = values[me].clone()
         more = {"op": op} if "reduce" in name else {}
         if "reduce" in name:

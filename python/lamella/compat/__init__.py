@@ -178,6 +178,13 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__, module.__loader__ = self._kept
 
+    def get_code(self, fullname: str) -> Any:
+        """What ``python -m`` runs: the code of the module that stands for the name."""
+        name = find_module(fullname.removeprefix("torch."))
+        spec = importlib.util.find_spec(name) if name is not None else None
+        getter = getattr(spec and spec.loader, "get_code", None)
+        return getter(name) if getter is not None else None
+
 
 def install() -> ModuleType:
     """Puts the modules in place and returns torch. RuntimeError if another torch is imported."""
@@ -204,13 +211,17 @@ def install() -> ModuleType:
     # Importing it later would put the module where torch.autograd has the function of its name.
     sys.modules["torch.autograd.gradcheck"] = importlib.import_module("lamella.autograd.gradcheck")
     sys.meta_path.insert(0, _Finder())
+    from lamella.compat import _processes
+
+    _processes.install()
     return module
 
 
 def uninstall() -> None:
     """Takes the modules away again; members of tensors stay."""
-    from lamella.compat import _old_signatures, _torch_function
+    from lamella.compat import _old_signatures, _processes, _torch_function
 
+    _processes.uninstall()
     _old_signatures.uninstall()
     _torch_function.uninstall()
     lamella._C._set_package("lamella")

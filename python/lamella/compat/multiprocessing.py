@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing as _base
+import multiprocessing.connection
+import os
+import signal
+import sys
+import tempfile
+import traceback
 from collections.abc import Callable
 from multiprocessing import *  # noqa: F403
 from typing import Any
@@ -27,37 +34,95 @@ def set_sharing_strategy(new_strategy: str) -> None:
         )
 
 
-class ProcessRaisedException(Exception):
-    """A process of spawn() failed."""
+class ProcessException(Exception):
+    """A process of start_processes() failed. error_index: its number; pid: the system's."""
+
+    def __init__(self, msg: str, error_index: int, pid: int) -> None:
+        super().__init__(msg)
+        self.msg, self.error_index, self.error_pid, self.pid = msg, error_index, pid, pid
 
 
-ProcessExitedException = ProcessRaisedException
+class ProcessRaisedException(ProcessException):
+    """It raised an exception, whose traceback is in the text."""
+
+
+class ProcessExitedException(ProcessException):
+    """It ended otherwise: by exit_code, or by the signal of signal_name."""
+
+    def __init__(
+        self, msg: str, error_index: int, pid: int, exit_code: int, signal_name: str | None = None
+    ) -> None:
+        super().__init__(msg, error_index, pid)
+        self.exit_code, self.signal_name = exit_code, signal_name
+
+
+def _call(fn: Callable[..., Any], i: int, args: tuple[Any, ...], told: str) -> None:
+    """What a process does. The traceback of an exception goes into the file `told`."""
+    try:
+        fn(i, *args)
+    except KeyboardInterrupt:
+        pass  # the program that started it ends too
+    except Exception:
+        with open(told, "w", encoding="utf-8") as file:
+            file.write(traceback.format_exc())
+        sys.exit(1)
 
 
 class ProcessContext:
     """The processes that start_processes() started."""
 
-    def __init__(self, processes: list[Any]) -> None:
+    def __init__(self, processes: list[Any], told: list[str]) -> None:
         self.processes = processes
+        self._told = told
 
     def pids(self) -> list[Any]:
         """Their numbers in the system."""
         return [process.pid for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Waits for all; ProcessRaisedException if one failed, and the others are ended then."""
-        for process in self.processes:
-            process.join(timeout)
+        """Waits until one ends, `timeout` seconds at most. True where all have ended well. If one
+        failed, the others are told to end, and killed after grace_period seconds."""
+        running = {p.sentinel: p for p in self.processes if p.exitcode is None}
+        for sentinel in _base.connection.wait(list(running), timeout) if running else ():
+            running[sentinel].join()
         failed = [i for i, process in enumerate(self.processes) if process.exitcode]
         if failed:
-            for process in self.processes:
-                if process.is_alive():
-                    process.terminate()
-            code = self.processes[failed[0]].exitcode
-            raise ProcessRaisedException(
-                f"spawn: expected process {failed[0]} to end well, got the exit status {code}"
-            )
-        return all(process.exitcode == 0 for process in self.processes)
+            self._end(grace_period)
+            raise self._error(failed[0])
+        if any(process.exitcode is None for process in self.processes):
+            return False
+        self._forget()
+        return True
+
+    def _end(self, grace_period: float | None) -> None:
+        for process in self.processes:
+            if process.is_alive():
+                process.terminate()
+        for process in self.processes:
+            process.join(30 if grace_period is None else grace_period)
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+    def _error(self, i: int) -> ProcessException:
+        process = self.processes[i]
+        with open(self._told[i], encoding="utf-8") as file:
+            text = file.read()
+        self._forget()
+        if text:
+            return ProcessRaisedException(f"spawn: process {i} failed\n{text}", i, process.pid)
+        code = process.exitcode
+        name = signal.Signals(-code).name if code < 0 else None
+        how = f"by the signal {name}" if name else f"with the exit status {code}"
+        return ProcessExitedException(f"spawn: process {i} ended {how}", i, process.pid, code, name)
+
+    def _forget(self) -> None:
+        for path in self._told:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(path)
+
+
+SpawnContext = ProcessContext
 
 
 def start_processes(
@@ -70,15 +135,19 @@ def start_processes(
 ) -> ProcessContext | None:
     """Calls fn(i, *args) in `nprocs` processes."""
     context = _base.get_context(start_method)
-    processes = []
+    processes, told = [], []
     for i in range(nprocs):
-        process = context.Process(target=fn, args=(i, *args), daemon=daemon)  # type: ignore
+        handle, path = tempfile.mkstemp(prefix="lamella-process-")
+        os.close(handle)
+        told.append(path)
+        process = context.Process(target=_call, args=(fn, i, args, path), daemon=daemon)  # type: ignore
         process.start()
         processes.append(process)
-    started = ProcessContext(processes)
+    started = ProcessContext(processes, told)
     if not join:
         return started
-    started.join()
+    while not started.join():
+        pass
     return None
 
 

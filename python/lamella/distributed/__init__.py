@@ -20,6 +20,9 @@ from lamella.distributed._job import (
     Work,
     destroy_process_group,
     get_backend,
+    get_global_rank,
+    get_group_rank,
+    get_node_local_rank,
     get_process_group_ranks,
     get_rank,
     get_world_size,
@@ -29,9 +32,20 @@ from lamella.distributed._job import (
     is_initialized,
     is_mpi_available,
     is_nccl_available,
+    named_rank_in,
     new_group,
+    new_subgroups,
     number_of,
     ops,
+    rank_in,
+)
+from lamella.distributed._objects import (
+    all_gather_object,
+    broadcast_object_list,
+    gather_object,
+    recv_object_list,
+    scatter_object_list,
+    send_object_list,
 )
 
 __all__ = [
@@ -52,6 +66,10 @@ __all__ = [
     "broadcast_object_list",
     "destroy_process_group",
     "gather",
+    "gather_object",
+    "get_global_rank",
+    "get_group_rank",
+    "get_node_local_rank",
     "get_backend",
     "get_process_group_ranks",
     "get_rank",
@@ -64,13 +82,18 @@ __all__ = [
     "is_mpi_available",
     "is_nccl_available",
     "isend",
+    "monitored_barrier",
+    "new_subgroups",
     "new_group",
     "recv",
+    "recv_object_list",
     "reduce",
     "reduce_scatter",
     "reduce_scatter_tensor",
     "scatter",
+    "scatter_object_list",
     "send",
+    "send_object_list",
 ]
 
 # ---- Collectives ----
@@ -125,35 +148,30 @@ def all_reduce(
 
 
 def broadcast(
-    tensor: Tensor, src: int = 0, group: ProcessGroup | None = None, async_op: bool = False
+    tensor: Tensor,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_src: int | None = None,
 ) -> Work | None:
-    """Every rank's tensor becomes that of rank src."""
-    peer = _rank_in(group, src)
+    """Every rank's tensor becomes that of rank src, 0 if it is not given."""
+    peer = rank_in(group, src, group_src)
     if async_op:
         return _do("broadcast", tensor, tensor, True, peer=peer, group=number_of(group))
     ops().broadcast_(tensor.detach(), peer, number_of(group))
     return None
 
 
-def _rank_in(group: ProcessGroup | None, rank: int) -> int:
-    """The number in the group of a rank that is given by its number in the job."""
-    if group is None or group.number == 0:
-        return rank
-    ranks = get_process_group_ranks(group)
-    if rank not in ranks:
-        raise ValueError(f"expected a rank of the group {ranks}, got {rank}")
-    return ranks.index(rank)
-
-
 def reduce(
     tensor: Tensor,
-    dst: int = 0,
+    dst: int | None = None,
     op: str = ReduceOp.SUM,
     group: ProcessGroup | None = None,
     async_op: bool = False,
+    group_dst: int | None = None,
 ) -> Work | None:
     """The tensor of rank dst becomes the reduction of all; the others' keep their values."""
-    if get_rank(group) == _rank_in(group, dst):
+    if get_rank(group) == rank_in(group, dst, group_dst):
         return all_reduce(tensor, op, group, async_op)
     return all_reduce(tensor.detach().clone(), op, group, async_op)
 
@@ -314,12 +332,13 @@ def all_to_all(
 def gather(
     tensor: Tensor,
     gather_list: Sequence[Tensor] | None = None,
-    dst: int = 0,
+    dst: int | None = None,
     group: ProcessGroup | None = None,
     async_op: bool = False,
+    group_dst: int | None = None,
 ) -> Work | None:
     """gather_list of rank dst gets every rank's tensor; all have one shape."""
-    root = _rank_in(group, dst)
+    root = rank_in(group, dst, group_dst)
     here = get_rank(group) == root
     if here != bool(gather_list):
         raise ValueError("gather: expected 'gather_list' on rank dst, and on no other")
@@ -339,12 +358,13 @@ def gather(
 def scatter(
     tensor: Tensor,
     scatter_list: Sequence[Tensor] | None = None,
-    src: int = 0,
+    src: int | None = None,
     group: ProcessGroup | None = None,
     async_op: bool = False,
+    group_src: int | None = None,
 ) -> Work | None:
     """The rank numbered i gets the i-th tensor of rank src; all have one shape."""
-    root = _rank_in(group, src)
+    root = rank_in(group, src, group_src)
     here = get_rank(group) == root
     if here != bool(scatter_list):
         raise ValueError("scatter: expected 'scatter_list' on rank src, and on no other")
@@ -363,28 +383,54 @@ def scatter(
     )
 
 
-def send(tensor: Tensor, dst: int, group: ProcessGroup | None = None, tag: int = 0) -> None:
+def send(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> None:
     """Returns when the tensor may be changed."""
-    ops().send(tensor.detach(), _rank_in(group, dst), tag, number_of(group))
+    peer = named_rank_in(group, "send", "dst", dst, group_dst)
+    ops().send(tensor.detach(), peer, tag, number_of(group))
 
 
-def recv(tensor: Tensor, src: int, group: ProcessGroup | None = None, tag: int = 0) -> int:
-    """Receives into the tensor and returns src."""
-    ops().recv_(tensor.detach(), _rank_in(group, src), tag, number_of(group))
-    return src
+def recv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> int:
+    """Receives into the tensor and returns the rank that sent it."""
+    peer = named_rank_in(group, "recv", "src", src, group_src)
+    ops().recv_(tensor.detach(), peer, tag, number_of(group))
+    return get_process_group_ranks(group)[peer]
 
 
-def isend(tensor: Tensor, dst: int, group: ProcessGroup | None = None, tag: int = 0) -> Work:
+def isend(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> Work:
     """send, begun."""
-    peer = _rank_in(group, dst)
+    peer = named_rank_in(group, "isend", "dst", dst, group_dst)
     work = _do("send", tensor, tensor, True, peer=peer, tag=tag, group=number_of(group))
     assert work is not None
     return work
 
 
-def irecv(tensor: Tensor, src: int, group: ProcessGroup | None = None, tag: int = 0) -> Work:
+def irecv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> Work:
     """recv, begun."""
-    peer = _rank_in(group, src)
+    peer = named_rank_in(group, "irecv", "src", src, group_src)
     work = _do("recv", tensor, tensor, True, peer=peer, tag=tag, group=number_of(group))
     assert work is not None
     return work
@@ -409,8 +455,10 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
     return [p.op(p.tensor, p.peer, p.group, p.tag) for p in p2p_op_list]
 
 
-def barrier(group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
-    """Returns when all ranks have come."""
+def barrier(
+    group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None
+) -> Work | None:
+    """Returns when all ranks have come. device_ids: taken, without effect."""
     if async_op:
         nothing = lamella.empty([0])
         return _do("barrier", nothing, nothing, True, group=number_of(group))
@@ -418,42 +466,8 @@ def barrier(group: ProcessGroup | None = None, async_op: bool = False) -> Work |
     return None
 
 
-# ---- Objects ----
-
-
-def _bytes(obj: object) -> Tensor:
-    import pickle
-
-    return lamella.tensor(list(pickle.dumps(obj)), dtype=lamella.uint8)
-
-
-def _object(data: Tensor) -> Any:
-    import pickle
-
-    return pickle.loads(bytes(data.tolist()))
-
-
-def all_gather_object(
-    object_list: list[object], obj: object, group: ProcessGroup | None = None
+def monitored_barrier(
+    group: ProcessGroup | None = None, timeout: Any = None, wait_all_ranks: bool = False
 ) -> None:
-    """object_list gets every rank's object, which is pickled: only ranks you trust may send it."""
-    number = number_of(group)
-    data = _bytes(obj)
-    sizes = ops().all_gather(lamella.tensor([data.numel()]), None, number).tolist()
-    joined = ops().all_gather(data, sizes, number)
-    at = 0
-    for i, size in enumerate(sizes):
-        object_list[i] = _object(joined[at : at + size])
-        at += size
-
-
-def broadcast_object_list(
-    object_list: list[object], src: int = 0, group: ProcessGroup | None = None
-) -> None:
-    """The objects of rank src take the place of the others'."""
-    number, root = number_of(group), _rank_in(group, src)
-    data = _bytes(list(object_list))
-    size = ops().broadcast(lamella.tensor([data.numel()]), root, number).item()
-    if get_rank(group) != root:
-        data = lamella.empty([size], dtype=lamella.uint8)
-    object_list[:] = _object(ops().broadcast(data, root, number))
+    """barrier(). A rank that has ended is named by its error; there is no timeout."""
+    barrier(group)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
@@ -124,32 +125,81 @@ def number_of(given: ProcessGroup | None) -> int:
 # ---- The job ----
 
 
-def init_process_group(
-    backend: str = "mpi", init_method: str | None = None, *, debug: bool | None = None
-) -> None:
-    """Joins the job that mpirun, or another starter of MPI's programs, began.
+_BACKENDS = ("mpi", "gloo", "nccl", "cpu:mpi,cuda:nccl", "cpu:gloo,cuda:nccl")
+_backend = "mpi"
+# What rank 0 keeps of a job that mpirun did not start: Note [Ranks that start by themselves].
+_stand_ins: Any = None
 
-    backend: "mpi", which takes tensors of the CPU, and CUDA tensors where NCCL is; "nccl" is the
-    same, and an error where it is not. init_method: None or "env://", as MPI knows by itself how
-    ranks meet. debug: the ranks compare each collective before they call it (also by
-    LAMELLA_DISTRIBUTED_DEBUG=1).
+
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: timedelta | None = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Any = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
+    *,
+    debug: bool | None = None,
+) -> None:
+    """Joins the job: that which mpirun, or another starter of MPI's programs, began, or that of the
+    processes which say the same place to meet.
+
+    backend: "mpi" and "gloo" take tensors of the CPU, and CUDA tensors where NCCL is; "nccl" is the
+    same, and an error where it is not. init_method: where processes meet that mpirun did not start,
+    "env://" (MASTER_ADDR and MASTER_PORT of the environment; RANK and WORLD_SIZE are there unless
+    they are given), "tcp://host:port" or "file:///path"; or `store`, one that they share. They are
+    on one machine. A process that is told nothing is a job of its own. timeout: how long they wait
+    for each other here, 30 minutes without it. debug: the ranks compare each collective before they
+    call it (also by LAMELLA_DISTRIBUTED_DEBUG=1). group_name, pg_options and device_id are taken
+    and do nothing.
     """
-    if backend not in ("mpi", "nccl", "cpu:mpi,cuda:nccl"):
+    global _backend, _stand_ins
+    if backend not in (None, *_BACKENDS):
         raise ValueError(
-            "init_process_group: expected 'backend' to be 'mpi', 'nccl' or 'cpu:mpi,cuda:nccl', "
-            f"got {backend!r}"
-        )
-    if init_method not in (None, "env://"):
-        raise ValueError(
-            "init_process_group: expected 'init_method' to be None or 'env://', "
-            f"got {init_method!r}"
+            f"init_process_group: expected 'backend' to be {', '.join(map(repr, _BACKENDS))} or "
+            f"None, got {backend!r}"
         )
     if is_initialized():
         return
-    if backend != "mpi" and (obstacle := ops().obstacle("cuda")):
+    if backend is not None and "nccl" in backend and (obstacle := ops().obstacle("cuda")):
         raise RuntimeError(f"init_process_group: expected NCCL, got none: {obstacle}")
-    ops().init(debug)
+    ops()
+    from lamella.distributed import _meeting
+
+    told = init_method is not None or store is not None or rank >= 0 or "RANK" in os.environ
+    if told and not _meeting.was_started_by_mpi():
+        rank = _meeting.number_from(rank, "RANK")
+        world_size = _meeting.number_from(world_size, "WORLD_SIZE")
+        if not 0 <= rank < world_size:
+            raise ValueError(
+                f"init_process_group: expected 'rank' from 0 to {world_size - 1}, got {rank}"
+            )
+        if world_size > 1:
+            limit = timeout or timedelta(minutes=30)
+            store = store or _meeting.store_of(init_method, rank, world_size, limit)
+            earlier = dict(os.environ)
+            _stand_ins = _meeting.meet(store, rank, world_size, limit)
+            try:
+                ops().init(debug)
+            finally:
+                # Programs that this one starts are no ranks of its job.
+                for name in set(os.environ) - set(earlier):
+                    del os.environ[name]
+    if not is_initialized():
+        ops().init(debug)
     _watch()
+    for name, wanted, got in (
+        ("world_size", world_size, get_world_size()),
+        ("rank", rank, get_rank()),
+    ):
+        if wanted >= 0 and wanted != got:
+            raise ValueError(
+                f"init_process_group: expected '{name}' to be mpirun's, {got}, got {wanted}"
+            )
+    _backend = backend or "mpi"
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
@@ -196,8 +246,12 @@ def _watch() -> None:
 
 
 def _end() -> None:
+    global _stand_ins
     if is_initialized():
         ops().finalize()
+    if _stand_ins is not None:
+        stand_ins, _stand_ins = _stand_ins, None
+        stand_ins.close()
 
 
 def is_initialized() -> bool:
@@ -206,8 +260,8 @@ def is_initialized() -> bool:
 
 
 def get_backend(group: ProcessGroup | None = None) -> str:
-    """ "mpi"."""
-    return "mpi"
+    """The name that init_process_group() was given; "mpi" without one."""
+    return _backend
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
@@ -225,9 +279,86 @@ def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
     return list(ops().group_ranks(number_of(group)))
 
 
-def new_group(ranks: Sequence[int] | None = None) -> ProcessGroup | None:
-    """A group of some ranks. The ranks in it call this in the same order; others may."""
+def rank_in(group: ProcessGroup | None, rank: int | None, in_group: int | None = None) -> int:
+    """The number in the group of a rank that is given by its number in the job, or in the group."""
+    if in_group is not None:
+        if rank is not None:
+            raise ValueError(
+                f"expected a rank of the job or of the group, got {rank} and {in_group}"
+            )
+        return in_group
+    if group is None or group.number == 0:
+        return rank or 0
+    ranks = get_process_group_ranks(group)
+    if rank is None:
+        return 0
+    if rank not in ranks:
+        raise ValueError(f"expected a rank of the group {ranks}, got {rank}")
+    return ranks.index(rank)
+
+
+def named_rank_in(
+    group: ProcessGroup | None, op: str, name: str, rank: int | None, in_group: int | None
+) -> int:
+    if rank is None and in_group is None:
+        raise ValueError(f"{op}: expected '{name}' to be a rank, got None")
+    return rank_in(group, rank, in_group)
+
+
+def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+    """The number in the group of a rank of the job."""
+    return rank_in(group, global_rank)
+
+
+def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+    """The number in the job of a rank of the group."""
+    ranks = get_process_group_ranks(group)
+    if not 0 <= group_rank < len(ranks):
+        raise ValueError(
+            f"get_global_rank: expected a number from 0 to {len(ranks) - 1}, got {group_rank}"
+        )
+    return ranks[group_rank]
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """This process's number on its machine, as its starter said."""
+    for name in ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"):
+        if name in os.environ:
+            return int(os.environ[name])
+    if fallback_rank is None:
+        raise RuntimeError("get_node_local_rank: expected LOCAL_RANK in the environment")
+    return fallback_rank
+
+
+def new_group(
+    ranks: Sequence[int] | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: str | None = None,
+    device_id: Any = None,
+    sort_ranks: bool = True,
+) -> ProcessGroup | None:
+    """A group of some ranks, numbered by their order in the job, or with sort_ranks False in the
+    list. The ranks in it call this in the same order; others may. The other arguments are PyTorch's
+    and change nothing."""
     if ranks is None:
         return GroupMember.WORLD
-    made = ProcessGroup(ops().new_group(list(ranks)))
+    made = ProcessGroup(ops().new_group(sorted(ranks) if sort_ranks else list(ranks)))
     return made if made.rank() >= 0 else GroupMember.NON_GROUP_MEMBER
+
+
+def new_subgroups(
+    group_size: int | None = None, group: ProcessGroup | None = None, timeout: Any = None
+) -> tuple[ProcessGroup | None, list[ProcessGroup | None]]:
+    """Groups of group_size ranks that follow each other: this rank's own, and all of them."""
+    count = get_world_size(group)
+    size = count if group_size is None else group_size
+    if size <= 0 or count % size != 0:
+        raise ValueError(
+            f"new_subgroups: expected 'group_size' to divide the {count} ranks, got {size}"
+        )
+    ranks = get_process_group_ranks(group)
+    made = [new_group(ranks[at : at + size]) for at in range(0, count, size)]
+    return made[get_rank(group) // size], made

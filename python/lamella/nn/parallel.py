@@ -73,27 +73,50 @@ class DistributedDataParallel(Module):
     Backward leaves the mean of all ranks' gradients in each parameter's grad. Gradients are reduced
     in buckets of about bucket_cap_mb MB, the last layers' first, while backward goes on with the
     layers before them. Rank 0's parameters and buffers are everybody's at the beginning.
-    deterministic: the ranks' gradients are added in the order of the ranks, to the bits of one
-    process that does so.
+
+    broadcast_buffers: rank 0's buffers, such as a batch norm's statistics, are everybody's again
+    before each forward pass in training whose gradients are reduced. find_unused_parameters: a
+    parameter that a rank's output does not depend on counts with a gradient of 0; the gradient of
+    one that no rank's output depends on stays as it is. deterministic: the ranks' gradients are
+    added in the order of the ranks, to the bits of one process that does so. device_ids,
+    output_device, dim, check_reduction, gradient_as_bucket_view, static_graph and init_sync are
+    PyTorch's and change nothing.
     """
 
     def __init__(
         self,
         module: Module,
-        *,
-        bucket_cap_mb: float = 1,
+        device_ids: Any = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool = True,
         process_group: ProcessGroup | None = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        *,
+        init_sync: bool = True,
         deterministic: bool = False,
     ) -> None:
         super().__init__()
         self.module = module
+        self.broadcast_buffers = broadcast_buffers
+        self.find_unused_parameters = find_unused_parameters
         self._group, self._deterministic = process_group, deterministic
+        # Parameters that this rank's output does not depend on, those that no rank's does, and the
+        # gradients of the latter.
+        self._unused: set[int] = set()
+        self._unused_anywhere: set[int] = set()
+        self._kept: list[tuple[Parameter, Tensor | None]] = []
+        bucket_cap_mb = 1 if bucket_cap_mb is None else bucket_cap_mb
         self._synchronizes = True
         self._buckets: list[_Bucket] = []
         self._next = 0  # the first bucket whose reduction was not begun
-        root = dist.get_process_group_ranks(process_group)[0]
+        self._root = dist.get_process_group_ranks(process_group)[0]
         for value in [*module.parameters(), *module.buffers()]:
-            dist.broadcast(value, root, process_group)
+            dist.broadcast(value, self._root, process_group)
         # Backward reaches the last parameters first.
         current: list[Parameter] = []
         size = 0.0
@@ -128,8 +151,11 @@ class DistributedDataParallel(Module):
             if len(bucket.ready) < len(bucket.parameters) and not complete:
                 return
             for p in bucket.parameters:
-                if id(p) not in bucket.ready:
+                if id(p) in self._unused_anywhere:
+                    self._kept.append((p, p.grad))
+                if id(p) in self._unused_anywhere or id(p) not in bucket.ready:
                     p.grad = None
+                if p.grad is None or id(p) in self._unused:
                     bucket.take(p)
             self._next += 1
             # Behind the last bucket there is no backward left to overlap with, and blocking
@@ -152,6 +178,9 @@ class DistributedDataParallel(Module):
                 bucket.work = None
             bucket.ready.clear()
         self._next = 0
+        for p, grad in self._kept:
+            p.grad = grad
+        self._kept = []
 
     def no_sync(self) -> AbstractContextManager[None]:
         """A context in which backward adds gradients up on each rank, without reducing them."""
@@ -168,7 +197,47 @@ class DistributedDataParallel(Module):
         return quiet()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self.module(*args, **kwargs)
+        reduces = self._synchronizes and lamella.is_grad_enabled()
+        if reduces and self.training and self.broadcast_buffers:
+            for value in self.module.buffers():
+                dist.broadcast(value, self._root, self._group)
+        output = self.module(*args, **kwargs)
+        if reduces and self.find_unused_parameters:
+            self._count_unused(output)
+        return output
+
+    def _count_unused(self, output: Any) -> None:
+        """Takes the parameters that the output does not depend on as ready."""
+        used = _leaves_of(output)
+        parameters = [(bucket, p) for bucket in self._buckets for p in bucket.parameters]
+        here = [id(p) in used for _, p in parameters]
+        anywhere = lamella.tensor(here)
+        dist.all_reduce(anywhere, dist.ReduceOp.MAX, self._group)
+        self._unused, self._unused_anywhere = set(), set()
+        for (bucket, p), is_here, is_anywhere in zip(parameters, here, anywhere.tolist()):
+            if not is_here:
+                self._unused.add(id(p))
+                bucket.ready.add(id(p))
+            if not is_anywhere:
+                self._unused_anywhere.add(id(p))
+
+
+def _leaves_of(output: Any) -> set[int]:
+    """The identities of the leaves that the tensors of a nest are computed from."""
+    from lamella.utils._pytree import tree_leaves
+
+    tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
+    found = {id(tensor) for tensor in tensors if tensor.grad_fn is None}
+    nodes, seen = [tensor.grad_fn for tensor in tensors], set()
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if (variable := getattr(node, "variable", None)) is not None:
+            found.add(id(variable))
+        nodes += [before for before, _ in node.next_functions]
+    return found
 
 
 class ShardedOptimizer:

@@ -1,14 +1,18 @@
-"""torch.distributed: lamella.distributed over MPI, and the backends that there are not."""
+"""torch.distributed: lamella.distributed, whose ranks MPI connects, under PyTorch's names."""
 
 from __future__ import annotations
 
 import datetime
+import os
 from typing import Any
 
 from lamella.compat._fallback import names_of
+from lamella.distributed import is_available as is_gloo_available
+from lamella.distributed._store import FileStore, HashStore, PrefixStore, Store, TCPStore
+
+__all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore", "is_gloo_available"]
 
 __getattr__, __dir__ = names_of("distributed")
-
 
 default_pg_timeout = datetime.timedelta(minutes=30)
 
@@ -26,23 +30,11 @@ def _get_default_group() -> Any:
     return lamella.distributed.group.WORLD
 
 
-def is_nccl_available() -> bool:
+def is_ucc_available() -> bool:
     """False."""
     return False
 
 
-is_gloo_available = is_ucc_available = is_torchelastic_launched = is_nccl_available
-
-
-class TCPStore:
-    """RuntimeError: MPI's processes need no store."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise RuntimeError(f"{type(self).__name__}: expected a job that mpirun began")
-
-
-class FileStore(TCPStore):
-    """RuntimeError: MPI's processes need no store."""
-
-
-Store = HashStore = PrefixStore = TCPStore
+def is_torchelastic_launched() -> bool:
+    """Whether torch.distributed.run started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ

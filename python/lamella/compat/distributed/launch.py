@@ -1,0 +1,10 @@
+"""torch.distributed.launch: the older name of torch.distributed.run."""
+
+from __future__ import annotations
+
+from lamella.compat.distributed.run import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    main()
