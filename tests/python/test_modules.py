@@ -435,3 +435,15 @@ def test_state_in_files(tmp_path):
     assert str(other.load_state_dict(lamella.load_file(path))) == "<All keys matched successfully>"
     for name, tensor in net.state_dict().items():
         assert other.state_dict()[name].tolist() == tensor.tolist()
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
+def test_a_dimension_that_is_not_given_is_said(name):
+    x = lamella.arange(6.0).view(2, 3)
+    function = getattr(nn.functional, name)
+    with pytest.warns(UserWarning) as said:
+        y = function(x)
+    assert [str(one.message) for one in said] == [
+        f"{name}: 'dim' is not given, so dim=1 is taken; say it"
+    ]
+    assert said[0].filename == __file__ and y.tolist() == function(x, dim=1).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Protocol
 
 import lamella
@@ -126,27 +127,33 @@ def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: lamella.dtype | None = None
 ) -> Tensor:
     """exp(x) over its sum along `dim`."""
-    return lamella.softmax(input, _softmax_dim(input, dim), dtype=dtype)
+    if dim is None:
+        dim = _implicit_dim("softmax", input, _stacklevel)
+    return lamella.softmax(input, dim, dtype=dtype)
 
 
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: lamella.dtype | None = None
 ) -> Tensor:
     """The logarithm of softmax."""
-    return lamella.log_softmax(input, _softmax_dim(input, dim), dtype=dtype)
+    if dim is None:
+        dim = _implicit_dim("log_softmax", input, _stacklevel)
+    return lamella.log_softmax(input, dim, dtype=dtype)
 
 
-def _softmax_dim(input: Tensor, dim: int | None) -> int:
-    if dim is not None:
-        return dim
-    return 0 if input.dim() in (0, 1, 3) else 1
+def _implicit_dim(name: str, input: Tensor, level: int) -> int:
+    dim = 0 if input.dim() in (0, 1, 3) else 1
+    warnings.warn(f"{name}: 'dim' is not given, so dim={dim} is taken; say it", stacklevel=level)
+    return dim
 
 
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: lamella.dtype | None = None
 ) -> Tensor:
     """Softmax of -x."""
-    return softmax(-input, dim, _stacklevel, dtype)
+    if dim is None:
+        dim = _implicit_dim("softmin", input, _stacklevel)
+    return softmax(-input, dim, dtype=dtype)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
