@@ -5,10 +5,13 @@
 namespace lamella::nn {
 
 namespace detail {
-template <class Layer>
+template <class Layer, class LayerOptions>
 struct StackOptions {
+  using LayerType = Layer;
   StackOptions(Layer layer, int64_t num_layers)
       : layer_(std::move(layer)), num_layers_(num_layers) {}
+  StackOptions(const LayerOptions& layer, int64_t num_layers)
+      : StackOptions(Layer(layer), num_layers) {}
   LAMELLA_OPTION(Layer, layer);
   LAMELLA_OPTION(int64_t, num_layers);
   LAMELLA_OPTION(AnyModule, norm);  // behind the last layer
@@ -55,32 +58,10 @@ class StackBase : public Cloneable<Derived> {
 };
 }  // namespace detail
 
-LAMELLA_LAZY struct TransformerEncoderOptionsOf : detail::StackOptions<TransformerEncoderLayer> {
-  using LayerType = TransformerEncoderLayer;
-  TransformerEncoderOptionsOf(TransformerEncoderLayer encoder_layer, int64_t num_layers)
-      : StackOptions(std::move(encoder_layer), num_layers) {}
-  TransformerEncoderOptionsOf(const TransformerEncoderLayerOptions& layer, int64_t num_layers)
-      : StackOptions(TransformerEncoderLayer(layer), num_layers) {}
-  TransformerEncoderOptionsOf& norm(const AnyModule& norm) {
-    StackOptions::norm(norm);
-    return *this;
-  }
-  using StackOptions::norm;
-};
-using TransformerEncoderOptions = TransformerEncoderOptionsOf<>;
-LAMELLA_LAZY struct TransformerDecoderOptionsOf : detail::StackOptions<TransformerDecoderLayer> {
-  using LayerType = TransformerDecoderLayer;
-  TransformerDecoderOptionsOf(TransformerDecoderLayer decoder_layer, int64_t num_layers)
-      : StackOptions(std::move(decoder_layer), num_layers) {}
-  TransformerDecoderOptionsOf(const TransformerDecoderLayerOptions& layer, int64_t num_layers)
-      : StackOptions(TransformerDecoderLayer(layer), num_layers) {}
-  TransformerDecoderOptionsOf& norm(const AnyModule& norm) {
-    StackOptions::norm(norm);
-    return *this;
-  }
-  using StackOptions::norm;
-};
-using TransformerDecoderOptions = TransformerDecoderOptionsOf<>;
+using TransformerEncoderOptions =
+    detail::StackOptions<TransformerEncoderLayer, TransformerEncoderLayerOptions>;
+using TransformerDecoderOptions =
+    detail::StackOptions<TransformerDecoderLayer, TransformerDecoderLayerOptions>;
 
 LAMELLA_LAZY class TransformerEncoderImplOf
     : public detail::StackBase<TransformerEncoderImplOf<lazy_>, TransformerEncoderOptions> {
