@@ -20,6 +20,9 @@ struct StackOptions {
 // Copies of a layer, one behind the other.
 template <class Derived, class Options>
 class StackBase : public Cloneable<Derived> {
+  LAMELLA_PART(Derived, ModuleList);
+  LAMELLA_PART(Derived, AnyModule);
+
  public:
   explicit StackBase(const Options& given) : options(given) { reset(); }
   void reset() override {
@@ -65,6 +68,8 @@ using TransformerDecoderOptions =
 
 LAMELLA_LAZY class TransformerEncoderImplOf
     : public detail::StackBase<TransformerEncoderImplOf<lazy_>, TransformerEncoderOptions> {
+  LAMELLA_PART(TransformerEncoderImplOf, TransformerEncoderLayer);
+  LAMELLA_PART(TransformerEncoderImplOf, TransformerEncoderOptions);
   using Base = detail::StackBase<TransformerEncoderImplOf, TransformerEncoderOptions>;
 
  public:
@@ -80,6 +85,8 @@ LAMELLA_LAZY_MODULE(TransformerEncoder)
 
 LAMELLA_LAZY class TransformerDecoderImplOf
     : public detail::StackBase<TransformerDecoderImplOf<lazy_>, TransformerDecoderOptions> {
+  LAMELLA_PART(TransformerDecoderImplOf, TransformerDecoderLayer);
+  LAMELLA_PART(TransformerDecoderImplOf, TransformerDecoderOptions);
   using Base = detail::StackBase<TransformerDecoderImplOf, TransformerDecoderOptions>;
 
  public:
@@ -115,6 +122,13 @@ struct TransformerOptions {
 
 // An encoder of src and a decoder of tgt, which attends to what the encoder made.
 LAMELLA_LAZY class TransformerImplOf : public Cloneable<TransformerImplOf<lazy_>> {
+  LAMELLA_PART(TransformerImplOf, TransformerEncoder);
+  LAMELLA_PART(TransformerImplOf, TransformerDecoder);
+  LAMELLA_PART(TransformerImplOf, TransformerEncoderOptions);
+  LAMELLA_PART(TransformerImplOf, TransformerDecoderOptions);
+  LAMELLA_PART(TransformerImplOf, AnyModule);
+  LAMELLA_PART(TransformerImplOf, LayerNorm);
+
  public:
   explicit TransformerImplOf(const TransformerOptions& given = {}) : options(given) { reset(); }
   TransformerImplOf(int64_t d_model, int64_t nhead)
