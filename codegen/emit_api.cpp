@@ -5,7 +5,8 @@
 //   do not depend on it, so calls look and convert as for plain functions, but their bodies do: the
 //   compiler works only on those that are called. Likewise ops::add_Tensor is an alias of a class
 //   template, which comes to life when it is named in an expression. So including a thousand
-//   operators costs their declarations and no more.
+//   operators costs their declarations and no more. Optionals come by reference, because the type
+//   of a parameter that comes by value is completed where the body is, called or not.
 #include <algorithm>
 #include <set>
 
@@ -58,7 +59,7 @@ Overload with_options(const NativeFunction& function, int at) {
   // A memory format may come as part of the options as well.
   for (size_t i = 0; i < overload.passed.size(); ++i) {
     if (overload.passed[i] == "memory_format") {
-      overload.passed[i] = "memory_format ? memory_format : options.memory_format_opt()";
+      overload.passed[i] = "::lamella::detail::memory_format_of<lazy_>(memory_format, options)";
     }
   }
   // Behind a parameter without default there is none before it.
@@ -68,6 +69,13 @@ Overload with_options(const NativeFunction& function, int at) {
     if (!open) p->default_value.clear();
   }
   return overload;
+}
+
+std::string declare_lazily(std::vector<Parameter> list, bool with_defaults) {
+  for (Parameter& p : list) {
+    if (p.type.rfind("std::optional<", 0) == 0) p.type = "const " + p.type + "&";
+  }
+  return declare(list, with_defaults);
 }
 
 std::string type_key(const std::string& name, const std::vector<Parameter>& list) {
@@ -95,11 +103,9 @@ class Header {
     const std::string name = operator_struct(f.schema);
     FunctionSchema bare = f.schema;
     bare.name.ns.clear();
-    put(ops, "struct ", name, "_entry {\n  static constexpr const char* name = ",
-        in_quotes(f.ns + "::" + f.schema.name.name),
-        ";\n  static constexpr const char* overload_name = ",
-        in_quotes(f.schema.name.overload_name),
-        ";\n  static constexpr const char* schema_str =\n      ", in_quotes(bare.str()),
+    put(ops, "struct ", name, "_entry {\n  static constexpr const char* texts = ",
+        in_quotes(f.ns + "::" + f.schema.name.name), " \"\\0\" ",
+        in_quotes(f.schema.name.overload_name), " \"\\0\"\n      ", in_quotes(bare.str()),
         ";\n};\nusing ", name, " = ::lamella::detail::Operator<", name, "_entry, ",
         function_type(f), ">;\n");
   }
@@ -122,7 +128,7 @@ class Header {
   void function(const NativeFunction& f, const std::string& name, const Overload& overload) {
     if (!seen_.insert(type_key(name, overload.parameters)).second) return;
     put(functions, kLazy, "inline ", return_type(f), " ", name, "(",
-        declare(overload.parameters, true), ") {\n  return ",
+        declare_lazily(overload.parameters, true), ") {\n  return ",
         call_text(f, overload.passed, overload.has_options), ";\n}\n");
   }
 
@@ -153,7 +159,7 @@ class Header {
     Overload overload = plain(f, f.kind() != SchemaKind::kOut);
     auto emit = [&](const std::string& as, const Overload& one) {
       if (!seen_.insert("redispatch " + type_key(as, one.parameters)).second) return;
-      std::string list = declare(one.parameters, true);
+      std::string list = declare_lazily(one.parameters, true);
       put(redispatch, kLazy, "inline ", return_type(f), " ", as, "(DispatchKeySet keys",
           list.empty() ? "" : ", ", list,
           ") {\n  return ::lamella::detail::Lazy<lazy_, ops::", operator_struct(f.schema),
@@ -182,14 +188,14 @@ class Header {
     if (!seen_.insert("method " + type_key(name, overload.parameters)).second) return;
     const std::string returns = return_type(f);
     put(method_declarations, "  template <int = 0>\n  ", returns, " ", name, "(",
-        declare(overload.parameters, true), ") const;\n");
+        declare_lazily(overload.parameters, true), ") const;\n");
     // A class of another library's has its bodies inside.
     put(method_bodies, "  template <int lazy_ = 0>\n  ", returns, " ", name, "(",
-        declare(overload.parameters, true),
+        declare_lazily(overload.parameters, true),
         ") const {\n    const ::lamella::Tensor& self = *this;\n", "    return ",
         call_text(f, with_self(overload.passed), overload.has_options), ";\n  }\n");
     put(method_definitions, "template <int lazy_>\ninline ", returns, " Tensor::", name, "(",
-        declare(overload.parameters, false), ") const {\n  return ",
+        declare_lazily(overload.parameters, false), ") const {\n  return ",
         call_text(f, overload.passed, overload.has_options), ";\n}\n");
   }
 

@@ -6,33 +6,28 @@
 namespace lamella::detail {
 
 struct EmptyStridedEntry {
-  static constexpr const char* name = "aten::empty_strided";
-  static constexpr const char* overload_name = "";
+  static constexpr const char* texts = "aten::empty_strided\0\0";
 };
 using EmptyStrided =
     Operator<EmptyStridedEntry,
              Tensor(IntArrayRef, IntArrayRef, std::optional<ScalarType>, std::optional<Layout>,
                     std::optional<Device>, std::optional<bool>)>;
 struct ResizeEntry {
-  static constexpr const char* name = "aten::resize_";
-  static constexpr const char* overload_name = "";
+  static constexpr const char* texts = "aten::resize_\0\0";
 };
 using Resize =
     Operator<ResizeEntry, const Tensor&(const Tensor&, IntArrayRef, std::optional<MemoryFormat>)>;
 struct RestrideEntry {
-  static constexpr const char* name = "aten::as_strided_";
-  static constexpr const char* overload_name = "";
+  static constexpr const char* texts = "aten::as_strided_\0\0";
 };
 using Restride = Operator<RestrideEntry, const Tensor&(const Tensor&, IntArrayRef, IntArrayRef,
                                                        std::optional<int64_t>)>;
 struct CopyEntry {
-  static constexpr const char* name = "aten::copy_";
-  static constexpr const char* overload_name = "";
+  static constexpr const char* texts = "aten::copy_\0\0";
 };
 using Copy = Operator<CopyEntry, Tensor&(Tensor&, const Tensor&, bool)>;
 struct CloneEntry {
-  static constexpr const char* name = "aten::clone";
-  static constexpr const char* overload_name = "";
+  static constexpr const char* texts = "aten::clone\0\0";
 };
 using Clone = Operator<CloneEntry, Tensor(const Tensor&, std::optional<MemoryFormat>)>;
 

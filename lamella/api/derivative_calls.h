@@ -30,8 +30,7 @@ inline bool isDifferentiableType(ScalarType dtype) {
 namespace detail {
 
 struct ZerosEntry {
-  static constexpr const char* name = "aten::zeros";
-  static constexpr const char* overload_name = "";
+  static constexpr const char* texts = "aten::zeros\0\0";
 };
 using Zeros =
     Operator<ZerosEntry, Tensor(IntArrayRef, std::optional<ScalarType>, std::optional<Layout>,

@@ -12,8 +12,9 @@ void run_deleter(void* context) {
   held->first(held->second);
   delete held;
 }
-inline Tensor make_from_blob(void* data, IntArrayRef sizes, const int64_t* strides,
-                             void (*deleter)(void*), void* context, const TensorOptions& options) {
+LAMELLA_LAZY inline Tensor make_from_blob(void* data, IntArrayRef sizes, const int64_t* strides,
+                                          void (*deleter)(void*), void* context,
+                                          const TensorOptions& options) {
   lamella_tensor* result = nullptr;
   Device device = options.device();
   check(lamella_tensor_from_blob(data, static_cast<int32_t>(sizes.size()), sizes.data(), strides,
@@ -23,18 +24,20 @@ inline Tensor make_from_blob(void* data, IntArrayRef sizes, const int64_t* strid
   return with_requires_grad(Tensor(TensorBase::adopt(result)), options);
 }
 inline void check_strides(IntArrayRef sizes, IntArrayRef strides) {
-  LAMELLA_CHECK(sizes.size() == strides.size(), "from_blob: expected as many strides as sizes, ",
-                sizes.size(), ", got ", strides.size());
+  if (LAMELLA_LIKELY(sizes.size() == strides.size())) return;
+  throw_printf(LAMELLA_ERROR, "from_blob: expected as many strides as sizes, %zu, got %zu",
+               sizes.size(), strides.size());
 }
 }  // namespace detail
 
 // A tensor over `data`, which must outlive it: `sizes` elements of options' dtype (float32 by
 // default), contiguous or with strides counted in elements.
-inline Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {}) {
+LAMELLA_LAZY inline Tensor from_blob(void* data, IntArrayRef sizes,
+                                     const TensorOptions& options = {}) {
   return detail::make_from_blob(data, sizes, nullptr, nullptr, nullptr, options);
 }
-inline Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
-                        const TensorOptions& options = {}) {
+LAMELLA_LAZY inline Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
+                                     const TensorOptions& options = {}) {
   detail::check_strides(sizes, strides);
   return detail::make_from_blob(data, sizes, strides.data(), nullptr, nullptr, options);
 }

@@ -13,17 +13,25 @@ LAMELLA_COLD const lamella_operator* find_typed(const char* name, const char* ov
   return OperatorHandle(op).typed<Signature>().impl();
 }
 
-// `Entry` has name, overload_name and schema_str.
+// `Entry` has texts: name, overload_name and schema_str, one behind the other, as one member is
+// compiled sooner than three.
+constexpr const char* text_behind(const char* text) {
+  while (*text != 0) ++text;
+  return text + 1;
+}
 template <class Entry, class Signature>
 struct Operator;
 template <class Entry, class R, class... A>
 struct Operator<Entry, R(A...)> : Entry {
   using schema = R(A...);
+  static constexpr const char* name = Entry::texts;
+  static constexpr const char* overload_name = text_behind(name);
+  static constexpr const char* schema_str = text_behind(overload_name);
 
   static TypedOperatorHandle<schema> handle() {
     const lamella_operator* op = __atomic_load_n(&found_, __ATOMIC_ACQUIRE);
     if (LAMELLA_UNLIKELY(op == nullptr)) {
-      op = find_typed<schema>(Entry::name, Entry::overload_name);
+      op = find_typed<schema>(name, overload_name);
       __atomic_store_n(&found_, op, __ATOMIC_RELEASE);
     }
     return TypedOperatorHandle<schema>(op);

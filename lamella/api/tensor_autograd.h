@@ -17,7 +17,7 @@ class GraphNode {
   GraphNode() = default;
   explicit GraphNode(lamella_node* node) : node_(node) {}
   // "MulBackward0", or the type's name of a Function.
-  std::string name() const { return lamella_node_name(node_); }
+  LAMELLA_LAZY std::string name() const { return lamella_node_name(node_); }
   // Gradients that it takes, one for each output of the call.
   uint32_t num_inputs() const { return lamella_node_output_count(node_); }
   // Gradients that it gives, one for each tensor the call was given.
@@ -87,8 +87,8 @@ lamella_tensor* const* tensor_pointers(ArrayRef<T> list) {
 
 // A bit, or none.
 inline constexpr uint32_t bit_if(bool on, uint32_t bit) { return on ? bit : 0; }
-LAMELLA_LAZY inline uint32_t backward_flags(std::optional<bool> retain_graph, bool create_graph) {
-  return bit_if(retain_graph.value_or(create_graph), LAMELLA_RETAIN_GRAPH) |
+inline uint32_t backward_flags(Maybe<bool> retain_graph, bool create_graph) {
+  return bit_if(retain_graph.has ? retain_graph.value : create_graph, LAMELLA_RETAIN_GRAPH) |
          bit_if(create_graph, LAMELLA_CREATE_GRAPH);
 }
 
@@ -131,6 +131,11 @@ class GradientReference : public T {
   TensorBase tensor_;
 };
 
+// A memory format may come as part of the options as well.
+template <int, class Format>
+Format memory_format_of(const Format& given, const TensorOptions& options) {
+  return given.has_value() ? given : options.memory_format_opt();
+}
 // What a factory made, set to require gradients if its options say so.
 template <class T>
 T with_requires_grad(T&& made, const TensorOptions& options) {
@@ -205,7 +210,7 @@ class TensorAutograd : public TensorBase {
   // adds them to their grad(). `gradient`: of this tensor, ones if it has one element.
   // `retain_graph` keeps the graph for another backward (by default as `create_graph`, which
   // records the backward itself).
-  void backward(const T& gradient = {}, std::optional<bool> retain_graph = std::nullopt,
+  void backward(const T& gradient = {}, detail::Maybe<bool> retain_graph = std::nullopt,
                 bool create_graph = false, std::optional<ArrayRef<T>> inputs = std::nullopt) const {
     lamella_tensor* root = get("backward");
     lamella_tensor* grad = gradient.impl();

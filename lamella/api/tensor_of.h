@@ -11,7 +11,7 @@ namespace detail {
 // A number, a list of numbers, or a list of such, with the dtype that it has by itself.
 class Numbers {
  public:
-  template <class T, if_number<T> = 0>
+  template <NumberOperand T>
   Numbers(const T& number) : dtype_(natural<T>()), values_{Scalar(number)} {}  // NOLINT: implicit
   template <class T>
   Numbers(ArrayRef<T> list)  // NOLINT

@@ -7,26 +7,24 @@ namespace lamella {
 
 namespace detail {
 template <class T>
-using if_tensor = std::enable_if_t<std::is_base_of_v<Tensor, T>, int>;
+concept TensorOperand = __is_base_of(Tensor, T);
 template <class T>
-using if_number = std::enable_if_t<std::is_arithmetic_v<T> || std::is_same_v<T, Scalar> ||
-                                       is_small_float_v<T> || is_complex_type_v<T>,
-                                   int>;
+concept NumberOperand = Number<T> || __is_same(T, Scalar);
 }  // namespace detail
 
 // a OP b, a OP 2, 2 OP a. REVERSED is the last one, with `a` the number and `b` the tensor.
-#define LAMELLA_TENSOR_OPERATOR(OP, METHOD, REVERSED)                             \
-  template <class A, class B, detail::if_tensor<A> = 0, detail::if_tensor<B> = 0> \
-  Tensor operator OP(const A& a, const B& b) {                                    \
-    return a.METHOD(b);                                                           \
-  }                                                                               \
-  template <class A, class B, detail::if_tensor<A> = 0, detail::if_number<B> = 0> \
-  Tensor operator OP(const A& a, const B& b) {                                    \
-    return a.METHOD(Scalar(b));                                                   \
-  }                                                                               \
-  template <class A, class B, detail::if_number<A> = 0, detail::if_tensor<B> = 0> \
-  Tensor operator OP(const A& a, const B& b) {                                    \
-    return REVERSED;                                                              \
+#define LAMELLA_TENSOR_OPERATOR(OP, METHOD, REVERSED)         \
+  template <detail::TensorOperand A, detail::TensorOperand B> \
+  Tensor operator OP(const A& a, const B& b) {                \
+    return a.METHOD(b);                                       \
+  }                                                           \
+  template <detail::TensorOperand A, detail::NumberOperand B> \
+  Tensor operator OP(const A& a, const B& b) {                \
+    return a.METHOD(Scalar(b));                               \
+  }                                                           \
+  template <detail::NumberOperand A, detail::TensorOperand B> \
+  Tensor operator OP(const A& a, const B& b) {                \
+    return REVERSED;                                          \
   }
 LAMELLA_TENSOR_OPERATOR(+, add, b.add(Scalar(a)))
 LAMELLA_TENSOR_OPERATOR(-, sub, rsub(b, Scalar(a)))

@@ -15,7 +15,8 @@ struct complex {
 
   complex() = default;
   constexpr complex(const T& re, const T& im = T(0)) : real_(re), imag_(im) {}  // NOLINT
-  template <class U, std::enable_if_t<!std::is_same_v<U, T>, int> = 0>
+  template <class U>
+    requires(!__is_same(U, T))
   constexpr explicit(sizeof(U) > sizeof(T)) complex(const complex<U>& other)
       : real_(static_cast<T>(other.real_)), imag_(static_cast<T>(other.imag_)) {}
 
@@ -93,11 +94,9 @@ inline float abs(const complex<float>& z) { return __builtin_hypotf(z.real_, z.i
 inline double abs(const complex<double>& z) { return __builtin_hypot(z.real_, z.imag_); }
 
 template <class T>
-struct is_complex_type : std::false_type {};
+inline constexpr bool is_complex_type_v = false;
 template <class T>
-struct is_complex_type<complex<T>> : std::true_type {};
-template <class T>
-inline constexpr bool is_complex_type_v = is_complex_type<T>::value;
+inline constexpr bool is_complex_type_v<complex<T>> = true;
 
 static_assert(sizeof(complex<float>) == 8 && sizeof(complex<double>) == 16);
 

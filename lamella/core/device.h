@@ -53,10 +53,10 @@ inline constexpr const char* device_type_name(DeviceType type, bool lower_case =
   }
   return "unknown";
 }
-inline void append(std::string& out, DeviceType type) { out.append(device_type_name(type)); }
+inline void append(std::string& out, DeviceType type) { append(out, device_type_name(type)); }
 
 namespace detail {
-inline bool find_device_type(std::string_view text, DeviceType& type) {
+LAMELLA_LAZY inline bool find_device_type(std::string_view text, DeviceType& type) {
 #define LAMELLA_DEVICE_TYPE(name, number, spelled) \
   if (text == spelled) {                           \
     type = DeviceType::name;                       \
@@ -77,9 +77,9 @@ struct Device final {
   constexpr Device(DeviceType type, DeviceIndex index = -1)  // NOLINT: as in PyTorch
       : type_(type), index_(index) {}
   // "cpu", "cuda", "cuda:1". Throws Error on anything else.
-  Device(std::string_view text) : Device(parse(text)) {}               // NOLINT
-  Device(const std::string& text) : Device(std::string_view(text)) {}  // NOLINT
-  Device(const char* text) : Device(std::string_view(text)) {}         // NOLINT
+  LAMELLA_LAZY Device(std::string_view text) : Device(parse(text)) {}               // NOLINT
+  LAMELLA_LAZY Device(const std::string& text) : Device(std::string_view(text)) {}  // NOLINT
+  LAMELLA_LAZY Device(const char* text) : Device(std::string_view(text)) {}         // NOLINT
 
   constexpr DeviceType type() const { return type_; }
   constexpr DeviceIndex index() const { return index_; }
@@ -90,7 +90,7 @@ struct Device final {
   constexpr bool is_meta() const { return type_ == DeviceType::Meta; }
   constexpr bool is_privateuseone() const { return type_ == DeviceType::PrivateUse1; }
   constexpr bool operator==(const Device& other) const = default;
-  std::string str() const {
+  LAMELLA_LAZY std::string str() const {
     std::string text;
     append(text, type_);
     if (has_index()) {
@@ -101,7 +101,7 @@ struct Device final {
   }
 
  private:
-  static Device parse(std::string_view text) {
+  LAMELLA_LAZY static Device parse(std::string_view text) {
     size_t colon = text.find(':');
     DeviceType type = DeviceType::CPU;
     LAMELLA_CHECK(detail::find_device_type(text.substr(0, colon), type),
@@ -124,6 +124,8 @@ struct Device final {
 };
 static_assert(sizeof(Device) == 2);
 
-inline void append(std::string& out, const Device& device) { out.append(device.str()); }
+LAMELLA_LAZY inline void append(std::string& out, const Device& device) {
+  append(out, device.str());
+}
 
 }  // namespace lamella

@@ -25,12 +25,27 @@ namespace lamella {
 
 // append(out, x) writes x at the end of out. A type joins in with its own overload in its own
 // namespace. Numbers print as %g does, booleans as true and false, lists as [1, 2].
-inline void append(std::string& out, std::string_view text) { out.append(text); }
-inline void append(std::string& out, const std::string& text) { out.append(text); }
-inline void append(std::string& out, const char* text) { out.append(text ? text : "(null)"); }
+namespace detail {
+// std::string's own append asks of every argument whether it might be a string_view.
+LAMELLA_COLD inline void append_bytes(std::string& out, const char* text, size_t size) {
+  size_t end = out.size();
+  out.resize(end + size);
+  __builtin_memcpy(out.data() + end, text, size);
+}
+}  // namespace detail
+inline void append(std::string& out, const char* text) {
+  if (text == nullptr) text = "(null)";
+  detail::append_bytes(out, text, __builtin_strlen(text));
+}
+inline void append(std::string& out, std::string_view text) {
+  detail::append_bytes(out, text.data(), text.size());
+}
+inline void append(std::string& out, const std::string& text) {
+  detail::append_bytes(out, text.data(), text.size());
+}
 inline void append(std::string& out, char c) { out.push_back(c); }
-inline void append(std::string& out, bool value) { out.append(value ? "true" : "false"); }
-inline void append(std::string& out, std::nullopt_t) { out.append("None"); }
+inline void append(std::string& out, bool value) { append(out, value ? "true" : "false"); }
+inline void append(std::string& out, std::nullopt_t) { append(out, "None"); }
 
 namespace detail {
 LAMELLA_COLD inline void append_unsigned(std::string& out, unsigned long long value,
@@ -43,22 +58,23 @@ LAMELLA_COLD inline void append_unsigned(std::string& out, unsigned long long va
     value /= 10;
   } while (value != 0);
   if (negative) *--p = '-';
-  out.append(p, static_cast<size_t>(end - p));
+  append_bytes(out, p, static_cast<size_t>(end - p));
 }
 LAMELLA_COLD inline void append_double(std::string& out, double value) {
   char buffer[40];
   int n = __builtin_snprintf(buffer, sizeof(buffer), "%g", value);
-  if (n > 0) out.append(buffer, static_cast<size_t>(n));
+  if (n > 0) append_bytes(out, buffer, static_cast<size_t>(n));
 }
 }  // namespace detail
 
-template <class T, std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>, int> = 0>
+template <class T>
+  requires(detail::Arithmetic<T> || detail::Enum<T>)
 inline void append(std::string& out, T value) {
-  if constexpr (std::is_enum_v<T>) {
+  if constexpr (detail::Enum<T>) {
     append(out, static_cast<long long>(value));
-  } else if constexpr (std::is_floating_point_v<T>) {
+  } else if constexpr (detail::has_fractions<T>) {
     detail::append_double(out, static_cast<double>(value));
-  } else if constexpr (std::is_signed_v<T>) {
+  } else if constexpr (detail::has_negatives<T>) {
     auto wide = static_cast<long long>(value);
     auto magnitude = static_cast<unsigned long long>(wide);
     detail::append_unsigned(out, wide < 0 ? 0 - magnitude : magnitude, wide < 0);
@@ -81,7 +97,7 @@ inline void append(std::string& out, const std::optional<T>& value) {
   if (value.has_value()) {
     append(out, *value);
   } else {
-    out.append("None");
+    append(out, "None");
   }
 }
 
@@ -90,7 +106,7 @@ template <class Iterator>
 void append_range(std::string& out, Iterator first, Iterator last) {
   out.push_back('[');
   for (Iterator it = first; it != last; ++it) {
-    if (it != first) out.append(", ");
+    if (it != first) append(out, ", ");
     append(out, *it);
   }
   out.push_back(']');
@@ -200,6 +216,20 @@ namespace detail {
     default:
       throw Error(text);
   }
+}
+
+// Throws an error with a text as printf writes it. For inline functions of headers that every
+// extension reads: a message of parts would be instantiated wherever such a function is seen.
+[[noreturn, gnu::format(printf, 2, 3)]] LAMELLA_COLD inline void throw_printf(lamella_status kind,
+                                                                              const char* format,
+                                                                              ...) {
+  char text[512];
+  __builtin_va_list values;
+  __builtin_va_start(values, format);
+  __builtin_vsnprintf(text, sizeof(text), format, values);
+  __builtin_va_end(values);
+  lamella_fail(kind, text, __builtin_strlen(text));
+  throw_status(kind);
 }
 
 LAMELLA_ALWAYS_INLINE void check(lamella_status status) {

@@ -6,6 +6,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "lamella/core/macros.h"
+
 namespace lamella {
 namespace detail {
 
@@ -96,24 +98,27 @@ struct SmallFloat : SmallFloatTag {
 };
 
 template <class T>
-inline constexpr bool is_small_float_v = std::is_base_of_v<SmallFloatTag, T>;
+inline constexpr bool is_small_float_v = __is_base_of(SmallFloatTag, T);
 
 // Mixed arithmetic: with float or double as they are, with integers in the small type.
+template <class T>
+concept Small = is_small_float_v<T>;
 template <class T, class U>
-using SmallMixed = std::enable_if_t<is_small_float_v<T> && std::is_arithmetic_v<U>,
-                                    std::conditional_t<std::is_floating_point_v<U>, U, T>>;
+using SmallMixed = std::conditional_t<has_fractions<U>, U, T>;
+template <class U>
+using SmallWork = std::conditional_t<has_fractions<U>, U, float>;
 }  // namespace detail
 
-#define LAMELLA_SMALL_MIXED(op)                                          \
-  template <class T, class U>                                            \
-  constexpr detail::SmallMixed<T, U> operator op(T a, U b) {             \
-    using R = std::conditional_t<std::is_floating_point_v<U>, U, float>; \
-    return static_cast<detail::SmallMixed<T, U>>(R(float(a)) op R(b));   \
-  }                                                                      \
-  template <class U, class T>                                            \
-  constexpr detail::SmallMixed<T, U> operator op(U a, T b) {             \
-    using R = std::conditional_t<std::is_floating_point_v<U>, U, float>; \
-    return static_cast<detail::SmallMixed<T, U>>(R(a) op R(float(b)));   \
+#define LAMELLA_SMALL_MIXED(op)                                        \
+  template <detail::Small T, detail::Arithmetic U>                     \
+  constexpr detail::SmallMixed<T, U> operator op(T a, U b) {           \
+    using R = detail::SmallWork<U>;                                    \
+    return static_cast<detail::SmallMixed<T, U>>(R(float(a)) op R(b)); \
+  }                                                                    \
+  template <detail::Arithmetic U, detail::Small T>                     \
+  constexpr detail::SmallMixed<T, U> operator op(U a, T b) {           \
+    using R = detail::SmallWork<U>;                                    \
+    return static_cast<detail::SmallMixed<T, U>>(R(a) op R(float(b))); \
   }
 LAMELLA_SMALL_MIXED(+)
 LAMELLA_SMALL_MIXED(-)
@@ -127,7 +132,7 @@ LAMELLA_SMALL_MIXED(/)
     using Base::Base;                                          \
     Name() = default;                                          \
   };                                                           \
-  static_assert(sizeof(Name) == sizeof(Bits) && std::is_trivial_v<Name>);
+  static_assert(sizeof(Name) == sizeof(Bits) && __is_trivial(Name));
 LAMELLA_SMALL_FLOAT(Half, uint16_t, 5, 10, false)
 LAMELLA_SMALL_FLOAT(BFloat16, uint16_t, 8, 7, false)
 LAMELLA_SMALL_FLOAT(Float8_e4m3fn, uint8_t, 4, 3, true)
@@ -135,8 +140,9 @@ LAMELLA_SMALL_FLOAT(Float8_e5m2, uint8_t, 5, 2, false)
 #undef LAMELLA_SMALL_FLOAT
 
 namespace detail {
-template <class T, int Digits, int Digits10, int MaxDigits10, int MinE, int MinE10, int MaxE,
-          int MaxE10>
+// The number of decimal digits in `bits` binary ones, cut off.
+inline constexpr int decimal_digits(int bits) { return bits * 30103 / 100000; }
+template <class T>
 struct SmallLimits {
   using Format = typename T::Format;
   static constexpr bool is_specialized = true;
@@ -150,14 +156,14 @@ struct SmallLimits {
   static constexpr bool is_iec559 = false;
   static constexpr bool is_bounded = true;
   static constexpr bool is_modulo = false;
-  static constexpr int digits = Digits;
-  static constexpr int digits10 = Digits10;
-  static constexpr int max_digits10 = MaxDigits10;
+  static constexpr int digits = __builtin_popcount(Format::kMantissaMask) + 1;
+  static constexpr int digits10 = decimal_digits(digits - 1);
+  static constexpr int max_digits10 = decimal_digits(digits) + 2;
   static constexpr int radix = 2;
-  static constexpr int min_exponent = MinE;
-  static constexpr int min_exponent10 = MinE10;
-  static constexpr int max_exponent = MaxE;
-  static constexpr int max_exponent10 = MaxE10;
+  static constexpr int min_exponent = 2 - Format::kBias;
+  static constexpr int min_exponent10 = decimal_digits(min_exponent - 1);
+  static constexpr int max_exponent = Format::kBias + (has_infinity ? 1 : 2);
+  static constexpr int max_exponent10 = decimal_digits(max_exponent);
   static constexpr bool traps = false;
   static constexpr bool tinyness_before = false;
   static constexpr T of(uint32_t bits) {
@@ -167,7 +173,7 @@ struct SmallLimits {
   static constexpr T max() { return of(Format::kMax); }
   static constexpr T lowest() { return of(Format::kMax | Format::kSign); }
   static constexpr T epsilon() {
-    return T(__builtin_bit_cast(float, static_cast<uint32_t>(127 - (Digits - 1)) << 23));
+    return T(__builtin_bit_cast(float, static_cast<uint32_t>(128 - digits) << 23));
   }
   static constexpr T round_error() { return T(0.5f); }
   static constexpr T infinity() { return of(has_infinity ? Format::kInfinity : Format::kNan); }
@@ -177,15 +183,5 @@ struct SmallLimits {
 }  // namespace detail
 }  // namespace lamella
 
-template <>
-class std::numeric_limits<lamella::Half>
-    : public lamella::detail::SmallLimits<lamella::Half, 11, 3, 5, -13, -4, 16, 4> {};
-template <>
-class std::numeric_limits<lamella::BFloat16>
-    : public lamella::detail::SmallLimits<lamella::BFloat16, 8, 2, 4, -125, -37, 128, 38> {};
-template <>
-class std::numeric_limits<lamella::Float8_e4m3fn>
-    : public lamella::detail::SmallLimits<lamella::Float8_e4m3fn, 4, 0, 3, -5, -1, 9, 2> {};
-template <>
-class std::numeric_limits<lamella::Float8_e5m2>
-    : public lamella::detail::SmallLimits<lamella::Float8_e5m2, 3, 0, 2, -13, -4, 16, 4> {};
+template <lamella::detail::Small T>
+class std::numeric_limits<T> : public lamella::detail::SmallLimits<T> {};

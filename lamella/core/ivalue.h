@@ -43,7 +43,7 @@ inline void copy_value(lamella_value& to, const lamella_value& from) {
 // Whether lists of a type have a tag of their own, and a constructor.
 template <class T>
 inline constexpr bool has_list_tag =
-    std::is_base_of_v<TensorBase, T> || std::is_same_v<T, int64_t> || std::is_same_v<T, double>;
+    __is_base_of(TensorBase, T) || __is_same(T, int64_t) || __is_same(T, double);
 // Whether releasing a value of this tag can have an effect.
 inline bool tag_owns(const lamella_value& v) {
   return v.tag == LAMELLA_TENSOR || (v.flags & LAMELLA_VALUE_BLOCK) != 0 ||
@@ -101,7 +101,8 @@ class IValue {
   IValue(IntArrayRef list) { copy_list(LAMELLA_INT_LIST, list.data(), list.size()); }
   IValue(ArrayRef<double> list) { copy_list(LAMELLA_DOUBLE_LIST, list.data(), list.size()); }
   // Any class over TensorBase, which shares its representation.
-  template <class T, class = std::enable_if_t<std::is_base_of_v<TensorBase, T>>>
+  template <class T>
+    requires(__is_base_of(TensorBase, T))
   IValue(ArrayRef<T> list) {
     static_assert(sizeof(T) == sizeof(lamella_tensor*));
     allocate(LAMELLA_TENSOR_LIST, list.size());
@@ -256,8 +257,14 @@ class IValue {
     expect(LAMELLA_INT_LIST);
     return {static_cast<const int64_t*>(value_.as.pointer), value_.size};
   }
-  LAMELLA_LAZY std::vector<int64_t> toIntVector() const { return toIntList().vec(); }
-  LAMELLA_LAZY std::vector<int64_t> toSymIntVector() const { return toIntVector(); }
+  template <class T = int64_t>
+  std::vector<T> toIntVector() const {
+    return ArrayRef<T>(toIntList()).vec();
+  }
+  template <class T = int64_t>
+  std::vector<T> toSymIntVector() const {
+    return toIntVector<T>();
+  }
   ArrayRef<double> toDoubleList() const {
     expect(LAMELLA_DOUBLE_LIST);
     return {static_cast<const double*>(value_.as.pointer), value_.size};
@@ -420,7 +427,10 @@ class Stack {
   IValue& operator[](size_t i) { return data_[i]; }
   const IValue& operator[](size_t i) const { return data_[i]; }
   IValue& at(size_t i) {
-    LAMELLA_CHECK_INDEX(i < size_, "Stack: expected an index below ", size_, ", got ", i);
+    if (LAMELLA_UNLIKELY(i >= size_)) {
+      detail::throw_printf(LAMELLA_INDEX_ERROR, "Stack: expected an index below %zu, got %zu",
+                           size_, i);
+    }
     return data_[i];
   }
   IValue& back() { return data_[size_ - 1]; }

@@ -20,6 +20,28 @@
 // anyone else.
 #define LAMELLA_PRIVATE_API __attribute__((visibility("default")))
 
+// Note [Questions about types]
+//   Each standard trait is a class to instantiate for each type that is asked about, and the
+//   arithmetic ones are eight. What overload resolution asks of every operand is therefore asked by
+//   concepts over the compiler's own words, whose first `false` ends the question.
+namespace lamella::detail {
+template <class T>
+concept Enum = __is_enum(T);
+// Integers, floating-point numbers and bool.
+template <class T>
+concept Arithmetic = !__is_class(T) && !__is_union(T) && !__is_enum(T) && requires(T a) { a* a; };
+template <Arithmetic T>
+inline constexpr bool has_fractions =
+    static_cast<T>(0.5) != static_cast<T>(0) && static_cast<T>(0.5) != static_cast<T>(1);
+template <Arithmetic T>
+inline constexpr bool has_negatives = static_cast<T>(-1) < static_cast<T>(0);
+// T, in a template over `A` that is to be instantiated before T is.
+template <class A, class T>
+struct Later {
+  using type = T;
+};
+}  // namespace lamella::detail
+
 // std::swap and std::exchange for pointers and plain structures. Those ask many traits of the type,
 // each of which is a class to instantiate.
 namespace lamella::detail {

@@ -22,7 +22,7 @@ inline constexpr const char* toString(MemoryFormat format) {
   auto index = static_cast<uint8_t>(format);
   return index < 4 ? names[index] : "unknown";
 }
-inline void append(std::string& out, MemoryFormat format) { out.append(toString(format)); }
+inline void append(std::string& out, MemoryFormat format) { append(out, toString(format)); }
 
 // The product modulo 2^64. Strides of a tensor without elements may leave int64; nobody steps by
 // them.
@@ -75,18 +75,20 @@ inline bool strides_like_channels_last(IntArrayRef sizes, IntArrayRef strides) {
 }  // namespace detail
 
 // sizes: 4 (N C H W) or 3 (C H W) entries.
-inline std::vector<int64_t> get_channels_last_strides_2d(IntArrayRef sizes) {
+template <class T = int64_t>
+inline std::vector<T> get_channels_last_strides_2d(IntArrayRef sizes) {
   LAMELLA_CHECK(sizes.size() == 4 || sizes.size() == 3,
                 "channels_last: expected 3 or 4 dimensions, got ", sizes.size());
-  std::vector<int64_t> strides(sizes.size());
+  std::vector<T> strides(sizes.size());
   detail::channels_last_strides(sizes, sizes.size() - 3, strides.data());
   return strides;
 }
 // sizes: 5 (N C D H W) or 4 (C D H W) entries.
-inline std::vector<int64_t> get_channels_last_strides_3d(IntArrayRef sizes) {
+template <class T = int64_t>
+inline std::vector<T> get_channels_last_strides_3d(IntArrayRef sizes) {
   LAMELLA_CHECK(sizes.size() == 5 || sizes.size() == 4,
                 "channels_last_3d: expected 4 or 5 dimensions, got ", sizes.size());
-  std::vector<int64_t> strides(sizes.size());
+  std::vector<T> strides(sizes.size());
   detail::channels_last_strides(sizes, sizes.size() - 4, strides.data());
   return strides;
 }
@@ -99,7 +101,8 @@ inline bool is_channels_last_strides_3d(IntArrayRef sizes, IntArrayRef strides) 
 
 // Writes the strides of a dense tensor in `format` (not Preserve). Throws if the number of
 // dimensions does not fit the format.
-inline void strides_of_format(IntArrayRef sizes, MemoryFormat format, int64_t* strides) {
+LAMELLA_LAZY inline void strides_of_format(IntArrayRef sizes, MemoryFormat format,
+                                           int64_t* strides) {
   switch (format) {
     case MemoryFormat::Contiguous:
       contiguous_strides(sizes, strides);

@@ -15,6 +15,8 @@ class Scalar;
 void append(std::string& out, const Scalar& value);
 
 namespace detail {
+template <class T>
+concept Number = Arithmetic<T> || is_small_float_v<T> || is_complex_type_v<T>;
 // Whether a real number has no place in To. Negative integers wrap into unsigned types, infinities
 // and NaN pass into floating-point types, and any number is a bool.
 template <class To, class From>
@@ -54,9 +56,7 @@ class Scalar {
   constexpr Scalar() : Scalar(int64_t{0}) {}
   // Any integer, floating-point, small floating-point or complex number; uint64 beyond int64 is an
   // error.
-  template <class T, std::enable_if_t<std::is_arithmetic_v<T> || detail::is_small_float_v<T> ||
-                                          is_complex_type_v<T>,
-                                      int> = 0>
+  template <detail::Number T>
   constexpr Scalar(T value) : value_{} {  // NOLINT: implicit as in PyTorch
     if constexpr (std::is_same_v<T, bool>) {
       value_.as.i = value ? 1 : 0;

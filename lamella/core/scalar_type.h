@@ -39,29 +39,41 @@ LAMELLA_HIDDEN inline constexpr ScalarType kComplex64 = ScalarType::ComplexFloat
 LAMELLA_HIDDEN inline constexpr ScalarType kComplex128 = ScalarType::ComplexDouble;
 
 // CppTypeToScalarType<float>::value == ScalarType::Float, and back.
+// Asked of the table, so that a file compiles only the types that it uses.
+namespace detail {
+template <class T>
+constexpr ScalarType scalar_type_of_cpp() {
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text) \
+  if (__is_same(T, cpp)) return ScalarType::name;
+#include "lamella/core/scalar_type.def"
+  // `long long` is int64_t's twin where that is `long`.
+  if (__is_same(T, long long)) return ScalarType::Long;
+  if (__is_same(T, unsigned long long)) return ScalarType::UInt64;
+  return ScalarType::Undefined;
+}
+template <class T>
+struct TypeOf {
+  using type = T;
+};
+template <ScalarType S>
+constexpr auto cpp_of_scalar_type() {
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text) \
+  if constexpr (S == ScalarType::name) {             \
+    return TypeOf<cpp>();                            \
+  } else  // NOLINT
+#include "lamella/core/scalar_type.def"
+  { return; }
+}
+}  // namespace detail
 template <class T>
 struct CppTypeToScalarType;
+template <class T>
+  requires(detail::scalar_type_of_cpp<T>() != ScalarType::Undefined)
+struct CppTypeToScalarType<T> {
+  static constexpr ScalarType value = detail::scalar_type_of_cpp<T>();
+};
 template <ScalarType S>
-struct ScalarTypeToCppType;
-#define LAMELLA_SCALAR_TYPE(cpp, name, number, text)      \
-  template <>                                             \
-  struct CppTypeToScalarType<cpp> {                       \
-    static constexpr ScalarType value = ScalarType::name; \
-  };                                                      \
-  template <>                                             \
-  struct ScalarTypeToCppType<ScalarType::name> {          \
-    using type = cpp;                                     \
-  };
-#include "lamella/core/scalar_type.def"
-// `long long` is int64_t's twin where that is `long`.
-template <>
-struct CppTypeToScalarType<long long> {
-  static constexpr ScalarType value = ScalarType::Long;
-};
-template <>
-struct CppTypeToScalarType<unsigned long long> {
-  static constexpr ScalarType value = ScalarType::UInt64;
-};
+struct ScalarTypeToCppType : decltype(detail::cpp_of_scalar_type<S>()) {};
 template <ScalarType S>
 using ScalarTypeToCppTypeT = typename ScalarTypeToCppType<S>::type;
 
@@ -73,9 +85,11 @@ struct ScalarTypeTable {
 };
 template <class T>
 inline constexpr uint8_t traits_of() {
-  if (is_complex_type_v<T>) return kIsStored | kIsComplex;
-  if (is_small_float_v<T> || std::is_floating_point_v<T>) return kIsStored | kIsFloating;
-  return std::is_same_v<T, bool> ? kIsStored : kIsStored | kIsIntegral;
+  if constexpr (is_complex_type_v<T>) return kIsStored | kIsComplex;
+  if constexpr (Arithmetic<T>) {
+    if (!has_fractions<T>) return __is_same(T, bool) ? kIsStored : kIsStored | kIsIntegral;
+  }
+  return kIsStored | kIsFloating;
 }
 inline constexpr ScalarTypeTable make_scalar_type_table() {
   ScalarTypeTable table{};
@@ -162,7 +176,7 @@ inline constexpr const char* dtype_name(ScalarType type) {
   }
 }
 // In messages a type has its Python name.
-inline void append(std::string& out, ScalarType type) { out.append(dtype_name(type)); }
+inline void append(std::string& out, ScalarType type) { append(out, dtype_name(type)); }
 
 // The type of the real and imaginary parts; itself for a real type.
 inline constexpr ScalarType to_real_type(ScalarType type) {
@@ -195,14 +209,15 @@ inline ScalarType to_complex_type(ScalarType type) {
     default:
       break;
   }
-  LAMELLA_CHECK_TYPE(false, "to_complex_type: expected a floating-point type, got ", type);
-  return type;
+  detail::throw_printf(LAMELLA_TYPE_ERROR,
+                       "to_complex_type: expected a floating-point type, got %s", dtype_name(type));
 }
 inline ScalarType toComplexType(ScalarType type) { return to_complex_type(type); }
 
 namespace detail {
 [[noreturn]] LAMELLA_COLD inline void throw_no_promotion(ScalarType a, ScalarType b) {
-  throw Error(str("promote_types: expected types with a common type, got ", a, " and ", b));
+  throw_printf(LAMELLA_ERROR, "promote_types: expected types with a common type, got %s and %s",
+               dtype_name(a), dtype_name(b));
 }
 }  // namespace detail
 

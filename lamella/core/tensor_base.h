@@ -55,11 +55,12 @@ LAMELLA_ALWAYS_INLINE void release(lamella_tensor* tensor) {
 }
 
 [[noreturn]] LAMELLA_COLD inline void throw_undefined(const char* what) {
-  throw Error(str(what, ": expected a defined tensor, got an undefined one"));
+  throw_printf(LAMELLA_ERROR, "%s: expected a defined tensor, got an undefined one", what);
 }
 [[noreturn]] LAMELLA_COLD inline void throw_wrong_dtype(const char* what, ScalarType expected,
                                                         ScalarType got) {
-  throw Error(str(what, ": expected a tensor of ", expected, ", got ", got));
+  throw_printf(LAMELLA_ERROR, "%s: expected a tensor of %s, got %s", what, dtype_name(expected),
+               dtype_name(got));
 }
 
 // What a header tells of an undefined tensor: as in PyTorch, one dimension of size 0, and nothing
@@ -261,8 +262,9 @@ class TensorBase {
   int64_t wrap(int64_t dim, const char* what) const {
     int64_t ndim = header()->ndim;
     if (LAMELLA_UNLIKELY(ndim == 0)) {
-      LAMELLA_CHECK_INDEX(false, what, ": expected a tensor with dimensions, got 'dim' ", dim,
-                          " for one without");
+      detail::throw_printf(LAMELLA_INDEX_ERROR,
+                           "%s: expected a tensor with dimensions, got 'dim' %lld for one without",
+                           what, static_cast<long long>(dim));
     }
     return maybe_wrap_dim(dim, ndim, what);
   }

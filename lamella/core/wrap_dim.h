@@ -7,10 +7,9 @@
 namespace lamella {
 namespace detail {
 [[noreturn]] LAMELLA_COLD inline void throw_dim(int64_t dim, int64_t ndim, const char* op) {
-  if (ndim == 0) {
-    throw IndexError(str(op, ": expected 'dim' in [-1, 0], got ", dim));
-  }
-  throw IndexError(str(op, ": expected 'dim' in [", -ndim, ", ", ndim - 1, "], got ", dim));
+  auto given = static_cast<long long>(dim), end = static_cast<long long>(ndim == 0 ? 1 : ndim);
+  throw_printf(LAMELLA_INDEX_ERROR, "%s: expected 'dim' in [%lld, %lld], got %lld", op, -end,
+               end - 1, given);
 }
 }  // namespace detail
 

@@ -45,7 +45,7 @@ template <class T>
 struct is_optional<std::optional<T>> : std::true_type {};
 
 template <class T>
-inline constexpr bool is_tensor = std::is_base_of_v<TensorBase, T>;
+inline constexpr bool is_tensor = __is_base_of(TensorBase, T);
 
 // A Tensor object over a borrowed pointer: never released here.
 template <class T>
@@ -423,16 +423,17 @@ struct Param<std::basic_string<char, Traits, A>>
 template <class T>
   requires(std::is_same_v<T, int64_t> || std::is_same_v<T, double>)
 struct Param<std::vector<T>> : OwnerParam<std::vector<T>, ArrayRef<T>> {};
-template <size_t N>
-struct Param<std::array<bool, N>> : Param<ArrayRef<bool>> {
-  static Span<bool> pack(const std::array<bool, N>& value) { return {value.data(), N}; }
+template <class T, size_t N>
+  requires std::is_same_v<T, bool>
+struct Param<std::array<T, N>> : Param<ArrayRef<T>> {
+  static Span<bool> pack(const std::array<T, N>& value) { return {value.data(), N}; }
   struct Holder {
     explicit Holder(Span<bool> form) {
       LAMELLA_CHECK(form.size == N, "expected a list of ", N, " bools, got ", form.size);
       for (size_t i = 0; i < N; ++i) held[i] = form.data[i];
     }
-    std::array<bool, N>& get() { return held; }
-    std::array<bool, N> held;
+    std::array<T, N>& get() { return held; }
+    std::array<T, N> held;
   };
 };
 
@@ -475,7 +476,7 @@ struct ToValue<std::vector<T>> {
     if constexpr (detail::has_list_tag<T>) {
       return IValue(list);
     } else {
-      std::vector<IValue> items;
+      std::vector<typename detail::Later<T, IValue>::type> items;
       for (const T& item : list) items.push_back(ToValue<T>::get(item));
       return IValue::list(ArrayRef<IValue>(items));
     }

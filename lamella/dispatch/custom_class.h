@@ -317,7 +317,7 @@ class class_ {
   static std::string schema_of(R (*)(A...), std::initializer_list<arg> arguments) {
     bool self = detail::takes_self<T, R(A...)>;
     std::vector<std::string> names = names_of(sizeof...(A), self, arguments);
-    return abi::SignatureText<R(A...)>::get(&names);
+    return abi::SignatureText<R(A...)>::get(names.data());
   }
   template <class F>
   class_& add(const std::string& name, F f, std::initializer_list<arg> arguments) {

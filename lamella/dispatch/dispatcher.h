@@ -115,9 +115,10 @@ class Dispatcher {
  private:
   struct Block {
     LAMELLA_LAZY Block(const char* qualified_name, int32_t kind, const char* debug) {
-      std::string name_space(qualified_name);
-      size_t end = name_space.find("::");
-      name_space.resize(end == std::string::npos ? 0 : end);
+      const char* end = __builtin_strstr(qualified_name, "::");
+      std::string name_space;
+      if (end != nullptr)
+        append(name_space, std::string_view(qualified_name, end - qualified_name));
       detail::check(lamella_library_open(kind, name_space.empty() ? "aten" : name_space.c_str(),
                                          static_cast<uint16_t>(DispatchKey::None), debug, 0,
                                          &library));

@@ -32,8 +32,9 @@ struct Policies {
     std::string text = tags != nullptr ? tags : "";
     auto add = [&text](const char* policy, const char* word) {
       if (word == nullptr || *word == 0) return;
-      if (!text.empty()) text += ',';
-      text.append(policy).append(word);
+      if (!text.empty()) text.push_back(',');
+      append(text, policy);
+      append(text, word);
     };
     add("autocast:", classes[static_cast<size_t>(autocast)]);
     add("batching:", batching);
@@ -103,8 +104,10 @@ class Library final {
     CppFunction function = as_function(std::forward<F>(f));
     bool only_name = std::string_view(name_or_schema).find('(') == std::string_view::npos;
     if (only_name && function.signature().empty()) {
-      throw Error(std::string("def: expected a schema for '") + name_or_schema +
-                  "', because a boxed function has none to infer");
+      detail::throw_printf(
+          LAMELLA_ERROR,
+          "def: expected a schema for '%s', because a boxed function has none to infer",
+          name_or_schema);
     }
     std::string name(name_or_schema);
     std::string inferred = only_name ? function.whole_schema() : "";
@@ -112,8 +115,8 @@ class Library final {
         library_, (name + inferred).c_str(),
         only_name && inferred.empty() ? function.signature().data() : nullptr,
         policies.str().c_str(), file_, line_));
-    size_t end = name.find('(');
-    if (end != std::string::npos) name.resize(end);
+    size_t end = std::string_view(name_or_schema).find('(');
+    if (end != std::string_view::npos) name.resize(end);
     return document(name, policies.doc).implement(name.c_str(), std::move(function));
   }
   // m.impl("add", f): for the block's key, or dispatch(key, f)'s.
@@ -169,7 +172,8 @@ class Library final {
   // Says what the operator computes that a schema begins with, or a name; null says nothing.
   LAMELLA_LAZY Library& document(std::string schema, const char* doc) & {
     if (doc == nullptr) return *this;
-    schema.resize(std::string_view(schema).substr(0, schema.find('(')).find_last_not_of(' ') + 1);
+    std::string_view text = schema;
+    schema.resize(text.substr(0, text.find('(')).find_last_not_of(' ') + 1);
     detail::check(lamella_library_document(library_, schema.c_str(), doc));
     return *this;
   }

@@ -13,7 +13,7 @@ struct OperatorId {
   bool operator==(const OperatorId&) const = default;
 };
 LAMELLA_LAZY inline std::string toString(const OperatorId& name) {
-  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+  return name.overload_name.empty() ? name.name : str(name.name, '.', name.overload_name);
 }
 
 // The borrowed arguments of a boxed call.
@@ -68,10 +68,17 @@ class OperatorSchema {
   LAMELLA_LAZY std::string name() const { return op_->name; }
   LAMELLA_LAZY std::string overload_name() const { return op_->overload; }
   LAMELLA_LAZY OperatorId operator_name() const { return {op_->name, op_->overload}; }
-  LAMELLA_LAZY std::vector<ArgumentInfo> arguments() const { return list(0, op_->argument_count); }
-  LAMELLA_LAZY std::vector<ArgumentInfo> returns() const { return list(1, op_->return_count); }
-  LAMELLA_LAZY bool is_mutable() const {
-    for (const ArgumentInfo& argument : arguments()) {
+  template <class Info = ArgumentInfo>
+  std::vector<Info> arguments() const {
+    return list<Info>(0, op_->argument_count);
+  }
+  template <class Info = ArgumentInfo>
+  std::vector<Info> returns() const {
+    return list<Info>(1, op_->return_count);
+  }
+  template <class Info = ArgumentInfo>
+  bool is_mutable() const {
+    for (const Info& argument : arguments<Info>()) {
       if (argument.is_write()) return true;
     }
     return false;
@@ -83,8 +90,9 @@ class OperatorSchema {
   }
 
  private:
-  LAMELLA_LAZY std::vector<ArgumentInfo> list(int32_t kind, uint32_t count) const {
-    std::vector<ArgumentInfo> result;
+  template <class Info>
+  std::vector<Info> list(int32_t kind, uint32_t count) const {
+    std::vector<Info> result;
     for (uint32_t i = 0; i < count; ++i) {
       lamella_argument_info info;
       detail::check(lamella_operator_argument(op_, kind, i, &info));

@@ -49,8 +49,9 @@ struct SchemaText {
     }
   }
 };
-inline std::string wrapped_text(const char* before, const std::string& inner, const char* behind) {
-  return inner.empty() ? inner : before + inner + behind;
+LAMELLA_LAZY std::string wrapped_text(const char* before, const std::string& inner,
+                                      const char* behind) {
+  return inner.empty() ? inner : str(before, inner, behind);
 }
 template <class T>
 struct SchemaText<std::optional<T>> {
@@ -69,7 +70,7 @@ struct SchemaText<List<T>> : SchemaText<ArrayRef<T>> {};
 template <class T, size_t N>
 struct SchemaText<std::array<T, N>> {
   static std::string get() {
-    return wrapped_text("", SchemaText<T>::get(), ("[" + std::to_string(N) + "]").c_str());
+    return wrapped_text("", SchemaText<T>::get(), str('[', N, ']').c_str());
   }
 };
 // The texts of all types, with commas between; empty if one of them is.
@@ -79,7 +80,8 @@ std::string joined_text() {
   bool all = true;
   auto add = [&](const std::string& one) {
     all = all && !one.empty();
-    text += text.empty() ? one : ", " + one;
+    if (!text.empty()) append(text, ", ");
+    append(text, one);
   };
   (add(SchemaText<Decayed<T>>::get()), ...);
   return all ? text : "";
@@ -114,24 +116,28 @@ struct SignatureText<R(A...)> {
   // The names of the arguments are _0, _1, …
   static std::string get() { return get(nullptr); }
   // With what stands behind each type: a name, and a default if there is one.
-  static std::string get(const std::vector<std::string>* names) {
-    std::string text = "(";
+  static std::string get(const std::string* names) {
+    std::string text;
+    append(text, '(');
     size_t index = 0;
     bool all = true;
     [[maybe_unused]] auto add = [&](const std::string& type) {
       all = all && !type.empty();
-      if (index != 0) text += ", ";
-      text += type + ' ' + (names != nullptr ? (*names)[index] : "_" + std::to_string(index));
+      if (index != 0) append(text, ", ");
+      append(text, type);
+      append(text, ' ');
+      append(text, names != nullptr ? names[index] : str('_', index));
       ++index;
     };
     (add(SchemaText<Decayed<A>>::get()), ...);
     std::string result = result_text(static_cast<Decayed<R>*>(nullptr));
     if (!all || result.empty()) {
-      throw Error(
+      detail::throw_printf(
+          LAMELLA_ERROR,
           "def: a schema cannot be inferred from this function's types; give one, such as "
           "'name(Scalar[] values) -> Tensor'");
     }
-    return text + ") -> " + result;
+    return str(text, ") -> ", result);
   }
 
  private:
@@ -142,7 +148,7 @@ struct SignatureText<R(A...)> {
   }
   template <class... T>
   static std::string result_text(std::tuple<T...>*) {
-    return "(" + joined_text<T...>() + ")";
+    return str('(', joined_text<T...>(), ')');
   }
 };
 

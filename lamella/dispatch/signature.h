@@ -177,6 +177,15 @@ inline void box_reference(size_t position, const lamella_value* arguments, lamel
 inline void drop_returns(const lamella_value* returns, size_t count) {
   for (size_t i = 0; i < count; ++i) IValue::adopt(returns[i]);
 }
+// The argument at a position.
+template <size_t I, class First, class... Rest>
+auto& nth(First& first, [[maybe_unused]] Rest&... rest) {
+  if constexpr (I == 0) {
+    return first;
+  } else {
+    return nth<I - 1>(rest...);
+  }
+}
 // A reference to an argument.
 template <class R>
 struct Result<R&> {
@@ -186,7 +195,7 @@ struct Result<R&> {
   static void store(R&, Forms*) {}
   template <class Refs, class... A>
   static R& load(Forms&, A&... arguments) {
-    return const_cast<R&>(std::get<Refs::position(0)>(std::tie(arguments...)));
+    return const_cast<R&>(nth<Refs::position(0)>(arguments...));
   }
   template <class Refs>
   static void box(Forms&, const lamella_value* arguments, lamella_value* returns) {
@@ -243,11 +252,11 @@ struct Result<std::tuple<R...>,
   static void store(const std::tuple<R...>&, Forms*) {}
   template <class Refs, class... A>
   static std::tuple<R...> load(Forms&, A&... arguments) {
-    return pick<Refs>(std::tie(arguments...), std::make_index_sequence<count>());
+    return pick<Refs>(std::make_index_sequence<count>(), arguments...);
   }
-  template <class Refs, class Tuple, size_t... I>
-  static std::tuple<R...> pick(Tuple&& arguments, std::index_sequence<I...>) {
-    return std::tuple<R...>(const_cast<R>(std::get<Refs::position(I)>(arguments))...);
+  template <class Refs, size_t... I, class... A>
+  static std::tuple<R...> pick(std::index_sequence<I...>, A&... arguments) {
+    return std::tuple<R...>(const_cast<R>(nth<Refs::position(I)>(arguments...))...);
   }
   template <class Refs>
   static void box(Forms&, const lamella_value* arguments, lamella_value* returns) {
@@ -337,7 +346,8 @@ struct Call<R(A...)> {
   static lamella_status boxed(const lamella_kernel* kernel, const lamella_operator* op,
                               uint64_t keys, const lamella_value* arguments,
                               lamella_value* returns) {
-    return boxed_with(kernel, op, keys, arguments, returns, std::index_sequence_for<A...>());
+    return boxed_with(kernel, op, keys, arguments, returns, std::index_sequence_for<A...>(),
+                      FormOf<A>()...);
   }
 
  private:
@@ -367,19 +377,17 @@ struct Call<R(A...)> {
   template <size_t... I>
   static lamella_status boxed_with(const lamella_kernel* kernel, const lamella_operator* op,
                                    uint64_t keys, [[maybe_unused]] const lamella_value* arguments,
-                                   lamella_value* returns, std::index_sequence<I...>) {
-    std::tuple<FormOf<A>...> forms;
+                                   lamella_value* returns, std::index_sequence<I...>,
+                                   FormOf<A>... forms) {
     int bad = -1;
-    ((ParamOf<A>::unbox(arguments[I], &std::get<I>(forms)) || bad >= 0
-          ? void()
-          : void(bad = static_cast<int>(I))),
+    ((ParamOf<A>::unbox(arguments[I], &forms) || bad >= 0 ? void()
+                                                          : void(bad = static_cast<int>(I))),
      ...);
     if (bad >= 0) [[unlikely]] {
       return fail_argument(op, static_cast<uint32_t>(bad), arguments[bad].tag);
     }
     Forms result;
-    lamella_status status =
-        reinterpret_cast<Typed>(kernel->typed)(kernel, keys, std::get<I>(forms)..., &result);
+    lamella_status status = reinterpret_cast<Typed>(kernel->typed)(kernel, keys, forms..., &result);
     if (status == LAMELLA_OK) [[likely]]
       Res::template box<Refs>(result, arguments, returns);
     return status;

@@ -70,6 +70,7 @@ struct alignas(64) Share {
   int64_t end = 0;
 };
 
+// A loop that several threads divide among them.
 struct Job {
   RangeFunction function = nullptr;
   void* context = nullptr;
@@ -80,9 +81,8 @@ struct Job {
   std::atomic<int> running{0};  // workers inside; changed under the pool's lock
   std::atomic<bool> failed{false};
   std::exception_ptr error;  // the first one
-  bool is_parallel = false;
-  int places = 0;  // for workers that have not come; under the pool's lock
-  int came = 0;    // workers so far, each of which has this number; under the pool's lock
+  int places = 0;            // for workers that have not come; under the pool's lock
+  int came = 0;              // workers so far, each of which has this number; under the pool's lock
   Job* later = nullptr;
   Job* outer = own_job;
 
@@ -99,7 +99,7 @@ struct Job {
   }
   // `number` is 0 for the caller.
   void work(int number) {
-    bool before = std::exchange(inside, inside || is_parallel);
+    bool before = std::exchange(inside, true);
     try {
       for (int i = 0; i < share_count; ++i) {
         Share& share = shares[(number + i) % share_count];
@@ -335,23 +335,28 @@ void parallel_for_erased(int64_t begin, int64_t end, int64_t grain, RangeFunctio
     function(context, begin, end);
     return;
   }
+  const int64_t size = total / parts + (total % parts != 0 ? 1 : 0);
+  parts = total / size + (total % size != 0 ? 1 : 0);
+  threads = std::min(threads, parts);
+  if (threads <= 1) {
+    for (int64_t from = begin; from != end;) {
+      const int64_t to = end - from < size ? end : from + size;
+      function(context, from, to);
+      if (to != end) check_interrupt();
+      from = to;
+    }
+    return;
+  }
   Job job;
   job.function = function;
   job.context = context;
   job.begin = begin;
   job.end = end;
-  job.size = total / parts + (total % parts != 0 ? 1 : 0);
-  parts = total / job.size + (total % job.size != 0 ? 1 : 0);
-  threads = std::min(threads, parts);
+  job.size = size;
   job.divide(parts, threads);
   job.caller = lamella_thread;
   job.places = static_cast<int>(threads) - 1;
-  job.is_parallel = job.places > 0;
-  if (job.is_parallel) {
-    pool().run(job);
-  } else {
-    job.work(0);
-  }
+  pool().run(job);
   if (job.failed.load(std::memory_order_relaxed)) std::rethrow_exception(job.error);
 }
 

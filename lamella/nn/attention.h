@@ -22,6 +22,8 @@ struct MultiheadAttentionOptions {
 
 // A. Vaswani et al., Attention Is All You Need, 2017.
 LAMELLA_LAZY class MultiheadAttentionImplOf : public Cloneable<MultiheadAttentionImplOf<lazy_>> {
+  LAMELLA_PART(MultiheadAttentionImplOf, Linear);
+
  public:
   MultiheadAttentionImplOf(int64_t embed_dim, int64_t num_heads)
       : MultiheadAttentionImplOf(MultiheadAttentionOptions(embed_dim, num_heads)) {}
@@ -187,6 +189,10 @@ struct TransformerDecoderLayerOptions : TransformerEncoderLayerOptions {
 // What both layers have: attention to themselves and two linear layers, with dropout and norms.
 template <class Derived, class Options>
 class TransformerLayerBase : public Cloneable<Derived> {
+  LAMELLA_PART(Derived, MultiheadAttention);
+  LAMELLA_PART(Derived, Linear);
+  LAMELLA_PART(Derived, LayerNorm);
+  LAMELLA_PART(Derived, Dropout);
   static constexpr bool kAttendsTwice = std::is_same_v<Options, TransformerDecoderLayerOptions>;
   static constexpr size_t kBlocks = kAttendsTwice ? 3 : 2;
 

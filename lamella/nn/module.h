@@ -348,6 +348,10 @@ class ModuleHolder {
 #define LAMELLA_LAZY_MODULE(Name)    \
   using Name##Impl = Name##ImplOf<>; \
   using Name = ModuleHolder<Name##Impl>;
+// In a class template T that has modules inside: the type Name of nn, which is then compiled where
+// T is, and not where T is only seen.
+#define LAMELLA_PART(T, Name) \
+  using Name = typename ::lamella::detail::Later<T, ::lamella::nn::Name>::type
 // Name: a class of its own that holds NameImpl.
 #define LAMELLA_MODULE(Name)                                     \
   class Name : public ::lamella::nn::ModuleHolder<Name##Impl> {  \

@@ -5,59 +5,43 @@
 
 namespace lamella::nn {
 
+#define LAMELLA_RECURRENT_OPTIONS(Name)                       \
+ public:                                                      \
+  Name(int64_t input_size, int64_t hidden_size)               \
+      : input_size_(input_size), hidden_size_(hidden_size) {} \
+  LAMELLA_OPTION(int64_t, input_size);                        \
+  LAMELLA_OPTION(int64_t, hidden_size);                       \
+  LAMELLA_OPTION(bool, bias) = true
+// What the layers have beside; their dropout comes between one and the next.
+#define LAMELLA_LAYERED_OPTIONS(Name)        \
+  LAMELLA_RECURRENT_OPTIONS(Name);           \
+  LAMELLA_OPTION(int64_t, num_layers) = 1;   \
+  LAMELLA_OPTION(bool, batch_first) = false; \
+  LAMELLA_OPTION(double, dropout) = 0;       \
+  LAMELLA_OPTION(bool, bidirectional) = false
 struct RNNOptions {
-  RNNOptions(int64_t input_size, int64_t hidden_size)
-      : input_size_(input_size), hidden_size_(hidden_size) {}
-  LAMELLA_OPTION(int64_t, input_size);
-  LAMELLA_OPTION(int64_t, hidden_size);
-  LAMELLA_OPTION(int64_t, num_layers) = 1;
+  LAMELLA_LAYERED_OPTIONS(RNNOptions);
   LAMELLA_OPTION(Word, nonlinearity) = kTanh;  // or kReLU
-  LAMELLA_OPTION(bool, bias) = true;
-  LAMELLA_OPTION(bool, batch_first) = false;
-  LAMELLA_OPTION(double, dropout) = 0;  // between layers
-  LAMELLA_OPTION(bool, bidirectional) = false;
 };
 struct LSTMOptions {
-  LSTMOptions(int64_t input_size, int64_t hidden_size)
-      : input_size_(input_size), hidden_size_(hidden_size) {}
-  LAMELLA_OPTION(int64_t, input_size);
-  LAMELLA_OPTION(int64_t, hidden_size);
-  LAMELLA_OPTION(int64_t, num_layers) = 1;
-  LAMELLA_OPTION(bool, bias) = true;
-  LAMELLA_OPTION(bool, batch_first) = false;
-  LAMELLA_OPTION(double, dropout) = 0;
-  LAMELLA_OPTION(bool, bidirectional) = false;
+  LAMELLA_LAYERED_OPTIONS(LSTMOptions);
   LAMELLA_OPTION(int64_t, proj_size) = 0;  // what the hidden state is brought to; 0: nothing
 };
 struct GRUOptions {
-  GRUOptions(int64_t input_size, int64_t hidden_size)
-      : input_size_(input_size), hidden_size_(hidden_size) {}
-  LAMELLA_OPTION(int64_t, input_size);
-  LAMELLA_OPTION(int64_t, hidden_size);
-  LAMELLA_OPTION(int64_t, num_layers) = 1;
-  LAMELLA_OPTION(bool, bias) = true;
-  LAMELLA_OPTION(bool, batch_first) = false;
-  LAMELLA_OPTION(double, dropout) = 0;
-  LAMELLA_OPTION(bool, bidirectional) = false;
+  LAMELLA_LAYERED_OPTIONS(GRUOptions);
 };
 struct RNNCellOptions {
-  RNNCellOptions(int64_t input_size, int64_t hidden_size)
-      : input_size_(input_size), hidden_size_(hidden_size) {}
-  LAMELLA_OPTION(int64_t, input_size);
-  LAMELLA_OPTION(int64_t, hidden_size);
-  LAMELLA_OPTION(bool, bias) = true;
+  LAMELLA_RECURRENT_OPTIONS(RNNCellOptions);
   LAMELLA_OPTION(Word, nonlinearity) = kTanh;
 };
 struct LSTMCellOptions {
-  LSTMCellOptions(int64_t input_size, int64_t hidden_size)
-      : input_size_(input_size), hidden_size_(hidden_size) {}
-  LAMELLA_OPTION(int64_t, input_size);
-  LAMELLA_OPTION(int64_t, hidden_size);
-  LAMELLA_OPTION(bool, bias) = true;
+  LAMELLA_RECURRENT_OPTIONS(LSTMCellOptions);
 };
-struct GRUCellOptions : LSTMCellOptions {
-  using LSTMCellOptions::LSTMCellOptions;
+struct GRUCellOptions {
+  LAMELLA_RECURRENT_OPTIONS(GRUCellOptions);
 };
+#undef LAMELLA_LAYERED_OPTIONS
+#undef LAMELLA_RECURRENT_OPTIONS
 
 namespace detail {
 

@@ -5,10 +5,13 @@
 namespace lamella::nn {
 
 namespace detail {
-template <class Layer>
+template <class Layer, class LayerOptions>
 struct StackOptions {
+  using LayerType = Layer;
   StackOptions(Layer layer, int64_t num_layers)
       : layer_(std::move(layer)), num_layers_(num_layers) {}
+  StackOptions(const LayerOptions& layer, int64_t num_layers)
+      : StackOptions(Layer(layer), num_layers) {}
   LAMELLA_OPTION(Layer, layer);
   LAMELLA_OPTION(int64_t, num_layers);
   LAMELLA_OPTION(AnyModule, norm);  // behind the last layer
@@ -17,6 +20,9 @@ struct StackOptions {
 // Copies of a layer, one behind the other.
 template <class Derived, class Options>
 class StackBase : public Cloneable<Derived> {
+  LAMELLA_PART(Derived, ModuleList);
+  LAMELLA_PART(Derived, AnyModule);
+
  public:
   explicit StackBase(const Options& given) : options(given) { reset(); }
   void reset() override {
@@ -55,35 +61,15 @@ class StackBase : public Cloneable<Derived> {
 };
 }  // namespace detail
 
-LAMELLA_LAZY struct TransformerEncoderOptionsOf : detail::StackOptions<TransformerEncoderLayer> {
-  using LayerType = TransformerEncoderLayer;
-  TransformerEncoderOptionsOf(TransformerEncoderLayer encoder_layer, int64_t num_layers)
-      : StackOptions(std::move(encoder_layer), num_layers) {}
-  TransformerEncoderOptionsOf(const TransformerEncoderLayerOptions& layer, int64_t num_layers)
-      : StackOptions(TransformerEncoderLayer(layer), num_layers) {}
-  TransformerEncoderOptionsOf& norm(const AnyModule& norm) {
-    StackOptions::norm(norm);
-    return *this;
-  }
-  using StackOptions::norm;
-};
-using TransformerEncoderOptions = TransformerEncoderOptionsOf<>;
-LAMELLA_LAZY struct TransformerDecoderOptionsOf : detail::StackOptions<TransformerDecoderLayer> {
-  using LayerType = TransformerDecoderLayer;
-  TransformerDecoderOptionsOf(TransformerDecoderLayer decoder_layer, int64_t num_layers)
-      : StackOptions(std::move(decoder_layer), num_layers) {}
-  TransformerDecoderOptionsOf(const TransformerDecoderLayerOptions& layer, int64_t num_layers)
-      : StackOptions(TransformerDecoderLayer(layer), num_layers) {}
-  TransformerDecoderOptionsOf& norm(const AnyModule& norm) {
-    StackOptions::norm(norm);
-    return *this;
-  }
-  using StackOptions::norm;
-};
-using TransformerDecoderOptions = TransformerDecoderOptionsOf<>;
+using TransformerEncoderOptions =
+    detail::StackOptions<TransformerEncoderLayer, TransformerEncoderLayerOptions>;
+using TransformerDecoderOptions =
+    detail::StackOptions<TransformerDecoderLayer, TransformerDecoderLayerOptions>;
 
 LAMELLA_LAZY class TransformerEncoderImplOf
     : public detail::StackBase<TransformerEncoderImplOf<lazy_>, TransformerEncoderOptions> {
+  LAMELLA_PART(TransformerEncoderImplOf, TransformerEncoderLayer);
+  LAMELLA_PART(TransformerEncoderImplOf, TransformerEncoderOptions);
   using Base = detail::StackBase<TransformerEncoderImplOf, TransformerEncoderOptions>;
 
  public:
@@ -99,6 +85,8 @@ LAMELLA_LAZY_MODULE(TransformerEncoder)
 
 LAMELLA_LAZY class TransformerDecoderImplOf
     : public detail::StackBase<TransformerDecoderImplOf<lazy_>, TransformerDecoderOptions> {
+  LAMELLA_PART(TransformerDecoderImplOf, TransformerDecoderLayer);
+  LAMELLA_PART(TransformerDecoderImplOf, TransformerDecoderOptions);
   using Base = detail::StackBase<TransformerDecoderImplOf, TransformerDecoderOptions>;
 
  public:
@@ -134,6 +122,13 @@ struct TransformerOptions {
 
 // An encoder of src and a decoder of tgt, which attends to what the encoder made.
 LAMELLA_LAZY class TransformerImplOf : public Cloneable<TransformerImplOf<lazy_>> {
+  LAMELLA_PART(TransformerImplOf, TransformerEncoder);
+  LAMELLA_PART(TransformerImplOf, TransformerDecoder);
+  LAMELLA_PART(TransformerImplOf, TransformerEncoderOptions);
+  LAMELLA_PART(TransformerImplOf, TransformerDecoderOptions);
+  LAMELLA_PART(TransformerImplOf, AnyModule);
+  LAMELLA_PART(TransformerImplOf, LayerNorm);
+
  public:
   explicit TransformerImplOf(const TransformerOptions& given = {}) : options(given) { reset(); }
   TransformerImplOf(int64_t d_model, int64_t nhead)
