@@ -1,7 +1,7 @@
 """Functions of sparse tensors, which `lamella.sparse_coo_tensor`, `lamella.sparse_csr_tensor` and
 `Tensor.to_sparse` make."""
 
-from lamella import _C, _sparse_functions, _sparse_shapes  # noqa: F401
+from lamella import _C, _sparse_functions, _sparse_shapes, _sparse_text, _sparse_written  # noqa: F401
 from lamella._sparse_functions import (  # noqa: F401
     addmm,
     log_softmax,
@@ -12,5 +12,8 @@ from lamella._sparse_functions import (  # noqa: F401
 )
 from lamella._sparse_making import spdiags  # noqa: F401
 from lamella._sparse_tensor import SparseTensor  # noqa: F401
+
+# Calls ask their arguments from now on: sparse tensors answer themselves.
+_C._switch_torch_function(True)
 
 globals().update(_C._functions("sparse"))
