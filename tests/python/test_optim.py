@@ -500,20 +500,3 @@ def test_lbfgs_takes_a_step_of_no_length():
         return loss
 
     assert float(made.step(closure)) == 0 and p.tolist() == [0, 0]
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"lr": 0.1, "betas": (0.8, 0.9), "maximize": True}], ids=str
-)
-def test_sparse_adam_moves_the_rows_that_were_looked_up(options):
-    found = []
-    for module in (torch, lamella):
-        weight = module.arange(12, dtype=module.float64).reshape(4, 3) / 7
-        net = module.nn.Embedding(4, 3, sparse=True, _weight=weight)
-        optimizer = module.optim.SparseAdam(net.parameters(), **options)
-        for rows in ([1, 3, 1], [0, 1], [3, 3]):
-            optimizer.zero_grad()
-            net(module.tensor(rows)).pow(2).sum().backward()
-            optimizer.step()
-        found.append(net.weight.detach().tolist())
-    assert found[1] == [pytest.approx(row, rel=1e-12) for row in found[0]]

@@ -6,7 +6,12 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella.optim.optimizer import Optimizer, check_not_negative, check_one_element
+from lamella.optim.optimizer import (
+    Optimizer,
+    check_not_negative,
+    check_one_element,
+    refuse_sparse,
+)
 
 __all__ = ["PerParameter", "add_ratio_", "add_scaled_", "check_betas", "number", "options"]
 
@@ -74,6 +79,15 @@ class PerParameter(Optimizer):
     def _move(self, group: dict[str, Any], param: Tensor, grad: Tensor, own: Any) -> None:
         raise NotImplementedError
 
+    def _check(self, group: dict[str, Any], grad: Tensor) -> None:
+        """Raises where a gradient is none that the optimizer takes."""
+        if grad.is_sparse:
+            refuse_sparse(self._name(), grad)
+
+    def _move_rows(self, group: dict[str, Any], param: Tensor, grad: Any, own: Any) -> None:
+        """_move() for a sparse gradient, of an optimizer whose _check() lets it pass."""
+        raise NotImplementedError
+
     def _update(self, group: dict[str, Any]) -> None:
         decay = group.get("weight_decay", 0) if self._decays_first else 0
         is_decoupled = group.get("decoupled_weight_decay", False)
@@ -81,12 +95,17 @@ class PerParameter(Optimizer):
             grad = param.grad
             if grad is None:
                 continue
+            self._check(group, grad)
             own: dict[str, Any] = self.state[param]
             if not own:
                 own["step"] = lamella.zeros((), dtype=lamella.float32)
                 own.update(self._begin(group, param))
             if group["maximize"]:
                 grad = -grad
+            if grad.is_sparse:
+                own["step"] += 1
+                self._move_rows(group, param, grad.coalesce(), own)
+                continue
             if param.is_complex():
                 param, grad = lamella.view_as_real(param), lamella.view_as_real(grad)
                 own = {k: lamella.view_as_real(t) if t.is_complex() else t for k, t in own.items()}

@@ -7,7 +7,13 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella.optim.optimizer import Optimizer, as_real, check_not_negative, check_one_element
+from lamella.optim.optimizer import (
+    Optimizer,
+    as_real,
+    check_not_negative,
+    check_one_element,
+    refuse_sparse,
+)
 
 __all__ = ["Adam", "AdamW"]
 
@@ -88,6 +94,8 @@ class Adam(Optimizer):
             grad = param.grad
             if grad is None:
                 continue
+            if grad.is_sparse:
+                refuse_sparse("Adam", grad)
             own = self._state_of(param, amsgrad)
             params.append(param)
             grads.append(grad)

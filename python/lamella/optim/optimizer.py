@@ -310,6 +310,15 @@ def check_not_negative(name: str, **values: Any) -> None:
             raise ValueError(f"{name}: expected '{option}' not to be negative, got {value}")
 
 
+def refuse_sparse(name: str, *grads: Tensor) -> None:
+    """Raises where a gradient is sparse."""
+    if any(grad.is_sparse for grad in grads):
+        raise RuntimeError(
+            f"{name}: expected dense gradients, got a sparse one, which SparseAdam, Adagrad and SGD "
+            "take"
+        )
+
+
 def check_one_element(name: str, lr: Any) -> None:
     """Raises where the learning rate is a tensor of several elements."""
     if isinstance(lr, Tensor) and lr.numel() != 1:

@@ -62,8 +62,8 @@ class SGD(Optimizer):
         params = group["params"]
         grads = [param.grad for param in params]
         for grad in grads:
-            if grad is None:
-                params = [param for param in params if param.grad is not None]
+            if grad is None or grad.is_sparse:
+                params = [p for p in params if p.grad is not None and not self._move_rows(group, p)]
                 grads = [param.grad for param in params]
                 break
         if not group["momentum"]:
@@ -87,6 +87,29 @@ class SGD(Optimizer):
             _apply(group, known, False)
         if new[0]:
             _apply(group, new, True)
+
+    def _move_rows(self, group: dict[str, Any], param: Tensor) -> bool:
+        """Moves a parameter whose gradient is sparse, where that stores something."""
+        grad: Any = param.grad
+        if not grad.is_sparse:
+            return False
+        if group["weight_decay"]:
+            raise RuntimeError(
+                "SGD: expected 'weight_decay' to be 0 for sparse gradients, got "
+                f"{group['weight_decay']}"
+            )
+        if group["maximize"]:
+            grad = -grad
+        if group["momentum"]:
+            own = self.state[param]
+            buffer = own.get("momentum_buffer")
+            if buffer is None:
+                buffer = own["momentum_buffer"] = grad.detach().clone()
+            else:
+                buffer.mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
+            grad = grad.add(buffer, alpha=group["momentum"]) if group["nesterov"] else buffer
+        param.add_(grad, alpha=-group["lr"])
+        return True
 
 
 def _apply(group: dict[str, Any], rows: _Rows, first: bool) -> None:
