@@ -31,7 +31,7 @@ def embedding_sparse_backward(
 # Above autograd, so that what is done to the values is recorded: decision 34.
 _library = Library("aten", "FRAGMENT")
 _library.define(
-    "embedding_sparse_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, "
-    "bool scale_grad_by_freq) -> Tensor"
+    "embedding_sparse_backward(Tensor grad, Tensor indices, SymInt num_weights, "
+    "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor"
 )
 _library.impl("embedding_sparse_backward", embedding_sparse_backward, "CompositeImplicitAutograd")

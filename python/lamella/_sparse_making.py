@@ -51,14 +51,14 @@ def sparse_coo_tensor(
     is_coalesced: bool | None = None,
 ) -> SparseTensor:
     """A sparse tensor of `values` [elements, dense dimensions...] at the columns of `indices`
-    [sparse dimensions, elements]. `size` is by default the smallest that holds them; alone, it gives
-    a tensor without elements. Values of a place that stands more than once are summed. Indices are
-    checked."""
+    [sparse dimensions, elements]. `size` is by default the smallest that holds them; alone, it
+    gives a tensor without elements. Values of a place that stands more than once are summed.
+    Indices are checked."""
     function = "sparse_coo_tensor"
     if values is None:
         size = indices if size is None else size
         check(function, size is not None, "'indices' and 'values', or a 'size'")
-        indices = lamella.empty(len(size), 0, dtype=lamella.int64)  # type: ignore[arg-type]
+        indices = lamella.empty(len(size), 0, dtype=lamella.int64)
         values = lamella.empty(0, dtype=dtype)
     stored = _made(values, dtype, device)
     places = _made(indices, lamella.int64, stored.device)
@@ -105,7 +105,9 @@ def sparse_compressed_tensor(
     layout = lamella.sparse_csr if layout is None else layout
     function = f"{str(layout).rpartition('.')[2]}_tensor"
     by_columns, of_blocks = layout in _BY_COLUMNS, layout in _OF_BLOCKS
-    outer, inner = ("ccol_indices", "row_indices") if by_columns else ("crow_indices", "col_indices")
+    outer, inner = (
+        ("ccol_indices", "row_indices") if by_columns else ("crow_indices", "col_indices")
+    )
     stored = _made(values, dtype, device)
     crow, columns = (_made(t, None, stored.device) for t in (compressed_indices, plain_indices))
     check(

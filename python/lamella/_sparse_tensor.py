@@ -1,12 +1,15 @@
 """Sparse tensors: a layout above dense kernels.
 
 A SparseTensor holds the places of its elements (`sparse_coo`: a matrix of coordinates;
-`sparse_csr`: where each row begins, and columns; `sparse_csc`: the same by columns; `sparse_bsr` and
-`sparse_bsc`: the same with blocks for elements) and their values, all of them dense tensors, and
-each function of it is operators on these. So values carry the gradients, in any order and mode:
+`sparse_csr`: where each row begins, and columns; `sparse_csc`: the same by columns; `sparse_bsr`
+and `sparse_bsc`: the same with blocks for elements) and their values, all of them dense tensors,
+and each function of it is operators on these. So values carry the gradients, in any order and mode:
 `x.to_sparse()` gathers from `x`, `to_dense` scatters into zeros, and a product gathers rows of its
 dense side. What is not stored is no part of a gradient.
 """
+
+# Its methods take fewer forms of arguments than the overloads of Tensor's that they stand for.
+# mypy: disable-error-code="override"
 
 from __future__ import annotations
 
@@ -28,6 +31,10 @@ _ZEROS_STAY = (
 
 _BY_COLUMNS = (lamella.sparse_csc, lamella.sparse_bsc)
 _OF_BLOCKS = (lamella.sparse_bsr, lamella.sparse_bsc)
+
+
+# Calls ask their arguments from now on: sparse tensors answer themselves.
+_C._switch_torch_function(True)
 
 
 def check(function: str, condition: bool, text: str) -> None:
@@ -216,6 +223,7 @@ class SparseTensor(Tensor):
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         if dtype is not None:
             return self._with(self._stored.type(dtype))
+        self._is_coo("type")
         return str(self._stored.type()).replace(".", ".sparse.", 1)
 
     def cpu(self) -> SparseTensor:
@@ -442,9 +450,7 @@ class SparseTensor(Tensor):
     def sparse_mask(self, mask: SparseTensor) -> SparseTensor:
         return _functions().sparse_mask(self, mask)
 
-    def sparse_resize_(
-        self, size: Sequence[int], sparse_dim: int, dense_dim: int
-    ) -> SparseTensor:
+    def sparse_resize_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> SparseTensor:
         return _written().sparse_resize_(self, size, sparse_dim, dense_dim, False)
 
     def sparse_resize_and_clear_(
@@ -495,12 +501,6 @@ class SparseTensor(Tensor):
     def matmul(self, other: Any) -> Any:
         return _functions().matmul(self, other)
 
-    def smm(self, mat: Any) -> SparseTensor:
-        return _functions().mm(self, mat).to_sparse()
-
-    def sspaddmm(self, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> SparseTensor:
-        return _functions().add(self.mul(beta), mat1.smm(mat2), alpha=alpha)
-
     def __matmul__(self, other: Any) -> Any:
         return self.matmul(other)
 
@@ -521,7 +521,7 @@ class SparseTensor(Tensor):
         return self._with(-self._stored)
 
     def __abs__(self) -> SparseTensor:
-        return self.abs()
+        return self._with(self._stored.abs()) if self._coalesced else abs(self.coalesce())
 
     # ---- Outside: lamella._sparse_text -----------------------------------------------------------
 

@@ -22,9 +22,12 @@ def written(own: SparseTensor, other: SparseTensor) -> SparseTensor:
     check("sparse", other.dtype == own.dtype, f"a result of dtype {own.dtype}, got {other.dtype}")
     if other.layout != own.layout:
         other = other.to_sparse(layout=own.layout)
+    grad = own._stored.grad if is_leaf else None
     own._take(other)
     if is_leaf:
         own._stored = own._stored.detach().requires_grad_()
+        if grad is not None and grad.shape == own._stored.shape:
+            own._stored.grad = grad
     return own
 
 

@@ -20,7 +20,4 @@ from lamella._sparse_functions import (  # noqa: F401
 from lamella._sparse_making import spdiags  # noqa: F401
 from lamella._sparse_tensor import SparseTensor  # noqa: F401
 
-# Calls ask their arguments from now on: sparse tensors answer themselves.
-_C._switch_torch_function(True)
-
 globals().update(_C._functions("sparse"))

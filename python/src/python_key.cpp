@@ -405,7 +405,8 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     if (PyErr_Occurred() != nullptr) return nullptr;
     if (layout != Py_None && Py_TYPE(layout) != &LayoutType) {
       return PyErr_Format(PyExc_TypeError,
-                          "_make_wrapper_subclass: expected 'layout' to be a layout, got %R", layout);
+                          "_make_wrapper_subclass: expected 'layout' to be a layout, got %R",
+                          layout);
     }
     TensorBase made = python_key::make_wrapper(sizes, steps, start, type_of_elements, where);
     if (layout != Py_None) {

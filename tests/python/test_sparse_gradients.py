@@ -218,7 +218,8 @@ def test_optimizers_that_take_dense_gradients(name):
         optimizer.step()
     said = "Adam" if name == "AdamW" else name
     assert str(caught.value) == (
-        f"{said}: expected dense gradients, got a sparse one, which SparseAdam, Adagrad and SGD take"
+        f"{said}: expected dense gradients, got a sparse one, which SparseAdam, Adagrad and SGD "
+        "take"
     )
     assert net.weight.equal(before) and not optimizer.state[net.weight]
 
@@ -277,6 +278,8 @@ def test_clipping_and_zeros():
 def test_a_large_table_is_not_touched():
     """Only the rows that were looked up are: the gradient of the whole would take 400 GB."""
     weight = lamella.zeros(1, 1).expand(10**9, 100).requires_grad_()
-    lamella.nn.functional.embedding(lamella.tensor([7, 10**9 - 1]), weight, sparse=True).sum().backward()
+    lamella.nn.functional.embedding(
+        lamella.tensor([7, 10**9 - 1]), weight, sparse=True
+    ).sum().backward()
     assert weight.grad._indices().tolist() == [[7, 10**9 - 1]]
     assert weight.grad._values().shape == (2, 100)

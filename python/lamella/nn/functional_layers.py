@@ -417,8 +417,8 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Rows of `weight` chosen by the indices in `input`. sparse: the gradient of `weight` is a sparse
-    tensor of these rows."""
+    """Rows of `weight` chosen by the indices in `input`. sparse: the gradient of `weight` is a
+    sparse tensor of these rows."""
     if sparse:
         lamella.sparse  # noqa: B018  (is loaded, and has the gradient)
     if max_norm is not None:

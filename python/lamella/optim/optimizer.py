@@ -314,8 +314,8 @@ def refuse_sparse(name: str, *grads: Tensor) -> None:
     """Raises where a gradient is sparse."""
     if any(grad.is_sparse for grad in grads):
         raise RuntimeError(
-            f"{name}: expected dense gradients, got a sparse one, which SparseAdam, Adagrad and SGD "
-            "take"
+            f"{name}: expected dense gradients, got a sparse one, which SparseAdam, Adagrad and "
+            "SGD take"
         )
 
 
