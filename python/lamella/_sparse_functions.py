@@ -170,7 +170,8 @@ def sum(input: SparseTensor, dim: Any = None, dtype: Any = None, keepdim: bool =
             return stored.sum(0)
         return SparseTensor(own._places[left], stored, shape).coalesce()
     kept = lamella.tensor([int(d in left) for d in range(count)], device=own.device)
-    return SparseTensor(own._places * kept.unsqueeze(1), stored, shape).coalesce()
+    found = SparseTensor(own._places * kept.unsqueeze(1), stored, shape).coalesce()
+    return _as_in(found, input) if input.layout not in _OF_BLOCKS else found
 
 
 def _groups(own: SparseTensor, dim: int) -> tuple[Tensor, int]:
@@ -308,6 +309,11 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     return _as_in(joined.coalesce(), input)
 
 
+def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    product = mm(input, weight.t())
+    return product if bias is None else add(bias.expand(product.shape), product)
+
+
 def _sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     return add(input, other, alpha=-alpha)
 
@@ -422,7 +428,7 @@ def _sparse_written() -> Any:  # which stands above this file
 # What lamella's functions call where an argument is sparse; others are methods of SparseTensor.
 _ANSWERS: dict[str, Any] = {
     "add": add, "add_": _write_sum, "addmm": addmm, "bmm": bmm, "copy_": _write_copy,
-    "empty_like": zeros_like, "matmul": matmul, "mm": mm, "mul": mul, "mv": mv,
+    "empty_like": zeros_like, "linear": _linear, "matmul": matmul, "mm": mm, "mul": mul, "mv": mv,
     "new_empty": _new_zeros, "new_zeros": _new_zeros, "sparse_mask": sparse_mask, "spmm": mm,
     "sub": _sub, "sub_": _write_difference, "zeros_like": zeros_like, **_sparse_shapes.JOINS,
 }  # fmt: skip

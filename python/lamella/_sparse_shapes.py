@@ -267,4 +267,15 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> SparseTensor:
     return cat([tensor.unsqueeze(dim) for tensor in tensors], dim)
 
 
-JOINS = {"cat": cat, "concat": cat, "concatenate": cat, "stack": stack}
+def _vstack(tensors: Sequence[Any]) -> SparseTensor:
+    return cat(tensors, 0)
+
+
+def _hstack(tensors: Sequence[Any]) -> SparseTensor:
+    return cat(tensors, min(1, tensors[0].dim() - 1))
+
+
+JOINS = {
+    "cat": cat, "concat": cat, "concatenate": cat, "hstack": _hstack, "row_stack": _vstack,
+    "stack": stack, "vstack": _vstack,
+}  # fmt: skip

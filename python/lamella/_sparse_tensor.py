@@ -184,6 +184,9 @@ class SparseTensor(Tensor):
 
         return self._stored.register_hook(of_values)
 
+    def backward(self, gradient: Any = None, *args: Any, **kwargs: Any) -> None:
+        lamella.autograd.backward(self, gradient, *args, **kwargs)
+
     def is_same_size(self, other: Any) -> bool:
         return tuple(self.shape) == tuple(other.shape)
 

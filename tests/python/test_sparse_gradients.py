@@ -275,6 +275,29 @@ def test_clipping_and_zeros():
     assert net.weight.grad._nnz() == 2
 
 
+def test_gradients_for_sparse_tensors():
+    def program(module):
+        s = module.eye(3, dtype=module.float64).to_sparse().requires_grad_()
+        x = module.arange(6, dtype=module.float64).reshape(3, 2)
+        (first,) = module.autograd.grad(module.sparse.mm(s, x).pow(2).sum(), s)
+        module.autograd.backward(s.to_dense().pow(3).sum(), inputs=[s])
+        return [first, s.grad]
+
+    same(program)
+
+
+def test_functions_of_functions():
+    def program(module):
+        rows = module.tensor([1, 2, 1])
+
+        def loss(w):
+            return module.nn.functional.embedding(rows, w, sparse=True).pow(2).sum()
+
+        return module.func.grad(loss)(weight_of(module))
+
+    same(program)
+
+
 def test_a_large_table_is_not_touched():
     """Only the rows that were looked up are: the gradient of the whole would take 400 GB."""
     weight = lamella.zeros(1, 1).expand(10**9, 100).requires_grad_()
