@@ -8,8 +8,11 @@ import lamella
 from lamella import Tensor
 from lamella.optim.optimizer import (
     Optimizer,
+    check_capturable,
     check_not_negative,
     check_one_element,
+    check_ways,
+    move_recorded,
     refuse_sparse,
 )
 
@@ -58,7 +61,8 @@ class PerParameter(Optimizer):
 
     The state has a count of steps. `maximize` and `weight_decay`, where a group has them, change
     the gradient before; with decoupled_weight_decay the parameter shrinks instead. Complex numbers
-    are pairs of real ones. foreach, capturable and fused are accepted, and change nothing.
+    are pairs of real ones. foreach and fused are accepted, and change nothing; differentiable lets
+    autograd record the steps.
     """
 
     # Whether weight_decay has its effect before _move().
@@ -71,6 +75,8 @@ class PerParameter(Optimizer):
         check_not_negative(self._name(), **given)
         check_one_element(self._name(), defaults["lr"])
         check_betas(self._name(), defaults.get("betas", ()))
+        ways = (defaults.get(way) for way in ("foreach", "fused", "differentiable"))
+        check_ways(self._name(), *ways)
         super().__init__(params, defaults)
 
     def _begin(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
@@ -89,6 +95,7 @@ class PerParameter(Optimizer):
         raise NotImplementedError
 
     def _update(self, group: dict[str, Any]) -> None:
+        check_capturable(self._name(), group)
         decay = group.get("weight_decay", 0) if self._decays_first else 0
         is_decoupled = group.get("decoupled_weight_decay", False)
         for param in group["params"]:
@@ -110,8 +117,15 @@ class PerParameter(Optimizer):
                 param, grad = lamella.view_as_real(param), lamella.view_as_real(grad)
                 own = {k: lamella.view_as_real(t) if t.is_complex() else t for k, t in own.items()}
             own["step"].add_(1)
-            if decay and is_decoupled:
-                param.mul_(1 - group["lr"] * decay)
-            elif decay:
-                grad = grad.add(param, alpha=decay)
-            self._move(group, param, grad, own)
+
+            def move(param: Tensor, own: Any, grad: Tensor = grad) -> None:
+                if decay and is_decoupled:
+                    param.mul_(1 - group["lr"] * decay)
+                elif decay:
+                    grad = grad.add(param, alpha=decay)
+                self._move(group, param, grad, own)
+
+            if group.get("differentiable"):
+                move_recorded(param, own, move)
+            else:
+                move(param, own)
