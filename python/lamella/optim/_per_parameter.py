@@ -75,8 +75,8 @@ class PerParameter(Optimizer):
         check_not_negative(self._name(), **given)
         check_one_element(self._name(), defaults["lr"])
         check_betas(self._name(), defaults.get("betas", ()))
-        ways = (defaults.get(way) for way in ("foreach", "fused", "differentiable"))
-        check_ways(self._name(), *ways)
+        foreach, fused = defaults.get("foreach"), defaults.get("fused")
+        check_ways(self._name(), foreach, fused, bool(defaults.get("differentiable")))
         super().__init__(params, defaults)
 
     def _begin(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
