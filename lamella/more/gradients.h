@@ -1,5 +1,9 @@
 // What formulas of ops/more_derivatives.yaml call.
 #pragma once
+#include <array>
+#include <optional>
+#include <tuple>
+
 #include "lamella/lamella.h"
 
 namespace aten {
@@ -21,5 +25,18 @@ lamella::Tensor csr_values_backward(const lamella::Tensor& grad, const lamella::
 lamella::Tensor csr_other_backward(const lamella::Tensor& grad, const lamella::Tensor& crow,
                                    const lamella::Tensor& columns, const lamella::Tensor& values,
                                    const lamella::Tensor& other);
+
+// The gradients of _rnn_layer_backward for grad_output, grad_hy, grad_cy, hx, w_hh, w_hr, cx, b_hh,
+// rows, w_ih and b_ih, given those of its results; none for output, which is made of these. Throws
+// without `rows`.
+using RnnGradients = decltype(std::tuple_cat(std::array<lamella::Tensor, 12>()));
+RnnGradients rnn_layer_double_backward(
+    lamella::TensorList grads, const std::optional<lamella::Tensor>& grad_output,
+    const std::optional<lamella::Tensor>& grad_hy, const std::optional<lamella::Tensor>& grad_cy,
+    const lamella::Tensor& hx, const lamella::Tensor& w_hh,
+    const std::optional<lamella::Tensor>& w_hr, const std::optional<lamella::Tensor>& cx,
+    const std::optional<lamella::Tensor>& b_hh, const std::optional<lamella::Tensor>& rows,
+    const std::optional<lamella::Tensor>& w_ih, const std::optional<lamella::Tensor>& b_ih,
+    lamella::IntArrayRef batch_sizes, int64_t mode, bool reverse, std::array<bool, 12> wanted);
 
 }  // namespace aten

@@ -83,7 +83,8 @@ LAMELLA_LAZY std::vector<Tensor> recur(const RecurrentKind& kind, const Tensor& 
   static const auto layer =
       find<std::tuple<Tensor, Tensor, Tensor, Tensor>, const Tensor&, const Tensor&,
            const OptionalTensor&, const Tensor&, const OptionalTensor&, const OptionalTensor&,
-           IntArrayRef, int64_t, bool, bool>("aten::_rnn_layer");
+           IntArrayRef, int64_t, bool, bool, const OptionalTensor&, const OptionalTensor&,
+           const OptionalTensor&>("aten::_rnn_layer");
   bool keep = rows.requires_grad();
   for (const Tensor& each : states) keep = keep || each.requires_grad();
   for (const Tensor& each : weights) keep = keep || each.requires_grad();
@@ -93,7 +94,8 @@ LAMELLA_LAZY std::vector<Tensor> recur(const RecurrentKind& kind, const Tensor& 
       layer.call(gates, states[0], states.size() > 1 ? OptionalTensor(states[1]) : std::nullopt,
                  weights[1], bias ? OptionalTensor(weights[3]) : std::nullopt,
                  weights.size() > behind ? OptionalTensor(weights[behind]) : std::nullopt,
-                 batch_sizes, kind.number, reverse, keep && GradMode::is_enabled());
+                 batch_sizes, kind.number, reverse, keep && GradMode::is_enabled(), rows,
+                 weights[0], bias ? OptionalTensor(weights[2]) : std::nullopt);
   return {output, h, c};
 }
 

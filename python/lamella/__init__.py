@@ -86,7 +86,16 @@ _LAZY = {
     "ops": "lamella._ops:ops",
     "sparse": "lamella.sparse",
     "sparse_coo_tensor": "lamella._sparse_making:sparse_coo_tensor",
-    "sparse_csr_tensor": "lamella._sparse_making:sparse_csr_tensor",
+    **{
+        name: f"lamella._sparse_making:{name}"
+        for name in (
+            "sparse_bsc_tensor",
+            "sparse_bsr_tensor",
+            "sparse_compressed_tensor",
+            "sparse_csc_tensor",
+            "sparse_csr_tensor",
+        )
+    },
     "special": "lamella.special",
     "testing": "lamella.testing",
     "PythonDispatcher": "lamella._python_dispatcher:PythonDispatcher",

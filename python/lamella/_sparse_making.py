@@ -7,9 +7,17 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella._sparse_tensor import SparseTensor, check
+from lamella._sparse_shapes import compressed
+from lamella._sparse_tensor import _BY_COLUMNS, _OF_BLOCKS, SparseTensor, check
 
-__all__ = ["sparse_coo_tensor", "sparse_csr_tensor"]
+__all__ = [
+    "sparse_bsc_tensor",
+    "sparse_bsr_tensor",
+    "sparse_compressed_tensor",
+    "sparse_coo_tensor",
+    "sparse_csc_tensor",
+    "sparse_csr_tensor",
+]
 
 
 def _made(value: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -30,20 +38,28 @@ def _inside(function: str, name: str, places: Tensor, sizes: Sequence[int]) -> N
 
 
 def sparse_coo_tensor(
-    indices: Any,
-    values: Any,
+    indices: Any = None,
+    values: Any = None,
     size: Sequence[int] | None = None,
     *,
     dtype: Any = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
     check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
 ) -> SparseTensor:
     """A sparse tensor of `values` [elements, dense dimensions...] at the columns of `indices`
-    [sparse dimensions, elements]. `size` is by default the smallest that holds them. Values of a
-    place that stands more than once are summed. Indices are checked."""
+    [sparse dimensions, elements]. `size` is by default the smallest that holds them; alone, it
+    gives a tensor without elements. Values of a place that stands more than once are summed.
+    Indices are checked."""
     function = "sparse_coo_tensor"
+    if values is None:
+        size = indices if size is None else size
+        check(function, size is not None, "'indices' and 'values', or a 'size'")
+        indices = lamella.empty(len(size), 0, dtype=lamella.int64)
+        values = lamella.empty(0, dtype=dtype)
     stored = _made(values, dtype, device)
     places = _made(indices, lamella.int64, stored.device)
     if places.numel() == 0 and places.dim() == 1:
@@ -70,29 +86,37 @@ def sparse_coo_tensor(
     return SparseTensor(places, stored, size, None, bool(is_coalesced))
 
 
-def sparse_csr_tensor(
-    crow_indices: Any,
-    col_indices: Any,
+def sparse_compressed_tensor(
+    compressed_indices: Any,
+    plain_indices: Any,
     values: Any,
     size: Sequence[int] | None = None,
     *,
+    layout: Any = None,
     dtype: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> SparseTensor:
-    """A sparse matrix of `values` [elements]: row i has the elements from `crow_indices[i]` to
-    `crow_indices[i + 1]`, in the columns that `col_indices` names. Indices are checked."""
-    function = "sparse_csr_tensor"
+    """A sparse matrix of `values` [elements], or with a layout of blocks [blocks, rows, columns]:
+    row (column) i has those from `compressed_indices[i]` to `compressed_indices[i + 1]`, in the
+    columns (rows) that `plain_indices` names. Indices are checked."""
+    layout = lamella.sparse_csr if layout is None else layout
+    function = f"{str(layout).rpartition('.')[2]}_tensor"
+    by_columns, of_blocks = layout in _BY_COLUMNS, layout in _OF_BLOCKS
+    outer, inner = (
+        ("ccol_indices", "row_indices") if by_columns else ("crow_indices", "col_indices")
+    )
     stored = _made(values, dtype, device)
-    crow, columns = (_made(t, None, stored.device) for t in (crow_indices, col_indices))
+    crow, columns = (_made(t, None, stored.device) for t in (compressed_indices, plain_indices))
     check(
         function,
-        crow.dim() == columns.dim() == stored.dim() == 1 and crow.numel() > 0,
-        "'crow_indices', 'col_indices' and 'values' to be vectors, got "
+        crow.dim() == columns.dim() == 1 and crow.numel() > 0 and stored.dim() == 1 + 2 * of_blocks,
+        f"'{outer}', '{inner}' and 'values' to be vectors{' and blocks' * of_blocks}, got "
         f"{list(crow.shape)}, {list(columns.shape)} and {list(stored.shape)}",
     )
-    for name, part in (("crow_indices", crow), ("col_indices", columns)):
+    for name, part in ((outer, crow), (inner, columns)):
         check(
             function,
             part.dtype in (lamella.int64, lamella.int32),
@@ -102,33 +126,64 @@ def sparse_csr_tensor(
     check(
         function,
         columns.size(0) == count,
-        f"'col_indices' to have {count} elements, one for each value, got {columns.size(0)}",
+        f"'{inner}' to have {count} elements, one for each value, got {columns.size(0)}",
     )
     bounds = [int(crow[0]), int(crow[-1])]
     check(
         function,
         bounds == [0, count] and bool((crow.diff() >= 0).all()),
-        f"'crow_indices' to grow from 0 to {count}, got {bounds[0]} to {bounds[1]}",
+        f"'{outer}' to grow from 0 to {count}, got {bounds[0]} to {bounds[1]}",
     )
+    block = tuple(stored.shape[1:]) if of_blocks else (1, 1)
+    lines, across = crow.size(0) - 1, 0 if by_columns else 1
     if size is None:
-        size = [crow.size(0) - 1, int(columns.max()) + 1 if count else 0]
+        size = [lines, int(columns.max()) + 1 if count else 0]
+        size = [s * b for s, b in zip(size[::-1] if by_columns else size, block)]
     check(
         function,
-        len(size) == 2 and size[0] == crow.size(0) - 1,
-        f"'size' of {crow.size(0) - 1} rows and a number of columns, got {list(size)}",
+        len(size) == 2 and size[1 - across] == lines * block[1 - across],
+        f"'size' of {lines * block[1 - across]} {'columns' if by_columns else 'rows'} and a number "
+        f"of {'rows' if by_columns else 'columns'}, got {list(size)}",
     )
-    _inside(function, "col_indices", columns.unsqueeze(0), size[1:])
+    check(
+        function,
+        block[across] > 0 and size[across] % block[across] == 0,
+        f"'size' that blocks of {list(block)} fill, got {list(size)}",
+    )
+    _inside(function, inner, columns.unsqueeze(0), [size[across] // block[across]])
     if requires_grad:
         stored = stored.detach().requires_grad_()
-    return SparseTensor(columns, stored, size, crow)
+    return SparseTensor(columns, stored, size, crow, True, layout)
 
 
-def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None) -> SparseTensor:
+def _of_layout(layout: Any, outer: str, inner: str) -> Any:
+    def function(*args: Any, **kwargs: Any) -> SparseTensor:
+        for theirs, ours in ((outer, "compressed_indices"), (inner, "plain_indices")):
+            if theirs in kwargs:
+                kwargs[ours] = kwargs.pop(theirs)
+        kwargs["layout"] = layout
+        return sparse_compressed_tensor(*args, **kwargs)
+
+    function.__name__ = function.__qualname__ = f"{str(layout).rpartition('.')[2]}_tensor"
+    function.__doc__ = f"sparse_compressed_tensor() of this layout: {outer}, {inner}, values, size."
+    return function
+
+
+sparse_csr_tensor = _of_layout(lamella.sparse_csr, "crow_indices", "col_indices")
+sparse_csc_tensor = _of_layout(lamella.sparse_csc, "ccol_indices", "row_indices")
+sparse_bsr_tensor = _of_layout(lamella.sparse_bsr, "crow_indices", "col_indices")
+sparse_bsc_tensor = _of_layout(lamella.sparse_bsc, "ccol_indices", "row_indices")
+
+
+def to_sparse(
+    self: Tensor, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None
+) -> SparseTensor:
     """The elements, or with `sparse_dim` the dense parts behind so many dimensions, that are not
-    all 0."""
-    if layout == lamella.sparse_csr:
-        return to_sparse_csr(self)
-    check("to_sparse", layout in (None, lamella.sparse_coo), f"sparse_coo or _csr, got {layout}")
+    all 0; in the layout `sparse_coo` unless given."""
+    if layout is not None and layout != lamella.sparse_coo:
+        function = f"to_{str(layout).rpartition('.')[2]}"
+        check(function, self.dim() == 2, f"a matrix, got a tensor of shape {list(self.shape)}")
+        return compressed(to_sparse(self), layout, blocksize)
     count = self.dim() if sparse_dim is None else sparse_dim
     check(
         "to_sparse",
@@ -144,12 +199,6 @@ def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None
         kept = kept.flatten(count).any(-1)
     places = kept.nonzero().t()
     return SparseTensor(places, self[tuple(places.unbind(0))], self.shape, None, True)
-
-
-def to_sparse_csr(self: Tensor) -> SparseTensor:
-    """The elements of a matrix that are not 0, row by row."""
-    check("to_sparse_csr", self.dim() == 2, f"a matrix, got a tensor of shape {list(self.shape)}")
-    return to_sparse(self).to_sparse_csr()
 
 
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: Any = None) -> Any:
@@ -169,12 +218,12 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
     check(function, number.unique().size(0) == number.size(0), "'offsets' that differ")
     check(
         function,
-        layout in (None, lamella.sparse_coo, lamella.sparse_csr),
-        f"'layout' sparse_coo or sparse_csr, got {layout}",
+        layout in (None, lamella.sparse_coo, lamella.sparse_csr, lamella.sparse_csc),
+        f"'layout' sparse_coo, sparse_csr or sparse_csc, got {layout}",
     )
     column = lamella.arange(rows.size(1), device=rows.device).expand(rows.shape)
     row = column - number.unsqueeze(1)
     inside = (row >= 0) & (row < shape[0]) & (column < shape[1])
     places = lamella.stack([row[inside], column[inside]])
     found = SparseTensor(places, rows[inside], shape).coalesce()
-    return found.to_sparse_csr() if layout == lamella.sparse_csr else found
+    return found.to_sparse(layout=layout)

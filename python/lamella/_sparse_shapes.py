@@ -7,7 +7,7 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella._sparse_tensor import SparseTensor, check
+from lamella._sparse_tensor import _BY_COLUMNS, _OF_BLOCKS, SparseTensor, check
 
 
 def _dim(function: str, own: SparseTensor, dim: int, more: int = 0) -> int:
@@ -28,8 +28,7 @@ def permute(input: SparseTensor, dims: Sequence[int]) -> SparseTensor:
         f"the {count} sparse dimensions first, got {list(dims)}",
     )
     stored = own._stored.permute([0, *(d - count + 1 for d in order[count:])])
-    found = SparseTensor(own._places[order[:count]], stored, [own.shape[d] for d in order])
-    return found.to_sparse_csr() if input.is_sparse_csr else found
+    return SparseTensor(own._places[order[:count]], stored, [own.shape[d] for d in order])
 
 
 def transpose(input: SparseTensor, dim0: int, dim1: int) -> SparseTensor:
@@ -43,8 +42,78 @@ def transpose(input: SparseTensor, dim0: int, dim1: int) -> SparseTensor:
     )
     order = list(range(input.dim()))
     order[first], order[second] = second, first
-    # A matrix stored by rows becomes one of coordinates: its columns are the rows now.
-    return permute(input.to_sparse(), order)
+    if input._crow is None:
+        return permute(input, order)
+    # What is stored by rows is stored by columns now.
+    stored = input._stored.transpose(1, 2) if input.layout in _OF_BLOCKS else input._stored
+    layout = _TURNED[input.layout]
+    shape = [input.shape[d] for d in order]
+    return SparseTensor(input._places, stored, shape, input._crow, True, layout)
+
+
+# Layouts by rows, and by columns.
+_TURNED = {
+    lamella.sparse_csr: lamella.sparse_csc,
+    lamella.sparse_csc: lamella.sparse_csr,
+    lamella.sparse_bsr: lamella.sparse_bsc,
+    lamella.sparse_bsc: lamella.sparse_bsr,
+}
+
+
+def without_blocks(input: SparseTensor) -> SparseTensor:
+    """The elements of blocks by their coordinates."""
+    high, wide = input._stored.shape[1:3]
+    rows, columns = input._coordinates().unbind(0)
+    row = rows.reshape(-1, 1, 1) * high + lamella.arange(high, device=input.device).unsqueeze(1)
+    column = columns.reshape(-1, 1, 1) * wide + lamella.arange(wide, device=input.device)
+    shape = (input._nnz(), high, wide)
+    places = lamella.stack([t.expand(shape).reshape(-1) for t in (row, column)])
+    return SparseTensor(places, input._stored.reshape(-1), input.shape).coalesce()
+
+
+def _blocks(function: str, own: SparseTensor, blocksize: Any) -> SparseTensor:
+    """A coalesced matrix of coordinates as one of blocks: [blocks, rows, columns] of values."""
+    high, wide = blocksize
+    rows, columns = own.shape
+    check(
+        function,
+        high > 0 and wide > 0 and rows % high == 0 and columns % wide == 0,
+        f"'blocksize' that divides {list(own.shape)}, got {list(blocksize)}",
+    )
+    row, column = own._places.unbind(0)
+    key = row.div(high, rounding_mode="floor") * max(columns // wide, 1)
+    key = key + column.div(wide, rounding_mode="floor")
+    unique, number = lamella.unique(key, return_inverse=True)
+    zeros = lamella.zeros(unique.size(0), high, wide, dtype=own.dtype, device=own.device)
+    stored = zeros.index_put((number, row % high, column % wide), own._stored)
+    across = max(columns // wide, 1)
+    places = lamella.stack([unique.div(across, rounding_mode="floor"), unique % across])
+    return SparseTensor(places, stored, (rows // high, columns // wide, high, wide), None, True)
+
+
+def compressed(input: SparseTensor, layout: Any, blocksize: Any = None) -> SparseTensor:
+    """A matrix in a layout by rows or by columns."""
+    function = f"to_{str(layout).rpartition('.')[2]}"
+    check(function, layout in _TURNED, f"a sparse layout, got {layout}")
+    if input.layout == layout and layout not in _OF_BLOCKS:
+        return input
+    check(
+        function,
+        input.dim() == 2 and input.sparse_dim() == 2,
+        f"a matrix, got a tensor of shape {list(input.shape)}",
+    )
+    by_columns = layout in _BY_COLUMNS
+    own = input.to_sparse()
+    own = (own.t() if by_columns else own).coalesce()
+    if layout in _OF_BLOCKS:
+        check(function, blocksize is not None, "a 'blocksize'")
+        own = _blocks(function, own, blocksize[::-1] if by_columns else blocksize)
+    rows = lamella.arange(own.shape[0] + 1, device=own.device)
+    crow = lamella.searchsorted(own._places[0].contiguous(), rows)
+    stored = own._stored
+    if layout in _OF_BLOCKS and by_columns:
+        stored = stored.transpose(1, 2)
+    return SparseTensor(own._places[1], stored, input.shape, crow, True, layout)
 
 
 def unsqueeze(input: SparseTensor, dim: int) -> SparseTensor:
@@ -198,4 +267,15 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> SparseTensor:
     return cat([tensor.unsqueeze(dim) for tensor in tensors], dim)
 
 
-JOINS = {"cat": cat, "concat": cat, "concatenate": cat, "stack": stack}
+def _vstack(tensors: Sequence[Any]) -> SparseTensor:
+    return cat(tensors, 0)
+
+
+def _hstack(tensors: Sequence[Any]) -> SparseTensor:
+    return cat(tensors, min(1, tensors[0].dim() - 1))
+
+
+JOINS = {
+    "cat": cat, "concat": cat, "concatenate": cat, "hstack": _hstack, "row_stack": _vstack,
+    "stack": stack, "vstack": _vstack,
+}  # fmt: skip

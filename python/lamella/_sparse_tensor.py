@@ -1,11 +1,15 @@
 """Sparse tensors: a layout above dense kernels.
 
 A SparseTensor holds the places of its elements (`sparse_coo`: a matrix of coordinates;
-`sparse_csr`: where each row begins, and columns) and their values, all of them dense tensors, and
-each function of it is operators on these. So values carry the gradients, in any order and mode:
+`sparse_csr`: where each row begins, and columns; `sparse_csc`: the same by columns; `sparse_bsr`
+and `sparse_bsc`: the same with blocks for elements) and their values, all of them dense tensors,
+and each function of it is operators on these. So values carry the gradients, in any order and mode:
 `x.to_sparse()` gathers from `x`, `to_dense` scatters into zeros, and a product gathers rows of its
 dense side. What is not stored is no part of a gradient.
 """
+
+# Its methods take fewer forms of arguments than the overloads of Tensor's that they stand for.
+# mypy: disable-error-code="override"
 
 from __future__ import annotations
 
@@ -13,16 +17,24 @@ from collections.abc import Sequence
 from typing import Any
 
 import lamella
-from lamella import Tensor
+from lamella import _C, Tensor
 
 __all__ = ["SparseTensor"]
 
 # Functions that leave a zero as it is, so that those of what is stored are those of all.
 _ZEROS_STAY = (
-    "abs", "asin", "asinh", "atan", "atanh", "ceil", "conj_physical", "deg2rad", "erf", "expm1",
-    "floor", "log1p", "neg", "rad2deg", "relu", "round", "sgn", "sign", "sin", "sinh", "sqrt",
-    "square", "tan", "tanh", "trunc",
+    "abs", "absolute", "arcsin", "arcsinh", "arctan", "arctanh", "asin", "asinh", "atan", "atanh",
+    "ceil", "conj_physical", "deg2rad", "erf", "erfinv", "expm1", "floor", "frac", "isinf", "isnan",
+    "isneginf", "isposinf", "log1p", "nan_to_num", "neg", "negative", "positive", "rad2deg", "relu",
+    "round", "sgn", "sign", "signbit", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
 )  # fmt: skip
+
+_BY_COLUMNS = (lamella.sparse_csc, lamella.sparse_bsc)
+_OF_BLOCKS = (lamella.sparse_bsr, lamella.sparse_bsc)
+
+
+# Calls ask their arguments from now on: sparse tensors answer themselves.
+_C._switch_torch_function(True)
 
 
 def check(function: str, condition: bool, text: str) -> None:
@@ -49,37 +61,56 @@ def _shapes() -> Any:
     return module._sparse_shapes
 
 
-class SparseTensor:
-    """A tensor of which only some elements, or dense parts, are stored. It is no Tensor: operators
-    that its methods and lamella.sparse's functions do not know take `x.to_dense()`."""
+def _written() -> Any:
+    module: Any = lamella.sparse
+    return module._sparse_written
 
-    __slots__ = ("_places", "_stored", "_crow", "_coalesced", "shape")
 
-    def __init__(
-        self,
+class SparseTensor(Tensor):
+    """A tensor of which only some elements, or dense parts, are stored. Operators that its methods
+    and lamella.sparse's functions do not know take `x.to_dense()`."""
+
+    _places: Tensor
+    _stored: Tensor
+    _crow: Tensor | None
+    _coalesced: bool
+
+    def __new__(
+        cls,
         places: Tensor,
         stored: Tensor,
         shape: Sequence[int],
         crow: Tensor | None = None,
         coalesced: bool = False,
-    ) -> None:
+        layout: Any = None,
+    ) -> SparseTensor:
+        """places: coordinates [sparse dimensions, elements], or with `crow`, the bounds of rows
+        (columns), the columns (rows) [elements]. layout: `sparse_csr` unless given, with `crow`."""
+        if crow is None:
+            layout = lamella.sparse_coo
+        elif layout is None:
+            layout = lamella.sparse_csr
+        self: SparseTensor = _C._make_wrapper_subclass(
+            cls, shape, dtype=stored.dtype, layout=layout, device=stored.device
+        )
         self._places, self._stored, self._crow = places, stored, crow
         self._coalesced = coalesced or crow is not None
-        self.shape = lamella.Size(shape)
+        return self
 
+    # The class computes, whatever else there is to ask: decision 34.
     @classmethod
     def __torch_function__(
         cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        """What functions of lamella that know no sparse tensors do with one among their
-        arguments."""
-        return _functions().answer(function, args, kwargs or {})
+        return _functions().answer(function.__name__, args, kwargs or {})
+
+    @classmethod
+    def __torch_dispatch__(
+        cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        return _functions().answer(function.overloadpacket.__name__, args, kwargs or {})
 
     # ---- What it is ------------------------------------------------------------------------------
-
-    @property
-    def layout(self) -> Any:
-        return lamella.sparse_coo if self._crow is None else lamella.sparse_csr
 
     @property
     def is_sparse(self) -> bool:
@@ -87,52 +118,47 @@ class SparseTensor:
 
     @property
     def is_sparse_csr(self) -> bool:
-        return self._crow is not None
-
-    @property
-    def dtype(self) -> Any:
-        return self._stored.dtype
-
-    @property
-    def device(self) -> Any:
-        return self._stored.device
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
+        return bool(self.layout == lamella.sparse_csr)
 
     @property
     def requires_grad(self) -> bool:
         return self._stored.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._stored.requires_grad = value
 
     @property
     def grad(self) -> SparseTensor | None:
         """The gradients of the values, where this one has them."""
         return None if self._stored.grad is None else self._with(self._stored.grad)
 
-    def dim(self) -> int:
-        return len(self.shape)
-
-    def size(self, dim: int | None = None) -> Any:
-        return self.shape if dim is None else self.shape[dim]
-
-    def numel(self) -> int:
-        count = 1
-        for size in self.shape:
-            count *= size
-        return count
+    @grad.setter
+    def grad(self, value: SparseTensor | None) -> None:
+        if value is not None:
+            check("grad", isinstance(value, SparseTensor), "a sparse tensor")
+            check("grad", value.layout == self.layout, f"layout {self.layout}, got {value.layout}")
+        self._stored.grad = None if value is None else value._stored
 
     def sparse_dim(self) -> int:
         return int(self._places.size(0)) if self._crow is None else 2
 
     def dense_dim(self) -> int:
-        return self._stored.dim() - 1
+        return self._stored.dim() - (3 if self.layout in _OF_BLOCKS else 1)
+
+    _dimI = sparse_dim  # noqa: N815
+    _dimV = dense_dim  # noqa: N815
 
     def _nnz(self) -> int:
         return int(self._stored.size(0))
 
     def is_coalesced(self) -> bool:
+        self._is_coo("is_coalesced")
         return self._coalesced
+
+    def _coalesced_(self, coalesced: bool) -> SparseTensor:
+        self._coalesced = coalesced
+        return self
 
     def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
         self._stored.requires_grad_(requires_grad)
@@ -146,31 +172,62 @@ class SparseTensor:
     def grad_fn(self) -> Any:
         return self._stored.grad_fn
 
-    @property
-    def is_cuda(self) -> bool:
-        return self._stored.is_cuda
+    def retain_grad(self) -> None:
+        self._stored.retain_grad()
+
+    def register_hook(self, hook: Any) -> Any:
+        """hook(gradient, sparse as this tensor is); what it returns takes its place."""
+
+        def of_values(grad: Tensor) -> Any:
+            found = hook(self._with(grad))
+            return found._stored if isinstance(found, SparseTensor) else found
+
+        return self._stored.register_hook(of_values)
+
+    def backward(self, gradient: Any = None, *args: Any, **kwargs: Any) -> None:
+        lamella.autograd.backward(self, gradient, *args, **kwargs)
 
     def is_same_size(self, other: Any) -> bool:
         return tuple(self.shape) == tuple(other.shape)
 
-    def is_floating_point(self) -> bool:
-        return self._stored.is_floating_point()
+    def stride(self, dim: int | None = None) -> Any:
+        """0 in each dimension: elements have no distance in memory."""
+        return 0 if dim is not None else (0,) * self.dim()
 
-    def is_complex(self) -> bool:
-        return self._stored.is_complex()
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        return False
 
     def detach(self) -> SparseTensor:
         return self._with(self._stored.detach())
 
-    def clone(self) -> SparseTensor:
-        return self._with(self._stored.clone())
+    @property
+    def data(self) -> SparseTensor:
+        return self.detach()
+
+    @data.setter
+    def data(self, value: SparseTensor) -> None:
+        requires_grad = self.requires_grad
+        header: Any = Tensor.__dict__["data"]  # shape, dtype and layout
+        header.__set__(self, value)
+        self._take(value.detach().requires_grad_(requires_grad))
+
+    def clone(self, *, memory_format: Any = None) -> SparseTensor:
+        crow = None if self._crow is None else self._crow.clone()
+        return self._of(self._places.clone(), self._stored.clone(), crow)
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
         """With the values' dtype and the device changed as Tensor.to does."""
         stored = self._stored.to(*args, **kwargs)
-        places = self._places.to(stored.device)
+        if stored is self._stored:
+            return self
         crow = None if self._crow is None else self._crow.to(stored.device)
-        return SparseTensor(places, stored, self.shape, crow, self._coalesced)
+        return self._of(self._places.to(stored.device), stored, crow)
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        if dtype is not None:
+            return self._with(self._stored.type(dtype))
+        self._is_coo("type")
+        return str(self._stored.type()).replace(".", ".sparse.", 1)
 
     def cpu(self) -> SparseTensor:
         return self.to("cpu")
@@ -178,20 +235,37 @@ class SparseTensor:
     def cuda(self, device: Any = "cuda") -> SparseTensor:
         return self.to(device)
 
+    def numpy(self, *, force: bool = False) -> Any:
+        raise TypeError(f"numpy: expected a dense tensor, got one of {self.layout}: to_dense() it")
+
+    def tolist(self) -> Any:
+        return self.to_dense().tolist()
+
+    def _of(self, places: Tensor, stored: Tensor, crow: Tensor | None) -> SparseTensor:
+        return SparseTensor(places, stored, self.shape, crow, self._coalesced, self.layout)
+
     def _with(self, stored: Tensor) -> SparseTensor:
-        return SparseTensor(self._places, stored, self.shape, self._crow, self._coalesced)
+        return self._of(self._places, stored, self._crow)
 
     # ---- Its parts -------------------------------------------------------------------------------
 
-    def _is(self, function: str, csr: bool) -> None:
-        if (self._crow is not None) != csr:
-            wanted = lamella.sparse_csr if csr else lamella.sparse_coo
-            raise RuntimeError(
-                f"{function}: expected a tensor of layout {wanted}, got {self.layout}"
-            )
+    def _is_coo(self, function: str) -> None:
+        check(
+            function,
+            self._crow is None,
+            f"a tensor of layout {lamella.sparse_coo}, got {self.layout}",
+        )
+
+    def _is_compressed(self, function: str, by_columns: bool) -> None:
+        names = _BY_COLUMNS if by_columns else (lamella.sparse_csr, lamella.sparse_bsr)
+        check(
+            function,
+            self.layout in names,
+            f"a tensor of layout {names[0]} or {names[1]}, got {self.layout}",
+        )
 
     def indices(self) -> Tensor:
-        self._is("indices", False)
+        self._is_coo("indices")
         check("indices", self._coalesced, "a coalesced tensor, got one that is not: coalesce() it")
         return self._places
 
@@ -200,56 +274,74 @@ class SparseTensor:
         return self._stored
 
     def _indices(self) -> Tensor:
-        self._is("_indices", False)
+        self._is_coo("_indices")
         return self._places
 
     def _values(self) -> Tensor:
         return self._stored
 
     def crow_indices(self) -> Tensor:
-        self._is("crow_indices", True)
+        self._is_compressed("crow_indices", False)
         return self._crow  # type: ignore[return-value]
 
     def col_indices(self) -> Tensor:
-        self._is("col_indices", True)
+        self._is_compressed("col_indices", False)
+        return self._places
+
+    def ccol_indices(self) -> Tensor:
+        self._is_compressed("ccol_indices", True)
+        return self._crow  # type: ignore[return-value]
+
+    def row_indices(self) -> Tensor:
+        self._is_compressed("row_indices", True)
         return self._places
 
     def _coordinates(self) -> Tensor:
-        """[sparse dimensions, elements], of either layout."""
+        """[sparse dimensions, elements]; with blocks, those of the blocks among blocks."""
         if self._crow is None:
             return self._places
-        counts = self._crow.diff()
-        rows = lamella.arange(self.shape[0], device=self.device).repeat_interleave(counts)
-        return lamella.stack([rows, self._places.to(lamella.int64)])
+        lines = lamella.arange(self._crow.size(0) - 1, device=self.device)
+        outer = lines.repeat_interleave(self._crow.diff())
+        inner = self._places.to(lamella.int64)
+        return lamella.stack([inner, outer] if self.layout in _BY_COLUMNS else [outer, inner])
 
-    # ---- In place --------------------------------------------------------------------------------
+    # ---- In place: lamella._sparse_written -------------------------------------------------------
 
-    def _become(self, other: SparseTensor) -> SparseTensor:
-        leaf = self._stored.is_leaf and self._stored.requires_grad and lamella.is_grad_enabled()
-        check("sparse", not leaf, "no leaf that requires gradients to be written in place")
+    def _take(self, other: SparseTensor) -> SparseTensor:
         self._places, self._stored, self._crow = other._places, other._stored, other._crow
         self._coalesced = other._coalesced
         return self
 
     def add_(self, other: Any, *, alpha: Any = 1) -> SparseTensor:
-        check("add_", isinstance(other, SparseTensor), "'other' to be sparse")
-        return self._become(self.add(other, alpha=alpha))
+        return _written().add_(self, other, alpha)
 
     def sub_(self, other: Any, *, alpha: Any = 1) -> SparseTensor:
-        check("sub_", isinstance(other, SparseTensor), "'other' to be sparse")
-        return self._become(self.add(other, alpha=-alpha))
+        return _written().add_(self, other, -alpha)
 
     def mul_(self, other: Any) -> SparseTensor:
-        return self._become(self.mul(other))
+        return _written().mul_(self, other)
 
     def div_(self, other: Any) -> SparseTensor:
-        return self._become(self.div(other))
+        return _written().div_(self, other)
 
     def zero_(self) -> SparseTensor:
         """Stores nothing any more."""
-        crow = None if self._crow is None else lamella.zeros_like(self._crow)
-        kept = SparseTensor(self._places[..., :0], self._stored[:0], self.shape, crow, True)
-        return self._become(kept)
+        return _written().zero_(self)
+
+    def copy_(self, other: Any, non_blocking: bool = False) -> SparseTensor:
+        return _written().copy_(self, other)
+
+    def resize_as_(self, other: Any, *, memory_format: Any = None) -> SparseTensor:
+        return _written().resize_as_(self, other)
+
+    def detach_(self) -> SparseTensor:
+        self._stored = self._stored.detach()
+        return self
+
+    __iadd__ = add_
+    __isub__ = sub_
+    __imul__ = mul_
+    __itruediv__ = div_
 
     # ---- Between layouts -------------------------------------------------------------------------
 
@@ -258,7 +350,7 @@ class SparseTensor:
         once are summed."""
         if self._coalesced:
             return self
-        self._is("coalesce", False)
+        self._is_coo("coalesce")
         sparse = self.shape[: self.sparse_dim()]
         steps = lamella.tensor(_strides(sparse), dtype=lamella.int64, device=self.device)
         keys = (self._places * steps.unsqueeze(1)).sum(0)
@@ -273,8 +365,10 @@ class SparseTensor:
         found = lamella.stack(places) if places else self._places[:, : unique.size(0)]
         return SparseTensor(found, stored, self.shape, None, True)
 
-    def to_dense(self, dtype: Any = None) -> Tensor:
+    def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
         """All elements; those that are not stored are 0."""
+        if self.layout in _OF_BLOCKS:
+            return self.to_sparse().to_dense(dtype)
         zeros = lamella.zeros(self.shape, dtype=self.dtype, device=self.device)
         places = tuple(self._coordinates().unbind(0))
         dense = (
@@ -284,28 +378,34 @@ class SparseTensor:
         )
         return dense if dtype is None else dense.to(dtype)
 
-    def to_sparse(self, sparse_dim: int | None = None, *, layout: Any = None) -> SparseTensor:
-        if layout in (lamella.sparse_csr,):
-            return self.to_sparse_csr()
+    def to_sparse(
+        self, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None
+    ) -> SparseTensor:
+        """The same elements in another layout: `sparse_coo` unless given."""
+        if layout is not None and layout != lamella.sparse_coo:
+            return _shapes().compressed(self, layout, blocksize)
         if self._crow is None:
             return self
-        return SparseTensor(self._coordinates(), self._stored, self.shape, None, True)
+        if self.layout in _OF_BLOCKS:
+            return _shapes().without_blocks(self)
+        found = SparseTensor(self._coordinates(), self._stored, self.shape)
+        found._coalesced = self.layout == lamella.sparse_csr
+        return found if found._coalesced else found.coalesce()
 
     def to_sparse_coo(self) -> SparseTensor:
         return self.to_sparse()
 
-    def to_sparse_csr(self) -> SparseTensor:
-        if self._crow is not None:
-            return self
-        check(
-            "to_sparse_csr",
-            self.dim() == 2 and self.sparse_dim() == 2,
-            f"a matrix, got a tensor of shape {list(self.shape)}",
-        )
-        own = self.coalesce()
-        rows = lamella.arange(self.shape[0] + 1, device=self.device)
-        crow = lamella.searchsorted(own._places[0].contiguous(), rows)
-        return SparseTensor(own._places[1], own._stored, self.shape, crow)
+    def to_sparse_csr(self, dense_dim: int | None = None) -> SparseTensor:
+        return _shapes().compressed(self, lamella.sparse_csr)
+
+    def to_sparse_csc(self, dense_dim: int | None = None) -> SparseTensor:
+        return _shapes().compressed(self, lamella.sparse_csc)
+
+    def to_sparse_bsr(self, blocksize: Any, dense_dim: int | None = None) -> SparseTensor:
+        return _shapes().compressed(self, lamella.sparse_bsr, blocksize)
+
+    def to_sparse_bsc(self, blocksize: Any, dense_dim: int | None = None) -> SparseTensor:
+        return _shapes().compressed(self, lamella.sparse_bsc, blocksize)
 
     # ---- Shapes: lamella._sparse_shapes ----------------------------------------------------------
 
@@ -347,66 +447,50 @@ class SparseTensor:
         check("len", self.dim() > 0, "a tensor with dimensions, got one without")
         return int(self.shape[0])
 
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
     def sparse_mask(self, mask: SparseTensor) -> SparseTensor:
         return _functions().sparse_mask(self, mask)
 
-    # ---- Arithmetic ------------------------------------------------------------------------------
+    def sparse_resize_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> SparseTensor:
+        return _written().sparse_resize_(self, size, sparse_dim, dense_dim, False)
+
+    def sparse_resize_and_clear_(
+        self, size: Sequence[int], sparse_dim: int, dense_dim: int
+    ) -> SparseTensor:
+        return _written().sparse_resize_(self, size, sparse_dim, dense_dim, True)
+
+    # ---- Arithmetic: lamella._sparse_functions ---------------------------------------------------
 
     def add(self, other: Any, *, alpha: Any = 1) -> Any:
-        """The sum: sparse with a sparse tensor of the same shape, dense with a dense one."""
-        if isinstance(other, Tensor):
-            return other.mul(alpha).add(self.to_dense())
-        check("add", isinstance(other, SparseTensor), f"a tensor, got {type(other).__name__}")
-        check(
-            "add",
-            tuple(other.shape) == tuple(self.shape),
-            f"'other' of shape {list(self.shape)}, got {list(other.shape)}",
-        )
-        mine, theirs = self.to_sparse(), other.to_sparse()
-        check(
-            "add",
-            mine.sparse_dim() == theirs.sparse_dim(),
-            f"'other' with {mine.sparse_dim()} sparse dimensions, got {theirs.sparse_dim()}",
-        )
-        joined = SparseTensor(
-            lamella.cat([mine._places, theirs._places], 1),
-            lamella.cat([mine._stored, theirs._stored.mul(alpha)]),
-            self.shape,
-        )
-        return joined.to_sparse_csr() if self._crow is not None else joined.coalesce()
+        return _functions().add(self, other, alpha=alpha)
 
     def sub(self, other: Any, *, alpha: Any = 1) -> Any:
-        return self.add(other, alpha=-alpha)
+        return _functions().add(self, other, alpha=-alpha)
 
     def mul(self, other: Any) -> SparseTensor:
-        """The product with a number or a tensor: at the places that this one stores."""
-        if isinstance(other, SparseTensor):
-            other = other.to_dense()
-        if isinstance(other, Tensor) and other.dim() > 0:
-            own = self.coalesce()
-            shape = [max(a, b) for a, b in zip(other.shape[::-1], self.shape[::-1])]
-            check(
-                "mul",
-                other.dim() <= self.dim() and shape == list(self.shape[::-1][: other.dim()]),
-                f"'other' to be broadcastable to {list(self.shape)}, got {list(other.shape)}",
-            )
-            picked = other.expand(self.shape)[tuple(own._coordinates().unbind(0))]
-            return own._with(own._stored.mul(picked))
-        return self._with(self._stored.mul(other))
+        return _functions().mul(self, other)
 
-    def div(self, other: Any) -> SparseTensor:
-        check(
-            "div",
-            not isinstance(other, SparseTensor)
-            and (not isinstance(other, Tensor) or not other.dim()),
-            "'other' to be a number",
-        )
-        return self._with(self._stored.div(other))
+    def div(self, other: Any, *, rounding_mode: str | None = None) -> SparseTensor:
+        return _functions().div(self, other, rounding_mode=rounding_mode)
+
+    def floor_divide(self, other: Any) -> SparseTensor:
+        return _functions().div(self, other, rounding_mode="floor")
+
+    def pow(self, exponent: Any) -> SparseTensor:
+        return _functions().pow(self, exponent)
 
     def sum(self, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
         """The sum of all elements, or over dimensions: sparse where sparse ones are left."""
-        check("sum", not keepdim, "'keepdim' to be False")
-        return _functions().sum(self, dim, dtype)
+        return _functions().sum(self, dim, dtype, keepdim)
+
+    def any(self) -> Tensor:
+        return self.coalesce()._stored.any()
+
+    def norm(self, p: Any = 2) -> Tensor:
+        """The norm of all elements."""
+        return lamella.linalg.vector_norm(self.coalesce()._stored, 2 if p == "fro" else p)
 
     def mm(self, mat2: Any) -> Any:
         return _functions().mm(self, mat2)
@@ -420,65 +504,56 @@ class SparseTensor:
     def matmul(self, other: Any) -> Any:
         return _functions().matmul(self, other)
 
-    def pow(self, exponent: Any) -> SparseTensor:
-        check(
-            "pow",
-            not isinstance(exponent, (Tensor, SparseTensor)) and exponent > 0,
-            "'exponent' to be a number above 0, which leaves zeros as they are",
-        )
-        own = self.coalesce()
-        return own._with(own._stored.pow(exponent))
+    def __matmul__(self, other: Any) -> Any:
+        return self.matmul(other)
 
-    def norm(self, p: Any = 2) -> Tensor:
-        """The norm of all elements."""
-        return lamella.linalg.vector_norm(self.coalesce()._stored, 2 if p == "fro" else p)
-
-    def __radd__(self, other: Any) -> Any:
-        return self.add(other)
+    def __rmatmul__(self, other: Any) -> Any:
+        return _functions().matmul(other, self)
 
     def __rsub__(self, other: Any) -> Any:
         return (-self).add(other)
 
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return _functions().matmul(other, self)
-
-    def __pow__(self, exponent: Any) -> SparseTensor:
-        return self.pow(exponent)
-
-    def __add__(self, other: Any) -> Any:
-        return self.add(other)
-
-    def __sub__(self, other: Any) -> Any:
-        return self.sub(other)
-
-    def __mul__(self, other: Any) -> SparseTensor:
-        return self.mul(other)
-
-    __rmul__ = __mul__
-
-    def __matmul__(self, other: Any) -> Any:
-        return _functions().matmul(self, other)
-
-    def __truediv__(self, other: Any) -> SparseTensor:
-        return self.div(other)
+    __add__ = __radd__ = add
+    __sub__ = sub
+    __mul__ = __rmul__ = mul
+    __truediv__ = div
+    __floordiv__ = floor_divide
+    __pow__ = pow
 
     def __neg__(self) -> SparseTensor:
         return self._with(-self._stored)
 
-    def __repr__(self) -> str:
-        names = ("indices", "values") if self._crow is None else ("crow_indices", "col_indices")
-        parts = (self._places,) if self._crow is None else (self._crow, self._places)
-        shown = [f"{name}={part}" for name, part in zip(names, parts)]
-        return (
-            f"sparse_tensor({', '.join(shown)}, values={self._stored}, size={tuple(self.shape)}, "
-            f"nnz={self._nnz()}, layout={self.layout})"
-        )
+    def __abs__(self) -> SparseTensor:
+        return self._with(self._stored.abs()) if self._coalesced else abs(self.coalesce())
+
+    # ---- Outside: lamella._sparse_text -----------------------------------------------------------
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        module: Any = lamella.sparse
+        text: str = module._sparse_text.text(self)
+        return text
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        module: Any = lamella.sparse
+        return module._sparse_text.rebuild, module._sparse_text.parts(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
+        if id(self) not in memo:
+            check("deepcopy", self.is_leaf, "a leaf, got a computed tensor: detach().clone() it")
+            made = self.detach().clone().requires_grad_(self.requires_grad)
+            memo[id(self)] = made
+            if self.grad is not None:
+                made.grad = self.grad.clone()
+        return memo[id(self)]
+
+    def __copy__(self) -> SparseTensor:
+        return self._with(self._stored)
 
 
 def _unary(name: str) -> Any:
-    def function(self: SparseTensor) -> SparseTensor:
-        own = self.coalesce()
-        return own._with(getattr(own._stored, name)())
+    def function(self: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
+        own = self.coalesce() if self._crow is None else self
+        return own._with(getattr(own._stored, name)(*args, **kwargs))
 
     function.__name__ = name
     function.__doc__ = f"`{name}` of what is stored; it leaves zeros as they are."
@@ -494,7 +569,18 @@ def _cast(name: str) -> Any:
     return function
 
 
+def _in_place(name: str) -> Any:
+    def function(self: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
+        return _written().written(self, getattr(self, name)(*args, **kwargs))
+
+    function.__name__ = name + "_"
+    function.__doc__ = f"`{name}`, in place."
+    return function
+
+
 for _name in _ZEROS_STAY:
     setattr(SparseTensor, _name, _unary(_name))
-for _name in ("bfloat16", "bool", "double", "float", "half", "int", "long", "short"):
+    if hasattr(Tensor, _name + "_"):
+        setattr(SparseTensor, _name + "_", _in_place(_name))
+for _name in ("bfloat16", "bool", "char", "double", "float", "half", "int", "long", "short"):
     setattr(SparseTensor, _name, _cast(_name))

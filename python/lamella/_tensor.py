@@ -199,11 +199,14 @@ def _as_subclass(self: Tensor, cls: type[_T]) -> _T:
     return made
 
 
-def _to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None) -> Any:
-    """The elements that are not 0, or the parts behind `sparse_dim` dimensions that are not."""
+def _to_sparse(
+    self: Tensor, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None
+) -> Any:
+    """The elements that are not 0, or the parts behind `sparse_dim` dimensions that are not; in the
+    layout `sparse_coo` unless given."""
     from lamella import _sparse_making
 
-    return _sparse_making.to_sparse(self, sparse_dim, layout=layout)
+    return _sparse_making.to_sparse(self, sparse_dim, layout=layout, blocksize=blocksize)
 
 
 def _to_sparse_coo(self: Tensor) -> Any:
@@ -211,11 +214,31 @@ def _to_sparse_coo(self: Tensor) -> Any:
     return _to_sparse(self)
 
 
-def _to_sparse_csr(self: Tensor) -> Any:
+def _to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Any:
     """The elements of a matrix that are not 0, row by row."""
-    from lamella import _sparse_making
+    return _to_sparse(self, layout=_C.sparse_csr)
 
-    return _sparse_making.to_sparse_csr(self)
+
+def _to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Any:
+    """The elements of a matrix that are not 0, column by column."""
+    return _to_sparse(self, layout=_C.sparse_csc)
+
+
+def _to_sparse_bsr(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Any:
+    """The blocks of a matrix in which something is not 0, row by row."""
+    return _to_sparse(self, layout=_C.sparse_bsr, blocksize=blocksize)
+
+
+def _to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Any:
+    """The blocks of a matrix in which something is not 0, column by column."""
+    return _to_sparse(self, layout=_C.sparse_bsc, blocksize=blocksize)
+
+
+def _only_sparse(name: str) -> Any:
+    def function(self: Tensor) -> Any:
+        raise RuntimeError(f"{name}: expected a sparse tensor, got one of layout {self.layout}")
+
+    return function
 
 
 def _sparse_mask(self: Tensor, mask: Any) -> Any:
@@ -225,8 +248,8 @@ def _sparse_mask(self: Tensor, mask: Any) -> Any:
     return _sparse_functions.sparse_mask(self, mask)
 
 
-def _to_dense(self: Tensor, dtype: Any = None) -> Tensor:
-    """Itself: every tensor of this class is dense."""
+def _to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
+    """All elements: the tensor itself where it is dense."""
     return self if dtype is None else self.to(dtype)
 
 
@@ -247,6 +270,13 @@ def _polygamma(self: Tensor, n: int) -> Tensor:
     return polygamma(n, self)
 
 
+# Methods that sparse tensors have: their parts.
+_PARTS = (
+    "indices values _indices _values crow_indices col_indices ccol_indices row_indices coalesce "
+    "is_coalesced _nnz"
+)
+
+
 def install() -> None:
     copyreg.pickle(Generator, _reduce_generator)
     _C._add_to_tensor(
@@ -261,6 +291,10 @@ def install() -> None:
             "to_sparse": _to_sparse,
             "to_sparse_coo": _to_sparse_coo,
             "to_sparse_csr": _to_sparse_csr,
+            "to_sparse_csc": _to_sparse_csc,
+            "to_sparse_bsr": _to_sparse_bsr,
+            "to_sparse_bsc": _to_sparse_bsc,
+            **{name: _only_sparse(name) for name in _PARTS.split()},
             "to_dense": _to_dense,
             "sparse_mask": _sparse_mask,
             "is_sparse": False,

@@ -207,12 +207,17 @@ def tensor_repr(tensor: Tensor) -> str:
         suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
-    text = prefix + body
+    return with_suffixes(prefix + body, suffixes, indent)
+
+
+def with_suffixes(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:
+    """The text with suffixes, each on a line of its own where the line would be too long; the first
+    one with `new_line` in any case."""
     column = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if column + len(suffix) + 2 > _options.linewidth:
+        if new_line or column + len(suffix) + 2 > _options.linewidth:
             text += ",\n" + " " * indent + suffix
-            column = indent + len(suffix)
+            column, new_line = indent + len(suffix), False
         else:
             text += ", " + suffix
             column += len(suffix) + 2

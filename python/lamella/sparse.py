@@ -1,7 +1,14 @@
 """Functions of sparse tensors, which `lamella.sparse_coo_tensor`, `lamella.sparse_csr_tensor` and
 `Tensor.to_sparse` make."""
 
-from lamella import _C, _sparse_functions, _sparse_shapes  # noqa: F401
+from lamella import (  # noqa: F401
+    _C,
+    _sparse_functions,
+    _sparse_gradients,
+    _sparse_shapes,
+    _sparse_text,
+    _sparse_written,
+)
 from lamella._sparse_functions import (  # noqa: F401
     addmm,
     log_softmax,

@@ -12,6 +12,7 @@
 
 #include "lamella/core/tensor_impl.h"
 #include "lamella/layers/autograd/anomaly.h"
+#include "lamella/layers/autograd/engine.h"
 #include "lamella/layers/autograd/saved.h"
 #include "python/src/autograd.h"
 #include "python/src/autograd_where.h"
@@ -311,7 +312,30 @@ int visit_graph(autograd::Node* first, visitproc visit, void* arg) {
   return 0;
 }
 
-PyMethodDef functions[] = {{"_push_saved_tensors_hooks", push_hooks, METH_VARARGS, nullptr},
+// ---- Callbacks ----
+
+void call_back(void* function) {
+  GilScope gil;
+  Ref result(PyObject_CallNoArgs(static_cast<PyObject*>(function)));
+  if (!result) detail::throw_status(keep_python_error());
+}
+
+// _queue_callback(function): called without arguments when the backward that runs has ended.
+PyObject* queue_callback(PyObject*, PyObject* function) {
+  if (!PyCallable_Check(function)) {
+    return PyErr_Format(PyExc_TypeError, "queue_callback: expected a function, got %s",
+                        Py_TYPE(function)->tp_name);
+  }
+  return guarded([&]() -> PyObject* {
+    // Before it is kept: without a backward this throws.
+    autograd::queue_callback(call_back, release_object, function);
+    Py_INCREF(function);
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef functions[] = {{"_queue_callback", queue_callback, METH_O, nullptr},
+                           {"_push_saved_tensors_hooks", push_hooks, METH_VARARGS, nullptr},
                            {"_pop_saved_tensors_hooks", pop_hooks, METH_NOARGS, nullptr},
                            {"_disable_saved_tensors_hooks", disable_hooks, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};

@@ -443,11 +443,6 @@ PyObject* call_packet(PyPacket* packet, PyObject* const* args, Py_ssize_t nargs,
   // The name's own characters: a compact string keeps them.
   PyObject* result = call_table(*table, static_cast<const char*>(PyUnicode_DATA(packet->name)),
                                 packet->is_method, args, nargs, kwnames);
-  if (result == nullptr && !torch_function_on && PyErr_ExceptionMatches(PyExc_TypeError) &&
-      (Py_TYPE(packet) == &FunctionType_ || packet->is_method)) [[unlikely]] {
-    PyObject* answered = ask_others(reinterpret_cast<PyObject*>(packet), args, nargs, kwnames);
-    if (answered != nullptr || !PyErr_ExceptionMatches(PyExc_TypeError)) return answered;
-  }
   if (result == nullptr && rewriter != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) &&
       (Py_TYPE(packet) == &FunctionType_ || packet->is_method)) [[unlikely]] {
     return rewritten_call(packet, args, nargs, kwnames);

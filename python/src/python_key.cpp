@@ -403,7 +403,15 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     }
     long long start = offset == Py_None ? 0 : PyLong_AsLongLong(offset);
     if (PyErr_Occurred() != nullptr) return nullptr;
+    if (layout != Py_None && Py_TYPE(layout) != &LayoutType) {
+      return PyErr_Format(PyExc_TypeError,
+                          "_make_wrapper_subclass: expected 'layout' to be a layout, got %R",
+                          layout);
+    }
     TensorBase made = python_key::make_wrapper(sizes, steps, start, type_of_elements, where);
+    if (layout != Py_None) {
+      made.impl()->layout = static_cast<uint8_t>(reinterpret_cast<PyLayout*>(layout)->layout);
+    }
     if (requires_grad != 0)
       lamella::detail::check(lamella_tensor_set_requires_grad(made.impl(), 1));
     return wrap_as(cls, made.unsafe_release());

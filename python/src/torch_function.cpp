@@ -30,7 +30,6 @@ bool has_say(PyTypeObject* type) {
 // The arguments with a say, one of each type, subclasses before their bases.
 struct Asked {
   std::vector<PyObject*> items;
-  bool tensors = true;  // are asked, too: those of subclasses
 
   void see(PyObject* value) {
     PyTypeObject* type = Py_TYPE(value);
@@ -47,7 +46,6 @@ struct Asked {
 
  private:
   void add(PyObject* value) {
-    if (!tensors && is_tensor(value)) return;
     size_t at = items.size();
     for (size_t i = items.size(); i-- > 0;) {
       if (Py_TYPE(items[i]) == Py_TYPE(value)) return;
@@ -155,23 +153,6 @@ bool ask_arguments(PyObject* function, PyObject* const* args, Py_ssize_t nargs, 
   if (asked.items.empty() && mode == nullptr) return false;
   *result = ask(asked, function, args, nargs, kwnames);
   return true;
-}
-
-PyObject* ask_others(PyObject* function, PyObject* const* args, Py_ssize_t nargs,
-                     PyObject* kwnames) {
-  // Looking at a type would clear the error.
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
-  Asked asked;
-  asked.tensors = false;
-  Py_ssize_t count = nargs + (kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0);
-  for (Py_ssize_t i = 0; off == 0 && i < count; ++i) asked.see(args[i]);
-  if (asked.items.empty()) {
-    PyErr_Restore(type, value, trace);
-    return nullptr;
-  }
-  for (PyObject* part : {type, value, trace}) Py_XDECREF(part);
-  return ask(asked, function, args, nargs, kwnames);
 }
 
 bool ask_operands(const char* name, PyObject* const* args, Py_ssize_t count, PyObject** result) {

@@ -2,8 +2,8 @@
 // place.
 //
 // Note [Off until asked for]
-//   Nobody pays for it before lamella.compat switches it on: a call looks at one word. From then on
-//   each call looks at the types of its arguments.
+//   Nobody pays for it before lamella.compat, or the first sparse tensor, switches it on: a call looks
+//   at one word. From then on each call looks at the types of its arguments.
 #pragma once
 #include "python/src/ref.h"
 
@@ -15,11 +15,6 @@ extern bool torch_function_on;
 // Python error set.
 bool ask_arguments(PyObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
                    PyObject** result);
-// Asks arguments that are no tensors where a call of no overload was understood, which costs
-// nothing where one is: sparse tensors have an answer. With the call's error set; NULL, and that
-// error, where there is none.
-PyObject* ask_others(PyObject* function, PyObject* const* args, Py_ssize_t nargs,
-                     PyObject* kwnames);
 // As ask_arguments() for an operator behind a slot of Tensor, which is Tensor.NAME, or lamella.NAME
 // where the first argument is no tensor.
 bool ask_operands(const char* name, PyObject* const* args, Py_ssize_t count, PyObject** result);

@@ -317,3 +317,75 @@ def test_sequences():
     assert [len(sequence) for sequence in unpadded] == [4, 2, 1]
     with pytest.raises(ValueError, match="expected 'total_length' to be at least 4, got 3"):
         own_rnn.pad_packed_sequence(packed, total_length=3)
+
+
+SECOND = [
+    ("RNN", (3, 4), {}),
+    ("RNN", (3, 4), {"nonlinearity": "relu", "bias": False}),
+    ("LSTM", (3, 4), {}),
+    ("LSTM", (3, 4, 2), {"proj_size": 2, "bidirectional": True}),
+    ("GRU", (3, 4, 2), {"bidirectional": True, "batch_first": True}),
+    ("GRU", (3, 4), {"bias": False}),
+]
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
+@pytest.mark.parametrize("lengths", [None, [3, 2, 1]])
+@pytest.mark.parametrize(("name", "args", "kwargs"), SECOND)
+def test_second_derivatives(name, args, kwargs, lengths):
+    """A penalty on the gradient, as in training; and PyTorch's numbers for it."""
+    own, their = (module.double() for module in both(name, args, kwargs))
+    torch.manual_seed(0)
+    data = torch.randn(3, 3, 3, dtype=torch.float64)
+    states = states_of(their, 3)
+    found = []
+    for module, net, rnn in ((torch, their, their_rnn), (lamella, own, own_rnn)):
+        ours = module is lamella
+        x = (to_own(data) if ours else data.clone()).requires_grad_()
+        hx = tuple((to_own(t) if ours else t.clone()).requires_grad_() for t in flat(states))
+        rows = x
+        if lengths is not None:
+            rows = rnn.pack_padded_sequence(x, lengths, batch_first=net.batch_first)
+        output, last = net(rows, hx if name == "LSTM" else hx[0])
+        output = output if lengths is None else output.data
+        loss = output.pow(2).sum() + sum(t.sin().sum() for t in flat(last))
+        sides = [x, *hx, *net.parameters()]
+        first = module.autograd.grad(loss, sides, create_graph=True)
+        sum(g.pow(2).sum() for g in first).backward()
+        found.append([*first, *(side.grad for side in sides)])
+    for number, (got, expected) in enumerate(zip(found[1], found[0])):
+        assert_close(got, expected, (name, number), 1e-9)
+
+
+def test_third_derivatives():
+    for name in ("LSTM", "GRU", "RNN"):
+        cell = getattr(nn, f"{name}Cell")(2, 3).double()
+
+        def third(x, cell=cell):
+            out = cell(x)
+            out = out[0] if isinstance(out, tuple) else out
+            (first,) = lamella.autograd.grad(out.pow(2).sum(), x, create_graph=True)
+            (second,) = lamella.autograd.grad(first.pow(2).sum(), x, create_graph=True)
+            return second
+
+        x = lamella.randn(2, 2, dtype=lamella.float64, requires_grad=True)
+        assert lamella.autograd.gradcheck(third, (x,))
+
+
+def test_second_derivatives_need_the_rows():
+    gates = lamella.ones(2, 4, requires_grad=True)
+    h, w = lamella.ones(2, 4), lamella.ones(4, 4)
+    arguments = (gates, h, None, w, None, None, [2], 0, False, True)
+    for more in ((), (gates,)):
+        out = lamella.ops.aten._rnn_layer(*arguments, *more)[0]
+        (first,) = lamella.autograd.grad(out.sum(), gates, create_graph=True)
+        if more:
+            first.sum().backward()
+            x = gates.detach() + 4
+            assert gates.grad.allclose(-2 * x.tanh() * (1 - x.tanh() ** 2), atol=1e-6)
+            continue
+        with pytest.raises(RuntimeError) as error:
+            first.sum().backward()
+        assert str(error.value).partition("\n")[0] == (
+            "_rnn_layer_backward: expected 'rows' to be given to _rnn_layer for a second derivative"
+        )

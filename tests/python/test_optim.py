@@ -286,21 +286,88 @@ def test_state_hooks():
     assert order == ["save", "loaded"] and state["more"] == 1
 
 
-def test_differentiable():
-    """The step of one optimizer as a function of its learning rate."""
-    for name in ("Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop", "ASGD"):
-        grads = []
-        for package in (lamella, torch):
-            lr = package.tensor(0.1, requires_grad=True)
-            first = package.tensor([1.0, 2.0], requires_grad=True)
-            p = first * 1
-            grad = package.tensor([0.5, -1.0])
-            p.grad = grad
-            getattr(package.optim, name)([p], lr=0.1, differentiable=True).step()
-            (p * p).sum().backward()
-            grads.append(first.grad.tolist())
-            assert lr.grad is None
-        assert grads[0] == pytest.approx(grads[1], rel=1e-5), name
+RECORDED = [
+    ("SGD", {"lr": 0.1}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.2, "maximize": True}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    ("Adam", {"weight_decay": 0.1}),
+    ("AdamW", {"lr": 0.1, "maximize": True}),
+    ("Adagrad", {"lr_decay": 0.1, "weight_decay": 0.1}),
+    ("RMSprop", {"momentum": 0.9}),
+    ("Adadelta", {"weight_decay": 0.1}),
+    ("NAdam", {"decoupled_weight_decay": True, "weight_decay": 0.1}),
+    ("RAdam", {"weight_decay": 0.1}),
+    ("ASGD", {"lambd": 0.1, "weight_decay": 0.1}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), RECORDED, ids=str)
+def test_differentiable(name, options):
+    """Steps as a function of where they began, and of the gradients."""
+    generator = torch.Generator().manual_seed(0)
+    data = torch.randn(8, 3, dtype=torch.float64, generator=generator)
+    found = []
+    for package in (torch, lamella):
+        own = [package.tensor(row, dtype=package.float64) for row in data.tolist()]
+        first, *grads = (row.requires_grad_() for row in own)
+        p = first * 1
+        optimizer = getattr(package.optim, name)([p], differentiable=True, **options)
+        for grad in grads:
+            p.grad = grad * p.detach().sin() + p * 0.1
+            optimizer.step()
+        p.pow(3).sum().backward()
+        found.append([p.tolist(), *(t.grad if t.grad is None else t.grad.tolist() for t in own)])
+    for got, expected in zip(found[1], found[0]):
+        assert got == (None if expected is None else pytest.approx(expected, rel=1e-4, abs=1e-7))
+
+
+MORE_RECORDED = [
+    ("Adam", {"amsgrad": True}), ("RMSprop", {"centered": True, "momentum": 0.5}), ("Adamax", {}),
+    ("NAdam", {}), ("RAdam", {}), ("Rprop", {"lr": 0.1}),
+    ("Adagrad", {}), ("Adadelta", {}), ("AdamW", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "options"), MORE_RECORDED, ids=str)
+def test_differentiable_in_every_way(name, options):
+    """By finite differences, of the learning rate too: PyTorch stops at some of these."""
+    first = lamella.tensor([0.5, -1.5], dtype=lamella.float64, requires_grad=True)
+    grads = lamella.tensor([[0.3, 1.0], [-0.7, 0.4], [0.2, -0.9]], dtype=lamella.float64)
+    lr = lamella.tensor(0.1, dtype=lamella.float64, requires_grad=name != "Rprop")
+
+    def steps(first, lr, grads):
+        p = first * 1
+        rate = lr if name != "Rprop" else 0.1
+        optimizer = getattr(lamella.optim, name)(
+            [p], differentiable=True, **{**options, "lr": rate}
+        )
+        for grad in grads:
+            p.grad = grad + 0.1 * p
+            optimizer.step()
+        return p
+
+    sides = (first, lr, grads.requires_grad_(name != "Rprop"))
+    assert lamella.autograd.gradcheck(steps, sides, atol=1e-6)
+
+
+def test_ways_that_exclude_each_other():
+    for package in (torch, lamella):
+        p = package.ones(2, requires_grad=True)
+        p.grad = package.ones(2)
+        for name in ("SGD", "Adam", "AdamW", "Adagrad"):
+            for more in ("foreach", "differentiable"):
+                with pytest.raises(RuntimeError) as error:
+                    getattr(package.optim, name)([p], fused=True, **{more: True})
+        for name in "Adam AdamW RMSprop Adadelta Adamax NAdam RAdam ASGD Rprop".split():
+            with pytest.raises(AssertionError) as refused:
+                getattr(package.optim, name)([p], capturable=True).step()
+    assert str(error.value) == (
+        "Adagrad: expected at most one of 'fused' and 'differentiable' to be True"
+    )
+    assert str(refused.value) == (
+        "Rprop: expected 'capturable' to be False for parameters on the CPU, whose steps no device "
+        "captures"
+    )
 
 
 @pytest.mark.parametrize("options", [
@@ -500,20 +567,3 @@ def test_lbfgs_takes_a_step_of_no_length():
         return loss
 
     assert float(made.step(closure)) == 0 and p.tolist() == [0, 0]
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"lr": 0.1, "betas": (0.8, 0.9), "maximize": True}], ids=str
-)
-def test_sparse_adam_moves_the_rows_that_were_looked_up(options):
-    found = []
-    for module in (torch, lamella):
-        weight = module.arange(12, dtype=module.float64).reshape(4, 3) / 7
-        net = module.nn.Embedding(4, 3, sparse=True, _weight=weight)
-        optimizer = module.optim.SparseAdam(net.parameters(), **options)
-        for rows in ([1, 3, 1], [0, 1], [3, 3]):
-            optimizer.zero_grad()
-            net(module.tensor(rows)).pow(2).sum().backward()
-            optimizer.step()
-        found.append(net.weight.detach().tolist())
-    assert found[1] == [pytest.approx(row, rel=1e-12) for row in found[0]]

@@ -228,7 +228,8 @@ ERRORS = [
     (lambda: matrix().indices(),
      "indices: expected a coalesced tensor, got one that is not: coalesce() it"),
     (lambda: matrix().crow_indices(),
-     "crow_indices: expected a tensor of layout lamella.sparse_csr, got lamella.sparse_coo"),
+     "crow_indices: expected a tensor of layout lamella.sparse_csr or lamella.sparse_bsr, got "
+     "lamella.sparse_coo"),
     (lambda: matrix() @ lamella.ones(3, 2), "sparse.mm: expected 'mat2' to have 2 rows, got 3"),
     (lambda: matrix() @ lamella.ones(2, 2, dtype=lamella.int64),
      "sparse.mm: expected 'mat2' to be lamella.float32, got lamella.int64"),

@@ -4,6 +4,7 @@ import copy
 import pickle
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from operator_cases import lamella
@@ -119,6 +120,62 @@ def test_diagonals_and_masks():
         same(csr, torch.sparse.spdiags(rows, offsets, shape, torch.sparse_csr))
     x, mask = holes(4, 5), holes(4, 5, seed=1)
     same(mine(x).sparse_mask(mine(mask).to_sparse()), x.sparse_mask(mask.to_sparse().coalesce()))
+
+
+LAYOUTS = {"csr": (), "csc": (), "bsr": ((2, 3),), "bsc": ((2, 3),)}
+
+
+@pytest.mark.parametrize("layout, block", LAYOUTS.items(), ids=LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_layouts_by_rows_and_columns(layout, block, dtype):
+    names = ("crow_indices", "col_indices")
+    if layout in ("csc", "bsc"):
+        names = ("ccol_indices", "row_indices")
+    for shape in ((4, 6), (0, 3), (2, 0)) if dtype != torch.int64 else ((4, 6),):
+        x = holes(*shape, dtype=dtype)
+        theirs = getattr(x, f"to_sparse_{layout}")(*block)
+        ours = getattr(mine(x), f"to_sparse_{layout}")(*block)
+        for name in (*names, "values"):
+            got, expected = getattr(ours, name)(), getattr(theirs, name)()
+            np.testing.assert_array_equal(got.numpy(), expected.numpy(), err_msg=name)
+        parts = [mine(getattr(theirs, name)()) for name in (*names, "values")]
+        again = getattr(lamella, f"sparse_{layout}_tensor")(*parts, shape)
+        same(ours.to_dense(), x)
+        same(again.to_dense(), x)
+        same((ours * 2).to_dense(), x * 2)
+        same((ours + ours).to_dense(), x + x)
+        same(ours.t().to_dense(), x.t())
+        same(ours.to_sparse().to_dense(), x)
+        same((ours * mine(x)).to_dense(), x * x)
+        assert (ours * mine(x)).layout == ours.layout == (ours + ours).layout
+        d = holes(shape[1], 2, dtype=dtype, seed=3)
+        same(ours @ mine(d), x @ d)
+
+
+def test_gradients_of_layouts():
+    def through(x, v):
+        total = 0
+        for layout, block in LAYOUTS.items():
+            made = getattr(x, f"to_sparse_{layout}")(*block)
+            total = total + (made * 3).to_dense().pow(2).sum() + (made @ v).sum()
+        return total
+
+    x = mine(holes(4, 6)) + 0.5
+    v = lamella.rand(6, dtype=lamella.float64, requires_grad=True)
+    assert lamella.autograd.gradcheck(through, (x.requires_grad_(), v))
+    assert lamella.autograd.gradgradcheck(through, (x, v))
+
+
+def test_where_both_are_stored():
+    x, y = holes(4, 5), holes(4, 5, seed=1)
+    s, t = mine(x).to_sparse(), mine(y).to_sparse()
+    same(s * t, x.to_sparse() * y.to_sparse())
+    same(s.sparse_mask(t), x.to_sparse().sparse_mask(y.to_sparse()))
+    empty = lamella.zeros(4, 5, dtype=lamella.float64).to_sparse()
+    assert (s * empty)._nnz() == 0 and not s.sparse_mask(empty)._nnz()
+    same(empty.sparse_mask(t).to_dense(), torch.zeros(4, 5))
+    large = lamella.sparse_coo_tensor([[5, 10**7], [7, 10**7]], [2.0, 3], (10**9, 10**9))
+    assert (large * large).values().tolist() == [4, 9]
 
 
 def test_written_in_place_and_kept():

@@ -136,10 +136,17 @@ Tensor native_dropout_backward(const Tensor& grad_output, const Tensor& mask, do
   return grad_output.mul(mask).mul(scale);
 }
 
-// A tensor's gradient has every element, also where a sparse one is asked for: the values are the
-// same.
+// Python's sparse tensors define `embedding_sparse_backward` when they are loaded. Without them a
+// gradient has every element, also where a sparse one is asked for: the values are the same.
 Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights,
-                          int64_t padding_idx, bool scale_grad_by_freq, bool /*sparse*/) {
+                          int64_t padding_idx, bool scale_grad_by_freq, bool sparse) {
+  if (sparse) {
+    using Backward = Tensor(const Tensor&, const Tensor&, int64_t, int64_t, bool);
+    if (auto op = Dispatcher::singleton().findSchema({"aten::embedding_sparse_backward", ""})) {
+      return op->typed<Backward>().call(grad, indices, num_weights, padding_idx,
+                                        scale_grad_by_freq);
+    }
+  }
   return lamella::embedding_dense_backward(grad, indices, num_weights, padding_idx,
                                            scale_grad_by_freq);
 }

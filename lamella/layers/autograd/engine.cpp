@@ -493,20 +493,21 @@ struct DepthGuard {
   ~DepthGuard() { --depth; }
 };
 
-// Runs what was queued; once, by the outermost run.
+// Runs what was queued, by the outermost run alone; and what that queues.
 lamella_status run_callbacks(bool call) {
-  if (depth != 1 || thread_runs == nullptr) return LAMELLA_OK;
-  std::unique_ptr<ThreadRuns> runs(std::exchange(thread_runs, nullptr));
   lamella_status status = LAMELLA_OK;
-  for (Callback& one : runs->callbacks) {
-    if (call && status == LAMELLA_OK) {
-      try {
-        one.call(one.context);
-      } catch (...) {
-        status = detail::status_of_current_exception();
+  while (depth == 1 && thread_runs != nullptr) {
+    std::unique_ptr<ThreadRuns> runs(std::exchange(thread_runs, nullptr));
+    for (Callback& one : runs->callbacks) {
+      if (call && status == LAMELLA_OK) {
+        try {
+          one.call(one.context);
+        } catch (...) {
+          status = detail::status_of_current_exception();
+        }
       }
+      if (one.dispose != nullptr) one.dispose(one.context);
     }
-    if (one.dispose != nullptr) one.dispose(one.context);
   }
   return status;
 }

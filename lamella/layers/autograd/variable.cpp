@@ -205,6 +205,9 @@ void set_grad(lamella_tensor* t, const TensorBase& grad) {
 }
 
 namespace {
+bool is_sparse_layout(const TensorBase& t) {
+  return t.impl()->layout != static_cast<uint8_t>(Layout::Strided);
+}
 // Whether the memory of a gradient that was handed over may be kept as it is.
 bool may_steal(const TensorBase& g) {
   const auto* impl = TensorImpl::of(g);
@@ -217,8 +220,8 @@ bool may_steal(const TensorBase& g) {
 
 // Note [Accumulating]
 //   The first gradient becomes the grad: as it is if nobody else holds it, else as a copy in the
-//   leaf's strides. Later ones are added to it in place; with a graph of the backward, out of
-//   place.
+//   leaf's strides. Later ones are added to it in place; with a graph of the backward, or where a
+//   dense gradient meets a sparse one, out of place.
 lamella_status LeafNode::accumulate(TensorBase g) {
   TensorBase variable = variable_.lock();
   if (!variable.defined() || !g.defined()) return LAMELLA_OK;
@@ -241,16 +244,20 @@ lamella_status LeafNode::accumulate(TensorBase g) {
   try {
     if (old == nullptr && !grad_enabled() && !may_steal(g)) {
       Tensor given(g);
-      Tensor copy = variable.is_non_overlapping_and_dense()
-                        ? given.new_empty_strided(variable.sizes(), variable.strides())
-                        : given.new_empty(variable.sizes());
-      copy.copy_(given);
-      g = copy;
+      if (is_sparse_layout(g)) {
+        g = given.clone();
+      } else {
+        Tensor copy = variable.is_non_overlapping_and_dense()
+                          ? given.new_empty_strided(variable.sizes(), variable.strides())
+                          : given.new_empty(variable.sizes());
+        copy.copy_(given);
+        g = copy;
+      }
     }
     while (true) {
       if (old != nullptr) {
         Tensor sum{TensorBase::borrow(old)};
-        if (grad_enabled()) {
+        if (grad_enabled() || (is_sparse_layout(sum) && !is_sparse_layout(g))) {
           sum = sum + Tensor(g);
         } else {
           sum.add_(Tensor(g));

@@ -249,8 +249,9 @@ optional<Tensor> as(const optional<Tensor>& t, ScalarType type) {
 std::tuple<Tensor, Tensor, Tensor, Tensor> rnn_layer_meta(
     const Tensor& input, const Tensor& hx, const optional<Tensor>& cx, const Tensor& w_hh,
     const optional<Tensor>& b_hh, const optional<Tensor>& w_hr, IntArrayRef batch_sizes,
-    int64_t mode, bool reverse, bool keep) {
-  (void)reverse;
+    int64_t mode, bool reverse, bool keep, const optional<Tensor>& rows,
+    const optional<Tensor>& w_ih, const optional<Tensor>& b_ih) {
+  (void)reverse, (void)rows, (void)w_ih, (void)b_ih;
   const char* op = "_rnn_layer";
   LAMELLA_CHECK(input.dim() == 2, op, ": expected 'input' to have 2 dimensions, got ",
                 input.sizes());
@@ -268,16 +269,17 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> rnn_layer_meta(
 std::tuple<Tensor, Tensor, Tensor, Tensor> rnn_layer_cpu(
     const Tensor& input, const Tensor& hx, const optional<Tensor>& cx, const Tensor& w_hh,
     const optional<Tensor>& b_hh, const optional<Tensor>& w_hr, IntArrayRef batch_sizes,
-    int64_t mode, bool reverse, bool keep) {
+    int64_t mode, bool reverse, bool keep, const optional<Tensor>& rows,
+    const optional<Tensor>& w_ih, const optional<Tensor>& b_ih) {
   const ScalarType type = input.scalar_type(), inner = computed(type);
   if (inner != type) {
     const auto [output, hy, cy, saved] =
         rnn_layer_cpu(input.to(inner), hx.to(inner), as(cx, inner), w_hh.to(inner), as(b_hh, inner),
-                      as(w_hr, inner), batch_sizes, mode, reverse, keep);
+                      as(w_hr, inner), batch_sizes, mode, reverse, keep, rows, w_ih, b_ih);
     return {output.to(type), hy.to(type), cy.to(type), saved};
   }
-  auto [output, hy, cy, saved] =
-      rnn_layer_meta(input, hx, cx, w_hh, b_hh, w_hr, batch_sizes, mode, reverse, keep);
+  auto [output, hy, cy, saved] = rnn_layer_meta(input, hx, cx, w_hh, b_hh, w_hr, batch_sizes, mode,
+                                                reverse, keep, rows, w_ih, b_ih);
   const Layer layer =
       layer_of("_rnn_layer", input.size(0), type, hx, w_hh, w_hr, batch_sizes, mode);
   hy.copy_(hx);
@@ -297,8 +299,11 @@ Six rnn_layer_backward_meta(const optional<Tensor>& grad_output, const optional<
                             const optional<Tensor>& grad_cy, const Tensor& hx, const Tensor& w_hh,
                             const optional<Tensor>& w_hr, const Tensor& output, const Tensor& saved,
                             IntArrayRef batch_sizes, int64_t mode, bool reverse,
-                            std::array<bool, 6> mask) {
+                            std::array<bool, 6> mask, const optional<Tensor>& cx,
+                            const optional<Tensor>& b_hh, const optional<Tensor>& rows,
+                            const optional<Tensor>& w_ih, const optional<Tensor>& b_ih) {
   (void)grad_output, (void)grad_hy, (void)grad_cy, (void)saved, (void)reverse;
+  (void)cx, (void)b_hh, (void)rows, (void)w_ih, (void)b_ih;
   const Layer layer = layer_of("_rnn_layer_backward", output.size(0), output.scalar_type(), hx,
                                w_hh, w_hr, batch_sizes, mode);
   auto make = [&](bool wanted, const Dims& shape) {
@@ -316,7 +321,10 @@ Six rnn_layer_backward_cpu(const optional<Tensor>& grad_output, const optional<T
                            const optional<Tensor>& grad_cy, const Tensor& hx, const Tensor& w_hh,
                            const optional<Tensor>& w_hr, const Tensor& output, const Tensor& saved,
                            IntArrayRef batch_sizes, int64_t mode, bool reverse,
-                           std::array<bool, 6> mask) {
+                           std::array<bool, 6> mask, const optional<Tensor>& cx,
+                           const optional<Tensor>& b_hh, const optional<Tensor>& rows,
+                           const optional<Tensor>& w_ih, const optional<Tensor>& b_ih) {
+  (void)cx, (void)b_hh, (void)rows, (void)w_ih, (void)b_ih;
   const char* op = "_rnn_layer_backward";
   const ScalarType type = output.scalar_type(), inner = computed(type);
   const Layer layer = layer_of(op, output.size(0), type, hx, w_hh, w_hr, batch_sizes, mode);

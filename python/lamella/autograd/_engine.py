@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Union
 
@@ -28,6 +29,9 @@ def backward(
     tensors of one element. The graph is freed unless `retain_graph`; with `create_graph` the
     gradients can be differentiated themselves.
     """
+    if "lamella._sparse_tensor" in sys.modules:
+        given = (tensors, grad_tensors, grad_variables, inputs)
+        tensors, grad_tensors, grad_variables, inputs = map(_values_of, given)
     _C._backward(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
 
 
@@ -56,15 +60,35 @@ def grad(
                 "grad: expected 'allow_unused' not to be False, as 'materialize_grads' allows it"
             )
         allow_unused = True
+    wanted = inputs
+    if "lamella._sparse_tensor" in sys.modules:
+        outputs, inputs, grad_outputs = map(_values_of, (outputs, inputs, grad_outputs))
     result: tuple[Any, ...]
     if is_grads_batched:
         result = _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused)
     else:
         result = _C._grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused)
-    if not materialize_grads:
+    if materialize_grads:
+        given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+        result = tuple(_zeros_like(of) if each is None else each for each, of in zip(result, given))
+    if wanted is inputs:
         return result
-    given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-    return tuple(_zeros_like(of) if each is None else each for each, of in zip(result, given))
+    given = (wanted,) if isinstance(wanted, Tensor) else tuple(wanted)
+    return tuple(
+        of._with(each) if each is not None and _is_sparse(of) else each
+        for each, of in zip(result, given)
+    )
+
+
+def _is_sparse(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.layout != _C.strided
+
+
+def _values_of(tensors: Any) -> Any:
+    """The same with the values of sparse tensors in their place: these have the graph."""
+    if isinstance(tensors, (list, tuple)):
+        return [_values_of(t) for t in tensors] if any(map(_is_sparse, tensors)) else tensors
+    return tensors._values() if _is_sparse(tensors) else tensors
 
 
 def _zeros_like(tensor: Tensor) -> Tensor:

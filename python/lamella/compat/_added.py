@@ -34,6 +34,10 @@ ADDED = {
     "convert_conv3d_weight_memory_format",
     "optim.Optimizer.profile_hook_step": "lamella.compat._nn.PROFILE_HOOK_STEP",
     "sparse.check_sparse_tensor_invariants": "lamella.compat._nn.check_sparse_tensor_invariants",
+    **{
+        f"sparse.{name}Tensor": f"lamella.compat._types.Sparse{name}Tensor"
+        for name in "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()
+    },
     "utils.hooks.unserializable_hook": "lamella.compat._nn._same",
     "utils.hooks.warn_if_has_hooks": "lamella.compat._nn.warn_if_has_hooks",
     "nn.Module.compile": "lamella.compat.compiler._compile_in_place",

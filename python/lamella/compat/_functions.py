@@ -98,6 +98,21 @@ def spmm(input: Tensor, mat2: Tensor) -> Tensor:
 dsmm = hsmm = spmm
 
 
+def smm(input: Tensor, mat: Tensor) -> Tensor:
+    """The matrix product of a sparse matrix and a dense one, as a sparse matrix."""
+    return lamella.mm(input, mat).to_sparse()
+
+
+hspmm = smm
+
+
+def sspaddmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    """beta * input + alpha * (mat1 @ mat2), sparse, of sparse `input` and `mat1`."""
+    return input.mul(beta).add(smm(mat1, mat2), alpha=alpha)
+
+
 def grouped_mm(
     mat_a: Tensor,
     mat_b: Tensor,

@@ -121,6 +121,20 @@ def _rebuild_subclass(function: Any, kind: Any, args: Any, state: Any) -> Any:
     return tensor
 
 
+def _layout(name: str) -> Any:
+    found = getattr(lamella, name.rpartition(".")[2], None)
+    _expect(isinstance(found, lamella.layout), "the name of a layout", found)
+    return found
+
+
+def _rebuild_sparse(layout: Any, parts: Any) -> Any:
+    _expect(isinstance(layout, lamella.layout), "a tensor's layout", layout)
+    _expect(isinstance(parts, tuple), "a sparse tensor's parts", parts)
+    from lamella._sparse_text import rebuild
+
+    return rebuild(layout, parts)
+
+
 def _encode(text: str, encoding: str) -> bytes:
     """Bytes as the older protocols of pickle say them."""
     if encoding != "latin1":
@@ -151,8 +165,10 @@ _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch._utils", "_rebuild_tensor_v2"): _rebuild_v2,
     ("torch._utils", "_rebuild_tensor_v3"): _rebuild_v3,
     ("torch._utils", "_rebuild_meta_tensor_no_storage"): _rebuild_meta,
+    ("torch._utils", "_rebuild_sparse_tensor"): _rebuild_sparse,
     ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _rebuild_parameter,
+    ("torch.serialization", "_get_layout"): _layout,
     ("torch._tensor", "_rebuild_from_type_v2"): _rebuild_subclass,
 }
 

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-import lamella
 from lamella import Tensor
 from lamella import _tensor_str as printing
 
@@ -34,14 +33,4 @@ def _str_intern(inp: Tensor, *, tensor_contents: str | None = None) -> str:
     return f"tensor({tensor_contents})"
 
 
-def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:
-    """The text with suffixes, each on a line of its own where the line would be too long."""
-    texts, last = [tensor_str], len(tensor_str) - tensor_str.rfind("\n") + 1
-    for suffix in suffixes:
-        if force_newline or last + len(suffix) + 2 > lamella._tensor_str._options.linewidth:
-            texts.append(",\n" + " " * indent + suffix)
-            last, force_newline = indent + len(suffix), False
-        else:
-            texts.append(", " + suffix)
-            last += len(suffix) + 2
-    return "".join(texts) + ")"
+_add_suffixes = printing.with_suffixes

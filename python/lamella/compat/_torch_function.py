@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -57,5 +58,5 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Operators ask nobody any more."""
-    _C._switch_torch_function(False)
+    """Operators ask nobody any more, unless there are sparse tensors."""
+    _C._switch_torch_function("lamella._sparse_tensor" in sys.modules)

@@ -33,11 +33,15 @@ class _TensorType(type):
         return (
             isinstance(value, Tensor)
             and value.dtype == cls.dtype
-            and value.device.type == cls.device
+            and ("sparse" if value.is_sparse else value.device.type) == cls.device
         )
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """A tensor of values, or of sizes with undefined elements, or an empty one."""
+        if cls.device == "sparse":
+            from lamella._sparse_making import sparse_coo_tensor
+
+            return sparse_coo_tensor(*_sparse_parts(args), dtype=cls.dtype)
         if cls.device != "cpu":
             raise TypeError(f"{cls.__name__}: expected a device of type {cls.device}, found none")
         kwargs.pop("device", None)
@@ -62,6 +66,11 @@ class _TensorType(type):
         if isinstance(data, Tensor):
             return data.detach()
         return lamella.tensor(data, dtype=cls.dtype)
+
+
+def _sparse_parts(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What sparse_coo_tensor() takes, of parts or of sizes."""
+    return (None, None, args) if all(type(arg) is int for arg in args) else args
 
 
 def _tensor_type(name: str, device: str) -> _TensorType:
@@ -100,11 +109,11 @@ _MADE: dict[str, Any] = {f"{name}Storage": _storage_type(name) for name in _DTYP
 # By the text that Tensor.type() takes and gives.
 TENSOR_TYPES: dict[str, _TensorType] = {}
 for _name in _DTYPES:
-    for _device in ("cpu", "cuda"):
+    for _device in ("cpu", "cuda", "sparse"):
         _type = _tensor_type(_name, _device)
         TENSOR_TYPES[f"{_type.__module__}.{_type.__name__}"] = _type
-        if _device == "cpu":
-            _MADE[_type.__name__] = _type
+        if _device != "cuda":
+            _MADE[_type.__name__ if _device == "cpu" else f"Sparse{_type.__name__}"] = _type
 globals().update(_MADE)
 
 

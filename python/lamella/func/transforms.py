@@ -91,6 +91,11 @@ class _Scope:
 
     @staticmethod
     def _apart(y: Tensor, own: list[Any]) -> Tensor:
+        if y.layout != lamella.strided:  # its values have the graph
+            sparse: Any = y
+            values = sparse._values()
+            kept: Tensor = sparse._with(_Scope._apart(values, own))
+            return kept
         return y.detach() if y.requires_grad and not _reaches_others(y, own) else y
 
 

@@ -417,7 +417,10 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Rows of `weight` chosen by the indices in `input`."""
+    """Rows of `weight` chosen by the indices in `input`. sparse: the gradient of `weight` is a
+    sparse tensor of these rows."""
+    if sparse:
+        lamella.sparse  # noqa: B018  (is loaded, and has the gradient)
     if max_norm is not None:
         _shorten(weight, input, max_norm, norm_type)
     if padding_idx is None:

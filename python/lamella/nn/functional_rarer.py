@@ -295,7 +295,13 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """The sum, mean or maximum of the rows of `weight` that each bag of `input` names."""
+    """The sum, mean or maximum of the rows of `weight` that each bag of `input` names. sparse: the
+    gradient of `weight` is a sparse tensor of these rows."""
+    if sparse:
+        lamella.sparse  # noqa: B018  (is loaded, and has the gradient)
+    for given, what in ((sparse, "sparse"), (scale_grad_by_freq, "scale_grad_by_freq")):
+        if given and mode == "max":
+            raise ValueError(f"embedding_bag: expected '{what}' to be False with mode max")
     if max_norm is not None:
         _shorten(weight, input, max_norm, norm_type)
     if input.dim() == 2:

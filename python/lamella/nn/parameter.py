@@ -13,11 +13,16 @@ __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter
 class Parameter(lamella.Tensor):
     """A leaf over the memory of `data`, which becomes a parameter of the module it is assigned to.
 
-    data: of any shape; none gives an empty tensor. requires_grad: whether to record gradients.
+    data: of any shape and layout; none gives an empty tensor. requires_grad: whether to record
+    gradients.
     """
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
         data = lamella.empty(0) if data is None else data
+        if data.layout != lamella.strided:
+            from lamella.nn._sparse_parameter import SparseParameter
+
+            return SparseParameter(data, requires_grad)
         parameter: Parameter = _C._make_subclass(cls, data, requires_grad)
         return parameter
 

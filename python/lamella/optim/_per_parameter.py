@@ -6,7 +6,15 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella.optim.optimizer import Optimizer, check_not_negative, check_one_element
+from lamella.optim.optimizer import (
+    Optimizer,
+    check_capturable,
+    check_not_negative,
+    check_one_element,
+    check_ways,
+    move_recorded,
+    refuse_sparse,
+)
 
 __all__ = ["PerParameter", "add_ratio_", "add_scaled_", "check_betas", "number", "options"]
 
@@ -53,7 +61,8 @@ class PerParameter(Optimizer):
 
     The state has a count of steps. `maximize` and `weight_decay`, where a group has them, change
     the gradient before; with decoupled_weight_decay the parameter shrinks instead. Complex numbers
-    are pairs of real ones. foreach, capturable and fused are accepted, and change nothing.
+    are pairs of real ones. foreach and fused are accepted, and change nothing; differentiable lets
+    autograd record the steps.
     """
 
     # Whether weight_decay has its effect before _move().
@@ -66,6 +75,8 @@ class PerParameter(Optimizer):
         check_not_negative(self._name(), **given)
         check_one_element(self._name(), defaults["lr"])
         check_betas(self._name(), defaults.get("betas", ()))
+        foreach, fused = defaults.get("foreach"), defaults.get("fused")
+        check_ways(self._name(), foreach, fused, bool(defaults.get("differentiable")))
         super().__init__(params, defaults)
 
     def _begin(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
@@ -74,25 +85,47 @@ class PerParameter(Optimizer):
     def _move(self, group: dict[str, Any], param: Tensor, grad: Tensor, own: Any) -> None:
         raise NotImplementedError
 
+    def _check(self, group: dict[str, Any], grad: Tensor) -> None:
+        """Raises where a gradient is none that the optimizer takes."""
+        if grad.is_sparse:
+            refuse_sparse(self._name(), grad)
+
+    def _move_rows(self, group: dict[str, Any], param: Tensor, grad: Any, own: Any) -> None:
+        """_move() for a sparse gradient, of an optimizer whose _check() lets it pass."""
+        raise NotImplementedError
+
     def _update(self, group: dict[str, Any]) -> None:
+        check_capturable(self._name(), group)
         decay = group.get("weight_decay", 0) if self._decays_first else 0
         is_decoupled = group.get("decoupled_weight_decay", False)
         for param in group["params"]:
             grad = param.grad
             if grad is None:
                 continue
+            self._check(group, grad)
             own: dict[str, Any] = self.state[param]
             if not own:
                 own["step"] = lamella.zeros((), dtype=lamella.float32)
                 own.update(self._begin(group, param))
             if group["maximize"]:
                 grad = -grad
+            if grad.is_sparse:
+                own["step"] += 1
+                self._move_rows(group, param, grad.coalesce(), own)
+                continue
             if param.is_complex():
                 param, grad = lamella.view_as_real(param), lamella.view_as_real(grad)
                 own = {k: lamella.view_as_real(t) if t.is_complex() else t for k, t in own.items()}
             own["step"].add_(1)
-            if decay and is_decoupled:
-                param.mul_(1 - group["lr"] * decay)
-            elif decay:
-                grad = grad.add(param, alpha=decay)
-            self._move(group, param, grad, own)
+
+            def move(param: Tensor, own: Any, grad: Tensor = grad) -> None:
+                if decay and is_decoupled:
+                    param.mul_(1 - group["lr"] * decay)
+                elif decay:
+                    grad = grad.add(param, alpha=decay)
+                self._move(group, param, grad, own)
+
+            if group.get("differentiable"):
+                move_recorded(param, own, move)
+            else:
+                move(param, own)

@@ -7,7 +7,17 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella.optim.optimizer import Optimizer, as_real, check_not_negative, check_one_element
+from lamella.optim._per_parameter import add_ratio_
+from lamella.optim.optimizer import (
+    Optimizer,
+    as_real,
+    check_capturable,
+    check_not_negative,
+    check_one_element,
+    check_ways,
+    move_recorded,
+    refuse_sparse,
+)
 
 __all__ = ["Adam", "AdamW"]
 
@@ -19,8 +29,8 @@ class Adam(Optimizer):
     p = p - lr m / (sqrt(v) + eps). weight_decay is added to g as weight_decay * p, or, with
     decoupled_weight_decay, taken from p as lr * weight_decay * p. amsgrad: the largest v so far.
 
-    foreach, capturable and fused are accepted: all parameters of a group are updated by one call
-    in any case.
+    foreach and fused are accepted: all parameters of a group are updated by one call in any case.
+    differentiable lets autograd record the steps.
     """
 
     def __init__(
@@ -47,8 +57,7 @@ class Adam(Optimizer):
                 raise ValueError(
                     f"{name}: expected 'betas' {i} to be at least 0 and below 1, got {beta}"
                 )
-        if differentiable:
-            raise NotImplementedError(f"{name}: expected 'differentiable' to be False")
+        check_ways(name, foreach, fused, differentiable)
         super().__init__(
             params,
             {
@@ -76,7 +85,42 @@ class Adam(Optimizer):
             own["max_exp_avg_sq"] = lamella.zeros_like(param)
         return own
 
+    def _update_recorded(self, group: dict[str, Any]) -> None:
+        """The same by operators that autograd records."""
+        lr, (beta1, beta2) = group["lr"], group["betas"]
+        decay = group["weight_decay"]
+        for param in group["params"]:
+            if param.grad is None:
+                continue
+            refuse_sparse("Adam", param.grad)
+            own = self._state_of(param, group["amsgrad"])
+            grad = -param.grad if group["maximize"] else param.grad
+            own["step"].add_(1)
+            step = own["step"].item()
+            tensors = [param, grad, *(own[name] for name in own if name != "step")]
+            tensors = [lamella.view_as_real(t) if t.is_complex() else t for t in tensors]
+            state = dict(zip([name for name in own if name != "step"], tensors[2:]))
+
+            def move(p: Tensor, own: Any, g: Tensor = tensors[1], step: float = step) -> None:
+                if decay and group["decoupled_weight_decay"]:
+                    p.mul_(1 - lr * decay)
+                elif decay:
+                    g = g.add(p, alpha=decay)
+                own["exp_avg"].lerp_(g, 1 - beta1)
+                square = own["exp_avg_sq"].mul_(beta2).addcmul_(g, g, value=1 - beta2)
+                if group["amsgrad"]:
+                    square = lamella.maximum(own["max_exp_avg_sq"], square)
+                    own["max_exp_avg_sq"] = square
+                under = (square.sqrt() / (1 - beta2**step) ** 0.5).add(group["eps"])
+                add_ratio_(p, own["exp_avg"], under, -lr / (1 - beta1**step))
+
+            move_recorded(tensors[0], state, move)
+
     def _update(self, group: dict[str, Any]) -> None:
+        check_capturable("Adam", group)
+        if group["differentiable"]:
+            self._update_recorded(group)
+            return
         amsgrad = group["amsgrad"]
         params: list[Tensor] = []
         grads: list[Tensor] = []
@@ -88,6 +132,8 @@ class Adam(Optimizer):
             grad = param.grad
             if grad is None:
                 continue
+            if grad.is_sparse:
+                refuse_sparse("Adam", grad)
             own = self._state_of(param, amsgrad)
             params.append(param)
             grads.append(grad)

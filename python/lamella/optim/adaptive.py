@@ -97,6 +97,20 @@ class Adagrad(PerParameter):
         total.addcmul_(grad, grad)
         add_ratio_(param, grad, total.sqrt() + group["eps"], -lr)
 
+    def _check(self, group: dict[str, Any], grad: Tensor) -> None:
+        if grad.is_sparse and group["weight_decay"]:
+            raise RuntimeError(
+                "Adagrad: expected 'weight_decay' to be 0 for sparse gradients, got "
+                f"{group['weight_decay']}"
+            )
+
+    def _move_rows(self, group: dict[str, Any], param: Tensor, grad: Any, own: Any) -> None:
+        lr = group["lr"] / (1 + (number(own["step"], group["lr"]) - 1) * group["lr_decay"])
+        values, total = grad.values(), own["sum"]
+        total.add_(grad.square())
+        under = total.sparse_mask(grad).values().sqrt().add_(group["eps"])
+        param.add_(grad._with(values / under), alpha=-lr)
+
 
 class Adamax(PerParameter):
     """Kingma and Ba, 2015, section 7: Adam with the largest of decaying gradients in place of the
@@ -266,10 +280,7 @@ class RMSprop(PerParameter):
 
 
 class SparseAdam(PerParameter):
-    """Adam that leaves rows, and their means, as they are where a gradient is zero throughout.
-
-    Gradients have every element here, those of embeddings with sparse=True as well. So a row that
-    was looked up and whose gradient is zero counts as one that was not.
+    """Adam for sparse gradients: what a gradient does not store, and its means, stay as they are.
 
     m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2;
     p = p - lr sqrt(1 - beta2^step) / (1 - beta1^step) m / (sqrt(v) + eps).
@@ -284,18 +295,36 @@ class SparseAdam(PerParameter):
         maximize: bool = False,
     ) -> None:
         super().__init__(params, options(locals()))
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param.is_sparse or param.is_complex():
+                    raise ValueError(
+                        "SparseAdam: expected dense parameters of real numbers, got "
+                        f"{'a sparse' if param.is_sparse else 'a complex'} one"
+                    )
 
     def _begin(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
-        return _zeros(param, "exp_avg", "exp_avg_sq")
+        return {"step": 0, **_zeros(param, "exp_avg", "exp_avg_sq")}
 
-    def _move(self, group: dict[str, Any], param: Tensor, grad: Tensor, own: Any) -> None:
-        lr, (beta1, beta2) = group["lr"], group["betas"]
-        step = number(own["step"], lr)
-        moved = grad.ne(0)
-        if grad.dim() > 1:
-            moved = moved.any([*range(1, grad.dim())], keepdim=True)
-        mean, square = own["exp_avg"], own["exp_avg_sq"]
-        mean.add_((grad - mean) * moved, alpha=1 - beta1)
-        square.add_((grad * grad - square) * moved, alpha=1 - beta2)
-        scale = -lr * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
-        add_ratio_(param, mean * moved, square.sqrt().add_(group["eps"]), scale)
+    def _check(self, group: dict[str, Any], grad: Tensor) -> None:
+        if not grad.is_sparse:
+            raise RuntimeError(
+                "SparseAdam: expected sparse gradients, got a dense one, which Adam takes"
+            )
+
+    def _move_rows(self, group: dict[str, Any], param: Tensor, grad: Any, own: Any) -> None:
+        (beta1, beta2), step = group["betas"], own["step"]
+        values = grad.values()
+        moved = []
+        for name, beta, wanted in (
+            ("exp_avg", beta1, values),
+            ("exp_avg_sq", beta2, values * values),
+        ):
+            before = own[name].sparse_mask(grad).values()
+            change = (wanted - before).mul_(1 - beta)
+            own[name].add_(grad._with(change))
+            moved.append(before.add_(change))
+        mean, square = moved
+        scale = -group["lr"] * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
+        ratio = mean.div_(square.sqrt_().add_(group["eps"]))
+        param.add_(grad._with(ratio), alpha=float(scale))

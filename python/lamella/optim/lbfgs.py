@@ -57,6 +57,7 @@ class LBFGS(Optimizer):
         parts = []
         for param in self.param_groups[0]["params"]:
             grad = lamella.zeros_like(param) if param.grad is None else param.grad
+            grad = grad.to_dense() if grad.is_sparse else grad
             grad = lamella.view_as_real(grad) if grad.is_complex() else grad
             parts.append(grad.reshape(-1))
         return lamella.cat(parts)

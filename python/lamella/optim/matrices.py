@@ -9,7 +9,7 @@ from typing import Any
 import lamella
 from lamella import Tensor
 from lamella.optim._per_parameter import PerParameter, add_scaled_, number, options
-from lamella.optim.optimizer import Optimizer, check_not_negative
+from lamella.optim.optimizer import Optimizer, check_not_negative, refuse_sparse
 
 __all__ = ["Adafactor", "Muon"]
 
@@ -133,6 +133,8 @@ class Muon(Optimizer):
             grad = param.grad
             if grad is None:
                 continue
+            if grad.is_sparse:
+                refuse_sparse("Muon", grad)
             own = self.state[param]
             if "momentum_buffer" not in own:
                 own["momentum_buffer"] = lamella.zeros_like(grad)

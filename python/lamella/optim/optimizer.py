@@ -310,6 +310,52 @@ def check_not_negative(name: str, **values: Any) -> None:
             raise ValueError(f"{name}: expected '{option}' not to be negative, got {value}")
 
 
+def check_ways(
+    name: str, foreach: bool | None, fused: bool | None, differentiable: bool = False
+) -> None:
+    """Raises where options ask for two ways of a step that exclude each other."""
+    if fused and foreach:
+        raise RuntimeError(f"{name}: expected at most one of 'fused' and 'foreach' to be True")
+    if fused and differentiable:
+        raise RuntimeError(
+            f"{name}: expected at most one of 'fused' and 'differentiable' to be True"
+        )
+
+
+def check_capturable(name: str, group: dict[str, Any]) -> None:
+    """Raises where a step is to be captured as a graph of a device that has none."""
+    if not group.get("capturable"):
+        return
+    for param in group["params"]:
+        if param.grad is not None and param.device.type == "cpu":
+            raise AssertionError(
+                f"{name}: expected 'capturable' to be False for parameters on the CPU, whose steps "
+                "no device captures"
+            )
+
+
+def move_recorded(
+    param: Tensor, own: dict[str, Any], move: Callable[[Tensor, dict[str, Any]], None]
+) -> None:
+    """move(param, state) with gradients: it writes into copies, so that what autograd keeps of the
+    steps before stays as it was."""
+    state = {k: v for k, v in own.items() if isinstance(v, Tensor) and k != "step"}
+    made, fresh = param.clone(), {**own, **{k: v.clone() for k, v in state.items()}}
+    move(made, fresh)
+    param.copy_(made)
+    for name, tensor in state.items():
+        tensor.copy_(fresh[name])
+
+
+def refuse_sparse(name: str, *grads: Tensor) -> None:
+    """Raises where a gradient is sparse."""
+    if any(grad.is_sparse for grad in grads):
+        raise RuntimeError(
+            f"{name}: expected dense gradients, got a sparse one, which SparseAdam, Adagrad and "
+            "SGD take"
+        )
+
+
 def check_one_element(name: str, lr: Any) -> None:
     """Raises where the learning rate is a tensor of several elements."""
     if isinstance(lr, Tensor) and lr.numel() != 1:

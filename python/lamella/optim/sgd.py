@@ -6,7 +6,8 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella.optim.optimizer import Optimizer, as_real, check_not_negative
+from lamella.optim._per_parameter import add_scaled_
+from lamella.optim.optimizer import Optimizer, as_real, check_not_negative, check_ways
 
 __all__ = ["SGD"]
 
@@ -19,6 +20,7 @@ class SGD(Optimizer):
     g's place (nesterov: g + momentum * b); p = p - lr * g. maximize: up instead of down.
 
     foreach and fused are accepted: all parameters of a group are updated by one call in any case.
+    differentiable lets autograd record the steps, but for the first gradient's way into a momentum.
     """
 
     def __init__(
@@ -41,8 +43,7 @@ class SGD(Optimizer):
                 "SGD: expected 'nesterov' to have a momentum above 0 and no dampening, got "
                 f"momentum {momentum} and dampening {dampening}"
             )
-        if differentiable:
-            raise NotImplementedError("SGD: expected 'differentiable' to be False")
+        check_ways("SGD", foreach, fused, differentiable)
         super().__init__(
             params,
             {
@@ -58,12 +59,36 @@ class SGD(Optimizer):
             },
         )
 
+    def _update_recorded(self, group: dict[str, Any]) -> None:
+        """The same by operators that autograd records."""
+        momentum = group["momentum"]
+        for param in group["params"]:
+            grad = param.grad
+            if grad is None or self._move_rows(group, param):
+                continue
+            grad = -grad if group["maximize"] else grad
+            if group["weight_decay"]:
+                grad = grad.add(param.clone(), alpha=group["weight_decay"])
+            if momentum:
+                own = self.state[param]
+                buffer = own.get("momentum_buffer")
+                if buffer is None:
+                    made = grad.detach().clone()
+                else:
+                    made = (buffer * momentum).add(grad, alpha=1 - group["dampening"])
+                own["momentum_buffer"] = made
+                grad = grad.add(made, alpha=momentum) if group["nesterov"] else made
+            add_scaled_(param, grad, -group["lr"])
+
     def _update(self, group: dict[str, Any]) -> None:
+        if group["differentiable"]:
+            self._update_recorded(group)
+            return
         params = group["params"]
         grads = [param.grad for param in params]
         for grad in grads:
-            if grad is None:
-                params = [param for param in params if param.grad is not None]
+            if grad is None or grad.is_sparse:
+                params = [p for p in params if p.grad is not None and not self._move_rows(group, p)]
                 grads = [param.grad for param in params]
                 break
         if not group["momentum"]:
@@ -87,6 +112,29 @@ class SGD(Optimizer):
             _apply(group, known, False)
         if new[0]:
             _apply(group, new, True)
+
+    def _move_rows(self, group: dict[str, Any], param: Tensor) -> bool:
+        """Moves a parameter whose gradient is sparse, where that stores something."""
+        grad: Any = param.grad
+        if not grad.is_sparse:
+            return False
+        if group["weight_decay"]:
+            raise RuntimeError(
+                "SGD: expected 'weight_decay' to be 0 for sparse gradients, got "
+                f"{group['weight_decay']}"
+            )
+        if group["maximize"]:
+            grad = -grad
+        if group["momentum"]:
+            own = self.state[param]
+            buffer = own.get("momentum_buffer")
+            if buffer is None:
+                buffer = own["momentum_buffer"] = grad.detach().clone()
+            else:
+                buffer.mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
+            grad = grad.add(buffer, alpha=group["momentum"]) if group["nesterov"] else buffer
+        param.add_(grad, alpha=-group["lr"])
+        return True
 
 
 def _apply(group: dict[str, Any], rows: _Rows, first: bool) -> None:

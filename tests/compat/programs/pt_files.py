@@ -36,6 +36,11 @@ def make():
         "empty": torch.empty(0, 3),
         "scalar": torch.tensor(2.5),
         "ordered": OrderedDict(a=1),
+        "sparse": torch.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3)),
+        "rows": torch.eye(3).to_sparse_csr(),
+        "columns": torch.eye(4).to_sparse_csc(),
+        "blocks": torch.eye(4).to_sparse_bsr((2, 2)),
+        "layout": torch.sparse_coo,
         "meta": torch.ones(2, 3, device="meta"),
     }
     for name in DTYPES:
@@ -44,6 +49,8 @@ def make():
 
 
 def show(value):
+    if isinstance(value, torch.Tensor) and value.layout != torch.strided:
+        return [show(value.layout), repr(value), value.to_dense().tolist()]
     if isinstance(value, torch.Tensor):
         dtype = str(value.dtype).split(".")[1]
         plain = value.detach() if "float8" not in dtype else value.float()

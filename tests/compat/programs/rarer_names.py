@@ -115,3 +115,31 @@ class Watching(torch.nn.Module):
 
 
 print(Watching().weight.item())
+
+# What is called when a backward has ended.
+engine = torch.autograd.Variable._execution_engine
+x, log = torch.ones(2, requires_grad=True), []
+
+
+def first():
+    log.append(x.grad.tolist())
+    engine.queue_callback(lambda: log.append("second"))
+
+
+def refuse():
+    raise ValueError("no")
+
+
+y = x * 2
+y.register_hook(lambda grad: engine.queue_callback(first))
+y.sum().backward()
+print(log)
+for function in (refuse, None):
+    try:
+        y = x * 2
+        if function is None:
+            engine.queue_callback(first)
+        y.register_hook(lambda grad: engine.queue_callback(refuse))
+        y.sum().backward()
+    except Exception as error:
+        print(type(error).__name__)

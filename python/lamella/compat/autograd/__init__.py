@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import lamella
-from lamella import Tensor
+from lamella import _C, Tensor
 from lamella.compat._fallback import names_of
 
 __getattr__, __dir__ = names_of("autograd")
@@ -21,8 +22,19 @@ class _VariableType(type):
         return isinstance(value, Tensor)
 
 
+class _Engine:
+    """What runs backward, as far as programs reach for it."""
+
+    @staticmethod
+    def queue_callback(function: Callable[[], Any]) -> None:
+        """Calls `function` when the backward that runs on this thread has ended."""
+        _C._queue_callback(function)
+
+
 class Variable(metaclass=_VariableType):
     """A tensor: Variable(x) is x with requires_grad as given."""
+
+    _execution_engine = _Engine()
 
     def __new__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
         tensor = data if isinstance(data, Tensor) else lamella.as_tensor(data)

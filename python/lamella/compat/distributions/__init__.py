@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from lamella.compat.distributions import constraints as constraints
+from lamella.compat.distributions import kl_mixed as kl_mixed
 from lamella.compat.distributions import transforms as transforms
 from lamella.compat.distributions.compound import *  # noqa: F403
 from lamella.compat.distributions.constraint_registry import biject_to as biject_to

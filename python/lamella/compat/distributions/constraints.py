@@ -98,6 +98,9 @@ class _IndependentConstraint(Constraint):
     def event_dim(self) -> int:  # type: ignore[override]
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
+    def __repr__(self) -> str:
+        return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
     def check(self, value: Tensor) -> Tensor:
         result = self.base_constraint.check(value)
         count = self.reinterpreted_batch_ndims

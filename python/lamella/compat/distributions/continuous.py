@@ -496,3 +496,90 @@ def gumbel_entropy(scale: Tensor) -> Tensor:
 def shape_of(*values: Any) -> Size:
     """The shape of the values when they are broadcast; () for numbers."""
     return Size(()) if _numbers(*values) else broadcast_all(*values)[0].size()
+
+
+class GeneralizedPareto(Distribution):
+    """What lies beyond a threshold `loc`, by `scale` and the shape `concentration`: heavy tails
+    where that is above 0, an exponential at 0, bounded below it (Coles 2001, section 4.2)."""
+
+    arg_constraints = {"loc": _REAL, "scale": _POSITIVE, "concentration": _REAL}
+    has_rsample = True
+
+    def __init__(
+        self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
+    ) -> None:
+        self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
+        shape = () if _numbers(loc, scale, concentration) else self.loc.size()
+        super().__init__(shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> GeneralizedPareto:
+        return self._expanded("loc scale concentration", batch_shape, _instance)
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        """From `loc` on, up to loc - scale / concentration where that is below 0."""
+        k = self.concentration
+        end = lamella.where(k < 0, self.loc - self.scale / k, math.inf)
+        return constraints.interval(self.loc, end)
+
+    def _parts(self) -> tuple[Tensor, Tensor]:
+        """Where the shape is as good as 0, and the shape with 1 in its place."""
+        is_exponential = lamella.isclose(self.concentration, lamella.zeros_like(self.concentration))
+        return is_exponential, lamella.where(is_exponential, 1.0, self.concentration)
+
+    def _log_growth(self, value: Tensor) -> tuple[Tensor, Tensor]:
+        """log(1 + k z) / k and, at k = 0, z; of z = (value - loc) / scale. And k."""
+        z = (value - self.loc) / self.scale
+        is_exponential, k = self._parts()
+        growth = lamella.where(is_exponential, z, lamella.log1p(k * z) / k)
+        return growth, lamella.where(is_exponential, 0.0, k)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        u = lamella.rand(shape, dtype=self.loc.dtype, device=self.loc.device)
+        return self._at(u)
+
+    def _at(self, p: Tensor) -> Tensor:
+        is_exponential, k = self._parts()
+        logs = lamella.log1p(-p)
+        return self.loc + self.scale * lamella.where(
+            is_exponential, -logs, lamella.expm1(-k * logs) / k
+        )
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        growth, k = self._log_growth(value)
+        return -self.scale.log() - (1 + k) * growth
+
+    def log_survival_function(self, value: Tensor) -> Tensor:
+        """The logarithm of the probability of more than `value`."""
+        self._check_value(value)
+        return -self._log_growth(value)[0]
+
+    def log_cdf(self, value: Tensor) -> Tensor:
+        """The logarithm of cdf()."""
+        return lamella.log1p(-self.log_survival_function(value).exp())
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return self.log_cdf(value).exp()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self._at(value)
+
+    @property
+    def mean(self) -> Tensor:
+        k = self.concentration
+        return lamella.where(k < 1, self.loc + self.scale / (1 - k), math.nan)
+
+    @property
+    def variance(self) -> Tensor:
+        k = self.concentration
+        found = self.scale.pow(2) / ((1 - k).pow(2) * (1 - 2 * k))
+        return lamella.where(k < 0.5, found, math.nan)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    def entropy(self) -> Tensor:
+        return self.scale.log() + self.concentration + 1

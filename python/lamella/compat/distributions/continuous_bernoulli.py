@@ -53,6 +53,15 @@ class ContinuousBernoulli(ExponentialFamily):
         made._lims = self._lims
         return made
 
+    @property
+    def param_shape(self) -> lamella.Size:
+        """The shape of the parameter."""
+        return self._param.size()
+
+    @property
+    def _natural_params(self) -> tuple[Tensor]:
+        return (self.logits,)
+
     @lazy_property
     def logits(self) -> Tensor:
         """The log odds."""

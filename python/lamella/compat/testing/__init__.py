@@ -44,6 +44,7 @@ def assert_close(
     if (rtol is None) != (atol is None):
         raise ValueError(f"assert_close: expected rtol and atol, or neither, got {rtol} and {atol}")
     checks = {"device": check_device, "dtype": check_dtype, "stride": check_stride}
+    checks["layout"] = check_layout
     error = _difference(actual, expected, "", rtol, atol, equal_nan, checks)
     if error is not None:
         raise AssertionError(error if msg is None else msg(error) if callable(msg) else msg)
@@ -87,6 +88,8 @@ def _tensor_difference(
     if not tensors:
         actual, expected = (_tensor_of(value) for value in (actual, expected))
     a, e = actual.detach(), expected.detach()
+    if tensors and checks["layout"] and a.layout != e.layout:
+        return f"expected the layout {e.layout}{where}, got {a.layout}"
     if a.shape != e.shape:
         return f"expected a shape of {list(e.shape)}{where}, got {list(a.shape)}"
     if tensors and checks["device"] and a.device != e.device:
@@ -103,7 +106,7 @@ def _tensor_difference(
     common = lamella.promote_types(a.dtype, e.dtype)
     if "float8" in str(common):
         common = lamella.float32
-    a, e = a.to(common), e.to(common)
+    a, e = (t.to(common).to_dense() for t in (a, e))
     close = lamella.isclose(a, e, rtol=rtol, atol=atol, equal_nan=nan)
     if bool(close.all().item()):
         return None

@@ -175,7 +175,7 @@ def load_own(
             _assign(module, name, own, value)
         else:
             with lamella.no_grad():
-                own.copy_(value.reshape(own.shape))
+                own.copy_(value if value.shape == own.shape else value.reshape(own.shape))
     extra = prefix + EXTRA
     if _takes_extra(module):
         if extra in state_dict:

@@ -42,7 +42,9 @@ def _run(
         hx, w_hh = hx.to(gates.dtype), w_hh.to(gates.dtype)
         cx, b_hh, w_hr = (t if t is None else t.to(gates.dtype) for t in (cx, b_hh, w_hr))
     operator: Any = lamella.ops.aten._rnn_layer
-    return operator(gates, hx, cx, w_hh, b_hh, w_hr, batch_sizes, _NUMBERS[mode], reverse, keep)[:3]
+    made = (rows, w_ih, b_ih) if keep else ()  # what the gates are made of, for second derivatives
+    number = _NUMBERS[mode]
+    return operator(gates, hx, cx, w_hh, b_hh, w_hr, batch_sizes, number, reverse, keep, *made)[:3]
 
 
 class RNNBase(Module):

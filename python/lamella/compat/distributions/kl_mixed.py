@@ -1,0 +1,229 @@
+"""Divergences of two distributions of different kinds.
+
+KL(p, q) = -H(p) - E[log q(x)] for x of p. The expectation needs a few moments of p alone: of x, of
+its square, of log x, log(1 - x) and exp(-x / s). Where p has values that q has not, it is infinite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import lamella
+from lamella import Tensor
+from lamella.compat.distributions.continuous import Exponential, Gamma, Laplace, Normal, Uniform
+from lamella.compat.distributions.continuous_bernoulli import ContinuousBernoulli
+from lamella.compat.distributions.dirichlet import Beta
+from lamella.compat.distributions.discrete import Bernoulli, Binomial, Poisson
+from lamella.compat.distributions.distribution import ExponentialFamily
+from lamella.compat.distributions.kl import register_kl
+from lamella.compat.distributions.transformed import Gumbel, Pareto
+from lamella.compat.distributions.utils import _sum_rightmost, euler_constant
+
+# ---- Moments of the first ----
+
+
+def _log_of_uniform(low: Tensor, high: Tensor) -> Tensor:
+    """E[log x] of x between two numbers, 0 log 0 being 0."""
+    return (high.xlogy(high) - low.xlogy(low)) / (high - low) - 1
+
+
+_MEAN_LOG: dict[type, Callable[[Any], Tensor]] = {
+    Exponential: lambda p: -euler_constant - p.rate.log(),
+    Gamma: lambda p: p.concentration.digamma() - p.rate.log(),
+    Beta: lambda p: p.concentration1.digamma() - (p.concentration1 + p.concentration0).digamma(),
+    Pareto: lambda p: p.scale.log() + p.alpha.reciprocal(),
+    Uniform: lambda p: _log_of_uniform(p.low, p.high),
+}
+_MEAN_LOG_REST: dict[type, Callable[[Any], Tensor]] = {
+    Beta: lambda p: p.concentration0.digamma() - (p.concentration1 + p.concentration0).digamma(),
+    Uniform: lambda p: _log_of_uniform(1 - p.high, 1 - p.low),
+}
+# E[exp(-(x - loc) / scale)]
+_MEAN_EXP: dict[type, Callable[[Any, Tensor, Tensor], Tensor]] = {
+    Exponential: lambda p, loc, s: (loc / s).exp() * p.rate / (p.rate + s.reciprocal()),
+    Gamma: lambda p, loc, s: (
+        loc / s - p.concentration * (1 + (p.rate * s).reciprocal()).log()
+    ).exp(),
+    Normal: lambda p, loc, s: ((loc - p.loc) / s + 0.5 * (p.scale / s).square()).exp(),
+    Uniform: lambda p, loc, s: (
+        s / (p.high - p.low) * (((loc - p.low) / s).exp() - ((loc - p.high) / s).exp())
+    ),
+}
+
+
+def _moment(table: dict[type, Any], p: Any) -> Any:
+    return next(table[kind] for kind in type(p).__mro__ if kind in table)
+
+
+# ---- E[log q(x)] by the second ----
+
+
+def _in_exponential(p: Any, q: Any) -> Tensor:
+    found: Tensor = q.rate.log() - q.rate * p.mean
+    return found
+
+
+def _in_gamma(p: Any, q: Any) -> Tensor:
+    mean_log = _moment(_MEAN_LOG, p)(p)
+    found: Tensor = (
+        q.concentration * q.rate.log()
+        - q.concentration.lgamma()
+        + (q.concentration - 1) * mean_log
+        - q.rate * p.mean
+    )
+    return found
+
+
+def _in_beta(p: Any, q: Any) -> Tensor:
+    a, b = q.concentration1, q.concentration0
+    logs = (a - 1) * _moment(_MEAN_LOG, p)(p) + (b - 1) * _moment(_MEAN_LOG_REST, p)(p)
+    found: Tensor = logs + (a + b).lgamma() - a.lgamma() - b.lgamma()
+    return found
+
+
+def _in_normal(p: Any, q: Any) -> Tensor:
+    distance = p.variance + (p.mean - q.loc).square()
+    found: Tensor = -0.5 * ((2 * math.pi * q.scale.square()).log() + distance / q.scale.square())
+    return found
+
+
+def _in_gumbel(p: Any, q: Any) -> Tensor:
+    mean_exp = _moment(_MEAN_EXP, p)(p, q.loc, q.scale)
+    found: Tensor = -q.scale.log() - (p.mean - q.loc) / q.scale - mean_exp
+    return found
+
+
+def _in_pareto(p: Any, q: Any) -> Tensor:
+    mean_log = _moment(_MEAN_LOG, p)(p)
+    found: Tensor = q.alpha.log() + q.alpha * q.scale.log() - (q.alpha + 1) * mean_log
+    return found
+
+
+def _in_uniform(p: Any, q: Any) -> Tensor:
+    found: Tensor = -(q.high - q.low).log()
+    return found
+
+
+def _in_continuous_bernoulli(p: Any, q: Any) -> Tensor:
+    found: Tensor = p.mean * q.logits + lamella.log1p(-q.probs) + q._log_norm()
+    return found
+
+
+def _in_poisson(p: Any, q: Any) -> Tensor:  # of 0 and 1, whose factorials are 1
+    found: Tensor = p.probs * q.rate.log() - q.rate
+    return found
+
+
+# ---- Where p has values that q has not ----
+
+
+def _never(p: Any, q: Any) -> Any:
+    return False
+
+
+def _below_zero(p: Any, q: Any) -> Any:
+    return p.low < 0
+
+
+def _outside_of_one(p: Any, q: Any) -> Any:
+    return (p.low < 0) | (p.high > 1)
+
+
+def _outside_of_uniform(p: Any, q: Any) -> Any:
+    return (q.low > 0) | (q.high < 1)
+
+
+def _below_scale(p: Any, q: Any) -> Any:
+    return (p.low if isinstance(p, Uniform) else p.scale) < q.scale
+
+
+def _no_mean(p: Any, q: Any) -> Any:
+    return p.alpha <= 1
+
+
+def _no_variance(p: Any, q: Any) -> Any:
+    return p.alpha <= 2
+
+
+_RULES: tuple[tuple[type, type, Any, Any], ...] = (
+    (Bernoulli, Poisson, _in_poisson, _never),
+    (Beta, ContinuousBernoulli, _in_continuous_bernoulli, _never),
+    (Beta, Exponential, _in_exponential, _never),
+    (Beta, Gamma, _in_gamma, _never),
+    (Beta, Normal, _in_normal, _never),
+    (Beta, Uniform, _in_uniform, _outside_of_uniform),
+    (ContinuousBernoulli, ContinuousBernoulli, _in_continuous_bernoulli, _never),
+    (ContinuousBernoulli, Exponential, _in_exponential, _never),
+    (ContinuousBernoulli, Normal, _in_normal, _never),
+    (ContinuousBernoulli, Uniform, _in_uniform, _outside_of_uniform),
+    (Exponential, Gumbel, _in_gumbel, _never),
+    (Exponential, Normal, _in_normal, _never),
+    (Gamma, Exponential, _in_exponential, _never),
+    (Gamma, Gumbel, _in_gumbel, _never),
+    (Gamma, Normal, _in_normal, _never),
+    (Gumbel, Normal, _in_normal, _never),
+    (Laplace, Normal, _in_normal, _never),
+    (Normal, Gumbel, _in_gumbel, _never),
+    (Pareto, Exponential, _in_exponential, _no_mean),
+    (Pareto, Gamma, _in_gamma, _no_mean),
+    (Pareto, Normal, _in_normal, _no_variance),
+    (Pareto, Pareto, _in_pareto, _below_scale),
+    (Uniform, Beta, _in_beta, _outside_of_one),
+    (Uniform, ContinuousBernoulli, _in_continuous_bernoulli, _outside_of_one),
+    (Uniform, Exponential, _in_exponential, _below_zero),
+    (Uniform, Gamma, _in_gamma, _below_zero),
+    (Uniform, Gumbel, _in_gumbel, _never),
+    (Uniform, Pareto, _in_pareto, _below_scale),
+)
+# Always: p goes where q never does.
+_INFINITE: tuple[tuple[type, tuple[type, ...]], ...] = (
+    (Beta, (Pareto,)),
+    (ContinuousBernoulli, (Pareto,)),
+    (Exponential, (Beta, ContinuousBernoulli, Pareto, Uniform)),
+    (Gamma, (Beta, ContinuousBernoulli, Pareto, Uniform)),
+    (Gumbel, (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform)),
+    (Laplace, (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform)),
+    (Normal, (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform)),
+    (Pareto, (Beta, ContinuousBernoulli, Uniform)),
+    (Poisson, (Bernoulli, Binomial)),
+)
+
+
+def _finite(expected: Any, outside: Any) -> Any:
+    def function(p: Any, q: Any) -> Tensor:
+        found: Tensor = -p.entropy() - expected(p, q)
+        where = outside(p, q)
+        return found if where is False else lamella.where(where, math.inf, found)
+
+    return function
+
+
+def _infinite(p: Any, q: Any) -> Tensor:
+    return lamella.full_like(p.mean, math.inf)
+
+
+for _p, _q, _expected, _outside in _RULES:
+    register_kl(_p, _q)(_finite(_expected, _outside))
+for _p, _others in _INFINITE:
+    for _q in _others:
+        register_kl(_p, _q)(_infinite)
+
+
+@register_kl(ExponentialFamily, ExponentialFamily)
+def _exponential_family(p: Any, q: Any) -> Tensor:
+    """By the normalisers and their gradients (Bregman divergence)."""
+    if type(p) is not type(q):
+        raise NotImplementedError(
+            f"kl_divergence: no rule for {type(p).__name__} and {type(q).__name__}"
+        )
+    mine = [parameter.detach().requires_grad_() for parameter in p._natural_params]
+    normalizer = p._log_normalizer(*mine)
+    gradients = lamella.autograd.grad(normalizer.sum(), mine, create_graph=True)
+    result = q._log_normalizer(*q._natural_params) - normalizer
+    for own, theirs, gradient in zip(mine, q._natural_params, gradients):
+        part = (theirs - own) * gradient
+        result = result - _sum_rightmost(part, len(q.event_shape))
+    found: Tensor = result
+    return found
