@@ -2,6 +2,9 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include "lamella/api/from_blob.h"
+#include "lamella/api/tensor_of.h"
+
 namespace at {
 // Facts of tensors, which are functions as well here. c10::is_complex is a class over types.
 using lamella::is_complex;
@@ -23,4 +26,41 @@ LAMELLA_UNNAMED(ones)
 LAMELLA_UNNAMED(rand)
 LAMELLA_UNNAMED(randn)
 #undef LAMELLA_UNNAMED
+
+// The functions whose sizes may be symbols, which are plain integers here.
+#define LAMELLA_SYMBOLIC(name)                            \
+  template <class... A>                                   \
+  Tensor name##_symint(IntArrayRef size, A&&... args) {   \
+    return lamella::name(size, std::forward<A>(args)...); \
+  }
+LAMELLA_SYMBOLIC(empty)
+LAMELLA_SYMBOLIC(full)
+LAMELLA_SYMBOLIC(ones)
+LAMELLA_SYMBOLIC(rand)
+LAMELLA_SYMBOLIC(randn)
+LAMELLA_SYMBOLIC(zeros)
+#undef LAMELLA_SYMBOLIC
+template <class... A>
+Tensor empty_strided_symint(IntArrayRef size, IntArrayRef stride, A&&... args) {
+  return lamella::empty_strided(size, stride, std::forward<A>(args)...);
+}
+#define LAMELLA_SYMBOLIC(name)                                              \
+  template <class... A>                                                     \
+  Tensor name##_symint(const Tensor& self, IntArrayRef size, A&&... args) { \
+    return lamella::name(self, size, std::forward<A>(args)...);             \
+  }
+LAMELLA_SYMBOLIC(as_strided)
+LAMELLA_SYMBOLIC(reshape)
+#undef LAMELLA_SYMBOLIC
+#define LAMELLA_SYMBOLIC(name)                                    \
+  template <class... A>                                           \
+  decltype(auto) name##_symint(const Tensor& self, A&&... args) { \
+    return lamella::name(self, std::forward<A>(args)...);         \
+  }
+LAMELLA_SYMBOLIC(narrow)
+LAMELLA_SYMBOLIC(repeat_interleave)
+LAMELLA_SYMBOLIC(select)
+LAMELLA_SYMBOLIC(slice)
+LAMELLA_SYMBOLIC(split)
+#undef LAMELLA_SYMBOLIC
 }  // namespace at
