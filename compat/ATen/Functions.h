@@ -4,6 +4,20 @@
 
 #include "lamella/api/from_blob.h"
 #include "lamella/api/tensor_of.h"
+#include "lamella_more/functions.h"
+
+// The rarer operators, whose library is loaded when the first of them is called.
+namespace lamella::redispatch {}
+namespace at {
+using namespace ::aten;
+namespace redispatch {
+using namespace lamella::redispatch;
+using namespace ::aten::redispatch;
+}  // namespace redispatch
+namespace _ops {
+using namespace ::aten::ops;
+}
+}  // namespace at
 
 namespace at {
 // Facts of tensors, which are functions as well here. c10::is_complex is a class over types.
@@ -63,4 +77,20 @@ LAMELLA_SYMBOLIC(select)
 LAMELLA_SYMBOLIC(slice)
 LAMELLA_SYMBOLIC(split)
 #undef LAMELLA_SYMBOLIC
+
+// Functions that Lamella has under other names.
+LAMELLA_LAZY Tensor frobenius_norm(const Tensor& self, OptionalIntArrayRef dim,
+                                   bool keepdim = false) {
+  return lamella::linalg_vector_norm(self, 2, dim, keepdim);
+}
+inline int64_t get_device(const Tensor& self) { return self.get_device(); }
+inline bool is_same_size(const Tensor& self, const Tensor& other) {
+  return self.sizes() == other.sizes();
+}
+// Throws unless there is one element.
+LAMELLA_LAZY bool is_nonzero(const Tensor& self) {
+  LAMELLA_CHECK(self.numel() == 1, "is_nonzero: expected 'self' to have 1 element, got ",
+                self.numel());
+  return self.item().template to<bool>();
+}
 }  // namespace at

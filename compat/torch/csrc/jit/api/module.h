@@ -23,6 +23,14 @@ namespace detail {
 }
 }  // namespace detail
 
+// What no value is of, as of Module below.
+struct Method {
+  template <class... A>
+  lamella::IValue operator()(A&&...) {
+    detail::no_torchscript("Method");
+  }
+};
+
 // What no value is of. Its constructor and its methods throw.
 class Module {
  public:
@@ -33,6 +41,8 @@ class Module {
   lamella::IValue operator()(A&&...) {
     detail::no_torchscript("Module");
   }
+  std::optional<Method> find_method(const std::string&) const { detail::no_torchscript("Module"); }
+  Method get_method(const std::string&) const { detail::no_torchscript("Module"); }
   template <class... A>
   lamella::IValue run_method(const std::string&, A&&...) {
     detail::no_torchscript("Module");
