@@ -1,6 +1,6 @@
 # find_package(Torch): Lamella's headers with PyTorch's names, for projects written for PyTorch. Sets
 # TORCH_LIBRARIES, TORCH_INCLUDE_DIRS, TORCH_INSTALL_PREFIX and TORCH_CXX_FLAGS; the targets are
-# `torch`, and `torch_cpu`, `c10` and `torch_python` as other names of it.
+# `torch` and, as other names of it, those that PyTorch's parts have.
 include(CMakeFindDependencyMacro)
 find_dependency(Lamella CONFIG PATHS "${CMAKE_CURRENT_LIST_DIR}/../Lamella" NO_DEFAULT_PATH)
 get_filename_component(TORCH_INSTALL_PREFIX "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
@@ -8,7 +8,7 @@ get_filename_component(TORCH_INSTALL_PREFIX "${CMAKE_CURRENT_LIST_DIR}/../../.."
 if(NOT CMAKE_CXX_STANDARD OR CMAKE_CXX_STANDARD LESS 20)
   set(CMAKE_CXX_STANDARD 20)
 endif()
-foreach(name torch torch_cpu c10 torch_python torch_library)
+foreach(name torch torch_cpu torch_cpu_library torch_library torch_python c10)
   if(NOT TARGET ${name})
     add_library(${name} INTERFACE IMPORTED)
     set_target_properties(${name} PROPERTIES INTERFACE_LINK_LIBRARIES Lamella::compat)
