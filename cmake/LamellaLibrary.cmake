@@ -61,9 +61,28 @@ target_include_directories(
   lamella_compat_headers INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/compat>
                                    $<INSTALL_INTERFACE:include/lamella_compat>)
 add_library(Lamella::compat ALIAS lamella_compat_headers)
+# They have the rarer operators' functions as well.
+if(TARGET lamella_more)
+  set(more "${PROJECT_BINARY_DIR}/lamella/more/lamella_more_operators")
+  target_include_directories(lamella_compat_headers INTERFACE $<BUILD_INTERFACE:${more}>)
+  add_dependencies(lamella_compat_headers lamella_more)
+  install(FILES "${more}/lamella_more/functions.h" DESTINATION include/lamella_more)
+endif()
 
 include(CMakePackageConfigHelpers)
 set(cmake_dest lib/cmake/Lamella)
+# What projects written for PyTorch find: its package, of the version whose names these are, and its
+# libraries by their names.
+file(STRINGS "${PROJECT_SOURCE_DIR}/compat/torch/version.h" version REGEX "TORCH_VERSION \"")
+string(REGEX REPLACE ".*\"(.*)\"" "\\1" version "${version}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/cmake/TorchConfigVersion.cmake"
+                                 VERSION "${version}" COMPATIBILITY AnyNewerVersion)
+install(FILES "${PROJECT_SOURCE_DIR}/cmake/TorchConfig.cmake"
+              "${PROJECT_BINARY_DIR}/cmake/TorchConfigVersion.cmake" DESTINATION lib/cmake/Torch)
+foreach(name torch torch_cpu torch_python c10)
+  install(FILES "${PROJECT_SOURCE_DIR}/cmake/libtorch_names.ld" DESTINATION lib
+          RENAME lib${name}.so)
+endforeach()
 install(TARGETS lamella EXPORT LamellaTargets LIBRARY DESTINATION lib ${LAMELLA_NAMELINK})
 install(TARGETS lamella_compat_headers EXPORT LamellaTargets)
 if(TARGET lamella_blas)

@@ -4,6 +4,7 @@
 #include <ATen/DeviceGuard.h>
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
+#include <ATen/NativeFunctions.h>
 #include <ATen/Operators.h>
 #include <ATen/TensorAccessor.h>
 #include <ATen/TensorIndexing.h>
@@ -20,6 +21,7 @@
 #include <c10/core/Layout.h>
 #include <c10/core/ScalarTypeToTypeMeta.h>
 #include <c10/core/SymInt.h>
+#include <c10/core/TensorImpl.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/DimVector.h>
 #include <c10/util/Half.h>

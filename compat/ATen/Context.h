@@ -1,6 +1,6 @@
 // at::globalContext(): what this library can do and was told, by PyTorch's names.
 #pragma once
-#include <ATen/core/Generator.h>
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 #include <c10/util/Exception.h>

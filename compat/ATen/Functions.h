@@ -2,6 +2,23 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include "lamella/api/from_blob.h"
+#include "lamella/api/tensor_of.h"
+#include "lamella_more/functions.h"
+
+// The rarer operators, whose library is loaded when the first of them is called.
+namespace lamella::redispatch {}
+namespace at {
+using namespace ::aten;
+namespace redispatch {
+using namespace lamella::redispatch;
+using namespace ::aten::redispatch;
+}  // namespace redispatch
+namespace _ops {
+using namespace ::aten::ops;
+}
+}  // namespace at
+
 namespace at {
 // Facts of tensors, which are functions as well here. c10::is_complex is a class over types.
 using lamella::is_complex;
@@ -23,4 +40,57 @@ LAMELLA_UNNAMED(ones)
 LAMELLA_UNNAMED(rand)
 LAMELLA_UNNAMED(randn)
 #undef LAMELLA_UNNAMED
+
+// The functions whose sizes may be symbols, which are plain integers here.
+#define LAMELLA_SYMBOLIC(name)                            \
+  template <class... A>                                   \
+  Tensor name##_symint(IntArrayRef size, A&&... args) {   \
+    return lamella::name(size, std::forward<A>(args)...); \
+  }
+LAMELLA_SYMBOLIC(empty)
+LAMELLA_SYMBOLIC(full)
+LAMELLA_SYMBOLIC(ones)
+LAMELLA_SYMBOLIC(rand)
+LAMELLA_SYMBOLIC(randn)
+LAMELLA_SYMBOLIC(zeros)
+#undef LAMELLA_SYMBOLIC
+template <class... A>
+Tensor empty_strided_symint(IntArrayRef size, IntArrayRef stride, A&&... args) {
+  return lamella::empty_strided(size, stride, std::forward<A>(args)...);
+}
+#define LAMELLA_SYMBOLIC(name)                                              \
+  template <class... A>                                                     \
+  Tensor name##_symint(const Tensor& self, IntArrayRef size, A&&... args) { \
+    return lamella::name(self, size, std::forward<A>(args)...);             \
+  }
+LAMELLA_SYMBOLIC(as_strided)
+LAMELLA_SYMBOLIC(reshape)
+#undef LAMELLA_SYMBOLIC
+#define LAMELLA_SYMBOLIC(name)                                    \
+  template <class... A>                                           \
+  decltype(auto) name##_symint(const Tensor& self, A&&... args) { \
+    return lamella::name(self, std::forward<A>(args)...);         \
+  }
+LAMELLA_SYMBOLIC(narrow)
+LAMELLA_SYMBOLIC(repeat_interleave)
+LAMELLA_SYMBOLIC(select)
+LAMELLA_SYMBOLIC(slice)
+LAMELLA_SYMBOLIC(split)
+#undef LAMELLA_SYMBOLIC
+
+// Functions that Lamella has under other names.
+LAMELLA_LAZY Tensor frobenius_norm(const Tensor& self, OptionalIntArrayRef dim,
+                                   bool keepdim = false) {
+  return lamella::linalg_vector_norm(self, 2, dim, keepdim);
+}
+inline int64_t get_device(const Tensor& self) { return self.get_device(); }
+inline bool is_same_size(const Tensor& self, const Tensor& other) {
+  return self.sizes() == other.sizes();
+}
+// Throws unless there is one element.
+LAMELLA_LAZY bool is_nonzero(const Tensor& self) {
+  LAMELLA_CHECK(self.numel() == 1, "is_nonzero: expected 'self' to have 1 element, got ",
+                self.numel());
+  return self.item().template to<bool>();
+}
 }  // namespace at

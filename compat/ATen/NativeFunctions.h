@@ -6,4 +6,17 @@
 
 namespace at::native {
 using lamella::composite::contiguous;
+// Methods, as functions.
+#define LAMELLA_METHOD(name)                                               \
+  template <class... A>                                                    \
+  decltype(auto) name(const Tensor& self, IntArrayRef size, A&&... args) { \
+    return self.name(size, std::forward<A>(args)...);                      \
+  }
+LAMELLA_METHOD(expand)
+LAMELLA_METHOD(resize_)
+LAMELLA_METHOD(view)
+#undef LAMELLA_METHOD
+LAMELLA_LAZY Tensor expand_as(const Tensor& self, const Tensor& other) {
+  return self.expand_as(other);
 }
+}  // namespace at::native

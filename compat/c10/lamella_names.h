@@ -29,7 +29,8 @@ namespace at {
 using namespace c10;
 namespace native {
 using namespace lamella::native;
-}
+using namespace lamella;  // at::native::narrow is at::narrow
+}  // namespace native
 namespace _ops {
 using namespace lamella::ops;
 }

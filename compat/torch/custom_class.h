@@ -3,3 +3,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include "lamella/dispatch/custom_class.h"
+
+namespace torch::jit {
+using lamella::CustomClassHolder;
+}

@@ -3,6 +3,7 @@
 #include "lamella/api/tensor_autograd.h"
 #include "lamella/core/accessor.h"
 #include "lamella/core/ivalue.h"
+#include "lamella/core/maybe_owned.h"
 
 namespace lamella {
 
@@ -30,26 +31,32 @@ class TensorKind {
   Device device_;
 };
 
-// What Tensor::storage() gives: the memory that the tensor and its views lie in, for as long as the
-// tensor lives. `data_ptr().get()` is PyTorch's way to the address.
+// What Tensor::storage() gives: the memory that the tensor and its views lie in, which it keeps.
+// `data_ptr().get()` is PyTorch's way to the address.
 class TensorMemory {
  public:
-  explicit TensorMemory(lamella_tensor* tensor) : tensor_(tensor) {}
-  size_t nbytes() const { return lamella_tensor_storage_bytes(tensor_); }
-  const void* data() const { return lamella_tensor_storage_data(tensor_); }
+  TensorMemory() = default;
+  explicit TensorMemory(TensorBase tensor) : tensor_(std::move(tensor)) {}
+  operator bool() const { return tensor_.defined(); }  // NOLINT: as in PyTorch
+  size_t nbytes() const { return lamella_tensor_storage_bytes(tensor_.impl()); }
+  const void* data() const { return lamella_tensor_storage_data(tensor_.impl()); }
   void* mutable_data() const {
-    lamella_tensor_expose(tensor_);
-    return lamella_tensor_storage_data(tensor_);
+    lamella_tensor_expose(tensor_.impl());
+    return lamella_tensor_storage_data(tensor_.impl());
   }
   const TensorMemory& data_ptr() const { return *this; }
+  const TensorMemory& mutable_data_ptr() const { return *this; }
   void* get() const { return mutable_data(); }
-  DeviceType device_type() const { return static_cast<DeviceType>(tensor_->device_type); }
+  Device device() const { return tensor_.device(); }
+  DeviceType device_type() const { return device().type(); }
+  // The same for all views of one memory, and for no other.
+  lamella_storage* unsafeGetStorageImpl() const { return tensor_.impl()->storage; }
   bool is_alias_of(const TensorMemory& other) const {
-    return tensor_->storage == other.tensor_->storage;
+    return unsafeGetStorageImpl() == other.unsafeGetStorageImpl();
   }
 
  private:
-  lamella_tensor* tensor_;
+  TensorBase tensor_;
 };
 
 // T is Tensor. Everything here is a template, so that each body sees all of T's methods.
@@ -75,6 +82,12 @@ class TensorSugar : public TensorAutograd<T> {
   T& operator*=(const Scalar& other) { return self().mul_(other); }
   T& operator/=(const T& other) { return self().div_(other); }
   T& operator/=(const Scalar& other) { return self().div_(other); }
+  T& operator&=(const T& other) { return self().bitwise_and_(other); }
+  T& operator&=(const Scalar& other) { return self().bitwise_and_(other); }
+  T& operator|=(const T& other) { return self().bitwise_or_(other); }
+  T& operator|=(const Scalar& other) { return self().bitwise_or_(other); }
+  T& operator^=(const T& other) { return self().bitwise_xor_(other); }
+  T& operator^=(const Scalar& other) { return self().bitwise_xor_(other); }
   T operator-() const { return self().neg(); }
   T operator~() const { return self().bitwise_not(); }
 
@@ -90,9 +103,17 @@ class TensorSugar : public TensorAutograd<T> {
     return this->template data_ptr<U>();
   }
   bool is_variable() const { return this->defined(); }
+  bool has_storage() const { return this->defined() && this->impl()->storage != nullptr; }
+  bool is_alias_of(const T& other) const { return storage().is_alias_of(other.storage()); }
+  // This tensor, borrowed, or a copy where it is not contiguous in the format.
+  MaybeOwned<T> expect_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const& {
+    return this->is_contiguous(format) ? MaybeOwned<T>::borrowed(self())
+                                       : MaybeOwned<T>::owned(self().contiguous(format));
+  }
+  MaybeOwned<T> expect_contiguous(MemoryFormat = MemoryFormat::Contiguous) && = delete;
   TensorMemory storage() const {
     LAMELLA_CHECK(this->defined(), "storage: expected a tensor that is defined");
-    return TensorMemory(this->impl());
+    return TensorMemory(*this);
   }
   // Sizes are plain integers.
   IntArrayRef sym_sizes() const { return this->sizes(); }
@@ -101,6 +122,33 @@ class TensorSugar : public TensorAutograd<T> {
   int64_t sym_stride(int64_t dim) const { return this->stride(dim); }
   int64_t sym_numel() const { return this->numel(); }
   int64_t sym_storage_offset() const { return this->storage_offset(); }
+#define LAMELLA_SYMBOLIC(name)                                        \
+  template <class... A>                                               \
+  decltype(auto) name##_symint(IntArrayRef size, A&&... args) const { \
+    return self().name(size, std::forward<A>(args)...);               \
+  }
+  LAMELLA_SYMBOLIC(as_strided)
+  LAMELLA_SYMBOLIC(expand)
+  LAMELLA_SYMBOLIC(new_empty)
+  LAMELLA_SYMBOLIC(new_full)
+  LAMELLA_SYMBOLIC(new_ones)
+  LAMELLA_SYMBOLIC(new_zeros)
+  LAMELLA_SYMBOLIC(repeat)
+  LAMELLA_SYMBOLIC(reshape)
+  LAMELLA_SYMBOLIC(view)
+#undef LAMELLA_SYMBOLIC
+  T new_empty_strided_symint(IntArrayRef size, IntArrayRef stride,
+                             const TensorOptions& options = {}) const {
+    return self().new_empty_strided(size, stride, options);
+  }
+  T narrow_symint(int64_t dim, int64_t start, int64_t length) const {
+    return self().narrow(dim, start, length);
+  }
+  T select_symint(int64_t dim, int64_t index) const { return self().select(dim, index); }
+  T slice_symint(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+                 int64_t step) const {
+    return self().slice(dim, start, end, step);
+  }
   bool is_sparse() const { return this->layout() == Layout::Sparse; }
   bool is_quantized() const { return false; }
   bool is_mkldnn() const { return false; }

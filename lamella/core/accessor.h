@@ -7,32 +7,40 @@
 
 namespace lamella {
 
-// Borrows the tensor's memory, sizes and strides: it lives no longer than the tensor. With one
-// dimension left, an index gives an element.
-template <class T, size_t N, template <class> class PtrTraits, class Index>
-class TensorAccessor {
+// What an accessor holds. Borrows the tensor's memory, sizes and strides: it lives no longer than
+// the tensor.
+template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits,
+          class Index = int64_t>
+class TensorAccessorBase {
  public:
   using PtrType = typename PtrTraits<T>::PtrType;
-  TensorAccessor(PtrType data, const Index* sizes, const Index* strides)
+  TensorAccessorBase(PtrType data, const Index* sizes, const Index* strides)
       : data_(data), sizes_(sizes), strides_(strides) {}
-  decltype(auto) operator[](Index i) const {
-    if constexpr (N == 1) {
-      return (data_[i * strides_[0]]);
-    } else {
-      return TensorAccessor<T, N - 1, PtrTraits, Index>(data_ + i * strides_[0], sizes_ + 1,
-                                                        strides_ + 1);
-    }
-  }
   ArrayRef<Index> sizes() const { return {sizes_, N}; }
   ArrayRef<Index> strides() const { return {strides_, N}; }
   Index size(size_t d) const { return sizes_[d]; }
   Index stride(size_t d) const { return strides_[d]; }
   PtrType data() const { return data_; }
 
- private:
+ protected:
   PtrType data_;
   const Index* sizes_;
   const Index* strides_;
+};
+
+// With one dimension left, an index gives an element.
+template <class T, size_t N, template <class> class PtrTraits, class Index>
+class TensorAccessor : public TensorAccessorBase<T, N, PtrTraits, Index> {
+ public:
+  using TensorAccessorBase<T, N, PtrTraits, Index>::TensorAccessorBase;
+  decltype(auto) operator[](Index i) const {
+    if constexpr (N == 1) {
+      return (this->data_[i * this->strides_[0]]);
+    } else {
+      return TensorAccessor<T, N - 1, PtrTraits, Index>(this->data_ + i * this->strides_[0],
+                                                        this->sizes_ + 1, this->strides_ + 1);
+    }
+  }
 };
 
 template <class T, size_t N>

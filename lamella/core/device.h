@@ -70,6 +70,25 @@ LAMELLA_LAZY inline bool find_device_type(std::string_view text, DeviceType& typ
 }
 }  // namespace detail
 
+// Questions of devices and tensors: X(name, Type).
+#define LAMELLA_DEVICE_PREDICATES(X) \
+  X(is_cpu, CPU)                     \
+  X(is_cuda, CUDA)                   \
+  X(is_hip, HIP)                     \
+  X(is_xla, XLA)                     \
+  X(is_xpu, XPU)                     \
+  X(is_mps, MPS)                     \
+  X(is_meta, Meta)                   \
+  X(is_hpu, HPU)                     \
+  X(is_ve, VE)                       \
+  X(is_lazy, Lazy)                   \
+  X(is_ipu, IPU)                     \
+  X(is_mtia, MTIA)                   \
+  X(is_vulkan, Vulkan)               \
+  X(is_metal, Metal)                 \
+  X(is_maia, MAIA)                   \
+  X(is_privateuseone, PrivateUse1)
+
 // A device type and an index; index -1 is the current device of the type.
 struct Device final {
   using Type = DeviceType;
@@ -85,10 +104,10 @@ struct Device final {
   constexpr DeviceIndex index() const { return index_; }
   constexpr bool has_index() const { return index_ != -1; }
   constexpr void set_index(DeviceIndex index) { index_ = index; }
-  constexpr bool is_cpu() const { return type_ == DeviceType::CPU; }
-  constexpr bool is_cuda() const { return type_ == DeviceType::CUDA; }
-  constexpr bool is_meta() const { return type_ == DeviceType::Meta; }
-  constexpr bool is_privateuseone() const { return type_ == DeviceType::PrivateUse1; }
+#define LAMELLA_IS(name, Type) \
+  constexpr bool name() const { return type_ == DeviceType::Type; }
+  LAMELLA_DEVICE_PREDICATES(LAMELLA_IS)
+#undef LAMELLA_IS
   constexpr bool operator==(const Device& other) const = default;
   LAMELLA_LAZY std::string str() const {
     std::string text;

@@ -55,6 +55,19 @@ class Allocator {
   virtual ~Allocator() = default;
   virtual DataPtr allocate(size_t bytes) = 0;
   virtual DeleterFnPtr raw_deleter() const { return nullptr; }
+  // Memory without its function, for those whose raw_deleter() frees what allocate() gave.
+  void* raw_allocate(size_t bytes) {
+    DataPtr memory = allocate(bytes);
+    LAMELLA_CHECK(raw_deleter() != nullptr && memory.get() == memory.get_context(),
+                  "raw_allocate: expected an allocator with a raw_deleter(), got one without");
+    return memory.release_context();
+  }
+  void raw_deallocate(void* data) {
+    DeleterFnPtr deleter = raw_deleter();
+    LAMELLA_CHECK(deleter != nullptr,
+                  "raw_deallocate: expected an allocator with a raw_deleter(), got one without");
+    deleter(data);
+  }
   // Between two places on the same device.
   virtual void copy_data(void* to, const void* from, size_t bytes) const = 0;
 };

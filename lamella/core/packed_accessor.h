@@ -2,6 +2,7 @@
 // somewhere or counts with 32 bits.
 #pragma once
 #include <limits>
+#include <utility>
 
 #include "lamella/core/accessor.h"
 
@@ -12,24 +13,28 @@ struct RestrictPtrTraits {
   using PtrType = T* __restrict__;
 };
 
+// What a packed accessor holds.
 template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits,
           class Index = int64_t>
-class PackedTensorAccessor {
+class PackedTensorAccessorBase {
  public:
   using PtrType = typename PtrTraits<T>::PtrType;
   // Throws where a size or a stride does not fit.
-  explicit PackedTensorAccessor(const TensorAccessor<T, N>& from) : data_(from.data()) {
+  template <class From>
+  PackedTensorAccessorBase(PtrType data, const From* sizes, const From* strides) : data_(data) {
     for (size_t d = 0; d < N; ++d) {
-      sizes_[d] = narrow(from.size(d));
-      strides_[d] = narrow(from.stride(d));
+      sizes_[d] = narrow(sizes[d]);
+      strides_[d] = narrow(strides[d]);
     }
-  }
-  decltype(auto) operator[](Index i) const {
-    return TensorAccessor<T, N, PtrTraits, Index>(data_, sizes_, strides_)[i];
   }
   Index size(size_t d) const { return sizes_[d]; }
   Index stride(size_t d) const { return strides_[d]; }
   PtrType data() const { return data_; }
+
+ protected:
+  PtrType data_;
+  Index sizes_[N];
+  Index strides_[N];
 
  private:
   static Index narrow(int64_t number) {
@@ -38,10 +43,29 @@ class PackedTensorAccessor {
                   std::numeric_limits<Index>::max(), ", got ", number);
     return static_cast<Index>(number);
   }
+};
 
-  PtrType data_;
-  Index sizes_[N];
-  Index strides_[N];
+template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits,
+          class Index = int64_t>
+class PackedTensorAccessor : public PackedTensorAccessorBase<T, N, PtrTraits, Index> {
+ public:
+  using PackedTensorAccessorBase<T, N, PtrTraits, Index>::PackedTensorAccessorBase;
+  explicit PackedTensorAccessor(const TensorAccessor<T, N>& from)
+      : PackedTensorAccessor(from.data(), from.sizes().data(), from.strides().data()) {}
+  decltype(auto) operator[](Index i) const {
+    return TensorAccessor<T, N, PtrTraits, Index>(this->data_, this->sizes_, this->strides_)[i];
+  }
+  // The accessor with two dimensions exchanged. Throws for one that is not there.
+  PackedTensorAccessor transpose(Index a, Index b) const {
+    Index n = static_cast<Index>(N);
+    LAMELLA_CHECK_INDEX(0 <= a && a < n && 0 <= b && b < n,
+                        "packed_accessor: expected dimensions of 0 to ", n - 1, ", got ", a,
+                        " and ", b);
+    PackedTensorAccessor result = *this;
+    std::swap(result.sizes_[a], result.sizes_[b]);
+    std::swap(result.strides_[a], result.strides_[b]);
+    return result;
+  }
 };
 
 }  // namespace lamella

@@ -182,9 +182,10 @@ class TensorBase {
   }
   uint64_t key_set() const { return header()->key_set; }
 
-  bool is_cpu() const { return is_on(DeviceType::CPU); }
-  bool is_cuda() const { return is_on(DeviceType::CUDA); }
-  bool is_meta() const { return is_on(DeviceType::Meta); }
+#define LAMELLA_IS(name, Type) \
+  bool name() const { return is_on(DeviceType::Type); }
+  LAMELLA_DEVICE_PREDICATES(LAMELLA_IS)
+#undef LAMELLA_IS
   bool is_floating_point() const { return lamella::is_floating_point(dtype()); }
   bool is_complex() const { return lamella::is_complex(dtype()); }
   bool is_signed() const { return lamella::is_signed_type(dtype()); }

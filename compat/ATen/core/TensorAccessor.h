@@ -12,4 +12,7 @@ using PackedTensorAccessor64 = lamella::PackedTensorAccessor<T, N, PtrTraits, in
 template <class T, size_t N, template <class> class PtrTraits = lamella::DefaultPtrTraits,
           class Index = int64_t>
 using GenericPackedTensorAccessor = lamella::PackedTensorAccessor<T, N, PtrTraits, Index>;
+template <class T, size_t N, template <class> class PtrTraits = lamella::DefaultPtrTraits,
+          class Index = int64_t>
+using GenericPackedTensorAccessorBase = lamella::PackedTensorAccessorBase<T, N, PtrTraits, Index>;
 }  // namespace at

@@ -2,3 +2,56 @@
 #pragma once
 #include <c10/lamella_names.h>
 #include "lamella/core/scalar_type.h"
+
+namespace c10::impl {
+// The C++ type of a dtype's elements.
+template <lamella::ScalarType type>
+struct ScalarTypeToCPPType;
+#define LAMELLA_SCALAR_TYPE(Type, Name, number, python)   \
+  template <>                                             \
+  struct ScalarTypeToCPPType<lamella::ScalarType::Name> { \
+    using type = Type;                                    \
+  };
+#include "lamella/core/scalar_type.def"
+template <lamella::ScalarType type>
+using ScalarTypeToCPPTypeT = typename ScalarTypeToCPPType<type>::type;
+}  // namespace c10::impl
+
+// AT_FORALL_…(_): _(C++ type, name of the dtype) for each of a group.
+#define AT_FORALL_INT_TYPES(_) \
+  _(uint8_t, Byte)             \
+  _(int8_t, Char)              \
+  _(int16_t, Short)            \
+  _(int, Int)                  \
+  _(int64_t, Long)
+#define AT_FORALL_COMPLEX_TYPES(_)           \
+  _(::lamella::complex<float>, ComplexFloat) \
+  _(::lamella::complex<double>, ComplexDouble)
+#define AT_FORALL_FLOAT8_TYPES(_)        \
+  _(::lamella::Float8_e5m2, Float8_e5m2) \
+  _(::lamella::Float8_e4m3fn, Float8_e4m3fn)
+#define AT_FORALL_SCALAR_TYPES(_) \
+  AT_FORALL_INT_TYPES(_)          \
+  _(float, Float)                 \
+  _(double, Double)
+#define AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_EXCEPT_COMPLEX_HALF_F8NZ(_) \
+  AT_FORALL_SCALAR_TYPES(_)                                             \
+  AT_FORALL_COMPLEX_TYPES(_)                                            \
+  AT_FORALL_FLOAT8_TYPES(_)                                             \
+  _(::lamella::Half, Half)                                              \
+  _(bool, Bool)                                                         \
+  _(::lamella::BFloat16, BFloat16)
+#define AT_FORALL_SCALAR_TYPES_WITH_COMPLEX(_)                    \
+  AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_EXCEPT_COMPLEX_HALF_F8NZ(_) \
+  _(::lamella::complex<::lamella::Half>, ComplexHalf)
+#define LAMELLA_FORALL_ONE(_, Name) \
+  _(::c10::impl::ScalarTypeToCPPTypeT<::lamella::ScalarType::Name>, Name)
+#define AT_FORALL_SCALAR_TYPES_AND(A, _) \
+  AT_FORALL_SCALAR_TYPES(_)              \
+  LAMELLA_FORALL_ONE(_, A)
+#define AT_FORALL_SCALAR_TYPES_AND2(A, B, _) \
+  AT_FORALL_SCALAR_TYPES_AND(A, _)           \
+  LAMELLA_FORALL_ONE(_, B)
+#define AT_FORALL_SCALAR_TYPES_AND3(A, B, C, _) \
+  AT_FORALL_SCALAR_TYPES_AND2(A, B, _)          \
+  LAMELLA_FORALL_ONE(_, C)

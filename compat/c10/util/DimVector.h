@@ -8,4 +8,5 @@
 namespace c10 {
 constexpr size_t kDimVectorStaticSize = 5;
 using DimVector = SmallVector<int64_t, kDimVectorStaticSize>;
+using SymDimVector = DimVector;  // sizes are plain integers
 }  // namespace c10

@@ -2,6 +2,10 @@
 #pragma once
 #include <c10/util/C++17.h>
 #include <c10/util/TypeList.h>
+#include <c10/util/TypeTraits.h>
+
+#include <tuple>
+#include <utility>
 
 namespace c10::guts {
 template <class F, class = void>
@@ -32,4 +36,36 @@ template <class R, class... A>
 struct infer_function_traits<R(A...)> : function_traits<R(A...)> {};
 template <class F>
 using infer_function_traits_t = infer_function_traits<F>;
+
+// Entries of a tuple: the first or last n, those from one on, those of the numbers, and what a
+// function gives for each.
+template <class Tuple, size_t... i>
+constexpr auto tuple_elements(Tuple tuple, std::index_sequence<i...>) {
+  return std::tuple<std::tuple_element_t<i, Tuple>...>(std::get<i>(tuple)...);
+}
+template <class Tuple, size_t start, size_t n>
+constexpr auto tuple_slice(Tuple tuple) {
+  return [&]<size_t... i>(std::index_sequence<i...>) {
+    return tuple_elements(tuple, std::index_sequence<start + i...>{});
+  }(std::make_index_sequence<n>{});
+}
+template <class Tuple, int n>
+constexpr auto tuple_take(Tuple tuple) {
+  constexpr size_t size = std::tuple_size_v<Tuple>;
+  if constexpr (n >= 0) {
+    return tuple_slice<Tuple, 0, n>(tuple);
+  } else {
+    return tuple_slice<Tuple, size + n, static_cast<size_t>(-n)>(tuple);
+  }
+}
+template <class F, class... A>
+auto tuple_map(std::tuple<A...>&& tuple, const F& function) {
+  return std::apply(
+      [&](auto&&... entries) {
+        return std::tuple<decltype(function(std::forward<A>(entries)))...>(
+            function(std::forward<A>(entries))...);
+      },
+      std::move(tuple));
+}
+
 }  // namespace c10::guts

@@ -6,8 +6,9 @@
 #include <unordered_set>
 
 namespace ska {
-template <class K, class V, class H = std::hash<K>, class E = std::equal_to<K>>
-using flat_hash_map = std::unordered_map<K, V, H, E>;
+template <class K, class V, class H = std::hash<K>, class E = std::equal_to<K>,
+          class A = std::allocator<std::pair<const K, V>>>
+using flat_hash_map = std::unordered_map<K, V, H, E, A>;
 template <class K, class H = std::hash<K>, class E = std::equal_to<K>>
 using flat_hash_set = std::unordered_set<K, H, E>;
 }  // namespace ska

@@ -13,8 +13,10 @@
 
 namespace ska_ordered {
 
-// Iterators stay valid until their entry is erased. Copies share nothing.
-template <class K, class V, class Hash = std::hash<K>, class Equal = std::equal_to<K>>
+// Iterators stay valid until their entry is erased. Copies share nothing. An allocator is taken for
+// the signature alone: memory is the standard one's.
+template <class K, class V, class Hash = std::hash<K>, class Equal = std::equal_to<K>,
+          class Allocator = std::allocator<std::pair<K, V>>>
 class order_preserving_flat_hash_map {
  public:
   using key_type = K;

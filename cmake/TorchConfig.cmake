@@ -1,0 +1,21 @@
+# find_package(Torch): Lamella's headers with PyTorch's names, for projects written for PyTorch. Sets
+# TORCH_LIBRARIES, TORCH_INCLUDE_DIRS, TORCH_INSTALL_PREFIX and TORCH_CXX_FLAGS; the targets are
+# `torch` and, as other names of it, those that PyTorch's parts have.
+include(CMakeFindDependencyMacro)
+find_dependency(Lamella CONFIG PATHS "${CMAKE_CURRENT_LIST_DIR}/../Lamella" NO_DEFAULT_PATH)
+get_filename_component(TORCH_INSTALL_PREFIX "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+# The headers are C++20 where the project says 17.
+if(NOT CMAKE_CXX_STANDARD OR CMAKE_CXX_STANDARD LESS 20)
+  set(CMAKE_CXX_STANDARD 20)
+endif()
+foreach(name torch torch_cpu torch_cpu_library torch_library torch_python c10)
+  if(NOT TARGET ${name})
+    add_library(${name} INTERFACE IMPORTED)
+    set_target_properties(${name} PROPERTIES INTERFACE_LINK_LIBRARIES Lamella::compat)
+  endif()
+endforeach()
+set(TORCH_LIBRARIES torch)
+set(TORCH_INCLUDE_DIRS "${TORCH_INSTALL_PREFIX}/include"
+                       "${TORCH_INSTALL_PREFIX}/include/lamella_compat")
+set(TORCH_CXX_FLAGS "")
+set(TORCH_FOUND TRUE)

@@ -1,0 +1,131 @@
+// at::toDLPack, at::fromDLPack: tensors on the CPU and other libraries' structures over one memory.
+#pragma once
+#include <ATen/Functions.h>
+#include <ATen/dlpack.h>
+
+#include <memory>
+
+namespace at {
+namespace detail {
+
+// A dtype and its code; the rest of the type is its size.
+struct DLPackCode {
+  ScalarType dtype;
+  DLDataTypeCode code;
+};
+inline constexpr DLPackCode kDLPackCodes[] = {
+    {lamella::kByte, kDLUInt},
+    {lamella::kChar, kDLInt},
+    {lamella::kShort, kDLInt},
+    {lamella::kInt, kDLInt},
+    {lamella::kLong, kDLInt},
+    {lamella::kUInt16, kDLUInt},
+    {lamella::kUInt32, kDLUInt},
+    {lamella::kUInt64, kDLUInt},
+    {lamella::kHalf, kDLFloat},
+    {lamella::kFloat, kDLFloat},
+    {lamella::kDouble, kDLFloat},
+    {lamella::kBFloat16, kDLBfloat},
+    {lamella::kComplexHalf, kDLComplex},
+    {lamella::kComplexFloat, kDLComplex},
+    {lamella::kComplexDouble, kDLComplex},
+    {lamella::kBool, kDLBool},
+    {lamella::kFloat8_e4m3fn, kDLFloat8_e4m3fn},
+    {lamella::kFloat8_e5m2, kDLFloat8_e5m2},
+};
+
+// The tensor that a structure keeps, with sizes and strides of its own.
+template <class Managed>
+struct DLPackHolder {
+  Tensor tensor;
+  std::vector<int64_t> sizes, strides;
+  Managed managed = {};
+};
+
+template <class Managed>
+Managed* to_dlpack(const Tensor& source);
+
+}  // namespace detail
+
+// Throws where DLPack has no code.
+inline DLDataType getDLDataType(const Tensor& tensor) {
+  for (const detail::DLPackCode& entry : detail::kDLPackCodes) {
+    if (entry.dtype == tensor.scalar_type()) {
+      return {entry.code, static_cast<uint8_t>(8 * tensor.element_size()), 1};
+    }
+  }
+  throw lamella::Error(
+      lamella::str("toDLPack: expected a dtype that DLPack has, got ", tensor.scalar_type()));
+}
+inline ScalarType toScalarType(const DLDataType& type) {
+  for (const detail::DLPackCode& entry : detail::kDLPackCodes) {
+    bool same = entry.code == type.code && 8 * lamella::elementSize(entry.dtype) == type.bits;
+    if (same && type.lanes == 1) return entry.dtype;
+  }
+  throw lamella::Error(lamella::str("fromDLPack: expected a type that tensors have, got code ",
+                                    int{type.code}, " of ", int{type.bits}, " bits and ",
+                                    type.lanes, " lanes"));
+}
+
+template <class Managed>
+Managed* detail::to_dlpack(const Tensor& source) {
+  LAMELLA_CHECK(source.is_cpu(), "toDLPack: expected 'src' to be on cpu, got ", source.device());
+  DLDataType type = getDLDataType(source);
+  auto holder = std::make_unique<DLPackHolder<Managed>>();
+  holder->tensor = source.resolve_conj().resolve_neg();
+  holder->sizes = source.sizes().vec();
+  holder->strides = holder->tensor.strides().vec();
+  Managed& managed = holder->managed;
+  managed.manager_ctx = holder.get();
+  managed.deleter = [](Managed* self) {
+    delete static_cast<DLPackHolder<Managed>*>(self->manager_ctx);
+  };
+  managed.dl_tensor = {holder->tensor.data_ptr(),
+                       {kDLCPU, 0},
+                       static_cast<int32_t>(source.dim()),
+                       type,
+                       holder->sizes.data(),
+                       holder->strides.data(),
+                       0};
+  return &holder.release()->managed;
+}
+
+// The structure keeps the tensor until its deleter runs.
+inline DLManagedTensor* toDLPack(const Tensor& source) {
+  return detail::to_dlpack<DLManagedTensor>(source);
+}
+inline DLManagedTensorVersioned* toDLPackVersioned(const Tensor& source) {
+  DLManagedTensorVersioned* managed = detail::to_dlpack<DLManagedTensorVersioned>(source);
+  managed->version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  return managed;
+}
+
+// A tensor over the structure's memory, and a function that ends it once nobody sees the memory.
+template <class Deleter>
+Tensor fromDLPack(const DLTensor& source, Deleter deleter) {
+  LAMELLA_CHECK(source.device.device_type == kDLCPU, "fromDLPack: expected memory of the CPU, got ",
+                "device type ", static_cast<int>(source.device.device_type));
+  ScalarType dtype = toScalarType(source.dtype);
+  IntArrayRef sizes(source.shape, static_cast<size_t>(source.ndim));
+  void* data = static_cast<char*>(source.data) + source.byte_offset;
+  if (source.strides == nullptr) {
+    return lamella::from_blob(data, sizes, std::move(deleter), TensorOptions(dtype));
+  }
+  IntArrayRef strides(source.strides, static_cast<size_t>(source.ndim));
+  return lamella::from_blob(data, sizes, strides, std::move(deleter), TensorOptions(dtype));
+}
+inline Tensor fromDLPack(DLManagedTensor* source) {
+  return fromDLPack(source->dl_tensor, [source](void*) {
+    if (source->deleter != nullptr) source->deleter(source);
+  });
+}
+inline Tensor fromDLPackVersioned(DLManagedTensorVersioned* source) {
+  LAMELLA_CHECK(source->version.major <= DLPACK_MAJOR_VERSION,
+                "fromDLPackVersioned: expected version ", DLPACK_MAJOR_VERSION, ", got ",
+                source->version.major);
+  return fromDLPack(source->dl_tensor, [source](void*) {
+    if (source->deleter != nullptr) source->deleter(source);
+  });
+}
+
+}  // namespace at

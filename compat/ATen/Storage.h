@@ -1,0 +1,3 @@
+// at::Storage.
+#pragma once
+#include <c10/core/Storage.h>

@@ -1,0 +1,3 @@
+// The functions of all operators.
+#pragma once
+#include <ATen/Functions.h>

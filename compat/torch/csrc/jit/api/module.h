@@ -1,0 +1,78 @@
+// torch::jit::Module: code that takes programs of TorchScript compiles, and says that there are
+// none when it runs.
+#pragma once
+#include <ATen/core/Dict.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <istream>
+#include <string>
+#include <unordered_map>
+
+namespace torch::jit {
+
+using ExtraFilesMap = std::unordered_map<std::string, std::string>;
+
+namespace detail {
+// Throws: Lamella has no TorchScript.
+[[noreturn]] inline void no_torchscript(const char* name) {
+  throw lamella::NotImplementedError(lamella::str(
+      "torch::jit::", name,
+      ": expected a program of lamella::nn or of lamella.trace, got TorchScript, which "
+      "Lamella does not run"));
+}
+}  // namespace detail
+
+// What no value is of, as of Module below.
+struct Method {
+  template <class... A>
+  lamella::IValue operator()(A&&...) {
+    detail::no_torchscript("Method");
+  }
+};
+
+// What no value is of. Its constructor and its methods throw.
+class Module {
+ public:
+  Module() { detail::no_torchscript("Module"); }
+  explicit Module(const std::string&) { detail::no_torchscript("Module"); }
+  lamella::IValue forward(std::vector<lamella::IValue>) { detail::no_torchscript("Module"); }
+  template <class... A>
+  lamella::IValue operator()(A&&...) {
+    detail::no_torchscript("Module");
+  }
+  std::optional<Method> find_method(const std::string&) const { detail::no_torchscript("Module"); }
+  Method get_method(const std::string&) const { detail::no_torchscript("Module"); }
+  template <class... A>
+  lamella::IValue run_method(const std::string&, A&&...) {
+    detail::no_torchscript("Module");
+  }
+  lamella::IValue attr(const std::string&) const { detail::no_torchscript("Module"); }
+  bool hasattr(const std::string&) const { detail::no_torchscript("Module"); }
+  void setattr(const std::string&, const lamella::IValue&) { detail::no_torchscript("Module"); }
+  void train(bool = true) { detail::no_torchscript("Module"); }
+  void eval() { detail::no_torchscript("Module"); }
+  template <class... A>
+  void to(A&&...) {
+    detail::no_torchscript("Module");
+  }
+  template <class... A>
+  void save(A&&...) const {
+    detail::no_torchscript("Module");
+  }
+};
+
+// Throw: there is no TorchScript to read.
+template <class... A>
+Module load(const std::string&, A&&...) {
+  detail::no_torchscript("load");
+}
+template <class... A>
+Module load(std::istream&, A&&...) {
+  detail::no_torchscript("load");
+}
+
+namespace script {
+using Module = torch::jit::Module;
+}
+}  // namespace torch::jit

@@ -1,0 +1,5 @@
+// Python's headers.
+#pragma once
+#include <Python.h>
+#include <frameobject.h>
+#include <structmember.h>

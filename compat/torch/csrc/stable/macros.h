@@ -1,0 +1,3 @@
+// Macros of PyTorch's stable interface.
+#pragma once
+#include <torch/headeronly/util/Exception.h>

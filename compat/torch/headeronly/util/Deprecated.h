@@ -1,0 +1,3 @@
+// Marks of what PyTorch deprecates.
+#pragma once
+#include <c10/util/Deprecated.h>

@@ -1,0 +1,3 @@
+// What PyTorch version the names are of.
+#pragma once
+#include <torch/version.h>
