@@ -6,6 +6,7 @@ from typing import Any
 
 import lamella
 import lamella._dispatch
+import lamella.compat.futures
 from lamella.compat._fallback import names_of
 from lamella.compat._torch_function import (
     DisableTorchFunction as DisableTorchFunction,
@@ -23,10 +24,17 @@ _SCRIPT = frozenset(
     "Block CompilationUnit Graph Node PyTorchFileReader PyTorchFileWriter TensorType Value".split()
 )
 
+# What PyTorch's library was built with: devices that there are none of here.
+_DEVICES = frozenset({"_has_cuda", "_has_cudnn", "_has_mps", "_has_xpu", "has_cuda"})
+
 
 def _more(name: str) -> Any:
+    if name == "Future":
+        return lamella.compat.futures.Future
     if name in _SCRIPT:
         return type(name, (), {"__module__": "torch._C"})
+    if name in _DEVICES:
+        return False
     if name.startswith(("_jit_set_", "_jit_override_")):
         return lambda *values: None
     return lamella.Tensor if name in ("TensorBase", "_TensorBase") else None

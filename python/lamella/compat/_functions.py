@@ -6,6 +6,7 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
+from lamella._storage import rebuild_tensor
 
 
 def typename(obj: Any) -> str:
@@ -64,22 +65,16 @@ def to_dlpack(tensor: Tensor) -> Any:
 
 
 def from_file(
-    filename: str, shared: bool = False, size: int = 0, *, dtype: Any = None, **options: Any
+    filename: str, shared: bool | None = False, size: int = 0, *, dtype: Any = None, **options: Any
 ) -> Tensor:
-    """The first `size` elements of a file, read into memory of their own; not shared with it."""
-    if shared:
-        raise ValueError("from_file: expected shared=False; Lamella reads the file's elements")
+    """The first `size` elements of a file, mapped; if shared, writes reach the file."""
     dtype = lamella.get_default_dtype() if dtype is None else dtype
-    made = lamella.empty(size, dtype=dtype, **options)
-    with open(filename, "rb") as file:
-        data = file.read(size * dtype.itemsize)
-    if len(data) != size * dtype.itemsize:
-        raise RuntimeError(
-            f"from_file: expected {size * dtype.itemsize} bytes, got {len(data)}, in {filename}"
-        )
-    if size:
-        made.copy_(lamella.frombuffer(bytearray(data), dtype=dtype))
-    return made
+    if not size:
+        return lamella.empty(0, dtype=dtype, **options)
+    storage = lamella.UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
+    made = rebuild_tensor(storage, dtype, 0, (size,), (1,))
+    device, requires_grad = options.get("device"), options.get("requires_grad", False)
+    return (made if device is None else made.to(device)).requires_grad_(requires_grad)
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:

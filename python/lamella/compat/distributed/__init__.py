@@ -46,3 +46,10 @@ class FileStore(TCPStore):
 
 
 Store = HashStore = PrefixStore = TCPStore
+
+
+class GradBucket:
+    """RuntimeError: gradients travel without buckets."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError("GradBucket: expected no buckets; gradients travel one by one")
