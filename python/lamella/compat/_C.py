@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import lamella
@@ -31,6 +32,8 @@ _DEVICES = frozenset({"_has_cuda", "_has_cudnn", "_has_mps", "_has_xpu", "has_cu
 def _more(name: str) -> Any:
     if name == "Future":
         return lamella.compat.futures.Future
+    if name == "_functorch":
+        return importlib.import_module("lamella.compat._batches")
     if name in _SCRIPT:
         return type(name, (), {"__module__": "torch._C"})
     if name in _DEVICES:
@@ -109,7 +112,17 @@ class _TensorMeta(type):
     """The type of classes that some tensors are instances of."""
 
 
-class _nn:
+class _Functions(type):
+    """Functions that torch.nn has of its library are those of nn.functional and the operators."""
+
+    def __getattr__(cls, name: str) -> Any:
+        for owner in (lamella.nn.functional, lamella, lamella.ops.aten):
+            if not name.startswith("__") and hasattr(owner, name):
+                return getattr(owner, name)
+        raise AttributeError(f"module 'torch._C._nn' has no attribute '{name}'")
+
+
+class _nn(metaclass=_Functions):
     """Functions that torch.nn has of its library."""
 
     @staticmethod

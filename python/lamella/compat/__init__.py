@@ -27,6 +27,7 @@ VERSION = TorchVersion("2.13.0")
 _OWN = {"__main__", "_absent", "_fallback", "_names", "_tensor_members", "_torch_function"}
 _OWN |= {"_checks", "_functions", "_settings", "_types", "_pickle_names", "_pickle_writer"}
 _OWN |= {
+    "_batches",
     "_functorch",
     "_old_signatures",
     "_hollow",
@@ -106,6 +107,9 @@ _PART_OF["nn.parallel.data_parallel"] = "nn.modules.data_parallel"
 _PART_OF["nn.attention.flex_attention"] = "_flex_attention"
 _PART_OF["jit.annotations"] = "_jit_internal"
 _PART_OF["_dynamo.eval_frame"] = "_dynamo"
+_PART_OF["_C._functorch"] = _PART_OF["_functorch.vmap"] = "_batches"
+_PART_OF["cuda.profiler"] = "cuda.nvtx"
+_PART_OF["cuda.streams"] = "cuda"
 _PART_OF["utils._device"] = "_modes"
 _PART_OF["cuda.amp.autocast_mode"] = _PART_OF["cuda.amp.grad_scaler"] = "cuda.amp"
 _PART_OF["cuda.amp.common"] = "cuda.amp"

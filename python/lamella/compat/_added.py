@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 
+from lamella.compat._types import DTYPES
+
 # For each module and name, the module and the name of what it is.
 ADDED = {
     "_tensor_str.PRINT_OPTS": "lamella._tensor_str._options",
@@ -18,6 +20,7 @@ ADDED = {
     "autograd.set_multithreading_enabled": "lamella.compat._nn.set_multithreading_enabled",
     "autograd.grad_mode.set_multithreading_enabled": "lamella.compat._nn."
     "set_multithreading_enabled",
+    "autograd._is_checkpoint_valid": "lamella.compat._nn._is_checkpoint_valid",
     "library.impl_abstract": "lamella._library.impl_abstract",
     "nn._reduction": "lamella.compat._reduction",
     "nn.Module.dump_patches": "lamella.compat._nn.FALSE",
@@ -95,6 +98,7 @@ ADDED |= {
     for module, names in _HOMES.items()
     for name in names.split()
 }
+ADDED |= {f"sparse.{name}Tensor": f"lamella.compat._types.{name}SparseTensor" for name in DTYPES}
 
 
 def find(path: str) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import lamella
@@ -123,6 +124,56 @@ def grouped_mm(
     else:
         made = lamella.stack([mat_a[:, i:j] @ mat_b[i:j] for i, j in zip(begins, ends)])
     return made if out_dtype is None else made.to(out_dtype)
+
+
+_grouped_mm = grouped_mm
+DeviceObjType = lamella.device
+
+
+def cond(
+    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], operands: Any = ()
+) -> Any:
+    """What one of two functions gives of the operands, by a bool or a tensor of one element."""
+    return (true_fun if bool(pred) else false_fun)(*operands)
+
+
+def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """A convolution of (time, batch, channels) by a weight (width, in, out)."""
+    made = lamella.conv1d(self.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    return made.permute(2, 0, 1)
+
+
+def _amp_foreach_non_finite_check_and_unscale_(
+    self: Sequence[Tensor], found_inf: Tensor, inv_scale: Tensor
+) -> None:
+    """Multiplies gradients by the inverse of a scale, in place; found_inf becomes 1 where one of
+    them is not finite."""
+    for gradient in self:
+        if not bool(gradient.isfinite().all()):
+            found_inf.fill_(1)
+        gradient.mul_(inv_scale.to(gradient.dtype))
+
+
+def _amp_update_scale_(
+    self: Tensor,
+    growth_tracker: Tensor,
+    found_inf: Tensor,
+    scale_growth_factor: float,
+    scale_backoff_factor: float,
+    growth_interval: int,
+) -> Tensor:
+    """Makes a scale smaller after a step that was not finite, larger after so many that were."""
+    if bool(found_inf):
+        self.mul_(scale_backoff_factor)
+        growth_tracker.zero_()
+    elif int(growth_tracker) + 1 == growth_interval:
+        grown = self * scale_growth_factor
+        if bool(grown.isfinite()):
+            self.copy_(grown)
+        growth_tracker.zero_()
+    else:
+        growth_tracker.add_(1)
+    return self
 
 
 def _shape_as_tensor(self: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import lamella
 from lamella import Tensor, _storage
 
-_DTYPES = {
+DTYPES = {
     "Double": lamella.float64,
     "Float": lamella.float32,
     "Half": lamella.float16,
@@ -64,10 +64,26 @@ class _TensorType(type):
         return lamella.tensor(data, dtype=cls.dtype)
 
 
+class _SparseType(_TensorType):
+    """The type of torch.sparse.FloatTensor."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        sparse = getattr(value, "layout", None) == lamella.sparse_coo
+        return bool(sparse and value.dtype == cls.dtype)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """A sparse tensor of (indices, values[, size]), or one of a size without elements."""
+        if len(args) > 1 and isinstance(args[0], Tensor):
+            return lamella.sparse_coo_tensor(*args, dtype=cls.dtype, **kwargs)
+        size = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
+        empty = lamella.empty((len(size), 0), dtype=lamella.int64)
+        return lamella.sparse_coo_tensor(empty, lamella.empty(0, dtype=cls.dtype), tuple(size))
+
+
 def _tensor_type(name: str, device: str) -> _TensorType:
     module = "torch" if device == "cpu" else f"torch.{device}"
     made = _TensorType(f"{name}Tensor", (), {"__module__": module})
-    made.dtype, made.device = _DTYPES[name], device
+    made.dtype, made.device = DTYPES[name], device
     return made
 
 
@@ -92,19 +108,23 @@ class _StorageType(type):
 
 def _storage_type(name: str) -> _StorageType:
     made = _StorageType(f"{name}Storage", (), {"__module__": "torch"})
-    made.dtype = _DTYPES[name]
+    made.dtype = DTYPES[name]
     return made
 
 
-_MADE: dict[str, Any] = {f"{name}Storage": _storage_type(name) for name in _DTYPES}
+_MADE: dict[str, Any] = {f"{name}Storage": _storage_type(name) for name in DTYPES}
 # By the text that Tensor.type() takes and gives.
 TENSOR_TYPES: dict[str, _TensorType] = {}
-for _name in _DTYPES:
+for _name in DTYPES:
     for _device in ("cpu", "cuda"):
         _type = _tensor_type(_name, _device)
         TENSOR_TYPES[f"{_type.__module__}.{_type.__name__}"] = _type
         if _device == "cpu":
             _MADE[_type.__name__] = _type
+for _name, _dtype in DTYPES.items():
+    _type = _SparseType(f"{_name}Tensor", (), {"__module__": "torch.sparse"})
+    _type.dtype, _type.device = _dtype, "cpu"
+    _MADE[f"{_name}SparseTensor"] = _type
 globals().update(_MADE)
 
 
