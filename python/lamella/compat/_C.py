@@ -22,7 +22,8 @@ from lamella.nn.modules._to import to_arguments
 
 # What TorchScript is made of: no object is of these classes.
 _SCRIPT = frozenset(
-    "Block CompilationUnit Graph Node PyTorchFileReader PyTorchFileWriter TensorType Value".split()
+    "Block CompilationUnit DeviceObjType Graph Node PyTorchFileReader PyTorchFileWriter TensorType "
+    "Value".split()
 )
 
 # What PyTorch's library was built with: devices that there are none of here.

@@ -1,4 +1,4 @@
-"""torch._C._functorch and torch._functorch.vmap: batches in tensors, as libraries reach for them."""
+"""torch._C._functorch and torch._functorch.vmap: batches in tensors."""
 
 from __future__ import annotations
 

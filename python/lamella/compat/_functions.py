@@ -127,7 +127,6 @@ def grouped_mm(
 
 
 _grouped_mm = grouped_mm
-DeviceObjType = lamella.device
 
 
 def cond(
