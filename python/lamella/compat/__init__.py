@@ -27,7 +27,9 @@ VERSION = TorchVersion("2.13.0")
 _OWN = {"__main__", "_absent", "_fallback", "_names", "_tensor_members", "_torch_function"}
 _OWN |= {"_checks", "_functions", "_settings", "_types", "_pickle_names", "_pickle_writer"}
 _OWN |= {
+    "_attention_bias",
     "_batches",
+    "_selective",
     "_functorch",
     "_old_signatures",
     "_hollow",
@@ -113,6 +115,7 @@ _PART_OF["cuda.streams"] = "cuda"
 _PART_OF["utils._device"] = "_modes"
 _PART_OF["cuda.amp.autocast_mode"] = _PART_OF["cuda.amp.grad_scaler"] = "cuda.amp"
 _PART_OF["cuda.amp.common"] = "cuda.amp"
+_PART_OF["nn.attention.bias"] = "_attention_bias"
 _PART_OF["nn.utils.fusion"] = "_fusion"
 _PART_OF["nn._reduction"] = "_reduction"
 _PART_OF["distributed.distributed_c10d"] = _PART_OF["distributed.constants"] = "distributed"

@@ -40,6 +40,7 @@ ADDED = {
     "utils.hooks.unserializable_hook": "lamella.compat._nn._same",
     "utils.hooks.warn_if_has_hooks": "lamella.compat._nn.warn_if_has_hooks",
     "nn.Module.compile": "lamella.compat.compiler._compile_in_place",
+    "nn.attention.bias": "lamella.compat._attention_bias",
     "nn.attention.flex_attention": "lamella.compat._flex_attention",
     "nn.utils.fusion": "lamella.compat._fusion",
     "nn.functional.grouped_mm": "lamella.compat._functions.grouped_mm",
@@ -81,6 +82,14 @@ ADDED = {
     "utils.checkpoint.detach_variable": "lamella.compat._nn.detach_variable",
     "utils.checkpoint.check_backward_validity": "lamella.compat._nn.check_backward_validity",
     "utils.swap_tensors": "lamella.compat._nn.swap_tensors",
+}
+ADDED |= {
+    f"utils.checkpoint.{name}": f"lamella.compat._selective.{name}"
+    for name in (
+        "CheckpointPolicy",
+        "SelectiveCheckpointContext",
+        "create_selective_checkpoint_contexts",
+    )
 }
 
 # Classes that Lamella has in other modules than PyTorch.
