@@ -1,22 +1,39 @@
-"""Times of a training step of published programs, in ms: the smallest of several, on one core.
+"""Times of published programs with PyTorch and Lamella in ms on one core, and the ratio of speeds:
 
-Run it with each of the two, where the packages are installed:
-    python bench/published.py
-    python -m lamella.compat bench/published.py
+    .venv/bin/python bench/published.py [NAME...]
+
+First training steps (forward, backward, Adam), each the smallest of many; then the programs of
+tests/compat/packages, each several times in one process, so that imports and first calls count for
+neither. The packages are those that tests/compat/test_published.py installed.
 """
 
 import os
+import pathlib
+import re
+import subprocess
 import sys
 import time
 import warnings
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("LAMELLA_NUM_THREADS", "1")
+ROOT = pathlib.Path(__file__).parents[1]
+PROGRAMS = ROOT / "tests" / "compat" / "packages"
+FOLDER = ROOT / "build" / "compat_packages"
+ALONE = dict.fromkeys(("OMP_NUM_THREADS", "LAMELLA_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+REPEAT = """
+import contextlib, os, sys, time
+code = compile(open(sys.argv[1]).read(), sys.argv[1], "exec")
+times = []
+with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+    exec(code, {"__name__": "__main__"})
+    while len(times) < 2 or sum(times) < 3:
+        begin = time.process_time()
+        exec(code, {"__name__": "__main__"})
+        times.append(time.process_time() - begin)
+print(min(times) * 1e3)
+"""
 
-import torch
 
-warnings.simplefilter("ignore")
-torch.set_num_threads(1)
+# ---- Training steps: a model, and a function that gives its loss
 
 
 def transformer(name, **options):
@@ -97,29 +114,81 @@ def recurrent():
     return model, lambda: model(x)[0].square().mean()
 
 
-PROGRAMS = {
-    "transformers: GPT-2": lambda: language("GPT2", **GPT2),
-    "transformers: BERT": lambda: language("Bert"),
-    "transformers: Llama": lambda: language("Llama"),
-    "diffusers: U-Net": diffusion,
-    "gpytorch: exact regression": process,
-    "torch-geometric: GCN": graphs,
-    "torchdiffeq: rk4": equation,
-    "an LSTM": recurrent,
+# For each step the program of tests/compat/packages whose packages it needs, and its maker.
+STEPS = {
+    "GPT-2": ("transformers", lambda: language("GPT2", **GPT2)),
+    "BERT": ("transformers", lambda: language("Bert")),
+    "Llama": ("transformers", lambda: language("Llama")),
+    "U-Net": ("diffusers", diffusion),
+    "exact regression": ("gpytorch", process),
+    "GCN": ("torch_geometric", graphs),
+    "rk4": ("torchdiffeq", equation),
+    "LSTM": ("torchdiffeq", recurrent),
 }
 
-for name, make in PROGRAMS.items():
-    if sys.argv[1:] and not any(word in name for word in sys.argv[1:]):
-        continue
+
+def step(name):
+    """Prints the smallest time of a step, of a process that has one of the two as torch."""
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
     torch.manual_seed(0)
-    model, loss_of = make()
+    model, loss_of = STEPS[name][1]()
     model.train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     best, end = float("inf"), time.perf_counter() + 3
     while time.perf_counter() < end:
-        begin = time.perf_counter()
+        begin = time.process_time()
         optimizer.zero_grad()
         loss_of().backward()
         optimizer.step()
-        best = min(best, time.perf_counter() - begin)
-    print(f"{name}\t{best * 1e3:.2f}", flush=True)
+        best = min(best, time.process_time() - begin)
+    print(best * 1e3)
+
+
+# ---- Both
+
+
+def milliseconds(packages_of, start, command):
+    needs = re.findall(r"^# packages: (.*)$", packages_of.read_text(), re.MULTILINE)
+    folders = [FOLDER / need.replace("==", "-") for need in ", ".join(needs).split(", ")]
+    missing = [folder.name for folder in folders if not folder.exists()]
+    if missing:
+        raise SystemExit(
+            f"{packages_of.name}: run tests/compat/test_published.py first for {missing[0]}"
+        )
+    path = os.pathsep.join(map(str, folders))
+    run = subprocess.run(
+        [sys.executable, *start, *command],
+        env=os.environ | ALONE | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    if run.returncode:
+        raise SystemExit(f"{command[-1]} with {start or 'torch'}: {run.stderr[-400:]}")
+    return float(run.stdout.split()[-1])
+
+
+def main(wanted):
+    print("program\tPyTorch\tLamella\tratio")
+    rows = [
+        (f"{package}: {name}", PROGRAMS / f"use_{package}.py", [__file__, "--step", name])
+        for name, (package, _) in STEPS.items()
+    ]
+    rows += [
+        (program.stem[4:], program, ["-c", REPEAT, str(program)])
+        for program in sorted(PROGRAMS.glob("use_*.py"))
+    ]
+    for name, packages_of, command in rows:
+        if wanted and not any(word in name for word in wanted):
+            continue
+        theirs = milliseconds(packages_of, (), command)
+        ours = milliseconds(packages_of, ("-m", "lamella.compat"), command)
+        print(f"{name}\t{theirs:.2f}\t{ours:.2f}\t{theirs / ours:.2f}", flush=True)
+
+
+if sys.argv[1:2] == ["--step"]:
+    import torch
+
+    step(sys.argv[2])
+else:
+    main(sys.argv[1:])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from lamella import _C, Tensor
 
@@ -49,8 +51,65 @@ class UntypedStorage:
         """The bytes as a list of ints."""
         return self._bytes.tolist()
 
-    def __getitem__(self, index: int) -> int:
-        return self._bytes[index].item()
+    @staticmethod
+    def from_file(
+        filename: str | os.PathLike[str], shared: bool = False, nbytes: int = 0
+    ) -> UntypedStorage:
+        """The first bytes of a file, mapped: what nobody reads is not read from the disk.
+
+        shared: writes reach the file, which is made, or made longer, where it has fewer bytes;
+        else they are seen through this storage alone. nbytes: 0 stands for the whole file.
+        RuntimeError where a file that is not shared has fewer bytes.
+        """
+        if nbytes < 0:
+            raise RuntimeError(f"from_file: expected 'nbytes' to be at least 0, got {nbytes}")
+        flags = os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY
+        handle = os.open(filename, flags, 0o666)
+        try:
+            there = os.fstat(handle).st_size
+            if there < nbytes and not shared:
+                raise RuntimeError(
+                    f"from_file: expected {nbytes} bytes, got {there}, in {os.fspath(filename)}"
+                )
+            if there < nbytes:
+                os.ftruncate(handle, nbytes)
+            count = nbytes or there
+            if not count:
+                return _storage_from_bytes(bytearray())
+            access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+            return storage_of(_C.frombuffer(mmap.mmap(handle, count, access=access), dtype=_C.uint8))
+        finally:
+            os.close(handle)
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> UntypedStorage: ...
+
+    def __getitem__(self, index: int | slice) -> int | UntypedStorage:
+        """One byte, or a storage over a range of the same memory; RuntimeError for steps."""
+        if isinstance(index, int):
+            return self._bytes[index].item()
+        begin, end, step = index.indices(len(self))
+        if step != 1:
+            raise RuntimeError(f"UntypedStorage: expected slices of step 1, got {step}")
+        if end <= begin:
+            return _storage_from_bytes(bytearray())
+        return storage_of(_C.frombuffer(memoryview(self._bytes)[begin:end], dtype=_C.uint8))
+
+    def __setitem__(self, index: int | slice, value: int) -> None:
+        self._bytes[index] = value
+
+    def untyped(self) -> UntypedStorage:
+        """The storage itself."""
+        return self
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._bytes.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        return self._bytes.__dlpack_device__()
 
     def clone(self) -> UntypedStorage:
         """A copy in memory of its own."""

@@ -153,13 +153,6 @@ def test_views_stay_inside_their_storage():
 
 
 def test_refused_formats(tmp_path):
-    old = saved(torch.ones(1), _use_new_zipfile_serialization=False)
-    with pytest.raises(RuntimeError) as told:
-        serialization.load(old)
-    assert str(told.value) == (
-        "load: expected a zip archive, got PyTorch's format from before 1.6, in the file; "
-        "PyTorch converts it by torch.save(torch.load(old), new)"
-    )
     with pytest.raises(TypeError, match="load: expected 'f' to be a path or a file, got int"):
         serialization.load(3)
     with pytest.raises(TypeError, match="save: expected 'f' to be a path or a file, got int"):
@@ -168,6 +161,68 @@ def test_refused_formats(tmp_path):
         x = lamella.ones(2)
         serialization.save([x, x.view(lamella.int32)], tmp_path / "x.pt")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_from_before_1_6():
+    base = torch.arange(12.0).view(3, 4)
+    values = {
+        "whole": base,
+        "part": base[1:, ::2],
+        "half": torch.ones(3, dtype=torch.bfloat16),
+        "kept": torch.nn.Parameter(torch.ones(2)),
+        "conj": torch.full((2,), 1 + 2j).conj(),
+        "empty": torch.empty(0, 3),
+        "other": (1, "text", None, collections.OrderedDict(a=2.5)),
+    }
+    ours = serialization.load(saved(values, _use_new_zipfile_serialization=False))
+    written = io.BytesIO()
+    serialization.save(ours, written, _use_new_zipfile_serialization=False)
+    written.seek(0)
+    theirs = torch.load(written)
+    for name, value in values.items():
+        if name == "other":
+            assert ours[name] == theirs[name] == value
+            continue
+        for read in (ours[name], theirs[name]):
+            assert str(read.dtype).split(".")[1] == str(value.dtype).split(".")[1]
+            assert read.tolist() == value.tolist()
+            assert read.requires_grad == value.requires_grad
+            assert read.is_conj() == value.is_conj()
+    assert ours["part"].untyped_storage() is ours["whole"].untyped_storage()
+    assert theirs["part"].data_ptr() == theirs["whole"].data_ptr() + 16
+
+    layers = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2)).eval()
+    file = saved(layers, _use_new_zipfile_serialization=False)
+    read = serialization.load(file, weights_only=False)
+    x = torch.linspace(-1, 1, 6).view(2, 3)
+    np.testing.assert_allclose(
+        read(lamella.tensor(x.tolist())).detach().numpy(), layers(x).detach().numpy(), rtol=1e-6
+    )
+    file.seek(0)
+    with pytest.raises(pickle.UnpicklingError, match="got 'torch.nn.modules.container.Sequential'"):
+        serialization.load(file)
+
+    storage = serialization.load(saved(base.storage(), _use_new_zipfile_serialization=False))
+    assert storage.tolist() == base.flatten().tolist()
+
+
+def test_damaged_files_from_before_1_6():
+    good = saved({"x": torch.ones(100)}, _use_new_zipfile_serialization=False).getvalue()
+    with pytest.raises(RuntimeError) as told:
+        serialization.load(io.BytesIO(good[:-4]))
+    assert re.fullmatch(r"load: expected 400 bytes of '\d+', got 396, in the file", str(told.value))
+    with pytest.raises(RuntimeError, match="expected a file of torch.save.., got another pickle"):
+        serialization.load(io.BytesIO(pickle.dumps(1, 2) * 5))
+    for size in range(0, len(good) - 400, 5):  # cut anywhere, or with one byte changed
+        for bad in (good[:size], good[:size] + b"\xfe" + good[size + 1 :]):
+            try:
+                serialization.load(io.BytesIO(bad))
+            except (pickle.UnpicklingError, RuntimeError, EOFError):
+                continue
+    Harmful.ran = False
+    with pytest.raises(pickle.UnpicklingError):
+        serialization.load(saved([Harmful()], _use_new_zipfile_serialization=False))
+    assert not Harmful.ran
 
 
 def test_locations():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import lamella
 import lamella._dispatch
+import lamella.compat.futures
 from lamella.compat._fallback import names_of
 from lamella.compat._torch_function import (
     DisableTorchFunction as DisableTorchFunction,
@@ -20,13 +22,23 @@ from lamella.nn.modules._to import to_arguments
 
 # What TorchScript is made of: no object is of these classes.
 _SCRIPT = frozenset(
-    "Block CompilationUnit Graph Node PyTorchFileReader PyTorchFileWriter TensorType Value".split()
+    "Block CompilationUnit DeviceObjType Graph Node PyTorchFileReader PyTorchFileWriter TensorType "
+    "Value".split()
 )
+
+# What PyTorch's library was built with: devices that there are none of here.
+_DEVICES = frozenset({"_has_cuda", "_has_cudnn", "_has_mps", "_has_xpu", "has_cuda"})
 
 
 def _more(name: str) -> Any:
+    if name == "Future":
+        return lamella.compat.futures.Future
+    if name == "_functorch":
+        return importlib.import_module("lamella.compat._batches")
     if name in _SCRIPT:
         return type(name, (), {"__module__": "torch._C"})
+    if name in _DEVICES:
+        return False
     if name.startswith(("_jit_set_", "_jit_override_")):
         return lambda *values: None
     return lamella.Tensor if name in ("TensorBase", "_TensorBase") else None
@@ -101,7 +113,17 @@ class _TensorMeta(type):
     """The type of classes that some tensors are instances of."""
 
 
-class _nn:
+class _Functions(type):
+    """Functions that torch.nn has of its library are those of nn.functional and the operators."""
+
+    def __getattr__(cls, name: str) -> Any:
+        for owner in (lamella.nn.functional, lamella, lamella.ops.aten):
+            if not name.startswith("__") and hasattr(owner, name):
+                return getattr(owner, name)
+        raise AttributeError(f"module 'torch._C._nn' has no attribute '{name}'")
+
+
+class _nn(metaclass=_Functions):
     """Functions that torch.nn has of its library."""
 
     @staticmethod

@@ -27,6 +27,10 @@ VERSION = TorchVersion("2.13.0")
 _OWN = {"__main__", "_absent", "_fallback", "_names", "_tensor_members", "_torch_function"}
 _OWN |= {"_checks", "_functions", "_settings", "_types", "_pickle_names", "_pickle_writer"}
 _OWN |= {
+    "_attention_bias",
+    "_batches",
+    "_selective",
+    "_functorch",
     "_old_signatures",
     "_hollow",
     "_operators",
@@ -105,6 +109,13 @@ _PART_OF["nn.parallel.data_parallel"] = "nn.modules.data_parallel"
 _PART_OF["nn.attention.flex_attention"] = "_flex_attention"
 _PART_OF["jit.annotations"] = "_jit_internal"
 _PART_OF["_dynamo.eval_frame"] = "_dynamo"
+_PART_OF["_C._functorch"] = _PART_OF["_functorch.vmap"] = "_batches"
+_PART_OF["cuda.profiler"] = "cuda.nvtx"
+_PART_OF["cuda.streams"] = "cuda"
+_PART_OF["utils._device"] = "_modes"
+_PART_OF["cuda.amp.autocast_mode"] = _PART_OF["cuda.amp.grad_scaler"] = "cuda.amp"
+_PART_OF["cuda.amp.common"] = "cuda.amp"
+_PART_OF["nn.attention.bias"] = "_attention_bias"
 _PART_OF["nn.utils.fusion"] = "_fusion"
 _PART_OF["nn._reduction"] = "_reduction"
 _PART_OF["distributed.distributed_c10d"] = _PART_OF["distributed.constants"] = "distributed"
@@ -120,9 +131,10 @@ def find_module(tail: str) -> str | None:
     that can only be imported, else None."""
     from lamella.compat._hollow import HOLLOW
 
+    own = tail in _OWN or tail == "compat"
     tail = _PART_OF.get(tail, tail)
     for name in (f"lamella.compat.{tail}", f"lamella.{tail}"):
-        if tail in _OWN or tail == "compat":
+        if own:
             continue
         if name in sys.modules:
             return name

@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 
+from lamella.compat._types import DTYPES
+
 # For each module and name, the module and the name of what it is.
 ADDED = {
     "_tensor_str.PRINT_OPTS": "lamella._tensor_str._options",
@@ -18,6 +20,7 @@ ADDED = {
     "autograd.set_multithreading_enabled": "lamella.compat._nn.set_multithreading_enabled",
     "autograd.grad_mode.set_multithreading_enabled": "lamella.compat._nn."
     "set_multithreading_enabled",
+    "autograd._is_checkpoint_valid": "lamella.compat._nn._is_checkpoint_valid",
     "library.impl_abstract": "lamella._library.impl_abstract",
     "nn._reduction": "lamella.compat._reduction",
     "nn.Module.dump_patches": "lamella.compat._nn.FALSE",
@@ -34,13 +37,10 @@ ADDED = {
     "convert_conv3d_weight_memory_format",
     "optim.Optimizer.profile_hook_step": "lamella.compat._nn.PROFILE_HOOK_STEP",
     "sparse.check_sparse_tensor_invariants": "lamella.compat._nn.check_sparse_tensor_invariants",
-    **{
-        f"sparse.{name}Tensor": f"lamella.compat._types.Sparse{name}Tensor"
-        for name in "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()
-    },
     "utils.hooks.unserializable_hook": "lamella.compat._nn._same",
     "utils.hooks.warn_if_has_hooks": "lamella.compat._nn.warn_if_has_hooks",
     "nn.Module.compile": "lamella.compat.compiler._compile_in_place",
+    "nn.attention.bias": "lamella.compat._attention_bias",
     "nn.attention.flex_attention": "lamella.compat._flex_attention",
     "nn.utils.fusion": "lamella.compat._fusion",
     "nn.functional.grouped_mm": "lamella.compat._functions.grouped_mm",
@@ -83,6 +83,14 @@ ADDED = {
     "utils.checkpoint.check_backward_validity": "lamella.compat._nn.check_backward_validity",
     "utils.swap_tensors": "lamella.compat._nn.swap_tensors",
 }
+ADDED |= {
+    f"utils.checkpoint.{name}": f"lamella.compat._selective.{name}"
+    for name in (
+        "CheckpointPolicy",
+        "SelectiveCheckpointContext",
+        "create_selective_checkpoint_contexts",
+    )
+}
 
 # Classes that Lamella has in other modules than PyTorch.
 _HOMES = {
@@ -99,6 +107,7 @@ ADDED |= {
     for module, names in _HOMES.items()
     for name in names.split()
 }
+ADDED |= {f"sparse.{name}Tensor": f"lamella.compat._types.Sparse{name}Tensor" for name in DTYPES}
 
 
 def find(path: str) -> object:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from types import SimpleNamespace
 from typing import Any
 
+from lamella.compat import _hollow
 from lamella.compat.compiler import OptimizedModule as OptimizedModule
 from lamella.compat.compiler import allow_in_graph as allow_in_graph
 from lamella.compat.compiler import assume_constant_result as assume_constant_result
@@ -14,17 +14,8 @@ from lamella.compat.compiler import is_compiling as is_compiling
 from lamella.compat.compiler import reset as reset
 from lamella.compat.compiler import substitute_in_graph as substitute_in_graph
 
-# Switches keep what they are set to.
-config = SimpleNamespace(
-    cache_size_limit=8,
-    recompile_limit=8,
-    suppress_errors=False,
-    verbose=False,
-    capture_scalar_outputs=False,
-    capture_dynamic_output_shape_ops=False,
-    optimize_ddp=True,
-)
-
+# What the first versions counted to before they gave up.
+_hollow.module("_dynamo.config").__dict__.update(cache_size_limit=8, recompile_limit=8)
 
 # PyTorch's module of that name has OptimizedModule.
 eval_frame = sys.modules[__name__]
@@ -47,7 +38,6 @@ def is_dynamo_supported() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    from lamella.compat import _hollow
     from lamella.compat._absent import missing
 
     if f"_dynamo.{name}" in _hollow.HOLLOW:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import lamella
 from lamella import Tensor
+from lamella._storage import rebuild_tensor
 
 
 def typename(obj: Any) -> str:
@@ -64,22 +66,16 @@ def to_dlpack(tensor: Tensor) -> Any:
 
 
 def from_file(
-    filename: str, shared: bool = False, size: int = 0, *, dtype: Any = None, **options: Any
+    filename: str, shared: bool | None = False, size: int = 0, *, dtype: Any = None, **options: Any
 ) -> Tensor:
-    """The first `size` elements of a file, read into memory of their own; not shared with it."""
-    if shared:
-        raise ValueError("from_file: expected shared=False; Lamella reads the file's elements")
+    """The first `size` elements of a file, mapped; if shared, writes reach the file."""
     dtype = lamella.get_default_dtype() if dtype is None else dtype
-    made = lamella.empty(size, dtype=dtype, **options)
-    with open(filename, "rb") as file:
-        data = file.read(size * dtype.itemsize)
-    if len(data) != size * dtype.itemsize:
-        raise RuntimeError(
-            f"from_file: expected {size * dtype.itemsize} bytes, got {len(data)}, in {filename}"
-        )
-    if size:
-        made.copy_(lamella.frombuffer(bytearray(data), dtype=dtype))
-    return made
+    if not size:
+        return lamella.empty(0, dtype=dtype, **options)
+    storage = lamella.UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
+    made = rebuild_tensor(storage, dtype, 0, (size,), (1,))
+    device, requires_grad = options.get("device"), options.get("requires_grad", False)
+    return (made if device is None else made.to(device)).requires_grad_(requires_grad)
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
@@ -143,6 +139,55 @@ def grouped_mm(
     else:
         made = lamella.stack([mat_a[:, i:j] @ mat_b[i:j] for i, j in zip(begins, ends)])
     return made if out_dtype is None else made.to(out_dtype)
+
+
+_grouped_mm = grouped_mm
+
+
+def cond(
+    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], operands: Any = ()
+) -> Any:
+    """What one of two functions gives of the operands, by a bool or a tensor of one element."""
+    return (true_fun if bool(pred) else false_fun)(*operands)
+
+
+def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """A convolution of (time, batch, channels) by a weight (width, in, out)."""
+    made = lamella.conv1d(self.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    return made.permute(2, 0, 1)
+
+
+def _amp_foreach_non_finite_check_and_unscale_(
+    self: Sequence[Tensor], found_inf: Tensor, inv_scale: Tensor
+) -> None:
+    """Multiplies gradients by the inverse of a scale, in place; found_inf becomes 1 where one of
+    them is not finite."""
+    for gradient in self:
+        if not bool(gradient.isfinite().all()):
+            found_inf.fill_(1)
+        gradient.mul_(inv_scale.to(gradient.dtype))
+
+
+def _amp_update_scale_(
+    self: Tensor,
+    growth_tracker: Tensor,
+    found_inf: Tensor,
+    scale_growth_factor: float,
+    scale_backoff_factor: float,
+    growth_interval: int,
+) -> Tensor:
+    """Makes a scale smaller after a step that was not finite, larger after so many that were."""
+    if bool(found_inf):
+        self.mul_(scale_backoff_factor)
+        growth_tracker.zero_()
+    elif int(growth_tracker) + 1 == growth_interval:
+        grown = self * scale_growth_factor
+        if bool(grown.isfinite()):
+            self.copy_(grown)
+        growth_tracker.zero_()
+    else:
+        growth_tracker.add_(1)
+    return self
 
 
 def _shape_as_tensor(self: Tensor) -> Tensor:

@@ -7,6 +7,8 @@ and who makes one, or calls one of the functions, is told what there is instead.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -38,22 +40,29 @@ _QUANTIZED = (
 # Each module has these names: those of classes begin with a capital letter, of functions not.
 HOLLOW = {
     "_custom_ops": "",
+    "_dynamo.config": "",
     "_dynamo.exc": "TensorifyScalarRestartAnalysis TorchRuntimeError Unsupported",
     "_export": "",
     "_functorch": "",
+    "_functorch.config": "",
     "_functorch.aot_autograd": "aot_function aot_module",
     "_higher_order_ops": "",
     "_higher_order_ops.associative_scan": "associative_scan",
     "_dynamo._trace_wrapped_higher_order_op": "TransformGetItemToIndex",
-    "_dynamo.utils": "is_compile_supported",
+    "_dynamo.utils": "is_compile_supported warn_once",
+    "_functorch.eager_transforms": "",
+    "_guards": "detect_fake_mode",
     "_inductor": "cudagraph_mark_step_begin list_mode_options",
+    "_inductor.config": "",
     "_inductor.cpu_vec_isa": "pick_vec_isa",
     "_inductor.exc": "InductorError",
     "_inductor.runtime": "",
     "_inductor.runtime.cache_dir_utils": "cache_dir",
+    "_prims_common": "DeviceLikeType NumberType ShapeType StrideType TensorLike TensorLikeType",
     "_subclasses": "FakeTensor FakeTensorMode UnsupportedFakeTensorException",
     "_subclasses.fake_tensor": "FakeTensor FakeTensorMode is_fake",
     "_subclasses.functional_tensor": "FunctionalTensor FunctionalTensorMode",
+    "compiler.config": "",
     "ao": "",
     "ao.nn": "",
     "ao.nn.intrinsic": "",
@@ -106,6 +115,7 @@ HOLLOW = {
     "distributed.elastic": "",
     "distributed.elastic.multiprocessing": "",
     "distributed.elastic.multiprocessing.errors": "ChildFailedError record",
+    "distributed.launch": "launch main parse_args",
     "distributed.launcher": "",
     "distributed.launcher.api": "LaunchConfig elastic_launch",
     "distributed.rpc": "RRef TensorPipeRpcBackendOptions get_worker_info init_rpc remote rpc_async "
@@ -128,6 +138,10 @@ HOLLOW = {
     "fx.passes.infra.pass_base": "PassBase PassResult",
     "numa": "",
     "numa.binding": "AffinityMode NumaOptions",
+    "nn.parallel._functions": "Broadcast Gather ReduceAddCoalesced Scatter",
+    "nn.parallel.comm": "broadcast broadcast_coalesced gather reduce_add scatter",
+    "nn.parallel.parallel_apply": "get_a_var parallel_apply",
+    "nn.parallel.replicate": "replicate",
     "nn.parallel.scatter_gather": "gather scatter scatter_kwargs",
     "onnx": "ONNXProgram OperatorExportTypes TensorProtoDataType TrainingMode export",
     "onnx.operators": "",
@@ -232,12 +246,42 @@ class _Hollow(ModuleType):
         return sorted({*self.__dict__, *HOLLOW[self.__name__.removeprefix("torch.")].split()})
 
 
-_made: dict[str, _Hollow] = {}
+_made: dict[str, ModuleType] = {}
+
+
+class _Switches(ModuleType):
+    """Settings of PyTorch's compilers: they keep what they are set to, and nothing reads them."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name not in _GROUPS:
+            return False
+        setattr(self, name, _Switches(f"{self.__name__}.{name}"))
+        return getattr(self, name)
+
+    @contextlib.contextmanager
+    def patch(self, changes: Any = None, value: Any = None, **more: Any) -> Iterator[None]:
+        """A context, and a decorator, in which some have other values."""
+        if isinstance(changes, str):
+            changes = {changes: value}
+        changes = {**(changes or {}), **more}
+        before = {name: getattr(self, name) for name in changes}
+        self.__dict__.update(changes)
+        try:
+            yield
+        finally:
+            self.__dict__.update(before)
+
+
+# Settings that are groups of settings.
+_GROUPS = frozenset("aot_inductor cpp cuda halide rocm trace triton".split())
 
 
 def module(tail: str) -> ModuleType:
     """The module torch.`tail` with the names of HOLLOW."""
     if tail not in _made:
-        _made[tail] = _Hollow(f"torch.{tail}", "Names that are absent here.")
+        kind = _Switches if tail.endswith(".config") else _Hollow
+        _made[tail] = kind(f"torch.{tail}", "Names that are absent here.")
         _made[tail].__path__ = []
     return _made[tail]

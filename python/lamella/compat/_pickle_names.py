@@ -220,7 +220,7 @@ def find_more(module: str, name: str) -> Any:
         storage = ("rebuild_tensor", "rebuild_subclass", "_storage_from_bytes")
         if ours.get(module) == name or (module == "lamella._storage" and name in storage):
             return getattr(importlib.import_module(module), name)
-    loaded = sys.modules.get(module)
+    loaded = sys.modules.get("lamella.nn" if module.startswith("torch.nn.modules.") else module)
     found = getattr(loaded, name, None) if loaded is not None else None
     if isinstance(found, type):
         from lamella.nn import Module

@@ -11,7 +11,7 @@ from lamella import Tensor, _storage
 from lamella.compat._pickle_names import STORAGES
 from lamella.nn.parameter import Parameter
 
-_STORAGE_NAMES = {dtype: name for name, dtype in STORAGES.items()}
+STORAGE_NAMES = {dtype: name for name, dtype in STORAGES.items()}
 
 
 class _Global:
@@ -42,7 +42,7 @@ class _Kept:
     """A storage on its way into the file."""
 
     def __init__(self, key: str, dtype: Any, location: str, count: int) -> None:
-        kind = _TYPES[_STORAGE_NAMES[dtype]] if dtype in _STORAGE_NAMES else _BYTES
+        kind = _TYPES[STORAGE_NAMES[dtype]] if dtype in STORAGE_NAMES else _BYTES
         self.saved = ("storage", kind, key, location, count)
 
 
@@ -53,6 +53,10 @@ class Writer(pickle._Pickler):
         super().__init__(file, protocol)
         self.storages: dict[str, Any] = {}
         self._keys: dict[int, tuple[str, Any]] = {}
+
+    def dtype_of(self, key: str) -> Any:
+        """The dtype of the tensors over a storage."""
+        return self._keys[id(self.storages[key])][1]
 
     def persistent_id(self, obj: Any) -> Any:
         return obj.saved if isinstance(obj, _Kept) else None
@@ -113,7 +117,7 @@ class Writer(pickle._Pickler):
         here = tensor if location == "cpu" else tensor.detach().cpu()
         kept = self._keep(_storage.storage_of(here), tensor.dtype, location)
         place = (kept, here.storage_offset(), size, here.stride(), tensor.requires_grad)
-        if tensor.dtype in _STORAGE_NAMES:
+        if tensor.dtype in STORAGE_NAMES:
             return _V2, (*place, OrderedDict(), *([lazy] if lazy else []))
         return _V3, (*place, OrderedDict(), tensor.dtype, *([lazy] if lazy else []))
 
@@ -127,5 +131,5 @@ class Writer(pickle._Pickler):
                 f"save: expected tensors over one memory to have one dtype, got {known[1]} and "
                 f"{dtype}; clone() one of them"
             )
-        itemsize = dtype.itemsize if dtype in _STORAGE_NAMES else 1
+        itemsize = dtype.itemsize if dtype in STORAGE_NAMES else 1
         return _Kept(known[0], dtype, location, storage.nbytes() // itemsize)

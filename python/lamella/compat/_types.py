@@ -7,7 +7,7 @@ from typing import Any
 import lamella
 from lamella import Tensor, _storage
 
-_DTYPES = {
+DTYPES = {
     "Double": lamella.float64,
     "Float": lamella.float32,
     "Half": lamella.float16,
@@ -76,7 +76,7 @@ def _sparse_parts(args: tuple[Any, ...]) -> tuple[Any, ...]:
 def _tensor_type(name: str, device: str) -> _TensorType:
     module = "torch" if device == "cpu" else f"torch.{device}"
     made = _TensorType(f"{name}Tensor", (), {"__module__": module})
-    made.dtype, made.device = _DTYPES[name], device
+    made.dtype, made.device = DTYPES[name], device
     return made
 
 
@@ -101,14 +101,14 @@ class _StorageType(type):
 
 def _storage_type(name: str) -> _StorageType:
     made = _StorageType(f"{name}Storage", (), {"__module__": "torch"})
-    made.dtype = _DTYPES[name]
+    made.dtype = DTYPES[name]
     return made
 
 
-_MADE: dict[str, Any] = {f"{name}Storage": _storage_type(name) for name in _DTYPES}
+_MADE: dict[str, Any] = {f"{name}Storage": _storage_type(name) for name in DTYPES}
 # By the text that Tensor.type() takes and gives.
 TENSOR_TYPES: dict[str, _TensorType] = {}
-for _name in _DTYPES:
+for _name in DTYPES:
     for _device in ("cpu", "cuda", "sparse"):
         _type = _tensor_type(_name, _device)
         TENSOR_TYPES[f"{_type.__module__}.{_type.__name__}"] = _type

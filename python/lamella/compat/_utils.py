@@ -7,6 +7,7 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
+from lamella._storage import rebuild_tensor
 
 
 def _element_size(dtype: Any) -> int:
@@ -71,3 +72,24 @@ def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[T
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Tensor:
     """A parameter over the memory of a tensor."""
     return lamella.nn.Parameter(data, requires_grad)
+
+
+def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
+    """A view of a storage of elements."""
+    return _rebuild_tensor_v2(storage, storage_offset, size, stride, False, None)
+
+
+def _rebuild_tensor_v2(
+    storage: Any,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+    metadata: Any = None,
+) -> Tensor:
+    """The same, as pickles of tensors have it."""
+    kept = metadata or {}
+    lazy = int(bool(kept.get("conj"))) | int(bool(kept.get("neg"))) << 1
+    memory, dtype = storage.untyped(), storage.dtype
+    return rebuild_tensor(memory, dtype, storage_offset, size, stride, lazy, requires_grad)

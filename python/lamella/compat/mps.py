@@ -8,6 +8,10 @@ from lamella.compat import cuda
 
 __getattr__, __dir__ = cuda._as_for("mps")
 
+current_allocated_memory = cuda._refusing("current_allocated_memory")
+driver_allocated_memory = cuda._refusing("driver_allocated_memory")
+recommended_max_memory = cuda._refusing("recommended_max_memory")
+
 
 def is_available() -> bool:
     """False."""

@@ -1,12 +1,13 @@
 """torch.serialization: PyTorch's .pt files, read and written.
 
 A file is a zip archive with a pickle of the object, in which each storage is a key, and the bytes
-of of each storage. XX
+of each storage.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import pickle
@@ -36,6 +37,25 @@ MAP_LOCATION = Optional[Union[Callable[..., Any], lamella.device, str, dict[str,
 _ALIGNMENT = 64
 
 
+def location_tag(storage: Any) -> str:
+    """Where a storage is, as files have it."""
+    return str(storage.device)
+
+
+def normalize_storage_type(storage_type: type) -> type:
+    """The type itself: storages have one."""
+    return storage_type
+
+
+def default_restore_location(storage: Any, location: str) -> Any:
+    """The storage, of a file that says where it was; RuntimeError where there is no such device."""
+    if not _is_there(lamella.device(location)):
+        raise RuntimeError(
+            f"default_restore_location: expected a device that is there, got {location}"
+        )
+    return storage
+
+
 # ---- Writing
 
 
@@ -50,27 +70,31 @@ def save(
 
     obj: tensors, numbers, text, lists, dictionaries, and what else pickle takes. Tensors that share
     memory share it in the file. f: a path, whose file is put in place when it is complete, or a
-    file that is open for writing bytes.
+    file that is open for writing bytes. _use_new_zipfile_serialization: False for the format from
+    before PyTorch 1.6.
     """
-    if not _use_new_zipfile_serialization:
-        raise ValueError(
-            "save: expected _use_new_zipfile_serialization=True; Lamella writes zip files"
-        )
+    write = _write if _use_new_zipfile_serialization else _write_old
     if not isinstance(f, (str, os.PathLike)):
         if not hasattr(f, "write"):
             raise TypeError(f"save: expected 'f' to be a path or a file, got {type(f).__name__}")
-        _write(obj, f, "archive", pickle_protocol)
+        write(obj, f, "archive", pickle_protocol)
         return
     path = os.fspath(f)
     partial = f"{path}.{os.getpid()}.partial"
     try:
         with open(partial, "wb") as file:
-            _write(obj, file, os.path.splitext(os.path.basename(path))[0], pickle_protocol)
+            write(obj, file, os.path.splitext(os.path.basename(path))[0], pickle_protocol)
         os.replace(partial, path)
     except BaseException:
         if os.path.exists(partial):
             os.remove(partial)
         raise
+
+
+def _write_old(obj: Any, file: Any, name: str, protocol: int) -> None:
+    from lamella.compat import _old_files
+
+    _old_files.write(obj, file, protocol)
 
 
 def _write(obj: Any, file: Any, name: str, protocol: int) -> None:
@@ -170,10 +194,10 @@ def _read(file: Any, where: Any, map_location: Any, weights_only: bool) -> Any:
     begin = file.read(1)
     file.seek(0)
     if begin == b"\x80":
-        raise RuntimeError(
-            f"load: expected a zip archive, got PyTorch's format from before 1.6, in {where}; "
-            "PyTorch converts it by torch.save(torch.load(old), new)"
-        )
+        from lamella.compat._old_files import OldFile
+
+        place = functools.partial(_placed, where, map_location)
+        return OldFile(file, where, place, weights_only).read()
     try:
         archive = zipfile.ZipFile(file)
     except zipfile.BadZipFile as error:
@@ -184,6 +208,9 @@ def _read(file: Any, where: Any, map_location: Any, weights_only: bool) -> Any:
 
 class _Archive:
     """One file that is read: its storages by key, each once."""
+
+    # What a storage's name has.
+    parts = 5
 
     def __init__(
         self, archive: zipfile.ZipFile, where: Any, map_location: Any, weights_only: bool
@@ -216,7 +243,7 @@ class _Archive:
             ) from None
 
     def read(self) -> Any:
-        reader = _Reader(io.BytesIO(self._bytes("data.pkl")), self)
+        reader = Reader(io.BytesIO(self._bytes("data.pkl")), self)
         try:
             return reader.load()
         except (pickle.UnpicklingError, RuntimeError, MemoryError):
@@ -246,30 +273,31 @@ class _Archive:
                 data = self._bytes(f"data/{key}")
                 self._expect(len(data) == size, f"{size} bytes at 'data/{key}'", str(len(data)))
                 memoryview(memory)[:] = data
-            self.storages[key] = self._placed(memory, location)
+            self.storages[key] = _placed(self.where, self.map_location, memory, location)
         storage, device = self.storages[key]
         return _pickle_names.Stored(storage, dtype, device)
 
-    def _placed(self, memory: Tensor, location: str) -> tuple[Any, Any]:
-        """The storage, and the device that its tensors go to."""
-        storage = memory.untyped_storage()
-        target = self.map_location
-        if isinstance(target, dict):
-            target = target.get(location, location)
-        elif callable(target):
-            made = target(storage, location)
-            if made is not None:
-                return made, made.device
-            target = location
-        elif target is None:
-            target = location
-        device = lamella.device(target)
-        if device.type not in ("cpu", "meta") and not _is_there(device):
-            raise RuntimeError(
-                f"load: expected a device for the storages of '{location}', got none; "
-                f"map_location='cpu' puts them into memory, in {self.where}"
-            )
-        return storage, device
+
+def _placed(where: Any, map_location: Any, memory: Tensor, location: str) -> tuple[Any, Any]:
+    """The storage, and the device that its tensors go to."""
+    storage = memory.untyped_storage()
+    target = map_location
+    if isinstance(target, dict):
+        target = target.get(location, location)
+    elif callable(target):
+        made = target(storage, location)
+        if made is not None:
+            return made, made.device
+        target = location
+    elif target is None:
+        target = location
+    device = lamella.device(target)
+    if device.type not in ("cpu", "meta") and not _is_there(device):
+        raise RuntimeError(
+            f"load: expected a device for the storages of '{location}', got none; "
+            f"map_location='cpu' puts them into memory, in {where}"
+        )
+    return storage, device
 
 
 def _is_there(device: Any) -> bool:
@@ -278,19 +306,24 @@ def _is_there(device: Any) -> bool:
     return find_module(device.type) is not None
 
 
-class _Reader(pickle.Unpickler):
-    def __init__(self, text: io.BytesIO, archive: _Archive) -> None:
+class Reader(pickle.Unpickler):
+    """The pickle of a file, which names what the allow-list has."""
+
+    def __init__(self, text: io.BytesIO, archive: Any) -> None:
         super().__init__(text, encoding="utf-8")
         self.archive = archive
 
     def persistent_load(self, saved: Any) -> Any:
-        right = isinstance(saved, tuple) and len(saved) == 5 and saved[0] == "storage"
+        if isinstance(saved, tuple) and saved[:1] == ("module",) and len(saved) == 4:
+            return saved[1]  # a class, with its source's text beside it
+        right = isinstance(saved, tuple) and len(saved) == self.archive.parts
+        right = right and saved[0] == "storage"
         self.archive._expect(right, "the name of a storage", repr(saved)[:80])
         kind = saved[1]
         self.archive._expect(
             isinstance(kind, _pickle_names.StorageType), "a storage's type", repr(kind)[:80]
         )
-        return self.archive.storage(saved[2], kind.dtype, saved[3], saved[4])
+        return self.archive.storage(saved[2], kind.dtype, *saved[3:])
 
     def find_class(self, module: str, name: str) -> Any:
         found: Callable[..., Any] | None = _safe.get((module, name))

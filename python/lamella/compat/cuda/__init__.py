@@ -60,6 +60,14 @@ def empty_cache() -> None:
     """Nothing to free."""
 
 
+def _lazy_call(function: Callable[[], Any], **options: Any) -> None:
+    """Nothing: what is called once there is a device."""
+
+
+_initialized = False
+_is_in_bad_fork = is_initialized
+
+
 reset_peak_memory_stats = reset_max_memory_allocated = reset_accumulated_memory_stats = synchronize
 ipc_collect = empty_cache
 

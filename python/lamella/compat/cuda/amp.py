@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from lamella.compat.amp import GradScaler as GradScaler
+from lamella.compat.amp.grad_scaler import GradScaler as GradScaler
+from lamella.compat.amp.grad_scaler import OptState as OptState
+
+
+def amp_definitely_not_available() -> bool:
+    """True."""
+    return True
 
 
 class autocast:

@@ -38,3 +38,10 @@ def is_ucc_available() -> bool:
 def is_torchelastic_launched() -> bool:
     """Whether torch.distributed.run started this process."""
     return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+class GradBucket:
+    """RuntimeError: gradients travel without buckets."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError("GradBucket: expected no buckets; gradients travel one by one")

@@ -104,6 +104,14 @@ class Fetcher:
         return examples
 
 
+def _generate_state(base_seed: int, worker_id: int) -> Any:
+    """The four words that NumPy's generator of a worker is seeded with."""
+    import numpy
+
+    entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return numpy.random.SeedSequence(entropy).generate_state(4).tolist()
+
+
 def _seed(worker: int, base: int) -> int:
     seed = base + worker
     random.seed(seed)
@@ -112,8 +120,7 @@ def _seed(worker: int, base: int) -> int:
         import numpy
     except ImportError:
         return seed
-    words = numpy.random.SeedSequence([worker, base & 0xFFFFFFFF, base >> 32, 0])
-    numpy.random.seed(words.generate_state(4))
+    numpy.random.seed(_generate_state(base, worker))
     return seed
 
 

@@ -1,0 +1,58 @@
+"""torch.nn.attention.bias: causal masks of queries and keys that are not as many."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import lamella
+from lamella import Tensor
+
+
+class CausalVariant(enum.IntEnum):
+    """Where the diagonal of a mask begins: at its upper left, or so that it ends at lower right."""
+
+    UPPER_LEFT, LOWER_RIGHT = 1, 2
+
+
+class CausalBias(Tensor):
+    """A mask of attention: True where a query sees a key."""
+
+    variant: CausalVariant
+    seq_len_q: int
+    seq_len_kv: int
+
+    @staticmethod
+    def __new__(cls, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> CausalBias:
+        shift = seq_len_kv - seq_len_q if variant is CausalVariant.LOWER_RIGHT else 0
+        mask = lamella.ones(seq_len_q, seq_len_kv, dtype=lamella.bool).tril(shift)
+        made: CausalBias = mask.as_subclass(cls)
+        made.variant, made.seq_len_q, made.seq_len_kv = variant, seq_len_q, seq_len_kv
+        return made
+
+    def __init__(self, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> None:
+        pass
+
+    def _materialize(self, device: Any = None) -> Tensor:
+        """The mask as a plain tensor."""
+        mask: Tensor = self.as_subclass(Tensor)
+        return mask if device is None else mask.to(device)
+
+    def __repr__(self, **options: Any) -> str:
+        return repr(self._materialize())
+
+
+def _causal(variant: CausalVariant, size: tuple[int, ...], name: str) -> CausalBias:
+    if len(size) != 2:
+        raise RuntimeError(f"{name}: expected the numbers of queries and of keys, got {size}")
+    return CausalBias(variant, *size)
+
+
+def causal_upper_left(*size: int) -> CausalBias:
+    """The mask by which the first query sees the first key."""
+    return _causal(CausalVariant.UPPER_LEFT, size, "causal_upper_left")
+
+
+def causal_lower_right(*size: int) -> CausalBias:
+    """The mask by which the last query sees the last key."""
+    return _causal(CausalVariant.LOWER_RIGHT, size, "causal_lower_right")
