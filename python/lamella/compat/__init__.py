@@ -36,6 +36,7 @@ _OWN |= {
     "_modes",
     "_foreach",
     "_no_device",
+    "_children",
 }
 
 
@@ -186,8 +187,16 @@ def install() -> ModuleType:
         return module
     if module is not None:
         raise RuntimeError("install: expected no imported torch, got PyTorch's own")
-    from lamella.compat import _modes, _old_signatures, _operators, _tensor_members, _torch_function
+    from lamella.compat import (
+        _children,
+        _modes,
+        _old_signatures,
+        _operators,
+        _tensor_members,
+        _torch_function,
+    )
 
+    _children.install()
     _modes.install()
     _operators.install()
     _tensor_members.install()
@@ -209,8 +218,9 @@ def install() -> ModuleType:
 
 def uninstall() -> None:
     """Takes the modules away again; members of tensors stay."""
-    from lamella.compat import _old_signatures, _torch_function
+    from lamella.compat import _children, _old_signatures, _torch_function
 
+    _children.uninstall()
     _old_signatures.uninstall()
     _torch_function.uninstall()
     lamella._C._set_package("lamella")

@@ -31,6 +31,12 @@ def get_worker_info() -> WorkerInfo | None:
     return _info
 
 
+class _Plain(str):
+    """Text that repr() leaves as it is."""
+
+    __repr__ = str.__str__
+
+
 class Failure:
     """An exception on its way from a worker to the program: its type and its traceback's text."""
 
@@ -42,8 +48,8 @@ class Failure:
     def reraise(self) -> None:
         """Raises the same type with the worker's traceback in its text."""
         text = f"DataLoader: {self.where} raised {self.kind.__name__}\n{self.text}"
-        if self.kind is KeyError:  # KeyError shows its text by repr()
-            raise RuntimeError(text)
+        if issubclass(self.kind, KeyError):  # it shows its text by repr()
+            text = _Plain(text)
         try:
             error = self.kind(text)
         except Exception:  # a type whose constructor wants other arguments

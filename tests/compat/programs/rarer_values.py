@@ -1,0 +1,20 @@
+"""Values, dtypes and kinds of errors at the edges of operators."""
+
+import torch
+from torch import inf, nan
+
+# The middle sample has no part in a slope between even samples.
+samples = torch.tensor([2, -2, inf, inf, -inf, 3, -inf, 2, nan, 3, inf])
+print(torch.gradient(samples), torch.gradient(samples, edge_order=2))
+print(torch.gradient(torch.arange(4.0) ** 2, spacing=2j))
+print(torch.gradient(torch.arange(4) ** 2, spacing=[1 + 1j]))
+
+ends = torch.tensor(0.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+print(torch.linspace(*ends, 4).requires_grad, torch.logspace(ends[0], 3, 2).requires_grad)
+
+# One number is written to memory that several elements share.
+shared = torch.ones(3, 1).expand(3, 2)
+shared.masked_fill_(torch.tensor([[True], [False], [True]]), 5)
+shared.index_fill_(0, torch.tensor([1]), 7)
+shared[torch.tensor([0])] = 9
+print(shared)
