@@ -135,8 +135,29 @@ def rebuild_subclass(
     return tensor
 
 
+def rebuild_wrapper(
+    cls: type[Tensor],
+    size: Sequence[int],
+    stride: Sequence[int],
+    options: dict[str, Any],
+    state: dict[str, Any],
+) -> Tensor:
+    tensor: Tensor = _C.Tensor._make_wrapper_subclass(cls, size, strides=stride, **options)
+    tensor.__dict__.update(state)
+    return tensor
+
+
 def reduce_tensor(tensor: Tensor) -> _Reduced:
     result: _Reduced
+    if _C._is_wrapper(tensor):
+        options = {
+            "storage_offset": tensor.storage_offset(),
+            "dtype": tensor.dtype,
+            "device": tensor.device,
+            "requires_grad": tensor.requires_grad,
+        }
+        shape = tuple(tensor.shape), tensor.stride()
+        return rebuild_wrapper, (type(tensor), *shape, options, tensor.__dict__)
     if tensor.device.type == "meta":
         size, stride = tuple(tensor.shape), tensor.stride()
         result = (rebuild_meta_tensor, (tensor.dtype, size, stride, tensor.requires_grad))
@@ -172,7 +193,14 @@ def deepcopy_tensor(tensor: Tensor, memo: dict[int, Any]) -> Any:
         )
     import copy
 
-    if tensor.device.type == "cpu":
+    if _C._is_wrapper(tensor):
+        result = tensor.detach().clone()
+        if type(result) is not type(tensor):
+            raise RuntimeError(
+                f"deepcopy: expected clone() of {type(tensor).__name__} to return one, got "
+                f"{type(result).__name__}; the class may have a __deepcopy__ of its own"
+            )
+    elif tensor.device.type == "cpu":
         storage = copy.deepcopy(storage_of(tensor), memo)
         result = rebuild_tensor(
             storage,
@@ -184,7 +212,7 @@ def deepcopy_tensor(tensor: Tensor, memo: dict[int, Any]) -> Any:
         )
     else:
         result = tensor.detach().clone()
-    if type(tensor) is not _C.Tensor:
+    if type(tensor) is not type(result):
         result = _C._make_subclass(type(tensor), result)
     if tensor.requires_grad:
         result.requires_grad_()

@@ -134,7 +134,7 @@ def _dim_order(self: Tensor, **options: Any) -> tuple[int, ...]:
 
 def _resize(self: Tensor, *sizes: Any) -> Tensor:
     """A view with other sizes, as reshape() gives."""
-    return self.reshape(*sizes)
+    return self.reshape(sizes)
 
 
 def _polygamma(self: Tensor, n: int) -> Tensor:

@@ -18,3 +18,18 @@ shared.masked_fill_(torch.tensor([[True], [False], [True]]), 5)
 shared.index_fill_(0, torch.tensor([1]), 7)
 shared[torch.tensor([0])] = 9
 print(shared)
+
+# A smaller type is compared with a number's value in that type.
+for dtype in (torch.bfloat16, torch.float16):
+    x = torch.tensor([0.3, 1.0], dtype=dtype)
+    print(x == 0.3, x > 0.3, x <= 0.3, x >= torch.tensor(0.3), torch.isin(x, 0.3), x < 1e6)
+
+x = torch.tensor([0.0, 1e-310, 1e-200, 1.0], dtype=torch.float64, requires_grad=True)
+torch.sinc(x).sum().backward()
+print(x.grad)
+
+one, two = torch.tensor(2.0), torch.tensor(3.0)
+print(torch.autograd.functional.hessian(lambda x: x**3, one))
+print(torch.autograd.functional.jacobian(lambda x, y: x**3 * y, (one, two)))
+print(torch.autograd.functional.vhp(lambda x: (x**3).sum().reshape(1, 1), one, two))
+print(torch.func.jacrev(lambda x: x**3)(one), torch.func.hessian(lambda x: x**3)(one))
