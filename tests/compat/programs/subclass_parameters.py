@@ -11,22 +11,24 @@ from torch.utils._pytree import tree_map
 class Scaled(torch.Tensor):
     """A wrapper of a tensor and a factor that its operators multiply with."""
 
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
     @staticmethod
-    def __new__(cls, inner, factor, requires_grad=False):
+    def __new__(cls, held, factor, requires_grad=False):
         made = torch.Tensor._make_wrapper_subclass(
-            cls, inner.shape, dtype=inner.dtype, requires_grad=requires_grad
+            cls, held.shape, dtype=held.dtype, requires_grad=requires_grad
         )
-        made.inner, made.factor = inner, factor
+        made.held, made.factor = held, factor
         return made
 
     def __repr__(self):
-        return f"Scaled({self.inner.tolist()}, {self.factor})"
+        return f"Scaled({self.held.tolist()}, {self.factor})"
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         if func in (torch.ops.aten.detach.default, torch.ops.aten.clone.default):
-            return cls(func(args[0].inner), args[0].factor)
-        plain = tree_map(lambda t: t.inner * t.factor if isinstance(t, cls) else t, args)
+            return cls(func(args[0].held), args[0].factor)
+        plain = tree_map(lambda t: t.held * t.factor if isinstance(t, cls) else t, args)
         return func(*plain, **(kwargs or {}))
 
 
@@ -60,18 +62,16 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.weight = nn.Parameter(wrapper)
-        self.named = nn.Parameter(torch.ones(2).as_subclass(Named))
 
     def forward(self, x):
-        return (x * self.weight).sum() + self.named.sum()
+        return (x * self.weight).sum()
 
 
 net = Net()
 print([name for name, _ in net.named_parameters()], net(torch.ones(3)).item())
 for made in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
     describe(made.weight)
-    describe(made.named)
-    print(made.weight, made.weight.inner is net.weight.inner, made(torch.ones(3)).item())
+    print(made.weight, made.weight.held is net.weight.held, made(torch.ones(3)).item())
 
 for made in (copy.deepcopy(wrapper), copy.copy(wrapper), pickle.loads(pickle.dumps(wrapper))):
-    print(type(made).__name__, made, made.shape, made.inner is wrapper.inner)
+    print(type(made).__name__, made, made.shape, made.held is wrapper.held)
