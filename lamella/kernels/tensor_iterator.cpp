@@ -146,8 +146,8 @@ void TensorIteratorBase::build_with_number(const TensorBase& a, const Scalar& nu
   // The loop's type holds the number: float for the small ones.
   ScalarType stored = native::loop_type(common);
   // What is compared is equal to a number where it is the number's value in its own type.
-  const bool rounds = (flags & kBoolOutput) &&
-                      (common == ScalarType::Half || common == ScalarType::BFloat16);
+  const bool rounds =
+      (flags & kBoolOutput) && (common == ScalarType::Half || common == ScalarType::BFloat16);
   const Scalar held = rounds ? rounded(number, common) : number;
   switch (stored) {
 #define LAMELLA_SCALAR_TYPE(type, name, code, text) \

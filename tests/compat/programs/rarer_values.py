@@ -33,3 +33,5 @@ print(torch.autograd.functional.hessian(lambda x: x**3, one))
 print(torch.autograd.functional.jacobian(lambda x, y: x**3 * y, (one, two)))
 print(torch.autograd.functional.vhp(lambda x: (x**3).sum().reshape(1, 1), one, two))
 print(torch.func.jacrev(lambda x: x**3)(one), torch.func.hessian(lambda x: x**3)(one))
+
+print(float(torch.tensor(1 + 0j)), int(torch.tensor([3 + 0j])), complex(torch.tensor(1 + 2j)))
