@@ -66,17 +66,23 @@ def to_dlpack(tensor: Tensor) -> Any:
 def from_file(
     filename: str, shared: bool = False, size: int = 0, *, dtype: Any = None, **options: Any
 ) -> Tensor:
-    """The first `size` elements of a file, read into memory of their own; not shared with it."""
-    if shared:
-        raise ValueError("from_file: expected shared=False; Lamella reads the file's elements")
+    """The first `size` elements of a file: read into memory of their own, or with `shared` in
+    memory that is the file's, which is made as long as they are."""
     dtype = lamella.get_default_dtype() if dtype is None else dtype
+    wanted = size * dtype.itemsize
+    if shared:
+        from lamella._shared import map_file
+
+        with open(filename, "ab") as file:
+            if file.tell() < wanted:
+                file.truncate(wanted)
+        made = map_file(filename, wanted).view(dtype) if size else lamella.empty(0, dtype=dtype)
+        return made.requires_grad_(bool(options.get("requires_grad")))
     made = lamella.empty(size, dtype=dtype, **options)
     with open(filename, "rb") as file:
-        data = file.read(size * dtype.itemsize)
-    if len(data) != size * dtype.itemsize:
-        raise RuntimeError(
-            f"from_file: expected {size * dtype.itemsize} bytes, got {len(data)}, in {filename}"
-        )
+        data = file.read(wanted)
+    if len(data) != wanted:
+        raise RuntimeError(f"from_file: expected {wanted} bytes, got {len(data)}, in {filename}")
     if size:
         made.copy_(lamella.frombuffer(bytearray(data), dtype=dtype))
     return made

@@ -45,7 +45,7 @@ def _with_memory(
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """The arguments of Tensor.set_() with a tensor over the memory in the place of a storage."""
     storage = args[1] if len(args) > 1 else kwargs.get("source")
-    storage = getattr(storage, "_memory", storage)
+    storage = getattr(storage, "_untyped_storage", storage)
     if not isinstance(storage, _storage.UntypedStorage):
         return None
     dtype = args[0].dtype

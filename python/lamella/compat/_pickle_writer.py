@@ -9,6 +9,7 @@ from typing import Any
 import lamella
 from lamella import Tensor, _storage
 from lamella.compat._pickle_names import STORAGES
+from lamella.compat.storage import TypedStorage, UntypedStorage
 from lamella.nn.parameter import Parameter
 
 _STORAGE_NAMES = {dtype: name for name, dtype in STORAGES.items()}
@@ -47,13 +48,25 @@ class _Kept:
 class Writer(pickle._Pickler):
     """A pickler that gathers the storages by the keys that it wrote for them."""
 
-    def __init__(self, file: Any, protocol: int) -> None:
+    def __init__(self, file: Any, protocol: int, legacy: bool = False) -> None:
         super().__init__(file, protocol)
+        self.legacy = legacy  # whether views of storages could follow their names
         self.storages: dict[str, Any] = {}
+        self.itemsizes: dict[str, int] = {}
         self._keys: dict[int, tuple[str, Any]] = {}
 
     def persistent_id(self, obj: Any) -> Any:
-        return obj.saved if isinstance(obj, _Kept) else None
+        if isinstance(obj, TypedStorage):
+            obj = self._keep(obj.untyped(), obj.dtype, str(obj.device))
+        elif isinstance(obj, UntypedStorage):
+            obj = self._keep(obj, lamella.uint8, str(obj.device))
+        if not isinstance(obj, _Kept):
+            return None
+        if not self.legacy:
+            return obj.saved
+        name, kind, *rest = obj.saved
+        # PyTorch does not read storages without a dtype there.
+        return (name, _TYPES["ByteStorage"] if kind is _BYTES else kind, *rest, None)
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         if isinstance(obj, (lamella.dtype, lamella.layout, lamella.memory_format)):
@@ -122,4 +135,5 @@ class Writer(pickle._Pickler):
                 f"{dtype}; clone() one of them"
             )
         itemsize = dtype.itemsize if dtype in _STORAGE_NAMES else 1
+        self.itemsizes[known[0]] = itemsize
         return _Kept(known[0], dtype, location, storage.nbytes() // itemsize)
