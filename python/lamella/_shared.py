@@ -97,7 +97,7 @@ def _rebuild(
         made = map_file(path, size)
     made = _storage.rebuild_tensor(_storage.storage_of(made), dtype, *place)
     if cls is not _C.Tensor:
-        return _C._make_subclass(cls, made, requires_grad)  # type: ignore[no-any-return]
+        return _C._make_subclass(cls, made, requires_grad)
     return made.requires_grad_() if requires_grad else made
 
 

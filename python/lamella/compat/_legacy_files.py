@@ -77,10 +77,10 @@ class Entries:
         """Keeps how large the elements of a storage are."""
         self.sizes[key] = itemsize
 
-    def pickled(self) -> io.BytesIO:
+    def pickled(self) -> Any:
         """The object's pickle and what is behind it."""
         self.file.seek(self.begin)
-        return self.file  # type: ignore[no-any-return]
+        return self.file
 
     def memory(self, key: Any, size: int) -> Tensor:
         """The bytes of a storage."""

@@ -29,7 +29,7 @@ def _new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     ):
         return lamella.tensor(args[0], dtype=self.dtype, device=device)
     if len(args) == 1 and isinstance(args[0], (UntypedStorage, TypedStorage)):
-        memory = args[0].untyped() if isinstance(args[0], TypedStorage) else args[0]
+        memory: Any = args[0].untyped() if isinstance(args[0], TypedStorage) else args[0]
         count = memory.nbytes() // self.dtype.itemsize
         return rebuild_tensor(memory, self.dtype, 0, (count,), (1,))
     if len(args) == 1 and hasattr(args[0], "__array__") and not isinstance(args[0], Tensor):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import lamella
-from lamella import Tensor
+from lamella import _C, Tensor
 from lamella import UntypedStorage as UntypedStorage
 from lamella._storage import rebuild_tensor
 from lamella.compat._functions import from_file
@@ -125,7 +125,7 @@ class TypedStorage:
 
     @property
     def _cdata(self) -> int:
-        return int(Tensor._storage_info(self._untyped_storage._tensor)[0])
+        return int(_C.Tensor._storage_info(self._untyped_storage._tensor)[0])
 
     def __len__(self) -> int:
         return int(self._untyped_storage.nbytes()) // int(self.dtype.itemsize)

@@ -36,13 +36,13 @@ def _examples(dataset: Any, indices: list[int]) -> list[Any]:
     many = getattr(dataset, "__getitems__", None)
     if many is None:
         return [dataset[i] for i in indices]
-    found = many(indices)
+    found: list[Any] = many(indices)
     if len(found) != len(indices):
         raise ValueError(
             f"{type(dataset).__name__}.__getitems__: expected {len(indices)} examples, got "
             f"{len(found)}"
         )
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
