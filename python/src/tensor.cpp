@@ -84,8 +84,9 @@ void tensor_finalize(PyObject* self) {
   lamella_tensor* tensor = object->tensor;
   if (tensor == nullptr || object->kept)
     return;  // the tensor has ended, and kept the object so far
-  const bool more =
-      has_handler(tensor) || (object->dict != nullptr && PyDict_GET_SIZE(object->dict) > 0);
+  // What another object for the tensor would lack: its class, or attributes.
+  const bool more = Py_TYPE(self) != &TensorType || has_handler(tensor) ||
+                    (object->dict != nullptr && PyDict_GET_SIZE(object->dict) > 0);
   if (!more || tensor->python_object != self ||
       __atomic_load_n(&tensor->references, __ATOMIC_ACQUIRE) == 1) {
     return;

@@ -217,7 +217,7 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
 int contains(PyObject* self, PyObject* item) {
   Ref equal(compare(self, item, Py_EQ));
   if (equal && equal.get() == Py_NotImplemented) {
-    PyErr_Format(PyExc_TypeError, "in: expected a tensor or a number, got %s",
+    PyErr_Format(PyExc_RuntimeError, "in: expected a tensor or a number, got %s",
                  Py_TYPE(item)->tp_name);
     return -1;
   }

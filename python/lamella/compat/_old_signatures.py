@@ -49,6 +49,9 @@ def _with_memory(
     if not isinstance(storage, _storage.UntypedStorage):
         return None
     dtype = args[0].dtype
+    held = getattr(args[1] if len(args) > 1 else kwargs.get("source"), "dtype", dtype)
+    if held != dtype:
+        raise RuntimeError(f"set_: expected a storage of {dtype}, got one of {held}")
     count = storage.nbytes() // dtype.itemsize
     tensor = _storage.rebuild_tensor(storage, dtype, 0, (count,), (1,))
     rest = {key: value for key, value in kwargs.items() if key != "source"}

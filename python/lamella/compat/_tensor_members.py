@@ -22,6 +22,9 @@ def _new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     from lamella.compat.storage import TypedStorage, UntypedStorage
 
     device = kwargs.pop("device", self.device)
+    if "size" in kwargs:
+        args = (*args, kwargs.pop("size"))
+        return lamella.empty(*args, dtype=self.dtype, device=device)
     if (
         len(args) == 1
         and isinstance(args[0], (list, tuple))
@@ -171,6 +174,13 @@ def _no(name: str) -> Any:
     return property(lambda self: False, doc=f"False: no tensor is {name}.")
 
 
+def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    """The tensor as text. tensor_contents: what stands in the place of its elements."""
+    from lamella._tensor_str import tensor_repr
+
+    return tensor_repr(self, tensor_contents)
+
+
 def _reversed(self: Tensor) -> Tensor:
     """The tensor with its first dimension turned round; one without dimensions as it is."""
     return self.flip(0) if self.dim() else self
@@ -193,6 +203,7 @@ _MEMBERS: dict[str, Any] = {
     "sparse_dim": lambda self: 0,
     "dense_dim": lambda self: self.dim(),
     "__reversed__": _reversed,
+    "__repr__": _repr,
     "apply_": _elements,
     "map_": lambda self, tensor, function: _elements(self, function, tensor),
     "map2_": lambda self, x, y, function: _elements(self, function, x, y),
@@ -213,5 +224,9 @@ _MEMBERS: dict[str, Any] = {
 def install() -> None:
     """Adds the members that are not there. They stay when the names of modules go again."""
     _C._add_to_tensor(
-        {name: m for name, m in _MEMBERS.items() if name == "type" or not hasattr(Tensor, name)}
+        {
+            name: member
+            for name, member in _MEMBERS.items()
+            if name in ("type", "__repr__") or not hasattr(Tensor, name)
+        }
     )

@@ -140,6 +140,9 @@ class TypedStorage:
         """The bytes of one element."""
         return int(self.dtype.itemsize)
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def data_ptr(self) -> int:
         """Where the memory begins."""
         return int(self._untyped_storage.data_ptr())

@@ -35,3 +35,32 @@ print(torch.autograd.functional.vhp(lambda x: (x**3).sum().reshape(1, 1), one, t
 print(torch.func.jacrev(lambda x: x**3)(one), torch.func.hessian(lambda x: x**3)(one))
 
 print(float(torch.tensor(1 + 0j)), int(torch.tensor([3 + 0j])), complex(torch.tensor(1 + 2j)))
+
+
+def kind(call):
+    try:
+        return call()
+    except Exception as error:
+        return type(error).__name__
+
+
+size = torch.Size([2])
+print(type((1,) + size).__name__, (1,) + size, size + (3,), type(() + size).__name__)
+for seed in (2**64, -(2**63) - 1):
+    print(kind(lambda seed=seed: torch.manual_seed(seed)))
+print(torch.manual_seed(2**64 - 1).initial_seed(), torch.manual_seed(-5).initial_seed())
+print(kind(lambda: "a" in torch.ones(2)), 1 in torch.ones(2))
+print(kind(lambda: torch.set_num_interop_threads(0)))
+
+x = torch.ones(3, requires_grad=True)
+(x * 2).sum().backward(torch.tensor(1))
+print(x.grad)
+
+x = torch.empty(2, 3, 5, 7, memory_format=torch.channels_last)
+print(x.dim_order(), x.dim_order(ambiguity_check=True), torch.empty(2, 1).dim_order())
+print(kind(lambda: torch.empty(2, 1).dim_order(ambiguity_check=True)))
+print(
+    torch.tensor([1, 2]).map2_(
+        torch.tensor([3, 4]), torch.tensor([5, 6]), lambda a, b, c: a + b * c
+    )
+)

@@ -75,3 +75,18 @@ for made in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
 
 for made in (copy.deepcopy(wrapper), copy.copy(wrapper), pickle.loads(pickle.dumps(wrapper))):
     print(type(made).__name__, made, made.shape, made.held is wrapper.held)
+
+
+class Plain(torch.Tensor):
+    pass
+
+
+class Noted(torch.Tensor):
+    def __repr__(self):
+        return super().__repr__(tensor_contents="noted")
+
+
+# A tensor keeps its class while only another tensor, or a node of the graph, holds it.
+x = torch.ones(2)
+x.grad = torch.ones(2).as_subclass(Plain)
+print(type(x.grad).__name__, torch.ones(2).as_subclass(Noted), nn.Parameter(x.grad))
