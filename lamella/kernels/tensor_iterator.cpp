@@ -126,6 +126,12 @@ void store_number(const Scalar& number, void* to) {
     *static_cast<T*>(to) = number.to<T>();
   }
 }
+// The value that a smaller type of floating point has for a number.
+Scalar rounded(const Scalar& number, ScalarType type) {
+  const auto value = static_cast<float>(number.toDouble());
+  return Scalar(type == ScalarType::Half ? static_cast<float>(Half(value))
+                                         : static_cast<float>(BFloat16(value)));
+}
 }  // namespace
 
 void TensorIteratorBase::build_with_number(const TensorBase& a, const Scalar& number,
@@ -139,10 +145,14 @@ void TensorIteratorBase::build_with_number(const TensorBase& a, const Scalar& nu
   if ((flags & kIntegersToFloat) && is_integral(common, true)) common = get_default_dtype();
   // The loop's type holds the number: float for the small ones.
   ScalarType stored = native::loop_type(common);
+  // What is compared is equal to a number where it is the number's value in its own type.
+  const bool rounds =
+      (flags & kBoolOutput) && (common == ScalarType::Half || common == ScalarType::BFloat16);
+  const Scalar held = rounds ? rounded(number, common) : number;
   switch (stored) {
 #define LAMELLA_SCALAR_TYPE(type, name, code, text) \
   case ScalarType::name:                            \
-    store_number<type>(number, number_);            \
+    store_number<type>(held, number_);              \
     break;
 #include "lamella/core/scalar_type.def"
     default:

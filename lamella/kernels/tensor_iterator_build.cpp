@@ -186,7 +186,10 @@ void TensorIteratorBase::build_general(const BuildArguments& args) {
   device_type_ = device.type();
 
   // ---- Temporaries of an eager iterator ----
-  if ((flags & kEagerInputs) && (flags & kPromoteInputs)) {
+  // What is compared in a smaller type of floating point is rounded to it first.
+  const bool rounds =
+      (flags & kBoolOutput) && device.is_cpu() && native::loop_type(common_dtype_) != common_dtype_;
+  if (((flags & kEagerInputs) || rounds) && (flags & kPromoteInputs)) {
     for (int i = promoted; i < n; ++i) {
       if (type_of(operand_[i]) == common_dtype_) continue;
       TensorBase converted = make_empty_like(as_base(operand_[i]), common_dtype_, device);

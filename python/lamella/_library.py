@@ -135,8 +135,9 @@ def _fragment(ns: str) -> Library:
 
 
 def define(
-    qualname: str,
+    qualname: Any,
     schema: str,
+    alias_analysis: str = "",
     *,
     lib: Library | None = None,
     tags: str | Sequence[str] = (),
@@ -144,14 +145,24 @@ def define(
     batching: str | None = None,
     hlo: str | None = None,
     doc: str | None = None,
-) -> None:
+) -> Any:
     """Defines the operator `qualname` ("mylib::twice") with the schema "(Tensor x) -> Tensor".
 
-    What the other arguments say: Library.define.
+    What the other arguments say: Library.define. With a Library in the place of `qualname` the
+    schema has the name, and the result decorates the operator's kernel for all devices.
     """
+    if isinstance(qualname, Library):
+        owner, name = qualname, qualname.define(schema, alias_analysis, tags=tags)
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            owner.impl(name, function)
+            return function
+
+        return register
     ns, _, name = qualname.partition("::")
     library = lib or _fragment(ns)
     library.define(name + schema, tags=tags, autocast=autocast, batching=batching, hlo=hlo, doc=doc)
+    return None
 
 
 def from_hlo(qualname: str, text_or_module: Any, *, lib: Library | None = None) -> Any:
@@ -190,13 +201,26 @@ def _library_of(name: str, lib: Library | None) -> Library:
 
 
 def impl(
-    qualname: str,
-    types: str | Sequence[str],
-    func: Callable[..., Any] | None = None,
+    qualname: Any,
+    types: Any,
+    func: Any = None,
     *,
     lib: Library | None = None,
+    dispatch_key: str = "",
 ) -> Any:
-    """Registers a kernel for device types ("cpu", ...), dispatch keys, or "default" for all."""
+    """Registers a kernel for device types ("cpu", ...), dispatch keys, or "default" for all.
+
+    With a Library in the place of `qualname`, `types` is the operator and `func`, or dispatch_key,
+    a dispatch key, and the result decorates the kernel.
+    """
+    if isinstance(qualname, Library):
+        owner, key = qualname, func or dispatch_key
+
+        def register_in(function: Callable[..., Any]) -> Callable[..., Any]:
+            owner.impl(types, function, key)
+            return function
+
+        return register_in
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         ns = qualname.partition("::")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from lamella import _C, Tensor
@@ -25,23 +25,43 @@ _storages: weakref.WeakValueDictionary[int, UntypedStorage] = weakref.WeakValueD
 
 
 class UntypedStorage:
-    """The memory that one or more tensors are views of, as bytes."""
+    """The memory that one or more tensors are views of, as bytes.
 
-    __slots__ = ("__weakref__", "_bytes")
+    A new one has as many undefined bytes as it is told, or the bytes of a sequence of ints.
+    """
 
-    def __init__(self, bytes_tensor: Tensor) -> None:
-        self._bytes = bytes_tensor
+    _tensor: Tensor  # one of the tensors over the memory
+
+    def __new__(
+        cls, size: int | Sequence[int] = 0, *, device: lamella.device | str | None = None
+    ) -> UntypedStorage:
+        import lamella
+
+        if isinstance(size, int):
+            return storage_of(lamella.empty(size, dtype=lamella.uint8, device=device))
+        return storage_of(lamella.tensor(list(size), dtype=lamella.uint8, device=device))
+
+    @property
+    def _bytes(self) -> Tensor:
+        # Asked anew each time, since a tensor that grows makes the memory larger.
+        made: Tensor = _C._storage_bytes(self._tensor)
+        return made
 
     @property
     def device(self) -> lamella.device:
-        return self._bytes.device
+        return self._tensor.device
 
     def nbytes(self) -> int:
         """The size in bytes."""
-        return self._bytes.numel()
+        size: int = _C.Tensor._storage_info(self._tensor)[2]
+        return size
 
     size = nbytes
     __len__ = nbytes
+
+    def element_size(self) -> int:
+        """1"""
+        return 1
 
     def data_ptr(self) -> int:
         """The address of the first byte."""
@@ -111,9 +131,31 @@ class UntypedStorage:
     def __dlpack_device__(self) -> tuple[Any, int]:
         return self._bytes.__dlpack_device__()
 
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.tolist())
+
+    def fill_(self, value: int) -> UntypedStorage:
+        """Writes a byte everywhere."""
+        self._bytes.fill_(value)
+        return self
+
+    def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
+        """Writes the bytes of another one of the same size."""
+        self._bytes.copy_(source._bytes)
+        return self
+
     def clone(self) -> UntypedStorage:
         """A copy in memory of its own."""
         return storage_of(self._bytes.clone())
+
+    def to(self, device: lamella.device | str, non_blocking: bool = False) -> UntypedStorage:
+        """The storage itself on its own device, a copy on another one."""
+        moved = self._bytes.to(device)
+        return self if moved.device == self.device else storage_of(moved)
+
+    def cpu(self) -> UntypedStorage:
+        """to("cpu")"""
+        return self.to("cpu")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
         if id(self) not in memo:
@@ -142,7 +184,8 @@ def storage_of(tensor: Tensor) -> UntypedStorage:
     address: int = _C.Tensor._storage_info(tensor)[0]
     storage = _storages.get(address)
     if storage is None:
-        storage = UntypedStorage(_C._storage_bytes(tensor))
+        storage = object.__new__(UntypedStorage)
+        storage._tensor = _C._storage_bytes(tensor)
         _storages[address] = storage
     return storage
 
@@ -160,7 +203,7 @@ def rebuild_tensor(
     lazy: int = 0,
     requires_grad: bool = False,
 ) -> Tensor:
-    tensor: Tensor = _C._view_storage(storage._bytes, dtype, offset, size, stride, lazy)
+    tensor: Tensor = _C._view_storage(storage._tensor, dtype, offset, size, stride, lazy)
     return tensor.requires_grad_() if requires_grad else tensor
 
 
@@ -194,8 +237,29 @@ def rebuild_subclass(
     return tensor
 
 
+def rebuild_wrapper(
+    cls: type[Tensor],
+    size: Sequence[int],
+    stride: Sequence[int],
+    options: dict[str, Any],
+    state: dict[str, Any],
+) -> Tensor:
+    tensor: Tensor = _C.Tensor._make_wrapper_subclass(cls, size, strides=stride, **options)
+    tensor.__dict__.update(state)
+    return tensor
+
+
 def reduce_tensor(tensor: Tensor) -> _Reduced:
     result: _Reduced
+    if _C._is_wrapper(tensor):
+        options = {
+            "storage_offset": tensor.storage_offset(),
+            "dtype": tensor.dtype,
+            "device": tensor.device,
+            "requires_grad": tensor.requires_grad,
+        }
+        shape = tuple(tensor.shape), tensor.stride()
+        return rebuild_wrapper, (type(tensor), *shape, options, tensor.__dict__)
     if tensor.device.type == "meta":
         size, stride = tuple(tensor.shape), tensor.stride()
         result = (rebuild_meta_tensor, (tensor.dtype, size, stride, tensor.requires_grad))
@@ -231,7 +295,14 @@ def deepcopy_tensor(tensor: Tensor, memo: dict[int, Any]) -> Any:
         )
     import copy
 
-    if tensor.device.type == "cpu":
+    if _C._is_wrapper(tensor):
+        result = tensor.detach().clone()
+        if type(result) is not type(tensor):
+            raise RuntimeError(
+                f"deepcopy: expected clone() of {type(tensor).__name__} to return one, got "
+                f"{type(result).__name__}; the class may have a __deepcopy__ of its own"
+            )
+    elif tensor.device.type == "cpu":
         storage = copy.deepcopy(storage_of(tensor), memo)
         result = rebuild_tensor(
             storage,
@@ -243,7 +314,7 @@ def deepcopy_tensor(tensor: Tensor, memo: dict[int, Any]) -> Any:
         )
     else:
         result = tensor.detach().clone()
-    if type(tensor) is not _C.Tensor:
+    if type(tensor) is not type(result):
         result = _C._make_subclass(type(tensor), result)
     if tensor.requires_grad:
         result.requires_grad_()

@@ -253,6 +253,20 @@ def _to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = Non
     return self if dtype is None else self.to(dtype)
 
 
+def _share_memory(self: Tensor) -> Tensor:
+    """The tensor itself, its elements now in memory that other processes see."""
+    from lamella import _shared
+
+    return _shared.share_memory(self)
+
+
+def _is_shared(self: Tensor) -> bool:
+    """Whether other processes see what is written to the tensor."""
+    from lamella import _shared
+
+    return _shared.is_shared(self)
+
+
 # Methods put the tensor where `self` stands in operators that have it later than first.
 
 
@@ -310,6 +324,8 @@ def install() -> None:
             "__deepcopy__": _deepcopy,
             "__copy__": _copy,
             "untyped_storage": _untyped_storage,
+            "share_memory_": _share_memory,
+            "is_shared": _is_shared,
             "type": _type,
             "as_subclass": _as_subclass,
             "_make_subclass": staticmethod(_C._make_subclass),

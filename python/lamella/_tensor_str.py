@@ -175,7 +175,8 @@ def _batched_repr(level: int, size: int, value: Tensor) -> str:
     return f"BatchedTensor(level={level}, batch_size={size}, value=\n    {inner}\n)"
 
 
-def tensor_repr(tensor: Tensor) -> str:
+def tensor_repr(tensor: Tensor, tensor_contents: str | None = None) -> str:
+    """The text of a tensor. tensor_contents: what stands in the place of its elements."""
     batched = _C._vmap_inspect(tensor)
     if batched is not None:
         return _batched_repr(*batched)
@@ -188,7 +189,9 @@ def tensor_repr(tensor: Tensor) -> str:
     device = tensor.device
     if device.type != "cpu":
         suffixes.append(f"device='{device}'")
-    if device.type == "meta" or _C._is_wrapper(tensor):
+    if tensor_contents is not None:
+        body = tensor_contents
+    elif device.type == "meta" or _C._is_wrapper(tensor):
         suffixes.append(f"size={tuple(tensor.shape)}")
         if tensor.dtype != default:
             suffixes.append(f"dtype={tensor.dtype}")
@@ -221,4 +224,6 @@ def with_suffixes(text: str, suffixes: list[str], indent: int, new_line: bool = 
         else:
             text += ", " + suffix
             column += len(suffix) + 2
-    return text + ")"
+    # A parameter of another class than Parameter tells so by a mark.
+    own = kind is not _C.Tensor and getattr(tensor, "_is_param", False)
+    return f"Parameter({text}))" if own else text + ")"

@@ -45,8 +45,14 @@ PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
   Ref number(PyNumber_Index(seed));
   if (!number) return nullptr;
   // Negative seeds wrap, as in PyTorch.
-  uint64_t value = PyLong_AsUnsignedLongLongMask(number.get());
-  if (PyErr_Occurred() != nullptr) return nullptr;
+  int over = 0;
+  auto value = static_cast<uint64_t>(PyLong_AsLongLongAndOverflow(number.get(), &over));
+  if (over > 0) value = PyLong_AsUnsignedLongLong(number.get());
+  if (over < 0 || PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    return PyErr_Format(PyExc_ValueError,
+                        "manual_seed: expected 'seed' from -2**63 to 2**64 - 1, got %R", seed);
+  }
   {
     std::lock_guard lock(generator_of(self).mutex);
     generator_of(self).set_current_seed(value);

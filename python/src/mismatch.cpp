@@ -87,7 +87,8 @@ std::string reason(const Program& program, const GivenCall& call) {
     if (position >= 0)
       text += " (position " + std::to_string(position + 1 - static_cast<Py_ssize_t>(first)) + ")";
     if (m == Match::kError) return text + ": " + pending_text();
-    return text + ": expected " + printed_type(param) + ", got " + describe(object);
+    text += ": expected " + printed_type(param) + ", got " + describe(object);
+    return holds_gradient(object) ? text + " that requires grad; its item() is a number" : text;
   };
   Py_ssize_t given = call.nargs;
   if (program.varargs >= 0 && given > program.positional) {

@@ -185,6 +185,10 @@ Match read_double(PyObject* object, double* number) {
   return m;
 }
 
+bool holds_gradient(PyObject* object) {
+  return is_tensor(object) && lamella_tensor_requires_grad(tensor_of(object)) != 0;
+}
+
 bool read_bool(PyObject* object, bool* flag) {
   if (PyBool_Check(object)) {
     *flag = object == Py_True;

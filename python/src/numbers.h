@@ -24,6 +24,8 @@ Match read_double(PyObject* object, double* number);
 bool read_bool(PyObject* object, bool* flag);
 // Any number, with its kind kept. A complex value's parts go to `parts` and value->as stays unset.
 Match read_number(PyObject* object, lamella_value* value, double* parts);
+// Whether it is a tensor that requires grad, which a number in its place would lose.
+bool holds_gradient(PyObject* object);
 // The one element of a tensor, likewise; reads memory of the CPU, asks the device otherwise.
 Match read_element(lamella_tensor* tensor, lamella_value* value, double* parts);
 // Element `data` of a type.

@@ -123,6 +123,7 @@ Match tensor_list(PyObject* const* items, Py_ssize_t size, bool optional, Frame&
 }
 
 Match scalar(PyObject* object, Frame& frame, lamella_value* value) {
+  if (holds_gradient(object)) return Match::kNo;
   double parts[2];
   Match m = read_number(object, value, parts);
   if (m == Match::kYes && value->tag == LAMELLA_COMPLEX) {
@@ -246,6 +247,7 @@ Match convert_rest(Kind kind, bool optional, int fixed_size, SchemaType type, Py
       return m;
     }
     case Kind::kFloat: {
+      if (holds_gradient(object)) return Match::kNo;
       double number;
       Match m = read_double(object, &number);
       set_int(value, LAMELLA_DOUBLE, 0);

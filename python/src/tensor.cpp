@@ -84,8 +84,9 @@ void tensor_finalize(PyObject* self) {
   lamella_tensor* tensor = object->tensor;
   if (tensor == nullptr || object->kept)
     return;  // the tensor has ended, and kept the object so far
-  const bool more =
-      has_handler(tensor) || (object->dict != nullptr && PyDict_GET_SIZE(object->dict) > 0);
+  // What another object for the tensor would lack: its class, or attributes.
+  const bool more = Py_TYPE(self) != &TensorType || has_handler(tensor) ||
+                    (object->dict != nullptr && PyDict_GET_SIZE(object->dict) > 0);
   if (!more || tensor->python_object != self ||
       __atomic_load_n(&tensor->references, __ATOMIC_ACQUIRE) == 1) {
     return;
@@ -244,6 +245,11 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &TensorType)) {
     return PyErr_Format(PyExc_TypeError,
                         "_make_subclass: expected 'cls' to be a subclass of Tensor, got %R", type);
+  }
+  constexpr uint64_t python_bit = detail::key_bit(detail::kKeyFunctionalityPython);
+  if ((tensor_of(data)->key_set & python_bit) != 0 &&
+      !has_memory(tensor_of(data), "_make_subclass")) {
+    return nullptr;
   }
   return guarded([&]() -> PyObject* {
     // The memory itself, whatever the class of `data` has to say.

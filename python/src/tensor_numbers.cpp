@@ -182,7 +182,12 @@ Ref number_of(lamella_tensor* tensor, const char* what) {
                  what, static_cast<long long>(tensor->numel));
     return Ref();
   }
-  return Ref(tensor_item(tensor));
+  Ref item(tensor_item(tensor));
+  if (!item || !PyComplex_Check(item.get())) return item;
+  Py_complex number = PyComplex_AsCComplex(item.get());
+  if (number.imag == 0) return Ref(PyFloat_FromDouble(number.real));
+  PyErr_Format(PyExc_RuntimeError, "%s: expected a real number, got %R", what, item.get());
+  return Ref();
 }
 PyObject* as_int(PyObject* self) {
   Ref item = number_of(tensor_of(self), "int()");
@@ -212,7 +217,7 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
 int contains(PyObject* self, PyObject* item) {
   Ref equal(compare(self, item, Py_EQ));
   if (equal && equal.get() == Py_NotImplemented) {
-    PyErr_Format(PyExc_TypeError, "in: expected a tensor or a number, got %s",
+    PyErr_Format(PyExc_RuntimeError, "in: expected a tensor or a number, got %s",
                  Py_TYPE(item)->tp_name);
     return -1;
   }

@@ -227,6 +227,11 @@ PyObject* size_reduce(PyObject* self, PyObject*) {
 PyObject* size_concat(PyObject* self, PyObject* other) {
   return as_size(PyTuple_Type.tp_as_sequence->sq_concat(self, other));
 }
+// A tuple before a Size as well, which a sequence alone is not asked for.
+PyObject* size_add(PyObject* a, PyObject* b) {
+  if (!PyTuple_Check(a) || !PyTuple_Check(b)) Py_RETURN_NOTIMPLEMENTED;
+  return size_concat(a, b);
+}
 PyObject* size_repeat(PyObject* self, Py_ssize_t times) {
   return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, times));
 }
@@ -234,6 +239,7 @@ PyObject* size_subscript(PyObject* self, PyObject* key) {
   PyObject* result = PyTuple_Type.tp_as_mapping->mp_subscript(self, key);
   return PySlice_Check(key) ? as_size(result) : result;
 }
+PyNumberMethods size_number;
 PySequenceMethods size_sequence;
 PyMappingMethods size_mapping;
 PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of all sizes."},
@@ -428,6 +434,8 @@ int add_values(PyObject* module) {
   SizeType.tp_base = &PyTuple_Type;
   SizeType.tp_new = size_new;
   SizeType.tp_repr = size_repr;
+  size_number.nb_add = size_add;
+  SizeType.tp_as_number = &size_number;
   SizeType.tp_as_sequence = &size_sequence;
   SizeType.tp_as_mapping = &size_mapping;
   SizeType.tp_methods = size_methods;

@@ -79,3 +79,30 @@ def test_no_gradients_no_node(library):
     with lamella.no_grad():
         assert not lamella.ops.no_derivative.one(x).requires_grad
     assert not lamella.ops.no_derivative.one(x.detach()).requires_grad
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "wants"),
+    [
+        ("add", lambda one, x: lamella.add(one, one, alpha=x), "'alpha': expected Scalar"),
+        (
+            "leaky_relu",
+            lambda one, x: lamella.nn.functional.leaky_relu(one, x),
+            "'negative_slope' (position 2): expected Scalar",
+        ),
+        ("uniform_", lambda one, x: one.uniform_(0, x), "'to' (position 2): expected float"),
+        (
+            "full",
+            lambda one, x: lamella.full((2,), x),
+            "'fill_value' (position 2): expected Scalar",
+        ),
+    ],
+)
+def test_numbers_are_no_tensors_that_require_grad(name, call, wants):
+    one, x = lamella.ones(2), lamella.tensor(2.0, requires_grad=True)
+    with pytest.raises(TypeError) as error:
+        call(one, x)
+    text = str(error.value)
+    assert text.startswith(f"{name}: got (")
+    assert f"{wants}, got Tensor that requires grad; its item() is a number" in text
+    call(one, x.detach())

@@ -289,3 +289,13 @@ def test_functions(name):
 def test_init_leaves_meta_tensors():
     w = lamella.empty(3, 4, device="meta")
     assert nn.init.trunc_normal_(w) is w and nn.init.orthogonal_(w) is w
+
+
+def test_seeds_of_64_bits():
+    for seed in (2**64, -(2**63) - 1):
+        with pytest.raises(ValueError) as error:
+            lamella.manual_seed(seed)
+        assert str(error.value) == (
+            f"manual_seed: expected 'seed' from -2**63 to 2**64 - 1, got {seed}"
+        )
+    assert lamella.manual_seed(-1).initial_seed() == 2**64 - 1

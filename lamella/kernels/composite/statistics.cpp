@@ -113,16 +113,23 @@ Tensor nanquantile(const Tensor& self, double q, MaybeDim dim, bool keepdim,
 namespace {
 
 // Inside by the parabola through three neighbours; at the ends by the line through two, or, of
-// order 2, by the parabola through three.
-Tensor slope_along(const Tensor& y, int64_t dim, const Tensor& widths, int64_t edge_order) {
+// order 2, by the parabola through three. even: whether all widths are the same.
+Tensor slope_along(const Tensor& y, int64_t dim, const Tensor& widths, bool even,
+                   int64_t edge_order) {
   int64_t n = y.size(dim);
   auto part = [&](const Tensor& t, int64_t from, int64_t size) {
     return t.narrow(dim, from, size);
   };
   Tensor left = part(widths, 0, n - 2), right = part(widths, 1, n - 2);
-  Tensor inside = (part(y, 2, n - 2) * left * left - part(y, 0, n - 2) * right * right +
-                   part(y, 1, n - 2) * (right * right - left * left)) /
-                  (left * right * (left + right));
+  Tensor inside;
+  if (even) {
+    // The sample in the middle has no part in it, so it may be infinite.
+    inside = (part(y, 2, n - 2) - part(y, 0, n - 2)) / (left * 2);
+  } else {
+    inside = (part(y, 2, n - 2) * left * left - part(y, 0, n - 2) * right * right +
+              part(y, 1, n - 2) * (right * right - left * left)) /
+             (left * right * (left + right));
+  }
   auto first = [&](int64_t at) { return part(y, at, 1); };
   Tensor begin, end;
   if (edge_order == 1) {
@@ -156,14 +163,15 @@ std::vector<Tensor> slopes(const Tensor& self, IntArrayRef dims, int64_t edge_or
     Dims line(static_cast<size_t>(self.dim()), 1);
     line[static_cast<size_t>(dim)] = n - 1;
     Tensor widths = spacing[i];
-    if (widths.dim() == 1) {
+    bool even = widths.dim() != 1;
+    if (!even) {
       LAMELLA_CHECK(widths.numel() == n, "gradient: expected 'spacing' to have ", n,
                     " places along dimension ", dim, ", got ", widths.numel());
       widths = (widths.narrow(0, 1, n - 1) - widths.narrow(0, 0, n - 1)).reshape(line);
     } else {
       widths = widths.expand(line);
     }
-    result.push_back(slope_along(self, dim, widths, edge_order));
+    result.push_back(slope_along(self, dim, widths, even, edge_order));
   }
   return result;
 }
@@ -178,7 +186,8 @@ std::vector<Tensor> as_tensors(const Tensor& self, ArrayRef<Scalar> numbers) {
       is_integral(self.dtype(), true) ? get_default_dtype() : to_real_type(self.dtype());
   std::vector<Tensor> result;
   for (const Scalar& number : numbers) {
-    result.push_back(lamella::full({}, number, type, std::nullopt, self.device(), std::nullopt));
+    ScalarType own = number.isComplex() ? to_complex_type(type) : type;
+    result.push_back(lamella::full({}, number, own, std::nullopt, self.device(), std::nullopt));
   }
   return result;
 }

@@ -212,9 +212,6 @@ class Engine {
         fixed = sum_to(fixed, meta.sizes());
       }
       if (fixed.scalar_type() != dtype) {
-        LAMELLA_CHECK(is_floating_point(fixed.scalar_type()) || is_complex(fixed.scalar_type()),
-                      who, ": expected gradient ", index,
-                      " of a floating-point or complex dtype, got ", fixed.scalar_type());
         if (fixed.is_complex() && !is_complex(dtype)) fixed = lamella::real(fixed);
         if (fixed.scalar_type() != dtype) fixed = fixed.to(dtype);
       }

@@ -170,7 +170,7 @@ def jacobian(
                     column.append(each)
             table.append(
                 tuple(
-                    lamella.stack(column).reshape(*y.shape, *x.shape)
+                    lamella.stack(column).reshape((*y.shape, *x.shape))
                     if column
                     else lamella.zeros((*y.shape, *x.shape), dtype=x.dtype)
                     for column, x in zip(columns, xs)
@@ -185,7 +185,7 @@ def _scalar(func: _Function, what: str) -> Callable[..., Tensor]:
         out = func(*inputs)
         if not isinstance(out, Tensor) or out.numel() != 1:
             raise RuntimeError(f"{what}: expected 'func' to return a Tensor of one element")
-        return out.reshape(())
+        return out
 
     return checked
 
@@ -203,7 +203,7 @@ def hessian(
     given, single = _as_tuple(inputs, "inputs", "hessian")
 
     def first(*xs: Tensor) -> Any:
-        row = jacobian(checked, xs, create_graph=True)
+        row = jacobian(lambda *xs: checked(*xs).reshape(()), xs, create_graph=True)
         return row if len(xs) > 1 else row[0]
 
     table = jacobian(first, given, create_graph=create_graph, strict=strict)

@@ -40,6 +40,8 @@ _OWN |= {
     "_modes",
     "_foreach",
     "_no_device",
+    "_installed",
+    "_processes",
 }
 
 
@@ -205,8 +207,16 @@ def install() -> ModuleType:
         return module
     if module is not None:
         raise RuntimeError("install: expected no imported torch, got PyTorch's own")
-    from lamella.compat import _modes, _old_signatures, _operators, _tensor_members, _torch_function
+    from lamella.compat import (
+        _modes,
+        _old_signatures,
+        _operators,
+        _processes,
+        _tensor_members,
+        _torch_function,
+    )
 
+    _processes.install()
     _modes.install()
     _operators.install()
     _tensor_members.install()
@@ -223,9 +233,6 @@ def install() -> ModuleType:
     # Importing it later would put the module where torch.autograd has the function of its name.
     sys.modules["torch.autograd.gradcheck"] = importlib.import_module("lamella.autograd.gradcheck")
     sys.meta_path.insert(0, _Finder())
-    from lamella.compat import _processes
-
-    _processes.install()
     return module
 
 

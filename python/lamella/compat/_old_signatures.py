@@ -45,10 +45,13 @@ def _with_memory(
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """The arguments of Tensor.set_() with a tensor over the memory in the place of a storage."""
     storage = args[1] if len(args) > 1 else kwargs.get("source")
-    storage = getattr(storage, "_memory", storage)
+    storage = getattr(storage, "_untyped_storage", storage)
     if not isinstance(storage, _storage.UntypedStorage):
         return None
     dtype = args[0].dtype
+    held = getattr(args[1] if len(args) > 1 else kwargs.get("source"), "dtype", dtype)
+    if held != dtype:
+        raise RuntimeError(f"set_: expected a storage of {dtype}, got one of {held}")
     count = storage.nbytes() // dtype.itemsize
     tensor = _storage.rebuild_tensor(storage, dtype, 0, (count,), (1,))
     rest = {key: value for key, value in kwargs.items() if key != "source"}

@@ -10,23 +10,9 @@ from typing import Any
 
 import lamella
 from lamella import _C, Tensor, _storage
+from lamella.compat.storage import STORAGE_DTYPES as STORAGES
+from lamella.compat.storage import TypedStorage
 from lamella.nn.parameter import Parameter
-
-# The dtypes that have a storage type of their own; others are kept as bytes.
-STORAGES = {
-    "DoubleStorage": lamella.float64,
-    "FloatStorage": lamella.float32,
-    "HalfStorage": lamella.float16,
-    "BFloat16Storage": lamella.bfloat16,
-    "LongStorage": lamella.int64,
-    "IntStorage": lamella.int32,
-    "ShortStorage": lamella.int16,
-    "CharStorage": lamella.int8,
-    "ByteStorage": lamella.uint8,
-    "BoolStorage": lamella.bool,
-    "ComplexDoubleStorage": lamella.complex128,
-    "ComplexFloatStorage": lamella.complex64,
-}
 
 
 class StorageType:
@@ -36,11 +22,12 @@ class StorageType:
         self.dtype = dtype
 
 
-class Stored:
-    """A storage of a file: the dtype it was saved with, and where its tensors go."""
+class Stored(TypedStorage):
+    """A storage of a file, with the dtype it was saved with."""
 
-    def __init__(self, storage: Any, dtype: Any, device: Any) -> None:
-        self.storage, self.dtype, self.device = storage, dtype, device
+    def __init__(self, memory: Any, dtype: Any, target: Any) -> None:
+        super().__init__(wrap_storage=memory, dtype=dtype)
+        self.target = target  # the device that its tensors go to
 
 
 def _expect(right: bool, expected: str, got: Any) -> None:
@@ -63,12 +50,12 @@ def _tensor(
     if metadata:
         lazy = int(bool(metadata.get("conj"))) | int(bool(metadata.get("neg"))) << 1
     tensor: Tensor
-    if stored.device.type == "meta":
+    if stored.target.type == "meta":
         tensor = lamella.empty_strided(size, stride, dtype=dtype, device="meta")
     else:
-        tensor = _storage.rebuild_tensor(stored.storage, dtype, offset, size, stride, lazy)
-        if tensor.device != stored.device:
-            tensor = tensor.to(stored.device)
+        tensor = _storage.rebuild_tensor(stored.untyped(), dtype, offset, size, stride, lazy)
+        if tensor.device != stored.target:
+            tensor = tensor.to(stored.target)
     return tensor.requires_grad_() if requires_grad else tensor
 
 

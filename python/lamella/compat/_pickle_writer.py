@@ -9,9 +9,10 @@ from typing import Any
 import lamella
 from lamella import Tensor, _storage
 from lamella.compat._pickle_names import STORAGES
+from lamella.compat.storage import TypedStorage, UntypedStorage
 from lamella.nn.parameter import Parameter
 
-STORAGE_NAMES = {dtype: name for name, dtype in STORAGES.items()}
+_STORAGE_NAMES = {dtype: name for name, dtype in STORAGES.items()}
 
 
 class _Global:
@@ -30,8 +31,6 @@ _META = _Global("torch._utils", "_rebuild_meta_tensor_no_storage")
 _PARAMETER = _Global("torch._utils", "_rebuild_parameter")
 _PARAMETER_WITH_STATE = _Global("torch._utils", "_rebuild_parameter_with_state")
 _SUBCLASS = _Global("torch._tensor", "_rebuild_from_type_v2")
-_SPARSE = _Global("torch._utils", "_rebuild_sparse_tensor")
-_LAYOUT = _Global("torch.serialization", "_get_layout")
 _SIZE = _Global("torch", "Size")
 _DEVICE = _Global("torch", "device")
 _TYPES = {name: _Global("torch", name) for name in STORAGES}
@@ -42,24 +41,32 @@ class _Kept:
     """A storage on its way into the file."""
 
     def __init__(self, key: str, dtype: Any, location: str, count: int) -> None:
-        kind = _TYPES[STORAGE_NAMES[dtype]] if dtype in STORAGE_NAMES else _BYTES
+        kind = _TYPES[_STORAGE_NAMES[dtype]] if dtype in _STORAGE_NAMES else _BYTES
         self.saved = ("storage", kind, key, location, count)
 
 
 class Writer(pickle._Pickler):
     """A pickler that gathers the storages by the keys that it wrote for them."""
 
-    def __init__(self, file: Any, protocol: int) -> None:
+    def __init__(self, file: Any, protocol: int, legacy: bool = False) -> None:
         super().__init__(file, protocol)
+        self.legacy = legacy  # whether views of storages could follow their names
         self.storages: dict[str, Any] = {}
+        self.itemsizes: dict[str, int] = {}
         self._keys: dict[int, tuple[str, Any]] = {}
 
-    def dtype_of(self, key: str) -> Any:
-        """The dtype of the tensors over a storage."""
-        return self._keys[id(self.storages[key])][1]
-
     def persistent_id(self, obj: Any) -> Any:
-        return obj.saved if isinstance(obj, _Kept) else None
+        if isinstance(obj, TypedStorage):
+            obj = self._keep(obj.untyped(), obj.dtype, str(obj.device))
+        elif isinstance(obj, UntypedStorage):
+            obj = self._keep(obj, lamella.uint8, str(obj.device))
+        if not isinstance(obj, _Kept):
+            return None
+        if not self.legacy:
+            return obj.saved
+        name, kind, *rest = obj.saved
+        # PyTorch does not read storages without a dtype there.
+        return (name, _TYPES["ByteStorage"] if kind is _BYTES else kind, *rest, None)
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         if isinstance(obj, (lamella.dtype, lamella.layout, lamella.memory_format)):
@@ -78,9 +85,7 @@ class Writer(pickle._Pickler):
             return obj.name
         if isinstance(obj, Tensor):
             return self._reduced(obj)
-        if isinstance(obj, lamella.layout):
-            return _LAYOUT, (f"torch.{str(obj).rpartition('.')[2]}",)
-        if isinstance(obj, (lamella.dtype, lamella.memory_format)):
+        if isinstance(obj, (lamella.dtype, lamella.layout, lamella.memory_format)):
             return str(obj)
         if isinstance(obj, lamella.Size):
             return _SIZE, (tuple(obj),)
@@ -97,8 +102,6 @@ class Writer(pickle._Pickler):
             if state and type(tensor) is Parameter:
                 return _PARAMETER_WITH_STATE, (*arguments, state)
             return _PARAMETER, arguments
-        if tensor.layout != lamella.strided:
-            return _SPARSE, tensor.__reduce_ex__(2)[1]
         function, arguments = self._plain(tensor)
         if type(tensor) is not Tensor:
             return _SUBCLASS, (function, type(tensor), arguments, state)
@@ -117,7 +120,7 @@ class Writer(pickle._Pickler):
         here = tensor if location == "cpu" else tensor.detach().cpu()
         kept = self._keep(_storage.storage_of(here), tensor.dtype, location)
         place = (kept, here.storage_offset(), size, here.stride(), tensor.requires_grad)
-        if tensor.dtype in STORAGE_NAMES:
+        if tensor.dtype in _STORAGE_NAMES:
             return _V2, (*place, OrderedDict(), *([lazy] if lazy else []))
         return _V3, (*place, OrderedDict(), tensor.dtype, *([lazy] if lazy else []))
 
@@ -131,5 +134,6 @@ class Writer(pickle._Pickler):
                 f"save: expected tensors over one memory to have one dtype, got {known[1]} and "
                 f"{dtype}; clone() one of them"
             )
-        itemsize = dtype.itemsize if dtype in STORAGE_NAMES else 1
+        itemsize = dtype.itemsize if dtype in _STORAGE_NAMES else 1
+        self.itemsizes[known[0]] = itemsize
         return _Kept(known[0], dtype, location, storage.nbytes() // itemsize)

@@ -97,6 +97,8 @@ def get_num_interop_threads() -> int:
 
 def set_num_interop_threads(num: int) -> None:
     """Nothing to set: operators run one after the other."""
+    if num <= 0:
+        raise RuntimeError(f"set_num_interop_threads: expected a positive number, got {num}")
 
 
 def compiled_with_cxx11_abi() -> bool:

@@ -16,13 +16,26 @@ def _cuda(self: Tensor, device: Any = None, non_blocking: bool = False, **option
 
 
 def _new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """A tensor of the same dtype: of sizes with undefined elements, of values, or empty."""
+    """A tensor of the same dtype: of sizes with undefined elements, of values, over a storage, or
+    empty."""
+    from lamella._storage import rebuild_tensor
+    from lamella.compat.storage import TypedStorage, UntypedStorage
+
     device = kwargs.pop("device", self.device)
+    if "size" in kwargs:
+        args = (*args, kwargs.pop("size"))
+        return lamella.empty(*args, dtype=self.dtype, device=device)
     if (
         len(args) == 1
         and isinstance(args[0], (list, tuple))
         and not isinstance(args[0], lamella.Size)
     ):
+        return lamella.tensor(args[0], dtype=self.dtype, device=device)
+    if len(args) == 1 and isinstance(args[0], (UntypedStorage, TypedStorage)):
+        memory: Any = args[0].untyped() if isinstance(args[0], TypedStorage) else args[0]
+        count = memory.nbytes() // self.dtype.itemsize
+        return rebuild_tensor(memory, self.dtype, 0, (count,), (1,))
+    if len(args) == 1 and hasattr(args[0], "__array__") and not isinstance(args[0], Tensor):
         return lamella.tensor(args[0], dtype=self.dtype, device=device)
     if len(args) == 1 and isinstance(args[0], Tensor):
         return args[0].detach().to(device, self.dtype)
@@ -67,7 +80,7 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **options
 
 
 def _itself(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The tensor itself: memory is neither pinned nor shared, and every tensor is dense."""
+    """The tensor itself: no memory is pinned, and every tensor is dense."""
     return self
 
 
@@ -80,7 +93,7 @@ def _storage(self: Tensor) -> Any:
     """The memory behind the tensor, in elements."""
     from lamella.compat.storage import TypedStorage
 
-    return TypedStorage(self)
+    return TypedStorage._over(self.untyped_storage(), self.dtype)
 
 
 def _elements(self: Tensor, function: Callable[..., Any], *others: Tensor) -> Tensor:
@@ -126,15 +139,30 @@ def _swapaxes(self: Tensor, axis0: int, axis1: int) -> Tensor:
     return self.transpose_(axis0, axis1)
 
 
-def _dim_order(self: Tensor, **options: Any) -> tuple[int, ...]:
-    """The dimensions from the outermost to the innermost in memory."""
+def _dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions from the outermost to the innermost in memory.
+
+    ambiguity_check: whether to raise a RuntimeError where another order would do as well; a list of
+    memory formats raises where several of them fit, and none that says so.
+    """
     strides = self.stride()
+    if ambiguity_check is True:
+        # A dimension of one element has any place.
+        unclear = any(size == 1 for size in self.shape) or len(set(strides)) < len(strides)
+    else:
+        fits = [self.is_contiguous(memory_format=form) for form in ambiguity_check or ()]
+        unclear = bool(fits) and sum(fits) != 1
+    if unclear:
+        raise RuntimeError(
+            "dim_order: expected one order of dimensions, got strides that tell of several: "
+            f"{list(strides)} for {list(self.shape)}"
+        )
     return tuple(sorted(range(self.dim()), key=lambda dim: -strides[dim]))
 
 
 def _resize(self: Tensor, *sizes: Any) -> Tensor:
     """A view with other sizes, as reshape() gives."""
-    return self.reshape(*sizes)
+    return self.reshape(sizes)
 
 
 def _polygamma(self: Tensor, n: int) -> Tensor:
@@ -144,6 +172,13 @@ def _polygamma(self: Tensor, n: int) -> Tensor:
 
 def _no(name: str) -> Any:
     return property(lambda self: False, doc=f"False: no tensor is {name}.")
+
+
+def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    """The tensor as text. tensor_contents: what stands in the place of its elements."""
+    from lamella._tensor_str import tensor_repr
+
+    return tensor_repr(self, tensor_contents)
 
 
 def _reversed(self: Tensor) -> Tensor:
@@ -159,19 +194,19 @@ _MEMBERS: dict[str, Any] = {
     "new_tensor": _new_tensor,
     "type": _type,
     "pin_memory": _itself,
-    "share_memory_": _itself,
     "to_dense": _itself,
     "coalesce": _itself,
     "is_pinned": _false,
-    "is_shared": _false,
     "is_coalesced": _false,
     "is_distributed": _false,
     "storage": _storage,
     "sparse_dim": lambda self: 0,
     "dense_dim": lambda self: self.dim(),
     "__reversed__": _reversed,
+    "__repr__": _repr,
     "apply_": _elements,
     "map_": lambda self, tensor, function: _elements(self, function, tensor),
+    "map2_": lambda self, x, y, function: _elements(self, function, x, y),
     "is_same_size": _is_same_size,
     "is_nonzero": _is_nonzero,
     "fill_diagonal_": _fill_diagonal,
@@ -189,5 +224,9 @@ _MEMBERS: dict[str, Any] = {
 def install() -> None:
     """Adds the members that are not there. They stay when the names of modules go again."""
     _C._add_to_tensor(
-        {name: m for name, m in _MEMBERS.items() if name == "type" or not hasattr(Tensor, name)}
+        {
+            name: member
+            for name, member in _MEMBERS.items()
+            if name in ("type", "__repr__") or not hasattr(Tensor, name)
+        }
     )

@@ -6,21 +6,9 @@ from typing import Any
 
 import lamella
 from lamella import Tensor, _storage
+from lamella.compat.storage import STORAGE_DTYPES, STORAGE_TYPES
 
-DTYPES = {
-    "Double": lamella.float64,
-    "Float": lamella.float32,
-    "Half": lamella.float16,
-    "BFloat16": lamella.bfloat16,
-    "Long": lamella.int64,
-    "Int": lamella.int32,
-    "Short": lamella.int16,
-    "Char": lamella.int8,
-    "Byte": lamella.uint8,
-    "Bool": lamella.bool,
-    "ComplexDouble": lamella.complex128,
-    "ComplexFloat": lamella.complex64,
-}
+DTYPES = {name.removesuffix("Storage"): dtype for name, dtype in STORAGEDTYPES.items()}
 
 
 class _TensorType(type):
@@ -56,7 +44,7 @@ class _TensorType(type):
                 f"{cls.__name__}: expected sizes or one sequence, got {len(args)} values"
             )
         data = args[0]
-        data = getattr(data, "_memory", data)
+        data = getattr(data, "_untyped_storage", data)
         if isinstance(data, _storage.UntypedStorage):
             return _storage.rebuild_tensor(
                 data, cls.dtype, 0, (data.nbytes() // cls.dtype.itemsize,), (1,)
@@ -80,32 +68,7 @@ def _tensor_type(name: str, device: str) -> _TensorType:
     return made
 
 
-class _StorageType(type):
-    """The type of torch.FloatStorage: storages have no dtype here."""
-
-    dtype: Any
-
-    def __instancecheck__(cls, value: Any) -> bool:
-        return False
-
-    def __call__(cls, *args: Any) -> Any:
-        """A storage of so many elements, or of the values of a sequence."""
-        data = args[0] if args else 0
-        made = (
-            lamella.empty(data, dtype=cls.dtype)
-            if isinstance(data, int)
-            else lamella.tensor(data, dtype=cls.dtype)
-        )
-        return made.untyped_storage()
-
-
-def _storage_type(name: str) -> _StorageType:
-    made = _StorageType(f"{name}Storage", (), {"__module__": "torch"})
-    made.dtype = DTYPES[name]
-    return made
-
-
-_MADE: dict[str, Any] = {f"{name}Storage": _storage_type(name) for name in DTYPES}
+_MADE: dict[str, Any] = dict(STORAGE_TYPES)
 # By the text that Tensor.type() takes and gives.
 TENSOR_TYPES: dict[str, _TensorType] = {}
 for _name in DTYPES:

@@ -1,13 +1,12 @@
 """torch.serialization: PyTorch's .pt files, read and written.
 
 A file is a zip archive with a pickle of the object, in which each storage is a key, and the bytes
-of each storage.
+of each storage. Those from before PyTorch 1.6 are no archives: _legacy_files.py.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import os
 import pickle
@@ -17,7 +16,7 @@ from typing import Any, Optional, Union
 
 import lamella
 from lamella import Tensor
-from lamella.compat import _pickle_names
+from lamella.compat import _legacy_files, _pickle_names
 from lamella.compat._pickle_writer import Writer
 
 __all__ = [
@@ -37,25 +36,6 @@ MAP_LOCATION = Optional[Union[Callable[..., Any], lamella.device, str, dict[str,
 _ALIGNMENT = 64
 
 
-def location_tag(storage: Any) -> str:
-    """Where a storage is, as files have it."""
-    return str(storage.device)
-
-
-def normalize_storage_type(storage_type: type) -> type:
-    """The type itself: storages have one."""
-    return storage_type
-
-
-def default_restore_location(storage: Any, location: str) -> Any:
-    """The storage, of a file that says where it was; RuntimeError where there is no such device."""
-    if not _is_there(lamella.device(location)):
-        raise RuntimeError(
-            f"default_restore_location: expected a device that is there, got {location}"
-        )
-    return storage
-
-
 # ---- Writing
 
 
@@ -70,20 +50,21 @@ def save(
 
     obj: tensors, numbers, text, lists, dictionaries, and what else pickle takes. Tensors that share
     memory share it in the file. f: a path, whose file is put in place when it is complete, or a
-    file that is open for writing bytes. _use_new_zipfile_serialization: False for the format from
-    before PyTorch 1.6.
+    file that is open for writing bytes. _use_new_zipfile_serialization: False writes a file that
+    versions before PyTorch 1.6 read as well.
     """
-    write = _write if _use_new_zipfile_serialization else _write_old
+    zipped = _use_new_zipfile_serialization
     if not isinstance(f, (str, os.PathLike)):
         if not hasattr(f, "write"):
             raise TypeError(f"save: expected 'f' to be a path or a file, got {type(f).__name__}")
-        write(obj, f, "archive", pickle_protocol)
+        _write(obj, f, "archive", pickle_protocol, zipped)
         return
     path = os.fspath(f)
     partial = f"{path}.{os.getpid()}.partial"
     try:
         with open(partial, "wb") as file:
-            write(obj, file, os.path.splitext(os.path.basename(path))[0], pickle_protocol)
+            name = os.path.splitext(os.path.basename(path))[0]
+            _write(obj, file, name, pickle_protocol, zipped)
         os.replace(partial, path)
     except BaseException:
         if os.path.exists(partial):
@@ -91,13 +72,10 @@ def save(
         raise
 
 
-def _write_old(obj: Any, file: Any, name: str, protocol: int) -> None:
-    from lamella.compat import _old_files
-
-    _old_files.write(obj, file, protocol)
-
-
-def _write(obj: Any, file: Any, name: str, protocol: int) -> None:
+def _write(obj: Any, file: Any, name: str, protocol: int, zipped: bool) -> None:
+    if not zipped:
+        _legacy_files.write(obj, file, protocol)
+        return
     text = io.BytesIO()
     writer = Writer(text, protocol)
     writer.dump(obj)
@@ -165,6 +143,7 @@ def load(
     *,
     weights_only: bool | None = None,
     mmap: bool | None = None,
+    encoding: str = "utf-8",
     **pickle_load_args: Any,
 ) -> Any:
     """The object of a .pt file, PyTorch's or Lamella's; the tensors of a safetensors file by name.
@@ -172,83 +151,105 @@ def load(
     f: a path, or a file that is open for reading bytes. map_location: a device for all storages, a
     dictionary of locations, or a function of a storage and its location. weights_only: False allows
     classes of modules that are imported already, NumPy's arrays and plain containers in addition;
-    other classes and functions are named to add_safe_globals() first. Raises UnpicklingError for a
-    file that names anything else, RuntimeError for one that is damaged.
+    other classes and functions are named to add_safe_globals() first. encoding: of text that Python
+    2 wrote. Raises UnpicklingError for a file that names anything else, RuntimeError for one that
+    is damaged.
     """
+    weights_only = weights_only is not False
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
             begin = file.read(9)
             file.seek(0)
             if begin[8:] == b"{":  # a safetensors file's header comes after its length
                 return lamella.load(f, "cpu" if map_location is None else map_location)
-            return _read(file, os.fspath(f), map_location, weights_only is not False)
+            return _Source(file, os.fspath(f), map_location, weights_only, encoding).read()
     if not hasattr(f, "read"):
         raise TypeError(f"load: expected 'f' to be a path or a file, got {type(f).__name__}")
     data = f if getattr(f, "seekable", lambda: False)() else io.BytesIO(f.read())
     if data is f and f.tell():
         data = io.BytesIO(f.read())  # a zip archive's places count from its own begin
-    return _read(data, getattr(f, "name", "the file"), map_location, weights_only is not False)
-
-
-def _read(file: Any, where: Any, map_location: Any, weights_only: bool) -> Any:
-    begin = file.read(1)
-    file.seek(0)
-    if begin == b"\x80":
-        from lamella.compat._old_files import OldFile
-
-        place = functools.partial(_placed, where, map_location)
-        return OldFile(file, where, place, weights_only).read()
-    try:
-        archive = zipfile.ZipFile(file)
-    except zipfile.BadZipFile as error:
-        raise RuntimeError(f"load: expected a zip archive, got {error}, in {where}") from None
-    with archive:
-        return _Archive(archive, where, map_location, weights_only).read()
+    where = getattr(f, "name", "the file")
+    return _Source(data, where, map_location, weights_only, encoding).read()
 
 
 class _Archive:
-    """One file that is read: its storages by key, each once."""
+    """The parts of a zip archive: its pickle, and the bytes of each storage."""
 
-    # What a storage's name has.
-    parts = 5
-
-    def __init__(
-        self, archive: zipfile.ZipFile, where: Any, map_location: Any, weights_only: bool
-    ) -> None:
-        self.archive, self.where, self.map_location = archive, where, map_location
-        self.weights_only = weights_only
-        self.entries = {info.filename: info for info in archive.infolist()}
+    def __init__(self, file: Any, source: _Source) -> None:
+        self.source = source
+        try:
+            self.archive = zipfile.ZipFile(file)
+        except zipfile.BadZipFile as error:
+            raise RuntimeError(
+                f"load: expected a file of torch.save(), got {error}, in {source.where}"
+            ) from None
+        self.entries = {info.filename: info for info in self.archive.infolist()}
         roots = [name[: -len("data.pkl")] for name in self.entries if name.endswith("/data.pkl")]
-        self._expect(len(roots) == 1, "one entry 'data.pkl'", str(len(roots)))
+        source.expect(len(roots) == 1, "one entry 'data.pkl'", str(len(roots)))
         self.root = roots[0]
-        self._expect(
+        source.expect(
             f"{self.root}constants.pkl" not in self.entries,
             "a file of torch.save()",
             "a program of torch.jit.save()",
         )
         order = self._bytes("byteorder") if f"{self.root}byteorder" in self.entries else b"little"
-        self._expect(order == b"little", "little-endian numbers", repr(order.decode("latin1")))
-        self.storages: dict[str, tuple[Any, Tensor]] = {}
-
-    def _expect(self, right: bool, expected: str, got: str) -> None:
-        if not right:
-            raise RuntimeError(f"load: expected {expected}, got {got}, in {self.where}")
+        source.expect(order == b"little", "little-endian numbers", repr(order.decode("latin1")))
 
     def _bytes(self, entry: str) -> bytes:
         try:
             return self.archive.read(self.root + entry)
         except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError) as error:
             raise RuntimeError(
-                f"load: expected a readable entry '{entry}', got {error}, in {self.where}"
+                f"load: expected a readable entry '{entry}', got {error}, in {self.source.where}"
             ) from None
 
+    def pickled(self) -> io.BytesIO:
+        return io.BytesIO(self._bytes("data.pkl"))
+
+    def memory(self, key: Any, size: int) -> Tensor:
+        expect = self.source.expect
+        info = self.entries.get(f"{self.root}data/{key}")
+        expect(info is not None, f"an entry 'data/{key}'", "none")
+        assert info is not None
+        expect(info.file_size == size, f"{size} bytes at 'data/{key}'", str(info.file_size))
+        memory = lamella.empty(size, dtype=lamella.uint8)
+        if size:
+            data = self._bytes(f"data/{key}")
+            expect(len(data) == size, f"{size} bytes at 'data/{key}'", str(len(data)))
+            memoryview(memory)[:] = data
+        return memory
+
+
+class _Source:
+    """One file that is read: its storages by key, each once."""
+
+    def __init__(
+        self, file: Any, where: Any, map_location: Any, weights_only: bool, encoding: str
+    ) -> None:
+        self.where, self.map_location = where, map_location
+        self.weights_only, self.encoding = weights_only, encoding
+        self.storages: dict[str, tuple[Any, Any]] = {}
+        begin = file.read(1)
+        file.seek(0)
+        kind: Any = _legacy_files.Entries if begin == b"\x80" else _Archive
+        self.entries = kind(file, self)
+
+    def expect(self, right: bool, expected: str, got: str) -> None:
+        if not right:
+            raise RuntimeError(f"load: expected {expected}, got {got}, in {self.where}")
+
     def read(self) -> Any:
-        reader = Reader(io.BytesIO(self._bytes("data.pkl")), self)
+        return self.unpickled(self.entries.pickled())
+
+    def unpickled(self, file: Any, notes: Any = None) -> Any:
+        """The object of a pickle. notes: takes the kinds of storages, which are not read then."""
         try:
-            return reader.load()
-        except (pickle.UnpicklingError, RuntimeError, MemoryError):
+            return _Reader(file, self, notes).load()
+        except (RuntimeError, MemoryError):
             raise
         except Exception as error:
+            if str(error).startswith("load: "):
+                raise
             raise pickle.UnpicklingError(
                 f"load: expected a pickle of PyTorch's, got {type(error).__name__}: {error}, in "
                 f"{self.where}"
@@ -257,47 +258,36 @@ class _Archive:
     def storage(self, key: Any, dtype: Any, location: Any, count: Any) -> _pickle_names.Stored:
         """A storage with the dtype that it was saved with; None where it is of bytes."""
         right = isinstance(key, str) and isinstance(location, str) and isinstance(count, int)
-        self._expect(
+        self.expect(
             right, "a storage's key, location and size", f"{key!r}, {location!r}, {count!r}"
         )
+        dtype = lamella.uint8 if dtype is None else dtype
         if key not in self.storages:
-            size = count * (1 if dtype is None else dtype.itemsize)
-            info = self.entries.get(f"{self.root}data/{key}")
-            self._expect(info is not None, f"an entry 'data/{key}'", "none")
-            assert info is not None
-            self._expect(
-                info.file_size == size, f"{size} bytes at 'data/{key}'", str(info.file_size)
-            )
-            memory = lamella.empty(size, dtype=lamella.uint8)
-            if size:
-                data = self._bytes(f"data/{key}")
-                self._expect(len(data) == size, f"{size} bytes at 'data/{key}'", str(len(data)))
-                memoryview(memory)[:] = data
-            self.storages[key] = _placed(self.where, self.map_location, memory, location)
+            memory = self.entries.memory(key, count * dtype.itemsize)
+            self.storages[key] = self._placed(memory, location)
         storage, device = self.storages[key]
         return _pickle_names.Stored(storage, dtype, device)
 
-
-def _placed(where: Any, map_location: Any, memory: Tensor, location: str) -> tuple[Any, Any]:
-    """The storage, and the device that its tensors go to."""
-    storage = memory.untyped_storage()
-    target = map_location
-    if isinstance(target, dict):
-        target = target.get(location, location)
-    elif callable(target):
-        made = target(storage, location)
-        if made is not None:
-            return made, made.device
-        target = location
-    elif target is None:
-        target = location
-    device = lamella.device(target)
-    if device.type not in ("cpu", "meta") and not _is_there(device):
-        raise RuntimeError(
-            f"load: expected a device for the storages of '{location}', got none; "
-            f"map_location='cpu' puts them into memory, in {where}"
-        )
-    return storage, device
+    def _placed(self, memory: Tensor, location: str) -> tuple[Any, Any]:
+        """The storage, and the device that its tensors go to."""
+        storage = memory.untyped_storage()
+        target = self.map_location
+        if isinstance(target, dict):
+            target = target.get(location, location)
+        elif callable(target):
+            made = target(storage, location)
+            if made is not None:
+                return made, made.device
+            target = location
+        elif target is None:
+            target = location
+        device = lamella.device(target)
+        if device.type not in ("cpu", "meta") and not _is_there(device):
+            raise RuntimeError(
+                f"load: expected a device for the storages of '{location}', got none; "
+                f"map_location='cpu' puts them into memory, in {self.where}"
+            )
+        return storage, device
 
 
 def _is_there(device: Any) -> bool:
@@ -306,35 +296,37 @@ def _is_there(device: Any) -> bool:
     return find_module(device.type) is not None
 
 
-class Reader(pickle.Unpickler):
-    """The pickle of a file, which names what the allow-list has."""
-
-    def __init__(self, text: io.BytesIO, archive: Any) -> None:
-        super().__init__(text, encoding="utf-8")
-        self.archive = archive
+class _Reader(pickle.Unpickler):
+    def __init__(self, text: Any, source: _Source, notes: Any) -> None:
+        super().__init__(text, encoding=source.encoding)
+        self.source, self.notes = source, notes
 
     def persistent_load(self, saved: Any) -> Any:
-        if isinstance(saved, tuple) and saved[:1] == ("module",) and len(saved) == 4:
-            return saved[1]  # a class, with its source's text beside it
-        right = isinstance(saved, tuple) and len(saved) == self.archive.parts
-        right = right and saved[0] == "storage"
-        self.archive._expect(right, "the name of a storage", repr(saved)[:80])
+        expect = self.source.expect
+        if isinstance(saved, tuple) and len(saved) == 4 and saved[0] == "module":
+            return saved[1]  # a class of modules; its source comes with it
+        right = isinstance(saved, tuple) and len(saved) in (5, 6) and saved[0] == "storage"
+        expect(right, "the name of a storage", repr(saved)[:80])
+        expect(len(saved) == 5 or saved[5] is None, "whole storages", "a view of one")
         kind = saved[1]
-        self.archive._expect(
-            isinstance(kind, _pickle_names.StorageType), "a storage's type", repr(kind)[:80]
-        )
-        return self.archive.storage(saved[2], kind.dtype, *saved[3:])
+        expect(isinstance(kind, _pickle_names.StorageType), "a storage's type", repr(kind)[:80])
+        if self.notes is None:
+            return self.source.storage(saved[2], kind.dtype, saved[3], saved[4])
+        dtype = lamella.uint8 if kind.dtype is None else kind.dtype
+        self.notes.note(saved[2], dtype.itemsize)
+        memory = lamella.empty(0, dtype=lamella.uint8).untyped_storage()
+        return _pickle_names.Stored(memory, dtype, lamella.device("meta"))
 
     def find_class(self, module: str, name: str) -> Any:
         found: Callable[..., Any] | None = _safe.get((module, name))
         if found is None:
             found = _pickle_names.find(module, name)
-        if found is None and not self.archive.weights_only:
+        if found is None and not self.source.weights_only:
             found = _pickle_names.find_more(module, name)
         if found is None:
             raise pickle.UnpicklingError(
                 f"load: expected a name of the allow-list, got '{module}.{name}', in "
-                f"{self.archive.where}; nothing of it was run. If the file is to be trusted, "
+                f"{self.source.where}; nothing of it was run. If the file is to be trusted, "
                 "torch.serialization.add_safe_globals([...]) allows it"
             )
         return found

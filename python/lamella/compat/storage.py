@@ -1,57 +1,170 @@
-"""torch.storage."""
+"""torch.storage: storages that know the dtype of their elements."""
 
 from __future__ import annotations
 
-import io
+import os
+from collections.abc import Iterator
 from typing import Any
 
+import lamella
+from lamella import _C, Tensor
 from lamella import UntypedStorage as UntypedStorage
 from lamella._storage import rebuild_tensor
+from lamella.compat._functions import from_file
+
+# The dtypes that have a class of storages.
+STORAGE_DTYPES: dict[str, Any] = {
+    "DoubleStorage": lamella.float64,
+    "FloatStorage": lamella.float32,
+    "HalfStorage": lamella.float16,
+    "BFloat16Storage": lamella.bfloat16,
+    "LongStorage": lamella.int64,
+    "IntStorage": lamella.int32,
+    "ShortStorage": lamella.int16,
+    "CharStorage": lamella.int8,
+    "ByteStorage": lamella.uint8,
+    "BoolStorage": lamella.bool,
+    "ComplexDoubleStorage": lamella.complex128,
+    "ComplexFloatStorage": lamella.complex64,
+}
+
+
+def _dtype_to_storage_type_map() -> dict[Any, str]:
+    """The names of the classes of storages, by dtype."""
+    return {dtype: name for name, dtype in STORAGE_DTYPES.items()}
+
+
+def _storage_type_to_dtype_map() -> dict[str, Any]:
+    """The dtypes of the classes of storages, by name."""
+    return dict(STORAGE_DTYPES)
 
 
 class TypedStorage:
-    """The memory behind a tensor, counted in elements of its dtype."""
+    """The memory behind a tensor, counted in elements of its dtype.
 
-    def __init__(self, tensor: Any) -> None:
-        self._memory, self.dtype = tensor.untyped_storage(), tensor.dtype
-        self.device = tensor.device
+    A new one has as many undefined elements as it is told, or the values of a sequence; or it is
+    over the memory of an UntypedStorage. dtype: none is the default one.
+    """
 
-    def _elements(self) -> Any:
-        return rebuild_tensor(self._memory, self.dtype, 0, (len(self),), (1,))
+    dtype: Any = None
+
+    def __init__(
+        self,
+        *values: Any,
+        wrap_storage: Any = None,
+        dtype: Any = None,
+        device: Any = None,
+        _internal: bool = False,
+    ) -> None:
+        dtype = dtype or type(self).dtype or lamella.get_default_dtype()
+        if len(values) > 1:
+            raise RuntimeError(
+                f"{type(self).__name__}: expected one argument at most, got {len(values)}"
+            )
+        if wrap_storage is None and values and isinstance(values[0], UntypedStorage):
+            wrap_storage = values[0]
+        if wrap_storage is None:
+            given = values[0] if values else 0
+            if isinstance(given, TypedStorage):
+                given = given._elements().to(dtype)
+            elif isinstance(given, int):
+                given = lamella.empty(given, dtype=dtype, device=device)
+            else:
+                given = lamella.tensor(given, dtype=dtype, device=device)
+            wrap_storage = given.untyped_storage()
+        elif not isinstance(wrap_storage, UntypedStorage):
+            raise TypeError(
+                f"{type(self).__name__}: expected 'wrap_storage' to be an UntypedStorage, got "
+                + type(wrap_storage).__name__
+            )
+        self._untyped_storage, self.dtype = wrap_storage, dtype
+
+    @classmethod
+    def _over(cls, memory: Any, dtype: Any) -> TypedStorage:
+        return TypedStorage(wrap_storage=memory, dtype=dtype)
+
+    @classmethod
+    def from_buffer(
+        cls, data: Any, byte_order: str = "native", count: int = -1, offset: int = 0
+    ) -> TypedStorage:
+        """A copy of a buffer's elements. byte_order: native, little or big."""
+        dtype = cls.dtype or lamella.uint8
+        if byte_order not in ("native", "little", "big"):
+            raise ValueError(
+                f"from_buffer: expected 'byte_order' to be native, little or big, got {byte_order}"
+            )
+        words = bytearray(memoryview(data).cast("B"))[offset:]
+        size = dtype.itemsize
+        whole = len(words) // size
+        if (count < 0 and len(words) % size) or count > whole:
+            raise ValueError(
+                f"from_buffer: expected {'a multiple of' if count < 0 else count * size} "
+                f"{size if count < 0 else 'bytes'}, got {len(words)}"
+            )
+        words = words[: (whole if count < 0 else count) * size]
+        if byte_order == "big" and size > 1:
+            for at in range(0, len(words), size):
+                words[at : at + size] = words[at : at + size][::-1]
+        if not words:
+            return cls(0, dtype=dtype)
+        return cls(wrap_storage=lamella.frombuffer(words, dtype=dtype).clone().untyped_storage())
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """The first `size` elements of a file, whose memory it shares where it is told to."""
+        made = from_file(os.fspath(filename), shared, size, dtype=cls.dtype)
+        return cls(wrap_storage=made.untyped_storage())
+
+    def _elements(self) -> Tensor:
+        return rebuild_tensor(self._untyped_storage, self.dtype, 0, (len(self),), (1,))
+
+    @property
+    def device(self) -> Any:
+        """Where the memory is."""
+        return self._untyped_storage.device
+
+    @property
+    def _cdata(self) -> int:
+        return int(_C.Tensor._storage_info(self._untyped_storage._tensor)[0])
 
     def __len__(self) -> int:
-        return int(self._memory.nbytes()) // int(self.dtype.itemsize)
+        return int(self._untyped_storage.nbytes()) // int(self.dtype.itemsize)
 
-    size = __len__
+    size = _size = __len__
 
     def nbytes(self) -> int:
         """The number of bytes."""
-        return int(self._memory.nbytes())
+        return int(self._untyped_storage.nbytes())
 
     def element_size(self) -> int:
         """The bytes of one element."""
         return int(self.dtype.itemsize)
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def data_ptr(self) -> int:
         """Where the memory begins."""
-        return int(self._memory.data_ptr())
+        return int(self._untyped_storage.data_ptr())
 
     def untyped(self) -> Any:
         """The memory in bytes."""
-        return self._memory
+        return self._untyped_storage
 
     def tolist(self) -> list[Any]:
         """The elements."""
         return list(self._elements().tolist())
 
     def __getitem__(self, index: Any) -> Any:
-        found = self._elements()[index]
-        return found.item() if isinstance(index, int) else found
+        if isinstance(index, slice):
+            raise RuntimeError("TypedStorage: expected an int as the index to read, got a slice")
+        return self._elements()[index].item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        value = value._elements() if isinstance(value, TypedStorage) else value
         self._elements()[index] = value
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())
 
     def fill_(self, value: Any) -> TypedStorage:
@@ -60,17 +173,56 @@ class TypedStorage:
         return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
-        """Writes the elements of another one."""
+        """Writes the elements of another one, converted to the dtype."""
         self._elements().copy_(source._elements())
         return self
 
     def clone(self) -> TypedStorage:
         """A copy in memory of its own."""
-        return TypedStorage(self._elements().clone())
+        return TypedStorage._over(self._untyped_storage.clone(), self.dtype)
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
+        """The storage itself on its own device, a copy on another one."""
+        return TypedStorage._over(self._untyped_storage.to(device), self.dtype)
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The name of the class for the dtype; with a dtype a storage of converted elements."""
+        if dtype is None:
+            return f"torch.{self.pickle_storage_type()}"
+        kind = STORAGE_DTYPES.get(str(dtype).rpartition(".")[2], dtype)
+        return TypedStorage._over(self._elements().to(kind).untyped_storage(), kind)
+
+    def pickle_storage_type(self) -> str:
+        """The name of the class for the dtype."""
+        name = _dtype_to_storage_type_map().get(self.dtype)
+        if name is None:
+            raise KeyError(f"TypedStorage: expected a dtype with a storage type, got {self.dtype}")
+        return name
+
+    _pickle_storage_type = pickle_storage_type
+
+    def _new_shared(self, size: int, *, device: Any = None) -> TypedStorage:
+        return TypedStorage(size, dtype=self.dtype, device=device)
+
+    def resizable(self) -> bool:
+        """True: a tensor over the memory can grow."""
+        return True
 
     def is_shared(self) -> bool:
-        """False: memory is shared by forks alone."""
-        return False
+        """Whether other processes see what is written."""
+        return bool(self._elements().is_shared())
+
+    def share_memory_(self) -> TypedStorage:
+        """Moves the elements to memory that other processes see."""
+        self._elements().share_memory_()
+        return self
+
+    def pin_memory(self, device: Any = None) -> TypedStorage:
+        """The storage itself: there is no device to copy to."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TypedStorage:
+        return TypedStorage._over(self._untyped_storage.__deepcopy__(memo), self.dtype)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TypedStorage):
@@ -79,16 +231,59 @@ class TypedStorage:
 
     __hash__ = object.__hash__
 
-    def cpu(self) -> TypedStorage:
-        """The storage itself."""
-        return self
+    def __str__(self) -> str:
+        values = "".join(f" {value}\n" for value in self)
+        kind = f"dtype={self.dtype}, device={self.device}"
+        return f"{values}[torch.storage.TypedStorage({kind}) of size {len(self)}]"
 
+    __repr__ = __str__
+
+    def cpu(self) -> TypedStorage:
+        """The storage itself on the CPU, a copy of one elsewhere."""
+        return self.to(device="cpu")
+
+
+def _conversion(dtype: Any) -> Any:
+    def convert(self: TypedStorage) -> Any:
+        return self.type(dtype)
+
+    convert.__doc__ = f"type({dtype})"
+    return convert
+
+
+for _name, _dtype in STORAGE_DTYPES.items():
+    _short = _name.removesuffix("Storage")
+    _method = {"ComplexDouble": "complex_double", "ComplexFloat": "complex_float"}
+    setattr(TypedStorage, _method.get(_short, _short.lower()), _conversion(_dtype))
+
+
+class _StorageType(type):
+    """The type of torch.FloatStorage: a class that has storages of one dtype as its instances."""
+
+    dtype: Any
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, TypedStorage) and value.dtype == cls.dtype
+
+
+# torch.FloatStorage and its like.
+STORAGE_TYPES: dict[str, Any] = {
+    name: _StorageType(name, (TypedStorage,), {"__module__": "torch", "dtype": dtype})
+    for name, dtype in STORAGE_DTYPES.items()
+}
 
 def _load_from_bytes(b: bytes) -> Any:
     """What a pickle of one of PyTorch's storages holds."""
+    import io
+
     from lamella.compat.serialization import load
 
     return load(io.BytesIO(b), weights_only=False)
 
 
 _TypedStorage = TypedStorage
+
+
+def is_storage(obj: Any) -> bool:
+    """Whether the object is a storage."""
+    return isinstance(obj, (UntypedStorage, TypedStorage))

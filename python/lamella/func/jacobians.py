@@ -90,7 +90,7 @@ def jacrev(
         blocks, start = [], 0
         for y in outputs:
             block = [
-                r.narrow(0, start, y.numel()).reshape(*y.shape, *x.shape)
+                r.narrow(0, start, y.numel()).reshape((*y.shape, *x.shape))
                 for r, x in zip(rows, inputs)
             ]
             nest = tree_unflatten(block, in_spec)
@@ -136,7 +136,7 @@ def jacfwd(
             block, start = [], 0
             for x in inputs:
                 part = c.narrow(-1, start, x.numel())
-                block.append(part.reshape(*c.shape[:-1], *x.shape))
+                block.append(part.reshape((*c.shape[:-1], *x.shape)))
                 start += x.numel()
             nest = tree_unflatten(block, in_spec)
             nests.append(nest if isinstance(argnums, tuple) else nest[0])

@@ -10,11 +10,20 @@ from lamella import _C
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
 
-class Parameter(lamella.Tensor):
+class _ParameterMeta(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        marked = cls is Parameter and isinstance(instance, lamella.Tensor)
+        return marked and getattr(instance, "_is_param", False)
+
+
+class Parameter(lamella.Tensor, metaclass=_ParameterMeta):
     """A leaf over the memory of `data`, which becomes a parameter of the module it is assigned to.
 
-    data: of any shape and layout; none gives an empty tensor. requires_grad: whether to record
-    gradients.
+    data: of any shape and layout; none gives an empty tensor. A tensor of a class of its own keeps
+    its class where its detach() does, and isinstance() tells that it is a parameter. requires_grad:
+    whether to record gradients.
     """
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
@@ -23,7 +32,14 @@ class Parameter(lamella.Tensor):
             from lamella.nn._sparse_parameter import SparseParameter
 
             return SparseParameter(data, requires_grad)
-        parameter: Parameter = _C._make_subclass(cls, data, requires_grad)
+        parameter: Parameter
+        if type(data) not in (lamella.Tensor, Parameter, Buffer) and cls is Parameter:
+            parameter = data.detach()
+            if type(parameter) is type(data) and parameter is not data:
+                parameter.requires_grad_(requires_grad)
+                parameter._is_param = True  # type: ignore[attr-defined]
+                return parameter
+        parameter = _C._make_subclass(cls, data, requires_grad)
         return parameter
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:

@@ -143,3 +143,21 @@ for function in (refuse, None):
         y.sum().backward()
     except Exception as error:
         print(type(error).__name__)
+library = torch.library.Library("rarer_names", "DEF")
+
+
+@torch.library.define(library, "twice(Tensor x) -> Tensor")
+def twice(x):
+    return x * 2
+
+
+library.define("count(Tensor(a!) x) -> None")
+
+
+@torch.library.impl(library, "count", "CPU")
+def count(x):
+    x.add_(1)
+
+
+number = torch.zeros(2)
+print(torch.ops.rarer_names.twice(number + 1), torch.ops.rarer_names.count(number), number)

@@ -122,9 +122,10 @@ Tensor acosh_backward(const Tensor& grad, const Tensor& self) {
   return grad * (self * self - 1).rsqrt();
 }
 Tensor sinc_backward(const Tensor& grad, const Tensor& self) {
-  Tensor x = self * kPi;
-  Tensor slope = (x * x.cos() - x.sin()) / (x * self);
-  return keep(grad * conj_of(slope), self != 0);
+  // The product in the denominator is 0 for the smallest numbers as well.
+  Tensor x = self * kPi, square = x * self;
+  Tensor slope = (x * x.cos() - x.sin()) / square;
+  return keep(grad * conj_of(slope), square != 0);
 }
 Tensor logit_double_backward(const Tensor& grad, const Tensor& self, std::optional<double> eps) {
   Tensor product = self * (1 - self);

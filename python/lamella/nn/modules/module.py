@@ -246,8 +246,8 @@ class Module:
         return (module for _, module in named)
 
     def share_memory(self: Self) -> Self:
-        """The module itself, whose tensors are shared by processes that fork."""
-        return self
+        """The module itself, its tensors now in memory that other processes see."""
+        return self._apply(lambda tensor: tensor.share_memory_())
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The direct submodules with their names, each once."""

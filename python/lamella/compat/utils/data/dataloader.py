@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-import math
 import multiprocessing
 import pickle
 import queue
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
 import lamella
@@ -42,6 +43,11 @@ class _DatasetKind:
         """What fetches the examples of a batch."""
         return workers.Fetcher(dataset, kind == 1, auto_collation, collate_fn, drop_last)
 
+
+# What a DataLoader was made for, so that it does not change under its iterators.
+_SETTLED = frozenset(
+    ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+)
 
 # How often a program that waits looks whether the workers are alive, in seconds.
 _LOOK = 5.0
@@ -97,6 +103,22 @@ class DataLoader(Generic[T_co]):
             f"'prefetch_factor' to be positive, got {prefetch_factor}",
         )
         expect(num_workers > 0 or not persistent_workers, "'persistent_workers' only with workers")
+        expect(
+            num_workers > 0 or multiprocessing_context is None,
+            "'multiprocessing_context' only with workers",
+        )
+        if isinstance(multiprocessing_context, str):
+            methods = multiprocessing.get_all_start_methods()
+            expect(
+                multiprocessing_context in methods,
+                f"'multiprocessing_context' to be one of {methods}, got "
+                f"{multiprocessing_context!r}",
+            )
+        elif not isinstance(multiprocessing_context, (BaseContext, type(None))):
+            raise TypeError(
+                "DataLoader: expected 'multiprocessing_context' to be a context or its name, got "
+                + type(multiprocessing_context).__name__
+            )
         iterable = isinstance(dataset, IterableDataset)
         if iterable:
             expect(not shuffle, f"no 'shuffle' for an IterableDataset, got {shuffle}")
@@ -141,6 +163,15 @@ class DataLoader(Generic[T_co]):
             collate_fn = default_collate if batch_sampler is not None else default_convert
         self.collate_fn = collate_fn
         self._kept: _MultiProcessingDataLoaderIter | None = None
+        # What len() said of an iterable data set; the iterators look here.
+        self._announced: list[int] = []
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _SETTLED and "_kept" in self.__dict__:
+            raise ValueError(
+                f"DataLoader: expected '{name}' to stay as it was made, got another one"
+            )
+        super().__setattr__(name, value)
 
     @property
     def _auto_collation(self) -> bool:
@@ -165,9 +196,11 @@ class DataLoader(Generic[T_co]):
         if not self._iterable:
             return len(self._index_sampler)
         count = len(self.dataset)
-        if self.batch_size is None:
-            return count
-        return count // self.batch_size if self.drop_last else math.ceil(count / self.batch_size)
+        if self.batch_size is not None:
+            whole, rest = divmod(count, self.batch_size)
+            count = whole + bool(rest and not self.drop_last)
+        self._announced[:] = [count]
+        return count
 
     def check_worker_number_rationality(self) -> None:
         """Nothing is checked."""
@@ -186,6 +219,7 @@ def _fetcher(loader: DataLoader[Any]) -> Callable[[], workers.Fetcher]:
 
 class _BaseDataLoaderIter:
     def __init__(self, loader: DataLoader[Any]) -> None:
+        self._announced, self._given = loader._announced, 0
         self._indices = iter(loader._index_sampler)
         self._count = len(loader) if not loader._iterable else -1
         # Drawn whether there are workers or not, so that the numbers after it are the same.
@@ -195,6 +229,20 @@ class _BaseDataLoaderIter:
 
     def __iter__(self) -> Any:
         return self
+
+    def __next__(self) -> Any:
+        result = self._next_batch()
+        self._given += 1
+        if self._announced and self._given > self._announced[0]:
+            warnings.warn(
+                f"DataLoader: expected {self._announced[0]} batches, as len() said of the data "
+                f"set, got {self._given}; with workers, get_worker_info() tells each its share",
+                stacklevel=2,
+            )
+        return result
+
+    def _next_batch(self) -> Any:
+        raise NotImplementedError
 
     def __len__(self) -> int:
         if self._count < 0:
@@ -211,7 +259,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
             )
         self._fetch = _fetcher(loader)()
 
-    def __next__(self) -> Any:
+    def _next_batch(self) -> Any:
         return self._fetch(next(self._indices))
 
 
@@ -240,7 +288,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._stays = loader.persistent_workers
         self._in_order = loader.in_order
         self._ahead = loader.prefetch_factor or 2
-        self._inboxes, self._processes = [], []
+        self._inboxes, self._workers = [], []
         for number in range(loader.num_workers):
             inbox = context.Queue()
             # Ends with the program even if the program is killed while it writes.
@@ -261,15 +309,15 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             )
             process.start()
             self._inboxes.append(inbox)
-            self._processes.append(process)
-        self.close = weakref.finalize(self, _stop, self._processes, self._inboxes, self._results)
+            self._workers.append(process)
+        self.close = weakref.finalize(self, _stop, self._workers, self._inboxes, self._results)
         self._begin()
 
     def restart(self, loader: DataLoader[Any]) -> None:
         """A new epoch with the same workers; what was asked for and not taken is thrown away."""
         while self._asked > self._answers:
             self._receive()
-        self._indices = iter(loader._index_sampler)
+        self._indices, self._given = iter(loader._index_sampler), 0
         for inbox in self._inboxes:
             inbox.put(workers.Reset())
         self._begin()
@@ -278,16 +326,16 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._asked = self._answers = self._next = 0
         self._of: dict[int, int] = {}  # the worker of each batch that was asked for
         self._ready: dict[int, Any] = {}
-        self._working = [True] * len(self._processes)
+        self._working = [True] * len(self._workers)
         self._turn = 0
-        for _ in range(self._ahead * len(self._processes)):
+        for _ in range(self._ahead * len(self._workers)):
             self._ask()
 
     def _ask(self, worker: int | None = None) -> None:
         """Asks a worker for the next batch: the next in turn, unless one is given."""
         if worker is None:
-            for _ in self._processes:
-                worker, self._turn = self._turn, (self._turn + 1) % len(self._processes)
+            for _ in self._workers:
+                worker, self._turn = self._turn, (self._turn + 1) % len(self._workers)
                 if self._working[worker]:
                     break
             else:
@@ -311,7 +359,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 break
             except queue.Empty:
                 waited += step
-            dead = [p.pid for p in self._processes if not p.is_alive()]
+            dead = [p.pid for p in self._workers if not p.is_alive()]
             if dead:
                 self.close()
                 raise RuntimeError(
@@ -328,7 +376,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         if isinstance(result, workers.Ended):
             self._working[worker] = False
 
-    def __next__(self) -> Any:
+    def _next_batch(self) -> Any:
         while True:
             if self._in_order:
                 number = self._next
@@ -348,8 +396,6 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             if isinstance(result, workers.Ended):
                 continue
             if isinstance(result, workers.Failure):
-                if not self._stays:
-                    self.close()
                 result.reraise()
             return result
         if not self._stays:

@@ -31,6 +31,20 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
         return ChainDataset([self, other])
 
 
+def _examples(dataset: Any, indices: list[int]) -> list[Any]:
+    """The examples at some indices, all at once where the data set has a way."""
+    many = getattr(dataset, "__getitems__", None)
+    if many is None:
+        return [dataset[i] for i in indices]
+    found: list[Any] = many(indices)
+    if len(found) != len(indices):
+        raise ValueError(
+            f"{type(dataset).__name__}.__getitems__: expected {len(indices)} examples, got "
+            f"{len(found)}"
+        )
+    return found
+
+
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Rows of tensors whose first dimensions have the same size."""
 
@@ -70,6 +84,12 @@ class StackDataset(Dataset[Any]):
         if isinstance(self.datasets, dict):
             return {name: one[index] for name, one in self.datasets.items()}
         return tuple(one[index] for one in self.datasets)
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        if isinstance(self.datasets, dict):
+            columns = [_examples(one, indices) for one in self.datasets.values()]
+            return [dict(zip(self.datasets, row)) for row in zip(*columns)]
+        return list(zip(*(_examples(one, indices) for one in self.datasets)))
 
     def __len__(self) -> int:
         return self._length
@@ -149,9 +169,7 @@ class Subset(Dataset[T_co]):
         return self.dataset[self.indices[index]]
 
     def __getitems__(self, indices: list[int]) -> list[Any]:
-        many = getattr(self.dataset, "__getitems__", None)
-        places = [self.indices[i] for i in indices]
-        return many(places) if many is not None else [self.dataset[i] for i in places]
+        return _examples(self.dataset, [self.indices[i] for i in indices])
 
     def __len__(self) -> int:
         return len(self.indices)

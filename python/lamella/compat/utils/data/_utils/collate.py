@@ -77,7 +77,7 @@ def collate(batch: Any, *, collate_fn_map: _Rules | None = None) -> Any:
         if first.dtype.kind in "SUO":
             raise TypeError(f"default_collate: expected arrays of numbers, got {first.dtype}")
         return lamella.stack([lamella.as_tensor(array) for array in batch], 0)
-    if _is_number_of_numpy(first):
+    if _is_number_of_numpy(first) and first.dtype.kind not in "SUO":
         return lamella.stack([lamella.as_tensor(number) for number in batch], 0)
     if isinstance(first, float):
         return lamella.tensor(batch, dtype=lamella.float64)

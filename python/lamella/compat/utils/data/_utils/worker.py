@@ -48,8 +48,8 @@ class Failure:
     def reraise(self) -> None:
         """Raises the same type with the worker's traceback in its text."""
         text = f"DataLoader: {self.where} raised {self.kind.__name__}\n{self.text}"
-        if self.kind is KeyError:
-            raise KeyError(_Plain(text))
+        if issubclass(self.kind, KeyError):  # it shows its text by repr()
+            text = _Plain(text)
         try:
             error = self.kind(text)
         except Exception:  # a type whose constructor wants other arguments
