@@ -210,7 +210,10 @@ def tensor_repr(tensor: Tensor, tensor_contents: str | None = None) -> str:
         suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
-    return with_suffixes(prefix + body, suffixes, indent)
+    text = with_suffixes(prefix + body, suffixes, indent)
+    # A parameter of another class than Parameter tells so by a mark.
+    own = kind is not _C.Tensor and getattr(tensor, "_is_param", False)
+    return f"Parameter({text})" if own else text
 
 
 def with_suffixes(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:
@@ -224,6 +227,4 @@ def with_suffixes(text: str, suffixes: list[str], indent: int, new_line: bool = 
         else:
             text += ", " + suffix
             column += len(suffix) + 2
-    # A parameter of another class than Parameter tells so by a mark.
-    own = kind is not _C.Tensor and getattr(tensor, "_is_param", False)
-    return f"Parameter({text}))" if own else text + ")"
+    return text + ")"

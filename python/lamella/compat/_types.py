@@ -8,7 +8,7 @@ import lamella
 from lamella import Tensor, _storage
 from lamella.compat.storage import STORAGE_DTYPES, STORAGE_TYPES
 
-DTYPES = {name.removesuffix("Storage"): dtype for name, dtype in STORAGEDTYPES.items()}
+DTYPES = {name.removesuffix("Storage"): dtype for name, dtype in STORAGE_DTYPES.items()}
 
 
 class _TensorType(type):

@@ -272,6 +272,7 @@ STORAGE_TYPES: dict[str, Any] = {
     for name, dtype in STORAGE_DTYPES.items()
 }
 
+
 def _load_from_bytes(b: bytes) -> Any:
     """What a pickle of one of PyTorch's storages holds."""
     import io
