@@ -18,6 +18,7 @@ ADDED = {
     "autograd.set_multithreading_enabled": "lamella.compat._nn.set_multithreading_enabled",
     "autograd.grad_mode.set_multithreading_enabled": "lamella.compat._nn."
     "set_multithreading_enabled",
+    "library._scoped_library": "lamella._library._scoped_library",
     "library.impl_abstract": "lamella._library.impl_abstract",
     "nn._reduction": "lamella.compat._reduction",
     "nn.Module.dump_patches": "lamella.compat._nn.FALSE",
