@@ -498,7 +498,7 @@ def test_opcheck_takes_arguments_as_they_are():
 
     assert set(lamella.library.opcheck(cut, (lamella.ones(3, 4), 2)).values()) == {"SUCCESS"}
     with pytest.raises(lamella.testing.OpCheckError, match="wrong-meta"):
-        lamella.testing.opcheck("custom_check::cut", (lamella.ones(3, 4), 2))
+        lamella.testing.opcheck(lamella.ops.custom_check.cut.default, (lamella.ones(3, 4), 2))
 
 
 def test_hints_as_text():
