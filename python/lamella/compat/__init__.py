@@ -34,6 +34,7 @@ _OWN |= {
     "_printing",
     "_nn",
     "_modes",
+    "_shown_forms",
     "_foreach",
     "_no_device",
 }
@@ -193,9 +194,17 @@ def install() -> ModuleType:
         return module
     if module is not None:
         raise RuntimeError("install: expected no imported torch, got PyTorch's own")
-    from lamella.compat import _modes, _old_signatures, _operators, _tensor_members, _torch_function
+    from lamella.compat import (
+        _modes,
+        _old_signatures,
+        _operators,
+        _shown_forms,
+        _tensor_members,
+        _torch_function,
+    )
 
     _modes.install()
+    _shown_forms.install()
     _operators.install()
     _tensor_members.install()
     _torch_function.install()
@@ -219,9 +228,10 @@ def install() -> ModuleType:
 
 def uninstall() -> None:
     """Takes the modules away again; members of tensors stay."""
-    from lamella.compat import _old_signatures, _processes, _torch_function
+    from lamella.compat import _old_signatures, _processes, _shown_forms, _torch_function
 
     _processes.uninstall()
+    _shown_forms.uninstall()
     _old_signatures.uninstall()
     _torch_function.uninstall()
     lamella._C._set_package("lamella")
