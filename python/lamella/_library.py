@@ -127,6 +127,16 @@ class Library:
     _destroy = close
 
 
+@contextlib.contextmanager
+def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
+    """A Library that is closed behind a block."""
+    library = Library(*args, **kwargs)
+    try:
+        yield library
+    finally:
+        library.close()
+
+
 def _fragment(ns: str) -> Library:
     library = _libraries.get(ns)
     if library is None:
@@ -404,12 +414,27 @@ def get_kernel(op: Any, dispatch_key: str) -> Kernel:
 
 
 def opcheck(
-    op: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None, **options: Any
+    op: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    test_utils: str | Sequence[str] = (
+        "test_schema",
+        "test_autograd_registration",
+        "test_faketensor",
+        "test_aot_dispatch_dynamic",
+    ),
+    raise_exception: bool = True,
+    atol: float | None = None,
+    rtol: float | None = None,
 ) -> dict[str, str]:
-    """Holds an operator to its schema and its layers; see lamella.testing.opcheck."""
+    """Holds an operator to its schema and its layers, with the arguments as they are; see
+    lamella.testing.opcheck, which by itself tries more. atol and rtol are taken; values are
+    compared by the dtype's own bounds."""
     from lamella.testing import opcheck as check
 
-    return check(getattr(op, "_opoverload", op), args, kwargs, **options)
+    op = getattr(op, "_opoverload", op)
+    return check(op, args, kwargs, test_utils=test_utils, raise_exception=raise_exception)
 
 
 def register_autocast(

@@ -21,6 +21,8 @@ using python_key::kBit;
 PyObject* name_dispatch = nullptr;   // "__torch_dispatch__", interned
 PyObject* plain_dispatch = nullptr;  // what Tensor itself has under that name
 PyObject* no_types = nullptr;        // ()
+// Overload -> function of (args, kwargs): what handlers are shown in an operator's place. Or NULL.
+PyObject* shown_forms = nullptr;
 
 // ---- Modes ----
 
@@ -198,6 +200,26 @@ PyObject* ask(PyObject* handler, PyObject* func, PyObject* types, PyObject* args
   return call_vector_method(name_dispatch, stack, 5 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
 }
 
+// What handlers are shown of a call: the operator itself, or the form of it that shown_forms has, a
+// tuple of another overload and arguments, for who knows that one alone.
+bool show(Ref* func, Ref* args, Ref* kwargs) {
+  bool has_forms = shown_forms != nullptr && shown_forms != Py_None;
+  PyObject* form = has_forms ? PyDict_GetItem(shown_forms, func->get()) : nullptr;
+  if (form == nullptr) return true;
+  PyObject* stack[] = {args->get(), kwargs->get()};
+  Ref shown(call_vector(form, stack, 2, nullptr));
+  if (!shown || shown.get() == Py_None) return static_cast<bool>(shown);
+  PyObject *other, *its_args, *its_kwargs;
+  if (!PyArg_ParseTuple(shown.get(), "OO!O!", &other, &PyTuple_Type, &its_args, &PyDict_Type,
+                        &its_kwargs)) {
+    return false;
+  }
+  *func = Ref::borrow(other);
+  *args = Ref::borrow(its_args);
+  *kwargs = Ref::borrow(its_kwargs);
+  return true;
+}
+
 // Nobody knew the operator.
 lamella_status fail_unknown(PyObject* func, PyObject* mode, const Handlers& handlers) {
   Ref name(PyObject_Str(func));
@@ -244,6 +266,8 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
                                   &kwargs)) {
       return keep_python_error();
     }
+    Ref func = Ref::borrow(facts->overload);
+    if (!show(&func, &args, &kwargs)) return keep_python_error();
     Ref result;
     Ref mode;
     {
@@ -252,25 +276,23 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
         WithoutNewest without;
         mode = Ref::borrow(without.mode());
         PyObject* rule = rule_for(*facts, reinterpret_cast<PyObject*>(Py_TYPE(mode.get())));
-        result = Ref(
-            rule != nullptr
-                ? ask_rule(rule, mode.get(), facts->overload, types.get(), args.get(), kwargs.get())
-                : ask(mode.get(), facts->overload, types.get(), args.get(), kwargs.get()));
+        result =
+            Ref(rule != nullptr
+                    ? ask_rule(rule, mode.get(), func.get(), types.get(), args.get(), kwargs.get())
+                    : ask(mode.get(), func.get(), types.get(), args.get(), kwargs.get()));
         if (!result) return keep_python_error();
       }
       for (PyObject* object : handlers.objects()) {
         if (result && result.get() != Py_NotImplemented) break;
         auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
         PyObject* rule = rule_for(*facts, type);
-        result =
-            Ref(rule != nullptr
-                    ? ask_rule(rule, type, facts->overload, types.get(), args.get(), kwargs.get())
-                    : ask(object, facts->overload, types.get(), args.get(), kwargs.get()));
+        result = Ref(rule != nullptr
+                         ? ask_rule(rule, type, func.get(), types.get(), args.get(), kwargs.get())
+                         : ask(object, func.get(), types.get(), args.get(), kwargs.get()));
         if (!result) return keep_python_error();
       }
     }
-    if (result.get() == Py_NotImplemented)
-      return fail_unknown(facts->overload, mode.get(), handlers);
+    if (result.get() == Py_NotImplemented) return fail_unknown(func.get(), mode.get(), handlers);
     lamella_status status =
         store_returns(*facts, arguments, result.get(), "__torch_dispatch__", returns);
     if (status == LAMELLA_OK && facts->makes_views) {
@@ -476,7 +498,21 @@ PyObject* set_dispatch_rule(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+PyObject* set_shown_forms(PyObject*, PyObject* forms) {
+  if (forms != Py_None && !PyDict_Check(forms)) {
+    PyErr_SetString(PyExc_TypeError, "_set_shown_forms: expected a dictionary or None");
+    return nullptr;
+  }
+  PyObject* before = shown_forms;
+  Py_INCREF(forms);
+  shown_forms = forms;
+  Py_XDECREF(before);
+  Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {
+    {"_set_shown_forms", set_shown_forms, METH_O,
+     "What handlers are shown: overload -> function of (args, kwargs), or None for the operators."},
     {"_set_dispatch_rule", set_dispatch_rule, METH_VARARGS, nullptr},
     {"_push_mode", push_mode_function, METH_O, "Puts a mode over those that are on."},
     {"_pop_mode", pop_mode_function, METH_NOARGS, "Takes the newest mode away; returns it."},

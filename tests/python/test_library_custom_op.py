@@ -479,7 +479,26 @@ def test_opcheck():
     numbers = lamella.get_rng_state()
     found = lamella.library.opcheck(op, (lamella.ones(2, 3, requires_grad=True), 3.0))
     assert lamella.equal(lamella.get_rng_state(), numbers)
-    assert set(found.values()) <= {"SUCCESS", "SKIPPED"}
+    assert found == {
+        "test_schema": "SUCCESS",
+        "test_autograd_registration": "SUCCESS",
+        "test_faketensor": "SUCCESS",
+        "test_aot_dispatch_dynamic": "SUCCESS",
+    }
+
+
+def test_opcheck_takes_arguments_as_they_are():
+    @lamella.library.custom_op("custom_check::cut", mutates_args=())
+    def cut(x: Tensor, end: int) -> Tensor:
+        return x[:, :end].clone()
+
+    @cut.register_fake
+    def _(x, end):
+        return x.new_empty(x.shape[0], end)  # right for contiguous tensors alone
+
+    assert set(lamella.library.opcheck(cut, (lamella.ones(3, 4), 2)).values()) == {"SUCCESS"}
+    with pytest.raises(lamella.testing.OpCheckError, match="wrong-meta"):
+        lamella.testing.opcheck(lamella.ops.custom_check.cut.default, (lamella.ones(3, 4), 2))
 
 
 def test_hints_as_text():

@@ -38,6 +38,7 @@ _OWN |= {
     "_printing",
     "_nn",
     "_modes",
+    "_shown_forms",
     "_foreach",
     "_no_device",
     "_installed",
@@ -212,12 +213,14 @@ def install() -> ModuleType:
         _old_signatures,
         _operators,
         _processes,
+        _shown_forms,
         _tensor_members,
         _torch_function,
     )
 
     _processes.install()
     _modes.install()
+    _shown_forms.install()
     _operators.install()
     _tensor_members.install()
     _torch_function.install()
@@ -238,9 +241,10 @@ def install() -> ModuleType:
 
 def uninstall() -> None:
     """Takes the modules away again; members of tensors stay."""
-    from lamella.compat import _old_signatures, _processes, _torch_function
+    from lamella.compat import _old_signatures, _processes, _shown_forms, _torch_function
 
     _processes.uninstall()
+    _shown_forms.uninstall()
     _old_signatures.uninstall()
     _torch_function.uninstall()
     lamella._C._set_package("lamella")

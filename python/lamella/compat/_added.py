@@ -21,6 +21,7 @@ ADDED = {
     "autograd.grad_mode.set_multithreading_enabled": "lamella.compat._nn."
     "set_multithreading_enabled",
     "autograd._is_checkpoint_valid": "lamella.compat._nn._is_checkpoint_valid",
+    "library._scoped_library": "lamella._library._scoped_library",
     "library.impl_abstract": "lamella._library.impl_abstract",
     "nn._reduction": "lamella.compat._reduction",
     "nn.Module.dump_patches": "lamella.compat._nn.FALSE",

@@ -44,7 +44,13 @@ def _torch_function(
         return NotImplemented
     with DisableTorchFunctionSubclass():
         made = func(*args, **(kwargs or {}))
-    return made if cls is Tensor else _as(made, cls)
+    return made if cls is Tensor or _dispatches(cls) else _as(made, cls)
+
+
+def _dispatches(cls: type) -> bool:
+    """Whether a subclass has a __torch_dispatch__, whose results then stay what they are."""
+    derived = cls.__mro__[: cls.__mro__.index(Tensor)]
+    return any("__torch_dispatch__" in vars(kind) for kind in derived)
 
 
 def install() -> None:

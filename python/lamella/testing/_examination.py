@@ -48,6 +48,7 @@ class Examination:
         self.findings: list[Finding] = []
         self.rejected: list[Sample] = []
         self.check = ""  # the one that runs
+        self.tries_layouts = True
         self.maker = Maker(op, seed, self.accepts)
         self.samples: list[Sample] = [s for s in given if self.accepts(s)]
         self.refused = next((e for e in map(self._error, given) if e is not None), None)

@@ -36,9 +36,9 @@ _FURTHER: dict[str, Check] = {
 }
 ALL = (*_FIRST, *_FURTHER)
 
-# The names that torch.library.opcheck gives to groups of checks.
+# The names that torch.library.opcheck gives to groups of checks, which try no other layouts.
 _GROUPS = {
-    "test_schema": ("calls", "repeatable", "defaults", "layouts"),
+    "test_schema": ("calls", "repeatable", "defaults"),
     "test_autograd_registration": ("gradients",),
     "test_faketensor": ("meta",),
     "test_aot_dispatch_static": ("composite", "trace", "gradients"),
@@ -75,6 +75,7 @@ def examine(
     try:
         with guarded_memory():
             e = Examination(op, seed=seed, given=given, only_given=only_given, note=note)
+            e.tries_layouts = "layouts" in checks
             if not e.samples:
                 why = e.refused or "give some with --inputs"
                 e.report("unchecked", f"no inputs are known that the operator takes: {why}")
@@ -110,10 +111,10 @@ def opcheck(
     """Checks an operator with the given arguments.
 
     op: an overload of lamella.ops, or a name with one overload. The arguments are copied for each
-    call; other layouts and dtypes of float tensors are tried as well. test_utils: names of checks,
-    or of torch.library.opcheck's groups. Gives "SUCCESS", what was found, or "SKIPPED" for each
-    name: what is found about plain calls makes other checks meaningless. Where something was
-    found, raises OpCheckError unless raise_exception is off.
+    call; other dtypes of float tensors are tried as well, and with the check "layouts" other
+    layouts. test_utils: names of checks, or of torch.library.opcheck's groups. Gives "SUCCESS",
+    what was found, or "SKIPPED" for each name: what is found about plain calls makes other checks
+    meaningless. Where something was found, raises OpCheckError unless raise_exception is off.
     A kernel that accesses memory which is not its own ends the process; `lamella opcheck` does not.
     """
     operator = operator_of(op)

@@ -43,17 +43,19 @@ class _NormBase(Module):
             state_dict[key] = count
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
-    def _set(
+    def __init__(
         self,
         num_features: int,
-        eps: float,
-        momentum: float | None,
-        affine: bool,
-        track_running_stats: bool,
-        device: Any,
-        dtype: Any,
-        bias: bool,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
+        super().__init__()
         self.num_features = num_features
         self.eps = eps
         self.momentum = momentum
@@ -88,8 +90,9 @@ class _NormBase(Module):
         if self.bias is not None:
             init.zeros_(self.bias)
 
-    def _check_input(self, input: Tensor) -> None:
-        if input.dim() not in self._ranks:
+    def _check_input_dim(self, input: Tensor) -> None:
+        """ValueError for an input of other dimensions; subclasses may take others."""
+        if self._ranks and input.dim() not in self._ranks:
             ranks = " or ".join(str(rank) for rank in self._ranks)
             raise ValueError(
                 f"{self._get_name()}: expected 'input' to have {ranks} dimensions, got "
@@ -111,24 +114,9 @@ class _BatchNorm(_NormBase):
     the mean over all batches); else with the running ones, where they are tracked.
     """
 
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        super().__init__()
-        self._set(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
-
     def forward(self, input: Tensor) -> Tensor:
         """input: [N, num_features, ...]."""
-        self._check_input(input)
+        self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
         tracked = self.num_batches_tracked
         if self.training and self.track_running_stats and tracked is not None:

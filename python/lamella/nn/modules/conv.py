@@ -23,29 +23,31 @@ def _tuple(value: Any, count: int) -> tuple[int, ...]:
 
 
 class _ConvNd(Module):
-    """What convolutions share; `_dims` is the number of spatial dimensions."""
+    """What convolutions share. Sizes are tuples with a number for each spatial dimension; `_dims`
+    is how many there are, if the class knows."""
 
     _dims = 0
-    _transposed = False
     weight: Tensor
     bias: Tensor | None
     padding: str | tuple[int, ...]
 
-    def _set(
+    def __init__(
         self,
         in_channels: int,
         out_channels: int,
         kernel_size: Any,
         stride: Any,
         padding: Any,
-        output_padding: Any,
         dilation: Any,
+        transposed: bool,
+        output_padding: Any,
         groups: int,
         bias: bool,
         padding_mode: str,
-        device: Any,
-        dtype: Any,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
+        super().__init__()
         name = self._get_name()
         if groups <= 0:
             raise ValueError(f"{name}: expected 'groups' to be positive, got {groups}")
@@ -54,8 +56,10 @@ class _ConvNd(Module):
                 f"{name}: expected 'in_channels' and 'out_channels' to be divisible by "
                 f"{groups} groups, got {in_channels} and {out_channels}"
             )
+        if not self._dims:
+            self._dims = len(kernel_size)
         if isinstance(padding, str):
-            if self._transposed:
+            if transposed:
                 raise ValueError(f"{name}: expected 'padding' to be numbers, got '{padding}'")
             if padding not in ("same", "valid"):
                 raise ValueError(
@@ -63,7 +67,7 @@ class _ConvNd(Module):
                 )
             if padding == "same" and any(s != 1 for s in _tuple(stride, self._dims)):
                 raise ValueError(f"{name}: expected 'stride' to be 1 for padding 'same'")
-        modes = ("zeros",) if self._transposed else _PADDING_MODES
+        modes = ("zeros",) if transposed else _PADDING_MODES
         if padding_mode not in modes:
             raise ValueError(
                 f"{name}: expected 'padding_mode' to be {' or '.join(modes)}, got '{padding_mode}'"
@@ -74,12 +78,12 @@ class _ConvNd(Module):
         self.stride = _tuple(stride, self._dims)
         self.padding = padding if isinstance(padding, str) else _tuple(padding, self._dims)
         self.dilation = _tuple(dilation, self._dims)
-        self.transposed = self._transposed
+        self.transposed = transposed
         self.output_padding = _tuple(output_padding, self._dims)
         self.groups = groups
         self.padding_mode = padding_mode
         channels = (in_channels, out_channels // groups)
-        if not self._transposed:
+        if not transposed:
             channels = (out_channels, in_channels // groups)
         self.weight = Parameter(
             lamella.empty((*channels, *self.kernel_size), device=device, dtype=dtype)
@@ -88,10 +92,11 @@ class _ConvNd(Module):
             self.bias = Parameter(lamella.empty(out_channels, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
-        # For F.pad: the last dimension first, each before and behind.
-        self._edges: list[int] | None = None
-        if padding_mode != "zeros":
-            self._edges = [n for pair in reversed(self._both_sides()) for n in pair]
+        # For F.pad: the last dimension first, each before and behind. The name is PyTorch's, as
+        # convolutions of other packages use it.
+        self._reversed_padding_repeated_twice = [
+            n for pair in reversed(self._both_sides()) for n in pair
+        ]
         self.reset_parameters()
 
     def _both_sides(self) -> list[tuple[int, int]]:
@@ -145,15 +150,15 @@ class _Forward(_ConvNd):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__()
-        self._set(
+        super().__init__(
             in_channels,
             out_channels,
             kernel_size,
             stride,
             padding,
-            0,
             dilation,
+            False,
+            0,
             groups,
             bias,
             padding_mode,
@@ -165,8 +170,9 @@ class _Forward(_ConvNd):
         """The convolution by another weight and bias; for subclasses as well."""
         # Programs set padding after the module was made.
         padding: Any = self.padding
-        if self._edges is not None:
-            input, padding = F.pad(input, self._edges, self.padding_mode), 0
+        if self.padding_mode != "zeros":
+            edges = self._reversed_padding_repeated_twice
+            input, padding = F.pad(input, edges, self.padding_mode), 0
         function = _FUNCTIONS[self._dims]
         return function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
@@ -174,8 +180,43 @@ class _Forward(_ConvNd):
 class _ConvTransposeNd(_ConvNd):
     """The transpose of a convolution, its gradient."""
 
-    _transposed = True
     padding: tuple[int, ...]
+
+    def _output_padding(
+        self,
+        input: Tensor,
+        output_size: Any,
+        stride: Any = None,
+        padding: Any = None,
+        kernel_size: Any = None,
+        num_spatial_dims: int | None = None,
+        dilation: Any = None,
+    ) -> tuple[int, ...]:
+        """The output padding that leads to a size; what is not given is the module's own."""
+        if output_size is None:
+            return self.output_padding
+        stride, padding = stride or self.stride, padding or self.padding
+        kernel_size, dilation = kernel_size or self.kernel_size, dilation or self.dilation
+        wanted = list(output_size)[-self._dims :]
+        extra = []
+        for i, size in enumerate(wanted):
+            least = (
+                (input.size(i - self._dims) - 1) * stride[i]
+                - 2 * padding[i]
+                + dilation[i] * (kernel_size[i] - 1)
+                + 1
+            )
+            if not least <= size < least + stride[i]:
+                raise ValueError(
+                    f"{self._get_name()}: expected 'output_size' {i} to be from {least} to "
+                    f"{least + stride[i] - 1}, got {size}"
+                )
+            extra.append(size - least)
+        return tuple(extra)
+
+
+class _Transpose(_ConvTransposeNd):
+    """The transpose of a convolution with PyTorch's public arguments."""
 
     def __init__(
         self,
@@ -192,42 +233,21 @@ class _ConvTransposeNd(_ConvNd):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__()
-        self._set(
+        super().__init__(
             in_channels,
             out_channels,
             kernel_size,
             stride,
             padding,
-            output_padding,
             dilation,
+            True,
+            output_padding,
             groups,
             bias,
             padding_mode,
             device,
             dtype,
         )
-
-    def _extra(self, input: Tensor, output_size: Any) -> tuple[int, ...]:
-        """The output padding that leads to a size."""
-        if output_size is None:
-            return self.output_padding
-        wanted = list(output_size)[-self._dims :]
-        extra = []
-        for i, size in enumerate(wanted):
-            least = (
-                (input.size(i - self._dims) - 1) * self.stride[i]
-                - 2 * self.padding[i]
-                + self.dilation[i] * (self.kernel_size[i] - 1)
-                + 1
-            )
-            if not least <= size < least + self.stride[i]:
-                raise ValueError(
-                    f"{self._get_name()}: expected 'output_size' {i} to be from {least} to "
-                    f"{least + self.stride[i] - 1}, got {size}"
-                )
-            extra.append(size - least)
-        return tuple(extra)
 
 
 class Conv1d(_Forward):
@@ -260,7 +280,7 @@ class Conv3d(_Forward):
         return self._conv_forward(input, self.weight, self.bias)
 
 
-class ConvTranspose1d(_ConvTransposeNd):
+class ConvTranspose1d(_Transpose):
     """The transpose of Conv1d."""
 
     _dims = 1
@@ -273,13 +293,13 @@ class ConvTranspose1d(_ConvTransposeNd):
             self.bias,
             self.stride,
             self.padding,
-            self._extra(input, output_size),
+            self._output_padding(input, output_size),
             self.groups,
             self.dilation,
         )
 
 
-class ConvTranspose2d(_ConvTransposeNd):
+class ConvTranspose2d(_Transpose):
     """The transpose of Conv2d."""
 
     _dims = 2
@@ -292,13 +312,13 @@ class ConvTranspose2d(_ConvTransposeNd):
             self.bias,
             self.stride,
             self.padding,
-            self._extra(input, output_size),
+            self._output_padding(input, output_size),
             self.groups,
             self.dilation,
         )
 
 
-class ConvTranspose3d(_ConvTransposeNd):
+class ConvTranspose3d(_Transpose):
     """The transpose of Conv3d."""
 
     _dims = 3
@@ -311,7 +331,7 @@ class ConvTranspose3d(_ConvTransposeNd):
             self.bias,
             self.stride,
             self.padding,
-            self._extra(input, output_size),
+            self._output_padding(input, output_size),
             self.groups,
             self.dilation,
         )

@@ -26,15 +26,24 @@ class _InstanceNorm(_NormBase):
         *,
         bias: bool = True,
     ) -> None:
-        super().__init__()
-        self._set(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         """input: [N, num_features, ...], or without N."""
-        self._check_input(input)
-        single = input.dim() == self._ranks[0]
-        result = F.instance_norm(
-            input.unsqueeze(0) if single else input,
+        self._check_input_dim(input)
+        if input.dim() == self._get_no_batch_dim():
+            return self._apply_instance_norm(input.unsqueeze(0)).squeeze(0)
+        return self._apply_instance_norm(input)
+
+    def _get_no_batch_dim(self) -> int:
+        """The dimensions of an input without a batch; -1 if the class knows none."""
+        return self._ranks[0] if self._ranks else -1
+
+    def _apply_instance_norm(self, input: Tensor) -> Tensor:
+        return F.instance_norm(
+            input,
             self.running_mean,
             self.running_var,
             self.weight,
@@ -43,7 +52,6 @@ class _InstanceNorm(_NormBase):
             0.0 if self.momentum is None else self.momentum,
             self.eps,
         )
-        return result.squeeze(0) if single else result
 
 
 class InstanceNorm1d(_InstanceNorm):

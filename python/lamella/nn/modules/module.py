@@ -60,6 +60,8 @@ class Module:
             return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
         return _hooks.call(self, self._hooks, args, kwargs)
 
+    _call_impl = _wrapped_call_impl = __call__
+
     # ---- Attributes
 
     def __getattr__(self, name: str) -> Any:
@@ -378,7 +380,7 @@ class Module:
 
     def type(self: Self, dst_type: Any) -> Self:
         """Converts all parameters and buffers to a dtype."""
-        return self._apply(lambda tensor: tensor.to(dst_type))
+        return self._apply(lambda tensor: tensor.type(dst_type))
 
     def _floats_to(self: Self, dtype: Any) -> Self:
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)

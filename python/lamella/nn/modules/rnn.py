@@ -207,6 +207,35 @@ class RNNBase(Module):
                 )
         return states if batched else [state.unsqueeze(1) for state in states]
 
+    # What the forward of subclasses calls that run _VF.lstm() and its like by themselves.
+
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
+        """RuntimeError for rows of another width."""
+        self._check_width(input, 3 if batch_sizes is None else 2)
+
+    def get_expected_hidden_size(
+        self, input: Tensor, batch_sizes: Tensor | None
+    ) -> tuple[int, int, int]:
+        """The shape of the hidden state."""
+        count = input.size(0 if self.batch_first else 1)
+        if batch_sizes is not None:
+            count = int(batch_sizes[0])
+        layers = self.num_layers * self._directions()
+        return layers, count, self.proj_size or self.hidden_size
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """RuntimeError for an input or a state of another shape."""
+        self.check_input(input, batch_sizes)
+        count = self.get_expected_hidden_size(input, batch_sizes)[1]
+        self._states(input, hidden, count, True)
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """The state with its examples in another order."""
+        if permutation is None:
+            return hx
+        states = hx if self.mode == "LSTM" else (hx,)
+        return self._given([state.index_select(1, permutation) for state in states])
+
     def _given(self, states: list[Tensor]) -> Any:
         return tuple(states) if self.mode == "LSTM" else states[0]
 

@@ -37,11 +37,21 @@ def _table(module: Any, weight: Any, device: Any, dtype: Any, requires_grad: boo
     return Parameter(weight, requires_grad)
 
 
-def _draw(module: Any) -> None:
-    init.normal_(module.weight)
-    if module.padding_idx is not None:
-        with lamella.no_grad():
-            module.weight[module.padding_idx].fill_(0)
+class _Table(Module):
+    """What tables of vectors share."""
+
+    weight: Tensor
+    padding_idx: int | None
+
+    def reset_parameters(self) -> None:
+        """Draws new values."""
+        init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:
+        if self.padding_idx is not None:
+            with lamella.no_grad():
+                self.weight[self.padding_idx].fill_(0)
 
 
 def _rows_and_columns(name: str, embeddings: Tensor) -> tuple[int, int]:
@@ -58,7 +68,7 @@ def _unusual(table: Any) -> list[str]:
     return [f"{n}={getattr(table, n)}" for n, d in defaults.items() if getattr(table, n) != d]
 
 
-class Embedding(Module):
+class Embedding(_Table):
     """A table [num_embeddings, embedding_dim]; indices [...] give vectors [..., embedding_dim].
 
     The row padding_idx begins with zeros and has no gradient.
@@ -117,10 +127,6 @@ class Embedding(Module):
             _freeze=freeze,
         )
 
-    def reset_parameters(self) -> None:
-        """Draws new values."""
-        _draw(self)
-
     def forward(self, input: Tensor) -> Tensor:
         """input: integers of any shape."""
         return F.embedding(
@@ -141,7 +147,7 @@ class Embedding(Module):
         return ", ".join(parts + (["sparse=True"] if self.sparse else []))
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """The sum, mean or maximum of the rows of a table [num_embeddings, embedding_dim] that each bag
     of indices names.
 
@@ -208,10 +214,6 @@ class EmbeddingBag(Module):
         )
         made.weight.requires_grad_(not freeze)
         return made
-
-    def reset_parameters(self) -> None:
-        """Draws new values."""
-        _draw(self)
 
     def forward(
         self,

@@ -35,7 +35,7 @@ class SyncBatchNorm(_BatchNorm):
         )
         self.process_group = process_group
 
-    def _check_input(self, input: Tensor) -> None:
+    def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:
             raise ValueError(
                 f"SyncBatchNorm: expected 'input' to have at least 2 dimensions, got {input.dim()}"
@@ -48,7 +48,7 @@ class SyncBatchNorm(_BatchNorm):
         alone = dist is None or not dist.is_initialized()
         if alone or not self.training or dist.get_world_size(self.process_group) == 1:
             return super().forward(input)
-        self._check_input(input)
+        self._check_input_dim(input)
         over = [d for d in range(input.dim()) if d != 1]
         shape = [1, -1] + [1] * (input.dim() - 2)
         group = 0 if self.process_group is None else dist.number_of(self.process_group)

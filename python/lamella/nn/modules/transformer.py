@@ -57,6 +57,10 @@ class _Layer(Module):
     linear1: Module
     linear2: Module
     dropout: Module
+    dropout1: Module
+    dropout2: Module
+    norm1: Module
+    norm2: Module
 
     def __init__(
         self,
@@ -103,15 +107,26 @@ class _Layer(Module):
         if not hasattr(self, "activation"):
             self.activation = F.relu
 
-    def _added(self, block: Callable[[Tensor], Tensor], number: int, x: Tensor) -> Tensor:
-        """x and the block of it, with the norm and the dropout of that number."""
-        norm, dropout = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
-        if self.norm_first:
-            return x + dropout(block(norm(x)))
-        return norm(x + dropout(block(x)))
+    def _added(self, norm: Module, block: Callable[..., Tensor], x: Tensor, *rest: Any) -> Tensor:
+        """x and a block of it, normalised."""
+        return x + block(norm(x), *rest) if self.norm_first else norm(x + block(x, *rest))
 
-    def _feed(self, x: Tensor) -> Tensor:
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+    def _sa_block(
+        self,
+        x: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Attention of x to itself; subclasses have others."""
+        options: dict[str, Any] = {"attn_mask": attn_mask, "key_padding_mask": key_padding_mask}
+        options |= {"need_weights": False, "is_causal": is_causal}
+        return self.dropout1(self.self_attn(x, x, x, **options)[0])
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        """The two linear layers; subclasses have others."""
+        last = self.dropout3 if hasattr(self, "dropout3") else self.dropout2
+        return last(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
 class TransformerEncoderLayer(_Layer):
@@ -155,24 +170,16 @@ class TransformerEncoderLayer(_Layer):
     ) -> Tensor:
         """src: [S, N, d_model], with batch_first [N, S, d_model], or without N."""
 
-        def attend(x: Tensor) -> Tensor:
-            return self.self_attn(
-                x,
-                x,
-                x,
-                attn_mask=src_mask,
-                key_padding_mask=src_key_padding_mask,
-                need_weights=False,
-                is_causal=is_causal,
-            )[0]
-
-        return self._added(self._feed, 2, self._added(attend, 1, src))
+        masks = (src_mask, src_key_padding_mask, is_causal)
+        x = self._added(self.norm1, self._sa_block, src, *masks)
+        return self._added(self.norm2, self._ff_block, x)
 
 
 class TransformerDecoderLayer(_Layer):
     """Attention of the input to itself and to the encoder's output, then two linear layers."""
 
     multihead_attn: MultiheadAttention
+    norm3: Module
 
     def __init__(
         self,
@@ -216,30 +223,24 @@ class TransformerDecoderLayer(_Layer):
     ) -> Tensor:
         """tgt: [T, N, d_model], memory: [S, N, d_model]; with batch_first N stands first."""
 
-        def attend(x: Tensor) -> Tensor:
-            return self.self_attn(
-                x,
-                x,
-                x,
-                attn_mask=tgt_mask,
-                key_padding_mask=tgt_key_padding_mask,
-                need_weights=False,
-                is_causal=tgt_is_causal,
-            )[0]
+        masks = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        x = self._added(self.norm1, self._sa_block, tgt, *masks)
+        masks = (memory_mask, memory_key_padding_mask, memory_is_causal)
+        x = self._added(self.norm2, self._mha_block, x, memory, *masks)
+        return self._added(self.norm3, self._ff_block, x)
 
-        def recall(x: Tensor) -> Tensor:
-            return self.multihead_attn(
-                x,
-                memory,
-                memory,
-                attn_mask=memory_mask,
-                key_padding_mask=memory_key_padding_mask,
-                need_weights=False,
-                is_causal=memory_is_causal,
-            )[0]
-
-        x = self._added(recall, 2, self._added(attend, 1, tgt))
-        return self._added(self._feed, 3, x)
+    def _mha_block(
+        self,
+        x: Tensor,
+        mem: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Attention of x to the encoder's output; subclasses have others."""
+        options: dict[str, Any] = {"attn_mask": attn_mask, "key_padding_mask": key_padding_mask}
+        options |= {"need_weights": False, "is_causal": is_causal}
+        return self.dropout2(self.multihead_attn(x, mem, mem, **options)[0])
 
 
 class TransformerEncoder(Module):
@@ -360,12 +361,15 @@ class Transformer(Module):
         else:
             decoder_layer = TransformerDecoderLayer(*shared, *rest)
             self.decoder = TransformerDecoder(decoder_layer, num_decoder_layers, norm())
-        for parameter in self.parameters():
-            if parameter.dim() > 1:
-                init.xavier_uniform_(parameter)
+        self._reset_parameters()
         self.d_model = d_model
         self.nhead = nhead
         self.batch_first = batch_first
+
+    def _reset_parameters(self) -> None:
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                init.xavier_uniform_(parameter)
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:

@@ -1,0 +1,82 @@
+"""Operators as PyTorch shows them to __torch_dispatch__.
+
+A number beside a tensor is an operator of its own in Lamella (add.Scalar), and a reduction of all
+elements is that of no named dimension (sum.dim_IntList). Handlers written for PyTorch know
+add.Tensor with a number and sum.default, so they are shown these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import lamella
+from lamella import _C
+
+_Shown = tuple[Any, tuple[Any, ...], dict[str, Any]]
+_Form = Callable[[tuple[Any, ...], dict[str, Any]], "_Shown | None"]
+
+
+def _with_number(target: Any) -> _Form:
+    """The same with a number for the second tensor; `alpha` is named there."""
+
+    def form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Shown:
+        return target, args[:2], {**dict(zip(("alpha",), args[2:])), **kwargs}
+
+    return form
+
+
+def _of_all(target: Any) -> _Form:
+    """A reduction that names no dimensions."""
+
+    def form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Shown | None:
+        dims = args[1] if len(args) > 1 else kwargs.get("dim")
+        if dims or any(args[2:]) or kwargs.get("keepdim"):
+            return None
+        rest = {name: value for name, value in kwargs.items() if name not in ("dim", "keepdim")}
+        return target, args[:1], rest
+
+    return form
+
+
+def _tensor_first(other: Any) -> _Form:
+    """A number before a tensor: `other` takes them the other way round."""
+
+    def form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Shown | None:
+        if len(args) == 2 and not isinstance(args[0], lamella.Tensor):
+            return other, (args[1], args[0]), kwargs
+        return None
+
+    return form
+
+
+def _forms() -> dict[Any, _Form]:
+    ops = lamella.ops.aten
+    forms: dict[Any, _Form] = {}
+    for name in ("add", "sub", "mul", "div"):
+        for mark in ("", "_"):
+            packet = getattr(ops, name + mark)
+            forms[packet.Scalar] = _with_number(packet.Tensor)
+    for packet in (ops.div, ops.div_):
+        forms[packet.Scalar_mode] = _with_number(packet.Tensor_mode)
+    forms[ops.floordiv.Scalar] = _with_number(ops.floor_divide.default)
+    for packet, whole in ((ops.sum.dim_IntList, ops.sum), (ops.mean.dim, ops.mean)):
+        forms[packet] = _of_all(whole.default)
+    for packet in (ops.all, ops.any):
+        forms[packet.dims] = _of_all(packet.default)
+    for packet, whole in ((ops.amax, ops.max), (ops.amin, ops.min)):
+        forms[packet.default] = _of_all(whole.default)
+    forms[ops.add.Tensor] = _tensor_first(ops.add.Tensor)
+    forms[ops.mul.Tensor] = _tensor_first(ops.mul.Tensor)
+    forms[ops.sub.Tensor] = _tensor_first(ops.rsub.Scalar)
+    return forms
+
+
+def install() -> None:
+    """From now on."""
+    _C._set_shown_forms(_forms())
+
+
+def uninstall() -> None:
+    """Operators as they are."""
+    _C._set_shown_forms(None)
