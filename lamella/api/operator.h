@@ -13,12 +13,12 @@ LAMELLA_COLD const lamella_operator* find_typed(const char* name, const char* ov
   return OperatorHandle(op).typed<Signature>().impl();
 }
 
-// `Entry` has texts: name, overload_name and schema_str, one behind the other, as one member is
-// compiled sooner than three.
 constexpr const char* text_behind(const char* text) {
   while (*text != 0) ++text;
   return text + 1;
 }
+// `Entry` has the three texts below as one, with a zero behind each: an entry is read by every file
+// that includes its operator, and the texts are only taken apart where somebody asks for them.
 template <class Entry, class Signature>
 struct Operator;
 template <class Entry, class R, class... A>

@@ -26,8 +26,10 @@ namespace lamella {
 // append(out, x) writes x at the end of out. A type joins in with its own overload in its own
 // namespace. Numbers print as %g does, booleans as true and false, lists as [1, 2].
 namespace detail {
-// std::string's own append asks of every argument whether it might be a string_view.
+// `text` is no part of `out`. std::string's own append asks of every argument whether it might be a
+// string_view.
 LAMELLA_COLD inline void append_bytes(std::string& out, const char* text, size_t size) {
+  if (size == 0) return;
   size_t end = out.size();
   out.resize(end + size);
   __builtin_memcpy(out.data() + end, text, size);

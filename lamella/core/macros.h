@@ -29,13 +29,13 @@ template <class T>
 concept Enum = __is_enum(T);
 // Integers, floating-point numbers and bool.
 template <class T>
-concept Arithmetic = !__is_class(T) && !__is_union(T) && !__is_enum(T) && requires(T a) { a* a; };
+concept Arithmetic = !__is_class(T) && !__is_union(T) && !__is_enum(T) && requires(T a) { a / a; };
 template <Arithmetic T>
 inline constexpr bool has_fractions =
     static_cast<T>(0.5) != static_cast<T>(0) && static_cast<T>(0.5) != static_cast<T>(1);
 template <Arithmetic T>
 inline constexpr bool has_negatives = static_cast<T>(-1) < static_cast<T>(0);
-// T, in a template over `A` that is to be instantiated before T is.
+// T, for templates over `A`: nothing that they do with it is compiled before they are instantiated.
 template <class A, class T>
 struct Later {
   using type = T;
