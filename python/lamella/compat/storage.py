@@ -273,6 +273,7 @@ STORAGE_TYPES: dict[str, Any] = {
 }
 
 _TypedStorage = TypedStorage
+Storage = STORAGE_TYPES["FloatStorage"]
 
 
 def is_storage(obj: Any) -> bool:

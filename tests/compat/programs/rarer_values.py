@@ -64,3 +64,17 @@ print(
         torch.tensor([3, 4]), torch.tensor([5, 6]), lambda a, b, c: a + b * c
     )
 )
+
+zero = torch.zeros(2, 2, dtype=torch.complex128)
+print([torch.linalg.cond(zero, p).item() for p in (1, -1, torch.inf, "fro")])
+print(torch.linalg.cond(torch.ones(2, 0, 0)), torch.linalg.cond(torch.ones(0, 0), "nuc"))
+truths, whole = torch.tensor([True, False]), torch.ones(2, 2, dtype=torch.int32)
+print(torch.addr(whole, truths, truths), torch.addr(whole, truths, truths, beta=0).dtype)
+print(kind(lambda: torch.addr(whole, truths, truths, alpha=2.5)))
+print(torch.cat([torch.ones(0), torch.ones(0)], 1), kind(lambda: torch.einsum("ij")))
+print(torch.vander(torch.tensor([1, 2]), 0).shape, torch.vander(torch.tensor([True, False]), 1))
+print(torch.tensor([2**70, 1.5]), torch.tensor(-(2**64), dtype=torch.bool))
+print(kind(lambda: complex(torch.ones(2))), kind(lambda: float(torch.ones(2))))
+print(torch.ones(2, dtype=torch.float32, device="cpu", out=torch.empty(0)))
+print(torch.arange(3, dtype=torch.int64, out=torch.empty(0, dtype=torch.int64)))
+print(kind(lambda: torch.zeros(2, dtype=torch.float64, out=torch.empty(0))))
