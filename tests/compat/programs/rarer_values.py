@@ -78,3 +78,9 @@ print(kind(lambda: complex(torch.ones(2))), kind(lambda: float(torch.ones(2))))
 print(torch.ones(2, dtype=torch.float32, device="cpu", out=torch.empty(0)))
 print(torch.arange(3, dtype=torch.int64, out=torch.empty(0, dtype=torch.int64)))
 print(kind(lambda: torch.zeros(2, dtype=torch.float64, out=torch.empty(0))))
+
+# Columns of which nothing is finite, in sums along and across memory.
+table = torch.full((3, 40), -inf)
+table[:, 3] = 2
+print([t.logsumexp(d).tolist()[:5] for t in (table, table.t().contiguous().t()) for d in (0, 1)])
+print(torch.tensor([[-inf, inf, nan]] * 20).logsumexp(0))
