@@ -84,3 +84,15 @@ table = torch.full((3, 40), -inf)
 table[:, 3] = 2
 print([t.logsumexp(d).tolist()[:5] for t in (table, table.t().contiguous().t()) for d in (0, 1)])
 print(torch.tensor([[-inf, inf, nan]] * 20).logsumexp(0))
+
+y, x = (torch.tensor([0.0, 0.0, 1.0, -0.0], requires_grad=True) for _ in range(2))
+torch.atan2(y, x).sum().backward()
+print(y.grad + 0, x.grad + 0)
+print(
+    torch.tensor([1e30, -1e30], dtype=torch.float16),
+    torch.tensor(1e300),
+    torch.tensor(1e300, dtype=torch.complex64),
+)
+x = torch.tensor([1e-40, 0.0], requires_grad=True)
+torch.special.i1e(x).sum().backward()
+print(x.grad)
