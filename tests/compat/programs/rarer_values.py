@@ -1,6 +1,7 @@
 """Values, dtypes and kinds of errors at the edges of operators."""
 
 import torch
+import torch.nn.functional as F
 from torch import inf, nan
 
 # The middle sample has no part in a slope between even samples.
@@ -96,3 +97,10 @@ print(
 x = torch.tensor([1e-40, 0.0], requires_grad=True)
 torch.special.i1e(x).sum().backward()
 print(x.grad)
+
+# Gradients at 0 of roots that are taken of sums.
+a, b = torch.zeros(2, requires_grad=True), torch.tensor([1.0, 2.0], requires_grad=True)
+print(torch.autograd.grad(F.cosine_similarity(a, b, 0), (a, b)))
+print(torch.autograd.grad(F.cosine_similarity(a, a, 0), a))
+x = torch.tensor([[[0.0, 0.0, 3.0, 4.0]]], requires_grad=True)
+print(torch.autograd.grad(F.lp_pool1d(x, 2.0, 2).sum(), x), F.lp_pool1d(-x, 3.0, 2))
