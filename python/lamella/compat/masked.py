@@ -175,7 +175,8 @@ def median(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The lower medians along a dimension; NaN where nothing is left. ValueError for a NaN beside a mask."""
+    """The lower medians along a dimension; NaN where nothing is left. ValueError for a NaN beside a
+    mask."""
     dtype = _floating("median", input, dtype)
     filled = _filled("median", input, mask, math.nan, dtype)
     if mask is not None and bool(input.isnan().any()):
