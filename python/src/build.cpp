@@ -188,6 +188,15 @@ bool store(PyObject* object, ScalarType type, char* to) {
     std::memcpy(to, &element, sizeof(element));
     return true;
   }
+  // Ints of more than 64 bits have a value as floats, and as bool.
+  if (m == Match::kError && PyErr_ExceptionMatches(PyExc_OverflowError) && PyLong_Check(object) &&
+      (!is_integral(type, false))) {
+    PyErr_Clear();
+    value = lamella_value{{0}, 0, LAMELLA_DOUBLE, 0, 0};
+    value.as.d = type == ScalarType::Bool ? 1 : PyLong_AsDouble(object);
+    if (PyErr_Occurred() != nullptr) return false;
+    m = Match::kYes;
+  }
   if (m == Match::kNo) {
     PyErr_Format(PyExc_TypeError, "tensor: expected numbers, got %s", Py_TYPE(object)->tp_name);
   }

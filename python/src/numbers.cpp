@@ -71,6 +71,22 @@ void load_element(const void* data, ScalarType type, lamella_value* value, doubl
   }
 }
 
+namespace {
+// What is too large for a type of floating point is infinite in it.
+template <class T>
+T as_element(const Scalar& number) {
+  if constexpr (is_complex_type_v<T>) {
+    using R = typename T::value_type;
+    auto z = number.toComplexDouble();
+    return T(static_cast<R>(z.real()), static_cast<R>(z.imag()));
+  } else if constexpr (std::is_integral_v<T>) {
+    return number.to<T>();
+  } else {
+    return number.isComplex() ? number.to<T>() : static_cast<T>(number.toDouble());
+  }
+}
+}  // namespace
+
 bool store_element(void* data, ScalarType type, const lamella_value& value, const double* parts) {
   return guarded(
       [&] {
@@ -81,7 +97,7 @@ bool store_element(void* data, ScalarType type, const lamella_value& value, cons
         switch (type) {
 #define LAMELLA_SCALAR_TYPE(cpp, name, number_, text) \
   case ScalarType::name: {                            \
-    cpp element = number.to<cpp>();                   \
+    cpp element = as_element<cpp>(number);            \
     std::memcpy(data, &element, sizeof(element));     \
     return true;                                      \
   }

@@ -164,6 +164,11 @@ PyObject* is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs) {
 PyObject* item(PyObject* self, PyObject*) { return tensor_item(tensor_of(self)); }
 PyObject* to_list(PyObject* self, PyObject*) { return tensor_to_list(self); }
 PyObject* as_complex(PyObject* self, PyObject*) {
+  if (tensor_of(self)->numel != 1) {
+    return PyErr_Format(PyExc_ValueError,
+                        "complex(): expected a tensor of one element, got one of %lld elements",
+                        static_cast<long long>(tensor_of(self)->numel));
+  }
   Ref value(tensor_item(tensor_of(self)));
   if (!value) return nullptr;
   Py_complex number = PyComplex_AsCComplex(value.get());

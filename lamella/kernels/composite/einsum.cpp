@@ -259,7 +259,7 @@ Tensor contract(const Tensor& a, const Tensor& b, const std::vector<int64_t>& su
 }  // namespace
 
 Tensor einsum(std::string_view equation, TensorList tensors, OptionalIntArrayRef path) {
-  LAMELLA_CHECK(!tensors.empty(), "einsum: expected 'tensors' not to be empty");
+  LAMELLA_CHECK_VALUE(!tensors.empty(), "einsum: expected 'tensors' not to be empty");
   Equation read = read_equation(equation, tensors.size());
   Layout layout = lay_out(read, tensors);
   std::vector<Tensor> operands;

@@ -271,27 +271,46 @@ Tensor linalg_norm(const Tensor& self, std::string_view ord, OptionalIntArrayRef
                                      dtype);
 }
 
+namespace {
+// The condition numbers of matrices without elements.
+Tensor cond_of_nothing(const Tensor& self) {
+  IntArrayRef sizes = self.sizes();
+  return lamella::zeros(sizes.slice(0, sizes.size() - 2),
+                        self.options().dtype(to_real_type(self.scalar_type())));
+}
+// By norms of a matrix and of its inverse; infinite where there is none.
+template <class P>
+Tensor cond_by_inverse(const Tensor& self, const P& p) {
+  auto [inverse, info] = lamella::linalg_inv_ex(self);
+  return lamella::linalg_matrix_norm(self, p)
+      .mul(lamella::linalg_matrix_norm(inverse, p))
+      .masked_fill(info != 0, std::numeric_limits<double>::infinity());
+}
+}  // namespace
+
 Tensor linalg_cond(const Tensor& self, const std::optional<Scalar>& p) {
   LAMELLA_CHECK(self.dim() >= 2, "linalg_cond: expected 'self' to have at least 2 dimensions, got ",
                 self.sizes());
+  if (self.numel() == 0) return cond_of_nothing(self);
   double order = p ? p->toDouble() : 2;
   if (std::fabs(order) == 2) {
     Tensor values = lamella::linalg_svdvals(self);
     Tensor most = values.select(-1, 0), least = values.select(-1, -1);
     return order > 0 ? most.div(least) : least.div(most);
   }
-  Tensor inverse = std::get<0>(lamella::linalg_inv_ex(self));
-  return lamella::linalg_matrix_norm(self, *p).mul(lamella::linalg_matrix_norm(inverse, *p));
+  return cond_by_inverse(self, *p);
 }
 Tensor linalg_cond(const Tensor& self, std::string_view p) {
   LAMELLA_CHECK(p == "fro" || p == "nuc", "linalg_cond: expected 'p' to be fro or nuc, got '", p,
                 "'");
+  LAMELLA_CHECK(self.dim() >= 2, "linalg_cond: expected 'self' to have at least 2 dimensions, got ",
+                self.sizes());
+  if (self.numel() == 0) return cond_of_nothing(self);
   if (p == "nuc") {
     Tensor values = lamella::linalg_svdvals(self);
     return values.sum(-1).mul(values.reciprocal().sum(-1));
   }
-  Tensor inverse = std::get<0>(lamella::linalg_inv_ex(self));
-  return lamella::linalg_matrix_norm(self, p).mul(lamella::linalg_matrix_norm(inverse, p));
+  return cond_by_inverse(self, p);
 }
 
 // The default of rcond is below what float32 can tell from zero.

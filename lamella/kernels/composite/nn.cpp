@@ -288,8 +288,8 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double
   LAMELLA_CHECK(is_floating_point(dtype), "cosine_similarity: expected floating-point tensors, ",
                 "got ", x1.scalar_type(), " and ", x2.scalar_type());
   auto unit = [&](const Tensor& x) {
-    Tensor length = x.mul(x).sum(IntArrayRef(dim), true).sqrt().clamp_min(eps);
-    return x.div(length);
+    // Its derivative is 0 at 0, where that of a square root is not finite.
+    return x.div(lamella::linalg_vector_norm(x, 2, IntArrayRef(dim), true).clamp_min(eps));
   };
   // The dimension is one of the shape that both have together.
   std::vector<Tensor> both = lamella::broadcast_tensors({x1.to(dtype), x2.to(dtype)});

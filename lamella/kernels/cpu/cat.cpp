@@ -32,7 +32,10 @@ LAMELLA_META_FUNC(cat)(TensorList tensors, int64_t dim) {
     if (model == nullptr) model = &tensor;
     one_format &= tensor.suggest_memory_format() == model->suggest_memory_format();
   }
-  if (model == nullptr) model = &tensors[0];
+  if (model == nullptr) {
+    model = &tensors[0];
+    dim = 0;  // whichever was meant, there is nothing along it
+  }
   if (output_mode() != OutputMode::kFunctional && can_cast(dtype, maybe_get_output(0).dtype())) {
     dtype = maybe_get_output(0).dtype();
   }

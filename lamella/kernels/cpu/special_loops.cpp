@@ -15,6 +15,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 double zeta_of(double x, double q) {
   if (x == 1) return kInf;
   if (!(x > 1)) return kNan;
+  if (x == kInf && !std::isnan(q)) return q < 1 ? kInf : q == 1 ? 1 : 0;
   if (q <= 0) {
     if (q == std::floor(q)) return kInf;
     if (x != std::floor(x)) return kNan;

@@ -21,7 +21,6 @@ ABSENT = {
     "_functorch": "lamella.func has the transforms",
     "package": "Lamella runs no code from files",
     "mps": "Lamella has no devices of Apple",
-    "masked": "Lamella has no masked tensors",
     "monitor": "lamella.profiler has what Lamella measures",
     "utils.tensorboard": "the package tensorboardX writes its files",
     "utils.mobile_optimizer": "Lamella has no mobile programs",

@@ -56,7 +56,14 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """The powers of a vector's elements as columns, the highest first unless `increasing`."""
     if x.dim() != 1:
         raise RuntimeError(f"vander: expected 'x' to have 1 dimension, got {x.dim()}")
-    powers = lamella.linalg.vander(x, N=x.numel() if N is None else N)
+    count = x.numel() if N is None else N
+    if count < 0:
+        raise RuntimeError(f"vander: expected 'N' not to be negative, got {count}")
+    if x.dtype == lamella.bool:
+        x = x.long()
+    if count < 2:  # no power, or the one of exponent 0
+        return lamella.ones(x.numel(), count, dtype=x.dtype, device=x.device)
+    powers = lamella.linalg.vander(x, N=count)
     return powers if increasing else powers.flip(-1)
 
 

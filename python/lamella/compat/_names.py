@@ -38,7 +38,7 @@ _BY_MODULE = {
     "futures": "Future",
     "jit": "ScriptFunction ScriptModule fork wait",
     "cuda": "OutOfMemoryError AcceleratorError",
-    "storage": "TypedStorage is_storage",
+    "storage": "Storage TypedStorage is_storage",
 }
 
 # Where each name is: a module of this package that has it.

@@ -9,6 +9,7 @@ import numbers
 import warnings
 from typing import Any
 
+import lamella
 from lamella import _C, Tensor, _storage
 
 _NUMBERS = ("alpha", "beta", "value")
@@ -58,12 +59,37 @@ def _with_memory(
     return (args[0], tensor, *args[2:]), rest
 
 
+_FACTORIES = frozenset(
+    "arange empty eye full linspace logspace normal ones rand randint randn randperm range "
+    "zeros".split()
+)
+
+
+def _without_options(name: str, kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """The keywords of a factory that is given `out` beside what `out` has itself; None for none."""
+    out = kwargs.get("out")
+    told = {key: kwargs[key] for key in ("dtype", "device", "layout") if key in kwargs}
+    if out is None or not (told or "requires_grad" in kwargs or "pin_memory" in kwargs):
+        return None
+    for key, value in told.items():
+        own = getattr(out, key)
+        if value is not None and (lamella.device(value) if key == "device" else value) != own:
+            raise RuntimeError(f"{name}: expected '{key}' to be that of 'out', {own}, got {value}")
+    if kwargs.get("requires_grad"):
+        return None
+    rest = ("requires_grad", "pin_memory", *told)
+    return {key: value for key, value in kwargs.items() if key not in rest}
+
+
 def _rewritten(
     name: str, is_method: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """The arguments of today's signature for those of an old one; None where there is none."""
     if name == "set_" and is_method:
         return _with_memory(args, kwargs)
+    if name in _FACTORIES and not is_method:
+        rest = _without_options(name, kwargs)
+        return None if rest is None else (args, rest)
     plain = name[:-1] if is_method and name.endswith("_") else name
     if len(args) < 2:
         return None

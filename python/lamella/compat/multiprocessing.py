@@ -1,4 +1,7 @@
-"""torch.multiprocessing: Python's multiprocessing. Tensors go to other processes as copies."""
+"""torch.multiprocessing: Python's multiprocessing.
+
+Tensors go to other processes as copies, those of share_memory_() by their place in shared memory.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,12 @@ def get_all_sharing_strategies() -> set[str]:
 
 
 def get_sharing_strategy() -> str:
-    """file_descriptor"""
-    return "file_descriptor"
+    """file_system"""
+    return "file_system"
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Nothing to choose: tensors are copied."""
+    """Nothing to choose: shared memory has names in the system's files."""
     if new_strategy not in get_all_sharing_strategies():
         raise ValueError(
             "set_sharing_strategy: expected file_descriptor or file_system, got "

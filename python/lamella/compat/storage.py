@@ -283,6 +283,7 @@ def _load_from_bytes(b: bytes) -> Any:
 
 
 _TypedStorage = TypedStorage
+Storage = STORAGE_TYPES["FloatStorage"]
 
 
 def is_storage(obj: Any) -> bool:

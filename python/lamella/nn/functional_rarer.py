@@ -105,7 +105,9 @@ def _lp_pool(
     pool = (lamella.avg_pool1d, _nn["avg_pool2d"], _nn["avg_pool3d"])[count - 1]
     kernel = _all(kernel_size, count)
     mean = pool(input.pow(norm_type), kernel, _all(stride, count, kernel), 0, ceil_mode)
-    return (mean * math.prod(kernel)).pow(1.0 / norm_type)
+    # relu() has no gradient at 0, where that of the root is not finite.
+    size = mean.sign() * lamella.relu(mean.abs())
+    return (size * math.prod(kernel)).pow(1.0 / norm_type)
 
 
 def lp_pool1d(

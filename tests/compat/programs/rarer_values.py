@@ -1,6 +1,7 @@
 """Values, dtypes and kinds of errors at the edges of operators."""
 
 import torch
+import torch.nn.functional as F
 from torch import inf, nan
 
 # The middle sample has no part in a slope between even samples.
@@ -64,3 +65,42 @@ print(
         torch.tensor([3, 4]), torch.tensor([5, 6]), lambda a, b, c: a + b * c
     )
 )
+
+zero = torch.zeros(2, 2, dtype=torch.complex128)
+print([torch.linalg.cond(zero, p).item() for p in (1, -1, torch.inf, "fro")])
+print(torch.linalg.cond(torch.ones(2, 0, 0)), torch.linalg.cond(torch.ones(0, 0), "nuc"))
+truths, whole = torch.tensor([True, False]), torch.ones(2, 2, dtype=torch.int32)
+print(torch.addr(whole, truths, truths), torch.addr(whole, truths, truths, beta=0).dtype)
+print(kind(lambda: torch.addr(whole, truths, truths, alpha=2.5)))
+print(torch.cat([torch.ones(0), torch.ones(0)], 1), kind(lambda: torch.einsum("ij")))
+print(torch.vander(torch.tensor([1, 2]), 0).shape, torch.vander(torch.tensor([True, False]), 1))
+print(torch.tensor([2**70, 1.5]), torch.tensor(-(2**64), dtype=torch.bool))
+print(kind(lambda: complex(torch.ones(2))), kind(lambda: float(torch.ones(2))))
+print(torch.ones(2, dtype=torch.float32, device="cpu", out=torch.empty(0)))
+print(torch.arange(3, dtype=torch.int64, out=torch.empty(0, dtype=torch.int64)))
+print(kind(lambda: torch.zeros(2, dtype=torch.float64, out=torch.empty(0))))
+
+# Columns of which nothing is finite, in sums along and across memory.
+table = torch.full((3, 40), -inf)
+table[:, 3] = 2
+print([t.logsumexp(d).tolist()[:5] for t in (table, table.t().contiguous().t()) for d in (0, 1)])
+print(torch.tensor([[-inf, inf, nan]] * 20).logsumexp(0))
+
+y, x = (torch.tensor([0.0, 0.0, 1.0, -0.0], requires_grad=True) for _ in range(2))
+torch.atan2(y, x).sum().backward()
+print(y.grad + 0, x.grad + 0)
+print(
+    torch.tensor([1e30, -1e30], dtype=torch.float16),
+    torch.tensor(1e300),
+    torch.tensor(1e300, dtype=torch.complex64),
+)
+x = torch.tensor([1e-40, 0.0], requires_grad=True)
+torch.special.i1e(x).sum().backward()
+print(x.grad)
+
+# Gradients at 0 of roots that are taken of sums.
+a, b = torch.zeros(2, requires_grad=True), torch.tensor([1.0, 2.0], requires_grad=True)
+print(torch.autograd.grad(F.cosine_similarity(a, b, 0), (a, b)))
+print(torch.autograd.grad(F.cosine_similarity(a, a, 0), a))
+x = torch.tensor([[[0.0, 0.0, 3.0, 4.0]]], requires_grad=True)
+print(torch.autograd.grad(F.lp_pool1d(x, 2.0, 2).sum(), x), F.lp_pool1d(-x, 3.0, 2))

@@ -22,7 +22,10 @@ inline C taken_out(C most) {
 template <class C>
 inline Granule<C> taken_out(Granule<C> most) {
   constexpr C kInfinity = std::numeric_limits<C>::infinity();
-  for (auto& part : most.part) part = (part == kInfinity) | (part == -kInfinity) ? part * 0 : part;
+  for (auto& part : most.part) {
+    const std::remove_reference_t<decltype(part)> nothing{};
+    part = (part == kInfinity) | (part == -kInfinity) ? nothing : part;
+  }
   return most;
 }
 template <class C>

@@ -121,6 +121,10 @@ Tensor acosh_backward(const Tensor& grad, const Tensor& self) {
   if (self.is_complex()) return grad * conj_of((self + 1).rsqrt() * (self - 1).rsqrt());
   return grad * (self * self - 1).rsqrt();
 }
+Tensor over_squares(const Tensor& x, const Tensor& self, const Tensor& other) {
+  Tensor squares = self * self + other * other;
+  return keep(x / squares, squares != 0);
+}
 Tensor sinc_backward(const Tensor& grad, const Tensor& self) {
   // The product in the denominator is 0 for the smallest numbers as well.
   Tensor x = self * kPi, square = x * self;
@@ -134,12 +138,13 @@ Tensor logit_double_backward(const Tensor& grad, const Tensor& self, std::option
   return keep(result, (self >= *eps).logical_and(self <= 1 - *eps));
 }
 Tensor i1_backward(const Tensor& grad, const Tensor& self, const Tensor& result) {
-  Tensor at_zero = self == 0;
+  Tensor at_zero = self * self == 0;
   Tensor x = lamella::where(at_zero, Scalar(1), self);
   return grad * lamella::where(at_zero, Scalar(0.5), lamella::i0(self) - result / x);
 }
 Tensor i1e_backward(const Tensor& grad, const Tensor& self, const Tensor& result) {
-  Tensor at_zero = self == 0;
+  // So near to it the result is half the number.
+  Tensor at_zero = self * self == 0;
   Tensor x = lamella::where(at_zero, Scalar(1), self);
   Tensor slope = lamella::special_i0e(self) - result * (self.sgn() + x.reciprocal());
   return grad * lamella::where(at_zero, Scalar(0.5), slope);

@@ -47,6 +47,8 @@ Tensor sgn_backward(const Tensor& grad, const Tensor& self, const Tensor& sgn);
 Tensor angle_backward(const Tensor& grad, const Tensor& self);
 Tensor angle_tangent(const Tensor& self_t, const Tensor& self_p);
 Tensor acosh_backward(const Tensor& grad, const Tensor& self);
+// x / (self^2 + other^2), and 0 where that is a division by 0.
+Tensor over_squares(const Tensor& x, const Tensor& self, const Tensor& other);
 Tensor sinc_backward(const Tensor& grad, const Tensor& self);
 Tensor logit_double_backward(const Tensor& grad, const Tensor& self, std::optional<double> eps);
 Tensor i1_backward(const Tensor& grad, const Tensor& self, const Tensor& result);

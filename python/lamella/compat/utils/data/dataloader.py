@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
+import os
 import pickle
 import queue
 import warnings
@@ -263,8 +264,10 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         return self._fetch(next(self._indices))
 
 
-def _stop(processes: list[Any], inboxes: list[Any], results: Any) -> None:
+def _stop(owner: int, processes: list[Any], inboxes: list[Any], results: Any) -> None:
     """Ends the workers: asks, waits, and then terminates those that do not answer."""
+    if os.getpid() != owner:  # a process that was forked beside them
+        return
     for inbox in inboxes:
         inbox.put(None)
     for process in processes:
@@ -310,7 +313,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             process.start()
             self._inboxes.append(inbox)
             self._workers.append(process)
-        self.close = weakref.finalize(self, _stop, self._workers, self._inboxes, self._results)
+        self.close = weakref.finalize(
+            self, _stop, os.getpid(), self._workers, self._inboxes, self._results
+        )
         self._begin()
 
     def restart(self, loader: DataLoader[Any]) -> None:

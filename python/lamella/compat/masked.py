@@ -1,0 +1,300 @@
+"""torch.masked: reductions and normalizations of the elements where a mask is True.
+
+Elements without a mask are replaced by what leaves the result as it is: 0 in sums, infinity in
+minima. MaskedTensor is absent: a tensor and its mask are two tensors here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import lamella
+from lamella import Tensor
+from lamella.nn import functional
+
+_Dims = Any  # None, an int or a sequence of ints
+
+
+def _filled(op: str, input: Tensor, mask: Tensor | None, fill: Any, dtype: Any = None) -> Tensor:
+    """The input with `fill` where the mask is False. mask: broadcastable to the input."""
+    input = input if dtype is None else input.to(dtype)
+    if mask is None:
+        return input
+    if mask.dim() > input.dim():
+        raise IndexError(
+            f"{op}: expected 'mask' to have at most {input.dim()} dimensions, got {mask.dim()}"
+        )
+    return input.masked_fill(mask.logical_not(), fill)
+
+
+def _all_dims(input: Tensor, dim: _Dims) -> tuple[int, ...]:
+    if dim is None or dim == ():
+        return tuple(range(input.dim()))
+    return (dim,) if isinstance(dim, int) else tuple(dim)
+
+
+def _counted(input: Tensor, dtype: Any) -> Any:
+    """The dtype of sums and products: int64 for whole numbers."""
+    if dtype is not None:
+        return dtype
+    whole = not (input.is_floating_point() or input.is_complex())
+    return lamella.int64 if whole else input.dtype
+
+
+def _floating(op: str, input: Tensor, dtype: Any) -> Any:
+    if dtype is None and not (input.is_floating_point() or input.is_complex()):
+        raise ValueError(f"{op}: expected floating-point numbers or a 'dtype', got {input.dtype}")
+    return dtype
+
+
+def _least(dtype: Any) -> Any:
+    return -math.inf if dtype.is_floating_point else lamella.iinfo(dtype).min
+
+
+def _most(dtype: Any) -> Any:
+    return math.inf if dtype.is_floating_point else lamella.iinfo(dtype).max
+
+
+def sum(
+    input: Tensor,
+    dim: _Dims = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The sums over dimensions, all of them by default; 0 where nothing is left."""
+    filled = _filled("sum", input, mask, 0, _counted(input, dtype))
+    return filled.sum(_all_dims(input, dim), keepdim)
+
+
+def prod(
+    input: Tensor,
+    dim: _Dims = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The products over dimensions, all of them by default; 1 where nothing is left."""
+    result = _filled("prod", input, mask, 1, _counted(input, dtype))
+    dims = sorted((d % max(result.dim(), 1) for d in _all_dims(input, dim)), reverse=True)
+    for d in dims:
+        result = result.prod(d, keepdim)
+    return result
+
+
+def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """The sums up to each element."""
+    return _filled("cumsum", input, mask, 0, _counted(input, dtype)).cumsum(dim)
+
+
+def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """The products up to each element."""
+    return _filled("cumprod", input, mask, 1, _counted(input, dtype)).cumprod(dim)
+
+
+def amax(
+    input: Tensor,
+    dim: _Dims = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The largest elements; the dtype's least value where nothing is left."""
+    filled = _filled("amax", input, mask, _least(dtype or input.dtype), dtype)
+    return filled.amax(_all_dims(input, dim), keepdim)
+
+
+def amin(
+    input: Tensor,
+    dim: _Dims = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The smallest elements; the dtype's largest value where nothing is left."""
+    filled = _filled("amin", input, mask, _most(dtype or input.dtype), dtype)
+    return filled.amin(_all_dims(input, dim), keepdim)
+
+
+def argmax(
+    input: Tensor,
+    dim: int | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The places of the largest elements, as numbers of the input's dtype."""
+    filled = _filled("argmax", input, mask, _least(input.dtype))
+    return filled.argmax(dim, keepdim).to(dtype or input.dtype)
+
+
+def argmin(
+    input: Tensor,
+    dim: int | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The places of the smallest elements, as numbers of the input's dtype."""
+    filled = _filled("argmin", input, mask, _most(input.dtype))
+    return filled.argmin(dim, keepdim).to(dtype or input.dtype)
+
+
+def _count(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | None) -> Tensor:
+    there = lamella.ones(input.shape, dtype=lamella.int64, device=input.device)
+    return sum(there, dims, keepdim=keepdim, mask=mask)
+
+
+def mean(
+    input: Tensor,
+    dim: _Dims = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The means over dimensions, all of them by default; NaN where nothing is left."""
+    dtype = _floating("mean", input, dtype)
+    dims = _all_dims(input, dim)
+    total = sum(input, dims, keepdim=keepdim, dtype=dtype, mask=mask)
+    return total / _count(input, dims, keepdim, mask)
+
+
+def median(
+    input: Tensor,
+    dim: int = -1,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The lower medians along a dimension; NaN where nothing is left. ValueError for a NaN beside a
+    mask."""
+    dtype = _floating("median", input, dtype)
+    filled = _filled("median", input, mask, math.nan, dtype)
+    if mask is not None and bool(input.isnan().any()):
+        raise ValueError("median: expected no NaN in 'input', got one")
+    return filled.nanmedian(dim, keepdim)[0]
+
+
+def var(
+    input: Tensor,
+    dim: _Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The variances over dimensions. correction: what the count is less by, 1 unless told, or 0
+    for unbiased=False."""
+    if unbiased is not None and correction is not None:
+        raise RuntimeError("var: expected either 'unbiased' or 'correction', got both")
+    less = correction if correction is not None else int(unbiased is not False)
+    if dtype is None:
+        real = input.is_floating_point() or input.is_complex()
+        dtype = input.dtype if real else lamella.float32
+    input, dims = input.to(dtype), _all_dims(input, dim)
+    away = input - mean(input, dims, keepdim=True, mask=mask)
+    squares = (away * away.conj()).real if away.is_complex() else away * away
+    total = sum(squares, dims, keepdim=keepdim, mask=mask)
+    return total / (_count(input, dims, keepdim, mask) - less).clamp_min(0)
+
+
+def std(
+    input: Tensor,
+    dim: _Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The square roots of var()."""
+    options: Any = {"correction": correction, "keepdim": keepdim, "dtype": dtype, "mask": mask}
+    return var(input, dim, unbiased, **options).sqrt()
+
+
+def norm(
+    input: Tensor,
+    ord: float = 2.0,
+    dim: _Dims = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The norms of vectors over dimensions, all of them by default."""
+    filled = _filled("norm", input, mask, 0 if ord >= 0 else math.inf, dtype)
+    return lamella.linalg.vector_norm(filled, ord, _all_dims(input, dim), keepdim)
+
+
+def normalize(
+    input: Tensor,
+    ord: float,
+    dim: int,
+    *,
+    eps: float = 1e-12,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The elements divided by the norm along a dimension, which is at least `eps`."""
+    length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
+    return _filled("normalize", input, mask, 0, dtype) / length.clamp_min(eps)
+
+
+def logsumexp(
+    input: Tensor,
+    dim: _Dims = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """log(sum(exp(input))) over dimensions; -infinity where nothing is left."""
+    filled = _filled("logsumexp", input, mask, -math.inf, dtype)
+    return filled.logsumexp(_all_dims(input, dim), keepdim)
+
+
+def logaddexp(
+    input: Tensor,
+    other: Tensor,
+    *,
+    dtype: Any = None,
+    input_mask: Tensor | None = None,
+    other_mask: Tensor | None = None,
+) -> Tensor:
+    """log(exp(input) + exp(other)), each of them where its own mask is True."""
+    one = _filled("logaddexp", input, input_mask, -math.inf, dtype)
+    return lamella.logaddexp(one, _filled("logaddexp", other, other_mask, -math.inf, dtype))
+
+
+def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """softmax() along a dimension; 0 elsewhere, and NaN where nothing is left."""
+    return functional.softmax(_filled("softmax", input, mask, -math.inf, dtype), dim)
+
+
+def log_softmax(
+    input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None
+) -> Tensor:
+    """The logarithm of softmax()."""
+    return functional.log_softmax(_filled("log_softmax", input, mask, -math.inf, dtype), dim)
+
+
+def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """softmax() of -input."""
+    return functional.softmin(_filled("softmin", input, mask, math.inf, dtype), dim)
+
+
+def is_masked_tensor(obj: Any, /) -> bool:
+    """False: a tensor and its mask are two tensors."""
+    return False
