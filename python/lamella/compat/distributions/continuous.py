@@ -8,7 +8,6 @@ from typing import Any
 
 import lamella
 from lamella import Size, Tensor
-from lamella.compat import _draws
 from lamella.compat.distributions import constraints
 from lamella.compat.distributions.distribution import Distribution, ExponentialFamily
 from lamella.compat.distributions.utils import broadcast_all, euler_constant
@@ -330,7 +329,7 @@ class Gamma(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        drawn = _draws._standard_gamma(self.concentration.expand(shape))
+        drawn = lamella._standard_gamma(self.concentration.expand(shape))
         value = drawn / self.rate.expand(shape)
         value.detach().clamp_(min=lamella.finfo(value.dtype).tiny)
         return value
