@@ -191,12 +191,10 @@ class Uniform(Distribution):
         self.low, self.high = broadcast_all(low, high)
         shape = () if _numbers(low, high) else self.low.size()
         super().__init__(shape, validate_args=validate_args)
-        if self._validate_args and not bool(lamella.lt(self.low, self.high).all().item()):
-            raise ValueError("Uniform: expected 'low' to be less than 'high'")
 
     @property
     def arg_constraints(self) -> dict[str, Any]:
-        return {"low": constraints.dependent, "high": constraints.dependent}
+        return {"low": constraints.less_than(self.high), "high": constraints.greater_than(self.low)}
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
