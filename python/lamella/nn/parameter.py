@@ -20,9 +20,8 @@ class Parameter(lamella.Tensor):
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
         data = lamella.empty(0) if data is None else data
         if data.layout != lamella.strided:
-            from lamella.nn._sparse_parameter import SparseParameter
-
-            return SparseParameter(data, requires_grad)
+            sparse: Parameter = data._as_parameter(requires_grad)
+            return sparse
         parameter: Parameter = _C._make_subclass(cls, data, requires_grad)
         return parameter
 
