@@ -70,9 +70,9 @@ class CpuGenerator final : public GeneratorImpl {
   }
   // Mean 0 and deviation 1, by the Box-Muller transform; every second call uses the first's pair.
   // Narrower types round this one.
-  double normal_double();
+  LAMELLA_PRIVATE_API double normal_double();
   // Throws unless the generator is defined and the CPU's.
-  static CpuGenerator& of(const Generator& generator);
+  LAMELLA_PRIVATE_API static CpuGenerator& of(const Generator& generator);
 
  private:
   static constexpr int kWords = 624;

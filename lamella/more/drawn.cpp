@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "lamella/abi/backend.h"
+#include "lamella/core/generator_impl.h"
 #include "lamella/core/interrupt.h"
 #include "lamella/more/more.h"
 
@@ -104,7 +105,86 @@ double draw_binomial(double n, double p, Uniform& uniform) {
   return p <= 0.5 ? draw_successes(n, p, uniform) : n - draw_successes(n, 1 - p, uniform);
 }
 
+// Marsaglia and Tsang, A simple method for generating gamma variables, ACM Transactions on
+// Mathematical Software 26 (2000) 363. Shapes below 1 are drawn one higher and brought down.
+double draw_gamma(double shape, Uniform& uniform, CpuGenerator& generator) {
+  double scale = 1;
+  if (shape < 1) {
+    if (shape == 0) return 0;
+    scale = std::pow(1 - uniform(), 1 / shape);
+    shape += 1;
+  }
+  const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+  while (true) {
+    double x = 0, y = 0;
+    do {
+      x = generator.normal_double();
+      y = 1 + c * x;
+    } while (y <= 0);
+    const double v = y * y * y, u = 1 - uniform(), square = x * x;
+    if (u < 1 - 0.0331 * square * square ||
+        std::log(u) < 0.5 * square + d * (1 - v + std::log(v))) {
+      return scale * d * v;
+    }
+  }
+}
+
+// One for each shape, in double precision.
+Tensor draw_gammas(const char* op, const Tensor& self, const std::optional<Generator>& generator) {
+  LAMELLA_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), op,
+                                ": expected 'self' to be floating point, got ", self.scalar_type());
+  const Tensor shapes = self.to(kDouble).contiguous();
+  const Tensor result = lamella::empty(self.sizes(), shapes.options());
+  const auto* shape = shapes.const_data_ptr<double>();
+  auto* out = result.mutable_data_ptr<double>();
+  for (int64_t i = 0; i < self.numel(); ++i) {
+    LAMELLA_CHECK(shape[i] >= 0 && std::isfinite(shape[i]), op,
+                  ": expected the elements of 'self' to be finite and at least 0, got ", shape[i]);
+  }
+  Uniform uniform(generator);
+  CpuGenerator& from = cpu_generator_or_default(generator.value_or(Generator()));
+  for (int64_t i = 0; i < self.numel(); ++i) {
+    if (i % 65536 == 65535) check_interrupt();
+    out[i] = draw_gamma(shape[i], uniform, from);
+  }
+  return result;
+}
+
+// The least and, for numbers below 1, the largest value of a dtype.
+std::pair<double, double> open_interval(ScalarType type) {
+  switch (type) {
+    case kDouble:
+      return {std::numeric_limits<double>::min(), 1 - 0x1p-53};
+    case kHalf:
+      return {0x1p-14, 1 - 0x1p-11};
+    case kBFloat16:
+      return {std::numeric_limits<float>::min(), 1 - 0x1p-8};
+    default:
+      return {std::numeric_limits<float>::min(), 1 - 0x1p-24};
+  }
+}
+
 }  // namespace
+
+Tensor standard_gamma(const Tensor& self, std::optional<Generator> generator) {
+  if (self.is_meta()) return lamella::empty(self.sizes(), self.options());
+  const Tensor drawn = draw_gammas("_standard_gamma", self, generator);
+  const ScalarType type = self.scalar_type();
+  return drawn.to(type).clamp_min(open_interval(type).first);
+}
+
+Tensor sample_dirichlet(const Tensor& self, std::optional<Generator> generator) {
+  const char* op = "_sample_dirichlet";
+  LAMELLA_CHECK(self.dim() > 0, op, ": expected 'self' to have 1 dimension or more, got 0");
+  if (self.is_meta()) return lamella::empty(self.sizes(), self.options());
+  // Numbers that are all too small to be told from 0 count as equal.
+  const Tensor drawn =
+      draw_gammas(op, self, generator).clamp_min(std::numeric_limits<double>::min());
+  const auto [low, high] = open_interval(self.scalar_type());
+  return drawn.div(drawn.sum(IntArrayRef(int64_t{-1}), true))
+      .clamp(low, high)
+      .to(self.scalar_type());
+}
 
 Tensor poisson(const Tensor& self, std::optional<Generator> generator) {
   const char* op = "poisson";

@@ -26,6 +26,11 @@ lamella::Tensor csr_other_backward(const lamella::Tensor& grad, const lamella::T
                                    const lamella::Tensor& columns, const lamella::Tensor& values,
                                    const lamella::Tensor& other);
 
+// The gradient of _sample_dirichlet. A coordinate moves by its own concentration as a beta number
+// does, and the others share what it leaves.
+lamella::Tensor sample_dirichlet_backward(const lamella::Tensor& grad, const lamella::Tensor& alpha,
+                                          const lamella::Tensor& x);
+
 // The gradients of _rnn_layer_backward for grad_output, grad_hy, grad_cy, hx, w_hh, w_hr, cx, b_hh,
 // rows, w_ih and b_ih, given those of its results; none for output, which is made of these. Throws
 // without `rows`.

@@ -29,7 +29,7 @@ def embedding_sparse_backward(
 
 
 # Above autograd, so that what is done to the values is recorded: decision 34.
-_library = Library("aten", "FRAGMENT")
+_library = Library("lamella", "FRAGMENT")
 _library.define(
     "embedding_sparse_backward(Tensor grad, Tensor indices, SymInt num_weights, "
     "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor"

@@ -13,6 +13,7 @@ dense side. What is not stored is no part of a gradient.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -240,6 +241,11 @@ class SparseTensor(Tensor):
 
     def tolist(self) -> Any:
         return self.to_dense().tolist()
+
+    def _as_parameter(self, requires_grad: bool) -> SparseTensor:
+        module: Any = importlib.import_module("lamella._sparse_parameter")
+        made: SparseTensor = module.SparseParameter(self, requires_grad)
+        return made
 
     def _of(self, places: Tensor, stored: Tensor, crow: Tensor | None) -> SparseTensor:
         return SparseTensor(places, stored, self.shape, crow, self._coalesced, self.layout)

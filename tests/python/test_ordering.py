@@ -61,6 +61,11 @@ def data(kind, dtype, n):
     return x
 
 
+def number(x):
+    """PyTorch selects among numbers alone."""
+    return x.to(torch.uint8) if x.dtype == torch.bool else x
+
+
 def assert_same(got, want):
     got = torch.from_dlpack(got.to(lamella.uint8) if want.dtype == torch.bool else got)
     want = want.to(torch.uint8) if want.dtype == torch.bool else want
@@ -82,12 +87,12 @@ def test_one_line(dtype, kind):
             for k in {1, min(n, 5), n // 50, n // 8, n // 3, n}:
                 got = lamella.topk(y, k, largest=descending)
                 assert_same(got[0], values[:k])
-                assert_same(got[1], indices[:k])
-        values, indices = torch.sort(x, stable=True)
+                assert_same(got[1], torch.topk(number(x), k, largest=descending)[1])
+        values = torch.sort(x, stable=True)[0]
         for k in {1, n // 3 + 1, n}:
             got = lamella.kthvalue(y, k)
             assert_same(got[0], values[k - 1])
-            assert_same(got[1], indices[k - 1])
+            assert_same(got[1], torch.kthvalue(number(x), k)[1])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -136,12 +141,12 @@ def test_lines_of_any_strides(shape, dim):
             k = (view.shape[dim] + 1) // 2
             got = lamella.topk(y, k, dim, largest=False)
             assert_same(got[0], values.narrow(dim, 0, k))
-            assert_same(got[1], indices.narrow(dim, 0, k))
+            assert_same(got[1], torch.topk(view, k, dim, largest=False)[1])
             for keepdim in (False, True):
                 got = lamella.kthvalue(y, k, dim, keepdim)
-                want = values.narrow(dim, k - 1, 1), indices.narrow(dim, k - 1, 1)
+                want = torch.kthvalue(view, k, dim, keepdim)
                 for i in range(2):
-                    assert_same(got[i], want[i] if keepdim else want[i].squeeze(dim))
+                    assert_same(got[i], want[i])
 
 
 @pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
@@ -210,3 +215,34 @@ def test_extremes_so_far(name, kind):
             got = getattr(lamella, name)(to_lamella(x), 0)
             assert_same(got[0], values)
             assert_same(got[1], indices)
+
+
+EQUALS = [(1,), (5,), (16,), (17,), (64,), (129,), (1000,), (6, 40), (3, 300, 2), (2, 20000)]
+
+
+@pytest.mark.parametrize("shape", EQUALS, ids=str)
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "bfloat16", "float16", "int64", "int32", "uint8"]
+)
+def test_which_of_equals(shape, dtype):
+    """topk and kthvalue choose among equal elements as PyTorch does, NaN and both zeros too."""
+    generator = torch.Generator().manual_seed(0)
+    for levels in (1, 3, 100):
+        x = torch.randint(0, levels, shape, generator=generator).to(getattr(torch, dtype))
+        if x.is_floating_point():
+            x = torch.where(torch.rand(shape, generator=generator) < 0.1, float("nan"), x)
+            x = torch.where(torch.rand(shape, generator=generator) < 0.5, -x, x)
+        ours = lamella.from_dlpack(x)
+        for dim in range(len(shape)):
+            n = shape[dim]
+            for k in sorted({1, 2, n // 64, n // 64 + 1, n // 2, n - 1, n}):
+                if not 0 < k <= n:
+                    continue
+                for options in ({}, {"largest": False}, {"sorted": False}):
+                    expected = torch.topk(x, k, dim, **options).indices
+                    got = lamella.topk(ours, k, dim, **options)
+                    assert got.indices.tolist() == expected.tolist(), (levels, dim, k, options)
+                    taken = ours.gather(dim, got.indices)
+                    assert lamella.equal(taken.nan_to_num(), got.values.nan_to_num())
+                expected = torch.kthvalue(x, k, dim).indices
+                assert lamella.kthvalue(ours, k, dim).indices.tolist() == expected.tolist()

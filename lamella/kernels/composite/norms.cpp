@@ -142,7 +142,7 @@ Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num
                           int64_t padding_idx, bool scale_grad_by_freq, bool sparse) {
   if (sparse) {
     using Backward = Tensor(const Tensor&, const Tensor&, int64_t, int64_t, bool);
-    if (auto op = Dispatcher::singleton().findSchema({"aten::embedding_sparse_backward", ""})) {
+    if (auto op = Dispatcher::singleton().findSchema({"lamella::embedding_sparse_backward", ""})) {
       return op->typed<Backward>().call(grad, indices, num_weights, padding_idx,
                                         scale_grad_by_freq);
     }

@@ -30,7 +30,7 @@ class OrderScratch {
   // Each holds n words, whose contents are lost when more are asked for.
   uint64_t* first(int64_t n) { return reserve(first_, n); }
   uint64_t* second(int64_t n) { return reserve(second_, n); }
-  // order_line() and select_in_line() leave this one alone.
+  // order_line() and select_in_line() leave this one alone; order_first() and settle_kth() do not.
   uint64_t* third(int64_t n) { return reserve(third_, n); }
 
  private:
@@ -42,6 +42,12 @@ class OrderScratch {
 void order_line(const Line& line, int64_t k, const OrderedLine& out, OrderScratch& scratch);
 // Which element is at position k of the stable order.
 int64_t select_in_line(const Line& line, int64_t k, OrderScratch& scratch);
+// Note [Equals among the first few] in tied_order.cpp. Stores the first k > 0 elements, in order if
+// `sorted`.
+void order_first(const Line& line, int64_t k, bool sorted, const OrderedLine& out,
+                 OrderScratch& scratch);
+// Which of the elements equal to the one at `found` is at position k.
+int64_t settle_kth(const Line& line, int64_t k, int64_t found, OrderScratch& scratch);
 // How many elements are NaN.
 int64_t count_nan(const Line& line);
 

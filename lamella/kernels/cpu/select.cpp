@@ -56,6 +56,7 @@ void select_kernel(const char* op, const Tensor& self, int64_t dim, Selecting wh
             at = order[longest_run<T>(reinterpret_cast<char*>(sorted), bytes, line.n)];
           } else {
             at = select_in_line(line, rank_in(line, what, k), scratch);
+            if (what == Selecting::kKth) at = settle_kth(line, k, at, scratch);
           }
           *reinterpret_cast<Stored<T>*>(value + starts[1] * bytes) =
               *reinterpret_cast<const Stored<T>*>(line.element(at));

@@ -22,8 +22,9 @@ bool lie_beside(const Tensor& self, int64_t dim, const Tensor& values, const Ten
   return is_one(self) && is_one(values) && is_one(indices);
 }
 
+template <class F>
 void order_lines_beside(const Tensor& self, int64_t dim, int64_t k, bool descending,
-                        const Tensor& values, const Tensor& indices) {
+                        const Tensor& values, const Tensor& indices, F&& order_one) {
   int64_t bytes = self.element_size(), last = self.size(-1), n = self.size(dim);
   KeyKind kind = key_kind(self.scalar_type(), descending);
   Lines outer({&self, &values, &indices}, dim, self.dim() - 1);
@@ -35,7 +36,7 @@ void order_lines_beside(const Tensor& self, int64_t dim, int64_t k, bool descend
   const Movement& move_places = movement_stub(kCPU, sizeof(int64_t));
   int64_t grain = 8192 / (n * kBeside) + 1;
   parallel_for(0, outer.count() * groups, grain, [&](int64_t begin, int64_t end) {
-    OrderScratch scratch;
+    OrderScratch scratch, inner;
     auto* order = reinterpret_cast<int64_t*>(scratch.third(kBeside * (n + 2 * k)));
     auto* ordered = reinterpret_cast<char*>(order + kBeside * k);
     char* lines = ordered + kBeside * k * bytes;
@@ -46,8 +47,8 @@ void order_lines_beside(const Tensor& self, int64_t dim, int64_t k, bool descend
         move.plane({lines, {bytes, n * bytes}}, {source, {outer.stride(0) * bytes, bytes}}, n,
                    count, false);
         for (int64_t l = 0; l < count; ++l) {
-          order_line({kind, lines + l * n * bytes, bytes, n}, k,
-                     {ordered + l * k * bytes, bytes, order + l * k, 1}, scratch);
+          order_one(Line{kind, lines + l * n * bytes, bytes, n},
+                    OrderedLine{ordered + l * k * bytes, bytes, order + l * k, 1}, inner);
         }
         move.plane({to + (starts[1] + column) * bytes, {bytes, outer.stride(1) * bytes}},
                    {ordered, {k * bytes, bytes}}, count, k, false);
@@ -59,13 +60,15 @@ void order_lines_beside(const Tensor& self, int64_t dim, int64_t k, bool descend
   });
 }
 
-// The first k elements of each line of `self`, in order; outputs have size k there.
+// The first k elements of each line of `self`, as order_one(line, out, scratch) finds them; outputs
+// have size k there.
+template <class F>
 void order_lines(const char* op, const Tensor& self, int64_t dim, int64_t k, bool descending,
-                 const Tensor& values, const Tensor& indices) {
+                 const Tensor& values, const Tensor& indices, F&& order_one) {
   visit_real(signed_type(self.scalar_type()), op, [](auto) {});
   if (values.numel() == 0) return;
   if (lie_beside(self, dim, values, indices)) {
-    return order_lines_beside(self, dim, k, descending, values, indices);
+    return order_lines_beside(self, dim, k, descending, values, indices, order_one);
   }
   Lines lines({&self, &values, &indices}, dim);
   int64_t bytes = self.element_size();
@@ -73,10 +76,10 @@ void order_lines(const char* op, const Tensor& self, int64_t dim, int64_t k, boo
   auto* index = indices.mutable_data_ptr<int64_t>();
   for_each_line(lines, self, descending,
                 [&](const Line& line, const int64_t* starts, OrderScratch& scratch) {
-                  order_line(line, k,
-                             {value + starts[1] * bytes, lines.stride(1) * bytes, index + starts[2],
-                              lines.stride(2)},
-                             scratch);
+                  order_one(line,
+                            OrderedLine{value + starts[1] * bytes, lines.stride(1) * bytes,
+                                        index + starts[2], lines.stride(2)},
+                            scratch);
                 });
 }
 
@@ -111,7 +114,10 @@ LAMELLA_IMPL_FUNC(sort_cpu)
  const Tensor& indices) {
   dim = maybe_wrap_dim(dim, self.dim(), "sort");
   int64_t n = self.dim() == 0 ? 1 : self.sizes()[static_cast<size_t>(dim)];
-  order_lines("sort", self, dim, n, descending, values, indices);
+  order_lines("sort", self, dim, n, descending, values, indices,
+              [n](const Line& line, const OrderedLine& out, OrderScratch& scratch) {
+                order_line(line, n, out, scratch);
+              });
 }
 std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending) {
   return lamella::sort(self, false, dim, descending);
@@ -131,7 +137,11 @@ LAMELLA_IMPL_FUNC(topk_cpu)
 (const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, const Tensor& values,
  const Tensor& indices) {
   dim = maybe_wrap_dim(dim, self.dim(), "topk");
-  order_lines("topk", self, dim, self.dim() == 0 ? 1 : k, largest, values, indices);
+  k = self.dim() == 0 ? 1 : k;
+  order_lines("topk", self, dim, k, largest, values, indices,
+              [k, sorted](const Line& line, const OrderedLine& out, OrderScratch& scratch) {
+                order_first(line, k, sorted, out, scratch);
+              });
 }
 
 }  // namespace native

@@ -14,7 +14,6 @@ _BY_MODULE = {
     "IntTensor LongTensor ShortTensor BFloat16Storage BoolStorage ByteStorage CharStorage "
     "ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage "
     "LongStorage ShortStorage set_default_tensor_type",
-    "_draws": "poisson binomial _standard_gamma _sample_dirichlet",
     "_checks": "_check _check_index _check_is_size _check_not_implemented _check_tensor_all "
     "_check_type _check_value _check_tensor_all_with _check_with _assert",
     "_settings": "are_deterministic_algorithms_enabled compiled_with_cxx11_abi "

@@ -29,9 +29,8 @@ class Parameter(lamella.Tensor, metaclass=_ParameterMeta):
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
         data = lamella.empty(0) if data is None else data
         if data.layout != lamella.strided:
-            from lamella.nn._sparse_parameter import SparseParameter
-
-            return SparseParameter(data, requires_grad)
+            sparse: Parameter = data._as_parameter(requires_grad)
+            return sparse
         parameter: Parameter
         if type(data) not in (lamella.Tensor, Parameter, Buffer) and cls is Parameter:
             parameter = data.detach()

@@ -1,7 +1,6 @@
 """torch.distributions: random values with densities, for parameters with gradients.
 
-Samples for a seed are PyTorch's: those of gamma, Poisson and binomial values, and what is made of
-them, are drawn one after the other in Python (lamella.compat._draws).
+Samples for a seed are PyTorch's.
 """
 
 from __future__ import annotations

@@ -107,7 +107,8 @@ class TransformedDistribution(Distribution):
     def __init__(
         self, base_distribution: Any, transforms: Any, validate_args: bool | None = None
     ) -> None:
-        self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
+        given = [transforms] if isinstance(transforms, Transform) else transforms
+        self.transforms = list(given) if isinstance(given, (list, tuple)) else [None]
         if not all(isinstance(t, Transform) for t in self.transforms):
             raise ValueError("TransformedDistribution: expected 'transforms' to be Transforms")
         whole = ComposeTransform(self.transforms)
@@ -235,6 +236,10 @@ class MixtureSameFamily(Distribution):
         made._mixture_distribution = self._mixture_distribution.expand(batch_shape)
         made._num_component, made._event_ndims = self._num_component, self._event_ndims
         return made
+
+    def __repr__(self) -> str:
+        parts = f"{self._mixture_distribution},\n  {self._component_distribution}"
+        return f"MixtureSameFamily(\n  {parts})"
 
     @constraints.dependent_property
     def support(self) -> Any:

@@ -318,6 +318,9 @@ class MixtureSameFamilyConstraint(Constraint):
     def event_dim(self) -> int:  # type: ignore[override]
         return self.base_constraint.event_dim
 
+    def __repr__(self) -> str:
+        return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
+
     def check(self, value: Tensor) -> Tensor:
         event = self.event_dim
         checks = self.base_constraint.check(value.unsqueeze(-1 - event))

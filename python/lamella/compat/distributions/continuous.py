@@ -8,7 +8,6 @@ from typing import Any
 
 import lamella
 from lamella import Size, Tensor
-from lamella.compat import _draws
 from lamella.compat.distributions import constraints
 from lamella.compat.distributions.distribution import Distribution, ExponentialFamily
 from lamella.compat.distributions.utils import broadcast_all, euler_constant
@@ -192,12 +191,10 @@ class Uniform(Distribution):
         self.low, self.high = broadcast_all(low, high)
         shape = () if _numbers(low, high) else self.low.size()
         super().__init__(shape, validate_args=validate_args)
-        if self._validate_args and not bool(lamella.lt(self.low, self.high).all().item()):
-            raise ValueError("Uniform: expected 'low' to be less than 'high'")
 
     @property
     def arg_constraints(self) -> dict[str, Any]:
-        return {"low": constraints.dependent, "high": constraints.dependent}
+        return {"low": constraints.less_than(self.high), "high": constraints.greater_than(self.low)}
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
@@ -330,7 +327,7 @@ class Gamma(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        drawn = _draws._standard_gamma(self.concentration.expand(shape))
+        drawn = lamella._standard_gamma(self.concentration.expand(shape))
         value = drawn / self.rate.expand(shape)
         value.detach().clamp_(min=lamella.finfo(value.dtype).tiny)
         return value

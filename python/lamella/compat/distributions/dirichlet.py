@@ -6,7 +6,6 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella.compat import _draws
 from lamella.compat.distributions import constraints
 from lamella.compat.distributions.distribution import ExponentialFamily
 from lamella.compat.distributions.utils import broadcast_all
@@ -53,7 +52,7 @@ class Dirichlet(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        return _draws._sample_dirichlet(self.concentration.expand(shape))
+        return lamella._sample_dirichlet(self.concentration.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)

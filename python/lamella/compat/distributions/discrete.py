@@ -8,7 +8,6 @@ from typing import Any
 import lamella
 import lamella.nn.functional as F
 from lamella import Size, Tensor
-from lamella.compat import _draws
 from lamella.compat.distributions import constraints
 from lamella.compat.distributions.distribution import Distribution, ExponentialFamily
 from lamella.compat.distributions.utils import (
@@ -193,7 +192,7 @@ class Binomial(_Binary):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with lamella.no_grad():
-            return _draws.binomial(self.total_count.expand(shape), self.probs.expand(shape))
+            return lamella.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
@@ -259,7 +258,7 @@ class NegativeBinomial(_Binary):
             rates = Gamma(self.total_count, lamella.exp(-self.logits), validate_args=False).sample(
                 sample_shape
             )
-            return _draws.poisson(rates)
+            return lamella.poisson(rates)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
@@ -297,7 +296,7 @@ class Poisson(ExponentialFamily):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with lamella.no_grad():
-            return _draws.poisson(self.rate.expand(self._extended_shape(sample_shape)))
+            return lamella.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)

@@ -45,7 +45,7 @@ class Distribution:
             if constraints.is_dependent(region):
                 continue
             if name not in self.__dict__ and isinstance(
-                getattr(type(self), name, None), (lazy_property, property)
+                getattr(type(self), name, None), lazy_property
             ):
                 continue  # it would be computed for the check alone
             value = getattr(self, name)

@@ -149,7 +149,8 @@ class LowRankMultivariateNormal(Distribution):
     def __init__(
         self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None
     ) -> None:
-        if loc.dim() < 1 or cov_factor.dim() < 2 or cov_diag.shape[-1:] != loc.shape[-1:]:
+        sizes = (cov_factor.shape[-2:-1], cov_diag.shape[-1:], loc.shape[-1:])
+        if loc.dim() < 1 or cov_factor.dim() < 2 or len(set(map(tuple, sizes))) > 1:
             raise ValueError(
                 "LowRankMultivariateNormal: expected a vector 'loc', a matrix 'cov_factor' and a "
                 "vector 'cov_diag' of one size"

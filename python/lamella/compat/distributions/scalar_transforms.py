@@ -301,9 +301,11 @@ class IndependentTransform(Transform):
         return self.base_transform.sign
 
     def _call(self, x: Any) -> Any:
+        check_dims(self, x.shape, self.domain.event_dim)
         return self.base_transform(x)
 
     def _inverse(self, y: Any) -> Any:
+        check_dims(self, y.shape, self.codomain.event_dim)
         return self.base_transform.inv(y)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
@@ -358,10 +360,19 @@ class ReshapeTransform(Transform):
         return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
 
     def forward_shape(self, shape: Any) -> Any:
-        return Size(tuple(shape)[: len(shape) - len(self.in_shape)]) + self.out_shape
+        return self._changed(shape, self.in_shape, self.out_shape)
 
     def inverse_shape(self, shape: Any) -> Any:
-        return Size(tuple(shape)[: len(shape) - len(self.out_shape)]) + self.in_shape
+        return self._changed(shape, self.out_shape, self.in_shape)
+
+    def _changed(self, shape: Any, before: Size, after: Size) -> Size:
+        check_dims(self, shape, len(before))
+        cut = len(shape) - len(before)
+        if tuple(shape)[cut:] != tuple(before):
+            raise ValueError(
+                f"ReshapeTransform: expected a shape that ends in {list(before)}, got {list(shape)}"
+            )
+        return Size((*tuple(shape)[:cut], *after))
 
 
 class _Scalar(Transform):
@@ -566,6 +577,14 @@ class AffineTransform(Transform):
         return lamella.broadcast_shapes(shape, *map(_shape, (self.loc, self.scale)))
 
     inverse_shape = forward_shape
+
+
+def check_dims(transform: Any, shape: Any, count: int) -> None:
+    """Raises where a shape has fewer dimensions than values of a map."""
+    if len(shape) < count:
+        raise ValueError(
+            f"{type(transform).__name__}: expected {count} dimensions or more, got {list(shape)}"
+        )
 
 
 def _shape(value: Any) -> Any:

@@ -24,6 +24,7 @@ from lamella.compat.distributions.scalar_transforms import (  # noqa: F401
     Transform,
     _clipped_sigmoid,
     _InverseTransform,
+    check_dims,
     identity_transform,
 )
 from lamella.compat.distributions.utils import tril_matrix_to_vec, vec_to_tril_matrix
@@ -55,6 +56,12 @@ class SoftmaxTransform(Transform):
     def _inverse(self, y: Tensor) -> Tensor:
         return y.log()
 
+    def forward_shape(self, shape: Any) -> Any:
+        check_dims(self, shape, 1)
+        return shape
+
+    inverse_shape = forward_shape
+
 
 class StickBreakingTransform(Transform):
     """Numbers to one more probability, each a part of what the former left."""
@@ -85,9 +92,11 @@ class StickBreakingTransform(Transform):
         return (-x + F.logsigmoid(x) + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape: Any) -> Any:
+        check_dims(self, shape, 1)
         return Size((*shape[:-1], shape[-1] + 1))
 
     def inverse_shape(self, shape: Any) -> Any:
+        check_dims(self, shape, 1)
         return Size((*shape[:-1], shape[-1] - 1))
 
 
@@ -155,10 +164,19 @@ class CorrCholeskyTransform(Transform):
         return stick + tanh
 
     def forward_shape(self, shape: Any) -> Any:
+        check_dims(self, shape, 1)
         size = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
+        if size * (size - 1) // 2 != shape[-1]:
+            raise ValueError(
+                "CorrCholeskyTransform: expected as many numbers as a triangle below a diagonal "
+                f"has, got {shape[-1]}"
+            )
         return Size((*shape[:-1], size, size))
 
     def inverse_shape(self, shape: Any) -> Any:
+        check_dims(self, shape, 2)
+        if shape[-2] != shape[-1]:
+            raise ValueError(f"CorrCholeskyTransform: expected square matrices, got {list(shape)}")
         return Size((*shape[:-2], shape[-1] * (shape[-1] - 1) // 2))
 
 
@@ -176,6 +194,14 @@ class _PartsTransform(Transform):
 
     def _join(self, values: list[Tensor]) -> Tensor:
         raise NotImplementedError
+
+    def _check_size(self, value: Tensor, size: int) -> None:
+        count = value.dim()
+        if not -count <= self.dim < count or value.shape[self.dim] != size:
+            raise AssertionError(
+                f"{type(self).__name__}: expected a size of {size} in dimension {self.dim}, got "
+                f"{list(value.shape)}"
+            )
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]
@@ -201,6 +227,11 @@ class CatTransform(_PartsTransform):
         super().__init__(tseq, dim, cache_size)
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
 
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        if self._cache_size == cache_size:
+            return self
+        return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
+
     @property
     def event_dim(self) -> int:
         return max(part.event_dim for part in self.transforms)
@@ -211,6 +242,7 @@ class CatTransform(_PartsTransform):
         return sum(self.lengths)
 
     def _parts(self, value: Tensor) -> Sequence[Tensor]:
+        self._check_size(value, self.length)
         return value.split(self.lengths, self.dim)
 
     def _join(self, values: list[Tensor]) -> Tensor:
@@ -228,7 +260,13 @@ class CatTransform(_PartsTransform):
 class StackTransform(_PartsTransform):
     """A map for each slice along a dimension."""
 
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        if self._cache_size == cache_size:
+            return self
+        return StackTransform(self.transforms, self.dim, cache_size)
+
     def _parts(self, value: Tensor) -> Sequence[Tensor]:
+        self._check_size(value, len(self.transforms))
         return value.unbind(self.dim)
 
     def _join(self, values: list[Tensor]) -> Tensor:

@@ -18,10 +18,10 @@ class Wishart(ExponentialFamily):
     """Sums of `df` outer products of normal vectors, sampled by Bartlett's decomposition."""
 
     arg_constraints: Any = {
-        "df": constraints.greater_than(0),
         "covariance_matrix": constraints.positive_definite,
         "precision_matrix": constraints.positive_definite,
         "scale_tril": constraints.lower_cholesky,
+        "df": constraints.greater_than(0),
     }
     support = constraints.positive_definite
     has_rsample = True
@@ -73,6 +73,17 @@ class Wishart(ExponentialFamily):
         made._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
         made._dist_chi2 = made._squares()
         return made
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, Tensor]:
+        return -self.precision_matrix / 2, (self.df - self._event_shape[-1] - 1) / 2
+
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+        """With the natural parameters -V^-1 / 2 and (df - p - 1) / 2."""
+        p = self._event_shape[-1]
+        half = y + (p + 1) / 2
+        found: Tensor = -half * lamella.linalg.slogdet(-x)[1] + lamella.mvlgamma(half, p)
+        return found
 
     @lazy_property
     def scale_tril(self) -> Tensor:
