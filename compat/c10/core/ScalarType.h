@@ -3,6 +3,18 @@
 #include <c10/lamella_names.h>
 #include "lamella/core/scalar_type.h"
 
+namespace c10 {
+// Quantized types have a name alone here, of the integers that they would lie in.
+constexpr bool isQIntType(lamella::ScalarType type) {
+  using enum lamella::ScalarType;
+  return type == QInt8 || type == QUInt8 || type == QInt32 || type == QUInt4x2 || type == QUInt2x4;
+}
+constexpr lamella::ScalarType toUnderlying(lamella::ScalarType type) {
+  using enum lamella::ScalarType;
+  return type == QInt8 ? Char : type == QInt32 ? Int : isQIntType(type) ? Byte : type;
+}
+}  // namespace c10
+
 namespace c10::impl {
 // The C++ type of a dtype's elements.
 template <lamella::ScalarType type>

@@ -41,6 +41,19 @@ LAMELLA_ALWAYS_INLINE lamella_status go_below_autograd(const lamella_operator* o
   return go_below(op, keys, arguments, returns);
 }
 
+// Note [By parts]
+//   Somebody's operator may have a kernel for a backend and no derivative. Where the kernel is made
+//   of operators, these are recorded, and the results have gradients already. Where it works on
+//   memory, the results have none, and get a node that says so in a backward.
+bool has_gradients(const RecordPlan* plan, const lamella_value* returns) {
+  bool found = false;
+  for (size_t r = 0; r < plan->returns.size(); ++r) {
+    if (!plan->returns[r].is_tensor) continue;
+    each_tensor(returns[r], [&](lamella_tensor* t) { found |= t != nullptr && requires_grad(t); });
+  }
+  return found;
+}
+
 void drop_returns(const lamella_operator* op, lamella_value* returns) {
   for (uint32_t i = 0; i < op->return_count; ++i) IValue::adopt(returns[i]);
 }
@@ -161,8 +174,11 @@ lamella_status record_call(const RecordPlan* plan, const lamella_operator* op, u
     }
   }
 
-  lamella_status status = go_below_autograd(op, keys, arguments, returns);
+  lamella_status status = LAMELLA_UNLIKELY(plan->by_parts)
+                              ? go_below(op, keys, arguments, returns)
+                              : go_below_autograd(op, keys, arguments, returns);
   if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return status;
+  if (LAMELLA_UNLIKELY(plan->by_parts) && has_gradients(plan, returns)) return LAMELLA_OK;
 
   try {
     const uint64_t differentiable = differentiable_returns(d, arguments);

@@ -25,10 +25,7 @@ namespace detail {
 
 // What no value is of, as of Module below.
 struct Method {
-  template <class... A>
-  lamella::IValue operator()(A&&...) {
-    detail::no_torchscript("Method");
-  }
+  lamella::IValue operator()(std::vector<lamella::IValue>) { detail::no_torchscript("Method"); }
 };
 
 // What no value is of. Its constructor and its methods throw.
