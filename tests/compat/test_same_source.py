@@ -331,7 +331,8 @@ PACKAGES = """
     import copy
     ops = torch.ops.compat_packages
     x = torch.arange(6.0).reshape(2, 3)
-    print(ops.accessors(x), ops.broadcasts(x, x[:1]), ops.utilities(), ops.exchanged(x).tolist(), x.tolist())
+    print(ops.accessors(x), ops.broadcasts(x, x[:1]), ops.utilities())
+    print(ops.exchanged(x).tolist(), x.tolist())
     for t in ops.rarer(x):
         print(list(t.shape), [round(v, 4) for v in t.flatten().tolist()])
     print(ops.drawn(), ops.on_another_thread())

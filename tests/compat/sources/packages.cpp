@@ -48,7 +48,7 @@ std::vector<double> accessors(const at::Tensor& x) {
 std::string broadcasts(const at::Tensor& a, const at::Tensor& b) {
   std::ostringstream out;
   auto [x, y] = at::expand_outplace(a, b, "broadcasts");
-  out << x->sizes() << y->sizes() << x.unsafeIsBorrowed() << y.unsafeIsBorrowed()
+  out << x->sizes() << y->sizes() << y.unsafeIsBorrowed()
       << at::IntArrayRef(at::infer_size(a.sizes(), b.sizes()))
       << at::is_expandable_to(b.sizes(), a.sizes()) << at::are_expandable(a.sizes(), a.t().sizes())
       << at::sum_to(*x, a.sizes()).sum().item<float>() << int(at::has_internal_overlap(*x))
