@@ -4,10 +4,7 @@
 #include <ATen/core/Dict.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
-
-#include <istream>
-#include <string>
-#include <unordered_map>
+#include <torch/standard_headers.h>
 
 namespace torch::jit {
 
