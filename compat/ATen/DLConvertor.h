@@ -3,8 +3,6 @@
 #include <ATen/Functions.h>
 #include <ATen/dlpack.h>
 
-#include <memory>
-
 namespace at {
 namespace detail {
 
@@ -71,12 +69,11 @@ template <class Managed>
 Managed* detail::to_dlpack(const Tensor& source) {
   LAMELLA_CHECK(source.is_cpu(), "toDLPack: expected 'src' to be on cpu, got ", source.device());
   DLDataType type = getDLDataType(source);
-  auto holder = std::make_unique<DLPackHolder<Managed>>();
-  holder->tensor = source.resolve_conj().resolve_neg();
-  holder->sizes = source.sizes().vec();
-  holder->strides = holder->tensor.strides().vec();
+  Tensor tensor = source.resolve_conj().resolve_neg();
+  auto* holder =
+      new DLPackHolder<Managed>{tensor, tensor.sizes().vec(), tensor.strides().vec(), {}};
   Managed& managed = holder->managed;
-  managed.manager_ctx = holder.get();
+  managed.manager_ctx = holder;
   managed.deleter = [](Managed* self) {
     delete static_cast<DLPackHolder<Managed>*>(self->manager_ctx);
   };
@@ -87,7 +84,7 @@ Managed* detail::to_dlpack(const Tensor& source) {
                        holder->sizes.data(),
                        holder->strides.data(),
                        0};
-  return &holder.release()->managed;
+  return &managed;
 }
 
 // The structure keeps the tensor until its deleter runs.

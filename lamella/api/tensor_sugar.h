@@ -156,13 +156,18 @@ class TensorSugar : public TensorAutograd<T> {
   bool is_pinned() const { return false; }
 
   // An accessor with sizes and strides of its own, 32 or 64 bits wide. Needs packed_accessor.h.
+  template <class U, size_t N, template <class> class PtrTraits = DefaultPtrTraits,
+            class Index = int64_t>
+  PackedTensorAccessor<U, N, PtrTraits, Index> generic_packed_accessor() const {
+    return PackedTensorAccessor<U, N, PtrTraits, Index>(self().template accessor<U, N>());
+  }
   template <class U, size_t N, template <class> class PtrTraits = DefaultPtrTraits>
   PackedTensorAccessor<U, N, PtrTraits, int32_t> packed_accessor32() const {
-    return PackedTensorAccessor<U, N, PtrTraits, int32_t>(self().template accessor<U, N>());
+    return generic_packed_accessor<U, N, PtrTraits, int32_t>();
   }
   template <class U, size_t N, template <class> class PtrTraits = DefaultPtrTraits>
   PackedTensorAccessor<U, N, PtrTraits, int64_t> packed_accessor64() const {
-    return PackedTensorAccessor<U, N, PtrTraits, int64_t>(self().template accessor<U, N>());
+    return generic_packed_accessor<U, N, PtrTraits, int64_t>();
   }
 
  private:

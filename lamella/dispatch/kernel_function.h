@@ -38,17 +38,18 @@ struct FunctionType<R (C::*)(A...)> : FunctionType<R(A...)> {};
 template <class C, class R, class... A>
 struct FunctionType<R (C::*)(A...) const> : FunctionType<R(A...)> {};
 
-// A kernel may take the key set as its first parameter; the schema does not know of it.
+// A kernel may take the key set as its first parameter, and return a `const std::string`; the
+// schema does not know of either.
 template <class T>
 struct Schema;
 template <class R, class... A>
 struct Schema<R(A...)> {
-  using type = R(A...);
+  using type = std::remove_cv_t<R>(A...);
   static constexpr bool takes_keys = false;
 };
 template <class R, class... A>
 struct Schema<R(DispatchKeySet, A...)> {
-  using type = R(A...);
+  using type = std::remove_cv_t<R>(A...);
   static constexpr bool takes_keys = true;
 };
 

@@ -416,7 +416,7 @@ struct TypedKernel<F, R(A...)> {
     if constexpr (std::is_void_v<R>) {
       F::invoke(context, keys, pass<A>(holders)...);
     } else {
-      C::Res::store(F::invoke(context, keys, pass<A>(holders)...), result);
+      C::Res::store(static_cast<R>(F::invoke(context, keys, pass<A>(holders)...)), result);
     }
   }
 };

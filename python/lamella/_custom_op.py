@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,23 @@ def _split(qualname: str, what: str) -> tuple[str, str]:
     if "." in name:
         raise ValueError(f"{what}: expected a name without an overload, got '{qualname}'")
     return ns, name
+
+
+def _opaque(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, of which nothing is recorded: gradients are what register_autograd says."""
+
+    @functools.wraps(function)
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        taken = _C._exclude_keys(_AUTOGRAD, True)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _C._exclude_keys(taken, False)
+
+    return kernel
+
+
+_AUTOGRAD = _C._dispatch_key_bits("Autograd")
 
 
 class CustomOpDef(_C._CallsOperator):
@@ -111,7 +129,9 @@ class CustomOpDef(_C._CallsOperator):
             before.close()
         library = self._kernels[kind] = _library.Library(self._namespace, "FRAGMENT")
         function = self._init_fn if kind in self._disabled else self._backend_fns[kind]
-        library._library.impl(self._qualname, function, _library._device_key(kind), False, True)
+        library._library.impl(
+            self._qualname, _opaque(function), _library._device_key(kind), False, True
+        )
 
     @contextlib.contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:

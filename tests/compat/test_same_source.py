@@ -327,6 +327,24 @@ def test_tensors():
     check_same("tensors", TENSORS)
 
 
+PACKAGES = """
+    import copy
+    ops = torch.ops.compat_packages
+    x = torch.arange(6.0).reshape(2, 3)
+    print(ops.accessors(x), ops.broadcasts(x, x[:1]), ops.utilities())
+    print(ops.exchanged(x).tolist(), x.tolist())
+    for t in ops.rarer(x):
+        print(list(t.shape), [round(v, 4) for v in t.flatten().tolist()])
+    print(ops.drawn(), ops.on_another_thread())
+    note = torch.classes.compat_packages.Note("a b")
+    print(note.text(), copy.deepcopy(note).text())
+"""
+
+
+def test_packages():
+    check_same("packages", PACKAGES)
+
+
 def test_classes_say_what_is_wrong():
     code = """
     ns, ops = torch.classes.compat_classes, torch.ops.compat_classes

@@ -72,6 +72,16 @@ def test_parts_have_gradients(library):
     assert x.grad.item() == 6
 
 
+def test_parts_of_a_kernel_have_gradients(library):
+    library.define("parts(Tensor x, Tensor y) -> (Tensor, Tensor)")
+    library.impl("parts", lambda x, y: (x * x, y + 1), "CPU")
+    x = lamella.tensor([3.0], requires_grad=True)
+    square, plain = lamella.ops.no_derivative.parts(x, lamella.ones(1))
+    assert not plain.requires_grad
+    square.backward()
+    assert x.grad.item() == 6
+
+
 def test_no_gradients_no_node(library):
     library.define("one(Tensor x) -> Tensor")
     library.impl("one", grown, "CPU")

@@ -3,18 +3,27 @@
 #include <c10/lamella_names.h>
 #include "lamella/core/scalar_type.h"
 
+// Beside the type, so that they are found by it alone.
+namespace lamella {
+// Quantized types have a name alone here, of the integers that they would lie in.
+constexpr bool isQIntType(lamella::ScalarType type) {
+  using enum lamella::ScalarType;
+  return type == QInt8 || type == QUInt8 || type == QInt32 || type == QUInt4x2 || type == QUInt2x4;
+}
+constexpr lamella::ScalarType toUnderlying(lamella::ScalarType type) {
+  using enum lamella::ScalarType;
+  return type == QInt8 ? Char : type == QInt32 ? Int : isQIntType(type) ? Byte : type;
+}
+}  // namespace lamella
+
 namespace c10::impl {
 // The C++ type of a dtype's elements.
 template <lamella::ScalarType type>
-struct ScalarTypeToCPPType;
-#define LAMELLA_SCALAR_TYPE(Type, Name, number, python)   \
-  template <>                                             \
-  struct ScalarTypeToCPPType<lamella::ScalarType::Name> { \
-    using type = Type;                                    \
-  };
-#include "lamella/core/scalar_type.def"
-template <lamella::ScalarType type>
-using ScalarTypeToCPPTypeT = typename ScalarTypeToCPPType<type>::type;
+using ScalarTypeToCPPTypeT = lamella::ScalarTypeToCppTypeT<type>;
+template <lamella::ScalarType dtype>
+struct ScalarTypeToCPPType {
+  using type = ScalarTypeToCPPTypeT<dtype>;
+};
 }  // namespace c10::impl
 
 // AT_FORALL_…(_): _(C++ type, name of the dtype) for each of a group.

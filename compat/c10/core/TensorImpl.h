@@ -3,6 +3,7 @@
 #pragma once
 #include <ATen/core/TensorBase.h>
 #include <c10/util/DimVector.h>
+#include <c10/util/accumulate.h>
 
 namespace c10 {
 // Products of sizes before dimension k, from it on, and between two.

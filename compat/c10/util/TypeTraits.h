@@ -2,7 +2,7 @@
 #pragma once
 #include <c10/lamella_names.h>
 
-#include <functional>
+#include <optional>
 #include <type_traits>
 
 namespace c10::guts {

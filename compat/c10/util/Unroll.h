@@ -8,11 +8,10 @@
 namespace c10 {
 template <int n>
 struct ForcedUnroll {
-  // The last comes first, as in PyTorch.
   template <class F, class... A>
   C10_ALWAYS_INLINE void operator()(const F& f, A... args) const {
     [&]<int... i>(std::integer_sequence<int, i...>) {
-      (f(std::integral_constant<int, n - 1 - i>{}, args...), ...);
+      (f(std::integral_constant<int, i>{}, args...), ...);
     }(std::make_integer_sequence<int, n>{});
   }
 };

@@ -77,12 +77,11 @@ lamella_status lamella_autograd_inplace_or_view(const lamella_kernel*, const lam
   }
 }
 
-// What an operator without a derivative gets by default.
+// Says in a backward that there is no derivative. Note [By parts].
 lamella_status lamella_autograd_not_implemented(const lamella_kernel*, const lamella_operator* op,
                                                 uint64_t keys, const lamella_value* arguments,
                                                 lamella_value* returns) noexcept {
-  return lamella::autograd::kRecord.boxed(&lamella::autograd::kRecord, op, keys, arguments,
-                                          returns);
+  return lamella::autograd::kRecord.boxed(nullptr, op, keys, arguments, returns);
 }
 
 }  // extern "C"

@@ -92,7 +92,10 @@ std::unique_ptr<RecordPlan> build(const OperatorEntry* op, const Declared& decla
     plan->keyed.emplace_back(dispatch_key_from_name(one.key).value(), nullptr);
     plan->keyed.back().second = build(op, declared, one.derivative).release();
   }
-  plan->plain = !plan->acts && !plan->has_list_slot && plan->written.empty() &&
+  bool views = false;
+  for (const ReturnPlan& one : plan->returns) views |= one.is_view;
+  plan->by_parts = d == nullptr && op->owner != &Registry::kOwn && plan->written.empty() && !views;
+  plan->plain = !plan->acts && !plan->by_parts && !plan->has_list_slot && plan->written.empty() &&
                 plan->returns.size() == 1 && plan->returns[0].is_tensor &&
                 !plan->returns[0].is_list && (d == nullptr || d->condition == nullptr);
   return plan;

@@ -41,6 +41,19 @@ LAMELLA_ALWAYS_INLINE lamella_status go_below_autograd(const lamella_operator* o
   return go_below(op, keys, arguments, returns);
 }
 
+// Note [By parts]
+//   Somebody's operator may have a kernel for a backend and no derivative. Where the kernel is made
+//   of operators, these are recorded, and the results have gradients already. Where it works on
+//   memory, the results have none, and get a node that says so in a backward.
+bool has_gradients(const RecordPlan* plan, const lamella_value* returns) {
+  bool found = false;
+  for (size_t r = 0; r < plan->returns.size(); ++r) {
+    if (!plan->returns[r].is_tensor) continue;
+    each_tensor(returns[r], [&](lamella_tensor* t) { found |= t != nullptr && requires_grad(t); });
+  }
+  return found;
+}
+
 void drop_returns(const lamella_operator* op, lamella_value* returns) {
   for (uint32_t i = 0; i < op->return_count; ++i) IValue::adopt(returns[i]);
 }
@@ -103,7 +116,7 @@ std::string short_name(const RecordPlan* plan) {
 // The recorded call itself, once it is known that some argument needs gradients.
 lamella_status record_call(const RecordPlan* plan, const lamella_operator* op, uint64_t keys,
                            const lamella_value* arguments, lamella_value* returns, uint64_t needs,
-                           uint32_t edge_count, NodePtr* made = nullptr) {
+                           uint32_t edge_count, bool by_parts, NodePtr* made = nullptr) {
   const lamella_derivative* d = plan->derivative.load(std::memory_order_acquire);
   if (LAMELLA_UNLIKELY(!plan->written.empty())) {
     if (plan->has_out) throw_out(plan, arguments);
@@ -161,8 +174,11 @@ lamella_status record_call(const RecordPlan* plan, const lamella_operator* op, u
     }
   }
 
-  lamella_status status = go_below_autograd(op, keys, arguments, returns);
+  lamella_status status = LAMELLA_UNLIKELY(by_parts)
+                              ? go_below(op, keys, arguments, returns)
+                              : go_below_autograd(op, keys, arguments, returns);
   if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return status;
+  if (LAMELLA_UNLIKELY(by_parts) && has_gradients(plan, returns)) return LAMELLA_OK;
 
   try {
     const uint64_t differentiable = differentiable_returns(d, arguments);
@@ -247,7 +263,7 @@ LAMELLA_ALWAYS_INLINE lamella_status record_plain(const RecordPlan* plan,
   return LAMELLA_OK;
 }
 
-lamella_status record(const lamella_kernel*, const lamella_operator* op, uint64_t keys,
+lamella_status record(const lamella_kernel* kernel, const lamella_operator* op, uint64_t keys,
                       const lamella_value* arguments, lamella_value* returns) noexcept {
   try {
     const RecordPlan* plan = plan_of(op)->at(keys);
@@ -291,8 +307,9 @@ lamella_status record(const lamella_kernel*, const lamella_operator* op, uint64_
     if (LAMELLA_LIKELY(!forward && plan->plain && lamella_thread.modes == 0)) {
       return record_plain(plan, op, keys, arguments, returns, needs);
     }
+    bool by_parts = plan->by_parts && kernel != nullptr;
     if (LAMELLA_LIKELY(!forward))
-      return record_call(plan, op, keys, arguments, returns, needs, edges);
+      return record_call(plan, op, keys, arguments, returns, needs, edges, by_parts);
 
     // Tangents need the arguments as they were.
     std::vector<lamella_value> originals(arguments, arguments + op->argument_count);
@@ -308,7 +325,8 @@ lamella_status record(const lamella_kernel*, const lamella_operator* op, uint64_
     lamella_status status;
     NodePtr node;
     if (needs != 0) {
-      status = record_call(plan, op, keys & ~kTangentBits, arguments, returns, needs, edges, &node);
+      status = record_call(plan, op, keys & ~kTangentBits, arguments, returns, needs, edges, false,
+                           &node);
     } else {
       status = go_below_autograd(op, keys, arguments, returns);
     }

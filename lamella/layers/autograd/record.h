@@ -70,6 +70,8 @@ struct RecordPlan : OperatorPlan {
   bool saves_returns = false;
   bool plain = false;  // one fresh tensor returned, nothing written, no lists; whatever
                        // the arguments are
+  // No derivative is registered, so what its kernel calls is recorded; see Note [By parts].
+  bool by_parts = false;
 
   // The plan for a call with this key set.
   const RecordPlan* at(uint64_t keys) const {

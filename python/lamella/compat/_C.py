@@ -146,3 +146,10 @@ def _get_accelerator(check: bool | None = None) -> Any:
 def _get_cudnn_enabled() -> bool:
     """False."""
     return False
+
+
+def _parallel_info() -> str:
+    """What torch.__config__.parallel_info() says."""
+    from lamella.compat.__config__ import parallel_info
+
+    return parallel_info()

@@ -11,6 +11,6 @@ def show() -> str:
 
 
 def parallel_info() -> str:
-    """The threads of kernels. Lamella has a pool of its own, so packages build without OpenMP."""
+    """The threads of kernels: a pool of Lamella's own, for which build systems know a name."""
     threads = lamella.get_num_threads()
-    return f"at::get_num_threads() : {threads}\nATen parallel backend: Lamella's own pool\n"
+    return f"at::get_num_threads() : {threads}\nATen parallel backend: native thread pool\n"

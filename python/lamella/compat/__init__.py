@@ -12,6 +12,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -217,6 +218,7 @@ def install() -> ModuleType:
         _tensor_members,
         _torch_function,
     )
+    from lamella.utils import prefix
 
     _processes.install()
     _modes.install()
@@ -227,8 +229,9 @@ def install() -> ModuleType:
     _old_signatures.install()
     lamella._C._set_package("torch")
     module = _Names("torch", __doc__)
-    module.__path__ = []
-    module.__file__ = __file__
+    # Build systems look for include/ and lib/ beside the file.
+    module.__path__ = [prefix]
+    module.__file__ = os.path.join(prefix, "__init__.py")
     module.__dict__["torch"] = module
     module.__spec__ = importlib.machinery.ModuleSpec("torch", None, is_package=True)
     sys.modules["torch"] = module

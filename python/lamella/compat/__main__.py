@@ -1,6 +1,7 @@
 """``python -m lamella.compat script.py``: runs a script with PyTorch's module names in place.
 
-As Python does, it takes ``-c CODE`` and ``-m MODULE`` in the script's place.
+As Python does, it takes ``-c CODE`` and ``-m MODULE`` in the script's place. Python processes that
+the script starts, as build systems do to ask for torch's folder, find the same names.
 """
 
 import os
@@ -12,6 +13,10 @@ from lamella.compat import install
 if len(sys.argv) < 2 or (sys.argv[1] in ("-c", "-m") and len(sys.argv) < 3):
     sys.exit("usage: python -m lamella.compat SCRIPT | -c CODE | -m MODULE [ARGUMENT...]")
 install()
+_here = os.path.dirname(os.path.abspath(__file__))
+_first = [os.path.join(_here, "_child"), os.path.dirname(os.path.dirname(_here))]
+_given = os.environ.get("PYTHONPATH")
+os.environ["PYTHONPATH"] = os.pathsep.join(_first + ([_given] if _given else []))
 kind = sys.argv[1]
 if kind == "-c":
     code = sys.argv[2]

@@ -5,6 +5,10 @@ namespace lamella {
 namespace {
 
 Tensor twice(const Tensor& self, int64_t) { return times(self, 2); }
+Tensor opaque(const Tensor& self) {
+  NoGradGuard guard;
+  return times(self, 2);
+}
 Tensor& double_(Tensor& self) { return self.mul_(2); }
 Tensor first(const Tensor& self) { return self.select(0, 0); }
 
@@ -14,12 +18,14 @@ Tensor first(const Tensor& self) { return self.select(0, 0); }
 LAMELLA_LIBRARY(fallbacks, m) {
   m.def("twice(Tensor self, int k) -> Tensor");
   m.def("plain(Tensor self, int k) -> Tensor");
+  m.def("opaque(Tensor self) -> Tensor");
   m.def("double_(Tensor(a!) self) -> Tensor(a!)");
   m.def("first(Tensor(a) self) -> Tensor(a)");
 }
 LAMELLA_LIBRARY_IMPL(fallbacks, CPU, m) {
   m.impl("twice", lamella::twice);
   m.impl("plain", lamella::twice);
+  m.impl("opaque", lamella::opaque);
   m.impl("double_", lamella::double_);
   m.impl("first", lamella::first);
 }
@@ -44,7 +50,7 @@ auto op(const char* name) {
 std::string without_derivative(const std::string& name) {
   return name +
          ": has no derivative (the operator was registered at "
-         "tests/layers/autograd/fallback_test.cpp:14); register one, or call it under "
+         "tests/layers/autograd/fallback_test.cpp:18); register one, or call it under "
          "no_grad()";
 }
 
@@ -60,13 +66,22 @@ TEST(Fallback, RaisesInBackward) {
                                     without_derivative("fallbacks::twice"));
 }
 
-// Nothing registered for Autograd at all: the same.
-TEST(Fallback, IsTheDefault) {
+// Nothing registered for Autograd at all: what the kernel calls is recorded.
+TEST(Fallback, ByParts) {
   Tensor x = leaf({1, 2});
   Tensor y = op<Tensor(const Tensor&, int64_t)>("fallbacks::plain").call(x, 1);
   EXPECT_TRUE(y.requires_grad());
+  backward_of_sum(y);
+  EXPECT_EQ(numbers(x.grad()), Numbers({2, 2}));
+}
+
+// Or nothing is, where the kernel works on memory.
+TEST(Fallback, IsTheDefault) {
+  Tensor x = leaf({1, 2});
+  Tensor y = op<Tensor(const Tensor&)>("fallbacks::opaque").call(x);
+  EXPECT_TRUE(y.requires_grad());
   expect_error<NotImplementedError>([&] { backward_of_sum(y); },
-                                    without_derivative("fallbacks::plain"));
+                                    without_derivative("fallbacks::opaque"));
 }
 
 TEST(Fallback, InPlace) {

@@ -4,10 +4,7 @@
 #include <ATen/core/Dict.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
-
-#include <istream>
-#include <string>
-#include <unordered_map>
+#include <torch/standard_headers.h>
 
 namespace torch::jit {
 
@@ -25,10 +22,7 @@ namespace detail {
 
 // What no value is of, as of Module below.
 struct Method {
-  template <class... A>
-  lamella::IValue operator()(A&&...) {
-    detail::no_torchscript("Method");
-  }
+  lamella::IValue operator()(std::vector<lamella::IValue>) { detail::no_torchscript("Method"); }
 };
 
 // What no value is of. Its constructor and its methods throw.

@@ -1,0 +1,3 @@
+// torch::serialize::InputArchive.
+#pragma once
+#include <torch/serialize/archive.h>

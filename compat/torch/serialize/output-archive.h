@@ -1,0 +1,3 @@
+// torch::serialize::OutputArchive.
+#pragma once
+#include <torch/serialize/archive.h>

@@ -1,0 +1,1 @@
+"""What Python processes that a program starts find first: torch is Lamella there too."""
