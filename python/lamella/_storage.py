@@ -77,7 +77,9 @@ class UntypedStorage:
             if not count:
                 return _storage_from_bytes(bytearray())
             access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
-            return storage_of(_C.frombuffer(mmap.mmap(handle, count, access=access), dtype=_C.uint8))
+            return storage_of(
+                _C.frombuffer(mmap.mmap(handle, count, access=access), dtype=_C.uint8)
+            )
         finally:
             os.close(handle)
 

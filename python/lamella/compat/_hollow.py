@@ -33,7 +33,8 @@ _PLANS = (
 )
 _QUANTIZED = (
     "QuantStub DeQuantStub QuantWrapper FakeQuantize FakeQuantizeBase ObserverBase QConfig "
-    "MinMaxObserver prepare prepare_qat convert fuse_modules fuse_modules_qat get_default_qconfig "
+    "HistogramObserver MinMaxObserver MovingAverageMinMaxObserver PerChannelMinMaxObserver "
+    "prepare prepare_qat convert fuse_modules fuse_modules_qat get_default_qconfig "
     "get_default_qat_qconfig quantize_dynamic quantize default_qconfig"
 )
 
@@ -118,8 +119,8 @@ HOLLOW = {
     "distributed.launch": "launch main parse_args",
     "distributed.launcher": "",
     "distributed.launcher.api": "LaunchConfig elastic_launch",
-    "distributed.rpc": "RRef TensorPipeRpcBackendOptions get_worker_info init_rpc remote rpc_async "
-    "rpc_sync shutdown",
+    "distributed.rpc": "is_available RRef TensorPipeRpcBackendOptions get_worker_info init_rpc "
+    "remote rpc_async rpc_sync shutdown",
     "distributed.run": "get_args_parser main run",
     "distributed.utils": "_sync_module_states",
     "distributed.tensor": _DTENSOR,
@@ -151,6 +152,8 @@ HOLLOW = {
     "nn.quantized": "FloatFunctional Conv2d Linear",
     "package": "PackageExporter PackageImporter",
     "quantization": _QUANTIZED,
+    "quantization.observer": _QUANTIZED,
+    "quantization.qconfig": "QConfig default_qconfig get_default_qconfig",
     "utils.data.graph": "traverse_dps",
     "utils.data.graph_settings": "apply_shuffle_settings",
 }
@@ -191,6 +194,11 @@ def _refuse(cls: Any, *args: Any, **kwargs: Any) -> Any:
     raise RuntimeError(_says(cls.__module__.removeprefix("torch."), cls.__name__))
 
 
+def _no() -> bool:
+    """False."""
+    return False
+
+
 class _Nobody(type):
     """The type of such a class. What is written like a constant is the text of its name."""
 
@@ -216,6 +224,8 @@ def member(tail: str, name: str) -> Any:
             return _Nobody(name, (_Wish,), {"__module__": f"torch.{tail}"})
         return _Nobody(name, (), {"__module__": f"torch.{tail}", "__new__": _refuse})
 
+    if name == "is_available":
+        return _no
     if name in _DECORATORS:
         return lambda *arguments, **options: lambda function: function
 

@@ -13,7 +13,7 @@ _BY_MODULE = {
     "_types": "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor "
     "IntTensor LongTensor ShortTensor BFloat16Storage BoolStorage ByteStorage CharStorage "
     "ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage "
-    "LongStorage ShortStorage set_default_tensor_type",
+    "LongStorage ShortStorage set_default_tensor_type qint8 quint8 qint32 quint4x2 quint2x4",
     "_draws": "poisson binomial _standard_gamma _sample_dirichlet",
     "_checks": "_check _check_index _check_is_size _check_not_implemented _check_tensor_all "
     "_check_type _check_value _check_tensor_all_with _check_with _assert",

@@ -105,6 +105,10 @@ class _StorageType(type):
         )
         return made.untyped_storage()
 
+    def from_buffer(cls, buffer: Any, *args: Any, **kwargs: Any) -> Any:
+        """A storage of the elements of a buffer, copied."""
+        return lamella.frombuffer(bytearray(buffer), dtype=cls.dtype).untyped_storage()
+
 
 def _storage_type(name: str) -> _StorageType:
     made = _StorageType(f"{name}Storage", (), {"__module__": "torch"})
@@ -126,6 +130,26 @@ for _name, _dtype in DTYPES.items():
     _type.dtype, _type.device = _dtype, "cpu"
     _MADE[f"{_name}SparseTensor"] = _type
 globals().update(_MADE)
+
+
+class _QuantizedDtype:
+    """The name of a dtype that no tensor has here."""
+
+    def __init__(self, name: str, itemsize: int) -> None:
+        self.name, self.itemsize = name, itemsize
+
+    is_floating_point = is_complex = is_signed = False
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> Any:
+        return self.name
+
+
+qint8, quint8 = _QuantizedDtype("qint8", 1), _QuantizedDtype("quint8", 1)
+qint32 = _QuantizedDtype("qint32", 4)
+quint4x2, quint2x4 = _QuantizedDtype("quint4x2", 1), _QuantizedDtype("quint2x4", 1)
 
 
 def set_default_tensor_type(t: Any) -> None:

@@ -98,6 +98,16 @@ class TreeSpec:
         """Whether it is not a nest."""
         return self.type is None
 
+    @property
+    def num_children(self) -> int:
+        """How many children it has."""
+        return len(self.children_specs)
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nests and leaves there are, with itself."""
+        return 1 + sum(child.num_nodes for child in self.children_specs)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TreeSpec):
             return NotImplemented

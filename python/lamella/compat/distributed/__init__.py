@@ -5,12 +5,22 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
+import lamella.distributed
 from lamella.compat._fallback import names_of
 
 __getattr__, __dir__ = names_of("distributed")
 
 
 default_pg_timeout = datetime.timedelta(minutes=30)
+
+
+class ReduceOp(lamella.distributed.ReduceOp):
+    """How the values of all ranks become one; the last four are names that no collective takes."""
+
+    BAND, BOR, BXOR, PREMUL_SUM = "band", "bor", "bxor", "premul_sum"
+
+
+reduce_op = ReduceOp
 
 
 class Backend(str):
