@@ -95,7 +95,7 @@ HOLLOW = {
     "distributed.algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
     "distributed.checkpoint.state_dict": "StateDictOptions get_model_state_dict "
     "get_optimizer_state_dict get_state_dict set_model_state_dict set_optimizer_state_dict",
-    "distributed.autograd": "backward context get_gradients",
+    "distributed.autograd": "is_available backward context get_gradients",
     "distributed.checkpoint": "FileSystemReader FileSystemWriter load_state_dict save_state_dict "
     "HuggingFaceStorageReader HuggingFaceStorageWriter",
     "distributed.checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files",
@@ -149,7 +149,7 @@ HOLLOW = {
     "onnx.symbolic_helper": "parse_args quantized_args",
     "onnx.symbolic_opset11": "",
     "onnx.symbolic_opset12": "",
-    "nn.quantized": "FloatFunctional Conv2d Linear",
+    "nn.quantized": "BatchNorm2d BatchNorm3d Conv1d Conv2d Conv3d FloatFunctional Linear ReLU6",
     "package": "PackageExporter PackageImporter",
     "quantization": _QUANTIZED,
     "quantization.observer": _QUANTIZED,

@@ -277,6 +277,11 @@ def _list_flatten(node: Any) -> tuple[list[Any], Any]:
     return node, None
 
 
+def _list_flatten_with_keys(node: Any) -> tuple[list[Any], Any]:
+    """(key, child) pairs of a list."""
+    return [(SequenceKey(i), value) for i, value in enumerate(node)], None
+
+
 def _list_unflatten(values: Iterable[Any], context: Any) -> list[Any]:
     """The list with these entries."""
     return list(values)
