@@ -32,6 +32,7 @@ _OWN |= {
     "_selective",
     "_functorch",
     "_homes",
+    "_members",
     "_old_signatures",
     "_hollow",
     "_operators",
@@ -113,12 +114,14 @@ _PART_OF["_dynamo.eval_frame"] = "_dynamo"
 _PART_OF["_C._functorch"] = _PART_OF["_functorch.vmap"] = "_batches"
 _PART_OF["cuda.profiler"] = "cuda.nvtx"
 _PART_OF["cuda.streams"] = "cuda"
+_PART_OF["cuda.comm"] = "nn.parallel.comm"
 _PART_OF["utils._device"] = "_modes"
 _PART_OF["cuda.amp.autocast_mode"] = _PART_OF["cuda.amp.grad_scaler"] = "cuda.amp"
 _PART_OF["cuda.amp.common"] = "cuda.amp"
 _PART_OF["nn.attention.bias"] = "_attention_bias"
 _PART_OF["utils.tensorboard.writer"] = "utils.tensorboard"
 _PART_OF["optim._multi_tensor"] = "optim"
+_PART_OF["nn.utils._named_member_accessor"] = "_members"
 _PART_OF["nn.utils.fusion"] = "_fusion"
 _PART_OF["nn._reduction"] = "_reduction"
 _PART_OF["distributed.distributed_c10d"] = _PART_OF["distributed.constants"] = "distributed"

@@ -34,7 +34,7 @@ _BY_MODULE = {
     "amp": "GradScaler",
     "_C": "Block CompilationUnit DeviceObjType Graph Node PyTorchFileReader PyTorchFileWriter "
     "TensorType Value",
-    "compiler": "compile",
+    "compiler": "compile _disable_dynamo",
     "futures": "Future",
     "jit": "ScriptFunction ScriptModule fork wait",
     "cuda": "OutOfMemoryError AcceleratorError",

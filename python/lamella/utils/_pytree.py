@@ -215,8 +215,8 @@ def tree_map(
     *rests: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
-    """The nest with func(leaf, ...) for each leaf. `rests` are nests of the same spec; they may have
-    nests where `tree` has leaves."""
+    """The nest with func(leaf, ...) for each leaf. `rests` are nests of the same spec, or of one
+    with nests where `tree` has leaves."""
     leaves, spec = tree_flatten(tree, is_leaf)
     others = []
     for rest in rests:

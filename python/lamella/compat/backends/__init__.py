@@ -80,7 +80,7 @@ cuda = _Backend(
     cufft_plan_cache=_Switches(size=0, max_size=0, clear=_version),
     can_use_flash_attention=lambda params, debug=False: False,
     can_use_efficient_attention=lambda params, debug=False: False,
-    SDPAParams=tuple,
+    SDPAParams=lambda *values: values,
     sdp_kernel=lambda *args, **kwargs: contextlib.nullcontext(),
     preferred_linalg_library=lambda backend=None: None,
     **_functions,

@@ -36,6 +36,19 @@ def _get_default_group() -> Any:
     return lamella.distributed.group.WORLD
 
 
+def get_global_rank(group: Any, group_rank: int) -> int:
+    """The rank in the job of one in a group."""
+    return lamella.distributed.get_process_group_ranks(group)[group_rank]
+
+
+def get_group_rank(group: Any, global_rank: int) -> int:
+    """The rank in a group of one in the job; ValueError if it is not in the group."""
+    return lamella.distributed.get_process_group_ranks(group).index(global_rank)
+
+
+_get_global_rank = get_global_rank
+
+
 def is_nccl_available() -> bool:
     """False."""
     return False
