@@ -91,6 +91,13 @@ ADDED |= {
         "create_selective_checkpoint_contexts",
     )
 }
+ADDED |= {
+    f"nn.modules.module._global_{kind}_hooks": f"lamella.compat._nn._global_{kind}_hooks"
+    for kind in (
+        "backward backward_pre buffer_registration forward forward_pre module_registration "
+        "parameter_registration"
+    ).split()
+}
 
 # Classes that Lamella has in other modules than PyTorch.
 _HOMES = {
