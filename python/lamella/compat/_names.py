@@ -29,6 +29,7 @@ _BY_MODULE = {
     "conv_tbc "
     "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _cast_Long _cast_Float "
     "legacy_contiguous_format sym_ite sym_sum solve lstsq eig symeig matrix_rank",
+    "_batches": "vmap",
     "_torch_function": "DisableTorchFunction DisableTorchFunctionSubclass",
     "_modes": "get_default_device set_default_device",
     "amp": "GradScaler",
