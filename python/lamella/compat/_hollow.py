@@ -49,7 +49,6 @@ HOLLOW = {
     "_functorch.aot_autograd": "aot_function aot_module",
     "_higher_order_ops": "",
     "_higher_order_ops.associative_scan": "associative_scan",
-    "_dynamo._trace_wrapped_higher_order_op": "TransformGetItemToIndex",
     "_dynamo.utils": "is_compile_supported warn_once",
     "_functorch.eager_transforms": "",
     "_guards": "detect_fake_mode",
