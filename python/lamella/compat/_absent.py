@@ -23,7 +23,6 @@ ABSENT = {
     "mps": "Lamella has no devices of Apple",
     "masked": "Lamella has no masked tensors",
     "monitor": "lamella.profiler has what Lamella measures",
-    "utils.tensorboard": "the package tensorboardX writes its files",
     "utils.mobile_optimizer": "Lamella has no mobile programs",
     "distributed.fsdp": "lamella.nn.parallel has what Lamella shards",
     "distributed.tensor": "lamella.nn.parallel has what Lamella shards",

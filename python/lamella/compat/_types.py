@@ -6,6 +6,7 @@ from typing import Any
 
 import lamella
 from lamella import Tensor, _storage
+from lamella._sparse_making import sparse_coo_tensor
 
 DTYPES = {
     "Double": lamella.float64,
@@ -74,10 +75,10 @@ class _SparseType(_TensorType):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """A sparse tensor of (indices, values[, size]), or one of a size without elements."""
         if len(args) > 1 and isinstance(args[0], Tensor):
-            return lamella.sparse_coo_tensor(*args, dtype=cls.dtype, **kwargs)
+            return sparse_coo_tensor(*args, dtype=cls.dtype, **kwargs)
         size = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
         empty = lamella.empty((len(size), 0), dtype=lamella.int64)
-        return lamella.sparse_coo_tensor(empty, lamella.empty(0, dtype=cls.dtype), tuple(size))
+        return sparse_coo_tensor(empty, lamella.empty(0, dtype=cls.dtype), tuple(size))
 
 
 def _tensor_type(name: str, device: str) -> _TensorType:
