@@ -1,5 +1,5 @@
 # packages: vector_quantize_pytorch==1.32.0, einx==0.4.3, frozendict==2.5.1, einops==0.8.2
-# packages: torch-einops-utils==0.2.0
+# packages: torch-einops-utils==0.2.0, loguru==0.7.3
 """Codebooks: eight kinds of quantization, two training steps each."""
 
 import torch
