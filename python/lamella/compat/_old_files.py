@@ -18,6 +18,7 @@ import lamella
 from lamella._storage import rebuild_tensor
 from lamella.compat import _pickle_names
 from lamella.compat._pickle_writer import STORAGE_NAMES, Writer
+from lamella.compat.storage import TypedStorage
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _VERSION = 1001
@@ -58,14 +59,17 @@ def write(obj: Any, file: Any, protocol: int) -> None:
 
 
 class OldFile:
-    """One file that is read. `archive` gives what a zip archive's reader has as well: where() of
-    errors, the place of storages, and the allow-list."""
+    """One file that is read.
+
+    where: what errors call it. place: gives a storage and its device of memory and a location.
+    reader: the unpickler, which asks this object for storages and whether it takes weights only.
+    """
 
     # What a storage's name has: a part of another storage is the sixth.
     parts = 6
 
-    def __init__(self, file: Any, where: Any, place: Any, weights_only: bool) -> None:
-        self.file, self.where, self.place = file, where, place
+    def __init__(self, file: Any, where: Any, place: Any, weights_only: bool, reader: Any) -> None:
+        self.file, self.where, self.place, self.reader = file, where, place, reader
         self.weights_only = weights_only
         self.known: dict[str, tuple[Any, int]] = {}
         self.memories: dict[str, Any] | None = None
@@ -76,9 +80,7 @@ class OldFile:
             raise RuntimeError(f"load: expected {expected}, got {got}, in {self.where}")
 
     def _object(self, text: bytes) -> Any:
-        from lamella.compat.serialization import Reader
-
-        return Reader(io.BytesIO(text), self).load()
+        return self.reader(io.BytesIO(text), self).load()
 
     def _pickle(self) -> bytes:
         """The bytes of the next pickle, which nothing is made of."""
@@ -130,8 +132,6 @@ class OldFile:
             self.memories[key] = memory
         made = self._object(text)
         if isinstance(made, _pickle_names.Stored):
-            from lamella.compat.storage import TypedStorage
-
             dtype = lamella.uint8 if made.dtype is None else made.dtype
             count = made.storage.nbytes() // dtype.itemsize
             return TypedStorage(rebuild_tensor(made.storage, dtype, 0, (count,), (1,)))

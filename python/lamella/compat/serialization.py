@@ -190,6 +190,11 @@ def load(
     return _read(data, getattr(f, "name", "the file"), map_location, weights_only is not False)
 
 
+def _load_from_bytes(b: bytes) -> Any:
+    """What a pickle of one of PyTorch's storages holds."""
+    return load(io.BytesIO(b), weights_only=False)
+
+
 def _read(file: Any, where: Any, map_location: Any, weights_only: bool) -> Any:
     begin = file.read(1)
     file.seek(0)
@@ -197,7 +202,7 @@ def _read(file: Any, where: Any, map_location: Any, weights_only: bool) -> Any:
         from lamella.compat._old_files import OldFile
 
         place = functools.partial(_placed, where, map_location)
-        return OldFile(file, where, place, weights_only).read()
+        return OldFile(file, where, place, weights_only, Reader).read()
     try:
         archive = zipfile.ZipFile(file)
     except zipfile.BadZipFile as error:

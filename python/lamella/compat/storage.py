@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 from lamella import UntypedStorage as UntypedStorage
@@ -82,13 +81,6 @@ class TypedStorage:
     def cpu(self) -> TypedStorage:
         """The storage itself."""
         return self
-
-
-def _load_from_bytes(b: bytes) -> Any:
-    """What a pickle of one of PyTorch's storages holds."""
-    from lamella.compat.serialization import load
-
-    return load(io.BytesIO(b), weights_only=False)
 
 
 _TypedStorage = TypedStorage
