@@ -8,7 +8,7 @@ from typing import Any
 
 import lamella
 from lamella import _C, Tensor, _hlo
-from lamella._compile_state import Found
+from lamella._compile_state import Found, _is_own
 from lamella._nest import Nest, fixed_values, is_plain
 from lamella.autograd.function import Function
 from lamella.func.functionalize import functionalize
@@ -383,7 +383,7 @@ class _Once(Function):
 
 
 def _check_plain(tensor: Tensor) -> None:
-    if tensor.device.type != "cpu" or type(tensor).__module__.partition(".")[0] != "lamella":
+    if tensor.device.type != "cpu" or not _is_own(type(tensor).__module__):
         raise NotCompiled(f"it takes a {type(tensor).__name__} on {tensor.device}")
     if tensor.is_conj() or tensor.is_neg():
         raise NotCompiled("it takes a tensor that is conjugated or negated when it is read")

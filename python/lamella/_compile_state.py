@@ -282,8 +282,12 @@ def _joined(name: str, key: Any) -> str:
     return f"{name}.{key}" if name else str(key)
 
 
+# lamella.compat lets types say that they are from torch.
+_PACKAGES = ("lamella", "torch")
+
+
 def _is_own(module: str | None) -> bool:
-    return module is not None and module.partition(".")[0] == "lamella"
+    return module is not None and module.partition(".")[0] in _PACKAGES
 
 
 def _is_library(module: str | None) -> bool:
@@ -295,7 +299,7 @@ def _is_object(value: Any) -> bool:
     if isinstance(value, (type, types.ModuleType, Tensor, *_CALLABLE)):
         return False
     package = (type(value).__module__ or "").partition(".")[0]
-    return package not in ("builtins", "lamella") and type(getattr(value, "__dict__", 0)) is dict
+    return package not in ("builtins", *_PACKAGES) and type(getattr(value, "__dict__", 0)) is dict
 
 
 def _is_module(value: Any) -> bool:

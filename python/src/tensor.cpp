@@ -155,19 +155,25 @@ PyGetSetDef own_getset[] = {
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"data", nullptr};
   PyObject* data = nullptr;
-  Py_ssize_t count = PyTuple_GET_SIZE(args);
+  // Tensor(2, 3) and Tensor(x.shape): uninitialised, of that shape.
+  PyObject* items = args;
+  if (PyTuple_GET_SIZE(args) == 1 && Py_IS_TYPE(PyTuple_GET_ITEM(args, 0), &SizeType)) {
+    items = PyTuple_GET_ITEM(args, 0);
+  }
+  Py_ssize_t count = PyTuple_GET_SIZE(items);
   return guarded([&]() -> PyObject* {
-    // Tensor(2, 3): uninitialised, of that shape.
-    bool sizes = count > 0;
-    for (Py_ssize_t i = 0; i < count; ++i) sizes = sizes && PyLong_Check(PyTuple_GET_ITEM(args, i));
+    bool sizes = count > 0 || items != args;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      sizes = sizes && PyLong_Check(PyTuple_GET_ITEM(items, i));
+    }
     TensorBase tensor;
     if (sizes || (count == 0 && (kwargs == nullptr || PyDict_GET_SIZE(kwargs) == 0))) {
       std::vector<int64_t> shape;
       for (Py_ssize_t i = 0; i < count; ++i) {
-        shape.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(args, i)));
+        shape.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(items, i)));
         if (PyErr_Occurred() != nullptr) return nullptr;
       }
-      if (count == 0) shape.push_back(0);
+      if (!sizes) shape.push_back(0);
       lamella_tensor* made = nullptr;
       detail::check(lamella_tensor_empty(static_cast<int32_t>(shape.size()), shape.data(),
                                          static_cast<uint8_t>(default_dtype()), 0, -1, &made));

@@ -276,11 +276,35 @@ PyObject* set_default(PyObject*, PyObject* object) {
   });
 }
 
-// _set_package(name): what texts of dtypes, layouts, formats and sizes begin with.
+// Types that say which package they are of; libraries choose what to do by it.
+struct Named {
+  PyTypeObject* type;
+  const char* in_lamella;
+  const char* in_torch;
+};
+const Named named_types[] = {
+    {&TensorType, "lamella.Tensor", "torch.Tensor"},
+    {&DtypeType, "lamella.dtype", "torch.dtype"},
+    {&DeviceType_, "lamella.device", "torch.device"},
+    {&LayoutType, "lamella.layout", "torch.layout"},
+    {&MemoryFormatType, "lamella.memory_format", "torch.memory_format"},
+    {&SizeType, "lamella.Size", "torch.Size"},
+};
+
+// _set_package(name): what texts of dtypes, layouts, formats and sizes begin with, and the package
+// of their types.
 PyObject* set_package(PyObject*, PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
   if (text == nullptr) return nullptr;
-  package = strcmp(text, "torch") == 0 ? "torch" : "lamella";
+  bool is_torch = strcmp(text, "torch") == 0;
+  package = is_torch ? "torch" : "lamella";
+  Ref value(PyUnicode_FromString(package));
+  if (!value) return nullptr;
+  for (const Named& named : named_types) {
+    if (PyDict_SetItemString(named.type->tp_dict, "__module__", value.get()) != 0) return nullptr;
+    named.type->tp_name = is_torch ? named.in_torch : named.in_lamella;
+    PyType_Modified(named.type);
+  }
   Py_RETURN_NONE;
 }
 

@@ -138,6 +138,13 @@ def _are_functorch_transforms_active() -> bool:
     return len(lamella._C._vmap_levels()) > 0
 
 
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether a mode sees the calls of this thread."""
+    from lamella.compat import _modes
+
+    return bool(_modes._stack.modes)
+
+
 def _get_accelerator(check: bool | None = None) -> Any:
     """The CPU, as there is no other device."""
     return lamella.device("cpu")

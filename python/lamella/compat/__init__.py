@@ -32,6 +32,8 @@ _OWN |= {
     "_batches",
     "_selective",
     "_functorch",
+    "_homes",
+    "_members",
     "_old_signatures",
     "_hollow",
     "_operators",
@@ -116,10 +118,15 @@ _PART_OF["_dynamo.eval_frame"] = "_dynamo"
 _PART_OF["_C._functorch"] = _PART_OF["_functorch.vmap"] = "_batches"
 _PART_OF["cuda.profiler"] = "cuda.nvtx"
 _PART_OF["cuda.streams"] = "cuda"
+_PART_OF["cuda.comm"] = "nn.parallel.comm"
 _PART_OF["utils._device"] = "_modes"
+_PART_OF["_dynamo._trace_wrapped_higher_order_op"] = "_modes"
 _PART_OF["cuda.amp.autocast_mode"] = _PART_OF["cuda.amp.grad_scaler"] = "cuda.amp"
 _PART_OF["cuda.amp.common"] = "cuda.amp"
 _PART_OF["nn.attention.bias"] = "_attention_bias"
+_PART_OF["utils.tensorboard.writer"] = "utils.tensorboard"
+_PART_OF["optim._multi_tensor"] = "optim"
+_PART_OF["nn.utils._named_member_accessor"] = "_members"
 _PART_OF["nn.utils.fusion"] = "_fusion"
 _PART_OF["nn._reduction"] = "_reduction"
 _PART_OF["distributed.distributed_c10d"] = _PART_OF["distributed.constants"] = "distributed"
@@ -173,7 +180,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         raise ModuleNotFoundError(_absent.text(tail, dir(parent)), name=fullname)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        from lamella.compat import _added, _hollow
+        from lamella.compat import _added, _hollow, _homes
 
         tail = spec.name.removeprefix("torch.")
         name = find_module(tail)
@@ -187,6 +194,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         ):
             module.__path__ = []
         _added.add(tail, find_module)
+        if tail == "nn":
+            _homes.name_modules()
         # Importing sets attributes of the module's spec: it keeps its own.
         self._kept = module.__spec__, module.__loader__
         return module

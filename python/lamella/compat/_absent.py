@@ -22,7 +22,6 @@ ABSENT = {
     "package": "Lamella runs no code from files",
     "mps": "Lamella has no devices of Apple",
     "monitor": "lamella.profiler has what Lamella measures",
-    "utils.tensorboard": "the package tensorboardX writes its files",
     "utils.mobile_optimizer": "Lamella has no mobile programs",
     "distributed.fsdp": "lamella.nn.parallel has what Lamella shards",
     "distributed.tensor": "lamella.nn.parallel has what Lamella shards",

@@ -78,6 +78,7 @@ ADDED = {
     "optim.optimizer._dispatch_sqrt": "lamella.compat._nn._dispatch_sqrt",
     "optim.optimizer._stack_if_compiling": "lamella.compat._nn._get_value",
     "optim.optimizer._view_as_real": "lamella.compat._nn._view_as_real",
+    "storage._load_from_bytes": "lamella.compat.serialization._load_from_bytes",
     "utils.checkpoint.get_device_states": "lamella.compat._nn.get_device_states",
     "utils.checkpoint.set_device_states": "lamella.compat._nn.set_device_states",
     "utils.checkpoint.detach_variable": "lamella.compat._nn.detach_variable",
@@ -91,6 +92,13 @@ ADDED |= {
         "SelectiveCheckpointContext",
         "create_selective_checkpoint_contexts",
     )
+}
+ADDED |= {
+    f"nn.modules.module._global_{kind}_hooks": f"lamella.compat._nn._global_{kind}_hooks"
+    for kind in (
+        "backward backward_pre buffer_registration forward forward_pre module_registration "
+        "parameter_registration"
+    ).split()
 }
 
 # Classes that Lamella has in other modules than PyTorch.

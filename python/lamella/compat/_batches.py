@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import lamella
 from lamella import _C, Tensor
+from lamella.func.vmap import _RANDOMNESS, _spread
 from lamella.func.vmap import _name as _get_name
-from lamella.func.vmap import _spread
 from lamella.utils._pytree import tree_flatten as tree_flatten
 from lamella.utils._pytree import tree_unflatten as tree_unflatten
 
@@ -58,3 +60,36 @@ def _maybe_remove_batch_dim(
 def _broadcast_to_and_flatten(tree: Any, treespec: Any) -> list[Any] | None:
     """The leaves of a tree, each as often as the larger tree has leaves in its place."""
     return _spread(tree, treespec)
+
+
+# A library puts functions here whose objects hold tensors with batches, as tensordict's do: what
+# takes the arguments apart, puts the batches into them, and takes them out of what is returned.
+_process_batched_inputs: Callable[..., Any] | None = None
+_create_batched_inputs: Callable[..., Any] | None = None
+_unwrap_batched: Callable[..., Any] | None = None
+
+
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """lamella.vmap(), by the functions above where there are some."""
+    mapped = lamella.vmap(func, in_dims, out_dims, randomness, chunk_size=chunk_size)
+    apart, put, out = _process_batched_inputs, _create_batched_inputs, _unwrap_batched
+    if apart is None or put is None or out is None or chunk_size is not None:
+        return mapped
+
+    def taken(*args: Any, **kwargs: Any) -> Any:
+        size, dims, leaves, spec = apart(in_dims, args, func)
+        level = _C._vmap_enter(size, _RANDOMNESS[randomness])
+        try:
+            made = func(*put(dims, leaves, level, spec), **kwargs)
+            return out(made, out_dims, level, size, func)
+        finally:
+            _C._vmap_leave(level)
+
+    return taken

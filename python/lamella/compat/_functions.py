@@ -7,7 +7,7 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella._storage import rebuild_tensor
+from lamella._storage import UntypedStorage, rebuild_tensor
 
 
 def typename(obj: Any) -> str:
@@ -79,7 +79,7 @@ def from_file(
     dtype = lamella.get_default_dtype() if dtype is None else dtype
     if not size:
         return lamella.empty(0, dtype=dtype, **options)
-    storage = lamella.UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
+    storage = UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
     made = rebuild_tensor(storage, dtype, 0, (size,), (1,))
     device, requires_grad = options.get("device"), options.get("requires_grad", False)
     return (made if device is None else made.to(device)).requires_grad_(requires_grad)

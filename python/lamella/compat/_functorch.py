@@ -73,3 +73,11 @@ def combine_state_for_ensemble(
     stacked = [tuple(map(lamella.stack, zip(*[each[i] for each in made]))) for i in (1, 2)]
     parameters = tuple(value.detach() for value in stacked[0])
     return made[0][0], parameters, stacked[1]
+
+
+class FunctionalModule:
+    """The class that PyTorch's make_functional() gives an object of; here it gives a function."""
+
+
+class FunctionalModuleWithBuffers:
+    """The same for make_functional_with_buffers()."""

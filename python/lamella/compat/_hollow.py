@@ -33,7 +33,8 @@ _PLANS = (
 )
 _QUANTIZED = (
     "QuantStub DeQuantStub QuantWrapper FakeQuantize FakeQuantizeBase ObserverBase QConfig "
-    "MinMaxObserver prepare prepare_qat convert fuse_modules fuse_modules_qat get_default_qconfig "
+    "HistogramObserver MinMaxObserver MovingAverageMinMaxObserver PerChannelMinMaxObserver "
+    "prepare prepare_qat convert fuse_modules fuse_modules_qat get_default_qconfig "
     "get_default_qat_qconfig quantize_dynamic quantize default_qconfig"
 )
 
@@ -48,7 +49,6 @@ HOLLOW = {
     "_functorch.aot_autograd": "aot_function aot_module",
     "_higher_order_ops": "",
     "_higher_order_ops.associative_scan": "associative_scan",
-    "_dynamo._trace_wrapped_higher_order_op": "TransformGetItemToIndex",
     "_dynamo.utils": "is_compile_supported warn_once",
     "_functorch.eager_transforms": "",
     "_guards": "detect_fake_mode",
@@ -94,7 +94,7 @@ HOLLOW = {
     "distributed.algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
     "distributed.checkpoint.state_dict": "StateDictOptions get_model_state_dict "
     "get_optimizer_state_dict get_state_dict set_model_state_dict set_optimizer_state_dict",
-    "distributed.autograd": "backward context get_gradients",
+    "distributed.autograd": "is_available backward context get_gradients",
     "distributed.checkpoint": "FileSystemReader FileSystemWriter load_state_dict save_state_dict "
     "HuggingFaceStorageReader HuggingFaceStorageWriter",
     "distributed.checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files",
@@ -118,8 +118,8 @@ HOLLOW = {
     "distributed.launch": "launch main parse_args",
     "distributed.launcher": "",
     "distributed.launcher.api": "LaunchConfig elastic_launch",
-    "distributed.rpc": "RRef TensorPipeRpcBackendOptions get_worker_info init_rpc remote rpc_async "
-    "rpc_sync shutdown",
+    "distributed.rpc": "is_available RRef TensorPipeRpcBackendOptions get_worker_info init_rpc "
+    "remote rpc_async rpc_sync shutdown",
     "distributed.run": "get_args_parser main run",
     "distributed.utils": "_sync_module_states",
     "distributed.tensor": _DTENSOR,
@@ -148,9 +148,11 @@ HOLLOW = {
     "onnx.symbolic_helper": "parse_args quantized_args",
     "onnx.symbolic_opset11": "",
     "onnx.symbolic_opset12": "",
-    "nn.quantized": "FloatFunctional Conv2d Linear",
+    "nn.quantized": "BatchNorm2d BatchNorm3d Conv1d Conv2d Conv3d FloatFunctional Linear ReLU6",
     "package": "PackageExporter PackageImporter",
     "quantization": _QUANTIZED,
+    "quantization.observer": _QUANTIZED,
+    "quantization.qconfig": "QConfig default_qconfig get_default_qconfig",
     "utils.data.graph": "traverse_dps",
     "utils.data.graph_settings": "apply_shuffle_settings",
 }
@@ -191,6 +193,11 @@ def _refuse(cls: Any, *args: Any, **kwargs: Any) -> Any:
     raise RuntimeError(_says(cls.__module__.removeprefix("torch."), cls.__name__))
 
 
+def _no() -> bool:
+    """False."""
+    return False
+
+
 class _Nobody(type):
     """The type of such a class. What is written like a constant is the text of its name."""
 
@@ -216,6 +223,8 @@ def member(tail: str, name: str) -> Any:
             return _Nobody(name, (_Wish,), {"__module__": f"torch.{tail}"})
         return _Nobody(name, (), {"__module__": f"torch.{tail}", "__new__": _refuse})
 
+    if name == "is_available":
+        return _no
     if name in _DECORATORS:
         return lambda *arguments, **options: lambda function: function
 

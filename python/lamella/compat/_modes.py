@@ -62,6 +62,10 @@ class BaseTorchFunctionMode(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+class TransformGetItemToIndex(BaseTorchFunctionMode):
+    """A mode in which tensors are indexed by batched ones, which they are by everywhere here."""
+
+
 # Functions that make tensors of nothing but numbers, and so ask for the device.
 _MAKERS = (
     "arange as_tensor asarray bartlett_window blackman_window empty empty_permuted "

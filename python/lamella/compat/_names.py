@@ -13,7 +13,7 @@ _BY_MODULE = {
     "_types": "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor "
     "IntTensor LongTensor ShortTensor BFloat16Storage BoolStorage ByteStorage CharStorage "
     "ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage "
-    "LongStorage ShortStorage set_default_tensor_type",
+    "LongStorage ShortStorage set_default_tensor_type qint8 quint8 qint32 quint4x2 quint2x4",
     "_checks": "_check _check_index _check_is_size _check_not_implemented _check_tensor_all "
     "_check_type _check_value _check_tensor_all_with _check_with _assert",
     "_settings": "are_deterministic_algorithms_enabled compiled_with_cxx11_abi "
@@ -28,12 +28,13 @@ _BY_MODULE = {
     "_amp_update_scale_ _grouped_mm cond conv_tbc "
     "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _cast_Long _cast_Float "
     "legacy_contiguous_format sym_ite sym_sum solve lstsq eig symeig matrix_rank",
+    "_batches": "vmap",
     "_torch_function": "DisableTorchFunction DisableTorchFunctionSubclass",
     "_modes": "get_default_device set_default_device",
     "amp": "GradScaler",
     "_C": "Block CompilationUnit DeviceObjType Graph Node PyTorchFileReader PyTorchFileWriter "
     "TensorType Value",
-    "compiler": "compile",
+    "compiler": "compile _disable_dynamo",
     "futures": "Future",
     "jit": "ScriptFunction ScriptModule fork wait",
     "cuda": "OutOfMemoryError AcceleratorError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -10,6 +11,17 @@ from typing import Any, TypeVar
 import lamella
 from lamella import Tensor
 from lamella.nn import functional, init
+from lamella.nn.modules import _hooks
+
+# The hooks of all modules, by their handles' ids.
+_everywhere = types.SimpleNamespace(_hooks=_hooks.EVERYWHERE)
+_global_parameter_registration_hooks = _hooks.View(_everywhere, "parameter")
+_global_buffer_registration_hooks = _hooks.View(_everywhere, "buffer")
+_global_module_registration_hooks = _hooks.View(_everywhere, "module")
+_global_forward_pre_hooks = _hooks.View(_everywhere, "forward_pre")
+_global_forward_hooks = _hooks.View(_everywhere, "forward")
+_global_backward_pre_hooks = _hooks.View(_everywhere, "backward_pre")
+_global_backward_hooks = _hooks.View(_everywhere, "backward")
 
 # What optimizers take.
 ParamsT = Any

@@ -80,6 +80,26 @@ for _name in DTYPES:
 globals().update(_MADE)
 
 
+class _QuantizedDtype:
+    """The name of a dtype that no tensor has here."""
+
+    def __init__(self, name: str, itemsize: int) -> None:
+        self.name, self.itemsize = name, itemsize
+
+    is_floating_point = is_complex = is_signed = False
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> Any:
+        return self.name
+
+
+qint8, quint8 = _QuantizedDtype("qint8", 1), _QuantizedDtype("quint8", 1)
+qint32 = _QuantizedDtype("qint32", 4)
+quint4x2, quint2x4 = _QuantizedDtype("quint4x2", 1), _QuantizedDtype("quint2x4", 1)
+
+
 def set_default_tensor_type(t: Any) -> None:
     """Makes the dtype of a tensor type the default: "torch.DoubleTensor", or the type itself."""
     kind = TENSOR_TYPES.get(t) if isinstance(t, str) else t

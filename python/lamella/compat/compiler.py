@@ -76,6 +76,9 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     return fn if fn is not None else lambda function: function
 
 
+_disable_dynamo = disable
+
+
 def allow_in_graph(fn: Callable[..., Any]) -> Callable[..., Any]:
     """The function itself."""
     return fn

@@ -172,6 +172,11 @@ def load(
     return _Source(data, where, map_location, weights_only, encoding).read()
 
 
+def _load_from_bytes(b: bytes) -> Any:
+    """What a pickle of one of PyTorch's storages holds."""
+    return load(io.BytesIO(b), weights_only=False)
+
+
 class _Archive:
     """The parts of a zip archive: its pickle, and the bytes of each storage."""
 

@@ -273,15 +273,6 @@ STORAGE_TYPES: dict[str, Any] = {
 }
 
 
-def _load_from_bytes(b: bytes) -> Any:
-    """What a pickle of one of PyTorch's storages holds."""
-    import io
-
-    from lamella.compat.serialization import load
-
-    return load(io.BytesIO(b), weights_only=False)
-
-
 _TypedStorage = TypedStorage
 Storage = STORAGE_TYPES["FloatStorage"]
 

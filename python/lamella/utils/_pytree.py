@@ -98,6 +98,25 @@ class TreeSpec:
         """Whether it is not a nest."""
         return self.type is None
 
+    @property
+    def num_children(self) -> int:
+        """How many children it has."""
+        return len(self.children_specs)
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nests and leaves there are, with itself."""
+        return 1 + sum(child.num_nodes for child in self.children_specs)
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """What a nest has where this one has leaves; ValueError if it is of another structure."""
+        found = _up_to(self, tree)
+        if found is None:
+            raise ValueError(
+                f"flatten_up_to: expected a nest of {self}, got {tree_structure(tree)}"
+            )
+        return found
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TreeSpec):
             return NotImplemented
@@ -139,6 +158,27 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
     return TreeSpec(cls, context, [_flatten(child, leaves, is_leaf) for child in children])
 
 
+def _up_to(spec: TreeSpec, tree: Any) -> list[Any] | None:
+    """What a nest has where another has leaves; None where it is of another structure."""
+    if spec.type is None:
+        return [tree]
+    cls, kind = _kind_of(tree)
+    if kind is None or cls is not spec.type:
+        return None
+    children, context = kind.flatten(tree)
+    if context != spec.context:
+        if not isinstance(tree, dict) or set(tree) != set(spec.context):
+            return None
+        children = [tree[key] for key in spec.context]
+    found: list[Any] = []
+    for child_spec, child in zip(spec.children_specs, children):
+        part = _up_to(child_spec, child)
+        if part is None:
+            return None
+        found += part
+    return found if len(spec.children_specs) == len(list(children)) else None
+
+
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     """The nest with this spec and these leaves."""
     leaves = list(leaves)
@@ -175,14 +215,16 @@ def tree_map(
     *rests: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
-    """The nest with func(leaf, ...) for each leaf; `rests` are nests of the same spec."""
+    """The nest with func(leaf, ...) for each leaf. `rests` are nests of the same spec, or of one
+    with nests where `tree` has leaves."""
     leaves, spec = tree_flatten(tree, is_leaf)
     others = []
     for rest in rests:
-        rest_leaves, rest_spec = tree_flatten(rest, is_leaf)
-        if rest_spec != spec:
-            raise ValueError(f"tree_map: expected nests of one structure, got {spec}, {rest_spec}")
-        others.append(rest_leaves)
+        parts = _up_to(spec, rest)
+        if parts is None:
+            got = tree_structure(rest, is_leaf)
+            raise ValueError(f"tree_map: expected nests of one structure, got {spec}, {got}")
+        others.append(parts)
     return _unflatten(iter([func(*row) for row in zip(leaves, *others)]), spec)
 
 

@@ -35,3 +35,7 @@ print(x.grad)
 # What fits neither way fails as before.
 print(fails(torch.add, t, a, b), fails(torch.addcmul, t, "2", a, b), fails(t.add_, 1, 2, 3))
 print(fails(torch.addmm, 2, t, 3, 4, a, b), fails(torch.addmm, t, a, 2, b), fails(t.mul, 2, a))
+
+# Sizes as the argument of the constructor.
+print(torch.Tensor(x.shape).shape == x.shape, torch.Tensor(torch.Size([])).shape)
+print(torch.Tensor((3, 4)), torch.Tensor(2).shape, torch.Tensor().shape)

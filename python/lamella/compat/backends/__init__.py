@@ -80,7 +80,7 @@ cuda = _Backend(
     cufft_plan_cache=_Switches(size=0, max_size=0, clear=_version),
     can_use_flash_attention=lambda params, debug=False: False,
     can_use_efficient_attention=lambda params, debug=False: False,
-    SDPAParams=tuple,
+    SDPAParams=lambda *values: values,
     sdp_kernel=lambda *args, **kwargs: contextlib.nullcontext(),
     preferred_linalg_library=lambda backend=None: None,
     **_functions,
@@ -90,7 +90,21 @@ mkl = _Backend("mkl")
 mkldnn = _Backend("mkldnn", enabled=True, matmul=_Switches(), conv=_Switches())
 openmp = _Backend("openmp")
 xeon = _Backend("xeon")
-cpu = _Backend("cpu", available=True, get_cpu_capability=lambda: "DEFAULT")
+
+
+def _capability() -> str:
+    """The widest vectors that the processor has."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            features = set(file.read().split())
+    except OSError:
+        return "DEFAULT"
+    if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= features:
+        return "AVX512"
+    return "AVX2" if "avx2" in features else "DEFAULT"
+
+
+cpu = _Backend("cpu", available=True, get_cpu_capability=_capability)
 opt_einsum = _Backend("opt_einsum", enabled=False, strategy=None)
 nnpack = _Backend("nnpack")
 quantized = _Backend("quantized", engine="none", supported_engines=[])

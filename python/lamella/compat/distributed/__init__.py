@@ -6,6 +6,7 @@ import datetime
 import os
 from typing import Any
 
+import lamella.distributed
 from lamella.compat._fallback import names_of
 from lamella.distributed import is_available as is_gloo_available
 from lamella.distributed._store import FileStore, HashStore, PrefixStore, Store, TCPStore
@@ -15,6 +16,15 @@ __all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore", "is_glo
 __getattr__, __dir__ = names_of("distributed")
 
 default_pg_timeout = datetime.timedelta(minutes=30)
+
+
+class ReduceOp(lamella.distributed.ReduceOp):
+    """How the values of all ranks become one; the last four are names that no collective takes."""
+
+    BAND, BOR, BXOR, PREMUL_SUM = "band", "bor", "bxor", "premul_sum"
+
+
+reduce_op = ReduceOp
 
 
 class Backend(str):

@@ -245,6 +245,19 @@ def is_namedtuple_instance(obj: Any) -> bool:
     return is_namedtuple_class(type(obj))
 
 
+def is_structseq_class(cls: Any) -> bool:
+    """Whether it is a class of the named results of operators, or of CPython's like it."""
+    return is_namedtuple_class(cls) is False and hasattr(cls, "n_sequence_fields")
+
+
+def is_structseq_instance(obj: Any) -> bool:
+    """Whether it is of such a class."""
+    return is_structseq_class(type(obj))
+
+
+is_structseq = is_structseq_instance
+
+
 def is_namedtuple(obj: Any) -> bool:
     """Whether it is a named tuple or a class of them."""
     return is_namedtuple_class(obj) or is_namedtuple_instance(obj)
@@ -275,6 +288,11 @@ def _dict_unflatten(values: Iterable[Any], context: Any) -> dict[Any, Any]:
 def _list_flatten(node: Any) -> tuple[list[Any], Any]:
     """The entries of a list."""
     return node, None
+
+
+def _list_flatten_with_keys(node: Any) -> tuple[list[Any], Any]:
+    """(key, child) pairs of a list."""
+    return [(SequenceKey(i), value) for i, value in enumerate(node)], None
 
 
 def _list_unflatten(values: Iterable[Any], context: Any) -> list[Any]:

@@ -1,0 +1,11 @@
+"""torch._VF: the operators that torch.nn calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lamella
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(lamella, name)
