@@ -103,8 +103,6 @@ class TensorSugar : public TensorAutograd<T> {
     return this->template data_ptr<U>();
   }
   bool is_variable() const { return this->defined(); }
-  bool has_storage() const { return this->defined() && this->impl()->storage != nullptr; }
-  bool is_alias_of(const T& other) const { return storage().is_alias_of(other.storage()); }
   // This tensor, borrowed, or a copy where it is not contiguous in the format.
   MaybeOwned<T> expect_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const& {
     return this->is_contiguous(format) ? MaybeOwned<T>::borrowed(self())

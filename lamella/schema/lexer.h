@@ -44,6 +44,16 @@ class Cursor {
     return true;
   }
 
+  // The same for a word that does not go on.
+  bool accept_word(std::string_view word) {
+    if (!peek(word)) return false;
+    std::size_t end = pos_ + word.size();
+    char next = end < text_.size() ? text_[end] : ' ';
+    if (is_letter(next) || is_digit(next) || next == '_') return false;
+    pos_ = end;
+    return true;
+  }
+
   void expect(std::string_view token, const char* where) {
     if (accept(token)) return;
     fail("expected '" + std::string(token) + "' " + where + ", got " + describe());

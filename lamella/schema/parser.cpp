@@ -150,7 +150,7 @@ class Parser {
       schema.is_varret = true;
       return;
     }
-    if (in_.accept("None")) return;  // PyTorch's other word for ()
+    if (in_.accept_word("None")) return;  // PyTorch's other word for ()
     if (!in_.accept("(")) {
       schema.returns.push_back(one_return());
       return;

@@ -132,7 +132,9 @@ def test_the_text_compiles(tmp_path):
     source = reader_of_the_tutorial()
     if source is None:
         pytest.skip("the tutorial's text is not beside this checkout")
-    flags = [f"-I{ROOT / 'compat'}", f"-I{ROOT / 'build' / 'generated'}"]
+    build = ROOT / "build"
+    more = build / "lamella" / "more" / "lamella_more_operators"
+    flags = [f"-I{folder}" for folder in (ROOT / "compat", build / "generated", more)]
     compiles(HEADERS + source, flags, tmp_path / "text.cpp")
 
 

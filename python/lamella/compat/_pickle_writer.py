@@ -31,6 +31,8 @@ _META = _Global("torch._utils", "_rebuild_meta_tensor_no_storage")
 _PARAMETER = _Global("torch._utils", "_rebuild_parameter")
 _PARAMETER_WITH_STATE = _Global("torch._utils", "_rebuild_parameter_with_state")
 _SUBCLASS = _Global("torch._tensor", "_rebuild_from_type_v2")
+_SPARSE = _Global("torch._utils", "_rebuild_sparse_tensor")
+_LAYOUT = _Global("torch.serialization", "_get_layout")
 _SIZE = _Global("torch", "Size")
 _DEVICE = _Global("torch", "device")
 _TYPES = {name: _Global("torch", name) for name in STORAGES}
@@ -85,7 +87,9 @@ class Writer(pickle._Pickler):
             return obj.name
         if isinstance(obj, Tensor):
             return self._reduced(obj)
-        if isinstance(obj, (lamella.dtype, lamella.layout, lamella.memory_format)):
+        if isinstance(obj, lamella.layout):
+            return _LAYOUT, (f"torch.{str(obj).rpartition('.')[2]}",)
+        if isinstance(obj, (lamella.dtype, lamella.memory_format)):
             return str(obj)
         if isinstance(obj, lamella.Size):
             return _SIZE, (tuple(obj),)
@@ -102,6 +106,8 @@ class Writer(pickle._Pickler):
             if state and type(tensor) is Parameter:
                 return _PARAMETER_WITH_STATE, (*arguments, state)
             return _PARAMETER, arguments
+        if tensor.layout != lamella.strided:
+            return _SPARSE, tensor.__reduce_ex__(2)[1]
         function, arguments = self._plain(tensor)
         if type(tensor) is not Tensor:
             return _SUBCLASS, (function, type(tensor), arguments, state)

@@ -36,6 +36,25 @@ MAP_LOCATION = Optional[Union[Callable[..., Any], lamella.device, str, dict[str,
 _ALIGNMENT = 64
 
 
+def location_tag(storage: Any) -> str:
+    """Where a storage is, as files have it."""
+    return str(storage.device)
+
+
+def normalize_storage_type(storage_type: type) -> type:
+    """The type itself: storages have one."""
+    return storage_type
+
+
+def default_restore_location(storage: Any, location: str) -> Any:
+    """The storage, of a file that says where it was; RuntimeError where there is no such device."""
+    if not _is_there(lamella.device(location)):
+        raise RuntimeError(
+            f"default_restore_location: expected a device that is there, got {location}"
+        )
+    return storage
+
+
 # ---- Writing
 
 
