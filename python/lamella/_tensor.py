@@ -234,10 +234,11 @@ def _to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) -
     return _to_sparse(self, layout=_C.sparse_bsc, blocksize=blocksize)
 
 
-def _only_sparse(name: str) -> Any:
+def _only_sparse(name: str, text: str) -> Any:
     def function(self: Tensor) -> Any:
         raise RuntimeError(f"{name}: expected a sparse tensor, got one of layout {self.layout}")
 
+    function.__doc__ = text
     return function
 
 
@@ -284,11 +285,20 @@ def _polygamma(self: Tensor, n: int) -> Tensor:
     return polygamma(n, self)
 
 
-# Methods that sparse tensors have: their parts.
-_PARTS = (
-    "indices values _indices _values crow_indices col_indices ccol_indices row_indices coalesce "
-    "is_coalesced _nnz"
-)
+# Methods that sparse tensors have, and what they give: their parts.
+_PARTS = {
+    "indices": "The places of a coalesced sparse tensor's elements, a column of int64 for each.",
+    "values": "The elements that a sparse tensor stores.",
+    "_indices": "The places of the elements, in any order and perhaps more than once.",
+    "_values": "The elements at the places that _indices() gives.",
+    "crow_indices": "Where the elements of each row begin in a tensor of compressed rows.",
+    "col_indices": "The columns of the elements of a tensor of compressed rows.",
+    "ccol_indices": "Where the elements of each column begin in a tensor of compressed columns.",
+    "row_indices": "The rows of the elements of a tensor of compressed columns.",
+    "coalesce": "The sparse tensor with its elements in order, those at one place added up.",
+    "is_coalesced": "Whether the elements are in order and each place is there once.",
+    "_nnz": "How many elements a sparse tensor stores.",
+}
 
 
 def install() -> None:
@@ -308,7 +318,7 @@ def install() -> None:
             "to_sparse_csc": _to_sparse_csc,
             "to_sparse_bsr": _to_sparse_bsr,
             "to_sparse_bsc": _to_sparse_bsc,
-            **{name: _only_sparse(name) for name in _PARTS.split()},
+            **{name: _only_sparse(name, text) for name, text in _PARTS.items()},
             "to_dense": _to_dense,
             "sparse_mask": _sparse_mask,
             "is_sparse": False,
