@@ -40,12 +40,12 @@ at::opmath_type<T> uniform_real(V bits, T from, T to) {
   return x * (R(to) - R(from)) + R(from);
 }
 
-// Of a value with mean 0 and deviation 1.
+// Takes a value with mean 0 and deviation 1.
 template <class T>
 T normal(T value, T mean, T deviation) {
   return value * deviation + mean;
 }
-// Of a value of [0, 1), from here on.
+// From here on each takes a value of [0, 1).
 template <class T>
 T cauchy(T value, T median, T sigma) {
   return median + sigma * std::tan(T(3.14159265358979323846) * (value - T(0.5)));

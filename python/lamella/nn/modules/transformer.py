@@ -49,6 +49,25 @@ def _get_clones(module: Module, N: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(N)])
 
 
+def _attended(
+    attention: MultiheadAttention,
+    x: Tensor,
+    source: Tensor,
+    attn_mask: Tensor | None,
+    key_padding_mask: Tensor | None,
+    is_causal: bool,
+) -> Tensor:
+    return attention(
+        x,
+        source,
+        source,
+        attn_mask=attn_mask,
+        key_padding_mask=key_padding_mask,
+        need_weights=False,
+        is_causal=is_causal,
+    )[0]
+
+
 class _Layer(Module):
     """What layers of encoder and decoder share: `blocks` attentions and a network of two layers,
     each added to its input, and normalised before (norm_first) or behind."""
@@ -119,9 +138,8 @@ class _Layer(Module):
         is_causal: bool = False,
     ) -> Tensor:
         """Attention of x to itself; subclasses have others."""
-        options: dict[str, Any] = {"attn_mask": attn_mask, "key_padding_mask": key_padding_mask}
-        options |= {"need_weights": False, "is_causal": is_causal}
-        return self.dropout1(self.self_attn(x, x, x, **options)[0])
+        masks = (attn_mask, key_padding_mask, is_causal)
+        return self.dropout1(_attended(self.self_attn, x, x, *masks))
 
     def _ff_block(self, x: Tensor) -> Tensor:
         """The two linear layers; subclasses have others."""
@@ -238,9 +256,8 @@ class TransformerDecoderLayer(_Layer):
         is_causal: bool = False,
     ) -> Tensor:
         """Attention of x to the encoder's output; subclasses have others."""
-        options: dict[str, Any] = {"attn_mask": attn_mask, "key_padding_mask": key_padding_mask}
-        options |= {"need_weights": False, "is_causal": is_causal}
-        return self.dropout2(self.multihead_attn(x, mem, mem, **options)[0])
+        masks = (attn_mask, key_padding_mask, is_causal)
+        return self.dropout2(_attended(self.multihead_attn, x, mem, *masks))
 
 
 class TransformerEncoder(Module):
