@@ -188,6 +188,7 @@ def init_process_group(
                 # Programs that this one starts are no ranks of its job.
                 for name in set(os.environ) - set(earlier):
                     del os.environ[name]
+                os.environ.update(earlier)
     if not is_initialized():
         ops().init(debug)
     _watch()
