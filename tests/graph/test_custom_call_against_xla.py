@@ -82,7 +82,9 @@ PROGRAMS = {
 }
 
 
-@pytest.fixture(scope="module")
+# A process may come back to these tests after others, and XLA ends a process that registers another
+# function under a name that it has.
+@pytest.fixture(scope="session")
 def prefix(tmp_path_factory):
     folder = tmp_path_factory.mktemp("targets")
     (folder / "targets.cpp").write_text(SOURCE, encoding="utf-8")

@@ -28,7 +28,7 @@ def evaluate_as_jax(function, *arguments):
 # ---- One library, two runtimes ------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def library():
     path = BUILD / "tests" / "graph" / "libffi_library.so"
     assert path.exists(), f"{path} is not built"

@@ -143,6 +143,16 @@ def test_multinomial(weights, dtype):
     same(draw(3, False))
 
 
+def test_multinomial_writes_whole_numbers():
+    weights = lamella.tensor([0.5, 0.5])
+    with pytest.raises(RuntimeError) as caught:
+        lamella.multinomial(weights, 2, out=lamella.empty(2))
+    assert str(caught.value) == "multinomial: expected 'out' to have dtype int64, got float32"
+    out = lamella.empty(0, dtype=lamella.int64)
+    assert lamella.multinomial(weights, 2, out=out) is out
+    assert sorted(out.tolist()) == [0, 1]
+
+
 def test_multinomial_never_draws_a_weight_of_zero():
     lamella.manual_seed(0)
     for dtype in FLOATS:

@@ -541,6 +541,16 @@ Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement,
   return out;
 }
 
+Tensor& multinomial_out(const Tensor& self, int64_t num_samples, bool replacement,
+                        std::optional<Generator> generator, Tensor& out) {
+  LAMELLA_CHECK(out.dtype() == kLong, "multinomial: expected 'out' to have dtype int64, got ",
+                out.dtype());
+  check_no_internal_overlap("multinomial", "out", out);
+  Tensor drawn = lamella::multinomial(self, num_samples, replacement, generator);
+  resize_output(out, drawn.sizes());
+  return out.copy_(drawn);
+}
+
 Tensor& randperm_out(int64_t n, std::optional<Generator> generator, Tensor& out) {
   LAMELLA_CHECK(n >= 0, "randperm: expected 'n' of at least 0, got ", n);
   uint64_t most = largest_random(out.scalar_type());
