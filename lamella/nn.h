@@ -1,9 +1,15 @@
 // Modules, their functions and optimizers, data sets, files.
 #pragma once
+#include "lamella/nn/activations.h"
+#include "lamella/nn/containers.h"
 #include "lamella/nn/data/datasets.h"
 #include "lamella/nn/data/loader.h"
+#include "lamella/nn/losses.h"
 #include "lamella/nn/modules.h"
-#include "lamella/nn/optim.h"
+#include "lamella/nn/optimizers.h"
+#include "lamella/nn/rarer_layers.h"
 #include "lamella/nn/recurrent.h"
+#include "lamella/nn/schedulers.h"
 #include "lamella/nn/serialize/save.h"
 #include "lamella/nn/transformer.h"
+#include "lamella/nn/windows.h"

@@ -2,14 +2,19 @@
 #pragma once
 #include <torch/types.h>
 
-#include "lamella/nn/modules.h"
+#include "lamella/nn/activations.h"
+#include "lamella/nn/containers.h"
+#include "lamella/nn/losses.h"
+#include "lamella/nn/rarer_layers.h"
 #include "lamella/nn/recurrent.h"
 #include "lamella/nn/transformer.h"
+#include "lamella/nn/windows.h"
 
 namespace torch {
 using namespace lamella::nn::words;
 // The very namespace, so that `nn` is one name where both are visible.
 namespace nn = lamella::nn;
+using lamella::nn::OrderedDict;
 }  // namespace torch
 
 #define TORCH_MODULE(Name) LAMELLA_MODULE(Name)

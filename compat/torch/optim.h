@@ -1,8 +1,9 @@
-// torch::optim: SGD, Adam, AdamW.
+// torch::optim: optimizers, and schedulers of their learning rates.
 #pragma once
 #include <torch/types.h>
 
-#include "lamella/nn/optim.h"
+#include "lamella/nn/optimizers.h"
+#include "lamella/nn/schedulers.h"
 
 namespace torch {
 namespace optim = lamella::optim;

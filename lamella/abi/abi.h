@@ -309,6 +309,9 @@ typedef struct lamella_argument_info {
 LAMELLA_ABI_API lamella_status
 lamella_operator_argument(const lamella_operator* op, int32_t kind, uint32_t index,
                           lamella_argument_info* info) LAMELLA_ABI_NOEXCEPT;
+/* Whether a kernel is registered for the dispatch key itself. */
+LAMELLA_ABI_API int32_t lamella_operator_has_kernel(const lamella_operator* op,
+                                                    uint16_t key) LAMELLA_ABI_NOEXCEPT;
 /* Calls: counts checked against the schema, key set from the arguments and the thread. */
 LAMELLA_ABI_API lamella_status lamella_call_boxed(const lamella_operator* op,
                                                   const lamella_value* arguments,

@@ -53,7 +53,7 @@ class Numbers {
   static ScalarType natural() {
     if (std::is_same_v<T, bool>) return kBool;
     if (std::is_integral_v<T>) return kLong;
-    if (is_complex_type_v<T>) return kComplexFloat;
+    if (is_complex_type_v<T>) return sizeof(T) == 16 ? kComplexDouble : kComplexFloat;
     return kFloat;
   }
 

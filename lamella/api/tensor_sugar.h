@@ -97,6 +97,12 @@ class TensorSugar : public TensorAutograd<T> {
   // PyTorch's older spellings.
   TensorKind type() const { return TensorKind(this->scalar_type(), this->device()); }
   LAMELLA_LAZY std::string toString() const { return type().toString(); }
+  // Writes what it is to the standard output, without its elements.
+  LAMELLA_LAZY void print() const {
+    const std::string text = this->defined() ? str("[", toString(), " ", this->sizes(), "]\n")
+                                             : std::string("[UndefinedTensor]\n");
+    __builtin_printf("%s", text.c_str());
+  }
   using TensorAutograd<T>::data;
   template <class U>
   U* data() const {

@@ -124,9 +124,21 @@ struct Part {
   void (*append)(std::string& out, const void* value);
   const void* value;
 };
+// For types that a stream writes and no append(); it needs <sstream>.
+template <class T>
+LAMELLA_COLD void append_streamed(std::string& out, const T& part) {
+  typename Later<T, std::ostringstream>::type stream;
+  stream << part;
+  out += stream.str();
+}
 template <class T>
 LAMELLA_COLD void append_part(std::string& out, const void* value) {
-  append(out, *static_cast<const T*>(value));
+  const T& part = *static_cast<const T*>(value);
+  if constexpr (requires { append(out, part); }) {
+    append(out, part);
+  } else {
+    append_streamed(out, part);
+  }
 }
 LAMELLA_LAZY LAMELLA_COLD void append_text(std::string& out, const void* text) {
   append(out, static_cast<const char*>(text));

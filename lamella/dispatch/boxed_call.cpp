@@ -96,4 +96,11 @@ lamella_status lamella_operator_argument(const lamella_operator* op, int32_t kin
   });
 }
 
+int32_t lamella_operator_has_kernel(const lamella_operator* op, uint16_t key) noexcept {
+  std::lock_guard lock(Registry::get().mutex());
+  const auto& kernels = entry_of(op)->kernels;
+  auto found = kernels.find(static_cast<DispatchKey>(key));
+  return found != kernels.end() && !found->second.empty() ? 1 : 0;
+}
+
 }  // extern "C"

@@ -48,9 +48,30 @@ class ReturnSpan {
 // defined.
 class ArgumentInfo {
  public:
-  explicit ArgumentInfo(const lamella_argument_info& info) : info_(info) {}
+  // The printed type, such as "int[]"; -> is PyTorch's way to it.
+  class Type : public std::string {
+   public:
+    explicit Type(const char* text) : std::string(text) {}
+    const Type* operator->() const { return this; }
+    const Type& operator*() const { return *this; }
+    const std::string& str() const { return *this; }
+  };
+  // What is said behind a type in brackets: that it is an alias, and whether it is written to.
+  class AliasInfo {
+   public:
+    explicit AliasInfo(bool is_write) : is_write_(is_write) {}
+    bool isWrite() const { return is_write_; }
+
+   private:
+    bool is_write_;
+  };
+
+  explicit ArgumentInfo(const lamella_argument_info& info)
+      : info_(info), alias_(info.is_write != 0) {}
   LAMELLA_LAZY std::string name() const { return info_.name; }
-  LAMELLA_LAZY std::string type() const { return info_.type; }
+  LAMELLA_LAZY Type type() const { return Type(info_.type); }
+  // Null where the argument is no alias.
+  const AliasInfo* alias_info() const { return is_alias() ? &alias_ : nullptr; }
   bool kwarg_only() const { return info_.kwarg_only != 0; }
   bool is_write() const { return info_.is_write != 0; }
   bool is_alias() const { return info_.is_alias != 0; }
@@ -60,6 +81,7 @@ class ArgumentInfo {
 
  private:
   lamella_argument_info info_;
+  AliasInfo alias_;
 };
 // What a kernel can ask of its operator's schema.
 class OperatorSchema {
@@ -103,6 +125,13 @@ class OperatorSchema {
   const lamella_operator* op_;
 };
 LAMELLA_LAZY inline std::string toString(const OperatorSchema& schema) { return schema.str(); }
+template <class Stream>
+  requires requires(Stream& out, const std::string& text) { out.write(text.data(), 1); }
+Stream& operator<<(Stream& out, const OperatorSchema& schema) {
+  const std::string text = schema.str();
+  out.write(text.data(), static_cast<std::ptrdiff_t>(text.size()));
+  return out;
+}
 
 template <class Signature>
 class TypedOperatorHandle;
@@ -116,6 +145,10 @@ class OperatorHandle {
   LAMELLA_LAZY OperatorId operator_name() const { return {op_->name, op_->overload}; }
   OperatorSchema schema() const { return OperatorSchema(op_); }
   bool hasSchema() const { return lamella_operator_schema(op_) != nullptr; }
+  // Whether a kernel is registered for the key itself, not for an alias of it or as a fallback.
+  bool hasKernelForDispatchKey(DispatchKey key) const {
+    return lamella_operator_has_kernel(op_, static_cast<uint16_t>(key)) != 0;
+  }
   const lamella_operator* impl() const { return op_; }
   bool operator==(const OperatorHandle& other) const { return op_ == other.op_; }
 

@@ -27,7 +27,9 @@ LAMELLA_LAZY class MultiheadAttentionImplOf : public Cloneable<MultiheadAttentio
  public:
   MultiheadAttentionImplOf(int64_t embed_dim, int64_t num_heads)
       : MultiheadAttentionImplOf(MultiheadAttentionOptions(embed_dim, num_heads)) {}
-  explicit MultiheadAttentionImplOf(const MultiheadAttentionOptions& given) : options(given) {
+  explicit MultiheadAttentionImplOf(const MultiheadAttentionOptions& given)
+      : Cloneable<MultiheadAttentionImplOf<lazy_>>("torch::nn::MultiheadAttention"),
+        options(given) {
     reset();
   }
   void reset() override {

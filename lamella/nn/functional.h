@@ -1,5 +1,6 @@
 // lamella::nn::functional: layers and losses as functions, over Lamella's operators.
 #pragma once
+#include "lamella/layers/autograd/grad_mode.h"
 #include "lamella/nn/options.h"
 
 namespace lamella::nn::functional {
@@ -49,11 +50,28 @@ LAMELLA_LAZY Tensor linear(const Tensor& input, const Tensor& weight, const Tens
 }
 struct EmbeddingFuncOptions {
   LAMELLA_OPTION(std::optional<int64_t>, padding_idx);
+  LAMELLA_OPTION(std::optional<double>, max_norm);  // rows that are longer are shortened first
+  LAMELLA_OPTION(double, norm_type) = 2;
   LAMELLA_OPTION(bool, scale_grad_by_freq) = false;
   LAMELLA_OPTION(bool, sparse) = false;
 };
+namespace detail {
+using namespace lamella::nn::detail;
+// Scales the rows that `input` names down to the norm max_norm, in place.
+LAMELLA_LAZY void shorten(Tensor weight, const Tensor& input, std::optional<double> max_norm,
+                          double norm_type) {
+  if (!max_norm) return;
+  NoGradGuard guard;
+  Tensor rows = std::get<0>(lamella::_unique2(input));
+  Tensor used = weight.index_select(0, rows);
+  Tensor norms = lamella::norm(used, Scalar(norm_type), {1}, true);
+  Tensor scaled = used * (*max_norm / (norms + 1e-7));
+  weight.index_copy_(0, rows, lamella::where(norms > *max_norm, scaled, used));
+}
+}  // namespace detail
 LAMELLA_LAZY Tensor embedding(const Tensor& input, const Tensor& weight,
                               const EmbeddingFuncOptions& options = {}) {
+  detail::shorten(weight, input, options.max_norm(), options.norm_type());
   int64_t padding = options.padding_idx().value_or(-1);
   if (options.padding_idx() && padding < 0) padding += weight.size(0);
   return lamella::embedding(weight, input, padding, options.scale_grad_by_freq(), options.sparse());
@@ -228,6 +246,12 @@ LAMELLA_LAZY Tensor log_softmax(const Tensor& input, const LogSoftmaxOptions& op
     return lamella::max_pool##D##d(input, options.kernel_size(), options.stride(),              \
                                    options.padding(), options.dilation(), options.ceil_mode()); \
   }                                                                                             \
+  LAMELLA_LAZY std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(                          \
+      const Tensor& input, const PoolOptions<D>& options) {                                     \
+    return lamella::max_pool##D##d_with_indices(input, options.kernel_size(), options.stride(), \
+                                                options.padding(), options.dilation(),          \
+                                                options.ceil_mode());                           \
+  }                                                                                             \
   LAMELLA_LAZY Tensor avg_pool##D##d(const Tensor& input, const PoolOptions<D>& options) {      \
     return lamella::avg_pool##D##d(input, options.kernel_size(), options.stride(),              \
                                    options.padding(), options.ceil_mode(),                      \
@@ -240,6 +264,10 @@ LAMELLA_LAZY Tensor log_softmax(const Tensor& input, const LogSoftmaxOptions& op
   LAMELLA_LAZY Tensor adaptive_max_pool##D##d(const Tensor& input,                              \
                                               const AdaptivePoolOptions<D>& options) {          \
     return std::get<0>(lamella::adaptive_max_pool##D##d(input, options.output_size()));         \
+  }                                                                                             \
+  LAMELLA_LAZY std::tuple<Tensor, Tensor> adaptive_max_pool##D##d_with_indices(                 \
+      const Tensor& input, const AdaptivePoolOptions<D>& options) {                             \
+    return lamella::adaptive_max_pool##D##d(input, options.output_size());                      \
   }
 LAMELLA_POOL(1)
 LAMELLA_POOL(2, options.divisor_override())
@@ -267,7 +295,6 @@ struct InterpolateFuncOptions {
   LAMELLA_OPTION(bool, antialias) = false;
 };
 namespace detail {
-using namespace lamella::nn::detail;
 using Factors = std::optional<ArrayRef<double>>;
 // One of the family upsample_…, the overload that takes a size or factors.
 LAMELLA_LAZY Tensor upsample(std::string name, const Tensor& input, OptionalIntArrayRef size,

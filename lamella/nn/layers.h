@@ -27,6 +27,8 @@ LAMELLA_LAZY class LinearImplOf : public Cloneable<LinearImplOf<lazy_>> {
     double bound = 1 / std::sqrt(static_cast<double>(options.in_features()));
     init::uniform_(bias, -bound, bound);
   }
+  LAMELLA_SHOWN("Linear", "in_features=", options.in_features(),
+                ", out_features=", options.out_features(), ", bias=", options.bias())
   Tensor forward(const Tensor& input) { return F::linear(input, weight, bias); }
 
   LinearOptions options;
@@ -61,6 +63,31 @@ class ConvBase : public Cloneable<Derived> {
     if (!bias.defined()) return;
     auto fan_in = static_cast<double>(init::_calculate_fan_in_and_fan_out(weight).first);
     if (fan_in > 0) init::uniform_(bias, -1 / std::sqrt(fan_in), 1 / std::sqrt(fan_in));
+  }
+
+  void pretty_print(std::ostream& stream) const override {
+    const char* name = transposed ? "ConvTranspose" : "Conv";
+    detail::show(stream, "torch::nn::", name, D, "d(", options.in_channels(), ", ",
+                 options.out_channels(), ", kernel_size=", detail::shown(options.kernel_size()),
+                 ", stride=", detail::shown(options.stride()));
+    auto other = [&](const char* what, const Each<D>& value, int64_t usual) {
+      for (size_t i = 0; i < D; ++i) {
+        if (value[i] != usual) return detail::show(stream, what, detail::shown(value));
+      }
+    };
+    if (options.padding().word() != nullptr) {
+      detail::show(stream, ", padding=", Word{options.padding().word()});
+    } else {
+      other(", padding=", options.padding().numbers(), 0);
+    }
+    other(", dilation=", options.dilation(), 1);
+    other(", output_padding=", options.output_padding(), 0);
+    if (options.groups() != 1) detail::show(stream, ", groups=", options.groups());
+    if (!options.bias()) detail::show(stream, ", bias=false");
+    if (!(options.padding_mode() == kZeros)) {
+      detail::show(stream, ", padding_mode=", options.padding_mode());
+    }
+    detail::show(stream, ")");
   }
 
   ConvOptions<D> options;
@@ -182,6 +209,10 @@ class BatchNormBase : public Cloneable<Derived> {
    public:                                                                                         \
     using Base::Base;                                                                              \
     explicit BatchNorm##D##dImplOf(int64_t num_features) : Base(BatchNormOptions(num_features)) {} \
+    LAMELLA_SHOWN("BatchNorm" #D "d", this->options.num_features(), ", eps=", this->options.eps(), \
+                  ", momentum=", this->options.momentum().value_or(0),                             \
+                  ", affine=", this->options.affine(),                                             \
+                  ", track_running_stats=", this->options.track_running_stats())                   \
   };                                                                                               \
   LAMELLA_LAZY_MODULE(BatchNorm##D##d)
 LAMELLA_BATCH_NORM(1, 2, 3)
@@ -231,6 +262,8 @@ LAMELLA_LAZY class LayerNormImplOf
  public:
   using Base::Base;
   explicit LayerNormImplOf(std::vector<int64_t> shape) : Base(LayerNormOptions(std::move(shape))) {}
+  LAMELLA_SHOWN("LayerNorm", this->options.normalized_shape(), ", eps=", this->options.eps(),
+                ", elementwise_affine=", this->options.elementwise_affine())
   Tensor forward(const Tensor& input) {
     return F::layer_norm(input, F::LayerNormFuncOptions(this->options.normalized_shape())
                                     .weight(this->weight)
@@ -249,6 +282,8 @@ LAMELLA_LAZY class GroupNormImplOf
   using Base::Base;
   GroupNormImplOf(int64_t num_groups, int64_t num_channels)
       : Base(GroupNormOptions(num_groups, num_channels)) {}
+  LAMELLA_SHOWN("GroupNorm", this->options.num_groups(), ", ", this->options.num_channels(),
+                ", eps=", this->options.eps(), ", affine=", this->options.affine())
   Tensor forward(const Tensor& input) {
     return F::group_norm(input, F::GroupNormFuncOptions(this->options.num_groups())
                                     .weight(this->weight)
@@ -257,6 +292,17 @@ LAMELLA_LAZY class GroupNormImplOf
   }
 };
 LAMELLA_LAZY_MODULE(GroupNorm)
+
+namespace detail {
+// What embeddings and bags of them print alike.
+template <class Options>
+void show_embedding(std::ostream& stream, const Options& options) {
+  if (options.max_norm()) show(stream, ", max_norm=", *options.max_norm());
+  if (options.norm_type() != 2) show(stream, ", norm_type=", options.norm_type());
+  if (options.scale_grad_by_freq()) show(stream, ", scale_grad_by_freq=true");
+  if (options.sparse()) show(stream, ", sparse=true");
+}
+}  // namespace detail
 
 LAMELLA_LAZY class EmbeddingImplOf : public Cloneable<EmbeddingImplOf<lazy_>> {
  public:
@@ -277,10 +323,19 @@ LAMELLA_LAZY class EmbeddingImplOf : public Cloneable<EmbeddingImplOf<lazy_>> {
     NoGradGuard guard;
     weight[*options.padding_idx()].fill_(0);
   }
+  void pretty_print(std::ostream& stream) const override {
+    detail::show(stream, "torch::nn::Embedding(num_embeddings=", options.num_embeddings(),
+                 ", embedding_dim=", options.embedding_dim());
+    if (options.padding_idx()) detail::show(stream, ", padding_idx=", *options.padding_idx());
+    detail::show_embedding(stream, options);
+    detail::show(stream, ")");
+  }
   Tensor forward(const Tensor& indices) {
     return F::embedding(indices, weight,
                         F::EmbeddingFuncOptions()
                             .padding_idx(options.padding_idx())
+                            .max_norm(options.max_norm())
+                            .norm_type(options.norm_type())
                             .scale_grad_by_freq(options.scale_grad_by_freq())
                             .sparse(options.sparse()));
   }
@@ -288,6 +343,27 @@ LAMELLA_LAZY class EmbeddingImplOf : public Cloneable<EmbeddingImplOf<lazy_>> {
   EmbeddingOptions options;
   Tensor weight;
 };
-LAMELLA_LAZY_MODULE(Embedding)
+LAMELLA_LAZY class EmbeddingOf : public ModuleHolder<EmbeddingImplOf<lazy_>> {
+ public:
+  using ModuleHolder<EmbeddingImplOf<lazy_>>::ModuleHolder;
+  // A table that is there, which is not trained unless `freeze` is false.
+  static EmbeddingOf from_pretrained(const Tensor& embeddings,
+                                     const EmbeddingFromPretrainedOptions& options = {}) {
+    LAMELLA_CHECK_VALUE(embeddings.dim() == 2,
+                        "Embedding: expected 'embeddings' to have 2 dimensions, got ",
+                        embeddings.dim());
+    EmbeddingOf made(EmbeddingOptions(embeddings.size(0), embeddings.size(1))
+                         .padding_idx(options.padding_idx())
+                         .max_norm(options.max_norm())
+                         .norm_type(options.norm_type())
+                         .scale_grad_by_freq(options.scale_grad_by_freq())
+                         .sparse(options.sparse())
+                         ._weight(embeddings));
+    made->weight.set_requires_grad(!options.freeze());
+    return made;
+  }
+};
+using EmbeddingImpl = EmbeddingImplOf<>;
+using Embedding = EmbeddingOf<>;
 
 }  // namespace lamella::nn

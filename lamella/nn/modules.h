@@ -7,22 +7,24 @@ namespace lamella::nn {
 
 // ---- Of functions ------------------------------------------------------------------------------
 
-// A module that calls a function with its input and its options.
-#define LAMELLA_OF_FUNCTION(Name, Options, call)                            \
+// A module that calls a function with its input and its options; what follows is what it prints.
+#define LAMELLA_OF_FUNCTION(Name, Options, call, ...)                       \
   LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
    public:                                                                  \
     explicit Name##ImplOf(const Options& given = {}) : options(given) {}    \
     void reset() override {}                                                \
+    LAMELLA_SHOWN(#Name __VA_OPT__(, ) __VA_ARGS__)                         \
     Tensor forward(const Tensor& input) { return call; }                    \
     Options options;                                                        \
   };                                                                        \
   LAMELLA_LAZY_MODULE(Name)
 // One whose options must be given.
-#define LAMELLA_OF_OPTIONS(Name, Options, call)                             \
+#define LAMELLA_OF_OPTIONS(Name, Options, call, ...)                        \
   LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
    public:                                                                  \
     explicit Name##ImplOf(const Options& given) : options(given) {}         \
     void reset() override {}                                                \
+    LAMELLA_SHOWN(#Name __VA_OPT__(, ) __VA_ARGS__)                         \
     Tensor forward(const Tensor& input) { return call; }                    \
     Options options;                                                        \
   };                                                                        \
@@ -32,24 +34,32 @@ namespace lamella::nn {
   LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
    public:                                                                  \
     void reset() override {}                                                \
+    LAMELLA_SHOWN(#Name)                                                    \
     Tensor forward(const Tensor& input) { return call; }                    \
   };                                                                        \
   LAMELLA_LAZY_MODULE(Name)
-
 using ReLU6Options = ReLUOptions;
 using SELUOptions = ReLUOptions;
-LAMELLA_OF_FUNCTION(ReLU, ReLUOptions, F::relu(input, options))
-LAMELLA_OF_FUNCTION(ReLU6, ReLUOptions, F::relu6(input, options))
-LAMELLA_OF_FUNCTION(SELU, ReLUOptions, F::selu(input, options))
-LAMELLA_OF_FUNCTION(LeakyReLU, LeakyReLUOptions, F::leaky_relu(input, options))
-LAMELLA_OF_FUNCTION(ELU, ELUOptions, F::elu(input, options))
-LAMELLA_OF_FUNCTION(CELU, CELUOptions, F::celu(input, options))
+LAMELLA_OF_FUNCTION(ReLU, ReLUOptions, F::relu(input, options), detail::inplace_shown(options))
+LAMELLA_OF_FUNCTION(ReLU6, ReLUOptions, F::relu6(input, options), detail::inplace_shown(options))
+LAMELLA_OF_FUNCTION(SELU, ReLUOptions, F::selu(input, options), detail::inplace_shown(options))
+LAMELLA_OF_FUNCTION(LeakyReLU, LeakyReLUOptions, F::leaky_relu(input, options),
+                    "negative_slope=", options.negative_slope(),
+                    detail::inplace_shown(options, ", "))
+LAMELLA_OF_FUNCTION(ELU, ELUOptions, F::elu(input, options), "alpha=", options.alpha(),
+                    detail::inplace_shown(options, ", "))
+LAMELLA_OF_FUNCTION(CELU, CELUOptions, F::celu(input, options), "alpha=", options.alpha(),
+                    detail::inplace_shown(options, ", "))
 LAMELLA_OF_FUNCTION(GELU, GELUOptions, F::gelu(input, options))
-LAMELLA_OF_FUNCTION(GLU, GLUOptions, F::glu(input, options))
-LAMELLA_OF_FUNCTION(Softplus, SoftplusOptions, F::softplus(input, options))
-LAMELLA_OF_FUNCTION(Hardtanh, HardtanhOptions, F::hardtanh(input, options))
-LAMELLA_OF_OPTIONS(Softmax, SoftmaxOptions, F::softmax(input, options))
-LAMELLA_OF_OPTIONS(LogSoftmax, LogSoftmaxOptions, F::log_softmax(input, options))
+LAMELLA_OF_FUNCTION(GLU, GLUOptions, F::glu(input, options), "dim=", options.dim())
+LAMELLA_OF_FUNCTION(Softplus, SoftplusOptions, F::softplus(input, options), "beta=", options.beta(),
+                    ", threshold=", options.threshold())
+LAMELLA_OF_FUNCTION(Hardtanh, HardtanhOptions, F::hardtanh(input, options),
+                    "min_val=", options.min_val(), ", max_val=", options.max_val(),
+                    detail::inplace_shown(options, ", "))
+LAMELLA_OF_OPTIONS(Softmax, SoftmaxOptions, F::softmax(input, options), "dim=", options.dim())
+LAMELLA_OF_OPTIONS(LogSoftmax, LogSoftmaxOptions, F::log_softmax(input, options),
+                   "dim=", options.dim())
 LAMELLA_OF_INPUT(Sigmoid, input.sigmoid())
 LAMELLA_OF_INPUT(Tanh, input.tanh())
 LAMELLA_OF_INPUT(SiLU, F::silu(input))
@@ -57,12 +67,14 @@ LAMELLA_OF_INPUT(Mish, F::mish(input))
 LAMELLA_OF_INPUT(LogSigmoid, F::logsigmoid(input))
 LAMELLA_OF_INPUT(Softsign, F::softsign(input))
 LAMELLA_OF_INPUT(Identity, input)
-LAMELLA_OF_FUNCTION(Flatten, FlattenOptions, input.flatten(options.start_dim(), options.end_dim()))
+LAMELLA_OF_FUNCTION(Flatten, FlattenOptions, input.flatten(options.start_dim(), options.end_dim()),
+                    "start_dim=", options.start_dim(), ", end_dim=", options.end_dim())
 LAMELLA_OF_FUNCTION(Dropout, DropoutOptions,
                     F::dropout(input, F::DropoutFuncOptions()
                                           .p(options.p())
                                           .training(this->is_training())
-                                          .inplace(options.inplace())))
+                                          .inplace(options.inplace())),
+                    "p=", options.p(), ", inplace=", options.inplace())
 // Whole channels at a time.
 #define LAMELLA_CHANNEL_DROPOUT(D)                                               \
   using Dropout##D##dOptions = DropoutOptions;                                   \
@@ -70,52 +82,85 @@ LAMELLA_OF_FUNCTION(Dropout, DropoutOptions,
                       F::dropout##D##d(input, F::DropoutFuncOptions()            \
                                                   .p(options.p())                \
                                                   .training(this->is_training()) \
-                                                  .inplace(options.inplace())))
+                                                  .inplace(options.inplace())),  \
+                      "p=", options.p(), ", inplace=", options.inplace())
 LAMELLA_CHANNEL_DROPOUT(2)
 LAMELLA_CHANNEL_DROPOUT(3)
 #undef LAMELLA_CHANNEL_DROPOUT
-#define LAMELLA_POOL(D)                                                                \
-  using MaxPool##D##dOptions = PoolOptions<D>;                                         \
-  using AvgPool##D##dOptions = PoolOptions<D>;                                         \
-  using AdaptiveAvgPool##D##dOptions = AdaptivePoolOptions<D>;                         \
-  using AdaptiveMaxPool##D##dOptions = AdaptivePoolOptions<D>;                         \
-  LAMELLA_OF_OPTIONS(MaxPool##D##d, PoolOptions<D>, F::max_pool##D##d(input, options)) \
-  LAMELLA_OF_OPTIONS(AvgPool##D##d, PoolOptions<D>, F::avg_pool##D##d(input, options)) \
-  LAMELLA_OF_OPTIONS(AdaptiveAvgPool##D##d, AdaptivePoolOptions<D>,                    \
-                     F::adaptive_avg_pool##D##d(input, options))                       \
-  LAMELLA_OF_OPTIONS(AdaptiveMaxPool##D##d, AdaptivePoolOptions<D>,                    \
-                     F::adaptive_max_pool##D##d(input, options))
+
+// ---- Windows -----------------------------------------------------------------------------------
+
+// A maximum of windows, which can tell where it was.
+#define LAMELLA_MAXIMUM(Name, Options, function, ...)                           \
+  LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> {     \
+   public:                                                                      \
+    explicit Name##ImplOf(const Options& given) : options(given) {}             \
+    void reset() override {}                                                    \
+    LAMELLA_SHOWN(#Name __VA_OPT__(, ) __VA_ARGS__)                             \
+    Tensor forward(const Tensor& input) { return F::function(input, options); } \
+    std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input) {      \
+      return F::function##_with_indices(input, options);                        \
+    }                                                                           \
+    Options options;                                                            \
+  };                                                                            \
+  LAMELLA_LAZY_MODULE(Name)
+#define LAMELLA_POOL(D)                                                                    \
+  using MaxPool##D##dOptions = PoolOptions<D>;                                             \
+  using AvgPool##D##dOptions = PoolOptions<D>;                                             \
+  using AdaptiveAvgPool##D##dOptions = AdaptivePoolOptions<D>;                             \
+  using AdaptiveMaxPool##D##dOptions = AdaptivePoolOptions<D>;                             \
+  LAMELLA_MAXIMUM(MaxPool##D##d, PoolOptions<D>, max_pool##D##d,                           \
+                  "kernel_size=", options.kernel_size(), ", stride=", options.stride(),    \
+                  ", padding=", options.padding(), ", dilation=", options.dilation(),      \
+                  ", ceil_mode=", options.ceil_mode())                                     \
+  LAMELLA_OF_OPTIONS(AvgPool##D##d, PoolOptions<D>, F::avg_pool##D##d(input, options),     \
+                     "kernel_size=", options.kernel_size(), ", stride=", options.stride(), \
+                     ", padding=", options.padding())                                      \
+  LAMELLA_OF_OPTIONS(AdaptiveAvgPool##D##d, AdaptivePoolOptions<D>,                        \
+                     F::adaptive_avg_pool##D##d(input, options),                           \
+                     "output_size=", options.output_size())                                \
+  LAMELLA_MAXIMUM(AdaptiveMaxPool##D##d, AdaptivePoolOptions<D>, adaptive_max_pool##D##d,  \
+                  "output_size=", options.output_size())
 LAMELLA_POOL(1)
 LAMELLA_POOL(2)
 LAMELLA_POOL(3)
 #undef LAMELLA_POOL
-#undef LAMELLA_OF_INPUT
-#undef LAMELLA_OF_OPTIONS
-#undef LAMELLA_OF_FUNCTION
 
-// Losses: forward(input, target).
-#define LAMELLA_LOSS(Name, Options, function)                               \
-  using Name##Options = Options;                                            \
+// ---- Losses ------------------------------------------------------------------------------------
+
+// A loss of as many tensors as it has names, most often of input and target.
+#define LAMELLA_LOSS_OF(Name, types, names, function, ...)                  \
   LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
    public:                                                                  \
+    using Options = Name##Options;                                          \
     explicit Name##ImplOf(const Options& given = {}) : options(given) {}    \
     void reset() override {}                                                \
-    Tensor forward(const Tensor& input, const Tensor& target) {             \
-      return F::function(input, target, options);                           \
-    }                                                                       \
+    LAMELLA_SHOWN(#Name __VA_OPT__(, ) __VA_ARGS__)                         \
+    Tensor forward types { return F::function names; }                      \
     Options options;                                                        \
   };                                                                        \
   LAMELLA_LAZY_MODULE(Name)
-LAMELLA_LOSS(L1Loss, LossOptions, l1_loss)
-LAMELLA_LOSS(MSELoss, LossOptions, mse_loss)
-LAMELLA_LOSS(SmoothL1Loss, SmoothLossOptions, smooth_l1_loss)
-LAMELLA_LOSS(HuberLoss, SmoothLossOptions, huber_loss)
-LAMELLA_LOSS(KLDivLoss, KLDivOptions, kl_div)
-LAMELLA_LOSS(CrossEntropyLoss, ClassLossOptions, cross_entropy)
-LAMELLA_LOSS(NLLLoss, ClassLossOptions, nll_loss)
-LAMELLA_LOSS(BCELoss, LossOptions, binary_cross_entropy)
-LAMELLA_LOSS(BCEWithLogitsLoss, LogitsLossOptions, binary_cross_entropy_with_logits)
-#undef LAMELLA_LOSS
+#define LAMELLA_LOSS(Name, function, ...)                                                      \
+  LAMELLA_LOSS_OF(Name, (const Tensor& input, const Tensor& target), (input, target, options), \
+                  function __VA_OPT__(, ) __VA_ARGS__)
+using L1LossOptions = LossOptions;
+using MSELossOptions = LossOptions;
+using BCELossOptions = LossOptions;
+using SmoothL1LossOptions = SmoothLossOptions;
+using HuberLossOptions = SmoothLossOptions;
+using KLDivLossOptions = KLDivOptions;
+using CrossEntropyLossOptions = ClassLossOptions;
+using NLLLossOptions = ClassLossOptions;
+using BCEWithLogitsLossOptions = LogitsLossOptions;
+LAMELLA_LOSS(L1Loss, l1_loss)
+LAMELLA_LOSS(MSELoss, mse_loss)
+LAMELLA_LOSS(SmoothL1Loss, smooth_l1_loss)
+LAMELLA_LOSS(HuberLoss, huber_loss)
+LAMELLA_LOSS(KLDivLoss, kl_div)
+LAMELLA_LOSS(CrossEntropyLoss, cross_entropy)
+LAMELLA_LOSS(NLLLoss, nll_loss)
+LAMELLA_LOSS(BCELoss, binary_cross_entropy)
+LAMELLA_LOSS(BCEWithLogitsLoss, binary_cross_entropy_with_logits)
 
 // A function of a tensor as a module; what follows the function is given to each call.
 LAMELLA_LAZY class FunctionalImplOf : public Cloneable<FunctionalImplOf<lazy_>> {
@@ -127,6 +172,7 @@ LAMELLA_LAZY class FunctionalImplOf : public Cloneable<FunctionalImplOf<lazy_>> 
   explicit FunctionalImplOf(F function, A... arguments)
       : function_([=](Tensor input) { return function(input, arguments...); }) {}
   void reset() override {}
+  LAMELLA_SHOWN("Functional")
   bool is_serializable() const override { return false; }
   Tensor forward(Tensor input) { return function_(std::move(input)); }
   Tensor operator()(Tensor input) { return forward(std::move(input)); }
@@ -215,6 +261,7 @@ LAMELLA_LAZY class SequentialImplOf : public Cloneable<SequentialImplOf<lazy_>> 
     for (const NamedAnyModuleOf<lazy_>& named : modules) push_back(named.name(), named.module());
   }
   void reset() override {}
+  LAMELLA_SHOWN_AS("Sequential")
   void draw_as_clone() const override {
     for (auto& child : this->named_children()) child.value()->draw_as_clone();
   }
@@ -284,6 +331,7 @@ LAMELLA_LAZY class ModuleListImplOf : public Cloneable<ModuleListImplOf<lazy_>> 
     (push_back(modules), ...);
   }
   void reset() override {}
+  LAMELLA_SHOWN_AS("ModuleList")
   std::shared_ptr<Module> clone(std::optional<Device> device = std::nullopt) const override {
     auto twin = std::make_shared<ModuleListImplOf>();
     for (auto& module : modules_) twin->push_back(module->clone(device));

@@ -1,4 +1,4 @@
-// lamella::optim: SGD, Adam and AdamW, and what they share.
+// lamella::optim: what optimizers share, SGD, Adam and AdamW; optimizers.h has the others.
 #pragma once
 #include <cmath>
 #include <functional>
@@ -64,15 +64,16 @@ LAMELLA_LAZY class OptimizerOf {
   OptimizerOf& operator=(const OptimizerOf&) = delete;
   virtual ~OptimizerOf() = default;
 
-  // Changes each parameter by its gradient; the result is the closure's loss, if there is one.
-  Tensor step(const LossClosure& closure = nullptr) {
+  // Changes each parameter by its gradient, as update() says; the result is the closure's loss, if
+  // there is one.
+  virtual Tensor step(LossClosure closure = nullptr) {
     Tensor loss;
     if (closure) {
       AutoGradMode on(true);
       loss = closure();
     }
     NoGradGuard guard;
-    for (OptimizerParamGroupOf<lazy_>& group : groups_) {
+    for (OptimizerParamGroupOf<lazy_>& group : param_groups_) {
       for (Tensor& param : group.params()) {
         Tensor grad = param.grad();
         if (grad.defined()) update(param, grad, group.options(), states_[param.impl()]);
@@ -81,7 +82,7 @@ LAMELLA_LAZY class OptimizerOf {
     return loss;
   }
   void zero_grad(bool set_to_none = true) {
-    for (OptimizerParamGroupOf<lazy_>& group : groups_) {
+    for (OptimizerParamGroupOf<lazy_>& group : param_groups_) {
       for (Tensor& param : group.params()) {
         if (!param.grad().defined()) continue;
         if (set_to_none) {
@@ -97,20 +98,20 @@ LAMELLA_LAZY class OptimizerOf {
     if (!group.has_options()) group.set_options(defaults_->clone());
     for (const Tensor& param : group.params()) {
       LAMELLA_CHECK(param.is_leaf(), "Optimizer: expected parameters that no call made");
-      for (const OptimizerParamGroupOf<lazy_>& other : groups_) {
+      for (const OptimizerParamGroupOf<lazy_>& other : param_groups_) {
         for (const Tensor& known : other.params()) {
           LAMELLA_CHECK(!known.is_same(param), "Optimizer: expected each parameter in one group");
         }
       }
     }
-    groups_.push_back(std::move(group));
+    param_groups_.push_back(std::move(group));
   }
-  std::vector<OptimizerParamGroupOf<lazy_>>& param_groups() { return groups_; }
-  const std::vector<OptimizerParamGroupOf<lazy_>>& param_groups() const { return groups_; }
-  std::vector<Tensor>& parameters() { return groups_.at(0).params(); }
+  std::vector<OptimizerParamGroupOf<lazy_>>& param_groups() { return param_groups_; }
+  const std::vector<OptimizerParamGroupOf<lazy_>>& param_groups() const { return param_groups_; }
+  std::vector<Tensor>& parameters() { return param_groups_.at(0).params(); }
   size_t size() const {
     size_t count = 0;
-    for (const OptimizerParamGroupOf<lazy_>& group : groups_) count += group.params().size();
+    for (const OptimizerParamGroupOf<lazy_>& group : param_groups_) count += group.params().size();
     return count;
   }
   const OptimizerOptionsOf<lazy_>& defaults() const { return *defaults_; }
@@ -128,12 +129,15 @@ LAMELLA_LAZY class OptimizerOf {
   State& state_of(const Tensor& param) { return states_[param.impl()]; }
 
  protected:
-  virtual void update(Tensor& param, const Tensor& grad, const OptimizerOptionsOf<lazy_>& options,
-                      State& state) = 0;
+  // An optimizer has this, or a step() of its own.
+  virtual void update(Tensor&, const Tensor&, const OptimizerOptionsOf<lazy_>&, State&) {
+    LAMELLA_CHECK_NOT_IMPLEMENTED(false, "Optimizer: expected update() or step() to be overridden");
+  }
+
+  std::vector<OptimizerParamGroupOf<lazy_>> param_groups_;
+  std::unique_ptr<OptimizerOptionsOf<lazy_>> defaults_;
 
  private:
-  std::vector<OptimizerParamGroupOf<lazy_>> groups_;
-  std::unique_ptr<OptimizerOptionsOf<lazy_>> defaults_;
   std::unordered_map<lamella_tensor*, State> states_;
 };
 using Optimizer = OptimizerOf<>;
@@ -291,6 +295,25 @@ using AdamW = AdamBase<AdamWOptions>;
 }  // namespace lamella::optim
 
 namespace lamella::nn::utils {
+
+// All parameters as one vector, and back into them.
+LAMELLA_LAZY Tensor parameters_to_vector(const std::vector<Tensor>& parameters) {
+  std::vector<Tensor> parts;
+  for (const Tensor& parameter : parameters) parts.push_back(parameter.view({-1}));
+  return lamella::cat(parts);
+}
+LAMELLA_LAZY void vector_to_parameters(const Tensor& vec, const std::vector<Tensor>& parameters) {
+  int64_t total = 0, at = 0;
+  for (const Tensor& parameter : parameters) total += parameter.numel();
+  LAMELLA_CHECK_VALUE(vec.dim() == 1 && vec.size(0) == total,
+                      "vector_to_parameters: expected 'vec' to have the shape ",
+                      IntArrayRef({total}), ", got ", vec.sizes());
+  for (const Tensor& parameter : parameters) {
+    Tensor part = vec.slice(0, at, at + parameter.numel()).view_as(parameter);
+    Tensor(parameter).set_data(part.data());
+    at += parameter.numel();
+  }
+}
 
 // Scales all gradients so that the norm over them together is at most max_norm; returns the norm.
 LAMELLA_LAZY double clip_grad_norm_(std::vector<Tensor> parameters, double max_norm,

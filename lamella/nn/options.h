@@ -70,24 +70,27 @@ LAMELLA_WORD(kLeakyReLU, "leaky_relu")
 using namespace words;
 
 // A number for each of D dimensions; one number stands for all.
-template <size_t D>
-class Each {
+template <class T, size_t D>
+class EachOf {
  public:
-  Each(int64_t number) { numbers_.fill(number); }                         // NOLINT: implicit
-  Each(std::initializer_list<int64_t> list) : Each(IntArrayRef(list)) {}  // NOLINT
-  Each(const std::vector<int64_t>& list) : Each(IntArrayRef(list)) {}     // NOLINT
-  Each(const std::array<int64_t, D>& list) : numbers_(list) {}            // NOLINT
-  Each(IntArrayRef list) {                                                // NOLINT
+  EachOf(T number) { numbers_.fill(number); }                           // NOLINT: implicit
+  EachOf(std::initializer_list<T> list) : EachOf(ArrayRef<T>(list)) {}  // NOLINT
+  EachOf(const std::vector<T>& list) : EachOf(ArrayRef<T>(list)) {}     // NOLINT
+  EachOf(const std::array<T, D>& list) : numbers_(list) {}              // NOLINT
+  EachOf(ArrayRef<T> list) {                                            // NOLINT
     LAMELLA_CHECK_VALUE(list.size() == D, "nn: expected ", D, " numbers, got ", list);
     for (size_t i = 0; i < D; ++i) numbers_[i] = list[i];
   }
-  operator IntArrayRef() const { return {numbers_.data(), D}; }  // NOLINT
-  int64_t operator[](size_t i) const { return numbers_[i]; }
-  int64_t* operator->() = delete;
+  operator ArrayRef<T>() const { return {numbers_.data(), D}; }  // NOLINT
+  T operator[](size_t i) const { return numbers_[i]; }
+  size_t size() const { return D; }
+  T* operator->() = delete;
 
  private:
-  std::array<int64_t, D> numbers_;
+  std::array<T, D> numbers_;
 };
+template <size_t D>
+using Each = EachOf<int64_t, D>;
 
 // Numbers, or kSame or kValid.
 template <size_t D>
@@ -193,9 +196,19 @@ struct EmbeddingOptions {
   LAMELLA_OPTION(int64_t, num_embeddings);
   LAMELLA_OPTION(int64_t, embedding_dim);
   LAMELLA_OPTION(std::optional<int64_t>, padding_idx);
+  LAMELLA_OPTION(std::optional<double>, max_norm);
+  LAMELLA_OPTION(double, norm_type) = 2;
   LAMELLA_OPTION(bool, scale_grad_by_freq) = false;
   LAMELLA_OPTION(bool, sparse) = false;
   LAMELLA_OPTION(Tensor, _weight);
+};
+struct EmbeddingFromPretrainedOptions {
+  LAMELLA_OPTION(bool, freeze) = true;
+  LAMELLA_OPTION(std::optional<int64_t>, padding_idx);
+  LAMELLA_OPTION(std::optional<double>, max_norm);
+  LAMELLA_OPTION(double, norm_type) = 2;
+  LAMELLA_OPTION(bool, scale_grad_by_freq) = false;
+  LAMELLA_OPTION(bool, sparse) = false;
 };
 
 struct DropoutOptions {

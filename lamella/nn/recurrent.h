@@ -206,6 +206,15 @@ class RecurrentBase : public Cloneable<Derived> {
         state_of(states)};
   }
 
+  void pretty_print(std::ostream& stream) const override {
+    show(stream, "torch::nn::", kind_of_options(options).name, "(input_size=", options.input_size(),
+         ", hidden_size=", options.hidden_size(), ", num_layers=", options.num_layers(),
+         ", bias=", options.bias(), ", batch_first=", options.batch_first(),
+         ", dropout=", options.dropout(), ", bidirectional=", options.bidirectional());
+    if (projected() > 0) show(stream, ", proj_size=", projected());
+    show(stream, ")");
+  }
+
   Options options;
 
  private:
@@ -297,6 +306,18 @@ class RecurrentCell : public Cloneable<Derived> {
     reset_parameters();
   }
   void reset_parameters() { draw_recurrent(this->parameters(), options.hidden_size()); }
+
+  void pretty_print(std::ostream& stream) const override {
+    show(stream, "torch::nn::", kind_of_options(options).name, "(", options.input_size(), ", ",
+         options.hidden_size());
+    if (!options.bias()) show(stream, ", bias=false");
+    if constexpr (std::is_same_v<Options, RNNCellOptions>) {
+      if (!(options.nonlinearity() == kTanh)) {
+        show(stream, ", nonlinearity=", options.nonlinearity());
+      }
+    }
+    show(stream, ")");
+  }
 
   Options options;
   Tensor weight_ih, weight_hh, bias_ih, bias_hh;

@@ -95,12 +95,7 @@ PyObject* has_kernel(PyObject* self, PyObject* name) {
   }
   lamella_status status = lamella_dispatch_key_from_name(text, &key);
   if (status != LAMELLA_OK) return raise_status(status);
-  return guarded([&] {
-    std::lock_guard lock(Registry::get().mutex());
-    const auto& kernels = entry_of(self)->kernels;
-    auto found = kernels.find(static_cast<DispatchKey>(key));
-    return PyBool_FromLong(found != kernels.end() && !found->second.empty());
-  });
+  return PyBool_FromLong(lamella_operator_has_kernel(entry_of(self), key));
 }
 
 // redispatch(keys, *args, **kwargs): the call with a given key set.

@@ -175,6 +175,27 @@ def test_networks():
     check_same("networks", NETWORKS, quoted=2e-5)
 
 
+MODULES = """
+    ops = torch.ops.compat_modules
+    def show(tensors):
+        for t in tensors:
+            values = [f"{v:.5f}" for v in t.flatten().tolist()]
+            print(str(t.dtype).split(".")[1], list(t.shape), values)
+    print(ops.printed())
+    x = torch.linspace(-1, 1, 12).reshape(4, 3)
+    show(ops.losses(x, torch.cos(x * 7)))
+    show(ops.activations(x))
+    show(ops.windows(torch.cos(torch.arange(72.0) * 1.3).reshape(1, 2, 6, 6)))
+    show(ops.layers(5))
+    for kind in ("adagrad", "rmsprop", "rmsprop_all", "lbfgs", "lbfgs_wolfe"):
+        show(ops.optimize(kind))
+"""
+
+
+def test_modules():
+    check_same("modules", MODULES, quoted=2e-5)
+
+
 SEQUENCES = """
     ops = torch.ops.compat_sequences
     def show(tensors):

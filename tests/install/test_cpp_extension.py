@@ -88,7 +88,7 @@ USE_PYBIND = """
     assert a.tolist() == [[5, 9], [3, 4]] and column.tolist() == [1, 3]
     assert large.tolist() == [9, 3, 4] and last.tolist() == [[9], [4]]
     assert total.item() == 100000 and number.item() == 5 + 9 + 3
-    assert module.text(x) == "[0, 1, 2]\\n[ cpu float32[3] ][3]floatcpu"
+    assert module.text(x) == " 0\\n 1\\n 2\\n[ CPUFloatType{3} ][3]floatcpu"
     sums = set()
     for threads in (1, 2, 3, 8):
         lamella.set_num_threads(threads)

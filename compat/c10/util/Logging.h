@@ -3,6 +3,7 @@
 #pragma once
 #include <c10/util/Exception.h>
 #include <c10/util/StringUtil.h>
+#include <c10/util/logging_is_not_google_glog.h>
 
 #include <cstdint>
 #include <sstream>

@@ -2,7 +2,7 @@
 #pragma once
 #include "lamella/api/tensor_of.h"
 #include "lamella/nn/modules.h"
-#include "lamella/nn/optim.h"
+#include "lamella/nn/optimizers.h"
 #include "lamella/nn/serialize/archive.h"
 
 namespace lamella::nn {
@@ -100,9 +100,23 @@ void with_options(OptimizerOptionsOf<>& options, F&& f) {
     adam(*plain);
   } else if (auto* decoupled = dynamic_cast<AdamWOptions*>(&options)) {
     adam(*decoupled);
+  } else if (auto* adagrad = dynamic_cast<AdagradOptions*>(&options)) {
+    f("lr", adagrad->lr());
+    f("lr_decay", adagrad->lr_decay());
+    f("weight_decay", adagrad->weight_decay());
+    f("initial_accumulator_value", adagrad->initial_accumulator_value());
+    f("eps", adagrad->eps());
+  } else if (auto* rmsprop = dynamic_cast<RMSpropOptions*>(&options)) {
+    f("lr", rmsprop->lr());
+    f("alpha", rmsprop->alpha());
+    f("eps", rmsprop->eps());
+    f("weight_decay", rmsprop->weight_decay());
+    f("momentum", rmsprop->momentum());
+    f("centered", rmsprop->centered());
   } else {
     LAMELLA_CHECK_NOT_IMPLEMENTED(false,
-                                  "save: expected SGD, Adam or AdamW, got another optimizer");
+                                  "save: expected SGD, Adam, AdamW, Adagrad or RMSprop, got "
+                                  "another optimizer");
   }
 }
 template <class State, class F>
@@ -112,6 +126,16 @@ void with_state(OptimizerOptionsOf<>& options, State& state, F&& f) {
     return;
   }
   f("step", state.step);
+  if (dynamic_cast<AdagradOptions*>(&options) != nullptr) {
+    f("sum", state.first);
+    return;
+  }
+  if (dynamic_cast<RMSpropOptions*>(&options) != nullptr) {
+    f("square_avg", state.second);
+    f("momentum_buffer", state.first);
+    f("grad_avg", state.largest);
+    return;
+  }
   f("exp_avg", state.first);
   f("exp_avg_sq", state.second);
   f("max_exp_avg_sq", state.largest);
