@@ -313,12 +313,4 @@ TensorBase call_known(KnownOperator& known, const lamella_value* values, size_t 
   return call_for_tensor(op, call_keys(op, frame), frame.work, values);
 }
 
-TensorBase call_on_tensor(KnownOperator& known, const lamella_value* values, size_t count) {
-  const lamella_operator* op = known.get();
-  if (op == nullptr || !fits(op, count)) return TensorBase();
-  const lamella_tensor* tensor = values[0].as.tensor;
-  uint64_t keys = abi::with_thread(tensor->key_set, op, lamella_thread);
-  return call_for_tensor(op, keys, static_cast<uint64_t>(tensor->numel), values);
-}
-
 }  // namespace lamella::python

@@ -7,6 +7,8 @@
 //   dimensions takes k.
 #include <algorithm>
 
+#include "lamella/api/tensor.h"
+#include "lamella/dispatch/signature.h"
 #include "python/src/errors.h"
 #include "python/src/numbers.h"
 #include "python/src/tensor.h"
@@ -325,45 +327,48 @@ TensorBase fit(TensorBase value, int64_t dims) {
   return value;
 }
 
-// One int or one slice, which most keys are.
+// A bound of a slice that is an int of Python's own, or None.
+inline bool plain_bound(PyObject* object, abi::Maybe<int64_t>* bound) {
+  *bound = {0, 0};
+  if (object == Py_None) return true;
+  if (!PyLong_CheckExact(object)) return false;
+  int over = 0;
+  *bound = {PyLong_AsLongLongAndOverflow(object, &over), 1};
+  return over == 0;
+}
+
+using SliceCall = abi::Call<Tensor(const Tensor&, int64_t, std::optional<int64_t>,
+                                   std::optional<int64_t>, int64_t)>;
+
+// One slice upwards with bounds of that kind, which most keys are: called by the typed form, for
+// which nothing is boxed, and with the GIL, which a view is too short to give up.
 PyObject* simple(PyObject* self, PyObject* key, bool* done) {
   lamella_tensor* tensor = tensor_of(self);
   *done = false;
   if (!PySlice_Check(key) || tensor->ndim == 0) return nullptr;
   auto* slice = reinterpret_cast<PySliceObject*>(key);
-  // Filled in place: copying fresh values waits for the store buffer.
-  lamella_value values[5];
-  PyObject* parts[] = {slice->start, slice->stop, slice->step};
-  for (int i = 0; i < 3; ++i) {
-    lamella_value& value = values[i + 2];
-    int64_t number = 1;
-    uint8_t tag = i == 2 ? LAMELLA_INT : LAMELLA_NONE;
-    if (parts[i] != Py_None) {
-      if (!PyLong_CheckExact(parts[i])) return nullptr;
-      int over = 0;
-      number = PyLong_AsLongLongAndOverflow(parts[i], &over);
-      if (over != 0 || (i == 2 && number <= 0)) return nullptr;
-      tag = LAMELLA_INT;
-    }
-    value.as.i = number;
-    value.size = 0;
-    value.tag = tag;
-    value.flags = 0;
-    value.reserved = 0;
+  abi::Maybe<int64_t> start, stop, step;
+  if (!plain_bound(slice->start, &start) || !plain_bound(slice->stop, &stop) ||
+      !plain_bound(slice->step, &step) || (step.has != 0 && step.value <= 0)) {
+    return nullptr;
   }
   *done = true;
-  values[0].as.tensor = tensor;
-  values[0].size = 0;
-  values[0].tag = LAMELLA_TENSOR;
-  values[0].flags = 0;
-  values[0].reserved = 0;
-  values[1].as.i = 0;
-  values[1].size = 0;
-  values[1].tag = LAMELLA_INT;
-  values[1].flags = 0;
-  values[1].reserved = 0;
-  TensorBase result = call_on_tensor(slice_op, values, 5);
-  return result.defined() ? wrap(std::move(result)) : nullptr;
+  const lamella_operator* op = slice_op.get();
+  if (op == nullptr) return nullptr;
+  int64_t by = step.has != 0 ? step.value : 1;
+  uint64_t keys = abi::with_thread(tensor->key_set, op, lamella_thread);
+  lamella_tensor* result = nullptr;
+  uint32_t before = abi::enter_call();
+  const lamella_kernel* kernel = abi::kernel_of(op, keys);
+  lamella_status status =
+      kernel->typed != nullptr
+          ? reinterpret_cast<SliceCall::Typed>(kernel->typed)(kernel, keys, tensor, 0, start, stop,
+                                                              by, &result)
+          : SliceCall::invoke_boxed(kernel, op, keys, tensor, 0, start, stop, by, &result);
+  abi::leave_call(before);
+  if (status != LAMELLA_OK) [[unlikely]]
+    return raise_status(status, op->name);
+  return wrap(result);
 }
 
 }  // namespace

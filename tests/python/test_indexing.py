@@ -270,3 +270,24 @@ def test_a_list_with_more_than_numbers_is_a_tuple():
     assert x.tolist() == [[9, 1, 2], [9, 4, 5]]
     # Numbers and masks are data.
     assert x[[1, 0]].tolist() == [[9, 4, 5], [9, 1, 2]] and x[[True, False]].tolist() == [[9, 1, 2]]
+
+
+def test_slices_call_whichever_kernel_is_registered():
+    x, seen = lamella.arange(6.0), []
+    library = lamella.library.Library("aten", "IMPL")
+
+    def doubled(self, dim=0, start=None, end=None, step=1):
+        seen.append((dim, start, end, step))
+        if step == 3:
+            raise KeyError("no thirds")
+        return self + self
+
+    library.impl("slice.Tensor", doubled, "CPU", allow_override=True)
+    try:
+        assert x[1:3].tolist() == (x + x).tolist() and x[:-1:2].numel() == 6
+        with pytest.raises(KeyError, match="no thirds"):
+            x[::3]
+    finally:
+        library._destroy()
+    assert seen == [(0, 1, 3, 1), (0, None, -1, 2), (0, None, None, 3)]
+    assert x[1:3].tolist() == [1, 2]

@@ -97,7 +97,9 @@ Tensor _reshape_alias(const Tensor& self, IntArrayRef size, IntArrayRef stride) 
 Tensor reshape(const Tensor& self, IntArrayRef shape) {
   Dims sizes = infer_size("reshape", shape, self.numel());
   Dims strides;
-  if (compute_view_strides(self.sizes(), self.strides(), sizes, strides)) return self.view(sizes);
+  if (self.is_contiguous() || compute_view_strides(self.sizes(), self.strides(), sizes, strides)) {
+    return self.view(sizes);
+  }
   return lamella::_unsafe_view(self.clone(MemoryFormat::Contiguous), sizes);
 }
 Tensor reshape_as(const Tensor& self, const Tensor& other) { return self.reshape(other.sizes()); }
@@ -271,12 +273,18 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   int64_t first = clamp(start.value_or(0));
   int64_t last = clamp(end.value_or(kMax));
   if (last < first) last = first;
-  Dims sizes(self.sizes()), strides(self.strides());
-  int64_t offset = self.storage_offset() + first * strides[d];
-  sizes[d] = last - first;
+  int64_t length = last - first;
+  int64_t stride = self.strides()[d];
+  int64_t offset = self.storage_offset() + first * stride;
   if (step != 1) {  // a division costs as much as all the rest
-    sizes[d] = (last - first) / step + ((last - first) % step != 0 ? 1 : 0);
-    strides[d] = stepped(strides[d], step, sizes[d]);
+    length = length / step + (length % step != 0 ? 1 : 0);
+    stride = stepped(stride, step, length);
+  }
+  // One by one, as a copy of so few elements as a block is a call.
+  Dims sizes, strides;
+  for (size_t i = 0; i < self.sizes().size(); ++i) {
+    sizes.push_back(i == d ? length : self.sizes()[i]);
+    strides.push_back(i == d ? stride : self.strides()[i]);
   }
   return view_of(self, sizes, strides, offset);
 }
