@@ -60,6 +60,17 @@ Shape transposed(const Tensor& self, int64_t dim0, int64_t dim1, const char* op)
 Tensor view_as_shape(const Tensor& self, const Shape& shape) {
   return view_of(self, shape.sizes, shape.strides, self.storage_offset());
 }
+// The strides of `self` in a shape that it fits; false if they need a copy. Those of a contiguous
+// tensor are told by the shape alone, unless its last dimension is of size 1 with a stride that
+// nobody takes.
+bool view_strides(const Tensor& self, const Dims& shape, Dims& strides) {
+  IntArrayRef own = self.strides();
+  if (self.is_contiguous() && self.numel() != 0 && (own.empty() || own.back() == 1)) {
+    contiguous_strides(shape, strides.grow_uninitialised(shape.size()));
+    return true;
+  }
+  return compute_view_strides(self.sizes(), own, shape, strides);
+}
 Tensor& become_shape(Tensor& self, const Shape& shape) {
   set_sizes_and_strides(TensorImpl::of(self), shape.sizes, shape.strides, self.storage_offset());
   return self;
@@ -82,9 +93,9 @@ Tensor lift_fresh(const Tensor& self) { return alias(self); }
 Tensor view(const Tensor& self, IntArrayRef size) {
   Dims shape = infer_size("view", size, self.numel());
   Dims strides;
-  LAMELLA_CHECK(compute_view_strides(self.sizes(), self.strides(), shape, strides),
-                "view: expected a 'size' that strides ", self.strides(), " of shape ", self.sizes(),
-                " allow, got ", size, "; reshape copies where it must");
+  LAMELLA_CHECK(view_strides(self, shape, strides), "view: expected a 'size' that strides ",
+                self.strides(), " of shape ", self.sizes(), " allow, got ", size,
+                "; reshape copies where it must");
   return view_of(self, shape, strides, self.storage_offset());
 }
 Tensor _unsafe_view(const Tensor& self, IntArrayRef size) { return view(self, size); }
