@@ -35,6 +35,9 @@ inline TensorBase call_known(KnownOperator& op, std::initializer_list<lamella_va
   return call_known(op, values.begin(), values.size());
 }
 
+// Sets the error of a call that failed, or returned no tensor; returns NULL.
+lamella_tensor* raise_without_tensor(const lamella_operator* op, lamella_status status);
+
 inline lamella_value tensor_value(lamella_tensor* tensor) {
   lamella_value v{{0}, 0, LAMELLA_TENSOR, 0, 0};
   v.as.tensor = tensor;

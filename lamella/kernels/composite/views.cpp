@@ -9,11 +9,15 @@ constexpr int64_t kMax = INT64_MAX;
 
 // A view without dimension `dim`, from `index` on.
 Tensor drop_dim(const Tensor& self, int64_t dim, int64_t index) {
-  Dims sizes(self.sizes()), strides(self.strides());
   auto d = static_cast<size_t>(dim);
   int64_t offset = self.storage_offset() + index * self.strides()[d];
-  sizes.erase(d);
-  strides.erase(d);
+  // One by one, as in slice().
+  Dims sizes, strides;
+  for (size_t i = 0; i < self.sizes().size(); ++i) {
+    if (i == d) continue;
+    sizes.push_back(self.sizes()[i]);
+    strides.push_back(self.strides()[i]);
+  }
   return view_of(self, sizes, strides, offset);
 }
 
