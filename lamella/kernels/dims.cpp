@@ -6,11 +6,12 @@
 namespace lamella::native {
 
 Dims infer_size(const char* op, IntArrayRef requested, int64_t numel) {
-  Dims shape(requested);
+  Dims shape;  // filled below, as a copy of so few elements as a block is a call
   CheckedSize known(1, op);
   bool none = false;
   int64_t open = -1;
   for (size_t i = 0; i < requested.size(); ++i) {
+    shape.push_back(requested[i]);
     if (requested[i] == -1) {
       LAMELLA_CHECK(open < 0, op, ": expected at most one -1 in 'size', got ", requested);
       open = static_cast<int64_t>(i);

@@ -1,5 +1,7 @@
 """Lamella: tensors and operators. Names and signatures are PyTorch's wherever it has one."""
 
+import sys as _sys
+
 from lamella import _C
 from lamella._C import *  # noqa: F403
 from lamella._C import (  # noqa: F401
@@ -154,6 +156,11 @@ def __getattr__(name: str) -> object:
 def __dir__() -> list[str]:
     return sorted(set(globals()) | set(_LAZY))
 
+
+# A plain module with a __getattr__ is searched through its class first: the names above would take
+# a fifth of a small call.
+_sys.modules[__name__].__class__ = _C._Package
+del _sys
 
 _tensor.install()
 del _tensor

@@ -265,6 +265,15 @@ const lamella_operator* KnownOperator::get() {
   return op;
 }
 
+lamella_tensor* raise_without_tensor(const lamella_operator* op, lamella_status status) {
+  if (status != LAMELLA_OK) {
+    raise_status(status, op->name);
+  } else {
+    PyErr_Format(PyExc_RuntimeError, "%s: expected it to return a tensor", op->name);
+  }
+  return nullptr;
+}
+
 namespace {
 // Calls an operator whose one return is a tensor.
 TensorBase call_for_tensor(const lamella_operator* op, uint64_t keys, uint64_t work,
@@ -272,14 +281,10 @@ TensorBase call_for_tensor(const lamella_operator* op, uint64_t keys, uint64_t w
   lamella_value result;
   lamella_status status = work >= kWorkToReleaseGil ? run_without_gil(op, keys, values, &result)
                                                     : abi::call_boxed(op, keys, values, &result);
-  if (status != LAMELLA_OK) [[unlikely]] {
-    raise_status(status, op->name);
-    return TensorBase();
-  }
-  if (result.tag != LAMELLA_TENSOR || result.as.tensor == nullptr) [[unlikely]] {
-    lamella_value_release(&result);
-    PyErr_Format(PyExc_RuntimeError, "%s: expected it to return a tensor", op->name);
-    return TensorBase();
+  if (status != LAMELLA_OK || result.tag != LAMELLA_TENSOR || result.as.tensor == nullptr)
+      [[unlikely]] {
+    if (status == LAMELLA_OK) lamella_value_release(&result);
+    return TensorBase::adopt(raise_without_tensor(op, status));
   }
   return TensorBase::adopt(result.as.tensor);
 }
@@ -311,14 +316,6 @@ TensorBase call_known(KnownOperator& known, const lamella_value* values, size_t 
   }
   if (!fits(op, count)) return TensorBase();
   return call_for_tensor(op, call_keys(op, frame), frame.work, values);
-}
-
-TensorBase call_on_tensor(KnownOperator& known, const lamella_value* values, size_t count) {
-  const lamella_operator* op = known.get();
-  if (op == nullptr || !fits(op, count)) return TensorBase();
-  const lamella_tensor* tensor = values[0].as.tensor;
-  uint64_t keys = abi::with_thread(tensor->key_set, op, lamella_thread);
-  return call_for_tensor(op, keys, static_cast<uint64_t>(tensor->numel), values);
 }
 
 }  // namespace lamella::python

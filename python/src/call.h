@@ -34,8 +34,9 @@ TensorBase call_known(KnownOperator& op, const lamella_value* values, size_t cou
 inline TensorBase call_known(KnownOperator& op, std::initializer_list<lamella_value> values) {
   return call_known(op, values.begin(), values.size());
 }
-// The same where the first value is a tensor and no other has one.
-TensorBase call_on_tensor(KnownOperator& op, const lamella_value* values, size_t count);
+
+// Sets the error of a call that failed, or returned no tensor; returns NULL.
+lamella_tensor* raise_without_tensor(const lamella_operator* op, lamella_status status);
 
 inline lamella_value tensor_value(lamella_tensor* tensor) {
   lamella_value v{{0}, 0, LAMELLA_TENSOR, 0, 0};

@@ -7,6 +7,8 @@
 //   dimensions takes k.
 #include <algorithm>
 
+#include "lamella/api/tensor.h"
+#include "lamella/dispatch/signature.h"
 #include "python/src/errors.h"
 #include "python/src/numbers.h"
 #include "python/src/tensor.h"
@@ -25,6 +27,43 @@ bool is_bool(const lamella_tensor* tensor) {
          tensor->scalar_type == static_cast<uint8_t>(ScalarType::Byte);
 }
 
+// Calls an operator that makes a view by its typed form, for which nothing is boxed, and with the
+// GIL, which a view is too short to give up. The arguments are in C form; the result is owned, and
+// NULL if an error was set.
+template <class Signature, class... Forms>
+[[gnu::always_inline]] inline lamella_tensor* call_view(KnownOperator& known,
+                                                        lamella_tensor* tensor, Forms... forms) {
+  using Call = abi::Call<Signature>;
+  const lamella_operator* op = known.get();
+  if (op == nullptr) return nullptr;
+  uint64_t keys = abi::with_thread(tensor->key_set, op, lamella_thread);
+  lamella_tensor* result = nullptr;
+  uint32_t before = abi::enter_call();
+  const lamella_kernel* kernel = abi::kernel_of(op, keys);
+  lamella_status status = kernel->typed != nullptr
+                              ? reinterpret_cast<typename Call::Typed>(kernel->typed)(
+                                    kernel, keys, tensor, forms..., &result)
+                              : Call::invoke_boxed(kernel, op, keys, tensor, forms..., &result);
+  abi::leave_call(before);
+  if (status != LAMELLA_OK || result == nullptr) [[unlikely]]
+    return raise_without_tensor(op, status);
+  return result;
+}
+using Bound = abi::Maybe<int64_t>;
+[[gnu::always_inline]] inline lamella_tensor* call_slice(lamella_tensor* tensor, int64_t dim,
+                                                         Bound start, Bound stop, int64_t step) {
+  return call_view<Tensor(const Tensor&, int64_t, std::optional<int64_t>, std::optional<int64_t>,
+                          int64_t)>(slice_op, tensor, dim, start, stop, step);
+}
+[[gnu::always_inline]] inline lamella_tensor* call_select(lamella_tensor* tensor, int64_t dim,
+                                                          int64_t index) {
+  return call_view<Tensor(const Tensor&, int64_t, int64_t)>(select_op, tensor, dim, index);
+}
+// The object of such a result.
+inline PyObject* wrap_result(lamella_tensor* result) {
+  return result != nullptr ? wrap(result) : nullptr;
+}
+
 // An error is a Python error that was set.
 struct Failed {};
 
@@ -32,6 +71,7 @@ TensorBase need(TensorBase tensor) {
   if (!tensor.defined()) throw Failed();
   return tensor;
 }
+TensorBase need(lamella_tensor* owned) { return need(TensorBase::adopt(owned)); }
 
 class Indexer {
  public:
@@ -174,19 +214,18 @@ class Indexer {
                    static_cast<long long>(dim_), static_cast<long long>(index));
       throw Failed();
     }
-    current_ = need(
-        call_known(select_op, {tensor_value(current_.impl()), int_value(dim_), int_value(index)}));
+    current_ = need(call_select(current_.impl(), dim_, index));
   }
 
-  lamella_value bound(PyObject* object) {
-    if (object == Py_None) return none_value();
+  Bound bound(PyObject* object) {
+    if (object == Py_None) return {0, 0};
     int64_t number;
     // Python clamps what does not fit.
     if (PyLong_Check(object)) {
       int over = 0;
       number = PyLong_AsLongLongAndOverflow(object, &over);
       if (over != 0) number = over > 0 ? INT64_MAX : INT64_MIN;
-      return int_value(number);
+      return {number, 1};
     }
     Match m = read_int(object, &number);
     if (m == Match::kNo) {
@@ -194,7 +233,7 @@ class Indexer {
                    Py_TYPE(object)->tp_name);
     }
     if (m != Match::kYes) throw Failed();
-    return int_value(number);
+    return {number, 1};
   }
 
   void slice(PyObject* key) {
@@ -204,28 +243,27 @@ class Indexer {
       ++dim_;
       return;
     }
-    lamella_value step = slice->step == Py_None ? int_value(1) : bound(slice->step);
-    if (step.as.i == 0) {
+    int64_t step = slice->step == Py_None ? 1 : bound(slice->step).value;
+    if (step == 0) {
       PyErr_SetString(PyExc_ValueError, "slice: expected a step other than 0, got 0");
       throw Failed();
     }
-    lamella_value start = bound(slice->start), stop = bound(slice->stop);
-    if (step.as.i < 0) turn(&start, &stop, &step);
-    current_ = need(
-        call_known(slice_op, {tensor_value(current_.impl()), int_value(dim_), start, stop, step}));
+    Bound start = bound(slice->start), stop = bound(slice->stop);
+    if (step < 0) turn(&start, &stop, &step);
+    current_ = need(call_slice(current_.impl(), dim_, start, stop, step));
     ++dim_;
   }
 
   // A slice with a step below 0 is the one upwards over the same elements, in reverse.
-  void turn(lamella_value* start, lamella_value* stop, lamella_value* step) {
-    auto first = static_cast<Py_ssize_t>(start->tag == LAMELLA_NONE ? INT64_MAX : start->as.i);
-    auto end = static_cast<Py_ssize_t>(stop->tag == LAMELLA_NONE ? INT64_MIN : stop->as.i);
-    auto by = static_cast<Py_ssize_t>(std::max(step->as.i, -INT64_MAX));
+  void turn(Bound* start, Bound* stop, int64_t* step) {
+    auto first = static_cast<Py_ssize_t>(start->has == 0 ? INT64_MAX : start->value);
+    auto end = static_cast<Py_ssize_t>(stop->has == 0 ? INT64_MIN : stop->value);
+    auto by = static_cast<Py_ssize_t>(std::max(*step, -INT64_MAX));
     auto size = static_cast<Py_ssize_t>(current_.impl()->sizes[dim_]);
     Py_ssize_t count = PySlice_AdjustIndices(size, &first, &end, by);
-    *start = int_value(count > 0 ? first + (count - 1) * by : 0);
-    *stop = int_value(count > 0 ? first + 1 : 0);
-    *step = int_value(-by);
+    *start = {count > 0 ? first + (count - 1) * by : 0, 1};
+    *stop = {count > 0 ? first + 1 : 0, 1};
+    *step = -by;
     turned_.push_back(dim_);
   }
 
@@ -304,8 +342,7 @@ class Indexer {
     }
     TensorBase found = need(call_known(nonzero_op, {tensor_value(raw)}));
     for (int d = 0; d < raw->ndim; ++d) {
-      collect(
-          need(call_known(select_op, {tensor_value(found.impl()), int_value(1), int_value(d)})));
+      collect(need(call_select(found.impl(), 1, d)));
     }
   }
 
@@ -320,50 +357,42 @@ class Indexer {
 // Drops leading dimensions of size 1, as assignment allows.
 TensorBase fit(TensorBase value, int64_t dims) {
   while (value.dim() > dims && value.impl()->sizes[0] == 1) {
-    value = need(call_known(select_op, {tensor_value(value.impl()), int_value(0), int_value(0)}));
+    value = need(call_select(value.impl(), 0, 0));
   }
   return value;
 }
 
-// One int or one slice, which most keys are.
+// A bound of a slice that is an int of Python's own, or None.
+inline bool plain_bound(PyObject* object, Bound* bound) {
+  *bound = {0, 0};
+  if (object == Py_None) return true;
+  if (!PyLong_CheckExact(object)) return false;
+  int over = 0;
+  *bound = {PyLong_AsLongLongAndOverflow(object, &over), 1};
+  return over == 0;
+}
+
+// One int, or one slice upwards, which most keys are.
 PyObject* simple(PyObject* self, PyObject* key, bool* done) {
   lamella_tensor* tensor = tensor_of(self);
   *done = false;
-  if (!PySlice_Check(key) || tensor->ndim == 0) return nullptr;
-  auto* slice = reinterpret_cast<PySliceObject*>(key);
-  // Filled in place: copying fresh values waits for the store buffer.
-  lamella_value values[5];
-  PyObject* parts[] = {slice->start, slice->stop, slice->step};
-  for (int i = 0; i < 3; ++i) {
-    lamella_value& value = values[i + 2];
-    int64_t number = 1;
-    uint8_t tag = i == 2 ? LAMELLA_INT : LAMELLA_NONE;
-    if (parts[i] != Py_None) {
-      if (!PyLong_CheckExact(parts[i])) return nullptr;
-      int over = 0;
-      number = PyLong_AsLongLongAndOverflow(parts[i], &over);
-      if (over != 0 || (i == 2 && number <= 0)) return nullptr;
-      tag = LAMELLA_INT;
+  if (tensor->ndim == 0) return nullptr;
+  if (PySlice_Check(key)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(key);
+    Bound start, stop, step;
+    if (!plain_bound(slice->start, &start) || !plain_bound(slice->stop, &stop) ||
+        !plain_bound(slice->step, &step) || (step.has != 0 && step.value <= 0)) {
+      return nullptr;
     }
-    value.as.i = number;
-    value.size = 0;
-    value.tag = tag;
-    value.flags = 0;
-    value.reserved = 0;
+    *done = true;
+    return wrap_result(call_slice(tensor, 0, start, stop, step.has != 0 ? step.value : 1));
   }
+  Bound index;
+  if (key == Py_None || !plain_bound(key, &index)) return nullptr;
+  int64_t size = tensor->sizes[0];
+  if (index.value < -size || index.value >= size) return nullptr;
   *done = true;
-  values[0].as.tensor = tensor;
-  values[0].size = 0;
-  values[0].tag = LAMELLA_TENSOR;
-  values[0].flags = 0;
-  values[0].reserved = 0;
-  values[1].as.i = 0;
-  values[1].size = 0;
-  values[1].tag = LAMELLA_INT;
-  values[1].flags = 0;
-  values[1].reserved = 0;
-  TensorBase result = call_on_tensor(slice_op, values, 5);
-  return result.defined() ? wrap(std::move(result)) : nullptr;
+  return wrap_result(call_select(tensor, 0, index.value));
 }
 
 }  // namespace

@@ -1,5 +1,11 @@
 // The public names of operators: functions of `lamella` and its modules, methods of Tensor. All
-// come from the generated table.
+// come from the generated table. And the class of modules in which they are quickly found.
+//
+// Note [Names of packages]
+//   Python keeps the place of a module's name beside the code that reads it, unless the module has
+//   a __getattr__. Those that load parts of themselves when these are first asked for have one, and
+//   each look at `lamella.add` then begins with the attributes of the module's class. A _Package
+//   looks into its own dictionary first, and does what modules do where that lacks the name.
 #include <cstring>
 #include <string>
 
@@ -58,6 +64,35 @@ PyObject* modules(PyObject*, PyObject*) {
   return result.release();
 }
 
+PyTypeObject PackageType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+PyObject* package_attribute(PyObject* self, PyObject* name) {
+  // PyModule_GetDict() would ask first whether this is a module.
+  PyObject* names =
+      *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(self) + PackageType.tp_dictoffset);
+  PyObject* found = nullptr;
+#if PY_VERSION_HEX >= 0x030D0000
+  if (PyDict_GetItemRef(names, name, &found) < 0) return nullptr;
+#else
+  found = PyDict_GetItemWithError(names, name);
+  Py_XINCREF(found);
+  if (found == nullptr && PyErr_Occurred() != nullptr) return nullptr;
+#endif
+  return found != nullptr ? found : PyModule_Type.tp_getattro(self, name);
+}
+
+int add_package(PyObject* module) {
+  PyTypeObject* type = &PackageType;
+  type->tp_name = "lamella._C._Package";
+  type->tp_doc = "A module whose own names are found before its class is asked.";
+  type->tp_base = &PyModule_Type;
+  type->tp_flags = Py_TPFLAGS_DEFAULT;
+  type->tp_getattro = package_attribute;
+  if (PyType_Ready(type) != 0) return -1;
+  Py_INCREF(type);
+  return PyModule_AddObject(module, "_Package", reinterpret_cast<PyObject*>(type));
+}
+
 PyMethodDef functions[] = {{"_functions", functions_of, METH_VARARGS, nullptr},
                            {"_modules", modules, METH_NOARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
@@ -70,6 +105,7 @@ int add_names(PyObject* module) {
     return -1;
   }
   PyType_Modified(&TensorType);
+  if (add_package(module) != 0) return -1;
   return PyModule_AddFunctions(module, functions);
 }
 

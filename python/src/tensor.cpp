@@ -22,6 +22,42 @@ KnownOperator alias_op{"aten::alias", ""};
 
 PyTensor* as_tensor(PyObject* object) { return reinterpret_cast<PyTensor*>(object); }
 
+// Note [Methods in Python 3.11]
+//   That version keeps the place of a method beside the code that calls it only where the object's
+//   dictionary of attributes is there, or can never be. Tensors without attributes share an empty
+//   dictionary there, of which they hold no reference. Whoever would write to it takes it away
+//   first (KeepingNone).
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+PyObject* no_attributes = nullptr;  // made with the type, and kept for ever
+int make_no_attributes() {
+  no_attributes = PyDict_New();
+  return no_attributes != nullptr ? 0 : -1;
+}
+#else
+constexpr PyObject* no_attributes = nullptr;
+int make_no_attributes() { return 0; }
+#endif
+inline bool has_attributes(const PyTensor* object) {
+  return object->dict != no_attributes && object->dict != nullptr;
+}
+// While it lives, a tensor without attributes has no dictionary, and may be given one.
+class KeepingNone {
+ public:
+  explicit KeepingNone(PyObject* self)
+      : object_(as_tensor(self)), shared_(object_->dict == no_attributes) {
+    if (shared_) object_->dict = nullptr;
+  }
+  ~KeepingNone() {
+    if (shared_ && object_->dict == nullptr) object_->dict = no_attributes;
+  }
+  KeepingNone(const KeepingNone&) = delete;
+  KeepingNone& operator=(const KeepingNone&) = delete;
+
+ private:
+  PyTensor* object_;
+  bool shared_;
+};
+
 #ifdef Py_GIL_DISABLED
 // A wrapper may be dying in another thread while this one meets its tensor.
 std::mutex identity_mutex;
@@ -52,7 +88,7 @@ void forget_finalized(PyObject* self) {
 void tensor_dealloc(PyObject* self) {
   PyTensor* object = as_tensor(self);
   // Subclasses have done it: this is their base's destructor.
-  if (object->dict != nullptr && Py_TYPE(self) == &TensorType) [[unlikely]] {
+  if (has_attributes(object) && Py_TYPE(self) == &TensorType) [[unlikely]] {
     forget_finalized(self);  // of an object that was used before
     if (PyObject_CallFinalizerFromDealloc(self) != 0) return;
   }
@@ -60,7 +96,7 @@ void tensor_dealloc(PyObject* self) {
     PyObject_GC_UnTrack(self);
   if (object->weak_references != nullptr) [[unlikely]]
     PyObject_ClearWeakRefs(self);
-  if (object->dict != nullptr) [[unlikely]]
+  if (has_attributes(object)) [[unlikely]]
     Py_CLEAR(object->dict);
   if (lamella_tensor* tensor = object->tensor) {
     {
@@ -86,7 +122,7 @@ void tensor_finalize(PyObject* self) {
     return;  // the tensor has ended, and kept the object so far
   // What another object for the tensor would lack: its class, or attributes.
   const bool more = Py_TYPE(self) != &TensorType || has_handler(tensor) ||
-                    (object->dict != nullptr && PyDict_GET_SIZE(object->dict) > 0);
+                    (has_attributes(object) && PyDict_GET_SIZE(object->dict) > 0);
   if (!more || tensor->python_object != self ||
       __atomic_load_n(&tensor->references, __ATOMIC_ACQUIRE) == 1) {
     return;
@@ -107,29 +143,37 @@ void end_kept(lamella_tensor* tensor) {
 // Note [What the collector sees]: only tensors with a history or with attributes are shown to it,
 // since others hold no Python object.
 int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(as_tensor(self)->dict);
+  if (has_attributes(as_tensor(self))) Py_VISIT(as_tensor(self)->dict);
   lamella_tensor* tensor = tensor_of(self);
   if (tensor == nullptr || tensor->autograd == nullptr || as_tensor(self)->kept) return 0;
   return visit_tensor(tensor, visit, arg);
 }
 
 int tensor_clear(PyObject* self) {
-  Py_CLEAR(as_tensor(self)->dict);
+  if (has_attributes(as_tensor(self))) Py_CLEAR(as_tensor(self)->dict);
   return 0;
 }
 
 int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
+  KeepingNone kept(self);
   if (PyObject_GenericSetAttr(self, name, value) != 0) return -1;
   if (as_tensor(self)->dict != nullptr) [[unlikely]]
     track(self);
   return 0;
 }
 PyObject* get_dict(PyObject* self, void* context) {
+  KeepingNone kept(self);
   track(self);
   return PyObject_GenericGetDict(self, context);
 }
+int set_dict(PyObject* self, PyObject* dict, void* context) {
+  KeepingNone kept(self);
+  if (PyObject_GenericSetDict(self, dict, context) != 0) return -1;
+  track(self);
+  return 0;
+}
 PyGetSetDef own_getset[] = {
-    {"__dict__", get_dict, PyObject_GenericSetDict, "Attributes that a program set.", nullptr},
+    {"__dict__", get_dict, set_dict, "Attributes that a program set.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 [[gnu::noinline]] PyObject* object_of(lamella_tensor* owned) {
@@ -293,7 +337,7 @@ PyObject* wrap(lamella_tensor* owned) {
   }
   object->tensor = owned;
   object->weak_references = nullptr;
-  object->dict = nullptr;
+  object->dict = no_attributes;
   object->tracked = false;
   object->kept = false;
   owned->python_object = object;
@@ -376,7 +420,7 @@ int add_tensor(PyObject* module) {
   type->tp_getset = tensor_getset;
   fill_number_slots(type);
   fill_buffer_slots(type);
-  if (PyType_Ready(type) != 0) return -1;
+  if (PyType_Ready(type) != 0 || make_no_attributes() != 0) return -1;
   Ref dict(PyDescr_NewGetSet(type, own_getset));
   if (!dict || PyDict_SetItemString(type->tp_dict, "__dict__", dict.get()) != 0) return -1;
   set_tensor_hooks({nullptr, end_kept});

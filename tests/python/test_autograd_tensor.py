@@ -1,6 +1,7 @@
 """What tensors have for autograd: attributes, factories, copies, text."""
 
 import copy
+import gc
 import pickle
 import warnings
 
@@ -278,6 +279,31 @@ def test_views_know_their_base():
     assert y[1:]._base is x
     assert not x._is_view() and x._base is None
     assert not y.detach()._is_view()
+
+
+def test_attributes_are_of_one_tensor():
+    x, y = lamella.ones(2), lamella.ones(2)
+    vars(x)["first"] = 1
+    x.second = 2
+    assert vars(x) == {"first": 1, "second": 2} and vars(y) == {} and vars(lamella.ones(1)) == {}
+    with pytest.raises(AttributeError):
+        del y.first
+    with pytest.raises(TypeError, match="__dict__ must be set to a dictionary"):
+        y.__dict__ = 3
+    y.grad = lamella.zeros(2)
+    assert vars(y) == {} and not hasattr(y, "second")
+    del x.first, x.second
+    assert vars(x) == {} and not hasattr(x, "first")
+    # Objects are used again, and those without attributes may share what says so.
+    for i in range(300):
+        t = lamella.ones(1)
+        assert not hasattr(t, "tag") and t.numel() == 1
+        if i % 3 == 0:
+            t.__dict__ = {"tag": i}
+        elif i % 3 == 1:
+            t.tag = i
+        assert getattr(t, "tag", i) == i
+        assert {"tag": i} in gc.get_referents(t) if i % 3 != 2 else not gc.get_referents(t)
 
 
 # ---- Text ----

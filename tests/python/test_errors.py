@@ -1,6 +1,7 @@
 """What a wrong call says, word for word, and which exception says it."""
 
 import textwrap
+import types
 
 import pytest
 
@@ -139,6 +140,22 @@ def test_unknown_operators():
         _ = lamella.ops.aten.add.Tenso
     with pytest.raises(AttributeError, match="module 'lamella' has no attribute 'ad'"):
         _ = lamella.ad
+
+
+def test_names_of_the_package():
+    assert isinstance(lamella, types.ModuleType) and lamella.__name__ == "lamella"
+    assert "optim" in dir(lamella) and lamella.__dict__["add"] is lamella.add
+    kept = lamella.add
+    try:
+        lamella.add = 3
+        assert lamella.add == 3
+        del lamella.add
+        with pytest.raises(AttributeError, match="module 'lamella' has no attribute 'add'"):
+            _ = lamella.add
+    finally:
+        lamella.add = kept
+    with pytest.raises(TypeError):
+        getattr(lamella, 3)
 
 
 def test_shapes_from_kernels():

@@ -270,3 +270,43 @@ def test_a_list_with_more_than_numbers_is_a_tuple():
     assert x.tolist() == [[9, 1, 2], [9, 4, 5]]
     # Numbers and masks are data.
     assert x[[1, 0]].tolist() == [[9, 4, 5], [9, 1, 2]] and x[[True, False]].tolist() == [[9, 1, 2]]
+
+
+def test_slices_call_whichever_kernel_is_registered():
+    x, seen = lamella.arange(6.0), []
+    library = lamella.library.Library("aten", "IMPL")
+
+    def doubled(self, dim=0, start=None, end=None, step=1):
+        seen.append((dim, start, end, step))
+        if step == 3:
+            raise KeyError("no thirds")
+        return self + self
+
+    library.impl("slice.Tensor", doubled, "CPU", allow_override=True)
+    try:
+        assert x[1:3].tolist() == (x + x).tolist() and x[:-1:2].numel() == 6
+        with pytest.raises(KeyError, match="no thirds"):
+            x[::3]
+    finally:
+        library._destroy()
+    assert seen == [(0, 1, 3, 1), (0, None, -1, 2), (0, None, None, 3)]
+    assert x[1:3].tolist() == [1, 2]
+
+
+def test_indices_call_whichever_kernel_is_registered():
+    x, seen = lamella.arange(6.0).reshape(2, 3), []
+    library = lamella.library.Library("aten", "IMPL")
+
+    def negated(self, dim, index):
+        seen.append((tuple(self.shape), dim, index))
+        return -self
+
+    library.impl("select.int", negated, "CPU", allow_override=True)
+    try:
+        assert x[1].tolist() == (-x).tolist() and x[:, -1].tolist() == (-x).tolist()
+        with pytest.raises(IndexError, match="expected an index from -2 to 1 for dimension 0"):
+            x[2]
+    finally:
+        library._destroy()
+    assert seen == [((2, 3), 0, 1), ((2, 3), 1, -1)]
+    assert x[1].tolist() == [3, 4, 5] and x[-2, 1].item() == 1

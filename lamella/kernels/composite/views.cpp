@@ -9,11 +9,15 @@ constexpr int64_t kMax = INT64_MAX;
 
 // A view without dimension `dim`, from `index` on.
 Tensor drop_dim(const Tensor& self, int64_t dim, int64_t index) {
-  Dims sizes(self.sizes()), strides(self.strides());
   auto d = static_cast<size_t>(dim);
   int64_t offset = self.storage_offset() + index * self.strides()[d];
-  sizes.erase(d);
-  strides.erase(d);
+  // One by one, as in slice().
+  Dims sizes, strides;
+  for (size_t i = 0; i < self.sizes().size(); ++i) {
+    if (i == d) continue;
+    sizes.push_back(self.sizes()[i]);
+    strides.push_back(self.strides()[i]);
+  }
   return view_of(self, sizes, strides, offset);
 }
 
@@ -60,6 +64,17 @@ Shape transposed(const Tensor& self, int64_t dim0, int64_t dim1, const char* op)
 Tensor view_as_shape(const Tensor& self, const Shape& shape) {
   return view_of(self, shape.sizes, shape.strides, self.storage_offset());
 }
+// The strides of `self` in a shape that it fits; false if they need a copy. Those of a contiguous
+// tensor are told by the shape alone, unless its last dimension is of size 1 with a stride that
+// nobody takes.
+bool view_strides(const Tensor& self, const Dims& shape, Dims& strides) {
+  IntArrayRef own = self.strides();
+  if (self.is_contiguous() && self.numel() != 0 && (own.empty() || own.back() == 1)) {
+    contiguous_strides(shape, strides.grow_uninitialised(shape.size()));
+    return true;
+  }
+  return compute_view_strides(self.sizes(), own, shape, strides);
+}
 Tensor& become_shape(Tensor& self, const Shape& shape) {
   set_sizes_and_strides(TensorImpl::of(self), shape.sizes, shape.strides, self.storage_offset());
   return self;
@@ -82,9 +97,9 @@ Tensor lift_fresh(const Tensor& self) { return alias(self); }
 Tensor view(const Tensor& self, IntArrayRef size) {
   Dims shape = infer_size("view", size, self.numel());
   Dims strides;
-  LAMELLA_CHECK(compute_view_strides(self.sizes(), self.strides(), shape, strides),
-                "view: expected a 'size' that strides ", self.strides(), " of shape ", self.sizes(),
-                " allow, got ", size, "; reshape copies where it must");
+  LAMELLA_CHECK(view_strides(self, shape, strides), "view: expected a 'size' that strides ",
+                self.strides(), " of shape ", self.sizes(), " allow, got ", size,
+                "; reshape copies where it must");
   return view_of(self, shape, strides, self.storage_offset());
 }
 Tensor _unsafe_view(const Tensor& self, IntArrayRef size) { return view(self, size); }
@@ -97,7 +112,9 @@ Tensor _reshape_alias(const Tensor& self, IntArrayRef size, IntArrayRef stride) 
 Tensor reshape(const Tensor& self, IntArrayRef shape) {
   Dims sizes = infer_size("reshape", shape, self.numel());
   Dims strides;
-  if (compute_view_strides(self.sizes(), self.strides(), sizes, strides)) return self.view(sizes);
+  if (self.is_contiguous() || compute_view_strides(self.sizes(), self.strides(), sizes, strides)) {
+    return self.view(sizes);
+  }
   return lamella::_unsafe_view(self.clone(MemoryFormat::Contiguous), sizes);
 }
 Tensor reshape_as(const Tensor& self, const Tensor& other) { return self.reshape(other.sizes()); }
@@ -271,12 +288,18 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   int64_t first = clamp(start.value_or(0));
   int64_t last = clamp(end.value_or(kMax));
   if (last < first) last = first;
-  Dims sizes(self.sizes()), strides(self.strides());
-  int64_t offset = self.storage_offset() + first * strides[d];
-  sizes[d] = last - first;
+  int64_t length = last - first;
+  int64_t stride = self.strides()[d];
+  int64_t offset = self.storage_offset() + first * stride;
   if (step != 1) {  // a division costs as much as all the rest
-    sizes[d] = (last - first) / step + ((last - first) % step != 0 ? 1 : 0);
-    strides[d] = stepped(strides[d], step, sizes[d]);
+    length = length / step + (length % step != 0 ? 1 : 0);
+    stride = stepped(stride, step, length);
+  }
+  // One by one, as a copy of so few elements as a block is a call.
+  Dims sizes, strides;
+  for (size_t i = 0; i < self.sizes().size(); ++i) {
+    sizes.push_back(i == d ? length : self.sizes()[i]);
+    strides.push_back(i == d ? stride : self.strides()[i]);
   }
   return view_of(self, sizes, strides, offset);
 }

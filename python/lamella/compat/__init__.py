@@ -53,36 +53,33 @@ _OWN |= {
 _TAKEN = ("torch", "functorch")
 
 
-class _Names(ModuleType):
-    """The module torch: names of this package first, then Lamella's."""
+def _find_name(module: ModuleType, name: str) -> Any:
+    """What the module torch has under a name: of this package first, then Lamella's."""
+    if name.startswith("__") and name not in ("__config__", "__future__"):
+        raise AttributeError(f"module 'torch' has no attribute '{name}'")
+    from lamella.compat import _names
 
-    __version__ = VERSION
+    if name in _names.NAMES:
+        found = _names.find(name)
+    elif find_module(name) is not None:
+        return importlib.import_module(f"torch.{name}")
+    else:
+        try:
+            found = getattr(lamella, name)
+        except AttributeError:
+            from lamella.compat import _absent
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name not in ("__config__", "__future__"):
-            raise AttributeError(f"module 'torch' has no attribute '{name}'")
-        from lamella.compat import _names
+            raise _absent.missing(name, dir(module)) from None
+    if name not in _names.CHANGING:
+        # The next look at the name does not come here.
+        setattr(module, name, found)
+    return found
 
-        if name in _names.NAMES:
-            found = _names.find(name)
-        elif find_module(name) is not None:
-            return importlib.import_module(f"torch.{name}")
-        else:
-            try:
-                found = getattr(lamella, name)
-            except AttributeError:
-                from lamella.compat import _absent
 
-                raise _absent.missing(name, dir(self)) from None
-        if name not in _names.CHANGING:
-            # The next look at the name does not come here.
-            setattr(self, name, found)
-        return found
+def _list_names(module: ModuleType) -> list[str]:
+    from lamella.compat import _names
 
-    def __dir__(self) -> list[str]:
-        from lamella.compat import _names
-
-        return sorted({*dir(lamella), *_names.NAMES, *self.__dict__})
+    return sorted({*dir(lamella), *_names.NAMES, *vars(module)})
 
 
 # Modules of PyTorch's that are parts of larger ones here.
@@ -214,7 +211,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def install() -> ModuleType:
     """Puts the modules in place and returns torch. RuntimeError if another torch is imported."""
     module = sys.modules.get("torch")
-    if isinstance(module, _Names):
+    if isinstance(module, lamella._C._Package):
         return module
     if module is not None:
         raise RuntimeError("install: expected no imported torch, got PyTorch's own")
@@ -237,7 +234,10 @@ def install() -> ModuleType:
     _torch_function.install()
     _old_signatures.install()
     lamella._C._set_package("torch")
-    module = _Names("torch", __doc__)
+    module = lamella._C._Package("torch", "The names of PyTorch: lamella.compat's, then Lamella's.")
+    module.__getattr__ = functools.partial(_find_name, module)
+    module.__dir__ = functools.partial(_list_names, module)
+    module.__version__ = VERSION
     # Build systems look for include/ and lib/ beside the file.
     module.__path__ = [prefix]
     module.__file__ = os.path.join(prefix, "__init__.py")

@@ -3,6 +3,7 @@ argument orders, those that it shares with the package."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import lamella
@@ -25,3 +26,7 @@ def __getattr__(name: str) -> Any:
     if found is None or not callable(found):
         raise AttributeError(f"module 'lamella.nn.functional' has no attribute '{name}'")
     return found
+
+
+sys.modules[__name__].__class__ = _C._Package
+del sys
