@@ -108,8 +108,9 @@ def test_classes():
 VALUES = """
     ns, ops = torch.classes.compat_values, torch.ops.compat_values
     for value in (None, 3, True, 2.5, "text", torch.ones(2), [1, 2], [True, False], [1.5],
-                  ["a", "b"], [torch.ones(1)], (1, "a", None), {"a": 1, "b": 2}, {1: [2.5]}, [[1], [2, 3]],
-                  ns.Label("x"), ns.Other(), [ns.Label("y")], (ns.Other(), [("z", 1)])):
+                  ["a", "b"], [torch.ones(1)], (1, "a", None), {"a": 1, "b": 2}, {1: [2.5]},
+                  [[1], [2, 3]], ns.Label("x"), ns.Other(), [ns.Label("y")],
+                  (ns.Other(), [("z", 1)])):
         print(ops.described(value))
     print(ops.picked({"a": 5, "b": 7}, ["b", "a", "b"]).tolist())
     print(ops.swapped((1, "a")), ops.swapped([(2.5, None)][0]))
