@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <bitset>
 #include <cassert>
 #include <cmath>
-#include <complex>
 #include <cstdlib>
 #include <cstring>
 #include <deque>

@@ -1,8 +1,6 @@
 // What code that takes a value of any type asks of it: its type, and its entries whatever their
 // kind. Declared by IValue, and apart from it, since few kernels do.
 #pragma once
-#include <mutex>
-#include <set>
 #include <string>
 
 #include "lamella/core/dict.h"
@@ -20,10 +18,11 @@ class ValueType {
   const std::string& repr_str() const { return text_; }
   const std::string& annotation_str() const { return text_; }
   bool operator==(const ValueType& other) const { return text_ == other.text_; }
-  bool operator<(const ValueType& other) const { return text_ < other.text_; }
 
  private:
+  friend class ValueTypePtr;
   std::string text_;
+  const ValueType* next_ = nullptr;
 };
 
 // Never null.
@@ -41,11 +40,26 @@ class ValueTypePtr {
   bool operator==(const ValueTypePtr& other) const = default;
 
  private:
+  // The types so far are a list that only grows. A thread that another one was faster than looks at
+  // what that one has put in front.
   static const ValueType* the_one(std::string text) {
-    static std::mutex mutex;
-    static std::set<ValueType> types;  // the addresses of its entries stay
-    std::lock_guard<std::mutex> lock(mutex);
-    return &*types.emplace(std::move(text)).first;
+    static const ValueType* first = nullptr;
+    const ValueType* seen = nullptr;
+    ValueType* made = nullptr;
+    const ValueType* head = __atomic_load_n(&first, __ATOMIC_ACQUIRE);
+    while (true) {
+      for (const ValueType* type = head; type != seen; type = type->next_) {
+        if (type->text_ != (made != nullptr ? made->text_ : text)) continue;
+        delete made;
+        return type;
+      }
+      if (made == nullptr) made = new ValueType(std::move(text));
+      made->next_ = seen = head;
+      if (__atomic_compare_exchange_n(&first, &head, made, false, __ATOMIC_ACQ_REL,
+                                      __ATOMIC_ACQUIRE)) {
+        return made;
+      }
+    }
   }
   const ValueType* type_;
 };
