@@ -6,11 +6,17 @@
 
 #include "lamella/core/visit_dtype.h"
 
-#define AT_DISPATCH_CASE(type, ...)                                          \
-  case type: {                                                               \
-    using scalar_t [[maybe_unused]] = ::lamella::ScalarTypeToCppTypeT<type>; \
-    return __VA_ARGS__();                                                    \
+// Macros that packages copied from PyTorch's ask for the dtype by this name.
+namespace detail {
+inline c10::ScalarType scalar_type(c10::ScalarType type) { return type; }
+}  // namespace detail
+
+#define AT_PRIVATE_CASE_TYPE_USING_HINT(type, hint, ...)                 \
+  case type: {                                                           \
+    using hint [[maybe_unused]] = ::lamella::ScalarTypeToCppTypeT<type>; \
+    return __VA_ARGS__();                                                \
   }
+#define AT_DISPATCH_CASE(type, ...) AT_PRIVATE_CASE_TYPE_USING_HINT(type, scalar_t, __VA_ARGS__)
 #define AT_DISPATCH_INDEX_CASE(type, ...)                                    \
   case type: {                                                               \
     using scalar_t [[maybe_unused]] = ::lamella::ScalarTypeToCppTypeT<type>; \

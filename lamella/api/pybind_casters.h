@@ -30,6 +30,22 @@ inline const lamella_python_table& table() {
   return *table;
 }
 
+// Makes the exception that is being handled Python's, as a function has to that Python calls
+// without pybind11.
+inline void set_python_error() {
+  try {
+    throw;
+  } catch (pybind11::error_already_set& error) {
+    error.restore();
+  } catch (const pybind11::builtin_exception& error) {
+    error.set_error();
+  } catch (const Error& error) {
+    table().raise(error.status(), error.what());
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+}
+
 // The object of a number that an enumeration is, and back.
 template <class E>
 struct Numbered;

@@ -18,12 +18,16 @@ class TensorKind {
   ScalarType scalarType() const { return dtype_; }
   DeviceType device_type() const { return device_.type(); }
   bool is_cuda() const { return device_.is_cuda(); }
+  TensorOptions options() const { return TensorOptions(dtype_).device(device_); }
+  // The same device with another dtype, and the same dtype on the CPU.
+  TensorKind toScalarType(ScalarType dtype) const { return {dtype, device_}; }
+  TensorKind cpu() const { return {dtype_, Device(DeviceType::CPU)}; }
   // "CPUFloatType".
   LAMELLA_LAZY std::string toString() const {
     return str(device_type_name(device_.type(), false), lamella::toString(dtype_), "Type");
   }
-  operator ScalarType() const { return dtype_; }                                    // NOLINT
-  operator TensorOptions() const { return TensorOptions(dtype_).device(device_); }  // NOLINT
+  operator ScalarType() const { return dtype_; }        // NOLINT
+  operator TensorOptions() const { return options(); }  // NOLINT
   bool operator==(const TensorKind&) const = default;
 
  private:

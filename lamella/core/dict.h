@@ -55,6 +55,12 @@ class Dict {
     entries_->emplace_back(std::move(key), std::move(value));
     return {end() - 1, true};
   }
+  // What a key and a value are made of, though it does not convert to them (a string_view).
+  template <class Key, class Value>
+    requires(!(std::is_convertible_v<Key, K> && std::is_convertible_v<Value, V>))
+  std::pair<iterator, bool> insert(Key&& key, Value&& value) const {
+    return insert(K(std::forward<Key>(key)), V(std::forward<Value>(value)));
+  }
   std::pair<iterator, bool> insert_or_assign(K key, V value) const {
     iterator it = find(key);
     if (it == end()) return insert(std::move(key), std::move(value));

@@ -57,6 +57,9 @@ template <class K, class V>
 class Dict;
 template <class T>
 class intrusive_ptr;
+class ValueTypePtr;
+class TextOfValue;
+class TupleOfValue;
 namespace abi {
 template <class T>
 struct ToValue;
@@ -287,6 +290,13 @@ class IValue {
   intrusive_ptr<T> toCustomClass() const;
   // A list of any kind, entry by entry. Needs list.h.
   LAMELLA_LAZY List<IValue> toList() const;
+  // These need dispatch/value_type.h, which says what they are.
+  LAMELLA_LAZY ValueTypePtr type() const;
+  LAMELLA_LAZY TextOfValue toString() const;
+  LAMELLA_LAZY TupleOfValue toTuple() const;
+  LAMELLA_LAZY TupleOfValue toTupleRef() const;
+  LAMELLA_LAZY std::vector<IValue> toListRef() const;
+  LAMELLA_LAZY Dict<IValue, IValue> toGenericDict() const;
   // Elements of a generic list, tuple or dict (keys and values in turn).
   ArrayRef<IValue> elements() const {
     if (value_.tag != LAMELLA_TUPLE && value_.tag != LAMELLA_DICT) expect(LAMELLA_LIST);

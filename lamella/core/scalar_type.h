@@ -71,6 +71,8 @@ template <class T>
   requires(detail::scalar_type_of_cpp<T>() != ScalarType::Undefined)
 struct CppTypeToScalarType<T> {
   static constexpr ScalarType value = detail::scalar_type_of_cpp<T>();
+  constexpr operator ScalarType() const { return value; }  // NOLINT: as std::integral_constant's
+  constexpr ScalarType operator()() const { return value; }
 };
 template <ScalarType S>
 struct ScalarTypeToCppType : decltype(detail::cpp_of_scalar_type<S>()) {};

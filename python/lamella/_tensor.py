@@ -60,6 +60,9 @@ def _array_function(
     self: Tensor, function: Any, types: Any, args: Any, kwargs: dict[str, Any]
 ) -> Any:
     """NumPy's functions compute with arrays over the tensors' memory and give arrays."""
+    about = {"shape": lambda x: x.shape, "ndim": Tensor.dim, "size": Tensor.numel}
+    if function.__name__ in about and len(args) == 1 and not kwargs and isinstance(args[0], Tensor):
+        return about[function.__name__](args[0])  # of tensors that require gradients as well
     return function(*_as_arrays(args), **{name: _as_arrays(v) for name, v in kwargs.items()})
 
 

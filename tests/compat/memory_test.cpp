@@ -62,6 +62,46 @@ void expect_product(TransposeType a_type, TransposeType b_type, int64_t m, int64
   EXPECT_EQ(c, expected) << m << "x" << n << "x" << k;
 }
 
+// C = A B in rows, with rows of A, B and C that are longer than what is used of them; then C += A
+// B.
+template <class T, class C>
+void expect_product_of_rows() {
+  constexpr int64_t m = 3, n = 4, k = 5, ld_a = 6, ld_b = 7, ld_c = 5;
+  const std::vector<T> a = values<T>(m * ld_a, 1), b = values<T>(k * ld_b, 2);
+  std::vector<C> c = values<C>(m * ld_c, 3), expected = c;
+  for (const bool add : {false, true}) {
+    for (int64_t row = 0; row < m; ++row) {
+      for (int64_t column = 0; column < n; ++column) {
+        C& sum = expected[row * ld_c + column];
+        if (!add) sum = 0;
+        for (int64_t i = 0; i < k; ++i) {
+          sum += static_cast<C>(a[row * ld_a + i]) * static_cast<C>(b[i * ld_b + column]);
+        }
+      }
+    }
+    cpublas::brgemm(m, n, k, ld_a, ld_b, ld_c, add, a.data(), b.data(), c.data(), false);
+    EXPECT_EQ(c, expected) << add;
+  }
+}
+TEST(CPUBlas, ProductsOfRows) {
+  expect_product_of_rows<float, float>();
+  expect_product_of_rows<at::BFloat16, float>();
+  expect_product_of_rows<at::Half, float>();
+  expect_product_of_rows<signed char, int32_t>();
+  expect_product_of_rows<unsigned char, int32_t>();
+  cpublas::brgemm_release();
+  EXPECT_FALSE(cpublas::could_pack(at::kBFloat16));
+  std::string text;
+  try {
+    at::BFloat16 one;
+    float result;
+    cpublas::brgemm(1, 1, 1, 1, 1, 1, false, &one, &one, &result);
+  } catch (const c10::Error& error) {
+    text = error.what();
+  }
+  EXPECT_EQ(text, "brgemm: expected 'is_vnni' to be false, as could_pack() says");
+}
+
 template <class T>
 void expect_products() {
   for (TransposeType a : kAll) {

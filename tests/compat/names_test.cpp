@@ -1,12 +1,15 @@
 // PyTorch's names: each is the same entity as Lamella's, whichever namespace it is found through.
 #include <ATen/Dispatch.h>
+#include <ATen/core/DeprecatedTypeProperties.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/jit_type.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/SymInt.h>
 #include <c10/util/Metaprogramming.h>
 #include <c10/util/irange.h>
 #include <c10/util/string_view.h>
 #include <gtest/gtest.h>
+#include <torch/types.h>
 
 #include <string>
 #include <vector>
@@ -55,6 +58,47 @@ TEST(Names, ConditionalsAndTypeLists) {
   static_assert(c10::guts::is_functor<decltype(lambda)>::value &&
                 !c10::guts::is_functor<int>::value);
   static_assert(same<c10::invoke_result_t<decltype(lambda), int, double>, int>);
+}
+
+// A dtype by the type of C++ that a macro names otherwise than scalar_t.
+std::string dtype_by_hint(at::ScalarType type) {
+  return AT_DISPATCH_SWITCH(::detail::scalar_type(type), "dtype_by_hint",
+                            AT_PRIVATE_CASE_TYPE_USING_HINT(at::kFloat, out_t, [] {
+                              return std::string(toString(c10::CppTypeToScalarType<out_t>()));
+                            }) AT_PRIVATE_CASE_TYPE_USING_HINT(at::kByte, out_t, [] {
+                              return std::string(toString(c10::CppTypeToScalarType<out_t>()()));
+                            }));
+}
+TEST(Names, TypesByName) {
+  static_assert(torch::kF64 == at::kDouble && torch::kU8 == at::kByte);
+  EXPECT_EQ(dtype_by_hint(at::kFloat), "Float");
+  EXPECT_EQ(dtype_by_hint(at::kByte), "Byte");
+  EXPECT_THROW(dtype_by_hint(at::kLong), c10::Error);
+  const at::DeprecatedTypeProperties kind(at::kFloat, at::kCPU);
+  EXPECT_EQ(kind.toScalarType(at::kByte).toString(), "CPUByteType");
+  EXPECT_EQ(at::empty({2}, kind.cpu().options()).scalar_type(), at::kFloat);
+  EXPECT_EQ(c10::getTypePtr<std::vector<int64_t>>()->str(), "int[]");
+  EXPECT_EQ(c10::getTypePtr<std::string>(), c10::IValue("text").type());
+  torch::Deleter none = [](void*) {};
+  none(nullptr);
+}
+
+TEST(Names, ValuesOfAnyType) {
+  const c10::IValue pair = c10::ivalue::Tuple::create(int64_t{1}, "a");
+  EXPECT_EQ(pair.type()->str(), "(int, str)");
+  EXPECT_EQ(pair.toTuple()->size(), 2);
+  EXPECT_EQ(pair.toTupleRef().elements()[1].toString()->string(), "a");
+  EXPECT_TRUE(pair == c10::IValue(c10::ivalue::Tuple::create(int64_t{1}, "a")));
+  EXPECT_FALSE(pair == c10::IValue(c10::ivalue::Tuple::create(1.0, "a")));
+  EXPECT_EQ(c10::IValue(std::vector<int64_t>{3, 4}).toListRef()[1].toInt(), 4);
+  const c10::IValue dict = c10::IValue::dict({"k", 2.5});
+  EXPECT_EQ(dict.toGenericDict().at("k").toDouble(), 2.5);
+  EXPECT_EQ(dict.type()->str(), "Dict(str, float)");
+  for (const c10::IValue& wrong : {c10::IValue(1), c10::IValue("text")}) {
+    EXPECT_THROW(wrong.toTuple(), c10::Error);
+    EXPECT_THROW(wrong.toGenericDict(), c10::Error);
+    EXPECT_THROW(wrong.toListRef(), c10::Error);
+  }
 }
 
 TEST(Names, Ranges) {

@@ -105,6 +105,27 @@ def test_classes():
     check_same("classes", CLASSES)
 
 
+VALUES = """
+    ns, ops = torch.classes.compat_values, torch.ops.compat_values
+    for value in (None, 3, True, 2.5, "text", torch.ones(2), [1, 2], [True, False], [1.5],
+                  ["a", "b"], [torch.ones(1)], (1, "a", None), {"a": 1, "b": 2}, {1: [2.5]},
+                  [[1], [2, 3]], ns.Label("x"), ns.Other(), [ns.Label("y")],
+                  (ns.Other(), [("z", 1)])):
+        print(ops.described(value))
+    print(ops.picked({"a": 5, "b": 7}, ["b", "a", "b"]).tolist())
+    print(ops.swapped((1, "a")), ops.swapped([(2.5, None)][0]))
+    for wrong in (lambda: ops.picked({"a": 5}, ["b"]), lambda: ops.picked([1], ["a"])):
+        try:
+            wrong()
+        except (RuntimeError, IndexError, TypeError):
+            print("refused")
+"""
+
+
+def test_values_of_any_type():
+    check_same("values", VALUES)
+
+
 COMPUTING = """
     ops = torch.ops.compat_computing
     def show(*tensors):

@@ -109,6 +109,47 @@ USE_PYBIND = """
         module.scaled(3)
 """
 
+# A module that pybind11 does not make: functions of Python's C API, whose errors are Python's.
+PLAIN = """
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/python_variable.h>
+static PyObject* halved(PyObject*, PyObject* argument) {
+  HANDLE_TH_ERRORS
+  if (!THPVariable_Check(argument)) throw pybind11::type_error("halved: expected a tensor");
+  at::Tensor x = THPVariable_Unpack(argument);
+  TORCH_CHECK_VALUE(x.numel() > 0, "halved: expected values");
+  if (x.dim() > 1) throw std::length_error("halved: expected a vector");
+  if (x.dim() == 0) pybind11::module_::import("math").attr("sqrt")(-1.0);
+  return THPVariable_Wrap(x / 2);
+  END_HANDLE_TH_ERRORS
+}
+static PyMethodDef functions[] = {{"halved", halved, METH_O, nullptr}, {}};
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "plain_ext", nullptr, -1, functions};
+PyMODINIT_FUNC PyInit_plain_ext() { return PyModule_Create(&definition); }
+"""
+
+USE_PLAIN = """
+    import pytest
+    import lamella
+    from lamella.utils import cpp_extension
+
+    folder, text = sys.argv[1:]
+    module = cpp_extension.load_inline("plain_ext", text, build_directory=folder)
+    x = lamella.arange(3.0, requires_grad=True)
+    y = module.halved(x)
+    assert y.tolist() == [0, 0.5, 1] and y.requires_grad
+    for wrong, error, message in [
+        (None, TypeError, "halved: expected a tensor"),
+        (3, TypeError, "halved: expected a tensor"),
+        (lamella.ones(0), ValueError, "halved: expected values"),
+        (lamella.ones(2, 2), RuntimeError, "halved: expected a vector"),
+        (lamella.tensor(1.0), ValueError, None),
+    ]:
+        with pytest.raises(error) as caught:
+            module.halved(wrong)
+        assert message in (None, str(caught.value))
+"""
+
 OPERATORS = """
 #include <torch/script.h>
 std::tuple<torch::Tensor, torch::optional<torch::Tensor>> pair(
@@ -185,7 +226,9 @@ def in_a_process(body, *arguments):
 
 
 @pytest.mark.parametrize(
-    "text, use", [(PYBIND, USE_PYBIND), (OPERATORS, USE_OPERATORS)], ids=["pybind", "operators"]
+    "text, use",
+    [(PYBIND, USE_PYBIND), (PLAIN, USE_PLAIN), (OPERATORS, USE_OPERATORS)],
+    ids=["pybind", "plain", "operators"],
 )
 def test_load(tmp_path, text, use):
     in_a_process(use, str(tmp_path), text)

@@ -23,6 +23,14 @@ def test_operators(text):
         assert isinstance(got, lamella.Tensor) and np.array_equal(got.numpy(), want)
 
 
+def test_shapes_of_tensors_that_require_gradients():
+    x = lamella.ones(2, 3, requires_grad=True)
+    assert np.shape(x) == (2, 3) and np.ndim(x * 2) == 2 and np.size(x) == 6
+    assert np.shape(x.detach()) == (2, 3) and np.size(x.detach(), 1) == 3
+    with pytest.raises(RuntimeError, match="expected a tensor that does not require grad"):
+        np.concatenate([x, x])
+
+
 def test_operators_edges():
     x = lamella.ones(3)
     x += np.ones(3, dtype="float32")

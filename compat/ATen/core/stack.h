@@ -1,5 +1,6 @@
 // torch::jit::Stack and its helpers.
 #pragma once
+#include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
 namespace torch::jit {

@@ -17,7 +17,7 @@ _FSDP = (
     "BackwardPrefetch MixedPrecisionPolicy OffloadPolicy CPUOffloadPolicy OptimStateKeyType "
     "FullStateDictConfig FullOptimStateDictConfig LocalStateDictConfig LocalOptimStateDictConfig "
     "ShardedStateDictConfig ShardedOptimStateDictConfig StateDictConfig OptimStateDictConfig "
-    "UnshardHandle fully_shard register_fsdp_forward_method"
+    "StateDictSettings UnshardHandle fully_shard register_fsdp_forward_method share_comm_ctx"
 )
 _WRAP = (
     "ModuleWrapPolicy CustomPolicy enable_wrap wrap always_wrap_policy size_based_auto_wrap_policy "

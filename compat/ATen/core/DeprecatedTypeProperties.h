@@ -1,0 +1,7 @@
+// at::DeprecatedTypeProperties: what Tensor::type() gives, a dtype and a device.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+namespace at {
+using DeprecatedTypeProperties = lamella::TensorKind;
+}  // namespace at
