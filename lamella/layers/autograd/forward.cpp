@@ -5,6 +5,9 @@
 //   that they compute with the primal values. Gradients stay as they are: a tangent may itself be
 //   differentiated. A result that is a view gets a view of the tangent; one that was written in
 //   place has its tangent written in place, so that views of both stay in step.
+#include <algorithm>
+#include <optional>
+
 #include "lamella/api/functions.h"
 #include "lamella/core/error.h"
 #include "lamella/dispatch/boxed_tensors.h"
@@ -17,7 +20,7 @@ namespace {
 
 // Takes tangents off for as long as it lives; autograd keys as outside of the recorded call.
 struct WithoutTangents {
-  ExcludedKeysGuard keys{lamella_thread.excluded | kTangentBits};
+  ModeGuard mode{LAMELLA_MODE_NO_FORWARD, LAMELLA_MODE_NO_FORWARD};
 };
 
 Tensor zeros_like_of(lamella_tensor* t) {
@@ -52,16 +55,13 @@ void assign(lamella_tensor* t, Tensor value, bool written) {
       // The base takes part from now on.
       TensorBase whole = tangent(impl->base);
       if (!whole.defined()) {
-        const lamella_tensor* b = impl->base;
-        auto n = static_cast<size_t>(b->ndim);
-        Tensor zeros{make_empty_strided({b->sizes, n}, {b->strides, n}, dtype, value.device())};
-        zeros.zero_();
-        set_tangent(impl->base, zeros);
-        whole = zeros;
+        whole = zeros_over(impl->base, levels_of(value.impl()));
+        set_tangent(impl->base, whole);
       }
       Tensor part = Tensor(whole).as_strided(
           sizes, {t->strides, static_cast<size_t>(t->ndim)},
-          t->storage_offset - impl->base->storage_offset + whole.storage_offset());
+          t->storage_offset - impl->base->storage_offset +
+              behind_levels(whole.impl())->storage_offset);
       part.copy_(value);
       set_tangent(t, part);
       return;
@@ -88,12 +88,27 @@ struct ForwardCall {
                                 "' is not implemented"));
 }
 
+// The levels at which tangents are batched, highest first.
+BatchLevels levels_of_tangents(const ForwardCall& call) {
+  BatchLevels all;
+  for (const Tensor& tangent : call.tangents) {
+    if (!tangent.defined()) continue;
+    for (const auto& level : levels_of(tangent.impl())) {
+      if (std::find(all.begin(), all.end(), level) != all.end()) continue;
+      all.insert(std::upper_bound(all.begin(), all.end(), level, std::greater<>()), level);
+    }
+  }
+  return all;
+}
+
 // The operator applied to the tangents; zeros stand for those that are missing. An argument without
 // a formula is no part of what is linear.
 std::vector<Tensor> linear(const ForwardCall& call, const lamella_derivative* d) {
   std::vector<lamella_value> arguments(call.originals, call.originals + call.op->argument_count);
   std::vector<Tensor> holder;
   std::vector<std::vector<lamella_tensor*>> lists;
+  const bool writes = !call.plan->written.empty();
+  const BatchLevels levels = writes ? levels_of_tangents(call) : BatchLevels();
   for (size_t s = 0; s < call.plan->slots.size(); ++s) {
     if (((d->unimplemented >> s) & 1) != 0) continue;
     const SlotPlan& slot = call.plan->slots[s];
@@ -102,7 +117,9 @@ std::vector<Tensor> linear(const ForwardCall& call, const lamella_derivative* d)
     uint32_t i = call.first[s];
     each_tensor(call.originals[slot.argument], [&](lamella_tensor* t) {
       Tensor tangent = call.tangents[i++];
-      if (!tangent.defined() && t != nullptr) tangent = zeros_like_of(t);
+      if (!tangent.defined() && t != nullptr) {
+        tangent = writes ? zeros_over(t, levels) : zeros_like_of(t);
+      }
       entries.push_back(tangent.impl());
       holder.push_back(tangent);
     });
@@ -134,6 +151,8 @@ std::vector<Tensor> linear(const ForwardCall& call, const lamella_derivative* d)
 Tensor elementwise(const ForwardCall& call, const lamella_derivative* d) {
   std::vector<Saved> saved(d->saved_count);
   std::vector<lamella_value> values(d->saved_count + 1);
+  // What is kept until the formula has run is not saved for backward.
+  std::optional<ModeGuard> no_hooks(std::in_place, LAMELLA_MODE_SAVED_HOOKS, 0u);
   for (uint32_t k = 0; k < d->saved_count; ++k) {
     const lamella_saved& one = d->saved[k];
     if ((one.used_by & call.with) == 0) continue;
@@ -145,6 +164,7 @@ Tensor elementwise(const ForwardCall& call, const lamella_derivative* d) {
       values[k] = saved[k].value;
     }
   }
+  no_hooks.reset();
   Tensor sum;
   for (size_t s = 0; s < call.plan->slots.size(); ++s) {
     if (((call.with >> s) & 1) == 0) continue;
@@ -174,6 +194,22 @@ Tensor elementwise(const ForwardCall& call, const lamella_derivative* d) {
 }
 
 }  // namespace
+
+TensorBase expose_with_tangent(const TensorBase& t, const std::pair<uint32_t, int64_t>& level) {
+  TensorBase along = tangent(t.impl());
+  if (!along.defined()) return TensorBase();
+  const BatchLevels levels = levels_of(along.impl());
+  if (std::find(levels.begin(), levels.end(), level) == levels.end()) return TensorBase();
+  std::vector<int64_t> sizes{level.second};
+  sizes.insert(sizes.end(), t.sizes().begin(), t.sizes().end());
+  Tensor made;
+  {
+    WithoutTangents guard;
+    made = Tensor(t).expand(sizes);
+  }
+  set_tangent(made.impl(), batching_hooks().expose(along, {level}));
+  return made;
+}
 
 bool has_tangent(const RecordPlan* plan, const lamella_value* arguments) {
   bool any = false;
