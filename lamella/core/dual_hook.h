@@ -18,4 +18,9 @@ using ExposeDual = TensorBase (*)(const TensorBase& t, const std::pair<uint32_t,
 LAMELLA_PRIVATE_API void set_expose_dual(ExposeDual hook);
 LAMELLA_PRIVATE_API ExposeDual expose_dual();
 
+// Told of each view that is made, while a forward level is open: a tensor whose first tangent comes
+// by a write gives its views their parts of it. NULL: nobody is told.
+using ViewWatch = void (*)(const TensorBase& view);
+LAMELLA_PRIVATE_API void watch_views(ViewWatch watch);
+
 }  // namespace lamella

@@ -54,6 +54,11 @@ PyObject* unpack_dual(PyObject*, PyObject* object) {
   });
 }
 
+PyObject* enter_level(PyObject*, PyObject*) {
+  autograd::begin_forward_level();
+  Py_RETURN_NONE;
+}
+
 PyObject* exit_level(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     autograd::end_forward_level();
@@ -63,6 +68,7 @@ PyObject* exit_level(PyObject*, PyObject*) {
 
 PyMethodDef functions[] = {{"_make_dual", make_dual, METH_VARARGS, nullptr},
                            {"_unpack_dual", unpack_dual, METH_O, nullptr},
+                           {"_enter_dual_level", enter_level, METH_NOARGS, nullptr},
                            {"_exit_dual_level", exit_level, METH_NOARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

@@ -15,9 +15,15 @@ struct LevelScope {
     level.size = size;
     level.randomness = static_cast<vmap::Randomness>(randomness);
     vmap::enter(&level);
+    // A batched tensor has no memory: its layer must see each call, whatever was excluded outside.
+    lamella_thread.excluded &= ~vmap::kBatchedBit;
   }
-  ~LevelScope() { vmap::leave(&level); }
+  ~LevelScope() {
+    vmap::leave(&level);
+    lamella_thread.excluded |= excluded;
+  }
   vmap::Level level;
+  uint64_t excluded = lamella_thread.excluded & vmap::kBatchedBit;
 };
 
 // The tensor with dimension `dim` in front, which must be one of it.

@@ -6,9 +6,12 @@
 //   differentiated. A result that is a view gets a view of the tangent; one that was written in
 //   place has its tangent written in place, so that views of both stay in step.
 #include <algorithm>
+#include <mutex>
 #include <optional>
+#include <unordered_map>
 
 #include "lamella/api/functions.h"
+#include "lamella/core/dual_hook.h"
 #include "lamella/core/error.h"
 #include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/layers/autograd/mode.h"
@@ -25,6 +28,77 @@ struct WithoutTangents {
 
 Tensor zeros_like_of(lamella_tensor* t) {
   return zeros_like(Tensor(TensorBase::borrow(t)).detach());
+}
+
+// ---- Views ----
+
+// Views of tensors without tangents that were made while the level is open, by their base.
+struct Views {
+  std::mutex mutex;
+  std::unordered_map<const lamella_tensor*, std::vector<WeakTensorRef>> of;
+  size_t count = 0;
+  size_t sweep_at = 256;
+
+  void sweep() {
+    count = 0;
+    for (auto it = of.begin(); it != of.end();) {
+      std::vector<WeakTensorRef>& list = it->second;
+      auto gone = [](const WeakTensorRef& weak) { return weak.expired(); };
+      list.erase(std::remove_if(list.begin(), list.end(), gone), list.end());
+      count += list.size();
+      it = list.empty() ? of.erase(it) : std::next(it);
+    }
+    sweep_at = std::max<size_t>(256, 2 * count);
+  }
+};
+Views& views() {
+  static Views* all = new Views;
+  return *all;
+}
+void remember_view(const TensorBase& view) {
+  const auto* t = static_cast<const TensorImpl*>(view.impl());
+  if (t->base == nullptr || (t->base->flags & LAMELLA_TENSOR_TANGENT) != 0 ||
+      t->scalar_type != t->base->scalar_type || !is_differentiable_dtype(t) ||
+      (lamella_thread.excluded & kTangentBits) != 0) {
+    return;
+  }
+  Views& all = views();
+  std::lock_guard lock(all.mutex);
+  if (all.count >= all.sweep_at) all.sweep();
+  all.of[t->base].emplace_back(view);
+  ++all.count;
+}
+
+// The part of a base's tangent that belongs to a view of it.
+Tensor part_for(const lamella_tensor* view, const TensorBase& whole) {
+  auto n = static_cast<size_t>(view->ndim);
+  const TensorImpl* base = static_cast<const TensorImpl*>(view)->base;
+  return Tensor(whole).as_strided(
+      {view->sizes, n}, {view->strides, n},
+      view->storage_offset - base->storage_offset + behind_levels(whole.impl())->storage_offset);
+}
+
+// Gives views of a tensor that has its first tangent their parts of it.
+void share_with_views(lamella_tensor* base) {
+  std::vector<WeakTensorRef> made;
+  {
+    Views& all = views();
+    std::lock_guard lock(all.mutex);
+    auto found = all.of.find(base);
+    if (found == all.of.end()) return;
+    made.swap(found->second);
+    all.count -= made.size();
+    all.of.erase(found);
+  }
+  constexpr uint32_t bits = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG | LAMELLA_TENSOR_TANGENT;
+  for (const WeakTensorRef& weak : made) {
+    TensorBase view = weak.lock();
+    if (!view.defined() || static_cast<TensorImpl*>(view.impl())->base != base ||
+        (view.impl()->flags & bits) != (base->flags & bits & ~LAMELLA_TENSOR_TANGENT)) {
+      continue;
+    }
+    set_tangent(view.impl(), part_for(view.impl(), tangent(base)));
+  }
 }
 
 // Gives a result its tangent, in place where it was written.
@@ -57,14 +131,20 @@ void assign(lamella_tensor* t, Tensor value, bool written) {
       if (!whole.defined()) {
         whole = zeros_over(impl->base, levels_of(value.impl()));
         set_tangent(impl->base, whole);
+        share_with_views(impl->base);
+        if (tangent(t).defined()) {
+          Tensor(tangent(t)).copy_(value);
+          return;
+        }
       }
-      Tensor part = Tensor(whole).as_strided(
-          sizes, {t->strides, static_cast<size_t>(t->ndim)},
-          t->storage_offset - impl->base->storage_offset +
-              behind_levels(whole.impl())->storage_offset);
+      Tensor part = part_for(t, whole);
       part.copy_(value);
       set_tangent(t, part);
       return;
+    }
+    if (!there.defined() && (t->flags & LAMELLA_TENSOR_DENSE) != 0) {
+      set_tangent(t, value);
+      return share_with_views(t);
     }
   }
   set_tangent(t, value);
@@ -194,6 +274,15 @@ Tensor elementwise(const ForwardCall& call, const lamella_derivative* d) {
 }
 
 }  // namespace
+
+void begin_forward_level() { watch_views(&remember_view); }
+void forget_views() {
+  watch_views(nullptr);
+  Views& all = views();
+  std::lock_guard lock(all.mutex);
+  all.of.clear();
+  all.count = 0;
+}
 
 TensorBase expose_with_tangent(const TensorBase& t, const std::pair<uint32_t, int64_t>& level) {
   TensorBase along = tangent(t.impl());

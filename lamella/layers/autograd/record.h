@@ -172,6 +172,8 @@ bool has_tangent(const RecordPlan* plan, const lamella_value* arguments);
 // Zeros of the tensor's shape, laid out as it is, with memory of their own for each example of the
 // levels, which come highest first.
 TensorBase zeros_over(const lamella_tensor* t, const BatchLevels& levels);
+// Lets go of the views that wait for a tangent of their base.
+void forget_views();
 // The hook of core/dual_hook.h.
 TensorBase expose_with_tangent(const TensorBase& t, const std::pair<uint32_t, int64_t>& level);
 

@@ -423,7 +423,8 @@ TensorBase laid_out_as(const lamella_tensor* t, const TensorBase& tangent) {
     return tangent;
   }
   Tensor given{tangent};
-  if (is_batched(tangent.impl())) return Tensor(zeros_over(t, levels_of(tangent.impl()))).copy_(given);
+  if (is_batched(tangent.impl()))
+    return Tensor(zeros_over(t, levels_of(tangent.impl()))).copy_(given);
   auto n = static_cast<size_t>(t->ndim);
   return given.new_empty_strided({t->sizes, n}, {t->strides, n}).copy_(given);
 }
@@ -444,13 +445,15 @@ TensorBase zeros_over(const lamella_tensor* t, const BatchLevels& levels) {
   }
   sizes.insert(sizes.end(), example.begin(), example.end());
   strides.insert(strides.end(), order.begin(), order.end());
-  Tensor zeros{make_empty_strided(sizes, strides, static_cast<ScalarType>(t->scalar_type),
-                                  Device(static_cast<DeviceType>(t->device_type), t->device_index))};
+  Tensor zeros{
+      make_empty_strided(sizes, strides, static_cast<ScalarType>(t->scalar_type),
+                         Device(static_cast<DeviceType>(t->device_type), t->device_index))};
   zeros.zero_();
   return levels.empty() ? TensorBase(zeros) : batching_hooks().hide(zeros, levels);
 }
 
 void end_forward_level() {
+  forget_views();
   std::vector<WeakTensorRef> ended;
   {
     std::lock_guard lock(duals().mutex);

@@ -51,7 +51,7 @@ def _over_all(x: Tensor) -> Tensor:
     """The tensor, batched at the levels of vmap at which something else may be."""
     alone = getattr(_TANGENTS_ALONE, "levels", None)
     if not alone:
-        return _C._vmap_over_all(x)  # type: ignore[no-any-return]
+        return _C._vmap_over_all(x)
     for level, size, _ in reversed(_C._vmap_levels()):
         if level not in alone and not _C._vmap_has_level(x, level):
             x = _C._vmap_over(x, level, size)
@@ -397,7 +397,6 @@ def _jvp_forward(
     strict: bool,
     has_aux: bool,
 ) -> Any:
-    from lamella.autograd import forward_ad
 
     # A transform inside records, also where the program around this one does not.
     record = lamella.is_grad_enabled()
