@@ -7,6 +7,7 @@
 #include "lamella/abi/backend.h"
 #include "lamella/core/checked_size.h"
 #include "lamella/core/detach_hook.h"
+#include "lamella/core/dual_hook.h"
 #include "lamella/core/error.h"
 #include "lamella/core/memory_pool.h"
 #include "lamella/core/tensor_header.h"
@@ -333,6 +334,13 @@ LAMELLA_COLD LAMELLA_NOINLINE void check_view(const lamella_tensor* base, IntArr
   check_within_storage(base, sizes, strides, storage_offset, element_size(dtype), "view");
 }
 
+std::atomic<ViewWatch> view_watch{nullptr};
+LAMELLA_ALWAYS_INLINE TensorBase watched(TensorBase view) {
+  ViewWatch watch = view_watch.load(std::memory_order_acquire);
+  if (LAMELLA_UNLIKELY(watch != nullptr)) watch(view);
+  return view;
+}
+
 // Views of more than kInlineDims dimensions.
 LAMELLA_NOINLINE TensorBase make_deep_view(const TensorBase& base, IntArrayRef sizes,
                                            IntArrayRef strides, int64_t storage_offset,
@@ -353,9 +361,11 @@ LAMELLA_NOINLINE TensorBase make_deep_view(const TensorBase& base, IntArrayRef s
   t->version_counter = static_cast<const TensorImpl*>(b)->version_counter;
   t->storage = b->storage;
   point_at_data(t);
-  return guard.done();
+  return watched(guard.done());
 }
 }  // namespace
+
+void watch_views(ViewWatch watch) { view_watch.store(watch, std::memory_order_release); }
 
 TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef strides,
                         int64_t storage_offset, ScalarType dtype) {
@@ -388,7 +398,7 @@ TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef s
   t->version_counter = static_cast<const TensorImpl*>(b)->version_counter;
   t->storage_offset = storage_offset;
   t->layout = b->layout;
-  return TensorBase::adopt(t);
+  return watched(TensorBase::adopt(t));
 }
 
 TensorBase make_view(const TensorBase& base, IntArrayRef sizes, IntArrayRef strides,

@@ -1,17 +1,22 @@
 // Batched tensors where the core meets them: Note [Batched tensors, seen from elsewhere].
 #include "lamella/core/wrapper.h"
 
+#include "lamella/core/dual_hook.h"
 #include "lamella/core/error.h"
 
 namespace lamella {
 namespace {
 
 BatchingHooks batching;
+ExposeDual exposing = nullptr;
 
 }  // namespace
 
 void set_batching_hooks(const BatchingHooks& value) { batching = value; }
 const BatchingHooks& batching_hooks() { return batching; }
+
+void set_expose_dual(ExposeDual hook) { exposing = hook; }
+ExposeDual expose_dual() { return exposing; }
 
 namespace detail {
 

@@ -1,6 +1,5 @@
 // Forward mode: tensors with tangents.
 #include "lamella/layers/autograd/mode.h"
-#include "lamella/layers/vmap/vmap.h"
 #include "python/src/autograd.h"
 #include "python/src/errors.h"
 
@@ -29,13 +28,7 @@ PyObject* make_dual(PyObject*, PyObject* args) {
                       "make_dual: expected 'tensor' to have no tangent, got one with a tangent");
       return nullptr;
     }
-    TensorBase primal = tensor_ref(tensor);
-    // A tangent per example needs a primal per example: both lie behind the same levels.
-    for (const auto& level : levels_of(tensor_of(tangent))) {
-      if (vmap::has_level(primal.impl(), level.first)) continue;
-      primal = vmap::hide(batching_hooks().expose(primal, {level}), level.first);
-    }
-    TensorBase view = call_known(alias_op, {tensor_value(primal.impl())});
+    TensorBase view = call_known(alias_op, {tensor_value(tensor_of(tensor))});
     if (!view.defined()) return nullptr;
     autograd::set_tangent(view.impl(), tensor_ref(tangent));
     return wrap(std::move(view));
@@ -61,6 +54,11 @@ PyObject* unpack_dual(PyObject*, PyObject* object) {
   });
 }
 
+PyObject* enter_level(PyObject*, PyObject*) {
+  autograd::begin_forward_level();
+  Py_RETURN_NONE;
+}
+
 PyObject* exit_level(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     autograd::end_forward_level();
@@ -70,6 +68,7 @@ PyObject* exit_level(PyObject*, PyObject*) {
 
 PyMethodDef functions[] = {{"_make_dual", make_dual, METH_VARARGS, nullptr},
                            {"_unpack_dual", unpack_dual, METH_O, nullptr},
+                           {"_enter_dual_level", enter_level, METH_NOARGS, nullptr},
                            {"_exit_dual_level", exit_level, METH_NOARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

@@ -447,6 +447,19 @@ PyObject* call_packet(PyPacket* packet, PyObject* const* args, Py_ssize_t nargs,
       (Py_TYPE(packet) == &FunctionType_ || packet->is_method)) [[unlikely]] {
     return rewritten_call(packet, args, nargs, kwnames);
   }
+  // Operators of lamella.ops take subclasses as they are; what is no tensor may answer for them.
+  if (result == nullptr && torch_function_on && PyErr_ExceptionMatches(PyExc_TypeError) &&
+      (Py_TYPE(packet) == &PacketType || Py_TYPE(packet) == &OverloadType)) [[unlikely]] {
+    PyObject *type, *value, *traceback, *answer;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (ask_arguments(reinterpret_cast<PyObject*>(packet), args, nargs, kwnames, &answer)) {
+      Py_XDECREF(type);
+      Py_XDECREF(value);
+      Py_XDECREF(traceback);
+      return answer;
+    }
+    PyErr_Restore(type, value, traceback);
+  }
   // Functions and methods give tuples of tensors, as PyTorch's do; lamella.ops keeps the list.
   if (result != nullptr && PyList_CheckExact(result) && Py_TYPE(packet) != &PacketType &&
       Py_TYPE(packet) != &OverloadType) [[unlikely]] {

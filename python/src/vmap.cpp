@@ -15,9 +15,15 @@ struct LevelScope {
     level.size = size;
     level.randomness = static_cast<vmap::Randomness>(randomness);
     vmap::enter(&level);
+    // A batched tensor has no memory: its layer must see each call, whatever was excluded outside.
+    lamella_thread.excluded &= ~vmap::kBatchedBit;
   }
-  ~LevelScope() { vmap::leave(&level); }
+  ~LevelScope() {
+    vmap::leave(&level);
+    lamella_thread.excluded |= excluded;
+  }
   vmap::Level level;
+  uint64_t excluded = lamella_thread.excluded & vmap::kBatchedBit;
 };
 
 // The tensor with dimension `dim` in front, which must be one of it.
@@ -132,6 +138,21 @@ PyObject* over_all(PyObject*, PyObject* object) {
   }
   return guarded([&] { return wrap(vmap::batch_over_all(tensor_ref(object))); });
 }
+// _vmap_over(tensor, level, size): batched at the level, at which it was not
+PyObject* over_level(PyObject*, PyObject* args) {
+  PyObject* tensor;
+  unsigned long number;
+  vmap::Level level;
+  long long size;
+  if (!PyArg_ParseTuple(args, "OkL:_vmap_over", &tensor, &number, &size) ||
+      !read_tensor(tensor, "_vmap_over")) {
+    return nullptr;
+  }
+  level.number = static_cast<uint32_t>(number);
+  level.size = size;
+  return guarded(
+      [&] { return wrap(vmap::hide(vmap::expose(tensor_ref(tensor), level), level.number)); });
+}
 
 // _vmap_call(function, args, kwargs, in_dim, out_dim, randomness, finish): the usual vmap, of
 // tensors all mapped over one dimension, to one tensor. Returns NotImplemented before anything is
@@ -198,6 +219,7 @@ PyMethodDef functions[] = {{"_vmap_enter", enter_level, METH_VARARGS, nullptr},
                            {"_vmap_inspect", inspect, METH_O, nullptr},
                            {"_vmap_levels", running_levels, METH_NOARGS, nullptr},
                            {"_vmap_over_all", over_all, METH_O, nullptr},
+                           {"_vmap_over", over_level, METH_VARARGS, nullptr},
                            {"_vmap_call", method(call_mapped), METH_FASTCALL, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

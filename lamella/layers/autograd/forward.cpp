@@ -5,7 +5,13 @@
 //   that they compute with the primal values. Gradients stay as they are: a tangent may itself be
 //   differentiated. A result that is a view gets a view of the tangent; one that was written in
 //   place has its tangent written in place, so that views of both stay in step.
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
 #include "lamella/api/functions.h"
+#include "lamella/core/dual_hook.h"
 #include "lamella/core/error.h"
 #include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/layers/autograd/mode.h"
@@ -17,11 +23,82 @@ namespace {
 
 // Takes tangents off for as long as it lives; autograd keys as outside of the recorded call.
 struct WithoutTangents {
-  ExcludedKeysGuard keys{lamella_thread.excluded | kTangentBits};
+  ModeGuard mode{LAMELLA_MODE_NO_FORWARD, LAMELLA_MODE_NO_FORWARD};
 };
 
 Tensor zeros_like_of(lamella_tensor* t) {
   return zeros_like(Tensor(TensorBase::borrow(t)).detach());
+}
+
+// ---- Views ----
+
+// Views of tensors without tangents that were made while the level is open, by their base.
+struct Views {
+  std::mutex mutex;
+  std::unordered_map<const lamella_tensor*, std::vector<WeakTensorRef>> of;
+  size_t count = 0;
+  size_t sweep_at = 256;
+
+  void sweep() {
+    count = 0;
+    for (auto it = of.begin(); it != of.end();) {
+      std::vector<WeakTensorRef>& list = it->second;
+      auto gone = [](const WeakTensorRef& weak) { return weak.expired(); };
+      list.erase(std::remove_if(list.begin(), list.end(), gone), list.end());
+      count += list.size();
+      it = list.empty() ? of.erase(it) : std::next(it);
+    }
+    sweep_at = std::max<size_t>(256, 2 * count);
+  }
+};
+Views& views() {
+  static Views* all = new Views;
+  return *all;
+}
+void remember_view(const TensorBase& view) {
+  const auto* t = static_cast<const TensorImpl*>(view.impl());
+  if (t->base == nullptr || (t->base->flags & LAMELLA_TENSOR_TANGENT) != 0 ||
+      t->scalar_type != t->base->scalar_type || !is_differentiable_dtype(t) ||
+      (lamella_thread.excluded & kTangentBits) != 0) {
+    return;
+  }
+  Views& all = views();
+  std::lock_guard lock(all.mutex);
+  if (all.count >= all.sweep_at) all.sweep();
+  all.of[t->base].emplace_back(view);
+  ++all.count;
+}
+
+// The part of a base's tangent that belongs to a view of it.
+Tensor part_for(const lamella_tensor* view, const TensorBase& whole) {
+  auto n = static_cast<size_t>(view->ndim);
+  const TensorImpl* base = static_cast<const TensorImpl*>(view)->base;
+  return Tensor(whole).as_strided(
+      {view->sizes, n}, {view->strides, n},
+      view->storage_offset - base->storage_offset + behind_levels(whole.impl())->storage_offset);
+}
+
+// Gives views of a tensor that has its first tangent their parts of it.
+void share_with_views(lamella_tensor* base) {
+  std::vector<WeakTensorRef> made;
+  {
+    Views& all = views();
+    std::lock_guard lock(all.mutex);
+    auto found = all.of.find(base);
+    if (found == all.of.end()) return;
+    made.swap(found->second);
+    all.count -= made.size();
+    all.of.erase(found);
+  }
+  constexpr uint32_t bits = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG | LAMELLA_TENSOR_TANGENT;
+  for (const WeakTensorRef& weak : made) {
+    TensorBase view = weak.lock();
+    if (!view.defined() || static_cast<TensorImpl*>(view.impl())->base != base ||
+        (view.impl()->flags & bits) != (base->flags & bits & ~LAMELLA_TENSOR_TANGENT)) {
+      continue;
+    }
+    set_tangent(view.impl(), part_for(view.impl(), tangent(base)));
+  }
 }
 
 // Gives a result its tangent, in place where it was written.
@@ -52,19 +129,22 @@ void assign(lamella_tensor* t, Tensor value, bool written) {
       // The base takes part from now on.
       TensorBase whole = tangent(impl->base);
       if (!whole.defined()) {
-        const lamella_tensor* b = impl->base;
-        auto n = static_cast<size_t>(b->ndim);
-        Tensor zeros{make_empty_strided({b->sizes, n}, {b->strides, n}, dtype, value.device())};
-        zeros.zero_();
-        set_tangent(impl->base, zeros);
-        whole = zeros;
+        whole = zeros_over(impl->base, levels_of(value.impl()));
+        set_tangent(impl->base, whole);
+        share_with_views(impl->base);
+        if (tangent(t).defined()) {
+          Tensor(tangent(t)).copy_(value);
+          return;
+        }
       }
-      Tensor part = Tensor(whole).as_strided(
-          sizes, {t->strides, static_cast<size_t>(t->ndim)},
-          t->storage_offset - impl->base->storage_offset + whole.storage_offset());
+      Tensor part = part_for(t, whole);
       part.copy_(value);
       set_tangent(t, part);
       return;
+    }
+    if (!there.defined() && (t->flags & LAMELLA_TENSOR_DENSE) != 0) {
+      set_tangent(t, value);
+      return share_with_views(t);
     }
   }
   set_tangent(t, value);
@@ -88,12 +168,27 @@ struct ForwardCall {
                                 "' is not implemented"));
 }
 
+// The levels at which tangents are batched, highest first.
+BatchLevels levels_of_tangents(const ForwardCall& call) {
+  BatchLevels all;
+  for (const Tensor& tangent : call.tangents) {
+    if (!tangent.defined()) continue;
+    for (const auto& level : levels_of(tangent.impl())) {
+      if (std::find(all.begin(), all.end(), level) != all.end()) continue;
+      all.insert(std::upper_bound(all.begin(), all.end(), level, std::greater<>()), level);
+    }
+  }
+  return all;
+}
+
 // The operator applied to the tangents; zeros stand for those that are missing. An argument without
 // a formula is no part of what is linear.
 std::vector<Tensor> linear(const ForwardCall& call, const lamella_derivative* d) {
   std::vector<lamella_value> arguments(call.originals, call.originals + call.op->argument_count);
   std::vector<Tensor> holder;
   std::vector<std::vector<lamella_tensor*>> lists;
+  const bool writes = !call.plan->written.empty();
+  const BatchLevels levels = writes ? levels_of_tangents(call) : BatchLevels();
   for (size_t s = 0; s < call.plan->slots.size(); ++s) {
     if (((d->unimplemented >> s) & 1) != 0) continue;
     const SlotPlan& slot = call.plan->slots[s];
@@ -102,7 +197,9 @@ std::vector<Tensor> linear(const ForwardCall& call, const lamella_derivative* d)
     uint32_t i = call.first[s];
     each_tensor(call.originals[slot.argument], [&](lamella_tensor* t) {
       Tensor tangent = call.tangents[i++];
-      if (!tangent.defined() && t != nullptr) tangent = zeros_like_of(t);
+      if (!tangent.defined() && t != nullptr) {
+        tangent = writes ? zeros_over(t, levels) : zeros_like_of(t);
+      }
       entries.push_back(tangent.impl());
       holder.push_back(tangent);
     });
@@ -134,6 +231,8 @@ std::vector<Tensor> linear(const ForwardCall& call, const lamella_derivative* d)
 Tensor elementwise(const ForwardCall& call, const lamella_derivative* d) {
   std::vector<Saved> saved(d->saved_count);
   std::vector<lamella_value> values(d->saved_count + 1);
+  // What is kept until the formula has run is not saved for backward.
+  std::optional<ModeGuard> no_hooks(std::in_place, LAMELLA_MODE_SAVED_HOOKS, 0u);
   for (uint32_t k = 0; k < d->saved_count; ++k) {
     const lamella_saved& one = d->saved[k];
     if ((one.used_by & call.with) == 0) continue;
@@ -145,6 +244,7 @@ Tensor elementwise(const ForwardCall& call, const lamella_derivative* d) {
       values[k] = saved[k].value;
     }
   }
+  no_hooks.reset();
   Tensor sum;
   for (size_t s = 0; s < call.plan->slots.size(); ++s) {
     if (((call.with >> s) & 1) == 0) continue;
@@ -174,6 +274,31 @@ Tensor elementwise(const ForwardCall& call, const lamella_derivative* d) {
 }
 
 }  // namespace
+
+void begin_forward_level() { watch_views(&remember_view); }
+void forget_views() {
+  watch_views(nullptr);
+  Views& all = views();
+  std::lock_guard lock(all.mutex);
+  all.of.clear();
+  all.count = 0;
+}
+
+TensorBase expose_with_tangent(const TensorBase& t, const std::pair<uint32_t, int64_t>& level) {
+  TensorBase along = tangent(t.impl());
+  if (!along.defined()) return TensorBase();
+  const BatchLevels levels = levels_of(along.impl());
+  if (std::find(levels.begin(), levels.end(), level) == levels.end()) return TensorBase();
+  std::vector<int64_t> sizes{level.second};
+  sizes.insert(sizes.end(), t.sizes().begin(), t.sizes().end());
+  Tensor made;
+  {
+    WithoutTangents guard;
+    made = Tensor(t).expand(sizes);
+  }
+  set_tangent(made.impl(), batching_hooks().expose(along, {level}));
+  return made;
+}
 
 bool has_tangent(const RecordPlan* plan, const lamella_value* arguments) {
   bool any = false;

@@ -13,6 +13,7 @@
 #pragma once
 #include "lamella/core/code.h"
 #include "lamella/core/ivalue.h"
+#include "lamella/core/wrapper.h"
 #include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/operator_entry.h"
 #include "lamella/layers/autograd/node.h"
@@ -168,6 +169,13 @@ lamella_status propagate_tangents(const RecordPlan* plan, const lamella_operator
                                   const lamella_value* originals, const lamella_value* arguments,
                                   lamella_value* returns);
 bool has_tangent(const RecordPlan* plan, const lamella_value* arguments);
+// Zeros of the tensor's shape, laid out as it is, with memory of their own for each example of the
+// levels, which come highest first.
+TensorBase zeros_over(const lamella_tensor* t, const BatchLevels& levels);
+// Lets go of the views that wait for a tangent of their base.
+void forget_views();
+// The hook of core/dual_hook.h.
+TensorBase expose_with_tangent(const TensorBase& t, const std::pair<uint32_t, int64_t>& level);
 
 // Registers the kernel and the hooks of tensors; again is harmless.
 LAMELLA_PRIVATE_API void register_layer();

@@ -59,7 +59,14 @@ void check_savable(const char* op, const char* argument, const lamella_tensor* t
 struct SavedTensor::Packed {
   std::shared_ptr<SavedHooks> hooks;
   lamella_object* object = nullptr;
-  Edge edge;  // of an input: kept where its memory is not
+  Edge edge;        // of an input: kept where its memory is not
+  TensorBase dual;  // has the tangent, until the forward level ends
+  void keep_tangent(const TensorBase& t) {
+    if (!t.defined()) return;
+    dual = make_detached(t);
+    set_tangent(dual.impl(), t);
+  }
+  TensorBase kept_tangent() const { return dual.defined() ? tangent(dual.impl()) : dual; }
   ~Packed() {
     if (object != nullptr && __atomic_fetch_sub(&object->references, 1, __ATOMIC_ACQ_REL) == 1) {
       object->destroy(object);
@@ -93,8 +100,14 @@ void SavedTensor::save_slowly(const TensorBase& tensor, int output) {
 }
 
 void SavedTensor::set_tangent_of(lamella_tensor* output) {
-  if (!tensor_.defined() || output_ == 0) return;
-  if (TensorBase t = tangent(output); t.defined()) set_tangent(tensor_.impl(), t);
+  if (state_ == kEmpty || output_ == 0) return;
+  TensorBase t = tangent(output);
+  if (!t.defined()) return;
+  if (state_ == kPacked) {
+    packed_->keep_tangent(t);
+  } else {
+    set_tangent(tensor_.impl(), t);
+  }
 }
 
 void SavedTensor::set_hooks(std::shared_ptr<SavedHooks> hooks) {
@@ -109,6 +122,7 @@ void SavedTensor::set_hooks(std::shared_ptr<SavedHooks> hooks) {
     detail::check(packed->hooks->pack(tensor_.impl(), &packed->object));
   }
   if (output_ == 0) packed->edge = gradient_edge(tensor_.impl());
+  packed->keep_tangent(tangent(tensor_.impl()));
   tensor_.reset();
   packed_ = packed.release();
   state_ = kPacked;
@@ -126,11 +140,14 @@ TensorBase SavedTensor::unpack_slowly(Node* node, const char* what) const {
       detail::check(packed_->hooks->unpack(packed_->object, &raw));
     }
     tensor = TensorBase::adopt(raw);
-    if (output_ == 0 && packed_->edge && grad_enabled()) {
-      TensorBase alias = make_detached(tensor);
-      attach(alias.impl(), packed_->edge);
-      return alias;
+    const bool follows = output_ == 0 && packed_->edge && grad_enabled();
+    TensorBase along = packed_->kept_tangent();
+    if (follows || along.defined()) {
+      tensor = make_detached(tensor);
+      if (along.defined()) set_tangent(tensor.impl(), along);
+      if (follows) attach(tensor.impl(), packed_->edge);
     }
+    if (follows) return tensor;
   } else {
     uint32_t version = tensor._version();
     LAMELLA_CHECK(version == version_, name(), ": expected '", what,

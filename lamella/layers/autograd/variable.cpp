@@ -5,10 +5,12 @@
 #include <mutex>
 
 #include "lamella/api/functions.h"
+#include "lamella/core/dual_hook.h"
 #include "lamella/core/error.h"
 #include "lamella/core/fork.h"
 #include "lamella/core/memory_pool.h"
 #include "lamella/layers/autograd/mode.h"
+#include "lamella/layers/autograd/record.h"
 
 namespace lamella::autograd {
 namespace {
@@ -48,7 +50,10 @@ void release_autograd(lamella_tensor* t) {
 
 }  // namespace
 
-void register_tensor_hooks() { set_tensor_hooks({&release_autograd, nullptr}); }
+void register_tensor_hooks() {
+  set_tensor_hooks({&release_autograd, nullptr});
+  set_expose_dual(&expose_with_tangent);
+}
 
 AutogradMeta* ensure_meta(lamella_tensor* t) {
   if (AutogradMeta* there = meta_of(t)) return there;
@@ -414,16 +419,41 @@ bool laid_out_alike(const lamella_tensor* a, const lamella_tensor* b) {
 }
 TensorBase laid_out_as(const lamella_tensor* t, const TensorBase& tangent) {
   if ((t->flags & LAMELLA_TENSOR_DENSE) == 0 || t->numel == 0 ||
-      laid_out_alike(t, tangent.impl()) || is_batched(tangent.impl())) {
+      laid_out_alike(t, tangent.impl())) {
     return tangent;
   }
   Tensor given{tangent};
+  if (is_batched(tangent.impl()))
+    return Tensor(zeros_over(t, levels_of(tangent.impl()))).copy_(given);
   auto n = static_cast<size_t>(t->ndim);
   return given.new_empty_strided({t->sizes, n}, {t->strides, n}).copy_(given);
 }
 }  // namespace
 
+TensorBase zeros_over(const lamella_tensor* t, const BatchLevels& levels) {
+  const IntArrayRef example(t->sizes, static_cast<size_t>(t->ndim));
+  const IntArrayRef order(t->strides, static_cast<size_t>(t->ndim));
+  std::vector<int64_t> sizes, strides;
+  int64_t extent = 1;
+  for (size_t d = 0; d < example.size(); ++d) {
+    extent += example[d] > 0 ? (example[d] - 1) * order[d] : 0;
+  }
+  for (const auto& level : levels) {  // the lowest one is dimension 0
+    sizes.insert(sizes.begin(), level.second);
+    strides.insert(strides.begin(), extent);
+    extent *= level.second;
+  }
+  sizes.insert(sizes.end(), example.begin(), example.end());
+  strides.insert(strides.end(), order.begin(), order.end());
+  Tensor zeros{
+      make_empty_strided(sizes, strides, static_cast<ScalarType>(t->scalar_type),
+                         Device(static_cast<DeviceType>(t->device_type), t->device_index))};
+  zeros.zero_();
+  return levels.empty() ? TensorBase(zeros) : batching_hooks().hide(zeros, levels);
+}
+
 void end_forward_level() {
+  forget_views();
   std::vector<WeakTensorRef> ended;
   {
     std::lock_guard lock(duals().mutex);

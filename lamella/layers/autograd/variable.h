@@ -143,6 +143,8 @@ LAMELLA_PRIVATE_API void remove_post_accumulate_hook(lamella_tensor* t, uint64_t
 // tensor's tangent is laid out in memory as it is, so that views of both can be taken alike.
 LAMELLA_PRIVATE_API TensorBase tangent(const lamella_tensor* t);
 LAMELLA_PRIVATE_API void set_tangent(lamella_tensor* t, const TensorBase& tangent);
+// Opens the level: from here on views are noted, so that they share tangents with their base.
+LAMELLA_PRIVATE_API void begin_forward_level();
 // Takes the tangents of all tensors away.
 LAMELLA_PRIVATE_API void end_forward_level();
 

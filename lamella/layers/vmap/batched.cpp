@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "lamella/api/functions.h"
+#include "lamella/core/dual_hook.h"
 #include "lamella/core/error.h"
 #include "lamella/layers/vmap/vmap.h"
 
@@ -122,6 +123,9 @@ TensorBase expose(const TensorBase& t, const Level& level) {
     if (level_number(impl) > level.number) {
       return make_batched(swapped(Tensor(expose(value, level))), level_number(impl));
     }
+  }
+  if ((impl->flags & LAMELLA_TENSOR_TANGENT) != 0) {
+    if (TensorBase dual = expose_dual()(t, {level.number, level.size}); dual.defined()) return dual;
   }
   std::vector<int64_t> sizes{level.size};
   sizes.insert(sizes.end(), impl->sizes, impl->sizes + impl->ndim);

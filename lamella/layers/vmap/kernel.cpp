@@ -1,4 +1,5 @@
 // The kernel that batched calls meet: Note [Batched tensors and levels] in vmap.h.
+#include "lamella/core/dual_hook.h"
 #include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/layer_fallback.h"
 #include "lamella/dispatch/registry.h"
@@ -48,13 +49,58 @@ void check_written(const BatchingPlan& plan, const Level& level, const lamella_v
   });
 }
 
+// The arguments of a call, where some have tangents that are batched at the level and are not so
+// themselves: Note [Tangents of more levels].
+class ExposedDuals {
+ public:
+  ExposedDuals(const BatchingPlan& plan, const Level& level, uint32_t count,
+               const lamella_value* arguments)
+      : level_(level), values_(arguments, arguments + count) {
+    for (uint32_t i : plan.facts->tensors) {
+      lamella_value& value = values_[i];
+      if (value.tag == LAMELLA_TENSOR) {
+        value.as.tensor = exposed(value.as.tensor);
+      } else if (value.tag == LAMELLA_TENSOR_LIST) {
+        auto* from = static_cast<lamella_tensor* const*>(value.as.pointer);
+        std::vector<lamella_tensor*> list;
+        for (uint32_t k = 0; k < value.size; ++k) list.push_back(exposed(from[k]));
+        lists_.push_back(std::move(list));
+        value.as.pointer = lists_.back().data();
+        value.flags = 0;
+      }
+    }
+  }
+  const lamella_value* arguments() const { return values_.data(); }
+
+  static bool may_be_one(const lamella_tensor* t, const Level& level) {
+    return (t->flags & LAMELLA_TENSOR_TANGENT) != 0 &&
+           !(is_batched(t) && level_number(t) == level.number);
+  }
+
+ private:
+  lamella_tensor* exposed(lamella_tensor* t) {
+    if (t == nullptr || !may_be_one(t, level_)) return t;
+    TensorBase dual = expose_dual()(TensorBase::borrow(t), {level_.number, level_.size});
+    if (!dual.defined()) return t;
+    kept_.push_back(make_batched(std::move(dual), level_.number));
+    return kept_.back().impl();
+  }
+
+  const Level& level_;
+  std::vector<lamella_value> values_;
+  std::vector<std::vector<lamella_tensor*>> lists_;
+  std::vector<TensorBase> kept_;
+};
+
 lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t,
                    const lamella_value* arguments, lamella_value* returns) noexcept {
   try {
     const BatchingPlan& plan = plan_of(op);
     uint32_t number = 0;
     const lamella_tensor* highest = nullptr;
+    bool tangents = false;
     each_tensor(plan, arguments, [&](lamella_tensor* t, uint32_t) {
+      tangents |= (t->flags & LAMELLA_TENSOR_TANGENT) != 0;
       if (is_batched(t) && level_number(t) > number) {
         number = level_number(t);
         highest = t;
@@ -63,6 +109,11 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t,
     LAMELLA_INTERNAL_ASSERT(highest != nullptr, plan.name, ": met the kernel of batched tensors");
     const Level& level = level_of(highest, plan.name.c_str());
     if (LAMELLA_UNLIKELY(plan.checks_written)) check_written(plan, level, arguments);
+    if (LAMELLA_UNLIKELY(tangents)) {
+      ExposedDuals exposed(plan, level, op->argument_count, arguments);
+      BatchedCall call(plan, op, level, exposed.arguments(), returns);
+      return run_call(call);
+    }
     BatchedCall call(plan, op, level, arguments, returns);
     return run_call(call);
   } catch (...) {

@@ -18,6 +18,25 @@ __all__ = [
 _level = -1
 
 
+class _set_fwd_grad_enabled:  # noqa: N801
+    """Whether operators carry tangents along, from now on or for a block."""
+
+    def __init__(self, mode: bool) -> None:
+        self._before: bool = _C._set_fwd_grad_enabled(mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        _C._set_fwd_grad_enabled(self._before)
+
+
+def _is_fwd_grad_enabled() -> bool:
+    before: bool = _C._set_fwd_grad_enabled(True)
+    _C._set_fwd_grad_enabled(before)
+    return before
+
+
 class UnpackedDualTensor(NamedTuple):
     """What unpack_dual() returns; the tangent of a tensor without one is None."""
 
@@ -33,6 +52,7 @@ def enter_dual_level() -> int:
             "enter_dual_level: expected no other level to be open, as there is but one"
         )
     _level += 1
+    _C._enter_dual_level()
     return _level
 
 

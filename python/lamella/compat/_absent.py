@@ -10,7 +10,7 @@ PAGE = "docs/existing-code.md"
 
 # A sentence for each part that is absent on purpose; of a dotted name the longest that fits.
 ABSENT = {
-    "fx": "torch.fx has what traces, changes and runs graphs, and no passes",
+    "fx": "torch.fx has what traces, changes and runs graphs, and of its passes shape_prop",
     "onnx": "Lamella exports HLO: lamella.trace() and lamella.hlo",
     "_dynamo": "lamella.compile compiles what it traces, without rewriting bytecode",
     "_inductor": "lamella.compile compiles through HLO and LLVM",

@@ -7,8 +7,9 @@ from typing import Any
 
 from lamella import Tensor
 from lamella.nn import Module, ModuleList
+from lamella.nn.modules.batchnorm import _BatchNorm
 
-__all__ = ["functional_call", "stack_module_state"]
+__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 
 def functional_call(
@@ -139,3 +140,16 @@ def stack_module_state(
         stacked([dict(model.named_parameters()) for model in models]),
         stacked([dict(model.named_buffers()) for model in models]),
     )
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Takes the running statistics of all batch norms of a module away, so that they normalize by
+    the batch alone and write nothing: under vmap there is one buffer for all examples. Returns the
+    module, which is changed."""
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = None
+            module.running_var = None
+            module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

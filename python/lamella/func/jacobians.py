@@ -7,7 +7,7 @@ from typing import Any
 
 import lamella
 from lamella import _C, Tensor
-from lamella.func.transforms import _named, _positions, jvp, vjp
+from lamella.func.transforms import _named, _of_tangents_alone, _positions, jvp, vjp
 from lamella.func.vmap import vmap
 from lamella.utils._pytree import LeafSpec, tree_flatten, tree_map_only, tree_unflatten
 
@@ -52,6 +52,8 @@ def _checked(name: str, tensors: list[Any], what: str) -> None:
                 f"{name}: expected {what} to be tensors or nests of tensors, got "
                 f"{type(x).__name__}"
             )
+        if x.is_complex():
+            raise RuntimeError(f"{name}: expected {what} to be real, got {x.dtype}")
 
 
 def _check_chunk(name: str, chunk_size: int | None) -> None:
@@ -82,6 +84,7 @@ def jacrev(
         outputs, out_spec = tree_flatten(output)
         inputs, in_spec = tree_flatten(given)
         _checked("jacrev", inputs, "inputs")
+        _checked("jacrev", outputs, "outputs")
 
         def rows_of(*vectors: Any) -> Any:
             return tuple(tree_flatten(vjp_fn(tree_unflatten(vectors, out_spec)))[0])
@@ -124,7 +127,10 @@ def jacfwd(
         def columns_of(*vectors: Any) -> Any:
             nonlocal spec, kept
             tangents = tree_unflatten(vectors, in_spec)
-            found = jvp(_with_chosen(func, args, chosen, kwargs), given, tangents, has_aux=has_aux)
+            of_chosen = _with_chosen(func, args, chosen, kwargs)
+            with _of_tangents_alone():
+                found = jvp(of_chosen, given, tangents, has_aux=has_aux)
+            _checked("jacfwd", tree_flatten(found[0])[0], "outputs")
             tangent, spec = tree_flatten(found[1])
             kept = tree_map_only(Tensor, _first_example, found[2]) if has_aux else None
             return tuple(tangent)

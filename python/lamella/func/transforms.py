@@ -14,7 +14,9 @@ Note [How transforms nest]
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import lamella
@@ -28,6 +30,32 @@ from lamella.utils._pytree import (
 )
 
 __all__ = ["grad", "grad_and_value", "jvp", "linearize", "value_and_grad", "vjp"]
+
+
+# The levels of vmap at which nothing but tangents is batched: jacfwd's, innermost last.
+_TANGENTS_ALONE = threading.local()
+
+
+@contextmanager
+def _of_tangents_alone() -> Iterator[None]:
+    """In the block, the innermost level of vmap has tangents alone."""
+    levels = _TANGENTS_ALONE.__dict__.setdefault("levels", [])
+    levels.append(_C._vmap_levels()[-1][0])
+    try:
+        yield
+    finally:
+        levels.pop()
+
+
+def _over_all(x: Tensor) -> Tensor:
+    """The tensor, batched at the levels of vmap at which something else may be."""
+    alone = getattr(_TANGENTS_ALONE, "levels", None)
+    if not alone:
+        return _C._vmap_over_all(x)
+    for level, size, _ in reversed(_C._vmap_levels()):
+        if level not in alone and not _C._vmap_has_level(x, level):
+            x = _C._vmap_over(x, level, size)
+    return x
 
 
 # In the metadata of leaves that belong to a transform that has ended.
@@ -48,7 +76,7 @@ class _Scope:
                 f"{self.name}: expected inputs to be floating-point or complex, got {x.dtype}"
             )
         # Inside vmap, what is the same for all examples still has a gradient for each.
-        x = _C._vmap_over_all(x)
+        x = _over_all(x)
         if x.requires_grad:
             return x.view_as(x)
         # A view keeps the tangent of a dual tensor; apart from that the alias is a leaf.
@@ -345,7 +373,7 @@ def jvp(
         raise RuntimeError("jvp: expected at least one tensor in 'primals'")
     for i, point in enumerate(points):
         if not isinstance(point, Tensor):
-            raise ValueError(
+            raise RuntimeError(
                 f"jvp: expected 'primals' to be tensors or nests of tensors, got "
                 f"{type(point).__name__} at {i}"
             )
@@ -369,10 +397,27 @@ def _jvp_forward(
     strict: bool,
     has_aux: bool,
 ) -> Any:
-    from lamella.autograd import forward_ad
 
     # A transform inside records, also where the program around this one does not.
     record = lamella.is_grad_enabled()
+    before = _C._set_fwd_grad_enabled(True)  # also in the forward of a function of a user's
+    try:
+        return _jvp_in_level(func, points, spec, vectors, strict, has_aux, record)
+    finally:
+        _C._set_fwd_grad_enabled(before)
+
+
+def _jvp_in_level(
+    func: Any,
+    points: list[Tensor],
+    spec: TreeSpec,
+    vectors: list[Tensor],
+    strict: bool,
+    has_aux: bool,
+    record: bool,
+) -> Any:
+    from lamella.autograd import forward_ad
+
     with forward_ad.dual_level(), lamella.enable_grad():
         duals = [forward_ad.make_dual(x.view_as(x), t) for x, t in zip(points, vectors)]
         output, aux = _split_aux("jvp", func(*tree_unflatten(duals, spec)), has_aux)

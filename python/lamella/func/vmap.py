@@ -17,7 +17,7 @@ from lamella import _C, Tensor
 from lamella._vmap_info import VmapInfo
 from lamella.utils._pytree import LeafSpec, TreeSpec, tree_flatten, tree_unflatten
 
-__all__ = ["vmap"]
+__all__ = ["debug_unwrap", "vmap"]
 
 _RANDOMNESS = {"error": 0, "different": 1, "same": 2}
 
@@ -63,6 +63,17 @@ def vmap(
         return functools.wraps(func)(mapped)
     except (AttributeError, TypeError):
         return mapped
+
+
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """What is behind a batched tensor, with its batches as the first dimensions, to be looked at;
+    the tensor itself where it is not batched. recurse: of all levels of vmap, not the innermost."""
+    if not isinstance(tensor, Tensor):
+        raise ValueError(f"debug_unwrap: expected 'tensor' to be a Tensor, got {tensor!r}")
+    fact = _C._vmap_inspect(tensor)
+    if fact is None:
+        return tensor
+    return debug_unwrap(fact[2]) if recurse else fact[2]
 
 
 def _name(func: Any) -> str:

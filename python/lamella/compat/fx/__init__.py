@@ -17,8 +17,9 @@ _HOMES = {
     "graph": "Graph CodeGen",
     "graph_module": "GraphModule",
     "proxy": "Proxy",
-    "_symbolic_trace": "Tracer symbolic_trace",
+    "_symbolic_trace": "PH ProxyableClassMeta Tracer symbolic_trace",
     "interpreter": "Interpreter Transformer",
+    "subgraph_rewriter": "replace_pattern",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 # Functions whose calls with proxies become nodes, by the namespace that has them.
@@ -38,12 +39,13 @@ def wrap(fn_or_name: Any) -> Any:
         raise NotImplementedError(
             "wrap: expected to be called by a module itself, got a call inside a function"
         )
-    _wrapped.append((frame.f_globals, name))
+    if not any(home is frame.f_globals and known == name for home, known in _wrapped):
+        _wrapped.append((frame.f_globals, name))
     return fn_or_name
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
+    if name in (*_HOMES, "passes", "subgraph_rewriter"):
         return importlib.import_module(f"lamella.compat.fx.{name}")
     if name in _HOME:
         return getattr(importlib.import_module(f"lamella.compat.fx.{_HOME[name]}"), name)

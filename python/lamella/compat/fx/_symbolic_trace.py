@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import copy
+import functools
 import inspect
 import math
+import types
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -14,7 +17,7 @@ from lamella.compat.fx import _wrapped
 from lamella.compat.fx import wrap as wrap
 from lamella.compat.fx.graph import Graph
 from lamella.compat.fx.graph_module import GraphModule
-from lamella.compat.fx.node import Argument
+from lamella.compat.fx.node import Argument, has_side_effect
 from lamella.compat.fx.proxy import TracerBase, _first
 from lamella.nn import Module, Parameter, Sequential
 
@@ -37,6 +40,52 @@ def _noting(function: Callable[..., Any]) -> Callable[..., Any]:
         return found.tracer.create_proxy("call_function", function, args, kwargs)
 
     return called
+
+
+class _Placeholder:
+    def __repr__(self) -> str:
+        return "PH"
+
+
+# In concrete_args: a value that is not known.
+PH = _Placeholder()
+
+
+class ProxyableClassMeta(type):
+    """Of classes whose objects, made with proxies while a tracer runs, become nodes of calls of the
+    class."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        found = _first((*args, *kwargs.values()))
+        if found is None or _tracing == 0:
+            return super().__call__(*args, **kwargs)
+        return found.tracer.create_proxy("call_function", cls, args, kwargs)
+
+
+def _assert_is_none(value: Any, text: str) -> None:
+    if value is not None:
+        raise AssertionError(text)
+
+
+has_side_effect(_assert_is_none)
+
+
+def _with_variables(function: Any, count: int) -> Any:
+    """The function; what comes for *args and **kwargs is the value of these names."""
+    code = function.__code__
+    made = types.FunctionType(
+        code.replace(
+            co_argcount=count,
+            co_posonlyargcount=0,
+            co_kwonlyargcount=0,
+            co_flags=code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS),
+        ),
+        function.__globals__,
+        function.__name__,
+        None,
+        function.__closure__,
+    )
+    return functools.update_wrapper(made, function)
 
 
 class _Patches:
@@ -121,6 +170,13 @@ class Tracer(TracerBase):
             parameter_proxy_cache[name] = self.create_proxy("get_attr", name, (), {})
         return parameter_proxy_cache[name]
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
+        made = type(self).__new__(type(self))
+        for name, value in vars(self).items():  # modules cannot be copied
+            kept = name in ("_autowrap_search", "_autowrap")
+            vars(made)[name] = copy.copy(value) if kept else copy.deepcopy(value, memo)
+        return made
+
     def _name_of(self, value: Tensor) -> str | None:
         for entries in (self.root.named_parameters(), self.root.named_buffers()):
             for name, entry in entries:
@@ -142,6 +198,13 @@ class Tracer(TracerBase):
             return self.create_node("get_attr", name, (), {})
         if isinstance(a, Module):
             return self.create_node("get_attr", self.path_of_module(a), (), {})
+        if isinstance(type(a), ProxyableClassMeta):
+            count = 0
+            kept = f"_{type(a).__name__}_constant_"
+            while hasattr(self.root, f"{kept}{count}"):
+                count += 1
+            setattr(self.root, f"{kept}{count}", a)
+            return self.create_node("get_attr", f"{kept}{count}", (), {})
         return super()._leaf(a)
 
     def create_args_for_root(
@@ -152,39 +215,52 @@ class Tracer(TracerBase):
         function = inspect.unwrap(root_fn)
         kinds = function.__annotations__ if hasattr(function, "__annotations__") else {}
         parameters = list(inspect.signature(function).parameters.values())
+        stars: dict[Any, str] = {
+            inspect.Parameter.VAR_POSITIONAL: "*",
+            inspect.Parameter.VAR_KEYWORD: "**",
+        }
+        with_stars = any(parameter.kind in stars for parameter in parameters)
+        if with_stars:  # the order of a function's variables
+            parameters.sort(key=lambda parameter: parameter.kind in stars)
         args: list[Any] = []
         if is_module:
+            if not parameters or parameters[0].kind in stars:
+                raise RuntimeError(
+                    f"trace: expected '{function.__name__}' to have a parameter of its own for the "
+                    "module, got it as a part of *args"
+                )
             args, parameters = [self.root], parameters[1:]
         named: dict[str, Any] = {}
         for parameter in parameters:
             name = parameter.name
-            stars: dict[Any, str] = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
-            if name in fixed:
-                value = self._fixed(name, fixed[name], len(args) - is_module)
+            default = () if parameter.default is parameter.empty else (parameter.default,)
+            if name in fixed and fixed[name] is not PH:
+                value = self._fixed(name, fixed[name], len(args) - is_module, default)
             else:
-                default = () if parameter.default is parameter.empty else (parameter.default,)
                 target = stars.get(parameter.kind, "") + name
                 kind = kinds.get(name)
                 kind = None if isinstance(kind, str) else kind
                 value = self.create_proxy("placeholder", target, default, {}, type_expr=kind)
-            if parameter.kind is parameter.KEYWORD_ONLY:
+            if parameter.kind is parameter.KEYWORD_ONLY and not with_stars:
                 named[name] = value
-            elif parameter.kind is parameter.VAR_KEYWORD:
-                pass
             else:
                 args.append(value)
+        if with_stars:
+            return _with_variables(function, len(args)), args
         if named:
             return lambda *given: root_fn(*given, **named), args
         return root_fn, args
 
-    def _fixed(self, name: str, value: Any, place: int) -> Any:
-        """The value; the graph takes the argument as well, and checks that numbers are the same."""
+    def _fixed(self, name: str, value: Any, place: int, default: tuple[Any, ...]) -> Any:
+        """The value; the graph takes the argument as well, and checks that it is the same."""
         import torch
 
-        given = self.create_proxy("placeholder", f"{name}_{place}", (), {})
+        given = self.create_proxy("placeholder", f"{name}_{place}", default, {})
+        text = f"{name} has been specialized to have value {value} but got another value"
         if isinstance(value, (bool, int, float)):
-            text = f"{name} has been specialized to have value {value} but got another value"
             torch._assert(given == value, text)
+        elif value is None:
+            self.create_proxy("call_function", _assert_is_none, (given, text), {})
         return value
 
     def trace(
@@ -197,6 +273,10 @@ class Tracer(TracerBase):
         global _tracing
         if isinstance(root, Module):
             name = getattr(self, "traced_func_name", "forward")
+            if not hasattr(type(root), name):
+                raise AssertionError(
+                    f"trace: expected {type(root).__name__} to have 'traced_func_name', got {name}"
+                )
             self.root, function = root, getattr(type(root), name)
         else:
             self.root, function = Module(), root
@@ -231,6 +311,11 @@ class Tracer(TracerBase):
                 original = home.get(name, getattr(builtins, name, None))
                 if original is not None:
                     patches.item(home, name, _noting(original))
+            for traced in self.root.modules():
+                if isinstance(traced, GraphModule):  # what its text calls are nodes again
+                    for name in traced._called:
+                        called = {**vars(builtins), **traced._names}[name]
+                        patches.item(traced._names, name, _noting(called))
             for module in self._autowrap_search:
                 self._search(patches, vars(module))
             self._search(patches, getattr(inspect.unwrap(function), "__globals__", {}))

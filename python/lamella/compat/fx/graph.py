@@ -19,6 +19,9 @@ _BINARY = {
 }
 _FORMATS = {name: f"{{}} {sign} {{}}" for name, sign in _BINARY.items()}
 _FORMATS |= {"getitem": "{}[{}]", "pos": "+{}", "neg": "-{}", "invert": "~{}"}
+# Statements that change the first argument.
+_WRITES = {f"i{name.strip('_')}": f"{{}} {sign}= {{}}" for name, sign in list(_BINARY.items())[:12]}
+_WRITES["setitem"] = "{}[{}] = {}"
 
 
 class PythonCode(NamedTuple):
@@ -56,7 +59,7 @@ class _Names:
             name = candidate
         else:
             base, name = candidate, candidate if not count else f"{candidate}_{count}"
-        while name in self.taken or keyword.iskeyword(name) or hasattr(builtins, name):
+        while name in self.taken or _is_reserved(name):
             count += 1
             name = f"{base}_{count}"
         self.taken[name] = 0
@@ -64,12 +67,17 @@ class _Names:
         return name
 
 
+def _is_reserved(name: str) -> bool:
+    """Whether a name means something in the text of a graph."""
+    own = ("inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree")
+    return keyword.iskeyword(name) or hasattr(builtins, name) or name in own
+
+
 def _candidate(target: Target) -> str:
     name = target.__name__ if callable(target) else str(target)
     if name.startswith("__") and name.endswith("__"):
         name = name[2:-2]
-    name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
-    return re.sub("([a-z0-9])([A-Z])", r"\1_\2", name).lower()
+    return re.sub("(?<=[a-z])([A-Z])", r"_\1", name).lower()
 
 
 class _Nodes:
@@ -333,7 +341,11 @@ class Graph:
                 body.append(f"return {_written(node.args[0], names)}")
                 result = said
                 continue
-            line = f"{node.name} = {_call(node, root_module, names)}"
+            if not _is_operator(node, _WRITES):
+                line = f"{node.name} = {_call(node, root_module, names)}"
+            else:
+                args = [_written(argument, names) for argument in node.args]
+                line = f"{_WRITES[node.target.__name__].format(*args)};  {node.name} = {args[0]}"
             if gone:
                 line += ";  " + " = ".join([*(n.name for n in gone), "None"])
             body.append(line)
@@ -341,11 +353,15 @@ class Graph:
         head = "\n".join(
             f'torch.fx._symbolic_trace.wrap("{name}")'
             for name, value in names.items()
-            if callable(value) and not isinstance(value, type) and name not in ("inf", "nan")
+            if _is_function(name, value)
         )
         return PythonCode(
             f"\n{head}\n\ndef forward({', '.join(parameters)}){result}:\n{lines}    ", names
         )
+
+
+def _is_function(name: str, value: Any) -> bool:
+    return callable(value) and not isinstance(value, type) and name not in ("inf", "nan")
 
 
 class _Place(int):
@@ -443,6 +459,13 @@ def _kept(value: Any, names: dict[str, Any]) -> str:
     return name
 
 
+def _is_operator(node: Node, formats: dict[str, str]) -> bool:
+    home, name = (getattr(node.target, key, "") for key in ("__module__", "__name__"))
+    return (
+        node.op == "call_function" and home == "_operator" and name in formats and not node.kwargs
+    )
+
+
 def _call(node: Node, root: str, names: dict[str, Any]) -> str:
     """What a node computes, as Python writes it."""
     args = [_written(argument, names) for argument in node.args]
@@ -455,9 +478,8 @@ def _call(node: Node, root: str, names: dict[str, Any]) -> str:
         first = args[0] if isinstance(node.args[0], Node) else f"({args[0]})"
         return f"{first}.{node.target}({', '.join(args[1:] + pairs)})"
     target = node.target
-    name = getattr(target, "__name__", "")
-    if getattr(target, "__module__", None) == "_operator" and name in _FORMATS and not pairs:
-        return _FORMATS[name].format(*args)
+    if _is_operator(node, _FORMATS):
+        return _FORMATS[target.__name__].format(*args)
     if target is getattr and len(args) == 2 and str(node.args[1]).isidentifier():
         return f"{args[0]}.{node.args[1]}"
     return f"{_global(target, names)}({', '.join(args + pairs)})"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import copy
 import linecache
 from typing import Any
 
 from lamella import Tensor
-from lamella.compat.fx.graph import Graph
+from lamella.compat.fx.graph import Graph, _is_function
 from lamella.nn import Module, Parameter
 
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
@@ -97,6 +98,10 @@ class GraphModule(Module):
         self._tracer_cls, self._tracer_extras = graph._tracer_cls, graph._tracer_extras
         self.graph = graph
 
+    # The names of the text, and those of functions among them.
+    _names: dict[str, Any]
+    _called: list[str]
+
     @property
     def graph(self) -> Graph:
         """The graph. Who changes it calls recompile()."""
@@ -130,6 +135,12 @@ class GraphModule(Module):
         linecache.cache[path] = (len(body), None, body.splitlines(True), path)
         exec(compile(body, path, "exec"), names)
         own, run = self._graph._codegen, names["forward"]
+        type(self)._names = names
+        functions = (n.target for n in self._graph.nodes if n.op == "call_function")
+        type(self)._called = [
+            *(name for name, value in written.globals.items() if _is_function(name, value)),
+            *{f.__name__ for f in functions if vars(builtins).get(f.__name__) is f is not getattr},
+        ]
         plain = type(own).__name__ == "CodeGen"
 
         def forward(module: Any, *args: Any, **kwargs: Any) -> Any:

@@ -7,6 +7,8 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from lamella._ops import ops
+
 Target = Any  # a callable, or the name of a method, module or attribute
 Argument = Any  # a node, a constant, or a tuple, list, dict or slice of them
 
@@ -46,6 +48,8 @@ def qualified_name(function: Any) -> str:
     import torch
 
     name = function.__name__
+    if isinstance(function, (type(ops.aten.add), type(ops.aten.add.Tensor))):
+        return f"torch.ops.{function}"
     for place in ("torch", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special"):
         home = torch
         for part in place.split(".")[1:]:
@@ -55,7 +59,8 @@ def qualified_name(function: Any) -> str:
     if isinstance(function, (types.MethodDescriptorType, types.WrapperDescriptorType)):
         return f"{function.__objclass__.__module__}.{function.__qualname__}"
     module = getattr(function, "__module__", None) or "torch"
-    return f"{module.replace('lamella', 'torch', 1)}.{name}"
+    module = module.replace("lamella.compat", "torch", 1).replace("lamella", "torch", 1)
+    return f"{module}.{name}"
 
 
 class Node:
@@ -73,6 +78,11 @@ class Node:
     ) -> None:
         if op not in OPS:
             raise AssertionError(f"Node: expected 'op' to be one of {', '.join(OPS)}, got {op}")
+        if callable(target) != (op == "call_function"):
+            wanted = "a callable" if op == "call_function" else "a name"
+            raise ValueError(
+                f"Node: expected 'target' of {op} to be {wanted}, got {type(target).__name__}"
+            )
         self.graph, self.name, self.op, self.target = graph, name, op, target
         self.type, self.meta = return_type, {}  # type: ignore[var-annotated]
         self.users: dict[Node, None] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import dis
 import functools
 import operator
@@ -76,6 +77,9 @@ class TracerBase:
             return a
         if hasattr(type(a), "__members__"):
             return a
+        if dataclasses.is_dataclass(a):
+            named = {f.name: self.create_arg(getattr(a, f.name)) for f in dataclasses.fields(a)}
+            return self.create_node("call_function", type(a), (), named)
         raise NotImplementedError(
             f"create_arg: expected what a graph can hold, got {type(a).__name__}"
         )

@@ -1,0 +1,1 @@
+"""torch.fx.passes: what is there of it is `shape_prop`."""
