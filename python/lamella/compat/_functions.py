@@ -7,6 +7,7 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
+from lamella import segment_reduce as _segment_reduce  # noqa: F401
 from lamella._storage import UntypedStorage, rebuild_tensor
 
 

@@ -25,7 +25,7 @@ _BY_MODULE = {
     "_functions": "typename is_conj is_inference is_neg is_nonzero is_same_size get_device vander "
     "to_dlpack from_file is_distributed norm_except_dim spmm dsmm hsmm _shape_as_tensor "
     "smm hspmm sspaddmm _assert_async _amp_foreach_non_finite_check_and_unscale_ "
-    "_amp_update_scale_ _grouped_mm cond conv_tbc "
+    "_amp_update_scale_ _grouped_mm _segment_reduce cond conv_tbc "
     "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _cast_Long _cast_Float "
     "legacy_contiguous_format sym_ite sym_sum solve lstsq eig symeig matrix_rank",
     "_batches": "vmap",
