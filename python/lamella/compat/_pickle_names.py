@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import enum
 import importlib
 import sys
 from collections.abc import Callable, Sequence
@@ -196,7 +197,7 @@ _MORE = {
 
 def find_more(module: str, name: str) -> Any:
     """What a file may name with weights_only=False: plain containers, NumPy's arrays, and classes
-    of modules and of named tuples that the program has imported itself."""
+    of modules, named tuples, data classes and enumerations that the program has imported itself."""
     module = {"__builtin__": "builtins", "copy_reg": "copyreg"}.get(module, module)
     if name in _MORE.get(module, ()):
         if module.startswith("numpy.core"):
@@ -207,12 +208,30 @@ def find_more(module: str, name: str) -> Any:
         storage = ("rebuild_tensor", "rebuild_subclass", "_storage_from_bytes")
         if ours.get(module) == name or (module == "lamella._storage" and name in storage):
             return getattr(importlib.import_module(module), name)
-    loaded = sys.modules.get("lamella.nn" if module.startswith("torch.nn.modules.") else module)
-    found = getattr(loaded, name, None) if loaded is not None else None
+    found = _imported(module, name)
     if isinstance(found, type):
         from lamella.nn import Module
 
         named = issubclass(found, tuple) and hasattr(found, "_fields")
-        if issubclass(found, Module) or named or hasattr(found, "__dataclass_fields__"):
+        kinds = (Module, enum.Enum)
+        if issubclass(found, kinds) or named or hasattr(found, "__dataclass_fields__"):
             return found
     return None
+
+
+def find_made(module: str, name: str) -> Any:
+    """What a file may have objects made of with weights_only=False, but may not call: other classes
+    that the program has imported itself and that are not of the standard library."""
+    if module.partition(".")[0] in (*sys.stdlib_module_names, "torch", "lamella"):
+        return None
+    found = _imported(module, name)
+    return found if isinstance(found, type) and found.__new__ in _PLAIN_NEW else None
+
+
+# What makes an object, and does nothing else.
+_PLAIN_NEW = [kind.__new__ for kind in (object, dict, list, tuple, set, str, int, float)]
+
+
+def _imported(module: str, name: str) -> Any:
+    loaded = sys.modules.get("lamella.nn" if module.startswith("torch.nn.modules.") else module)
+    return getattr(loaded, name, None) if loaded is not None else None

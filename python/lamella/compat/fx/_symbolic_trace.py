@@ -53,9 +53,7 @@ class _Patcher:
     def __init__(self) -> None:
         self.undo: list[Callable[[], Any]] = []
 
-    def patch(
-        self, home: dict[str, Any], name: str, value: Any, deduplicate: bool = True
-    ) -> None:
+    def patch(self, home: dict[str, Any], name: str, value: Any, deduplicate: bool = True) -> None:
         """Puts a value into a namespace."""
         if name in home:
             self.undo.append(lambda old=home[name]: home.__setitem__(name, old))  # type: ignore[misc]

@@ -93,7 +93,7 @@ class _Nodes:
 
 
 class _InsertPoint:
-    """Where a graph puts new nodes, from now on; the end of the context brings the old place back."""
+    """Where a graph puts new nodes from now on; the end of a context brings the old place back."""
 
     def __init__(self, graph: Graph, insert: Callable[[Node], None]) -> None:
         self.graph, self.before = graph, graph._insert
@@ -236,11 +236,11 @@ class Graph:
             to_erase._erased = True
 
     def inserting_before(self, n: Node | None = None) -> Any:
-        """New nodes come before `n`, or first; as a context, until it ends."""
+        """New nodes come before `n`, or first; until a context ends."""
         return _InsertPoint(self, self._root.append if n is None else n.prepend)
 
     def inserting_after(self, n: Node | None = None) -> Any:
-        """New nodes come right behind `n`, the newest first, or last; as a context, until it ends."""
+        """New nodes come right behind `n`, the newest first, or last; until a context ends."""
         return _InsertPoint(self, self._root.prepend if n is None else n.append)
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
