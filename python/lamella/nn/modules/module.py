@@ -531,7 +531,7 @@ class Module:
         self, hook: Callable[..., Any], with_module: bool = False
     ) -> Any:
         """register_load_state_dict_pre_hook() of a hook that gets no module, unless with_module."""
-        return self._add_hook("load_pre", hook if with_module else lambda _, *rest: hook(*rest))
+        return self._add_hook("load_pre", hook if with_module else _hooks.WithoutModule(hook))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Any:
         """hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
