@@ -13,7 +13,9 @@ _BY_MODULE = {
     "_types": "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor "
     "IntTensor LongTensor ShortTensor BFloat16Storage BoolStorage ByteStorage CharStorage "
     "ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage "
-    "LongStorage ShortStorage set_default_tensor_type qint8 quint8 qint32 quint4x2 quint2x4",
+    "LongStorage ShortStorage set_default_tensor_type qint8 quint8 qint32 quint4x2 quint2x4 "
+    "uint1 uint2 uint3 uint4 uint5 uint6 uint7 int1 int2 int3 int4 int5 int6 int7 float8_e4m3fnuz "
+    "float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2",
     "_checks": "_check _check_index _check_is_size _check_not_implemented _check_tensor_all "
     "_check_type _check_value _check_tensor_all_with _check_with _assert",
     "_settings": "are_deterministic_algorithms_enabled compiled_with_cxx11_abi "
