@@ -221,8 +221,10 @@ def find_more(module: str, name: str) -> Any:
 
 def find_made(module: str, name: str) -> Any:
     """What a file may have objects made of with weights_only=False, but may not call: other classes
-    that the program has imported itself and that are not of the standard library."""
-    if module.partition(".")[0] in (*sys.stdlib_module_names, "torch", "lamella"):
+    that the program has imported itself and that are not of the standard library; of Lamella's,
+    those of distributions."""
+    outside = module.startswith(("torch.distributions", "lamella.compat.distributions"))
+    if not outside and module.partition(".")[0] in (*sys.stdlib_module_names, "torch", "lamella"):
         return None
     found = _imported(module, name)
     return found if isinstance(found, type) and found.__new__ in _PLAIN_NEW else None
@@ -233,5 +235,9 @@ _PLAIN_NEW = [kind.__new__ for kind in (object, dict, list, tuple, set, str, int
 
 
 def _imported(module: str, name: str) -> Any:
+    if module.startswith("torch.distributions"):
+        ours = sys.modules.get("lamella.compat.distributions")
+        homes = (ours, *(getattr(ours, kind, None) for kind in ("constraints", "transforms")))
+        return next((getattr(home, name) for home in homes if hasattr(home, name)), None)
     loaded = sys.modules.get("lamella.nn" if module.startswith("torch.nn.modules.") else module)
     return getattr(loaded, name, None) if loaded is not None else None
