@@ -66,6 +66,14 @@ class Settings:
         self.rate = rate
 
 
+class Counting:
+    total = 0
+
+    def add(self, more):
+        self.total += more
+        return self.total
+
+
 class CalledClass(Harmful):
     def __init__(self, *_):
         Harmful.ran = True
@@ -77,6 +85,11 @@ class CalledClass(Harmful):
 class CalledObject(Settings):
     def __call__(self, *_):
         Harmful.ran = True
+
+
+class Takes(Settings):
+    def __reduce__(self):
+        return getattr, (self.rate, "__class__")
 
 
 class CallsAnObject(Settings):
@@ -97,6 +110,13 @@ def test_objects_of_imported_classes_are_made_without_a_call():
         assert type(found["rate"]) is Settings and found["rate"].rate.tolist() == [1, 1]
         assert type(found["words"]) is Vocabulary and found["words"] == {"a": 1}
         assert found["words"].size == 2 and found["once more"] is found["words"]
+    words.show = Counting().add
+    assert serialization.load(saved(words), weights_only=False).show(2) == 2
+    with pytest.raises(pickle.UnpicklingError) as told:
+        serialization.load(saved(Takes(Settings(1))), weights_only=False)
+    assert str(told.value) == (
+        "load: expected '__class__' to be a method of the object, got getset_descriptor"
+    )
     for value, name in ((CalledClass(), "CalledClass"), (CallsAnObject(1), "CalledObject")):
         Harmful.ran = False
         with pytest.raises(pickle.UnpicklingError) as told:

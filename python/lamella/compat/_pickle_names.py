@@ -5,7 +5,10 @@ from __future__ import annotations
 import collections
 import enum
 import importlib
+import inspect
+import pickle
 import sys
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -195,6 +198,15 @@ _MORE = {
 }
 
 
+# What Lamella's own modules and tensors are written with.
+_OURS = {
+    "lamella.nn.modules._entries": {"Entries"},
+    "lamella.nn.modules._hooks": {"Hooks", "WithoutModule"},
+    "lamella.nn.parameter": {"_rebuild"},
+    "lamella._storage": {"rebuild_tensor", "rebuild_subclass", "_storage_from_bytes"},
+}
+
+
 def find_more(module: str, name: str) -> Any:
     """What a file may name with weights_only=False: plain containers, NumPy's arrays, and classes
     of modules, named tuples, data classes and enumerations that the program has imported itself."""
@@ -204,9 +216,7 @@ def find_more(module: str, name: str) -> Any:
             module = module.replace("numpy.core", "numpy._core")
         return getattr(importlib.import_module(module), name)
     if module == "lamella" or module.startswith("lamella."):
-        ours = {"lamella.nn.modules._entries": "Entries", "lamella.nn.parameter": "_rebuild"}
-        storage = ("rebuild_tensor", "rebuild_subclass", "_storage_from_bytes")
-        if ours.get(module) == name or (module == "lamella._storage" and name in storage):
+        if name in _OURS.get(module, ()):
             return getattr(importlib.import_module(module), name)
     found = _imported(module, name)
     if isinstance(found, type):
@@ -222,12 +232,24 @@ def find_more(module: str, name: str) -> Any:
 def find_made(module: str, name: str) -> Any:
     """What a file may have objects made of with weights_only=False, but may not call: other classes
     that the program has imported itself and that are not of the standard library; of Lamella's,
-    those of distributions."""
-    outside = module.startswith(("torch.distributions", "lamella.compat.distributions"))
+    those of layers and distributions. Methods of what was made may be there, and not be called."""
+    if (module, name) in (("builtins", "getattr"), ("__builtin__", "getattr")):
+        return _method
+    ours = ("torch.distributions", "lamella.compat.distributions", "lamella.nn.")
+    outside = module.startswith(ours)
     if not outside and module.partition(".")[0] in (*sys.stdlib_module_names, "torch", "lamella"):
         return None
     found = _imported(module, name)
     return found if isinstance(found, type) and found.__new__ in _PLAIN_NEW else None
+
+
+def _method(owner: Any, name: str) -> Any:
+    found = inspect.getattr_static(type(owner), name, None)
+    if isinstance(owner, type) or not isinstance(found, types.FunctionType):
+        raise pickle.UnpicklingError(
+            f"load: expected '{name}' to be a method of the object, got {type(found).__name__}"
+        )
+    return types.MethodType(found, owner)
 
 
 # What makes an object, and does nothing else.

@@ -404,10 +404,12 @@ class _CarefulReader(_Names, pickle._Unpickler):  # type: ignore[misc,name-defin
         self.append(made)
 
     def _called(self, function: Any, args: Any) -> Any:
-        # _reconstructor calls its second argument's __init__.
-        calls = args[1:2] if function is copyreg._reconstructor else ()  # type: ignore[attr-defined]
+        # _reconstructor calls its second argument's __init__, and _method nothing at all.
+        calls = [function] if function is not _pickle_names._method else []
+        if function is copyreg._reconstructor:  # type: ignore[attr-defined]
+            calls.extend(args[1:2])
         named = any(function is each for each in self.named)
-        if not named or any(each in self.made_only for each in (function, *calls)):
+        if not named or any(called is each for called in calls for each in self.made_only):
             what = getattr(function, "__name__", type(function).__name__)
             raise pickle.UnpicklingError(
                 f"load: expected the objects of '{what}' to be made without a call, got a call, in "
