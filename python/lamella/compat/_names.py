@@ -29,7 +29,7 @@ _BY_MODULE = {
     "smm hspmm sspaddmm _assert_async _amp_foreach_non_finite_check_and_unscale_ "
     "_amp_update_scale_ _grouped_mm _segment_reduce cond conv_tbc "
     "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _cast_Long _cast_Float "
-    "legacy_contiguous_format sym_ite sym_sum solve lstsq eig symeig matrix_rank",
+    "legacy_contiguous_format sym_ite sym_sum solve lstsq eig symeig lobpcg matrix_rank",
     "_batches": "vmap",
     "_torch_function": "DisableTorchFunction DisableTorchFunctionSubclass",
     "_modes": "get_default_device set_default_device",

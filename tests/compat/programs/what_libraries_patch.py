@@ -7,6 +7,7 @@ import pickle
 
 import torch
 import torch.distributions as dist
+import torch.nn.functional as F
 import torch.utils._pytree as pytree
 from torch import nn
 
@@ -87,3 +88,24 @@ file = io.BytesIO()
 torch.save([dist.Normal(torch.zeros(2), 1.0), dist.constraints.interval(0, 1)], file)
 file.seek(0)
 print(torch.load(file, weights_only=False))
+
+# Parts of attention, and eigenvalues by a matrix that need not be whole.
+torch.manual_seed(1)
+q, w, bias = torch.randn(4, 2, 6), torch.randn(18, 6), torch.randn(18)
+for inputs in ((q, q, q), (q, q * 2, q * 3)):
+    for part in F._in_projection_packed(*inputs, w, bias):
+        print(part.shape, round(part.sum().item(), 3))
+parts = F._in_projection(q, q * 2, q, *w.chunk(3), *bias.chunk(3))
+print([round(part.sum().item(), 3) for part in parts])
+mask = torch.tensor([[True, False]])
+print(F._canonical_mask(mask, "mask", None, "other", torch.float32), F._none_or_dtype(mask))
+print(
+    F._mha_shape_check(q, q, q, None, None, 2), F._mha_shape_check(q[0], q[0], q[0], None, None, 2)
+)
+half = torch.randn(6, 6)
+matrix, other = half @ half.mT, torch.eye(6) + half.mT @ half
+for options in ({"k": 2}, {"k": 2, "largest": False}, {"B": other}):
+    values, vectors = torch.lobpcg(matrix, niter=200, tol=1e-8, **options)
+    right = options.get("B", torch.eye(6)) @ vectors * values
+    print(values.shape, vectors.shape, torch.allclose(matrix @ vectors, right, atol=0.02))
+    print([round(value, 2) for value in values.tolist()])
