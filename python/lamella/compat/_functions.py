@@ -287,8 +287,8 @@ def lobpcg(
     ortho_bparams: Any = None,
 ) -> tuple[Tensor, Tensor]:
     """The k largest eigenvalues of symmetric matrices [..., m, m], or the smallest, and their
-    vectors [..., m, k]; with B those of A x = B x e. They come from the whole matrix, so what steers
-    the iteration is not looked at."""
+    vectors [..., m, k]; with B those of A x = B x e. They come from the whole matrix, so what
+    steers the iteration is not looked at."""
     count = k if k is not None else 1 if X is None else X.size(-1)
     if not 0 < count <= A.size(-1):
         raise ValueError(f"lobpcg: expected 'k' in [1, {A.size(-1)}], got {count}")
