@@ -10,9 +10,19 @@ struct Synonym {
   const char* name;
   const char* synonym;
 };
-constexpr Synonym kSynonyms[] = {
-    {"self", "input"}, {"dim", "axis"}, {"keepdim", "keepdims"}, {"self", "x"},   {"self", "a"},
-    {"self", "x1"},    {"input", "x"},  {"input", "a"},          {"input", "x1"}, {"other", "x2"}};
+constexpr Synonym kSynonyms[] = {{"self", "input"},
+                                 {"dim", "axis"},
+                                 {"keepdim", "keepdims"},
+                                 {"self", "x"},
+                                 {"self", "a"},
+                                 {"self", "x1"},
+                                 {"input", "x"},
+                                 {"input", "a"},
+                                 {"input", "x1"},
+                                 {"other", "x2"},
+                                 {"self", "tensor"},
+                                 {"input", "tensor"},
+                                 {"split_size", "split_size_or_sections"}};
 
 bool same_name(PyObject* a, PyObject* b) {
   return a == b ||

@@ -155,6 +155,14 @@ int tensor_clear(PyObject* self) {
 }
 
 int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
+  static PyObject* class_name = PyUnicode_InternFromString("__class__");
+  // Objects of Tensor itself are kept as spares, which those of other classes must not become.
+  auto* own = reinterpret_cast<PyObject*>(&TensorType);
+  if (name == class_name && (Py_TYPE(self) == &TensorType || value == own)) [[unlikely]] {
+    PyErr_SetString(PyExc_TypeError,
+                    "__class__ assignment only supported for objects of subclasses of Tensor");
+    return -1;
+  }
   KeepingNone kept(self);
   if (PyObject_GenericSetAttr(self, name, value) != 0) return -1;
   if (as_tensor(self)->dict != nullptr) [[unlikely]]
@@ -421,6 +429,10 @@ int add_tensor(PyObject* module) {
   fill_number_slots(type);
   fill_buffer_slots(type);
   if (PyType_Ready(type) != 0 || make_no_attributes() != 0) return -1;
+#ifdef Py_TPFLAGS_IMMUTABLETYPE
+  // Programs give the class methods of their own, and replace some.
+  type->tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE;
+#endif
   Ref dict(PyDescr_NewGetSet(type, own_getset));
   if (!dict || PyDict_SetItemString(type->tp_dict, "__dict__", dict.get()) != 0) return -1;
   set_tensor_hooks({nullptr, end_kept});

@@ -57,6 +57,78 @@ class Harmful:
         return setattr, (Harmful, "ran", True)
 
 
+class Vocabulary(dict):
+    pass
+
+
+class Settings:
+    def __init__(self, rate):
+        self.rate = rate
+
+
+class Counting:
+    total = 0
+
+    def add(self, more):
+        self.total += more
+        return self.total
+
+
+class CalledClass(Harmful):
+    def __init__(self, *_):
+        Harmful.ran = True
+
+    def __reduce__(self):
+        return CalledClass, (1,)
+
+
+class CalledObject(Settings):
+    def __call__(self, *_):
+        Harmful.ran = True
+
+
+class Takes(Settings):
+    def __reduce__(self):
+        return getattr, (self.rate, "__class__")
+
+
+class CallsAnObject(Settings):
+    def __reduce__(self):
+        return CalledObject(1), (1,)
+
+
+def test_objects_of_imported_classes_are_made_without_a_call():
+    words = Vocabulary(a=1)
+    words.size = 2
+    value = {"rate": Settings(torch.ones(2)), "words": words, "once more": words}
+    for zipped in (True, False):
+        file = saved(value, _use_new_zipfile_serialization=zipped)
+        with pytest.raises(pickle.UnpicklingError, match="expected a name of the allow-list"):
+            serialization.load(file)
+        file.seek(0)
+        found = serialization.load(file, weights_only=False)
+        assert type(found["rate"]) is Settings and found["rate"].rate.tolist() == [1, 1]
+        assert type(found["words"]) is Vocabulary and found["words"] == {"a": 1}
+        assert found["words"].size == 2 and found["once more"] is found["words"]
+    words.show = Counting().add
+    assert serialization.load(saved(words), weights_only=False).show(2) == 2
+    with pytest.raises(pickle.UnpicklingError) as told:
+        serialization.load(saved(Takes(Settings(1))), weights_only=False)
+    assert str(told.value) == (
+        "load: expected '__class__' to be a method of the object, got getset_descriptor"
+    )
+    for value, name in ((CalledClass(), "CalledClass"), (CallsAnObject(1), "CalledObject")):
+        Harmful.ran = False
+        with pytest.raises(pickle.UnpicklingError) as told:
+            serialization.load(saved(value), weights_only=False)
+        assert str(told.value) == (
+            f"load: expected the objects of '{name}' to be made without a call, got a call, in the "
+            "file. If the file is to be trusted, torch.serialization.add_safe_globals([...]) "
+            "allows it"
+        )
+        assert not Harmful.ran
+
+
 def test_nothing_else_is_executed():
     for weights_only in (True, False):
         with pytest.raises(pickle.UnpicklingError) as told:

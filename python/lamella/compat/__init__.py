@@ -242,7 +242,9 @@ def install() -> ModuleType:
     module.__path__ = [prefix]
     module.__file__ = os.path.join(prefix, "__init__.py")
     module.__dict__["torch"] = module
-    module.__spec__ = importlib.machinery.ModuleSpec("torch", None, is_package=True)
+    module.__spec__ = importlib.machinery.ModuleSpec(
+        "torch", None, origin=module.__file__, is_package=True
+    )
     sys.modules["torch"] = module
     sys.modules["functorch"] = importlib.import_module("lamella.compat._functorch")
     # Importing it later would put the module where torch.autograd has the function of its name.

@@ -7,6 +7,7 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
+from lamella import segment_reduce as _segment_reduce  # noqa: F401
 from lamella._storage import UntypedStorage, rebuild_tensor
 
 
@@ -267,3 +268,40 @@ lstsq = _removed("lstsq", "torch.linalg.lstsq")
 eig = _removed("eig", "torch.linalg.eig")
 symeig = _removed("symeig", "torch.linalg.eigh")
 matrix_rank = _removed("matrix_rank", "torch.linalg.matrix_rank")
+
+
+def lobpcg(
+    A: Tensor,
+    k: int | None = None,
+    B: Tensor | None = None,
+    X: Tensor | None = None,
+    n: int | None = None,
+    iK: Tensor | None = None,
+    niter: int | None = None,
+    tol: float | None = None,
+    largest: bool | None = None,
+    method: str | None = None,
+    tracker: Any = None,
+    ortho_iparams: Any = None,
+    ortho_fparams: Any = None,
+    ortho_bparams: Any = None,
+) -> tuple[Tensor, Tensor]:
+    """The k largest eigenvalues of symmetric matrices [..., m, m], or the smallest, and their
+    vectors [..., m, k]; with B those of A x = B x e. They come from the whole matrix, so what
+    steers the iteration is not looked at."""
+    count = k if k is not None else 1 if X is None else X.size(-1)
+    if not 0 < count <= A.size(-1):
+        raise ValueError(f"lobpcg: expected 'k' in [1, {A.size(-1)}], got {count}")
+    if A.is_sparse:
+        A = A.to_dense()
+    if B is None:
+        values, vectors = lamella.linalg.eigh(A)
+    else:
+        root = lamella.linalg.cholesky(B.to_dense() if B.is_sparse else B)
+        solve = lamella.linalg.solve_triangular
+        inner = solve(root, solve(root, A, upper=False).mT, upper=False)
+        values, vectors = lamella.linalg.eigh(inner)
+        vectors = solve(root.mT, vectors, upper=True)
+    if largest is None or largest:
+        values, vectors = values.flip(-1), vectors.flip(-1)
+    return values[..., :count], vectors[..., :count]

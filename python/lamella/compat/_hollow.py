@@ -42,7 +42,8 @@ _QUANTIZED = (
 HOLLOW = {
     "_custom_ops": "",
     "_dynamo.config": "",
-    "_dynamo.exc": "TensorifyScalarRestartAnalysis TorchRuntimeError Unsupported",
+    "_dynamo.exc": "BackendCompilerFailed InternalTorchDynamoError TensorifyScalarRestartAnalysis "
+    "TorchDynamoException TorchRuntimeError Unsupported UserError",
     "_export": "",
     "_functorch": "",
     "_functorch.config": "",

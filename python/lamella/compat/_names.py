@@ -13,7 +13,9 @@ _BY_MODULE = {
     "_types": "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor "
     "IntTensor LongTensor ShortTensor BFloat16Storage BoolStorage ByteStorage CharStorage "
     "ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage "
-    "LongStorage ShortStorage set_default_tensor_type qint8 quint8 qint32 quint4x2 quint2x4",
+    "LongStorage ShortStorage set_default_tensor_type qint8 quint8 qint32 quint4x2 quint2x4 "
+    "uint1 uint2 uint3 uint4 uint5 uint6 uint7 int1 int2 int3 int4 int5 int6 int7 float8_e4m3fnuz "
+    "float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2",
     "_checks": "_check _check_index _check_is_size _check_not_implemented _check_tensor_all "
     "_check_type _check_value _check_tensor_all_with _check_with _assert",
     "_settings": "are_deterministic_algorithms_enabled compiled_with_cxx11_abi "
@@ -25,9 +27,9 @@ _BY_MODULE = {
     "_functions": "typename is_conj is_inference is_neg is_nonzero is_same_size get_device vander "
     "to_dlpack from_file is_distributed norm_except_dim spmm dsmm hsmm _shape_as_tensor "
     "smm hspmm sspaddmm _assert_async _amp_foreach_non_finite_check_and_unscale_ "
-    "_amp_update_scale_ _grouped_mm cond conv_tbc "
+    "_amp_update_scale_ _grouped_mm _segment_reduce cond conv_tbc "
     "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _cast_Long _cast_Float "
-    "legacy_contiguous_format sym_ite sym_sum solve lstsq eig symeig matrix_rank",
+    "legacy_contiguous_format sym_ite sym_sum solve lstsq eig symeig lobpcg matrix_rank",
     "_batches": "vmap",
     "_torch_function": "DisableTorchFunction DisableTorchFunctionSubclass",
     "_modes": "get_default_device set_default_device",

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import collections
+import enum
 import importlib
+import inspect
+import pickle
 import sys
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -194,25 +198,68 @@ _MORE = {
 }
 
 
+# What Lamella's own modules and tensors are written with.
+_OURS = {
+    "lamella.nn.modules._entries": {"Entries"},
+    "lamella.nn.modules._hooks": {"Hooks", "WithoutModule"},
+    "lamella.nn.parameter": {"_rebuild"},
+    "lamella._storage": {"rebuild_tensor", "rebuild_subclass", "_storage_from_bytes"},
+}
+
+
 def find_more(module: str, name: str) -> Any:
     """What a file may name with weights_only=False: plain containers, NumPy's arrays, and classes
-    of modules and of named tuples that the program has imported itself."""
+    of modules, named tuples, data classes and enumerations that the program has imported itself."""
     module = {"__builtin__": "builtins", "copy_reg": "copyreg"}.get(module, module)
     if name in _MORE.get(module, ()):
         if module.startswith("numpy.core"):
             module = module.replace("numpy.core", "numpy._core")
         return getattr(importlib.import_module(module), name)
     if module == "lamella" or module.startswith("lamella."):
-        ours = {"lamella.nn.modules._entries": "Entries", "lamella.nn.parameter": "_rebuild"}
-        storage = ("rebuild_tensor", "rebuild_subclass", "_storage_from_bytes")
-        if ours.get(module) == name or (module == "lamella._storage" and name in storage):
+        if name in _OURS.get(module, ()):
             return getattr(importlib.import_module(module), name)
-    loaded = sys.modules.get("lamella.nn" if module.startswith("torch.nn.modules.") else module)
-    found = getattr(loaded, name, None) if loaded is not None else None
+    found = _imported(module, name)
     if isinstance(found, type):
         from lamella.nn import Module
 
         named = issubclass(found, tuple) and hasattr(found, "_fields")
-        if issubclass(found, Module) or named or hasattr(found, "__dataclass_fields__"):
+        kinds = (Module, enum.Enum)
+        if issubclass(found, kinds) or named or hasattr(found, "__dataclass_fields__"):
             return found
     return None
+
+
+def find_made(module: str, name: str) -> Any:
+    """What a file may have objects made of with weights_only=False, but may not call: other classes
+    that the program has imported itself and that are not of the standard library; of Lamella's,
+    those of layers and distributions. Methods of what was made may be there, and not be called."""
+    if (module, name) in (("builtins", "getattr"), ("__builtin__", "getattr")):
+        return _method
+    ours = ("torch.distributions", "lamella.compat.distributions", "lamella.nn.")
+    outside = module.startswith(ours)
+    if not outside and module.partition(".")[0] in (*sys.stdlib_module_names, "torch", "lamella"):
+        return None
+    found = _imported(module, name)
+    return found if isinstance(found, type) and found.__new__ in _PLAIN_NEW else None
+
+
+def _method(owner: Any, name: str) -> Any:
+    found = inspect.getattr_static(type(owner), name, None)
+    if isinstance(owner, type) or not isinstance(found, types.FunctionType):
+        raise pickle.UnpicklingError(
+            f"load: expected '{name}' to be a method of the object, got {type(found).__name__}"
+        )
+    return types.MethodType(found, owner)
+
+
+# What makes an object, and does nothing else.
+_PLAIN_NEW = [kind.__new__ for kind in (object, dict, list, tuple, set, str, int, float)]
+
+
+def _imported(module: str, name: str) -> Any:
+    if module.startswith("torch.distributions"):
+        ours = sys.modules.get("lamella.compat.distributions")
+        homes = (ours, *(getattr(ours, kind, None) for kind in ("constraints", "transforms")))
+        return next((getattr(home, name) for home in homes if hasattr(home, name)), None)
+    loaded = sys.modules.get("lamella.nn" if module.startswith("torch.nn.modules.") else module)
+    return getattr(loaded, name, None) if loaded is not None else None

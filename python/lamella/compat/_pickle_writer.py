@@ -47,6 +47,16 @@ class _Kept:
         self.saved = ("storage", kind, key, location, count)
 
 
+def _distributions_home(name: str) -> str:
+    """The module of PyTorch's that has a class of distributions, constraints or transforms."""
+    from lamella.compat import distributions
+
+    if hasattr(distributions, name):
+        return "torch.distributions"
+    has = hasattr(distributions.constraints, name)
+    return f"torch.distributions.{'constraints' if has else 'transforms'}"
+
+
 class Writer(pickle._Pickler):
     """A pickler that gathers the storages by the keys that it wrote for them."""
 
@@ -77,6 +87,8 @@ class Writer(pickle._Pickler):
             obj = _Global("torch", "Tensor")
         elif obj is Parameter:
             obj = _Global("torch.nn.parameter", "Parameter")
+        elif isinstance(obj, type) and obj.__module__.startswith("lamella.compat.distributions."):
+            obj = _Global(_distributions_home(obj.__name__), obj.__name__)
         elif not isinstance(obj, _Global):
             super().save_global(obj, name)  # type: ignore[misc]
             return

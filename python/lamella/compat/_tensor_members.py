@@ -215,6 +215,7 @@ _MEMBERS: dict[str, Any] = {
     "dim_order": _dim_order,
     "resize": _resize,
     "polygamma_": _polygamma,
+    "_cdata": property(id, doc="What tells tensors apart."),
     "name": property(lambda self: None, doc="None: tensors have no names."),
     "volatile": property(lambda self: False, doc="False."),
     **{f"is_{name}": _no(name) for name in _KINDS.split()},

@@ -80,13 +80,15 @@ for _name in DTYPES:
 globals().update(_MADE)
 
 
-class _QuantizedDtype:
+class _NamedDtype:
     """The name of a dtype that no tensor has here."""
+
+    is_complex = False
 
     def __init__(self, name: str, itemsize: int) -> None:
         self.name, self.itemsize = name, itemsize
-
-    is_floating_point = is_complex = is_signed = False
+        self.is_floating_point = name.startswith("float")
+        self.is_signed = self.is_floating_point or name.startswith("int")
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -95,9 +97,17 @@ class _QuantizedDtype:
         return self.name
 
 
-qint8, quint8 = _QuantizedDtype("qint8", 1), _QuantizedDtype("quint8", 1)
-qint32 = _QuantizedDtype("qint32", 4)
-quint4x2, quint2x4 = _QuantizedDtype("quint4x2", 1), _QuantizedDtype("quint2x4", 1)
+qint8, quint8 = _NamedDtype("qint8", 1), _NamedDtype("quint8", 1)
+qint32 = _NamedDtype("qint32", 4)
+quint4x2, quint2x4 = _NamedDtype("quint4x2", 1), _NamedDtype("quint2x4", 1)
+uint1, uint2, uint3, uint4, uint5, uint6, uint7 = (_NamedDtype(f"uint{i}", 1) for i in range(1, 8))
+int1, int2, int3, int4, int5, int6, int7 = (_NamedDtype(f"int{i}", 1) for i in range(1, 8))
+float8_e4m3fnuz, float8_e5m2fnuz = (
+    _NamedDtype("float8_e4m3fnuz", 1),
+    _NamedDtype("float8_e5m2fnuz", 1),
+)
+float8_e8m0fnu = _NamedDtype("float8_e8m0fnu", 1)
+float4_e2m1fn_x2 = _NamedDtype("float4_e2m1fn_x2", 1)
 
 
 def set_default_tensor_type(t: Any) -> None:

@@ -138,7 +138,7 @@ def trace_module(mod: Any, inputs: dict[str, Any], *args: Any, **options: Any) -
     if len(inputs) != 1:
         raise RuntimeError(f"trace_module: expected the inputs of one method, got {list(inputs)}")
     [(name, values)] = inputs.items()
-    return trace(getattr(mod, name), values, *args, **options)
+    return trace(mod if name == "forward" else getattr(mod, name), values, *args, **options)
 
 
 def _get_trace_graph(f: Any, args: Any = (), *rest: Any, **options: Any) -> Any:

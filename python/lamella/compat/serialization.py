@@ -7,6 +7,7 @@ of each storage. Those from before PyTorch 1.6 are no archives: _legacy_files.py
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import io
 import os
 import pickle
@@ -267,8 +268,13 @@ class _Source:
 
     def unpickled(self, file: Any, notes: Any = None) -> Any:
         """The object of a pickle. notes: takes the kinds of storages, which are not read then."""
+        begin = file.tell()
         try:
-            return _Reader(file, self, notes).load()
+            try:
+                return _Reader(file, self, notes).load()
+            except _NeedsCare:
+                file.seek(begin)
+                return _CarefulReader(file, self, notes).load()
         except (RuntimeError, MemoryError):
             raise
         except Exception as error:
@@ -320,10 +326,18 @@ def _is_there(device: Any) -> bool:
     return find_module(device.type) is not None
 
 
-class _Reader(pickle.Unpickler):
-    def __init__(self, text: Any, source: _Source, notes: Any) -> None:
-        super().__init__(text, encoding=source.encoding)
-        self.source, self.notes = source, notes
+class _NeedsCare(Exception):
+    """A pickle names a class whose objects it may have made, but which it may not call."""
+
+
+class _Names:
+    """What the names in a pickle stand for."""
+
+    source: _Source
+    notes: Any
+
+    def make_only(self, found: Any) -> None:
+        raise _NeedsCare
 
     def persistent_load(self, saved: Any) -> Any:
         expect = self.source.expect
@@ -347,6 +361,10 @@ class _Reader(pickle.Unpickler):
             found = _pickle_names.find(module, name)
         if found is None and not self.source.weights_only:
             found = _pickle_names.find_more(module, name)
+            if found is None:
+                found = _pickle_names.find_made(module, name)
+                if found is not None:
+                    self.make_only(found)
         if found is None:
             raise pickle.UnpicklingError(
                 f"load: expected a name of the allow-list, got '{module}.{name}', in "
@@ -354,3 +372,54 @@ class _Reader(pickle.Unpickler):
                 "torch.serialization.add_safe_globals([...]) allows it"
             )
         return found
+
+
+class _Reader(_Names, pickle.Unpickler):
+    def __init__(self, text: Any, source: _Source, notes: Any) -> None:
+        super().__init__(text, encoding=source.encoding)
+        self.source, self.notes = source, notes
+
+
+class _CarefulReader(_Names, pickle._Unpickler):  # type: ignore[misc,name-defined]
+    """Reads slowly, and looks at what is called."""
+
+    dispatch = dict(pickle._Unpickler.dispatch)  # type: ignore[attr-defined]
+
+    def __init__(self, text: Any, source: _Source, notes: Any) -> None:
+        super().__init__(text, encoding=source.encoding)
+        self.source, self.notes = source, notes
+        self.named: list[Any] = []
+        self.made_only: list[Any] = []
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = super().find_class(module, name)
+        self.named.append(found)
+        return found
+
+    def make_only(self, found: Any) -> None:
+        self.made_only.append(found)
+
+    def _instantiate(self, klass: Any, args: Any) -> None:
+        made = klass.__new__(klass) if klass in self.made_only else self._called(klass, args)
+        self.append(made)
+
+    def _called(self, function: Any, args: Any) -> Any:
+        # _reconstructor calls its second argument's __init__, and _method nothing at all.
+        calls = [function] if function is not _pickle_names._method else []
+        if function is copyreg._reconstructor:  # type: ignore[attr-defined]
+            calls.extend(args[1:2])
+        named = any(function is each for each in self.named)
+        if not named or any(called is each for called in calls for each in self.made_only):
+            what = getattr(function, "__name__", type(function).__name__)
+            raise pickle.UnpicklingError(
+                f"load: expected the objects of '{what}' to be made without a call, got a call, in "
+                f"{self.source.where}. If the file is to be trusted, "
+                "torch.serialization.add_safe_globals([...]) allows it"
+            )
+        return function(*args)
+
+    def load_reduce(self) -> None:
+        args = self.stack.pop()
+        self.stack[-1] = self._called(self.stack[-1], args)
+
+    dispatch[pickle.REDUCE[0]] = load_reduce

@@ -10,6 +10,8 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from lamella._C import Size
+
 __all__ = [
     "LeafSpec",
     "TreeSpec",
@@ -51,6 +53,7 @@ def _flatten_dict(node: dict[Any, Any]) -> tuple[list[Any], Any]:
 
 register_pytree_node(list, lambda node: (node, None), lambda items, _: list(items))
 register_pytree_node(tuple, lambda node: (list(node), None), lambda items, _: tuple(items))
+register_pytree_node(Size, lambda node: (list(node), None), lambda items, _: tuple(items))
 register_pytree_node(dict, _flatten_dict, lambda items, keys: dict(zip(keys, items)))
 register_pytree_node(OrderedDict, _flatten_dict, lambda items, keys: OrderedDict(zip(keys, items)))
 register_pytree_node(

@@ -90,3 +90,50 @@ for function in (lambda x: x if x.sum() > 0 else -x, lambda x: len(x), lambda x:
         fx.symbolic_trace(function)
     except (ValueError, RuntimeError) as error:
         print(type(error).__name__)
+
+# Where new nodes go, within a context and without one, and what they are called.
+graph = fx.Graph()
+x = graph.placeholder("x")
+with graph.inserting_after(x):
+    last, first = graph.call_function(torch.sin, (x,)), graph.call_function(torch.cos, (x,))
+graph.inserting_before(last)
+graph.call_method("relu_", (first,)), graph.call_method("relu_", (first,))
+graph.inserting_after(last)
+graph.create_node("call_function", torch.add, (first, last), name="sum_1")
+graph.create_node("call_function", torch.add, (first, last), name="sum")
+graph.create_node("call_function", torch.add, (first, last), name="sum_1")
+with graph.inserting_after():
+    graph.output(last)
+with graph.inserting_before():
+    graph.placeholder("y")
+print([node.name for node in graph.nodes])
+
+
+class Halved(fx.Tracer):
+    """A tracer that patches calls by itself, as those of other libraries do."""
+
+    @fx._symbolic_trace.compatibility(is_backward_compatible=True)
+    def trace(self, root, concrete_args=None):
+        self.root, self.graph = root, fx.Graph(tracer_cls=type(self))
+        function, args = self.create_args_for_root(type(root).forward, True, concrete_args)
+
+        def called(module, *args, **kwargs):
+            def forward(*args, **kwargs):
+                return fx._symbolic_trace._orig_module_call(module, *args, **kwargs)
+
+            return self.call_module(module, forward, args, kwargs) / 2
+
+        with fx._symbolic_trace._Patcher() as patcher:
+            patcher.patch_method(nn.Module, "__call__", called, deduplicate=False)
+            fx._symbolic_trace._patch_wrapped_functions(patcher)
+            fx._symbolic_trace._autowrap_check(
+                patcher, function.__globals__, self._autowrap_function_ids
+            )
+            self.create_node("output", "output", (self.create_arg(function(*args)),), {})
+        return self.graph
+
+
+small = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+graph = Halved().trace(small)
+print(graph)
+print(fx.GraphModule(small, graph)(torch.ones(1, 2)).sum().item())

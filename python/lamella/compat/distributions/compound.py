@@ -46,11 +46,12 @@ class Independent(Distribution):
         super().__init__(shape[:split], shape[split:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Independent:
-        made = self._like(Independent, _instance, batch_shape)
+        made = self._get_checked_instance(Independent, _instance)
         inner = tuple(self.event_shape)[: self.reinterpreted_batch_ndims]
+        # Pyro's subclass keeps what _like() sets in its base, which is there first therefore.
         made.base_dist = self.base_dist.expand(Size(tuple(batch_shape) + inner))
         made.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
-        return made
+        return self._like(Independent, made, batch_shape)
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]

@@ -62,12 +62,8 @@ transform_to.register(constraints.independent, _independent(transform_to))
 
 @_both(constraints.positive)
 def _to_positive(constraint: Any) -> Any:
-    bound = constraint.lower_bound
-    if bound == 0:
-        return transforms.ExpTransform()
-    return transforms.ComposeTransform(
-        [transforms.ExpTransform(), transforms.AffineTransform(bound, 1)]
-    )
+    shift = transforms.AffineTransform(constraint.lower_bound, 1)
+    return transforms.ComposeTransform([transforms.ExpTransform(), shift])
 
 
 _both(constraints.nonnegative)(_to_positive)

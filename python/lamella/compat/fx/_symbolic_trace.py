@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import builtins
 import copy
-import functools
+import functools as functools
 import inspect
 import math
-import types
 from collections.abc import Callable
+from types import FunctionType as FunctionType
 from types import ModuleType
 from typing import Any
 
 from lamella import Tensor
+from lamella._C import ScriptObject as ScriptObject
 from lamella.compat.fx import _wrapped
 from lamella.compat.fx import wrap as wrap
+from lamella.compat.fx._compatibility import compatibility as compatibility
 from lamella.compat.fx.graph import Graph
 from lamella.compat.fx.graph_module import GraphModule
 from lamella.compat.fx.node import Argument, has_side_effect
+from lamella.compat.fx.proxy import Proxy as Proxy
 from lamella.compat.fx.proxy import TracerBase, _first
 from lamella.nn import Module, Parameter, Sequential
+
+# Tracers of other libraries patch and call these.
+_orig_module_call, _orig_module_getattr = Module.__call__, Module.__getattr__
 
 _tracing = 0
 
@@ -73,7 +79,7 @@ has_side_effect(_assert_is_none)
 def _with_variables(function: Any, count: int) -> Any:
     """The function; what comes for *args and **kwargs is the value of these names."""
     code = function.__code__
-    made = types.FunctionType(
+    made = FunctionType(
         code.replace(
             co_argcount=count,
             co_posonlyargcount=0,
@@ -88,32 +94,49 @@ def _with_variables(function: Any, count: int) -> Any:
     return functools.update_wrapper(made, function)
 
 
-class _Patches:
+class _Patcher:
     """Values that are put in place while a tracer runs, and taken back."""
 
     def __init__(self) -> None:
         self.undo: list[Callable[[], Any]] = []
 
-    def item(self, home: dict[str, Any], name: str, value: Any) -> None:
+    def patch(self, home: dict[str, Any], name: str, value: Any, deduplicate: bool = True) -> None:
+        """Puts a value into a namespace."""
         if name in home:
             self.undo.append(lambda old=home[name]: home.__setitem__(name, old))  # type: ignore[misc]
         else:
             self.undo.append(lambda: home.pop(name, None))
         home[name] = value
 
-    def attribute(self, home: Any, name: str, value: Any) -> None:
+    def patch_method(self, home: Any, name: str, value: Any, deduplicate: bool = True) -> None:
+        """Puts a method into a class."""
         if name in vars(home):
             self.undo.append(lambda old=vars(home)[name]: setattr(home, name, old))  # type: ignore[misc]
         else:
             self.undo.append(lambda: delattr(home, name))
         setattr(home, name, value)
 
-    def __enter__(self) -> _Patches:
+    def __enter__(self) -> _Patcher:
         return self
 
     def __exit__(self, *_: Any) -> None:
         while self.undo:
             self.undo.pop()()
+
+
+def _patch_wrapped_functions(patcher: _Patcher) -> None:
+    """Patches the functions that wrap() was told of."""
+    for home, name in reversed(_wrapped):
+        original = home.get(name, getattr(builtins, name, None))
+        if original is not None:
+            patcher.patch(home, name, _noting(original))
+
+
+def _autowrap_check(patcher: _Patcher, home: dict[str, Any], function_ids: set[int]) -> None:
+    """Patches what a namespace has of the functions that are wrapped by themselves."""
+    for name, value in list(home.items()):
+        if not name.startswith("__") and id(value) in function_ids:
+            patcher.patch(home, name, _noting(value))
 
 
 class Tracer(TracerBase):
@@ -132,7 +155,8 @@ class Tracer(TracerBase):
             for name, function in vars(module).items()
             if not name.startswith("_") and callable(function) and not isinstance(function, type)
         ]
-        self._autowrap = {id(function): function for function in (*functions, *autowrap_functions)}
+        self._autowrap_functions = (*functions, *autowrap_functions)  # kept, so that ids are theirs
+        self._autowrap_function_ids = set(map(id, self._autowrap_functions))
         self.param_shapes_constant = param_shapes_constant
         self.root: Module = Module()
         self.module_stack: dict[str, Any] = {}
@@ -285,7 +309,7 @@ class Tracer(TracerBase):
             function, isinstance(root, Module), concrete_args
         )
         cache: dict[str, Any] = {}
-        find, call = Module.__getattribute__, Module.__call__
+        find, call = Module.__getattribute__, _orig_module_call
 
         def look_up(module: Module, attribute: str) -> Any:
             value = find(module, attribute)
@@ -300,25 +324,23 @@ class Tracer(TracerBase):
             def forward(*args: Any, **kwargs: Any) -> Any:
                 return call(module, *args, **kwargs)
 
-            self._search(patches, getattr(module.forward, "__globals__", {}))
+            home = getattr(module.forward, "__globals__", {})
+            _autowrap_check(patcher, home, self._autowrap_function_ids)
             return self.call_module(module, forward, args, kwargs)
 
         _tracing += 1
-        with _Patches() as patches:
-            patches.attribute(Module, "__getattribute__", look_up)
-            patches.attribute(Module, "__call__", call_module)
-            for home, name in reversed(_wrapped):
-                original = home.get(name, getattr(builtins, name, None))
-                if original is not None:
-                    patches.item(home, name, _noting(original))
+        with _Patcher() as patcher:
+            patcher.patch_method(Module, "__getattribute__", look_up)
+            patcher.patch_method(Module, "__call__", call_module)
+            _patch_wrapped_functions(patcher)
             for traced in self.root.modules():
                 if isinstance(traced, GraphModule):  # what its text calls are nodes again
                     for name in traced._called:
                         called = {**vars(builtins), **traced._names}[name]
-                        patches.item(traced._names, name, _noting(called))
-            for module in self._autowrap_search:
-                self._search(patches, vars(module))
-            self._search(patches, getattr(inspect.unwrap(function), "__globals__", {}))
+                        patcher.patch(traced._names, name, _noting(called))
+            homes = [vars(module) for module in self._autowrap_search]
+            for home in (*homes, getattr(inspect.unwrap(function), "__globals__", {})):
+                _autowrap_check(patcher, home, self._autowrap_function_ids)
             try:
                 result = function(*args)
                 kind = getattr(function, "__annotations__", {}).get("return")
@@ -335,12 +357,6 @@ class Tracer(TracerBase):
 
     def _has(self, module: Module) -> bool:
         return any(module is other for other in self.root.modules())
-
-    def _search(self, patches: _Patches, home: dict[str, Any]) -> None:
-        """Patches what a namespace has of the functions that are wrapped by themselves."""
-        for name, value in list(home.items()):
-            if not name.startswith("__") and id(value) in self._autowrap:
-                patches.item(home, name, _noting(value))
 
 
 def symbolic_trace(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import keyword
 import re
 from collections.abc import Callable, Iterator
@@ -47,23 +46,23 @@ class _Names:
     """Names that are valid in Python and taken once."""
 
     def __init__(self) -> None:
-        self.taken: dict[str, int] = {}
+        self.taken: set[str] = set()
+        self.counts: dict[str, int] = {}  # the number behind the newest name of each beginning
 
     def create(self, candidate: str) -> str:
         candidate = re.sub(r"[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"
         candidate = f"_{candidate}" if candidate[0].isdigit() else candidate
         base, _, number = candidate.rpartition("_")
-        count = self.taken.get(candidate, 0)
         if base and number.isdigit():
-            count, candidate = int(number), candidate
-            name = candidate
+            count = int(number)
         else:
-            base, name = candidate, candidate if not count else f"{candidate}_{count}"
+            base, count = candidate, self.counts.get(candidate, 0)
+        name = candidate
         while name in self.taken or _is_reserved(name):
             count += 1
             name = f"{base}_{count}"
-        self.taken[name] = 0
-        self.taken[base] = max(count, self.taken.get(base, 0))
+        self.taken.add(name)
+        self.counts[base] = count
         return name
 
 
@@ -99,6 +98,20 @@ class _Nodes:
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+class _InsertPoint:
+    """Where a graph puts new nodes from now on; the end of a context brings the old place back."""
+
+    def __init__(self, graph: Graph, insert: Callable[[Node], None]) -> None:
+        self.graph, self.before = graph, graph._insert
+        graph._insert = insert
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: Any) -> None:
+        self.graph._insert = self.before
 
 
 class Graph:
@@ -230,21 +243,13 @@ class Graph:
             to_erase._set((), {})
             to_erase._erased = True
 
-    @contextlib.contextmanager
-    def _inserting(self, insert: Callable[[Node], None]) -> Iterator[None]:
-        before, self._insert = self._insert, insert
-        try:
-            yield
-        finally:
-            self._insert = before
-
     def inserting_before(self, n: Node | None = None) -> Any:
-        """A context in which new nodes come before `n`."""
-        return self._inserting((n or self._root._next).prepend)
+        """New nodes come before `n`, or first; until a context ends."""
+        return _InsertPoint(self, self._root.append if n is None else n.prepend)
 
     def inserting_after(self, n: Node | None = None) -> Any:
-        """A context in which new nodes come behind `n`, in their order."""
-        return self._inserting((n or self._root)._next.prepend)
+        """New nodes come right behind `n`, the newest first, or last; until a context ends."""
+        return _InsertPoint(self, self._root.prepend if n is None else n.append)
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
         """Removes nodes that nobody uses; says whether there were any."""

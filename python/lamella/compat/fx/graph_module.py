@@ -95,6 +95,8 @@ class GraphModule(Module):
             else:
                 _assign_attr(root[target], self, target)
         self.meta: dict[str, Any] = dict(getattr(root, "meta", None) or {})
+        if graph._tracer_cls is not None and "<locals>" in graph._tracer_cls.__qualname__:
+            graph._tracer_cls = None  # its name finds nothing, so pickles could not have it
         self._tracer_cls, self._tracer_extras = graph._tracer_cls, graph._tracer_extras
         self.graph = graph
 

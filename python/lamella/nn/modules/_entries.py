@@ -35,6 +35,13 @@ class Entries(dict):
         owner = self._owner()
         return {} if owner is None or type(owner).__getattr__ is not usual else owner.__dict__
 
+    def place(self) -> None:
+        """Makes the entries attributes, or no longer, after the module's class has changed."""
+        owner = self._owner()
+        for name, value in self.items() if owner is not None else ():
+            owner.__dict__.pop(name, None)
+            self._attributes().update({name: value})
+
     def __setitem__(self, name: str, value: Any) -> None:
         super().__setitem__(name, value)
         self._attributes()[name] = value

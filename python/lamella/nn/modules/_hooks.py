@@ -51,6 +51,16 @@ class Hooks:
         return [hook for hook, _ in getattr(self, kind).values()]
 
 
+class WithoutModule:
+    """A hook that is not told of the module; pickles and copies of modules have it as well."""
+
+    def __init__(self, hook: Any) -> None:
+        self.hook = hook
+
+    def __call__(self, _: Any, *rest: Any) -> Any:
+        return self.hook(*rest)
+
+
 # The hooks of all modules. Module._hooks is this from the first one on and None before, so that the
 # call of a module without any asks a single question.
 EVERYWHERE = Hooks()

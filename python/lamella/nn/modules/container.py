@@ -33,7 +33,7 @@ class _Numbered(Module):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return self._part(index)
-        return self._modules[self._key(index)]
+        return self._modules[self._get_abs_string_index(index)]
 
     def _part(self, index: slice) -> Any:
         raise NotImplementedError
@@ -47,11 +47,11 @@ class _Numbered(Module):
         for module in modules:
             self.add_module(str(len(self._modules)), module)
 
-    def _key(self, index: Any) -> str:
+    def _get_abs_string_index(self, index: Any) -> str:
         return list(self._modules)[_place(self._get_name(), index, len(self))]
 
     def __setitem__(self, index: Any, module: Module) -> None:
-        self._modules[self._key(index)] = module
+        self._modules[self._get_abs_string_index(index)] = module
 
     def __delitem__(self, index: Any) -> None:
         modules = list(self)
@@ -111,7 +111,7 @@ class Sequential(_Numbered):
         if isinstance(index, slice):
             chosen = names[index]
         else:
-            chosen = [self._key(index)]
+            chosen = [self._get_abs_string_index(index)]
         for name in chosen:
             del self._modules[name]
         if numbered:

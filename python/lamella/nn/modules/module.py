@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import lamella
@@ -100,6 +100,10 @@ class Module:
             entries[name] = _hooks.registered(kind[1:-1], self, name, value)
             return
         object.__setattr__(self, name, value)
+        if name == "__class__":
+            for kind, _ in _KINDS:
+                if kind in own:
+                    own[kind].place()
 
     def __delattr__(self, name: str) -> None:
         for kind, _ in _KINDS:
@@ -264,7 +268,11 @@ class Module:
         return (module for _, module in self.named_children())
 
     def _named_members(
-        self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool
+        self,
+        get_members_fn: Callable[[Module], Iterable[tuple[str, Any]]],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
         seen = set()
         modules = (
@@ -273,7 +281,7 @@ class Module:
             else [(prefix, self)]
         )
         for place, module in modules:
-            for name, member in getattr(module, kind).items():
+            for name, member in get_members_fn(module):
                 if member is None or id(member) in seen:
                     continue
                 if remove_duplicate:
@@ -284,7 +292,9 @@ class Module:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """The parameters with their dotted names, each once."""
-        return self._named_members("_parameters", prefix, recurse, remove_duplicate)
+        return self._named_members(
+            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
+        )
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The parameters, of submodules too."""
@@ -294,7 +304,9 @@ class Module:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """The buffers with their dotted names, each once."""
-        return self._named_members("_buffers", prefix, recurse, remove_duplicate)
+        return self._named_members(
+            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
+        )
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """The buffers, of submodules too."""
@@ -531,7 +543,7 @@ class Module:
         self, hook: Callable[..., Any], with_module: bool = False
     ) -> Any:
         """register_load_state_dict_pre_hook() of a hook that gets no module, unless with_module."""
-        return self._add_hook("load_pre", hook if with_module else lambda _, *rest: hook(*rest))
+        return self._add_hook("load_pre", hook if with_module else _hooks.WithoutModule(hook))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Any:
         """hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
