@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <regex>
 #include <set>
 
 #include "codegen/derivative_table.h"
@@ -60,7 +61,7 @@ class DerivativeLoader {
                                         node->describe());
       return;
     }
-    YamlPtr name, outputs, dispatch;
+    YamlPtr name, node_name, outputs, dispatch;
     TableFields fields;
     std::map<std::string, Location> seen;
     for (const auto& [key, value] : node->entries) {
@@ -74,6 +75,7 @@ class DerivativeLoader {
       }
       YamlPtr* special = !key->is_scalar()                         ? nullptr
                          : key->text == "name"                     ? &name
+                         : key->text == "node"                     ? &node_name
                          : key->text == "output_differentiability" ? &outputs
                          : key->text == "dispatch"                 ? &dispatch
                                                                    : nullptr;
@@ -92,6 +94,7 @@ class DerivativeLoader {
     Derivative made;
     made.function = function;
     made.where = name->where;
+    if (node_name != nullptr) read_node_name(made, *node_name);
     read_tables(made, *node, fields, outputs, dispatch);
     model_read_.entries.push_back(std::move(made));
   }
@@ -170,6 +173,26 @@ class DerivativeLoader {
       return false;
     }
     return true;
+  }
+
+  // "NAME", or "NAME, NAME without ARGUMENT".
+  void read_node_name(Derivative& made, const YamlNode& value) {
+    static const std::regex form(R"((\w+)(, \w+ without (\w+))?)");
+    const NativeFunction& f = *made.function;
+    std::smatch parts;
+    if (!value.is_scalar() || !std::regex_match(value.text, parts, form)) {
+      report(f, value.where,
+             "'node' expects a name, or 'NAME, NAME without ARGUMENT', got " + value.describe());
+      return;
+    }
+    bool known = !parts[3].matched;
+    for (const Argument& argument : f.schema.arguments) known |= argument.name == parts[3].str();
+    if (!known) {
+      report(f, value.where,
+             "'node' names the argument '" + parts[3].str() + "', which it has not");
+      return;
+    }
+    made.node = value.text;
   }
 
   void read_tables(Derivative& made, const YamlNode& node, const TableFields& fields,
@@ -287,7 +310,8 @@ class DerivativeLoader {
           prefix.erase(at, 7);
         }
         if (table.key != "Default") prefix += table.key;
-        table.node = prefix + std::to_string(counts[prefix]++);
+        const bool stated = table.key == "Default" && !entry.node.empty();
+        table.node = stated ? entry.node : prefix + std::to_string(counts[prefix]++);
       }
     }
   }

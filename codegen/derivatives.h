@@ -60,6 +60,7 @@ struct Derivative {
   // Has the same arguments and no entry of its own; may be null.
   const NativeFunction* inplace = nullptr;
   Location where;                       // of the name
+  std::string node;                     // stated for the nodes of Default; empty: by its place
   std::vector<DerivativeTable> tables;  // one is "Default"
 };
 

@@ -327,10 +327,12 @@ PyObject* call_forward(const FunctionCall& call, PyObject* forward, PyObject* se
   return done ? output.release() : nullptr;
 }
 
-// The arguments with keywords and defaults filled in, as a tuple: for forward without a context.
-PyObject* bind(PyObject* forward, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+// The arguments with keywords and defaults filled in, as a tuple: for forward without a context, or
+// behind one.
+PyObject* bind(const char* binder_name, PyObject* forward, PyObject* const* args, Py_ssize_t nargs,
+               PyObject* kwnames) {
   Ref module(PyImport_ImportModule("lamella.autograd.function"));
-  Ref binder(module ? PyObject_GetAttrString(module.get(), "_bind_arguments") : nullptr);
+  Ref binder(module ? PyObject_GetAttrString(module.get(), binder_name) : nullptr);
   if (!binder) return nullptr;
   std::vector<PyObject*> stack = {forward};
   Py_ssize_t named = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
@@ -465,16 +467,17 @@ PyObject* apply(PyObject* type, PyObject* const* args, Py_ssize_t nargs, PyObjec
     bool has_setup = setup.get() != function_defaults.setup_context;
     if (!has_setup) {
       if (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0) {
-        return PyErr_Format(PyExc_TypeError, "%s.apply: expected no keyword arguments, got '%U'",
-                            reinterpret_cast<PyTypeObject*>(type)->tp_name,
-                            PyTuple_GET_ITEM(kwnames, 0));
+        Ref bound(bind("_bind_behind_context", forward.get(), args, nargs, kwnames));
+        if (!bound) return nullptr;
+        return run_apply(function, forward.get(), nullptr, nullptr,
+                         &PyTuple_GET_ITEM(bound.get(), 0), PyTuple_GET_SIZE(bound.get()));
       }
       return run_apply(function, forward.get(), nullptr, nullptr, args, nargs);
     }
     if (is_complete(forward.get(), nargs, kwnames)) {
       return run_apply(function, forward.get(), setup.get(), nullptr, args, nargs);
     }
-    Ref bound(bind(forward.get(), args, nargs, kwnames));
+    Ref bound(bind("_bind_arguments", forward.get(), args, nargs, kwnames));
     if (!bound) return nullptr;
     return run_apply(function, forward.get(), setup.get(), nullptr,
                      &PyTuple_GET_ITEM(bound.get(), 0), PyTuple_GET_SIZE(bound.get()));

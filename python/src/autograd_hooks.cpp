@@ -211,14 +211,16 @@ class PythonSavedHooks final : public autograd::SavedHooks {
     release_object(unpack_);
   }
 
-  lamella_status pack(lamella_tensor* tensor, lamella_object** packed) override {
+  lamella_status pack(lamella_tensor* tensor, lamella_tensor* alias,
+                      lamella_object** packed) override {
     GilScope gil;
     Ref argument(wrap(TensorBase::borrow(tensor)));
     if (!argument) return keep_python_error();
     PyObject* given = argument.get();
-    PyObject* result = call_vector(pack_, &given, 1, nullptr);
-    if (result == nullptr) return keep_python_error();
-    *packed = hold_object(result);
+    Ref result(call_vector(pack_, &given, 1, nullptr));
+    if (result && result.get() == given) result = Ref(wrap(TensorBase::borrow(alias)));
+    if (!result) return keep_python_error();
+    *packed = hold_object(result.release());
     return LAMELLA_OK;
   }
   lamella_status unpack(lamella_object* packed, lamella_tensor** tensor) override {

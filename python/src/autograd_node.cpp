@@ -150,8 +150,12 @@ PyObject* node_dir(PyObject* self, PyObject*) {
   Ref base(
       PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", self));
   Ref names(base ? PySequence_List(base.get()) : nullptr);
+  if (!names) return nullptr;
   autograd::NodePtr node = hold_node(self);
-  if (!names || !node) return nullptr;
+  if (!node) {  // of a context whose outputs are gone
+    PyErr_Clear();
+    return names.release();
+  }
   return guarded([&]() -> PyObject* {
     for (const std::string& name : node->saved_names()) {
       Ref text(PyUnicode_FromString((kSaved + name).c_str()));

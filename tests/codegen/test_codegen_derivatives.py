@@ -48,6 +48,20 @@ def test_several_files_and_their_order(tmp_path):
     assert err.startswith(f"{two}:1:9: error: exp: has an entry already, on line 1 of {one}\n")
 
 
+def test_stated_names_of_nodes_are_not_counted(tmp_path):
+    file = tmp_path / "derivatives.yaml"
+    file.write_text(
+        "- name: exp(Tensor self) -> Tensor\n"
+        "  node: ExponentialBackward3, ExponentialBackward2 without self\n"
+        "  self: grad * result\n"
+    )
+    status, out, err = _run("--saved", "--derivatives", file, OPERATORS)
+    assert (status, err) == (0, "")
+    assert out == (
+        "aten::exp ExponentialBackward3, ExponentialBackward2 without self: self saves result\n"
+    )
+
+
 def test_no_argument_is_left_out(tmp_path):
     file = tmp_path / "derivatives.yaml"
     file.write_text(

@@ -473,10 +473,23 @@ def test_functions_are_not_made():
         Square()
 
 
-def test_keywords_need_setup_context():
+def test_keywords_behind_a_context():
+    class Scale(Function):
+        @staticmethod
+        def forward(ctx, x, by=2, *, flag=False):
+            ctx.by = by
+            return x * by
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.by, None
+
+    x = leaf(1.0)
+    Scale.apply(x, by=3).sum().backward()
+    assert x.grad.item() == 3
     with pytest.raises(TypeError) as error:
-        Square.apply(x=leaf(1.0))
-    assert str(error.value) == "Square.apply: expected no keyword arguments, got 'x'"
+        Scale.apply(x, flag=True)
+    assert str(error.value) == "forward: expected no keyword-only arguments, got flag"
 
 
 def test_only_tensors_are_saved():

@@ -26,6 +26,23 @@ std::string node_name_of(const std::string& op) {
   return name + "Backward";
 }
 
+// Note [Names of nodes]
+//   A node is named as PyTorch's is: by the operator and the place of its overload among those that
+//   have derivatives. Where PyTorch has two overloads and Lamella one, whose argument may be left
+//   out, a derivative is called "SumBackward1, SumBackward0 without dim".
+void take_second_name(RecordPlan* plan, const FunctionSchema& schema) {
+  const std::string both = plan->node_name;
+  const size_t comma = both.find(", ");
+  const size_t word = both.find(" without ");
+  if (comma == std::string::npos || word == std::string::npos) return;
+  plan->node_name = both.substr(0, comma);
+  plan->name_without = both.substr(comma + 2, word - comma - 2);
+  const std::string wanted = both.substr(word + 9);
+  for (size_t i = 0; i < schema.arguments.size(); ++i) {
+    if (schema.arguments[i].name == wanted) plan->without = static_cast<int>(i);
+  }
+}
+
 const void* code_of(const lamella_derivative* d) {
   if (d == nullptr) return nullptr;
   return d->backward != nullptr ? code::address_of(d->backward) : code::address_of(d->forward);
@@ -40,6 +57,7 @@ std::unique_ptr<RecordPlan> build(const OperatorEntry* op, const Declared& decla
   plan->stays = op->owner == &Registry::kOwn && op->derivative_owner == &Registry::kOwn;
   bool named = d != nullptr && d->name != nullptr && *d->name != '\0';
   plan->node_name = named ? d->name : node_name_of(op->name_storage);
+  take_second_name(plan.get(), schema);
   plan->where = op->file + ":" + std::to_string(op->line);
   plan->slot_of.assign(schema.arguments.size(), -1);
   plan->not_differentiable = d != nullptr && (d->flags & LAMELLA_NOT_DIFFERENTIABLE) != 0;

@@ -56,6 +56,10 @@ struct RecordPlan : OperatorPlan {
   // For the keys whose calls have a derivative of their own.
   std::vector<std::pair<DispatchKey, const RecordPlan*>> keyed;  // one reference each
   std::string node_name;
+  // The name of nodes of calls without this argument (-1: there is none such); see Note [Names of
+  // nodes].
+  std::string name_without;
+  int without = -1;
   std::string where;  // the operator was registered
   std::vector<SlotPlan> slots;
   std::vector<ReturnPlan> returns;
@@ -123,7 +127,7 @@ class RecordNode final : public Node {
 
   lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results,
                        WantedEdges wanted) override;
-  std::string name() const override { return plan_->node_name; }
+  std::string name() const override { return is_without_ ? plan_->name_without : plan_->node_name; }
   void release_saved() noexcept override;
   bool keeps_something() const noexcept override;
   std::vector<std::string> saved_names() const override;
@@ -159,6 +163,7 @@ class RecordNode final : public Node {
   uint32_t bytes_ = 0;
   uint32_t saved_count_ = 0;
   bool released_ = false;
+  bool is_without_ = false;  // the call was, of the argument that the plan says
   SideEffectPlace place_;
 };
 

@@ -77,7 +77,17 @@ void RecordNode::deallocate() noexcept {
   }
 }
 
+// None, an empty list, or a number where the operator takes a tensor.
+static bool is_left_out(const lamella_value& value) {
+  if (value.tag == LAMELLA_TENSOR) {
+    return value.as.tensor != nullptr &&
+           (value.as.tensor->flags & LAMELLA_TENSOR_WRAPPED_NUMBER) != 0;
+  }
+  return value.tag == LAMELLA_NONE || (value.tag == LAMELLA_INT_LIST && value.size == 0);
+}
+
 void RecordNode::save(const lamella_value* values, bool returns) {
+  if (plan_->without >= 0 && !returns) is_without_ = is_left_out(values[plan_->without]);
   for (uint32_t k = 0; k < saved_count_; ++k) {
     const lamella_saved& one = derivative_->saved[k];
     if ((one.is_return != 0) != returns || (one.used_by & needs_) == 0) continue;

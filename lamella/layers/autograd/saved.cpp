@@ -95,7 +95,7 @@ void SavedTensor::save_slowly(const TensorBase& tensor, int output) {
   state_ = kTensor;
   if (LAMELLA_UNLIKELY((lamella_thread.modes & LAMELLA_MODE_SAVED_HOOKS) != 0) &&
       stack->hooks.back() != nullptr) {
-    set_hooks(stack->hooks.back());
+    set_hooks(stack->hooks.back(), tensor.impl());
   }
 }
 
@@ -110,7 +110,7 @@ void SavedTensor::set_tangent_of(lamella_tensor* output) {
   }
 }
 
-void SavedTensor::set_hooks(std::shared_ptr<SavedHooks> hooks) {
+void SavedTensor::set_hooks(std::shared_ptr<SavedHooks> hooks, lamella_tensor* seen) {
   LAMELLA_CHECK(state_ != kPacked, "register_hooks: expected a saved tensor without hooks");
   if (state_ == kEmpty) return;
   auto packed = std::make_unique<Packed>();
@@ -119,7 +119,12 @@ void SavedTensor::set_hooks(std::shared_ptr<SavedHooks> hooks) {
     // What a hook computes is no part of the graph, and nothing it saves comes back here.
     GradGuard no_grad(false);
     ModeGuard no_hooks(LAMELLA_MODE_SAVED_HOOKS, 0);
-    detail::check(packed->hooks->pack(tensor_.impl(), &packed->object));
+    lamella_tensor* own = tensor_.impl();
+    detail::check(packed->hooks->pack(seen != nullptr ? seen : own, own, &packed->object));
+    LAMELLA_CHECK(tensor_._version() == version_,
+                  "saved_tensors_hooks: expected 'pack_hook' not to write into the tensor that it "
+                  "is given, got one at version ",
+                  version_, " that came back at version ", tensor_._version());
   }
   if (output_ == 0) packed->edge = gradient_edge(tensor_.impl());
   packed->keep_tangent(tangent(tensor_.impl()));

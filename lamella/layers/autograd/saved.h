@@ -3,7 +3,8 @@
 // Note [Saved tensors]
 //   An input is kept as it is; an output of the node as a detached alias, so that it does not keep
 //   the node that keeps it. Both remember the count of writes and refuse to come back when it
-//   moved. With hooks set on the thread, what the pack hook gives is kept instead.
+//   moved. With hooks set on the thread, what the pack hook gives is kept instead. The hook sees an
+//   output with its history; where it gives that tensor back, the alias is kept.
 #pragma once
 #include "lamella/core/version_counter.h"
 #include "lamella/layers/autograd/node.h"
@@ -14,7 +15,9 @@ namespace lamella::autograd {
 // status.
 struct SavedHooks {
   virtual ~SavedHooks() = default;
-  virtual lamella_status pack(lamella_tensor* tensor, lamella_object** packed) = 0;
+  // `alias` is packed where the hook gives `tensor` back.
+  virtual lamella_status pack(lamella_tensor* tensor, lamella_tensor* alias,
+                              lamella_object** packed) = 0;
   virtual lamella_status unpack(lamella_object* packed, lamella_tensor** tensor) = 0;
 };
 // Pushes and pops a pair; nullptr switches hooks off until popped. The text is shown when a tensor
@@ -69,8 +72,9 @@ class LAMELLA_PRIVATE_API SavedTensor {
   }
   // An output that is kept as an alias has the output's tangent as well.
   void set_tangent_of(lamella_tensor* output);
-  // Hooks given to this one tensor. Throws if it has some.
-  void set_hooks(std::shared_ptr<SavedHooks> hooks);
+  // Hooks given to this one tensor, which see it as `seen`, if that is not null. Throws if it has
+  // some, or if the pack hook writes into what it is given.
+  void set_hooks(std::shared_ptr<SavedHooks> hooks, lamella_tensor* seen = nullptr);
 
  private:
   void save_slowly(const TensorBase& tensor, int output);

@@ -109,13 +109,19 @@ def _apply_batched(cls: type[Function], /, *args: Any, **kwargs: Any) -> Any:
 
 def _bind_arguments(forward: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
     """All arguments of a forward without a context, by position."""
-    bound = inspect.signature(forward).bind(*args, **kwargs)
+    signature = inspect.signature(forward)
+    bound = signature.bind(*args, **kwargs)
+    only_named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+    named = [name for name in bound.arguments if signature.parameters[name].kind in only_named]
+    if named:
+        raise TypeError(f"forward: expected no keyword-only arguments, got {', '.join(named)}")
     bound.apply_defaults()
-    if bound.kwargs:
-        raise TypeError(
-            f"forward: expected no keyword-only arguments, got {', '.join(bound.kwargs)}"
-        )
     return bound.args
+
+
+def _bind_behind_context(forward: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """All arguments of a forward but its context, by position."""
+    return _bind_arguments(forward, None, *args, **kwargs)[1:]
 
 
 class _OnceDifferentiable(Function):

@@ -22,7 +22,8 @@ _BY_MODULE = {
     "get_deterministic_debug_mode get_float32_matmul_precision get_num_interop_threads "
     "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled "
     "set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal "
-    "set_num_interop_threads set_warn_always use_deterministic_algorithms has_lapack has_mkl "
+    "set_num_interop_threads set_warn_always is_anomaly_enabled is_anomaly_check_nan_enabled "
+    "set_anomaly_enabled use_deterministic_algorithms has_lapack has_mkl "
     "has_openmp SymBool SymFloat SymInt sym_float sym_int sym_max sym_min sym_not",
     "_functions": "typename is_conj is_inference is_neg is_nonzero is_same_size get_device vander "
     "to_dlpack from_file is_distributed norm_except_dim spmm dsmm hsmm _shape_as_tensor "

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from lamella import _C
+
 has_lapack = True
 has_mkl = False
 has_openmp = False
@@ -83,6 +85,26 @@ def set_warn_always(b: bool) -> None:
 def is_warn_always_enabled() -> bool:
     """What set_warn_always() was told."""
     return _kept["warn_always"]
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly mode is on."""
+    before = _C._set_anomaly_enabled(True)
+    _C._set_anomaly_enabled(before)
+    return before
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether a NaN of a backward is an error in anomaly mode."""
+    before = _C._set_nan_check(True)
+    _C._set_nan_check(before)
+    return before
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Anomaly mode from now on."""
+    _C._set_anomaly_enabled(mode)
+    _C._set_nan_check(check_nan)
 
 
 def set_flush_denormal(mode: bool) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import lamella.profiler
 from lamella.compat._fallback import names_of
+from lamella.compat._profile_events import EventList, FunctionEventAvg, events_of
 
 __getattr__, __dir__ = names_of("profiler")
 
@@ -115,12 +116,65 @@ class profile(lamella.profiler.profile):
     def stop(self) -> None:
         self._switch(False)
 
+    def events(self) -> EventList:
+        """All calls, in order of beginning."""
+        return events_of(super().events())
+
+    def key_averages(  # type: ignore[override]
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **options: Any
+    ) -> EventList:
+        """An average for each name, or for each name and shapes."""
+        return self.events().key_averages(group_by_input_shape, group_by_stack_n)
+
     def step(self) -> None:
         """Ends one step and begins the next."""
         if self._action() is ProfilerAction.RECORD_AND_SAVE:
             self._switch(False)
         self.step_num += 1
         self.start()
+
+
+class OldProfile(profile):
+    """torch.autograd.profiler.profile, whose events are attributes. Where it is not enabled,
+    nothing is noted, and `with` gives None."""
+
+    def __init__(self, enabled: bool = True, **options: Any) -> None:
+        super().__init__()
+        self.enabled, self.entered = enabled, False
+
+    def __enter__(self) -> OldProfile | None:  # type: ignore[override]
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError("profile: expected a profile to be entered once")
+        self.entered = True
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.enabled:
+            self.stop()
+
+    @property
+    def function_events(self) -> EventList:
+        """All calls, in order of beginning."""
+        return self.events()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The time of all calls, none of it counted twice."""
+        return self.events().self_cpu_time_total
+
+    def total_average(self) -> FunctionEventAvg:
+        """All calls as one."""
+        return self.events().total_average()
+
+    def table(self, sort_by: str | None = None, row_limit: int = 100, **options: Any) -> str:
+        """A line for each call."""
+        return self.events().table(sort_by, row_limit, **options)
+
+    def __str__(self) -> str:
+        return self.table() if self._profile is not None else "<unfinished profile>"
 
 
 def kineto_available() -> bool:

@@ -309,7 +309,9 @@ def embedding_bag(
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError("embedding_bag: expected no 'offsets' with 2-dimensional 'input'")
-        offsets = lamella.arange(0, input.numel(), input.size(1), device=input.device)
+        # The last offset says where the last bag ends.
+        end = input.numel() + (1 if include_last_offset else 0)
+        offsets = lamella.arange(0, end, input.size(1), device=input.device)
         input = input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)

@@ -35,7 +35,7 @@ _LINEAR = ("linear", "conv1d", "conv2d", "conv3d") + tuple(f"conv_transpose{n}d"
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """What to scale by so that a layer with this nonlinearity keeps the variance."""
     if nonlinearity in _LINEAR or nonlinearity == "sigmoid":
-        return 1.0
+        return 1
     if nonlinearity == "tanh":
         return 5.0 / 3
     if nonlinearity == "relu":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from lamella import Tensor
@@ -22,6 +23,11 @@ class LRScheduler:
     'initial_lr', as after loading.
     """
 
+    # A class that is made of other schedulers makes no step of its own when it is made.
+    _get_lr_called_within_step = False
+    _is_initial = False
+    _last_lr: list[Any]
+
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(
@@ -40,9 +46,20 @@ class LRScheduler:
                 )
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
+        self._initial_step()
+
+    def _initial_step(self) -> None:
+        """The step that sets the rates of the first epoch, or leaves those of a checkpoint."""
         self._step_count = 0
-        self._last_lr: list[Any] = []
-        self.step()
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def _undo(self) -> None:
+        """Takes back that making the scheduler has made a step; the rates stay."""
+        self.last_epoch -= 1
 
     def get_lr(self) -> list[Any]:
         """The rates for `last_epoch`, given those of the step before."""
@@ -55,19 +72,38 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Goes to the next epoch, or to the one given."""
         self._step_count += 1
-        if epoch is None:
-            self.last_epoch += 1
-            values = self.get_lr()
-        else:
-            self.last_epoch = epoch
-            closed = getattr(self, "_get_closed_form_lr", self.get_lr)
-            values = closed()
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        """A step that is not counted."""
+        self._get_lr_called_within_step = True
+        try:
+            if epoch is None:
+                self.last_epoch += 1
+                values = self.get_lr()
+            else:
+                self.last_epoch = epoch
+                closed = getattr(self, "_get_closed_form_lr", self.get_lr)
+                values = closed()
+        finally:
+            self._get_lr_called_within_step = False
         for group, value in zip(self.optimizer.param_groups, values):
             set_lr(group, value)
-        self._last_lr = [lr.clone() if isinstance(lr, Tensor) else lr for lr in self._now()]
+        self._last_lr = self._now()
 
     def _now(self) -> list[Any]:
-        return [group["lr"] for group in self.optimizer.param_groups]
+        """The rates of the groups, of which later steps leave tensors as they are."""
+        rates = [group["lr"] for group in self.optimizer.param_groups]
+        return [lr.clone() if isinstance(lr, Tensor) else lr for lr in rates]
+
+    def _warn_outside_step(self) -> None:
+        if not self._get_lr_called_within_step:
+            warnings.warn(
+                f"{type(self).__name__}: get_lr() computes the rates of a step from those of the "
+                "step before; get_last_lr() gives the rates that were set last",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer."""

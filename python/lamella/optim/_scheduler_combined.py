@@ -11,10 +11,21 @@ from lamella.optim._scheduler import LRScheduler, set_lr
 from lamella.optim.optimizer import Optimizer
 
 
+def _check_plain(name: str, schedulers: Sequence[LRScheduler]) -> None:
+    if any(isinstance(scheduler, ReduceLROnPlateau) for scheduler in schedulers):
+        raise ValueError(
+            f"{name}: expected schedulers whose step() takes no metric, got a ReduceLROnPlateau"
+        )
+
+
 class _Several(LRScheduler):
     """What is made of other schedulers: their states are part of its own."""
 
     _schedulers: list[LRScheduler]
+
+    def _undo(self) -> None:
+        for scheduler in self._schedulers:
+            scheduler._undo()
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer, with the states of the schedulers."""
@@ -49,6 +60,7 @@ class SequentialLR(_Several):
                 f"SequentialLR: expected {len(schedulers) - 1} milestones for {len(schedulers)} "
                 f"schedulers, got {len(milestones)}"
             )
+        _check_plain("SequentialLR", schedulers)
         if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
             raise ValueError("SequentialLR: expected all schedulers to have the same optimizer")
         self.optimizer = optimizer
@@ -58,10 +70,10 @@ class SequentialLR(_Several):
         # Making the schedulers has moved the rates; the first one begins.
         for group in optimizer.param_groups:
             set_lr(group, group["initial_lr"])
-        for scheduler in schedulers:
-            scheduler.last_epoch -= 1
-        schedulers[0].step()
-        self._last_lr = schedulers[0].get_last_lr()
+        self._undo()
+        first = schedulers[bisect.bisect_right(milestones, 0)]
+        first._initial_step()
+        self._last_lr = first.get_last_lr()
 
     def step(self, epoch: int | None = None) -> None:
         """Goes to the next epoch."""
@@ -71,7 +83,7 @@ class SequentialLR(_Several):
         i = bisect.bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
         if i > 0 and self._milestones[i - 1] == self.last_epoch:
-            scheduler.step(0)
+            scheduler._update_lr(0)
         else:
             scheduler.step()
         self._last_lr = scheduler.get_last_lr()
@@ -86,11 +98,7 @@ class ChainedScheduler(_Several):
         if not schedulers:
             raise ValueError("ChainedScheduler: expected 'schedulers' not to be empty")
         optimizer = schedulers[0].optimizer if optimizer is None else optimizer
-        if any(isinstance(scheduler, ReduceLROnPlateau) for scheduler in schedulers):
-            raise ValueError(
-                "ChainedScheduler: expected schedulers whose step() takes no metric, got a "
-                "ReduceLROnPlateau"
-            )
+        _check_plain("ChainedScheduler", schedulers)
         if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
             raise ValueError("ChainedScheduler: expected all schedulers to have the same optimizer")
         self.optimizer = optimizer
@@ -129,26 +137,29 @@ class ReduceLROnPlateau(LRScheduler):
                 "ReduceLROnPlateau: expected 'threshold_mode' to be rel or abs, got "
                 f"'{threshold_mode}'"
             )
-        self.optimizer = optimizer
-        self.mode = mode
         self.factor = factor
-        self.patience = patience
-        self.threshold = threshold
-        self.threshold_mode = threshold_mode
-        self.cooldown = cooldown
-        self.cooldown_counter = 0
-        self.eps = eps
+        self.optimizer = optimizer
         count = len(optimizer.param_groups)
-        self.min_lrs = list(min_lr) if isinstance(min_lr, (list, tuple)) else [min_lr] * count
+        several = isinstance(min_lr, (list, tuple))
+        self.default_min_lr = None if several else min_lr
+        self.min_lrs: list[Any] = list(min_lr) if several else [min_lr] * count  # type: ignore
         if len(self.min_lrs) != count:
             raise ValueError(
                 f"ReduceLROnPlateau: expected 'min_lr' to have {count} values, got "
                 f"{len(self.min_lrs)}"
             )
-        self.best = math.inf if mode == "min" else -math.inf
-        self.num_bad_epochs = 0
+        self.patience = patience
+        self.cooldown = cooldown
+        self.eps = eps
         self.last_epoch = 0
         self._last_lr = self._now()
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.mode = mode
+        self.threshold = threshold
+        self.threshold_mode = threshold_mode
+        self.best = self.mode_worse
+        self.cooldown_counter = 0
+        self.num_bad_epochs = 0
 
     def is_better(self, a: float, best: float) -> bool:
         """Whether a is better than `best` by more than the threshold."""

@@ -31,10 +31,11 @@ class _Cyclic(LRScheduler):
                 f"{type(self).__name__}: expected an optimizer with 'momentum' or 'betas' for "
                 "cycle_momentum"
             )
+        self.use_beta1 = "betas" in optimizer.defaults
+        groups = optimizer.param_groups
+        low = self._each("base_momentum", base_momentum, len(groups))
+        high = self._each("max_momentum", max_momentum, len(groups))
         if last_epoch == -1:
-            groups = optimizer.param_groups
-            low = self._each("base_momentum", base_momentum, len(groups))
-            high = self._each("max_momentum", max_momentum, len(groups))
             for group, base, most in zip(groups, low, high):
                 group["base_momentum"], group["max_momentum"] = base, most
                 self._set_momentum(group, most)
@@ -92,26 +93,30 @@ class CyclicLR(_Cyclic):
         self.step_ratio = step_size_up / self.total_size
         self.mode = mode
         self.gamma = gamma
-        self._scale_fn = scale_fn
+        self._scale_fn_custom = scale_fn
         self.scale_mode = scale_mode
         if scale_fn is None:
             self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self._begin_momenta(optimizer, base_momentum, max_momentum, last_epoch)
+            groups = optimizer.param_groups
+            self.base_momentums = [group["base_momentum"] for group in groups]
+            self.max_momentums = [group["max_momentum"] for group in groups]
         super().__init__(optimizer, last_epoch)
         self.base_lrs = lowest
 
     def scale_fn(self, x: float) -> float:
         """How high a cycle or step goes, as a share."""
-        if self._scale_fn is not None:
-            return self._scale_fn(x)
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
         if self.mode == "triangular":
             return 1.0
         return 0.5 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
 
     def get_lr(self) -> list[Any]:
         """See the class."""
+        self._warn_outside_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         done = 1.0 + self.last_epoch / self.total_size - cycle
         is_up = done <= self.step_ratio
@@ -128,19 +133,24 @@ class CyclicLR(_Cyclic):
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and a plain function."""
         state = super().state_dict()
-        scale = state.pop("_scale_fn")
-        state["_scale_fn"] = None
+        scale = state.pop("_scale_fn_custom")
+        state["_scale_fn_custom"] = None
         if scale is not None and not hasattr(scale, "__code__"):
-            state["_scale_fn"] = dict(scale.__dict__)
+            state["_scale_fn_custom"] = dict(scale.__dict__)
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes what state_dict() gave."""
         state = dict(state_dict)
-        own = state.pop("_scale_fn")
-        if own is not None and self._scale_fn is not None:
-            self._scale_fn.__dict__.update(own)
+        own = state.pop("_scale_fn_custom")
+        if own is not None and self._scale_fn_custom is not None:
+            self._scale_fn_custom.__dict__.update(own)
         self.__dict__.update(state)
+
+
+# The last step of a phase, and the names of the rates and momenta between which it goes. These keys
+# are PyTorch's, whose checkpoints hold them.
+_PHASE = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
 
 
 class OneCycleLR(_Cyclic):
@@ -185,20 +195,18 @@ class OneCycleLR(_Cyclic):
                 f"'{anneal_strategy}'"
             )
         self.total_steps = total_steps
-        self.anneal_strategy = anneal_strategy
         top = float(pct_start * total_steps) - 1
-        # Each phase: its last step, and the names of the rates and momenta between which it goes.
-        self._phases: list[Any] = [(top, "initial_lr", "max_lr", "max_momentum", "base_momentum")]
+        phases = [(top, "initial_lr", "max_lr", "max_momentum", "base_momentum")]
         if three_phase:
             down = 2 * pct_start * total_steps - 2
-            self._phases += [
+            phases += [
                 (down, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
                 (total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
             ]
         else:
-            self._phases.append(
-                (total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")
-            )
+            phases.append((total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum"))
+        self._schedule_phases: list[dict[str, Any]] = [dict(zip(_PHASE, phase)) for phase in phases]
+        self._anneal_func_type = anneal_strategy
         groups = optimizer.param_groups
         self.cycle_momentum = cycle_momentum
         if last_epoch == -1:
@@ -211,12 +219,13 @@ class OneCycleLR(_Cyclic):
         super().__init__(optimizer, last_epoch)
 
     def _between(self, start: float, end: float, done: float) -> float:
-        if self.anneal_strategy == "linear":
+        if self._anneal_func_type == "linear":
             return start + (end - start) * done
         return end + (start - end) / 2 * (1 + math.cos(math.pi * done))
 
     def get_lr(self) -> list[Any]:
         """See the class."""
+        self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(
@@ -225,9 +234,9 @@ class OneCycleLR(_Cyclic):
         values = []
         for group in self.optimizer.param_groups:
             start = 0.0
-            for i, phase in enumerate(self._phases):
-                end, lr_from, lr_to, momentum_from, momentum_to = phase
-                if step <= end or i == len(self._phases) - 1:
+            for i, phase in enumerate(self._schedule_phases):
+                end, lr_from, lr_to, momentum_from, momentum_to = (phase[key] for key in _PHASE)
+                if step <= end or i == len(self._schedule_phases) - 1:
                     done = (step - start) / (end - start)
                     values.append(self._between(group[lr_from], group[lr_to], done))
                     if self.cycle_momentum:

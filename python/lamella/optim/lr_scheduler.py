@@ -53,6 +53,7 @@ class _Lambdas(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and plain functions."""
         state = super().state_dict()
+        del state["lr_lambdas"]
         state["lr_lambdas"] = [
             None if hasattr(f, "__code__") else dict(f.__dict__) for f in self.lr_lambdas
         ]
@@ -72,6 +73,7 @@ class LambdaLR(_Lambdas):
 
     def get_lr(self) -> list[Any]:
         """See the class."""
+        self._warn_outside_step()
         return [b * f(self.last_epoch) for f, b in zip(self.lr_lambdas, self.base_lrs)]
 
 
@@ -80,7 +82,8 @@ class MultiplicativeLR(_Lambdas):
 
     def get_lr(self) -> list[Any]:
         """See the class."""
-        if self.last_epoch == 0:
+        self._warn_outside_step()
+        if self._is_initial:
             return self._now()
         return [lr * f(self.last_epoch) for f, lr in zip(self.lr_lambdas, self._now())]
 
@@ -97,6 +100,7 @@ class StepLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """See the class."""
+        self._warn_outside_step()
         if self.last_epoch == 0 or self.last_epoch % self.step_size:
             return self._now()
         return [lr * self.gamma for lr in self._now()]
@@ -121,6 +125,7 @@ class MultiStepLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """See the class."""
+        self._warn_outside_step()
         times = self.milestones.get(self.last_epoch, 0)
         return [lr * self.gamma**times for lr in self._now()]
 
@@ -147,6 +152,7 @@ class ConstantLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """See the class."""
+        self._warn_outside_step()
         factor = 1.0
         if self.last_epoch == 0:
             factor = self.factor
@@ -183,9 +189,10 @@ class LinearLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """See the class."""
+        self._warn_outside_step()
         if self.last_epoch == 0:
             return [lr * self.start_factor for lr in self._now()]
-        if self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._now()
         # The order of the operations is PyTorch's, so that the rates are its to the last digit.
         slope = self.end_factor - self.start_factor
@@ -210,7 +217,8 @@ class ExponentialLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """See the class."""
-        if self.last_epoch == 0:
+        self._warn_outside_step()
+        if self._is_initial:
             return self._now()
         return [lr * self.gamma for lr in self._now()]
 
@@ -234,7 +242,8 @@ class PolynomialLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """See the class."""
-        if self.last_epoch == 0 or self.last_epoch > self.total_iters:
+        self._warn_outside_step()
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._now()
         left = 1.0 - self.last_epoch / self.total_iters
         before = 1.0 - (self.last_epoch - 1) / self.total_iters
@@ -260,7 +269,8 @@ class CosineAnnealingLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """See the class."""
-        if self.last_epoch == 0:
+        self._warn_outside_step()
+        if self._is_initial:
             return self._now()
         if self._step_count == 1 and self.last_epoch > 0:
             return self._get_closed_form_lr()
@@ -307,6 +317,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """See the class."""
+        self._warn_outside_step()
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
@@ -321,4 +332,4 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         while self.T_cur >= self.T_i:
             self.T_cur -= self.T_i
             self.T_i *= self.T_mult
-        super().step(math.floor(epoch))
+        self._update_lr(math.floor(epoch))

@@ -176,13 +176,15 @@ def pad_packed_sequence(
     mask = lamella.arange(count) < batch_sizes.unsqueeze(1)
     lengths = mask.sum(0)
     length = steps if total_length is None else total_length
-    padded = data.new_full((length, count, *data.shape[1:]), padding_value)
+    outer = (count, length) if batch_first else (length, count)
+    padded = data.new_full((*outer, *data.shape[1:]), padding_value)
     steps_of, sequences_of = (index.to(data.device) for index in mask.nonzero().unbind(1))
-    padded = padded.index_put((steps_of, sequences_of), data)
+    places = (sequences_of, steps_of) if batch_first else (steps_of, sequences_of)
+    padded = padded.index_put(places, data)
     if sequence.unsorted_indices is not None:
-        padded = padded.index_select(1, sequence.unsorted_indices)
+        padded = padded.index_select(0 if batch_first else 1, sequence.unsorted_indices)
         lengths = lengths[sequence.unsorted_indices.cpu()]
-    return (padded.transpose(0, 1) if batch_first else padded), lengths
+    return padded, lengths
 
 
 def pad_sequence(
