@@ -2,8 +2,8 @@
 // place.
 //
 // Note [Off until asked for]
-//   Nobody pays for it before lamella.compat, or the first sparse tensor, switches it on: a call looks
-//   at one word. From then on each call looks at the types of its arguments.
+//   Nobody pays for it before lamella.compat, or the first sparse tensor, switches it on: a call
+//   looks at one word. From then on each call looks at the types of its arguments.
 #pragma once
 #include "python/src/ref.h"
 

@@ -126,6 +126,54 @@ def test_values_of_any_type():
     check_same("values", VALUES)
 
 
+SAVED_VALUES = """
+    import io
+    ops, files = torch.ops.compat_values, torch
+    if torch.__name__ == "lamella":
+        import lamella.compat.serialization as files
+    x = torch.arange(6, dtype=torch.float32).reshape(2, 3)
+    values = (None, 3, 2**62, True, 2.5, "text", x.t(), [1, 2], [True, False], [1.5], ["a", "b"],
+              [x, x[0]], (1, "a", None), {"a": x, "b": torch.ones(0)}, {1: [2.5]}, [[1], [2, 3]],
+              [(1, {"k": [x.bool()]})])
+    def shown(value):
+        if isinstance(value, torch.Tensor):
+            return str(value.dtype).split(".")[-1], list(value.shape), value.tolist()
+        if isinstance(value, dict):
+            return {key: shown(entry) for key, entry in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value).__name__, [shown(entry) for entry in value]
+        return type(value).__name__, value
+    def bytes_of(data):
+        return torch.frombuffer(bytearray(data), dtype=torch.uint8)
+"""
+
+
+def test_saved_values(tmp_path):
+    """What one side saves in C++ or Python, both read in C++, and Python where it may."""
+    write = """
+        for i, value in enumerate(values):
+            open(f"{FOLDER}/{SIDE}_c_{i}", "wb").write(bytes(ops.saved(value).tolist()))
+            files.save(value, f"{FOLDER}/{SIDE}_python_{i}")
+    """
+    read = """
+        for i, value in enumerate(values):
+            for side in ("torch", "lamella"):
+                for way in ("c", "python"):
+                    data = open(f"{FOLDER}/{side}_{way}_{i}", "rb").read()
+                    print(side, way, shown(ops.loaded(bytes_of(data))) == shown(value))
+                    if "torch.jit._pickle" not in repr(data):
+                        print(shown(files.load(io.BytesIO(data))) == shown(value))
+    """
+    for side in ("torch", "lamella"):
+        names = f"\nFOLDER, SIDE = {str(tmp_path)!r}, {side!r}\n"
+        code = textwrap.dedent(SAVED_VALUES) + names + textwrap.dedent(write)
+        run(library("values", side), side, code)
+    code = textwrap.dedent(SAVED_VALUES) + f"\nFOLDER = {str(tmp_path)!r}\n" + textwrap.dedent(read)
+    for side in ("torch", "lamella"):
+        printed = run(library("values", side), side, code)
+        assert "True" in printed and "False" not in printed, (side, printed)
+
+
 COMPUTING = """
     ops = torch.ops.compat_computing
     def show(*tensors):

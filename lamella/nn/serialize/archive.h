@@ -178,3 +178,25 @@ LAMELLA_LAZY InputArchiveOf<lazy_>& operator>>(InputArchiveOf<lazy_>& archive, T
 }
 
 }  // namespace lamella::serialize
+
+namespace lamella {
+
+// The bytes of a file in which Python's torch.load() and pickle_load() find the value. TypeError
+// for what such a file does not hold: tensors, numbers, strings, and containers of these are held.
+LAMELLA_LAZY std::vector<char> pickle_save(const IValue& value) {
+  serialize::detail::ZipWriterOf<lazy_> files;
+  const std::string pickle = serialize::detail::PickleWriterOf<lazy_>(&files).pickle(value);
+  files.add("archive/data.pkl", pickle);
+  files.add("archive/byteorder", "little");
+  files.add("archive/version", "3\n");
+  const std::string bytes = files.finish();
+  return std::vector<char>(bytes.begin(), bytes.end());
+}
+// The value in the bytes of a file of pickle_save() or of Python's torch.save(). An empty list or
+// one of mixed types is a list of values of any type.
+LAMELLA_LAZY IValue pickle_load(const std::vector<char>& data) {
+  serialize::detail::ZipReaderOf<lazy_> files(std::string_view(data.data(), data.size()));
+  return serialize::detail::PickleReaderOf<lazy_>(files, files.get("data.pkl")).read_value();
+}
+
+}  // namespace lamella

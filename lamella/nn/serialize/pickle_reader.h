@@ -38,6 +38,17 @@ LAMELLA_LAZY class PickleReaderOf {
     fill(*root, tree.get(), 0);
     return tree;
   }
+  // A value of any type. Error for objects of classes that PyTorch's files do not share with
+  // Python.
+  IValue read_value() {
+    const Ref root = run();
+    for (const Ref& each : made_) {
+      LAMELLA_CHECK(each->kind != Value::kUnknown,
+                    "pickle_load: expected tensors, numbers, strings and containers of these, got "
+                    "an object of another class");
+    }
+    return plain(*root, 0);
+  }
 
  private:
   static constexpr const char* kDamaged =
@@ -294,8 +305,11 @@ LAMELLA_LAZY class PickleReaderOf {
   Ref call(const Value& function, const Value& arguments) {
     const std::string& name = function.text;
     if (name == "collections OrderedDict") return make(Value::kDict);
-    if (name.rfind("torch.jit._pickle build_", 0) == 0) return arguments.items.at(0);
-    if (name == "torch._utils _rebuild_parameter") return arguments.items.at(0);
+    // Lists of one type, values whose types are written behind them, and parameters.
+    if (name.rfind("torch.jit._pickle ", 0) == 0 || name == "torch._utils _rebuild_parameter") {
+      LAMELLA_CHECK(!arguments.items.empty(), kDamaged);
+      return arguments.items[0];
+    }
     if (name != "torch._utils _rebuild_tensor_v2") return make(Value::kUnknown);
     const Value& from = item(arguments, 0);
     LAMELLA_CHECK(from.kind == Value::kStorage, kDamaged);
@@ -357,10 +371,12 @@ LAMELLA_LAZY class PickleReaderOf {
   }
   IValue plain(const Value& value, int depth) {
     check_size(depth);
-    if (value.kind != Value::kTuple && value.kind != Value::kList) return value.plain;
+    const bool is_dict = value.kind == Value::kDict;
+    if (!is_dict && value.kind != Value::kTuple && value.kind != Value::kList) return value.plain;
     std::vector<IValue> items;
     for (const Ref& each : value.items) items.push_back(plain(*each, depth + 1));
     if (value.kind == Value::kTuple) return IValue::tuple(items);
+    if (is_dict) return IValue::dict(items);
     auto all = [&](uint8_t tag) {
       for (const IValue& each : items) {
         if (each.tag() != tag) return false;
@@ -368,6 +384,11 @@ LAMELLA_LAZY class PickleReaderOf {
       return !items.empty();
     };
     if (all(LAMELLA_INT)) return IValue(numbers(value));
+    if (all(LAMELLA_TENSOR)) {
+      std::vector<Tensor> tensors;
+      for (const IValue& each : items) tensors.push_back(each.template toTensor<Tensor>());
+      return IValue(ArrayRef<Tensor>(tensors));
+    }
     if (all(LAMELLA_DOUBLE)) {
       std::vector<double> numbers;
       for (const IValue& each : items) numbers.push_back(each.toDouble());

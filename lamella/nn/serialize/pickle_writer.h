@@ -1,6 +1,7 @@
 // The pickles of PyTorch's archives, as torch.jit.load() reads them: a tree of values by name, with
 // tensors whose numbers are files of their own and classes that are declared as code.
 #pragma once
+#include "lamella/core/list.h"
 #include "lamella/nn/serialize/tree.h"
 #include "lamella/nn/serialize/zip.h"
 
@@ -13,6 +14,12 @@ LAMELLA_LAZY class PickleWriterOf {
   std::string pickle(const ArchiveTreeOf<lazy_>& tree) {
     out_ = "\x80\x02";
     object(tree);
+    return std::move(out_) + '.';
+  }
+  // A value that is no object, as Python's torch.save() has it.
+  std::string pickle(const IValue& value) {
+    out_ = "\x80\x02";
+    this->value(value);
     return std::move(out_) + '.';
   }
   // Classes of the objects, as files of code.
@@ -128,11 +135,37 @@ LAMELLA_LAZY class PickleWriterOf {
       case LAMELLA_DOUBLE_LIST:
         list("build_doublelist", value.toDoubleList());
         break;
+      case LAMELLA_BOOL_LIST:
+        global("torch.jit._pickle", "build_boollist");
+        out_ += "(](";
+        for (const IValue& each : value.toList()) this->value(each);
+        out_ += "etR";
+        break;
+      case LAMELLA_TUPLE:
+        values("(", value, "t");
+        break;
+      case LAMELLA_LIST:
+        values("](", value, "e");
+        break;
+      case LAMELLA_DICT:
+        values("}(", value, "u");
+        break;
+      case LAMELLA_TENSOR_LIST:
+        global("torch.jit._pickle", "build_tensorlist");
+        out_ += "(](";
+        for (const Tensor& each : value.template toTensorList<Tensor>()) tensor(each);
+        out_ += "etR";
+        break;
       default:
-        out_ += '(';
-        for (const IValue& item : value.elements()) this->value(item);
-        out_ += 't';
+        lamella::detail::throw_tag(
+            "a tensor, a number, a string, or a list, tuple or dictionary of these to save",
+            value.tag());
     }
+  }
+  void values(const char* before, const IValue& of, const char* behind) {
+    out_ += before;
+    for (const IValue& item : of.elements()) value(item);
+    out_ += behind;
   }
   template <class List>
   void list(const char* name, const List& numbers) {

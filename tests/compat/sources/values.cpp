@@ -1,7 +1,9 @@
 // Operators that take a value of any type and ask what it is, as extensions of PyTorch's write
 // them.
+#include <torch/csrc/jit/serialization/pickle.h>
 #include <torch/custom_class.h>
 #include <torch/script.h>
+#include <torch/serialize.h>
 
 #include <deque>
 
@@ -58,6 +60,16 @@ c10::IValue swapped(const c10::IValue& pair) {
       std::vector<c10::IValue>{tuple->elements()[1], tuple->elements()[0]});
 }
 
+// A value as the bytes of a file, and back.
+at::Tensor saved(const c10::IValue& value) {
+  std::vector<char> bytes = torch::pickle_save(value);
+  return torch::from_blob(bytes.data(), {static_cast<int64_t>(bytes.size())}, torch::kU8).clone();
+}
+c10::IValue loaded(const at::Tensor& bytes) {
+  const char* begin = static_cast<const char*>(bytes.data_ptr());
+  return torch::jit::pickle_load(std::vector<char>(begin, begin + bytes.numel()));
+}
+
 }  // namespace
 
 TORCH_LIBRARY(compat_values, m) {
@@ -66,4 +78,6 @@ TORCH_LIBRARY(compat_values, m) {
   m.def("described(Any value) -> str", described);
   m.def("picked(Any values, str[] keys) -> Tensor", picked);
   m.def("swapped(Any pair) -> Any", swapped);
+  m.def("saved(Any value) -> Tensor", saved);
+  m.def("loaded(Tensor bytes) -> Any", loaded);
 }
