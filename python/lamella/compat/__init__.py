@@ -59,6 +59,8 @@ class _Names(ModuleType):
     __version__ = VERSION
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return self._public()
         if name.startswith("__") and name not in ("__config__", "__future__"):
             raise AttributeError(f"module 'torch' has no attribute '{name}'")
         from lamella.compat import _names
@@ -78,6 +80,11 @@ class _Names(ModuleType):
             # The next look at the name does not come here.
             setattr(self, name, found)
         return found
+
+    def _public(self) -> list[str]:
+        """What `from torch import *` brings: no modules."""
+        names = [name for name in dir(self) if not name.startswith("_") and name != "slice"]
+        return [name for name in names if not isinstance(getattr(self, name, self), ModuleType)]
 
     def __dir__(self) -> list[str]:
         from lamella.compat import _names
