@@ -98,6 +98,29 @@ def mapped_tangents(p):
     )
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_tangents_of_which_one_is_mapped(place):
+    torch.manual_seed(0)
+    a, b = torch.randn(2, 3, dtype=torch.float64), torch.randn(3, 3, dtype=torch.float64)
+    rows = torch.randn(4, *(a, b)[place].shape, dtype=torch.float64)
+
+    def push(p, f, a, b, rows):
+        def one(row):
+            return p.func.jvp(f, (a, b), (row, b.cos()) if place == 0 else (a.sin(), row))
+
+        if p is lamella:
+            return p.vmap(one)(rows)
+        return tuple(p.stack(column) for column in zip(*map(one, rows)))
+
+    for name in ("matmul", "scatter"):
+
+        def f(a, b, name=name):
+            return a @ b if name == "matmul" else a.as_strided_scatter(b[0], (3,), (1,), 1)
+
+        given = (lamella.from_numpy(t.numpy()) for t in (a, b, rows))
+        close(push(lamella, f, *given), push(torch, f, a, b, rows))
+
+
 def test_tangents_that_are_mapped_over_one_point():
     close(mapped_tangents(lamella), mapped_tangents(torch))
 

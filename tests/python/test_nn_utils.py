@@ -335,3 +335,17 @@ def test_later_pruning_sees_the_zeros_of_earlier_one():
         prune.ln_structured(layer, "weight", amount=1, n=2, dim=0)
         found.append(layer.weight_mask.tolist())
     assert found[1] == found[0] == [[0, 0, 0], [1, 1, 1], [1, 1, 1]]
+
+
+def test_masks_of_several_prunings_have_the_dtype_of_the_tensor():
+    from lamella.nn.utils import prune
+
+    container = prune.PruningContainer()
+    container._tensor_name = "weight"
+    method = prune.L1Unstructured(amount=1)
+    method._tensor_name = "weight"
+    container.add_pruning_method(method)
+    mask = container.compute_mask(
+        lamella.tensor([3.0, 1.0, 2.0, 0.5]), lamella.tensor([1, 1, 1, 0])
+    )
+    assert mask.dtype == lamella.float32 and mask.tolist() == [1, 0, 1, 0]

@@ -55,6 +55,8 @@ _TAKEN = ("torch", "functorch")
 
 def _find_name(module: ModuleType, name: str) -> Any:
     """What the module torch has under a name: of this package first, then Lamella's."""
+    if name == "__all__":
+        return _list_public_names(module)
     if name.startswith("__") and name not in ("__config__", "__future__"):
         raise AttributeError(f"module 'torch' has no attribute '{name}'")
     from lamella.compat import _names
@@ -80,6 +82,12 @@ def _list_names(module: ModuleType) -> list[str]:
     from lamella.compat import _names
 
     return sorted({*dir(lamella), *_names.NAMES, *vars(module)})
+
+
+def _list_public_names(module: ModuleType) -> list[str]:
+    """What `from torch import *` brings: no modules."""
+    names = [name for name in _list_names(module) if not name.startswith("_") and name != "slice"]
+    return [name for name in names if not isinstance(getattr(module, name, module), ModuleType)]
 
 
 # Modules of PyTorch's that are parts of larger ones here.

@@ -25,10 +25,20 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
     from importlib.util import find_spec
 
+    if name == "__all__":
+        return _public()
     if not name.startswith("_") and find_spec(f"lamella.nn.{name}") is not None:
         return import_module(f"lamella.nn.{name}")
     found = globals()[name] = getattr(modules, name)
     return found
+
+
+def _public() -> list[str]:
+    """What `from lamella.nn import *` brings: classes, and the modules beside them."""
+    beside = ("functional", "init", "modules", "parameter", "utils")
+    names = {name for name in __dir__() if not name.startswith("_")} - {"Any"}
+    values = {n: globals()[n] if n in globals() else __getattr__(n) for n in sorted(names)}
+    return [name for name, value in values.items() if isinstance(value, type) or name in beside]
 
 
 def __dir__() -> list[str]:

@@ -19,9 +19,23 @@ from lamella.nn.functional_layers import *  # noqa: E402, F403
 from lamella.nn.functional_losses import *  # noqa: E402, F403
 from lamella.nn.functional_rarer import *  # noqa: E402, F403
 
+# What is the same function in the package.
+_OF_PACKAGE = (
+    "avg_pool1d celu_ channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
+    "conv_transpose3d cosine_similarity hardshrink pairwise_distance pdist "
+    "pixel_shuffle pixel_unshuffle prelu relu_ rrelu_ selu_ sigmoid tanh threshold_"
+)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_OF_PACKAGE.split()})
+
 
 def __getattr__(name: str) -> Any:
-    # relu_, tanh, sigmoid, ...: the same function as in the package.
+    if name == "__all__":
+        names = {*globals(), *_OF_PACKAGE.split()} - {"Any"}
+        values = {n: globals()[n] if n in globals() else getattr(lamella, n) for n in names}
+        return sorted(n for n, value in values.items() if n[0] != "_" and callable(value))
     found = None if name.startswith("_") else getattr(lamella, name, None)
     if found is None or not callable(found):
         raise AttributeError(f"module 'lamella.nn.functional' has no attribute '{name}'")

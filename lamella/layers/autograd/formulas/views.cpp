@@ -159,7 +159,8 @@ Tensor as_strided_scatter_forward(const Tensor& self_t, const Tensor& self_p, co
                                   std::optional<int64_t> offset) {
   Layouts layouts(self_p.sizes(), self_p.strides(), self_p.storage_offset(), size, stride, offset);
   if (layouts.self.empty() || layouts.view.empty()) return self_t;
-  Tensor cells = self_t.new_zeros({layouts.cells});
+  // Inside vmap they are batched where either tangent is.
+  Tensor cells = self_t.new_zeros({layouts.cells}) + src_t.new_zeros({layouts.cells});
   layouts.self.of(cells).copy_(self_t);
   layouts.view.of(cells).copy_(src_t);
   return layouts.self.of(cells);

@@ -203,8 +203,8 @@ class PruningContainer(BasePruningMethod):
             )
         else:
             seen = tuple(seen)
-        mask = default_mask.clone()
-        mask[seen] = method.compute_mask(t[seen], default_mask=mask[seen]).to(mask.dtype)
+        mask = default_mask.to(t.dtype, copy=True)
+        mask[seen] = method.compute_mask(t[seen], default_mask=mask[seen]).to(t.dtype)
         return mask
 
 
