@@ -158,7 +158,8 @@ if evens is not None:
         else (
             (
                 lambda: dist.broadcast(x, src=1, group=evens),
-                f"broadcast: expected 'src' to be a rank of the group {list(range(0, size, 2))}, got 1",
+                "broadcast: expected 'src' to be a rank of the group "
+                f"{list(range(0, size, 2))}, got 1",
             ),
             (
                 lambda: dist.gather(x, dst=0, group=evens, group_dst=0),
