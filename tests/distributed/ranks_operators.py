@@ -151,6 +151,33 @@ if evens is not None:
     assert dist.get_process_group_ranks(evens) == list(range(0, size, 2))
     dist.all_reduce(x := lamella.tensor([rank]), group=evens)
     assert x.item() == sum(range(0, size, 2))
+    # A group of all ranks has their own numbers.
+    for call, message in (
+        ()
+        if size == 1
+        else (
+            (
+                lambda: dist.broadcast(x, src=1, group=evens),
+                "broadcast: expected 'src' to be a rank of the group "
+                f"{list(range(0, size, 2))}, got 1",
+            ),
+            (
+                lambda: dist.gather(x, dst=0, group=evens, group_dst=0),
+                "gather: expected 'dst' or 'group_dst', got both, 0 and 0",
+            ),
+            (
+                lambda: dist.get_group_rank(evens, 1),
+                "get_group_rank: expected 'global_rank' to be a rank of the group "
+                f"{list(range(0, size, 2))}, got 1",
+            ),
+        )
+    ):
+        try:
+            call()
+        except ValueError as error:
+            assert str(error) == message, error
+        else:
+            raise AssertionError(message)
 
 # Gradients: those of the sum of all ranks' losses.
 weights = [value(r, (size * 2, 3), "float64", seed=2) + 0.5 for r in range(size)]

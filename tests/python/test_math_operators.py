@@ -233,6 +233,9 @@ def test_aliases():
     check("divide", x, y, rounding_mode="floor")
     check("deg2rad", torch.tensor([180, 90]))
     check("ldexp", x, torch.tensor([1, -2, 0, 5]))
+    for name in ("ldexp", "ldexp_"):
+        check(name, torch.tensor([1.5, 3.0], dtype=torch.bfloat16), torch.tensor([2, -1]))
+        check(name, torch.tensor([1e-300], dtype=torch.float64), torch.tensor([900]))
     check("float_power", 2, x)
     check("mvlgamma", x.abs() + 3, 3)
     for name in "expit erf erfc exp2 expm1 psi gammaln sinc i0".split():

@@ -125,10 +125,19 @@ Tensor deg2rad(const Tensor& self) { return lamella::mul(self, kPi / 180); }
 Tensor& deg2rad_(Tensor& self) { return self.mul_(kPi / 180); }
 Tensor rad2deg(const Tensor& self) { return lamella::mul(self, 180 / kPi); }
 Tensor& rad2deg_(Tensor& self) { return self.mul_(180 / kPi); }
-Tensor ldexp(const Tensor& self, const Tensor& other) {
-  return lamella::mul(self, lamella::pow(2.0, other));
+// A whole exponent leaves the dtype of `self`, and its power overflows no sooner than that does.
+static bool has_whole_exponent(const Tensor& self, const Tensor& other) {
+  return isFloatingType(self.scalar_type()) && isIntegralType(other.scalar_type(), false);
 }
-Tensor& ldexp_(Tensor& self, const Tensor& other) { return self.mul_(lamella::pow(2.0, other)); }
+static Tensor power_of_two(const Tensor& self, const Tensor& other) {
+  if (!has_whole_exponent(self, other)) return lamella::pow(2.0, other);
+  return lamella::pow(2.0, other.to(self.scalar_type() == kDouble ? kDouble : kFloat));
+}
+Tensor ldexp(const Tensor& self, const Tensor& other) {
+  Tensor result = lamella::mul(self, power_of_two(self, other));
+  return has_whole_exponent(self, other) ? result.to(self.scalar_type()) : result;
+}
+Tensor& ldexp_(Tensor& self, const Tensor& other) { return self.mul_(power_of_two(self, other)); }
 Tensor float_power(const Scalar& self, const Tensor& exponent) {
   if (self.equal(1)) {
     return lamella::ones_like(exponent,

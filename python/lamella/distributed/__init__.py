@@ -155,7 +155,7 @@ def broadcast(
     group_src: int | None = None,
 ) -> Work | None:
     """Every rank's tensor becomes that of rank src, 0 if it is not given."""
-    peer = rank_in(group, src, group_src)
+    peer = rank_in(group, "broadcast", "src", src, group_src)
     if async_op:
         return _do("broadcast", tensor, tensor, True, peer=peer, group=number_of(group))
     ops().broadcast_(tensor.detach(), peer, number_of(group))
@@ -171,7 +171,7 @@ def reduce(
     group_dst: int | None = None,
 ) -> Work | None:
     """The tensor of rank dst becomes the reduction of all; the others' keep their values."""
-    if get_rank(group) == rank_in(group, dst, group_dst):
+    if get_rank(group) == rank_in(group, "reduce", "dst", dst, group_dst):
         return all_reduce(tensor, op, group, async_op)
     return all_reduce(tensor.detach().clone(), op, group, async_op)
 
@@ -338,7 +338,7 @@ def gather(
     group_dst: int | None = None,
 ) -> Work | None:
     """gather_list of rank dst gets every rank's tensor; all have one shape."""
-    root = rank_in(group, dst, group_dst)
+    root = rank_in(group, "gather", "dst", dst, group_dst)
     here = get_rank(group) == root
     if here != bool(gather_list):
         raise ValueError("gather: expected 'gather_list' on rank dst, and on no other")
@@ -364,7 +364,7 @@ def scatter(
     group_src: int | None = None,
 ) -> Work | None:
     """The rank numbered i gets the i-th tensor of rank src; all have one shape."""
-    root = rank_in(group, src, group_src)
+    root = rank_in(group, "scatter", "src", src, group_src)
     here = get_rank(group) == root
     if here != bool(scatter_list):
         raise ValueError("scatter: expected 'scatter_list' on rank src, and on no other")

@@ -280,12 +280,15 @@ def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
     return list(ops().group_ranks(number_of(group)))
 
 
-def rank_in(group: ProcessGroup | None, rank: int | None, in_group: int | None = None) -> int:
-    """The number in the group of a rank that is given by its number in the job, or in the group."""
+def rank_in(
+    group: ProcessGroup | None, op: str, name: str, rank: int | None, in_group: int | None = None
+) -> int:
+    """The number in the group of a rank that is given by its number in the job, or in the group.
+    Errors name the operator and its argument, which is 'group_' and the name for the latter."""
     if in_group is not None:
         if rank is not None:
             raise ValueError(
-                f"expected a rank of the job or of the group, got {rank} and {in_group}"
+                f"{op}: expected '{name}' or 'group_{name}', got both, {rank} and {in_group}"
             )
         return in_group
     if group is None or group.number == 0:
@@ -294,7 +297,7 @@ def rank_in(group: ProcessGroup | None, rank: int | None, in_group: int | None =
     if rank is None:
         return 0
     if rank not in ranks:
-        raise ValueError(f"expected a rank of the group {ranks}, got {rank}")
+        raise ValueError(f"{op}: expected '{name}' to be a rank of the group {ranks}, got {rank}")
     return ranks.index(rank)
 
 
@@ -303,12 +306,12 @@ def named_rank_in(
 ) -> int:
     if rank is None and in_group is None:
         raise ValueError(f"{op}: expected '{name}' to be a rank, got None")
-    return rank_in(group, rank, in_group)
+    return rank_in(group, op, name, rank, in_group)
 
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
     """The number in the group of a rank of the job."""
-    return rank_in(group, global_rank)
+    return rank_in(group, "get_group_rank", "global_rank", global_rank)
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:

@@ -55,7 +55,7 @@ def gather_object(
     group_dst: int | None = None,
 ) -> None:
     """object_gather_list of rank dst, 0 if it is not given, gets every rank's object."""
-    root = rank_in(group, dst, group_dst)
+    root = rank_in(group, "gather_object", "dst", dst, group_dst)
     if (get_rank(group) == root) != (object_gather_list is not None):
         raise ValueError(
             "gather_object: expected 'object_gather_list' on rank dst, and on no other"
@@ -76,7 +76,7 @@ def broadcast_object_list(
     group_src: int | None = None,
 ) -> None:
     """The objects of rank src, 0 if it is not given, take the place of the others'."""
-    number, root = number_of(group), rank_in(group, src, group_src)
+    number, root = number_of(group), rank_in(group, "broadcast_object_list", "src", src, group_src)
     data = _bytes(list(object_list))
     size = ops().broadcast(lamella.tensor([data.numel()]), root, number).item()
     if get_rank(group) != root:
@@ -96,7 +96,7 @@ def scatter_object_list(
         raise ValueError(
             "scatter_object_list: expected 'scatter_object_output_list' to have a place, got []"
         )
-    number, root = number_of(group), rank_in(group, src, group_src)
+    number, root = number_of(group), rank_in(group, "scatter_object_list", "src", src, group_src)
     size = get_world_size(group)
     objects = list(scatter_object_input_list or ()) if get_rank(group) == root else []
     # Every rank learns of a wrong number, so that none waits for the others.

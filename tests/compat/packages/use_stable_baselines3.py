@@ -2,8 +2,13 @@
 # packages: psutil==7.2.2
 """Agents trained by PPO, A2C, DQN, SAC and TD3, saved and loaded."""
 
+import os
+
 import numpy as np
 from stable_baselines3 import A2C, DQN, PPO, SAC, TD3
+
+# The logs go beside what the program saves, in the folder that the test gives it.
+os.environ["SB3_LOGDIR"] = os.path.abspath("logs")
 
 for A, env, k in (
     (PPO, "CartPole-v1", dict(n_steps=64)),

@@ -53,6 +53,10 @@ class Wishart(ExponentialFamily):
         if bool(df.le(event[-1] - 1).any().item()):
             raise ValueError(f"Wishart: expected 'df' to be greater than {event[-1] - 1}, got {df}")
         self.df = df.expand(batch)
+        self.arg_constraints = {
+            **type(self).arg_constraints,
+            "df": constraints.greater_than(event[-1] - 1),
+        }
         setattr(self, name, matrix.expand(batch + (-1, -1)))
         super().__init__(batch, event, validate_args=validate_args)
         if scale_tril is not None:
@@ -70,6 +74,7 @@ class Wishart(ExponentialFamily):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Wishart:
         made: Wishart = self._like(Wishart, _instance, batch_shape)
         made.df = self.df.expand(made._batch_shape)
+        made.arg_constraints = self.arg_constraints
         made._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
         made._dist_chi2 = made._squares()
         return made
