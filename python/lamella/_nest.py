@@ -88,7 +88,7 @@ def _pack(value: Any, tensors: list[Tensor], what: str | None, place: str) -> Fo
         return ("named", kind, below(value))
     found = _pytree._kinds.get(kind)
     if found is not None:
-        items, context = found.flatten(value)
+        items, context = found.flatten_fn(value)
         return ("node", kind, context, below(items))
     if what is not None and not is_plain(value):
         raise TypeError(
@@ -115,7 +115,7 @@ def _unpack(form: Form, tensors: Sequence[Any]) -> Any:
         return dict(zip(form[1], items))
     if kind == "named":
         return form[1](*items) if hasattr(form[1], "_fields") else form[1](items)
-    return _pytree._kinds[form[1]].unflatten(items, form[2])
+    return _pytree._kinds[form[1]].unflatten_fn(items, form[2])
 
 
 def _places(form: Form, place: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:

@@ -26,6 +26,8 @@ ADDED = {
     "nn._reduction": "lamella.compat._reduction",
     "nn.Module.dump_patches": "lamella.compat._nn.FALSE",
     "nn.functional._canonical_mask": "lamella.compat._attention_parts._canonical_mask",
+    "nn.functional._check_key_padding_mask": "lamella.compat._attention_parts."
+    "_check_key_padding_mask",
     "nn.functional._in_projection": "lamella.compat._attention_parts._in_projection",
     "nn.functional._in_projection_packed": "lamella.compat._attention_parts._in_projection_packed",
     "nn.functional._mha_shape_check": "lamella.compat._attention_parts._mha_shape_check",

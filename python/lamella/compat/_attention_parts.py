@@ -89,6 +89,15 @@ def _mha_shape_check(
     return dims == 3
 
 
+def _check_key_padding_mask(key_padding_mask: Tensor, src_len: int, bsz: int) -> None:
+    """AssertionError: the mask is not [bsz, src_len]."""
+    if tuple(key_padding_mask.shape[:2]) != (bsz, src_len):
+        raise AssertionError(
+            "_check_key_padding_mask: expected 'key_padding_mask' to have the shape "
+            f"{[bsz, src_len]}, got {list(key_padding_mask.shape)}"
+        )
+
+
 def _verify_batch_size(size: Any) -> None:
     """ValueError: a channel has one value only."""
     count = size[0]

@@ -11,6 +11,7 @@ from lamella.compat.compiler import allow_in_graph as allow_in_graph
 from lamella.compat.compiler import assume_constant_result as assume_constant_result
 from lamella.compat.compiler import disable as disable
 from lamella.compat.compiler import is_compiling as is_compiling
+from lamella.compat.compiler import list_backends as list_backends
 from lamella.compat.compiler import reset as reset
 from lamella.compat.compiler import substitute_in_graph as substitute_in_graph
 

@@ -326,6 +326,10 @@ def _is_there(device: Any) -> bool:
     return find_module(device.type) is not None
 
 
+# The unpickler in Python, whose steps can be overridden; its types do not tell of them.
+_SlowUnpickler: Any = pickle._Unpickler
+
+
 class _NeedsCare(Exception):
     """A pickle names a class whose objects it may have made, but which it may not call."""
 
@@ -380,10 +384,10 @@ class _Reader(_Names, pickle.Unpickler):
         self.source, self.notes = source, notes
 
 
-class _CarefulReader(_Names, pickle._Unpickler):  # type: ignore[misc,name-defined]
+class _CarefulReader(_Names, _SlowUnpickler):
     """Reads slowly, and looks at what is called."""
 
-    dispatch = dict(pickle._Unpickler.dispatch)  # type: ignore[attr-defined]
+    dispatch = dict(_SlowUnpickler.dispatch)
 
     def __init__(self, text: Any, source: _Source, notes: Any) -> None:
         super().__init__(text, encoding=source.encoding)

@@ -27,8 +27,8 @@ __all__ = [
 
 
 class _Kind(NamedTuple):
-    flatten: Callable[[Any], tuple[list[Any], Any]]
-    unflatten: Callable[[Iterable[Any], Any], Any]
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]]
+    unflatten_fn: Callable[[Iterable[Any], Any], Any]
 
 
 _kinds: dict[Any, _Kind] = {}
@@ -157,7 +157,7 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
     if kind is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return _LEAF
-    children, context = kind.flatten(tree)
+    children, context = kind.flatten_fn(tree)
     return TreeSpec(cls, context, [_flatten(child, leaves, is_leaf) for child in children])
 
 
@@ -168,7 +168,7 @@ def _up_to(spec: TreeSpec, tree: Any) -> list[Any] | None:
     cls, kind = _kind_of(tree)
     if kind is None or cls is not spec.type:
         return None
-    children, context = kind.flatten(tree)
+    children, context = kind.flatten_fn(tree)
     if context != spec.context:
         if not isinstance(tree, dict) or set(tree) != set(spec.context):
             return None
@@ -197,7 +197,7 @@ def _unflatten(leaves: Any, spec: TreeSpec) -> Any:
     if spec.type is None:
         return next(leaves)
     kind = _named if spec.type is NamedTuple else _kinds[spec.type]
-    return kind.unflatten(
+    return kind.unflatten_fn(
         [_unflatten(leaves, child) for child in spec.children_specs], spec.context
     )
 

@@ -136,7 +136,7 @@ def _with_paths(
     if kind is None or (is_leaf is not None and is_leaf(tree)):
         found.append((path, tree))
         return
-    children = list(kind.flatten(tree)[0])
+    children = list(kind.flatten_fn(tree)[0])
     for key, child in zip(_keys(tree, len(children)), children):
         _with_paths(child, (*path, key), is_leaf, found)
 
