@@ -552,7 +552,8 @@ Match match(const Program& program, PyObject* const* args, Py_ssize_t nargs, PyO
       if (i < 0 || (seen & (uint64_t{1} << i)) != 0) return Match::kNo;
       seen |= uint64_t{1} << i;
       // randint(..., dtype=None) gives whole numbers, as it does where nobody names a dtype.
-      if (object == Py_None && params[i].kind == Kind::kScalarType && params[i].has_default) continue;
+      if (object == Py_None && params[i].kind == Kind::kScalarType && params[i].has_default)
+        continue;
       Match m = convert(params[i], object, numbers, frame, &values[params[i].index]);
       if (m != Match::kYes) return m;
     }

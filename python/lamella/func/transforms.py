@@ -397,7 +397,6 @@ def _jvp_forward(
     strict: bool,
     has_aux: bool,
 ) -> Any:
-
     # A transform inside records, also where the program around this one does not.
     record = lamella.is_grad_enabled()
     before = _C._set_fwd_grad_enabled(True)  # also in the forward of a function of a user's
