@@ -1,6 +1,7 @@
 """Ranks that start by themselves, and the stores by which they meet."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -75,7 +76,10 @@ def test_other_places_to_meet(place):
 def test_a_rank_that_fails_ends_the_others(tmp_path, how, said):
     status, out, err = run(*OURS, PROGRAM, f"file://{tmp_path}/meet", how)
     assert (status, out) == (0, said), err
-    assert "lamella.distributed: rank 0 ends in all_reduce: rank 1 " in err
+    # Rank 1 may be gone before rank 0 has come to its all_reduce.
+    assert re.search(
+        "lamella.distributed: rank 0 ends (in all_reduce|outside of any operator): rank 1 ", err
+    )
 
 
 @needs_mpi

@@ -342,3 +342,17 @@ def test_counters_on_threads():
     [t.start() for t in threads]
     [t.join() for t in threads]
     assert not wrong
+
+
+def test_out_that_gradients_do_not_flow_through():
+    x = leaf(1, 3, 2)
+    out = lamella.empty(3, dtype=lamella.bool)
+    assert lamella.eq(x, 3, out=out) is out and out.tolist() == [False, True, False]
+    place = lamella.empty((), dtype=lamella.int64)
+    assert lamella.argmax(x, out=place).item() == 1 and place.grad_fn is None
+    with pytest.raises(RuntimeError) as caught:
+        lamella.floor(x, out=lamella.empty(3, dtype=F64))
+    assert str(caught.value) == (
+        "floor: expected no argument to require gradients where the result is written to 'out', "
+        "got 'self' that does; call it without 'out', or under no_grad()"
+    )

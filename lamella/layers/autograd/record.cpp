@@ -86,6 +86,19 @@ TensorBase copy_of(lamella_tensor* t) { return Tensor(TensorBase::borrow(t)).clo
           who, "' that does; call it without 'out', or under no_grad()"));
 }
 
+// Whether a call writes numbers that gradients flow through; whole numbers and bools lose none.
+bool writes_fractions(const RecordPlan* plan, const lamella_value* arguments) {
+  bool found = false;
+  for (uint16_t i : plan->written) {
+    each_tensor(arguments[i], [&](lamella_tensor* t) {
+      if (t == nullptr) return;
+      auto type = static_cast<ScalarType>(t->scalar_type);
+      found = found || is_floating_point(type) || is_complex(type);
+    });
+  }
+  return found;
+}
+
 std::string short_name(const RecordPlan* plan) {
   return plan->op->name_storage.substr(plan->op->name_storage.find("::") + 2);
 }
@@ -303,7 +316,10 @@ lamella_status record(const lamella_kernel* kernel, const lamella_operator* op, 
       }
     }
     bool forward = LAMELLA_UNLIKELY((keys & kTangentBits) != 0) && has_tangent(plan, arguments);
-    if (needs == 0 && !forward) return go_below(op, keys, arguments, returns);
+    if ((needs == 0 && !forward) ||
+        LAMELLA_UNLIKELY(plan->has_out && !writes_fractions(plan, arguments))) {
+      return go_below(op, keys, arguments, returns);
+    }
     if (LAMELLA_LIKELY(!forward && plan->plain && lamella_thread.modes == 0)) {
       return record_plain(plan, op, keys, arguments, returns, needs);
     }

@@ -2,6 +2,7 @@
 # packages: kiwisolver==1.5.1, pyparsing==3.3.3, python-dateutil==4.0.0, pillow==13.0.0
 """Attributions: of inputs, of layers, of neurons, by gradients and by perturbation."""
 
+import numpy as np
 import torch
 from captum import attr
 from torch import nn
@@ -32,6 +33,7 @@ for kind in (
     show(kind.__name__, kind(net).attribute(x, target=1))
 for kind in (attr.GradientShap, attr.DeepLiftShap):
     torch.manual_seed(1)
+    np.random.seed(1)  # chooses the baselines
     show(kind.__name__, kind(net).attribute(x, baselines=torch.zeros(2, 3, 16, 16), target=1))
 show("LRP", attr.LRP(flat).attribute(rows, target=1))
 for kind in (
