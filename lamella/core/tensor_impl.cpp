@@ -1,6 +1,7 @@
 // TensorImpl: creation and views.
 #include "lamella/core/tensor_impl.h"
 
+#include <atomic>
 #include <cstring>
 
 #include "lamella/abi/autograd.h"
