@@ -148,11 +148,11 @@ LAMELLA_CONV(2)
 LAMELLA_CONV(3)
 #undef LAMELLA_CONV
 
-// Normalizes each channel over the batch, for inputs of `least` to `most` dimensions.
-template <int64_t least, int64_t most, class Derived>
-class BatchNormBase : public Cloneable<Derived> {
+// What those that normalize channels have: weight, bias and running statistics.
+template <class Derived, class Options>
+class ChannelNormBase : public Cloneable<Derived> {
  public:
-  explicit BatchNormBase(const BatchNormOptions& given) : options(given) { reset(); }
+  explicit ChannelNormBase(const Options& given) : options(given) { reset(); }
   void reset() override {
     bool affine = options.affine(), tracks = options.track_running_stats();
     auto make = [&](bool there) {
@@ -178,6 +178,19 @@ class BatchNormBase : public Cloneable<Derived> {
     init::ones_(weight);
     init::zeros_(bias);
   }
+
+  Options options;
+  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
+};
+
+// Normalizes each channel over the batch, for inputs of `least` to `most` dimensions.
+template <int64_t least, int64_t most, class Derived>
+class BatchNormBase : public ChannelNormBase<Derived, BatchNormOptions> {
+  using Base = ChannelNormBase<Derived, BatchNormOptions>;
+
+ public:
+  using Base::Base, Base::running_var, Base::weight;
+  using Base::bias, Base::num_batches_tracked, Base::options, Base::running_mean;
   Tensor forward(const Tensor& input) {
     LAMELLA_CHECK(input.dim() >= least && input.dim() <= most,
                   "BatchNorm: expected 'input' to have ", least, " to ", most, " dimensions, got ",
@@ -196,9 +209,6 @@ class BatchNormBase : public Cloneable<Derived> {
                              .momentum(momentum)
                              .eps(options.eps()));
   }
-
-  BatchNormOptions options;
-  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 };
 #define LAMELLA_BATCH_NORM(D, least, most)                                                         \
   using BatchNorm##D##dOptions = BatchNormOptions;                                                 \

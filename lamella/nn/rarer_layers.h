@@ -145,34 +145,11 @@ LAMELLA_LAZY_MODULE(Bilinear)
 // Normalizes each channel of each example, for inputs of `dims` dimensions, or one less without a
 // batch.
 template <int64_t dims, class Derived>
-class InstanceNormBase : public Cloneable<Derived> {
+class InstanceNormBase : public ChannelNormBase<Derived, InstanceNormOptions> {
+  using Base = ChannelNormBase<Derived, InstanceNormOptions>;
+
  public:
-  explicit InstanceNormBase(const InstanceNormOptions& given) : options(given) { reset(); }
-  void reset() override {
-    const bool affine = options.affine(), tracks = options.track_running_stats();
-    auto make = [&](bool there) {
-      return there ? lamella::empty({options.num_features()}) : Tensor();
-    };
-    weight = this->register_parameter("weight", make(affine));
-    bias = this->register_parameter("bias", make(affine));
-    running_mean = this->register_buffer("running_mean", make(tracks));
-    running_var = this->register_buffer("running_var", make(tracks));
-    num_batches_tracked = this->register_buffer(
-        "num_batches_tracked", tracks ? lamella::zeros({}, TensorOptions(kLong)) : Tensor());
-    reset_parameters();
-  }
-  void reset_running_stats() {
-    if (!running_mean.defined()) return;
-    running_mean.zero_();
-    running_var.fill_(1);
-    num_batches_tracked.zero_();
-  }
-  void reset_parameters() {
-    reset_running_stats();
-    if (!weight.defined()) return;
-    init::ones_(weight);
-    init::zeros_(bias);
-  }
+  using Base::Base, Base::bias, Base::options, Base::running_mean, Base::running_var, Base::weight;
   Tensor forward(const Tensor& input) {
     LAMELLA_CHECK(input.dim() == dims || input.dim() == dims - 1,
                   "InstanceNorm: expected 'input' to have ", dims - 1, " or ", dims,
@@ -190,8 +167,6 @@ class InstanceNormBase : public Cloneable<Derived> {
                              .eps(options.eps()));
     return is_one ? normal.squeeze(0) : normal;
   }
-  InstanceNormOptions options;
-  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 };
 #define LAMELLA_INSTANCE_NORM(D, dims)                                                    \
   using InstanceNorm##D##dOptions = InstanceNormOptions;                                  \
