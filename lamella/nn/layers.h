@@ -304,6 +304,21 @@ LAMELLA_LAZY class GroupNormImplOf
 LAMELLA_LAZY_MODULE(GroupNorm)
 
 namespace detail {
+// The table that is given, or memory for one.
+template <class Options>
+Tensor embedding_table(const char* name, const Options& options) {
+  std::vector<int64_t> shape{options.num_embeddings(), options.embedding_dim()};
+  const Tensor& given = options._weight();
+  LAMELLA_CHECK_VALUE(!given.defined() || given.sizes() == IntArrayRef(shape), name,
+                      ": expected '_weight' of shape ", shape, ", got ", given.sizes());
+  return given.defined() ? given : lamella::empty(shape);
+}
+LAMELLA_LAZY void draw_embedding(Tensor weight, std::optional<int64_t> padding_idx) {
+  init::normal_(weight);
+  if (!padding_idx) return;
+  NoGradGuard guard;
+  weight[*padding_idx].fill_(0);
+}
 // What embeddings and bags of them print alike.
 template <class Options>
 void show_embedding(std::ostream& stream, const Options& options) {
@@ -320,19 +335,10 @@ LAMELLA_LAZY class EmbeddingImplOf : public Cloneable<EmbeddingImplOf<lazy_>> {
       : EmbeddingImplOf(EmbeddingOptions(num_embeddings, embedding_dim)) {}
   explicit EmbeddingImplOf(const EmbeddingOptions& given) : options(given) { reset(); }
   void reset() override {
-    std::vector<int64_t> shape{options.num_embeddings(), options.embedding_dim()};
-    const Tensor& given = options._weight();
-    LAMELLA_CHECK_VALUE(!given.defined() || given.sizes() == IntArrayRef(shape),
-                        "Embedding: expected '_weight' of shape ", shape, ", got ", given.sizes());
-    weight = this->register_parameter("weight", given.defined() ? given : lamella::empty(shape));
-    if (!given.defined()) reset_parameters();
+    weight = this->register_parameter("weight", detail::embedding_table("Embedding", options));
+    if (!options._weight().defined()) reset_parameters();
   }
-  void reset_parameters() {
-    init::normal_(weight);
-    if (!options.padding_idx()) return;
-    NoGradGuard guard;
-    weight[*options.padding_idx()].fill_(0);
-  }
+  void reset_parameters() { detail::draw_embedding(weight, options.padding_idx()); }
   void pretty_print(std::ostream& stream) const override {
     detail::show(stream, "torch::nn::Embedding(num_embeddings=", options.num_embeddings(),
                  ", embedding_dim=", options.embedding_dim());

@@ -195,20 +195,10 @@ LAMELLA_LAZY class EmbeddingBagImplOf : public Cloneable<EmbeddingBagImplOf<lazy
       : EmbeddingBagImplOf(EmbeddingBagOptions(num_embeddings, embedding_dim)) {}
   explicit EmbeddingBagImplOf(const EmbeddingBagOptions& given) : options(given) { reset(); }
   void reset() override {
-    std::vector<int64_t> shape{options.num_embeddings(), options.embedding_dim()};
-    const Tensor& given = options._weight();
-    LAMELLA_CHECK_VALUE(!given.defined() || given.sizes() == IntArrayRef(shape),
-                        "EmbeddingBag: expected '_weight' of shape ", shape, ", got ",
-                        given.sizes());
-    weight = this->register_parameter("weight", given.defined() ? given : lamella::empty(shape));
-    if (!given.defined()) reset_parameters();
+    weight = this->register_parameter("weight", detail::embedding_table("EmbeddingBag", options));
+    if (!options._weight().defined()) reset_parameters();
   }
-  void reset_parameters() {
-    init::normal_(weight);
-    if (!options.padding_idx()) return;
-    NoGradGuard guard;
-    weight[*options.padding_idx()].fill_(0);
-  }
+  void reset_parameters() { detail::draw_embedding(weight, options.padding_idx()); }
   void pretty_print(std::ostream& stream) const override {
     detail::show(stream, "torch::nn::EmbeddingBag(num_embeddings=", options.num_embeddings(),
                  ", embedding_dim=", options.embedding_dim());

@@ -17,7 +17,7 @@ struct MaxUnpoolOptions {
   LAMELLA_OPTION(Each<D>, kernel_size);
   LAMELLA_OPTION(Each<D>, stride);
   LAMELLA_OPTION(Each<D>, padding) = 0;
-  // Of the function: D sizes, or those of all dimensions.
+  // The function takes D sizes, or those of all dimensions.
   LAMELLA_OPTION(std::optional<std::vector<int64_t>>, output_size);
 };
 template <size_t D>
