@@ -1,5 +1,6 @@
 // torch::nn: modules, functions, initial values; TORCH_MODULE.
 #pragma once
+#include <torch/ordered_dict.h>
 #include <torch/types.h>
 
 #include "lamella/nn/activations.h"
@@ -14,7 +15,6 @@ namespace torch {
 using namespace lamella::nn::words;
 // The very namespace, so that `nn` is one name where both are visible.
 namespace nn = lamella::nn;
-using lamella::nn::OrderedDict;
 }  // namespace torch
 
 #define TORCH_MODULE(Name) LAMELLA_MODULE(Name)

@@ -2,9 +2,6 @@
 // modules are passed as values. All of it is templates in name, Note [Lazy functions] of macros.h:
 // files that see it and have no modules do not pay for it.
 #pragma once
-#include <cxxabi.h>
-
-#include <cstdlib>
 #include <functional>
 #include <iosfwd>
 #include <memory>
@@ -12,203 +9,15 @@
 
 #include "lamella/core/dict.h"
 #include "lamella/layers/autograd/grad_mode.h"
-#include "lamella/nn/options.h"
+#include "lamella/nn/ordered_dict.h"
+#include "lamella/nn/shown.h"
 
 namespace lamella::nn {
-
-// Entries by key, in the order in which they came. at() and operator[] raise IndexError.
-template <class Key, class Value>
-class OrderedDict {
- public:
-  class Item {
-   public:
-    Item(Key key, Value value) : pair_(std::move(key), std::move(value)) {}
-    const Key& key() const { return pair_.first; }
-    const Value& value() const { return pair_.second; }
-    Value& value() { return pair_.second; }
-    Value& operator*() { return pair_.second; }
-    const Value& operator*() const { return pair_.second; }
-    Value* operator->() { return &pair_.second; }
-    const Value* operator->() const { return &pair_.second; }
-    const std::pair<Key, Value>& pair() const { return pair_; }
-
-   private:
-    std::pair<Key, Value> pair_;
-  };
-
-  explicit OrderedDict(std::string what = "Key") : what_(std::move(what)) {}
-  OrderedDict(std::initializer_list<Item> items) : items_(items) {}
-
-  // What errors call a key.
-  const std::string& key_description() const { return what_; }
-  size_t size() const { return items_.size(); }
-  bool is_empty() const { return items_.empty(); }
-  auto begin() { return items_.begin(); }
-  auto end() { return items_.end(); }
-  auto begin() const { return items_.begin(); }
-  auto end() const { return items_.end(); }
-  const Item& front() const { return items_.front(); }
-  const Item& back() const { return items_.back(); }
-  Item& front() { return items_.front(); }
-  Item& back() { return items_.back(); }
-  template <class K = Key>
-  const Value* find(const K& key) const {
-    for (const Item& item : items_) {
-      if (item.key() == key) return &item.value();
-    }
-    return nullptr;
-  }
-  template <class K = Key>
-  Value* find(const K& key) {
-    return const_cast<Value*>(std::as_const(*this).find(key));
-  }
-  template <class K = Key>
-  bool contains(const K& key) const {
-    return find(key) != nullptr;
-  }
-  template <class K = Key>
-    requires(!std::is_integral_v<K>)
-  const Value& operator[](const K& key) const {
-    const Value* value = find(key);
-    LAMELLA_CHECK_INDEX(value != nullptr, "nn: expected one of the names, got '", key, "'");
-    return *value;
-  }
-  template <class K = Key>
-    requires(!std::is_integral_v<K>)
-  Value& operator[](const K& key) {
-    return const_cast<Value&>(std::as_const(*this)[key]);
-  }
-  const Item& operator[](size_t i) const { return items_[i]; }
-  Item& operator[](size_t i) { return items_[i]; }
-  Value& insert(Key key, Value value) {
-    items_.emplace_back(std::move(key), std::move(value));
-    return items_.back().value();
-  }
-  // Takes over the entries of another, in place of those with the same keys.
-  void update(const OrderedDict& other) {
-    for (const Item& item : other) {
-      if (Value* known = find(item.key())) {
-        *known = item.value();
-      } else {
-        insert(item.key(), item.value());
-      }
-    }
-  }
-  template <class K = Key>
-  void erase(const K& key) {
-    for (auto it = items_.begin(); it != items_.end(); ++it) {
-      if (it->key() == key) return void(items_.erase(it));
-    }
-  }
-  void clear() { items_.clear(); }
-  void reserve(size_t size) { items_.reserve(size); }
-  const std::vector<Item>& items() const { return items_; }
-  std::vector<Key> keys() const {
-    std::vector<Key> list;
-    for (const Item& item : items_) list.push_back(item.key());
-    return list;
-  }
-  std::vector<Value> values() const {
-    std::vector<Value> list;
-    for (const Item& item : items_) list.push_back(item.value());
-    return list;
-  }
-  std::vector<std::pair<Key, Value>> pairs() const {
-    std::vector<std::pair<Key, Value>> list;
-    for (const Item& item : items_) list.push_back(item.pair());
-    return list;
-  }
-
- private:
-  std::vector<Item> items_;
-  std::string what_;
-};
-template <class Value>
-using Named = OrderedDict<std::string, Value>;
 
 template <class Contained>
 class ModuleHolder;
 
 namespace detail {
-// kMean of the word "mean".
-LAMELLA_LAZY std::string spelled(Word word) {
-  std::string name = "k";
-  bool is_first = true;
-  for (const char* c = word == kReLU ? "ReLU" : word.text; *c != 0; ++c) {
-    if (*c == '_' || *c == '-') {
-      is_first = true;
-    } else {
-      const bool raise = is_first && *c >= 'a' && *c <= 'z';
-      name += raise ? static_cast<char>(*c - 'a' + 'A') : *c;
-      is_first = false;
-    }
-  }
-  return name;
-}
-// Writes the parts one after the other, with words for bools and brackets around lists. A stream is
-// looked at where this is instantiated, so that a program that prints nothing needs no <ostream>.
-template <class... A>
-void show(std::ostream& stream, const A&... parts) {
-  auto& out =
-      static_cast<typename lamella::detail::Later<std::tuple<A...>, std::ostream>::type&>(stream);
-  auto one = [&out](const auto& part) {
-    using T = std::remove_cvref_t<decltype(part)>;
-    if constexpr (std::is_same_v<T, bool>) {
-      out << (part ? "true" : "false");
-    } else if constexpr (std::is_same_v<T, Word>) {
-      out << spelled(part);
-    } else if constexpr (std::is_convertible_v<T, std::string_view> || std::is_same_v<T, Tensor>) {
-      out << part;
-    } else if constexpr (requires { part.begin(); }) {
-      const char* before = "[";
-      for (const auto& each : part) {
-        out << before << each;
-        before = ", ";
-      }
-      out << "]";
-    } else {
-      out << part;
-    }
-  };
-  (one(parts), ...);
-}
-LAMELLA_LAZY std::string class_name(const char* mangled) {
-  char* text = ::abi::__cxa_demangle(mangled, nullptr, nullptr, nullptr);
-  std::string name = text != nullptr ? text : mangled;
-  std::free(text);
-  constexpr std::string_view before = "lamella::nn::", after = "ImplOf<0>";
-  if (name.starts_with(before) && name.ends_with(after)) {
-    name = "torch::nn::" + name.substr(before.size(), name.size() - before.size() - after.size()) +
-           "Impl";
-  }
-  return name;
-}
-LAMELLA_LAZY std::string in_braces(IntArrayRef numbers) {
-  std::string text = "{";
-  for (int64_t number : numbers) text += (text.size() > 1 ? ", " : "") + std::to_string(number);
-  return text + "}";
-}
-template <size_t D>
-auto shown(const Each<D>& numbers) {
-  if constexpr (D == 1) {
-    return numbers[0];
-  } else {
-    return IntArrayRef(numbers);
-  }
-}
-template <class T>
-const T& shown(const T& part) {
-  return part;
-}
-template <class Options>
-const char* inplace_shown(const Options& options, const char* before = "") {
-  return !options.inplace() ? "" : *before == 0 ? "inplace=true" : ", inplace=true";
-}
-// What a module is told as PyTorch prints it: torch::nn::Name(parts).
-template <class... A>
-void show_module(std::ostream& stream, const char* name, const A&... parts) {
-  show(stream, "torch::nn::", name, "(", shown(parts)..., ")");
-}
 // The module of a holder; a module is itself one.
 template <class T>
 struct ContainedIn {
@@ -501,16 +310,6 @@ std::ostream& operator<<(std::ostream& stream, const ModuleHolder<M>& holder) {
 
 }  // namespace lamella::nn
 
-// What a module prints: its name and what it is told.
-#define LAMELLA_SHOWN(...)                                   \
-  void pretty_print(std::ostream& stream) const override {   \
-    ::lamella::nn::detail::show_module(stream, __VA_ARGS__); \
-  }
-// One whose modules are printed below it.
-#define LAMELLA_SHOWN_AS(name)                                \
-  void pretty_print(std::ostream& stream) const override {    \
-    ::lamella::nn::detail::show(stream, "torch::nn::", name); \
-  }
 // Name: a holder of NameImpl, which is a template in name.
 #define LAMELLA_LAZY_MODULE(Name)    \
   using Name##Impl = Name##ImplOf<>; \

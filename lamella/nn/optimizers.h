@@ -1,7 +1,6 @@
 // The rarer optimizers of lamella::optim: Adagrad, RMSprop and L-BFGS.
 #pragma once
 #include <algorithm>
-#include <limits>
 
 #include "lamella/nn/optim.h"
 

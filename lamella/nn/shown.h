@@ -1,0 +1,104 @@
+// How modules print themselves: the words of PyTorch, torch::nn::Name(what it is told).
+#pragma once
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <iosfwd>
+#include <tuple>
+
+#include "lamella/nn/options.h"
+
+namespace lamella::nn::detail {
+
+// kMean of the word "mean".
+LAMELLA_LAZY std::string spelled(Word word) {
+  std::string name = "k";
+  bool is_first = true;
+  for (const char* c = word == kReLU ? "ReLU" : word.text; *c != 0; ++c) {
+    if (*c == '_' || *c == '-') {
+      is_first = true;
+    } else {
+      const bool raise = is_first && *c >= 'a' && *c <= 'z';
+      name += raise ? static_cast<char>(*c - 'a' + 'A') : *c;
+      is_first = false;
+    }
+  }
+  return name;
+}
+// Writes the parts one after the other, with words for bools and brackets around lists. A stream is
+// looked at where this is instantiated, so that a program that prints nothing needs no <ostream>.
+template <class... A>
+void show(std::ostream& stream, const A&... parts) {
+  auto& out =
+      static_cast<typename lamella::detail::Later<std::tuple<A...>, std::ostream>::type&>(stream);
+  auto one = [&out](const auto& part) {
+    using T = std::remove_cvref_t<decltype(part)>;
+    if constexpr (std::is_same_v<T, bool>) {
+      out << (part ? "true" : "false");
+    } else if constexpr (std::is_same_v<T, Word>) {
+      out << spelled(part);
+    } else if constexpr (std::is_convertible_v<T, std::string_view> || std::is_same_v<T, Tensor>) {
+      out << part;
+    } else if constexpr (requires { part.begin(); }) {
+      const char* before = "[";
+      for (const auto& each : part) {
+        out << before << each;
+        before = ", ";
+      }
+      out << "]";
+    } else {
+      out << part;
+    }
+  };
+  (one(parts), ...);
+}
+LAMELLA_LAZY std::string class_name(const char* mangled) {
+  char* text = ::abi::__cxa_demangle(mangled, nullptr, nullptr, nullptr);
+  std::string name = text != nullptr ? text : mangled;
+  std::free(text);
+  constexpr std::string_view before = "lamella::nn::", after = "ImplOf<0>";
+  if (name.starts_with(before) && name.ends_with(after)) {
+    name = "torch::nn::" + name.substr(before.size(), name.size() - before.size() - after.size()) +
+           "Impl";
+  }
+  return name;
+}
+LAMELLA_LAZY std::string in_braces(IntArrayRef numbers) {
+  std::string text = "{";
+  for (int64_t number : numbers) text += (text.size() > 1 ? ", " : "") + std::to_string(number);
+  return text + "}";
+}
+template <size_t D>
+auto shown(const Each<D>& numbers) {
+  if constexpr (D == 1) {
+    return numbers[0];
+  } else {
+    return IntArrayRef(numbers);
+  }
+}
+template <class T>
+const T& shown(const T& part) {
+  return part;
+}
+template <class Options>
+const char* inplace_shown(const Options& options, const char* before = "") {
+  return !options.inplace() ? "" : *before == 0 ? "inplace=true" : ", inplace=true";
+}
+// What a module is told as PyTorch prints it: torch::nn::Name(parts).
+template <class... A>
+void show_module(std::ostream& stream, const char* name, const A&... parts) {
+  show(stream, "torch::nn::", name, "(", shown(parts)..., ")");
+}
+
+}  // namespace lamella::nn::detail
+
+// What a module prints: its name and what it is told.
+#define LAMELLA_SHOWN(...)                                   \
+  void pretty_print(std::ostream& stream) const override {   \
+    ::lamella::nn::detail::show_module(stream, __VA_ARGS__); \
+  }
+// One whose modules are printed below it.
+#define LAMELLA_SHOWN_AS(name)                                \
+  void pretty_print(std::ostream& stream) const override {    \
+    ::lamella::nn::detail::show(stream, "torch::nn::", name); \
+  }
