@@ -397,27 +397,13 @@ def _jvp_forward(
     strict: bool,
     has_aux: bool,
 ) -> Any:
-    # A transform inside records, also where the program around this one does not.
-    record = lamella.is_grad_enabled()
-    before = _C._set_fwd_grad_enabled(True)  # also in the forward of a function of a user's
-    try:
-        return _jvp_in_level(func, points, spec, vectors, strict, has_aux, record)
-    finally:
-        _C._set_fwd_grad_enabled(before)
-
-
-def _jvp_in_level(
-    func: Any,
-    points: list[Tensor],
-    spec: TreeSpec,
-    vectors: list[Tensor],
-    strict: bool,
-    has_aux: bool,
-    record: bool,
-) -> Any:
     from lamella.autograd import forward_ad
 
-    with forward_ad.dual_level(), lamella.enable_grad():
+    # A transform inside records, and carries tangents in the forward of a user's function, also
+    # where the program around this one does not.
+    record = lamella.is_grad_enabled()
+    tangents_on = forward_ad._set_fwd_grad_enabled(True)
+    with tangents_on, forward_ad.dual_level(), lamella.enable_grad():
         duals = [forward_ad.make_dual(x.view_as(x), t) for x, t in zip(points, vectors)]
         output, aux = _split_aux("jvp", func(*tree_unflatten(duals, spec)), has_aux)
         outputs, out_spec = _output_tensors("jvp", output)
