@@ -1,7 +1,8 @@
 """known_differences.txt: where Lamella does something else than PyTorch, and why.
 
 A line `OPERATOR KIND CALL: reason` says that call number CALL under seed 0 shows such a difference.
-A line whose call does not show it any more fails the tests, so that the list can only shrink.
+A line whose call does not show it any more fails the tests, so that the list can only shrink. A reason
+that begins with `on some machines` is one of rounding, which may agree: such a line is always needed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 SEED = 0
+_ON_SOME_MACHINES = "on some machines"
 _PATH = Path(__file__).parent / "known_differences.txt"
 
 
@@ -40,13 +42,18 @@ class KnownDifferences:
         return [
             f"{op} {kind} {call}: {reason}"
             for (op, kind), (call, reason) in self.lines.items()
-            if (op, kind, call) not in found or reason.startswith("?")
+            if reason.startswith("?")
+            or ((op, kind, call) not in found and not reason.startswith(_ON_SOME_MACHINES))
         ]
 
     def write(self, found: dict[tuple[str, str], tuple[int, str]]) -> None:
         """The list as it is needed, with the reasons that it has; others are to be written."""
         lines = list(self.head)
-        for (op, kind), (call, text) in sorted(found.items()):
-            reason = self.lines.get((op, kind), (0, f"? {text}"))[1]
+        kept = {key: row for key, row in self.lines.items() if row[1].startswith(_ON_SOME_MACHINES)}
+        new = {
+            (op, kind): (call, self.lines.get((op, kind), (0, f"? {text}"))[1])
+            for (op, kind), (call, text) in found.items()
+        }
+        for (op, kind), (call, reason) in sorted({**kept, **new}.items()):
             lines.append(f"{op} {kind} {call}: {reason}")
         _PATH.write_text("\n".join(lines) + "\n")
