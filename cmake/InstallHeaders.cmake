@@ -1,6 +1,7 @@
 # Installs the public headers: those reachable from lamella/*.h, from lamella/abi/abi.h, from
 # lamella/dispatch/load_library.h, from the generated API and from compat/. Runs inside
-# `cmake --install`, with LAMELLA_SOURCE_DIR and LAMELLA_GENERATED_DIR set.
+# `cmake --install`, with LAMELLA_SOURCE_DIR, LAMELLA_GENERATED_DIR and
+# LAMELLA_COMPAT_VIEW (compat/CMakeLists.txt) set.
 
 cmake_policy(VERSION 3.22)
 file(GLOB roots RELATIVE "${LAMELLA_SOURCE_DIR}" "${LAMELLA_SOURCE_DIR}/lamella/*.h"
@@ -8,8 +9,6 @@ file(GLOB roots RELATIVE "${LAMELLA_SOURCE_DIR}" "${LAMELLA_SOURCE_DIR}/lamella/
      "${LAMELLA_SOURCE_DIR}/lamella/dispatch/load_library.h")
 file(GLOB_RECURSE generated RELATIVE "${LAMELLA_GENERATED_DIR}"
      "${LAMELLA_GENERATED_DIR}/lamella/api/*.h")
-file(GLOB_RECURSE compat RELATIVE "${LAMELLA_SOURCE_DIR}/compat" "${LAMELLA_SOURCE_DIR}/compat/*.h"
-     "${LAMELLA_SOURCE_DIR}/compat/*.hpp")
 set(prefix "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
 
 # file(INSTALL) keeps the time stamp of a file that did not change, so dependents are not rebuilt.
@@ -31,11 +30,14 @@ function(append_includes file)
 endfunction()
 
 file(MAKE_DIRECTORY "${prefix}/include/lamella_compat")
-foreach(file IN LISTS compat)
-  append_includes("${LAMELLA_SOURCE_DIR}/compat/${file}")
-  install_header("${LAMELLA_SOURCE_DIR}/compat" "${file}" include/lamella_compat)
+foreach(root "${LAMELLA_SOURCE_DIR}/compat/torch/include" "${LAMELLA_SOURCE_DIR}/compat/xla")
+  file(GLOB_RECURSE compat RELATIVE "${root}" "${root}/*.h" "${root}/*.hpp")
+  foreach(file IN LISTS compat)
+    append_includes("${root}/${file}")
+    install_header("${root}" "${file}" include/lamella_compat)
+  endforeach()
 endforeach()
-list(APPEND todo ${generated})
+list(APPEND todo lamella/nn.h ${generated})
 
 # ATen/ops/NAME.h for each operator: all of them, as ATen/Functions.h.
 foreach(file IN LISTS generated)
@@ -55,11 +57,13 @@ while(todo)
     continue()
   endif()
   list(APPEND seen "${file}")
-  if(EXISTS "${LAMELLA_SOURCE_DIR}/${file}")
-    set(root "${LAMELLA_SOURCE_DIR}")
-  elseif(EXISTS "${LAMELLA_GENERATED_DIR}/${file}")
-    set(root "${LAMELLA_GENERATED_DIR}")
-  else()
+  set(root "")
+  foreach(place "${LAMELLA_SOURCE_DIR}" "${LAMELLA_GENERATED_DIR}" "${LAMELLA_COMPAT_VIEW}")
+    if(NOT root AND EXISTS "${place}/${file}")
+      set(root "${place}")
+    endif()
+  endforeach()
+  if(NOT root)
     message(FATAL_ERROR "public headers include \"${file}\", which does not exist")
   endif()
   append_includes("${root}/${file}")

@@ -53,38 +53,9 @@ target_compile_features(lamella INTERFACE cxx_std_20)
 target_compile_options(lamella INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
 add_library(Lamella::lamella ALIAS lamella)
 
-# The PyTorch and XLA spellings: headers only.
-add_library(lamella_compat_headers INTERFACE)
-set_target_properties(lamella_compat_headers PROPERTIES EXPORT_NAME compat)
-target_link_libraries(lamella_compat_headers INTERFACE lamella)
-target_include_directories(
-  lamella_compat_headers INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/compat>
-                                   $<INSTALL_INTERFACE:include/lamella_compat>)
-add_library(Lamella::compat ALIAS lamella_compat_headers)
-# They have the rarer operators' functions as well.
-if(TARGET lamella_more)
-  set(more "${PROJECT_BINARY_DIR}/lamella/more/lamella_more_operators")
-  target_include_directories(lamella_compat_headers INTERFACE $<BUILD_INTERFACE:${more}>)
-  add_dependencies(lamella_compat_headers lamella_more)
-  install(FILES "${more}/lamella_more/functions.h" DESTINATION include/lamella_more)
-endif()
-
 include(CMakePackageConfigHelpers)
 set(cmake_dest lib/cmake/Lamella)
-# What projects written for PyTorch find: its package, of the version whose names these are, and its
-# libraries by their names.
-file(STRINGS "${PROJECT_SOURCE_DIR}/compat/torch/version.h" version REGEX "TORCH_VERSION \"")
-string(REGEX REPLACE ".*\"(.*)\"" "\\1" version "${version}")
-write_basic_package_version_file("${PROJECT_BINARY_DIR}/cmake/TorchConfigVersion.cmake"
-                                 VERSION "${version}" COMPATIBILITY AnyNewerVersion)
-install(FILES "${PROJECT_SOURCE_DIR}/cmake/TorchConfig.cmake"
-              "${PROJECT_BINARY_DIR}/cmake/TorchConfigVersion.cmake" DESTINATION lib/cmake/Torch)
-foreach(name torch torch_cpu torch_python c10)
-  install(FILES "${PROJECT_SOURCE_DIR}/cmake/libtorch_names.ld" DESTINATION lib
-          RENAME lib${name}.so)
-endforeach()
 install(TARGETS lamella EXPORT LamellaTargets LIBRARY DESTINATION lib ${LAMELLA_NAMELINK})
-install(TARGETS lamella_compat_headers EXPORT LamellaTargets)
 if(TARGET lamella_blas)
   install(TARGETS lamella_blas LIBRARY DESTINATION lib)
 endif()
@@ -110,4 +81,5 @@ install(FILES "${PROJECT_BINARY_DIR}/cmake/LamellaConfig.cmake"
 install(CODE "
   set(LAMELLA_SOURCE_DIR \"${PROJECT_SOURCE_DIR}\")
   set(LAMELLA_GENERATED_DIR \"${LAMELLA_GENERATED_DIR}\")
+  set(LAMELLA_COMPAT_VIEW \"${PROJECT_BINARY_DIR}/compat/view\")
   include(\"${PROJECT_SOURCE_DIR}/cmake/InstallHeaders.cmake\")")

@@ -1,4 +1,4 @@
-"""Derives lamella/more/special/bessel_coefficients.h: Chebyshev series of Bessel functions.
+"""Derives kernels/families/special/bessel_coefficients.h: Chebyshev series of Bessel functions.
 
 Each interpolates its function in the points of Chebyshev, in 40 digits, as math_coefficients.py
 does for other functions. `bessel_coefficients.py --write` makes the header again; without the
@@ -16,7 +16,10 @@ from math_coefficients import wrapped
 from mpmath import mp, mpf
 
 mp.dps = 40
-HEADER = Path(__file__).resolve().parent.parent / "lamella/more/special/bessel_coefficients.h"
+HEADER = (
+    Path(__file__).resolve().parent.parent
+    / "lamella/kernels/families/special/bessel_coefficients.h"
+)
 SPLIT = 8  # below by series in x^2, from there on by modulus and phase
 
 

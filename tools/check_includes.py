@@ -1,37 +1,20 @@
 #!/usr/bin/env python3
-"""The include rule: a file includes its own room and the rooms below it, nothing else."""
+"""The include rule: a file includes its own room and the rooms below it, as tools/rooms.py says.
 
-import pathlib
+And the wall: a header in front of compat/ that only compat/ includes belongs behind it.
+"""
+
+from __future__ import annotations
+
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from rooms import FREE, INSTALLED, ROOT, allowed, room_of
 
-# Room: the rooms directly below it. What those may include is allowed as well.
-BELOW = {
-    "core": [],
-    "schema": ["core"],
-    "dispatch": ["schema", "core"],
-    "abi": ["dispatch", "core"],
-    "api": ["dispatch", "core"],
-    "kernels": ["api", "dispatch", "core"],
-    "layers": ["api", "dispatch", "core"],
-    "nn": ["layers", "api", "dispatch", "core"],
-    "graph": ["layers", "api", "dispatch", "core"],
-    # The rarer operators: a library of its own, a user of the others but for their threads.
-    "more": ["lamella", "kernels"],
-    "codegen": ["schema"],
-    # lamella/*.h: what a user includes. Including one counts as including what it includes.
-    # A library of its own, on the kernels' threads, products and vector functions.
-    "compiler": ["graph", "kernels"],
-    "lamella": ["graph", "nn", "layers", "kernels", "api", "dispatch", "abi", "core"],
-    "distributed": ["lamella", "core"],
-    "compat": ["lamella"],
-    "python": ["lamella", "abi", "kernels", "layers", "graph"],
-}
-
-# The C ABI's headers and its table of keys are plain C and include nothing above them, so everyone
+# The C ABI's headers and its table of keys are plain C and include nothing above them, so every
+# room may include them.
 LEAVES = {
     "lamella/abi/abi.h",
     "lamella/abi/autocast.h",
@@ -48,73 +31,66 @@ LEAVES = {
 
 # Generated headers that stand directly under lamella/, and the room they belong to.
 GENERATED = {
-    "lamella/native_functions.h": "kernels",
-    "lamella/structured_kernels.h": "kernels",
-    "lamella/python_names.h": "api",
+    "lamella/native_functions.h": "lamella/kernels/",
+    "lamella/structured_kernels.h": "lamella/kernels/",
+    "lamella/python_names.h": "lamella/api/",
 }
-
-# May include anything.
-FREE = ("examples/", "tests/", "bench/", "tools/", "docs/")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]((?:lamella|codegen|python|compat)/[^">]+)[">]')
 
 
-def room_of(path):
-    """The room a path from the root belongs to, or None."""
-    if path in GENERATED:
-        return GENERATED[path]
-    parts = path.split("/")
-    if path.startswith("lamella/graph/compiler/"):
-        return "compiler"
-    if parts[0] == "lamella":
-        return parts[1] if len(parts) > 2 else "lamella"
-    return parts[0] if parts[0] in BELOW else None
+def located(name: str) -> str:
+    """The path of a header from the root, by the name it is included by."""
+    if name == "lamella/nn.h":
+        return "compat/torch/nn/nn.h"
+    for named, folder in INSTALLED:
+        if name.startswith(named) and not (ROOT / name).is_file():
+            if (ROOT / folder / name[len(named) :]).is_file():
+                return folder + name[len(named) :]
+    return name
 
 
-def allowed(room):
-    seen, todo = {room}, list(BELOW[room])
-    while todo:
-        below = todo.pop()
-        if below not in seen:
-            seen.add(below)
-            todo += BELOW[below]
-    return seen
+def included(path: str, text: str | None = None) -> Iterator[tuple[int, str]]:
+    """The project's headers that a file includes, with their lines."""
+    text = (ROOT / path).read_text(encoding="utf-8") if text is None else text
+    for number, line in enumerate(text.splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, located(match.group(1))
 
 
-def reached(target, seen=None):
+def is_public(path: str) -> bool:
+    return path.startswith("lamella/") and path.count("/") == 1 and (ROOT / path).is_file()
+
+
+def reached(target: str, seen: set[str] | None = None) -> Iterator[str]:
     """The header itself, or what it includes if it is one of lamella/*.h."""
     seen = set() if seen is None else seen
-    if room_of(target) != "lamella" or not (ROOT / target).is_file():
+    if not is_public(target):
         yield target
     elif target not in seen:
         seen.add(target)
-        for line in (ROOT / target).read_text(encoding="utf-8").splitlines():
-            match = INCLUDE.match(line)
-            if match:
-                yield from reached(match.group(1), seen)
+        for _, other in included(target):
+            yield from reached(other, seen)
 
 
-def check(path, text):
+def check(path: str) -> Iterator[str]:
     room = room_of(path)
     if room is None:
-        return
-    if room not in BELOW:
-        yield f"{path}:1: folder lamella/{room} is not a room; tools/check_includes.py lists them"
+        if path.startswith("lamella/"):
+            yield f"{path}:1: this folder is no room; tools/rooms.py lists them"
         return
     ok = allowed(room)
-    for number, line in enumerate(text.splitlines(), 1):
-        match = INCLUDE.match(line)
-        if not match:
-            continue
-        for target in reached(match.group(1)):
-            other = room_of(target)
+    for number, name in included(path):
+        for target in reached(name):
+            other = room_of(GENERATED.get(target, target))
             if path in LEAVES and target not in LEAVES:
                 yield f"{path}:{number}: {path} must not include {target}"
-            elif target not in LEAVES and other not in ok:
-                yield f"{path}:{number}: room {room} must not include room {other}"
+            elif target not in LEAVES and (other is None or other.folder not in ok):
+                yield f"{path}:{number}: room {room.folder} must not include {target}"
 
 
-def files():
+def files() -> Iterator[str]:
     command = ["git", "ls-files", "-co", "--exclude-standard"]
     try:
         out = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -124,14 +100,38 @@ def files():
         paths = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*")]
     for path in paths:
         if path.endswith((".h", ".hpp", ".cpp", ".cc", ".c", ".inc")):
-            if not path.startswith(FREE + ("build",)) and (ROOT / path).is_file():
+            if not path.startswith("build") and (ROOT / path).is_file():
                 yield path
 
 
-def main():
-    errors = []
-    for path in files():
-        errors += check(path, (ROOT / path).read_text(encoding="utf-8"))
+def check_wall(paths: list[str]) -> Iterator[str]:
+    """Headers in front of the wall that only files behind it include, or other such headers."""
+    users: dict[str, set[str]] = {}
+    for path in paths:
+        for _, target in included(path):
+            users.setdefault(target, set()).add(path)
+
+    only: set[str] = set()
+
+    def is_only_for_compat(path: str) -> bool:
+        by = {user for user in users[path] if not user.startswith(FREE)}
+        by.discard(path.rpartition(".")[0] + ".cpp")
+        return bool(by) and all(user.startswith("compat/") or user in only for user in by)
+
+    inner = {path for path in users if path.startswith("lamella/") and path.count("/") > 1}
+    while found := {path for path in inner - only if is_only_for_compat(path)}:
+        only |= found
+    for path in sorted((only & set(paths)) - LEAVES):
+        yield f"{path}:1: only compat/ includes it: it belongs behind the wall"
+
+
+def main() -> int:
+    paths = list(files())
+    errors: list[str] = []
+    for path in paths:
+        if not path.startswith(tuple(f"{folder}/" for folder in FREE)):
+            errors += check(path)
+    errors += check_wall(paths)
     for error in errors:
         print(error)
     return 1 if errors else 0

@@ -24,6 +24,7 @@ cxx=$(sources '*.h' '*.hpp' '*.cpp' '*.c')
 check "clang-format" $bin/clang-format --dry-run --Werror $cxx
 check "ruff" $bin/ruff check -q .
 check "ruff format" $bin/ruff format -q --check .
+check "table of rooms" $bin/python tools/rooms.py --check
 check "include rule" $bin/python tools/check_includes.py
 check "tree rules" $bin/python tools/check_tree.py
 check "C ABI" $bin/python tools/check_abi.py build/prefix/lib/liblamella.so

@@ -20,7 +20,7 @@ LAMELLA_PRIVATE_API void unload_shared(void* handle);
 
 // Note [The rarer operators]
 //   Fourier transforms, special functions and other families that most programs never call are in
-//   a library of their own (lamella/more/, declared in ops/more.yaml), which registers them as any
+//   a library of their own (lamella/kernels/families/, declared in ops/families.yaml), which registers them as any
 //   library of operators does. The registry loads it when it looks for an operator of namespace
 //   `aten` that it does not have, and before it tells of all there are. So nobody has to name the
 //   library, and nobody who does not need it pays for it.

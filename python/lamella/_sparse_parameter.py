@@ -7,13 +7,15 @@ from __future__ import annotations
 from typing import Any
 
 from lamella._sparse_tensor import SparseTensor
-from lamella.nn.parameter import Parameter
 
 __all__ = ["SparseParameter"]
 
 
-class SparseParameter(SparseTensor, Parameter):
-    """A parameter over the parts of a sparse tensor, of which the values are the leaf."""
+class SparseParameter(SparseTensor):
+    """A parameter over the parts of a sparse tensor, whose values are the leaf. Its mark makes it
+    an instance of nn.Parameter."""
+
+    _is_param = True
 
     def __new__(cls, data: Any, requires_grad: bool = True) -> SparseParameter:
         own = data.detach().requires_grad_(requires_grad)

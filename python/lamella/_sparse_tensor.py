@@ -13,7 +13,6 @@ dense side. What is not stored is no part of a gradient.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -243,8 +242,8 @@ class SparseTensor(Tensor):
         return self.to_dense().tolist()
 
     def _as_parameter(self, requires_grad: bool) -> SparseTensor:
-        module: Any = importlib.import_module("lamella._sparse_parameter")
-        made: SparseTensor = module.SparseParameter(self, requires_grad)
+        module: Any = lamella.sparse
+        made: SparseTensor = module._sparse_parameter.SparseParameter(self, requires_grad)
         return made
 
     def _of(self, places: Tensor, stored: Tensor, crow: Tensor | None) -> SparseTensor:

@@ -5,6 +5,7 @@ from lamella import (  # noqa: F401
     _C,
     _sparse_functions,
     _sparse_gradients,
+    _sparse_parameter,
     _sparse_shapes,
     _sparse_text,
     _sparse_written,

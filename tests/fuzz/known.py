@@ -1,8 +1,8 @@
 """known_differences.txt: where Lamella does something else than PyTorch, and why.
 
 A line `OPERATOR KIND CALL: reason` says that call number CALL under seed 0 shows such a difference.
-A line whose call does not show it any more fails the tests, so that the list can only shrink. A reason
-that begins with `on some machines` is one of rounding, which may agree: such a line is always needed.
+A line whose call does not show it any more fails the tests, so that the list can only shrink. Where
+rounding may agree, the reason begins with `on some machines`: such a line is always needed.
 """
 
 from __future__ import annotations

@@ -133,8 +133,9 @@ def test_the_text_compiles(tmp_path):
     if source is None:
         pytest.skip("the tutorial's text is not beside this checkout")
     build = ROOT / "build"
-    more = build / "lamella" / "more" / "lamella_more_operators"
-    flags = [f"-I{folder}" for folder in (ROOT / "compat", build / "generated", more)]
+    families = build / "lamella" / "kernels" / "families" / "lamella_more_operators"
+    compat = (ROOT / "compat" / "torch" / "include", build / "compat" / "view")
+    flags = [f"-I{folder}" for folder in (*compat, build / "generated", families)]
     compiles(HEADERS + source, flags, tmp_path / "text.cpp")
 
 

@@ -1,3 +1,83 @@
-// torch::nn::init.
+// lamella::nn::init: values that parameters begin with. Each function fills its tensor in place.
 #pragma once
-#include <torch/nn.h>
+#include <cmath>
+
+#include "lamella/layers/autograd/grad_mode.h"
+#include "lamella/nn/options.h"
+
+namespace lamella::nn::init {
+
+LAMELLA_LAZY Tensor uniform_(Tensor tensor, double low = 0, double high = 1) {
+  NoGradGuard guard;
+  return tensor.uniform_(low, high);
+}
+LAMELLA_LAZY Tensor normal_(Tensor tensor, double mean = 0, double std = 1) {
+  NoGradGuard guard;
+  return tensor.normal_(mean, std);
+}
+LAMELLA_LAZY Tensor constant_(Tensor tensor, const Scalar& value) {
+  NoGradGuard guard;
+  return tensor.fill_(value);
+}
+LAMELLA_LAZY Tensor ones_(Tensor tensor) { return constant_(std::move(tensor), 1); }
+LAMELLA_LAZY Tensor zeros_(Tensor tensor) { return constant_(std::move(tensor), 0); }
+LAMELLA_LAZY Tensor eye_(Tensor matrix) {
+  LAMELLA_CHECK_VALUE(matrix.dim() == 2, "eye_: expected 'matrix' to have 2 dimensions, got ",
+                      matrix.dim());
+  NoGradGuard guard;
+  matrix.zero_().diagonal().fill_(1);
+  return matrix;
+}
+
+// What to scale by so that a layer with this nonlinearity keeps the variance.
+LAMELLA_LAZY double calculate_gain(Word nonlinearity, double param = 0.01) {
+  if (nonlinearity == kTanh) return 5.0 / 3.0;
+  if (nonlinearity == kReLU) return std::sqrt(2.0);
+  if (nonlinearity == kLeakyReLU) return std::sqrt(2.0 / (1 + param * param));
+  return 1;
+}
+// How many numbers each output is made of, and how many outputs each input goes to.
+LAMELLA_LAZY std::pair<int64_t, int64_t> _calculate_fan_in_and_fan_out(const Tensor& tensor) {
+  LAMELLA_CHECK_VALUE(tensor.dim() >= 2,
+                      "fan_in: expected 'tensor' to have at least 2 dimensions, got ",
+                      tensor.dim());
+  int64_t receptive = 1;
+  for (int64_t size : tensor.sizes().slice(2)) receptive *= size;
+  return {tensor.size(1) * receptive, tensor.size(0) * receptive};
+}
+
+namespace detail {
+LAMELLA_LAZY double kaiming_std(const Tensor& tensor, double a, Word mode, Word nonlinearity) {
+  auto [fan_in, fan_out] = _calculate_fan_in_and_fan_out(tensor);
+  return calculate_gain(nonlinearity, a) /
+         std::sqrt(static_cast<double>(mode == kFanIn ? fan_in : fan_out));
+}
+LAMELLA_LAZY double xavier_std(const Tensor& tensor, double gain) {
+  auto [fan_in, fan_out] = _calculate_fan_in_and_fan_out(tensor);
+  return gain * std::sqrt(2.0 / static_cast<double>(fan_in + fan_out));
+}
+}  // namespace detail
+
+// K. He, X. Zhang, S. Ren, J. Sun, Delving Deep into Rectifiers, 2015.
+LAMELLA_LAZY Tensor kaiming_uniform_(Tensor tensor, double a = 0, Word mode = kFanIn,
+                                     Word nonlinearity = kLeakyReLU) {
+  double bound = std::sqrt(3.0) * detail::kaiming_std(tensor, a, mode, nonlinearity);
+  return uniform_(std::move(tensor), -bound, bound);
+}
+LAMELLA_LAZY Tensor kaiming_normal_(Tensor tensor, double a = 0, Word mode = kFanIn,
+                                    Word nonlinearity = kLeakyReLU) {
+  double std = detail::kaiming_std(tensor, a, mode, nonlinearity);
+  return normal_(std::move(tensor), 0, std);
+}
+// X. Glorot, Y. Bengio, Understanding the difficulty of training deep feedforward neural networks,
+// 2010.
+LAMELLA_LAZY Tensor xavier_uniform_(Tensor tensor, double gain = 1) {
+  double bound = std::sqrt(3.0) * detail::xavier_std(tensor, gain);
+  return uniform_(std::move(tensor), -bound, bound);
+}
+LAMELLA_LAZY Tensor xavier_normal_(Tensor tensor, double gain = 1) {
+  double std = detail::xavier_std(tensor, gain);
+  return normal_(std::move(tensor), 0, std);
+}
+
+}  // namespace lamella::nn::init

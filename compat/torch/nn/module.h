@@ -1,3 +1,327 @@
-// torch::nn.
+// Module: named parameters, buffers and modules, as a tree; and ModuleHolder, by which PyTorch's
+// modules are passed as values. All of it is templates in name, Note [Lazy functions] of macros.h:
+// files that see it and have no modules do not pay for it.
 #pragma once
-#include <torch/nn.h>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <typeinfo>
+
+#include "lamella/core/dict.h"
+#include "lamella/layers/autograd/grad_mode.h"
+#include "lamella/nn/ordered_dict.h"
+#include "lamella/nn/shown.h"
+
+namespace lamella::nn {
+
+template <class Contained>
+class ModuleHolder;
+
+namespace detail {
+// The module of a holder; a module is itself one.
+template <class T>
+struct ContainedIn {
+  using type = T;
+};
+template <class T>
+  requires requires { typename T::ContainedType; }
+struct ContainedIn<T> {
+  using type = typename T::ContainedType;
+};
+}  // namespace detail
+
+// The base of all modules, which shared pointers hold.
+LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_>> {
+ public:
+  using Module = ModuleOf;
+  ModuleOf() = default;
+  explicit ModuleOf(std::string name) : name_(std::move(name)) {}
+  virtual ~ModuleOf() = default;
+
+  // The name that was given, or else that of the class; those of this library have PyTorch's, such
+  // as "torch::nn::LinearImpl", by which programs ask for them.
+  const std::string& name() const {
+    if (name_.empty()) name_ = detail::class_name(typeid(*this).name());
+    return name_;
+  }
+  // Writes the name and what it is told; << adds the modules inside.
+  virtual void pretty_print(std::ostream& stream) const { detail::show(stream, name()); }
+  // A module with parameters and buffers of its own; needs Cloneable.
+  virtual std::shared_ptr<Module> clone(std::optional<Device> = std::nullopt) const {
+    LAMELLA_CHECK_NOT_IMPLEMENTED(false, "clone: expected a module that derives from Cloneable");
+    return nullptr;
+  }
+
+  // Draws the random numbers that PyTorch draws where this is part of a module that is cloned:
+  // there parts are cloned once more, one by one.
+  virtual void draw_as_clone() const {}
+
+  // Whether files have something of it.
+  virtual bool is_serializable() const { return true; }
+
+  // Those of the modules inside have names such as "conv.weight".
+  Named<Tensor> named_parameters(bool recurse = true) const {
+    return collect<&Module::parameters_>(recurse);
+  }
+  std::vector<Tensor> parameters(bool recurse = true) const {
+    return named_parameters(recurse).values();
+  }
+  Named<Tensor> named_buffers(bool recurse = true) const {
+    return collect<&Module::buffers_>(recurse);
+  }
+  std::vector<Tensor> buffers(bool recurse = true) const { return named_buffers(recurse).values(); }
+  const Named<std::shared_ptr<Module>>& named_children() const { return children_; }
+  std::vector<std::shared_ptr<Module>> children() const { return children_.values(); }
+  // This one first, then those inside, each with its path.
+  Named<std::shared_ptr<Module>> named_modules(const std::string& prefix = "",
+                                               bool include_self = true) {
+    Named<std::shared_ptr<Module>> all;
+    if (include_self) all.insert(prefix, this->shared_from_this());
+    for (auto& child : children_) {
+      std::string path = prefix.empty() ? child.key() : prefix + "." + child.key();
+      for (auto& inner : child.value()->named_modules(path)) all.insert(inner.key(), *inner);
+    }
+    return all;
+  }
+  std::vector<std::shared_ptr<Module>> modules(bool include_self = true) {
+    return named_modules("", include_self).values();
+  }
+  // Needs serialize/save.h.
+  template <class Archive>
+  void save(Archive& archive) const {
+    write_module(archive, *this);
+  }
+  template <class Archive>
+  void load(Archive& archive) {
+    read_module(archive, *this);
+  }
+  // Calls a function with each module, this one last.
+  void apply(const std::function<void(Module&)>& function) {
+    for (auto& child : children_) child.value()->apply(function);
+    function(*this);
+  }
+
+  virtual void train(bool on = true) {
+    for (auto& child : children_) child.value()->train(on);
+    is_training_ = on;
+  }
+  void eval() { train(false); }
+  virtual bool is_training() const noexcept { return is_training_; }
+  virtual void zero_grad(bool set_to_none = true) {
+    for (Tensor& parameter : parameters()) {
+      if (!parameter.grad().defined()) continue;
+      if (set_to_none) {
+        parameter.mutable_grad() = Tensor();
+      } else {
+        parameter.grad().detach().zero_();
+      }
+    }
+  }
+  // Floating-point parameters and buffers get the dtype, all of them the device.
+  virtual void to(Device device, ScalarType dtype, bool non_blocking = false) {
+    convert(device, dtype, non_blocking);
+  }
+  virtual void to(ScalarType dtype, bool non_blocking = false) {
+    convert(std::nullopt, dtype, non_blocking);
+  }
+  virtual void to(Device device, bool non_blocking = false) {
+    convert(device, std::nullopt, non_blocking);
+  }
+
+  // This one as a module of class T, Linear or LinearImpl; null where it is another.
+  template <class T>
+  auto* as() noexcept {
+    return dynamic_cast<typename detail::ContainedIn<T>::type*>(this);
+  }
+
+  Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true) {
+    check_name(name);
+    if (tensor.defined()) tensor.set_requires_grad(requires_grad);
+    return parameters_.insert(std::move(name), std::move(tensor));
+  }
+  Tensor& register_buffer(std::string name, Tensor tensor) {
+    check_name(name);
+    return buffers_.insert(std::move(name), std::move(tensor));
+  }
+  template <class T>
+  std::shared_ptr<T> register_module(std::string name, std::shared_ptr<T> module) {
+    check_name(name);
+    children_.insert(std::move(name), module);
+    return module;
+  }
+  template <class T>
+  std::shared_ptr<T> register_module(std::string name, ModuleHolder<T> holder) {
+    return register_module(std::move(name), holder.ptr());
+  }
+  template <class T>
+  std::shared_ptr<T> replace_module(const std::string& name, std::shared_ptr<T> module) {
+    children_[name] = module;
+    return module;
+  }
+  void unregister_module(const std::string& name) { children_.erase(name); }
+
+ protected:
+  Named<Tensor>& own_parameters() { return parameters_; }
+  void forget_all() {
+    parameters_.clear();
+    buffers_.clear();
+    children_.clear();
+  }
+  // What a clone takes over.
+  void copy_from(const Module& other, std::optional<Device> device) {
+    NoGradGuard guard;
+    auto copy = [&](Named<Tensor>& to, const Named<Tensor>& from) {
+      for (auto& item : from) {
+        const Tensor& value = *item;
+        if (!value.defined()) continue;
+        Tensor twin = device ? value.to(*device, value.scalar_type(), false, true) : value.clone();
+        to[item.key()].set_data(twin);
+      }
+    };
+    copy(parameters_, other.parameters_);
+    copy(buffers_, other.buffers_);
+    for (auto& child : other.children_) {
+      children_[child.key()]->copy_from(*child.value(), device);
+    }
+    is_training_ = other.is_training_;
+  }
+
+ private:
+  template <Named<Tensor> Module::*field>
+  Named<Tensor> collect(bool recurse) const {
+    Named<Tensor> all;
+    for (auto& item : this->*field) {
+      if (item.value().defined()) all.insert(item.key(), item.value());
+    }
+    if (recurse) {
+      for (auto& child : children_) {
+        for (auto& item : child.value()->template collect<field>(true)) {
+          all.insert(child.key() + "." + item.key(), item.value());
+        }
+      }
+    }
+    return all;
+  }
+  void convert(std::optional<Device> device, std::optional<ScalarType> dtype, bool non_blocking) {
+    for (auto& child : children_) child.value()->convert(device, dtype, non_blocking);
+    for (auto* list : {&parameters_, &buffers_}) {
+      for (auto& item : *list) {
+        Tensor& value = item.value();
+        if (!value.defined()) continue;
+        ScalarType type = dtype && value.is_floating_point() ? *dtype : value.scalar_type();
+        value.set_data(value.data().to(device.value_or(value.device()), type, non_blocking));
+      }
+    }
+  }
+  void check_name(const std::string& name) const {
+    LAMELLA_CHECK_VALUE(!name.empty() && name.find('.') == std::string::npos,
+                        "Module: expected a name without a dot, got '", name, "'");
+    LAMELLA_CHECK_VALUE(
+        !parameters_.contains(name) && !buffers_.contains(name) && !children_.contains(name),
+        "Module: expected a new name, got '", name, "' again");
+  }
+
+  friend std::ostream& operator<<(std::ostream& stream, const Module& module) {
+    module.print_tree(stream, "");
+    return stream;
+  }
+  void print_tree(std::ostream& stream, const std::string& indent) const {
+    pretty_print(stream);
+    if (children_.is_empty()) return;
+    detail::show(stream, "(\n");
+    for (auto& child : children_) {
+      detail::show(stream, indent, "  (", child.key(), "): ");
+      child.value()->print_tree(stream, indent + "  ");
+      detail::show(stream, "\n");
+    }
+    detail::show(stream, indent, ")");
+  }
+
+  mutable std::string name_;
+  Named<Tensor> parameters_, buffers_;
+  Named<std::shared_ptr<Module>> children_;
+  bool is_training_ = true;
+};
+using Module = ModuleOf<>;
+
+// A module that makes its parameters in reset(), and so can be cloned.
+template <class Derived, int lazy_ = 0>
+class Cloneable : public ModuleOf<lazy_> {
+ public:
+  using ModuleOf<lazy_>::ModuleOf;
+  virtual void reset() = 0;
+  std::shared_ptr<ModuleOf<lazy_>> clone(
+      std::optional<Device> device = std::nullopt) const override {
+    auto twin = std::make_shared<Derived>(static_cast<const Derived&>(*this));
+    twin->forget_all();
+    twin->reset();
+    for (auto& child : this->named_children()) child.value()->draw_as_clone();
+    twin->copy_from(*this, device);
+    return twin;
+  }
+  void draw_as_clone() const override { clone(); }
+};
+
+// A shared pointer to a module that is made with the module's arguments and called as a function.
+template <class Contained>
+class ModuleHolder {
+ public:
+  using ContainedType = Contained;
+
+  ModuleHolder()
+    requires std::is_default_constructible_v<Contained>
+      : impl_(std::make_shared<Contained>()) {}
+  ModuleHolder()
+    requires(!std::is_default_constructible_v<Contained>)
+  = default;
+  ModuleHolder(std::nullptr_t) {}                                                // NOLINT
+  ModuleHolder(std::shared_ptr<Contained> module) : impl_(std::move(module)) {}  // NOLINT
+  template <class Head, class... Tail>
+    requires(!(sizeof...(Tail) == 0 &&
+               (std::is_base_of_v<ModuleHolder, std::remove_cvref_t<Head>> ||
+                std::is_convertible_v<Head, std::shared_ptr<Contained>>)))
+  explicit ModuleHolder(Head&& head, Tail&&... tail)
+      : impl_(std::make_shared<Contained>(std::forward<Head>(head), std::forward<Tail>(tail)...)) {}
+
+  explicit operator bool() const noexcept { return impl_ != nullptr; }
+  bool is_empty() const noexcept { return impl_ == nullptr; }
+  Contained* get() const { return checked().get(); }
+  Contained* operator->() const { return get(); }
+  Contained& operator*() const { return *get(); }
+  const std::shared_ptr<Contained>& ptr() const { return checked(); }
+  operator std::shared_ptr<Contained>() const { return checked(); }  // NOLINT: implicit
+  template <class... A>
+  decltype(auto) operator()(A&&... arguments) const {
+    return get()->forward(std::forward<A>(arguments)...);
+  }
+
+ private:
+  const std::shared_ptr<Contained>& checked() const {
+    LAMELLA_CHECK(impl_ != nullptr, "ModuleHolder: expected a module, got an empty holder");
+    return impl_;
+  }
+  std::shared_ptr<Contained> impl_;
+};
+
+template <class M>
+std::ostream& operator<<(std::ostream& stream, const ModuleHolder<M>& holder) {
+  return stream << *holder;
+}
+
+}  // namespace lamella::nn
+
+// Name: a holder of NameImpl, which is a template in name.
+#define LAMELLA_LAZY_MODULE(Name)    \
+  using Name##Impl = Name##ImplOf<>; \
+  using Name = ModuleHolder<Name##Impl>;
+// In a class template T that has modules inside: the type Name of nn, which is then compiled where
+// T is, and not where T is only seen.
+#define LAMELLA_PART(T, Name) \
+  using Name = typename ::lamella::detail::Later<T, ::lamella::nn::Name>::type
+// Name: a class of its own that holds NameImpl.
+#define LAMELLA_MODULE(Name)                                     \
+  class Name : public ::lamella::nn::ModuleHolder<Name##Impl> {  \
+   public:                                                       \
+    using ::lamella::nn::ModuleHolder<Name##Impl>::ModuleHolder; \
+    using Impl [[maybe_unused]] = Name##Impl;                    \
+  }

@@ -1,3 +1,368 @@
-// torch::nn.
+// The modules of lamella::nn without parameters: activations, dropout, pooling, losses, and those
+// that hold others, Sequential and ModuleList.
 #pragma once
-#include <torch/nn.h>
+#include "lamella/nn/layers.h"
+
+namespace lamella::nn {
+
+// ---- Of functions ------------------------------------------------------------------------------
+
+// A module that calls a function with its input and its options; what follows is what it prints.
+#define LAMELLA_OF_FUNCTION(Name, Options, call, ...)                       \
+  LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
+   public:                                                                  \
+    explicit Name##ImplOf(const Options& given = {}) : options(given) {}    \
+    void reset() override {}                                                \
+    LAMELLA_SHOWN(#Name __VA_OPT__(, ) __VA_ARGS__)                         \
+    Tensor forward(const Tensor& input) { return call; }                    \
+    Options options;                                                        \
+  };                                                                        \
+  LAMELLA_LAZY_MODULE(Name)
+// One whose options must be given.
+#define LAMELLA_OF_OPTIONS(Name, Options, call, ...)                        \
+  LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
+   public:                                                                  \
+    explicit Name##ImplOf(const Options& given) : options(given) {}         \
+    void reset() override {}                                                \
+    LAMELLA_SHOWN(#Name __VA_OPT__(, ) __VA_ARGS__)                         \
+    Tensor forward(const Tensor& input) { return call; }                    \
+    Options options;                                                        \
+  };                                                                        \
+  LAMELLA_LAZY_MODULE(Name)
+// One that has none.
+#define LAMELLA_OF_INPUT(Name, call)                                        \
+  LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
+   public:                                                                  \
+    void reset() override {}                                                \
+    LAMELLA_SHOWN(#Name)                                                    \
+    Tensor forward(const Tensor& input) { return call; }                    \
+  };                                                                        \
+  LAMELLA_LAZY_MODULE(Name)
+using ReLU6Options = ReLUOptions;
+using SELUOptions = ReLUOptions;
+LAMELLA_OF_FUNCTION(ReLU, ReLUOptions, F::relu(input, options), detail::inplace_shown(options))
+LAMELLA_OF_FUNCTION(ReLU6, ReLUOptions, F::relu6(input, options), detail::inplace_shown(options))
+LAMELLA_OF_FUNCTION(SELU, ReLUOptions, F::selu(input, options), detail::inplace_shown(options))
+LAMELLA_OF_FUNCTION(LeakyReLU, LeakyReLUOptions, F::leaky_relu(input, options),
+                    "negative_slope=", options.negative_slope(),
+                    detail::inplace_shown(options, ", "))
+LAMELLA_OF_FUNCTION(ELU, ELUOptions, F::elu(input, options), "alpha=", options.alpha(),
+                    detail::inplace_shown(options, ", "))
+LAMELLA_OF_FUNCTION(CELU, CELUOptions, F::celu(input, options), "alpha=", options.alpha(),
+                    detail::inplace_shown(options, ", "))
+LAMELLA_OF_FUNCTION(GELU, GELUOptions, F::gelu(input, options))
+LAMELLA_OF_FUNCTION(GLU, GLUOptions, F::glu(input, options), "dim=", options.dim())
+LAMELLA_OF_FUNCTION(Softplus, SoftplusOptions, F::softplus(input, options), "beta=", options.beta(),
+                    ", threshold=", options.threshold())
+LAMELLA_OF_FUNCTION(Hardtanh, HardtanhOptions, F::hardtanh(input, options),
+                    "min_val=", options.min_val(), ", max_val=", options.max_val(),
+                    detail::inplace_shown(options, ", "))
+LAMELLA_OF_OPTIONS(Softmax, SoftmaxOptions, F::softmax(input, options), "dim=", options.dim())
+LAMELLA_OF_OPTIONS(LogSoftmax, LogSoftmaxOptions, F::log_softmax(input, options),
+                   "dim=", options.dim())
+LAMELLA_OF_INPUT(Sigmoid, input.sigmoid())
+LAMELLA_OF_INPUT(Tanh, input.tanh())
+LAMELLA_OF_INPUT(SiLU, F::silu(input))
+LAMELLA_OF_INPUT(Mish, F::mish(input))
+LAMELLA_OF_INPUT(LogSigmoid, F::logsigmoid(input))
+LAMELLA_OF_INPUT(Softsign, F::softsign(input))
+LAMELLA_OF_INPUT(Identity, input)
+LAMELLA_OF_FUNCTION(Flatten, FlattenOptions, input.flatten(options.start_dim(), options.end_dim()),
+                    "start_dim=", options.start_dim(), ", end_dim=", options.end_dim())
+LAMELLA_OF_FUNCTION(Dropout, DropoutOptions,
+                    F::dropout(input, F::DropoutFuncOptions()
+                                          .p(options.p())
+                                          .training(this->is_training())
+                                          .inplace(options.inplace())),
+                    "p=", options.p(), ", inplace=", options.inplace())
+// Whole channels at a time.
+#define LAMELLA_CHANNEL_DROPOUT(D)                                               \
+  using Dropout##D##dOptions = DropoutOptions;                                   \
+  LAMELLA_OF_FUNCTION(Dropout##D##d, DropoutOptions,                             \
+                      F::dropout##D##d(input, F::DropoutFuncOptions()            \
+                                                  .p(options.p())                \
+                                                  .training(this->is_training()) \
+                                                  .inplace(options.inplace())),  \
+                      "p=", options.p(), ", inplace=", options.inplace())
+LAMELLA_CHANNEL_DROPOUT(2)
+LAMELLA_CHANNEL_DROPOUT(3)
+#undef LAMELLA_CHANNEL_DROPOUT
+
+// ---- Windows -----------------------------------------------------------------------------------
+
+// A maximum of windows, which can tell where it was.
+#define LAMELLA_MAXIMUM(Name, Options, function, ...)                           \
+  LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> {     \
+   public:                                                                      \
+    explicit Name##ImplOf(const Options& given) : options(given) {}             \
+    void reset() override {}                                                    \
+    LAMELLA_SHOWN(#Name __VA_OPT__(, ) __VA_ARGS__)                             \
+    Tensor forward(const Tensor& input) { return F::function(input, options); } \
+    std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input) {      \
+      return F::function##_with_indices(input, options);                        \
+    }                                                                           \
+    Options options;                                                            \
+  };                                                                            \
+  LAMELLA_LAZY_MODULE(Name)
+#define LAMELLA_POOL(D)                                                                    \
+  using MaxPool##D##dOptions = PoolOptions<D>;                                             \
+  using AvgPool##D##dOptions = PoolOptions<D>;                                             \
+  using AdaptiveAvgPool##D##dOptions = AdaptivePoolOptions<D>;                             \
+  using AdaptiveMaxPool##D##dOptions = AdaptivePoolOptions<D>;                             \
+  LAMELLA_MAXIMUM(MaxPool##D##d, PoolOptions<D>, max_pool##D##d,                           \
+                  "kernel_size=", options.kernel_size(), ", stride=", options.stride(),    \
+                  ", padding=", options.padding(), ", dilation=", options.dilation(),      \
+                  ", ceil_mode=", options.ceil_mode())                                     \
+  LAMELLA_OF_OPTIONS(AvgPool##D##d, PoolOptions<D>, F::avg_pool##D##d(input, options),     \
+                     "kernel_size=", options.kernel_size(), ", stride=", options.stride(), \
+                     ", padding=", options.padding())                                      \
+  LAMELLA_OF_OPTIONS(AdaptiveAvgPool##D##d, AdaptivePoolOptions<D>,                        \
+                     F::adaptive_avg_pool##D##d(input, options),                           \
+                     "output_size=", options.output_size())                                \
+  LAMELLA_MAXIMUM(AdaptiveMaxPool##D##d, AdaptivePoolOptions<D>, adaptive_max_pool##D##d,  \
+                  "output_size=", options.output_size())
+LAMELLA_POOL(1)
+LAMELLA_POOL(2)
+LAMELLA_POOL(3)
+#undef LAMELLA_POOL
+
+// ---- Losses ------------------------------------------------------------------------------------
+
+// A loss of as many tensors as it has names, most often of input and target.
+#define LAMELLA_LOSS_OF(Name, types, names, function, ...)                  \
+  LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
+   public:                                                                  \
+    using Options = Name##Options;                                          \
+    explicit Name##ImplOf(const Options& given = {}) : options(given) {}    \
+    void reset() override {}                                                \
+    LAMELLA_SHOWN(#Name __VA_OPT__(, ) __VA_ARGS__)                         \
+    Tensor forward types { return F::function names; }                      \
+    Options options;                                                        \
+  };                                                                        \
+  LAMELLA_LAZY_MODULE(Name)
+#define LAMELLA_LOSS(Name, function, ...)                                                      \
+  LAMELLA_LOSS_OF(Name, (const Tensor& input, const Tensor& target), (input, target, options), \
+                  function __VA_OPT__(, ) __VA_ARGS__)
+using L1LossOptions = LossOptions;
+using MSELossOptions = LossOptions;
+using BCELossOptions = LossOptions;
+using SmoothL1LossOptions = SmoothLossOptions;
+using HuberLossOptions = SmoothLossOptions;
+using KLDivLossOptions = KLDivOptions;
+using CrossEntropyLossOptions = ClassLossOptions;
+using NLLLossOptions = ClassLossOptions;
+using BCEWithLogitsLossOptions = LogitsLossOptions;
+LAMELLA_LOSS(L1Loss, l1_loss)
+LAMELLA_LOSS(MSELoss, mse_loss)
+LAMELLA_LOSS(SmoothL1Loss, smooth_l1_loss)
+LAMELLA_LOSS(HuberLoss, huber_loss)
+LAMELLA_LOSS(KLDivLoss, kl_div)
+LAMELLA_LOSS(CrossEntropyLoss, cross_entropy)
+LAMELLA_LOSS(NLLLoss, nll_loss)
+LAMELLA_LOSS(BCELoss, binary_cross_entropy)
+LAMELLA_LOSS(BCEWithLogitsLoss, binary_cross_entropy_with_logits)
+
+// A function of a tensor as a module; what follows the function is given to each call.
+LAMELLA_LAZY class FunctionalImplOf : public Cloneable<FunctionalImplOf<lazy_>> {
+ public:
+  using Function = std::function<Tensor(Tensor)>;
+  explicit FunctionalImplOf(Function function) : function_(std::move(function)) {}
+  template <class F, class... A>
+    requires(sizeof...(A) > 0)
+  explicit FunctionalImplOf(F function, A... arguments)
+      : function_([=](Tensor input) { return function(input, arguments...); }) {}
+  void reset() override {}
+  LAMELLA_SHOWN("Functional")
+  bool is_serializable() const override { return false; }
+  Tensor forward(Tensor input) { return function_(std::move(input)); }
+  Tensor operator()(Tensor input) { return forward(std::move(input)); }
+
+ private:
+  Function function_;
+};
+LAMELLA_LAZY_MODULE(Functional)
+
+// ---- Of modules --------------------------------------------------------------------------------
+
+// Any module whose forward takes tensors and returns one.
+LAMELLA_LAZY class AnyModuleOf {
+ public:
+  AnyModuleOf() = default;
+  template <class M>
+    requires std::is_base_of_v<Module, M>
+  explicit AnyModuleOf(std::shared_ptr<M> module)
+      : module_(module), call_([m = module.get()](ArrayRef<Tensor> inputs) {
+          return call(*m, &M::forward, inputs);
+        }) {}
+  template <class M>
+    requires std::is_base_of_v<Module, M>
+  explicit AnyModuleOf(M module) : AnyModuleOf(std::make_shared<M>(std::move(module))) {}
+  template <class M>
+  explicit AnyModuleOf(const ModuleHolder<M>& holder) : AnyModuleOf(holder.ptr()) {}
+
+  template <class R = Tensor, class... A>
+  R forward(A&&... inputs) const {
+    static_assert(std::is_same_v<R, Tensor>, "modules in a Sequential return a tensor here");
+    LAMELLA_CHECK(module_ != nullptr, "AnyModule: expected a module, got an empty one");
+    return call_({Tensor(inputs)...});
+  }
+  bool is_empty() const { return module_ == nullptr; }
+  const std::shared_ptr<Module>& ptr() const { return module_; }
+  template <class M>
+  M& get() const {
+    auto* module = dynamic_cast<M*>(module_.get());
+    LAMELLA_CHECK_TYPE(module != nullptr, "AnyModule: expected the type of the module");
+    return *module;
+  }
+
+ private:
+  template <class M, class B, class... P>
+  static Tensor call(M& module, Tensor (B::*forward)(P...), ArrayRef<Tensor> inputs) {
+    LAMELLA_CHECK(inputs.size() == sizeof...(P), "forward: expected ", sizeof...(P),
+                  " tensors, got ", inputs.size());
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return (module.*forward)(Tensor(inputs[I])...);
+    }(std::index_sequence_for<P...>());
+  }
+
+  std::shared_ptr<Module> module_;
+  std::function<Tensor(std::vector<Tensor>)> call_;
+};
+
+using AnyModule = AnyModuleOf<>;
+
+// A module under a name, for a Sequential.
+LAMELLA_LAZY class NamedAnyModuleOf {
+ public:
+  template <class M>
+  NamedAnyModuleOf(std::string name, M&& module)
+      : name_(std::move(name)), module_(std::forward<M>(module)) {}
+  const std::string& name() const { return name_; }
+  const AnyModuleOf<lazy_>& module() const { return module_; }
+
+ private:
+  std::string name_;
+  AnyModuleOf<lazy_> module_;
+};
+using NamedAnyModule = NamedAnyModuleOf<>;
+
+// Modules, each called with the result of the one before.
+LAMELLA_LAZY class SequentialImplOf : public Cloneable<SequentialImplOf<lazy_>> {
+ public:
+  using Iterator = std::vector<AnyModuleOf<lazy_>>::iterator;
+
+  SequentialImplOf() = default;
+  template <class... M>
+    requires(sizeof...(M) > 0 && (!std::is_same_v<std::remove_cvref_t<M>, SequentialImplOf> && ...))
+  explicit SequentialImplOf(M&&... modules) {
+    (push_back(std::forward<M>(modules)), ...);
+  }
+  explicit SequentialImplOf(std::initializer_list<NamedAnyModuleOf<lazy_>> modules) {
+    for (const NamedAnyModuleOf<lazy_>& named : modules) push_back(named.name(), named.module());
+  }
+  void reset() override {}
+  LAMELLA_SHOWN_AS("Sequential")
+  void draw_as_clone() const override {
+    for (auto& child : this->named_children()) child.value()->draw_as_clone();
+  }
+  std::shared_ptr<Module> clone(std::optional<Device> = std::nullopt) const override {
+    LAMELLA_CHECK_NOT_IMPLEMENTED(false, "clone: expected a module other than a Sequential");
+    return nullptr;
+  }
+
+  template <class M>
+  void push_back(M&& module) {
+    push_back(std::to_string(modules_.size()), AnyModuleOf<lazy_>(std::forward<M>(module)));
+  }
+  template <class M>
+  void push_back(std::string name, M&& module) {
+    push_back(std::move(name), AnyModuleOf<lazy_>(std::forward<M>(module)));
+  }
+  void push_back(AnyModuleOf<lazy_> module) {
+    push_back(std::to_string(modules_.size()), std::move(module));
+  }
+  void push_back(std::string name, AnyModuleOf<lazy_> module) {
+    this->register_module(std::move(name), module.ptr());
+    modules_.push_back(std::move(module));
+  }
+  template <class R = Tensor, class... A>
+  R forward(A&&... inputs) {
+    LAMELLA_CHECK(!modules_.empty(), "Sequential: expected at least one module");
+    Tensor result = modules_[0].forward(std::forward<A>(inputs)...);
+    for (size_t i = 1; i < modules_.size(); ++i) result = modules_[i].forward(result);
+    return result;
+  }
+  size_t size() const { return modules_.size(); }
+  bool is_empty() const { return modules_.empty(); }
+  Iterator begin() { return modules_.begin(); }
+  Iterator end() { return modules_.end(); }
+  std::shared_ptr<Module> operator[](size_t i) const { return ptr(i); }
+  std::shared_ptr<Module> ptr(size_t i) const {
+    LAMELLA_CHECK_INDEX(i < size(), "Sequential: expected an index below ", size(), ", got ", i);
+    return modules_[i].ptr();
+  }
+  template <class M>
+  auto& at(size_t i) const {
+    return dynamic_cast<typename detail::ContainedIn<M>::type&>(*ptr(i));
+  }
+
+ private:
+  std::vector<AnyModuleOf<lazy_>> modules_;
+};
+using SequentialImpl = SequentialImplOf<>;
+LAMELLA_LAZY class SequentialOf : public ModuleHolder<SequentialImplOf<lazy_>> {
+  using Holder = ModuleHolder<SequentialImplOf<lazy_>>;
+
+ public:
+  using Holder::Holder;
+  SequentialOf() = default;
+  SequentialOf(std::initializer_list<NamedAnyModuleOf<lazy_>> modules)
+      : Holder(std::make_shared<SequentialImplOf<lazy_>>(modules)) {}
+};
+using Sequential = SequentialOf<>;
+
+// Modules by number; the caller calls them.
+LAMELLA_LAZY class ModuleListImplOf : public Cloneable<ModuleListImplOf<lazy_>> {
+ public:
+  ModuleListImplOf() = default;
+  template <class... M>
+    requires(sizeof...(M) > 0 && (!std::is_same_v<std::remove_cvref_t<M>, ModuleListImplOf> && ...))
+  explicit ModuleListImplOf(const M&... modules) {
+    (push_back(modules), ...);
+  }
+  void reset() override {}
+  LAMELLA_SHOWN_AS("ModuleList")
+  std::shared_ptr<Module> clone(std::optional<Device> device = std::nullopt) const override {
+    auto twin = std::make_shared<ModuleListImplOf>();
+    for (auto& module : modules_) twin->push_back(module->clone(device));
+    return twin;
+  }
+  template <class M>
+  void push_back(const ModuleHolder<M>& module) {
+    push_back(std::static_pointer_cast<Module>(module.ptr()));
+  }
+  template <class M>
+  void push_back(std::shared_ptr<M> module) {
+    this->register_module(std::to_string(modules_.size()), module);
+    modules_.push_back(std::move(module));
+  }
+  size_t size() const { return modules_.size(); }
+  bool is_empty() const { return modules_.empty(); }
+  auto begin() { return modules_.begin(); }
+  auto end() { return modules_.end(); }
+  std::shared_ptr<Module> operator[](size_t i) const { return ptr(i); }
+  std::shared_ptr<Module> ptr(size_t i) const {
+    LAMELLA_CHECK_INDEX(i < size(), "ModuleList: expected an index below ", size(), ", got ", i);
+    return modules_[i];
+  }
+  template <class M>
+  auto& at(size_t i) const {
+    return dynamic_cast<typename detail::ContainedIn<M>::type&>(*ptr(i));
+  }
+
+ private:
+  std::vector<std::shared_ptr<Module>> modules_;
+};
+LAMELLA_LAZY_MODULE(ModuleList)
+
+}  // namespace lamella::nn

@@ -1,3 +1,307 @@
-// torch::nn.
+// What modules and functions of lamella::nn are told: words such as kMean, one size for each
+// dimension, and structures whose fields have functions that read and set them.
 #pragma once
-#include <torch/nn.h>
+#include <array>
+#include <concepts>
+#include <utility>
+
+#include "lamella/api/functions.h"
+#include "lamella/dispatch/dispatcher.h"
+
+// A field with a function that reads and one that sets it and gives the structure.
+#define LAMELLA_OPTION(T, name)                            \
+ public:                                                   \
+  template <int = 0>                                       \
+  auto name(const T& new_##name) -> decltype(*this) {      \
+    this->name##_ = new_##name;                            \
+    return *this;                                          \
+  }                                                        \
+  const T& name() const noexcept { return this->name##_; } \
+  T& name() noexcept { return this->name##_; }             \
+                                                           \
+ private:                                                  \
+  T name##_
+
+namespace lamella::nn {
+
+// One of a few words.
+struct Word {
+  const char* text;
+  bool operator==(const Word& other) const {
+    return std::string_view(text) == std::string_view(other.text);
+  }
+};
+inline void append(std::string& out, const Word& word) { out += word.text; }
+#define LAMELLA_WORD(name, text) LAMELLA_HIDDEN inline constexpr Word name{text};
+namespace words {
+LAMELLA_WORD(kNone, "none")
+LAMELLA_WORD(kMean, "mean")
+LAMELLA_WORD(kSum, "sum")
+LAMELLA_WORD(kMax, "max")
+LAMELLA_WORD(kBatchMean, "batchmean")
+LAMELLA_WORD(kConstant, "constant")
+LAMELLA_WORD(kReflect, "reflect")
+LAMELLA_WORD(kReplicate, "replicate")
+LAMELLA_WORD(kCircular, "circular")
+LAMELLA_WORD(kZeros, "zeros")
+LAMELLA_WORD(kBorder, "border")
+LAMELLA_WORD(kReflection, "reflection")
+LAMELLA_WORD(kNearest, "nearest")
+LAMELLA_WORD(kNearestExact, "nearest-exact")
+LAMELLA_WORD(kLinear, "linear")
+LAMELLA_WORD(kBilinear, "bilinear")
+LAMELLA_WORD(kBicubic, "bicubic")
+LAMELLA_WORD(kTrilinear, "trilinear")
+LAMELLA_WORD(kArea, "area")
+LAMELLA_WORD(kSame, "same")
+LAMELLA_WORD(kValid, "valid")
+LAMELLA_WORD(kFanIn, "fan_in")
+LAMELLA_WORD(kFanOut, "fan_out")
+LAMELLA_WORD(kConv1D, "conv1d")
+LAMELLA_WORD(kConv2D, "conv2d")
+LAMELLA_WORD(kConv3D, "conv3d")
+LAMELLA_WORD(kSigmoid, "sigmoid")
+LAMELLA_WORD(kTanh, "tanh")
+LAMELLA_WORD(kReLU, "relu")
+LAMELLA_WORD(kGELU, "gelu")
+LAMELLA_WORD(kLeakyReLU, "leaky_relu")
+}  // namespace words
+#undef LAMELLA_WORD
+using namespace words;
+
+// A number for each of D dimensions; one number stands for all.
+template <class T, size_t D>
+class EachOf {
+ public:
+  EachOf(T number) { numbers_.fill(number); }                           // NOLINT: implicit
+  EachOf(std::initializer_list<T> list) : EachOf(ArrayRef<T>(list)) {}  // NOLINT
+  EachOf(const std::vector<T>& list) : EachOf(ArrayRef<T>(list)) {}     // NOLINT
+  EachOf(const std::array<T, D>& list) : numbers_(list) {}              // NOLINT
+  EachOf(ArrayRef<T> list) {                                            // NOLINT
+    LAMELLA_CHECK_VALUE(list.size() == D, "nn: expected ", D, " numbers, got ", list);
+    for (size_t i = 0; i < D; ++i) numbers_[i] = list[i];
+  }
+  operator ArrayRef<T>() const { return {numbers_.data(), D}; }  // NOLINT
+  T operator[](size_t i) const { return numbers_[i]; }
+  size_t size() const { return D; }
+  T* operator->() = delete;
+
+ private:
+  std::array<T, D> numbers_;
+};
+template <size_t D>
+using Each = EachOf<int64_t, D>;
+
+// Numbers, or kSame or kValid.
+template <size_t D>
+class Padding {
+ public:
+  Padding(int64_t number) : numbers_(number) {}                     // NOLINT: implicit
+  Padding(std::initializer_list<int64_t> list) : numbers_(list) {}  // NOLINT
+  Padding(const std::vector<int64_t>& list) : numbers_(list) {}     // NOLINT
+  Padding(IntArrayRef list) : numbers_(list) {}                     // NOLINT
+  Padding(Each<D> numbers) : numbers_(numbers) {}                   // NOLINT
+  Padding(Word word) : numbers_(0), word_(word.text) {}             // NOLINT
+  const Each<D>& numbers() const { return numbers_; }
+  const char* word() const { return word_; }  // or null
+
+ private:
+  Each<D> numbers_;
+  const char* word_ = nullptr;
+};
+
+namespace detail {
+// The number of a reduction, for operators.
+LAMELLA_LAZY int64_t reduction(const char* op, Word word) {
+  if (word == kNone) return 0;
+  if (word == kMean) return 1;
+  LAMELLA_CHECK_VALUE(word == kSum, op, ": expected 'reduction' to be none, mean or sum, got ",
+                      word);
+  return 2;
+}
+// An undefined tensor stands for None.
+LAMELLA_LAZY std::optional<Tensor> maybe(const Tensor& tensor) {
+  return tensor.defined() ? std::optional<Tensor>(tensor) : std::nullopt;
+}
+// An operator that is found by its name when it is first called.
+template <class R, class... A>
+TypedOperatorHandle<R(A...)> find(const char* name) {
+  return Dispatcher::singleton().findSchemaOrThrow(name, "").template typed<R(A...)>();
+}
+}  // namespace detail
+
+// ---- Options -----------------------------------------------------------------------------------
+
+struct LinearOptions {
+  LinearOptions(int64_t in_features, int64_t out_features)
+      : in_features_(in_features), out_features_(out_features) {}
+  LAMELLA_OPTION(int64_t, in_features);
+  LAMELLA_OPTION(int64_t, out_features);
+  LAMELLA_OPTION(bool, bias) = true;
+};
+
+template <size_t D>
+struct ConvOptions {
+  ConvOptions(int64_t in_channels, int64_t out_channels, Each<D> kernel_size)
+      : in_channels_(in_channels), out_channels_(out_channels), kernel_size_(kernel_size) {}
+  LAMELLA_OPTION(int64_t, in_channels);
+  LAMELLA_OPTION(int64_t, out_channels);
+  LAMELLA_OPTION(Each<D>, kernel_size);
+  LAMELLA_OPTION(Each<D>, stride) = 1;
+  LAMELLA_OPTION(Padding<D>, padding) = 0;
+  LAMELLA_OPTION(Each<D>, output_padding) = 0;  // of a transposed one
+  LAMELLA_OPTION(Each<D>, dilation) = 1;
+  LAMELLA_OPTION(int64_t, groups) = 1;
+  LAMELLA_OPTION(bool, bias) = true;
+  LAMELLA_OPTION(Word, padding_mode) = kZeros;
+};
+
+struct BatchNormOptions {
+  BatchNormOptions(int64_t num_features) : num_features_(num_features) {}  // NOLINT: implicit
+  LAMELLA_OPTION(int64_t, num_features);
+  LAMELLA_OPTION(double, eps) = 1e-5;
+  LAMELLA_OPTION(std::optional<double>, momentum) = 0.1;  // none: the mean of all batches
+  LAMELLA_OPTION(bool, affine) = true;
+  LAMELLA_OPTION(bool, track_running_stats) = true;
+};
+
+struct InstanceNormOptions {
+  InstanceNormOptions(int64_t num_features) : num_features_(num_features) {}  // NOLINT: implicit
+  LAMELLA_OPTION(int64_t, num_features);
+  LAMELLA_OPTION(double, eps) = 1e-5;
+  LAMELLA_OPTION(double, momentum) = 0.1;
+  LAMELLA_OPTION(bool, affine) = false;
+  LAMELLA_OPTION(bool, track_running_stats) = false;
+};
+
+struct LayerNormOptions {
+  LayerNormOptions(std::vector<int64_t> shape) : normalized_shape_(std::move(shape)) {}  // NOLINT
+  LAMELLA_OPTION(std::vector<int64_t>, normalized_shape);
+  LAMELLA_OPTION(double, eps) = 1e-5;
+  LAMELLA_OPTION(bool, elementwise_affine) = true;
+};
+
+struct GroupNormOptions {
+  GroupNormOptions(int64_t num_groups, int64_t num_channels)
+      : num_groups_(num_groups), num_channels_(num_channels) {}
+  LAMELLA_OPTION(int64_t, num_groups);
+  LAMELLA_OPTION(int64_t, num_channels);
+  LAMELLA_OPTION(double, eps) = 1e-5;
+  LAMELLA_OPTION(bool, affine) = true;
+};
+
+struct EmbeddingOptions {
+  EmbeddingOptions(int64_t num_embeddings, int64_t embedding_dim)
+      : num_embeddings_(num_embeddings), embedding_dim_(embedding_dim) {}
+  LAMELLA_OPTION(int64_t, num_embeddings);
+  LAMELLA_OPTION(int64_t, embedding_dim);
+  LAMELLA_OPTION(std::optional<int64_t>, padding_idx);
+  LAMELLA_OPTION(std::optional<double>, max_norm);
+  LAMELLA_OPTION(double, norm_type) = 2;
+  LAMELLA_OPTION(bool, scale_grad_by_freq) = false;
+  LAMELLA_OPTION(bool, sparse) = false;
+  LAMELLA_OPTION(Tensor, _weight);
+};
+struct EmbeddingFromPretrainedOptions {
+  LAMELLA_OPTION(bool, freeze) = true;
+  LAMELLA_OPTION(std::optional<int64_t>, padding_idx);
+  LAMELLA_OPTION(std::optional<double>, max_norm);
+  LAMELLA_OPTION(double, norm_type) = 2;
+  LAMELLA_OPTION(bool, scale_grad_by_freq) = false;
+  LAMELLA_OPTION(bool, sparse) = false;
+};
+
+struct DropoutOptions {
+  DropoutOptions(double p = 0.5) : p_(p) {}  // NOLINT: implicit
+  LAMELLA_OPTION(double, p);
+  LAMELLA_OPTION(bool, inplace) = false;
+};
+
+// One number or one switch, which is all that many activations are told.
+#define LAMELLA_ONE_OPTION(Name, T, name, value)     \
+  struct Name##Options {                             \
+    Name##Options(T name = value) : name##_(name) {} \
+    LAMELLA_OPTION(T, name);                         \
+    LAMELLA_OPTION(bool, inplace) = false;           \
+  };
+LAMELLA_ONE_OPTION(LeakyReLU, double, negative_slope, 0.01)
+LAMELLA_ONE_OPTION(ELU, double, alpha, 1.0)
+LAMELLA_ONE_OPTION(CELU, double, alpha, 1.0)
+LAMELLA_ONE_OPTION(GELU, std::string, approximate, "none")
+LAMELLA_ONE_OPTION(Softmax, int64_t, dim, -1)
+LAMELLA_ONE_OPTION(LogSoftmax, int64_t, dim, -1)
+LAMELLA_ONE_OPTION(GLU, int64_t, dim, -1)
+#undef LAMELLA_ONE_OPTION
+struct ReLUOptions {
+  ReLUOptions(bool inplace = false) : inplace_(inplace) {}  // NOLINT: implicit
+  LAMELLA_OPTION(bool, inplace);
+};
+struct SoftplusOptions {
+  LAMELLA_OPTION(double, beta) = 1;
+  LAMELLA_OPTION(double, threshold) = 20;
+};
+struct HardtanhOptions {
+  LAMELLA_OPTION(double, min_val) = -1;
+  LAMELLA_OPTION(double, max_val) = 1;
+  LAMELLA_OPTION(bool, inplace) = false;
+};
+
+// Maximum and mean over windows.
+template <size_t D>
+struct PoolOptions {
+  PoolOptions(Each<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
+  PoolOptions(std::initializer_list<int64_t> kernel_size) : PoolOptions(Each<D>(kernel_size)) {}
+  template <std::integral I>
+  PoolOptions(I kernel_size) : PoolOptions(Each<D>(kernel_size)) {}  // NOLINT
+  LAMELLA_OPTION(Each<D>, kernel_size);
+  LAMELLA_OPTION(Each<D>, stride);
+  LAMELLA_OPTION(Each<D>, padding) = 0;
+  LAMELLA_OPTION(Each<D>, dilation) = 1;  // of a maximum
+  LAMELLA_OPTION(bool, ceil_mode) = false;
+  LAMELLA_OPTION(bool, count_include_pad) = true;  // of a mean
+  LAMELLA_OPTION(std::optional<int64_t>, divisor_override);
+};
+template <size_t D>
+struct AdaptivePoolOptions {
+  AdaptivePoolOptions(Each<D> output_size) : output_size_(output_size) {}  // NOLINT: implicit
+  AdaptivePoolOptions(std::initializer_list<int64_t> sizes) : output_size_(sizes) {}
+  template <std::integral I>
+  AdaptivePoolOptions(I size) : output_size_(size) {}  // NOLINT
+  LAMELLA_OPTION(Each<D>, output_size);
+};
+
+struct FlattenOptions {
+  LAMELLA_OPTION(int64_t, start_dim) = 1;
+  LAMELLA_OPTION(int64_t, end_dim) = -1;
+};
+
+// Losses that are told how to reduce, and nothing or a weight.
+struct LossOptions {
+  LossOptions(Word reduction = kMean) : reduction_(reduction) {}  // NOLINT: implicit
+  LAMELLA_OPTION(Word, reduction);
+  LAMELLA_OPTION(Tensor, weight);
+};
+struct ClassLossOptions {
+  LAMELLA_OPTION(Tensor, weight);
+  LAMELLA_OPTION(int64_t, ignore_index) = -100;
+  LAMELLA_OPTION(Word, reduction) = kMean;
+  LAMELLA_OPTION(double, label_smoothing) = 0;
+};
+struct LogitsLossOptions {
+  LAMELLA_OPTION(Tensor, weight);
+  LAMELLA_OPTION(Tensor, pos_weight);
+  LAMELLA_OPTION(Word, reduction) = kMean;
+};
+struct SmoothLossOptions {
+  SmoothLossOptions(Word reduction = kMean) : reduction_(reduction) {}  // NOLINT: implicit
+  LAMELLA_OPTION(Word, reduction);
+  LAMELLA_OPTION(double, beta) = 1;   // of smooth_l1_loss
+  LAMELLA_OPTION(double, delta) = 1;  // of huber_loss
+};
+struct KLDivOptions {
+  KLDivOptions(Word reduction = kMean) : reduction_(reduction) {}  // NOLINT: implicit
+  LAMELLA_OPTION(Word, reduction);
+  LAMELLA_OPTION(bool, log_target) = false;
+};
+
+}  // namespace lamella::nn

@@ -86,7 +86,7 @@ loaded: Any = None
 
 
 def _library() -> str:
-    from lamella.utils import library_paths
+    from lamella._paths import library_paths
 
     return os.path.join(library_paths()[0], "liblamella_mpi.so")
 

@@ -1,10 +1,5 @@
 """Functions made of functions: their gradients, and products with their Jacobians."""
 
-from lamella.func.functional_call import functional_call as functional_call
-from lamella.func.functional_call import (
-    replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_,
-)
-from lamella.func.functional_call import stack_module_state as stack_module_state
 from lamella.func.functionalize import functionalize as functionalize
 from lamella.func.jacobians import hessian as hessian
 from lamella.func.jacobians import jacfwd as jacfwd
@@ -17,3 +12,8 @@ from lamella.func.transforms import value_and_grad as value_and_grad
 from lamella.func.transforms import vjp as vjp
 from lamella.func.vmap import debug_unwrap as debug_unwrap
 from lamella.func.vmap import vmap as vmap
+from lamella.nn.utils.functional_call import functional_call as functional_call
+from lamella.nn.utils.functional_call import (
+    replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_,
+)
+from lamella.nn.utils.functional_call import stack_module_state as stack_module_state

@@ -1,14 +1,3 @@
 """The former place of func.functional_call."""
 
-from __future__ import annotations
-
-from typing import Any
-
-
-def __getattr__(name: str) -> Any:
-    if name == "functional_call":
-        # Not at the top: lamella.func is made of modules of this package.
-        from importlib import import_module
-
-        return import_module("lamella.func").functional_call
-    raise AttributeError(f"module 'lamella.nn.utils.stateless' has no attribute '{name}'")
+from lamella.nn.utils.functional_call import functional_call as functional_call

@@ -1,0 +1,3 @@
+// torch::nn::functional.
+#pragma once
+#include <torch/nn.h>

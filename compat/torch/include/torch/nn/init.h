@@ -1,0 +1,3 @@
+// torch::nn::init.
+#pragma once
+#include <torch/nn.h>

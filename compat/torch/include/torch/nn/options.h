@@ -1,0 +1,3 @@
+// torch::nn.
+#pragma once
+#include <torch/nn.h>

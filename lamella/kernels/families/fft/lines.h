@@ -1,0 +1,50 @@
+// The work of transforms over memory; compiled for each capability of the processor.
+#pragma once
+#include <cstdint>
+
+#include "lamella/kernels/families/fft/plan.h"
+
+namespace lamella::fft {
+
+// Complex numbers are pairs, real parts first. `out` may be `in`. Scratch memory is aligned to 64
+// bytes where the functions below allocate it themselves.
+
+// One line of complex numbers; `scratch` holds plan.scratch() numbers.
+template <class T>
+void complex_line(const LinePlan<T>& plan, const T* in, T* out, T* scratch, bool forward, T scale);
+
+// What is transformed: `count` lines of n points. The points of a line stand `stride` apart, and
+// the lines in groups of `inner` neighbours: line l begins at (l / inner) * n * inner + l % inner.
+template <class T>
+struct Lines {
+  const T* in;
+  T* out;
+  int64_t n, inner;
+  bool forward;
+  T scale;
+};
+
+// The functions of one capability.
+template <class T>
+struct Functions {
+  int64_t wide;  // lanes
+  void (*complex_line)(const LinePlan<T>& plan, const T* in, T* out, T* scratch, bool forward,
+                       T scale);
+  // Lines [begin, end) of contiguous points.
+  void (*complex_lines)(const LinePlan<T>& plan, const Lines<T>& lines, int64_t begin, int64_t end);
+  // Groups of `wide` lines, [begin, end): of each group of neighbours the last may have fewer.
+  // Where inner is 1, lines of contiguous points that follow one another, `lines` altogether.
+  void (*complex_columns)(const Plan<T>& plan, const Lines<T>& lines, int64_t count, int64_t begin,
+                          int64_t end);
+  // `plan` is for half of an even n, and for an odd n itself. Real lines of n points to complex
+  // ones of n / 2 + 1, and the reverse. `roots`: n / 4 + 1 roots of n, where n is even.
+  void (*real_lines)(const LinePlan<T>& plan, const T* roots, const Lines<T>& lines, int64_t begin,
+                     int64_t end);
+  void (*lines_to_real)(const LinePlan<T>& plan, const T* roots, const Lines<T>& lines,
+                        int64_t begin, int64_t end);
+};
+
+template <class T>
+const Functions<T>& functions();
+
+}  // namespace lamella::fft

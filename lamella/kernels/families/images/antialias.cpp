@@ -1,0 +1,116 @@
+// Interpolation that does not alias: where an image shrinks, the filter grows with the distance
+// between outputs, so that every element counts. An output's weights sum to 1.
+#include <algorithm>
+#include <cmath>
+
+#include "lamella/kernels/families/images/resize.h"
+
+namespace aten::native {
+namespace {
+
+// Filters of the distance from an output, in inputs where it does not shrink.
+Tensor bilinear(const Tensor& x) { return x.neg().add(1).clamp_min(0); }
+
+// R. Keys, Cubic convolution interpolation for digital image processing, 1981, with the parameter
+// -0.5.
+Tensor bicubic(const Tensor& x) {
+  const Tensor inner = x.mul(1.5).sub(2.5).mul(x).mul(x).add(1);
+  const Tensor outer = x.mul(-0.5).add(2.5).mul(x).sub(4).mul(x).add(2);
+  return lamella::where(x.lt(1), inner, outer).masked_fill(x.ge(2), 0);
+}
+
+// C. Lanczos' sinc(x) sinc(x / 3).
+Tensor lanczos(const Tensor& x) {
+  return lamella::sinc(x).mul(lamella::sinc(x.div(3))).masked_fill(x.ge(3), 0);
+}
+
+using Filter = Tensor (*)(const Tensor& distance);
+
+Tensor shrunk(const Tensor& x, int64_t dim, int64_t out, bool align_corners,
+              const std::optional<double>& scale, double reach, Filter filter, bool bytes) {
+  const int64_t in = x.size(dim);
+  if (in == out) return x;  // whatever scale is given, as in PyTorch
+  const double step = resize_step(in, out, align_corners, scale), wide = std::max(step, 1.0);
+  const auto most =
+      static_cast<int64_t>(std::min(static_cast<double>(in), 2 * std::ceil(reach * wide) + 1));
+  const auto options = TensorOptions(kDouble).device(x.device());
+  const Tensor center = lamella::arange(out, options).add(0.5).mul(step);
+  // A scale that does not belong to the sizes can lead behind the image, whose edge it then reads.
+  const Tensor first = center.sub(reach * wide - 0.5).clamp(0, in).floor().clamp_max(in - 1);
+  const Tensor end =
+      lamella::maximum(center.add(reach * wide + 0.5).clamp(0, in).floor(), first.add(1));
+  const Tensor place = lamella::arange(most, options).unsqueeze(1).add(first);  // [most, out]
+  const Tensor share =
+      filter(place.sub(center).add(0.5).div(wide).abs()).masked_fill(place.ge(end), 0);
+  const Tensor sum = share.sum(IntArrayRef(int64_t{0}));
+  // Without any weight the first element stands for the output.
+  const Tensor nearest = place.eq(first).to(kDouble);
+  Tensor weight = lamella::where(sum.eq(0), nearest, share.div(sum));
+  if (bytes) weight = byte_weights(weight);
+  const Tensor index = place.clamp_max(in - 1).to(kLong);
+  std::vector<ResizeTap> taps;
+  for (int64_t k = 0; k < most; ++k) taps.push_back({index.select(0, k), weight.select(0, k)});
+  return weighted_sum(x, dim, taps);
+}
+
+Tensor antialiased(const char* op, const Tensor& self, IntArrayRef output_size, bool align_corners,
+                   const std::optional<double>& high, const std::optional<double>& wide,
+                   double reach, Filter filter) {
+  check_resize(op, self, output_size);
+  const ScalarType type = self.scalar_type();
+  LAMELLA_CHECK_NOT_IMPLEMENTED(self.is_floating_point() || type == kByte, op,
+                                ": expected 'self' to be floating point or uint8, got ", type);
+  const bool bytes = type == kByte;
+  Tensor x = type == kDouble || bytes ? self.to(kDouble) : self.to(kFloat);
+  const auto pass = [&](int64_t dim, int64_t out, const std::optional<double>& scale) {
+    x = shrunk(x, dim, out, align_corners, scale, reach, filter, bytes);
+    if (bytes) x = as_bytes(x);
+  };
+  pass(3, output_size[1], wide);
+  pass(2, output_size[0], high);
+  return x.to(type);
+}
+
+}  // namespace
+
+Tensor _upsample_bilinear2d_aa(const Tensor& self, IntArrayRef output_size, bool align_corners,
+                               std::optional<double> scales_h, std::optional<double> scales_w) {
+  return antialiased("_upsample_bilinear2d_aa", self, output_size, align_corners, scales_h,
+                     scales_w, 1, &bilinear);
+}
+Tensor _upsample_bilinear2d_aa(const Tensor& input, OptionalIntArrayRef output_size,
+                               bool align_corners, std::optional<ArrayRef<double>> scale_factors) {
+  return resize_by("_upsample_bilinear2d_aa", input, output_size, scale_factors,
+                   [&](IntArrayRef size, std::optional<double> high, std::optional<double> wide) {
+                     return aten::_upsample_bilinear2d_aa(input, size, align_corners, high, wide);
+                   });
+}
+
+Tensor _upsample_bicubic2d_aa(const Tensor& self, IntArrayRef output_size, bool align_corners,
+                              std::optional<double> scales_h, std::optional<double> scales_w) {
+  return antialiased("_upsample_bicubic2d_aa", self, output_size, align_corners, scales_h, scales_w,
+                     2, &bicubic);
+}
+Tensor _upsample_bicubic2d_aa(const Tensor& input, OptionalIntArrayRef output_size,
+                              bool align_corners, std::optional<ArrayRef<double>> scale_factors) {
+  return resize_by("_upsample_bicubic2d_aa", input, output_size, scale_factors,
+                   [&](IntArrayRef size, std::optional<double> high, std::optional<double> wide) {
+                     return aten::_upsample_bicubic2d_aa(input, size, align_corners, high, wide);
+                   });
+}
+
+Tensor _upsample_lanczos2d_aa(const Tensor& self, IntArrayRef output_size, bool align_corners,
+                              std::optional<double> scales_h, std::optional<double> scales_w) {
+  const char* op = "_upsample_lanczos2d_aa";
+  LAMELLA_CHECK(!align_corners, op, ": expected 'align_corners' to be False, got True");
+  return antialiased(op, self, output_size, align_corners, scales_h, scales_w, 3, &lanczos);
+}
+Tensor _upsample_lanczos2d_aa(const Tensor& input, OptionalIntArrayRef output_size,
+                              bool align_corners, std::optional<ArrayRef<double>> scale_factors) {
+  return resize_by("_upsample_lanczos2d_aa", input, output_size, scale_factors,
+                   [&](IntArrayRef size, std::optional<double> high, std::optional<double> wide) {
+                     return aten::_upsample_lanczos2d_aa(input, size, align_corners, high, wide);
+                   });
+}
+
+}  // namespace aten::native

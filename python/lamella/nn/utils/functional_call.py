@@ -1,0 +1,156 @@
+"""A module called with parameters that are not its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lamella import Tensor
+from lamella.nn.modules.batchnorm import _BatchNorm
+from lamella.nn.modules.container import ModuleList
+from lamella.nn.modules.module import Module
+
+__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
+
+
+def functional_call(
+    module: Module,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """module(*args, **kwargs) with tensors of the dictionary, by dotted name, in the places of
+    parameters and buffers.
+
+    parameter_and_buffer_dicts: a dictionary, or several with different names. tie_weights: a
+    parameter with several names is replaced under all of them. strict: all must be given, and no
+    others; else what is no parameter or buffer is an attribute while the module is called.
+    """
+    dicts = parameter_and_buffer_dicts
+    dicts = (dicts,) if isinstance(dicts, Mapping) else tuple(dicts)
+    given: dict[str, Tensor] = {}
+    for entries in dicts:
+        for name, tensor in entries.items():
+            if name in given:
+                raise ValueError(f"functional_call: '{name}' is given twice")
+            given[name] = tensor
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    places = _places(module)
+    unknown = [name for name in given if name not in places]
+    if strict and unknown:
+        raise RuntimeError(
+            f"functional_call: {type(module).__name__} has no parameter or buffer "
+            + ", ".join(f"'{name}'" for name in unknown)
+        )
+    if tie_weights:
+        given = _tied(places, given)
+    missing = [name for name in places if name not in given]
+    if strict and missing:
+        raise RuntimeError(
+            "functional_call: expected all parameters and buffers to be given, missing "
+            + ", ".join(f"'{name}'" for name in missing)
+        )
+    for name in unknown:
+        owner, _, key = name.rpartition(".")
+        places[name] = (module.get_submodule(owner).__dict__, key)
+    before = {name: places[name][0].get(places[name][1]) for name in given}
+    try:
+        for name, tensor in given.items():
+            entries, key = places[name]
+            entries[key] = tensor
+        return module(*args, **(kwargs or {}))
+    finally:
+        for name, tensor in before.items():
+            entries, key = places[name]
+            if name in unknown and tensor is None:
+                del entries[key]
+            else:
+                entries[key] = tensor
+
+
+def _places(module: Module) -> dict[str, tuple[Any, str]]:
+    """Dotted name -> the dictionary that holds the tensor, and its name there."""
+    found = {}
+    for prefix, part in module.named_modules(remove_duplicate=False):
+        for entries in (part._parameters, part._buffers):
+            for key, tensor in entries.items():
+                if tensor is not None:
+                    found[f"{prefix}.{key}" if prefix else key] = (entries, key)
+    return found
+
+
+def _tied(places: dict[str, tuple[Any, str]], given: dict[str, Tensor]) -> dict[str, Tensor]:
+    names: dict[int, list[str]] = {}
+    for name, (entries, key) in places.items():
+        names.setdefault(id(entries[key]), []).append(name)
+    result = dict(given)
+    for group in names.values():
+        chosen = [name for name in group if name in given]
+        if any(given[name] is not given[chosen[0]] for name in chosen[1:]):
+            raise ValueError(
+                "functional_call: expected names of one parameter to be given the same tensor: "
+                + ", ".join(f"'{name}'" for name in chosen)
+            )
+        if chosen:
+            result.update((name, given[chosen[0]]) for name in group)
+    return result
+
+
+def stack_module_state(
+    models: Sequence[Module] | ModuleList,
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The parameters and the buffers of modules of one kind, stacked name by name: what vmap over
+    functional_call() takes for an ensemble. Stacked parameters are leaves that require gradients
+    where those of the modules do."""
+    import lamella
+
+    models = list(models)
+    if not models:
+        raise RuntimeError("stack_module_state: expected at least one module, got none")
+    first = models[0]
+    for i, model in enumerate(models):
+        if type(model) is not type(first):
+            raise RuntimeError(
+                f"stack_module_state: expected modules of one class, {type(first).__name__}, got "
+                f"{type(model).__name__} at {i}"
+            )
+        if model.training != first.training:
+            raise RuntimeError(
+                "stack_module_state: expected all modules to be in training mode, or none, got "
+                f"training={model.training} at {i}"
+            )
+
+    def stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+        made = {}
+        for name, value in states[0].items():
+            row = [state[name] for state in states]
+            if any(x.requires_grad != value.requires_grad for x in row):
+                raise RuntimeError(
+                    f"stack_module_state: expected '{name}' to require gradients in all modules, "
+                    "or in none"
+                )
+            made[name] = lamella.stack([x.detach() for x in row]).requires_grad_(
+                value.requires_grad
+            )
+        return made
+
+    return (
+        stacked([dict(model.named_parameters()) for model in models]),
+        stacked([dict(model.named_buffers()) for model in models]),
+    )
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Takes the running statistics of all batch norms of a module away, so that they normalize by
+    the batch alone and write nothing: under vmap there is one buffer for all examples. Returns the
+    module, which is changed."""
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = None
+            module.running_var = None
+            module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
