@@ -389,7 +389,7 @@ llvm::Value* Emitter::elementwise(const Instruction* i, llvm::SmallVectorImpl<ll
     case Opcode::Convert:
       return convert(from, type, x[0]);
     case Opcode::BitcastConvert:
-      // The bits are those in memory: PRED is a byte there, and small floats are not floats.
+      // The bits are those in memory, where PRED is a byte and small floats have their own size.
       return from_memory(type,
                          b.CreateBitCast(to_memory(from, x[0]), widened(memory_type(type), x[0])));
     case Opcode::Compare:

@@ -25,7 +25,7 @@ class KernelCalls {
  private:
   void product(const Instruction* dot, const Place& to, const Instruction* row);
   void convolution(const Instruction* i, const Place& to, const Instruction* row);
-  // The storage of an operand that may stay the same from call to call; null if it is no input.
+  // The storage of an operand that may stay the same from call to call; null if it is not an input.
   llvm::Value* storage_of(const Place& place);
   // The pointer to the initial values of sums, or a null pointer.
   llvm::Value* row_of(const Instruction* row);

@@ -303,7 +303,8 @@ class Program {
     }
     return elements <= kMaxElements;
   }
-  // Asks once in `each` steps, a power of two: a call forces all values out of registers.
+  // Checks for interrupts once in `each` steps, a power of two: a call forces all values out of
+  // registers.
   void ask_for_interrupts(int64_t each, llvm::Value* steps) {
     llvm::BasicBlock* ask = llvm::BasicBlock::Create(e_.context, "ask", e_.body->function);
     auto* go_on = llvm::BasicBlock::Create(e_.context, "on", e_.body->function);

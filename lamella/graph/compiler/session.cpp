@@ -172,7 +172,7 @@ void make_code(llvm::Module& module, const std::vector<std::string>& names, Code
 }
 
 std::string make_object(llvm::Module& module) {
-  // The function must run on any processor, as it reports that the code does not.
+  // The function must run on any processor, so that it can report that the code cannot.
   for (llvm::Function& function : module) {
     function.addFnAttr("target-cpu", "generic");
     function.addFnAttr("target-features", "");

@@ -82,8 +82,9 @@ class UnitPlan {
 
   // True if the loop `i` never changes this array of its state.
   static bool is_invariant(const Instruction* i, size_t leaf);
-  // The value and array that is array `leaf` of the initial state of loop `i`, if the loop's unit
-  // `u` is its last use and it is only one array of the state. Otherwise null.
+  // The instruction, and which of its arrays, that array `leaf` of the initial state of loop `i`
+  // is, if the loop's unit `u` is its last use and no other array of the state is the same. Else
+  // null.
   std::pair<const Instruction*, size_t> maker_of_start(const Instruction* i, size_t leaf,
                                                        size_t u) const;
 

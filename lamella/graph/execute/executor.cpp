@@ -446,7 +446,8 @@ class Executor final : public Executable {
       to.output_leaves[output].shared_operand = operand_of_leaf[input];
     }
     if (!region.blocks) return;
-    // An output of blocks takes over the memory of an input whose last use this is.
+    // An output of blocks takes over the memory of an input whose last use this is; each input
+    // gives its memory to one output.
     for (size_t o = 0; o < region.outputs.size(); ++o) {
       for (size_t n = 0; n < region.inputs.size(); ++n) {
         int32_t& operand = operand_of_leaf[n];

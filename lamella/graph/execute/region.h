@@ -68,8 +68,8 @@ struct ScheduledStep {
   const Instruction* instruction = nullptr;
   Region region;
 };
-// The steps of a computation in an order that respects operands and side effects. Dead code without
-// side effects is left out. Without `native` there are no regions.
+// The steps of a computation in an order that respects operands and side effects. Dead code is left
+// out. Without `native` there are no regions.
 std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules* native);
 
 // The arrays of a value's shape, tuples flattened in preorder.

@@ -12,7 +12,7 @@ namespace lamella::hlo {
 // constants.
 struct SelectScatter {
   int64_t is_double;                // F64, not F32
-  int64_t takes_less, takes_equal;  // which comparison keeps the element selected so far
+  int64_t takes_less, takes_equal;  // an element stays selected if < (else >), or if equal
   int64_t outer, lanes;
   int64_t in[3], out[3], size[3], stride[3], padding[3];
 };

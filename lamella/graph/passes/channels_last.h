@@ -11,8 +11,8 @@ namespace lamella::hlo {
 //   and sums whose remaining dimensions stay in order. Other users read a transpose. A convolution
 //   whose only use is a transpose writes the transposed result itself.
 
-// True if a convolution is faster with channels last: it has many input channels, or few and as
-// many output channels as one block of the library, or one group for each channel. False for other
+// True if a convolution is faster with channels last: if each result sums many products, or few and
+// the output channels are one block of the library, or if every channel is a group. False for other
 // instructions.
 bool is_fast_last(const Instruction& i);
 // For programs that will be compiled. Returns the number of changed convolutions.

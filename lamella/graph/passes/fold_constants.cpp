@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMaxElements = 1024;  // of a result
 constexpr int64_t kMaxRead = 1 << 16;   // elements of all operands
-constexpr int64_t kMaxReducer = 16;     // instructions of what a reduction calls
+constexpr int64_t kMaxReducer = 16;     // instructions of a reducer
 
 bool is_foldable(Opcode opcode) {
   switch (opcode) {

@@ -7,8 +7,8 @@
 namespace lamella::hlo {
 
 // Replaces calls and fusions of computations that `wanted` accepts by the callee's instructions,
-// while the module has at most `most` instructions. The called computations stay; every computation
-// comes after those that it calls, before the pass and after it. Returns the number of inlined
+// while the module has at most `most` instructions. The called computations stay. Every computation
+// must come after those that it calls, and still does after the pass. Returns the number of inlined
 // calls.
 int64_t inline_calls(Module& module, int64_t most,
                      const std::function<bool(const Computation&)>& wanted);

@@ -3,7 +3,7 @@
 // Note [Which operators mean the same]
 //   An operator may replace an opcode only for element types on which both give the same result for
 //   every element, special values included. HLO defines integer division by zero, saturates
-//   conversions to integers, and Sign(NaN) is NaN; the operators do not, so those
+//   conversions to integers, and gives NaN for the sign of NaN; the operators do not, so those
 //   instructions stay with the evaluator's rules. Both may sum in any order.
 #include "lamella/graph/passes/opcodes_to_operators.h"
 
@@ -82,7 +82,8 @@ bool means_the_same(Opcode opcode, ElementType type) {
       return is_integral(type);
     case Opcode::Complex:
       return type == ElementType::F32 || type == ElementType::F64;
-    // Branch cuts and huge arguments of complex numbers are C99's in the rules alone.
+    // Other functions of complex numbers stay with the rules, which have the branch cuts of C99 and
+    // handle huge arguments.
     case Opcode::Divide:
     case Opcode::Exp:
     case Opcode::Log:

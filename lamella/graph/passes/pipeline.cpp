@@ -127,7 +127,7 @@ Rewritten run_passes(const Module& given, int64_t most, bool native,
                      const std::function<bool(const Computation&)>& is_native,
                      const std::function<bool(const Instruction&)>& is_code) {
   auto module = std::make_unique<Module>(given.name);
-  module->attributes = given.attributes;  // texts of the module given, which lives as long
+  module->attributes = given.attributes;  // their texts are owned by `given`
   std::unordered_map<const Computation*, Computation*> copied;
   module->entry = copy_computation(*module, *given.entry, copied, /*share_literals=*/true);
   int64_t before = module->instruction_count();

@@ -1,5 +1,5 @@
-// Applies identities of elementwise instructions. Only identities that keep every bit are used: x *
-// 0 is not 0 for floating-point numbers, and x + 0 is not x for -0.
+// Applies identities of elementwise instructions. Only identities that keep every bit are used:
+// x * 0 is not 0 for floating-point numbers, and x + 0 is not x for -0.
 #include "lamella/graph/passes/simplify.h"
 
 #include <cmath>
