@@ -96,7 +96,7 @@ class Linking final : public jitlink::JITLinkContext {
       uint64_t offset = block.getAddress().getValue() + edge.getOffset() - kBlock;
       image_.addresses.push_back({offset, target.isExternal() ? target.getName().str() : ""});
     } else if (target.isExternal()) {
-      failure_ = str("a reference of kind ", kind, " to ", target.getName().str());
+      failure_ = str("unsupported relocation ", kind, " to ", target.getName().str());
     }
   }
 

@@ -2,7 +2,7 @@
 //
 // Note [What is written to memory]
 //   Written to memory are: results of the region; operands of instructions that are not elementwise
-//   loops (products, while loops, branches); results of reductions; and values that would otherwise be
+//   (products, while loops, branches); results of reductions; and values that would otherwise be
 //   calculated more than once at a higher cost than a load. All other values are calculated inside
 //   the loops that read them.
 //

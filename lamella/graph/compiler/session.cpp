@@ -119,7 +119,7 @@ llvm::SmallVector<char, 0> object_of(llvm::Module& module, llvm::TargetMachine& 
   llvm::raw_svector_ostream to(object);
   llvm::legacy::PassManager passes;
   bool failed = machine.addPassesToEmitFile(passes, to, nullptr, llvm::CodeGenFileType::ObjectFile);
-  LAMELLA_INTERNAL_ASSERT(!failed, "compiler: the target writes no object files");
+  LAMELLA_INTERNAL_ASSERT(!failed, "compiler: the target cannot write object files");
   passes.run(module);
   return object;
 }

@@ -179,7 +179,7 @@ std::vector<MachineCode> load(const CodeImage& image, std::shared_ptr<const void
       value += reinterpret_cast<uintptr_t>(data);
     } else {
       const void* symbol = code_symbol(one.name, image.capability);
-      LAMELLA_INTERNAL_ASSERT(symbol != nullptr, "compiler: code calls '", one.name, "'");
+      LAMELLA_INTERNAL_ASSERT(symbol != nullptr, "compiler: code calls unknown '", one.name, "'");
       value = reinterpret_cast<uintptr_t>(symbol);
     }
     std::memcpy(data + one.offset, &value, sizeof(value));
