@@ -112,7 +112,7 @@ ENTRY e {{
     ]
     assert difference(text, arguments) is None
     explained = hlo.compile(text).explain()
-    assert "product or convolution, from a row on: sum" in explained
+    assert "product or convolution that starts with a row: sum" in explained
     assert "custom call" not in explained
 
 

@@ -1,9 +1,9 @@
-// Reductions of many elements to one.
+// Reductions of many elements to a scalar.
 //
 // Note [Blocks]
-//   Elements are taken in blocks whose size follows from what an element costs, and threads share
-//   the blocks. Each leaves what it reduced to in temporary memory, and these are combined in their
-//   order: the same bits for any number of threads.
+//   The elements are cut into blocks, whose size depends on the cost of one element alone, and
+//   threads share the blocks. Each block leaves its partial result in temporary memory; these are
+//   combined in order. So the result has the same bits for any number of threads.
 #include <llvm/IR/Intrinsics.h>
 
 #include "lamella/graph/compiler/shared_loop.h"
@@ -12,10 +12,10 @@
 namespace lamella::hlo::compiler {
 
 bool UnitPlan::is_in_blocks(const std::vector<int64_t>& sizes, int rows) {
-  constexpr int64_t kMany = int64_t{1} << 17;
+  constexpr int64_t kMinElements = int64_t{1} << 17;
   int64_t elements = 1;
   for (int64_t size : sizes) elements *= size;
-  return rows == 0 && elements >= kMany;
+  return rows == 0 && elements >= kMinElements;
 }
 
 void UnitPlan::emit_blocks(Unit& unit, Index& index) {
@@ -32,7 +32,7 @@ void UnitPlan::emit_blocks(Unit& unit, Index& index) {
     const Instruction* instruction;
     Opcode opcode;
     ElementType type;
-    Place blocks;  // what each came to
+    Place blocks;  // partial results of the blocks
     llvm::Value* identity;
     std::vector<llvm::Value*> parts;
   };
@@ -86,8 +86,8 @@ void UnitPlan::emit_blocks(Unit& unit, Index& index) {
     auto up_to = [&](int64_t most) {
       return e_.b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, behind, e_.i64(most));
     };
-    // Several vectors at once, single ones, and the last under a mask. All but the last block are
-    // whole numbers of steps.
+    // Several vectors at once, then single vectors, then the rest under a mask. Every block but the
+    // last is a whole number of steps.
     const int64_t many = size / step * step, whole = size / lanes * lanes;
     e_.loop(first, up_to(many), step, [&](llvm::Value* at) {
       for (int u = 0; u < kUnroll; ++u) {

@@ -1,4 +1,5 @@
-// What units that are calls of kernels take into themselves.
+// Finds the instructions that units which call kernels absorb: transposes of the results of
+// attention, and additions of a row to a product or a convolution.
 #include <algorithm>
 
 #include "lamella/graph/compiler/units.h"
@@ -6,8 +7,8 @@
 
 namespace lamella::hlo::compiler {
 
-// Attention writes its result in the order in which it is read, where everybody reads it with heads
-// and rows exchanged.
+// Attention writes its result with heads and rows exchanged if every use of the result exchanges
+// them: the transposes then need no code.
 void UnitPlan::find_transposed(const Instruction* call,
                                std::span<const Instruction* const> instructions,
                                const std::vector<Wanted>& wanted) {
@@ -35,8 +36,8 @@ void UnitPlan::find_transposed(const Instruction* call,
 
 namespace {
 
-// The dimension of a result that one row, which all others repeat, begins the sums of: the columns
-// of a product's right operand, and a convolution's output features. -1: there is none.
+// The dimension of the result along which a row may initialize the sums: the columns of a product's
+// right operand, or the output features of a convolution. -1: none.
 int64_t row_dimension(const Instruction* i) {
   if (i->opcode == Opcode::Convolution) {
     return i->find(AttributeKey::DimLabels)->convolution->output_feature;
@@ -52,8 +53,8 @@ int64_t row_dimension(const Instruction* i) {
 
 }  // namespace
 
-// A product that only an addition reads, of a row that is the same for all rows of the result,
-// begins its sums with that row; so does a convolution, whose rows are output features.
+// A product whose only use adds a row that is broadcast over all rows of the result takes that row
+// as the start of its sums; so does a convolution, whose row has the output features.
 void UnitPlan::find_sums(std::span<const Instruction* const> instructions,
                          const std::vector<Wanted>& wanted) {
   std::unordered_map<const Instruction*, int> uses;
@@ -78,7 +79,7 @@ void UnitPlan::find_sums(std::span<const Instruction* const> instructions,
       int64_t size = i->shape->dimension(at);
       bool fits = given.elements() == size && given.rank() > 0 && dims.back() == at &&
                   given.dimension(given.rank() - 1) == size;
-      // Gradients take no row, and the library reads it element after element.
+      // Convolutions for gradients take no row, and the library requires the row to be contiguous.
       if (fits && product->opcode == Opcode::Convolution) {
         fits = convolution_problem(*product)->kind == ConvolutionProblem::Forward &&
                (size == 1 || view(row->operands[0]).strides.back() == 1);

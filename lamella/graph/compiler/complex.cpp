@@ -1,10 +1,10 @@
-// Complex numbers of two floats, and formats of floats that no type has.
+// Emits operations on complex numbers, and ReducePrecision.
 //
 // Note [Complex numbers in registers]
-//   A C64 is one integer of 64 bits, so that whatever moves, chooses or keeps elements takes it as
-//   it takes others. Sums and products work on twice as many floats, real and imaginary parts in
-//   turn, as they lie in memory; other operations take the parts apart, which LLVM leaves out where
-//   a number was put together just before.
+//   A C64 is one integer of 64 bits, so that code which moves, selects or stores elements treats it
+//   like any other type. Sums and products work on vectors of twice as many floats, real and
+//   imaginary parts alternating as in memory. Other operations split a number into its parts; LLVM
+//   removes the split where the number was joined just before.
 #include <llvm/IR/Intrinsics.h>
 
 #include "lamella/core/error.h"
@@ -57,7 +57,8 @@ llvm::Value* Emitter::complex_combination(Opcode opcode, llvm::Value* x, llvm::V
   unsigned count = 2 * lane_count(x);
   auto* floats = llvm::FixedVectorType::get(b.getFloatTy(), count);
   llvm::Value *left = b.CreateBitCast(x, floats), *right = b.CreateBitCast(y, floats);
-  // Part 0 or 1 of each pair of one vector, or of two.
+  // For each pair (real, imaginary): element `even` and element `odd` of the pair in `first` and
+  // `second` concatenated.
   auto pairs = [&](llvm::Value* first, llvm::Value* second, int even, int odd) {
     llvm::SmallVector<int, 64> which;
     for (unsigned n = 0; n < count; n += 2) {
@@ -87,7 +88,7 @@ llvm::Value* Emitter::complex_combination(Opcode opcode, llvm::Value* x, llvm::V
   return b.CreateBitCast(made, x->getType());
 }
 
-// As complex<T> divides: scaled by the larger part of the divisor.
+// Divides as complex<T> does: scaled by the larger part of the divisor.
 llvm::Value* Emitter::quotient(llvm::Value* x, llvm::Value* y) {
   Parts p = parts(x), q = parts(y);
   llvm::Value* real_size = intrinsic(llvm::Intrinsic::fabs, {q.real});
@@ -133,7 +134,7 @@ llvm::Value* Emitter::complex_operation(const Instruction* i, llvm::ArrayRef<llv
       return joined({b.CreateFNeg(z.real), b.CreateFNeg(z.imag)});
     }
     case Opcode::Abs: {
-      // Squares of floats are exact in double precision, and neither overflow nor vanish.
+      // Squares of floats are exact in double precision and neither overflow nor underflow.
       Parts z = parts(left);
       llvm::Type* wide = widened(b.getDoubleTy(), z.real);
       llvm::Value *re = b.CreateFPExt(z.real, wide), *im = b.CreateFPExt(z.imag, wide);
@@ -147,7 +148,7 @@ llvm::Value* Emitter::complex_operation(const Instruction* i, llvm::ArrayRef<llv
       return b.CreateSelect(is_infinite, infinite, size);
     }
     case Opcode::Compare: {
-      // Both parts are compared at once, to all ones or zero; then pairs of the results are joined.
+      // Compares both parts at once, to all ones or zero, then tests each pair of results.
       auto* floats = llvm::FixedVectorType::get(b.getFloatTy(), 2 * lane_count(left));
       auto* words = llvm::FixedVectorType::get(b.getInt32Ty(), 2 * lane_count(left));
       bool equal = i->text(AttributeKey::Direction) == "EQ";
@@ -165,7 +166,7 @@ llvm::Value* Emitter::complex_operation(const Instruction* i, llvm::ArrayRef<llv
   }
 }
 
-// The steps of the evaluator's rule, on the bits in memory.
+// Follows the evaluator's rule step by step, on the bits as they are in memory.
 llvm::Value* Emitter::reduced_precision(const Instruction* i, llvm::Value* x) {
   ElementType type = i->shape->element_type();
   auto width = static_cast<unsigned>(element_bits(type));

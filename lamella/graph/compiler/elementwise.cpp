@@ -1,5 +1,5 @@
-// Operations on elements: what each elementwise opcode is in LLVM's instructions. They are to give
-// what the evaluator gives; functions such as exp are the kernels' own.
+// Emits the elementwise opcodes as LLVM instructions. Results must be equal to the evaluator's;
+// functions such as exp are those of the kernels.
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 
@@ -37,7 +37,7 @@ llvm::Type* Emitter::memory_type(ElementType type) {
   }
 }
 
-// A type of one lane, as many times as the value has lanes.
+// Returns `type`, or a vector of it with as many lanes as `like` has.
 llvm::Type* Emitter::widened(llvm::Type* type, llvm::Value* like) {
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like->getType());
   return vector != nullptr ? llvm::FixedVectorType::get(type, vector->getNumElements()) : type;
@@ -54,18 +54,18 @@ llvm::Value* Emitter::intrinsic(ID id, llvm::ArrayRef<llvm::Value*> x) {
   return b.CreateIntrinsic(id, {x[0]->getType()}, x);
 }
 
-// Behind the fence LLVM does not see that the float was a half, of which it would compare and
-// choose lane by lane.
+// The fence hides from LLVM that the float was a half: LLVM would otherwise compare and select
+// halves lane by lane.
 llvm::Value* Emitter::from_half(llvm::Value* x) {
   return b.CreateArithmeticFence(b.CreateFPExt(x, widened(b.getFloatTy(), x)),
                                  widened(b.getFloatTy(), x));
 }
 
-// Rounds to a smaller type, which stays a float.
+// Rounds a value to the precision of a smaller type; it remains a float.
 llvm::Value* Emitter::rounded(ElementType type, llvm::Value* x) {
   if (type == ElementType::F16) return from_half(b.CreateFPTrunc(x, widened(b.getHalfTy(), x)));
   if (type != ElementType::BF16) return x;
-  // To the nearest, ties to even; what is not a number stays it.
+  // Rounds to nearest, ties to even; NaN stays NaN.
   llvm::Type* word = widened(b.getInt32Ty(), x);
   auto number = [&](uint32_t n) { return llvm::ConstantInt::get(word, n); };
   llvm::Value* bits = b.CreateBitCast(x, word);
@@ -89,13 +89,13 @@ llvm::Value* Emitter::from_memory(ElementType type, llvm::Value* x) {
       return x;
   }
 }
-// The value was rounded to the type.
+// The value must already be rounded to the type.
 llvm::Value* Emitter::to_memory(ElementType type, llvm::Value* x) {
   switch (type) {
     case ElementType::PRED:
       return b.CreateZExt(x, widened(b.getInt8Ty(), x));
     case ElementType::F16: {
-      // What came from a half is that half.
+      // A value that was extended from a half is that half.
       auto* fence = llvm::dyn_cast<llvm::IntrinsicInst>(x);
       if (fence != nullptr && fence->getIntrinsicID() == llvm::Intrinsic::arithmetic_fence) {
         auto* half = llvm::dyn_cast<llvm::FPExtInst>(fence->getOperand(0));
@@ -118,7 +118,7 @@ llvm::FunctionCallee Emitter::runtime(const char* name, llvm::Type* result,
   return module.getOrInsertFunction(name, llvm::FunctionType::get(result, arguments, false));
 }
 
-// A kernel's function of whole vectors.
+// Calls a kernel's function of whole vectors.
 llvm::Value* Emitter::call_kernel(const char* name, llvm::ArrayRef<llvm::Value*> x) {
   llvm::Type* vector = x[0]->getType();
   llvm::SmallVector<llvm::Type*, 2> types(x.size(), vector);
@@ -133,7 +133,7 @@ llvm::Value* Emitter::call_kernel(const char* name, llvm::ArrayRef<llvm::Value*>
   return b.CreateCall(function, x);
 }
 
-// Functions take vectors of one width; others are widened, or taken in parts.
+// The functions take vectors of one width: shorter vectors are widened, longer ones split.
 llvm::Value* Emitter::call_vector(Opcode opcode, const char* name, llvm::ArrayRef<llvm::Value*> x) {
   auto width = static_cast<unsigned>(vector_bytes /
                                      (x[0]->getType()->getScalarType()->isDoubleTy() ? 8 : 4));
@@ -170,7 +170,7 @@ llvm::Value* Emitter::call_vector(Opcode opcode, const char* name, llvm::ArrayRe
       joined = result;
       continue;
     }
-    // The parts so far, with this one behind them.
+    // Appends this part to the parts so far.
     llvm::SmallVector<int, 64> all, spread;
     for (unsigned l = 0; l < first + width; ++l) {
       all.push_back(static_cast<int>(l));
@@ -215,7 +215,7 @@ llvm::Value* Emitter::compare(const Instruction* i, llvm::Value* x, llvm::Value*
   std::string_view direction = i->text(AttributeKey::Direction);
   bool is_signed = element_kind(type) == ElementKind::Signed;
   if (is_floating(type) && i->text(AttributeKey::Type) == "TOTALORDER") {
-    // Numbers below 0 are turned around, so that their bits are ordered as integers.
+    // Inverts the lower bits of negative numbers, so that the bits are ordered as integers.
     llvm::Type* word = widened(type == ElementType::F64 ? b.getInt64Ty() : b.getInt32Ty(), x);
     auto ordered = [&](llvm::Value* v) {
       llvm::Value* bits = b.CreateBitCast(v, word);
@@ -246,7 +246,7 @@ llvm::Value* Emitter::compare(const Instruction* i, llvm::Value* x, llvm::Value*
   return b.CreateICmp(p, x, y);
 }
 
-// Sums, products, extremes and logic: what reducers are as well.
+// Sums, products, extremes and logic: the opcodes that reductions use, too.
 llvm::Value* Emitter::combine(Opcode opcode, ElementType type, llvm::Value* x, llvm::Value* y) {
   if (is_complex(type)) return complex_combination(opcode, x, y);
   bool is_float = is_floating(type), is_signed = element_kind(type) == ElementKind::Signed;
@@ -290,7 +290,8 @@ llvm::Value* Emitter::integer_operation(const Instruction* i, ElementType type, 
   switch (i->opcode) {
     case Opcode::Divide:
     case Opcode::Remainder: {
-      // A divisor of 1 stands in where the quotient is not the processor's.
+      // Where the processor's division would trap (by 0, or the minimum by -1), divides by 1 and
+      // selects the defined result afterwards.
       llvm::Value* none = b.CreateICmpEQ(y, zero);
       llvm::Value* minus = is_signed ? b.CreateICmpEQ(y, ones) : nullptr;
       llvm::Value* odd = minus != nullptr ? b.CreateOr(none, minus) : none;
@@ -333,7 +334,7 @@ llvm::Value* Emitter::integer_operation(const Instruction* i, ElementType type, 
 
 namespace {
 
-// Functions of the kernels, by their names there.
+// Opcodes that are functions of the kernels, with the kernels' names.
 constexpr std::pair<Opcode, const char*> kKernels[] = {
     {Opcode::Acos, "acos"},   {Opcode::Acosh, "acosh"},    {Opcode::Asin, "asin"},
     {Opcode::Asinh, "asinh"}, {Opcode::Atan, "atan"},      {Opcode::Atan2, "atan2"},
@@ -358,7 +359,7 @@ llvm::Value* Emitter::function_of(const Instruction* i, llvm::ArrayRef<llvm::Val
       return rounded(type, b.CreateFDiv(llvm::ConstantFP::get(x[0]->getType(), 1.0),
                                         intrinsic(llvm::Intrinsic::sqrt, {x[0]})));
     case Opcode::Cbrt: {
-      // Lane by lane: it is rare.
+      // Lane by lane, as cube roots are rare.
       llvm::Type* wide = b.getDoubleTy();
       llvm::FunctionCallee cbrt = runtime("lamella_cbrt", wide, {wide});
       auto one = [&](llvm::Value* v) -> llvm::Value* {
@@ -388,7 +389,7 @@ llvm::Value* Emitter::elementwise(const Instruction* i, llvm::SmallVectorImpl<ll
     case Opcode::Convert:
       return convert(from, type, x[0]);
     case Opcode::BitcastConvert:
-      // Truth values are bytes, and small floats are kept as others.
+      // The bits are those in memory, where PRED is a byte and small floats have their own size.
       return from_memory(type,
                          b.CreateBitCast(to_memory(from, x[0]), widened(memory_type(type), x[0])));
     case Opcode::Compare:
@@ -408,7 +409,7 @@ llvm::Value* Emitter::elementwise(const Instruction* i, llvm::SmallVectorImpl<ll
       }
       llvm::Value* low = b.CreateSelect(b.CreateFCmpOLT(x[1], x[0]), x[0], x[1]);
       llvm::Value* high = b.CreateSelect(b.CreateFCmpOLT(x[2], low), x[2], low);
-      // What is not a number among the bounds counts if the operand is one.
+      // A NaN operand or bound gives NaN; the operand's comes first, then the lower bound's.
       high = b.CreateSelect(b.CreateFCmpUNO(x[2], x[2]), x[2], high);
       high = b.CreateSelect(b.CreateFCmpUNO(x[0], x[0]), x[0], high);
       return b.CreateSelect(b.CreateFCmpUNO(x[1], x[1]), x[1], high);
@@ -480,7 +481,7 @@ llvm::Value* Emitter::elementwise(const Instruction* i, llvm::SmallVectorImpl<ll
 
 // ---- Reducers ----
 
-// What changes nothing when combined with.
+// The value that leaves any other unchanged when combined with it.
 llvm::Value* Emitter::reduce_identity(Opcode opcode, ElementType type) {
   llvm::Type* t = register_type(type);
   if (is_complex(type)) {
@@ -517,7 +518,7 @@ llvm::Value* Emitter::reduce_identity(Opcode opcode, ElementType type) {
   }
 }
 
-// Halves are combined until one lane is left.
+// Combines the halves of the vector until one lane is left.
 llvm::Value* Emitter::across_lanes(Opcode opcode, ElementType type, llvm::Value* vector) {
   auto* t = llvm::dyn_cast<llvm::FixedVectorType>(vector->getType());
   if (t == nullptr) return vector;

@@ -1,4 +1,4 @@
-// Indices, memory, and values that are calculated where they are read.
+// Emitter: indices of lanes, loads and stores, and values that are calculated where they are read.
 #include "lamella/graph/compiler/emitter.h"
 
 #include <llvm/IR/Intrinsics.h>
@@ -119,7 +119,7 @@ Index Emitter::in_groups(const Extent& extent, Index groups, llvm::Value* first)
   }
   return groups;
 }
-// A dimension that is walked on its own, or of size 1.
+// The lanes along a dimension, which must be a group of its own or of size 1.
 Lane Emitter::of_dimension(const Extent& extent, const Index& index, int64_t dimension) {
   int position = extent.position[static_cast<size_t>(dimension)];
   if (position < 0) return uniform(i64(0));
@@ -174,7 +174,7 @@ size_t leaf_count(const Shape& shape) {
 const Instruction* Emitter::start_of(const Instruction* i) const {
   if (i->opcode != Opcode::GetTupleElement || i->operands[0]->opcode != Opcode::While ||
       places.count(i->operands[0]) != 0 || places.count(i) != 0) {
-    return nullptr;  // the loop ran here, or its result was given
+    return nullptr;  // the loop's code is emitted already, or its result comes from outside
   }
   const Instruction* start = i->operands[0]->operands[0];
   if (start->opcode != Opcode::Tuple) return nullptr;
@@ -224,7 +224,7 @@ llvm::Value* Emitter::pointer(const Place& place) {
   }
   llvm::Value*& known = body->pointers[{place.kind, place.at}];
   if (known != nullptr) return known;
-  // At the beginning of the function, so that it can be used anywhere.
+  // Loads at the beginning of the function, so that the pointer can be used anywhere in it.
   llvm::BasicBlock& entry = body->function->getEntryBlock();
   llvm::IRBuilder<> at(&entry, entry.getFirstInsertionPt());
   auto slot = [&](int64_t n) {
@@ -256,16 +256,16 @@ llvm::Value* Emitter::pointer(const Place& place) {
 }
 
 Place Emitter::stack_array(int64_t bytes) {
-  constexpr int64_t kMost = 32768;
+  constexpr int64_t kMaxStackBytes = 32768;
   int64_t padded = std::max<int64_t>(64, (bytes + 63) / 64 * 64);
-  if (stack_bytes_ + padded > kMost) return {};
+  if (stack_bytes_ + padded > kMaxStackBytes) return {};
   stack_bytes_ += padded;
   llvm::BasicBlock& entry = main_body->function->getEntryBlock();
   llvm::IRBuilder<> at(&entry, entry.getFirstInsertionPt());
   llvm::AllocaInst* memory =
       at.CreateAlloca(llvm::ArrayType::get(at.getInt8Ty(), static_cast<uint64_t>(padded)));
   memory->setAlignment(llvm::Align(64));
-  // The padding is read as well.
+  // Loads may read the padding, too.
   at.SetInsertPoint(entry.getTerminator());
   at.CreateMemSet(memory, at.getInt8(0), static_cast<uint64_t>(padded), llvm::Align(64));
   stack_arrays_.push_back({bytes, memory});
@@ -334,7 +334,8 @@ llvm::Value* Emitter::load_at(llvm::Value* data, ElementType element, const Lane
   return from_memory(element, b.CreateMaskedGather(vector, addresses, alignment, mask, nothing));
 }
 
-// Elements a few apart are taken from whole vectors, of which the last ends with the last element.
+// Loads elements that are a few elements apart: selects them from `stride` whole vectors, the last
+// of which is moved back to end with the last element.
 llvm::Value* Emitter::load_apart(llvm::Value* data, llvm::FixedVectorType* vector,
                                  llvm::Align alignment, const Lane& at) {
   llvm::Value* made = nullptr;
@@ -378,7 +379,8 @@ Lane Emitter::in_row(const Instruction* i, const Index& index, int rows) {
   return sum;
 }
 void Emitter::keep_in_row(const Instruction* i, const Index& index, llvm::Value* value) {
-  // Whole vectors: there is room behind the row, and what comes next overwrites what is too much.
+  // Stores whole vectors without a mask: there is room behind the row, and the next vector
+  // overwrites the surplus.
   const RowMemory& to = row_memory.at(i);
   llvm::Value* before = std::exchange(mask, nullptr);
   store_at(to.data, i->shape->element_type(), in_row(i, index, to.rows), value);
@@ -446,7 +448,7 @@ llvm::Value* Emitter::shared_constant(llvm::Constant* constant) {
 // ---- Values ----
 
 llvm::Value* Emitter::value(const Instruction* i, const Index& index) {
-  // Other names of a value that was calculated here, and is in memory only later.
+  // Looks through reshapes and tuples to a value that may have been calculated here already.
   for (;; i = i->operands[0]) {
     bool same =
         i->opcode == Opcode::Reshape || i->opcode == Opcode::Bitcast || i->opcode == Opcode::Copy;
@@ -516,7 +518,7 @@ llvm::Value* Emitter::emit(const Instruction* i, const Index& index) {
     default: {
       llvm::SmallVector<llvm::Value*, 4> x;
       for (const Instruction* operand : i->operands) {
-        // A scalar operand of select or clamp stands for every element.
+        // A scalar operand of select or clamp applies to every element.
         bool scalar = operand->shape->elements() == 1;
         x.push_back(value(operand, scalar ? Index() : index));
       }

@@ -1,14 +1,14 @@
-// Emitter: LLVM's code of one region.
+// Emitter: emits the LLVM code of one region.
 //
 // Note [Values, places and indices]
-//   An instruction is either written to memory, and then has places, one for each array of its
-//   value; or it is calculated where it is read, element by element, for an index. An index says
-//   for each dimension of a shape which elements the lanes of a vector stand for. Dimensions of
-//   size 1 have no part in it, and neighbours that are always walked together are one group. So
-//   moving elements costs nothing: broadcast, transpose, slice, pad, ... only change the index.
+//   An instruction is either written to memory, and then has a place for each array of its value,
+//   or it is calculated where it is read, element by element, at an index. An index says, for each
+//   dimension of a shape, which elements the lanes of a vector are. Dimensions of size 1 are left
+//   out of it, and adjacent dimensions that are always walked together form one group. So moving
+//   elements costs nothing: broadcast, transpose, slice, pad, ... only change the index.
 //
-//   PRED is i1 in registers, F16 and BF16 are floats that were rounded, C64 is an i64 with the real
-//   part in its lower half.
+//   In registers PRED is i1, F16 and BF16 are floats with rounded values, and C64 is an i64 with
+//   the real part in its lower half.
 #pragma once
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/IRBuilder.h>
@@ -27,7 +27,7 @@
 
 namespace lamella::hlo::compiler {
 
-// What lane l of a vector stands for along some dimensions: base + stride * l; or lanes[l].
+// The coordinate of lane l along a group of dimensions: base + stride * l, or lanes[l].
 struct Lane {
   llvm::Value* base = nullptr;  // i64
   int64_t stride = 0;
@@ -35,7 +35,8 @@ struct Lane {
 
   bool is_uniform() const { return lanes == nullptr && stride == 0; }
 };
-// Neighbouring dimensions of those that are not of size 1, and where the lanes are along them.
+// `count` adjacent dimensions, counted without those of size 1, and the lanes' coordinates along
+// them.
 struct Group {
   int first;
   int count;
@@ -43,34 +44,34 @@ struct Group {
 };
 using Index = llvm::SmallVector<Group, 4>;
 
-// The sizes of a shape that are not 1, and which dimensions they belong to.
+// The dimensions of a shape whose sizes are not 1.
 struct Extent {
   std::vector<int64_t> sizes;
   std::vector<int> dimensions;
-  std::vector<int> position;  // of each dimension among them; -1: size 1
+  std::vector<int> position;  // of each dimension of the shape in `sizes`; -1: size 1
 
   explicit Extent(const Shape& shape);
   int rank() const { return static_cast<int>(sizes.size()); }
   int64_t elements() const;
-  // Elements between neighbours along the last dimension of a group.
+  // Distance in elements between neighbours along the last dimension of a group.
   int64_t stride(int last) const;
   int64_t product(int first, int count) const;
 };
 
-// Where an array lies.
+// Where an array is in memory.
 struct Place {
-  // Small arrays of temporary memory lie on the stack, where they may become registers.
+  // Small temporary arrays are on the stack, where they may become registers.
   enum Kind : uint8_t { None, Buffer, Temporary, Stack, Constant } kind = None;
-  int64_t at = 0;  // number of the buffer or stack array, or bytes into the temporary memory
+  int64_t at = 0;  // number of the buffer or stack array, or byte offset in the temporary memory
   llvm::Value* data = nullptr;  // of a constant
   bool operator==(const Place&) const = default;
 };
 
-// The arrays of a shape, tuples flattened.
+// The number of arrays in a shape, tuples flattened.
 size_t leaf_count(const Shape& shape);
 
-// Whether the code may be cut where it is walked along two dimensions: true at p if dimensions
-// p - 1 and p (of those that are not 1) are walked on their own.
+// Boundaries between dimensions (of those that are not 1): true at p if dimensions p - 1 and p must
+// be walked separately, false if they may be walked as one.
 using Cuts = std::vector<bool>;
 
 // One LLVM function under construction.
@@ -84,28 +85,29 @@ class Emitter {
  public:
   Emitter(llvm::Module& module, int vector_bytes);
 
-  // ---- Control of values: which instructions have places. Filled by whoever lays memory out.
+  // ---- Values. The places of the instructions that are in memory, filled in by the code that lays
+  // out memory.
   std::unordered_map<const Instruction*, std::vector<Place>> places;
 
-  // The value of an array instruction at the index, a scalar where the index is uniform.
+  // The value of an array instruction at the index; a scalar if the index is uniform.
   llvm::Value* value(const Instruction* i, const Index& index);
-  // The results of a computation of scalars.
+  // The results of a computation of scalars, applied to each lane.
   std::vector<llvm::Value*> apply(const Computation& computation,
                                   const std::vector<llvm::Value*>& arguments);
-  // Where walking the instruction's elements must be cut.
+  // The boundaries at which a walk over the instruction's elements must be split.
   Cuts cuts(const Instruction* i);
-  // Whether the instruction has a place, or is another shape of one that has.
+  // The place of an array instruction, or of the one that it is an alias of; none if it has none.
   std::optional<Place> place_of(const Instruction* i) const;
-  // Where all arrays of a value lie; empty if it has no places.
+  // The places of all arrays of a value; empty if it has none.
   std::vector<Place> places_of(const Instruction* i) const;
 
-  // What a loop begins with, for an element of its state that is read before the loop is done: only
-  // those that it never changes are. Null for everything else.
+  // The initial value of a tuple element of a loop whose code is not emitted yet: only elements
+  // that the loop never changes are read that early. Null for everything else.
   const Instruction* start_of(const Instruction* i) const;
 
   llvm::Value* load(const Place& place, const Shape& shape, const Index& index);
   void store(const Place& place, const Shape& shape, const Index& index, llvm::Value* value);
-  // The same at an element of memory.
+  // The same at an offset of `at` elements.
   llvm::Value* load_at(llvm::Value* data, ElementType type, const Lane& at);
   llvm::Value* load_apart(llvm::Value* data, llvm::FixedVectorType* vector, llvm::Align alignment,
                           const Lane& at);
@@ -113,11 +115,11 @@ class Emitter {
   void store_at(const Place& place, ElementType type, const Lane& at, llvm::Value* value);
   llvm::Value* pointer(const Place& place);
 
-  // ---- Loops. `body` gets the index of the step; what is emitted inside is forgotten after it.
+  // ---- Loops. `body` gets the index of the step; values remembered inside are forgotten after it.
   template <class F>
   void loop(llvm::Value* begin, llvm::Value* end, int64_t step, F&& body);
-  // What a later phase of the same row reads: memory of the function for one row, of which `rows`
-  // dimensions are left out.
+  // Memory of the function that keeps one row of a value for a later phase of that row. The index
+  // of an element in it leaves out the first `rows` dimensions.
   struct RowMemory {
     llvm::Value* data;
     int rows;
@@ -136,7 +138,7 @@ class Emitter {
   llvm::Value* splat(llvm::Value* v) {
     return b.CreateVectorSplat(static_cast<unsigned>(lanes), v);
   }
-  // Makes all of them vectors if one is.
+  // Makes all of them vectors if one is a vector.
   void even_out(std::initializer_list<llvm::Value**> values);
   Lane uniform(llvm::Value* base) { return {base, 0, nullptr}; }
   llvm::Value* to_lanes(const Lane& lane);
@@ -145,12 +147,12 @@ class Emitter {
   Lane shifted(const Lane& a, int64_t by) { return plus(a, uniform(i64(by))); }
   Lane linear(const Extent& extent, const Index& index);
   Index split(const Extent& extent, const Cuts& cuts, const Lane& linear);
-  // The groups with the places of lanes that are neighbours from `first` on, in less than 2^31
-  // elements.
+  // The groups with the coordinates of lanes that are consecutive elements from `first` on. All
+  // elements must be numbered below 2^31.
   Index in_groups(const Extent& extent, Index groups, llvm::Value* first);
   Lane of_dimension(const Extent& extent, const Index& index, int64_t dimension);
   llvm::Value* call_kernel(const char* name, llvm::ArrayRef<llvm::Value*> x);
-  // Memory of the code that holds the constant, the same for equal ones.
+  // A global variable that holds the constant; equal constants share one.
   llvm::Value* shared_constant(llvm::Constant* constant);
   llvm::FunctionCallee runtime(const char* name, llvm::Type* result,
                                llvm::ArrayRef<llvm::Type*> arguments);
@@ -160,34 +162,35 @@ class Emitter {
   // Result `which` of a reduce.
   llvm::Value* reduction(const Instruction* i, size_t which, const Index& index);
   std::vector<Lane> dynamic_starts(const Instruction* i, size_t first, const Shape& slice);
-  // Memory of a function for one value, which becomes a register.
+  // A stack slot of the function for one value, which LLVM turns into a register.
   llvm::Value* variable(llvm::Type* type);
-  // What a reduction of a type works in: small floats are summed in F32, and extremes of floats are
-  // taken of integers. Operands are brought to that type, results from it.
+  // The type in which a reduction accumulates: F32 for small floats, integers for extremes of
+  // floats (see Note [Extremes of floats]). to_reduction() converts operands to it,
+  // from_reduction() converts results from it.
   static ElementType reduction_type(Opcode opcode, ElementType type);
   llvm::Value* to_reduction(Opcode opcode, ElementType type, llvm::Value* x);
   llvm::Value* from_reduction(Opcode opcode, ElementType type, llvm::Value* x);
-  // Lanes of a vector along so many elements.
+  // Lanes of a vector of this type along a dimension of `size` elements.
   int natural_lanes(ElementType type, int64_t size) const;
-  // Walks `size` elements `lanes` at a time; the last ones under a mask. `unroll` of them are done
-  // in one step, with part 0, 1, ... If `straight`, there is no loop, and what was calculated is
+  // Walks `size` elements, `lanes` at a time, the last ones under a mask. `unroll` vectors are done
+  // in one step, with part 0, 1, ... With `straight` there is no loop, and calculated values are
   // remembered afterwards.
   void along_lanes(int64_t size, int unroll,
                    const std::function<void(llvm::Value* at, int part)>& each,
                    bool straight = false);
-  // Writes what a reduction reaches after each element.
+  // Writes a prefix reduction: the running value after each element.
   void prefixes(const Instruction* i);
   // Scatters into the place of `i`.
   void scatter(const Instruction* i);
-  // Sorts into the places of `i`; gives what return_if() asks for.
+  // Sorts into the places of `i`; returns the condition for return_if().
   llvm::Value* sorted(const Instruction* i);
-  // Calculates an instruction that has a place.
+  // Calculates an instruction even if it has a place.
   llvm::Value* calculate(const Instruction* i, const Index& index) { return emit(i, index); }
   void forget_cuts() { cuts_.clear(); }
-  // The cuts of an instruction that is being calculated, whether or not it has a place.
+  // The cuts of an instruction that is being calculated, even if it has a place.
   Cuts cuts_inside(const Instruction* i);
   llvm::Value* narrowed(ElementType type, llvm::Value* x) { return rounded(type, x); }
-  // Constants of more than one element lie in memory, with the code.
+  // Constants of more than one element are in memory, beside the code.
   static bool is_array_constant(const Instruction* i);
   void place_constant(const Instruction* i);
 
@@ -196,15 +199,15 @@ class Emitter {
   llvm::IRBuilder<> b;
   Body* body = nullptr;
   Body* main_body = nullptr;  // of the region's function, which has the stack arrays
-  // An array on the stack; no place where they would be too many.
+  // An array on the stack, or Place::None if the stack arrays would become too large.
   Place stack_array(int64_t bytes);
-  // Takes bytes of temporary memory for good.
+  // Reserves bytes of temporary memory for the whole function; returns their offset.
   std::function<int64_t(int64_t)> take_memory;
   const int vector_bytes;
-  int lanes = 1;                 // of vectors
-  llvm::Value* mask = nullptr;   // lanes that count; null: all
+  int lanes = 1;                 // of a vector
+  llvm::Value* mask = nullptr;   // active lanes; null: all
   int64_t temporary_buffer = 0;  // which buffer is the temporary memory
-  // Whether whole vectors go past the caches into buffers. They lie at multiples of their size.
+  // True if whole vectors are stored to buffers past the caches. They are aligned to their size.
   bool streams = false;
 
  private:
@@ -213,7 +216,7 @@ class Emitter {
   llvm::Value* elementwise(const Instruction* i, llvm::SmallVectorImpl<llvm::Value*>& x);
   llvm::Value* function_of(const Instruction* i, llvm::ArrayRef<llvm::Value*> x);
   llvm::Value* call_vector(Opcode opcode, const char* name, llvm::ArrayRef<llvm::Value*> x);
-  // A function of one vector as instructions; null where there are none. See Note [Functions in
+  // A function of one vector as inline instructions; null if it has none. See Note [Functions in
   // instructions].
   llvm::Value* instructions_of(Opcode opcode, llvm::Value* x);
   llvm::Value* integer_operation(const Instruction* i, ElementType type, llvm::Value* x,
@@ -246,12 +249,12 @@ class Emitter {
   llvm::Type* widened(llvm::Type* type, llvm::Value* like);
   llvm::Value* intrinsic(llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> x);
 
-  // Whether lanes that do not count may be read or written in a stack array: they are its padding.
+  // True if inactive lanes may be read or written, because they are the padding of a stack array.
   bool is_padded(const Place& place, ElementType type, const Lane& at, bool is_written) const;
   struct StackArray {
     int64_t bytes;
     llvm::AllocaInst* memory;
-    int64_t slot = -1;  // where other functions find its address
+    int64_t slot = -1;  // offset in temporary memory where other functions find its address
   };
   std::vector<StackArray> stack_arrays_;
   int64_t stack_bytes_ = 0;
@@ -266,7 +269,7 @@ class Emitter {
 
  public:
   void remember(const Instruction* i, size_t which, const Index& index, llvm::Value* value);
-  // What was remembered, or null.
+  // The remembered value, or null.
   llvm::Value* recall(const Instruction* i, size_t which, const Index& index) const;
 };
 

@@ -1,4 +1,4 @@
-// Memory of a region's code, and returning from it.
+// Frame: memory of a region's code, and returns from it.
 #include "lamella/graph/compiler/frame.h"
 
 #include "lamella/graph/execute/region.h"

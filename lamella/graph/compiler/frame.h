@@ -1,5 +1,5 @@
-// Frame: what the parts of a region's code have in common: the emitter, memory that is free again
-// after use, and the way out of the function.
+// Frame: what all parts of a region's code share: the emitter, reusable temporary memory, and early
+// returns from the function.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace lamella::hlo::compiler {
 
-// Temporary memory: the first free bytes that are enough.
+// First-fit allocator of temporary memory, in offsets that are multiples of 64 bytes.
 class Memory {
  public:
   int64_t take(int64_t bytes) {
@@ -24,7 +24,7 @@ class Memory {
     most_ = std::max(most_, at + bytes);
     return at;
   }
-  // Memory that nothing else lies in, before or after.
+  // Memory that is never reused: it overlaps no other allocation, earlier or later.
   int64_t take_for_ever(int64_t bytes) {
     int64_t at = most_;
     bytes = (bytes + 63) / 64 * 64;
@@ -45,19 +45,19 @@ struct Frame {
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
-  // Arrays up to this size lie on the stack.
+  // Arrays up to this size are on the stack.
   static constexpr int64_t kSmallBytes = 512;
 
   // Memory for an array, or for all arrays of a value.
   Place temporary(const Shape& shape);
   std::vector<Place> temporaries(const Shape& shape);
   void give_back(const std::vector<Place>& places);
-  // Returns from the function where the condition, an i32, is not 0.
+  // Emits a return from the function if the condition, an i32, is not 0.
   void return_if(llvm::Value* failed);
 
   Emitter e;
   Memory memory;
-  int64_t first_output = 0;  // number of the first buffer that is no input
+  int64_t first_output = 0;  // number of the first buffer that is not an input
 };
 
 }  // namespace lamella::hlo::compiler

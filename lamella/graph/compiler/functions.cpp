@@ -1,11 +1,11 @@
-// Functions of vectors as LLVM's instructions, so that loops keep their constants in registers and
-// vectors do not wait for each other.
+// Functions of vectors as inline LLVM instructions, so that loops keep their constants in registers
+// and the calculations of several vectors overlap.
 //
 // Note [Functions in instructions]
 //   The formulas, coefficients and tables are those of the kernels (lamella/kernels/cpu/simd/),
-//   which say where they come from; a result has the bits of the kernel's. What these leave to a
-//   rare way of their own, such as huge arguments of sin, calls the kernel for the whole vector.
-//   Only processors with fused multiplication have them; on others the kernels are called.
+//   which say where they come from; results have the same bits as the kernels'. Arguments for which
+//   a kernel has a separate rare path, such as huge arguments of sin, call the kernel for the whole
+//   vector. Only processors with fused multiply-add use these; on others the kernels are called.
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
@@ -26,7 +26,8 @@ using native::Coefficients;
 using native::Pieces;
 using native::Piecewise;
 
-// A value with the operators of numbers: floating ones for vectors of numbers, others for integers.
+// An LLVM value with C++ operators: floating-point ones if its elements are floats, else integer
+// ones.
 struct Vector {
   llvm::IRBuilder<>* b;
   Value* v;
@@ -61,11 +62,11 @@ Vector operator<(Vector x, Vector y) { return {x.b, x.b->CreateFCmpOLT(x.v, y.v)
 Vector operator<(Vector x, double y) { return x < x.number(y); }
 Vector operator>(Vector x, double y) { return x.number(y) < x; }
 Vector operator==(Vector x, double y) { return {x.b, x.b->CreateFCmpOEQ(x.v, x.number(y).v)}; }
-// Where the condition holds x, elsewhere y.
+// x where the condition holds, y elsewhere.
 Vector choose(Vector condition, Vector x, Vector y) {
   return {x.b, x.b->CreateSelect(condition.v, x.v, y.v)};
 }
-// NaN stays in both.
+// Both keep NaN.
 Vector at_most(Vector x, double bound) { return choose(x.number(bound) < x, x.number(bound), x); }
 Vector at_least(Vector x, double bound) { return choose(x < x.number(bound), x.number(bound), x); }
 
@@ -148,20 +149,21 @@ class Functions {
     for (size_t n = N - 1; n-- > 0;) sum = fma(sum, x, c[n]);
     return sum;
   }
-  // A call of an instruction for whole vectors of AVX-512, none of whose lanes is left out.
+  // Emits an AVX-512 instruction on whole vectors with no lane masked.
   Vector avx512(llvm::Intrinsic::ID single, llvm::Intrinsic::ID twice,
                 std::vector<Value*> arguments, Value* instead) {
     arguments.push_back(instead);
     arguments.push_back(llvm::Constant::getAllOnesValue(e_.b.getIntNTy(lanes_)));
-    arguments.push_back(e_.b.getInt32(4));  // rounds as the processor is set to
+    arguments.push_back(e_.b.getInt32(4));  // the processor's current rounding mode
     return {&e_.b, e_.b.CreateIntrinsic(kFloat ? single : twice, {}, arguments)};
   }
-  // table[index[l] - first] for each lane; of 32 floats or 16 doubles.
+  // table[index[l] - first] for each lane; tables have 32 floats or 16 doubles.
   Vector lookup(const T* table, Vector index, int first) {
     constexpr int kEntries = 128 / sizeof(T);
     std::vector<T> entries(kEntries);
     if (is_avx512_) {
-      // The instruction takes the last bits of an index, so that the table is turned instead.
+      // The instruction uses the low bits of an index, so the table is rotated instead of the
+      // index.
       for (int n = 0; n < kEntries; ++n) entries[size_t((n + first) % kEntries)] = table[n];
       auto half = [&](int begin) {
         return llvm::ConstantDataVector::get(
@@ -176,7 +178,7 @@ class Functions {
     Value* addresses = e_.b.CreateGEP(one, e_.shared_constant(whole), (index - first).v);
     return {&e_.b, e_.b.CreateMaskedGather(vector_of(one), addresses, llvm::Align(sizeof(T)))};
   }
-  // For x that lies within the pieces, or is NaN.
+  // x must be within the range of the pieces, or NaN.
   template <int N, bool R>
   Vector piecewise(Vector x, const Piecewise<T, N, R>& p) {
     auto bound = [&](llvm::Intrinsic::ID id, Vector at, int64_t by) {
@@ -184,7 +186,7 @@ class Functions {
     };
     const int first = p.first - 1;
     Vector at = bound(llvm::Intrinsic::smax, shifted_right(bits(x), p.shift), first);
-    // NaN is beyond the table.
+    // The bits of NaN index beyond the table; AVX-512 lookups ignore the high bits.
     if (!is_avx512_) at = bound(llvm::Intrinsic::smin, at, first + p.kEntries - 1);
     auto entry = [&](const T* table) { return lookup(table, at, first); };
     Vector t = x - entry(p.center);
@@ -234,9 +236,9 @@ class Functions {
     Vector half = power_of_two(e.n.whole - 1);
     return copysign(2 * fma(half, e.minus_one, half - 0.5), x);
   }
-  // 1 / (1 + exp(-x)), with exp(-x) = s (1 + m): the divisor is (1 + s m) + s, of which only the
+  // 1 / (1 + exp(-x)) with exp(-x) = s (1 + m): the divisor is (1 + s m) + s, in which only the
   // sums are rounded. It is scaled by 2^-64, as exp(-x) may overflow where the result does not
-  // vanish. At most 2 units in the last place.
+  // underflow. The error is at most 2 units in the last place.
   Vector sigmoid(Vector x) {
     constexpr double kScale = 0x1p-64;
     Exponent e = exp_parts(at_most(at_least(-x, -40), kFloat ? 105 : 746));
@@ -271,7 +273,7 @@ class Functions {
   Parts frexp_of_log(Vector x) {
     if (is_avx512_) {
       using namespace llvm::Intrinsic;
-      // Mantissas from 3/4 to 3/2, NaN for numbers below 0.
+      // Mantissas from 3/4 to 3/2; NaN for negative numbers.
       Vector m = avx512(x86_avx512_mask_getmant_ps_512, x86_avx512_mask_getmant_pd_512,
                         {x.v, e_.b.getInt32(11)}, x.v);
       auto exponent = [&](Vector y) {
@@ -318,7 +320,7 @@ class Functions {
       scale = power_of_two(whole_of_shifted(kRounder - parts.exponent).whole);
     }
     Vector f = fma(x, scale, scale - 1);
-    // Where 1 + x is special or huge, its parts say all.
+    // If 1 + x is special or huge, its mantissa and exponent are exact enough.
     Vector near = abs(parts.exponent) < 100;
     return copysign(log_of(choose(near, f, parts.mantissa - 1), parts.exponent), x);
   }
@@ -348,7 +350,7 @@ class Functions {
     Vector sign = (quadrant & 2) << static_cast<int>(sizeof(T) * 8 - 2);
     Vector result = from_bits({&e_.b, e_.b.CreateXor(bits(size).v, sign.v)});
     if (!is_cosine) result = choose(x == 0, x, result);
-    // Arguments that are too large for three parts of pi / 2, and what is not a number.
+    // NaN, and arguments too large for a reduction with three parts of pi / 2.
     Value* large = e_.b.CreateFCmpUGT(abs(x).v, x.like(kFloat ? 400 : 1e6).v);
     Value* any = e_.b.CreateOrReduce(large);
     llvm::Function* function = e_.b.GetInsertBlock()->getParent();

@@ -1,4 +1,4 @@
-// Instructions of several vectors in turn.
+// Interleaving: alternates the instructions of several vectors.
 #include "lamella/graph/compiler/interleaving.h"
 
 #include <unordered_map>
@@ -6,7 +6,7 @@
 namespace lamella::hlo::compiler {
 namespace {
 
-// Registers hold the tables of a function and what two vectors need.
+// The registers hold the tables of a function and the values of two vectors, not more.
 constexpr size_t kSideBySide = 2;
 using Instructions = std::vector<llvm::Instruction*>;
 
@@ -19,7 +19,7 @@ void interleave(const std::vector<Instructions>& parts, llvm::BasicBlock* block)
   auto place = [&](auto& self, size_t p) -> void {
     llvm::Instruction* i = parts[p][done[p]];
     for (const llvm::Value* operand : i->operands()) {
-      // What another part has made first.
+      // An operand from another part must be placed first.
       auto found = part_of.find(operand);
       if (found == part_of.end() || found->second == p) continue;
       while (part_of.count(operand) != 0) self(self, found->second);

@@ -1,8 +1,8 @@
-// Interleaving: vectors of one step, calculated side by side.
+// Interleaving: alternates the instructions of vectors that one step of a loop calculates.
 //
-// A processor looks ahead some ten instructions for one unit of calculation, and a function of a
-// vector is a chain of as many, each of which waits for the one before. Where two vectors are
-// calculated one after the other it waits; with their instructions in turn it works on both.
+// A function of a vector is a chain of dependent instructions, and a processor looks ahead only
+// some ten instructions for each execution unit. Two chains one after the other leave it waiting;
+// with their instructions alternating it works on both.
 #pragma once
 #include <llvm/IR/IRBuilder.h>
 
@@ -13,10 +13,10 @@ namespace lamella::hlo::compiler {
 class Interleaving {
  public:
   explicit Interleaving(llvm::IRBuilder<>& builder) : b_(builder), block_(b_.GetInsertBlock()) {}
-  // What is emitted from now on is the next part.
+  // Code emitted from here on is the next part.
   void next();
-  // Puts the instructions of neighbouring parts in turn, operands first. Parts with branches stay
-  // one after the other. They may not write what another part reads.
+  // Alternates the instructions of neighbouring parts, operands first. Parts with branches stay in
+  // sequence. A part must not write memory that another part reads.
   void finish();
 
  private:
@@ -24,7 +24,7 @@ class Interleaving {
 
   llvm::IRBuilder<>& b_;
   llvm::BasicBlock* block_;
-  std::vector<llvm::Instruction*> before_;  // the last instruction in front of each part
+  std::vector<llvm::Instruction*> before_;  // the last instruction before each part
 };
 
 }  // namespace lamella::hlo::compiler

@@ -1,4 +1,4 @@
-// Products, convolutions, attention and gradients of windows.
+// KernelCalls: products, convolutions, attention, transposes and gradients of windows.
 #include "lamella/graph/compiler/kernel_calls.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace lamella::hlo::compiler {
 namespace {
 
-// One dimension of sizes and strides for several, where they lie so. False: they do not.
+// Merges dimensions into one size and stride. False if their strides do not allow it.
 bool flattened(const Shape& shape, const View& view, std::span<const int64_t> dimensions,
                int64_t* size, int64_t* stride) {
   *size = 1;
@@ -31,7 +31,7 @@ bool flattened(const Shape& shape, const View& view, std::span<const int64_t> di
   if (first) *stride = 1;
   return true;
 }
-// Products wrap, so that unsigned ones are those of signed numbers.
+// Products wrap around, so unsigned products have the bits of signed ones.
 ElementType product_type(ElementType type) {
   switch (type) {
     case ElementType::U16:
@@ -54,7 +54,8 @@ struct KernelCalls::Side {
   std::vector<int64_t> batches;  // dimensions
   int64_t free_size, free, sum_size, sum;
 };
-// An operand as batch, free and summed dimensions; copied in this order where it must be.
+// An operand as batch, free and summed dimensions; copied into this order if its strides require
+// it.
 KernelCalls::Side KernelCalls::side_of(const Instruction* operand, std::span<const int64_t> batch,
                                        std::span<const int64_t> sum, std::vector<Place>* made) {
   Side side{*operand->shape, plan_.view(operand), {}, {batch.begin(), batch.end()}, 0, 0, 0, 0};
@@ -69,7 +70,7 @@ KernelCalls::Side KernelCalls::side_of(const Instruction* operand, std::span<con
       flattened(side.shape, side.view, sums, &side.sum_size, &side.sum)) {
     return side;
   }
-  // A copy with the dimensions in order: batch, free, summed.
+  // Copies with the dimensions in the order batch, free, summed.
   std::vector<int64_t> order = side.batches;
   order.insert(order.end(), frees.begin(), frees.end());
   order.insert(order.end(), sums.begin(), sums.end());
@@ -122,7 +123,8 @@ void KernelCalls::product(const Instruction* i, const Place& to, const Instructi
                    i->integers(AttributeKey::LhsContractingDims), &made);
   Side b = side_of(i->operands[1], i->integers(AttributeKey::RhsBatchDims),
                    i->integers(AttributeKey::RhsContractingDims), &made);
-  // Batches that are one dimension on both sides are one call, others a loop around it.
+  // Batch dimensions that merge into one on both sides are one call; the others are loops around
+  // it.
   size_t outer = 0;
   int64_t batch = 1, a_batch = 1, b_batch = 1, inner = 0;
   auto are_one = [&](const Side& side, int64_t* stride) {
@@ -227,7 +229,7 @@ void KernelCalls::select_and_scatter(const Instruction* i) {
 
 void KernelCalls::transpose(const Instruction* i) {
   View from = plan_.view(i);
-  if (from.base == i) {  // no strides lead to what is there
+  if (from.base == i) {  // no strides express the view on memory
     from = plan_.view(i->operands[0]);
     std::vector<int64_t> strides;
     for (int64_t d : i->integers(AttributeKey::Dimensions)) {

@@ -1,5 +1,5 @@
-// Calls of kernels from machine code: products, convolutions and attention, on operands where they
-// lie, and gradients of windows.
+// KernelCalls: calls of kernels from machine code. Products, convolutions and attention take their
+// operands as strided views; gradients of windows and tiled transposes are calls, too.
 #pragma once
 #include "lamella/graph/compiler/frame.h"
 #include "lamella/graph/compiler/units.h"
@@ -10,33 +10,33 @@ class KernelCalls {
  public:
   KernelCalls(Frame& frame, const UnitPlan& plan) : frame_(frame), plan_(plan) {}
 
-  // Writes a product, or a convolution that convolution_problem() knows. Its sums begin with the
-  // row, if there is one.
+  // Writes a product, or a convolution that convolution_problem() supports. `row`, if not null, is
+  // the initial value of its sums.
   void product_or_convolution(const Instruction* i, const Place& to, const Instruction* row) {
     i->opcode == Opcode::Dot ? product(i, to, row) : convolution(i, to, row);
   }
-  // A call that attention_call() knows; its results lie at their places.
+  // Emits a call that attention_call() recognizes; its results are written to their places.
   void attention(const Instruction* call);
-  // A select-and-scatter that select_scatter() knows.
+  // Emits a select-and-scatter that select_scatter() supports.
   void select_and_scatter(const Instruction* i);
-  // A transpose, in tiles.
+  // Emits a transpose, done in tiles.
   void transpose(const Instruction* i);
 
  private:
   void product(const Instruction* dot, const Place& to, const Instruction* row);
   void convolution(const Instruction* i, const Place& to, const Instruction* row);
-  // The storage of an operand that may be a constant from call to call; null for others.
+  // The storage of an operand that may stay the same from call to call; null if it is not an input.
   llvm::Value* storage_of(const Place& place);
-  // What sums begin with; null: nothing.
+  // The pointer to the initial values of sums, or a null pointer.
   llvm::Value* row_of(const Instruction* row);
   struct Side;
   Side side_of(const Instruction* operand, std::span<const int64_t> batch,
                std::span<const int64_t> sum, std::vector<Place>* made);
-  // Memory for the dimensions of a shape in an order.
+  // New temporary memory for the shape with its dimensions in this order.
   Side dense(const Shape& shape, const std::vector<int64_t>& order);
-  // Element by element, `order` says which dimension of `from` each dimension of `to` is.
+  // Copies element by element; `order` says which dimension of `from` each dimension of `to` is.
   void copy(const Side& to, const Side& from, const std::vector<int64_t>& order);
-  // Numbers among the constants of the code.
+  // A constant array of the numbers, beside the code.
   llvm::Constant* numbers_of(const std::vector<int64_t>& numbers);
 
   Frame& frame_;

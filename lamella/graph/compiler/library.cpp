@@ -1,4 +1,5 @@
-// liblamella_compiler.so: machine code for regions, by LLVM. Loading it makes it the compiler.
+// Entry point of liblamella_compiler.so, which compiles regions with LLVM. Loading the library
+// registers its compiler.
 #include <llvm/IR/LLVMContext.h>
 
 #include "lamella/graph/compiler/object_file.h"

@@ -1,6 +1,6 @@
-// LLVM's linker, made to link for an address that is not known yet: see Note [Images]. It is told
-// that the block stands somewhere and what the code calls very far from there, so that every call
-// goes through the block's table of addresses.
+// Links for a load address that is not known yet, with LLVM's linker: see Note [Images]. The linker
+// is given an address for the block and far-away addresses for the functions that the code calls,
+// so that every call goes through the block's table of addresses.
 #include "lamella/graph/compiler/link.h"
 
 #include <llvm/ExecutionEngine/JITLink/JITLink.h>
@@ -21,7 +21,7 @@ constexpr uint64_t kBlock = uint64_t{1} << 32;
 constexpr uint64_t kOutside = uint64_t{1} << 44;
 constexpr uint64_t kPage = 4096;
 
-// Gives the graph one block, with its segments at multiples of a page.
+// Allocates one block for the graph, with its segments aligned to pages.
 class OneBlock final : public jitlink::JITLinkMemoryManager {
  public:
   explicit OneBlock(std::string* block) : block_(*block) {}
@@ -96,7 +96,7 @@ class Linking final : public jitlink::JITLinkContext {
       uint64_t offset = block.getAddress().getValue() + edge.getOffset() - kBlock;
       image_.addresses.push_back({offset, target.isExternal() ? target.getName().str() : ""});
     } else if (target.isExternal()) {
-      failure_ = str("a reference of kind ", kind, " to ", target.getName().str());
+      failure_ = str("unsupported relocation ", kind, " to ", target.getName().str());
     }
   }
 
@@ -115,10 +115,10 @@ void link_image(std::span<const char> object, const std::vector<std::string>& na
   LAMELLA_INTERNAL_ASSERT(static_cast<bool>(graph),
                           "compiler: ", llvm::toString(graph.takeError()));
   std::string failure;
-  // Everything that it waits for is there at once: when it returns it is done.
+  // Its callbacks complete at once, so linking is complete when this returns.
   jitlink::link(std::move(*graph), std::make_unique<Linking>(names, image, &failure));
   LAMELLA_INTERNAL_ASSERT(failure.empty(), "compiler: ", failure);
-  // Addresses inside of the block become distances from where it begins.
+  // Addresses inside the block become offsets from its beginning.
   for (const CodeImage::Address& one : image->addresses) {
     if (!one.name.empty()) continue;
     uint64_t value = 0;

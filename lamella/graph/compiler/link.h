@@ -1,4 +1,4 @@
-// Linking an object file to an image, by LLVM's linker.
+// Links an object file to an image, with LLVM's linker.
 #pragma once
 #include <span>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace lamella::hlo::compiler {
 
-// Fills the image's block, addresses and entries: where the functions of these names begin.
+// Fills the image's block, addresses and entries: the offsets of the functions with these names.
 void link_image(std::span<const char> object, const std::vector<std::string>& names,
                 CodeImage* image);
 

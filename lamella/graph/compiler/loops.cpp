@@ -1,4 +1,4 @@
-// The loops of units.
+// UnitPlan: emits the loops of units.
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -13,13 +13,13 @@
 namespace lamella::hlo::compiler {
 namespace {
 
-// Bytes of a result from which on the caches would not keep it until it is read.
+// Results of this size or more would leave the caches before they are read.
 constexpr int64_t kLargeBytes = int64_t{8} << 20;
 
-// The weight of a loop that calls a function.
+// The least weight of a loop that calls a function such as exp.
 constexpr int kFunctionWeight = 16;
 
-// A reduction in its general form whose last dimension is reduced: its lanes run along that one.
+// True for a reduction that reduces the last dimension: its lanes run along that dimension.
 bool reduces_last(const Instruction* i) {
   if (i->opcode != Opcode::Reduce) return false;
   Extent from(i->operand_shape(0));
@@ -28,7 +28,7 @@ bool reduces_last(const Instruction* i) {
   return std::find(reduced.begin(), reduced.end(), from.dimensions.back()) != reduced.end();
 }
 
-// Whether everything that is stored has elements of four bytes, so that lanes fill whole vectors.
+// True if all stored arrays have elements of four bytes, so that the lanes fill whole vectors.
 bool only_four_bytes(const Unit& unit) {
   return std::all_of(unit.members.begin(), unit.members.end(), [](const Member& member) {
     return !member.is_stored || (member.instruction->shape->is_array() &&
@@ -36,14 +36,15 @@ bool only_four_bytes(const Unit& unit) {
   });
 }
 
-// Whether a row of so many elements is few vectors, and few instructions without a loop.
+// True if a row of `elements` is a few vectors, and a few instructions when unrolled.
 bool fits_registers(int64_t elements, int lanes, int weight) {
-  constexpr int64_t kMostVectors = 8, kMostInstructions = 1024;
+  constexpr int64_t kMaxVectors = 8, kMaxInstructions = 1024;
   int64_t vectors = (elements + lanes - 1) / lanes;
-  return vectors <= kMostVectors && vectors * weight <= kMostInstructions;
+  return vectors <= kMaxVectors && vectors * weight <= kMaxInstructions;
 }
 
-// Vectors done in one step: functions share the tables and constants that they load.
+// The number of vectors per step of a loop: functions then share the tables and constants that they
+// load.
 int vectors_at_once(const Unit& unit) {
   if (unit.weight < kFunctionWeight || unit.weight > 160) return 1;
   return unit.weight < 64 ? 4 : 2;
@@ -51,7 +52,7 @@ int vectors_at_once(const Unit& unit) {
 
 }  // namespace
 
-// The groups of dimensions that the unit walks, without lanes.
+// The groups of dimensions that the unit walks, without coordinates.
 Index UnitPlan::groups_of(const Unit& unit) {
   Cuts cut(unit.sizes.size() + 1, false);
   for (const Member& member : unit.members) {
@@ -71,7 +72,7 @@ Index UnitPlan::groups_of(const Unit& unit) {
   return index;
 }
 
-// Lanes for the widest type that the unit calculates with.
+// The number of lanes, for the widest type that the unit calculates with.
 int UnitPlan::lanes_of(const Unit& unit, int64_t size) {
   ElementType widest = ElementType::F32;
   std::unordered_set<const Instruction*> seen;
@@ -103,7 +104,7 @@ void UnitPlan::store_all(const Instruction* i, const Index& index, llvm::Value* 
   }
 }
 
-// All members at one index. What is read there is read before anything is written.
+// Emits all members at one index. All loads come before any store.
 void UnitPlan::emit_elements(Unit& unit, const Index& index, llvm::Value* linear) {
   std::vector<llvm::Value*> values;
   for (const Member& member : unit.members) {
@@ -122,13 +123,13 @@ void UnitPlan::emit_elements(Unit& unit, const Index& index, llvm::Value* linear
   }
 }
 
-// Whether the last dimension, which is walked on its own, is too short for vectors, while what is
-// calculated is worth taking each lane's place apart.
+// True if the last dimension, a group of its own, is too short for vectors, while the calculation
+// is heavy enough to justify dividing each lane's index.
 bool UnitPlan::is_walked_flat(const Unit& unit, const Index& index, int64_t last) {
-  constexpr int64_t kFewRows = 16;
+  constexpr int64_t kMinRows = 16;
   if (unit.rows >= 0 || index.size() < 2 || unit.weight < kFunctionWeight) return false;
   Extent extent(Shape::array(ElementType::F32, unit.sizes));
-  if (extent.elements() < kFewRows * last || extent.elements() > INT32_MAX) return false;
+  if (extent.elements() < kMinRows * last || extent.elements() > INT32_MAX) return false;
   for (const Member& member : unit.members) {
     Opcode opcode = member.instruction->opcode;
     if (opcode == Opcode::Reduce || opcode == Opcode::ReduceWindow) return false;
@@ -137,7 +138,8 @@ bool UnitPlan::is_walked_flat(const Unit& unit, const Index& index, int64_t last
   return last * 2 <= lanes_of(unit, extent.elements());
 }
 
-// One row, phase by phase. `outer` groups of the index are the row's, and have their lanes.
+// Emits one row, phase by phase. The first `outer` groups of the index are the row's and have their
+// coordinates.
 void UnitPlan::emit_row(Unit& unit, Index& index, size_t outer) {
   Index row(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(outer));
   Extent extent(Shape::array(ElementType::F32, unit.sizes));
@@ -254,8 +256,9 @@ void UnitPlan::emit_row(Unit& unit, Index& index, size_t outer) {
   e_.lanes = lanes_before;
 }
 
-// Rows `begin` to `end` of the outer groups; or, without rows, elements of the one group there is.
-// Short rows are done two at a time: a row is a chain of reductions, which the other one fills.
+// Emits rows `begin` to `end` of the outer groups or, without rows, elements of the only group.
+// Short rows are done two at a time: a row is a chain of reductions, and the other row fills its
+// waits.
 void UnitPlan::emit_range(Unit& unit, Index& index, size_t outer, llvm::Value* begin,
                           llvm::Value* end) {
   llvm::Value* single = begin;
@@ -276,7 +279,7 @@ void UnitPlan::emit_range(Unit& unit, Index& index, size_t outer, llvm::Value* b
 
 void UnitPlan::emit_step(Unit& unit, Index& index, size_t outer, llvm::Value* at) {
   Extent extent(Shape::array(ElementType::F32, unit.sizes));
-  // The row's number is taken apart.
+  // Splits the row's number into coordinates.
   int64_t apart = 1;
   for (size_t g = outer; g-- > 0;) {
     int64_t size = extent.product(index[g].first, index[g].count);
@@ -335,11 +338,11 @@ void UnitPlan::emit_loops(Unit& unit) {
     rows = extent.elements();
   }
   int lanes = single || unit.rows >= 0 ? 1 : lanes_of(unit, last);
-  // Sums of columns take some lines of memory of each row.
+  // Sums of columns read several cache lines of each row.
   bool of_columns =
       !single && unit.rows < 0 && unit.members[0].instruction->opcode == Opcode::Reduce;
   for (int n = 0; of_columns && n < 2 && 2 * lanes <= last; ++n) lanes *= 2;
-  // The dimensions as one, of which each lane finds its place in those that are there.
+  // All dimensions as one; each lane divides its index into coordinates of the groups.
   const bool flat = is_walked_flat(unit, index, last);
   const Index groups = index;
   if (flat) {
@@ -354,7 +357,7 @@ void UnitPlan::emit_loops(Unit& unit) {
 
   int64_t each = std::max(1, unit.weight / 2);
   bool shared = extent.elements() > kWorkOfTask / each;
-  // What the threads share: rows, or steps of vectors of the only group.
+  // The threads share rows, or steps of vectors of the only group.
   bool by_rows = outer > 0 || unit.rows >= 0;
   int at_once = by_rows ? 1 : vectors_at_once(unit);
   int64_t count = by_rows ? rows : (last + lanes * at_once - 1) / (lanes * at_once);
@@ -366,8 +369,9 @@ void UnitPlan::emit_loops(Unit& unit) {
   SharedLoop function;
   if (shared) std::tie(begin, end) = function.begin(e_);
   e_.lanes = lanes;
-  // Rows of whole lines, or one row, written from the beginning of a line on. What is not so large
-  // stays in the caches for whoever reads it next, and loops that calculate much have no need.
+  // Streaming stores need whole vectors that are aligned: rows of whole vectors, or a single row.
+  // Small results should stay in the caches for their consumer, and loops that calculate much gain
+  // nothing.
 #if defined(__x86_64__)
   e_.streams = shared && unit.rows < 0 && lanes > 1 && unit.weight < kFunctionWeight &&
                (outer == 0 || last * 4 % e_.vector_bytes == 0) &&
@@ -399,7 +403,7 @@ void UnitPlan::emit_loops(Unit& unit) {
   } else if (!shared) {
     e_.along_lanes(last, at_once, [&](llvm::Value* at, int) { elements(at); });
   } else {
-    // Whole steps, then, for whom it falls to, the rest.
+    // Whole steps; the call whose range includes the last step does the rest.
     int64_t step = int64_t{lanes} * at_once, whole = last / step;
     llvm::Value* most = e_.b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, end, e_.i64(whole));
     e_.loop(begin, most, 1, [&](llvm::Value* at) {
@@ -430,19 +434,19 @@ void UnitPlan::emit_loops(Unit& unit) {
   if (shared) function.end(e_, count, grain);
 }
 
-// ---- Pieces ----
+// ---- Pieces: concatenate and dynamic-update-slice ----
 
 void UnitPlan::emit_pieces(Unit& unit) {
   const Instruction* i = unit.members[0].instruction;
   const Place to = e_.places.at(i)[0];
   const Shape& shape = *i->shape;
   Extent whole(shape);
-  // Writes a piece whose first element lies at `starts`.
+  // Writes a piece whose first element is at `starts`.
   auto write = [&](const Instruction* piece, const std::vector<Lane>& starts) {
     Extent extent(*piece->shape);
     if (extent.elements() == 0) return;
     Cuts cut = e_.cuts(piece);
-    // Dimensions of the piece that are whole in the result stay together.
+    // Dimensions of the piece that span the whole result stay in one group.
     for (int p = 1; p < extent.rank(); ++p) {
       auto d = static_cast<size_t>(extent.dimensions[static_cast<size_t>(p)]);
       bool all = shape.dimension(static_cast<int64_t>(d)) == extent.sizes[static_cast<size_t>(p)];
@@ -458,7 +462,7 @@ void UnitPlan::emit_pieces(Unit& unit) {
       index.push_back({p, end - p, {}});
       p = end;
     }
-    // Where the piece begins, in elements of the result.
+    // The offset of the piece in the result, in elements.
     llvm::Value* origin = e_.i64(0);
     for (size_t d = 0; d < starts.size(); ++d) {
       int p = whole.position[d];

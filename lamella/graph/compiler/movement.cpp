@@ -1,4 +1,4 @@
-// Opcodes that move elements, as other indices of their operands.
+// Emits opcodes that move elements: they read their operands at other indices.
 #include <algorithm>
 #include <functional>
 
@@ -12,7 +12,7 @@ bool contains(std::span<const int64_t> list, int64_t n) {
   return std::find(list.begin(), list.end(), n) != list.end();
 }
 
-// Whether an opcode whose result has its operand's dimensions changes where one of them lies.
+// True if an opcode that keeps the dimensions of its operand changes coordinates along dimension d.
 bool is_moved(const Instruction* i, int64_t d) {
   const Shape &from = i->operand_shape(0), &to = *i->shape;
   switch (i->opcode) {
@@ -22,7 +22,7 @@ bool is_moved(const Instruction* i, int64_t d) {
       const PaddingDimension& p = i->find(AttributeKey::Padding)->padding()[static_cast<size_t>(d)];
       return p.low != 0 || p.high != 0 || p.interior != 0;
     }
-    default:  // slices
+    default:  // slice and dynamic-slice
       return from.dimension(d) != to.dimension(d);
   }
 }
@@ -49,7 +49,7 @@ Cuts Emitter::find_cuts(const Instruction* i) {
   auto rank = static_cast<size_t>(to.rank());
   Cuts made(rank + 1, false);
   auto all = [&] { made.assign(rank + 1, true); };
-  // Positions of the operand for those of the result; -1: none.
+  // Merges the operand's cuts; `position` maps the result's dimensions to the operand's, -1: none.
   auto along = [&](const std::vector<int>& position, const Cuts& operand) {
     for (size_t p = 1; p < rank; ++p) {
       int before = position[p - 1], at = position[p];
@@ -152,7 +152,7 @@ Cuts Emitter::find_cuts(const Instruction* i) {
 
 namespace {
 
-// The index of an operand with the same dimensions, of which those that move get other lanes.
+// The index of an operand with the same dimensions, in which the moved ones get other lanes.
 Index with_moved(const Extent& from, const Extent& to, const Index& index,
                  const std::function<bool(int64_t)>& moved,
                  const std::function<Lane(int64_t)>& lane) {
@@ -173,7 +173,7 @@ Index with_moved(const Extent& from, const Extent& to, const Index& index,
 
 }  // namespace
 
-// A start of a dynamic slice, moved so that the slice lies within the operand.
+// Clamps a start of a dynamic slice so that the slice is within the operand.
 llvm::Value* Emitter::clamped(ElementType type, llvm::Value* start, int64_t largest) {
   llvm::Type* word = widened(b.getInt64Ty(), start);
   bool is_signed = element_kind(type) == ElementKind::Signed;
@@ -203,8 +203,9 @@ std::vector<Lane> Emitter::dynamic_starts(const Instruction* i, size_t first, co
   return starts;
 }
 
-// Where the array that is spread by `apart` has an element at a place along a dimension. `valid`:
-// whether it has one. Lanes without one are masked; an index of all lanes is moved inside.
+// The coordinate in an array of `size` elements, before it was spread with distance `apart`, of the
+// element at coordinate `at`; `valid` is combined with whether there is one. Lanes without an
+// element are masked; a uniform coordinate is clamped to the array instead.
 Lane Emitter::spread_place(const Lane& at, int64_t size, int64_t apart, llvm::Value** valid) {
   llvm::Value* place = at.is_uniform() ? at.base : to_lanes(at);
   auto number = [&](int64_t n) -> llvm::Value* {
@@ -270,7 +271,7 @@ llvm::Value* Emitter::gathered(const Instruction* i, const Index& index) {
   auto map = i->integers(AttributeKey::StartIndexMap);
   auto places_batching = i->integers(AttributeKey::StartIndicesBatchingDims);
   int64_t vector_dim = i->integer(AttributeKey::IndexVectorDim);
-  // Lanes of each dimension of the indices, without the one that holds the vectors.
+  // The coordinates of each dimension of the indices but the one that holds the index vectors.
   std::vector<Lane> batch(static_cast<size_t>(places.rank()));
   int64_t next = 0;
   for (int64_t d = 0; d < i->shape->rank(); ++d) {

@@ -1,4 +1,4 @@
-// The function of C that runs a program, and the program beside it as constants.
+// Emits the C function that runs a program, and the program itself as constants.
 #include "lamella/graph/compiler/object_file.h"
 
 #include <llvm/IR/IRBuilder.h>
@@ -19,7 +19,7 @@ void emit_program(llvm::Module& module, const ObjectContents& contents) {
     global->setAlignment(llvm::Align(16));
     return global;
   };
-  // struct lamella_program.
+  // The layout of struct lamella_program.
   auto* null = llvm::ConstantPointerNull::get(b.getPtrTy());
   auto* program = llvm::ConstantStruct::getAnon(
       {null, bytes(contents.module_text), b.getInt64(contents.module_text.size()),

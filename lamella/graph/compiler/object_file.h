@@ -1,4 +1,4 @@
-// Programs ahead of time: LLVM's code of the function that runs one.
+// Ahead-of-time programs: the LLVM code of the C function that runs one.
 #pragma once
 #include <llvm/IR/Module.h>
 
@@ -6,8 +6,8 @@
 
 namespace lamella::hlo::compiler {
 
-// int name(const void* input, ..., void* output, ...), which hands its arguments and the program to
-// lamella_run_program(): see lamella/graph/client/ahead_of_time.h.
+// Emits int name(const void* input, ..., void* output, ...), which passes its arguments and the
+// program to lamella_run_program(): see lamella/graph/client/ahead_of_time.h.
 void emit_program(llvm::Module& module, const ObjectContents& contents);
 
 }  // namespace lamella::hlo::compiler

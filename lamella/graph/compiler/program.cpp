@@ -1,4 +1,4 @@
-// Control flow, memory and calls of a region; its loops are in units.cpp.
+// Program: control flow, memory and calls of a region. Its loops are in units.cpp and loops.cpp.
 #include "lamella/graph/compiler/program.h"
 
 #include <llvm/IR/MDBuilder.h>
@@ -66,8 +66,8 @@ class Program {
                       static_cast<uint64_t>(bytes));
   }
 
-  // Instructions of one computation, whose operands outside have places. The values that are
-  // wanted are afterwards where they are wanted.
+  // Emits the instructions of one computation; operands from outside it must have places. Wanted
+  // values are in their wanted places afterwards.
   void emit_computation(std::span<const Instruction* const> instructions,
                         const std::vector<Wanted>& wanted) {
     for (const Instruction* i : instructions) {
@@ -81,8 +81,8 @@ class Program {
     UnitPlan plan(e_, instructions, wanted);
     std::vector<std::pair<Place, std::pair<Place, int64_t>>> copies;
 
-    // Where a value is wanted it is made there, unless it is wanted twice, or its memory is read
-    // after it would be written.
+    // A wanted value is written directly to the place where it is wanted, unless it is wanted in
+    // two places, or the memory there is still read after the value would be written.
     std::unordered_map<const Instruction*, std::vector<Place>> destination;
     for (const Wanted& one : wanted) plan.place_wanted(one, &destination);
     place_starts(plan, &destination);
@@ -102,7 +102,7 @@ class Program {
               places[l] = e_.places_of(i->operands[0])[l];
               continue;
             }
-            // The state of a loop is rather in registers than where it is wanted.
+            // Small state of a loop goes on the stack, where it may become registers.
             if (leaves[l]->bytes() <= Frame::kSmallBytes) places[l] = {};
           }
           bool usable = places[l].kind != Place::None && !plan.is_read_after(places[l], u, i);
@@ -130,7 +130,8 @@ class Program {
       emit_unit(plan, unit);
       frame_.give_back(ends[u]);
     }
-    // What is not there yet. Memory that is read by another copy is saved first.
+    // Copies the values that are not in their wanted places yet. Memory that an earlier copy
+    // overwrites is saved first.
     for (const Wanted& one : wanted) {
       std::vector<Place> from = e_.places_of(one.instruction);
       std::vector<const Shape*> leaves;
@@ -159,7 +160,7 @@ class Program {
       shared_.emplace_back(output, input);
   }
 
-  // What a loop begins with is made where the loop's state will be.
+  // Lets the initial values of a loop be written to where the loop's state will be.
   void place_starts(const UnitPlan& plan,
                     std::unordered_map<const Instruction*, std::vector<Place>>* destination) const {
     for (size_t u = plan.units.size(); u-- > 0;) {
@@ -188,7 +189,7 @@ class Program {
     e_.end_scope();
     --depth_;
   }
-  // What the unit does, for people.
+  // Describes the unit for explanations of the compiled program.
   void note(const Unit& unit) {
     std::string text(2 * static_cast<size_t>(depth_), ' ');
     if (unit.kind == Unit::Loops) {
@@ -196,7 +197,7 @@ class Program {
       for (size_t d = 0; d < unit.sizes.size(); ++d) text += str(d == 0 ? "" : ",", unit.sizes[d]);
       text += "]:";
     } else if (unit.members[0].instruction->opcode == Opcode::Add) {
-      text += "product or convolution, from a row on:";
+      text += "product or convolution that starts with a row:";
     } else {
       text += str(opcode_name(unit.members[0].instruction->opcode), ":");
     }
@@ -276,9 +277,9 @@ class Program {
     emit_computation(instructions, {{computation.root, results}});
   }
 
-  // Whether a computation takes less than some microseconds.
+  // True if a computation takes at most a few microseconds.
   static bool is_short(const Computation& computation) {
-    constexpr int64_t kMostElements = 4096;
+    constexpr int64_t kMaxElements = 4096;
     int64_t elements = 0;
     for (const Instruction* i : computation.instructions) {
       switch (i->opcode) {
@@ -300,9 +301,10 @@ class Program {
           elements += i->shape->elements();
       }
     }
-    return elements <= kMostElements;
+    return elements <= kMaxElements;
   }
-  // Asks once in so many steps, a power of two, as a call takes everything out of registers.
+  // Checks for interrupts once in `each` steps, a power of two: a call forces all values out of
+  // registers.
   void ask_for_interrupts(int64_t each, llvm::Value* steps) {
     llvm::BasicBlock* ask = llvm::BasicBlock::Create(e_.context, "ask", e_.body->function);
     auto* go_on = llvm::BasicBlock::Create(e_.context, "on", e_.body->function);
@@ -356,7 +358,7 @@ class Program {
                   i->computation(AttributeKey::FalseComputation)};
     }
     llvm::Value* which = e_.value(i->operands[0], {});
-    // Truth takes the first of two; a number that names no branch takes the last.
+    // True takes the first of two branches; an index out of range takes the last.
     bool is_truth = i->operand_shape(0).element_type() == ElementType::PRED;
     if (is_truth) which = e_.b.CreateSelect(which, e_.b.getInt32(0), e_.b.getInt32(1));
     auto* after = llvm::BasicBlock::Create(e_.context, "chosen", e_.body->function);

@@ -1,15 +1,16 @@
-// Program: the code of a region, from what is written to memory down to loops.
+// Program: emits the code of a region: memory, control flow, kernel calls and loops.
 //
 // Note [What is written to memory]
-//   Results of a region are, operands of what is no loop over elements (products, loops, branches),
-//   results of reductions, and what would otherwise be calculated more than once and costs more
-//   than reading it. Everything else is part of the loops that read it.
+//   Written to memory are: results of the region; operands of instructions that are not elementwise
+//   (products, while loops, branches); results of reductions; and values that would otherwise be
+//   calculated more than once at a higher cost than a load. All other values are calculated inside
+//   the loops that read them.
 //
 // Note [Units]
-//   What is written is a unit each, or several of one unit where they walk the same elements: then
-//   one loop writes all of them, and what only that unit reads is not written at all. A unit whose
-//   elements are rows may reduce them: it takes one row after the other, in phases, where a phase
-//   reads what the reductions of the phases before gave. So a softmax reads its operand once.
+//   A unit writes one value, or several values that walk the same elements: one loop then writes
+//   all of them, and values that only this unit reads are not written at all. A unit whose elements
+//   form rows may reduce them: it processes one row after the other, in phases, and a phase reads
+//   the results of the reductions of earlier phases. So a softmax reads its operand once.
 #pragma once
 #include <string>
 #include <vector>
@@ -19,8 +20,8 @@
 
 namespace lamella::hlo::compiler {
 
-// Emits the function `name` of the region into the module, and says what the executor must know of
-// it, but for its address.
+// Emits the function `name` of the region into the module. Returns what the executor must know of
+// the function, except its address.
 MachineCode emit_region(llvm::Module& module, const std::string& name, const Region& region,
                         int vector_bytes);
 

@@ -1,11 +1,11 @@
-// Reductions, as loops where their result is read.
+// Emits reductions, windows and prefix sums as loops at the place where their results are read.
 //
 // Note [Orders of sums]
-//   Where the index of the result is the same for all lanes and the last dimension is reduced by
-//   one operation, lanes run along that dimension, several vectors at once; they are combined at
-//   the end. Otherwise each lane has a result of its own and takes the elements in their order.
-//   Either order follows from shapes alone, so results are the same bits for any number of threads.
-//   Small floats are summed in F32.
+//   If the index of the result is the same for all lanes and the last dimension is reduced by a
+//   single operation, the lanes run along that dimension, several vectors at once, and are combined
+//   at the end. Otherwise each lane has a result of its own and takes the elements in order. The
+//   order depends on shapes only, so results have the same bits for any number of threads. Small
+//   floats are summed in F32.
 #include <algorithm>
 
 #include "lamella/core/error.h"
@@ -21,10 +21,10 @@ llvm::Value* Emitter::variable(llvm::Type* type) {
 }
 
 // Note [Extremes of floats]
-//   The maximum of two floats is several instructions, as NaN counts and 0 is above -0, each of
-//   which waits for the one before. Bits are ordered as integers once those of numbers below 0 are
-//   turned around, and there NaN is made the first or the last, so that a chain of maxima is one
-//   instruction for each.
+//   The maximum of two floats takes several dependent instructions, as NaN propagates and 0 is
+//   above -0. Bits of floats are ordered as integers once the lower bits of negative numbers are
+//   inverted, and NaN is mapped to the integer that wins. A chain of maxima is then one instruction
+//   for each element.
 ElementType Emitter::reduction_type(Opcode opcode, ElementType type) {
   bool is_extreme = opcode == Opcode::Maximum || opcode == Opcode::Minimum;
   switch (type) {
@@ -39,7 +39,7 @@ ElementType Emitter::reduction_type(Opcode opcode, ElementType type) {
   }
 }
 namespace {
-// Its own inverse.
+// Inverts all bits but the sign of negative numbers. It is its own inverse.
 llvm::Value* turned_below_zero(llvm::IRBuilder<>& b, llvm::Value* bits) {
   llvm::Type* word = bits->getType();
   llvm::Value* negative =
@@ -52,7 +52,7 @@ llvm::Value* Emitter::to_reduction(Opcode opcode, ElementType type, llvm::Value*
   if (is_floating(into) || !is_floating(type)) return x;
   llvm::Type* word = widened(register_type(into), x);
   llvm::Value* ordered = turned_below_zero(b, b.CreateBitCast(x, word));
-  // The identity of the other one is behind everything.
+  // NaN becomes the integer that wins: the identity of the opposite opcode.
   bool maximum = opcode == Opcode::Maximum;
   llvm::Value* last = reduce_identity(maximum ? Opcode::Minimum : Opcode::Maximum, into);
   if (word->isVectorTy()) last = splat(last);
@@ -90,7 +90,7 @@ void Emitter::along_lanes(int64_t size, int unroll,
     });
   }
   if (straight) {
-    // They are done.
+    // All whole vectors are done.
   } else if (whole - many > 8 * step) {
     loop(i64(many), i64(whole), step, [&](llvm::Value* at) { each(at, 0); });
   } else {
@@ -126,7 +126,7 @@ llvm::Value* Emitter::reduction(const Instruction* i, size_t which, const Index&
     Cuts one = cuts(i->operands[n]);
     for (size_t p = 0; p < one.size(); ++p) cut[p] = cut[p] || one[p];
   }
-  // Groups of the operand: those that stay have the lanes of the result's groups.
+  // Groups of the operand: kept dimensions have the coordinates of the result's groups.
   Index full;
   std::vector<size_t> loops;
   int kept = 0;
@@ -201,7 +201,7 @@ llvm::Value* Emitter::reduction(const Instruction* i, size_t which, const Index&
     return rounded(type, result);
   }
 
-  // Each lane has its own result.
+  // Every lane has a result of its own.
   bool vector = !uniform_index;
   std::vector<llvm::Value*> reached;
   ElementType sum = single ? reduction_type(*single, type) : type;
@@ -259,8 +259,8 @@ llvm::Value* Emitter::reduction(const Instruction* i, size_t which, const Index&
   return wanted;
 }
 
-// What each window holds, in row-major order, as the evaluator takes it. Small windows are written
-// out.
+// Combines the elements of each window in row-major order, as the evaluator does. Small windows are
+// unrolled.
 llvm::Value* Emitter::windowed(const Instruction* i, size_t which, const Index& index) {
   const Computation& computation = *i->computation(AttributeKey::ToApply);
   const size_t count = i->operands.size() / 2;
@@ -298,7 +298,7 @@ llvm::Value* Emitter::windowed(const Instruction* i, size_t which, const Index& 
       int64_t size = operand.dimension(dimension);
       int64_t last = (result.dimension(dimension) - 1) * w.stride +
                      (w.size - 1) * w.window_dilation - w.padding_low;
-      // Without padding and holes every place has an element.
+      // Without padding and dilation every coordinate has an element.
       if (w.padding_low > 0 || w.base_dilation > 1 || last >= size) {
         place = spread_place(place, size, w.base_dilation, &inside);
       }
@@ -357,7 +357,7 @@ void Emitter::prefixes(const Instruction* i) {
   }
   begin_scope();
   llvm::Value* start = value(i->operands[1], {});
-  // Lanes are neighbours along the dimensions behind, each with a sum of its own.
+  // Lanes are adjacent along the inner dimensions, each with a running value of its own.
   lanes = natural_lanes(type, inner);
   if (lanes > 1) start = splat(start);
   llvm::Value* reached = variable(start->getType());

@@ -1,5 +1,5 @@
-// What machine code calls: threads, matrix products, interrupts, and functions of vectors. Part of
-// liblamella_graph.so, as code that was kept runs without the compiler.
+// The functions that machine code calls: threads, matrix products, interrupts, and functions of
+// vectors. They are part of liblamella_graph.so, so that cached code runs without the compiler.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -18,7 +18,7 @@ namespace {
 
 thread_local std::exception_ptr pending;
 
-// None of the functions throws: an error is kept until the code returned.
+// No function that machine code calls may throw: the error is kept until the code has returned.
 template <class F>
 int32_t keeping_errors(F&& work) {
   try {
@@ -30,7 +30,7 @@ int32_t keeping_errors(F&& work) {
   }
 }
 
-// They return 1 where the code must return at once.
+// These functions return 1 if the code must return at once.
 int32_t dot(const native::CodeProduct* p, const void* a, const void* b, void* c,
             lamella_storage* storage, const void* d) {
   return keeping_errors([&] { native::code_product(*p, a, b, c, storage, d); });
@@ -51,7 +51,7 @@ int32_t scatter_selected(const SelectScatter* p, const void* operand, const void
       [&] { run_select_scatter(*p, operand, source, first, result, native::code_parallel); });
 }
 
-// Numbers: bytes of an element, how many dimensions; their sizes, then their strides in `from`.
+// `p` holds: bytes of an element, the rank, the sizes, the strides in `from`.
 int32_t transpose(const int64_t* p, const void* from, void* to) {
   return keeping_errors([&] { native::code_copy(p[0], p[1], p + 2, p + 2 + p[1], from, to); });
 }
@@ -60,14 +60,14 @@ int32_t interrupted(int64_t steps) {
   return keeping_errors([&] { count_steps(steps); });
 }
 
-// Rows of `size` elements that lie `inner` apart, sorted by positions; equal ones keep their order.
-// Data has the operands' arrays, then the results'.
+// Stable sort of rows of `size` elements with stride `inner`. `data` holds the arrays of the
+// operands, then those of the results.
 struct SortProblem {
   int64_t operands, outer, size, inner;
-  int64_t bytes[1];  // of an element of each operand
+  int64_t bytes[1];  // bytes of an element, for each operand
 };
 using Less = int32_t (*)(void* const* data, int64_t a, int64_t b);
-// Stays in bounds whatever the comparator answers.
+// Merge sort that stays in bounds even if the comparator is inconsistent.
 void sort_row(std::vector<int64_t>& order, std::vector<int64_t>& merged, void* const* data,
               Less less) {
   constexpr size_t kRun = 8;
@@ -134,7 +134,7 @@ int32_t sort(const SortProblem* p, void* const* data, Less less) {
   });
 }
 
-// Conversions of halves for processors that have none.
+// Conversions of halves, called by code for processors without such instructions.
 #if defined(__x86_64__)
 _Float16 half_of(float x) { return static_cast<_Float16>(x); }
 _Float16 half_of_double(double x) { return static_cast<_Float16>(x); }
@@ -151,8 +151,8 @@ const void* address(F* function) {
 }
 using OfFloat = float (*)(float);
 using OfDouble = double (*)(double);
-// Object files made ahead of time call these too: what one of them takes changes with the library's
-// version alone, which the loader compares.
+// Object files made ahead of time call these functions, too: change a signature only together with
+// the library's version, which the loader compares.
 const Symbol kSymbols[] = {
     {"lamella_parallel", address(native::code_parallel)},
     {"lamella_dot", address(dot)},

@@ -1,4 +1,4 @@
-// Scatter: windows of updates combined into an array, one after the other.
+// Emits scatters: combines windows of updates into an array, one window after the other.
 #include <algorithm>
 
 #include "lamella/graph/compiler/emitter.h"
@@ -19,7 +19,7 @@ std::vector<int64_t> strides_of(const Shape& shape) {
 
 }  // namespace
 
-// See Note [Scatter] of the evaluator: a window that is not inside as a whole is left out.
+// See Note [Scatter] in the evaluator: a window that is not completely inside is skipped.
 void Emitter::scatter(const Instruction* i) {
   const Shape &shape = *i->shape, &index_shape = i->operand_shape(1);
   const Shape& update_shape = i->operand_shape(2);
@@ -60,7 +60,8 @@ void Emitter::scatter(const Instruction* i) {
   auto sum = [&](llvm::Value* x, llvm::Value* n, int64_t stride) {
     return plus(uniform(x), times(uniform(n), stride)).base;
   };
-  // Elements from `n` of loop `level` on, which begin at these places.
+  // Combines the elements of loops `level` and deeper, from offset `at` of the result and `own` of
+  // the updates.
   auto walk = [&](auto& self, size_t level, llvm::Value* at, llvm::Value* own) -> void {
     bool is_last = level + 1 >= window.size();
     auto combine = [&](const Lane& into, const Lane& of) {
@@ -86,7 +87,7 @@ void Emitter::scatter(const Instruction* i) {
     });
   };
   auto each = [&] {
-    // Where the batch stands among the indices: its dimensions without that of the vectors.
+    // The coordinates of this batch in the indices, without the dimension of the index vectors.
     std::vector<llvm::Value*> place(index_stride.size(), i64(0));
     size_t own_dim = 0;
     for (int64_t d = 0; d < index_shape.rank(); ++d) {
@@ -114,7 +115,7 @@ void Emitter::scatter(const Instruction* i) {
       at = sum(at, place[static_cast<size_t>(index_batching[n])],
                target[static_cast<size_t>(batching[n])]);
     }
-    // One turn of a loop where it is inside, none elsewhere.
+    // A loop of one step if the window is inside, of none otherwise.
     loop(i64(0), b.CreateZExt(inside, b.getInt64Ty()), 1,
          [&](llvm::Value*) { walk(walk, 0, at, own); });
   };

@@ -1,4 +1,4 @@
-// LLVM's target, its passes, and its code generator.
+// Configures LLVM: its target, its passes, and its code generator.
 #include "lamella/graph/compiler/session.h"
 
 #include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
@@ -50,7 +50,7 @@ llvm::orc::JITTargetMachineBuilder target() {
     case 1:
       machine.setCPU("x86-64-v3");
       machine.getFeatures() = llvm::SubtargetFeatures();
-      machine.addFeatures({"+fast-gather"});  // of tables
+      machine.addFeatures({"+fast-gather"});  // for lookups in tables
       break;
     default:
       machine.setCPU("x86-64");
@@ -64,7 +64,7 @@ llvm::orc::JITTargetMachineBuilder target() {
   return machine;
 }
 
-// Forks wait for what is compiled: see Note [Forking].
+// A fork waits until compilations are done: see Note [Forking].
 fork::Held<std::mutex> compiling{fork::Level::kGraph};
 fork::Once started;
 // Never destroyed: other threads may compile until the process ends.
@@ -119,12 +119,12 @@ llvm::SmallVector<char, 0> object_of(llvm::Module& module, llvm::TargetMachine& 
   llvm::raw_svector_ostream to(object);
   llvm::legacy::PassManager passes;
   bool failed = machine.addPassesToEmitFile(passes, to, nullptr, llvm::CodeGenFileType::ObjectFile);
-  LAMELLA_INTERNAL_ASSERT(!failed, "compiler: the target writes no object files");
+  LAMELLA_INTERNAL_ASSERT(!failed, "compiler: the target cannot write object files");
   passes.run(module);
   return object;
 }
 
-// What the functions are made for, and whether they are right.
+// Sets the functions' target and, in debug builds or on request, verifies them.
 void finish(llvm::Module& module, llvm::TargetMachine& machine) {
   std::string width = str(vector_functions(code_capability()).bytes * 8);
   for (llvm::Function& function : module) {
@@ -133,7 +133,7 @@ void finish(llvm::Module& module, llvm::TargetMachine& machine) {
     function.addFnAttr("prefer-vector-width", width);
     function.addFnAttr("min-legal-vector-width", width);
     function.addFnAttr("no-trapping-math", "true");
-    function.setDoesNotThrow();  // so that nothing describes its frames
+    function.setDoesNotThrow();  // so that no unwind tables are emitted
   }
   dump(module, "emitted");
 #ifndef NDEBUG
@@ -166,13 +166,13 @@ void make_code(llvm::Module& module, const std::vector<std::string>& names, Code
     object = object_of(module, machine());
   }
   image->capability = code_capability();
-  // Code for less than the machine's best is for every processor of its level.
+  // Code for a lower capability runs on every processor of that level.
   if (image->capability == kBestCapability) image->needs = processor_features();
   link_image({object.data(), object.size()}, names, image);
 }
 
 std::string make_object(llvm::Module& module) {
-  // The function must run where the code does not, to find that out.
+  // The function must run on any processor, so that it can report that the code cannot.
   for (llvm::Function& function : module) {
     function.addFnAttr("target-cpu", "generic");
     function.addFnAttr("target-features", "");

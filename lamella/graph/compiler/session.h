@@ -1,4 +1,4 @@
-// Session: LLVM's code generator.
+// Session: LLVM's code generator, from a module to machine code or an object file.
 #pragma once
 #include <llvm/IR/Module.h>
 
@@ -9,11 +9,11 @@
 
 namespace lamella::hlo::compiler {
 
-// The processor that code is made for: the machine's, lowered to the CPU capability.
+// Sets the target processor: the machine's, lowered to the CPU capability.
 void set_target(llvm::Module& module);
-// Machine code of the module's functions, whose names are given, as an image without its regions.
+// Compiles the functions of the module with these names to an image; `regions` of it is not set.
 void make_code(llvm::Module& module, const std::vector<std::string>& names, CodeImage* image);
-// The module as an object file, for any processor of the kind.
+// Compiles the module to an object file for any processor of the architecture.
 std::string make_object(llvm::Module& module);
 
 }  // namespace lamella::hlo::compiler

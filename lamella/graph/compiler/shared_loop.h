@@ -1,4 +1,4 @@
-// SharedLoop: a function of its own for a loop that threads share.
+// SharedLoop: emits a loop that threads share as a function of its own.
 #pragma once
 #include <utility>
 
@@ -6,13 +6,13 @@
 
 namespace lamella::hlo::compiler {
 
-// Work from which on threads share a loop, in simple instructions.
+// The least work of one task, in simple instructions. Loops with less are not shared.
 constexpr int64_t kWorkOfTask = 65536;
 
-// What is emitted between begin() and end() is the function's.
+// Code emitted between begin() and end() is the body of the function.
 class SharedLoop {
  public:
-  // Gives the first step that falls to a call, and the one behind its last.
+  // Returns the first step of one call of the function, and the end of its steps.
   std::pair<llvm::Value*, llvm::Value*> begin(Emitter& e) {
     before_ = e.body;
     here_ = e.b.GetInsertBlock();
@@ -30,7 +30,7 @@ class SharedLoop {
     e.b.SetInsertPoint(start);
     return {body_.function->getArg(1), body_.function->getArg(2)};
   }
-  // Calls it for `count` steps, at least `grain` of them at once.
+  // Emits the call that shares `count` steps among threads, at least `grain` steps per task.
   void end(Emitter& e, int64_t count, int64_t grain) {
     e.b.CreateRetVoid();
     e.body = before_;

@@ -1,9 +1,9 @@
-// Sorts: the comparator as a function, called by the library's sort.
+// Emits sorts: the comparator as a function, which the sort in runtime.cpp calls.
 #include "lamella/graph/compiler/emitter.h"
 
 namespace lamella::hlo::compiler {
 
-// less(data, a, b): the comparator's answer about elements a and b of all operands.
+// less(data, a, b): the result of the comparator on elements a and b of all operands.
 llvm::Function* Emitter::comparator(const Instruction* i) {
   llvm::Type *pointer_type = b.getPtrTy(), *number = b.getInt64Ty();
   auto* type = llvm::FunctionType::get(b.getInt32Ty(), {pointer_type, number, number}, false);
@@ -32,7 +32,8 @@ llvm::Function* Emitter::comparator(const Instruction* i) {
 
 namespace {
 
-// Whether integers are sorted on their own, in the order of their size: from the largest on?
+// For a sort of one operand of integers by their values: whether it is descending. Otherwise
+// nullopt.
 std::optional<bool> plain_order(const Instruction* i) {
   const Instruction* root = i->computation(AttributeKey::ToApply)->root;
   ElementKind kind = element_kind(i->operand_shape(0).element_type());
@@ -64,7 +65,7 @@ llvm::Value* Emitter::sorted(const Instruction* i) {
     if (d < dimension) outer *= shape.dimension(d);
     if (d > dimension) inner *= shape.dimension(d);
   }
-  // As SortProblem in runtime.cpp.
+  // The layout of SortProblem in runtime.cpp.
   std::vector<int64_t> numbers = {static_cast<int64_t>(count), outer, shape.dimension(dimension),
                                   inner};
   for (size_t n = 0; n < count; ++n) {

@@ -1,4 +1,4 @@
-// Where units write, and what they may write over.
+// UnitPlan: the places that units write, and memory that they may overwrite.
 #include <algorithm>
 #include <set>
 
@@ -57,7 +57,8 @@ bool UnitPlan::is_read_after(const Place& place, size_t u, const Instruction* i)
         if (!is_there(read)) continue;
         if (v > u) return true;
         const Unit& unit = units[u];
-        // An update in the place of its operand; a loop that reads what it is about to write.
+        // Allowed are an update in the place of its operand, and a loop that reads only the element
+        // which it is about to write.
         bool update = (i->opcode == Opcode::DynamicUpdateSlice || i->opcode == Opcode::Scatter) &&
                       std::count_if(member.reads.begin(), member.reads.end(), is_there) == 1 &&
                       origin(i->operands[0]).first == read.origin &&

@@ -1,4 +1,4 @@
-// What is written to memory, and which of it is written together.
+// UnitPlan: chooses the values that are written to memory, and groups them into units.
 #include "lamella/graph/compiler/units.h"
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 namespace lamella::hlo::compiler {
 namespace {
 
-// What an element costs, in simple instructions.
-constexpr int kCheap = 6;  // up to here it is calculated again rather than kept
-constexpr int kMostWeight = 1 << 20;
+// Weights: the cost of one element, in simple instructions.
+constexpr int kCheap = 6;  // values up to this weight are recalculated, not kept
+constexpr int kMaxWeight = 1 << 20;
 int own_weight(const Instruction* i) {
   static constexpr int kAll[] = {
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
@@ -43,11 +43,11 @@ bool is_movement(Opcode opcode) {
       return false;
   }
 }
-// A transpose of many elements that moves the last dimension: the kernel goes over it in tiles,
-// where a loop would read each element from another line of memory.
+// A large transpose that moves the last dimension. A kernel does it in tiles; a loop would read
+// each element from another cache line.
 bool is_tiled(const Instruction* i) {
-  constexpr int64_t kMany = int64_t{1} << 14;
-  if (i->opcode != Opcode::Transpose || i->shape->elements() < kMany) return false;
+  constexpr int64_t kMinElements = int64_t{1} << 14;
+  if (i->opcode != Opcode::Transpose || i->shape->elements() < kMinElements) return false;
   const Instruction* from = i->operands[0];
   while (is_same_elements(from)) from = from->operands[0];
   if (from->opcode == Opcode::Broadcast || from->opcode == Opcode::Iota) return false;
@@ -79,7 +79,7 @@ Unit::Kind kind_of(const Instruction* i) {
   }
 }
 
-// A reduction by one operation of all dimensions from one on: how many dimensions stay.
+// For a reduction by a single operation of all dimensions from one on: how many are kept.
 std::optional<int> kept_rows(const Instruction* i) {
   if (i->opcode != Opcode::Reduce || i->operands.size() != 2) return std::nullopt;
   if (!single_operation(*i->computation(AttributeKey::ToApply))) return std::nullopt;
@@ -111,7 +111,7 @@ UnitPlan::UnitPlan(Emitter& emitter, std::span<const Instruction* const> instruc
   for (const Instruction* i : instructions) {
     if (written_.count(i) != 0) add_unit(i);
   }
-  // What nobody but its own unit reads stays in registers.
+  // Values that only their own unit reads stay in registers.
   std::unordered_set<const Instruction*> read_elsewhere;
   for (size_t u = 0; u < units.size(); ++u) {
     for (const Member& member : units[u].members) {
@@ -133,9 +133,9 @@ UnitPlan::UnitPlan(Emitter& emitter, std::span<const Instruction* const> instruc
   }
 }
 
-// What is not stored and costs something is kept for the phases that read it again.
+// Keeps values that are not stored and not cheap, in row memory, for later phases that read them.
 void UnitPlan::keep_for_later(Unit& unit) {
-  constexpr int64_t kMostBytes = int64_t{64} << 10;
+  constexpr int64_t kMaxBytes = int64_t{64} << 10;
   int64_t elements = 1, bytes = 0;
   for (size_t p = static_cast<size_t>(unit.rows); p < unit.sizes.size(); ++p) {
     elements *= unit.sizes[p];
@@ -152,7 +152,7 @@ void UnitPlan::keep_for_later(Unit& unit) {
       }
     }
     int64_t own = elements * element_bytes(member.instruction->shape->element_type());
-    if (!later || bytes + own > kMostBytes) continue;
+    if (!later || bytes + own > kMaxBytes) continue;
     member.is_kept = true;
     bytes += (own + 63) / 64 * 64;
   }
@@ -213,12 +213,12 @@ int UnitPlan::weight_of(const Instruction* i) {
   } else {
     weight = 1;
   }
-  return weights_[i] = static_cast<int>(std::min<int64_t>(weight, kMostWeight));
+  return weights_[i] = static_cast<int>(std::min<int64_t>(weight, kMaxWeight));
 }
 
 void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
                               const std::vector<Wanted>& wanted) {
-  std::unordered_map<const Instruction*, std::set<int>> classes;  // of indices it is read with
+  std::unordered_map<const Instruction*, std::set<int>> classes;  // kinds of read indices
   std::unordered_set<const Instruction*> must;
   int next_class = 0;
   for (const Wanted& one : wanted) {
@@ -286,8 +286,8 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       need(i->operands[0], true);
       continue;
     }
-    // A broadcast along leading dimensions reads its operand again for each of them.
-    // Windows overlap, so that their elements are read more than once.
+    // A broadcast along leading dimensions reads its operand once for each of them. Windows
+    // overlap, so their elements are read more than once.
     bool windows = i->opcode == Opcode::ReduceWindow;
     bool written = must.count(i) != 0 || i->opcode == Opcode::Reduce || windows ||
                    i->opcode == Opcode::Concatenate ||
@@ -307,7 +307,7 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
                      i->integers(AttributeKey::Dimensions)[0] != 0;
         theirs.insert(next_class++);
         if (again) theirs.insert(next_class++);
-        // Each class of the result is one of the operand.
+        // Each class of the result becomes another class of the operand.
         for (size_t k = 1; k < own.size(); ++k) theirs.insert(next_class++);
       } else {
         theirs.insert(own.begin(), own.end());
@@ -335,7 +335,7 @@ void UnitPlan::find_reads(const Instruction* i, Access access, int rows, std::ve
     int next_rows = rows;
     bool scalar = operand->shape->is_array() && operand->shape->elements() == 1;
     if (i->opcode == Opcode::Broadcast && access == Access::Same) {
-      // The leading dimensions of the result, in their order.
+      // Access is by row if the operand has the leading dimensions of the result in order.
       Extent from(*operand->shape);
       auto dimensions = i->integers(AttributeKey::Dimensions);
       next = Access::Row;
@@ -362,7 +362,7 @@ std::vector<Read> UnitPlan::reads_of(const Instruction* i) {
   bool row_reduction = kept_rows(i).has_value();
   bool loops = kind(i) == Unit::Loops;
   if (loops && i->opcode != Opcode::Reduce) {
-    // As if it were not written itself.
+    // Looks through the instruction itself, as if it had no place.
     written_.erase(i);
     find_reads(i, Access::Same, 0, &reads, &seen);
     written_.insert(i);
@@ -394,7 +394,7 @@ bool UnitPlan::join(Unit& unit, Member member, const std::vector<int64_t>& sizes
   for (const Read& read : member.reads) {
     auto found = unit_of_.find(read.origin);
     if (found == unit_of_.end() || found->second != at) {
-      // Everything it reads must be there when the unit begins.
+      // Everything that it reads must be written before the unit begins.
       if (found != unit_of_.end() && found->second > at) return false;
       for (const Member& other : unit.members) {
         for (const Read& theirs : other.reads) {
@@ -422,7 +422,7 @@ bool UnitPlan::join(Unit& unit, Member member, const std::vector<int64_t>& sizes
     }
     if (!fits) return false;
   }
-  // What is reduced in blocks is one phase; the next one is another loop.
+  // A unit that is reduced in blocks has one phase; later phases would be other loops.
   if (member.phase > 0 && is_in_blocks(unit.sizes, split)) return false;
   if (!related) return false;
   if (member.level == Member::Reduction) unit.rows = rows;
@@ -445,7 +445,7 @@ void UnitPlan::add_unit(const Instruction* i) {
       member.level = Member::Reduction;
       rows = *kept;
       sizes = Extent(i->operand_shape(0)).sizes;
-      // One operation counts with what is reduced.
+      // The reducing operation costs one more than its operand.
       weights_[i] = weight_of(i->operands[0]) + 1;
     } else {
       const Shape& shape = i->shape->is_tuple() ? i->shape->tuple_shapes()[0] : *i->shape;
@@ -453,10 +453,10 @@ void UnitPlan::add_unit(const Instruction* i) {
       if (i->opcode == Opcode::Reduce) {
         int64_t each = std::max<int64_t>(1, i->operand_shape(0).elements()) /
                        std::max<int64_t>(1, shape.elements());
-        weights_[i] = static_cast<int>(std::min<int64_t>(each * 2, kMostWeight));
+        weights_[i] = static_cast<int>(std::min<int64_t>(each * 2, kMaxWeight));
       }
     }
-    // A reduction in any other way has a unit of its own, which others may join.
+    // Any other reduction begins a unit of its own, which later members may join.
     bool alone = (i->opcode == Opcode::Reduce && !kept) || i->opcode == Opcode::ReduceWindow;
     for (size_t u = units.size(); !alone && u-- > 0 && units.size() - u <= 12;) {
       if (join(units[u], member, sizes, rows)) return;

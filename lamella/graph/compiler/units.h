@@ -1,4 +1,4 @@
-// Units: the loops of a computation. See Note [Units] in program.h.
+// UnitPlan: the units of a computation, mostly loops. See Note [Units] in program.h.
 #pragma once
 #include <set>
 #include <tuple>
@@ -12,41 +12,42 @@
 
 namespace lamella::hlo::compiler {
 
-// A value that is wanted in these places.
+// A value, and the places that its arrays must be in when the computation ends.
 struct Wanted {
   const Instruction* instruction;
   std::vector<Place> places;
 };
 
-// How a unit reads what is in memory.
+// The index at which a unit reads an array in memory.
 enum class Access : uint8_t {
-  Same,  // the element that is written
-  Row,   // the element of the row
+  Same,  // the index of the element that is written
+  Row,   // the index of the row
   Other,
 };
 struct Read {
-  const Instruction* origin;  // what was written, or stands outside
+  const Instruction* origin;  // the instruction that was written, or is from outside
   size_t leaf;                // which of its arrays
   Access access;
-  int rows;  // of Row: how many leading dimensions are those of the row
+  int rows;  // for Row: the number of leading dimensions that index the row
 };
 
+// One instruction that a unit calculates: for each element, for each row, or as a reduction.
 struct Member {
   enum Level : uint8_t { Full, Row, Reduction };
   const Instruction* instruction = nullptr;
   Level level = Full;
   int phase = 0;
   bool is_stored = true;
-  bool is_kept = false;  // for a later phase of its row
+  bool is_kept = false;  // in row memory, for a later phase
   std::vector<Read> reads;
 };
 struct Unit {
   enum Kind : uint8_t { Loops, Pieces, Other };
   Kind kind = Loops;
   std::vector<Member> members;
-  std::vector<int64_t> sizes;  // that are walked, without those of 1
-  int rows = -1;               // how many of them are the rows'; -1: nothing is reduced
-  int weight = 0;              // of one element, roughly in instructions
+  std::vector<int64_t> sizes;  // of the elements that are walked, without sizes of 1
+  int rows = -1;               // how many leading sizes are of rows; -1: no reduction
+  int weight = 0;              // cost of one element, roughly in instructions
 };
 
 class UnitPlan {
@@ -55,50 +56,52 @@ class UnitPlan {
            const std::vector<Wanted>& wanted);
 
   std::vector<Unit> units;
-  // An operand of what is no loop, as strides over what is there.
+  // An operand of a kernel call as strides over an array in memory.
   View view(const Instruction* i) const { return view_of(i, inside_); }
-  // Additions that are done by the product or the convolution that they read.
+  // Additions of a row that the product or convolution does itself, by starting its sums with it.
   struct Sum {
     const Instruction *product, *row;
   };
   std::unordered_map<const Instruction*, Sum> sums;
-  // Transposes of the results of attention, which lie there transposed already.
+  // Transposes of results of attention calls that write the result transposed already.
   std::unordered_map<const Instruction*, const Instruction*> exchanged;
 
-  // Says of what is written where it is wanted.
+  // Adds the places in which written values are wanted to `destination`.
   void place_wanted(const Wanted& wanted,
                     std::unordered_map<const Instruction*, std::vector<Place>>* destination) const;
-  // Whether the memory is still read when unit `u` has begun to write `i` there.
+  // True if the memory is read after unit `u` has begun to write `i` there.
   bool is_read_after(const Place& place, size_t u, const Instruction* i) const;
-  // Temporary memory that nobody reads after unit `u`, out of `ending`, and from which the unit
-  // takes each element only where it makes the same element of `i`: there `i` may be written.
+  // Returns temporary memory in which unit `u` may write `i`, or no place. Its last use is unit `u`
+  // (it is in `ending`), which reads each element only to calculate the same element of `i`.
   Place read_in_place(size_t u, const Instruction* i, std::span<const Place> ending) const;
-  // The last unit that reads the instruction, or `u`.
+  // The last unit that reads the instruction; `u` if no later one does, units.size() if wanted.
   size_t last_use(const Instruction* i, size_t u) const;
-  // Wanted places, from the buffer on, that may lie in the memory of a buffer that stands outside.
+  // Pairs (output, input) of buffers that may be the same memory. Outputs are numbered from
+  // `first_output` on.
   std::vector<std::pair<int64_t, int64_t>> sharing(int64_t first_output) const;
 
-  // Whether the loop `i` never changes an array of its state.
+  // True if the loop `i` never changes this array of its state.
   static bool is_invariant(const Instruction* i, size_t leaf);
-  // What made an array of a loop's first state, if nobody reads it after the loop's unit `u` and
-  // it is only one of the state's arrays. Otherwise null.
+  // The instruction, and which of its arrays, that array `leaf` of the initial state of loop `i`
+  // is, if the loop's unit `u` is its last use and no other array of the state is the same. Else
+  // null.
   std::pair<const Instruction*, size_t> maker_of_start(const Instruction* i, size_t leaf,
                                                        size_t u) const;
 
   void emit_loops(Unit& unit);
-  // Whether a unit reduces so many elements to one that threads share them: see blocks.cpp.
+  // True if a unit reduces so many elements to a scalar that threads share them: see blocks.cpp.
   static bool is_in_blocks(const std::vector<int64_t>& sizes, int rows);
-  // Concatenate and dynamic-update-slice: parts of the result written one after the other.
+  // Emits a concatenate or dynamic-update-slice: writes parts of the result one after the other.
   void emit_pieces(Unit& unit);
 
  private:
   bool is_given(const Instruction* i) const { return inside_.count(i) == 0; }
-  // Whether the instruction has places without being written itself.
+  // True if the instruction has places only as an alias of another one.
   bool is_alias(const Instruction* i) const;
   bool is_placed(const Instruction* i) const {
     return is_given(i) || written_.count(i) != 0 || is_alias(i);
   }
-  // What has the places of an instruction, and the first of them that is its own.
+  // The instruction whose places hold array `leaf` of `i`, and the number of that array in it.
   std::pair<const Instruction*, size_t> origin(const Instruction* i, size_t leaf = 0) const;
   void choose_written(std::span<const Instruction* const> instructions,
                       const std::vector<Wanted>& wanted);
@@ -117,8 +120,8 @@ class UnitPlan {
   void keep_for_later(Unit& unit);
   Index groups_of(const Unit& unit);
   int lanes_of(const Unit& unit, int64_t size);
-  // `linear`: the place of the first lane's element in what is stored, if lanes are neighbours
-  // there although the index does not say so.
+  // `linear`: the offset of the first lane's element in the stored arrays, if the lanes are
+  // adjacent there although the index does not say so.
   void emit_elements(Unit& unit, const Index& index, llvm::Value* linear = nullptr);
   bool is_walked_flat(const Unit& unit, const Index& index, int64_t last);
   void store_all(const Instruction* i, const Index& index, llvm::Value* value);
@@ -135,7 +138,7 @@ class UnitPlan {
   std::unordered_map<const Instruction*, int> weights_;
   std::unordered_map<const Instruction*, size_t> unit_of_;
   std::vector<Wanted> wanted_;
-  // Whether the rows of the unit that is emitted are a few vectors, which stay in registers.
+  // True while rows of the emitted unit are a few vectors, which stay in registers.
   bool in_registers_ = false;
 };
 

@@ -1,5 +1,4 @@
-// The kernels' functions of one vector, as functions with addresses. Compiled once per CPU
-// capability.
+// The kernels' functions of vectors as functions with addresses. Compiled once per CPU capability.
 #include "lamella/graph/compiler/vector_functions.h"
 
 #include "lamella/kernels/cpu/simd/error_function.h"

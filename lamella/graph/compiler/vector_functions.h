@@ -1,12 +1,12 @@
-// Vector functions that machine code calls: those of the kernels, for each CPU capability.
+// Vector functions that machine code calls: the kernels' functions, for each CPU capability.
 #pragma once
 #include <cstdint>
 #include <span>
 
 namespace lamella::hlo::compiler {
 
-// Functions of vectors as wide as the capability's registers, one for float and one for double.
-// They take one vector or two and return one, all in registers.
+// A function of vectors as wide as the capability's registers, for float and for double. It takes
+// one or two vectors and returns one, all in registers.
 struct VectorFunction {
   const char* name;
   int operands;
@@ -18,10 +18,10 @@ struct VectorFunctions {
   std::span<const VectorFunction> all;
 };
 
-// For a CPU capability, as native::code_capability() counts.
+// The functions for a CPU capability, numbered as by native::code_capability().
 const VectorFunctions& vector_functions(uint32_t capability);
 
-// What each compilation of vector_functions.cpp gives.
+// Defined by the compilations of vector_functions.cpp, one each.
 VectorFunctions vector_functions_DEFAULT();
 VectorFunctions vector_functions_AVX2();
 VectorFunctions vector_functions_AVX512();

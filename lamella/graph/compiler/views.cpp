@@ -1,4 +1,4 @@
-// Strides of transposed and reshaped arrays.
+// Views: strides of transposed and reshaped arrays.
 #include "lamella/graph/compiler/views.h"
 
 #include <optional>
@@ -6,7 +6,7 @@
 namespace lamella::hlo::compiler {
 namespace {
 
-// The strides under another shape of as many elements, if there are such.
+// The strides for another shape with as many elements; nullopt if no strides express it.
 std::optional<std::vector<int64_t>> reshaped(const Shape& from, const std::vector<int64_t>& strides,
                                              const Shape& to) {
   std::vector<int64_t> made(static_cast<size_t>(to.rank()), 0);
@@ -18,7 +18,7 @@ std::optional<std::vector<int64_t>> reshaped(const Shape& from, const std::vecto
     }
     while (f >= 0 && from.dimension(f) == 1) --f;
     if (f < 0) return std::nullopt;
-    // One group of dimensions on each side, with as many elements.
+    // Matches a group of dimensions on each side with equal numbers of elements.
     int64_t stride = strides[static_cast<size_t>(f)], whole = from.dimension(f);
     int64_t part = to.dimension(t);
     made[static_cast<size_t>(t)] = stride;
@@ -59,7 +59,7 @@ View view_of(const Instruction* i, const std::unordered_set<const Instruction*>&
   if (i->shape->elements() == 0 || inside.count(i) == 0) return {i, dense_strides(*i->shape)};
   switch (i->opcode) {
     case Opcode::Transpose: {
-      // Attention may write its result transposed already.
+      // Transposes of results of attention may be aliases: the call writes them transposed.
       if (i->operands[0]->opcode == Opcode::GetTupleElement) break;
       View view = view_of(i->operands[0], inside);
       std::vector<int64_t> strides;

@@ -1,4 +1,4 @@
-// Views: arrays that are another one's elements in other places, as strides say.
+// Views: arrays whose elements are those of another array, at other strides.
 #pragma once
 #include <cstdint>
 #include <unordered_set>
@@ -13,10 +13,9 @@ struct View {
   const Instruction* base;
   std::vector<int64_t> strides;
 };
-// The strides of an array of this shape whose elements lie row by row.
+// The strides of a contiguous array of this shape.
 std::vector<int64_t> dense_strides(const Shape& shape);
-// Looks through transposes, and through reshapes as far as strides can say them, of instructions
-// that are `inside`.
+// The view through transposes, and reshapes that strides can express, of instructions in `inside`.
 View view_of(const Instruction* i, const std::unordered_set<const Instruction*>& inside);
 
 }  // namespace lamella::hlo::compiler

@@ -1,4 +1,4 @@
-// Reading calls of the attention operator.
+// Recognizes custom calls of the attention operator and reads their arguments.
 #include "lamella/graph/execute/attention_call.h"
 
 #include <cmath>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kOperator = "aten::_scaled_dot_product_flash_attention_for_cpu";
 
-// Whether the mask's dimensions are those of the scores, or 1.
+// True for an F32 mask whose dimensions are those of the scores, or 1.
 bool fits(const Shape& mask, const Instruction& i) {
   const int64_t scores[] = {i.operand_shape(0).dimension(0), i.operand_shape(0).dimension(1),
                             i.operand_shape(0).dimension(2), i.operand_shape(1).dimension(2)};

@@ -1,4 +1,4 @@
-// Joining calls to blocks, and running them.
+// Blocks: joins elementwise calls of operators, and runs the joined calls block by block.
 #include "lamella/graph/execute/blocks.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace lamella::hlo {
 namespace {
 
-// Elements that go through all calls together: some arrays of them fit the second-level cache.
+// Elements per block: several arrays of this many elements fit in the second-level cache.
 constexpr int64_t kBlock = 8192;
 
 const ElementwiseCall* elementwise(const ScheduledStep& step, const PreparedCalls& calls) {
@@ -31,11 +31,11 @@ const ElementwiseCall* elementwise(const ScheduledStep& step, const PreparedCall
   return calls.at(i)->elementwise();
 }
 
-// Calls over as many elements that nobody has read the results of yet.
-struct Open {
+// Pending calls with equal element counts whose results have not been read.
+struct Pending {
   int64_t elements;
   Region region;
-  std::vector<size_t> steps;  // where they stood
+  std::vector<size_t> steps;  // their indices among the steps
 };
 
 class Joiner {
@@ -53,7 +53,7 @@ class Joiner {
         joined_.push_back(std::move(step));
         continue;
       }
-      auto open = std::ranges::find(open_, elements, &Open::elements);
+      auto open = std::ranges::find(open_, elements, &Pending::elements);
       if (open == open_.end()) open = open_.insert(open_.end(), {elements, {}, {}});
       open->region.instructions.push_back(step.instruction);
       open->steps.push_back(s);
@@ -68,7 +68,7 @@ class Joiner {
     if (step.instruction == nullptr) return step.region.inputs;
     return {step.instruction->operands.data(), step.instruction->operands.size()};
   }
-  // Ends the calls that `operand` is one of, unless who reads it is about to join them.
+  // Closes the pending calls that include `operand`, unless its reader is about to join them.
   void close_before(const Instruction* operand, int64_t elements) {
     for (auto open = open_.begin(); open != open_.end(); ++open) {
       if (open->elements == elements) continue;
@@ -77,7 +77,7 @@ class Joiner {
       return close(open);
     }
   }
-  void close(std::vector<Open>::iterator open) {
+  void close(std::vector<Pending>::iterator open) {
     if (open->steps.size() == 1) {
       joined_.push_back(std::move(steps_[open->steps[0]]));
     } else {
@@ -88,7 +88,7 @@ class Joiner {
     }
     open_.erase(open);
   }
-  // What enters and leaves each of the new regions.
+  // Finds the inputs and outputs of each new region.
   void find_reads() {
     std::unordered_map<const Instruction*, size_t> made_by;
     for (size_t s = 0; s < joined_.size(); ++s) {
@@ -124,7 +124,7 @@ class Joiner {
   std::vector<ScheduledStep>& steps_;
   const PreparedCalls& calls_;
   std::vector<ScheduledStep> joined_;
-  std::vector<Open> open_;
+  std::vector<Pending> open_;
 };
 
 TensorBase tensor_over(void* data, int64_t count, bool is_number, ScalarType type) {
@@ -181,7 +181,7 @@ bool Blocks::may_share(const Instruction& output, const Instruction& input) {
          element_bytes(output.shape->element_type()) == element_bytes(input.shape->element_type());
 }
 
-// Outputs are written when all calls are done, so that one may lie where an input does.
+// Writes the outputs after all calls, as an output may share the memory of an input.
 void Blocks::run_block(void* const* buffers, int64_t first, int64_t last) const {
   std::vector<TensorBase> values(inputs_.size() + calls_.size());
   std::vector<TensorBase> outputs(output_bytes_.size());
@@ -203,7 +203,7 @@ void Blocks::run_block(void* const* buffers, int64_t first, int64_t last) const 
   }
   for (size_t o = 0; o < outputs.size(); ++o) {
     auto* to = static_cast<char*>(buffers[inputs_.size() + o]);
-    // What an operator gives may be its argument.
+    // An operator may return its argument, so source and target may be the same memory.
     std::memmove(to + static_cast<size_t>(first) * output_bytes_[o], outputs[o].const_data_ptr(),
                  static_cast<size_t>(last - first) * output_bytes_[o]);
   }

@@ -1,11 +1,11 @@
-// Blocks: neighbouring calls of elementwise operators as one step.
+// Blocks: adjacent calls of elementwise operators as one step.
 //
 // Note [Blocks]
-//   A call of an operator goes over whole arrays, so a chain of calls takes large arrays through
-//   memory once for each. Where no machine code is made, neighbouring calls of elementwise
-//   operators over as many elements are one step: a few thousand elements go through all calls
-//   before the next ones do, and what lies between two calls stays in the cache. Which operators
-//   are elementwise is what their tag `pointwise` says, so those of other libraries take part.
+//   A call of an operator processes whole arrays, so a chain of calls streams large arrays through
+//   memory once per call. Without machine code, adjacent calls of elementwise operators with equal
+//   element counts are therefore one step: a few thousand elements pass through all calls before
+//   the next ones do, and intermediate results stay in the cache. An operator is elementwise if it
+//   has the tag `pointwise`, so operators of other libraries take part.
 #pragma once
 #include <memory>
 #include <span>
@@ -19,16 +19,17 @@ namespace lamella::hlo {
 
 using PreparedCalls = std::unordered_map<const Instruction*, PreparedCall*>;
 
-// Joins neighbouring calls among the steps to regions with `blocks` set.
+// Joins adjacent calls among the steps to regions that have `blocks` set.
 void join_blocks(std::vector<ScheduledStep>& steps, const PreparedCalls& calls);
 
-// Such a region, ready to run.
+// A region of joined calls, ready to run.
 class Blocks {
  public:
   Blocks(const Region& region, const PreparedCalls& calls);
-  // The arrays of the region's inputs, then those of its outputs. Throws what an operator throws.
+  // `buffers` has the arrays of the inputs, then those of the outputs. Throws what an operator
+  // throws.
   void run(void* const* buffers) const;
-  // Whether an output may lie in the memory of an input, which it takes the place of.
+  // True if an output may take over the memory of an input.
   static bool may_share(const Instruction& output, const Instruction& input);
 
  private:
@@ -36,16 +37,16 @@ class Blocks {
     const ElementwiseCall* call;
     std::vector<uint32_t> operands;  // places
     std::vector<uint32_t> ends;      // places that no later call reads
-    int32_t output = -1;             // which of the region's outputs it is; -1: none
+    int32_t output = -1;             // number of the region's output; -1: none
   };
   struct Input {
     ScalarType type;
-    bool is_number;  // one for all elements
+    bool is_number;  // a scalar, for all elements
     size_t bytes;    // of an element
   };
   void run_block(void* const* buffers, int64_t first, int64_t last) const;
 
-  std::vector<Input> inputs_;  // places 0 and up; behind them the calls'
+  std::vector<Input> inputs_;  // places 0 and up; results of calls follow
   std::vector<Call> calls_;
   std::vector<size_t> output_bytes_;  // of an element
   int64_t elements_ = 0;

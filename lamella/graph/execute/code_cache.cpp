@@ -1,4 +1,4 @@
-// The folder of compiled code.
+// The on-disk cache of compiled code: its folder, its files, and its limit of size.
 #include "lamella/graph/execute/code_cache.h"
 
 #include <fcntl.h>
@@ -28,15 +28,15 @@ std::string environment(const char* name) {
   return text != nullptr ? text : "";
 }
 
-// Whether a file or folder is this user's alone to write.
+// True if only this user can write the file or folder.
 bool is_safe(const struct stat& info) {
   return info.st_uid == geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-// The folder, made if need be; empty where there is none to use.
+// The cache folder, created if necessary; empty if there is none to use.
 std::string folder() {
   std::string path = environment("LAMELLA_CACHE");
-  // LAMELLA_DUMP_LLVM shows code while it is made, so none may be found here.
+  // LAMELLA_DUMP_LLVM dumps code while it is compiled, so cached code must not be used.
   if (path == "off" || path == "0" || !environment("LAMELLA_DUMP_LLVM").empty()) return "";
   if (path.empty()) {
     std::string base = environment("XDG_CACHE_HOME");
@@ -63,7 +63,7 @@ int64_t limit_bytes() {
   return std::clamp<int64_t>(mebibytes, 0, int64_t{1} << 40) << 20;
 }
 
-// What the machine and the libraries add to the regions.
+// The part of the digest that depends on the machine and on Lamella's libraries.
 std::string surrounding_text;
 fork::Once surroundings_read;
 const std::string& surroundings() {
@@ -118,7 +118,7 @@ class File {
   int number_;
 };
 
-// Removes the files that were not used for the longest time, until a quarter of the limit is free.
+// Removes the least recently used files until a quarter of the limit is free.
 void make_room(const std::string& path, int64_t limit) {
   struct Kept {
     fs::path path;
@@ -135,7 +135,7 @@ void make_room(const std::string& path, int64_t limit) {
     auto used = at->last_write_time(gone);
     if (gone) continue;
     std::string name = at->path().filename().string();
-    // What a process that ended in between has left.
+    // A temporary file that a terminated process has left.
     if (name.starts_with(".new-") && now - used > std::chrono::hours(1)) {
       fs::remove(at->path(), gone);
     }
@@ -153,7 +153,7 @@ void make_room(const std::string& path, int64_t limit) {
   }
 }
 
-// The digest of all that the regions of the module say.
+// The digest of the contents of the regions and of all computations that they call.
 std::string regions_digest(const Module& module, std::span<const Region* const> regions) {
   std::string text;
   auto add = [&](const Instruction* i) {
@@ -168,7 +168,7 @@ std::string regions_digest(const Module& module, std::span<const Region* const> 
     if (i->opcode != Opcode::Constant) {
       text += to_string(*i, options);
     } else {
-      // The bits, as printed numbers do not tell one NaN from another.
+      // The bits, as printed numbers do not distinguish NaNs.
       text += str(i->name, " constant ", i->shape->to_string(true), " ");
       text.append(static_cast<const char*>(i->literal->data()), i->literal->bytes());
     }
@@ -200,11 +200,11 @@ std::string regions_digest(const Module& module, std::span<const Region* const> 
     }
     add(todo[n]->root);
   }
-  // As many instructions as one function may hold depend on the module's.
+  // The limit of instructions in one function depends on the module's instruction count.
   return digest(str(module.instruction_count(), "\n", text));
 }
 
-// Code for regions of this digest, if there is some in the folder that this processor can run.
+// Returns cached code for regions with this digest, if this processor can run it.
 std::optional<CodeImage> find_code(const std::string& regions) {
   std::string path = path_of(regions);
   if (path.empty()) return std::nullopt;
@@ -221,7 +221,7 @@ std::optional<CodeImage> find_code(const std::string& regions) {
     return image;
   }
   if (!can_run(*image)) return std::nullopt;
-  futimens(file.number(), nullptr);  // it was used now
+  futimens(file.number(), nullptr);  // marks it as just used
   return image;
 }
 
@@ -239,7 +239,8 @@ void keep_code(const std::string& regions, const CodeImage& image) {
     unlink(name.c_str());
     return;
   }
-  // Looked at when this process first keeps something, and again after each part of the limit.
+  // Checks the limit when this process first stores code, and again after each sixteenth of the
+  // limit.
   static std::atomic<int64_t> since{INT64_MAX / 2};
   if (since.fetch_add(static_cast<int64_t>(bytes.size())) > limit / 16) {
     since = 0;

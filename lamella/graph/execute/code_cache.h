@@ -1,14 +1,14 @@
-// Machine code of programs that were compiled before, on disk.
+// The on-disk cache of machine code of programs.
 //
 // Note [Compiled code on disk]
-//   The folder is LAMELLA_CACHE, or lamella below XDG_CACHE_HOME or ~/.cache; LAMELLA_CACHE=off
-//   keeps nothing. A file is named by the digest of everything that the code depends on: the
-//   regions, the CPU capability and what the processor can do, and Lamella's libraries as files. It
+//   The folder is LAMELLA_CACHE, or lamella in XDG_CACHE_HOME or ~/.cache; LAMELLA_CACHE=off
+//   disables the cache. A file is named by the digest of everything that the code depends on: the
+//   regions, the CPU capability and features, and the size and time of Lamella's library files. It
 //   is written under another name and then renamed, so processes see whole files or none, and a
-//   checksum finds what a disk has changed. Folder and files must belong to the user, and be
-//   writable by nobody else. Files that were used last stay where all together are too large
-//   (LAMELLA_CACHE_LIMIT, in MiB; 512 without it).
-//   The cache never makes a compilation fail: what cannot be read or written is compiled.
+//   checksum detects corruption. Folder and files must belong to the user and be writable by no
+//   other user. If the cache exceeds its limit (LAMELLA_CACHE_LIMIT in MiB, by default 512), the
+//   least recently used files are removed. The cache never makes a compilation fail: code that
+//   cannot be read is compiled.
 #pragma once
 #include <optional>
 #include <span>
@@ -20,8 +20,8 @@
 
 namespace lamella::hlo {
 
-// Code for the regions: what `stored` has, if that is given and has it; what is in the folder; or
-// what the compiler makes, which is put there. Nothing where there is no compiler.
+// Code for the regions: from `stored` if it matches, else from the cache, else from the compiler,
+// whose code is then cached. nullopt if there is no code and no compiler.
 std::optional<CodeImage> image_of(const Module& module, std::span<const Region* const> regions,
                                   StoredCode* stored);
 

@@ -1,4 +1,4 @@
-// Images as bytes and in memory.
+// CodeImage: serialization, and mapping into executable memory.
 #include "lamella/graph/execute/code_image.h"
 
 #include <sys/mman.h>
@@ -57,7 +57,7 @@ class Writer {
   std::string out;
 };
 
-// Reads what a Writer wrote, after its checksum was right; lengths are checked all the same.
+// Reads the output of a Writer. The checksum was verified before, but lengths are checked, too.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -179,13 +179,13 @@ std::vector<MachineCode> load(const CodeImage& image, std::shared_ptr<const void
       value += reinterpret_cast<uintptr_t>(data);
     } else {
       const void* symbol = code_symbol(one.name, image.capability);
-      LAMELLA_INTERNAL_ASSERT(symbol != nullptr, "compiler: code calls '", one.name, "'");
+      LAMELLA_INTERNAL_ASSERT(symbol != nullptr, "compiler: code calls unknown '", one.name, "'");
       value = reinterpret_cast<uintptr_t>(symbol);
     }
     std::memcpy(data + one.offset, &value, sizeof(value));
   }
   LAMELLA_CHECK(mprotect(data, mapping->bytes, PROT_READ | PROT_EXEC) == 0,
-                "compiler: code may not be run: ", std::strerror(errno));
+                "compiler: failed to make code executable: ", std::strerror(errno));
   __builtin___clear_cache(data, data + mapping->bytes);
   std::vector<MachineCode> regions = image.regions;
   for (size_t r = 0; r < regions.size(); ++r) {

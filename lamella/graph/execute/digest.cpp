@@ -1,3 +1,4 @@
+// digest(): hashes with xxHash.
 #include "lamella/graph/execute/digest.h"
 
 #define XXH_INLINE_ALL

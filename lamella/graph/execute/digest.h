@@ -1,4 +1,4 @@
-// digest(): a short name for bytes, by which equal ones are recognized.
+// digest(): a short name for bytes. Equal bytes have equal names.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,9 +8,9 @@ namespace lamella::hlo {
 // The number of digits in a digest.
 inline constexpr size_t kDigestDigits = 32;
 
-// The 128-bit XXH3 hash of the bytes as hexadecimal digits. Two texts that happen to differ share
-// one with probability 2^-128; it does not protect against texts that were made to share one, so
-// files that are found by it must lie where their reader alone may write.
+// The 128-bit XXH3 hash of the bytes as hexadecimal digits. Two different texts collide with
+// probability 2^-128. It is not a cryptographic hash: files that are found by it must be writable
+// by their reader only.
 std::string digest(std::string_view bytes);
 
 }  // namespace lamella::hlo

@@ -1,11 +1,11 @@
-// Plans of computations, and the loop that runs them.
+// The executor: plans of computations, and the loop that runs them.
 //
 // Note [Steps]
 //   A computation is a list of steps over numbered places, each of which holds a value. A step is a
-//   region of machine code, a custom call, or the evaluator's rule for one instruction. An operand
-//   that nobody reads afterwards is moved into its step, so that memory goes back at once, and
-//   whoever finds itself the only holder may write in place. Inside of a region memory is laid out
-//   beforehand, in one block that is taken for the time of the step.
+//   region of machine code, a custom call, or the evaluator's rule for one instruction. At its last
+//   use an operand is moved into the step, so that its memory is released early and a step that
+//   holds the only reference may write in place. Inside a region memory is planned in advance, in
+//   one block that is allocated for the duration of the step.
 #include "lamella/graph/execute/executor.h"
 
 #include <algorithm>
@@ -30,9 +30,9 @@ namespace {
 
 struct Operand {
   uint32_t place;
-  bool ends;  // nobody reads the place after this step
+  bool ends;  // this step is the last use of the place
 };
-// A value that leaves a region, and how many arrays it has.
+// A value that a region returns, and the place that it is written to.
 struct RegionOutput {
   const Shape* shape;
   uint32_t place;
@@ -40,12 +40,12 @@ struct RegionOutput {
 struct OutputLeaf {
   const Shape* shape;
   size_t bytes;
-  int32_t shared_operand;  // whose memory it may take, if that is an array that ends here; -1: none
+  int32_t shared_operand;  // operand whose memory it may take over; -1: none
 };
 struct PlannedRegion {
   std::string name;
   MachineCode::Function function = nullptr;
-  std::unique_ptr<const Blocks> blocks;  // where there is no function
+  std::unique_ptr<const Blocks> blocks;  // if there is no function
   size_t temporary_bytes = 0;
   uint32_t input_leaves;
   std::vector<OutputLeaf> output_leaves;
@@ -54,12 +54,12 @@ struct PlannedRegion {
 struct PlannedStep {
   const Instruction* instruction = nullptr;
   Rule rule = nullptr;
-  PreparedCall* call = nullptr;           // of custom calls
-  const PlannedRegion* region = nullptr;  // of machine code
+  PreparedCall* call = nullptr;           // for custom calls
+  const PlannedRegion* region = nullptr;  // for regions
   uint32_t first_operand = 0;
   uint32_t operand_count = 0;
   uint32_t result = 0;
-  bool unused = false;  // done for its effect alone
+  bool unused = false;  // the result is not read; the step runs for its effect
 };
 struct ComputationPlan {
   std::vector<PlannedStep> steps;
@@ -74,7 +74,7 @@ struct ComputationPlan {
 
 uint32_t place_of(const Instruction* i) { return static_cast<uint32_t>(i->index); }
 
-// The end of every place, from the last step to the first.
+// Finds the last use of every place, from the last step to the first.
 void find_ends(ComputationPlan& plan) {
   std::vector<bool> read(plan.places, false);
   read[plan.root] = true;
@@ -104,7 +104,7 @@ Value assembled(const Shape* shape, Value*& leaves) {
   return Value::tuple(shape, elements);
 }
 
-// Memory for the time of a step.
+// Temporary memory for the duration of a step.
 class Temporary {
  public:
   explicit Temporary(size_t bytes) : data_(cpu_allocate(bytes)), bytes_(bytes) {}
@@ -121,15 +121,15 @@ class Temporary {
 };
 
 void run_region(const PlannedRegion& region, std::span<Value> operands, Value* places) {
-  constexpr size_t kFew = 24, kFewBuffers = 64;
+  constexpr size_t kInlineValues = 24, kInlineBuffers = 64;
   size_t outputs = region.output_leaves.size();
   size_t count = 2 * region.input_leaves + outputs + 1;
-  void* few_buffers[kFewBuffers];
-  Value few_values[kFew];
-  std::vector<void*> many_buffers(count > kFewBuffers ? count : 0);
-  std::vector<Value> many_values(outputs > kFew ? outputs : 0);
-  void** buffers = count > kFewBuffers ? many_buffers.data() : few_buffers;
-  Value* values = outputs > kFew ? many_values.data() : few_values;
+  void* few_buffers[kInlineBuffers];
+  Value few_values[kInlineValues];
+  std::vector<void*> many_buffers(count > kInlineBuffers ? count : 0);
+  std::vector<Value> many_values(outputs > kInlineValues ? outputs : 0);
+  void** buffers = count > kInlineBuffers ? many_buffers.data() : few_buffers;
+  Value* values = outputs > kInlineValues ? many_values.data() : few_values;
   void** next = buffers;
   void** storages = buffers + region.input_leaves + outputs + 1;
   for (const Value& operand : operands) {
@@ -142,10 +142,10 @@ void run_region(const PlannedRegion& region, std::span<Value> operands, Value* p
     const OutputLeaf& leaf = region.output_leaves[o];
     Value* shared =
         leaf.shared_operand >= 0 ? &operands[static_cast<size_t>(leaf.shared_operand)] : nullptr;
-    // Code may store past the caches, which asks for whole lines.
+    // Code may use streaming stores, which require alignment to cache lines.
     if (shared != nullptr && shared->unique() &&
         reinterpret_cast<uintptr_t>(shared->data()) % 64 == 0) {
-      // Its data stays where it is; the code reads it there, and writes what takes its place.
+      // The data stays in place: the code reads it there and overwrites it with the output.
       values[o] =
           Value::reused(std::move(operands[static_cast<size_t>(leaf.shared_operand)]), leaf.shape);
     } else {
@@ -158,7 +158,7 @@ void run_region(const PlannedRegion& region, std::span<Value> operands, Value* p
   if (region.blocks != nullptr) {
     region.blocks->run(buffers);
   } else if (region.function(buffers) != 0) {
-    throw_pending();  // here no machine code stands in between
+    throw_pending();  // no frame of machine code is on the stack here
   }
   Value* leaf = values;
   for (const RegionOutput& output : region.outputs) {
@@ -167,10 +167,10 @@ void run_region(const PlannedRegion& region, std::span<Value> operands, Value* p
   }
 }
 
-constexpr size_t kFewValues = 32;
+constexpr size_t kInlineRunValues = 32;
 std::atomic<int64_t> next_run{1};
 
-// A module as it was given, and as it is run: the same where there is nothing to change.
+// A module as given, and as it is run: the same if no pass changed it.
 struct Program {
   std::shared_ptr<const Module> given;
   Rewritten rewritten;
@@ -184,8 +184,8 @@ std::shared_ptr<const Program> unchanged(std::shared_ptr<const Module> given) {
 std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given, bool native) {
   auto program = std::make_shared<Program>();
   NativeRules rules(*given);
-  std::optional<NativeRules> own;   // of the copy that is changed
-  std::optional<NativeRules> last;  // of what the other passes made of it
+  std::optional<NativeRules> own;   // for the copy that passes rewrite
+  std::optional<NativeRules> last;  // for the result of the other passes
   program->rewritten = run_passes(
       *given, rules.most_instructions(), native,
       [&](const Computation& one) {
@@ -202,8 +202,8 @@ std::shared_ptr<const Program> make_program(std::shared_ptr<const Module> given,
   return program;
 }
 
-// How the steps of a program are done: as fast as can be, or each by its rule, as the oracle that
-// the former is compared with.
+// How a program is run: as fast as possible, or each instruction by its rule, as a reference for
+// tests.
 enum class Means : uint8_t { Fastest, Rules };
 
 class Executor final : public Executable {
@@ -235,8 +235,8 @@ class Executor final : public Executable {
     one.context.user_data = user_data_.get();
     for (PreparedCall* call : joining_) call->prepare_run(one.context);
     for (PreparedCall* call : joining_) call->start_run(one.context);
-    Value few[kFewValues];
-    std::vector<Value> many(arguments.size() > kFewValues ? arguments.size() : 0);
+    Value few[kInlineRunValues];
+    std::vector<Value> many(arguments.size() > kInlineRunValues ? arguments.size() : 0);
     Value* taken = many.empty() ? few : many.data();
     for (size_t a = 0; a < arguments.size(); ++a) taken[a].share(arguments[a]);
     profile::Span whole("run");
@@ -255,10 +255,10 @@ class Executor final : public Executable {
       return run(executor_.plans_.at(&computation), arguments);
     }
     Value run(const ComputationPlan& plan, std::span<Value> arguments) {
-      // Small plans need no memory for their places.
+      // Small plans keep their places on the stack.
       size_t count = plan.places + plan.most_operands;
-      Value few[kFewValues];
-      std::vector<Value> many(count > kFewValues ? count : 0);
+      Value few[kInlineRunValues];
+      std::vector<Value> many(count > kInlineRunValues ? count : 0);
       Value* places = many.empty() ? few : many.data();
       Value* operands = places + plan.places;
       for (size_t p = 0; p < plan.parameters.size(); ++p) {
@@ -328,7 +328,7 @@ class Executor final : public Executable {
       plans_.emplace(one.computation, make_plan(*one.computation, one.steps, codes_, &next));
     }
   }
-  // All computations that are run as such: the entry, and what rules call.
+  // Schedules all computations that are run step by step: the entry, and those that rules call.
   std::vector<PlannedComputation> schedule_all() const {
     NativeRules rules(program_);
     std::vector<PlannedComputation> all{{program_.entry, {}}};
@@ -347,8 +347,8 @@ class Executor final : public Executable {
     }
     return all;
   }
-  // The code of regions that are no blocks: what the caller has, what was kept on disk, or what the
-  // compiler makes. Nothing: there is none.
+  // The code of all regions but blocks: from the caller, from the disk cache, or from the compiler.
+  // nullopt if there is none.
   std::optional<std::vector<MachineCode>> find_code(
       const std::vector<PlannedComputation>& scheduled, StoredCode* stored) {
     std::vector<const Region*> regions;
@@ -446,7 +446,8 @@ class Executor final : public Executable {
       to.output_leaves[output].shared_operand = operand_of_leaf[input];
     }
     if (!region.blocks) return;
-    // Outputs of blocks take the memory of inputs that end, each of one.
+    // An output of blocks takes over the memory of an input whose last use this is; each input
+    // gives its memory to one output.
     for (size_t o = 0; o < region.outputs.size(); ++o) {
       for (size_t n = 0; n < region.inputs.size(); ++n) {
         int32_t& operand = operand_of_leaf[n];
@@ -458,21 +459,21 @@ class Executor final : public Executable {
   }
 
   const Means means_;
-  std::string passes_;     // what they did
-  bool native_ = false;    // whether there is machine code
+  std::string passes_;     // description of the passes' changes
+  bool native_ = false;    // true if there is machine code
   const Module& program_;  // lives as long as module()
   std::shared_ptr<const void> code_holder_;
   std::vector<MachineCode> codes_;  // of the regions in their order
   std::shared_ptr<const UserData> user_data_;
   std::vector<std::unique_ptr<PreparedCall>> calls_;
   std::unordered_map<const Instruction*, PreparedCall*> prepared_;
-  std::vector<PreparedCall*> joining_;  // of the calls, those that take part in a run's beginning
+  std::vector<PreparedCall*> joining_;  // the calls that must be prepared at the start of a run
   std::unordered_map<const Computation*, ComputationPlan> plans_;
   const ComputationPlan* entry_ = nullptr;
 };
 
 std::string Executor::explain() const {
-  if (means_ == Means::Rules) return "every instruction: its rule, as the oracle\n";
+  if (means_ == Means::Rules) return "every instruction by its rule, as a reference\n";
   std::string text = passes_;
   NativeRules rules(program_);
   size_t next = 0;
@@ -524,7 +525,7 @@ std::shared_ptr<const Module> Executor::plan() const {
       }
     }
   }
-  // Constants are those of the program.
+  // The plan refers to constants of the program, so it must keep the program alive.
   struct Held {
     std::shared_ptr<const Module> program;
     std::unique_ptr<Module> plan;

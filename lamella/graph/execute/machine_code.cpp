@@ -1,4 +1,4 @@
-// Finding the compiler.
+// Finds and loads the compiler library.
 #include "lamella/graph/execute/machine_code.h"
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ std::string library_of(const void* address) {
   return dladdr(address, &info) != 0 ? info.dli_fname : "";
 }
 const void* own_address() { return reinterpret_cast<const void*>(&machine_compiler); }
-// The library stands beside this one.
+// The compiler library is in the folder of this library.
 std::string compiler_path() {
   std::string own = library_of(own_address());
   own.resize(own.rfind('/') == std::string::npos ? 0 : own.rfind('/') + 1);

@@ -1,10 +1,9 @@
-// What the executor and the compiler of machine code hand to each other.
+// The interface between the executor and the compiler of machine code.
 //
 // Note [The compiler is a library of its own]
-//   liblamella_compiler.so holds LLVM and is loaded when a module is first compiled. Loading it
-//   calls set_machine_compiler(). Where it was not built or cannot be loaded there are no regions,
-//   and every instruction is done by its rule. Code that was kept on disk, or was made ahead of
-//   time, runs without it.
+//   liblamella_compiler.so contains LLVM and is loaded when a module is first compiled. Loading it
+//   calls set_machine_compiler(). If it was not built or cannot be loaded there are no regions, and
+//   no instruction is compiled. Cached code and code made ahead of time run without it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,11 +17,11 @@
 
 namespace lamella::hlo {
 
-// What an object file holds: a function of C that runs a program, and the program.
+// The contents of an object file: a C function that runs a program, and the program.
 struct ObjectContents {
   std::string function;
   std::string module_text;
-  std::string regions;  // the digest of its regions, and their code: an image as bytes
+  std::string regions;  // digest of the regions; `code` is their image as bytes
   std::string code;
   int inputs = 0;  // arrays, one argument each
   int outputs = 0;
@@ -31,28 +30,28 @@ struct ObjectContents {
 class MachineCompiler {
  public:
   virtual ~MachineCompiler() = default;
-  // One function for each region. Throws an Error.
+  // Compiles one function for each region. Throws an Error.
   virtual CodeImage compile(std::span<const Region* const> regions) = 0;
-  // An object file for this kind of processor.
+  // Makes an object file for this processor architecture.
   virtual std::string object_file(const ObjectContents& contents) = 0;
 };
 
-// Whether there is a compiler to be loaded. LAMELLA_COMPILER=0 says that none is wanted.
+// True if there is a compiler library to load. LAMELLA_COMPILER=0 disables the compiler.
 bool may_have_machine_compiler();
-// The compiler, loaded if need be; null where there is none.
+// The compiler, loaded on first use; null if there is none.
 MachineCompiler* machine_compiler();
 // Called by the library while it is loaded. The compiler must live as long as the process.
 void set_machine_compiler(MachineCompiler* compiler);
-// Paths of Lamella's libraries that say what code is made of a program.
+// Paths of those of Lamella's libraries that determine the code of a program.
 std::vector<std::string> compiler_libraries();
 
-// ---- What code runs on; in lamella/graph/compiler/runtime.cpp, as it is the kernels' ----
+// ---- The runtime of machine code; defined in lamella/graph/compiler/runtime.cpp ----
 
 // The kernels' CPU capability, 0 to 2.
 uint32_t code_capability();
-// The address of what code may call, for code of a capability; null where there is no such name.
+// The address of a function that code of this capability may call; null if the name is unknown.
 const void* code_symbol(std::string_view name, uint32_t capability);
-// Throws what ended a function of this thread.
+// Throws the error that ended a function of machine code on this thread.
 [[noreturn]] void throw_pending();
 
 }  // namespace lamella::hlo

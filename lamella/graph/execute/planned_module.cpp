@@ -1,4 +1,4 @@
-// Regions and loops as fusions.
+// Writes the plan of a program as a module, with regions and loops as fusions.
 #include "lamella/graph/execute/planned_module.h"
 
 #include <algorithm>
@@ -15,13 +15,13 @@ namespace {
 
 using Instructions = std::vector<const Instruction*>;
 
-// A computation under way, and what stands there for instructions of the program.
+// A computation under construction, and its instructions for those of the program.
 struct Scope {
   Computation* to;
   std::unordered_map<const Instruction*, Instruction*> made;
 };
 
-// The instructions that `wanted` need and the scope does not have, operands first.
+// The instructions that `wanted` depend on and the scope does not have, operands first.
 Instructions missing(const Scope& scope, Instructions wanted) {
   Instructions found;
   std::unordered_set<const Instruction*> seen;
@@ -35,7 +35,7 @@ Instructions missing(const Scope& scope, Instructions wanted) {
   std::ranges::sort(found, {}, [](const Instruction* i) { return i->index; });
   return found;
 }
-// What stays itself: a box around it would say nothing.
+// True for instructions that are not wrapped in a fusion, which would add no information.
 bool is_alone(const Instruction& i) {
   return i.opcode == Opcode::While || i.opcode == Opcode::Conditional || i.opcode == Opcode::Call ||
          i.opcode == Opcode::Fusion || i.opcode == Opcode::CustomCall;
@@ -65,7 +65,7 @@ class PlanWriter {
     }
   }
 
-  // A computation, and before it those that its steps call.
+  // Writes a computation, after those that its steps call.
   Computation* write(size_t n) {
     const PlannedComputation& from = computations_[n];
     if (auto known = copied_.find(from.computation); known != copied_.end()) return known->second;
@@ -102,7 +102,7 @@ class PlanWriter {
     for (int n = 1; to_.find_computation(name) != nullptr; ++n) name = str(wanted, ".", n);
     return {to_.add_computation(name), {}};
   }
-  // Its results, as a tuple if they are several.
+  // Sets the root: the result, or a tuple of several results.
   void finish(Scope& scope, const Instructions& results) {
     scope.to->root = scope.made.at(results.front());
     if (results.size() == 1) return;
@@ -128,7 +128,7 @@ class PlanWriter {
                    const std::vector<Attribute>& attributes) {
     return to_.add_instruction(scope.to, opcode, name, to_.intern(shape), operands, attributes);
   }
-  // What is wanted, with all that it needs.
+  // Copies the wanted instructions and everything that they depend on.
   void copy(Scope& scope, const Instructions& wanted) {
     for (const Instruction* i : missing(scope, wanted)) {
       std::vector<Instruction*> operands;
@@ -165,7 +165,7 @@ class PlanWriter {
     }
     std::vector<OperandAlias> aliases;
     for (auto [array, operand] : facts.shared) {
-      // A parameter's memory is taken only where the caller lets go of it, which a plan does not
+      // A parameter's memory is taken over only if the caller gives it up, which a plan does not
       // know.
       if (region.inputs[static_cast<size_t>(operand)]->opcode == Opcode::Parameter) continue;
       aliases.push_back({places[static_cast<size_t>(array)], operand, {}});
@@ -248,7 +248,7 @@ class PlanWriter {
   std::vector<size_t> first_region_;
   size_t region_count_ = 0;
   std::unordered_map<const Computation*, Computation*> copied_;
-  std::unordered_set<std::string> names_;  // of the program's instructions, and new ones
+  std::unordered_set<std::string> names_;  // names of the program's instructions and of new ones
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which instructions are native, and how they are put together.
+// Decides which instructions are native, and groups them into regions.
 #include "lamella/graph/execute/region.h"
 
 #include <algorithm>
@@ -45,8 +45,8 @@ bool is_native_shape(const Shape& shape) {
 bool has_complex(const Shape& shape) {
   return shape.is_array() && is_complex(shape.element_type());
 }
-// When machine code is made of an opcode, beside native types: only if its result is
-// floating-point, or if has_native_details() says so.
+// When an opcode with native types is compiled: never, always, only if its result is
+// floating-point, or only if has_native_details() accepts the instruction.
 enum class AsCode : uint8_t { Never, Always, Floats, Details };
 AsCode as_code(Opcode opcode) {
   static constexpr AsCode kAll[] = {
@@ -58,8 +58,8 @@ AsCode as_code(Opcode opcode) {
   return kAll[static_cast<size_t>(opcode)];
 }
 
-// Whether machine code of an opcode takes complex numbers: functions of them are the operators',
-// with their branch cuts.
+// Whether an opcode is compiled for complex numbers. Functions of complex numbers are left to
+// operators, which define the branch cuts.
 enum class TakesComplex : uint8_t { No, Yes, Details };
 bool takes_complex(const Instruction& i) {
   static constexpr TakesComplex kAll[] = {
@@ -92,13 +92,14 @@ std::optional<Prefix> prefix_of(const Instruction& i) {
     }
     prefix = Prefix{d - 1, from_last};
   }
-  // From the last on, elements are taken in another order than a window's.
+  // A scan from the last element combines in another order than a window does.
   bool any_order = single_operation(*i.computation(AttributeKey::ToApply)).has_value();
   if (prefix && prefix->from_last && !any_order) return std::nullopt;
   return prefix;
 }
 
-// Calls are taken into the code of their callers, so a computation that calls doubles it.
+// Called computations are compiled into their callers, so each further call of a computation
+// duplicates its code.
 const NativeRules::Known& NativeRules::known(const Computation& computation) {
   auto found = known_.find(&computation);
   if (found != known_.end()) return found->second;
@@ -120,7 +121,7 @@ int64_t NativeRules::expanded_size(const Instruction& i) {
   return size;
 }
 
-// Whether every instruction of a computation works on scalars in vectors: what a reducer must be.
+// True if every instruction of a computation works lane by lane on scalars, as a reducer must.
 bool NativeRules::is_scalar_function(const Computation& computation) {
   for (const Instruction* i : computation.instructions) {
     if (i->opcode == Opcode::Tuple && i == computation.root) continue;
@@ -186,18 +187,18 @@ bool NativeRules::has_native_details(const Instruction& i) {
     case Opcode::Scatter:
       return i.operands.size() == 3 && known(*i.computation(AttributeKey::ToApply)).is_scalar;
     case Opcode::ReduceWindow: {
-      // Every place of a window is looked at, so windows that are stated huge are left to the rule.
-      constexpr int64_t kMostPlaces = 4096;
+      // Compiled windows visit every position, so huge windows are left to the rule.
+      constexpr int64_t kMaxPositions = 4096;
       const Attribute* window = i.find(AttributeKey::Window);
       if (window == nullptr) return false;
       if (!known(*i.computation(AttributeKey::ToApply)).is_scalar) return false;
       if (prefix_of(i)) return true;
       int64_t places = 1;
       for (const WindowDimension& w : window->window()) {
-        if (w.size > kMostPlaces) return false;
-        places = std::min(kMostPlaces + 1, places * w.size);
+        if (w.size > kMaxPositions) return false;
+        places = std::min(kMaxPositions + 1, places * w.size);
       }
-      return places <= kMostPlaces;
+      return places <= kMaxPositions;
     }
     case Opcode::While:
     case Opcode::Call:
@@ -223,8 +224,8 @@ bool NativeRules::is_native(const Instruction& i, std::string* reason) {
   for (size_t n = 0; n < i.operands.size(); ++n)
     complex = complex || has_complex(i.operand_shape(n));
   if (complex && !takes_complex(i)) return because("complex numbers");
-  // Attention is said to draw random numbers, which it does where there is dropout.
-  if (i.opcode == Opcode::CustomCall && !has_native_details(i)) return because("what it asks for");
+  // The attention operator has a side effect, as it draws random numbers, but only with dropout.
+  if (i.opcode == Opcode::CustomCall && !has_native_details(i)) return because("attributes");
   if (i.opcode != Opcode::CustomCall && has_side_effect(i)) return because("side effects");
   if (i.has(AttributeKey::ControlPredecessors)) return because("control predecessors");
   if (!is_native_shape(*i.shape)) return because("type ", i.shape->to_string(false));
@@ -236,7 +237,7 @@ bool NativeRules::is_native(const Instruction& i, std::string* reason) {
   if (as == AsCode::Floats && !is_floating(i.shape->element_type())) {
     return because("type ", i.shape->to_string(false));
   }
-  if (as == AsCode::Details && !has_native_details(i)) return because("what it asks for");
+  if (as == AsCode::Details && !has_native_details(i)) return because("attributes");
   return true;
 }
 
@@ -256,8 +257,8 @@ std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules*
     for (const Instruction* operand : all[n]->operands) needed[at(operand)] = true;
   }
 
-  // Tuples are made of values between steps, unless a loop or a branch inside of a region takes
-  // them; an element of a tuple is taken where the tuple is made. From the end, as users decide.
+  // Tuples are assembled between steps, unless a loop or a branch inside a region reads them. A
+  // tuple element is read where the tuple is made. Users come first, as they decide.
   std::vector<bool> is_code(all.size(), false), for_control(all.size(), true);
   std::vector<int> users(all.size(), 0);
   if (native != nullptr) {
@@ -286,13 +287,13 @@ std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules*
         is_code[n] = is_code[n] && is_code[at(i.operands[0])];
       }
     }
-    // A constant that only rules read is theirs.
+    // Constants are not code; regions that read a constant include it below.
     for (size_t n = 0; n < all.size(); ++n) {
       if (all[n]->opcode == Opcode::Constant) is_code[n] = false;
     }
   }
 
-  // The level counts the changes from code to rules on the way to an instruction.
+  // The level of an instruction is the number of changes from rules to code on the way to it.
   std::vector<int> level(all.size(), 0);
   int last_effect = 0, most = 0;
   for (size_t n = 0; n < all.size(); ++n) {
@@ -309,8 +310,8 @@ std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules*
     most = std::max(most, level[n]);
   }
 
-  // What only repeats fewer elements is made in the region that reads it, which need not write it
-  // to memory then.
+  // Values that only repeat fewer elements are calculated in the region that reads them, which then
+  // need not write them to memory.
   std::vector<bool> repeats(all.size(), false);
   for (size_t n = 0; n < all.size(); ++n) {
     const Instruction& i = *all[n];
@@ -360,7 +361,7 @@ std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules*
     }
     for (size_t n : rules[l]) steps.push_back({all[n], {}});
   }
-  // What leaves a region: read by a rule or by another region, or the root.
+  // Outputs of regions: values that a rule or another region reads, and the root.
   std::vector<bool> leaves(all.size(), false);
   leaves[at(computation.root)] = true;
   for (size_t n = 0; n < all.size(); ++n) {

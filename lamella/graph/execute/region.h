@@ -1,11 +1,11 @@
 // Regions: instructions of one computation that become one function of machine code.
 //
 // Note [Regions]
-//   An instruction is native if the compiler can do it: its opcode and its element types are known
-//   there, and so is every computation that it calls. What is native and does not wait for anything
-//   else is one region, with memory laid out beforehand inside; what is not native is a step of its
-//   own between regions. So a computation that is native as a whole is one function, loops and
-//   branches included, and one foreign instruction makes two of it.
+//   An instruction is native if the compiler supports it: its opcode, its element types, and every
+//   computation that it calls. Native instructions that need not wait for a non-native one form one
+//   region, inside which memory is planned in advance; every other instruction is a step of its own
+//   between regions. So a computation that is native as a whole is one function, loops and branches
+//   included, and one instruction that is not native splits it in two.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -18,20 +18,20 @@
 
 namespace lamella::hlo {
 
-// What is native among a module's instructions. Answers are kept for its computations.
+// Decides which of a module's instructions are native. Results are cached per computation.
 class NativeRules {
  public:
   explicit NativeRules(const Module& module)
       : most_instructions_(std::max<int64_t>(4000, 4 * module.instruction_count())) {}
-  // Instructions up to which computations are taken into the code of their callers: some times
-  // those of the module, as calls of calls may stand for any number.
+  // The limit of instructions in one function after called computations are expanded: several times
+  // the module's count, as nested calls may expand without bound.
   int64_t most_instructions() const { return most_instructions_; }
 
-  // Whether the compiler can do the instruction, and why not.
+  // True if the compiler supports the instruction; otherwise `reason` says why not.
   bool is_native(const Instruction& instruction, std::string* reason = nullptr);
-  // Instructions of all that it calls, each as often as it is called.
+  // The number of instructions that it calls, counted once per call.
   int64_t expanded_size(const Instruction& instruction);
-  // Whether a computation is native as a whole.
+  // True if a computation is native as a whole.
   bool is_native(const Computation& computation) { return known(computation).is_native; }
 
  private:
@@ -48,8 +48,8 @@ class NativeRules {
   std::unordered_map<const Computation*, Known> known_;
 };
 
-// A reduce-window each of whose windows begins, or ends, where the operand does: what is reached
-// after each element, from the first on or from the last.
+// A prefix reduction: a reduce-window whose windows all begin at the first element of the operand,
+// or all end at the last one.
 struct Prefix {
   int64_t dimension;
   bool from_last;
@@ -58,19 +58,18 @@ std::optional<Prefix> prefix_of(const Instruction& reduce_window);
 
 struct Region {
   std::vector<const Instruction*> instructions;  // operands before their users
-  std::vector<const Instruction*> inputs;        // what is read from outside, each once
-  std::vector<const Instruction*> outputs;       // what is read outside, or is the root
-  bool blocks = false;                           // no machine code: Note [Blocks]
+  std::vector<const Instruction*> inputs;        // values read from outside, each once
+  std::vector<const Instruction*> outputs;       // values read outside, or the root
+  bool blocks = false;                           // run as in Note [Blocks], without machine code
 };
 
-// One step of a computation: a region, or an instruction that is none.
+// One step of a computation: an instruction or, if that is null, a region.
 struct ScheduledStep {
   const Instruction* instruction = nullptr;
   Region region;
 };
-// The steps of a computation in an order that respects operands and side effects. Instructions that
-// the root does not need are left out, unless they act on the world outside. Without `native`
-// there are no regions.
+// The steps of a computation in an order that respects operands and side effects. Dead code is left
+// out. Without `native` there are no regions.
 std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules* native);
 
 // The arrays of a value's shape, tuples flattened in preorder.

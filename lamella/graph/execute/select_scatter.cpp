@@ -1,4 +1,4 @@
-// Select-and-scatter as code: the gradient of windows of which one element is taken.
+// Select-and-scatter with windows of which one element is selected: the gradient of pooling.
 #include "lamella/graph/execute/select_scatter.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace lamella::hlo {
 namespace {
 
-// How the select computation compares its two parameters; false where it does something else.
+// Reads how the select computation compares its two parameters; false if it does anything else.
 bool read_select(const Computation& select, SelectScatter* p) {
   const Instruction& root = *select.root;
   if (root.opcode != Opcode::Compare || root.text(AttributeKey::Type) == "TOTALORDER") return false;
@@ -28,7 +28,7 @@ bool read_select(const Computation& select, SelectScatter* p) {
   return true;
 }
 
-// One of the outer arrays. Of the lanes of a window the chosen elements are found side by side.
+// Processes one of the outer arrays. The selected elements of several lanes are found at once.
 template <class T, class Stays>
 void scatter_one(const SelectScatter& p, const T* x, const T* source, T first, T* y,
                  const Stays& stays) {
@@ -111,7 +111,7 @@ void run_range(void* const* context, int64_t begin, int64_t end) {
                   static_cast<const T*>(job.source) + o * out, first,
                   static_cast<T*>(job.result) + o * in, stays);
     };
-    // A comparison with NaN is false, so that what comes later is chosen.
+    // A comparison with NaN is false, so that the later element is selected.
     if (p.takes_less != 0 && p.takes_equal != 0) {
       one([](T a, T b) { return a <= b; });
     } else if (p.takes_less != 0) {
@@ -148,7 +148,7 @@ std::optional<SelectScatter> select_scatter(const Instruction& i) {
   size_t begin = 0, end = window.size();
   while (begin < end && is_trivial(window[begin])) ++begin;
   while (end > begin && is_trivial(window[end - 1])) --end;
-  constexpr int64_t kMost = int64_t{1} << 31;
+  constexpr int64_t kLimit = int64_t{1} << 31;
   if (end - begin > 3) return std::nullopt;
   p.is_double = type == ElementType::F64 ? 1 : 0;
   p.outer = p.lanes = 1;
@@ -162,8 +162,8 @@ std::optional<SelectScatter> select_scatter(const Instruction& i) {
     if (n < 3 - (end - begin)) continue;
     size_t d = begin + n - (3 - (end - begin));
     const WindowDimension& w = window[d];
-    if (w.window_dilation != 1 || w.base_dilation != 1 || w.size > kMost || w.stride > kMost ||
-        w.padding_low > kMost || w.padding_low < -kMost) {
+    if (w.window_dilation != 1 || w.base_dilation != 1 || w.size > kLimit || w.stride > kLimit ||
+        w.padding_low > kLimit || w.padding_low < -kLimit) {
       return std::nullopt;
     }
     p.in[n] = operand.dimension(static_cast<int64_t>(d));

@@ -1,10 +1,10 @@
-// The pattern of attention.
+// Recognizes the pattern of attention and replaces it by a call.
 //
 // Note [Shapes of attention]
-//   Who writes attention puts dimensions of size 1 wherever the library wants them, so shapes are
-//   compared without those. Then scores are [batch..., queries, keys], or [batch..., keys] for one
-//   query, and so is everything between the two products; of the batch dimensions the operator has
-//   two, of which the first may be several joined.
+//   Programs put dimensions of size 1 in different positions, so shapes are compared without them.
+//   Then scores are [batch..., queries, keys], or [batch..., keys] for a single query, and so is
+//   every value between the two products. The operator has two batch dimensions; several leading
+//   batch dimensions are joined to its first one.
 #include "lamella/graph/passes/attention.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ Instruction* without_reshapes(Instruction* i) {
 Instruction* of_rows(Instruction* i) {
   i = without_reshapes(i);
   if (i->opcode != Opcode::Broadcast) return nullptr;
-  Numbers rank(static_cast<size_t>(i->shape->rank()), -1);  // among those that are not 1
+  Numbers rank(static_cast<size_t>(i->shape->rank()), -1);  // among the sizes that are not 1
   int64_t count = 0;
   for (int64_t d = 0; d < i->shape->rank(); ++d) {
     if (i->shape->dimension(d) != 1) rank[static_cast<size_t>(d)] = count++;
@@ -41,7 +41,8 @@ Instruction* of_rows(Instruction* i) {
   }
   return next + 1 == count ? without_reshapes(i->operands[0]) : nullptr;
 }
-// A reduction of the last dimension that is not 1 by an opcode, from its identity on.
+// For a reduction, by this opcode from its identity, of the last dimension that is not 1: its
+// operand. Null for anything else.
 Instruction* reduced(Instruction* i, Opcode opcode) {
   if (i == nullptr || i->opcode != Opcode::Reduce || i->operands.size() != 2) return nullptr;
   const Computation& by = *i->computation(AttributeKey::ToApply);
@@ -65,7 +66,7 @@ Instruction* reduced(Instruction* i, Opcode opcode) {
   return found && from.dimension(last) != 1 ? without_reshapes(i->operands[0]) : nullptr;
 }
 
-// A product with one free dimension on each side and one sum, sizes of 1 left out.
+// A product with one free dimension on each side and one summed dimension, not counting sizes of 1.
 struct Product {
   Instruction* dot;
   Numbers batch[2], free[2], summed[2];  // dimensions of each operand
@@ -127,13 +128,13 @@ class Matcher {
   }
 
  private:
-  // Only what the pattern reads itself may go away.
+  // Instructions of the pattern may be removed only if nothing else uses them.
   bool is_read(const Instruction* i, int times) const { return to_.uses(i) == times; }
   static bool same_sizes(const Instruction* a, const Instruction* b) {
     return without_ones(*a->shape) == without_ones(*b->shape);
   }
 
-  // x of softmax(x) along the last dimension.
+  // If the instruction is softmax(x) along the last dimension: x. Otherwise null.
   Instruction* scores_of(Instruction* divide) const {
     if (divide->opcode != Opcode::Divide || !is_read(divide, 1)) return nullptr;
     Instruction* power = without_reshapes(divide->operands[0]);
@@ -152,7 +153,7 @@ class Matcher {
     return is_read(scores, 2) && same_sizes(scores, divide) ? scores : nullptr;
   }
 
-  // [mask +] [scale *] product.
+  // Reads scores of the form [mask +] [scale *] product.
   bool read_scores(Instruction* x, Attention* found) const {
     bool first = true;
     auto once = [&](const Instruction* i) {
@@ -198,11 +199,11 @@ class Matcher {
     return x->opcode == Opcode::Dot;
   }
 
-  // Sides of the products, and whether their dimensions are those of attention.
+  // Sets the sides of the products; true if their dimensions are those of attention.
   static bool fits(Attention& a) {
     const Product &scores = a.scores, &result = a.result;
     const Shape& shape = *scores.dot->shape;
-    // Scores come out as [batch..., free of the left, free of the right].
+    // The dimensions of scores are [batch..., free of the left, free of the right].
     a.query = 0;
     a.key = 1;
     int64_t keys = result.size(a.weights, result.summed[a.weights]);
@@ -210,8 +211,8 @@ class Matcher {
     Numbers sizes = without_ones(shape);
     Numbers weights = without_ones(result.dot->operand_shape(a.weights));
     if (sizes != weights) return false;
-    // In the second product: the keys are summed, which are last; the batch dimensions are those of
-    // the first product in their order.
+    // The second product must sum over the keys, which are last, and have the batch dimensions of
+    // the first product in order.
     const Shape& w = result.dot->operand_shape(a.weights);
     int64_t last = w.rank() - 1;
     while (last > 0 && w.dimension(last) == 1) --last;
@@ -232,7 +233,7 @@ class Matcher {
     for (size_t n = 0; n < batch.size(); ++n) {
       if (w.dimension(batch[n]) != scores.dot->operand_shape(0).dimension(first[n])) return false;
     }
-    // With the queries behind the batch.
+    // The queries must follow the batch dimensions.
     Numbers free = wide(result, a.weights, result.free[a.weights]);
     if (!free.empty() && !batch.empty() && free[0] < batch.back()) return false;
     return result.size(a.weights, result.free[a.weights]) ==
@@ -246,7 +247,7 @@ class Writer {
  public:
   Writer(Rewriter& to, const Attention& a) : to_(to), a_(a) {}
 
-  // Null where the mask is none that the operator takes.
+  // Returns null if the operator does not support the mask.
   Instruction* write() {
     const Product &scores = a_.scores, &result = a_.result;
     Numbers batches;
@@ -277,7 +278,7 @@ class Writer {
     Shape out = Shape::array(ElementType::F32, {batch_, heads_, queries_, value_width});
     Shape sums = Shape::array(ElementType::F32, {batch_, heads_, queries_});
     const char* mask = a_.mask != nullptr ? ", attn_mask=%3" : "";
-    // As many digits as tell float64 numbers apart.
+    // Enough digits to print a float64 exactly.
     char scale[32];
     std::snprintf(scale, sizeof(scale), "%.17g", a_.scale);
     bool plain = std::string_view(scale).find_first_of(".e") == std::string_view::npos;
@@ -290,14 +291,14 @@ class Writer {
                                  to_.text(AttributeKey::BackendConfig, arguments)});
     Instruction* made =
         to_.add(Opcode::GetTupleElement, out, {call}, {Rewriter::integer(AttributeKey::Index, 0)});
-    // The operator gives zeros to a query that sees no key.
+    // The operator returns zeros for a query without keys; the pattern gives NaN.
     Instruction* total =
         to_.add(Opcode::GetTupleElement, sums, {call}, {Rewriter::integer(AttributeKey::Index, 1)});
     Instruction* none =
         to_.add(Opcode::Compare, sums.with_element_type(ElementType::PRED),
                 {total, to_.full(sums, -INFINITY)}, {to_.text(AttributeKey::Direction, "EQ")});
     if (a_.result.dot->shape->rank() == 0) return nullptr;
-    // The order of the second product: free dimensions of the left, then of the right.
+    // The dimensions of the second product: free of the left, then free of the right.
     Instruction* nan = to_.full(out, NAN);
     Instruction* where = to_.broadcast(none, out, {0, 1, 2});
     if (a_.value == 0) {
@@ -311,7 +312,7 @@ class Writer {
   }
 
  private:
-  // An operand of a product as [batch, heads, rows, columns].
+  // An operand of a product, reshaped to [batch, heads, rows, columns].
   Instruction* ordered(const Product& p, size_t side, const Numbers& rows, const Numbers& columns,
                        const Numbers& sizes) {
     Numbers order = p.batch[side];
@@ -327,7 +328,7 @@ class Writer {
     if (mask->opcode != Opcode::Broadcast || batches.size() > 2) {
       return to_.reshape(a_.mask, {batch_, heads_, queries_, keys_});
     }
-    // What is repeated stays of size 1.
+    // Repeated dimensions keep size 1.
     Numbers kept(scores.size(), 1);
     Numbers rank(static_cast<size_t>(mask->shape->rank()), -1);
     int64_t count = 0;

@@ -1,4 +1,4 @@
-// Convolutions and what follows them in the layout that is fastest.
+// Moves channels to the last dimension in convolutions and the instructions that follow them.
 #include "lamella/graph/passes/channels_last.h"
 
 #include <algorithm>
@@ -17,8 +17,7 @@ namespace {
 
 using Numbers = std::vector<int64_t>;
 
-// Which dimension of an array with channels in dimension 1 is each one of the array with channels
-// last, and the other way round.
+// Orders of dimensions for transposes from channels in dimension 1 to channels last, and back.
 Numbers to_last(int64_t rank) {
   Numbers order{0};
   for (int64_t d = 2; d < rank; ++d) order.push_back(d);
@@ -30,7 +29,7 @@ Numbers from_last(int64_t rank) {
   for (int64_t d = 1; d + 1 < rank; ++d) order.push_back(d);
   return order;
 }
-// Where a dimension is when channels are last.
+// The number of dimension d once channels are last.
 int64_t place(int64_t d, int64_t rank) { return d == 0 ? 0 : d == 1 ? rank - 1 : d - 1; }
 
 bool are_first(int64_t batch, int64_t feature, const Numbers& spatial) {
@@ -45,7 +44,7 @@ Numbers spatial_of(int64_t first, size_t count) {
   return spatial;
 }
 
-// The instructions whose results somebody reads better with channels last, users before operands.
+// The instructions whose results have a use that is faster with channels last; users come first.
 std::unordered_set<const Instruction*> wanted_last(const Computation& computation) {
   std::unordered_set<const Instruction*> wanted;
   for (size_t n = computation.instructions.size(); n-- > 0;) {
@@ -59,7 +58,7 @@ std::unordered_set<const Instruction*> wanted_last(const Computation& computatio
       case Opcode::Reduce:
         wants = true;
         break;
-      case Opcode::Reshape:  // that a product reads
+      case Opcode::Reshape:  // a flattening before a product
         wants = i.shape->rank() == 2;
         break;
       default:
@@ -129,7 +128,7 @@ class ChannelsLast {
     }
     return to_.add(Opcode::Convolution, shape, {input, i.operands[1]}, attributes);
   }
-  // The input with channels last, where there is one; its dimensions are changed to those.
+  // The input with channels last, or null if there is none; `d` is changed to its dimensions.
   Instruction* last_input(const Instruction& i, ConvolutionDimensions* d) const {
     Instruction* last = last_of(i.operands[0]);
     if (last == nullptr || !are_first(d->input_batch, d->input_feature, d->input_spatial)) {
@@ -150,7 +149,7 @@ class ChannelsLast {
     return laid(i, shape_of(i), input == nullptr ? i.operands[0] : input, d);
   }
 
-  // An operand of an elementwise operation; null where only a transpose would do.
+  // An operand of an elementwise operation with channels last; null if that needs a transpose.
   Instruction* operand(Instruction* i) {
     if (Instruction* last = last_of(i)) return last;
     if (i->shape->rank() == 0) return i;
@@ -187,7 +186,7 @@ class ChannelsLast {
     return to_.add(Opcode::ReduceWindow, shape_of(i), {last, i.operands[1]}, attributes);
   }
 
-  // What is left keeps its order, so that the result is the same array.
+  // The kept dimensions stay in order, so the result is the same array.
   Instruction* reduce(const Instruction& i) {
     Instruction* last = last_of(i.operands[0]);
     if (i.operands.size() != 2 || last == nullptr) return nullptr;
@@ -209,8 +208,8 @@ class ChannelsLast {
     return to_.add(Opcode::Reduce, *i.shape, {last, i.operands[1]}, attributes);
   }
 
-  // A product that sums over all but the batch of an array, by a smaller one, takes the smaller one
-  // in the other order.
+  // A product of a flattened array and smaller weights: the array is flattened with channels last,
+  // and the weights' summed dimension is permuted to match.
   Instruction* product(const Instruction& i) {
     if (i.shape->rank() != 2 || !i.integers(AttributeKey::LhsBatchDims).empty()) return nullptr;
     constexpr AttributeKey kSummed[] = {AttributeKey::LhsContractingDims,
@@ -229,7 +228,7 @@ class ChannelsLast {
           summed[0] != 1 || weights->shape->elements() > whole.elements()) {
         continue;
       }
-      // The summed dimension of the weights as channels and spatial dimensions.
+      // Splits the summed dimension of the weights into channels and spatial dimensions.
       const bool behind = by[0] == 1;
       const int64_t kept = weights->shape->dimension(behind ? 0 : 1), rank = whole.rank();
       Numbers cut, order;
@@ -255,10 +254,10 @@ class ChannelsLast {
 
   Rewriter& to_;
   std::unordered_set<const Instruction*> wanted_;
-  std::unordered_map<const Instruction*, Instruction*> last_;  // what is the same, channels last
+  std::unordered_map<const Instruction*, Instruction*> last_;  // the same values with channels last
 };
 
-// A transpose of a convolution that nobody else reads.
+// A transpose that is the only use of a convolution: the convolution writes the transposed result.
 Instruction* written_transposed(Rewriter& to, const Instruction& i) {
   if (i.opcode != Opcode::Transpose) return nullptr;
   const Instruction& convolution = *i.operands[0];

@@ -1,20 +1,21 @@
-// Convolutions and what follows them in the layout that is fastest.
+// Pass: moves channels to the last dimension in convolutions and the instructions that follow them.
 #pragma once
 #include "lamella/graph/hlo/module.h"
 
 namespace lamella::hlo {
 
 // Note [Channels last]
-//   The library of convolutions computes with the channels of an element side by side. Where a
-//   program has them before the spatial dimensions, convolutions give them last, and so does what
-//   is made of their results: elementwise operations, windows that are reduced, and sums whose
-//   dimensions stay in order. What reads a result in another way reads a transpose. A convolution
-//   of which nothing but the transpose is read writes that itself.
+//   The convolution library calculates with the channels of an element adjacent in memory. If a
+//   program has channels before the spatial dimensions, this pass makes convolutions produce them
+//   last, and also the instructions that use the results: elementwise operations, reduced windows,
+//   and sums whose remaining dimensions stay in order. Other users read a transpose. A convolution
+//   whose only use is a transpose writes the transposed result itself.
 
-// Whether a convolution is faster with channels last: of many inputs, of few whose results
-// are one block of the library, or of one for each group. False of other instructions.
+// True if a convolution is faster with channels last: if each result sums many products, or few and
+// the output channels are one block of the library, or if every channel is a group. False for other
+// instructions.
 bool is_fast_last(const Instruction& i);
-// For programs of which machine code is made. Returns how many convolutions it changed.
+// For programs that will be compiled. Returns the number of changed convolutions.
 int64_t channels_last(Module& module);
 
 }  // namespace lamella::hlo

@@ -1,4 +1,4 @@
-// Equal instructions, found by hashing.
+// Finds equal instructions by hashing.
 #include "lamella/graph/passes/common_subexpressions.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace lamella::hlo {
 namespace {
 
-constexpr size_t kMostCompared = 4096;  // bytes of constants
+constexpr size_t kMaxComparedBytes = 4096;  // of constants
 
 bool may_join(const Instruction& i) {
   switch (opcode_family(i.opcode)) {
@@ -20,7 +20,7 @@ bool may_join(const Instruction& i) {
              i.opcode != Opcode::RngGetAndUpdateState;
     case Family::Constant:
       return i.opcode == Opcode::Iota ||
-             (i.opcode == Opcode::Constant && i.literal->bytes() <= kMostCompared &&
+             (i.opcode == Opcode::Constant && i.literal->bytes() <= kMaxComparedBytes &&
               i.shape->is_array());
     case Family::Movement:
       return i.opcode != Opcode::CopyStart && i.opcode != Opcode::CopyDone &&
@@ -52,7 +52,7 @@ bool is_same(const Attribute& a, const Attribute& b) {
       return to_string(a) == to_string(b);
   }
 }
-// Where an instruction comes from does not count.
+// Metadata does not affect what an instruction means.
 bool counts(const Attribute& a) { return a.key != AttributeKey::Metadata; }
 bool is_same(const Instruction& a, const Instruction& b) {
   if (a.opcode != b.opcode || a.shape != b.shape || !std::ranges::equal(a.operands, b.operands)) {

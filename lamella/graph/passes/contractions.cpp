@@ -1,4 +1,4 @@
-// Dimensions of products.
+// Brings products to canonical form: dimensions, transposes, and types.
 #include "lamella/graph/passes/contractions.h"
 
 #include <algorithm>
@@ -14,7 +14,8 @@ constexpr AttributeKey kBatch[] = {AttributeKey::LhsBatchDims, AttributeKey::Rhs
 constexpr AttributeKey kSummed[] = {AttributeKey::LhsContractingDims,
                                     AttributeKey::RhsContractingDims};
 
-// Free dimensions come out in their order, which a transpose may only keep.
+// True if the operand's transpose keeps the free dimensions in order, which the result has in
+// operand order.
 bool keeps_free_order(const Instruction& dot, size_t side) {
   auto order = dot.operands[side]->integers(AttributeKey::Dimensions);
   auto batch = dot.integers(kBatch[side]), summed = dot.integers(kSummed[side]);
@@ -49,8 +50,8 @@ Instruction* without_transpose(Rewriter& to, Instruction* dot, size_t side) {
   return to.add(Opcode::Dot, *dot->shape, operands, attributes);
 }
 
-// The type that products are summed in: every operand's values are its values as well. Integers
-// wrap, so that those of a result that is narrower may be cut beforehand.
+// The type of the sums: a type that represents every value of the operands. Integers wrap, so
+// operands may be truncated to a narrower result type beforehand.
 ElementType sum_type(const Instruction& dot) {
   ElementType type = dot.shape->element_type();
   if (!is_floating(type)) return type;
@@ -69,7 +70,7 @@ bool is_number(ElementType type) {
          type == ElementType::BF16 || type == ElementType::F32 || type == ElementType::F64;
 }
 
-// Operands and result of one type: kernels multiply such matrices alone.
+// Gives operands and result one type, as kernels require.
 Instruction* of_one_type(Rewriter& to, Instruction* dot) {
   ElementType result = dot->shape->element_type(), type = sum_type(*dot);
   std::vector<Instruction*> operands(dot->operands.begin(), dot->operands.end());
@@ -114,7 +115,7 @@ Instruction* as_product(Rewriter& to, Instruction* i) {
   return d.output_batch == 0 ? product : to.transpose(product, {1, 0});
 }
 
-// Sums of nothing are 0.
+// True for a non-empty result of empty sums, which is 0.
 bool sums_nothing(const Instruction& i) {
   return i.shape->elements() != 0 && is_number(i.shape->element_type()) &&
          (i.operand_shape(0).elements() == 0 || i.operand_shape(1).elements() == 0);

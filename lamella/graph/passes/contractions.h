@@ -1,13 +1,12 @@
-// Products that take their operands as they lie, and of one type.
+// Pass: products read their operands without transposes, and have a single type.
 #pragma once
 #include "lamella/graph/hlo/module.h"
 
 namespace lamella::hlo {
 
-// Takes transposes of operands into the dimensions that a product names, where that leaves the
-// result as it is. Operands and result get one type, by conversions around the product; a
-// convolution without spatial dimensions becomes a product, and a sum of nothing zeros. Returns how
-// many it changed.
+// Removes transposes of operands by changing the product's dimension numbers, if the result stays
+// the same. Gives operands and result one type, by conversions around the product. A convolution
+// without spatial dimensions becomes a product, an empty sum zeros. Returns the number of changes.
 int64_t canonicalize_products(Module& module);
 
 }  // namespace lamella::hlo

@@ -1,4 +1,4 @@
-// Reading convolutions as problems of the library.
+// Reads convolutions as problems of the convolution library.
 #include "lamella/graph/passes/convolution_problem.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ std::vector<int64_t> in_order(int64_t first, int64_t second, const std::vector<i
   return order;
 }
 
-// Fills what follows from the other sizes; whether the library takes the dimension.
+// Sets the sizes that follow from the others; true if the library supports the dimension.
 bool finish(Problem::Spatial& s) {
   int64_t reach = (s.kernel - 1) * s.dilation;
   s.padding_end = (s.out - 1) * s.stride + reach + 1 - s.in - s.padding;
@@ -40,11 +40,11 @@ std::optional<ConvolutionProblem> convolution_problem(const Instruction& i) {
   int64_t taps = 1, outputs = 1;
   for (size_t s = 0; s < window.size(); ++s) {
     const WindowDimension& w = window[s];
-    // Padding and what lies between elements may be any number; so many are never fast.
-    constexpr int64_t kMost = int64_t{1} << 30;
+    // Programs may state any padding or dilation; numbers this large are rejected.
+    constexpr int64_t kLimit = int64_t{1} << 30;
     for (int64_t number :
          {w.padding_low, w.padding_high, w.stride, w.window_dilation, w.base_dilation, w.size}) {
-      if (number > kMost || number < -kMost) return std::nullopt;
+      if (number > kLimit || number < -kLimit) return std::nullopt;
     }
     has_holes = has_holes || w.base_dilation != 1;
     is_turned = is_turned && (w.reversal || w.size == 1);
@@ -60,10 +60,10 @@ std::optional<ConvolutionProblem> convolution_problem(const Instruction& i) {
   p.src = {0, inputs};
   p.weights = {1, in_order(d.kernel_output_feature, d.kernel_input_feature, d.kernel_spatial)};
   p.dst = {2, in_order(d.output_batch, d.output_feature, d.output_spatial)};
-  // A forward convolution is as fast as long as its kernel has few taps.
+  // A forward convolution is fast if its kernel has few taps.
   constexpr int64_t kFewTaps = 16;
   if (is_plain && !has_holes && groups == 1 && taps > std::max(outputs, kFewTaps)) {
-    // What is summed over is the batch, and the input's batch are channels.
+    // Sums run over the batch; the batch of the input takes the role of channels.
     p.kind = Problem::BackwardWeights;
     p.src = {0, in_order(d.input_feature, d.input_batch, d.input_spatial)};
     p.dst = {1, in_order(d.kernel_input_feature, d.kernel_output_feature, d.kernel_spatial)};
@@ -106,7 +106,7 @@ std::optional<ConvolutionProblem> convolution_problem(const Instruction& i) {
         one = {in, w.size, out, w.window_dilation, w.padding_low, 0, w.stride};
         break;
     }
-    // A step that is never taken may be any.
+    // A stride or dilation that is never applied may have any value.
     if (one.kernel == 1) one.dilation = 1;
     if (one.out == 1) one.stride = std::max<int64_t>(1, std::min(one.stride, one.in));
     if (!finish(one)) return std::nullopt;

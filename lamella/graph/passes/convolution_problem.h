@@ -1,4 +1,4 @@
-// Which convolutions the library of convolutions computes, and as what.
+// ConvolutionProblem: the convolutions that the convolution library computes, in its terms.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,14 +8,14 @@
 
 namespace lamella::hlo {
 
-// What lamella_convolution (lamella/kernels/blas/blas.h) is told of a convolution.
+// The arguments of lamella_convolution (lamella/kernels/blas/blas.h).
 struct ConvolutionProblem {
   enum Kind : uint8_t { Forward, BackwardData, BackwardWeights };
   struct Spatial {
     int64_t in, out, kernel, stride, padding, padding_end, dilation;
   };
-  // An operand, or the result as number 2, and which of its dimensions are those that
-  // lamella_convolution has strides of, in its order.
+  // An operand, or the result as number 2, and its dimensions in the order in which
+  // lamella_convolution takes their strides.
   struct Role {
     size_t array;
     std::vector<int64_t> dimensions;
@@ -25,9 +25,9 @@ struct ConvolutionProblem {
   std::vector<Spatial> spatial;
   Role src, weights, dst;
 };
-// Nothing of other instructions, of convolutions that are not F32, and where padding is negative or
-// wider than the kernel. A convolution over an input with holes, by a kernel that is turned around,
-// is the gradient of another one's input; one whose kernel is larger than its result is the
+// nullopt for other instructions, for convolutions that are not F32, and for padding that is
+// negative or wider than the kernel. A convolution of a dilated input by a reversed kernel is the
+// gradient of another convolution's input; one whose kernel is larger than its result is the
 // gradient of another one's weights.
 std::optional<ConvolutionProblem> convolution_problem(const Instruction& i);
 

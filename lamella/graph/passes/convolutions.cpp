@@ -1,4 +1,4 @@
-// Convolutions as calls of Lamella's operator.
+// Replaces convolutions by calls of Lamella's operator.
 #include "lamella/graph/passes/convolutions.h"
 
 #include <string>
@@ -41,7 +41,7 @@ Instruction* padded(Rewriter& to, Instruction* x, const std::vector<PaddingDimen
                 {padding});
 }
 
-// What stands for one convolution.
+// The replacement of one convolution.
 Instruction* as_operator(Rewriter& to, const Instruction& i) {
   const ConvolutionDimensions& d = *i.find(AttributeKey::DimLabels)->convolution;
   auto window = i.find(AttributeKey::Window)->window();

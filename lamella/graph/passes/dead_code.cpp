@@ -1,4 +1,4 @@
-// What the root does not need.
+// Removes dead code.
 #include "lamella/graph/passes/dead_code.h"
 
 #include <algorithm>

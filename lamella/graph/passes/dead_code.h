@@ -1,11 +1,11 @@
-// Instructions that nobody needs, left out.
+// Pass: dead code elimination.
 #pragma once
 #include "lamella/graph/hlo/module.h"
 
 namespace lamella::hlo {
 
-// Takes out instructions that the root does not need and that have no effect, and computations that
-// nobody calls. Parameters stay. Returns how many went.
+// Removes instructions that the root does not depend on and that have no side effect, and
+// computations without callers. Parameters stay. Returns the number of removals.
 int64_t remove_dead_code(Module& module);
 
 }  // namespace lamella::hlo

@@ -1,4 +1,4 @@
-// Constants made of constants.
+// Evaluates instructions on constants.
 #include "lamella/graph/passes/fold_constants.h"
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 namespace lamella::hlo {
 namespace {
 
-constexpr int64_t kMostElements = 1024;  // of a result
-constexpr int64_t kMostRead = 1 << 16;   // elements of all operands
-constexpr int64_t kMostReducer = 16;     // instructions of what a reduction calls
+constexpr int64_t kMaxElements = 1024;  // of a result
+constexpr int64_t kMaxRead = 1 << 16;   // elements of all operands
+constexpr int64_t kMaxReducer = 16;     // instructions of a reducer
 
 bool is_foldable(Opcode opcode) {
   switch (opcode) {
@@ -34,7 +34,7 @@ bool is_foldable(Opcode opcode) {
   }
 }
 
-// Reducers, which call nothing but elementwise instructions.
+// Runs reducers, which contain only elementwise instructions.
 class Folding final : public Run {
  public:
   Value call(const Computation& computation, std::span<Value> arguments) override {
@@ -60,7 +60,7 @@ class Folding final : public Run {
   }
 };
 bool is_small_function(const Computation& computation) {
-  return static_cast<int64_t>(computation.instructions.size()) <= kMostReducer &&
+  return static_cast<int64_t>(computation.instructions.size()) <= kMaxReducer &&
          std::ranges::all_of(computation.instructions, [](const Instruction* i) {
            return i->shape->is_scalar() &&
                   (i->opcode == Opcode::Parameter || i->opcode == Opcode::Constant ||
@@ -70,7 +70,7 @@ bool is_small_function(const Computation& computation) {
 
 bool is_wanted(const Instruction& i) {
   if (!is_foldable(i.opcode) || i.operands.empty() || !i.shape->is_array() ||
-      !i.shape->is_static() || i.shape->elements() > kMostElements) {
+      !i.shape->is_static() || i.shape->elements() > kMaxElements) {
     return false;
   }
   int64_t read = 0;
@@ -78,7 +78,7 @@ bool is_wanted(const Instruction& i) {
     if (operand->opcode != Opcode::Constant || !operand->shape->is_array()) return false;
     read += operand->shape->elements();
   }
-  if (read > kMostRead || i.shape->elements() > std::max<int64_t>(read, 1)) return false;
+  if (read > kMaxRead || i.shape->elements() > std::max<int64_t>(read, 1)) return false;
   return i.opcode != Opcode::Reduce || is_small_function(*i.computation(AttributeKey::ToApply));
 }
 
@@ -99,7 +99,7 @@ int64_t fold_constants(Module& module) {
       try {
         return rewriter.constant(rule_of(i->opcode)(step).to_literal());
       } catch (const Error&) {
-        return nullptr;  // what fails, fails when it runs
+        return nullptr;  // an error must be raised when the program runs
       }
     });
   }

@@ -1,12 +1,12 @@
-// Instructions whose operands are constants, done once.
+// Pass: constant folding.
 #pragma once
 #include "lamella/graph/hlo/module.h"
 
 namespace lamella::hlo {
 
-// Replaces elementwise instructions, movements and reductions of constants by their results, by the
-// evaluator's rules, as long as the results are small and no larger than what they are made of: a
-// repeated number stays a broadcast. Returns how many it changed.
+// Replaces elementwise instructions, movements and reductions of constants by their results, which
+// the evaluator's rules calculate, if the results are small and no larger than the operands: so a
+// repeated number stays a broadcast. Returns the number of replacements.
 int64_t fold_constants(Module& module);
 
 }  // namespace lamella::hlo

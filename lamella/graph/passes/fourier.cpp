@@ -1,4 +1,4 @@
-// Fourier transforms as calls of Lamella's operators.
+// Replaces Fourier transforms by calls of Lamella's operators.
 #include "lamella/graph/passes/fourier.h"
 
 #include <string>
@@ -19,7 +19,7 @@ Instruction* as_operator(Rewriter& to, const Instruction& i) {
   for (int64_t d = i.shape->rank() - count; d < i.shape->rank(); ++d) {
     dimensions += str(dimensions.empty() ? "" : ", ", d);
   }
-  // Inverse transforms are divided by the number of elements, which the operators call 2.
+  // Inverse transforms divide by the number of elements: normalization 2 of the operators.
   std::string_view kind = i.text(AttributeKey::FftType);
   std::string target, rest;
   if (kind == "RFFT") {

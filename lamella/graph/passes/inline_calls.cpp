@@ -1,4 +1,4 @@
-// Calls of computations, replaced by what they call.
+// Replaces calls of computations by the instructions of the callee.
 #include "lamella/graph/passes/inline_calls.h"
 
 #include <string>
@@ -16,7 +16,7 @@ const Computation* called_by(const Instruction& i) {
   return i.computation(i.has(AttributeKey::ToApply) ? AttributeKey::ToApply : AttributeKey::Calls);
 }
 
-// Rebuilds one computation, with names that are there once.
+// Rebuilds one computation, keeping instruction names unique.
 class Inliner {
  public:
   Inliner(Module& module, Computation& computation) : module_(module), to_(computation) {}
@@ -60,7 +60,8 @@ class Inliner {
   }
 
  private:
-  // What an element of a tuple is where the tuple is made here; calls leave many of them.
+  // The element of a tuple that is made in this computation, which inlined calls often leave; null
+  // for anything else.
   static Instruction* element_of(Opcode opcode, std::span<Instruction* const> operands,
                                  std::span<const Attribute> attributes) {
     if (opcode != Opcode::GetTupleElement || operands[0]->opcode != Opcode::Tuple) return nullptr;

@@ -1,4 +1,4 @@
-// Calls of computations, replaced by what they call.
+// Pass: replaces calls of computations by the instructions of the callee.
 #pragma once
 #include <functional>
 
@@ -6,10 +6,10 @@
 
 namespace lamella::hlo {
 
-// Puts the instructions of called computations into the place of calls and fusions, where `wanted`
-// says so of the computation, and until there are `most` instructions. The called computations
-// stay, and every computation that is called stands before its callers, as it must at the
-// beginning. Returns how many it changed.
+// Replaces calls and fusions of computations that `wanted` accepts by the callee's instructions,
+// while the module has at most `most` instructions. The called computations stay. Every computation
+// must come after those that it calls, and still does after the pass. Returns the number of inlined
+// calls.
 int64_t inline_calls(Module& module, int64_t most,
                      const std::function<bool(const Computation&)>& wanted);
 

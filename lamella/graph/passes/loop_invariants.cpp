@@ -1,4 +1,4 @@
-// Instructions of while bodies that are the same in each step.
+// Moves loop-invariant instructions out of while bodies.
 #include "lamella/graph/passes/loop_invariants.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace lamella::hlo {
 namespace {
 
-// Whether an instruction may be done where the body would not have done it: it acts on nothing and
-// raises no error.
+// True if an instruction may run even if the body does not: it has no side effects and raises no
+// errors.
 bool may_move(const Instruction& i) {
   if (!i.shape->is_array() || i.has(AttributeKey::ControlPredecessors)) return false;
   switch (opcode_family(i.opcode)) {
@@ -30,15 +30,15 @@ bool may_move(const Instruction& i) {
       return i.opcode == Opcode::Iota || i.opcode == Opcode::Constant;
   }
 }
-// What is worth an element of the state: work, as movements and constants are part of what reads
-// them, and functions of a scalar are done faster than they are read.
+// True if an instruction is worth an element of the state. Movements and constants are part of
+// their users, and functions of scalars are faster than a load.
 bool is_worth_it(const Instruction& i) {
   Family family = opcode_family(i.opcode);
   return family == Family::Contraction || family == Family::Reduction ||
          (family == Family::Elementwise && i.shape->elements() > 1);
 }
 
-// Which elements of its state a computation passes on as they are.
+// For each element of the state: whether the body passes it on unchanged.
 std::vector<bool> passed_on(const Computation& body) {
   const Instruction* state = body.parameters[0];
   std::vector<bool> same;
@@ -59,7 +59,7 @@ class Mover {
         body_(*loop->computation(AttributeKey::Body)),
         condition_(*loop->computation(AttributeKey::Condition)) {}
 
-  // The loop with more state, of which only the first elements are seen; null: nothing moves.
+  // A tuple of the original results of the loop with extended state; null if nothing moves.
   Instruction* moved() {
     bool fits = loop_->shape->is_tuple() && body_.root->opcode == Opcode::Tuple &&
                 body_.parameters[0]->shape->is_tuple() && &body_ != &condition_ &&
@@ -96,7 +96,7 @@ class Mover {
   }
 
  private:
-  // Whether the state is read by elements only, in the condition as well.
+  // True if body and condition read the state only by get-tuple-element.
   bool only_elements_are_read() const {
     for (const Computation* one : {&body_, &condition_}) {
       if (one->parameters.size() != 1 || one->root == one->parameters[0]) return false;
@@ -122,7 +122,7 @@ class Mover {
         moving_.insert(i);
       }
     }
-    // Only what is read by others than those that move has to be in the state.
+    // Only values that staying instructions read must be in the state.
     for (Instruction* i : body_.instructions) {
       if (moving_.count(i) == 0 || !is_worth_it(*i)) continue;
       bool is_read = std::ranges::any_of(body_.instructions, [&](const Instruction* user) {
@@ -138,7 +138,7 @@ class Mover {
     return outside_.add(Opcode::GetTupleElement, loop_->shape->tuple_shapes()[n], {given},
                         {Rewriter::integer(AttributeKey::Index, static_cast<int64_t>(n))});
   }
-  // A copy of an instruction of the body in front of the loop.
+  // A copy, before the loop, of an instruction of the body.
   Instruction* outside_of(const Instruction* i) {
     Instruction*& made = copies_[i];
     if (made != nullptr) return made;
@@ -189,7 +189,7 @@ class Mover {
 }  // namespace
 
 int64_t move_loop_invariants(Module& module) {
-  // A body of two loops would need the state of both.
+  // A body that two loops share would need the state of both, so it is left alone.
   std::unordered_map<const Computation*, int> callers;
   for (const Computation* computation : module.computations) {
     for (const Instruction* i : computation->instructions) {

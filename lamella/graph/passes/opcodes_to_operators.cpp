@@ -1,10 +1,10 @@
-// Instructions as calls of operators.
+// Replaces instructions by calls of operators.
 //
 // Note [Which operators mean the same]
-//   An operator stands for an opcode only on the element types where both say the same of every
-//   element, special values included. HLO divides integers by zero, saturates what does not fit
-//   into an integer and gives NaN the sign NaN; the operators do not, so these stay with the rules.
-//   Sums may be taken in any order in both.
+//   An operator may replace an opcode only for element types on which both give the same result for
+//   every element, special values included. HLO defines integer division by zero, saturates
+//   conversions to integers, and gives NaN for the sign of NaN; the operators do not, so those
+//   instructions stay with the evaluator's rules. Both may sum in any order.
 #include "lamella/graph/passes/opcodes_to_operators.h"
 
 #include <algorithm>
@@ -28,8 +28,8 @@
 namespace lamella::hlo {
 namespace {
 
-// A call costs about as much as this many elements by a rule.
-constexpr int64_t kFewest = 32;
+// A call costs about as much as a rule on this many elements.
+constexpr int64_t kMinElements = 32;
 
 using Names = std::array<std::string, kOpcodeCount>;
 Names find_operators() {
@@ -40,7 +40,7 @@ Names find_operators() {
       if (!tag.starts_with("hlo:")) continue;
       std::optional<Opcode> opcode = opcode_from_name(std::string_view(tag).substr(4));
       if (!opcode || opcode_family(*opcode) != Family::Elementwise) continue;
-      // Other overloads take numbers, or write their arguments.
+      // Other overloads take scalars, or write to their arguments.
       const std::string& overload = entry->overload_storage;
       bool is_plain = overload.empty() || overload == "Tensor" || overload == "self" ||
                       overload == "Tensor_Tensor";
@@ -60,7 +60,7 @@ bool has_tensors(const Shape& shape) {
           type == ElementType::F64);
 }
 
-// Whether the opcode's operator means the same on operands of this type.
+// True if the opcode's operator gives the same results on operands of this type.
 bool means_the_same(Opcode opcode, ElementType type) {
   bool is_number = is_floating(type) || is_complex(type);
   switch (opcode) {
@@ -82,7 +82,8 @@ bool means_the_same(Opcode opcode, ElementType type) {
       return is_integral(type);
     case Opcode::Complex:
       return type == ElementType::F32 || type == ElementType::F64;
-    // Branch cuts and huge arguments of complex numbers are C99's in the rules alone.
+    // Other functions of complex numbers stay with the rules, which have the branch cuts of C99 and
+    // handle huge arguments.
     case Opcode::Divide:
     case Opcode::Exp:
     case Opcode::Log:
@@ -110,10 +111,11 @@ class Maker {
       if (!has_tensors(i.operand_shape(n)) || i.operand_shape(n).elements() == 0) return nullptr;
       most = std::max(most, i.operand_shape(n).elements());
     }
-    // A function has the bits of its operator whatever the number of elements is.
+    // A function of floats always uses its operator, so that its bits do not depend on the element
+    // count.
     bool is_function = opcode_family(i.opcode) == Family::Elementwise && i.operands.size() == 1 &&
                        is_floating(i.operand_shape(0).element_type());
-    if ((most < kFewest && !is_function) || i.shape->elements() == 0) return nullptr;
+    if ((most < kMinElements && !is_function) || i.shape->elements() == 0) return nullptr;
     switch (i.opcode) {
       case Opcode::Compare:
         return compare(i);
@@ -173,8 +175,8 @@ class Maker {
     }
     return to_.add(Opcode::CustomCall, shape, operands, attributes);
   }
-  // An elementwise call takes a number that is repeated as the number it is, if another operand
-  // has the elements.
+  // An elementwise call takes a broadcast scalar as the scalar, if another operand has the full
+  // shape.
   Instruction* call(const Instruction& i, std::string_view target, const std::string& arguments) {
     std::vector<Instruction*> operands(i.operands.begin(), i.operands.end());
     auto is_number = [&](Instruction* operand) { return numbers_.count(operand) != 0; };
@@ -208,7 +210,7 @@ class Maker {
     ElementType from = i.operand_shape(0).element_type(), to = i.shape->element_type();
     bool is_exact = from == ElementType::PRED || (is_integral(from) && !is_floating(to)) ||
                     to == ElementType::PRED;
-    // From 64 bits to 16 the operators round twice.
+    // The operators round twice from 64 to 16 bits.
     bool is_float = (is_floating(from) || is_integral(from)) && is_floating(to) &&
                     (element_bits(to) > 16 || element_bits(from) <= 32);
     bool is_wider = is_complex(to) && (is_complex(from) || is_floating(from));
@@ -231,7 +233,7 @@ class Maker {
     return repeated;
   }
 
-  // One view says where the elements lie.
+  // A slice is one strided view.
   Instruction* slice(const Instruction& i) {
     std::vector<int64_t> strides = row_major_strides(i.operand_shape(0).dimensions());
     int64_t offset = 0;
@@ -255,7 +257,7 @@ class Maker {
                 {i.operands.begin(), i.operands.end()});
   }
 
-  // As a product of matrices, batch by batch.
+  // As a batched matrix product.
   Instruction* dot(const Instruction& i) {
     ElementType type = i.shape->element_type();
     if (type == ElementType::PRED || i.operand_shape(0).element_type() != type ||
@@ -322,16 +324,16 @@ class Maker {
     }
     if (arguments.empty()) arguments = str("%0, ", list);
     Instruction* reduced = made(*i.shape, target, arguments, {i.operands[0]});
-    // What it begins with is one more element.
+    // The initial value is combined as one more element.
     return made(*i.shape, operator_of(*opcode), "", {reduced, i.operands[1]});
   }
 
   Rewriter& to_;
-  // Arrays that repeat one number, and that number.
+  // Arrays that repeat a scalar, and the scalar.
   std::unordered_map<const Instruction*, Instruction*> numbers_;
 };
 
-// The computations whose instructions are steps: the entry, and what control flow calls.
+// Finds the computations that run step by step: the entry, and callees of control flow.
 void find_steps(const Computation& computation, std::unordered_set<const Computation*>* found) {
   if (!found->insert(&computation).second) return;
   for (const Instruction* i : computation.instructions) {
@@ -346,7 +348,8 @@ void find_steps(const Computation& computation, std::unordered_set<const Computa
 }  // namespace
 
 std::string_view operator_of(Opcode opcode) {
-  // No guarded static: see Note [Forking]. Threads that meet here find the same names.
+  // A function-local static would have a guard: see Note [Forking]. Threads that race here find
+  // equal names.
   static std::atomic<const Names*> found{nullptr};
   const Names* names = found.load(std::memory_order_acquire);
   if (names == nullptr) {

@@ -1,4 +1,4 @@
-// Instructions that no machine code is made of, as calls of Lamella's operators.
+// Pass: replaces instructions that are not compiled by calls of Lamella's operators.
 #pragma once
 #include <functional>
 
@@ -6,14 +6,14 @@
 
 namespace lamella::hlo {
 
-// The operator that computes an elementwise opcode: the one whose declaration says `hlo:` and the
-// opcode's name. "aten::add.Tensor"; empty where there is none.
+// The operator that computes an elementwise opcode, such as "aten::add.Tensor": the one whose
+// declaration has the tag `hlo:` and the opcode's name. Empty if there is none.
 std::string_view operator_of(Opcode opcode);
 
-// Puts calls of operators into the place of instructions of which `is_code` does not say that
-// machine code is made of them: of those of a few dozen elements and more that an operator gives
-// the same numbers for, within the accuracy of its kernels. What the evaluator's rules do one
-// element at a time is done by kernels so. Returns how many it replaced.
+// Replaces instructions that `is_code` does not report as compiled by calls of operators, if they
+// have a few dozen elements or more and an operator gives the same results within the accuracy of
+// its kernels. Kernels are faster than the evaluator's rules, which process one element at a time.
+// Returns the number of replacements.
 int64_t opcodes_to_operators(Module& module,
                              const std::function<bool(const Instruction&)>& is_code);
 

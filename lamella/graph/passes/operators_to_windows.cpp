@@ -1,4 +1,4 @@
-// Calls of convolution and pooling operators as opcodes.
+// Replaces calls of convolution and pooling operators by opcodes.
 #include "lamella/graph/passes/operators_to_windows.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace lamella::hlo {
 namespace {
 
-// Numbers for each of `count` dimensions, of a list that may state one for all.
+// One number for each of `count` dimensions, from a list that may have a single one for all.
 std::vector<int64_t> spread(const OperatorArgument& argument, size_t count) {
   std::vector<int64_t> numbers = argument.value.toIntVector();
   if (numbers.size() == 1) numbers.resize(count, numbers[0]);
@@ -72,7 +72,7 @@ class Maker {
     return to_.add(Opcode::Add, *i.shape, {made, to_.broadcast(operand(2), *i.shape, {1})});
   }
 
-  // The kernel of a convolution is a reversed one.
+  // Takes a reversal of the kernel into the convolution's window.
   Instruction* turned(const Instruction& i) {
     const Instruction& reverse = *i.operands[1];
     if (reverse.opcode != Opcode::Reverse || !i.has(AttributeKey::Window)) return nullptr;
@@ -94,7 +94,7 @@ class Maker {
     return convolution_problem(*made) ? made : nullptr;
   }
 
-  // The first element of what a pooling operator gives, which nobody reads the second of.
+  // The first result of a pooling operator whose second result, the indices, is not used.
   Instruction* max_pool(const Instruction& i) {
     if (i.opcode != Opcode::GetTupleElement || i.integer(AttributeKey::Index) != 0) return nullptr;
     const Instruction& call = *i.operands[0];
@@ -138,7 +138,7 @@ class Maker {
     if (Instruction* made = maximum_behind(i, input, first, attributes)) return made;
     return to_.add(Opcode::ReduceWindow, *i.shape, {input, first}, attributes);
   }
-  // Windows of which the largest element is taken, of elements that are at least a number.
+  // Maxima of windows, of an operand that is itself the maximum of an array and a scalar.
   Instruction* windows(const Instruction& i) {
     if (i.operands.size() != 2 || !i.has(AttributeKey::Window)) return nullptr;
     const Instruction* by = i.computation(AttributeKey::ToApply)->root;
@@ -155,10 +155,10 @@ class Maker {
   }
 
  private:
-  // The operator's loops are as fast where channels do not come last.
+  // Without channels last the operator's own loops are as fast.
   static bool follows_fast_convolution(const Instruction* i) {
-    constexpr int kMost = 16;
-    for (int n = 0; n < kMost; ++n) {
+    constexpr int kMaxSteps = 16;
+    for (int n = 0; n < kMaxSteps; ++n) {
       if (i->opcode == Opcode::Convolution) return is_fast_last(*i);
       bool goes_on = i->opcode == Opcode::ReduceWindow ||
                      (opcode_family(i->opcode) == Family::Elementwise && !i->operands.empty());
@@ -168,15 +168,15 @@ class Maker {
     }
     return false;
   }
-  // Whether every window has an element of the operand.
+  // True if every window has an element of the operand.
   static bool all_have_elements(const Shape& operand, const Shape& result,
                                 std::span<const WindowDimension> window) {
-    constexpr int64_t kMost = 1 << 20;
+    constexpr int64_t kLimit = 1 << 20;
     for (size_t d = 0; d < window.size(); ++d) {
       const WindowDimension& w = window[d];
       const auto at = static_cast<int64_t>(d);
       const int64_t size = operand.dimension(at), places = result.dimension(at);
-      if (w.base_dilation != 1 || places > kMost || w.size > kMost / places) return false;
+      if (w.base_dilation != 1 || places > kLimit || w.size > kLimit / places) return false;
       for (int64_t n = 0; n < places; ++n) {
         bool has = false;
         for (int64_t k = 0; k < w.size && !has; ++k) {
@@ -188,8 +188,8 @@ class Maker {
     }
     return true;
   }
-  // The larger of a number and each element before windows are reduced is the same as after that,
-  // when there are fewer.
+  // A maximum with a scalar before windows are reduced by maximum equals one after that, on fewer
+  // elements.
   Instruction* maximum_behind(const Instruction& i, Instruction* input, Instruction* first,
                               const std::vector<Attribute>& attributes) {
     if (input->opcode != Opcode::Maximum || to_.uses(input) != 1) return nullptr;

@@ -1,4 +1,4 @@
-// Passes in their order.
+// Runs the passes in order.
 #include "lamella/graph/passes/pipeline.h"
 
 #include <algorithm>
@@ -33,29 +33,30 @@ namespace {
 
 struct Pass {
   const char* name;
-  int64_t (*run)(Module& module);  // gives how many it changed
-  const char* what;                // it counts, in the singular
+  int64_t (*run)(Module& module);  // returns the number of changes
+  const char* what;                // what it counts, in the singular
   const char* became;
 };
 constexpr Pass kSimplifying[] = {
-    {"fold_constants", fold_constants, "instruction", "computed beforehand"},
-    {"simplify_elementwise", simplify_elementwise, "elementwise instruction", "made simpler"},
-    {"simplify_movement", simplify_movement, "movement", "joined or left out"},
+    {"fold_constants", fold_constants, "instruction", "computed at compile time"},
+    {"simplify_elementwise", simplify_elementwise, "elementwise instruction", "simplified"},
+    {"simplify_movement", simplify_movement, "movement", "merged or removed"},
     {"join_common_subexpressions", join_common_subexpressions, "instruction",
-     "left out, as an equal one is there"},
-    {"canonicalize_products", canonicalize_products, "product", "made to read what was transposed"},
-    {"remove_dead_code", remove_dead_code, "instruction", "left out, as nobody reads it"}};
+     "replaced by an equal one"},
+    {"canonicalize_products", canonicalize_products, "product", "brought to canonical form"},
+    {"remove_dead_code", remove_dead_code, "instruction", "removed as dead code"}};
 constexpr Pass kOnce[] = {
-    {"find_attention", find_attention, "attention", "made one call"},
-    {"move_loop_invariants", move_loop_invariants, "loop", "given less to do in each step"},
-    {"transforms_to_operators", transforms_to_operators, "Fourier transform", "made a call"}};
-// Where machine code is made.
+    {"find_attention", find_attention, "attention", "replaced by a call"},
+    {"move_loop_invariants", move_loop_invariants, "loop", "with invariants moved out"},
+    {"transforms_to_operators", transforms_to_operators, "Fourier transform",
+     "replaced by a call"}};
+// Passes that run only if machine code is compiled.
 constexpr Pass kNative[] = {
     {"operators_to_windows", operators_to_windows, "convolution or pooling",
-     "made opcodes, or other ones"},
-    {"channels_last", channels_last, "convolution", "laid out with channels last"}};
-// One pass may give another something to do, but hardly ever more often.
-constexpr int kMostRounds = 3;
+     "rewritten as opcodes"},
+    {"channels_last", channels_last, "convolution", "changed to channels last"}};
+// A pass may enable another one, but rarely more than a few times.
+constexpr int kMaxRounds = 3;
 
 class Pipeline {
  public:
@@ -72,7 +73,7 @@ class Pipeline {
     done(pass, changes);
   }
   void simplify() {
-    for (int round = 0; round < kMostRounds; ++round) {
+    for (int round = 0; round < kMaxRounds; ++round) {
       int64_t before = changes_;
       for (const Pass& pass : kSimplifying) run(pass);
       if (changes_ == before) break;
@@ -91,7 +92,7 @@ class Pipeline {
         str(folder_, "/", own_, ".", module_.name, ".", number, ".", pass.name, ".hlo"));
     file << to_string(module_);
   }
-  // What was done, a line for each pass that changed something, by the order of their first change.
+  // A line for each pass that changed anything, in the order of their first changes.
   std::string notes() const {
     std::string text;
     for (const auto& [pass, changes] : notes_) {
@@ -126,21 +127,20 @@ Rewritten run_passes(const Module& given, int64_t most, bool native,
                      const std::function<bool(const Computation&)>& is_native,
                      const std::function<bool(const Instruction&)>& is_code) {
   auto module = std::make_unique<Module>(given.name);
-  module->attributes = given.attributes;  // texts of the module given, which lives as long
+  module->attributes = given.attributes;  // their texts are owned by `given`
   std::unordered_map<const Computation*, Computation*> copied;
   module->entry = copy_computation(*module, *given.entry, copied, /*share_literals=*/true);
   int64_t before = module->instruction_count();
   Pipeline passes(*module);
-  passes.done({"inline_calls", nullptr, "call", "replaced by what is called"},
-              inline_calls(*module, most, is_native));
+  passes.done({"inline_calls", nullptr, "call", "inlined"}, inline_calls(*module, most, is_native));
   passes.simplify();
   for (const Pass& pass : kOnce) passes.run(pass);
   if (native) {
     for (const Pass& pass : kNative) passes.run(pass);
   }
-  passes.done({"convolutions_to_operators", nullptr, "convolution", "made a call"},
+  passes.done({"convolutions_to_operators", nullptr, "convolution", "replaced by a call"},
               convolutions_to_operators(*module, native));
-  passes.done({"opcodes_to_operators", nullptr, "instruction", "made a call"},
+  passes.done({"opcodes_to_operators", nullptr, "instruction", "replaced by a call"},
               opcodes_to_operators(*module, is_code));
   passes.simplify();
   if (!passes.changed()) return {};

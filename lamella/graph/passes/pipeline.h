@@ -8,19 +8,18 @@
 
 namespace lamella::hlo {
 
-// A module after all passes, and what they did, as lines for people: how many instructions each
-// pass changed. Null and empty where there is nothing to change.
+// A module after all passes, and a description of the changes, one line per pass. Null and empty if
+// no pass changed anything.
 struct Rewritten {
   std::unique_ptr<Module> module;
   std::string notes;
 };
-// Constants of the result are those of the given module, which must live as long. `is_native` says
-// of a computation whether calls of it may be replaced by it, until there are `most` instructions;
-// `native` whether machine code will be made of what can be, and `is_code` of an instruction
-// whether it will be made of that.
+// Constants of the result are those of the given module, which must outlive it. `is_native` says
+// whether calls of a computation may be inlined, up to `most` instructions; `native`, whether
+// machine code will be compiled; `is_code`, whether an instruction will be part of it.
 //
-// After each pass that changed it the module is verified in builds that check themselves, and
-// written to the folder that LAMELLA_DUMP_HLO names.
+// After each pass that changed it, the module is verified in debug builds, and written to the
+// folder LAMELLA_DUMP_HLO if that is set.
 Rewritten run_passes(const Module& given, int64_t most, bool native,
                      const std::function<bool(const Computation&)>& is_native,
                      const std::function<bool(const Instruction&)>& is_code);

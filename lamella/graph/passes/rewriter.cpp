@@ -1,4 +1,4 @@
-// Bookkeeping of passes.
+// Rewriter: replaces instructions, and makes new instructions and attributes.
 #include "lamella/graph/passes/rewriter.h"
 
 #include <algorithm>
@@ -29,8 +29,8 @@ void Rewriter::take_operands(Instruction& i) {
   }
 }
 
-// Elements lie row by row whatever a layout says, but a bitcast and whoever asks for the layout of
-// the result go by what it says.
+// Elements are in row-major order whatever a layout says, but bitcasts and the layout of the result
+// depend on the stated layout.
 bool Rewriter::may_stand_for(const Instruction& by, const Instruction& i) const {
   LAMELLA_INTERNAL_ASSERT(by.shape->compatible(*i.shape), "passes: expected ",
                           i.shape->to_string(false), " for ", i.name, ", got ",

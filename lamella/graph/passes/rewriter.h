@@ -1,4 +1,4 @@
-// Rewriter: what passes over the instructions of a computation have in common.
+// Rewriter: the shared part of passes over the instructions of a computation.
 #pragma once
 #include <string_view>
 #include <unordered_map>
@@ -9,15 +9,15 @@
 
 namespace lamella::hlo {
 
-// Goes once over a computation and puts other instructions into the place of some. What others
-// wait for by a control dependency, and what waits so, stays as it is.
+// Walks over a computation once and replaces instructions. Both ends of a control dependency stay
+// unchanged.
 class Rewriter {
  public:
   Rewriter(Module& module, Computation& computation);
 
-  // Calls rule(i) for each instruction, whose operands are rewritten already, operands first. The
-  // rule gives what stands for i from now on: an instruction before it, or one made by add(); i
-  // itself or null leave it. Returns how many it replaced.
+  // Calls rule(i) for each instruction, operands first; the operands of i are already rewritten.
+  // The rule returns the replacement of i: an earlier instruction, or one made by add(); i itself
+  // or null keep it. Returns the number of replacements.
   template <class F>
   int64_t rewrite(F&& rule) {
     std::vector<Instruction*> before = std::move(computation_.instructions);
@@ -40,25 +40,24 @@ class Rewriter {
     return replaced;
   }
 
-  // An instruction in front of the one that the rule is asked for.
+  // A new instruction before the one that the rule is called for.
   Instruction* add(Opcode opcode, Shape shape, const std::vector<Instruction*>& operands,
                    const std::vector<Attribute>& attributes = {});
-  // The current instruction with other operands.
+  // An instruction like `i` with other operands.
   Instruction* with_operands(const Instruction* i, const std::vector<Instruction*>& operands);
   Instruction* constant(Literal literal);
-  // A number, repeated to the shape.
+  // An array of this shape that repeats a number.
   Instruction* full(const Shape& shape, double value);
   Instruction* reshape(Instruction* x, const std::vector<int64_t>& sizes);
   Instruction* transpose(Instruction* x, const std::vector<int64_t>& order);
   Instruction* broadcast(Instruction* x, const Shape& shape, const std::vector<int64_t>& dims);
-  // Attributes whose values live with the module.
+  // Attributes whose values are owned by the module.
   Attribute integers(AttributeKey key, const std::vector<int64_t>& numbers);
   static Attribute integer(AttributeKey key, int64_t number);
   Attribute text(AttributeKey key, std::string_view text);
   Attribute window(const std::vector<WindowDimension>& dimensions);
   Attribute dim_labels(ConvolutionDimensions dimensions);
-  // How many operands each instruction of the computation is, one more for the root; as they were
-  // before the pass.
+  // The number of uses of an instruction as an operand, plus one for the root, before the pass.
   int uses(const Instruction* i) const {
     auto found = uses_.find(i);
     return found == uses_.end() ? 0 : found->second;
@@ -80,13 +79,13 @@ class Rewriter {
   bool reads_layouts_ = false;
 };
 
-// What several passes ask.
+// Queries that several passes share.
 
-// The one element that all elements of an array are, if that is a constant; null otherwise.
+// The constant that all elements of an array repeat; null if there is none.
 const Literal* repeated_constant(const Instruction* i);
 // The sizes that are not 1.
 std::vector<int64_t> without_ones(const Shape& shape);
-// Whether a reshape adds and removes dimensions of size 1 and does nothing else.
+// True if a reshape only adds and removes dimensions of size 1.
 bool moves_ones(const Instruction& reshape);
 
 }  // namespace lamella::hlo

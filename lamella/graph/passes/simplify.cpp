@@ -1,5 +1,5 @@
-// Identities of elementwise instructions. Only what keeps each bit is done: x * 0 is not 0 for
-// floating-point numbers, and x + 0 is not x for -0.
+// Applies identities of elementwise instructions. Only identities that keep every bit are used:
+// x * 0 is not 0 for floating-point numbers, and x + 0 is not x for -0.
 #include "lamella/graph/passes/simplify.h"
 
 #include <cmath>
@@ -19,7 +19,7 @@ bool is_ordinary_float(ElementType type) {
   return type == ElementType::F16 || type == ElementType::BF16 || type == ElementType::F32 ||
          type == ElementType::F64;
 }
-// The number that is repeated in an operand, if it is one of these types.
+// The number that an operand repeats, if its type is one of these.
 std::optional<double> number(const Instruction* i) {
   const Literal* one = repeated_constant(i);
   if (one == nullptr) return std::nullopt;
@@ -27,7 +27,7 @@ std::optional<double> number(const Instruction* i) {
   if (is_ordinary_float(type)) return one->real_at(0);
   if (is_integer(type) || type == ElementType::PRED) {
     int64_t value = one->integer_at(0);
-    // Larger ones are not told apart as numbers.
+    // Larger integers are not exact as double.
     if (std::abs(static_cast<double>(value)) < 9e15) return static_cast<double>(value);
   }
   return std::nullopt;
@@ -36,7 +36,7 @@ bool is_zero(std::optional<double> n, bool negative) {
   return n && *n == 0 && std::signbit(*n) == negative;
 }
 
-// 1 / n where that is exact and no denormal.
+// 1 / n if that is exact and not a denormal.
 std::optional<double> exact_reciprocal(double n, ElementType type) {
   int exponent = 0;
   if (!std::isfinite(n) || std::abs(std::frexp(n, &exponent)) != 0.5) return std::nullopt;
@@ -45,7 +45,7 @@ std::optional<double> exact_reciprocal(double n, ElementType type) {
   return 1 / n;
 }
 
-// Whether every value of `from` is one of `to`, other than itself.
+// True if every value of `from` is a value of `to`.
 bool is_exact_in(ElementType from, ElementType to) {
   auto digits = [](ElementType type) {
     switch (type) {
@@ -91,7 +91,7 @@ class Simplifier {
   }
 
  private:
-  // A function of repeated numbers is a repeated number.
+  // A function of broadcast numbers becomes a broadcast of the function of the numbers.
   Instruction* of_repeated() {
     if (i_->shape->rank() == 0 || i_->shape->elements() == 0) return nullptr;
     switch (i_->opcode) {
@@ -137,7 +137,7 @@ class Simplifier {
           ElementType first = x->operand_shape(0).element_type();
           if (!is_exact_in(first, from)) return nullptr;
           if (first == type_) return x->operands[0];
-          // Numbers that are exact in between may go the direct way.
+          // If the conversion in between is exact, one direct conversion gives the same.
           bool plain = is_ordinary_float(first) && is_ordinary_float(type_);
           return plain ? to_.add(Opcode::Convert, *i_->shape, {x->operands[0]}) : nullptr;
         }

@@ -1,4 +1,4 @@
-// Movements of elements, joined.
+// Merges and removes instructions that only move elements.
 #include "lamella/graph/passes/simplify_movement.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ Instruction* transpose(Rewriter& to, Instruction* i) {
     for (int64_t d : order) both.push_back(first[static_cast<size_t>(d)]);
     return to.transpose(x->operands[0], both);
   }
-  // Dimensions of size 1 stay where they are before the reshape.
+  // Transposes before the reshape instead; dimensions of size 1 keep their positions there.
   if (moves_ones(*x) && x->operands[0]->opcode != Opcode::Parameter) {
     Instruction* y = x->operands[0];
     Numbers theirs, places(static_cast<size_t>(x->shape->rank()), -1), moved;
@@ -68,7 +68,7 @@ Instruction* broadcast(Rewriter& to, Instruction* i) {
     for (int64_t d : dimensions_of(x)) both.push_back(dims[static_cast<size_t>(d)]);
     return to.broadcast(x->operands[0], *i->shape, both);
   }
-  // Dimensions of size 1 that a reshape adds are as well made by the broadcast.
+  // The broadcast can add the dimensions of size 1 that a reshape adds.
   if (moves_ones(*x) && x->operands[0]->shape->elements() != 0) {
     Instruction* y = x->operands[0];
     Numbers sizes = without_ones(*y->shape), places;
@@ -82,7 +82,7 @@ Instruction* broadcast(Rewriter& to, Instruction* i) {
   return nullptr;
 }
 
-// Whether nothing is cut off or left out.
+// True if a slice selects the whole operand.
 bool is_whole(const Instruction& slice) {
   int64_t d = 0;
   for (const SliceDimension& one : slice.find(AttributeKey::Slice)->slices()) {
@@ -99,7 +99,7 @@ bool pads_nothing(const Instruction& pad) {
 }
 
 Instruction* simpler(Rewriter& to, Instruction* i) {
-  // Nothing here is calculated twice to save memory, which is what a barrier is against.
+  // A barrier prevents recomputation that saves memory, which no pass here does.
   if (i->opcode == Opcode::OptimizationBarrier) return i->operands[0];
   if (i->opcode == Opcode::GetTupleElement) {
     Instruction* tuple = i->operands[0];

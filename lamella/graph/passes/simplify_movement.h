@@ -1,13 +1,13 @@
-// Reshapes, transposes, broadcasts and their like, as few as say the same.
+// Pass: reduces reshapes, transposes, broadcasts and the like to as few as possible.
 #pragma once
 #include "lamella/graph/hlo/module.h"
 
 namespace lamella::hlo {
 
-// Joins movements that follow each other, leaves out those that move nothing, makes a transpose of
-// dimensions of size 1 a reshape, brings transposes before reshapes that only add or remove
-// dimensions of size 1, takes elements of tuples where the tuple is made. Returns how many it
-// changed.
+// Merges consecutive movements, removes those that move nothing, turns a transpose of dimensions of
+// size 1 into a reshape, moves transposes before reshapes that only add or remove dimensions of
+// size 1, and replaces elements of tuples by the operands of the tuple. Returns the number of
+// changes.
 int64_t simplify_movement(Module& module);
 
 }  // namespace lamella::hlo
