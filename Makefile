@@ -29,11 +29,11 @@ endef
 
 build:
 	$(call prepare,build)
-	@cd $(ROOT) && sh tools/build.sh release
+	@cd $(ROOT) && sh tools/build.sh release --native
 
 demo:
 	$(call prepare,build demo)
-	@cd $(ROOT) && sh tools/build.sh release
+	@cd $(ROOT) && sh tools/build.sh release --native --base
 	@cd $(ROOT) && $(VPY) examples/semantic_search/main.py
 
 test:

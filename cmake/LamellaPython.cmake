@@ -20,5 +20,5 @@ function(lamella_python_extension name)
   target_compile_options(${name} PRIVATE -fno-semantic-interposition -fno-plt)
   # What they name first includes Python.h, which must come before the standard library.
   lamella_precompile(${name} ${ARG_PRECOMPILE} ${LAMELLA_STANDARD_HEADERS})
-  install(TARGETS ${name} LIBRARY DESTINATION "${LAMELLA_INSTALL_PYTHON}" COMPONENT python)
+  install(TARGETS ${name} LIBRARY DESTINATION "${LAMELLA_INSTALL_PYTHON}" COMPONENT python OPTIONAL)
 endfunction()

@@ -120,15 +120,32 @@ endfunction()
 # all ordinary objects first, then DEFAULT, then AVX2, then AVX512. lamella_link_rooms keeps this
 # order for every program and library. For speed, helpers of a kernel belong in a namespace named by
 # CPU_CAPABILITY, which gives each capability its own copy.
+set(LAMELLA_CAPABILITIES all CACHE STRING
+    "CPU capabilities that kernels are built for: all, or native, the best of this machine alone")
+set(LAMELLA_CPU_CAPABILITIES DEFAULT)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
-  set(LAMELLA_CPU_CAPABILITIES DEFAULT AVX2 AVX512 CACHE INTERNAL "capabilities kernels are built for")
-else()
-  set(LAMELLA_CPU_CAPABILITIES DEFAULT CACHE INTERNAL "capabilities kernels are built for")
+  set(LAMELLA_CPU_CAPABILITIES DEFAULT AVX2 AVX512)
+  if(LAMELLA_CAPABILITIES STREQUAL "native" AND EXISTS /proc/cpuinfo)
+    # What dispatch_stub.cpp asks the processor for.
+    file(STRINGS /proc/cpuinfo cpu LIMIT_COUNT 1 REGEX "^flags")
+    set(LAMELLA_CPU_CAPABILITIES AVX512)
+    foreach(feature avx2 fma bmi1 bmi2 avx512f avx512bw avx512cd avx512dq avx512vl)
+      if(NOT "${cpu} " MATCHES " ${feature} ")
+        if(NOT feature MATCHES "avx512")
+          set(LAMELLA_CPU_CAPABILITIES DEFAULT)
+          break()
+        endif()
+        set(LAMELLA_CPU_CAPABILITIES AVX2)
+      endif()
+    endforeach()
+  endif()
 endif()
+set(LAMELLA_CPU_CAPABILITIES ${LAMELLA_CPU_CAPABILITIES} CACHE INTERNAL
+    "capabilities kernels are built for")
 # The plain x86-64 build serves processors without AVX2, and is kept smaller: it has no copies of a loop
 # for each of its cases, which -O3 makes.
 set(LAMELLA_CPU_FLAGS_DEFAULT "")
-if("AVX2" IN_LIST LAMELLA_CPU_CAPABILITIES)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(LAMELLA_CPU_FLAGS_DEFAULT -O2 -ftree-vectorize)
 endif()
 # -O3 because GCC 12 vectorises nothing useful at -O2. Integers wrap around: vectors of them hold the

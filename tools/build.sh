@@ -1,18 +1,24 @@
 #!/bin/sh
-# usage: tools/build.sh PRESET [CMAKE_OPTION...] [-- NINJA_TARGET...]
-# Configures build folder PRESET if need be, builds the targets (default: all), and installs the
-# tree under its prefix. Quiet unless something is wrong. JOBS limits the parallel jobs.
+# usage: tools/build.sh PRESET [--native] [--base] [CMAKE_OPTION...] [-- NINJA_TARGET...]
+# Configures build folder PRESET if need be, builds everything and the targets, and installs the tree
+# under its prefix. Quiet unless something is wrong. JOBS limits the parallel jobs.
+# --native: kernels for this machine alone; --base: the core alone, without programs, collectives and the
+# families of kernels in liblamella_more.so. What an earlier call built is kept up to date all the same.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 preset=$1
 shift
 options=""
+native=""
+parts=all
 while [ $# -gt 0 ] && [ "$1" != "--" ]; do
   case $1 in
+    --native) native=-DLAMELLA_CAPABILITIES=native ;;
+    --base) parts=lamella_base ;;
     -*) options="$options $1" ;;
     *)
-      echo "tools/build.sh: expected -DNAME=VALUE or -- before the targets, got $1" >&2
+      echo "tools/build.sh: expected --native, --base, -DNAME=VALUE or -- before the targets, got $1" >&2
       exit 2
       ;;
   esac
@@ -23,6 +29,10 @@ case $preset in
   release) build=build ;;
   *) build=build-$preset ;;
 esac
+# What was built before, with all capabilities or all parts, stays so.
+[ -z "$native" ] || grep -qs '^LAMELLA_CAPABILITIES:STRING=all' "$build/CMakeCache.txt" ||
+  options="$options $native"
+[ ! -f "$build/lib/liblamella_graph.so" ] || parts=all
 # Debian's tools first: the same ones whatever else is on the PATH.
 cmake=cmake
 [ ! -x /usr/bin/cmake ] || cmake=/usr/bin/cmake
@@ -53,9 +63,9 @@ echo "lamella: building${*:+ ($*)}"
 log=$build/build.log
 # The log is shown as it grows where somebody watches, and only if something failed elsewhere.
 if [ -t 1 ]; then
-  "$ninja" -C "$build" ${JOBS:+-j "$JOBS"} all "$@"
+  "$ninja" -C "$build" ${JOBS:+-j "$JOBS"} "$parts" "$@"
 else
-  "$ninja" -C "$build" ${JOBS:+-j "$JOBS"} all "$@" >"$log" 2>&1 || {
+  "$ninja" -C "$build" ${JOBS:+-j "$JOBS"} "$parts" "$@" >"$log" 2>&1 || {
     grep -v -e '^\[[0-9]*/[0-9]*\]' -e '^ninja: Ent' -e '^-- ' "$log" | tail -n 100 >&2
     exit 1
   }

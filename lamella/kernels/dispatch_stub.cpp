@@ -75,6 +75,12 @@ void* DispatchStubImpl::find(DeviceType type, const char* name) {
                                 : nullptr) {
     return kernel;
   }
+  if (type == DeviceType::CPU && supports(type)) {
+    throw NotImplementedError(str(name, ": expected a kernel for capability ",
+                                  toString(get_cpu_capability()),
+                                  " or a lower one, got only kernels for higher ones: Lamella was "
+                                  "built for this machine alone (LAMELLA_CAPABILITIES=native)"));
+  }
   throw NotImplementedError(str(name, ": expected a kernel for device ", Device(type).str(),
                                 ", got none; register one with REGISTER_DISPATCH"));
 }
