@@ -1,4 +1,4 @@
-// Making shapes and asking about them.
+// Functions that make and query shapes.
 #include "lamella/graph/builder/shape_util.h"
 
 #include <algorithm>

@@ -10,7 +10,8 @@
 
 namespace lamella::hlo {
 
-// Maps the names of one kind (instructions, computations, shapes) to objects.
+// Maps names of one kind (instructions, computations, shapes) to objects. clear() takes constant
+// time.
 template <class T>
 class Names {
  public:
