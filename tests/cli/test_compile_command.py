@@ -141,8 +141,8 @@ int main() {
 @pytest.mark.parametrize(
     ("output", "settings", "error"),
     [
-        ("1x", {}, "compile: expected a name of C for the function, got '1x'"),
-        ("a-b", {}, "compile: expected a name of C for the function, got 'a-b'"),
+        ("1x", {}, "compile: expected a C identifier for the function, got '1x'"),
+        ("a-b", {}, "compile: expected a C identifier for the function, got 'a-b'"),
         ("none/f", {}, "compile: none/f: No such file or directory"),
         (
             "f",

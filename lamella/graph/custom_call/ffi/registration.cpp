@@ -1,4 +1,4 @@
-// Handlers become targets.
+// Registers typed handlers as targets.
 #include "lamella/graph/custom_call/ffi/registration.h"
 
 #include <map>
@@ -78,7 +78,7 @@ struct Refusals {
   std::mutex mutex;
   std::map<std::pair<std::string, std::string>, std::string> texts;  // by name and platform
 };
-// Never destroyed, like the registry.
+// Never destroyed, for the same reason as the registry.
 Refusals& refusals() {
   static Refusals& one = *new Refusals;
   return one;

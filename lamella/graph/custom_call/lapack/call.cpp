@@ -1,4 +1,4 @@
-// Decoding of call frames, with every shape checked.
+// Decodes call frames and checks every shape.
 #include "lamella/graph/custom_call/lapack/call.h"
 
 #include <cstring>
