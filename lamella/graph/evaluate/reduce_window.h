@@ -1,4 +1,4 @@
-// Rules that slide a window, and scan; parts of evaluate_reduce.
+// Declares rules of reductions along windows and scans, for evaluate_reduce.
 #pragma once
 #include "lamella/graph/evaluate/rules.h"
 

@@ -1,4 +1,4 @@
-// Infeed, outfeed, send and recv, over the queues of the run's device.
+// Infeed, outfeed, send and recv through the queues of the run's device.
 #include "lamella/graph/runtime/transfer.h"
 
 #include <cstring>
@@ -8,7 +8,7 @@
 namespace lamella::hlo {
 namespace {
 
-// The literal's elements in memory of the value's own.
+// A value with a copy of the literal's elements.
 Value copy_of_literal(const Shape* shape, const Literal& literal) {
   if (shape->is_tuple()) {
     std::vector<Value> elements;
