@@ -1,4 +1,4 @@
-// Reduce, and the rules that apply a computation to the elements of arrays.
+// Reduce and map: a computation applied to the elements of arrays.
 #include <algorithm>
 
 #include "lamella/core/interrupt.h"

@@ -1,4 +1,4 @@
-// Declares rules of reductions along windows and scans, for evaluate_reduce.
+// Declares the rules of reduce-window, select-and-scatter and scan.
 #pragma once
 #include "lamella/graph/evaluate/rules.h"
 
