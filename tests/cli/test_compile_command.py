@@ -147,7 +147,7 @@ int main() {
         (
             "f",
             {"LAMELLA_COMPILER": "0"},
-            "compile: expected liblamella_compiler.so, which is built where LLVM is (llvm-19-dev)",
+            "compile: expected liblamella_compiler.so, which is built with LLVM (llvm-19-dev)",
         ),
     ],
 )

@@ -80,7 +80,7 @@ std::string BuiltComputation::to_string() const { return IsNull() ? "" : hlo::to
 Emission::Emission(const char* function, Builder* builder, Where where)
     : function_(function), builder_(builder), where_(where), outer_(nullptr) {
   LAMELLA_CHECK(builder != nullptr, function, " at ", file_name(where.file), ":", where.line,
-                ": expected an op of a builder, got one that is not set");
+                ": expected an op of a builder, got an uninitialized op");
   outer_ = builder->emission_;
   if (outer_ == nullptr) builder->emission_ = this;
 }
@@ -181,7 +181,7 @@ Op Builder::wrap(const Instruction* instruction) {
   return {first_handle_ + instruction->index, this};
 }
 Instruction* Builder::resolve(Op op) const {
-  LAMELLA_EXPECT(op.builder_ != nullptr, "an op that is set, got one that is not");
+  LAMELLA_EXPECT(op.builder_ != nullptr, "an initialized op, got one that is not");
   LAMELLA_EXPECT(op.builder_ == this, "an op of builder '", name_, "', got one of another builder");
   LAMELLA_EXPECT(op.handle_ >= 0, "an op that is valid, got one of a call that failed");
   int64_t at = op.handle_ - first_handle_;

@@ -89,11 +89,11 @@ std::string header_of(const std::string& function, const std::vector<Array>& inp
       "#ifndef ",
       guard, "\n#define ", guard,
       "\n#include <stdint.h>\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
-      "// Arrays lie row-major; outputs are written and lie apart from each other.\n",
+      "// Arrays are row-major; outputs must not overlap each other.\n",
       meanings,
-      "// Returns 0, or 1 where it failed: lamella_program_error() says why, for the calling "
+      "// Returns 0, or 1 on failure; lamella_program_error() gives the reason, for the calling "
       "thread.\n"
-      "// Threads may call it at once.\n"
+      "// Several threads may call it at the same time.\n"
       "int ",
       function, "(", arguments.empty() ? "void" : arguments,
       ");\nconst char* lamella_program_error(void);\n\n"
@@ -165,7 +165,7 @@ ProgramFiles compile_ahead_of_time(const Module& module, const std::string& func
                 function, "'");
   MachineCompiler* compiler = machine_compiler();
   LAMELLA_CHECK(compiler != nullptr,
-                "compile: expected liblamella_compiler.so, which is built where LLVM is "
+                "compile: expected liblamella_compiler.so, which is built with LLVM "
                 "(llvm-19-dev)");
   // Compiles the module read back from its text, because the program will have only the text.
   ObjectContents contents;

@@ -20,7 +20,7 @@ __thread int depth = 0;
 struct Depth {
   explicit Depth(const std::string& name) {
     LAMELLA_CHECK(depth < kMaxCallDepth, name, ": expected at most ", kMaxCallDepth,
-                  " operators made of modules inside each other, got one that calls itself");
+                  " nested operators that run modules, got one that calls itself");
     ++depth;
   }
   ~Depth() { --depth; }

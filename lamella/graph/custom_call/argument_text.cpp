@@ -241,7 +241,7 @@ class Words final : public ValueWords {
       throw TypeError(
           "hlo: expected no generator; operators in a module draw from the default one");
     }
-    throw TypeError(str("hlo: expected a value of a type that a text can say, got ",
+    throw TypeError(str("hlo: expected a value of a type that has a text, got ",
                         lamella::detail::tag_name(value.tag), " for ", type.str()));
   }
 };

@@ -2,11 +2,12 @@
 //
 // Note [Buffers of a custom call]
 //   Operands and results are split into leaves (arrays and tokens) in preorder. A leaf has the
-//   layout that the callee expects. operand_layout_constraints, if present, gives the layouts of
-//   the operands, and the instruction's shape gives the layout of the result. In a scheduled module
-//   (is_scheduled) without them, the operands' own shapes give their layouts. Otherwise the
-//   compiler may choose, as in XLA, and all leaves are row-major. Values are row-major, so a leaf
-//   of another layout is passed in a temporary, which is rearranged before or after the call.
+//   layout that the callee expects. If operand_layout_constraints is present, it gives the layouts
+//   of the operands, and the instruction's shape gives that of the result. In a scheduled module
+//   (is_scheduled) without it, the shapes of the operands and of the instruction give the layouts.
+//   Otherwise the compiler may choose, as in XLA, and all leaves are row-major. Values are
+//   row-major, so a leaf of another layout is passed in a temporary, which is rearranged before or
+//   after the call.
 //   output_to_operand_aliasing puts a result leaf in the memory of an operand leaf. The callee
 //   writes there, so this is the operand's own memory only if the operand is unique; otherwise the
 //   operand is copied before the call.

@@ -51,7 +51,7 @@ class Reader {
     }
     for (size_t k = 0; k < used_.size(); ++k) {
       LAMELLA_CHECK(used_[k], name(), ": expected each operand to be an argument, got ", k, " of ",
-                    operand_count_, " that is none");
+                    operand_count_, " that is unused");
     }
     return made;
   }
@@ -280,7 +280,7 @@ class Reader {
         return list(item, type, argument);
       default:
         fail_at(item.at, str("argument '", argument.name, "' is of type ", type.str(),
-                             ", which a text cannot say"));
+                             ", which has no text"));
     }
     mismatch(item, type, argument);
   }

@@ -142,7 +142,7 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
                 single_->has_type(made) && (made->flags & LAMELLA_TENSOR_CONTIGUOUS) != 0;
     LAMELLA_HLO_REQUIRE(fits, instruction_, "expected ", plan_.name, " to give ", count,
                         " elements of ", element_name(instruction_.shape->element_type()),
-                        ", as its tag pointwise says");
+                        ", because it has the tag pointwise");
     returns[0] = lamella_value{};
     return TensorBase::adopt(made);
   }

@@ -66,7 +66,7 @@ class Planner {
       SchemaType type = result.type.without_optional();
       bool tensors = type.is_tensor() || (type.is_list() && type.element().base().is_tensor());
       LAMELLA_CHECK(tensors, plan_.name, ": expected an operator that returns tensors, got ",
-                    result.type.str(), ", which no module has");
+                    result.type.str(), ", which modules lack");
     }
   }
 
@@ -159,7 +159,7 @@ class Planner {
     }
     if (declared == nullptr) {
       throw Error(str(plan_.name,
-                      ": expected an operator with a Meta kernel, which tells the shape ",
+                      ": expected an operator with a Meta kernel, which gives the shape ",
                       "of its results; declare the shape by hand"));
     }
     LAMELLA_CHECK(lists <= 1, plan_.name,
@@ -258,7 +258,7 @@ void BoxedArguments::put(lamella_tensor* const* operands, lamella_value* values,
   for (size_t i = 0; i < values_.size(); ++i) {
     lamella::detail::copy_value(values[i], values_[i]);
   }
-  for (const Place& place : places_) {
+  for (const TensorSlot& place : places_) {
     if (!place.is_list) {
       values[place.argument].as.tensor = operands[place.operand];
       continue;

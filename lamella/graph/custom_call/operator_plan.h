@@ -59,14 +59,14 @@ class BoxedArguments {
   void put(lamella_tensor* const* operands, lamella_value* values, lamella_tensor** lists) const;
 
  private:
-  struct Place {
+  struct TensorSlot {
     uint32_t argument;
     int32_t operand;  // for a list, the index of its first entry in list_operands_
     uint32_t count;
     bool is_list;
   };
   std::vector<lamella_value> values_;  // borrowed from the arguments
-  std::vector<Place> places_;
+  std::vector<TensorSlot> places_;
   std::vector<int32_t> list_operands_;
   size_t list_entries_ = 0;
 };

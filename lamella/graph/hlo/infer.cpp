@@ -119,7 +119,7 @@ void verify(const Module& module) {
                           "expected the instruction to stand where its computation has it");
       for (const Instruction* operand : i->operands) {
         LAMELLA_HLO_REQUIRE(operand->parent == computation && operand->index < i->index, *i,
-                            "expected operands to stand above it in '", computation->name,
+                            "expected operands to precede it in '", computation->name,
                             "', got '", operand->name, "'");
       }
       Shape inferred = infer_shape(*i);

@@ -73,7 +73,7 @@ void require_starts(const Instruction& i, size_t first, int64_t rank) {
     return;
   }
   LAMELLA_HLO_REQUIRE(static_cast<int64_t>(count) == rank, i, "expected ", rank,
-                      " operands that say where to start, got ", count);
+                      " operands with start indices, got ", count);
   for (size_t n = first; n < i.operands.size(); ++n) {
     const Shape& start = array_operand(i, n);
     LAMELLA_HLO_REQUIRE(start.is_scalar() && is_integral(start.element_type()), i,

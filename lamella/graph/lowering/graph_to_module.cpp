@@ -66,7 +66,7 @@ class Converter {
     auto add_output = [&](ValueId id) {
       Op made = current(id);
       LAMELLA_CHECK(made.valid() && !stale_[tensor_[id]], "from_trace: expected output %", id,
-                    !made.valid() ? " to be made by an operator that gives tensors"
+                    !made.valid() ? " to be made by an operator that returns tensors"
                                   : " not to be written through another tensor over its memory; "
                                     "functionalize what is traced");
       outputs.push_back(made);
@@ -222,7 +222,7 @@ class Converter {
       }
       Op made = current(id);
       if (!made.valid()) {
-        refuse(node, str("expected %", id, " to be made by an operator that gives tensors"));
+        refuse(node, str("expected %", id, " to be made by an operator that returns tensors"));
       }
       operands->push_back(made);
       return static_cast<int32_t>(operands->size()) - 1;
@@ -292,7 +292,7 @@ class Converter {
       bool said = schema_says_written(node, *plan.facts, id);
       if (!said && !part_.rules) {
         refuse(node,
-               str("expected a call that writes what its schema says, got one that writes %", id));
+               str("expected a call that writes what its schema states, got a write to %", id));
       }
       written.push_back(id);
       results.push_back(id);
@@ -408,7 +408,7 @@ class Converter {
                          const std::vector<OperatorArgument>& arguments,
                          const std::vector<Op>& operands, const std::vector<Shape>& shapes) {
     if (node.also_writes != 0) {
-      refuse(node, "expected a call that writes what its schema says, got one that writes more");
+      refuse(node, "expected a call that writes what its schema states, got one that writes more");
     }
     std::string text;
     try {

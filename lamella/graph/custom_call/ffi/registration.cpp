@@ -36,7 +36,7 @@ Metadata metadata_of(Handler* handler, std::string_view what) {
   } catch (const std::exception& e) {
     said = e.what();
   }
-  throw Error(str(what, " to say which version it was compiled against, got: ", said));
+  throw Error(str(what, " to report the version it was compiled against, got: ", said));
 }
 
 void register_handlers(std::string_view name, std::string_view platform,

@@ -87,7 +87,7 @@ HandlerError* state_of(ExecutionContext* ctx, Stage stage, State** state) {
   constexpr const char* names[] = {"instantiate", "prepare", "initialize", "execute"};
   return error(ErrorCode::FailedPrecondition, "expected a stage that keeps a state, got ",
                at < 4 ? names[at] : "an unknown one",
-               at < 3 ? ", which the call has no handler for or has not reached" : "");
+               at < 3 ? ", whose handler is missing or has not run yet" : "");
 }
 HandlerError* set_state(ExecutionContext* ctx, Stage stage, TypeId* type, void* object) {
   State* state = nullptr;

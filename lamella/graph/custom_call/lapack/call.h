@@ -73,23 +73,23 @@ class LapackCall {
 
   template <class T>
   Matrices<const T> matrices(int64_t operand) const {
-    Place place = buffer(true, operand, element_of<T>, 2);
+    DecodedBuffer place = buffer(true, operand, element_of<T>, 2);
     return {static_cast<const T*>(place.data), batch_, place.sizes[0], place.sizes[1]};
   }
   template <class T>
   Vectors<const T> vectors(int64_t operand) const {
-    Place place = buffer(true, operand, element_of<T>, 1);
+    DecodedBuffer place = buffer(true, operand, element_of<T>, 1);
     return {static_cast<const T*>(place.data), batch_, place.sizes[0]};
   }
   // Results of any size.
   template <class T>
   Matrices<T> result_matrices(int64_t result) const {
-    Place place = buffer(false, result, element_of<T>, 2);
+    DecodedBuffer place = buffer(false, result, element_of<T>, 2);
     return {static_cast<T*>(place.data), batch_, place.sizes[0], place.sizes[1]};
   }
   template <class T>
   Vectors<T> result_vectors(int64_t result) const {
-    Place place = buffer(false, result, element_of<T>, 1);
+    DecodedBuffer place = buffer(false, result, element_of<T>, 1);
     return {static_cast<T*>(place.data), batch_, place.sizes[0]};
   }
   // Results that must have these sizes.
@@ -139,12 +139,12 @@ class LapackCall {
   }
 
  private:
-  struct Place {
+  struct DecodedBuffer {
     void* data;
     Int sizes[2];
   };
   // An operand or result with `inner` dimensions after the batch dimensions.
-  Place buffer(bool operand, int64_t number, ElementType type, int64_t inner) const;
+  DecodedBuffer buffer(bool operand, int64_t number, ElementType type, int64_t inner) const;
   const ffi::Scalar& scalar(std::string_view name, ElementType type) const;
   static void copy(const void* from, void* to, size_t bytes);
 
