@@ -74,8 +74,7 @@ StatusOr<ProgramShape> BuiltComputation::GetProgramShape() const {
 }
 std::string BuiltComputation::to_string() const { return IsNull() ? "" : hlo::to_string(*module_); }
 
-// ---- One call of a function
-// ----------------------------------------------------------------------
+// ---- Emission -----------------------------------------------------------------------------------
 
 Emission::Emission(const char* function, Builder* builder, Where where)
     : function_(function), builder_(builder), where_(where), outer_(nullptr) {
@@ -132,8 +131,7 @@ Op Emission::add_parameter(int64_t number, const Shape& shape, std::string_view 
   return made;
 }
 
-// ---- The builder
-// ---------------------------------------------------------------------------------
+// ---- Builder ------------------------------------------------------------------------------------
 
 namespace {
 
@@ -341,8 +339,7 @@ BuiltComputation Builder::BuildAndNoteError() {
   return {};
 }
 
-// ---- Constant parts
-// ------------------------------------------------------------------------------
+// ---- Constant parts -----------------------------------------------------------------------------
 
 namespace {
 
@@ -409,8 +406,7 @@ StatusOr<BuiltComputation> Builder::BuildConstantSubGraph(Op root) {
   return BuiltComputation(std::shared_ptr<const Module>(std::move(module)));
 }
 
-// ---- What goes with instructions
-// -----------------------------------------------------------------
+// ---- Metadata, sharding and attributes of instructions ------------------------------------------
 
 OpMetadata Builder::SwapOpMetadata(OpMetadata metadata) {
   OpMetadata before = metadata_.value_or(OpMetadata());

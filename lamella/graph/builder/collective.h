@@ -1,4 +1,5 @@
-// Functions of the builder between replicas and with the host. Source: XLA's operation semantics.
+// Builder functions for communication between replicas and with the host. Source: XLA's operation
+// semantics.
 #pragma once
 #include "lamella/graph/builder/builder.h"
 #include "lamella/graph/builder/shape_util.h"

@@ -1,4 +1,4 @@
-// Gather: slices of one array, side by side.
+// Gather: collects slices of one array into an array.
 //
 // Note [Gather]
 //   The result has the batch dimensions (those of the indices without the index vectors) and, at
