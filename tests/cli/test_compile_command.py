@@ -141,13 +141,13 @@ int main() {
 @pytest.mark.parametrize(
     ("output", "settings", "error"),
     [
-        ("1x", {}, "compile: expected a name of C for the function, got '1x'"),
-        ("a-b", {}, "compile: expected a name of C for the function, got 'a-b'"),
+        ("1x", {}, "compile: expected a C identifier for the function, got '1x'"),
+        ("a-b", {}, "compile: expected a C identifier for the function, got 'a-b'"),
         ("none/f", {}, "compile: none/f: No such file or directory"),
         (
             "f",
             {"LAMELLA_COMPILER": "0"},
-            "compile: expected liblamella_compiler.so, which is built where LLVM is (llvm-19-dev)",
+            "compile: expected liblamella_compiler.so, which is built with LLVM (llvm-19-dev)",
         ),
     ],
 )

@@ -194,7 +194,7 @@ TEST(Errors, OpsOfOthers) {
             std::string::npos);
   EXPECT_TRUE(other.first_error().ok());
   EXPECT_FALSE((y + Op()).valid());
-  EXPECT_NE(other.first_error().message().find("expected an op that is set, got one that is not"),
+  EXPECT_NE(other.first_error().message().find("expected an initialized op, got one that is not"),
             std::string::npos);
   EXPECT_THROW(Op() + Op(), Error);
   EXPECT_THROW(Parameter(static_cast<Builder*>(nullptr), 0, F({}), "x"), Error);

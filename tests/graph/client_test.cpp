@@ -103,7 +103,7 @@ TEST(Client, FeedsAndIsFed) {
   Outfeed(data + data, shape, "");
   BuiltComputation built = b.Build().value();
   EXPECT_EQ(client->TransferFromOutfeed(&shape).status().message(),
-            "TransferFromOutfeed: expected what a program handed out, got nothing");
+            "TransferFromOutfeed: expected a literal in the queue, got nothing");
   ASSERT_TRUE(client->TransferToInfeed(LiteralUtil::CreateR1<float>({1, 2})).ok());
   ASSERT_TRUE(client->ExecuteAndTransfer(built, {}).ok());
   EXPECT_EQ(client->TransferFromOutfeed(&shape)->ToString(), "f32[2] {2, 4}");

@@ -223,7 +223,7 @@ TEST(OperatorCall, RefusesAtCompileTime) {
                           "ROOT r = s64[] custom-call(p0), "
                           "custom_call_target=\"graphtest::count\""),
             "hlo: 'r' (custom-call): graphtest::count: expected an operator that returns tensors, "
-            "got int, which no module has");
+            "got int, which modules lack");
   EXPECT_EQ(compile_error({"s4[2]{0}"},
                           "ROOT r = s4[2]{0} custom-call(p0), custom_call_target=\"aten::neg\""),
             "hlo: 'r' (custom-call): aten::neg: expected operand 0 to be an array of an element "
@@ -292,7 +292,7 @@ TEST(OperatorArguments, SayWhatIsWrong) {
   EXPECT_EQ(error(sum, "(%1, None)", 1),
             "ns::sum: column 2 of the arguments: expected an operand below 1, got %1");
   EXPECT_EQ(error(sum, "(%0, None)", 2),
-            "ns::sum: expected each operand to be an argument, got 1 of 2 that is none");
+            "ns::sum: expected each operand to be an argument, got 1 of 2 that is unused");
   EXPECT_EQ(error(sum, "(%0)", 1), "ns::sum: expected argument 'dim' (int[1]?), got none");
   EXPECT_EQ(error(sum, "(%0, [0], True, 3)", 1),
             "ns::sum: column 17 of the arguments: expected no more arguments by position, got 3");
@@ -382,7 +382,7 @@ TEST(OperatorCallFacts, FollowSchemaAndMetaKernel) {
   EXPECT_TRUE(facts.has_side_effect);
 
   EXPECT_EQ(error_of([&] { operator_call_facts("graphtest::shapeless", one, ""); }),
-            "graphtest::shapeless: expected an operator with a Meta kernel, which tells the shape "
+            "graphtest::shapeless: expected an operator with a Meta kernel, which gives the shape "
             "of its results; declare the shape by hand");
   EXPECT_NE(error_of([&] { operator_call_facts("aten::ad.Tensor", one, ""); }).find("aten::add"),
             std::string::npos);

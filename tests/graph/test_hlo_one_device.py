@@ -122,7 +122,7 @@ ENTRY e {
     with pytest.raises(RuntimeError) as caught:
         hlo.evaluate(text)
     assert (
-        "hlo: 'r' (infeed): expected f32[4] to be handed over before it is taken, got nothing"
+        "hlo: 'r' (infeed): expected f32[4] in the queue, got nothing"
     ) in str(caught.value)
 
 

@@ -78,7 +78,7 @@ TEST(Verify, NamesTheInstructionAndTheRule) {
       {"r = f32[2] dynamic-slice(v, s), dynamic_slice_sizes={2}",
        "hlo: 'r' (dynamic-slice): expected operand 1 to be an integer, got f32[]"},
       {"r = f32[2] dynamic-slice(v), dynamic_slice_sizes={2}",
-       "hlo: 'r' (dynamic-slice): expected 1 operands that say where to start, got 0"},
+       "hlo: 'r' (dynamic-slice): expected 1 operands with start indices, got 0"},
       {"r = f32[2] dynamic-update-slice(v, x, i)",
        "hlo: 'r' (dynamic-update-slice): expected operand 1 to fit into f32[3], got f32[2,3]"},
       {"r = f32[5,3] concatenate(x, y), dimensions={0}",

@@ -1,4 +1,4 @@
-// Array2D, Array3D, Array4D: dense row-major arrays in C++, as what constants are made from.
+// Array2D, Array3D, Array4D: dense row-major C++ arrays from which constants can be made.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -42,7 +42,7 @@ class Array {
   auto begin() const { return values_.begin(); }
   auto end() const { return values_.end(); }
 
-  // One index for each dimension; throws where there are more or fewer, or one is outside.
+  // One index for each dimension; throws if the count is wrong or an index is out of range.
   template <class... I>
   const T& operator()(I... index) const {
     return values_[place({static_cast<int64_t>(index)...})];

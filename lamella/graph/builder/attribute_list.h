@@ -1,4 +1,5 @@
-// AttributeList: the attributes of an instruction that is about to be added. Internal to the room.
+// AttributeList: collects the attributes of an instruction before it is added. Internal to
+// lamella/graph/builder.
 #pragma once
 #include <string_view>
 #include <vector>

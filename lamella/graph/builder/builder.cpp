@@ -14,7 +14,7 @@
 namespace lamella::hlo {
 namespace {
 
-// Names in a text are letters, digits, '_', '.' and '-', and begin with a letter or '_'.
+// Converts to a valid HLO name: letters, digits, '_', '.' and '-', beginning with a letter or '_'.
 std::string name_in_text(std::string_view wanted, std::string_view otherwise) {
   std::string name(wanted.empty() ? otherwise : wanted);
   auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
@@ -48,7 +48,7 @@ std::string text_of(const FrontendAttributes& attributes) {
 }
 std::string_view file_name(const char* path) {
   std::string_view name(path);
-  return name.substr(name.find_last_of('/') + 1);  // npos + 1: all of it
+  return name.substr(name.find_last_of('/') + 1);  // without a '/', npos + 1 is 0
 }
 
 }  // namespace
@@ -74,13 +74,12 @@ StatusOr<ProgramShape> BuiltComputation::GetProgramShape() const {
 }
 std::string BuiltComputation::to_string() const { return IsNull() ? "" : hlo::to_string(*module_); }
 
-// ---- One call of a function
-// ----------------------------------------------------------------------
+// ---- Emission -----------------------------------------------------------------------------------
 
 Emission::Emission(const char* function, Builder* builder, Where where)
     : function_(function), builder_(builder), where_(where), outer_(nullptr) {
   LAMELLA_CHECK(builder != nullptr, function, " at ", file_name(where.file), ":", where.line,
-                ": expected an op of a builder, got one that is not set");
+                ": expected an op of a builder, got an uninitialized op");
   outer_ = builder->emission_;
   if (outer_ == nullptr) builder->emission_ = this;
 }
@@ -132,12 +131,11 @@ Op Emission::add_parameter(int64_t number, const Shape& shape, std::string_view 
   return made;
 }
 
-// ---- The builder
-// ---------------------------------------------------------------------------------
+// ---- Builder ------------------------------------------------------------------------------------
 
 namespace {
 
-// Builders that exist, with the threads that made them.
+// The live builders, with the threads that made them.
 std::mutex live_mutex;
 std::vector<std::pair<std::thread::id, Builder*>> live;
 
@@ -181,7 +179,7 @@ Op Builder::wrap(const Instruction* instruction) {
   return {first_handle_ + instruction->index, this};
 }
 Instruction* Builder::resolve(Op op) const {
-  LAMELLA_EXPECT(op.builder_ != nullptr, "an op that is set, got one that is not");
+  LAMELLA_EXPECT(op.builder_ != nullptr, "an initialized op, got one that is not");
   LAMELLA_EXPECT(op.builder_ == this, "an op of builder '", name_, "', got one of another builder");
   LAMELLA_EXPECT(op.handle_ >= 0, "an op that is valid, got one of a call that failed");
   int64_t at = op.handle_ - first_handle_;
@@ -211,11 +209,11 @@ Op Builder::add(Opcode opcode, std::span<const Op> operands, const Shape& hint,
   try {
     Shape inferred = infer_shape(*made);
     LAMELLA_INTERNAL_ASSERT(inferred.is_valid(), "hlo: expected a shape for ", opcode_name(opcode));
-    // A layout or a dynamic size that was asked for stays.
+    // A compatible hint is kept, because it may have a layout or a dynamic size.
     if (!inferred.compatible(hint)) made->shape = module_->intern(std::move(inferred));
   } catch (const Error& error) {
     computation_->instructions.pop_back();
-    // The instruction has a name that nobody gave it; the function and its place say more.
+    // The instruction's generated name means nothing to the user, so the message omits it.
     std::string ours = str("hlo: '", full, "' (", opcode_name(opcode), "): ");
     std::string_view text(error.what());
     if (!text.starts_with(ours)) throw;
@@ -341,12 +339,12 @@ BuiltComputation Builder::BuildAndNoteError() {
   return {};
 }
 
-// ---- Constant parts
-// ------------------------------------------------------------------------------
+// ---- Constant parts -----------------------------------------------------------------------------
 
 namespace {
 
-// The first instruction that keeps what `root` needs from being a constant, or NULL.
+// An instruction that `root` depends on and that is not constant, or NULL. Marks in `needed` the
+// instructions that `root` depends on.
 const Instruction* find_variable(const Computation& computation, const Instruction* root,
                                  std::vector<bool>* needed) {
   needed->assign(computation.instructions.size(), false);
@@ -383,7 +381,7 @@ StatusOr<BuiltComputation> Builder::BuildConstantSubGraph(Op root) {
         str("BuildConstantSubGraph: expected an op that depends on constants alone, got '",
             (*found)->name, "' which depends on '", variable->name, "'"));
   }
-  // A copy of the part, under the rules of a computation of its own.
+  // Gathers the needed instructions in a temporary computation, which copy_computation can copy.
   Computation part;
   part.name = computation_->name;
   std::vector<Instruction> instructions;
@@ -408,8 +406,7 @@ StatusOr<BuiltComputation> Builder::BuildConstantSubGraph(Op root) {
   return BuiltComputation(std::shared_ptr<const Module>(std::move(module)));
 }
 
-// ---- What goes with instructions
-// -----------------------------------------------------------------
+// ---- Metadata, sharding and attributes of instructions ------------------------------------------
 
 OpMetadata Builder::SwapOpMetadata(OpMetadata metadata) {
   OpMetadata before = metadata_.value_or(OpMetadata());
@@ -422,7 +419,7 @@ FrontendAttributes Builder::SwapFrontendAttributes(const FrontendAttributes& att
 
 namespace {
 
-// Sets an attribute of an instruction that has others already; no text takes it away.
+// Sets an attribute of an existing instruction; nullopt removes it.
 void set_text(Module& module, Instruction* instruction, AttributeKey key,
               const std::optional<std::string>& text) {
   std::vector<Attribute> list(instruction->attributes.begin(), instruction->attributes.end());

@@ -1,10 +1,10 @@
 // Builder: makes a computation by one function call for each instruction (XLA's XlaBuilder).
 //
 // Note [Errors while building]
-//   A function that is given something wrong returns an op that is not valid, and the builder keeps
-//   the first error with the function and the place of its call. Functions on ops that are not
-//   valid then do nothing, and Build() returns the error: "Build: Add at model.cc:12: expected
-//   ...". An op of no builder at all leaves nobody to keep the error, so that is thrown.
+//   A function that is called with wrong arguments returns an invalid op, and the builder records
+//   the first error with the name of the function and the location of the call. Functions on
+//   invalid ops then do nothing, and Build() returns the error: "Build: Add at model.cc:12:
+//   expected ...". An op without a builder has no place to record an error, so the function throws.
 #pragma once
 #include <memory>
 #include <optional>
@@ -25,7 +25,7 @@ namespace lamella::hlo {
 // A built computation: a module whose entry it is (XLA's XlaComputation). Copies share it.
 class BuiltComputation {
  public:
-  // Null.
+  // A null computation.
   BuiltComputation() = default;
   explicit BuiltComputation(std::shared_ptr<const Module> module) : module_(std::move(module)) {}
 
@@ -33,7 +33,7 @@ class BuiltComputation {
   StatusOr<ProgramShape> GetProgramShape() const;
   std::string name() const { return module_ != nullptr ? std::string(module_->name) : ""; }
   const std::shared_ptr<const Module>& module() const { return module_; }
-  // HLO text; empty of null.
+  // The HLO text; empty if this is null.
   std::string to_string() const;
 
  private:
@@ -50,22 +50,23 @@ class Builder {
   Builder& operator=(const Builder&) = delete;
   ~Builder();
 
-  // The one that this thread made last, of those that exist; NULL: none.
+  // The newest live builder that this thread made, or NULL.
   static Builder* latest();
 
   const std::string& name() const { return name_; }
 
-  // Ends the computation; its result is the op that was made last, or `root`. The builder is empty
-  // and without an error afterwards, and ops made before are not valid any more.
+  // Finishes the computation; its result is `root`, or else the op that was made last. This resets
+  // the builder and its error, and invalidates all ops made before.
   StatusOr<BuiltComputation> Build();
   StatusOr<BuiltComputation> Build(Op root);
-  // Builds what CreateSubBuilder began: an error goes to its parent, and the computation is
-  // null.
+  // Build() for a builder from CreateSubBuilder: an error is reported to the parent builder, and
+  // the returned computation is null.
   BuiltComputation BuildAndNoteError();
-  // What `root` needs of the computation so far, as one without parameters. An error where it
-  // depends on a parameter, on random numbers or on the world outside. The builder goes on.
+  // A computation without parameters that computes `root`, built from the instructions that `root`
+  // depends on. Fails if it depends on a parameter, random numbers or side effects. The builder is
+  // unchanged.
   StatusOr<BuiltComputation> BuildConstantSubGraph(Op root);
-  // Whether BuildConstantSubGraph would do.
+  // True if BuildConstantSubGraph would succeed.
   StatusOr<bool> IsConstant(Op operand) const;
 
   std::unique_ptr<Builder> CreateSubBuilder(std::string_view name);
@@ -81,7 +82,7 @@ class Builder {
   // The first error, or success.
   Status first_error() const { return first_error_; }
   Status GetCurrentStatus() const { return first_error_; }
-  // Keeps an error that is not the builder's own; gives an op that is not valid.
+  // Records an error from outside the builder; returns an invalid op.
   Op ReportError(const Status& error);
   Op ReportErrorOrReturn(const StatusOr<Op>& op);
   template <class F>
@@ -89,12 +90,12 @@ class Builder {
   Op ReportErrorOrReturn(F&& make) {
     return ReportErrorOrReturn(StatusOr<Op>(make()));
   }
-  // Throws at the call that is wrong instead of keeping the error.
+  // Makes wrong calls throw at once, instead of recording the error.
   void set_die_immediately_on_error(bool enabled) { die_immediately_on_error_ = enabled; }
 
-  // Go with each instruction from now on.
+  // Attaches the metadata to every instruction made after this call.
   void SetOpMetadata(OpMetadata metadata) { metadata_ = std::move(metadata); }
-  // With the next one alone.
+  // Attaches the metadata to the next instruction only.
   void SetOneShotOpMetadata(OpMetadata metadata) { one_shot_metadata_ = std::move(metadata); }
   void ClearOpMetadata() { metadata_.reset(); }
   OpMetadata SwapOpMetadata(OpMetadata metadata);
@@ -107,11 +108,11 @@ class Builder {
   FrontendAttributes SwapFrontendAttributes(const FrontendAttributes& attributes);
   const FrontendAttributes& frontend_attributes() const { return frontend_attributes_; }
   void ClearFrontendAttributes() { frontend_attributes_ = {}; }
-  // Changes an instruction that is there already.
+  // Changes an existing instruction.
   Status SetInstructionFrontendAttribute(Op op, std::string_view key, std::string_view value);
   Status SetInstructionSharding(Op op, const std::optional<OpSharding>& sharding);
 
-  // The result's part `output_index` may (or must) take the memory of a parameter's part.
+  // Lets the result's element `output_index` use the memory of a parameter's element: may or must.
   enum class AliasKind { kMayAlias, kMustAlias };
   void SetUpAlias(const ShapeIndex& output_index, int64_t parameter_number,
                   const ShapeIndex& parameter_index, AliasKind kind = AliasKind::kMayAlias);
@@ -121,7 +122,7 @@ class Builder {
 
   void start();
   Op wrap(const Instruction* instruction);
-  // Throws an Error without a place.
+  // The instruction of an op; throws an Error, without a source location, if the op is invalid.
   Instruction* resolve(Op op) const;
   Op add(Opcode opcode, std::span<const Op> operands, const Shape& hint, AttributeList& attributes,
          std::string_view name, const Literal* literal, int64_t parameter_number);
@@ -135,21 +136,21 @@ class Builder {
   std::unique_ptr<Module> module_;
   Computation* computation_ = nullptr;
   int64_t first_handle_ =
-      0;  // of the first instruction; below are those of computations built before
+      0;  // of the first instruction; lower handles belong to computations built before
   int64_t next_id_ = 1;
-  const Emission* emission_ = nullptr;  // the outermost function at work
+  const Emission* emission_ = nullptr;  // the outermost builder function being executed
   Status first_error_;
   bool die_immediately_on_error_ = false;
 
   std::optional<OpMetadata> metadata_, one_shot_metadata_;
   std::optional<OpSharding> sharding_;
   FrontendAttributes frontend_attributes_;
-  // Computations that are in the module already; what they were copied from is kept alive.
+  // Imported computations, by the module they were copied from, which held_ keeps alive.
   std::unordered_map<const Module*, Computation*> imported_;
   std::vector<std::shared_ptr<const Module>> held_;
 };
 
-// At the end of a scope, what it set is again as it was before.
+// Sets the sharding of a builder for a scope, and restores the previous one at its end.
 class ScopedSharding {
  public:
   ScopedSharding(Builder* builder, std::optional<OpSharding> sharding)

@@ -1,4 +1,4 @@
-// Custom calls.
+// Builder functions for custom calls.
 #include "lamella/graph/builder/calls.h"
 
 #include "lamella/graph/builder/convolution_dimensions.h"
@@ -41,7 +41,7 @@ bool all_have_layouts(const Shape& shape) {
   }
   return !shape.is_array() || shape.has_layout();
 }
-// A typed call's attributes stand in braces as they are, whatever else in quotes.
+// The attributes of a typed call are written unquoted, in braces; any other opaque text is quoted.
 std::string config_text(const std::string& opaque, CustomCallApiVersion version) {
   return version == API_VERSION_TYPED_FFI && opaque.starts_with('{') ? opaque : quoted(opaque);
 }

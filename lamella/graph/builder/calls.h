@@ -1,23 +1,23 @@
-// Custom calls: functions of the builder for code that HLO does not know. Source: XLA's custom-call
-// guide.
+// Builder functions for custom calls, which run code outside HLO. Source: XLA's custom-call guide.
 #pragma once
 #include "lamella/graph/builder/builder.h"
 
 namespace lamella::hlo {
 
-// Which part of the result lies in which part of which operand.
+// (output index, (operand number, operand index)): that element of the result aliases that element
+// of the operand.
 using OutputOperandAliasing = std::pair<ShapeIndex, std::pair<int64_t, ShapeIndex>>;
 
-// Calls the target with this name, which is looked up when the module is compiled. The result has
-// the shape given here; operands and result lie as their layouts say. `opaque` is handed to the
-// target. A call with a side effect is never left out, repeated or moved past another one.
-// `literal` goes with the call, for compilers that know the target.
+// Calls the target with this name, which is looked up when the module is compiled. `shape` is the
+// shape of the result; operands and result have the layouts of their shapes. `opaque` is passed to
+// the target. A call with a side effect is never removed, repeated or reordered with another one.
+// `literal` is attached to the call for compilers that know the target.
 Op CustomCall(Within builder, const std::string& call_target_name, Span<Op> operands,
               const Shape& shape, const std::string& opaque = "", bool has_side_effect = false,
               Span<OutputOperandAliasing> output_operand_aliasing = {},
               const Literal* literal = nullptr, CustomCallSchedule schedule = SCHEDULE_NONE,
               CustomCallApiVersion api_version = API_VERSION_ORIGINAL);
-// With computations that the target may run.
+// CustomCall with a computation that the target may run.
 Op CustomCallWithComputation(Within builder, const std::string& call_target_name, Span<Op> operands,
                              const BuiltComputation& computation, const Shape& shape,
                              const std::string& opaque = "", bool has_side_effect = false,
@@ -25,7 +25,8 @@ Op CustomCallWithComputation(Within builder, const std::string& call_target_name
                              const Literal* literal = nullptr,
                              CustomCallSchedule schedule = SCHEDULE_NONE,
                              CustomCallApiVersion api_version = API_VERSION_ORIGINAL);
-// Operands are handed over in these layouts. All shapes, the result's too, must have one.
+// CustomCall that passes operands in the given layouts. All shapes, including the result's, must
+// have a layout.
 Op CustomCallWithLayout(Within builder, const std::string& call_target_name, Span<Op> operands,
                         const Shape& shape_with_layout, Span<Shape> operand_shapes_with_layout,
                         const std::string& opaque = "", bool has_side_effect = false,
@@ -33,7 +34,7 @@ Op CustomCallWithLayout(Within builder, const std::string& call_target_name, Spa
                         const Literal* literal = nullptr,
                         CustomCallSchedule schedule = SCHEDULE_NONE,
                         CustomCallApiVersion api_version = API_VERSION_ORIGINAL);
-// A convolution that the target does, with its window and numbers of dimensions.
+// CustomCall for a convolution, with its window and dimension numbers.
 Op CustomCallWithConvDnums(Within builder, const std::string& call_target_name, Span<Op> operands,
                            const Shape& shape, Span<Shape> operand_shapes_with_layout,
                            const std::string& opaque, bool has_side_effect,

@@ -1,4 +1,4 @@
-// Functions between replicas and with the host.
+// Builder functions for communication between replicas and with the host.
 #include "lamella/graph/builder/collective.h"
 
 #include "lamella/graph/builder/constant.h"
@@ -27,7 +27,7 @@ AttributeList attributes_of(Emission& e, Span<ReplicaGroup> groups,
   if (global_ids.value_or(false)) attributes.flag(AttributeKey::UseGlobalDeviceIds, true);
   return attributes;
 }
-// With one dimension's size changed.
+// The shape with another size of one dimension and, if given, another layout.
 Shape resized(const Shape& shape, int64_t dimension, int64_t size,
               const std::optional<Layout>& layout) {
   std::vector<int64_t> sizes(shape.dimensions().begin(), shape.dimensions().end());
@@ -137,7 +137,7 @@ Op AllToAll(Operand operand, int64_t split_dimension, int64_t concat_dimension, 
     Op exchanged = e.add(Opcode::AllToAll, {operand}, std::move(attributes),
                          resized(shape, split_dimension, size, layout));
     if (split_dimension == concat_dimension) return exchanged;
-    // The parts, which lie behind each other along the one dimension, move before the other.
+    // The parts are contiguous along split_dimension; they move to just before concat_dimension.
     std::vector<int64_t> parts, order;
     for (int64_t d = 0; d < shape.rank(); ++d) {
       if (d == split_dimension) parts.push_back(split_count);
@@ -210,7 +210,7 @@ void Outfeed(Operand operand, const Shape& shape_with_layout, const std::string&
   emit("Outfeed", operand, [&](Emission& e) {
     Op token = CreateToken(e.within());
     OutfeedWithToken(e.at(operand), token, shape_with_layout, outfeed_config);
-    // What was made last is the result of a computation; an empty tuple says that there is none.
+    // The last op is the default result of a computation; an empty tuple means no result.
     return Tuple(e.within(), {});
   });
 }

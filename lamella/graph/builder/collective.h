@@ -1,14 +1,15 @@
-// Functions of the builder between replicas and with the host. Source: XLA's operation semantics.
+// Builder functions for communication between replicas and with the host. Source: XLA's operation
+// semantics.
 #pragma once
 #include "lamella/graph/builder/builder.h"
 #include "lamella/graph/builder/shape_util.h"
 
 namespace lamella::hlo {
 
-// U32: the number of the replica.
+// The number of the replica, a U32.
 Op ReplicaId(Within builder);
 
-// Combines the operands of all replicas of a group; no groups: of all replicas.
+// Combines the operands of all replicas of a group; without groups, of all replicas.
 Op AllReduce(Operand operand, const BuiltComputation& computation,
              Span<ReplicaGroup> replica_groups = {},
              const std::optional<ChannelHandle>& channel_id = std::nullopt,
@@ -26,7 +27,7 @@ Op AllGather(Operand operand, int64_t all_gather_dimension, int64_t shard_count,
              const std::optional<ChannelHandle>& channel_id = std::nullopt,
              const std::optional<Layout>& layout = std::nullopt,
              std::optional<bool> use_global_device_ids = std::nullopt);
-// Reduces as AllReduce does, and each replica keeps its part along a dimension.
+// Reduces as AllReduce does, but each replica gets only its part along scatter_dimension.
 Op ReduceScatter(Operand operand, const BuiltComputation& computation, int64_t scatter_dimension,
                  int64_t shard_count, Span<ReplicaGroup> replica_groups = {},
                  const std::optional<ChannelHandle>& channel_id = std::nullopt,
@@ -42,22 +43,22 @@ Op CollectivePermute(Operand operand, Span<std::pair<int64_t, int64_t>> source_t
 Op CollectiveBroadcast(Operand operand, Span<ReplicaGroup> replica_groups,
                        const std::optional<ChannelHandle>& channel_id = std::nullopt);
 
-// What the host feeds next, of this shape.
+// The next value that the host feeds, of this shape.
 Op Infeed(Within builder, const Shape& shape, const std::string& config = "");
-// (data, token): after what the token comes after.
+// Returns (data, token). The infeed is ordered after the operand token.
 Op InfeedWithToken(Operand token, const Shape& shape, const std::string& config = "");
-// Hands the operand to the host.
+// Sends the operand to the host.
 void Outfeed(Operand operand, const Shape& shape_with_layout, const std::string& outfeed_config);
 Op OutfeedWithToken(Operand operand, Op token, const Shape& shape_with_layout,
                     const std::string& outfeed_config);
 
-// Between programs, over a channel: what one sends another one receives.
+// Sends to another program over a channel; see Recv.
 void Send(Operand operand, const ChannelHandle& handle);
 Op SendWithToken(Operand operand, Op token, const ChannelHandle& handle);
 Op Recv(Within builder, const Shape& shape, const ChannelHandle& handle);
-// (data, token).
+// Returns (data, token).
 Op RecvWithToken(Operand token, const Shape& shape, const ChannelHandle& handle);
-// To the host and from it; the handle's type is DEVICE_TO_HOST and HOST_TO_DEVICE.
+// Transfers to and from the host. The handle's type is DEVICE_TO_HOST or HOST_TO_DEVICE.
 Op SendToHost(Operand operand, Op token, const Shape& shape_with_layout,
               const ChannelHandle& handle);
 Op RecvFromHost(Operand token, const Shape& shape, const ChannelHandle& handle);

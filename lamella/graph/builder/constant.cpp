@@ -1,4 +1,4 @@
-// Constants and parameters.
+// Builder functions for constants and parameters.
 #include "lamella/graph/builder/constant.h"
 
 #include "lamella/graph/builder/broadcasting.h"

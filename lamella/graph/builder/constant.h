@@ -1,5 +1,4 @@
-// Functions of the builder for values that are known, and parameters. Source: XLA's operation
-// semantics.
+// Builder functions for constants and parameters. Source: XLA's operation semantics.
 #pragma once
 #include "lamella/graph/builder/literal_util.h"
 #include "lamella/graph/builder/op.h"
@@ -7,13 +6,13 @@
 
 namespace lamella::hlo {
 
-// Numbers go from 0, each is made once, in any order.
+// Parameter numbers start at 0. Each is made once, in any order.
 Op Parameter(Within builder, int64_t parameter_number, const Shape& shape, std::string_view name);
-// In the builder that this thread made last (Builder::latest).
+// The same in the builder that this thread made last (Builder::latest).
 Op Parameter(int64_t parameter_number, const Shape& shape, std::string_view name,
              Where where = std::source_location::current());
 
-// Arrays and tuples of arrays. The literal is copied.
+// A constant array or tuple of arrays. The literal is copied.
 Op ConstantLiteral(Within builder, const Literal& literal);
 template <class T>
 Op ConstantR0(Within builder, T value) {
@@ -61,7 +60,7 @@ Op ConstantR4FromArray4D(Within builder, const Array4D<T>& values) {
   return ConstantFromArray<T>(builder, values);
 }
 
-// Scalars of a type that is known at run time.
+// A scalar of a type that is known only at run time.
 Op ConstantR0WithType(Within builder, PrimitiveType type, Number value);
 // A scalar of the prototype's element type.
 Op ScalarLike(Operand prototype, Number value);

@@ -1,4 +1,4 @@
-// Functions for products, convolutions, transforms and linear algebra.
+// Builder functions for products, convolutions, FFTs and linear algebra.
 #include "lamella/graph/builder/contraction.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Functions for tuples, control flow and tokens.
+// Builder functions for tuples, control flow and tokens.
 #include "lamella/graph/builder/control.h"
 
 #include "lamella/graph/builder/emission.h"

@@ -1,4 +1,4 @@
-// Functions of the builder for tuples, control flow and tokens. Source: XLA's operation semantics.
+// Builder functions for tuples, control flow and tokens. Source: XLA's operation semantics.
 #pragma once
 #include "lamella/graph/builder/builder.h"
 
@@ -9,25 +9,26 @@ Op GetTupleElement(Operand tuple_data, int64_t index);
 
 // Applies the computation to the operands.
 Op Call(Within builder, const BuiltComputation& computation, Span<Op> operands);
-// Calls as Call does; a compiler may know a better way under this name.
+// Like Call; `name` lets a compiler substitute its own implementation.
 Op CompositeCall(Within builder, const BuiltComputation& computation, Span<Op> operands,
                  const std::string& name, std::optional<std::string_view> attributes = std::nullopt,
                  std::optional<int64_t> version = std::nullopt);
-// Computations of scalars, applied to each element of the operands. `dimensions` names all of them.
+// Applies a computation of scalars to each element of the operands. `dimensions` must list all
+// dimensions.
 Op Map(Within builder, Span<Op> operands, const BuiltComputation& computation,
        Span<int64_t> dimensions, Span<Op> static_operands = {});
-// body(body(...(init))) while condition gives true.
+// Applies body to init repeatedly while condition returns true.
 Op While(const BuiltComputation& condition, const BuiltComputation& body, Operand init);
 Op Conditional(Operand predicate, Op true_operand, const BuiltComputation& true_computation,
                Op false_operand, const BuiltComputation& false_computation);
-// Branch branch_index (S32); the last one where there is no such branch.
+// Runs branch branch_index (S32), or the last branch if the index is out of range.
 Op Conditional(Operand branch_index, Span<const BuiltComputation*> branch_computations,
                Span<Op> branch_operands);
 
-// The operand; what is on either side of it is not moved across.
+// Returns the operand; compilers move no instruction across it.
 Op OptimizationBarrier(Operand operand);
 Op CreateToken(Within builder);
-// A token that comes after all of these.
+// A token that is ordered after all of these.
 Op AfterAll(Within builder, Span<Op> tokens);
 
 }  // namespace lamella::hlo

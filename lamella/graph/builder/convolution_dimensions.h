@@ -1,4 +1,5 @@
-// From the builder's numbers of dimensions to the module's. Internal to the room.
+// Converts XLA's ConvolutionDimensionNumbers to the module's ConvolutionDimensions. Internal to
+// lamella/graph/builder.
 #pragma once
 #include "lamella/graph/builder/types.h"
 #include "lamella/graph/hlo/attribute.h"

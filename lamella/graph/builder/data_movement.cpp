@@ -1,4 +1,4 @@
-// Functions that move elements.
+// Builder functions that move elements.
 #include "lamella/graph/builder/data_movement.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace lamella::hlo {
 namespace {
 
-// The operand's number and those of the starts.
+// Concatenates the operands of a dynamic slice: the arrays, then the start indices.
 std::vector<Op> with_starts(std::initializer_list<Op> first, std::span<const Op> starts) {
   std::vector<Op> ops(first);
   ops.insert(ops.end(), starts.begin(), starts.end());
@@ -175,10 +175,10 @@ Op DynamicUpdateSlice(Operand operand, Op update, Span<Op> start_indices) {
 
 namespace {
 
-// The scalars of an array of starts.
+// Splits an array of start indices into scalars.
 std::vector<Op> split_starts(Emission& e, Op starts, int64_t rank) {
   const Shape& shape = e.array(starts, "start_indices");
-  if (shape.is_scalar()) return {starts};  // a list of one: {i} reads as an op too
+  if (shape.is_scalar()) return {starts};  // {i} converts to an Op as well as to a list of one
   LAMELLA_EXPECT(shape.rank() == 1 && shape.dimension(0) == rank, "'start_indices' to hold ", rank,
                  " integers, got ", shape.to_string(false));
   std::vector<Op> scalars;
@@ -275,7 +275,7 @@ Op RemoveDynamicDimension(Operand operand, int64_t dimension) {
     const Shape& shape = e.array(operand, "operand");
     require_dimension(shape, dimension, "dimension");
     Op full = ConstantR0<int32_t>(e.within(), static_cast<int32_t>(shape.dimension(dimension)));
-    // The full size makes the dimension static again; others stay as they are.
+    // Setting the full size makes the dimension static; other dimensions keep their state.
     Shape fixed = shape.with_dimensions(copy_of(shape.dimensions()));
     for (int64_t d = 0; d < shape.rank(); ++d) {
       if (d != dimension && shape.is_dynamic(d)) fixed.set_dynamic(d);

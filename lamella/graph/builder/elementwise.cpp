@@ -1,4 +1,4 @@
-// Functions on each element, and implicit broadcasting.
+// Builder functions for elementwise operations.
 #include "lamella/graph/builder/elementwise.h"
 
 #include "lamella/graph/builder/broadcasting.h"
@@ -58,7 +58,7 @@ const char* word(Comparison::Type type) {
   }
   refuse("expected 'compare_type' to be one of Comparison::Type, got ", static_cast<int>(type));
 }
-// The type that needs no words in a text.
+// The default comparison type of an element type, which HLO texts omit.
 Comparison::Type natural_type(ElementType type) {
   if (is_floating(type) || is_complex(type)) return Comparison::Type::kFloat;
   return element_kind(type) == ElementKind::Signed ? Comparison::Type::kSigned
@@ -80,7 +80,7 @@ Op compare(const char* function, const Operand& lhs, Op rhs, Span<int64_t> broad
     return e.add(Opcode::Compare, {a, b}, std::move(attributes));
   });
 }
-// Integers have one order.
+// Total order differs from the default order for floating-point types only.
 Op compare_total(const char* function, const Operand& lhs, Op rhs,
                  Span<int64_t> broadcast_dimensions, ComparisonDirection direction) {
   return emit(function, Within(either(lhs, rhs), lhs.where), [&](Emission& e) {
@@ -324,7 +324,7 @@ Op Select(Operand pred, Op on_true, Op on_false) {
     }
     std::vector<int64_t> sizes = copy_of(e.array(on_true, "on_true").dimensions());
     if (sizes.empty()) sizes = copy_of(e.array(on_false, "on_false").dimensions());
-    // Scalars beside a pred with dimensions take them.
+    // Scalar values are broadcast to the dimensions of pred.
     if (sizes.empty()) sizes = copy_of(which.dimensions());
     return e.add(Opcode::Select,
                  {pred, broadcast_scalar(e, on_true, sizes), broadcast_scalar(e, on_false, sizes)},

@@ -1,16 +1,17 @@
-// Functions of the builder on each element. Source: XLA's operation semantics.
+// Builder functions for elementwise operations. Source: XLA's operation semantics.
 //
 // Note [Implicit broadcasting]
-//   Two operands of one rank may differ in dimensions where one has size 1, which is repeated. A
-//   scalar goes with anything. Otherwise `broadcast_dimensions` says which dimension of the operand
-//   of the higher rank each dimension of the other one matches, in ascending order.
+//   Two operands of equal rank may differ in a dimension if one of them has size 1, which is
+//   repeated. A scalar combines with any operand. Otherwise `broadcast_dimensions` lists, in
+//   ascending order, the dimension of the operand of higher rank that each dimension of the other
+//   operand matches.
 #pragma once
 #include "lamella/graph/builder/op.h"
 #include "lamella/graph/builder/types.h"
 
 namespace lamella::hlo {
 
-// Two operands of one element type.
+// Binary operations; the operands must have equal element types.
 Op Add(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op Sub(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op Mul(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
@@ -28,7 +29,8 @@ Op Atan2(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op Pow(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op Complex(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 
-// Pred. Without a type: total order for none, integers by their sign.
+// Returns Pred. Without a type, floating-point numbers are compared by IEEE 754 rules, not in total
+// order, and integers by their signedness.
 Op Compare(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions, ComparisonDirection direction);
 Op Compare(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions, ComparisonDirection direction,
            Comparison::Type compare_type);
@@ -39,7 +41,7 @@ Op Ge(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op Gt(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op Le(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op Lt(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
-// Floating-point numbers are ordered -NaN < -infinity < ... < -0 < +0 < ... < infinity < NaN.
+// Comparisons in total order: -NaN < -infinity < ... < -0 < +0 < ... < infinity < NaN.
 Op EqTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op NeTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op GeTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
@@ -47,8 +49,8 @@ Op GtTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op LeTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op LtTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 
-// One operand.
-Op Abs(Operand x);  // Magnitude; of complex numbers a real one.
+// Unary operations.
+Op Abs(Operand x);  // The magnitude; real even for complex numbers.
 Op Exp(Operand x);
 Op Expm1(Operand x);  // exp(x) - 1.
 Op Floor(Operand x);
@@ -58,7 +60,7 @@ Op RoundNearestEven(Operand x);  // Halves to the even neighbour.
 Op Log(Operand x);
 Op Log1p(Operand x);  // log(1 + x).
 Op Sign(Operand x);
-Op Clz(Operand x);  // Leading zero bits.
+Op Clz(Operand x);  // The number of leading zero bits.
 Op Cos(Operand x);
 Op Sin(Operand x);
 Op Tan(Operand x);
@@ -79,21 +81,22 @@ Op Copy(Operand x);
 Op Conj(Operand x);
 Op Square(Operand x);
 Op Reciprocal(Operand x);
-// Pred, of floating-point numbers.
+// These return Pred and take floating-point numbers.
 Op IsInf(Operand x);
 Op IsPosInf(Operand x);
 Op IsNegInf(Operand x);
 Op IsNan(Operand x);
 Op IsNegZero(Operand x);
 
-// To another element type, by value.
+// Converts values to another element type.
 Op ConvertElementType(Operand operand, PrimitiveType new_element_type);
-// To another element type, by bits. A wider type joins the last dimension, a narrower one adds one.
+// Reinterprets bits as another element type. A wider type absorbs the last dimension, a narrower
+// one appends a dimension.
 Op BitcastConvertType(Operand operand, PrimitiveType new_element_type);
-// Rounds to a format of so many bits, in the type that it has.
+// Rounds to a format with these numbers of bits; the element type stays the same.
 Op ReducePrecision(Operand operand, int exponent_bits, int mantissa_bits);
 
-// on_true where pred, otherwise on_false. `pred` may be a scalar; either value may be one too.
+// on_true where pred is true, otherwise on_false. Each of the three may be a scalar.
 Op Select(Operand pred, Op on_true, Op on_false);
 // min(max(min, operand), max). Bounds may be scalars.
 Op Clamp(Operand min, Op operand, Op max);
@@ -110,7 +113,7 @@ Op operator&(Operand x, Op y);
 Op operator|(Operand x, Op y);
 Op operator^(Operand x, Op y);
 Op operator<<(Operand x, Op y);
-// An arithmetic shift for signed integers, a logical one for others.
+// An arithmetic shift for signed integers, a logical shift for other types.
 Op operator>>(Operand x, Op y);
 
 }  // namespace lamella::hlo

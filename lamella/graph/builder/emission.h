@@ -1,5 +1,5 @@
-// Emission: one call of a function of the builder, while it makes its instructions. Internal to the
-// room.
+// Emission: one running call of a builder function. It adds instructions and records errors with
+// the function's name and call site. Internal to lamella/graph/builder.
 #pragma once
 #include <span>
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace lamella::hlo {
 
-// A mistake that the builder keeps under the function's name and place.
+// Throws an error that the builder records with the function's name and call site.
 template <class... Parts>
 [[noreturn]] LAMELLA_COLD void refuse(const Parts&... parts) {
   throw Error(str(parts...));
@@ -31,7 +31,7 @@ class Emission {
   Emission(const Emission&) = delete;
   ~Emission();
 
-  // Runs the function's work unless there is an error already. What it throws is kept.
+  // Runs `work` unless the builder has an error already. An exception becomes the builder's error.
   template <class F>
   Op run(F&& work) {
     if (!builder_->first_error_.ok()) return failed();
@@ -45,17 +45,17 @@ class Emission {
   Builder* builder() const { return builder_; }
   Where where() const { return where_; }
   const char* function() const { return function_; }
-  // For functions that this one calls.
+  // Arguments for nested builder functions: they report the call site of this one.
   Operand at(Op op) const { return {op, where_}; }
   Within within() const { return {builder_, where_}; }
 
   const Shape& shape(Op op) const { return *builder_->resolve(op)->shape; }
-  // The shape of the op, which must be that of an array.
+  // The shape of the op; throws if it is not an array. `name` is the argument's name for the error.
   const Shape& array(Op op, const char* name) const;
   AttributeList attributes() { return AttributeList(builder_->module()); }
   Computation* import(const BuiltComputation& computation, const char* name);
-  // Adds an instruction. Its shape is what its operands and attributes give it; `hint` is the shape
-  // of opcodes that state their own, otherwise the first operand's.
+  // Adds an instruction. Its shape is inferred from its operands and attributes; `hint` is the
+  // stated shape of opcodes that state one, and defaults to the first operand's shape.
   Op add(Opcode opcode, std::span<const Op> operands, AttributeList attributes, const Shape& hint);
   Op add(Opcode opcode, std::span<const Op> operands, AttributeList attributes);
   Op add(Opcode opcode, std::span<const Op> operands) {
@@ -92,7 +92,7 @@ template <class F>
 Op emit(const char* function, const Within& within, F&& work) {
   return Emission(function, within.builder, within.where).run(work);
 }
-// The builder of a list is that of its first op.
+// Uses the builder of the first op of the list.
 template <class F>
 Op emit(const char* function, const Operands& ops, F&& work) {
   return Emission(function, ops.empty() ? nullptr : ops[0].builder(), ops.where).run(work);

@@ -1,4 +1,4 @@
-// The functions of the builder.
+// Includes all headers of builder functions.
 #pragma once
 #include "lamella/graph/builder/calls.h"
 #include "lamella/graph/builder/collective.h"

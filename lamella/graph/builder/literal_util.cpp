@@ -8,7 +8,7 @@
 namespace lamella::hlo {
 namespace {
 
-// One element of any array's type.
+// Sets one element of an array of any element type.
 void set_number(Literal& literal, int64_t i, const Number& value) {
   ElementType type = literal.shape().element_type();
   if (is_complex(type)) {
@@ -23,7 +23,7 @@ void set_number(Literal& literal, int64_t i, const Number& value) {
   }
 }
 
-// The largest finite value of a floating-point type, by bits.
+// The largest finite value of a floating-point type.
 double largest(ElementType type) {
   switch (type) {
     case ElementType::F64:

@@ -13,7 +13,7 @@
 
 namespace lamella::hlo {
 
-// A C++ number on its way to an element type that is known at run time.
+// A C++ number that will be converted to an element type known only at run time.
 struct Number {
   int64_t integer = 0;
   complex<double> inexact;
@@ -33,7 +33,7 @@ struct Number {
     }
   }
 };
-// The scalar of an element type that a number makes: rounded, or cut to the type's bits.
+// A scalar of the element type: real numbers are rounded, integers truncated to the type's bits.
 Literal scalar_literal(ElementType type, Number value);
 
 class LiteralUtil {
@@ -81,9 +81,9 @@ class LiteralUtil {
   }
   // The bytes of a text, as U8.
   static Literal CreateR1U8(std::string_view value);
-  // from, ..., to in even steps.
+  // `count` evenly spaced values from `from` to `to`.
   static Literal CreateR1FromRange(double from, double to, int64_t count);
-  // value at all places of the dimensions.
+  // An array of these dimensions filled with `value`.
   template <class T>
   static Literal CreateFullWithDescendingLayout(Span<int64_t> dimensions, T value) {
     std::vector<T> values(static_cast<size_t>(Shape::array(NativeToPrimitiveType<T>(),
@@ -93,10 +93,10 @@ class LiteralUtil {
     return Create<T>({dimensions.begin(), dimensions.end()}, std::span<const T>(values));
   }
 
-  // Scalars of a type that is known at run time.
+  // Scalars of a type that is known only at run time.
   static Literal Zero(PrimitiveType type) { return scalar_literal(type, 0); }
   static Literal One(PrimitiveType type) { return scalar_literal(type, 1); }
-  // The smallest and largest values; of floating-point types infinities where they have them.
+  // The smallest and largest values: the infinities for floating-point types that have them.
   static Literal MinValue(PrimitiveType type);
   static Literal MaxValue(PrimitiveType type);
   static Literal MinFiniteValue(PrimitiveType type);
@@ -106,10 +106,10 @@ class LiteralUtil {
     return Literal(Shape::array(type, {dimensions.begin(), dimensions.end()}));
   }
 
-  // Copies the elements.
+  // A tuple of copies of the elements.
   static Literal MakeTuple(Span<const Literal*> elements);
   static Literal MakeTupleFromSlices(std::span<const Literal> elements);
-  // Takes them.
+  // A tuple that takes over the elements.
   static Literal MakeTupleOwned(std::vector<Literal> elements) {
     return Literal::tuple(std::move(elements));
   }
@@ -122,7 +122,7 @@ class LiteralUtil {
   }
   static Literal CreateToken();
 
-  // By value, as ConvertElementType does on floating-point and integral numbers.
+  // Converts floating-point and integral values as ConvertElementType does.
   static StatusOr<Literal> Convert(const Literal& literal, PrimitiveType type);
 
  private:

@@ -1,11 +1,11 @@
-// Op: a value of a computation that is being built; and how functions that take one know the place
-// in the source where they were called.
+// Op: a value of a computation under construction. Operand, Operands and Within: argument types of
+// builder functions that also record the source location of the call.
 //
 // Note [Where]
-//   A function of the builder takes one of its arguments (an op, a list of ops, the builder) in a
-//   type that is made from it by conversion, and the conversion notes the place of the call. So
-//   signatures keep their arity, operators (a + b) have a place too, and an error found now can be
-//   raised at Build() and still name the line that made it.
+//   A builder function takes one of its arguments (an op, a list of ops, or the builder) as a type
+//   with an implicit conversion, whose default argument std::source_location::current() captures
+//   the call site. So functions need no extra parameter, operators (a + b) have a location too, and
+//   an error that Build() returns can still name the line that caused it.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -18,7 +18,7 @@ namespace lamella::hlo {
 
 class Builder;
 
-// A borrowed run of values: std::span that can be made from {a, b, c} as well.
+// A non-owning array reference: std::span that can also be made from {a, b, c}.
 template <class T>
 class Span : public std::span<const T> {
  public:
@@ -34,12 +34,12 @@ class Span : public std::span<const T> {
 
 class Op {
  public:
-  // Not set.
+  // An uninitialized op.
   Op() = default;
 
   bool valid() const { return builder_ != nullptr && handle_ >= 0; }
   bool IsUninitialized() const { return builder_ == nullptr; }
-  // NULL where the op is not set. Of an op that could not be made, the builder that knows why.
+  // NULL for an uninitialized op. For an op that could not be made, the builder with the error.
   Builder* builder() const { return builder_; }
   int64_t handle() const { return handle_; }
   bool IsIdenticalTo(const Op& other) const {
@@ -55,7 +55,7 @@ class Op {
   Builder* builder_ = nullptr;
 };
 
-// A place in a source file. The text is not copied.
+// A source location. The file name is not copied.
 struct Where {
   const char* file = "";
   uint32_t line = 0;
@@ -64,7 +64,7 @@ struct Where {
   Where(const std::source_location& at) : file(at.file_name()), line(at.line()) {}  // NOLINT
 };
 
-// Arguments with the place of the call.
+// An op argument with the location of the call.
 struct Operand : Op {
   Where where;
   Operand(const Op& op, Where at = std::source_location::current())

@@ -1,4 +1,4 @@
-// ProgramShape: what a computation takes and gives.
+// ProgramShape: the shapes of a computation's parameters and result.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// Functions for random numbers and batch normalisation.
+// Builder functions for random numbers and batch normalisation.
 #include "lamella/graph/builder/random.h"
 
 #include "lamella/graph/builder/emission.h"
@@ -18,7 +18,7 @@ Op rng(const char* function, const char* distribution, const Operand& a, Op b, c
     return e.add(Opcode::Rng, {a, b}, std::move(attributes), shape);
   });
 }
-// Epsilon and features as attributes.
+// The attributes of batch normalisation.
 AttributeList normalisation(Emission& e, float epsilon, int64_t feature_index) {
   AttributeList attributes = e.attributes();
   attributes.real(AttributeKey::Epsilon, static_cast<double>(epsilon));

@@ -1,4 +1,4 @@
-// Functions with a computation for pairs of elements.
+// Builder functions for reductions, windows, scatters and sorts.
 #include "lamella/graph/builder/reduction.h"
 
 #include <numeric>

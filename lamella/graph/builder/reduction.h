@@ -1,5 +1,5 @@
-// Functions of the builder with a computation for pairs of elements. Source: XLA's operation
-// semantics. Computations combine scalars: (x, y) -> x op y.
+// Builder functions for reductions, windows, scatters and sorts. Source: XLA's operation semantics.
+// Reducers take scalars: (x, y) -> x op y.
 #pragma once
 #include "lamella/graph/builder/builder.h"
 
@@ -8,7 +8,8 @@ namespace lamella::hlo {
 // Combines all elements along the dimensions, from init_value.
 Op Reduce(Operand operand, Op init_value, const BuiltComputation& computation,
           Span<int64_t> dimensions_to_reduce);
-// Several operands of the same dimensions at once: (x1, ..., xn, y1, ..., yn) -> (z1, ..., zn).
+// Reduces several operands of equal dimensions with one reducer:
+// (x1, ..., xn, y1, ..., yn) -> (z1, ..., zn).
 Op Reduce(Within builder, Span<Op> operands, Span<Op> init_values,
           const BuiltComputation& computation, Span<int64_t> dimensions_to_reduce);
 Op ReduceAll(Operand operand, Op init_value, const BuiltComputation& computation);
@@ -17,7 +18,7 @@ Op ReduceWindow(Operand operand, Op init_value, const BuiltComputation& computat
                 Span<int64_t> window_dimensions, Span<int64_t> window_strides, Padding padding);
 Op ReduceWindow(Operands operands, Span<Op> init_values, const BuiltComputation& computation,
                 Span<int64_t> window_dimensions, Span<int64_t> window_strides, Padding padding);
-// Empty dilations are ones.
+// Empty dilations mean 1 in each dimension.
 Op ReduceWindowWithGeneralPadding(Operand operand, Op init_value,
                                   const BuiltComputation& computation,
                                   Span<int64_t> window_dimensions, Span<int64_t> window_strides,
@@ -29,7 +30,7 @@ Op ReduceWindowWithGeneralPadding(Operands operands, Span<Op> init_values,
                                   Span<int64_t> base_dilations, Span<int64_t> window_dilations,
                                   Span<std::pair<int64_t, int64_t>> padding);
 
-// Scatters each element of `source` to the place that `select` picks in its window.
+// Scatters each element of `source` to the position in its window that `select` chooses.
 Op SelectAndScatter(Operand operand, const BuiltComputation& select,
                     Span<int64_t> window_dimensions, Span<int64_t> window_strides, Padding padding,
                     Op source, Op init_value, const BuiltComputation& scatter);
@@ -47,15 +48,15 @@ Op Scatter(Operands inputs, Op scatter_indices, Span<Op> updates,
            const ScatterDimensionNumbers& dimension_numbers, bool indices_are_sorted = false,
            bool unique_indices = false);
 
-// Sorts along a dimension (-1: the last), all operands by one order: comparator(x1, y1, x2, y2,
-// ...) says whether x comes before y. The result is a tuple where there are several operands.
+// Sorts all operands along a dimension (-1: the last) by one order: comparator(x1, y1, x2, y2, ...)
+// returns whether x precedes y. The result is a tuple if there are several operands.
 Op Sort(Operands operands, const BuiltComputation& comparator, int64_t dimension = -1,
         bool is_stable = false);
-// The k largest (or smallest) along the last dimension, and their indices (S32).
+// Returns the k largest (or smallest) elements along the last dimension, and their indices (S32).
 Op TopK(Operand operand, int64_t k, bool largest = true);
 
-// Padding of each dimension for a window to fit, under XLA's two rules: kValid none, kSame as much
-// as gives ceil(size / stride) windows, the odd one behind.
+// The padding of each dimension. kValid: none. kSame: as much as gives ceil(size / stride) windows;
+// an odd amount puts the extra element at the end.
 std::vector<std::pair<int64_t, int64_t>> MakePadding(Span<int64_t> input_dimensions,
                                                      Span<int64_t> window_dimensions,
                                                      Span<int64_t> window_strides, Padding padding);

@@ -1,4 +1,4 @@
-// Making shapes and asking about them.
+// Functions that make and query shapes.
 #include "lamella/graph/builder/shape_util.h"
 
 #include <algorithm>
@@ -23,8 +23,7 @@ void visit_parts(const Shape& shape, ShapeIndex* index,
 
 }  // namespace
 
-// ---- Layouts
-// -------------------------------------------------------------------------------------
+// ---- Layouts ------------------------------------------------------------------------------------
 
 Layout LayoutUtil::MakeLayoutFromMajorToMinor(Span<int64_t> major_to_minor) {
   std::vector<int64_t> order(major_to_minor.begin(), major_to_minor.end());
@@ -78,8 +77,7 @@ bool LayoutUtil::LayoutsInShapesEqual(const Shape& a, const Shape& b) {
          std::ranges::equal(a.minor_to_major(), b.minor_to_major());
 }
 
-// ---- Making shapes
-// ---------------------------------------------------------------------------------
+// ---- Making shapes ------------------------------------------------------------------------------
 
 Shape ShapeUtil::MakeShape(PrimitiveType type, Span<int64_t> dimensions) {
   if (type == ElementType::TOKEN || type == ElementType::OPAQUE_TYPE) {
@@ -184,8 +182,7 @@ Shape ShapeUtil::PermuteDimensions(Span<int64_t> permutation, const Shape& shape
   return made;
 }
 
-// ---- Asking about shapes
-// -----------------------------------------------------------------------------
+// ---- Querying shapes ----------------------------------------------------------------------------
 
 int64_t ShapeUtil::ByteSizeOf(const Shape& shape, int64_t pointer_size) {
   if (shape.is_tuple()) return ByteSizeOfTupleIndexTable(shape, pointer_size);

@@ -1,4 +1,4 @@
-// ShapeUtil and LayoutUtil: making shapes and asking about them (names are XLA's).
+// ShapeUtil and LayoutUtil: functions that make and query shapes (names are XLA's).
 #pragma once
 #include <functional>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace lamella::hlo {
 
-// Dimensions from the fastest to the slowest in memory.
+// The dimensions from the fastest varying to the slowest in memory.
 class Layout {
  public:
   Layout() = default;
@@ -42,15 +42,15 @@ class LayoutUtil {
     return MakeDescendingLayout(shape.rank());
   }
   static Layout GetDefaultLayoutForRank(int64_t rank) { return MakeDescendingLayout(rank); }
-  // Row-major in all arrays of the shape.
+  // Makes the layouts of all arrays of the shape row-major.
   static void SetToDefaultLayout(Shape* shape) { *shape = shape->with_default_layout(); }
   static Shape GetWithDefaultLayout(const Shape& shape) { return shape.with_default_layout(); }
   static void ClearLayout(Shape* shape);
-  // Whether all arrays of the shape have one.
+  // True if all arrays of the shape have a layout.
   static bool HasLayout(const Shape& shape);
   static bool IsMonotonicWithDim0Major(const Layout& layout);
   static bool IsMonotonicWithDim0Minor(const Layout& layout);
-  // The dimension at this place from the slowest, from the fastest.
+  // The dimension at a position, counted from the slowest (Major) or from the fastest (Minor).
   static int64_t Major(const Layout& layout, int64_t place);
   static int64_t Minor(const Layout& layout, int64_t place);
   static std::vector<int64_t> MakeLogicalToPhysical(const Layout& layout);
@@ -63,7 +63,7 @@ class ShapeUtil {
  public:
   ShapeUtil() = delete;
 
-  // Row-major; throw for sizes that are negative and types that arrays do not have.
+  // Makes row-major shapes; throws for negative sizes and types that arrays cannot have.
   static Shape MakeShape(PrimitiveType type, Span<int64_t> dimensions);
   static Shape MakeShape(PrimitiveType type, Span<int64_t> dimensions,
                          const std::vector<bool>& dynamic_dimensions);
@@ -82,7 +82,7 @@ class ShapeUtil {
     return Shape::tuple({shapes.begin(), shapes.end()});
   }
   static Shape MakeTuple(Span<Shape> shapes) { return MakeTupleShape(shapes); }
-  // A tuple, or the one shape.
+  // A tuple, or the shape itself if there is only one.
   static Shape MakeMaybeTupleShape(Span<Shape> shapes) {
     return shapes.size() == 1 ? shapes[0] : MakeTupleShape(shapes);
   }
@@ -103,7 +103,7 @@ class ShapeUtil {
   static bool IsZeroElementArray(const Shape& shape) {
     return shape.is_array() && shape.elements() == 0;
   }
-  // Bytes of an array as it lies in memory; a tuple counts its table of pointers alone.
+  // The bytes of an array; for a tuple, the bytes of its table of pointers only.
   static int64_t ByteSizeOf(const Shape& shape, int64_t pointer_size = sizeof(void*));
   static int64_t ByteSizeOfElements(const Shape& shape) { return shape.bytes(); }
   static int64_t ByteSizeOfPrimitiveType(PrimitiveType type) { return element_bytes(type); }
@@ -143,7 +143,7 @@ class ShapeUtil {
     return static_cast<int64_t>(shape.tuple_shapes().size());
   }
   static const Shape& GetTupleElementShape(const Shape& shape, int64_t index);
-  // -1 is the last.
+  // Negative dimensions count from the end.
   static int64_t GetDimension(const Shape& shape, int64_t dimension);
   static int64_t GetDimensionNumber(const Shape& shape, int64_t dimension);
   static bool ElementIsIntegral(const Shape& shape) { return is_integral(shape.element_type()); }
@@ -152,17 +152,17 @@ class ShapeUtil {
   static bool ElementIsSigned(const Shape& shape);
   static Status ValidateShape(const Shape& shape);
 
-  // Parts of nested tuples; throws where there is none.
+  // An element of nested tuples; GetSubshape throws if it does not exist.
   static const Shape& GetSubshape(const Shape& shape, const ShapeIndex& index);
   static StatusOr<const Shape*> TryGetSubshape(const Shape& shape, const ShapeIndex& index);
   static bool IndexIsValid(const Shape& shape, const ShapeIndex& index);
   static bool IsLeafIndex(const Shape& shape, const ShapeIndex& index);
   static int64_t GetLeafCount(const Shape& shape);
-  // The shape itself and then its parts, in preorder.
+  // Visits the shape and its elements in preorder.
   static void ForEachSubshape(const Shape& shape,
                               const std::function<void(const Shape&, const ShapeIndex&)>& visit);
   static int64_t SubshapeCount(const Shape& shape);
-  // Arrays and tokens, with their places.
+  // The arrays and tokens of the shape, with their indices.
   static std::vector<std::pair<ShapeIndex, Shape>> GetLeafShapes(const Shape& shape);
 };
 

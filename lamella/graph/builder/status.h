@@ -1,4 +1,4 @@
-// Status and StatusOr: how the builder and the client say that something went wrong.
+// Status and StatusOr: how the builder and the client report errors.
 #pragma once
 #include <ostream>
 #include <string>
@@ -69,8 +69,8 @@ class [[nodiscard]] Status {
 inline Status OkStatus() { return {}; }
 std::ostream& operator<<(std::ostream& out, const Status& status);
 
-// A value, or the status that says why there is none. Taking the value of an error throws an Error
-// with its message: nothing aborts.
+// A value, or a status that says why there is none. Access to a missing value throws an Error with
+// the status's message; it does not abort.
 template <class T>
 class [[nodiscard]] StatusOr {
  public:
@@ -124,7 +124,7 @@ class [[nodiscard]] StatusOr {
   std::variant<Status, T> held_;
 };
 
-// Runs f; what it throws becomes a status.
+// Runs f and converts exceptions to a status.
 template <class F>
 auto status_of(F&& f) -> StatusOr<std::invoke_result_t<F>> {
   try {
@@ -136,7 +136,8 @@ auto status_of(F&& f) -> StatusOr<std::invoke_result_t<F>> {
 
 }  // namespace lamella::hlo
 
-// Returns from the function with an error; otherwise goes on, with the value.
+// Returns from the enclosing function if the expression is an error. ASSIGN_OR_RETURN also assigns
+// the value.
 #define LAMELLA_RETURN_IF_ERROR(...)                                 \
   do {                                                               \
     ::lamella::hlo::Status lamella_status_of_call = (__VA_ARGS__);   \

@@ -1,4 +1,4 @@
-// Making and printing options of the builder.
+// Functions that make and print the options of builder functions.
 #include "lamella/graph/builder/types.h"
 
 #include "lamella/graph/hlo/shape.h"

@@ -1,5 +1,5 @@
-// What functions of the builder take beside ops: dimension numbers, padding, kinds and options.
-// Names of types and of their setters are XLA's (xla_data.proto).
+// Types of the arguments of builder functions other than ops: dimension numbers, padding, enums and
+// options. Types and their setters have XLA's names (xla_data.proto).
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,10 +13,10 @@ namespace lamella::hlo {
 
 using PrimitiveType = ElementType;
 
-// An element of nested tuples: {} is the whole, {1, 0} the first element of the second.
+// The index of an element in nested tuples: {} is the whole value, {1, 0} element 0 of element 1.
 using ShapeIndex = std::vector<int64_t>;
 
-// A list of integers with the accessors that a repeated field has: x_size(), x(i), x(),
+// A list of integers with the accessors of a repeated protobuf field: x_size(), x(i), x(),
 // mutable_x(), add_x(v), clear_x().
 #define LAMELLA_HLO_REPEATED(field)                                               \
  public:                                                                          \
@@ -30,7 +30,7 @@ using ShapeIndex = std::vector<int64_t>;
                                                                                   \
  private:                                                                         \
   std::vector<int64_t> field##_;
-// One value: x(), set_x(v).
+// A field with the accessors x() and set_x(v).
 #define LAMELLA_HLO_FIELD(type, field, otherwise)               \
  public:                                                        \
   const type& field() const { return field##_; }                \
@@ -94,7 +94,7 @@ class PaddingConfig {
  private:
   std::vector<PaddingConfigDimension> dimensions_;
 };
-// {low, high} of each dimension; nothing between elements.
+// Padding from {low, high} of each dimension, without interior padding.
 PaddingConfig MakeEdgePaddingConfig(const std::vector<std::pair<int64_t, int64_t>>& padding);
 // No padding on any side of `rank` dimensions.
 PaddingConfig MakeNoPaddingConfig(int64_t rank);
@@ -134,7 +134,7 @@ class TriangularSolveOptions {
 };
 
 enum CustomCallSchedule : int { SCHEDULE_NONE = 0, SCHEDULE_LATEST = 1, SCHEDULE_EARLIEST = 2 };
-// Which convention a custom call's target has.
+// The calling convention of a custom call's target.
 enum CustomCallApiVersion : int {
   API_VERSION_UNSPECIFIED = 0,
   API_VERSION_ORIGINAL = 1,
@@ -158,7 +158,7 @@ class ReplicaGroup {
   LAMELLA_HLO_REPEATED(replica_ids)
 };
 
-// Where an instruction comes from.
+// Where an instruction comes from in the user's program.
 class OpMetadata {
   LAMELLA_HLO_FIELD(std::string, op_type, {})
   LAMELLA_HLO_FIELD(std::string, op_name, {})
@@ -174,7 +174,7 @@ class FrontendAttributes {
   std::map<std::string, std::string> map_;
 };
 
-// How a value is divided among devices.
+// How a value is partitioned among devices.
 class OpSharding {
  public:
   enum Type : int { REPLICATED = 0, MAXIMAL = 1, TUPLE = 2, OTHER = 3, MANUAL = 4 };
@@ -193,9 +193,9 @@ namespace sharding_builder {
 OpSharding Replicate();
 OpSharding Manual();
 OpSharding AssignDevice(int device);
-// Dimensions of the grid of devices, and the devices of the grid in row-major order.
+// Tiles over a grid of devices: its dimensions, and its devices in row-major order.
 OpSharding Tile(const std::vector<int64_t>& dimensions, const std::vector<int64_t>& devices);
-// Device i has the i-th part of the one dimension.
+// Partitions the only dimension; device i has part i.
 OpSharding Tile1D(int64_t devices);
 OpSharding Tuple(const std::vector<OpSharding>& shardings);
 }  // namespace sharding_builder

@@ -1,4 +1,4 @@
-// Windows from their parts. Internal to the room.
+// Makes the windows of instructions. Internal to lamella/graph/builder.
 #pragma once
 #include <utility>
 #include <vector>
@@ -8,7 +8,8 @@
 
 namespace lamella::hlo {
 
-// Lists are as long as `sizes`, or empty: strides and dilations of 1, no padding.
+// The other lists are as long as `sizes`, or empty, which means strides and dilations of 1 and no
+// padding.
 std::vector<WindowDimension> make_window(std::span<const int64_t> sizes,
                                          std::span<const int64_t> strides,
                                          std::span<const std::pair<int64_t, int64_t>> padding,

@@ -1,4 +1,4 @@
-// Object files and headers of modules, and the function that they call.
+// Writes object files and C headers of modules, and runs the programs in them.
 #include "lamella/graph/client/ahead_of_time.h"
 
 #include <atomic>
@@ -16,7 +16,7 @@
 namespace lamella::hlo {
 namespace {
 
-// An element in C; two of them for a complex number. What C has no type for is bits.
+// The C type of an element; complex numbers are two of them. Types that C lacks are passed as bits.
 const char* c_type(ElementType type) {
   switch (type) {
     case ElementType::S16:
@@ -48,7 +48,7 @@ const char* c_type(ElementType type) {
 
 struct Array {
   std::string name;  // of the argument
-  std::string from;  // what it is in the module
+  std::string from;  // its description in the module's terms
   const Shape* shape;
 };
 void add_arrays(const Shape& shape, const std::string& from, const char* name,
@@ -89,18 +89,18 @@ std::string header_of(const std::string& function, const std::vector<Array>& inp
       "#ifndef ",
       guard, "\n#define ", guard,
       "\n#include <stdint.h>\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
-      "// Arrays lie row-major; outputs are written and lie apart from each other.\n",
+      "// Arrays are row-major; outputs must not overlap each other.\n",
       meanings,
-      "// Returns 0, or 1 where it failed: lamella_program_error() says why, for the calling "
+      "// Returns 0, or 1 on failure; lamella_program_error() gives the reason, for the calling "
       "thread.\n"
-      "// Threads may call it at once.\n"
+      "// Several threads may call it at the same time.\n"
       "int ",
       function, "(", arguments.empty() ? "void" : arguments,
       ");\nconst char* lamella_program_error(void);\n\n"
       "#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }
 
-// A program of an object file, once it was called.
+// The state of an object file's program after its first call.
 struct Opened {
   std::unique_ptr<Executable> executable;
   std::vector<std::vector<const Shape*>> parameters;  // the arrays of each
@@ -119,7 +119,7 @@ const Opened& open(lamella_program& program) {
   }
   made->executable = make_executor(std::move(module), {}, &stored);
   const Opened& opened = *made;
-  // It stays as long as the program may be called, which is until the process ends.
+  // Never freed, because the program may be called until the process ends.
   place.store(made.release(), std::memory_order_release);
   return opened;
 }
@@ -127,7 +127,7 @@ const Opened& open(lamella_program& program) {
 Value value_of(const Shape* shape, const void* data) {
   constexpr uintptr_t kAlignment = 16;
   if (reinterpret_cast<uintptr_t>(data) % kAlignment == 0) {
-    // Values that are not ours are not written.
+    // The value does not own its memory, so the run will not write to it.
     return Value::view(shape, const_cast<void*>(data), nullptr, nullptr);
   }
   Value copy = Value::uninitialized(shape);
@@ -161,13 +161,13 @@ thread_local std::string last_error;
 }  // namespace
 
 ProgramFiles compile_ahead_of_time(const Module& module, const std::string& function) {
-  LAMELLA_CHECK(is_name_of_c(function), "compile: expected a name of C for the function, got '",
+  LAMELLA_CHECK(is_name_of_c(function), "compile: expected a C identifier for the function, got '",
                 function, "'");
   MachineCompiler* compiler = machine_compiler();
   LAMELLA_CHECK(compiler != nullptr,
-                "compile: expected liblamella_compiler.so, which is built where LLVM is "
+                "compile: expected liblamella_compiler.so, which is built with LLVM "
                 "(llvm-19-dev)");
-  // What is compiled is what the text says, which is all that the program will have.
+  // Compiles the module read back from its text, because the program will have only the text.
   ObjectContents contents;
   contents.function = function;
   PrintOptions options;

@@ -1,11 +1,11 @@
-// Programs ahead of time: an object file and a C header of a module, which run without Python and
-// without LLVM.
+// Ahead-of-time compilation: an object file and a C header of a module, which run without Python
+// and LLVM.
 //
 // Note [Programs in object files]
-//   The object file has one function of C, and beside it the module as text and its machine code as
-//   an image. The function hands all of it to lamella_run_program() in liblamella_graph.so, whose
-//   executor runs it as any module, custom calls and rules included. On a processor that cannot run
-//   the code, it is made anew where LLVM is, and the rules do the work where it is not.
+//   The object file has one C function, the module as text, and its machine code as an image. The
+//   function passes them to lamella_run_program() in liblamella_graph.so, whose executor runs them
+//   like any module, including custom calls and interpreted instructions. If the processor cannot
+//   run the machine code, the module is recompiled; without LLVM it is interpreted.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,15 +18,15 @@ struct ProgramFiles {
   std::string object;
   std::string header;
 };
-// The files of a module whose function has this name. Throws an Error where the name is none of C,
-// where the module asks for what is no array, or where there is no compiler.
+// The files of a module; `function` is the name of its C function. Throws an Error if that is not a
+// C identifier, if a parameter or result is not made of arrays, or if no compiler is available.
 ProgramFiles compile_ahead_of_time(const Module& module, const std::string& function);
 
 }  // namespace lamella::hlo
 
 extern "C" {
 
-// What an object file holds, in this order.
+// The contents of an object file, in this order.
 struct lamella_program {
   void* executable;  // null before the first call
   const char* text;
@@ -36,7 +36,7 @@ struct lamella_program {
   const char* image;
   uint64_t image_size;
 };
-// Runs it on arrays, and writes the arrays of its result. 0, or 1 where it failed.
+// Runs the program on input arrays and writes its output arrays. Returns 0, or 1 on failure.
 int32_t lamella_run_program(lamella_program* program, const void* const* inputs,
                             void* const* outputs);
 // Why the last call of this thread failed.

@@ -1,4 +1,4 @@
-// Buffers between runs.
+// Buffers that hold values between runs.
 #include "lamella/graph/client/buffer.h"
 
 #include <vector>
@@ -8,7 +8,7 @@
 namespace lamella::hlo {
 namespace {
 
-// The value under the given shape, in memory that nobody else can see.
+// The value with the given shape object, in memory that no other value shares.
 Value own(Value value, const Shape* shape) {
   if (shape->is_tuple()) {
     std::vector<Value> parts;

@@ -1,4 +1,4 @@
-// Running built computations.
+// Clients: running built computations.
 #include "lamella/graph/client/client.h"
 
 #include <chrono>
@@ -10,7 +10,7 @@
 namespace lamella::hlo {
 namespace {
 
-// What somebody did wrong, in the words of what was thrown.
+// Runs `work` and converts exceptions to an InvalidArgument status.
 template <class F>
 auto checked(F&& work) -> StatusOr<std::invoke_result_t<F>> {
   try {
@@ -31,7 +31,7 @@ ShapedBuffer run(const Executable& executable, std::span<const Value> arguments)
   return {executable.run(arguments), executable.module().entry->root->shape,
           executable.shared_module()};
 }
-// A literal whose shape says another layout.
+// The literal with the layout of `shape`; elements stay row-major.
 Literal laid_out(Literal literal, const Shape& shape, const char* function) {
   LAMELLA_CHECK(shape.compatible(literal.shape()), function, ": expected a layout of ",
                 literal.shape().to_string(false), ", got ", shape.to_string(false));
@@ -132,7 +132,7 @@ StatusOr<Literal> Client::TransferFromOutfeed(const Shape* shape_with_layout, in
     LAMELLA_CHECK(replica_id == 0, "TransferFromOutfeed: expected replica 0, got ", replica_id);
     std::optional<Literal> first = transfers().outfeed().take(transfers().patience());
     LAMELLA_CHECK(first.has_value(),
-                  "TransferFromOutfeed: expected what a program handed out, got ", "nothing");
+                  "TransferFromOutfeed: expected a literal in the queue, got ", "nothing");
     if (shape_with_layout == nullptr) return *std::move(first);
     return laid_out(*std::move(first), *shape_with_layout, "TransferFromOutfeed");
   });

@@ -12,7 +12,7 @@
 
 namespace lamella::hlo {
 
-// A value that a client holds.
+// A value that a client keeps between runs.
 class GlobalData {
  public:
   explicit GlobalData(ShapedBuffer buffer) : buffer_(std::move(buffer)) {}
@@ -24,7 +24,7 @@ class GlobalData {
 
 class ExecutionOptions {
  public:
-  // The shape of the result says this layout. Elements of a literal lie row-major all the same.
+  // The layout that the result's shape will state. The elements of a literal stay row-major.
   Shape* mutable_shape_with_output_layout() { return &shape_with_output_layout_; }
   const Shape& shape_with_output_layout() const { return shape_with_output_layout_; }
 
@@ -40,16 +40,15 @@ class ExecutionProfile {
   int64_t compute_time_ns_ = 0;
 };
 
-// The host's memory. Whatever is asked for, programs take theirs from Lamella's own allocator and
-// run on the thread that calls; so there is nothing to choose, and this is where XLA's users look
-// for it.
+// These classes exist for compatibility with XLA and select nothing: programs always take host
+// memory from Lamella's allocator and run on the calling thread.
 class DeviceMemoryAllocator {};
 class Backend {
  public:
   DeviceMemoryAllocator* memory_allocator() { return &allocator_; }
   int device_count() const { return 1; }
   int default_device_ordinal() const { return 0; }
-  // No threads of its own.
+  // Always NULL: the backend has no threads of its own.
   const void* eigen_intra_op_thread_pool_device() const { return nullptr; }
 
  private:
@@ -58,13 +57,13 @@ class Backend {
 
 class ExecutableBuildOptions {
  public:
-  // Device 0 is the only one; -1: any.
+  // Device 0 is the only device; -1 means any device.
   ExecutableBuildOptions& set_device_ordinal(int ordinal) {
     device_ordinal_ = ordinal;
     return *this;
   }
   int device_ordinal() const { return device_ordinal_; }
-  // Sizes and types must be the result's.
+  // The shape must have the sizes and element types of the result.
   ExecutableBuildOptions& set_result_layout(const Shape& shape_with_layout) {
     result_layout_ = shape_with_layout;
     return *this;
@@ -75,7 +74,7 @@ class ExecutableBuildOptions {
     return *this;
   }
   DeviceMemoryAllocator* device_allocator() const { return allocator_; }
-  // One is all there is; another number is an error of Compile.
+  // Compile fails for any number other than 1.
   ExecutableBuildOptions& set_num_replicas(int count) {
     num_replicas_ = count;
     return *this;
@@ -112,12 +111,12 @@ class ExecutableRunOptions {
   const void* intra_op_thread_pool_ = nullptr;
 };
 
-// A computation made ready to run. Threads may run one at once.
+// A compiled computation. Several threads may run one at the same time.
 class LocalExecutable {
  public:
   LocalExecutable(std::shared_ptr<const Executable> executable, ExecutableBuildOptions options)
       : executable_(std::move(executable)), options_(std::move(options)) {}
-  // Arguments are as many as the computation's parameters and have their shapes, layouts aside.
+  // There must be one argument for each parameter, with its shape; layouts may differ.
   StatusOr<ScopedShapedBuffer> Run(Span<const ShapedBuffer*> arguments,
                                    ExecutableRunOptions run_options = {});
   const Executable* executable() const { return executable_.get(); }
@@ -133,7 +132,7 @@ class Client {
   explicit Client(CompileOptions options) : options_(std::move(options)) {}
   virtual ~Client() = default;
 
-  // Copies.
+  // Copy the data to and from the server.
   StatusOr<std::unique_ptr<GlobalData>> TransferToServer(const Literal& literal);
   StatusOr<Literal> Transfer(const GlobalData& data, const Shape* shape_with_layout = nullptr);
 
@@ -146,13 +145,13 @@ class Client {
                                        Span<GlobalData*> arguments,
                                        const ExecutionOptions* execution_options = nullptr,
                                        ExecutionProfile* execution_profile = nullptr);
-  // Computes what has no parameters, as Builder::BuildConstantSubGraph makes it.
+  // Computes a computation without parameters, such as Builder::BuildConstantSubGraph makes.
   StatusOr<Literal> ComputeConstant(const BuiltComputation& computation,
                                     const Layout* output_layout = nullptr);
 
-  // What an infeed of a program takes next.
+  // Adds a literal to the queue that the infeed instructions of programs read.
   Status TransferToInfeed(const Literal& literal, int64_t replica_id = 0);
-  // What an outfeed gave first; it must have this shape. An error where there is nothing.
+  // Takes the oldest literal of an outfeed, which must have this shape. Fails if there is none.
   StatusOr<Literal> TransferFromOutfeed(const Shape* shape_with_layout, int64_t replica_id = 0);
 
   StatusOr<std::vector<std::unique_ptr<GlobalData>>> DeconstructTuple(const GlobalData& data);
@@ -166,7 +165,7 @@ class Client {
 class LocalClient : public Client {
  public:
   using Client::Client;
-  // One executable, for the one device. `argument_layouts` has a shape for each parameter.
+  // Returns one executable, for the only device. `argument_layouts` has a shape per parameter.
   StatusOr<std::vector<std::unique_ptr<LocalExecutable>>> Compile(
       const BuiltComputation& computation, Span<const Shape*> argument_layouts,
       const ExecutableBuildOptions& options = {});
@@ -179,7 +178,7 @@ class LocalClient : public Client {
   int device_count() const { return 1; }
   int default_device_ordinal() const { return 0; }
   bool device_ordinal_supported(int device_ordinal) const { return device_ordinal == 0; }
-  // Which registrations of custom calls it uses: "Host" or "CUDA".
+  // The platform whose custom-call registrations are used: "Host" or "CUDA".
   const std::string& platform() const { return options_.platform; }
 
  private:
@@ -202,12 +201,12 @@ class LocalClientOptions {
 class ClientLibrary {
  public:
   ClientLibrary() = delete;
-  // One client for each platform; it stays.
+  // Returns the client of a platform, which lives until DestroyLocalInstances().
   static StatusOr<LocalClient*> GetOrCreateLocalClient(
       const LocalClientOptions& options = LocalClientOptions());
-  // Throws where there is none.
+  // Throws if the client cannot be created.
   static LocalClient* LocalClientOrDie(const LocalClientOptions& options = LocalClientOptions());
-  // Forgets all clients; those that were given out are gone.
+  // Destroys all clients; pointers to them become invalid.
   static void DestroyLocalInstances();
 };
 

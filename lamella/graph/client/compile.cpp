@@ -1,4 +1,4 @@
-// Making modules ready to run.
+// Compiles modules to executables.
 #include "lamella/graph/client/compile.h"
 
 #include "lamella/graph/execute/executor.h"

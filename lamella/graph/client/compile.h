@@ -1,4 +1,4 @@
-// Making modules ready to run.
+// Compiles modules to executables.
 #pragma once
 #include <memory>
 
@@ -6,8 +6,8 @@
 
 namespace lamella::hlo {
 
-// Verifies the module and finds the targets of its custom calls; throws an Error that names the
-// instruction where something is wrong. The module must not be changed afterwards.
+// Verifies the module and finds the targets of its custom calls. Throws an Error that names the
+// wrong instruction. The module must not be changed afterwards.
 std::unique_ptr<Executable> compile(std::shared_ptr<const Module> module,
                                     const CompileOptions& options = {});
 

@@ -13,14 +13,14 @@
 namespace lamella::hlo {
 namespace {
 
-// Modules that run inside each other on one thread: more is taken for one that calls itself.
+// Limits nested module operators on one thread; deeper nesting is assumed to be infinite recursion.
 constexpr int kMaxCallDepth = 200;
 __thread int depth = 0;
 
 struct Depth {
   explicit Depth(const std::string& name) {
     LAMELLA_CHECK(depth < kMaxCallDepth, name, ": expected at most ", kMaxCallDepth,
-                  " operators made of modules inside each other, got one that calls itself");
+                  " nested operators that run modules, got one that calls itself");
     ++depth;
   }
   ~Depth() { --depth; }
@@ -33,7 +33,7 @@ struct Argument {
 };
 struct Result {
   const Shape* shape;
-  int64_t argument = -1;  // that it is written to
+  int64_t argument = -1;  // the argument that it is written to; -1 if none
 };
 
 // Calls f(shape, path) for each array in a shape, in order.
@@ -50,7 +50,7 @@ void each_array(const Shape& shape, std::vector<int64_t>* path, F&& f) {
   }
 }
 
-// What the entry of a module takes and gives, as an operator sees it.
+// The arguments and results of a module's entry computation, as an operator sees them.
 struct Interface {
   std::vector<Argument> arguments;
   std::vector<Result> results;
@@ -92,7 +92,7 @@ struct Interface {
     });
   }
 
-  // Builders end names in a point and a number of the instruction, which says nothing to a caller.
+  // Converts a name to an identifier. Drops the ".number" that builders append to names.
   static std::string identifier(std::string_view name) {
     size_t point = name.find_last_of('.');
     bool is_numbered = point != std::string_view::npos && point > 0 && point + 1 < name.size() &&

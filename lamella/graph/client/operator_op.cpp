@@ -1,4 +1,4 @@
-// Custom calls of operators, with what the operator itself says.
+// Builds custom calls of operators, with shape, aliasing and effects taken from the operator.
 #include "lamella/graph/client/operator_op.h"
 
 #include "lamella/graph/builder/emission.h"

@@ -1,4 +1,4 @@
-// Custom calls that only say where or how their operand should lie.
+// Custom calls that only annotate the sharding, layout or placement of their operand.
 #pragma once
 #include <memory>
 
@@ -6,11 +6,11 @@
 
 namespace lamella::hlo {
 
-// A call that gives its operand, for targets by which programs state shardings, layouts and memory
-// spaces ("Sharding", "LayoutConstraint", "annotate_device_placement", ...); memory without
-// contents for those that make it ("AllocateBuffer", "CreateBuffer"): zeros here. NULL for other
-// targets. Throws an Error that names the instruction where operand and result differ: a module
-// runs as one partition.
+// A call that returns its operand, for targets that annotate sharding, layout or memory space
+// ("Sharding", "LayoutConstraint", "annotate_device_placement", ...), or that returns zeros, for
+// targets that allocate uninitialized memory ("AllocateBuffer", "CreateBuffer"). NULL for other
+// targets. Throws an Error that names the instruction if the shapes of operand and result differ,
+// because a module runs as one partition.
 std::unique_ptr<PreparedCall> prepare_annotation(const Instruction& instruction);
 
 }  // namespace lamella::hlo

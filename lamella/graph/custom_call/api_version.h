@@ -1,4 +1,4 @@
-// ApiVersion: how a custom call's target is called.
+// ApiVersion: the calling convention of a custom call's target.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace lamella::hlo {
 
-// Numbers are XLA's.
+// The numbers are XLA's.
 enum class ApiVersion : uint8_t {
   Unspecified = 0,
   Original = 1,
@@ -17,8 +17,8 @@ enum class ApiVersion : uint8_t {
 };
 // "API_VERSION_ORIGINAL".
 std::string_view api_version_name(ApiVersion version);
-// The version that a custom call states, or Original. Throws an Error that names the instruction
-// where the word is unknown, or says API_VERSION_UNSPECIFIED.
+// The version that a custom call states; Original if it states none. Throws an Error that names the
+// instruction if the word is unknown or is API_VERSION_UNSPECIFIED.
 ApiVersion api_version_of(const Instruction& instruction);
 
 }  // namespace lamella::hlo

@@ -1,4 +1,4 @@
-// Words of arguments, and their printing.
+// Scans the text of an operator's arguments, and prints argument values.
 #include "lamella/graph/custom_call/argument_text.h"
 
 #include <charconv>
@@ -11,7 +11,7 @@
 namespace lamella::hlo {
 namespace {
 
-constexpr int kMaxListDepth = 8;  // lists in lists
+constexpr int kMaxListDepth = 8;  // levels of nested lists
 
 class Scan {
  public:
@@ -34,7 +34,7 @@ class Scan {
   }
 
  private:
-  // The next character that is no space; '\0' at the end.
+  // The next character other than a space or newline; '\0' at the end.
   char next() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
     return at_ < text_.size() ? text_[at_] : '\0';
@@ -153,7 +153,8 @@ class Scan {
     return static_cast<char>(code);
   }
 
-  // Length of "inf" or "nan" at a place, if that is a whole word or the part of a complex number.
+  // The length of "inf" or "nan" at a position, if it is a whole word or a part of a complex
+  // number.
   size_t special(size_t at) const {
     std::string_view word = text_.substr(at, 3);
     if (word != "inf" && word != "nan") return 0;
@@ -203,7 +204,7 @@ class Scan {
     if (digits.find_first_not_of("0123456789") != std::string_view::npos) {
       *whole = false;
     } else {
-      // With its sign, since the lowest integer has no positive one.
+      // Parses with the sign, because the lowest integer has no positive counterpart.
       std::string signed_digits = (negative ? "-" : "") + std::string(digits);
       std::from_chars_result read = std::from_chars(
           signed_digits.data(), signed_digits.data() + signed_digits.size(), *integer);
@@ -219,14 +220,14 @@ class Scan {
   size_t at_ = 0;
 };
 
-// Values that scan_arguments reads; others have no text.
+// Prints values that scan_arguments can read; throws for others.
 class Words final : public ValueWords {
  public:
   std::string tensor(lamella_tensor* tensor) override {
     if (tensor == nullptr) return "None";
     TensorBase number = TensorBase::borrow(tensor);
     ScalarType type = number.scalar_type();
-    // A number of another type would be read back as one of these.
+    // A number of another type would be read back with one of these types.
     bool is_read_back = type == ScalarType::Double || type == ScalarType::Long ||
                         type == ScalarType::Bool || type == ScalarType::ComplexDouble;
     if (!is_read_back) {
@@ -240,7 +241,7 @@ class Words final : public ValueWords {
       throw TypeError(
           "hlo: expected no generator; operators in a module draw from the default one");
     }
-    throw TypeError(str("hlo: expected a value of a type that a text can say, got ",
+    throw TypeError(str("hlo: expected a value of a type that has a text, got ",
                         lamella::detail::tag_name(value.tag), " for ", type.str()));
   }
 };

@@ -1,4 +1,4 @@
-// The words of an operator's arguments, before their types are known. Internal to custom_call.
+// Scans an operator's arguments without knowing their types. Internal to custom_call.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,9 +15,9 @@ namespace lamella::hlo {
 struct Item {
   enum class Kind : uint8_t { Operand, Int, Real, Complex, String, Word, List };
   Kind kind = Kind::Word;
-  size_t at = 0;           // its place in the text
+  size_t at = 0;           // its position in the text
   std::string text;        // as it was written
-  int64_t integer = 0;     // Int; of an Operand its number
+  int64_t integer = 0;     // the value of an Int, or the number of an Operand
   double real = 0;         // Real
   complex<double> number;  // Complex
   std::string string;      // String without quotes; Word
@@ -30,12 +30,13 @@ struct NamedItem {
   Item item;
 };
 
-// "(%0, [1, 2], alpha=2.5)", parentheses or not. `fail(place, what)` must throw.
+// Scans "(%0, [1, 2], alpha=2.5)"; the parentheses are optional. Calls `fail(position, message)` on
+// errors, which must throw.
 std::vector<NamedItem> scan_arguments(std::string_view text,
                                       const std::function<void(size_t, const std::string&)>& fail);
 
-// A value without operands, as scan_arguments reads it. Throws a TypeError for one that it does
-// not.
+// The text of a value without operands, in the form that scan_arguments reads. Throws a TypeError
+// for values that have no such form.
 std::string argument_text(const lamella_value& value, SchemaType type);
 
 }  // namespace lamella::hlo

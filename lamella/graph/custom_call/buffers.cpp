@@ -54,7 +54,7 @@ int64_t count_leaves(const Shape& shape) {
   return count;
 }
 
-// The number of the first leaf under an index.
+// The number of the first leaf of the element at a tuple index.
 int64_t leaf_at(const Shape& shape, std::span<const int64_t> index) {
   const Shape* part = &shape;
   int64_t leaf = 0;
@@ -161,7 +161,7 @@ CallBuffers::CallBuffers(const Instruction& i) : result_shape_(i.shape) {
 
 namespace {
 
-// The leaf of a value that comes next in preorder; `take` says whether it may be taken away.
+// Appends the leaves of a value in preorder.
 void leaves_of(Value value, std::vector<Value>* leaves) {
   if (!value.shape().is_tuple()) {
     leaves->push_back(std::move(value));
@@ -189,8 +189,8 @@ BoundBuffers::BoundBuffers(const CallBuffers& buffers, std::span<Value> operands
   for (const BufferLeaf& leaf : buffers.results()) {
     if (leaf.alias >= 0) written[static_cast<size_t>(leaf.alias)] = true;
   }
-  // An operand that is an array moves here, so that it stays unique where it was. Elements of
-  // tuples never are, since the tuple holds them.
+  // Array operands are moved, so that a unique value stays unique. Elements of tuples are never
+  // unique, because the tuple refers to them.
   for (Value& operand : operands) {
     if (operand.shape().is_tuple()) {
       leaves_of(operand, &held_);

@@ -1,15 +1,16 @@
-// The buffers of a custom call: which ones there are, in which layout, and which share memory.
+// The buffers of a custom call: their shapes and layouts, and which of them share memory.
 //
 // Note [Buffers of a custom call]
-//   Operands and results are taken apart into leaves (arrays and tokens) in preorder. A leaf has
-//   the layout that the callee expects. With operand_layout_constraints those are the operands'
-//   layouts and the instruction's own shape has the result's; so it is without them in a module
-//   whose text is final (is_scheduled), by the operands' own shapes. Otherwise layouts are the
-//   compiler's to choose, as in XLA, and all are row-major. Values are row-major, so a leaf of
-//   another layout is handed over in a temporary, rearranged before or after the call.
-//   output_to_operand_aliasing makes a result leaf lie in the memory of an operand leaf. The callee
-//   writes there, so the memory is the operand's own only where nobody else can see it; otherwise
-//   it is a copy, made before the call.
+//   Operands and results are split into leaves (arrays and tokens) in preorder. A leaf has the
+//   layout that the callee expects. If operand_layout_constraints is present, it gives the layouts
+//   of the operands, and the instruction's shape gives that of the result. In a scheduled module
+//   (is_scheduled) without it, the shapes of the operands and of the instruction give the layouts.
+//   Otherwise the compiler may choose, as in XLA, and all leaves are row-major. Values are
+//   row-major, so a leaf of another layout is passed in a temporary, which is rearranged before or
+//   after the call.
+//   output_to_operand_aliasing puts a result leaf in the memory of an operand leaf. The callee
+//   writes there, so this is the operand's own memory only if the operand is unique; otherwise the
+//   operand is copied before the call.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,9 +26,9 @@ namespace lamella::hlo {
 class Rearrangement {
  public:
   Rearrangement() = default;
-  // To the layout of `shape`, an array.
+  // Rearranges to and from the layout of `shape`, which must be an array.
   explicit Rearrangement(const Shape& shape);
-  // False if the layout is row-major, or cannot be told from it.
+  // False if the order of elements in the layout is row-major.
   bool needed() const { return !sizes_.empty(); }
   void to_layout(const void* row_major, void* laid_out) const { move(row_major, laid_out, true); }
   void from_layout(const void* laid_out, void* row_major) const {
@@ -43,22 +44,22 @@ class Rearrangement {
 };
 
 struct BufferLeaf {
-  const Shape* shape;  // with the layout it is handed over in
-  size_t operand = 0;  // of operand leaves: which operand
+  const Shape* shape;  // with the layout that the callee expects
+  size_t operand = 0;  // of operand leaves: the number of the operand
   Rearrangement rearrangement;
-  int64_t alias = -1;  // of result leaves: the operand leaf whose memory it takes
+  int64_t alias = -1;  // of result leaves: the operand leaf whose memory it uses, or -1
 };
 
 class CallBuffers {
  public:
-  // The buffers of an instruction of a verified module. Throws an Error that names it where two
-  // outputs are to take the same memory.
+  // The buffers of an instruction of a verified module. Throws an Error that names the instruction
+  // if two outputs alias the same memory.
   explicit CallBuffers(const Instruction& instruction);
 
   const std::vector<BufferLeaf>& operands() const { return operands_; }
   const std::vector<BufferLeaf>& results() const { return results_; }
-  // Neither tuples among the operands, nor other layouts, nor aliasing: what the values have is
-  // what is handed over.
+  // True if the data of the operands can be passed as they are: there are no tuples among the
+  // operands, no rearrangements and no aliasing.
   bool plain() const { return plain_; }
   // The shape of the instruction's result.
   const Shape* result_shape() const { return result_shape_; }
@@ -70,15 +71,15 @@ class CallBuffers {
   bool plain_ = true;
 };
 
-// The buffers of one call that is under way.
+// The buffers of one running call.
 class BoundBuffers {
  public:
-  // Takes operands whose memory becomes a result's.
+  // Moves array operands out of `operands`, so that results may use the memory of unique ones.
   BoundBuffers(const CallBuffers& buffers, std::span<Value> operands);
-  // What the callee gets, leaf by leaf; NULL for tokens.
+  // The pointers for the callee, one per leaf; NULL for tokens.
   std::span<void* const> operands() const { return operand_data_; }
   std::span<void* const> results() const { return result_data_; }
-  // After the call: the instruction's value.
+  // Returns the value of the instruction; must be called after the callee has returned.
   Value finish();
 
  private:

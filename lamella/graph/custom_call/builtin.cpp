@@ -1,4 +1,4 @@
-// Which library has which built-in targets.
+// Loads the libraries of built-in targets.
 #include "lamella/graph/custom_call/builtin.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// PreparedCall: a custom call whose target was found and whose convention is known.
+// PreparedCall: a custom call whose target and calling convention have been resolved.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -14,21 +14,21 @@
 
 namespace lamella::hlo {
 
-// What all custom calls of one run of a module share.
+// State that all custom calls of one run of a module share.
 struct RunContext {
-  int64_t run_id = 0;  // another one for each run in the process
+  int64_t run_id = 0;  // unique among the runs of the process
   int32_t device_ordinal = 0;
-  void* stream = nullptr;  // of a device that has them
+  void* stream = nullptr;  // the device's stream, or NULL
   const UserData* user_data = nullptr;
-  // What a call keeps from prepare_run to the end of the run, by the call.
+  // Objects that calls keep from prepare_run to the end of the run, by the address of the call.
   std::unordered_map<const void*, std::shared_ptr<void>> kept;
 
-  // An array for a result, whose elements are not set. `bytes` are the shape's.
+  // An uninitialized array for a result. `bytes` must be shape->bytes().
   Value array(const Shape* shape, size_t bytes) {
     if (spare_ && spare_.bytes() == bytes) return Value::reused(std::move(spare_), shape);
     return Value::uninitialized(shape, bytes);
   }
-  // Lets go of a value. The last small array is kept for the next result of its size, which saves
+  // Releases a value. The last small array is kept for the next result of its size, which saves
   // an allocation in chains of small steps.
   void drop(Value& value) {
     constexpr size_t small = 1024;
@@ -43,10 +43,11 @@ struct RunContext {
   Value spare_;
 };
 
-// A call of an operator that does to each element what it does to the others.
+// A call of an operator that is elementwise.
 class ElementwiseCall {
  public:
-  // On `count` elements of each operand that has more than one. Gives a dense tensor of them.
+  // Applies the operator to `count` elements of each operand; operands with one element are
+  // broadcast. Returns a dense tensor.
   virtual TensorBase on(std::span<lamella_tensor* const> operands, int64_t count) const = 0;
 
  protected:
@@ -56,27 +57,25 @@ class ElementwiseCall {
 class PreparedCall {
  public:
   virtual ~PreparedCall() = default;
-  // Before the first step of a run, in the order of the instructions: all calls prepare, then all
-  // start. Only calls that say so are asked.
+  // Hooks before the first step of a run, called only if joins_runs(). prepare_run is called for
+  // all calls, in the order of the instructions, then start_run.
   virtual bool joins_runs() const { return false; }
   virtual void prepare_run(RunContext& /*context*/) {}
   virtual void start_run(RunContext& /*context*/) {}
-  // Gives the value of the instruction's shape. An operand whose only reference is in `operands`
-  // may be taken and written. Throws an Error that names the instruction, the target and what it
-  // said.
+  // Returns a value of the instruction's shape. May move and write an operand whose only reference
+  // is in `operands`. Throws an Error with the instruction, the target and the target's message.
   virtual Value run(std::span<Value> operands, RunContext& context) = 0;
-  // The call as one on elements; null if it is none.
+  // This call as an elementwise call; null if it is not elementwise.
   virtual const ElementwiseCall* elementwise() const { return nullptr; }
 };
 
-// Finds the target and its convention. `platform` is "Host" or "CUDA". Throws an Error that names
-// the instruction where the target is unknown (and lists near names) or does not fit its
+// Resolves the target and its calling convention. `platform` is "Host" or "CUDA". Throws an Error
+// that names the instruction if the target is unknown (with similar names) or does not fit the
 // api_version, operands or result.
 std::unique_ptr<PreparedCall> prepare_call(const Instruction& instruction,
                                            std::string_view platform);
 
-// Throws an Error unless modules can be compiled for the platform here: it is "Host", or "CUDA"
-// where there is a GPU.
+// Throws an Error unless the platform is "Host", or is "CUDA" and a GPU is present.
 void check_platform(std::string_view platform);
 
 }  // namespace lamella::hlo

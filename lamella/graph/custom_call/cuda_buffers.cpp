@@ -1,4 +1,4 @@
-// Blocks of device memory, and the copies to and from them.
+// Blocks of device memory, and copies to and from them.
 #include "lamella/graph/custom_call/cuda_buffers.h"
 
 #include "lamella/core/error.h"
@@ -62,8 +62,8 @@ void CudaBuffers::Use::to_host(const BoundBuffers& bound) {
   }
   of_.device_.synchronize();
 }
-// What is under way must not write to memory that is about to go; what it says of itself matters
-// less than the first error.
+// Waits for pending work, which must not write to memory that will be freed. Its errors are
+// ignored, because the first error is being reported.
 void CudaBuffers::Use::settle() noexcept {
   try {
     of_.device_.synchronize();

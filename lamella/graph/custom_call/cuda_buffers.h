@@ -11,17 +11,17 @@
 
 namespace lamella::hlo {
 
-// Where the leaves of a call lie in a block of device memory. Blocks are kept for the next run.
+// The positions of a call's leaves in a block of device memory. Blocks are kept for later runs.
 class CudaBuffers {
  public:
-  // Throws an Error where there is no GPU. The buffers must outlive this object.
+  // Throws an Error if there is no GPU. The buffers must outlive this object.
   explicit CudaBuffers(const CallBuffers& buffers);
   CudaBuffers(const CudaBuffers&) = delete;
   CudaBuffers& operator=(const CudaBuffers&) = delete;
   ~CudaBuffers();
   CudaDevice& device() const { return device_; }
 
-  // A block during one run, with the device's context.
+  // Acquires a block and makes the device's context current during one run.
   class Use {
    public:
     explicit Use(CudaBuffers& of);
@@ -31,8 +31,8 @@ class CudaBuffers {
     // Device addresses of the operands' leaves, then of the results'; NULL for tokens. An output
     // that is aliased has the address of its operand.
     std::span<void* const> pointers() const { return pointers_; }
-    // Copies the operands there, calls `enqueue`, copies the results back and waits for all of it.
-    // Where something throws, waits before it lets the exception pass.
+    // Copies the operands to the device, calls `enqueue`, copies the results back, and waits. If an
+    // exception is thrown, waits for pending work before rethrowing it.
     template <class F>
     void around(const BoundBuffers& bound, F&& enqueue) {
       try {
@@ -61,7 +61,7 @@ class CudaBuffers {
 
   const CallBuffers& buffers_;
   CudaDevice& device_;
-  std::vector<size_t> offsets_;  // of operands, then of results, in a block
+  std::vector<size_t> offsets_;  // in a block: of operands, then of results
   size_t block_bytes_ = 0;
   std::mutex mutex_;
   std::vector<uint64_t> blocks_;

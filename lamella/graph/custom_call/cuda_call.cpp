@@ -1,10 +1,10 @@
-// Handing values to functions that enqueue work on a GPU.
+// Custom calls of functions that enqueue work on a GPU.
 //
 // Note [Custom calls on CUDA]
-//   Values live on the host. A call copies its operands to the device, hands over one pointer for
-//   each array of the operands and then of the result (tuples taken apart in preorder, NULL for a
-//   token), waits for the stream and copies the results back. An output that is aliased has the
-//   pointer of its operand. The memory of one call is one block, kept for its next run.
+//   Values are in host memory. A call copies its operands to the device, passes one pointer for
+//   each array of the operands and then of the result (tuples are flattened in preorder; NULL for a
+//   token), waits for the stream, and copies the results back. An aliased output has the pointer of
+//   its operand. The memory of a call is one block, which is kept for its next run.
 #include "lamella/graph/custom_call/cuda_call.h"
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Calls of functions that enqueue work on a GPU.
+// Custom calls of functions that enqueue work on a GPU.
 #pragma once
 #include <memory>
 
@@ -8,7 +8,8 @@
 
 namespace lamella::hlo {
 
-// The target is of the kind Function, registered for CUDA. Throws an Error where there is no GPU.
+// The target must have the kind Function and be registered for CUDA. Throws an Error if there is no
+// GPU.
 std::unique_ptr<PreparedCall> prepare_cuda_call(const Instruction& instruction,
                                                 TargetPointer target, ApiVersion version);
 

@@ -1,9 +1,9 @@
-// Finding the driver's functions, and the calls of them.
+// Loads the CUDA driver's functions and calls them.
 //
 // Note [One context]
-//   A target that launches kernels with the CUDA runtime works in the device's primary context. So
-//   does this: memory allocated here is valid there. Everything happens in one stream, which every
-//   run waits for before it reads results; runs on several threads take turns in it.
+//   A target that launches kernels with the CUDA runtime works in the device's primary context.
+//   This file uses the same context, so memory allocated here is valid there. All work uses one
+//   stream, which every run waits for before it reads results; runs on several threads share it.
 #include "lamella/graph/custom_call/cuda_driver.h"
 
 #include <dlfcn.h>
@@ -17,8 +17,8 @@
 
 namespace lamella::hlo {
 
-// Signatures of the driver's interface; CUresult and CUdevice are int, handles are pointers, device
-// addresses 64-bit integers. Names carry the version of the interface where it has one.
+// Signatures of the driver's functions. CUresult and CUdevice are int, handles are pointers, and
+// device addresses are 64-bit integers. Names include the version suffix of the interface.
 #define LAMELLA_CUDA_FUNCTIONS(f)                                                                 \
   f(init, "cuInit", int (*)(unsigned flags)) f(                                                   \
       device_count, "cuDeviceGetCount", int (*)(int* count)) f(device_get, "cuDeviceGet",         \
@@ -96,8 +96,8 @@ fork::Once opened;
 }  // namespace
 
 CudaDevice& CudaDevice::get() {
-  // Never destroyed: the driver may be gone by the time that statics are. A failure is not kept, so
-  // that the next module asks again.
+  // Never destroyed, because the driver may be unloaded before static destructors run. A failure is
+  // not remembered, so the next module tries again.
   static CudaDevice* device = nullptr;
   opened([] {
     auto functions = std::make_unique<Functions>(Functions::load());

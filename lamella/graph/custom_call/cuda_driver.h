@@ -1,4 +1,4 @@
-// The CUDA driver, found when a module is first compiled for CUDA. Lamella is built without CUDA.
+// The CUDA driver, loaded when a module is first compiled for CUDA. The build does not need CUDA.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace lamella::hlo {
 
-// The first GPU, with its primary context, which the CUDA runtime shares, and one stream. Errors
-// are Errors with the driver's words.
+// The first GPU, with its primary context, which the CUDA runtime shares, and one stream. Functions
+// throw an Error with the driver's message.
 class CudaDevice {
  public:
-  // Throws an Error if there is no driver or no GPU. The driver's library is libcuda.so.1, or what
-  // the environment variable LAMELLA_CUDA_DRIVER names.
+  // Throws an Error if there is no driver or no GPU. The driver's library is libcuda.so.1, or the
+  // value of the environment variable LAMELLA_CUDA_DRIVER.
   static CudaDevice& get();
 
-  // Makes the context this thread's own while it lives.
+  // Makes the context current on this thread during its lifetime.
   class Scope {
    public:
     explicit Scope(CudaDevice& device);
@@ -29,13 +29,13 @@ class CudaDevice {
   };
 
   void* stream() const { return stream_; }  // a CUstream
-  // At least one byte, aligned to 256 bytes.
+  // Allocates at least one byte, aligned to 256 bytes.
   uint64_t allocate(size_t bytes);
   void free(uint64_t memory) noexcept;
-  // In the stream's order; memory of the host must stay until synchronize().
+  // Copies in stream order; the host memory must stay valid until synchronize().
   void to_device(uint64_t device, const void* host, size_t bytes);
   void to_host(void* host, uint64_t device, size_t bytes);
-  // Waits for everything in the stream. Throws what a kernel did wrong.
+  // Waits for all work in the stream. Throws if a kernel failed.
   void synchronize();
 
  private:

@@ -1,10 +1,10 @@
-// Handing values of the host to functions of the host.
+// Custom calls of plain functions on the host.
 //
 // Note [Opaque on the host]
-//   The original convention of the host and its status-returning form have no parameter for the
-//   opaque bytes, and a function must not be called with more arguments than it declares. So opaque
-//   reaches a host function only with API_VERSION_STATUS_RETURNING_UNIFIED, whose signature has it;
-//   with the other two it is kept with the instruction and not handed over, as in XLA.
+//   The original host convention and its status-returning form have no parameter for the opaque
+//   bytes, and a function must not be called with more arguments than it declares. So opaque is
+//   passed only with API_VERSION_STATUS_RETURNING_UNIFIED, whose signature has it; with the other
+//   two it stays with the instruction and is not passed, as in XLA.
 #include "lamella/graph/custom_call/host_call.h"
 
 #include <vector>
@@ -30,7 +30,7 @@ int64_t table_slots(const Shape& shape) {
   return slots;
 }
 
-// Arrays of pointers for tuples, made of the leaves' pointers.
+// Builds the pointer tables of tuples from the leaves' pointers.
 class Tables {
  public:
   explicit Tables(int64_t slots) { slots_.reserve(static_cast<size_t>(slots)); }
@@ -40,7 +40,7 @@ class Tables {
       *leaves = leaves->subspan(1);
       return leaf;
     }
-    // Within what was reserved, so that earlier tables stay where they are.
+    // The capacity was reserved, so earlier tables do not move.
     size_t begin = slots_.size();
     slots_.resize(begin + shape.tuple_shapes().size());
     for (size_t n = 0; n < shape.tuple_shapes().size(); ++n) {
@@ -71,9 +71,9 @@ class HostCall final : public PreparedCall {
   }
 
   Value run(std::span<Value> operands, RunContext& context) override {
-    if (single_ && operands.size() <= kFew) {
+    if (single_ && operands.size() <= kMaxInlineOperands) {
       Value result = context.array(instruction_.shape, bytes_);
-      const void* in[kFew];
+      const void* in[kMaxInlineOperands];
       for (size_t n = 0; n < operands.size(); ++n) in[n] = operands[n].data();
       call(result.data(), in);
       return result;
@@ -82,7 +82,7 @@ class HostCall final : public PreparedCall {
   }
 
  private:
-  static constexpr size_t kFew = 16;
+  static constexpr size_t kMaxInlineOperands = 16;
 
   Value run_any(std::span<Value> operands) {
     BoundBuffers bound(buffers_, operands);
@@ -123,7 +123,7 @@ class HostCall final : public PreparedCall {
   ApiVersion version_;
   std::string opaque_;
   CallBuffers buffers_;
-  bool single_;   // the result is one array, and nothing is to be rearranged
+  bool single_;   // the result is one array, and the buffers are plain
   size_t bytes_;  // of the result
   int64_t slots_ = 0;
 };

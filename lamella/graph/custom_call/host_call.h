@@ -1,4 +1,4 @@
-// Calls of functions on the host: the original and the status-returning conventions.
+// Custom calls of plain functions on the host: the original and status-returning conventions.
 #pragma once
 #include <memory>
 
@@ -8,13 +8,13 @@
 
 namespace lamella::hlo {
 
-// The target is of the kind Function, the version not TypedFfi.
+// The target must have the kind Function, and the version must not be TypedFfi.
 std::unique_ptr<PreparedCall> prepare_host_call(const Instruction& instruction,
                                                 TargetPointer target, ApiVersion version);
 
-// Ends the call with an Error that names the instruction and the target, for an exception that the
-// target threw. To be called in a catch (...). What must keep its type (a pending exception of
-// Python, no memory) goes on as it is.
+// Converts an exception that the target threw to an Error that names the instruction and the
+// target. Must be called in a catch (...). Exceptions that must keep their type (a pending Python
+// exception, out of memory) are rethrown unchanged.
 [[noreturn]] void fail_with_current_exception(const Instruction& instruction,
                                               std::string_view target);
 

@@ -1,4 +1,4 @@
-// Levenshtein distance, whatever the case of letters.
+// Similar names by Levenshtein distance, ignoring case.
 #include "lamella/graph/custom_call/near_names.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-// Letters to put in, take out or change; more than `limit` counts as limit + 1.
+// The number of letters to insert, delete or replace; at most limit + 1.
 size_t distance(std::string_view a, std::string_view b, size_t limit) {
   size_t apart = a.size() > b.size() ? a.size() - b.size() : b.size() - a.size();
   if (apart > limit) return limit + 1;
@@ -41,7 +41,8 @@ std::string near_names(std::string_view name, const std::vector<std::string>& na
   for (const std::string& one : names) {
     std::string candidate = lower_case(one);
     size_t apart = distance(asked, candidate, limit);
-    // "aten::softmx" is near to aten::softmax.int, whose overload nobody would guess.
+    // A name without an overload is compared without overloads: "aten::softmx" is near to
+    // aten::softmax.int.
     if (asked.find('.') == std::string::npos && candidate.find("::") != std::string::npos) {
       apart = std::min(apart, distance(asked, candidate.substr(0, candidate.find('.')), limit));
     }

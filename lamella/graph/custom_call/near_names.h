@@ -1,4 +1,4 @@
-// Names that somebody may have meant.
+// Suggestions for misspelled names.
 #pragma once
 #include <string>
 #include <string_view>
@@ -6,8 +6,9 @@
 
 namespace lamella::hlo {
 
-// At most three of the names, nearest first: within a third of the letters of `name`, or with
-// `name` inside them. In quotes, joined: "'a', 'b'"; empty if there is none.
+// The text "'a', 'b'" of at most three similar names, nearest first; empty if there is none. A name
+// is similar if its edit distance is at most a third of the length of `name`, or if it contains
+// `name`.
 std::string near_names(std::string_view name, const std::vector<std::string>& names);
 
 }  // namespace lamella::hlo

@@ -1,4 +1,4 @@
-// Reading backend_config as bytes.
+// Decodes backend_config to bytes.
 #include "lamella/graph/custom_call/opaque.h"
 
 #include "lamella/graph/hlo/attribute_scanner.h"

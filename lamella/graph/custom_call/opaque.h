@@ -1,4 +1,4 @@
-// The bytes that go with a custom call.
+// The opaque bytes of a custom call.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,10 +7,10 @@
 
 namespace lamella::hlo {
 
-// What a custom call's `opaque` says, which XLA's text keeps in backend_config: a quoted text with
-// escapes stands for its bytes, anything else ({...}) for itself; "" where there is none.
+// A custom call's `opaque`, which XLA's text stores in backend_config. A quoted text with escapes
+// is decoded to bytes; any other text ({...}) is returned unchanged; "" if there is none.
 std::string opaque_of(const Instruction& instruction);
-// The quoted text that stands for bytes.
+// The quoted text that encodes the bytes.
 std::string quoted_opaque(std::string_view bytes);
 
 }  // namespace lamella::hlo

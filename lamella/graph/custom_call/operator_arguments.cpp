@@ -1,5 +1,5 @@
-// Reading a text happens in three steps: words and lists, which argument each belongs to, and
-// values of the arguments' types.
+// Parses the arguments of operators in three steps: scans words and lists, assigns them to
+// arguments, and converts them to values of the arguments' types.
 #include "lamella/graph/custom_call/operator_arguments.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using Form = OperatorArgument::Form;
 
-// A number as a tensor without dimensions that is weak in type promotion.
+// A number as a zero-dimensional tensor that is weak in type promotion.
 template <class T>
 TensorBase number_tensor(T number) {
   lamella_tensor* made = nullptr;
@@ -28,7 +28,7 @@ TensorBase number_tensor(T number) {
   return TensorBase::adopt(made);
 }
 
-// Reads one text for one schema.
+// Parses one text for one schema.
 class Reader {
  public:
   Reader(const FunctionSchema& schema, std::string_view text, size_t operand_count)
@@ -51,7 +51,7 @@ class Reader {
     }
     for (size_t k = 0; k < used_.size(); ++k) {
       LAMELLA_CHECK(used_[k], name(), ": expected each operand to be an argument, got ", k, " of ",
-                    operand_count_, " that is none");
+                    operand_count_, " that is unused");
     }
     return made;
   }
@@ -98,7 +98,7 @@ class Reader {
     }
   }
 
-  // The value of an argument that the text gives, or that has a default.
+  // The value of an argument: from the text, or its default.
   OperatorArgument value_of(size_t i) {
     const Argument& argument = schema_.arguments[i];
     if (given_[i] != nullptr) return convert(*given_[i], argument.type, argument);
@@ -280,7 +280,7 @@ class Reader {
         return list(item, type, argument);
       default:
         fail_at(item.at, str("argument '", argument.name, "' is of type ", type.str(),
-                             ", which a text cannot say"));
+                             ", which has no text"));
     }
     mismatch(item, type, argument);
   }
@@ -315,10 +315,10 @@ class Reader {
   size_t operand_count_;
   std::vector<bool> used_;
   std::vector<NamedItem> items_;
-  std::vector<const Item*> given_;  // by argument; NULL: not in the text
+  std::vector<const Item*> given_;  // by argument; NULL if it is not in the text
 
  public:
-  // A list in the form that kernels take it.
+  // A list in the form that kernels take.
   static IValue list_value(const std::vector<IValue>& values, SchemaType element) {
     switch (element.kind()) {
       case TypeKind::kInt:
@@ -349,7 +349,8 @@ class Reader {
   static OperatorArgument default_of(const Argument& argument);
 };
 
-// The value of a default. An empty list is [] for any list type, an undefined tensor for Tensor.
+// Converts a default to an argument value. An empty list is [] for any list type; for Tensor it is
+// an undefined tensor.
 struct FromDefault {
   SchemaType type;
   IValue operator()(std::monostate) const { return {}; }

@@ -1,12 +1,13 @@
-// The arguments of an operator that is called from a module: which are operands, and the text that
-// says the others.
+// The arguments of an operator that is called from a module: which of them are operands, and the
+// text that gives the others.
 //
 // Note [Arguments of an operator]
 //   A custom call whose target is an operator's full name, "aten::add.Tensor", has its arguments in
-//   the backend_config, as a call would write them:
+//   the backend_config, written like a call:
 //     (%0, %1, alpha=2)
-//   %0 is the first operand. Arguments stand in the schema's order, those behind the schema's * by
-//   name; what is left out has its default. Values are written as schemas write defaults:
+//   %0 is the first operand. Arguments are in the schema's order; those after the schema's * are
+//   given by name. Omitted arguments have their defaults. Values are written like defaults in
+//   schemas:
 //     Tensor       %0; None where it is optional; a number, which is weak in type promotion
 //     Tensor[]     [%0, %1], with None in Tensor?[]
 //     int, float   2, -1, 0.5, 1e-05, inf, nan; complex and Scalar 1.5+2.0j as well
@@ -16,10 +17,11 @@
 //     ScalarType   float32, bfloat16, ...; Layout strided; MemoryFormat channels_last
 //     Device       cpu
 //     Generator?   None: operators draw from the default generator
-//   Parentheses may be left out, and so may all tensors: a text without any % names the other
-//   arguments alone, and operands are the tensors in the schema's order. A Tensor takes one; a
-//   Tensor? takes one as long as there are more than the Tensors need; a list takes what is left,
-//   if it is the only one and nothing is optional. So "alpha=2" says the same as the text above.
+//   The parentheses are optional. All tensors may be omitted together: a text without any % gives
+//   only the other arguments, and operands are assigned to tensors in the schema's order. A Tensor
+//   takes one operand; a Tensor? takes one while there are more operands than the Tensors need; a
+//   list takes the remaining operands, if it is the only list and no tensor is optional. So
+//   "alpha=2" is equivalent to the text above.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -34,20 +36,21 @@ namespace lamella::hlo {
 
 struct OperatorArgument {
   enum class Form : uint8_t {
-    Plain,     // `value` is all; a tensor there is a number
+    Plain,     // `value` is the whole argument; a tensor in it is a Python number
     Operand,   // operands[0]
-    Operands,  // a list; -1 stands for None
+    Operands,  // a list of operands; -1 stands for None
   };
   Form form = Form::Plain;
   IValue value;
   std::vector<int32_t> operands;
 };
 
-// One for each argument of the schema. Throws an Error that begins with the operator's name:
-// unknown names, values of another type, operands that are not used or not there.
+// Parses a text into one value for each argument of the schema. Throws an Error that begins with
+// the operator's name for unknown names, values of a wrong type, and operands that are unused or do
+// not exist.
 std::vector<OperatorArgument> read_operator_arguments(const FunctionSchema& schema,
                                                       std::string_view text, size_t operand_count);
-// The text that reads back as these arguments; keyword-only ones at their default are left out.
+// The text that parses to these arguments. Omits keyword-only arguments that equal their default.
 std::string operator_arguments_text(const FunctionSchema& schema,
                                     std::span<const OperatorArgument> arguments);
 

@@ -1,4 +1,4 @@
-// Checking and running calls of operators.
+// Checks and runs calls of operators.
 #include "lamella/graph/custom_call/operator_call.h"
 
 #include <algorithm>
@@ -16,14 +16,14 @@
 namespace lamella::hlo {
 namespace {
 
-constexpr size_t kFew = 16;  // arguments, operands or results that need no memory of their own
+constexpr size_t kInlineElements = 16;  // the largest array that needs no heap memory
 
-// `size` elements, on the stack if they are few; zeros.
+// A zero-initialized array of `size` elements, on the stack if size <= kInlineElements.
 template <class T>
-class Few {
+class InlineArray {
  public:
-  explicit Few(size_t size) : size_(size) {
-    if (size > kFew) many_ = std::make_unique<T[]>(size);
+  explicit InlineArray(size_t size) : size_(size) {
+    if (size > kInlineElements) many_ = std::make_unique<T[]>(size);
     for (size_t i = 0; i < size; ++i) data()[i] = T{};
   }
   T* data() { return many_ != nullptr ? many_.get() : few_.data(); }
@@ -31,26 +31,26 @@ class Few {
   size_t size() const { return size_; }
 
  private:
-  std::array<T, kFew> few_;
+  std::array<T, kInlineElements> few_;
   std::unique_ptr<T[]> many_;
   size_t size_;
 };
-struct OwnedTensors : Few<lamella_tensor*> {
-  using Few::Few;
+struct OwnedTensors : InlineArray<lamella_tensor*> {
+  using InlineArray::InlineArray;
   ~OwnedTensors() { release(); }
   void release() {
     for (size_t i = 0; i < size(); ++i) TensorBase::adopt(std::exchange((*this)[i], nullptr));
   }
 };
-struct OwnedValues : Few<lamella_value> {
-  using Few::Few;
+struct OwnedValues : InlineArray<lamella_value> {
+  using InlineArray::InlineArray;
   ~OwnedValues() { release(); }
   void release() {
     for (size_t i = 0; i < size(); ++i) lamella_value_release(&(*this)[i]);
   }
 };
 
-// The arrays of a result.
+// The arrays of a result: the elements of a tuple, or the shape itself.
 std::vector<const Shape*> parts(const Shape& shape) {
   std::vector<const Shape*> found;
   if (!shape.is_tuple()) return {&shape};
@@ -142,7 +142,7 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
                 single_->has_type(made) && (made->flags & LAMELLA_TENSOR_CONTIGUOUS) != 0;
     LAMELLA_HLO_REQUIRE(fits, instruction_, "expected ", plan_.name, " to give ", count,
                         " elements of ", element_name(instruction_.shape->element_type()),
-                        ", as its tag pointwise says");
+                        ", because it has the tag pointwise");
     returns[0] = lamella_value{};
     return TensorBase::adopt(made);
   }
@@ -153,15 +153,15 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
                             plan_.op->return_count == plan_.schema.returns.size(),
                         instruction_, "expected ", plan_.name,
                         " as it was when the module was compiled");
-    Few<lamella_value> arguments(boxed_.size());
-    Few<lamella_tensor*> lists(boxed_.list_entries());
+    InlineArray<lamella_value> arguments(boxed_.size());
+    InlineArray<lamella_tensor*> lists(boxed_.list_entries());
     boxed_.put(tensors, arguments.data(), lists.data());
     BelowLayers below;
     lamella_status status = call_operator(plan_.op, arguments.data(), returns.data());
     if (status != LAMELLA_OK) fail_with(status);
   }
   [[noreturn]] void fail_with(lamella_status status) const {
-    // An exception of another language stays what it is.
+    // A foreign exception, such as a pending Python exception, keeps its type.
     if (status == LAMELLA_FOREIGN_ERROR) lamella::detail::throw_status(status);
     std::string text = str("hlo: '", instruction_.name, "' (custom-call ", plan_.name,
                            "): ", lamella_error_text());
@@ -171,8 +171,8 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
 
   Value collect(std::span<Value> operands, OwnedTensors& tensors, OwnedValues& returns) const {
     check_counts(returns);
-    Few<lamella_tensor*> taken(shapes_.size());
-    Few<Value> values(shapes_.size());
+    InlineArray<lamella_tensor*> taken(shapes_.size());
+    InlineArray<Value> values(shapes_.size());
     for (size_t o = 0; o < shapes_.size(); ++o) {
       const OperatorOutput& output = plan_.outputs[o];
       lamella_tensor* tensor = output.index < 0
@@ -184,7 +184,7 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
       LAMELLA_HLO_REQUIRE(has_shape(result, *shapes_[o]), instruction_, "expected result ", o,
                           " of ", plan_.name, " to be ", shapes_[o]->to_string(false), ", got ",
                           shape_text(result));
-      // A written operand is a value already, unless the kernel gave the tensor other memory.
+      // The value of a written operand is reused, unless the kernel gave the tensor other memory.
       if (output.operand >= 0) {
         const Value& operand = operands[static_cast<size_t>(output.operand)];
         if (operand && result.const_data_ptr() == operand.data() && result.is_contiguous() &&
@@ -193,7 +193,7 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
         }
       }
       if (output.index >= 0 && output.element < 0) {
-        // Given up by the list of returns, so that the tensor can be found to be alone.
+        // Takes the reference out of `returns`, so that value_of can see that it is the only one.
         result = TensorBase();
         returns[static_cast<size_t>(output.index)] = lamella_value{};
         result = TensorBase::adopt(tensor);
@@ -205,7 +205,7 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
     for (size_t o = 0; o < shapes_.size(); ++o) {
       if (values[o]) continue;
       auto operand = static_cast<size_t>(plan_.outputs[o].operand);
-      // Two results of one operand share it.
+      // The last result that uses an operand moves it; earlier ones share it.
       bool last = true;
       for (size_t later = o + 1; later < shapes_.size(); ++later) {
         last = last && (values[later] || plan_.outputs[later].operand != plan_.outputs[o].operand);
@@ -224,7 +224,7 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
     }
     return static_cast<lamella_tensor* const*>(value.as.pointer)[output.element];
   }
-  // Lists must have as many tensors as the module declares.
+  // Throws unless lists have as many tensors as the module declares.
   void check_counts(OwnedValues& returns) const {
     for (size_t r = 0; r < returns.size(); ++r) {
       if (returns[r].tag != LAMELLA_TENSOR_LIST) continue;
@@ -244,7 +244,7 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
   BoxedArguments boxed_;
   std::vector<const Shape*> shapes_;
   std::vector<ScalarType> types_;     // of operands
-  std::optional<KnownShape> single_;  // where the result is one tensor with memory of its own
+  std::optional<KnownShape> single_;  // set if the result is one tensor with its own memory
 };
 
 void check_declared(const Instruction& i, const OperatorPlan& plan) {
@@ -300,7 +300,7 @@ OperatorCallFacts operator_call_facts(std::string_view name, std::span<const Sha
                                       std::string_view arguments, const Shape* declared) {
   const lamella_operator* op = find_operator(name);
   if (op == nullptr) {
-    // Fails with the names that are near.
+    // Throws an error with similar names.
     std::string full(name);
     size_t dot = full.find('.', full.find("::") == std::string::npos ? 0 : full.find("::"));
     std::string overload = dot == std::string::npos ? std::string() : full.substr(dot + 1);

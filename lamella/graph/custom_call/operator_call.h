@@ -4,21 +4,21 @@
 //   A custom call whose target is the full name of an operator calls that operator's own boxed
 //   kernel. Its operands and the text of its arguments are explained in operator_arguments.h.
 //
-//   Results. What the operator returns, and behind that each argument that it writes and does not
-//   return: one array, or the tuple of all of them; lists of tensors are taken apart, tensors that
-//   the call leaves undefined are left out. A result that the schema says is a written argument may
-//   be declared to lie in that operand's memory (output_to_operand_aliasing); the operand itself is
-//   never seen to change, for whoever else uses it has its own copy. Views are results like others.
+//   Results. They are the operator's returns, followed by each argument that it writes and does not
+//   return: one array, or the tuple of all. Lists of tensors are flattened, and undefined tensors
+//   are omitted. A result that is a written argument in the schema may be declared to alias that
+//   operand (output_to_operand_aliasing). Other users of the operand never see it change, because
+//   it is copied unless it is unique. Views are ordinary results.
 //
-//   Shapes are what the operator's Meta kernel gives; a module that declares others is refused when
-//   it is compiled. Where an operator has none, or its shapes depend on values, the module's word
-//   is checked against each result.
+//   Shapes. The operator's Meta kernel gives them, and a module that declares others is rejected
+//   when it is compiled. If there is no Meta kernel, or shapes depend on values, the module's
+//   declaration is checked against each result at run time.
 //
-//   Effects. Operators that draw random numbers do so from the default generator, and those without
-//   results act on the world: both must say custom_call_has_side_effect=true.
+//   Effects. Operators that draw random numbers use the default generator, and operators without
+//   results exist for their side effects: both must state custom_call_has_side_effect=true.
 //
-//   A call sees tensors over the memory of its operands, without a copy, and none of the thread's
-//   layers: no gradients, no autocast, no vmap, no trace.
+//   A call gets tensors over the memory of its operands, without copies. It runs below all layers
+//   of the thread: without gradients, autocast, vmap and tracing.
 #pragma once
 #include <memory>
 #include <span>
@@ -32,20 +32,20 @@
 
 namespace lamella::hlo {
 
-// NULL if the dispatcher knows no operator of the target's name. Throws an Error that names the
-// instruction where the operator cannot be called with its operands and result.
+// NULL if the target is not the name of a registered operator. Throws an Error that names the
+// instruction if the operator cannot be called with its operands and result.
 std::unique_ptr<PreparedCall> prepare_operator_call(const Instruction& instruction);
 
-// What a custom call of an operator must declare.
+// The shape and attributes that a custom call of an operator must declare.
 struct OperatorCallFacts {
   Shape shape;  // an array, or a tuple of arrays
   std::vector<OperandAlias> aliases;
   bool has_side_effect = false;
   std::string arguments;  // the text for backend_config, written out
 };
-// `op`: "aten::add.Tensor"; `arguments`: see Note [Arguments of an operator]. Throws an Error that
-// begins with the operator's name: unknown ones, arguments that do not fit, operators that cannot
-// tell their shapes, unless `declared` does.
+// `op` is a name such as "aten::add.Tensor"; for `arguments` see Note [Arguments of an operator].
+// Throws an Error that begins with the operator's name if the operator is unknown, if the arguments
+// do not fit, or if the operator cannot infer its shapes and `declared` is null.
 OperatorCallFacts operator_call_facts(std::string_view op, std::span<const Shape> operands,
                                       std::string_view arguments, const Shape* declared = nullptr);
 

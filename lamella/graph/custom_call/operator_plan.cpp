@@ -1,4 +1,4 @@
-// Which arrays an operator's call gives, asked of its schema and its Meta kernel.
+// Determines the results of an operator's call from its schema and its Meta kernel.
 #include "lamella/graph/custom_call/operator_plan.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class Planner {
     LAMELLA_CHECK(entry->defined(), plan_.name, ": expected a defined operator");
     plan_.schema = Registry::get().schema(entry);
     facts_ = &Registry::get().facts(entry);
-    // Schemas leave out the namespace that their library has.
+    // Schemas omit the namespace of their library.
     plan_.schema.name.ns = plan_.name.substr(0, plan_.name.find("::"));
     plan_.draws_random_numbers = is_random(*entry);
     plan_.acts = has_tag(*entry, "side_effect");
@@ -66,11 +66,11 @@ class Planner {
       SchemaType type = result.type.without_optional();
       bool tensors = type.is_tensor() || (type.is_list() && type.element().base().is_tensor());
       LAMELLA_CHECK(tensors, plan_.name, ": expected an operator that returns tensors, got ",
-                    result.type.str(), ", which no module has");
+                    result.type.str(), ", which modules lack");
     }
   }
 
-  // The operand that a return, or an element of one, is; -1 if it has memory of its own.
+  // The operand that a return, or an element of it, aliases; -1 if it has its own memory.
   int32_t returned_operand(size_t r, int32_t element) const {
     const int written = facts_->returns[r].written;
     if (written < 0) return -1;
@@ -80,7 +80,7 @@ class Planner {
                       static_cast<size_t>(element) < argument.operands.size();
     return is_element ? argument.operands[static_cast<size_t>(element)] : -1;
   }
-  // Written operands that no output is yet, in order of the arguments.
+  // Written operands that are not among the outputs so far, in order of the arguments.
   std::vector<int32_t> not_returned() const {
     std::vector<int32_t> found;
     for (uint16_t i : facts_->written) {
@@ -103,7 +103,7 @@ class Planner {
     plan_.outputs.push_back({std::move(shape), index, element, operand});
   }
 
-  // False if the operator cannot tell its shapes.
+  // Adds the outputs that the Meta kernel gives. False if the operator cannot infer its shapes.
   bool ask_meta() {
     std::vector<TensorBase> tensors;
     std::vector<lamella_tensor*> pointers;
@@ -151,7 +151,7 @@ class Planner {
     return true;
   }
 
-  // Outputs as the module declares them, where the operator cannot tell.
+  // Adds the outputs that the module declares, for operators that cannot infer them.
   void take_declared(const std::vector<const Shape*>* declared) {
     size_t lists = 0;
     for (const Argument& result : plan_.schema.returns) {
@@ -159,14 +159,14 @@ class Planner {
     }
     if (declared == nullptr) {
       throw Error(str(plan_.name,
-                      ": expected an operator with a Meta kernel, which tells the shape ",
+                      ": expected an operator with a Meta kernel, which gives the shape ",
                       "of its results; declare the shape by hand"));
     }
     LAMELLA_CHECK(lists <= 1, plan_.name,
                   ": expected a Meta kernel, since it returns several lists");
     const auto& returns = plan_.schema.returns;
     size_t extra = not_returned().size();
-    // Written operands that are returned count among the returns.
+    // Written operands that are returned are counted as returns, not as extra outputs.
     for (size_t r = 0; r < returns.size(); ++r) {
       int32_t operand = returned_operand(r, -1);
       if (operand >= 0 && extra != 0) --extra;
@@ -258,7 +258,7 @@ void BoxedArguments::put(lamella_tensor* const* operands, lamella_value* values,
   for (size_t i = 0; i < values_.size(); ++i) {
     lamella::detail::copy_value(values[i], values_[i]);
   }
-  for (const Place& place : places_) {
+  for (const TensorSlot& place : places_) {
     if (!place.is_list) {
       values[place.argument].as.tensor = operands[place.operand];
       continue;

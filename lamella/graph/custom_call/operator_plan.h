@@ -1,4 +1,5 @@
-// What is known of an operator's call before it runs. Internal to custom_call.
+// OperatorPlan: the arguments, results and effects of an operator's call, determined before it
+// runs. Internal to custom_call.
 #pragma once
 #include <span>
 #include <string>
@@ -12,12 +13,12 @@
 
 namespace lamella::hlo {
 
-// One array that a call gives.
+// One array of a call's result.
 struct OperatorOutput {
-  Shape shape;           // not valid where it depends on values
-  int32_t index = -1;    // of the return; -1: a written argument that is not returned
-  int32_t element = -1;  // of a list that is returned
-  int32_t operand = -1;  // whose memory it is, written; -1: memory of its own
+  Shape shape;           // invalid if it depends on values
+  int32_t index = -1;    // the number of the return; -1 for a written argument not returned
+  int32_t element = -1;  // the element of a returned list
+  int32_t operand = -1;  // the written operand that it aliases; -1 if it has its own memory
 };
 
 struct OperatorPlan {
@@ -29,47 +30,48 @@ struct OperatorPlan {
   std::vector<OperatorOutput> outputs;
   bool knows_shapes = false;
   bool draws_random_numbers = false;
-  bool acts = false;  // on more than its results: tag side_effect
+  bool acts = false;  // has side effects other than its results: the tag side_effect
 
   bool has_side_effect() const { return draws_random_numbers || acts || outputs.empty(); }
 };
 
-// The operator of a full name, or NULL. A name without "::" is none.
+// The operator with this full name, or NULL. A name without "::" gives NULL.
 const lamella_operator* find_operator(std::string_view full_name);
-// The arguments of a custom call to that operator. None of other instructions, and where the text
-// says no such arguments, which whoever prepares the call reports.
+// The arguments of a custom call to that operator. Empty for other instructions, and if the text
+// does not parse, which prepare_operator_call reports.
 std::vector<OperatorArgument> arguments_of_call(const Instruction& i, std::string_view full_name);
-// False where there is none.
+// True if the operator exists and draws random numbers.
 bool operator_draws_random_numbers(std::string_view full_name);
 
-// `declared`: the arrays that the module says come out, for operators that cannot say so
-// themselves; may be absent. Throws an Error that begins with the operator's name.
+// `declared` are the result arrays that the module declares, for operators that cannot infer their
+// shapes; may be null. Throws an Error that begins with the operator's name.
 OperatorPlan plan_operator(const lamella_operator* op, std::span<const Shape* const> operands,
                            std::string_view arguments, const std::vector<const Shape*>* declared);
 
-// The values of a call's arguments. Places where tensors belong are filled by put().
+// The boxed arguments of a call. put() fills in the tensors.
 class BoxedArguments {
  public:
   explicit BoxedArguments(const std::vector<OperatorArgument>& arguments);
   size_t size() const { return values_.size(); }
   size_t list_entries() const { return list_entries_; }
-  // Writes size() values to `values`; lists of tensors lie in `lists`, which has list_entries().
+  // Writes size() values to `values`; the elements of tensor lists go to `lists`, which must have
+  // list_entries() entries.
   void put(lamella_tensor* const* operands, lamella_value* values, lamella_tensor** lists) const;
 
  private:
-  struct Place {
+  struct TensorSlot {
     uint32_t argument;
-    int32_t operand;  // of a list the first of its entries in list_operands_
+    int32_t operand;  // for a list, the index of its first entry in list_operands_
     uint32_t count;
     bool is_list;
   };
   std::vector<lamella_value> values_;  // borrowed from the arguments
-  std::vector<Place> places_;
+  std::vector<TensorSlot> places_;
   std::vector<int32_t> list_operands_;
   size_t list_entries_ = 0;
 };
 
-// Takes this thread's layers away for as long as it lives.
+// Disables this thread's layers during its lifetime.
 class BelowLayers {
  public:
   BelowLayers() : included_(lamella_thread.included & ~kThreadInit) {
@@ -87,14 +89,14 @@ class BelowLayers {
   BelowLayers& operator=(const BelowLayers&) = delete;
 
  private:
-  // Set until the thread's first call; not a layer.
+  // This key is included until the thread's first call; it is not a layer.
   static constexpr uint64_t kThreadInit =
       lamella::detail::functionality_bit(lamella::detail::Functionality::ThreadInit);
   uint64_t included_;
   uint64_t excluded_;
 };
 
-// A boxed call with the keys of the arguments and of this thread.
+// A boxed call with the dispatch keys of the arguments and of this thread.
 inline lamella_status call_operator(const lamella_operator* op, const lamella_value* arguments,
                                     lamella_value* returns) {
   uint64_t keys =

@@ -1,4 +1,4 @@
-// Tensors over values and values over tensors.
+// Conversions between values and tensors that share memory.
 #include "lamella/graph/custom_call/operator_tensors.h"
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 namespace lamella::hlo {
 namespace {
 
-// Only this reference reaches the tensor's memory, and it came from an allocator.
+// True if this is the only reference to the tensor and to its memory, which may be written and came
+// from an allocator.
 bool alone(const lamella_tensor* tensor) {
   auto* pair = reinterpret_cast<const lamella::detail::reference_pair*>(tensor);
   if (__atomic_load_n(pair, __ATOMIC_ACQUIRE) != lamella::detail::kSoleReference) return false;
@@ -35,7 +36,7 @@ TensorBase tensor_of(Value value, ScalarType type) {
   std::span<const int64_t> sizes = value.shape().dimensions();
   void* data = value.data();
   if (lamella_tensor* given = value.tensor(); given != nullptr && given->data == data) {
-    // An alias shares what is kept with the storage, such as the packed form of a weight.
+    // An alias shares the data cached with the storage, such as the packed form of a weight.
     TensorBase tensor = TensorBase::borrow(given);
     if (tensor.scalar_type() == type && std::ranges::equal(sizes, tensor.sizes())) {
       return make_detached(tensor);

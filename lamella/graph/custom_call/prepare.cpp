@@ -1,9 +1,9 @@
-// Finding what a custom call calls.
+// Resolves the targets of custom calls.
 //
 // Note [Which target a name means]
-//   For its platform: what was registered under the name; else, if the name has "::", an operator
-//   of the dispatcher; else what Lamella brings itself (linear algebra). All of it is settled when
-//   a module is compiled, and a name that means nothing is an error then.
+//   A name is looked up, for its platform, among the registered targets; then, if it contains "::",
+//   among the registered operators; then among the built-in targets (linear algebra). This happens
+//   when a module is compiled, and an unknown name is an error.
 #include <set>
 
 #include "lamella/core/error.h"
@@ -36,7 +36,7 @@ TargetKind other_kind(TargetKind kind) {
   return kind == TargetKind::Typed ? TargetKind::Function : TargetKind::Typed;
 }
 
-// Why there is no target of this name, with what may have been meant.
+// Throws an error about the missing target, with similar names.
 [[noreturn]] void fail_unknown(const Instruction& i, std::string_view name,
                                std::string_view platform, ApiVersion version) {
   TargetKind kind = kind_of(version);

@@ -1,4 +1,4 @@
-// The table of targets, under one mutex: it is read when modules are compiled, not when they run.
+// The table of targets. One mutex guards it, because it is read only when modules are compiled.
 #include "lamella/graph/custom_call/registry.h"
 
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ struct TargetRegistry {
   std::map<Key, TargetEntry> built_in;
 };
 
-// Never destroyed: libraries take their targets back while the process ends.
+// Never destroyed, because libraries unregister their targets during process exit.
 TargetRegistry& registry() {
   static TargetRegistry& one = *new TargetRegistry;
   return one;
@@ -54,7 +54,7 @@ void put(Target target, bool replace) {
   check(target);
   Key key{target.platform, target.name, target.kind};
   TargetRegistry& r = registry();
-  TargetPointer before;  // ends without the mutex, since it may hold an object of Python's
+  TargetPointer before;  // destroyed after the mutex is released: it may hold a Python object
   std::lock_guard<std::mutex> lock(r.mutex);
   TargetEntry& entry = (target.built_in ? r.built_in : r.registered)[key];
   if (entry.target != nullptr && !replace) {
@@ -74,7 +74,7 @@ void put(Target target, bool replace) {
 Pin::Pin(const void* address) {
   Dl_info info;
   if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return;
-  // The program itself has no library of this name, and needs none.
+  // For the main program this fails and leaves handle_ null; it is never unloaded.
   handle_ = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 }
 Pin::~Pin() {

@@ -1,11 +1,10 @@
-// The registry of custom-call targets of the process: names and platforms to functions.
+// The process-wide registry of custom-call targets: maps names and platforms to functions.
 //
 // Note [Targets]
-//   A name means one thing per platform and kind: a plain function, which the instruction's
-//   api_version says how to call, or a bundle of typed handlers. What Lamella brings itself
-//   (`built_in`) stands behind what users register: their registration hides it, and taking that
-//   back shows it again. Whoever found a target keeps it: it is not changed afterwards, and the
-//   library that holds its code stays loaded as long (see Pin).
+//   A name has one meaning per platform and kind: a plain function, called by the convention of the
+//   instruction's api_version, or a bundle of typed handlers. A user's registration hides a
+//   built-in target (`built_in`) until it is removed. A target that was found stays valid: it is
+//   never changed, and callers keep the library with its code loaded (see Pin).
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -16,7 +15,7 @@
 
 namespace lamella::hlo {
 
-// Keeps the shared library that holds an address loaded.
+// Keeps the shared library that contains an address loaded.
 class Pin {
  public:
   Pin() = default;
@@ -35,25 +34,24 @@ class Pin {
 class Instruction;
 class PreparedCall;
 
-// Maker: a function of another language that makes its own prepared calls, whatever api_version an
-// instruction states.
+// Maker: a target from another language that makes its own prepared calls, for any api_version.
 enum class TargetKind : uint8_t { Function, Typed, Maker };
 
 struct Target {
   std::string name;
   std::string platform;  // canonical: "Host", "CUDA"
   TargetKind kind = TargetKind::Function;
-  // The function; of typed ones the handler of the stage execute.
+  // The function; for typed targets, the handler of the stage execute.
   void* function = nullptr;
-  // Handlers of the other stages, of typed ones; may be NULL.
+  // The handlers of the other stages of typed targets; may be NULL.
   void* instantiate = nullptr;
   void* prepare = nullptr;
   void* initialize = nullptr;
-  // XLA_FFI_Handler_Traits, of typed ones.
+  // The XLA_FFI_Handler_Traits of typed targets.
   uint32_t traits = 0;
   std::string where;  // "file:line", or ""
   bool built_in = false;
-  // A maker is called with the target itself, which has the rest in `context`.
+  // A maker's function. It is called with the target itself, whose `context` has the maker's data.
   std::unique_ptr<PreparedCall> (*make)(const Instruction& instruction,
                                         std::shared_ptr<const Target> target) = nullptr;
   std::shared_ptr<void> context;
@@ -67,21 +65,22 @@ struct Target {
 using TargetPointer = std::shared_ptr<const Target>;
 
 // "Host" for "Host", "cpu" and "CPU"; "CUDA" for "cuda" and "gpu"; "ROCM" for "rocm"; any other
-// name itself.
+// name is returned unchanged.
 std::string canonical_platform(std::string_view platform);
 
-// Registers. The same functions again are counted; others under the name are an Error that says
-// where the first ones come from. Every function here is safe to call from any thread.
+// Registers a target. Registering the same functions again increments a count; other functions
+// under the name are an Error that says where the first were registered. All functions here are
+// thread-safe.
 void register_target(Target target);
-// Registers, in place of whatever is there.
+// Registers a target and replaces an existing one.
 void replace_target(Target target);
-// Takes one registration back: of this function, or with NULL all of the name. False if there is
-// none.
+// Removes one registration of this function, or all of the name if `function` is NULL. False if
+// there is none.
 bool remove_target(std::string_view name, std::string_view platform, TargetKind kind,
                    const void* function = nullptr);
 // NULL if there is none.
 TargetPointer find_target(std::string_view name, std::string_view platform, TargetKind kind);
-// By platform, then name; built-in ones that are hidden are left out.
+// All targets, sorted by platform, then name; hidden built-in targets are omitted.
 std::vector<TargetPointer> list_targets();
 
 }  // namespace lamella::hlo

@@ -1,4 +1,4 @@
-// What a target says with XlaCustomCallStatusSetFailure.
+// The status object of a custom call: a target sets it with XlaCustomCallStatusSetFailure.
 #pragma once
 #include <string>
 

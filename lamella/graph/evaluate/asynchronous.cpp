@@ -1,10 +1,10 @@
-// Pairs of a start and a done: the start does everything, the done hands out the result.
+// Start/done pairs: the start does all the work, and the done returns the result.
 #include "lamella/graph/evaluate/rules.h"
 
 namespace lamella::hlo {
 namespace {
 
-// What the tuple of a start holds beside operands and result: room for a device's own use.
+// Fills the parts of a start's tuple that are reserved for the device's use: zeros and tokens.
 Value room(const Shape* shape) {
   if (shape->is_array()) return Value::zeros(shape);
   if (!shape->is_tuple()) return Value::token(shape);
@@ -13,7 +13,7 @@ Value room(const Shape* shape) {
   return Value::tuple(shape, parts);
 }
 
-// The tuple of a start: operands and result, then what room the shape asks for.
+// The tuple of a start: operands and result, then the reserved parts that the shape has.
 Value with_room(const Step& step, std::vector<Value> parts) {
   const std::vector<Shape>& shapes = step.shape().tuple_shapes();
   for (size_t n = parts.size(); n < shapes.size(); ++n) parts.push_back(room(&shapes[n]));

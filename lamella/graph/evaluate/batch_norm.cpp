@@ -1,4 +1,4 @@
-// Batch normalisation: each feature over all other dimensions. Source: Ioffe and Szegedy, Batch
+// Batch normalisation of each feature over all other dimensions. Source: Ioffe and Szegedy, Batch
 // Normalization, 2015; XLA's operation semantics.
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace {
 
 using Reals = std::vector<double>;
 
-// Calls f(place, feature) for each element.
+// Calls f(row-major index, feature) for each element.
 template <class F>
 void for_each_element(const Shape& shape, int64_t feature_index, F&& f) {
   int64_t features = shape.dimension(feature_index);

@@ -1,9 +1,9 @@
-// Operations on each pair of elements of two arrays.
+// Binary elementwise operations.
 //
 // Note [Integers]
-//   Nothing that integers can do is undefined: sums wrap; x / 0 is all ones and x % 0 is x; the
-//   smallest number divided by -1 is itself and leaves 0; bits shifted beyond the width are gone
-//   (an arithmetic shift leaves the sign).
+//   All integer operations are defined: sums wrap; x / 0 is all ones and x % 0 is x; the smallest
+//   number divided by -1 is itself with remainder 0; shifts by the width or more give 0, or the
+//   sign for an arithmetic right shift.
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -14,7 +14,7 @@
 namespace lamella::hlo {
 namespace {
 
-// The IEEE 754 maximum: not a number if one of the two is none, and 0 is above -0.
+// The IEEE 754 maximum: NaN if either operand is NaN, and +0 is greater than -0.
 double maximum(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? a : b;
   if (a == b) return std::signbit(a) ? b : a;
@@ -60,13 +60,13 @@ template <class T>
 complex<T> narrowed(std::complex<double> z) {
   return {static_cast<T>(z.real()), static_cast<T>(z.imag())};
 }
-// Finite quotients as the schoolbook's; infinities and zeros as C99's Annex G asks.
+// The complex quotient, with infinities and zeros as in C99's Annex G.
 template <class T>
 complex<T> quotient(complex<T> a, complex<T> b) {
   std::complex<T> q = std::complex<T>(a.real(), a.imag()) / std::complex<T>(b.real(), b.imag());
   return {q.real(), q.imag()};
 }
-// 0 to a positive real power is 0, and to the power 0 it is 1; other powers have no value.
+// Powers of 0: 0 for a positive real exponent, 1 for the exponent 0, and NaN for all others.
 template <class T>
 complex<T> power(complex<T> a, complex<T> b) {
   if (a == complex<T>(0)) {
@@ -106,7 +106,7 @@ ComplexFunction<T> complex_function(Opcode opcode) {
   }
 }
 
-// W is int64_t or uint64_t; operands are extended to it, results are cut to `bits` when stored.
+// W is int64_t or uint64_t. Operands are extended to W; storing truncates results to `bits` bits.
 template <class W>
 W wrapped(uint64_t word) {
   return static_cast<W>(word);
@@ -125,7 +125,7 @@ W remainder(W a, W b, int) {
   if (std::is_signed_v<W> && b == wrapped<W>(~uint64_t{0})) return 0;
   return a % b;
 }
-// 1/a^n is 0 but for 1 and -1; XLA gives 0 for 0 as well.
+// Negative powers round to 0 unless a is 1 or -1; as in XLA, 0 to a negative power is 0 as well.
 template <class W>
 W integer_power(W a, W b, int) {
   if constexpr (std::is_signed_v<W>) {
@@ -146,7 +146,7 @@ W high_product(W a, W b, int bits) {
   using Long = std::conditional_t<std::is_signed_v<W>, __int128, unsigned __int128>;
   return static_cast<W>(static_cast<Long>(a) * static_cast<Long>(b) >> bits);
 }
-// Whether the amount, an unsigned number, moves all bits out.
+// True if a shift by the amount, taken as unsigned, shifts out all bits.
 template <class W>
 bool beyond(W amount, int bits) {
   return static_cast<uint64_t>(amount) >= static_cast<uint64_t>(bits);
@@ -211,7 +211,7 @@ IntegerFunction<W> integer_function(Opcode opcode) {
       return nullptr;
   }
 }
-// Truth values have sums ("or") and products ("and").
+// True for operations that exist for PRED, such as sums ("or") and products ("and").
 bool has_predicate_form(Opcode opcode) {
   switch (opcode) {
     case Opcode::Add:

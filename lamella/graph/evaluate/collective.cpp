@@ -1,4 +1,4 @@
-// Collectives: on the ranks of a job, or where there is one replica and one partition, itself.
+// Collectives: on the ranks of a job, or on a single device, where most return their operand.
 #include "lamella/graph/evaluate/rules.h"
 
 #include <charconv>
@@ -10,7 +10,7 @@
 namespace lamella::hlo {
 namespace {
 
-// Each operand is what the only participant gets.
+// Throws unless an operand has the shape of the result that the only participant gets.
 void require_alone(const Instruction& i, const Shape& given, const Shape& expected) {
   LAMELLA_HLO_REQUIRE(given.compatible(expected), i, "expected ", given.to_string(false),
                       " to become ", given.to_string(false), " on one device, got ",
@@ -34,7 +34,7 @@ Value pass_on(Step& step, const Shape* shape) {
   return Value::tuple(shape, parts);
 }
 
-// Replica 0 gets its own operand if a pair says so, zeros if no pair has it as its target.
+// On one device, replica 0 gets its own operand if it is the target of a pair, otherwise zeros.
 Value permute(Step& step, const Shape* shape) {
   const Instruction& i = step.instruction;
   if (auto job = job_of(i)) return evaluate_on_job(step, *job, shape);
@@ -60,7 +60,7 @@ Value permute(Step& step, const Shape* shape) {
   return Value::tuple(shape, parts);
 }
 
-// The tuple of a start: operands, result, and for some a context of numbers.
+// The tuple of a start: operands, result, and for some opcodes a context of numbers, here zeros.
 Value start(Step& step, Value result) {
   const std::vector<Shape>& shapes = step.shape().tuple_shapes();
   std::vector<Value> parts;
@@ -79,7 +79,7 @@ const Shape* result_of_start(const Step& step) { return &step.shape().tuple_shap
 
 }  // namespace
 
-// Each row of the offsets moves a run of rows of the operand into the output.
+// Each entry of the offsets copies a range of rows of the operand to the output.
 Value evaluate_ragged_all_to_all(Step& step) {
   const Instruction& i = step.instruction;
   Value result = Value::writable(step.operands[1]);
@@ -127,7 +127,7 @@ Value evaluate_collective_permute_start(Step& step) {
   return start(step, permute(step, result_of_start(step)));
 }
 
-// The result stands second in the tuple of a start.
+// The result is element 1 of the tuple of a start.
 Value evaluate_done(Step& step) { return step.operands[0].element(1); }
 
 Value evaluate_id(Step& step) {

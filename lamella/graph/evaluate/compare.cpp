@@ -1,4 +1,4 @@
-// Comparisons, and choices by element.
+// Comparisons, select and clamp.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -36,10 +36,10 @@ bool holds(Direction direction, const W& a, const W& b) {
         return a >= b;
     }
   }
-  return false;  // the verifier lets complex numbers be equal or not, no more
+  return false;  // unreachable: the verifier allows only Eq and Ne for complex numbers
 }
 
-// A float's code as a number that grows from -NaN over -infinity, -0, 0, infinity to NaN.
+// Maps a float's code to an integer such that integers are ordered like floats in total order.
 int64_t total_order(ElementType type, uint64_t code) {
   if (type == ElementType::F8E8M0FNU) return static_cast<int64_t>(code);  // has no sign
   int drop = 64 - element_bits(type);
@@ -101,7 +101,7 @@ Value evaluate_select(Step& step) {
 
 namespace {
 
-// The smaller of `high` and the greater of `low` and x; not a number if one of them is none.
+// min(max(low, x), high); NaN if any of them is NaN.
 template <class W>
 W clamped(W low, W x, W high) {
   if constexpr (std::is_floating_point_v<W>) {

@@ -1,10 +1,10 @@
-// Contractions: the wide types that products are summed in.
+// The wide types in which contractions sum products.
 //
 // Note [Sums of products]
-//   Operands may have other types than the result (s8 by s8 into s32, bf16 by bf16 into f32); each
-//   element is taken to the wide type of the result's kind first: double for floats, which holds
-//   products of f32 exactly, 64-bit integers that wrap, complex<double>, and for PRED or of ands.
-//   The sum is rounded to the result's type once.
+//   Operand types may differ from the result type (s8 by s8 into s32, bf16 by bf16 into f32).
+//   Elements are first converted to the wide type of the result's kind: double for floats, which
+//   holds products of f32 exactly; wrapping 64-bit integers; complex<double>; and for PRED, bool
+//   with "or" as sum and "and" as product. The sum is rounded to the result's type once.
 #pragma once
 #include <type_traits>
 #include <vector>
@@ -23,7 +23,7 @@ struct WidePredicate {
   }
 };
 
-// Calls f.operator()<Wide>() with the type that sums of this element type are kept in.
+// Calls f.operator()<Wide>() with the type in which sums of this element type are accumulated.
 template <class F>
 decltype(auto) visit_wide(ElementType type, F&& f) {
   if (type == ElementType::PRED) return f.template operator()<WidePredicate>();
@@ -77,7 +77,7 @@ Work narrowed(const Wide& value) {
     return Work(static_cast<typename Work::value_type>(value));
   }
 }
-// Rounds wide elements to those of the array.
+// Rounds wide elements to the array's element type and stores them.
 template <class Wide>
 void store_wide(const std::vector<Wide>& all, const Value& result) {
   visit_numbers(result.shape().element_type(), [&]<class Number>() {

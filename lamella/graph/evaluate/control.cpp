@@ -1,4 +1,4 @@
-// Tuples, calls, loops, branches, and what only orders other instructions.
+// Tuples, calls, loops, branches, and instructions that only order others.
 #include "lamella/core/interrupt.h"
 #include "lamella/graph/evaluate/rules.h"
 
@@ -9,7 +9,7 @@ Value evaluate_while(Step& step) {
   const Computation& body = *step.instruction.computation(AttributeKey::Body);
   Value state = std::move(step.operands[0]);
   for (;;) {
-    check_interrupt();  // bodies without a step as well
+    check_interrupt();  // here, because a body may have no steps
     Value asked[] = {state};
     if (step.run.call(condition, asked).values<uint8_t>()[0] == 0) return state;
     Value taken[] = {std::move(state)};
@@ -20,7 +20,7 @@ Value evaluate_while(Step& step) {
 Value evaluate_conditional(Step& step) {
   const Instruction& i = step.instruction;
   if (const Attribute* found = i.find(AttributeKey::BranchComputations)) {
-    // A number that names no branch takes the last one.
+    // An index out of range selects the last branch.
     auto branches = found->computations();
     auto count = static_cast<int32_t>(branches.size());
     int32_t which = step.operands[0].values<int32_t>()[0];
@@ -50,7 +50,7 @@ Value evaluate_get_tuple_element(Step& step) {
 Value evaluate_after_all(Step& step) { return Value::token(step.instruction.shape); }
 Value evaluate_operand(Step& step) { return std::move(step.operands[0]); }
 
-// Parameters, constants and custom calls, which the evaluator prepares before it runs.
+// Parameters, constants and custom calls have no rule, because executors handle them directly.
 Value evaluate_prepared(Step& step) {
   LAMELLA_INTERNAL_ASSERT(false, "hlo: expected '", step.instruction.name, "' to be prepared");
 }

@@ -1,10 +1,10 @@
-// Changes of element type: by value, by bits, with fewer digits, with random rounding.
+// Conversions of element types: convert, bitcast-convert, reduce-precision and stochastic-convert.
 //
 // Note [Conversion by value]
-//   A float becomes the nearest integer towards 0, the type's extreme where it does not fit, and 0
-//   where it is not a number. An integer keeps its low bits in a narrower one. PRED says whether a
-//   number is not 0. A complex number becomes a real one by dropping its imaginary part. F64
-//   becomes F16 and BF16 by way of F32, as XLA's conversions do.
+//   Floats are converted to integers by rounding towards 0 and saturating; NaN becomes 0. Integers
+//   are truncated to narrower integers. Numbers become PRED by comparison with 0. Complex numbers
+//   become real by dropping the imaginary part. F64 is converted to F16 and BF16 through F32, as in
+//   XLA.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -16,7 +16,7 @@
 namespace lamella::hlo {
 namespace {
 
-// Smallest and largest of an integer type, whatever its bits.
+// The smallest and largest values of an integer type of any width.
 template <class Number>
 struct Range {
   static constexpr bool is_signed = std::is_signed_v<typename Number::Work>;
@@ -30,7 +30,7 @@ template <class Number>
 typename Number::Work saturated(double value) {
   using Work = typename Number::Work;
   if (std::isnan(value)) return 0;
-  // 2^bits or 2^(bits - 1): the first number that is too large is a power of two, thus exact.
+  // The first number that is too large, 2^bits or 2^(bits - 1), is exact in double.
   double beyond = std::ldexp(1.0, element_bits(Number::type) - (Range<Number>::is_signed ? 1 : 0));
   if (value >= beyond) return static_cast<Work>(Range<Number>::highest());
   if (value <= static_cast<double>(Range<Number>::lowest())) {
@@ -39,7 +39,7 @@ typename Number::Work saturated(double value) {
   return static_cast<Work>(value);
 }
 
-// Stores a wide number of another kind as a Number.
+// Converts a wide number of any kind to Number and stores it.
 template <class Number, class From>
 void store_converted(void* to, int64_t n, From value) {
   using Work = typename Number::Work;
@@ -107,12 +107,12 @@ Value evaluate_convert(Step& step) {
 
 namespace {
 
-// The bits of a row of elements, the first element lowest: packed where they take less than a byte.
+// Reads the bits of the elements of an array.
 class Bits {
  public:
   Bits(const void* data, ElementType type)
       : data_(static_cast<const uint8_t*>(data)), type_(type) {}
-  // The bits of an element that has 64 or fewer.
+  // The bits of an element of at most 64 bits.
   uint64_t at(int64_t n) const {
     uint64_t word = 0;
     auto bytes = static_cast<size_t>(element_bytes(type_));
@@ -124,7 +124,7 @@ class Bits {
   const uint8_t* data_;
   ElementType type_;
 };
-// A part of `bits` bits as an element, whose sign is spread over its byte.
+// Stores the low bits of `word` as an element; signed types below a byte are sign-extended.
 void store_part(ElementType type, void* to, int64_t n, uint64_t word) {
   int bits = element_bits(type);
   if (bits < 8) {
@@ -192,7 +192,7 @@ Value evaluate_bitcast_convert(Step& step) {
 
 namespace {
 
-// How a float type is laid out.
+// The layout of a float type's bits.
 struct Format {
   int exponent_bits;
   int mantissa_bits;
@@ -217,14 +217,14 @@ Format format_of(const Instruction& i, ElementType type) {
       fail(i, "expected a type with infinities, got ", element_name(type));
   }
 }
-// Rounds the mantissa to the nearest, ties to even; what the smaller exponent cannot hold becomes
-// infinity, and below its normal numbers 0.
+// Rounds the mantissa to nearest, ties to even. Numbers beyond the smaller exponent range become
+// infinity, and numbers below its normal range become 0.
 uint64_t reduced(uint64_t word, const Format& format, int64_t exponent_bits,
                  int64_t mantissa_bits) {
   uint64_t sign_bit = uint64_t{1} << (format.exponent_bits + format.mantissa_bits);
   uint64_t exponent_mask = ((uint64_t{1} << format.exponent_bits) - 1) << format.mantissa_bits;
   uint64_t sign = word & sign_bit, x = word & (sign_bit - 1);
-  if (x > exponent_mask) return word;  // not a number
+  if (x > exponent_mask) return word;  // NaN
   if (mantissa_bits < format.mantissa_bits) {
     int64_t drop = format.mantissa_bits - mantissa_bits;
     uint64_t odd = x >> drop & 1;
@@ -263,8 +263,8 @@ Value evaluate_reduce_precision(Step& step) {
 
 namespace {
 
-// Whether to go to the next number away from 0: `rest`, a fraction of the distance to it, is above
-// the random word, a fraction of 2^bits.
+// Decides stochastic rounding: true, for rounding away from 0, if the random word, as a fraction of
+// 2^bits, is below `rest`, the fraction of the distance to the next number.
 bool goes_up(double rest, uint64_t random, int bits) {
   return random < static_cast<uint64_t>(std::ldexp(rest, bits));
 }

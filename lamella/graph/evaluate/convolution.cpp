@@ -1,9 +1,9 @@
 // Convolution over any number of spatial dimensions.
 //
 // Note [Groups of a convolution]
-//   feature_group_count cuts input and output features into as many runs; an output feature sums
-//   over the input features of its own run. batch_group_count cuts the input's batch and the output
-//   features into runs; an output feature reads the run of the batch that has its number.
+//   feature_group_count divides the input and output features into that many groups; an output
+//   feature sums over the input features of its group. batch_group_count divides the input's batch
+//   and the output features into groups; an output feature reads the batch group of equal number.
 #include "lamella/core/interrupt.h"
 #include "lamella/graph/evaluate/contraction.h"
 #include "lamella/graph/evaluate/elements.h"
@@ -14,7 +14,7 @@ namespace {
 struct Sides {
   std::vector<int64_t> input, kernel, output;  // strides
 };
-// Where one element of the kernel meets one of the input, for an output's place.
+// The offsets of an input element and of the kernel element by which an output multiplies it.
 struct Meeting {
   int64_t input;
   int64_t kernel;
@@ -77,7 +77,7 @@ class Convolution {
   }
 
  private:
-  // All places of the window that lie on elements of the input, not on padding or in holes.
+  // Finds all window positions that hit input elements, not padding or holes of the dilation.
   void find_meetings(std::span<const int64_t> output, std::vector<Meeting>* meetings) const {
     meetings->clear();
     for (Counter k(kernel_sizes_); k.valid(); k.next()) {

@@ -1,10 +1,9 @@
 // Operations that move elements.
 //
 // Note [Moving]
-//   Most of them read one element for each place of the result, and step through the operand as far
-//   as one of its dimensions reaches: 0 elements for a broadcast dimension, backwards for a
-//   reversed one. Pad, concatenate and dynamic-update-slice write one block into the result
-//   instead. Both are copy_strided.
+//   Most of these operations read the operand with one stride per dimension of the result: 0 for a
+//   broadcast dimension, negative for a reversed one. Pad, concatenate and dynamic-update-slice
+//   write each operand into a block of the result instead. Both kinds use copy_strided.
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +17,7 @@ namespace {
 
 using Numbers = std::vector<int64_t>;
 
-// A result whose element at each place is the operand's at `offset` plus the strides.
+// A result whose element at each index is the operand's element at `offset` + index * strides.
 Value read_strided(Step& step, const Numbers& strides, int64_t offset) {
   const Value& operand = step.operands[0];
   ElementType type = operand.shape().element_type();
@@ -68,7 +67,7 @@ Value evaluate_slice(Step& step) {
   int64_t offset = 0;
   for (size_t d = 0; d < parts.size(); ++d) {
     offset += parts[d].start * strides[d];
-    // A step beyond the dimension takes one element.
+    // A stride larger than the dimension is clamped: it selects one element in any case.
     strides[d] *= std::min(parts[d].stride, step.operands[0].shape().dimensions()[d]);
   }
   if (step.shape().elements() == 0) return step.result();
@@ -77,8 +76,8 @@ Value evaluate_slice(Step& step) {
 
 namespace {
 
-// Where a dynamic slice of `sizes` starts: operands from `first` on, one for each dimension or one
-// array of all; moved so that the slice lies within the operand.
+// The start indices of a dynamic slice of `sizes`, clamped so that the slice lies within the
+// operand. They are the operands from `first` on: one for each dimension, or one array.
 Numbers dynamic_starts(const Step& step, size_t first, std::span<const int64_t> sizes) {
   const Shape& shape = step.operands[0].shape();
   Numbers starts(sizes.size());
@@ -137,7 +136,7 @@ Value evaluate_pad(Step& step) {
   Numbers sizes(parts.size());
   int64_t from = 0, to = 0;
   for (size_t d = 0; d < parts.size(); ++d) {
-    // Element n lies at low + n * apart; negative padding leaves out those outside the result.
+    // Element n goes to low + n * apart; with negative padding, elements out of bounds are skipped.
     int64_t apart = parts[d].interior + 1, low = parts[d].low;
     int64_t first = low >= 0 ? 0 : (-low + apart - 1) / apart;
     int64_t last = std::min(operand.shape().dimensions()[d],
@@ -146,7 +145,7 @@ Value evaluate_pad(Step& step) {
     if (sizes[d] <= 0) return result;
     from += first * from_strides[d];
     to += (low + first * apart) * to_strides[d];
-    // One element has no next one, however far apart they would be.
+    // A single element needs no stride; skipping it avoids overflow for huge interior padding.
     if (sizes[d] > 1) to_strides[d] *= apart;
   }
   copy_strided(type, sizes, at_element(type, operand.data(), from), from_strides,
@@ -174,8 +173,8 @@ Value evaluate_iota(Step& step) {
   return result;
 }
 
-// The same memory with another shape: where layouts are not row-major, elements are taken in the
-// order in which they lie in memory and given in the order of the result's layout.
+// The same memory with another shape. If layouts are not row-major, elements are read in the order
+// of the operand's layout and written in the order of the result's layout.
 Value evaluate_bitcast(Step& step) {
   Value& operand = step.operands[0];
   const Shape &from = operand.shape(), &to = step.shape();
@@ -191,7 +190,7 @@ Value evaluate_bitcast(Step& step) {
   return result;
 }
 
-// Sizes are those of the shapes: no dimension is shorter than it says.
+// Dynamic dimensions always have their full size, so the shape gives the answer.
 Value evaluate_get_dimension_size(Step& step) {
   int64_t d = step.instruction.integers(AttributeKey::Dimensions)[0];
   Value result = step.result();
@@ -224,7 +223,7 @@ Value evaluate_dynamic_reshape(Step& step) {
   return Value::reshaped(std::move(step.operands[0]), i.shape);
 }
 
-// mode=rotate: place n of a dimension takes what is `shift` places further, around the end.
+// mode=rotate: index n of a dimension takes the element at n + shift, modulo the size.
 Value evaluate_shuffle(Step& step) {
   const Instruction& i = step.instruction;
   auto dimensions = i.integers(AttributeKey::Dimensions);
@@ -255,7 +254,7 @@ Value evaluate_shuffle(Step& step) {
   return Value::reshaped(std::move(from), i.shape);
 }
 
-// Layouts aside, copies and reshapes leave the elements in their order.
+// Copies and reshapes keep the row-major order of the elements.
 Value evaluate_reshape(Step& step) {
   if (step.operands[0].shape().is_tuple()) return std::move(step.operands[0]);
   return Value::reshaped(std::move(step.operands[0]), step.instruction.shape);

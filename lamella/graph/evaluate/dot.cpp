@@ -10,7 +10,7 @@ namespace {
 
 using Numbers = std::vector<int64_t>;
 
-// Some dimensions of an operand, in an order: their sizes, and where each index over them lies.
+// A list of dimensions of an operand: their sizes, and the offset of each index over them.
 struct Part {
   Numbers sizes;
   Numbers offsets;
@@ -35,13 +35,13 @@ Numbers others(const Shape& shape, std::initializer_list<std::span<const int64_t
   return rest;
 }
 
-// Both operands of a product, taken apart.
+// The batch, free and contracting dimensions of both operands of a product.
 struct Product {
   std::span<const int64_t> left_sums, right_sums, left_batches, right_batches;
   Numbers left_frees, right_frees;
   Part left_batch, left_free, left_sum, right_batch, right_free, right_sum;
 
-  // `groups` are dimensions of the right operand that only a group chooses.
+  // `groups` are dimensions of the right operand that are indexed by the group.
   explicit Product(const Instruction& i, std::span<const int64_t> groups = {})
       : left_sums(i.integers(AttributeKey::LhsContractingDims)),
         right_sums(i.integers(AttributeKey::RhsContractingDims)),
@@ -57,7 +57,7 @@ struct Product {
         right_sum(i.operand_shape(1), right_sums) {}
 };
 
-// Adds one row: sums[n] += left[k] * right[k, n] over the k that `takes(k)`.
+// Adds one row: sums[n] += left[k] * right[k, n] for all k with takes(k).
 template <class Wide, class Takes>
 void add_row(const Product& p, const Wide* left, const Wide* right, Wide* sums, Takes&& takes) {
   for (size_t k = 0; k < p.left_sum.count(); ++k) {
@@ -85,7 +85,7 @@ void dot_into(const Product& p, const std::vector<Wide>& left, const std::vector
   store_wide(sums, result);
 }
 
-// A result of integers is the sum of products of integers.
+// Throws if the result has integers but an operand does not have integers or PRED.
 void require_integers(const Step& step) {
   const Instruction& i = step.instruction;
   for (size_t n = 0; n < 2; ++n) {
@@ -111,8 +111,8 @@ Value evaluate_dot(Step& step) {
 
 namespace {
 
-// Multiplies each element by the scale of its block: along each dimension a scale stands for as
-// many neighbours as its size divides the operand's into.
+// Multiplies each element by the scale of its block. Along each dimension, a block has
+// (operand size / scale size) elements.
 template <class Wide>
 void scale_blocks(std::vector<Wide>& all, const Shape& shape, const Value& scale) {
   std::vector<Wide> scales = widened<Wide>(scale);
@@ -148,12 +148,12 @@ Value evaluate_scaled_dot(Step& step) {
 namespace {
 
 // Note [Groups]
-//   A ragged dimension of the left operand is cut into groups of neighbours whose sizes operand 2
-//   lists. Where it is a free dimension, each group meets its own matrix of the right operand
-//   (rhs_group_dims); where it is summed over, each group gives a result of its own, all under a
-//   new first dimension; where it is a batch dimension, groups change nothing. Sizes may differ
-//   with the dimensions that stand before the ragged one: batch, then those of its own kind; or
-//   there is one list for all. What no group holds is zero.
+//   A ragged dimension of the left operand is divided into consecutive groups whose sizes are in
+//   operand 2. If it is a free dimension, each group is multiplied by its own matrix of the right
+//   operand (rhs_group_dims). If it is contracted, each group gives a separate result, along a new
+//   leading dimension. If it is a batch dimension, groups have no effect. There is one list of
+//   sizes for all, or one for each index of the preceding dimensions: batch dimensions, then those
+//   of the ragged dimension's kind. Elements in no group give zero.
 class Groups {
  public:
   explicit Groups(const Value& sizes)
@@ -163,7 +163,7 @@ class Groups {
     prefix_strides_.pop_back();
     visit_integers(sizes.shape().element_type(), [&]<class Number>() {
       for (int64_t e = 0; e < sizes.shape().elements(); ++e) {
-        // A size below 0 holds nothing; sums stay within int64_t.
+        // Negative sizes count as 0, and large ones are clamped so that sums fit int64_t.
         auto size = load_wide<Number>(sizes.data(), e);
         int64_t most = kMostElements / std::max<int64_t>(count_, 1);
         if (size > 0) {
@@ -176,7 +176,7 @@ class Groups {
     });
   }
   int64_t count() const { return count_; }
-  // The group that holds the place; -1: none. `before`: the index over dimensions before.
+  // The group that contains the position, or -1. `before` is the index over preceding dimensions.
   int64_t find(const Numbers& before, int64_t place) const {
     int64_t list = 0, end = 0;
     for (size_t d = 0; d < prefix_rank_; ++d) list += before[d] * prefix_strides_[d];
@@ -194,7 +194,7 @@ class Groups {
   Numbers sizes_;
 };
 
-// The index over sizes that stands at this place of the row-major order.
+// Converts a row-major position to an index over `sizes`.
 Numbers index_at(const Numbers& sizes, size_t place) {
   Numbers index(sizes.size());
   auto rest = static_cast<int64_t>(place);

@@ -10,10 +10,10 @@
 
 namespace lamella::hlo {
 
-// Where an array's elements lie.
+// The base address and element size of an array.
 struct Elements {
   std::byte* data = nullptr;
-  size_t size = 0;  // bytes of one
+  size_t size = 0;  // bytes of one element
 
   Elements() = default;
   explicit Elements(const Value& value)
@@ -30,7 +30,7 @@ inline std::vector<int64_t> offsets_of(std::span<const int64_t> sizes,
   return offsets;
 }
 
-// The arrays that an instruction gives: its own shape, or the elements of its tuple.
+// Allocates the result arrays of an instruction: one, or one for each element of its tuple.
 inline std::vector<Value> make_results(const Step& step) {
   std::vector<Value> results;
   if (!step.shape().is_tuple()) {
@@ -47,7 +47,7 @@ inline Value join_results(const Step& step, std::vector<Value>& results) {
   return Value::tuple(&step.shape(), results);
 }
 
-// A float's place in the total order: -NaN < -inf < ... < -0 < +0 < ... < +inf < NaN.
+// Maps a float to an integer with the same total order: -NaN < -inf < ... < -0 < +0 < ... < NaN.
 template <class W>
 auto total_order(W value) {
   if constexpr (std::is_floating_point_v<W>) {

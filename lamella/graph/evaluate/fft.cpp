@@ -1,9 +1,9 @@
 // Discrete Fourier transforms of any length, in double.
 //
 // Note [Transforms]
-//   A length is taken apart by its smallest prime factor (Cooley and Tukey, 1965). What stays prime
-//   is summed as it is defined while it is short; a long prime becomes a circular convolution of
-//   a power of two (Bluestein, 1970). Roots of unity come from exact fractions of a turn.
+//   A length is split by its smallest prime factor (Cooley and Tukey, 1965). Short prime lengths
+//   are summed by the definition; long ones become a circular convolution whose length is a power
+//   of two (Bluestein, 1970). Roots of unity are computed from exact fractions of a turn.
 #include <cmath>
 #include <numbers>
 
@@ -55,7 +55,7 @@ Signal transform_long_prime(const Signal& signal, int sign) {
   auto n = static_cast<int64_t>(signal.size());
   size_t padded = 1;
   while (padded < 2 * signal.size() - 1) padded *= 2;
-  // j k = (j^2 + k^2 - (k - j)^2) / 2: a convolution with a chirp.
+  // Because j k = (j^2 + k^2 - (k - j)^2) / 2, the transform is a convolution with a chirp.
   Signal chirp(signal.size()), left(padded), right(padded);
   for (int64_t j = 0; j < n; ++j) {
     auto at = static_cast<size_t>(j);
@@ -125,7 +125,7 @@ void transform_along(Signal& all, std::span<const int64_t> sizes, size_t dimensi
   }
 }
 
-// Copies what two arrays share of their last dimension; the longer keeps or leaves the rest.
+// Truncates the last dimension, or extends it with zeros, to the wanted size.
 Signal with_last_dimension(const Signal& all, int64_t size, int64_t wanted) {
   int64_t rows = size == 0 ? 0 : static_cast<int64_t>(all.size()) / size;
   Signal result(static_cast<size_t>(rows * wanted));
@@ -157,7 +157,8 @@ Value evaluate_fft(Step& step) {
   int64_t size = sizes[last], wanted = step.shape().dimension(step.shape().rank() - 1);
   if (kind == "RFFT") all = with_last_dimension(all, size, wanted);
   if (kind == "IRFFT") {
-    // The other half mirrors this one; what must be its own mirror image is real.
+    // The second half is the conjugate mirror image of the first, so elements that mirror
+    // themselves are real.
     all = with_last_dimension(all, size, wanted);
     sizes[last] = wanted;
     for (size_t row = 0; row < all.size(); row += static_cast<size_t>(wanted)) {

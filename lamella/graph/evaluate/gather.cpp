@@ -1,9 +1,9 @@
-// Gather: slices of one array, side by side.
+// Gather: collects slices of one array into an array.
 //
 // Note [Gather]
-//   The result's dimensions are those of the batch (places of index vectors) and, where offset_dims
-//   say, those of the slices; a slice's collapsed and batching dimensions, of size 1, are left out.
-//   A slice that would reach beyond the operand is moved inside.
+//   The result has the batch dimensions (those of the indices without the index vectors) and, at
+//   the positions offset_dims, the dimensions of the slices without the collapsed and batching
+//   ones, whose size is 1. Start indices are clamped so that slices lie within the operand.
 #include "lamella/graph/evaluate/indices.h"
 #include "lamella/graph/evaluate/numbers.h"
 #include "lamella/graph/evaluate/rules.h"
@@ -37,7 +37,7 @@ Value evaluate_gather(Step& step) {
     slice_strides[d] = result_strides[static_cast<size_t>(offset_dims[next++])];
   }
 
-  // A collapsed dimension may have a size of 0, and then nothing to give.
+  // If a collapsed dimension has size 0, there are no elements to gather.
   if (contains(slice_sizes, 0)) return Value::zeros(i.shape);
   Value result = step.result();
   ElementType type = shape.element_type();

@@ -1,4 +1,4 @@
-// Integers that say where: starts of slices, indices of gather and scatter.
+// Readers of index operands: starts of slices, indices of gather and scatter.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace lamella::hlo {
 
-// Reads an array of any integer type; numbers beyond int64_t become its largest.
+// Reads an array of any integer type as int64_t; larger numbers saturate.
 class IndexReader {
  public:
   explicit IndexReader(const Value& array) : data_(array.data()) {
@@ -33,9 +33,9 @@ class IndexReader {
   int64_t (*read_)(const void*, int64_t) = nullptr;
 };
 
-// The vectors of an array of indices, one for each place of its other dimensions (the batch), as
-// starts in an operand: dimension map[k] starts at component k of the vector, a batching dimension
-// at the batch's own place, the others at 0.
+// The index vectors of an index array, one for each batch index, converted to start indices in an
+// operand: dimension map[k] starts at component k of the vector, a batching dimension at the batch
+// index, and all others at 0.
 class IndexVectors {
  public:
   IndexVectors(const Value& indices, int64_t vector_dim, std::span<const int64_t> map,
@@ -55,7 +55,7 @@ class IndexVectors {
     }
   }
   std::span<const int64_t> batch_sizes() const { return batch_sizes_; }
-  // `starts` has a number for each dimension of the operand.
+  // Reads the starts for a batch index; `starts` has one element for each dimension of the operand.
   void read(std::span<const int64_t> batch, std::span<int64_t> starts) const {
     std::fill(starts.begin(), starts.end(), 0);
     int64_t place = place_of(batch, strides_);
@@ -71,12 +71,12 @@ class IndexVectors {
  private:
   IndexReader read_;
   std::span<const int64_t> map_, operand_batching_;
-  std::vector<size_t> batching_;  // places within the batch
+  std::vector<size_t> batching_;  // positions in the batch index
   std::vector<int64_t> batch_sizes_, strides_;
   int64_t vector_stride_ = 0;
 };
 
-// The start nearest to the asked one where a slice of `slice` elements fits into `size`.
+// The valid start nearest to `start` for a slice of `slice` elements in a dimension of `size`.
 inline int64_t clamped_start(int64_t start, int64_t size, int64_t slice) {
   return std::clamp<int64_t>(start, 0, size - slice);
 }

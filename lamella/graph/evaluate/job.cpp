@@ -1,4 +1,5 @@
-// Collectives by the operators of namespace dist. See Note [Programs of many devices] in job.h.
+// Collectives implemented by the operators of namespace dist. See Note [Programs of many devices]
+// in job.h.
 #include "lamella/graph/evaluate/job.h"
 
 #include <charconv>
@@ -42,7 +43,8 @@ std::vector<int64_t> numbers_of(std::string_view text) {
   return numbers;
 }
 
-// "[2,2]<=[4]" or "[2,2]<=[2,2]T(1,0)": the devices in order, their dimensions transposed, as rows.
+// Parses "[2,2]<=[4]" or "[2,2]<=[2,2]T(1,0)": the device numbers in order, reshaped to the sizes
+// after "<=", transposed by T, and reshaped to the sizes before it. Each row is a group.
 std::vector<std::vector<int64_t>> iota_groups(std::string_view text) {
   size_t arrow = text.find("<="), turned = text.find('T');
   std::vector<int64_t> shape = numbers_of(text.substr(0, arrow));
@@ -62,7 +64,7 @@ std::vector<std::vector<int64_t>> iota_groups(std::string_view text) {
   return groups;
 }
 
-// The number of the group that this rank is in.
+// The handle of the process group that contains this rank; 0 is the group of all ranks.
 int64_t group_of(const Instruction& i, const Job& job) {
   std::string_view text = i.text(AttributeKey::ReplicaGroups);
   std::vector<std::vector<int64_t>> groups;
@@ -74,7 +76,7 @@ int64_t group_of(const Instruction& i, const Job& job) {
       groups.push_back(numbers_of(text.substr(open, text.find('}', open) - open)));
     }
   }
-  // One replica of all partitions is a way to say all devices.
+  // A single group with one replica, which stands for all partitions, means all devices.
   bool all = groups.empty() || (groups.size() == 1 && groups[0].size() <= 1);
   if (all) return 0;
   for (const std::vector<int64_t>& group : groups) {
@@ -116,7 +118,7 @@ std::string_view reduction_of(const Instruction& i) {
   return {};
 }
 
-// The dimension along which arrays are put together or taken apart.
+// The dimension along which arrays are concatenated or split.
 int64_t dimension_of(const Instruction& i) {
   std::span<const int64_t> dimensions = i.integers(AttributeKey::Dimensions);
   return dimensions.empty() ? 0 : dimensions[0];

@@ -1,11 +1,11 @@
-// Collectives of a program that runs on the ranks of a job: one device a rank.
+// Collectives of a program that runs on the ranks of a job, one device per rank.
 //
 // Note [Programs of many devices]
-//   A module whose header says num_partitions or replica_count is the program of each of so many
-//   devices. In a process that has begun a job (lamella.distributed.init_process_group()) of as
-//   many ranks, this rank is the device of that number, replica by replica, and collectives call
-//   the operators of namespace dist, which are found by their names: this library does not know
-//   MPI. Without a job such a module runs as the only device there is.
+//   A module whose header states num_partitions or replica_count is the program of that many
+//   devices. In a process of a job (lamella.distributed.init_process_group()) with as many ranks,
+//   each rank is the device of its number, ordered by replica and then partition. Collectives call
+//   the operators of namespace dist by name, because this library does not link MPI. Without a job,
+//   such a module runs on a single device.
 #pragma once
 #include <optional>
 
@@ -17,11 +17,12 @@ struct Job {
   int64_t rank = 0;
   int64_t partitions = 1;
 };
-// The job that the instruction's module runs on, or none. Throws if it has another number of ranks
-// than the module has devices.
+// The job that the instruction's module runs on, or nullopt. Throws if the number of ranks differs
+// from the module's number of devices.
 std::optional<Job> job_of(const Instruction& instruction);
 
-// What a collective gives on this rank, of `shape`: an array, or a tuple of as many as operands.
+// Runs a collective and returns this rank's result of `shape`: an array, or a tuple of as many
+// arrays as there are operands.
 Value evaluate_on_job(Step& step, const Job& job, const Shape* shape);
 
 }  // namespace lamella::hlo

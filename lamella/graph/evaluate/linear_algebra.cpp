@@ -19,11 +19,12 @@ Wide conjugate(const Wide& value) {
   }
 }
 
-// a = l * adjoint(l), or adjoint(u) * u, from one triangle of a; the other triangle of the result
-// is zero. NaN everywhere in it where a is not positive definite.
+// Computes l of a = l * adjoint(l), or u of a = adjoint(u) * u, from one triangle of a. The other
+// triangle of the result is zero. All elements of the triangle are NaN if a is not positive
+// definite.
 template <class Wide>
 void decompose(const Wide* a, Wide* result, int64_t n, bool lower) {
-  // Row i of l is column i of u, conjugated; both are worked with as l.
+  // Column i of u is the conjugate of row i of l, so both cases compute l.
   auto source = [&](int64_t i, int64_t j) {
     return lower ? a[i * n + j] : conjugate(a[j * n + i]);
   };
@@ -89,7 +90,7 @@ Value evaluate_triangular_solve(Step& step) {
   bool left = i.flag(AttributeKey::LeftSide), unit = i.flag(AttributeKey::UnitDiagonal);
   std::string_view how = i.text(AttributeKey::TransposeA);
   bool transposed = how == "TRANSPOSE" || how == "ADJOINT", adjoint = how == "ADJOINT";
-  // op(a) x = b; x op(a) = b is transpose(op(a)) transpose(x) = transpose(b).
+  // Solves op(a) x = b; x op(a) = b is solved as transpose(op(a)) transpose(x) = transpose(b).
   bool swapped = transposed == left;
   bool forward = i.flag(AttributeKey::Lower) != swapped;
   int64_t rows = shape.dimension(shape.rank() - 2), columns = shape.dimension(shape.rank() - 1);

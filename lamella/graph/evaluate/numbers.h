@@ -1,12 +1,12 @@
-// Numbers: elements of every type as C++ numbers to calculate with.
+// Numbers: access to elements of every type as C++ numbers.
 //
 // Note [Working types]
-//   Arithmetic happens in a working type: bool for PRED, the C++ integer for integers (below a
-//   byte: int8_t and uint8_t, cut to the type's bits when stored), float for F32 and every smaller
-//   float, double, complex<float>, complex<double>. Storing rounds to the element type once, after
-//   each instruction, as XLA's semantics ask. visit_* call f.template operator()<Number>(), where
-//   Number::Work is the working type and Number::load(data, i) and Number::store(data, i, value)
-//   move one element.
+//   Arithmetic uses a working type: bool for PRED, the C++ integer type for integers (int8_t and
+//   uint8_t below a byte, truncated to the type's bits when stored), float for F32 and all smaller
+//   floats, double, complex<float>, complex<double>. Storing rounds to the element type once, after
+//   each instruction, as XLA's semantics require. visit_* call f.template operator()<Number>(),
+//   where Number::Work is the working type, and Number::load(data, i) and
+//   Number::store(data, i, value) access one element.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -22,7 +22,7 @@
 
 namespace lamella::hlo {
 
-// Elements that lie in memory as `Stored` and are worked with as `W`.
+// Elements that are stored as `Stored` and computed as `W`.
 template <ElementType E, class Stored, class W = Stored>
 struct PlainNumber {
   using Work = W;
@@ -34,7 +34,7 @@ struct PlainNumber {
     static_cast<Stored*>(data)[i] = static_cast<Stored>(value);
   }
 };
-// Integers of 1, 2 and 4 bits, one in each byte.
+// Integers of 1, 2 and 4 bits, one per byte.
 template <ElementType E, class Stored, int Bits>
 struct CutNumber {
   using Work = Stored;
@@ -141,14 +141,14 @@ decltype(auto) visit_complex(ElementType type, F&& f) {
 template <class F>
 decltype(auto) visit_numbers(ElementType type, F&& f) {
   if (type == ElementType::PRED) {
-    // Foreign memory holds bytes that no bool has; whatever is not 0 is true.
+    // Bytes of external memory may be other than 0 and 1; any nonzero byte is true.
     return f.template operator()<PlainNumber<ElementType::PRED, uint8_t, bool>>();
   }
   if (is_integral(type)) return visit_integers(type, f);
   if (is_complex(type)) return visit_complex(type, f);
   return visit_floats(type, f);
 }
-// Elements as blocks of as many bytes, for rules that only move them.
+// Visits elements as integers or blocks of the same size, for rules that only move them.
 template <class F>
 decltype(auto) visit_bytes(ElementType type, F&& f) {
   struct Sixteen {
@@ -169,10 +169,10 @@ decltype(auto) visit_bytes(ElementType type, F&& f) {
 }
 
 // Note [Wide numbers]
-//   Where one function for each kind of number is enough, elements are met as the widest number of
-//   their kind: uint64_t (PRED as 0 and 1), int64_t, double, complex<float>, complex<double>. Sums,
-//   products, quotients and roots of smaller floats come out as if computed in their working type:
-//   a double has more than twice a float's digits and two (S. A. Figueroa, When is double rounding
+//   Rules that need only one function per kind of number use the widest type of the kind: uint64_t
+//   (PRED as 0 and 1), int64_t, double, complex<float>, complex<double>. Sums, products, quotients
+//   and roots of smaller floats are the same as if computed in their working type, because double
+//   has at least 2 p + 2 digits for the p digits of float (S. A. Figueroa, When is double rounding
 //   innocuous?, 1995).
 template <class Number>
 struct WideOf {
@@ -188,7 +188,7 @@ template <class Number>
 Wide<Number> load_wide(const void* data, int64_t i) {
   return static_cast<Wide<Number>>(Number::load(data, i));
 }
-// Integers are cut to the type's bits, floats rounded; PRED holds whether the value is not 0.
+// Stores a wide number: integers are truncated, floats are rounded, and PRED is value != 0.
 template <class Number>
 void store_wide(void* data, int64_t i, Wide<Number> value) {
   if constexpr (std::is_same_v<typename Number::Work, bool>) {
@@ -198,7 +198,7 @@ void store_wide(void* data, int64_t i, Wide<Number> value) {
   }
 }
 
-// f(n) for each n of [0, count). Sees interrupts.
+// Calls f(n) for each n of [0, count), and checks for interrupts.
 template <class F>
 void each_element(int64_t count, F&& f) {
   constexpr int64_t kBlock = 1 << 16;
@@ -209,14 +209,14 @@ void each_element(int64_t count, F&& f) {
   }
 }
 
-// Counts through the places of an array in row-major order.
+// Iterates over the indices of an array in row-major order.
 class Counter {
  public:
   explicit Counter(std::span<const int64_t> sizes)
       : sizes_(sizes), index_(sizes.size(), 0), left_(1) {
     for (int64_t size : sizes) left_ *= size;
   }
-  // False at the end; before the first place as well if the array is empty.
+  // False after the last index, and from the start if the array is empty.
   bool valid() const { return left_ > 0; }
   std::span<const int64_t> index() const { return index_; }
   int64_t operator[](size_t d) const { return index_[d]; }
@@ -233,7 +233,7 @@ class Counter {
   std::vector<int64_t> index_;
   int64_t left_;
 };
-// How far apart neighbours along each dimension of a row-major array lie, in elements.
+// The strides of a row-major array, in elements.
 inline std::vector<int64_t> row_major_strides(std::span<const int64_t> sizes) {
   std::vector<int64_t> strides(sizes.size(), 1);
   for (size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * sizes[d];

@@ -2,12 +2,12 @@
 //
 // Note [Random bits]
 //   Philox4x32-10 and Threefry2x32-20 (J. K. Salmon et al., Parallel random numbers: as easy as 1,
-//   2, 3, SC'11) encrypt a counter with a key; both stand in the state: u64 key, then the counter,
-//   one word for Threefry; two for Philox, or one, whose upper half is then the key. A state of u32
-//   is the same bytes. Results of 32 bits or fewer take a 32-bit word each.
-//   Philox gives four words for each counter, in order. Threefry gives two: the first goes to an
-//   element of the first half of the result, the second to its neighbour; which dimension is halved
-//   and what an odd size does is XLA's custom, and its bits are exactly these.
+//   2, 3, SC'11) encrypt a counter with a key. The state has both: a u64 key, then the counter, of
+//   one word for Threefry, and of two words for Philox, or of one, whose upper half is then the
+//   key. A state of u32 has the same bytes. Results of at most 32 bits take a 32-bit word each.
+//   Philox gives four words for each counter, in order. Threefry gives two, which go to adjacent
+//   elements of one dimension. The choice of that dimension and the handling of odd sizes are
+//   XLA's, so the bits equal XLA's.
 #include "lamella/graph/evaluate/random.h"
 
 #include <array>
@@ -58,7 +58,7 @@ uint64_t threefry(uint64_t counter, uint64_t key) {
   return join_words(x, y);
 }
 
-// Puts words into elements of any width up to theirs.
+// Stores words in elements of at most their width.
 class BitWriter {
  public:
   BitWriter(const Value& array) : to_(array.data()), type_(array.shape().element_type()) {}
@@ -81,7 +81,7 @@ class BitWriter {
 
 struct PhiloxCounter {
   uint64_t low, high;
-  // The counter `n` further on.
+  // The counter advanced by n.
   PhiloxCounter plus(uint64_t n) const { return {low + n, high + (low + n < low ? 1 : 0)}; }
 };
 void philox_bits(const Value& bits, uint64_t key, PhiloxCounter* counter) {
@@ -134,7 +134,7 @@ void threefry_bits(const Value& bits, uint64_t key, uint64_t* counter) {
   for (Counter place(sizes); place.valid(); place.next(), ++done) {
     uint64_t pair = threefry(*counter + done, key);
     int64_t along = halved >= 0 ? place[static_cast<size_t>(halved)] : 0;
-    // Place n of the half stands for places 2n and 2n + 1 of the dimension.
+    // Index n of the halved dimension stands for indices 2n and 2n + 1.
     int64_t first = place_of(place.index(), strides) + along * stride;
     write(first, low_word(pair));
     if (2 * along + 1 < size) write(first + stride, high_word(pair));
@@ -186,7 +186,7 @@ namespace {
 constinit std::mutex state_mutex;
 constinit PhiloxCounter state{kRandomStateAtStart, 0};
 
-// The counter before `delta` was added to it.
+// Adds `delta` to the counter and returns its previous value.
 PhiloxCounter take_state(uint64_t delta) {
   std::lock_guard lock(state_mutex);
   PhiloxCounter taken = state;
@@ -206,7 +206,7 @@ Value evaluate_rng_get_and_update_state(Step& step) {
 
 namespace {
 
-// Random words of 64 bits, as many as are asked for.
+// A stream of random 64-bit words.
 class Stream {
  public:
   uint64_t word() {
@@ -218,7 +218,7 @@ class Stream {
     size_t first = 4 - 2 * left_--;
     return join_words(words_[first], words_[first + 1]);
   }
-  // In [0, 1).
+  // A uniform number in [0, 1).
   double fraction() { return std::ldexp(static_cast<double>(word() >> 11), -53); }
   // A draw from the standard normal distribution (G. E. P. Box and M. E. Muller, 1958).
   double normal() {
@@ -246,7 +246,7 @@ void uniform_numbers(const Value& low, const Value& high, Value& result) {
   auto from = load_wide<Number>(low.data(), 0), to = load_wide<Number>(high.data(), 0);
   each_element(result.shape().elements(), [&](int64_t n) {
     if constexpr (std::is_floating_point_v<Wide<Number>>) {
-      // What rounds to the end of the range is drawn again.
+      // A number that rounds to the excluded end of the range is drawn again.
       do {
         store_wide<Number>(result.data(), n, from + (to - from) * stream.fraction());
       } while (std::isfinite(to - from) && from < to && load_wide<Number>(result.data(), n) >= to);

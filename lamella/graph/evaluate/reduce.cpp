@@ -1,4 +1,4 @@
-// Reduce, map and scan: a computation called along an array.
+// Reduce and map: a computation applied to the elements of arrays.
 #include <algorithm>
 
 #include "lamella/core/interrupt.h"
@@ -10,8 +10,8 @@
 namespace lamella::hlo {
 namespace {
 
-// Sums of floats are kept in double and rounded once: the order of a reduction is not fixed, so
-// neither is what it rounds, and an oracle should be the nearest.
+// Sums floats in double and rounds once: the order of a reduction is unspecified, and so is its
+// rounding error, and a reference should be as accurate as possible.
 template <class Number>
 void add_up(const Value& operand, const Value& initial, const Value& result,
             std::span<const int64_t> starts, std::span<const int64_t> offsets) {
@@ -31,7 +31,7 @@ Value evaluate_reduce(Step& step) {
   auto reduced = i.integers(AttributeKey::Dimensions);
   const Shape& shape = step.operands[0].shape();
   std::vector<int64_t> strides = row_major_strides(shape.dimensions());
-  std::vector<int64_t> sizes[2], steps[2];  // of what stays, of what is reduced
+  std::vector<int64_t> sizes[2], steps[2];  // of kept and of reduced dimensions
   for (int64_t d = 0; d < shape.rank(); ++d) {
     int which = contains(reduced, d) ? 1 : 0;
     sizes[which].push_back(shape.dimension(d));
@@ -55,7 +55,7 @@ Value evaluate_reduce(Step& step) {
     initial.emplace_back(step.operands[count + n]);
     into.emplace_back(results[n]);
   }
-  std::vector<const void*> arguments(2 * count);  // what is reached so far, then the elements
+  std::vector<const void*> arguments(2 * count);  // the accumulators, then the elements
   std::vector<void*> reached(count);
   for (size_t r = 0; r < starts.size(); ++r) {
     for (size_t n = 0; n < count; ++n) {

@@ -1,11 +1,11 @@
 // Reduce-window and select-and-scatter.
 //
 // Note [Windows]
-//   Along each dimension, place k of the window at output o lies at o * stride - padding_low +
-//   k * window_dilation of the array that base_dilation spread out. Padding and the holes between
-//   spread elements are left out, not read as initial values: each window starts from the initial
-//   value once. What a window takes is found from the window's places or from the array's elements,
-//   whichever are fewer: either may be stated far larger than anything in memory.
+//   Along each dimension, position k of the window at output o is at o * stride - padding_low +
+//   k * window_dilation of the array dilated by base_dilation. Padding and holes of the dilation
+//   are skipped, not read as initial values: each window starts with the initial value once. The
+//   elements of a window are found by iterating over the window's positions or over the array's
+//   elements, whichever are fewer, because a module may state huge windows.
 #include "lamella/graph/evaluate/reduce_window.h"
 
 #include "lamella/graph/evaluate/elements.h"
@@ -19,7 +19,7 @@ class Windows {
  public:
   Windows(std::span<const WindowDimension> window, std::span<const int64_t> base)
       : window_(window), base_(base), strides_(row_major_strides(base)), taken_(base.size()) {}
-  // Calls f(place in the base) for each element in the window of an output, in row-major order.
+  // Calls f(offset in the base) for each element in the window of an output, in row-major order.
   template <class F>
   void for_each(std::span<const int64_t> output, F&& f) {
     std::vector<int64_t> counts;
@@ -35,7 +35,7 @@ class Windows {
   }
 
  private:
-  // Where the elements lie that a window takes along a dimension, in their order.
+  // Fills taken_[d] with the offsets, along dimension d, of the elements in an output's window.
   void take(size_t d, int64_t output) {
     const WindowDimension& w = window_[d];
     int64_t start = output * w.stride - w.padding_low;
@@ -58,7 +58,7 @@ class Windows {
   std::span<const WindowDimension> window_;
   std::span<const int64_t> base_;
   std::vector<int64_t> strides_;
-  std::vector<std::vector<int64_t>> taken_;  // by dimension, of one output
+  std::vector<std::vector<int64_t>> taken_;  // by dimension, for the current output
 };
 
 std::span<const WindowDimension> window_of(const Instruction& i) {
@@ -109,7 +109,7 @@ Value evaluate_select_and_scatter(Step& step) {
   ScalarCall scatter(*i.computation(AttributeKey::Scatter), step.run);
   int64_t s = 0;
   for (Counter at(source.shape().dimensions()); at.valid(); at.next(), ++s) {
-    int64_t chosen = -1;  // none where the whole window is padding
+    int64_t chosen = -1;  // stays -1 if the whole window is padding
     windows.for_each(at.index(), [&](int64_t place) {
       const void* pair[] = {chosen < 0 ? nullptr : from.at(chosen), from.at(place)};
       if (chosen < 0 || !select.test(pair)) chosen = place;

@@ -1,4 +1,4 @@
-// Rules that slide a window, and scan; parts of evaluate_reduce.
+// Declares the rules of reduce-window, select-and-scatter and scan.
 #pragma once
 #include "lamella/graph/evaluate/rules.h"
 

@@ -1,5 +1,5 @@
-// Rules: how the reference evaluator does each opcode. Plain loops that say what the operation
-// means; they are what faster code is compared with.
+// Rules: the reference implementation of each opcode. They are plain loops that define the meaning
+// of the operations, and tests compare faster code with them.
 #pragma once
 #include <span>
 
@@ -11,10 +11,10 @@
 
 namespace lamella::hlo {
 
-// One run of a module: what rules that call computations need.
+// One run of a module, as the interface for rules that call computations.
 class Run {
  public:
-  // Takes the arguments. The computation is one of the module's.
+  // Runs a computation of the module; moves the arguments.
   virtual Value call(const Computation& computation, std::span<Value> arguments) = 0;
   RunContext context;
 
@@ -22,7 +22,7 @@ class Run {
   ~Run() = default;
 };
 
-// One instruction about to be done. Operands whose only reference is here may be taken and written.
+// One instruction to execute. Operands whose only reference is here may be moved and written.
 struct Step {
   const Instruction& instruction;
   std::span<Value> operands;
@@ -35,7 +35,7 @@ struct Step {
 using Rule = Value (*)(Step& step);
 Rule rule_of(Opcode opcode);
 
-// evaluate_RULE for each name in the table's column `rule`.
+// Declares evaluate_RULE for each name in the opcode table's column `rule`.
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, ...) \
   Value evaluate_##rule(Step& step);
 #include "lamella/schema/hlo_opcodes.def"

@@ -1,4 +1,4 @@
-// Layout and running of computations over scalars.
+// Lays out and runs computations over scalars.
 #include "lamella/graph/evaluate/scalar_call.h"
 
 #include <cstring>
@@ -8,7 +8,8 @@
 namespace lamella::hlo {
 namespace {
 
-// What an instruction must be for its rule to be asked about one scalar after the other.
+// True for instructions on scalars whose rule can run inside a ScalarCall: they call no computation
+// and have no side effect.
 bool has_scalar_rule(const Instruction& i) {
   if (!i.shape->is_scalar()) return false;
   for (const Instruction* operand : i.operands) {
@@ -60,12 +61,13 @@ uint32_t ScalarCall::add_place(const void* constant) {
   return static_cast<uint32_t>(constants_.size() - 1);
 }
 
-// Gives the places of the root's elements; false where the computation must be called as a whole.
+// Lays out a computation and returns the places of the root's elements in `root`. False if the
+// computation must be called as a whole.
 bool ScalarCall::lay_out(const Computation& computation,
                          std::span<const std::vector<uint32_t>> parameters,
                          std::vector<uint32_t>* root) {
   size_t count = computation.instructions.size();
-  // Calls that double at every level would be laid out for ever.
+  // Bounds the total, because nested calls may expand exponentially.
   visited_ += count;
   if (visited_ > kMostLaidOut) return false;
   std::vector<bool> needed(count, false);
@@ -146,7 +148,7 @@ void ScalarCall::operator()(std::span<const void* const> arguments,
                             std::span<void* const> results) {
   if (whole_) return call_whole(arguments, results);
   run_steps(arguments);
-  // An argument may lie where a result goes and be a later result itself, so all are read first.
+  // Results may overwrite arguments that are later results themselves, so all are read first.
   if (root_.size() == 1) {
     std::memcpy(results[0], places_[root_[0]], root_bytes_[0]);
     return;

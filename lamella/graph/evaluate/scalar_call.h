@@ -1,11 +1,11 @@
-// ScalarCall: a computation over scalars, made ready to be called once per element.
+// ScalarCall: a computation over scalars, prepared to be called once per element.
 //
 // Note [Scalar calls]
-//   Reducers, comparators and mappers are computations that run once per element, so they are laid
-//   out once: every scalar has a place, and each instruction is a function from places to a place.
-//   The commonest instructions have such a function of their own (they must give the same bits as
-//   their rules; a test compares them), others are done by their rule, and calls are laid out in
-//   place. A computation with anything else (loops, arrays, custom calls) is called as a whole.
+//   Reducers, comparators and mappers run once per element, so they are laid out once: every scalar
+//   has a place in memory, and each instruction is a function from places to a place. The most
+//   common instructions have such a function (it must give the same bits as the rule; a test
+//   compares them), others use their rule, and calls are inlined. A computation with any other
+//   instruction (loops, arrays, custom calls) is called as a whole.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -18,20 +18,20 @@ namespace lamella::hlo {
 
 // One instruction over scalars: from up to three operands to its result.
 using ScalarFunction = void (*)(const void* a, const void* b, const void* c, void* out);
-// NULL where the instruction has none and is done by its rule.
+// The function of an instruction; NULL if it must use its rule.
 ScalarFunction scalar_function(const Instruction& i);
 
 class ScalarCall {
  public:
-  // Parameters must be scalars; the result a scalar or a flat tuple of scalars.
+  // Parameters must be scalars; the result must be a scalar or a flat tuple of scalars.
   ScalarCall(const Computation& computation, Run& run);
   ScalarCall(const ScalarCall&) = delete;
   ScalarCall& operator=(const ScalarCall&) = delete;
 
-  // Takes a pointer to each argument and stores the elements of the result where `results` say,
-  // which may be where arguments are.
+  // Takes a pointer to each argument and stores the elements of the result at `results`, which may
+  // overlap the arguments.
   void operator()(std::span<const void* const> arguments, std::span<void* const> results);
-  // The result where it is one pred[].
+  // The result of a computation that returns one pred[].
   bool test(std::span<const void* const> arguments);
   // The opcode, if the computation only applies this binary instruction to its two parameters, in
   // either order.
@@ -39,10 +39,10 @@ class ScalarCall {
 
  private:
   struct ScalarStep {
-    ScalarFunction function;         // NULL: done by the rule
-    const Instruction* instruction;  // of the rule
-    uint32_t in[3];                  // of a function
-    uint32_t first_operand;          // of the rule, in operands_
+    ScalarFunction function;         // NULL if the rule is used
+    const Instruction* instruction;  // for the rule
+    uint32_t in[3];                  // for the function
+    uint32_t first_operand;          // for the rule: index in operands_
     uint32_t out;
   };
   struct alignas(16) Cell {
@@ -62,12 +62,12 @@ class ScalarCall {
   Run& run_;
   bool whole_ = false;
   static constexpr size_t kMostLaidOut = 100000;
-  size_t visited_ = 0;  // instructions, once for each call
+  size_t visited_ = 0;  // instructions laid out, counted once for each call
   std::vector<ScalarStep> steps_;
   std::vector<uint32_t> operands_;
-  std::vector<const void*> constants_;  // by place; NULL: a cell of its own
+  std::vector<const void*> constants_;  // by place; NULL if the place is in cells_
   std::vector<Cell> cells_;
-  std::vector<Cell> kept_;  // results before any is stored
+  std::vector<Cell> kept_;  // copies of the results, made before any is stored
   std::vector<const void*> places_;
   std::vector<uint32_t> root_;
   std::vector<size_t> root_bytes_;

@@ -1,4 +1,4 @@
-// The commonest instructions as functions of scalars.
+// The most common instructions as functions of scalars.
 #include <cmath>
 #include <cstring>
 #include <type_traits>
@@ -13,7 +13,7 @@ namespace {
 template <class W>
 constexpr bool kInteger = std::is_integral_v<W> && !std::is_same_v<W, bool>;
 
-// Integers wrap, so they are worked with as unsigned ones of at least an int's width.
+// Integers are computed as unsigned types of at least int's width, because they must wrap.
 template <class W>
 using Wide = std::conditional_t<sizeof(W) <= 4, uint32_t, uint64_t>;
 
@@ -68,7 +68,7 @@ bool is_nan(W a) {
     return false;
   }
 }
-// NaN where either is; 0 is above -0.
+// NaN if either operand is NaN; +0 is greater than -0.
 struct MaximumOf {
   template <class W>
   static W apply(W a, W b) {
@@ -154,8 +154,8 @@ void select(const void* yes, const void* a, const void* b, void* out) {
   std::memcpy(out, *static_cast<const uint8_t*>(yes) != 0 ? a : b, Bytes);
 }
 
-// Bool, integers and floats of a byte and more are what reducers and comparators have; other types
-// are left to the rules.
+// Only bool, integers and floats above 8 bits have functions, because reducers and comparators
+// rarely use other types; those use the rules.
 template <class F>
 ScalarFunction with_common_number(ElementType type, F&& f) {
   if (is_small_float(type) || is_complex(type)) return nullptr;

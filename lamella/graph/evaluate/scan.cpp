@@ -1,11 +1,11 @@
-// Scan: a computation that goes along one dimension and carries values from step to step.
+// Scan: applies a computation along one dimension and carries values from step to step.
 #include "lamella/graph/evaluate/elements.h"
 #include "lamella/graph/evaluate/reduce_window.h"
 
 namespace lamella::hlo {
 namespace {
 
-// An array seen as [before, size, after], the scanned dimension in the middle.
+// An array viewed as [before, size, after], with the scanned dimension in the middle.
 struct Along {
   int64_t before = 1, size, after = 1;
 
@@ -15,7 +15,7 @@ struct Along {
       if (d > dimension) after *= shape.dimension(d);
     }
   }
-  // Calls f(place in the array, place in the slice) for each run of neighbours in slice n.
+  // Calls f(offset in the array, offset in the slice) for each contiguous run of slice n.
   template <class F>
   void for_each(int64_t n, F&& f) const {
     for (int64_t b = 0; b < before; ++b) f((b * size + n) * after, b * after);

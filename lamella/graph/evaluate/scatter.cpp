@@ -1,10 +1,10 @@
 // Scatter: windows of updates combined into arrays.
 //
 // Note [Scatter]
-//   The mirror of gather: each index vector says where in the operand a window of the updates lies.
-//   Elements are combined by a computation that takes the operands' elements and then the updates'.
-//   A window that does not lie within the operand as a whole is skipped. Windows are taken in the
-//   order of the indices, so that of two that set one element the last one stays.
+//   The inverse of gather: each index vector gives the position of a window of the updates in the
+//   operand. A computation of the operands' elements and the updates' elements combines them. A
+//   window that is not entirely within the operand is skipped. Windows are applied in the order of
+//   the indices, so the last of several that set an element wins.
 #include "lamella/graph/evaluate/elements.h"
 #include "lamella/graph/evaluate/indices.h"
 #include "lamella/graph/evaluate/numbers.h"
@@ -15,7 +15,7 @@
 namespace lamella::hlo {
 namespace {
 
-// How elements of one window are combined, in the order of the window.
+// Combines the elements of windows into the targets.
 class Combiner {
  public:
   Combiner(Step& step, std::span<Value> targets, std::span<const Value> updates)
@@ -34,7 +34,7 @@ class Combiner {
     std::span<const int64_t> target_strides;
     std::span<const int64_t> update_strides;
   };
-  // The window's first elements are those at `target` and `update`.
+  // Applies one window, whose first elements are at the offsets `target` and `update`.
   void window(const Window& window, int64_t target, int64_t update) {
     if (replaces_) {
       copy_strided(type_, window.sizes, arrays_[1].at(update), window.update_strides,
@@ -79,7 +79,7 @@ Value evaluate_scatter(Step& step) {
 
   std::vector<int64_t> target_strides = row_major_strides(shape.dimensions());
   std::vector<int64_t> all_strides = row_major_strides(update_shape.dimensions());
-  // The strides of the batch, and those of a window that has the operand's rank.
+  // Strides of the updates: of the batch dimensions, and of the window with the operand's rank.
   std::vector<int64_t> batch_strides, update_strides(rank, 0), sizes(rank, 1);
   for (int64_t d = 0; d < update_shape.rank(); ++d) {
     if (!contains(window_dims, d)) batch_strides.push_back(all_strides[static_cast<size_t>(d)]);

@@ -10,9 +10,8 @@
 namespace lamella::hlo {
 namespace {
 
-// Merges runs of doubling length. Unlike the standard library's sorts it stays in bounds whatever
-// the comparator answers, and equal elements keep their order. less(a, b) is asked about numbers in
-// `order`.
+// A stable merge sort of runs of doubling length. Unlike the standard library's sorts it stays in
+// bounds for any comparator. less(a, b) is called with elements of `order`.
 template <class Less>
 void merge_sort(std::vector<int64_t>& order, Less&& less) {
   auto size = static_cast<int64_t>(order.size());
@@ -70,8 +69,8 @@ Value evaluate_sort(Step& step) {
   return join_results(step, results);
 }
 
-// The k largest or smallest along the last dimension, the first of equals first; NaN counts as the
-// largest, as in a total order.
+// The k largest or smallest elements along the last dimension; among equal elements, lower indices
+// come first. NaN counts as the largest, as in a total order.
 Value evaluate_top_k(Step& step) {
   const Instruction& i = step.instruction;
   const Shape& shape = step.operands[0].shape();

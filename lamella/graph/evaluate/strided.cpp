@@ -1,4 +1,4 @@
-// Loops over strides.
+// Copies between arrays with arbitrary strides.
 #include "lamella/graph/evaluate/strided.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Copies between arrays whose dimensions lie in memory with any strides.
+// Copies between arrays with arbitrary strides.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,15 +9,15 @@
 
 namespace lamella::hlo {
 
-// Copies the elements at all places below `sizes`. Strides count elements and may be 0 or negative
-// for `from`; the first element lies at `from` and at `to`. The two must not overlap.
+// Copies the elements at all indices below `sizes`. Strides are in elements; those of `from` may be
+// 0 or negative. The first element is at `from` and at `to`. The two must not overlap.
 void copy_strided(ElementType type, std::span<const int64_t> sizes, const void* from,
                   std::span<const int64_t> from_strides, void* to,
                   std::span<const int64_t> to_strides);
-// The address `offset` elements behind `data`.
+// The address `offset` elements after `data`.
 const void* at_element(ElementType type, const void* data, int64_t offset);
 void* at_element(ElementType type, void* data, int64_t offset);
-// How far apart neighbours along each dimension lie in an array with the shape's layout.
+// The strides, in elements, of an array with the shape's layout.
 std::vector<int64_t> layout_strides(const Shape& shape);
 // Sets `count` elements to the one at `value`.
 void fill_elements(ElementType type, const void* value, void* to, int64_t count);

@@ -1,4 +1,4 @@
-// Infeed, outfeed, send and recv, over the queues of the run's device.
+// Infeed, outfeed, send and recv through the queues of the run's device.
 #include "lamella/graph/runtime/transfer.h"
 
 #include <cstring>
@@ -8,7 +8,7 @@
 namespace lamella::hlo {
 namespace {
 
-// The literal's elements in memory of the value's own.
+// A value with a copy of the literal's elements.
 Value copy_of_literal(const Shape* shape, const Literal& literal) {
   if (shape->is_tuple()) {
     std::vector<Value> elements;
@@ -26,7 +26,7 @@ Value copy_of_literal(const Shape* shape, const Literal& literal) {
 Value take(const Step& step, TransferQueue& queue, const Shape* shape) {
   auto found = queue.take(transfers(step.run.context.device_ordinal).patience());
   LAMELLA_HLO_REQUIRE(found.has_value(), step.instruction, "expected ", shape->to_string(false),
-                      " to be handed over before it is taken, got nothing");
+                      " in the queue, got nothing");
   LAMELLA_HLO_REQUIRE(found->shape().compatible(*shape), step.instruction, "expected ",
                       shape->to_string(false), ", got ", found->shape().to_string(false));
   return copy_of_literal(shape, *found);

@@ -1,9 +1,9 @@
-// Operations on each element of one array.
+// Unary elementwise operations.
 //
 // Note [Functions of a double]
-//   Transcendental functions are taken in double precision and rounded to the element type, so that
-//   those of F32 and smaller are as good as correctly rounded; exact operations (abs, floor, ...)
-//   lose nothing on the way. Those of complex numbers are C99's, with its branch cuts.
+//   Transcendental functions are computed in double and rounded to the element type, so they are
+//   almost always correctly rounded for F32 and smaller types. Exact operations (abs, floor, ...)
+//   stay exact. Functions of complex numbers are C99's, with its branch cuts.
 #include <array>
 #include <bit>
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 using Complex = std::complex<double>;
 
 double sign_of(double x) { return std::isnan(x) || x == 0 ? x : std::copysign(1.0, x); }
-// Without the overflow of exp(-x).
+// Avoids the overflow of exp(-x).
 double logistic(double x) {
   double e = std::exp(-std::fabs(x));
   return (x < 0 ? e : 1) / (1 + e);
@@ -29,14 +29,14 @@ Complex complex_sign(Complex z) {
   double magnitude = std::abs(z);
   return magnitude == 0 ? z : z / magnitude;
 }
-// exp(x)cos(y) - 1 loses digits near 0; (exp(x) - 1)cos(y) - 2 sin(y/2)^2 does not.
+// exp(x)cos(y) - 1 is inaccurate near 0; (exp(x) - 1)cos(y) - 2 sin(y/2)^2 is not.
 Complex complex_expm1(Complex z) {
   double x = z.real(), y = z.imag();
   if (y == 0) return {std::expm1(x), y};
   double half = std::sin(y / 2);
   return {std::expm1(x) * std::cos(y) - 2 * half * half, std::exp(x) * std::sin(y)};
 }
-// |1 + z|^2 = 1 + x(2 + x) + y^2, which keeps the digits of a small z.
+// Uses |1 + z|^2 = 1 + x(2 + x) + y^2, which is accurate for small z.
 Complex complex_log1p(Complex z) {
   double x = z.real(), y = z.imag();
   if (!(std::fabs(x) < 0.5 && std::fabs(y) < 0.5)) return std::log(Complex(1 + x, y));
@@ -47,12 +47,12 @@ Complex complex_cbrt(Complex z) {
   return std::polar(std::cbrt(std::abs(z)), std::arg(z) / 3);
 }
 
-// What an opcode does to each kind of number; null where the kind has no such operation.
+// The functions of an opcode for each kind of number; null if the kind has no such operation.
 struct Functions {
   double (*real)(double) = nullptr;
   Complex (*complex)(Complex) = nullptr;
-  double (*part)(Complex) = nullptr;  // of complex numbers, instead of `complex`
-  // The low `bits` of a word that is extended to 64. Results are cut to them when stored.
+  double (*part)(Complex) = nullptr;  // of complex numbers with a real result
+  // Integers of `bits` bits, extended to 64 bits. Storing truncates results to `bits`.
   uint64_t (*word)(uint64_t, int bits) = nullptr;
   uint64_t (*signed_word)(uint64_t, int bits) = nullptr;
 };

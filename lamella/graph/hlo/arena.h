@@ -1,4 +1,4 @@
-// Arena: memory that is given back all at once.
+// Arena: an allocator whose memory is all freed together, when the arena is destroyed.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +34,7 @@ class Arena {
     next_ = reinterpret_cast<std::byte*>(at + bytes);
     return reinterpret_cast<void*>(at);
   }
-  // Ends with the arena, its destructor called where it has one.
+  // Makes an object that lives as long as the arena; its destructor runs when the arena ends.
   template <class T, class... A>
   T* make(A&&... arguments) {
     T* object = new (allocate(sizeof(T), alignof(T))) T(std::forward<A>(arguments)...);

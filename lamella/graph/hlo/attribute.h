@@ -1,4 +1,5 @@
-// Attribute: one named fact of an instruction, beside its operands. Derived from attribute.def.
+// Attribute: one named property of an instruction, such as `dimensions={0,1}`. The keys and their
+// kinds are generated from attribute.def.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -20,12 +21,12 @@ enum class AttributeKind : uint8_t {
   Integers,      // {0,1}
   Word,          // LT, API_VERSION_TYPED_FFI, f32
   String,        // "quoted"; kept without quotes and escapes
-  Text,          // anything, kept as written
+  Text,          // any other value, kept as written
   Window,        // {size=3x3 pad=0_1x0_1}
   DimLabels,     // b01f_01io->b01f
   Padding,       // 0_1_0x2_0
   Slices,        // {[0:4], [1:5:2]}
-  Computation,   // the name of one
+  Computation,   // the name of a computation
   Computations,  // {a, b}
   Instructions,  // {a, b}, of the same computation
   Shapes,        // {f32[2]{0}, s32[]}
@@ -69,17 +70,17 @@ struct ConvolutionDimensions {
   int64_t output_batch, output_feature;
   std::vector<int64_t> output_spatial;
 };
-// An output that lies in the memory of an operand.
+// A part of the result that aliases a part of an operand.
 struct OperandAlias {
   std::vector<int64_t> output;
   int64_t operand;
   std::vector<int64_t> operand_index;
 };
 
-// The value lies in the module's arena.
+// A key and its value. Values that are not stored inline live in the module's arena.
 struct Attribute {
   AttributeKey key;
-  uint32_t size = 0;  // of what the pointer leads to
+  uint32_t size = 0;  // number of elements that the pointer points to
   union {
     int64_t integer = 0;  // Integer, Boolean
     double real;
@@ -108,7 +109,7 @@ struct Attribute {
   std::span<const OperandAlias> aliases() const { return {alias_data, size}; }
 };
 
-// How a String attribute is written: in quotes, with escapes.
+// The text in quotes and with escapes, as a String attribute is printed.
 std::string quoted(std::string_view text);
 
 }  // namespace lamella::hlo

@@ -1,4 +1,4 @@
-// Reading the values of attributes that need nothing of the module.
+// Parsing attribute values that do not refer to other parts of the module.
 #include "lamella/graph/hlo/attribute_scanner.h"
 
 #include <algorithm>

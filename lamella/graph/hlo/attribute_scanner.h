@@ -1,4 +1,5 @@
-// Reads the values of attributes where a scanner stands. Internal to the graph room.
+// Parsers of attribute values; each reads at the scanner's current position. Internal to
+// lamella/graph.
 #pragma once
 #include <string_view>
 #include <vector>
@@ -9,14 +10,14 @@
 
 namespace lamella::hlo {
 
-// The attribute of a module under which the tables FileNames, FunctionNames, FileLocations and
-// StackFrames are kept, as written; metadata refers to them. They stand below the header in texts.
+// The module attribute that holds the tables FileNames, FunctionNames, FileLocations and
+// StackFrames, as written. Metadata refers to their entries; in a text they follow the header line.
 inline constexpr std::string_view kSourceTables = "source_tables";
 
-// A word, which '%' may precede: the name of a computation or an instruction.
+// The name of a computation or an instruction: a word with an optional '%' before it.
 std::string_view scan_name(Scanner& s);
 bool scan_boolean(Scanner& s);
-// Without its quotes; a text with escapes is copied into the arena.
+// A quoted string, returned without its quotes. A string with escapes is copied into the arena.
 std::string_view scan_quoted(Scanner& s, Arena& arena);
 // {size=3x3 stride=2x1 pad=0_1x0_1}
 std::vector<WindowDimension> scan_window(Scanner& s);
@@ -26,7 +27,7 @@ std::vector<PaddingDimension> scan_padding(Scanner& s);
 std::vector<SliceDimension> scan_slices(Scanner& s);
 // b01f_01io->b01f
 ConvolutionDimensions scan_dim_labels(Scanner& s);
-// Something up to the ',' or end of line that is not in brackets or quotes.
+// Skips a value: up to the next ',' or end of line outside brackets and quotes.
 void skip_value(Scanner& s);
 
 }  // namespace lamella::hlo

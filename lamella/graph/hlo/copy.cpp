@@ -106,7 +106,7 @@ Computation* copy_computation(Module& to, const Computation& from, Copied& copie
                               bool share_literals) {
   auto found = copied.find(&from);
   if (found != copied.end()) return found->second;
-  // What is called comes first, so that computations stay in their order.
+  // Callees are copied first, because they must precede their callers in the module.
   for (const Instruction* i : from.instructions) {
     for_each_called(*i, [&](const Computation& called) {
       copy_computation(to, called, copied, share_literals);

@@ -8,16 +8,16 @@
 
 namespace lamella::hlo {
 
-// Copies a computation with all that it calls into the module, and remembers in `copied` what
-// became of each computation, so that each is copied once. Names that the module has already get a
-// number. With `share_literals` constants are those of the other module, which then must live as
-// long.
+// Copies a computation and all computations that it calls into the module. `copied` maps each
+// original to its copy, so that each is copied once. Names that the module already has get a
+// number. With `share_literals` the copies point to the literals of the source module, which must
+// then live as long.
 Computation* copy_computation(Module& to, const Computation& from,
                               std::unordered_map<const Computation*, Computation*>& copied,
                               bool share_literals = false);
-// Copies one instruction to the end of a computation, with these operands there, and what it calls.
-// What it waits for by a control dependency is kept where the computation is `is_whole`: a copy of
-// all instructions before it.
+// Copies one instruction, and the computations that it calls, to the end of `into`; `operands` are
+// instructions of `into`. Control dependencies are kept only if `is_whole`, which says that `into`
+// has a copy of every instruction that precedes `from`, at the same index.
 Instruction* copy_instruction(Module& to, Computation* into, const Instruction& from,
                               std::span<Instruction* const> operands,
                               std::unordered_map<const Computation*, Computation*>& copied,

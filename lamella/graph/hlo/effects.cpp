@@ -1,4 +1,4 @@
-// Instructions that cannot be left out.
+// Finds the instructions with side effects.
 #include "lamella/graph/hlo/effects.h"
 
 #include <unordered_set>
@@ -7,7 +7,7 @@ namespace lamella::hlo {
 
 namespace {
 
-// Each computation is entered once, however many of the others call it.
+// `seen` holds the computations visited so far: each is searched once, even with several callers.
 bool acts(const Instruction& instruction, std::unordered_set<const Computation*>& seen) {
   switch (instruction.opcode) {
     case Opcode::Infeed:

@@ -1,12 +1,12 @@
-// Effects: which instructions act on the world outside their computation.
+// Effects: which instructions have side effects outside their computation.
 #pragma once
 #include "lamella/graph/hlo/module.h"
 
 namespace lamella::hlo {
 
-// True for instructions that must be done, once and in their order, whether or not their result is
-// used: custom calls that say so, infeed and outfeed, send and recv, random numbers with a state,
-// and whatever calls a computation with one of these.
+// True for instructions that must run exactly once and in order, even if their result is unused:
+// custom calls marked so, infeed and outfeed, send and recv, random numbers with a state, and
+// instructions that call a computation with one of these.
 bool has_side_effect(const Instruction& instruction);
 
 // Calls f(computation) for each computation that the instruction names.

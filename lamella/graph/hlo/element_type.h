@@ -1,4 +1,4 @@
-// ElementType: what an HLO array holds. Derived from element_type.def.
+// ElementType: the type of an HLO array's elements. Generated from element_type.def.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace lamella::hlo {
 
-// Values are XLA's PrimitiveType numbers, and those of its FFI.
+// The values are XLA's PrimitiveType numbers, which its FFI uses as well.
 enum class ElementType : uint8_t {
   Invalid = 0,
 #define LAMELLA_HLO_ELEMENT(name, text, number, bits, kind) name = number,
@@ -22,7 +22,7 @@ std::optional<ElementType> element_from_name(std::string_view name);
 ElementKind element_kind(ElementType type);
 // Bits of the format; PRED counts as 8, tuples and tokens as 0.
 int element_bits(ElementType type);
-// Bytes that one element takes in an array of ours: types below a byte take one.
+// Bytes that one element takes in a Literal or buffer: types narrower than a byte take one.
 int element_bytes(ElementType type);
 
 inline bool is_integral(ElementType type) {
@@ -34,11 +34,12 @@ inline bool is_complex(ElementType type) { return element_kind(type) == ElementK
 inline bool is_array_type(ElementType type) {
   return type != ElementType::Invalid && element_kind(type) != ElementKind::Other;
 }
-// C64 has parts of F32, C128 of F64; Invalid for other types.
+// The type of the real and imaginary parts: F32 for C64, F64 for C128, Invalid for other types;
+// and the inverse.
 ElementType part_of_complex(ElementType type);
 ElementType complex_of_part(ElementType type);
 
-// The tensor type with the same elements in the same bytes; nothing where tensors have none.
+// The tensor ScalarType with the same representation; nullopt if tensors have no such type.
 std::optional<ScalarType> scalar_type_of(ElementType type);
 ElementType element_type_of(ScalarType type);
 

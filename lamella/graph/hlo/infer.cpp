@@ -1,4 +1,4 @@
-// The table of the rules of shapes, and what they share.
+// The table of shape inference rules, the helpers they share, and the verifier of modules.
 #include "lamella/graph/hlo/infer.h"
 
 #include <algorithm>
@@ -90,7 +90,7 @@ Shape infer_shape(const Instruction& i) {
                         "expected ", operands, " operands, got ", i.operands.size());
     return kShapeRules[static_cast<size_t>(i.opcode)](i);
   } catch (const Error& error) {
-    // A shape that breaks its bounds does not know whose it is.
+    // Errors about the bounds of a shape do not name the instruction; add its name.
     constexpr std::string_view kShape = "shape: ";
     std::string_view text = error.what();
     if (!text.starts_with(kShape)) throw;
@@ -98,7 +98,8 @@ Shape infer_shape(const Instruction& i) {
   }
 }
 
-// Code that walks a module may call itself for each called computation: so few of them nest.
+// Bounds the depth of nested calls, because code that walks a module recurses into called
+// computations.
 constexpr int kMaxNestedCalls = 1000;
 
 void verify(const Module& module) {
@@ -118,7 +119,7 @@ void verify(const Module& module) {
                           "expected the instruction to stand where its computation has it");
       for (const Instruction* operand : i->operands) {
         LAMELLA_HLO_REQUIRE(operand->parent == computation && operand->index < i->index, *i,
-                            "expected operands to stand above it in '", computation->name,
+                            "expected operands to precede it in '", computation->name,
                             "', got '", operand->name, "'");
       }
       Shape inferred = infer_shape(*i);

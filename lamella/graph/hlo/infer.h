@@ -1,4 +1,4 @@
-// The rules of shapes, by family. Internal to the graph room.
+// Shape inference: the rule that gives each opcode's result shape. Internal to lamella/graph.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -9,45 +9,47 @@
 
 namespace lamella::hlo {
 
-// "hlo: 'add.3': expected ...".
+// Throws an Error of the form "hlo: 'add.3': expected ...".
 template <class... Parts>
 [[noreturn]] LAMELLA_COLD void fail(const Instruction& i, const Parts&... parts) {
   throw Error(str("hlo: '", i.name, "' (", opcode_name(i.opcode), "): ", parts...));
 }
-// The condition must hold; the parts, evaluated only where it does not, say what was expected.
+// Throws unless the condition holds. The remaining arguments make up the message; they are
+// evaluated only on failure.
 #define LAMELLA_HLO_REQUIRE(condition, instruction, ...)                                  \
   do {                                                                                    \
     if (LAMELLA_UNLIKELY(!(condition))) ::lamella::hlo::fail((instruction), __VA_ARGS__); \
   } while (false)
 
-// infer_SHAPE for each name in the table's column `shape`: gives the shape of an instruction, and
-// throws where the rules of its opcode are broken.
+// Declares infer_SHAPE for each name in the opcode table's column `shape`. Each returns the shape
+// of an instruction, and throws if its operands or attributes break the rules of the opcode.
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, ...) \
   Shape infer_##shape(const Instruction& i);
 #include "lamella/schema/hlo_opcodes.def"
 
-// Element types that an elementwise opcode takes: the table's column `takes`.
+// The element types that an elementwise opcode accepts: the opcode table's column `takes`.
 enum class Takes { Any, Numbers, Ordered, Integers, Bits, Reals, Floats, Inexact };
 
-// What rules of several families share.
+// Helpers that rules of several families share. The first two throw if the operand is not an array
+// or the attribute is missing.
 const Shape& array_operand(const Instruction& i, size_t operand);
 Computation& computation_of(const Instruction& i, AttributeKey key);
-// Each number names another dimension of `rank`.
+// Throws unless the numbers are distinct dimensions of an array of this rank.
 void require_dimensions(const Instruction& i, AttributeKey key, std::span<const int64_t> numbers,
                         int64_t rank);
-// The computation takes parameters of these shapes.
+// Throws unless the computation's parameters have these shapes.
 void require_parameters(const Instruction& i, const Computation& computation,
                         std::span<const Shape> shapes);
-// Sizes after a window slid over them. `sizes` and `window` have as many dimensions.
+// The result sizes of sliding the window over an array. `sizes` and `window` have equal lengths.
 std::vector<int64_t> window_sizes(const Instruction& i, std::span<const int64_t> sizes,
                                   std::span<const WindowDimension> window);
 
 // Note [Numbers of windows and padding]
-//   What an instruction states beside its shapes may be any int64_t. Each such number must lie
-//   within kMostElements of 0, and the reach of what it spreads must too, so that sums of a few of
-//   them, and places that a window or padded array has, fit int64_t without further checks.
+//   The text of an instruction may hold any int64_t as padding, stride or dilation. Verification
+//   bounds the absolute value of each, and the extent of a dilated array, by kMostElements. So sums
+//   of a few of them, and positions in a padded array, fit int64_t without further checks.
 void require_moderate(const Instruction& i, const char* what, int64_t number);
-// Places that `size` elements reach over that lie `apart` of each other.
+// The extent of `size` elements that are `apart` positions apart: (size - 1) * apart + 1.
 int64_t reach(const Instruction& i, int64_t size, int64_t apart);
 
 inline bool contains(std::span<const int64_t> numbers, int64_t n) {

@@ -1,10 +1,10 @@
-// Shapes of collectives, transfers, and pairs of a start and a done. How many devices take part is
-// not the shape's business, so sizes that depend on it are as stated.
+// Shape inference of collectives, transfers, and start/done pairs. The number of devices is not
+// known here, so sizes that depend on it are taken from the stated shape.
 #include "lamella/graph/hlo/infer.h"
 
 namespace lamella::hlo {
 
-// One operand's shape, or the tuple of all.
+// The shape of the only operand, or the tuple of all operands' shapes.
 Shape infer_operands(const Instruction& i) {
   LAMELLA_HLO_REQUIRE(!i.operands.empty(), i, "expected operands, got none");
   std::vector<Shape> shapes;
@@ -14,7 +14,7 @@ Shape infer_operands(const Instruction& i) {
 }
 
 namespace {
-// The stated shape, which must be a tuple of at least these parts.
+// The elements of the stated shape, which must be a tuple of at least `parts` elements.
 const std::vector<Shape>& stated_parts(const Instruction& i, size_t parts) {
   LAMELLA_HLO_REQUIRE(i.shape->is_tuple() && i.shape->tuple_shapes().size() >= parts, i,
                       "expected a tuple of at least ", parts, " parts, got ",

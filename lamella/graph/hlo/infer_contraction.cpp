@@ -1,11 +1,11 @@
-// Shapes of products: dot, convolution; and of linear algebra. Source: XLA's operation semantics.
+// Shape inference of dot, convolution, and linear algebra. Source: XLA's operation semantics.
 #include "lamella/graph/hlo/infer.h"
 
 namespace lamella::hlo {
 namespace {
 
-// The shape of dot and its kin. `groups` are dimensions of the right operand that only a group
-// chooses.
+// The shape of dot and its variants. `groups` are dimensions of the right operand that are indexed
+// by the group, so that the result lacks them.
 Shape dot_shape(const Instruction& i, std::span<const int64_t> groups = {}) {
   const Shape& left = array_operand(i, 0);
   const Shape& right = array_operand(i, 1);
@@ -44,8 +44,8 @@ Shape dot_shape(const Instruction& i, std::span<const int64_t> groups = {}) {
 
 }  // namespace
 
-// The left operand's ragged dimension is free, summed over, or a batch dimension; the sizes of its
-// groups may differ with the dimensions before it.
+// The left operand's ragged dimension is a free, contracting, or batch dimension. The group sizes
+// may have leading dimensions: different sizes for each index of the dimensions before it.
 Shape infer_ragged_dot(const Instruction& i) {
   const Shape& left = array_operand(i, 0);
   const Shape& right = array_operand(i, 1);
@@ -100,7 +100,8 @@ Shape infer_ragged_dot(const Instruction& i) {
   return shape.with_dimensions(std::move(result));
 }
 
-// Operands and then their scales, whose sizes divide theirs; a scalar scales all.
+// Operands 0 and 1 are followed by their scales. The sizes of a scale divide those of its operand;
+// a scalar scale applies to all elements.
 Shape infer_scaled_dot(const Instruction& i) {
   for (size_t n = 0; n < 2; ++n) {
     const Shape& operand = array_operand(i, n);

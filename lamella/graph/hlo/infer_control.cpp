@@ -1,4 +1,4 @@
-// Shapes of tuples, control flow, calls and what states its own shape.
+// Shape inference of tuples, control flow, calls, and instructions whose text states their shape.
 #include "lamella/graph/hlo/infer.h"
 
 namespace lamella::hlo {
@@ -108,7 +108,7 @@ Shape infer_custom_call(const Instruction& i) {
   return *i.shape;
 }
 
-// Two scalars say where numbers lie, of the type of the array they fill.
+// The operands are the two parameters of the distribution: scalars of the result's element type.
 Shape infer_rng(const Instruction& i) {
   LAMELLA_HLO_REQUIRE(i.shape->is_array(), i, "expected an array, got ", i.shape->to_string(false));
   LAMELLA_HLO_REQUIRE(i.operands.size() == 2, i, "expected 2 operands, got ", i.operands.size());
@@ -121,7 +121,7 @@ Shape infer_rng(const Instruction& i) {
   return *i.shape;
 }
 
-// The state that follows and the bits, or the bits alone.
+// The result is (next state, bits), or the bits alone.
 Shape infer_rng_bit_generator(const Instruction& i) {
   const Shape& state = array_operand(i, 0);
   const Shape& stated = *i.shape;

@@ -1,4 +1,4 @@
-// Shapes of operations that move elements.
+// Shape inference of operations that move elements.
 #include "lamella/graph/hlo/infer.h"
 
 namespace lamella::hlo {
@@ -62,7 +62,7 @@ Shape infer_slice(const Instruction& i) {
 
 namespace {
 
-// Starts of a dynamic slice: a scalar for each dimension, or all in one array.
+// Checks the start indices of a dynamic slice: a scalar for each dimension, or one array of all.
 void require_starts(const Instruction& i, size_t first, int64_t rank) {
   size_t count = i.operands.size() - first;
   if (count == 1 && array_operand(i, first).rank() == 1) {
@@ -73,7 +73,7 @@ void require_starts(const Instruction& i, size_t first, int64_t rank) {
     return;
   }
   LAMELLA_HLO_REQUIRE(static_cast<int64_t>(count) == rank, i, "expected ", rank,
-                      " operands that say where to start, got ", count);
+                      " operands with start indices, got ", count);
   for (size_t n = first; n < i.operands.size(); ++n) {
     const Shape& start = array_operand(i, n);
     LAMELLA_HLO_REQUIRE(start.is_scalar() && is_integral(start.element_type()), i,
@@ -164,7 +164,7 @@ Shape infer_pad(const Instruction& i) {
   return operand.with_dimensions(std::move(sizes));
 }
 
-// The operand, and then the size of each dimension.
+// Operand 0 is the array, and the others are the sizes of the result's dimensions.
 Shape infer_dynamic_reshape(const Instruction& i) {
   LAMELLA_HLO_REQUIRE(!i.operands.empty(), i, "expected operands, got none");
   const Shape& operand = array_operand(i, 0);

@@ -1,4 +1,4 @@
-// Shapes of operations on each element.
+// Shape inference of elementwise operations.
 #include "lamella/graph/hlo/infer.h"
 
 #include <array>
@@ -41,7 +41,7 @@ void require_type(const Instruction& i, ElementType type) {
                       element_name(type));
 }
 
-// Same element type and dimensions; the result has the first one's.
+// Checks that the operands have equal element types and dimensions, and returns the first's shape.
 const Shape& same_operands(const Instruction& i) {
   const Shape& first = array_operand(i, 0);
   for (size_t n = 1; n < i.operands.size(); ++n) {
@@ -53,7 +53,7 @@ const Shape& same_operands(const Instruction& i) {
 }
 }  // namespace
 
-// The stated shape must have the operand's dimensions; its element type is its own.
+// The stated shape must have the operand's dimensions, but may have another element type.
 Shape infer_stated_type(const Instruction& i) {
   const Shape& operand = array_operand(i, 0);
   LAMELLA_HLO_REQUIRE(i.shape->is_array() && i.shape->same_dimensions(operand), i,
@@ -67,7 +67,7 @@ Shape infer_bitcast_convert(const Instruction& i) {
   LAMELLA_HLO_REQUIRE(i.shape->is_array(), i, "expected an array, got ", i.shape->to_string(false));
   int from = element_bits(operand.element_type()), to = element_bits(i.shape->element_type());
   std::vector<int64_t> sizes = copy_of(operand.dimensions());
-  // A wider type takes the last dimension of its parts, a narrower one adds one.
+  // A wider type absorbs the last dimension, a narrower type appends one.
   if (to > from) {
     LAMELLA_HLO_REQUIRE(!sizes.empty() && to % from == 0 && sizes.back() == to / from, i,
                         "expected a last dimension of ", to / from, " parts, got ",
@@ -111,7 +111,7 @@ Shape infer_complex(const Instruction& i) {
   return operand.with_element_type(type);
 }
 
-// What gives a part of a complex number, and of a real one the same type.
+// Real, imag and abs: a complex operand gives the type of its parts, a real one its own type.
 Shape infer_part(const Instruction& i) {
   Shape operand = infer_unary(i);
   ElementType part = part_of_complex(operand.element_type());

@@ -1,10 +1,10 @@
-// Shapes of gather and scatter. Source: XLA's operation semantics.
+// Shape inference of gather and scatter. Source: XLA's operation semantics.
 #include "lamella/graph/hlo/infer.h"
 
 namespace lamella::hlo {
 namespace {
 
-// Sizes of the index array but for the dimension that holds the vectors.
+// The sizes of the index array without the dimension that holds the index vectors.
 std::vector<int64_t> batch_sizes(const Instruction& i, const Shape& indices) {
   int64_t vector_dim = i.integer(AttributeKey::IndexVectorDim);
   LAMELLA_HLO_REQUIRE(is_integral(indices.element_type()), i,
@@ -16,12 +16,12 @@ std::vector<int64_t> batch_sizes(const Instruction& i, const Shape& indices) {
   if (vector_dim < indices.rank()) sizes.erase(sizes.begin() + vector_dim);
   return sizes;
 }
-// What gather and scatter say of the array that is indexed, by the names each has for it.
+// The attributes that describe the indexed array; gather and scatter have different names for them.
 struct IndexedArray {
-  AttributeKey dropped;           // its dimensions that the windows do not have
-  AttributeKey batching;          // its dimensions that go along with some of the indices'
-  AttributeKey map;               // which of its dimensions each part of an index vector counts
-  AttributeKey indices_batching;  // the dimensions of the indices that `batching` goes along with
+  AttributeKey dropped;           // its dimensions that the windows lack
+  AttributeKey batching;          // its batch dimensions, in step with `indices_batching`
+  AttributeKey map;               // the dimension that each component of an index vector indexes
+  AttributeKey indices_batching;  // the batch dimensions of the index array
 };
 void require_indexed(const Instruction& i, const IndexedArray& array, const Shape& operand,
                      const Shape& indices) {
@@ -56,7 +56,7 @@ void require_indexed(const Instruction& i, const IndexedArray& array, const Shap
                         attribute_name(contains(map, d) ? array.map : array.dropped));
   }
 }
-// Windows keep the order of their dimensions.
+// Throws unless the dimensions are in ascending order.
 void require_sorted(const Instruction& i, AttributeKey key) {
   auto dimensions = i.integers(key);
   LAMELLA_HLO_REQUIRE(std::is_sorted(dimensions.begin(), dimensions.end()), i, "expected ",

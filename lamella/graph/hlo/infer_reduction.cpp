@@ -1,10 +1,10 @@
-// Shapes of operations with a computation for pairs of elements, and of normalisation.
+// Shape inference of reductions, sorts, scans and batch normalisation.
 #include "lamella/graph/hlo/infer.h"
 
 namespace lamella::hlo {
 namespace {
 
-// The computation combines two values for each of these, and gives as many.
+// Checks that `to_apply` takes two scalars of each type and returns one scalar of each type.
 void require_combiner(const Instruction& i, const std::vector<ElementType>& types) {
   Computation& combiner = computation_of(i, AttributeKey::ToApply);
   std::vector<Shape> scalars;
@@ -19,7 +19,7 @@ void require_combiner(const Instruction& i, const std::vector<ElementType>& type
                       "' to give ", result.to_string(false), ", got ",
                       combiner.root->shape->to_string(false));
 }
-// Operands of a variadic reduction: values and then as many initial values.
+// A variadic reduction: its operands are `count` arrays, then `count` initial values.
 struct Variadic {
   size_t count;
   std::vector<ElementType> types;
@@ -145,8 +145,8 @@ Shape infer_map(const Instruction& i) {
   return first.with_element_type(mapped.root->shape->element_type());
 }
 
-// Inputs with the scanned dimension and then carries; the computation takes slices without it, and
-// gives slices of the outputs and then the carries.
+// Operands are the inputs, then the carries. The computation takes slices of the inputs, which lack
+// the scanned dimension, and the carries; it returns slices of the outputs, and the carries.
 Shape infer_scan(const Instruction& i) {
   auto dimensions = i.integers(AttributeKey::Dimensions);
   LAMELLA_HLO_REQUIRE(dimensions.size() == 1, i, "expected dimensions to name one dimension, got ",
@@ -184,7 +184,7 @@ Shape infer_scan(const Instruction& i) {
                       "expected '", body.name, "' to give ", expected, " arrays, ", carries,
                       " of them carries, got ", given.to_string(false));
   size_t outputs = parts.size() - static_cast<size_t>(carries);
-  if (scanned < 0) {  // without inputs the outputs say how far
+  if (scanned < 0) {  // without inputs the outputs give the scanned size
     const Shape& first = stated.is_tuple() && outputs > 0 ? stated.tuple_shapes()[0] : stated;
     LAMELLA_HLO_REQUIRE(
         outputs > 0 && first.is_array() && dimensions[0] >= 0 && dimensions[0] < first.rank(), i,

@@ -26,7 +26,7 @@ void store(std::byte* data, int64_t i, T value) {
   std::memcpy(data + static_cast<size_t>(i) * sizeof(T), &value, sizeof(T));
 }
 
-// Keeps the low bits of a number, with their sign where the type has one.
+// Truncates a number to the width of the type; signed types are sign-extended.
 int64_t cut(ElementType type, int64_t value) {
   int bits = element_bits(type);
   if (bits >= 64) return value;
@@ -37,7 +37,7 @@ int64_t cut(ElementType type, int64_t value) {
   return static_cast<int64_t>(low);
 }
 
-// Towards 0; the extremes of int64_t where the number is beyond, and 0 where it is none.
+// Rounds towards 0. Numbers beyond int64_t saturate; NaN gives 0.
 int64_t nearest_integer(double value) {
   if (std::isnan(value)) return 0;
   if (value >= 0x1p63) return std::numeric_limits<int64_t>::max();
@@ -45,7 +45,7 @@ int64_t nearest_integer(double value) {
   return static_cast<int64_t>(value);
 }
 
-// Decimal digits that tell any two numbers of the type apart; C++'s max_digits10.
+// Decimal digits that distinguish any two numbers of the type: C++'s max_digits10.
 int digits_of(ElementType type) {
   switch (type) {
     case ElementType::F64:
@@ -72,8 +72,7 @@ void append_real(std::string* text, double value, ElementType type) {
     *text += value < 0 ? "-inf" : "inf";
   } else {
     char buffer[40];
-    // f32 and f64 are printed with the digits that any of their decimals keeps, where that is
-    // enough.
+    // f32 and f64 are first tried with digits10 digits, which are used if they read back equal.
     int few = type == ElementType::F32 ? 6 : type == ElementType::F64 ? 15 : 0;
     if (few != 0) {
       std::snprintf(buffer, sizeof(buffer), "%.*g", few, value);
@@ -369,7 +368,7 @@ Literal Literal::scan(Scanner& scanner, const Shape& shape) {
         "expected the values of the constant, got '{...}': they were left out when the "
         "text was printed");
   }
-  // Each element takes a character at least: a text asks for little more memory than its own.
+  // Each element takes at least one character, so that a short text cannot ask for a huge literal.
   if (shape.elements() > static_cast<int64_t>(rest.size())) {
     scanner.fail("expected ", shape.elements(), " values of ", shape.to_string(false),
                  ", got a text of ", rest.size(), " characters");
@@ -384,7 +383,7 @@ void Literal::scan_array(Scanner& scanner, int64_t dimension, int64_t* next) {
     scan_element(scanner, (*next)++);
     return;
   }
-  // Sub-arrays may be preceded by their number: /*i0=0*/, which is a comment.
+  // Sub-arrays may be preceded by their index as a comment, /*i0=0*/, which the scanner skips.
   scanner.expect('{');
   int64_t size = shape_.dimension(dimension);
   for (int64_t i = 0; i < size; ++i) {

@@ -1,5 +1,5 @@
-// Literal: a value of HLO in memory. Arrays lie row-major, whatever the layout of their shape says;
-// elements below a byte take one byte each.
+// Literal: an HLO value in memory. Arrays are stored row-major, whatever layout their shape has;
+// elements narrower than a byte take one byte each.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -45,8 +45,8 @@ class Literal {
   std::vector<Literal>& elements() { return elements_; }
   Literal clone() const;
 
-  // Elements by C++ type and by index, under XLA's names. Throw where T is not the element type, or
-  // the index is outside.
+  // Access to elements by C++ type and index, under XLA's names. These throw if T is not the
+  // element type or the index is out of range.
   template <class T>
   std::span<const T> data() const {
     require_type(NativeToPrimitiveType<T>());
@@ -84,22 +84,22 @@ class Literal {
   const void* untyped_data() const { return data_.get(); }
   void* untyped_data() { return data_.get(); }
   Literal Clone() const { return clone(); }
-  // Takes the elements of a tuple out, which is empty afterwards.
+  // Moves the elements out of the tuple, which is empty afterwards.
   std::vector<Literal> DecomposeTuple();
   // "f32[2] {1, 2}"; tuples element by element.
   std::string ToString() const;
 
-  // One element by its place in row-major order, as the widest type of its kind.
+  // One element by its row-major index, as the widest type of its kind.
   double real_at(int64_t i) const;
   int64_t integer_at(int64_t i) const;
   complex<double> complex_at(int64_t i) const;
-  // Rounded, or cut to the type's bits.
+  // Sets one element: real numbers are rounded, integers truncated to the type's bits.
   void set_real(int64_t i, double value);
   void set_integer(int64_t i, int64_t value);
   void set_complex(int64_t i, complex<double> value);
 
-  // The values as XLA's text: "{ { 1, 2 }, { 3, 4 } }"; numbers with as many digits as their type
-  // needs to be read back.
+  // The values as XLA's text: "{ { 1, 2 }, { 3, 4 } }". Numbers have enough digits to be read back
+  // exactly.
   std::string to_string() const;
   void append_to(std::string* text) const;
   // Reads the text of a literal of this shape.
@@ -110,7 +110,7 @@ class Literal {
 
  private:
   void require_type(ElementType type) const;
-  // The place of an element in row-major order.
+  // The row-major index of an element.
   size_t place(std::span<const int64_t> index) const;
   void append_element(std::string* text, int64_t i) const;
   void append_array(std::string* text, int64_t dimension, int64_t* next) const;

@@ -1,4 +1,4 @@
-// Building up modules.
+// Adding instructions, computations and shapes to modules.
 #include "lamella/graph/hlo/module.h"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
-// Module, Computation, Instruction: HLO as it is kept in memory.
+// Module, Computation, Instruction: the in-memory form of HLO.
 //
 // Note [One block of memory]
-//   A module owns everything in it: instructions, computations, names, shapes, literals. They are
-//   made in its arena and live as long as it does; an instruction that is taken out is unlinked,
-//   not freed. So an instruction is a handful of pointers and spans, reading a text allocates
-//   almost nothing, and nobody needs to know who frees what. Equal shapes are one object.
+//   A module owns its instructions, computations, names, shapes and literals. They are allocated in
+//   its arena and live as long as the module; a removed instruction is unlinked, not freed. So an
+//   instruction is a handful of pointers and spans, parsing allocates almost nothing, and no code
+//   tracks ownership. Equal shapes are one object.
 #pragma once
 #include <memory>
 #include <span>
@@ -35,7 +35,7 @@ class Instruction {
     int64_t parameter_number;          // of a parameter
   };
   Computation* parent = nullptr;
-  // Its place in the computation; kept by the computation.
+  // Its index in parent->instructions, maintained by the computation.
   int64_t index = 0;
 
   const Attribute* find(AttributeKey key) const {
@@ -45,7 +45,7 @@ class Instruction {
     return nullptr;
   }
   bool has(AttributeKey key) const { return find(key) != nullptr; }
-  // Values of attributes, or what stands for one that is absent.
+  // Values of attributes; an absent attribute gives `otherwise`, an empty span or text, or null.
   int64_t integer(AttributeKey key, int64_t otherwise = 0) const {
     const Attribute* found = find(key);
     return found != nullptr ? found->integer : otherwise;
@@ -72,7 +72,7 @@ class Computation {
  public:
   std::string_view name;
   Module* parent = nullptr;
-  std::vector<Instruction*> instructions;  // operands stand before their users
+  std::vector<Instruction*> instructions;  // operands precede their users
   std::vector<Instruction*> parameters;    // by number
   Instruction* root = nullptr;
   std::string_view attributes;  // of the computation itself, as written: execution_thread="main"
@@ -81,7 +81,7 @@ class Computation {
   std::string signature() const;
 };
 
-// Which output of a module may take the memory of which parameter.
+// A part of a module's output that may (or must) use the memory of a part of a parameter.
 struct InputOutputAlias {
   std::vector<int64_t> output;
   int64_t parameter;
@@ -96,21 +96,22 @@ class Module {
   Module& operator=(const Module&) = delete;
 
   std::string_view name;
-  std::vector<Computation*> computations;  // those that are called stand before their callers
+  std::vector<Computation*> computations;  // callees precede their callers
   Computation* entry = nullptr;
   bool is_scheduled = false;
   std::vector<InputOutputAlias> input_output_aliases;
-  // Layouts that the entry's parameters and result have outside; absent: as in the text.
+  // Layouts of the entry's parameters and result as callers see them (entry_computation_layout). If
+  // absent, the layouts are those of the instructions' shapes.
   std::vector<const Shape*> entry_parameter_layouts;
   const Shape* entry_result_layout = nullptr;
   // Other attributes of the header, as written: (name, value).
   std::vector<std::pair<std::string_view, std::string_view>> attributes;
 
   Arena& arena() { return arena_; }
-  // The one object of the module that is equal to the shape.
+  // Returns the module's unique object for the shape.
   const Shape* intern(Shape shape);
   Computation* add_computation(std::string_view name);
-  // Adds an instruction at the end. Spans must live in the arena, the shape be interned.
+  // Appends an instruction. The spans must live in the arena, and the shape must be interned.
   Instruction* add_instruction(Computation* computation, Opcode opcode, std::string_view name,
                                const Shape* shape, std::span<Instruction* const> operands,
                                std::span<const Attribute> attributes = {});
@@ -124,7 +125,7 @@ class Module {
   size_t shape_count_ = 0;
 };
 
-// XLA's text. Options of printing: names with '%', layouts of results.
+// Options of printing a module as XLA's text.
 struct PrintOptions {
   bool percent = false;         // %name
   bool operand_shapes = false;  // add(f32[2] %a, f32[2] %b)
@@ -136,17 +137,16 @@ std::string to_string(const Instruction& instruction, const PrintOptions& option
 // The value of an attribute, without its name.
 std::string to_string(const Attribute& attribute, const PrintOptions& options = {});
 
-// Reads XLA's text. Errors are lamella::Error: "hlo: line 3, column 7: expected ...". The module is
+// Parses XLA's text. Throws lamella::Error: "hlo: line 3, column 7: expected ...". The module is
 // verified unless `verify` is false.
 std::unique_ptr<Module> parse_module(std::string_view text, bool verify = true);
 
-// Puts computations that are called before their callers; throws where one calls itself.
+// Sorts the computations so that callees precede their callers; throws on recursion.
 void order_computations(Module& module);
-// Throws an Error that names the instruction where a rule is broken.
+// Throws an Error that names the first instruction that breaks a rule.
 void verify(const Module& module);
-// The shape that an instruction's operands and attributes give it, row-major; throws where they are
-// wrong. Of opcodes whose shape is their own statement (parameter, custom-call, ...) the stated
-// one.
+// The shape that follows from an instruction's operands and attributes, row-major; throws if they
+// are wrong. For opcodes that state their shape (parameter, custom-call, ...) it is the stated one.
 Shape infer_shape(const Instruction& instruction);
 
 }  // namespace lamella::hlo

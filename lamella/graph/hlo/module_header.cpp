@@ -1,4 +1,4 @@
-// Reading what stands above a module's computations.
+// Parsing the part of a module's text before its computations.
 #include "lamella/graph/hlo/module_header.h"
 
 #include "lamella/core/error.h"
@@ -66,8 +66,8 @@ void header_line(Scanner& s, ShapeReader& shapes, Module* module) {
   }
 }
 
-// FileNames, FunctionNames, FileLocations, StackFrames: each a word, then lines of a number and a
-// string or a list in braces.
+// FileNames, FunctionNames, FileLocations, StackFrames: each is a word followed by lines that hold
+// a number and a string, or a number and a list in braces.
 void source_tables(Scanner& s, Module* module) {
   s.skip();
   const size_t begin = s.position();
@@ -77,7 +77,7 @@ void source_tables(Scanner& s, Module* module) {
     std::string_view word = s.word();
     bool table = word == "FileNames" || word == "FunctionNames" || word == "FileLocations" ||
                  word == "StackFrames";
-    if (!table || s.peek() == '{' || s.peek() == '(') break;  // a computation
+    if (!table || s.peek() == '{' || s.peek() == '(') break;  // a computation begins
     end = s.position();
     while (is_digit()) {
       s.integer();

@@ -1,10 +1,10 @@
-// Reads what stands above a module's computations in its text. Internal to the graph room.
+// Parses the part of a module's text before its computations. Internal to lamella/graph.
 #pragma once
 #include "lamella/graph/hlo/shape_reader.h"
 
 namespace lamella::hlo {
 
-// HloModule name, attributes; and the tables of source lines, where there are some.
+// Parses "HloModule name, attributes" and the tables of source locations, if there are any.
 void scan_header(Scanner& s, ShapeReader& shapes, Module* module);
 
 }  // namespace lamella::hlo

@@ -1,4 +1,5 @@
-// A table from names to small numbers, laid out at compile time. Internal to the graph room.
+// NameTable: a hash table from names to small numbers, built at compile time. Internal to
+// lamella/graph.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -25,7 +26,7 @@ class NameTable {
       slots_[at] = static_cast<uint8_t>(i + 1);
     }
   }
-  // The number of a name, -1: not there.
+  // The number of a name, or -1 if the table lacks it.
   constexpr int find(std::string_view name) const {
     for (size_t at = hash_of(name) & (Slots - 1); slots_[at] != 0; at = (at + 1) & (Slots - 1)) {
       if (names_[slots_[at] - 1u] == name) return slots_[at] - 1;

@@ -1,4 +1,4 @@
-// Names: a table from names to objects while a text is read. Internal to the graph room.
+// Names: a hash table from names to objects, for parsing. Internal to lamella/graph.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace lamella::hlo {
 
-// Names of one kind to objects; forgets all of them at once.
+// Maps names of one kind (instructions, computations, shapes) to objects. clear() takes constant
+// time.
 template <class T>
 class Names {
  public:
@@ -21,7 +22,7 @@ class Names {
     }
     return nullptr;
   }
-  // False if the name is there.
+  // Returns false, and inserts nothing, if the table has the name already.
   bool insert(std::string_view name, T* object) {
     if ((count_ + 1) * 2 > slots_.size()) grow();
     size_t at = hash_of(name) & mask_;

@@ -1,4 +1,4 @@
-// Which element type a C++ type is.
+// The element type that corresponds to a C++ type.
 #pragma once
 #include <complex>
 #include <cstdint>

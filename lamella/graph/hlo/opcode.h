@@ -1,4 +1,4 @@
-// Opcode: what an HLO instruction does. Derived from lamella/schema/hlo_opcodes.def.
+// Opcode: the operation of an HLO instruction. Generated from lamella/schema/hlo_opcodes.def.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,13 +17,13 @@ inline constexpr size_t kOpcodeCount = 0
 #include "lamella/schema/hlo_opcodes.def"
     ;
 
-// "dynamic-slice".
+// The name in HLO texts, such as "dynamic-slice".
 std::string_view opcode_name(Opcode opcode);
 std::optional<Opcode> opcode_from_name(std::string_view name);
-// Number of operands; -1: any.
+// The number of operands, or -1 if it varies.
 int opcode_operands(Opcode opcode);
 
-// What an opcode is to somebody who looks at a graph.
+// Groups of opcodes that passes treat alike and that views of a graph color alike.
 enum class Family : uint8_t {
   Parameter,
   Constant,

@@ -1,10 +1,10 @@
-// Reading XLA's HLO text.
+// The parser of XLA's HLO text.
 //
 // Note [Reading in one pass]
-//   A text is read once, from front to back. Operands stand before their users. Computations may be
-//   named before they are read: such places are noted and filled in at the end. Names and texts of
-//   attributes are copied into the module's arena with the whole text, once, so that each is a view
-//   of it; the text of a shape that was read before leads to the same object by its spelling.
+//   A text is parsed once, from front to back. Operands precede their users. Computations may be
+//   named before they are defined: such references are recorded and resolved at the end. The whole
+//   text is copied into the module's arena once, and names and text attributes are views of that
+//   copy. A shape whose spelling was seen before is found by its spelling.
 #include <algorithm>
 #include <cstring>
 
@@ -45,7 +45,7 @@ class Parser {
   }
 
  private:
-  // Where a computation belongs that may stand further down.
+  // A reference to a computation that may be defined further down; resolved at the end.
   struct Fixup {
     Computation** place;
     std::string_view name;
@@ -213,7 +213,7 @@ class Parser {
     size_t at = s_.position();
     int64_t number = s_.integer();
     auto& parameters = one->parent->parameters;
-    // A number beyond what the text could hold is a mistake, not a reason for a huge table.
+    // Rejects numbers that a text of this size cannot need, so that the table stays small.
     if (number < 0 || number > static_cast<int64_t>(s_.text().size())) {
       s_.fail_at(at, str("expected the number of a parameter, got ", number));
     }
@@ -231,7 +231,7 @@ class Parser {
     while (!s_.take(')')) {
       s_.skip();
       size_t at = s_.position();
-      if (s_.peek() == '(') shape();  // the operand's shape may stand before it
+      if (s_.peek() == '(') shape();  // the operand's shape may precede it
       std::string_view name = name_();
       Instruction* found = names_->find(name);
       if (found == nullptr && !name.empty() && s_.peek() == '[') {
@@ -282,7 +282,7 @@ class Parser {
     std::stable_sort(attributes_.begin(), attributes_.end(),
                      [](const Attribute& a, const Attribute& b) { return a.key < b.key; });
     one->attributes = module_.arena().copy(std::span<const Attribute>(attributes_));
-    // Attributes now have their final place, so the computations they name can be put there.
+    // The attributes have their final addresses here, so fixups may point into them.
     for (size_t c = first_called; c < called_.size(); ++c) {
       for (Attribute& attribute : one->attributes) {
         if (attribute.key != called_[c].key) continue;
@@ -481,7 +481,7 @@ class Parser {
   ShapeReader shapes_;
   Computation* computation_ = nullptr;
   std::vector<Fixup> fixups_;
-  std::vector<Called> called_;  // by the attributes being read, of all instructions begun
+  std::vector<Called> called_;  // computations named by attributes of unfinished instructions
   std::vector<Instruction*> scratch_;
   std::vector<Attribute> attributes_;
   std::vector<int64_t> integers_;

@@ -1,4 +1,5 @@
-// Scanner: reads HLO text by characters, and says where an error is. Internal to the graph room.
+// Scanner: reads HLO text by characters, and reports the position of errors. Internal to
+// lamella/graph.
 #pragma once
 #include <charconv>
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace lamella::hlo {
 
 class Scanner {
  public:
-  // `what` begins messages: "hlo".
+  // `what` is the prefix of error messages, such as "hlo".
   Scanner(std::string_view text, const char* what) : text_(text), what_(what) {}
 
   size_t position() const { return at_; }
@@ -27,9 +28,9 @@ class Scanner {
     skip();
     return at_ < text_.size() ? text_[at_] : '\0';
   }
-  // Whether the character stands here, before any blank.
+  // True if the character is at the current position; blanks are not skipped.
   bool at(char c) const { return at_ < text_.size() && text_[at_] == c; }
-  // Takes the character if it is next.
+  // Consumes the character if it is next after blanks.
   bool take(char c) {
     if (peek() != c) return false;
     ++at_;
@@ -66,7 +67,7 @@ class Scanner {
     at_ += static_cast<size_t>(end - begin);
     return value;
   }
-  // What stands next, for messages: "'foo'", "the end".
+  // A description of the next word or character for messages: "'foo'", "the end".
   std::string next() {
     skip();
     if (at_ >= text_.size()) return "the end";
@@ -97,7 +98,7 @@ class Scanner {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '.' || c == '-';
   }
-  // Blanks and comments: /* ... */, and // to the end of the line.
+  // Skips blanks and comments: /* ... */, and // to the end of the line.
   void skip() {
     while (at_ < text_.size()) {
       char c = text_[at_];

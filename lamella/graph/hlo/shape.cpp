@@ -19,7 +19,7 @@ bool is_permutation_of_dims(std::span<const int64_t> order, int64_t rank) {
   return true;
 }
 
-// What an array of these sizes, none of them negative, was expected to be; "" within the bounds.
+// The error message if the sizes, none of them negative, exceed the bounds of shapes; otherwise "".
 std::string beyond_bounds(std::span<const int64_t> sizes) {
   if (static_cast<int64_t>(sizes.size()) > kMostDimensions) {
     return str("expected at most ", kMostDimensions, " dimensions, got ", sizes.size());
@@ -282,7 +282,7 @@ Shape scan_shape(Scanner& scanner, int depth) {
       if (dynamic[i]) shape.set_dynamic(static_cast<int64_t>(i));
     }
   }
-  // A layout follows at once: '{' behind a blank opens something else.
+  // A layout follows without a blank: a '{' after a blank opens something else.
   if (scanner.position() < scanner.text().size() && scanner.text()[scanner.position()] == '{') {
     size_t at = scanner.position();
     scanner.expect('{');

@@ -1,5 +1,5 @@
-// Shape: what a value of HLO is: an array of an element type with sizes and a layout, a tuple of
-// shapes, a token.
+// Shape: the type of an HLO value. It is an array (element type, sizes and layout), a tuple of
+// shapes, a token, or opaque.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,25 +12,24 @@
 namespace lamella::hlo {
 
 // Note [Bounds of shapes]
-//   Every shape keeps within these bounds from the moment it is made, so that whoever has one may
-//   multiply its sizes, or those of some of its dimensions, by each other, and may go down into its
-//   tuples by recursion. Sizes of 0 count as 1 for it: the other dimensions of an empty array have
-//   strides as well. bytes() stops at INT64_MAX, which no allocator gives.
+//   Constructors check these bounds, so code may multiply any of a shape's sizes without overflow
+//   and may recurse into its tuples. A size of 0 counts as 1 in the product, because strides of the
+//   other dimensions of an empty array are computed as well. bytes() saturates at INT64_MAX, which
+//   no allocation satisfies.
 constexpr int64_t kMostElements = int64_t{1} << 60;
 constexpr int64_t kMostDimensions = 64;
 constexpr int kMostNestedTuples = 100;
-constexpr int64_t kMostLeaves = int64_t{1} << 20;  // arrays and tokens of one tuple, all levels
+constexpr int64_t kMostLeaves = int64_t{1} << 20;  // arrays and tokens in a tuple, at all levels
 
 // Note [Layouts]
-//   A layout lists an array's dimensions from the one whose neighbours lie next to each other in
-//   memory to the slowest: {1,0} is row-major for two dimensions. It is printed, compared where
-//   asked for, and honoured at the edges of a program and of custom calls. What a text says of
-//   tiles or memory spaces is kept as it was written.
+//   A layout lists an array's dimensions from the fastest varying in memory to the slowest: {1,0}
+//   is row-major for two dimensions. Layouts take effect only for the parameters and results of a
+//   program and of custom calls. Tiles and memory spaces in a text are kept as written.
 class Shape {
  public:
   Shape() = default;
-  // Row-major unless `minor_to_major` says otherwise. Sizes must not be negative, and keep within
-  // the bounds of shapes; throws.
+  // Row-major unless `minor_to_major` is given. Throws if a size is negative, or the sizes exceed
+  // the bounds of shapes.
   static Shape array(ElementType type, std::vector<int64_t> dimensions);
   static Shape array(ElementType type, std::vector<int64_t> dimensions,
                      std::vector<int64_t> minor_to_major);
@@ -59,10 +58,9 @@ class Shape {
   std::span<const int64_t> minor_to_major() const { return minor_to_major_; }
   // Row-major, or no layout at all.
   bool is_row_major() const;
-  // Elements of an array; 1 for a scalar, 0 for what is no array.
+  // The number of elements of an array: 1 for a scalar, 0 for tuples and tokens.
   int64_t elements() const;
-  // The bytes of an array as it lies in memory, or of a tuple's leaves; INT64_MAX if there are
-  // more.
+  // The bytes of an array in memory, or of all arrays of a tuple; saturates at INT64_MAX.
   int64_t bytes() const;
 
   // The shapes of the elements of a tuple.
@@ -75,15 +73,15 @@ class Shape {
   void clear_layout();
   void set_dynamic(int64_t dimension);
 
-  // Same types and sizes, whatever the layouts.
+  // True if types and sizes are equal; layouts may differ.
   bool compatible(const Shape& other) const;
-  // Same sizes, whatever the element types and layouts.
+  // True if sizes are equal; element types and layouts may differ.
   bool same_dimensions(const Shape& other) const {
     return is_array() && other.is_array() && dimensions_ == other.dimensions_;
   }
   bool operator==(const Shape& other) const;
 
-  // The same under XLA's names. Throw where there is no such dimension or element.
+  // Accessors under XLA's names. They throw if the dimension or element does not exist.
   int64_t dimensions(int64_t i) const;
   int dimensions_size() const { return static_cast<int>(dimensions_.size()); }
   const Shape& tuple_shapes(int64_t i) const;
@@ -105,10 +103,10 @@ class Shape {
   bool has_layout_ = false;
   std::vector<int64_t> dimensions_;
   std::vector<int64_t> minor_to_major_;
-  std::vector<bool> dynamic_;  // empty: none is
-  std::string layout_suffix_;  // what follows the dimensions of a layout: ":T(8,128)"
+  std::vector<bool> dynamic_;  // empty if no dimension is dynamic
+  std::string layout_suffix_;  // the text after the dimensions of a layout: ":T(8,128)"
   std::vector<Shape> elements_;
-  int depth_ = 0;  // tuples within each other
+  int depth_ = 0;  // levels of nested tuples
   int64_t leaves_ = 1;
 };
 

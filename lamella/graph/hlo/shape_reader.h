@@ -1,5 +1,5 @@
-// ShapeReader: reads the shapes of a module's text, most of which stand there many times. Internal
-// to the graph room.
+// ShapeReader: parses the shapes of a module's text, and caches them by their spelling because most
+// occur many times. Internal to lamella/graph.
 #pragma once
 #include "lamella/graph/hlo/module.h"
 #include "lamella/graph/hlo/names.h"
@@ -11,13 +11,13 @@ class ShapeReader {
  public:
   explicit ShapeReader(Module* module) : module_(*module) {}
 
-  // The module's object for the shape where the scanner stands.
+  // Parses the shape at the scanner's position and returns the module's interned object.
   const Shape* read(Scanner& s) {
     s.skip();
     size_t begin = s.position();
     std::string_view text = s.text();
-    // An array's spelling ends with its layout, or its dimensions: the same spelling, the same
-    // shape.
+    // The spelling of an array ends with its layout or dimensions. Equal spellings are equal
+    // shapes.
     size_t end = begin;
     while (end < text.size() && Scanner::is_word(text[end])) ++end;
     if (end < text.size() && text[end] == '[') {

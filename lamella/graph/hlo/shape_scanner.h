@@ -1,13 +1,13 @@
-// Reads a shape where a scanner stands. Internal to the graph room.
+// Parses a shape at the scanner's position. Internal to lamella/graph.
 #pragma once
 #include "lamella/graph/hlo/scanner.h"
 #include "lamella/graph/hlo/shape.h"
 
 namespace lamella::hlo {
 
-// `depth`: tuples around the shape.
+// `depth` is the number of enclosing tuples.
 Shape scan_shape(Scanner& scanner, int depth = 0);
-// {1,0}; numbers without the braces' content are allowed to be none.
+// {1,0}; the list may be empty.
 std::vector<int64_t> scan_braced_integers(Scanner& scanner);
 
 }  // namespace lamella::hlo

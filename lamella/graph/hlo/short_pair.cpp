@@ -1,4 +1,4 @@
-// Asynchronous pairs written without a computation of their own.
+// Parsing of asynchronous pairs in the short notation, which has no computation of its own.
 #include "lamella/graph/hlo/short_pair.h"
 
 #include "lamella/core/error.h"
@@ -34,8 +34,8 @@ void wrap_in_start(Module& module, Instruction* one, Computation* body) {
   body->parameters = parameters;
   const Shape* result = module.intern(one->shape->tuple_shapes()[1]);
   body->root = module.add_instruction(body, one->opcode, one->name, result, parameters);
-  // The thread is the pair's. The others are the same attributes, not a copy: names of computations
-  // may still have to be put into them.
+  // async_execution_thread belongs to the pair. The other attributes move to the body without being
+  // copied, because the parser may still fill in the computations that they name.
   std::vector<Attribute> of_pair(1);
   of_pair[0].key = AttributeKey::Calls;
   of_pair[0].computation = body;

@@ -1,4 +1,4 @@
-// The short way to write an asynchronous pair: "add-start" and "add-done" for any opcode.
+// The short notation of asynchronous pairs: "add-start" and "add-done", for any opcode.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -9,12 +9,12 @@ namespace lamella::hlo {
 
 struct ShortPair {
   Opcode opcode;   // async-start, async-update or async-done
-  Opcode wrapped;  // what the pair does
+  Opcode wrapped;  // the operation that runs asynchronously
 };
-// What a word stands for that is no opcode itself.
+// Parses a word such as "add-start"; nullopt if it is not of that form.
 std::optional<ShortPair> short_pair(std::string_view word);
-// Makes an instruction that was read as the wrapped one the start of a pair: `body`, which is
-// empty, gets the wrapped instruction with parameters for its operands.
+// Turns `one`, which was parsed as the wrapped operation, into an async-start that calls `body`.
+// `body`, which must be empty, gets the wrapped operation on parameters of the operands' shapes.
 void wrap_in_start(Module& module, Instruction* one, Computation* body);
 
 }  // namespace lamella::hlo

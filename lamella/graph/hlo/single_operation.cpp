@@ -1,4 +1,4 @@
-// Reducers that are one operation.
+// Recognizes reducers that consist of one operation.
 #include "lamella/graph/hlo/single_operation.h"
 
 namespace lamella::hlo {

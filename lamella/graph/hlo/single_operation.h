@@ -1,4 +1,4 @@
-// Reducers that are one operation.
+// Recognizes reducers that consist of one operation.
 #pragma once
 #include <optional>
 
@@ -6,7 +6,8 @@
 
 namespace lamella::hlo {
 
-// The opcode of a reducer that is one operation whose order does not matter.
+// The opcode of a reducer whose root is one commutative and associative operation on its two
+// parameters; otherwise nullopt.
 std::optional<Opcode> single_operation(const Computation& computation);
 
 }  // namespace lamella::hlo

@@ -95,8 +95,8 @@ const FormatTable* table_of(ElementType type) {
   }
 }
 
-// The code up to `top` whose value is nearest to m; of two the one with an even mantissa, or where
-// there is none the greater. Codes grow as their values.
+// The code up to `top` whose value is nearest to m. Ties go to the even mantissa, or to the greater
+// value in formats without mantissa. Values ascend with their codes.
 uint32_t nearest(const FormatTable& table, double m, uint32_t top) {
   const float* of = table.values;
   uint32_t above = static_cast<uint32_t>(std::lower_bound(of, of + top, m) - of);
@@ -112,8 +112,8 @@ uint8_t encode(const FormatTable& table, double value) {
   uint32_t last = (1u << magnitude_bits) - 1;
   uint32_t sign = f.is_signed && std::signbit(value) ? 1u << magnitude_bits : 0;
   uint32_t top = last;      // the largest finite code
-  uint32_t nan = top;       // what stands for NaN, and its sign
-  uint32_t overflow = top;  // what is beyond the largest
+  uint32_t nan = top;       // the code of NaN, with its sign
+  uint32_t overflow = top;  // the code for values beyond the largest
   switch (f.specials) {
     case Specials::Ieee:
       top = last - (1u << f.mantissa_bits);
@@ -136,7 +136,7 @@ uint8_t encode(const FormatTable& table, double value) {
   double m = std::fabs(value);
   double most = table.values[top];
   double half_step = f.is_signed ? (most - table.values[top - 1]) / 2 : most / 2;
-  // A tie with the first number that there is not goes to it if its code were the even one.
+  // A tie between the largest value and its absent successor overflows if the successor is even.
   if (m > most + half_step || (m == most + half_step && (top & 1) != 0)) {
     return static_cast<uint8_t>(overflow);
   }

@@ -8,13 +8,14 @@
 
 namespace lamella::hlo {
 
-// Whether the type is one of those formats.
+// True for the formats above.
 bool is_small_float(ElementType type);
-// Exact.
+// The value of a code; always exact.
 float decode_small_float(ElementType type, uint8_t code);
-// To the nearest, ties to the even code (F8E8M0FNU: to the greater); beyond the largest: infinity,
-// or where there is none NaN, or where there is neither the largest. NaN is -0 in F4E2M1FN, which
-// has none; F8E8M0FNU has no 0 and no negative numbers: they are NaN.
+// Rounds to nearest, with ties to the even code (F8E8M0FNU: to the greater). Overflow gives
+// infinity, or NaN in formats without infinity, or the largest value in formats without both.
+// F4E2M1FN has no NaN and encodes it as -0. F8E8M0FNU has no zero and no negative numbers and
+// encodes them as NaN.
 uint8_t encode_small_float(ElementType type, double value);
 
 }  // namespace lamella::hlo

@@ -1,4 +1,4 @@
-// Rules of activation functions and their gradients. Each computes 16-bit types in float32.
+// Lowering rules of activation functions and their gradients. They compute 16-bit types in float32.
 #include <cmath>
 #include <numbers>
 
@@ -7,7 +7,7 @@
 namespace lamella::hlo::lowering {
 namespace {
 
-// The argument in the type to compute in.
+// The argument, converted to the type of the computation.
 Op x_of(Call& c, const char* name = "self") {
   c.widen();
   return c.in(name);
@@ -16,7 +16,7 @@ Op gradient(Call& c, const char* name = "grad_output") { return x_of(c, name); }
 Op num(const Call& c, double value) { return c.fill(value); }
 bool is_real(const Call& c) { return is_floating(c.type()); }
 
-// x where it is multiplied by what is 0 at -infinity.
+// Clamps x to finite values, for products with a factor that is 0 at x = -infinity.
 Op bounded(const Call& c, Op x) {
   return Max(x, c.broadcast(MinFiniteValue(c.builder(), c.type()), c.sizes()));
 }
@@ -75,7 +75,7 @@ Ops softplus_backward(Call& c) {
   Op scaled = Mul(c.in("self"), c.in("beta"));
   return {Select(Gt(scaled, c.in("threshold")), g, Mul(g, Logistic(scaled)))};
 }
-// log(1 / (1 + exp(-x))) = min(x, 0) - log1p(exp(-|x|)).
+// The log of the logistic function: log(1 / (1 + exp(-x))) = min(x, 0) - log1p(exp(-|x|)).
 Op log_logistic(const Call& c, Op x) { return Sub(Min(x, num(c, 0)), Log1p(Exp(Neg(Abs(x))))); }
 Ops log_sigmoid_backward(Call& c) {
   Op g = gradient(c);
@@ -88,8 +88,8 @@ Ops silu_backward(Call& c) {
   return {Mul(g, Mul(s, Add(num(c, 1), Mul(x, Sub(num(c, 1), s)))))};
 }
 
-// GELU: x Phi(x), Phi the distribution of the normal distribution, or its tanh approximation
-// (Hendrycks and Gimpel, "Gaussian Error Linear Units").
+// GELU: x Phi(x), where Phi is the cumulative distribution function of the standard normal
+// distribution, or its tanh approximation (Hendrycks and Gimpel, "Gaussian Error Linear Units").
 constexpr double kCubic = 0.044715;
 Op tanh_inside(const Call& c, Op x) {
   Op cube = Mul(Mul(x, x), x);
@@ -118,10 +118,10 @@ Ops gelu_backward(Call& c) {
   return {Mul(g, Add(distribution, Mul(x, bell)))};
 }
 
-// ---- Piecewise linear ones ----------------------------------------------------------------------
+// ---- Piecewise linear functions -----------------------------------------------------------------
 
 Ops hardtanh(Call& c) { return {Min(Max(c.in("self"), c.in("min_val")), c.in("max_val"))}; }
-// The gradient where low < x < high.
+// `slope` times the gradient where low < x < high, and 0 elsewhere.
 Ops inside(Call& c, Op x, double low, double high, double slope) {
   Op g = gradient(c);
   Op within = And(Gt(x, num(c, low)), Lt(x, num(c, high)));
@@ -148,7 +148,7 @@ Ops hardshrink(Call& c) {
 }
 Ops softshrink(Call& c) {
   Op x = x_of(c), limit = c.in("lambd");
-  // NaN stays.
+  // The last case keeps NaN.
   return {Select(Gt(x, limit), Sub(x, limit),
                  Select(Lt(x, Neg(limit)), Add(x, limit), Mul(x, num(c, 0))))};
 }
@@ -160,7 +160,7 @@ Ops mish_backward(Call& c) {
   return {Mul(g, Add(t, Mul(Mul(x, s), Sub(num(c, 1), Mul(t, t)))))};
 }
 
-// log(x / (1 - x)), of x within [eps, 1 - eps] where there is an eps.
+// log(x / (1 - x)); x is clamped to [eps, 1 - eps] if eps is given.
 Ops logit(Call& c) {
   Op x = x_of(c);
   if (!is_real(c)) return {};

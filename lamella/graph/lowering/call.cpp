@@ -1,4 +1,4 @@
-// One call of an operator on its way to opcodes, and the table of rules.
+// Call: one operator call that is being lowered to opcodes, and the table of rules.
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
@@ -54,8 +54,8 @@ int category(ElementType type) {
   }
 }
 
-// The type in which operands meet: tensors with dimensions first, then those without and numbers,
-// which count only where they are of a higher category.
+// The promoted type of operands. Tensors with dimensions determine it; zero-dimensional tensors and
+// numbers (weak) count only if they have a higher category.
 class Meeting {
  public:
   void add(ElementType type, bool weak) {
@@ -85,7 +85,7 @@ Call::Call(Builder* builder, const FunctionSchema& schema, std::vector<Given> ar
       arguments_(std::move(arguments)),
       results_(std::move(results)),
       type_(results_.empty() ? ElementType::Invalid : results_[0].element_type()) {
-  // Numbers keep their digits beside 16-bit types.
+  // Computes in float32 if there is a number, so that it is not rounded to a 16-bit type.
   bool with_number = std::ranges::any_of(arguments_, [](const Given& given) {
     return given.form == Given::Form::Plain && (given.value->isDouble() || given.value->isTensor());
   });

@@ -1,10 +1,12 @@
-// Rules of products. Convolutions stay calls, whose kernels choose among layouts and algorithms.
+// Lowering rules of products. Convolutions stay custom calls, because their kernels choose layouts
+// and algorithms.
 #include "lamella/graph/lowering/lowering.h"
 
 namespace lamella::hlo::lowering {
 namespace {
 
-// Products of 16-bit types are summed in float32, of numbers as they are.
+// The product of x and y converted to the result type. Products of 16-bit types are summed in
+// float32.
 Op product(const Call& c, Op x, Op y, const DotDimensionNumbers& numbers) {
   ElementType type = c.result().element_type();
   x = c.convert(x, type);
@@ -13,8 +15,8 @@ Op product(const Call& c, Op x, Op y, const DotDimensionNumbers& numbers) {
   return DotGeneral(x, y, numbers, nullptr,
                     wide == type ? std::nullopt : std::optional<PrimitiveType>(wide));
 }
-// Sums over the last dimension of x and dimension `contracted` of y, behind `batches` dimensions
-// that both have.
+// Contracts the last dimension of x with dimension `contracted` of y; both have `batches` leading
+// batch dimensions.
 Op product(const Call& c, Op x, Op y, int64_t batches, int64_t contracted) {
   DotDimensionNumbers numbers;
   for (int64_t d = 0; d < batches; ++d) {
@@ -69,7 +71,7 @@ Ops linear(Call& c) {
   return {Add(c.convert(made, c.type()), c.in("bias"))};
 }
 
-// Gradients of the input, the weight and the bias, those that are asked for.
+// The requested gradients of the input, the weight and the bias.
 Ops linear_backward(Call& c) {
   Op x = c.op("self"), g = c.op("grad_output"), weight = c.op("weight");
   int64_t outer = c.rank_of(g) - 1;

@@ -1,5 +1,5 @@
-// Rules of functions on each element, of one operand and of several. Where an operator is one
-// opcode, the word `hlo:` of its declaration says so and no rule stands here.
+// Lowering rules of elementwise operators with one or several operands. Operators that are a single
+// opcode have no rule here; the word `hlo:` of their declaration names the opcode.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -13,14 +13,14 @@ namespace {
 Op one(const Call& c) { return c.fill(1); }
 Op zero(const Call& c) { return c.fill(0); }
 
-// Rounding of whole numbers gives them back.
+// Rounding is the identity on integers.
 template <Op (*kRound)(Operand)>
 Ops rounding(Call& c) {
   return {is_floating(c.type()) ? kRound(c.in("self")) : c.in("self")};
 }
 Op truncated(const Call& c, Op x) { return Select(Lt(x, c.like(x, 0)), Ceil(x), Floor(x)); }
 
-// A logarithm or power of another base than e.
+// A logarithm to a base other than e: the natural logarithm times `scale`.
 template <Op (*kFunction)(Operand)>
 Ops scaled_log(Call& c, double scale) {
   c.widen();
@@ -66,7 +66,7 @@ const Rule kUnary[] = {
      [](Call& c) -> Ops {
        Op x = c.in("self");
        if (!is_floating(c.type())) return {x};
-       // Keeps the sign of what becomes 0, and NaN.
+       // Keeps NaN, and the sign of numbers that become 0.
        return {truncated(c, x)};
      }},
     {"aten::frac",
@@ -111,7 +111,7 @@ const Rule kUnary[] = {
        Op x = as_is(c);
        if (c.type_of(x) == ElementType::PRED) return {x};
        if (!is_floating(c.type_of(x))) return {Sign(x)};
-       // NaN has no sign, and 0 has none.
+       // NaN and 0 give 0.
        Op positive = c.convert(Gt(x, c.like(x, 0)), c.type_of(x));
        return {Sub(positive, c.convert(Lt(x, c.like(x, 0)), c.type_of(x)))};
      }},
@@ -140,7 +140,7 @@ Ops logical(Call& c) {
   Op x = c.broadcast(pred(c, c.op("self")), c.sizes());
   return {kFunction(x, c.broadcast(pred(c, c.op("other")), c.sizes()), {})};
 }
-// x + alpha y; `x` and `y` are names.
+// x + alpha y, or x - alpha y if `minus`; `x` and `y` are names of arguments.
 Ops scaled_sum(Call& c, const char* x, const char* y, bool minus) {
   Op scaled = c.in(y);
   Number alpha = c.number("alpha", 1);
@@ -156,7 +156,7 @@ Ops scaled_sum(Call& c, const char* x, const char* y, bool minus) {
 Ops divide(Call& c) {
   std::string_view mode = c.text("rounding_mode");
   bool whole = mode == "floor" || mode == "trunc";
-  // Division of whole numbers by 0 is an error, which no opcode raises.
+  // Integer division by 0 is an error, which no opcode can raise.
   if (whole && !is_floating(c.type())) return {};
   if (!whole) return binary<Div>(c);
   c.widen();
@@ -167,7 +167,7 @@ Ops fmod(Call& c) {
   if (!is_floating(c.type())) return {};
   return binary<Rem>(c);
 }
-// The sign of the divisor, which a zero has as well.
+// The result, even if it is 0, has the sign of the divisor.
 Ops remainder(Call& c) {
   if (!is_floating(c.type())) return {};
   c.widen();
@@ -209,7 +209,7 @@ Ops compare(Call& c) {
   return {Compare(c.in("self"), c.in("other"), kDirection)};
 }
 
-// The other operand where one is NaN.
+// A function that ignores NaN: if one operand is NaN, the result is the other operand.
 template <Op (*kFunction)(Operand, Op, Span<int64_t>)>
 Ops ignoring_nan(Call& c) {
   Op x = c.in("self"), y = c.in("other");
@@ -255,7 +255,7 @@ Ops add_scaled(Call& c) {
   return {Add(c.in("self"), kDivide ? Div(x, y) : Mul(x, y))};
 }
 
-// x log(y), which is 0 where x is 0 and y is a number.
+// x log(y), which is 0 if x is 0 and y is not NaN.
 template <bool kLog1p>
 Ops xlog(Call& c) {
   c.widen();
@@ -268,7 +268,7 @@ Ops logaddexp(Call& c) {
   c.widen();
   Op x = c.in("self"), y = c.in("other");
   Op sum = Add(Max(x, y), Log1p(Exp(Neg(Abs(Sub(x, y))))));
-  // Equal infinities have no difference.
+  // For equal infinities, x - y would be NaN.
   Op same = And(Eq(x, y), IsInf(x));
   return {Select(same, x, sum)};
 }

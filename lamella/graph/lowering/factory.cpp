@@ -1,4 +1,4 @@
-// Rules of operators that make tensors of numbers alone.
+// Lowering rules of operators that make tensors from numbers.
 #include "lamella/graph/lowering/lowering.h"
 
 namespace lamella::hlo::lowering {
@@ -7,7 +7,7 @@ namespace {
 Op filled(const Call& c, Number number) {
   return c.full(c.result().element_type(), c.sizes(), number);
 }
-// Memory without contents has zeros in a program.
+// Uninitialized tensors are filled with zeros as well.
 Ops zeros(Call& c) { return {filled(c, 0)}; }
 Ops ones(Call& c) { return {filled(c, 1)}; }
 Ops full(Call& c) { return {filled(c, c.number("fill_value"))}; }
@@ -21,7 +21,7 @@ Ops scalar_tensor(Call& c) { return {filled(c, c.number("s"))}; }
 Ops arange(Call& c) {
   ElementType type = Call::wide(c.result().element_type());
   Number start = c.number("start", 0), step = c.number("step", 1);
-  // Kernels compute numbers of floating-point steps in float64.
+  // Kernels compute floating-point steps in float64, so other floating-point ranges stay calls.
   bool whole = is_integral(type) && start.is_integer && step.is_integer;
   if (!whole && !(is_floating(type) && step.inexact.real() == 1 && start.inexact.real() == 0)) {
     return {};

@@ -1,4 +1,4 @@
-// One pass over the nodes of a graph.
+// Converts a traced graph to a module in one pass over its nodes.
 #include "lamella/graph/lowering/graph_to_module.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ using tracing::Node;
 using tracing::ValueId;
 using tracing::ValueKind;
 
-// Which values depend on the graph's last `tangents` inputs.
+// Marks the values that depend on the graph's last `tangents` inputs.
 std::vector<bool> late_values(const Graph& graph, size_t tangents) {
   std::vector<bool> late(graph.values().size(), false);
   ArrayRef<ValueId> inputs = graph.inputs();
@@ -66,7 +66,7 @@ class Converter {
     auto add_output = [&](ValueId id) {
       Op made = current(id);
       LAMELLA_CHECK(made.valid() && !stale_[tensor_[id]], "from_trace: expected output %", id,
-                    !made.valid() ? " to be made by an operator that gives tensors"
+                    !made.valid() ? " to be made by an operator that returns tensors"
                                   : " not to be written through another tensor over its memory; "
                                     "functionalize what is traced");
       outputs.push_back(made);
@@ -102,10 +102,10 @@ class Converter {
     IntArrayRef sizes = graph_.sizes(id);
     return Shape::array(type, std::vector<int64_t>(sizes.begin(), sizes.end()));
   }
-  // Parameters have the inputs' own names, as far as XLA's text allows, in the place of the
-  // builder's with a number behind: who makes an operator of the module names arguments so.
+  // Gives parameters the names of the graph's inputs, as far as XLA's text allows, instead of the
+  // builder's numbered names. An operator made from the module has these argument names.
   std::shared_ptr<const Module> with_names(std::shared_ptr<const Module> built) const {
-    auto& module = const_cast<Module&>(*built);  // nobody else has it yet
+    auto& module = const_cast<Module&>(*built);  // not shared yet
     std::unordered_set<std::string> taken;
     for (Instruction* parameter : module.entry->parameters) {
       ValueId id = part_.inputs[static_cast<size_t>(parameter->parameter_number)];
@@ -121,7 +121,8 @@ class Converter {
     return built;
   }
 
-  // Which nodes the outputs need, and which write what is needed or given.
+  // Marks the nodes to convert: those that the outputs depend on, those that write needed values or
+  // inputs, and those with side effects.
   std::vector<bool> needed_nodes() const {
     std::vector<bool> needed(graph_.values().size(), false), roots(needed),
         kept(graph_.nodes().size(), false);
@@ -151,7 +152,7 @@ class Converter {
     return kept;
   }
 
-  // What a tensor is now: an op, made from a constant where it comes from outside.
+  // The op with a tensor's current contents. Makes a constant for tensors from outside the graph.
   Op current(ValueId id) {
     Op& made = made_[tensor_[id]];
     if (!made.valid() && graph_.value(id).kind != ValueKind::kResult &&
@@ -165,8 +166,9 @@ class Converter {
     return made;
   }
 
-  // Dimensions from the slowest to the fastest in memory, of a tensor that fills its memory: the
-  // operators that name elements by their place there see the array so.
+  // The dimensions of a tensor from the slowest to the fastest varying in memory, for operators
+  // that address elements by memory position. Refuses tensors that are not dense or do not cover
+  // their memory.
   std::vector<int64_t> order_in_memory(const Node& node, ValueId id) const {
     IntArrayRef sizes = graph_.sizes(id), strides = graph_.strides(id);
     std::vector<int64_t> order(sizes.size());
@@ -220,7 +222,7 @@ class Converter {
       }
       Op made = current(id);
       if (!made.valid()) {
-        refuse(node, str("expected %", id, " to be made by an operator that gives tensors"));
+        refuse(node, str("expected %", id, " to be made by an operator that returns tensors"));
       }
       operands->push_back(made);
       return static_cast<int32_t>(operands->size()) - 1;
@@ -253,7 +255,7 @@ class Converter {
     return arguments;
   }
 
-  // All other tensors over the memory that a call writes are out of date.
+  // Marks all other tensors over memory that a call has written as stale.
   void forget_aliases(ValueId written) {
     for (ValueId id = 0; id < made_.size(); ++id) {
       if (graph_.value(id).root == graph_.value(written).root && tensor_[id] != tensor_[written]) {
@@ -266,13 +268,13 @@ class Converter {
     PlanRef<tracing::TracingPlan> held = tracing::plan_of(node.op);
     const tracing::TracingPlan& plan = *held;
     FunctionSchema schema = schema_of(node.op);
-    // What the call gives, in the order of its results, and what of that is a written argument.
+    // The values of the call's results, in order, and the written arguments among them.
     std::vector<ValueId> results;
     std::vector<ValueId> written;
     ArrayRef<tracing::Operand> returns = graph_.returns(node);
     for (size_t r = 0; r < returns.size(); ++r) {
       const tracing::Operand& one = returns[r];
-      // What became of a number is Python's, and not in the graph.
+      // A call that returns a number has no value in the graph.
       if (one.form == tracing::Operand::kPlain && one.value.value().tag != LAMELLA_NONE) return;
       const int argument = plan.facts->returns[r].written;
       ArrayRef<ValueId> ids = graph_.tensors(one);
@@ -290,12 +292,12 @@ class Converter {
       bool said = schema_says_written(node, *plan.facts, id);
       if (!said && !part_.rules) {
         refuse(node,
-               str("expected a call that writes what its schema says, got one that writes %", id));
+               str("expected a call that writes what its schema states, got a write to %", id));
       }
       written.push_back(id);
       results.push_back(id);
     }
-    // The same tensor under another name: who writes one writes the other.
+    // detach and alias return the same tensor: writes to one are writes to the other.
     if (part_.rules && (plan.name == "aten::detach" || plan.name == "aten::alias")) {
       ValueId before = graph_.used_by(node)[0];
       if (current(before).valid() && !stale_[tensor_[before]]) {
@@ -313,7 +315,7 @@ class Converter {
     if (plan.name.starts_with("aten::as_strided")) {
       memory_order = order_in_memory(node, graph_.used_by(node)[0]);
       operands[0] = Transpose(operands[0], memory_order);
-      // The result has the place in memory that the operand has.
+      // The result of a scatter has the memory order of the operand.
       if (plan.name.find("scatter") == std::string::npos) {
         memory_order.clear();
       } else {
@@ -325,7 +327,7 @@ class Converter {
     if (!memory_order.empty()) ops[0] = Transpose(ops[0], inverse(memory_order));
     for (size_t r = 0; r < results.size(); ++r) {
       made_[tensor_[results[r]]] = ops[r];
-      // A view of memory that was written since is made of what is there now.
+      // A new view of written memory is made from its current contents.
       stale_[tensor_[results[r]]] = false;
     }
     for (ValueId id : written) {
@@ -341,7 +343,7 @@ class Converter {
     });
   }
 
-  // Memory from outside that was written is a result of the module.
+  // Records inputs whose memory was written: they become results of the module.
   void note_written(const Node& node, ValueId id) {
     ValueId root = graph_.value(id).root;
     ValueKind kind = graph_.value(root).kind;
@@ -359,7 +361,7 @@ class Converter {
     }
   }
 
-  // By the operator's rule or its word; nothing where neither applies.
+  // Lowers a node by the operator's rule or `hlo:` word; returns nothing if neither applies.
   std::vector<Op> lowered(const Node& node, const tracing::TracingPlan& plan,
                           const FunctionSchema& schema,
                           const std::vector<OperatorArgument>& arguments,
@@ -388,7 +390,7 @@ class Converter {
     }
     return ops;
   }
-  // The opcode that the declaration of an operator names, in the tag "hlo:add".
+  // The opcode that the declaration of an operator names in its tag, such as "hlo:add".
   static std::optional<Opcode> word_of(const lamella_operator* op) {
     std::lock_guard lock(Registry::get().mutex());
     std::string_view name(op->name);
@@ -400,13 +402,13 @@ class Converter {
     return std::nullopt;
   }
 
-  // A custom call to the operator.
+  // Converts a node to a custom call to its operator.
   std::vector<Op> called(const Node& node, const tracing::TracingPlan& plan,
                          const FunctionSchema& schema,
                          const std::vector<OperatorArgument>& arguments,
                          const std::vector<Op>& operands, const std::vector<Shape>& shapes) {
     if (node.also_writes != 0) {
-      refuse(node, "expected a call that writes what its schema says, got one that writes more");
+      refuse(node, "expected a call that writes what its schema states, got one that writes more");
     }
     std::string text;
     try {
@@ -427,7 +429,8 @@ class Converter {
     return ops;
   }
 
-  // A program for all elements of its inputs calls only what can tell its sizes without them.
+  // Refuses operators whose result sizes depend on elements: a module must be valid for any
+  // contents of its inputs, not only for the recorded ones.
   void require_known_sizes(const Node& node, const tracing::TracingPlan& plan,
                            const std::string& text, const std::vector<Op>& operands,
                            const std::vector<Shape>& shapes) const {
@@ -461,8 +464,8 @@ class Converter {
   const Graph& graph_;
   const GraphPart& part_;
   Builder builder_;
-  // By the first value of a tensor (tensor_): where it is now, and whether its memory was written
-  // through another tensor since.
+  // Indexed by the first value of a tensor (tensor_): the op with its current contents, and whether
+  // its memory has since been written through another tensor.
   std::vector<Op> made_;
   std::vector<bool> stale_;
   std::vector<ValueId> tensor_;

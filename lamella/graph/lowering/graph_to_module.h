@@ -1,17 +1,17 @@
-// A traced graph as a module.
+// Conversion of traced graphs to modules.
 //
 // Note [From a graph to a module]
-//   Each node becomes opcodes by its operator's rule (lowering.h) where rules are asked for and
-//   there is one, and otherwise a custom call to its own operator. So whatever was traced can be a
-//   module: printed, read, run, looked at, combined with HLO. A part of a graph is a module as
-//   well: values that it is given are parameters, and only nodes that its results need are in it.
-//   Other values from outside are constants.
-//   HLO knows no memory. A node that writes a tensor gives what is there afterwards, and who reads
-//   the tensor later reads that. An input that is written is a result as well, the last ones of the
-//   module, with an input_output_alias. Where memory is written through one tensor and read through
-//   another, as through views, the graph is refused; functionalize makes one that is not.
-//   Arrays of a module lie row by row, so nothing may ask for the strides that were recorded:
-//   as_strided of what is not contiguous is refused as well.
+//   Each node becomes opcodes by its operator's rule (lowering.h), if rules are requested and there
+//   is one, and otherwise a custom call to its operator. So every traced graph can become a module
+//   that can be printed, parsed, run, viewed, and combined with HLO. A part of a graph can become a
+//   module, too: its inputs are parameters, and it has only the nodes that its results need. Other
+//   values from outside the part are constants.
+//   HLO has values, not memory. A node that writes a tensor returns the new contents, and later
+//   reads of the tensor use them. Inputs that are written are additional results, after all others,
+//   each with an input_output_alias. A graph that writes memory through one tensor and reads it
+//   through another, such as a view, is refused; functionalize removes such writes.
+//   Arrays of a module are row-major, so operators cannot use recorded strides: as_strided of a
+//   tensor that is not dense is refused.
 #pragma once
 #include <memory>
 #include <string_view>
@@ -24,26 +24,26 @@ namespace lamella::hlo {
 
 struct GraphPart {
   std::vector<tracing::ValueId> inputs;
-  std::vector<tracing::ValueId> outputs;  // kNoValue: an undefined tensor, which is left out
+  std::vector<tracing::ValueId> outputs;  // kNoValue is an undefined tensor, which is omitted
   bool rules = false;                     // lower operators that have rules
-  bool writes = true;                     // what is written to inputs is a result
-  // The last inputs of the graph, on which backward depends: see divide_graph. A part that writes
-  // is forward. Each part keeps its nodes with side effects.
+  bool writes = true;                     // written inputs are results
+  // The number of the graph's last inputs on which the backward part depends: see divide_graph. The
+  // forward part has `writes`. Each part keeps its nodes with side effects.
   size_t tangents = 0;
 };
-// All of a graph: its inputs and outputs.
+// The part that is the whole graph, with all its inputs and outputs.
 GraphPart whole_graph(const tracing::Graph& graph);
 
 // A verified module whose parameters are the part's inputs and whose result is the tuple of its
-// outputs and of the inputs that it writes. Throws an Error that names the node where one cannot be
-// an instruction.
+// outputs and the inputs that it writes. Throws an Error that names the node if a node cannot be
+// converted.
 std::shared_ptr<const Module> module_of_graph(const tracing::Graph& graph, std::string_view name,
                                               const GraphPart& part);
 
-// A graph that records a function and its gradient falls into two parts: what depends on its last
-// `tangents` inputs is backward, all else forward; the first `results` outputs are the function's.
-// Gives the values that the forward part has to keep for the backward part. Views of them are made
-// again.
+// Divides a graph that records a function and its gradient: the backward part is all that depends
+// on the graph's last `tangents` inputs, and the rest is the forward part. The first `results`
+// outputs are the function's. Returns the values that the forward part must save for the backward
+// part. Instead of views their bases are saved; the backward part makes the views again.
 std::vector<tracing::ValueId> divide_graph(const tracing::Graph& graph, size_t tangents,
                                            size_t results);
 

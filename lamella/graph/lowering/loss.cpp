@@ -1,4 +1,4 @@
-// Rules of losses and their gradients.
+// Lowering rules of losses and their gradients.
 #include "lamella/graph/lowering/lowering.h"
 
 namespace lamella::hlo::lowering {
@@ -6,12 +6,12 @@ namespace {
 
 enum Reduction : int64_t { kNone, kMean, kSum };
 
-// Both operands and what the loss of each element is, in the type to compute in.
+// Both operands in the type of the computation, and the weight of each element in the result.
 struct Pair {
   ElementType type;
   Sizes sizes;
   Op x, y;
-  double share;  // of each element in the result
+  double share;  // the weight of each element: 1, or 1 / count for a mean
 };
 Pair pair_of(const Call& c) {
   Pair p;
@@ -28,7 +28,7 @@ Pair pair_of(const Call& c) {
   return p;
 }
 bool fits(const Call& c, const Pair& p) {
-  // Operands of other sizes are repeated before; an empty mean is 0 / 0.
+  // Operands that need broadcasting, and empty operands, whose mean is 0 / 0, stay calls.
   return is_floating(p.type) && c.sizes_of(p.x) == p.sizes && c.sizes_of(p.y) == p.sizes &&
          c.shape(p.x).elements() != 0;
 }
@@ -39,7 +39,7 @@ Ops reduced(const Call& c, Op loss) {
   if (reduction == kSum) return {sum};
   return {Div(sum, c.like(sum, static_cast<double>(c.shape(loss).elements())))};
 }
-// The gradient of the result for each element, times `slope`.
+// The gradient of each element: grad_output, times the element's share, times `slope`.
 Ops passed(const Call& c, const Pair& p, Op slope) {
   Op g = c.broadcast(c.convert(c.op("grad_output"), p.type), p.sizes);
   return {Mul(g, Mul(slope, c.like(slope, p.share)))};
@@ -58,7 +58,8 @@ Ops mse_backward(Call& c) {
   return passed(c, p, Add(gap, gap));
 }
 
-// Quadratic up to `bend`, then linear; smooth_l1 is huber divided by the bend.
+// A loss that is quadratic for differences up to `bend` and linear beyond: huber, and smooth_l1,
+// which is huber divided by the bend.
 Ops bent(Call& c, double bend, double scale) {
   Pair p = pair_of(c);
   if (!fits(c, p) || bend <= 0) return {};
@@ -88,8 +89,8 @@ Ops soft_margin(Call& c) {
   return reduced(c, Log1p(Exp(Neg(Mul(p.x, p.y)))));
 }
 
-// The gradient of -(y log(x) + (1 - y) log(1 - x)). The loss itself stays a call, which refuses x
-// outside of [0, 1].
+// The gradient of -(y log(x) + (1 - y) log(1 - x)). The loss itself stays a call, because it must
+// raise an error for x outside [0, 1].
 Op weighted(const Call& c, const Pair& p, Op loss) {
   if (!c.has("weight")) return loss;
   return Mul(loss, c.broadcast(c.convert(c.op("weight"), p.type), p.sizes));

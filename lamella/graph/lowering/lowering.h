@@ -1,19 +1,19 @@
-// Lowering: what one call of an operator is in opcodes.
+// Lowering: conversion of operator calls to opcodes.
 //
 // Note [Lowering rules]
-//   A rule is a function from a Call to the ops of its results, made with the builder. It stands in
-//   a table under the operator's name without the overload, so that one rule serves all overloads,
-//   the in-place ones and those with `out`; it finds arguments by their names in the schema. A rule
-//   gives nothing where it does not apply, and the call becomes a custom call to its operator.
-//   What the call gave when it was recorded is known: sizes and dtypes of each result. A result of
-//   a rule that has other sizes is a bug, and another element type is converted. So no rule works
-//   out a shape that the operator's Meta kernel has worked out already.
+//   A rule is a function from a Call to the ops of its results, which it makes with the builder. It
+//   is in a table under the operator's name without the overload, so one rule serves all overloads,
+//   including in-place and `out` forms; it finds arguments by their names in the schema. A rule
+//   that does not apply returns no ops, and the call becomes a custom call to its operator.
+//   The sizes and dtypes of the results are known from the recording. If a rule's result has other
+//   sizes, it is a bug; another element type is converted. So rules need not compute shapes that
+//   the operator's Meta kernel has computed already.
 //
 // Note [Types inside of a call]
-//   Elementwise functions compute in one type, Call::type(): that of the first result, or, where
-//   that is Pred, the type in which the operands meet. Call::in() converts an operand to it and
-//   repeats it to the sizes of the result. Functions of several steps compute float16 and bfloat16
-//   in float32 and round once, as kernels do (Call::widen).
+//   Elementwise functions compute in one type, Call::type(): that of the first result or, if that
+//   is Pred, the promoted type of the operands. Call::in() converts an operand to this type and
+//   broadcasts it to the sizes of the result. Functions of several steps compute float16 and
+//   bfloat16 in float32 and round once, as kernels do (Call::widen).
 #pragma once
 #include <optional>
 #include <span>
@@ -38,8 +38,8 @@ using Sizes = std::vector<int64_t>;
 struct Given {
   enum class Form : uint8_t { Plain, Tensor, Tensors };
   Form form = Form::Plain;
-  const IValue* value = nullptr;  // of Plain; a tensor there is a Python number
-  Ops ops;                        // ops that are not valid stand for undefined tensors
+  const IValue* value = nullptr;  // of Plain; a tensor in it is a Python number
+  Ops ops;                        // invalid ops stand for undefined tensors
 };
 
 class Call {
@@ -52,15 +52,15 @@ class Call {
   // ---- Arguments, by name ----
 
   std::string_view argument_name(size_t i) const;
-  // Invalid for what is no tensor.
+  // The element type of a tensor argument; Invalid for other arguments.
   ElementType argument_type(size_t i) const;
-  // Whether the operator has the argument and was given something else than None.
+  // True if the operator has the argument and its value is not None.
   bool has(std::string_view name) const;
   bool is_tensor(std::string_view name) const;
-  // A tensor as it is; throws where the argument is none.
+  // A tensor argument without conversion; throws if the argument is not a tensor.
   Op op(std::string_view name) const;
   Ops ops(std::string_view name) const;
-  // Numbers, Python numbers that stand for tensors, and what there is otherwise.
+  // A number, or a Python number given for a tensor; `otherwise` if the argument is absent.
   Number number(std::string_view name, Number otherwise = 0) const;
   double real(std::string_view name, double otherwise = 0) const;
   int64_t integer(std::string_view name, int64_t otherwise = 0) const;
@@ -68,9 +68,9 @@ class Call {
   std::string_view text(std::string_view name) const;
   Sizes integers(std::string_view name) const;
   std::vector<bool> flags(std::string_view name) const;
-  // A dimension of an array of this rank, counted from the front.
+  // A dimension of an array of this rank; negative numbers are converted to non-negative ones.
   int64_t dimension(std::string_view name, int64_t rank, int64_t otherwise = 0) const;
-  // Dimensions in ascending order; all where the argument is missing, None or empty.
+  // Dimensions in ascending order; all dimensions if the argument is missing, None or empty.
   Sizes dimensions(std::string_view name, int64_t rank) const;
 
   // ---- Results ----
@@ -84,7 +84,7 @@ class Call {
   ElementType type() const { return type_; }
   void set_type(ElementType type) { type_ = type; }
   void widen() { type_ = wide(type_); }
-  // float32 for 16-bit types, others as they are.
+  // float32 for 16-bit types; other types unchanged.
   static ElementType wide(ElementType type);
   // A tensor or number in type(), with the sizes of the first result.
   Op in(std::string_view name) const;
@@ -97,14 +97,14 @@ class Call {
   Sizes sizes_of(Op op) const;
   int64_t rank_of(Op op) const { return shape(op).rank(); }
   ElementType type_of(Op op) const { return shape(op).element_type(); }
-  // By value; what is not 0 is true.
+  // Converts values; nonzero values become true.
   Op convert(Op op, ElementType type) const;
   Op constant(ElementType type, Number number) const;
   Op full(ElementType type, const Sizes& sizes, Number number) const;
   Op like(Op op, Number number) const { return full(type_of(op), sizes_of(op), number); }
-  // Repeats dimensions of size 1, and adds dimensions in front.
+  // Repeats dimensions of size 1 and adds leading dimensions.
   Op broadcast(Op op, const Sizes& sizes) const;
-  // Repeats what was reduced along `dims` to the sizes it was reduced from.
+  // Broadcasts the result of a reduction along `dims` back to the sizes before the reduction.
   Op broadcast_back(Op op, const Sizes& dims, const Sizes& sizes) const;
   Op reshape(Op op, const Sizes& sizes) const;
   Op apply(Opcode opcode, std::initializer_list<Op> operands) const;
@@ -127,13 +127,13 @@ struct Rule {
   Ops (*lower)(Call&);
 };
 
-// The rule for calls of an operator, with the name of its in-place form or its overloads cut to
-// that of the functional one; NULL: there is none.
+// The rule of an operator, or NULL. Names of in-place forms and overloads are reduced to the name
+// of the functional form.
 const Rule* find_rule(std::string_view operator_name);
-// The call of an operator that is one elementwise opcode by itself, as the word `hlo:` of its
-// declaration says: the first arguments are the operands.
+// Lowers the call of an operator that is a single elementwise opcode, as the word `hlo:` of its
+// declaration states. The first arguments are the operands.
 Ops lower_word(Opcode opcode, Call& call);
-// All names that have a rule.
+// The names of all operators that have a rule.
 std::vector<std::string_view> lowered_operators();
 
 // Rules by family.

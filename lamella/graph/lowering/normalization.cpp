@@ -1,4 +1,4 @@
-// Rules of normalisations.
+// Lowering rules of normalisations and their gradients.
 #include <numeric>
 
 #include "lamella/graph/lowering/lowering.h"
@@ -59,7 +59,7 @@ Ops rms_norm(Call& c) {
   if (c.has("weight")) y = Mul(y, c.broadcast(wide(c, "weight", type), c.sizes()));
   return {y, c.reshape(rstd, c.sizes(1))};
 }
-// What features, the second dimension, have for each of them.
+// Broadcasts an argument with one element per feature; features are dimension 1.
 Op by_feature(const Call& c, const char* name, ElementType type) {
   return BroadcastInDim(wide(c, name, type), c.sizes(), {1});
 }
@@ -82,8 +82,8 @@ Sizes all_but_features(int64_t rank) {
   for (int64_t d = 2; d < rank; ++d) dims.push_back(d);
   return dims;
 }
-// Training moves running statistics towards those of the batch: (1 - momentum) old + momentum new,
-// of the variance without bias. They are results behind the operator's own.
+// The updated running statistics of training: (1 - momentum) old + momentum new, where the variance
+// is unbiased. They are results after the operator's own.
 Op moved(const Call& c, const char* name, Op now, ElementType type) {
   double momentum = c.real("momentum", 0.1);
   Op before = wide(c, name, type);
@@ -119,7 +119,7 @@ Ops batch_norm(Call& c) {
 
 // ---- Gradients ----------------------------------------------------------------------------------
 
-// Only gradients that `output_mask` asks for are results.
+// Selects the gradients that `output_mask` requests.
 Ops asked(const Call& c, const Ops& all) {
   std::vector<bool> mask = c.flags("output_mask");
   Ops results;
@@ -131,7 +131,7 @@ Ops asked(const Call& c, const Ops& all) {
   return results;
 }
 // The gradient through y = (x - mean) rstd, whose mean and variance are taken over `dims`:
-// rstd (g - mean(g) - y mean(g y)). Without a mean, as in RMS norm, the first mean is left out.
+// rstd (g - mean(g) - y mean(g y)). Without a mean, as in RMS norm, the term mean(g) is omitted.
 Op through(const Call& c, Op g, Op y, Op rstd, const Sizes& dims, bool with_mean) {
   Sizes sizes = c.sizes_of(g);
   Op second = Mul(y, c.broadcast_back(mean_of(c, Mul(g, y), dims), dims, sizes));

@@ -1,5 +1,5 @@
-// Rules of optimizers' updates, in the forms that functionalize makes of them: results are the
-// written lists. Each parameter is updated as the kernel does it, rates and corrections in float64.
+// Lowering rules of optimizer steps in their functionalized forms: the results are the written
+// lists. Parameters are updated as in the kernels, with rates and corrections in float64.
 #include "lamella/graph/lowering/lowering.h"
 
 namespace lamella::hlo::lowering {
@@ -7,13 +7,13 @@ namespace {
 
 constexpr ElementType kWide = ElementType::F64;
 
-// A tensor of one element as a scalar of float64.
+// A one-element tensor as a float64 scalar.
 Op scalar_of(const Call& c, Op op) { return c.reshape(c.convert(op, kWide), {}); }
 Op rate_of(const Call& c) {
   return c.is_tensor("lr") ? scalar_of(c, c.op("lr")) : c.constant(kWide, c.real("lr"));
 }
 
-// One parameter, in the type to compute in.
+// Makes ops with the sizes of one parameter, in the type of its computation.
 class Parameter {
  public:
   Parameter(const Call& c, Op op)
@@ -100,7 +100,7 @@ Ops adam_of(Call& c, bool is_decoupled) {
 Ops adam(Call& c) { return adam_of(c, false); }
 Ops adamw(Call& c) { return adam_of(c, true); }
 
-// Optimizers add 1 to each of their counts of steps; a scalar that is a tensor is not lowered.
+// Optimizers use this to increment their step counts. A tensor as `scalar` is not lowered.
 Ops add_scalar(Call& c) {
   Ops sums;
   for (Op op : c.ops("self")) {

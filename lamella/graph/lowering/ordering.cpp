@@ -1,17 +1,17 @@
-// Rules of sorting.
+// Lowering rules of sorting.
 #include "lamella/graph/builder/lib/comparators.h"
 #include "lamella/graph/lowering/lowering.h"
 
 namespace lamella::hlo::lowering {
 namespace {
 
-// Values with their places; equal ones keep their order. NaN is the largest.
+// Sorts values with their indices. The sort is stable.
 Ops sort(Call& c) {
   Op x = c.op("self");
   ElementType type = c.type_of(x);
   int64_t rank = c.rank_of(x);
   if (rank == 0 || c.result_count() != 2 || (!is_floating(type) && !is_integral(type))) return {};
-  // In total order -NaN is the smallest and -0 below 0, which eager sorting does not say.
+  // Floats stay calls: total order puts -NaN first and -0 before 0, unlike eager sorting.
   if (is_floating(type)) return {};
   int64_t dim = c.dimension("dim", rank, -1);
   Op places = c.iota(ElementType::S64, c.sizes(), dim);

@@ -1,4 +1,4 @@
-// Rules of reductions, scans and softmax. Sums of 16-bit types are made in float32.
+// Lowering rules of reductions, scans and softmax. Sums of 16-bit types are computed in float32.
 #include <algorithm>
 #include <limits>
 
@@ -9,7 +9,7 @@ namespace {
 
 Op self(const Call& c) { return c.op("self"); }
 Sizes dims_of(const Call& c) { return c.dimensions("dim", c.rank_of(self(c))); }
-// The operand in the type to add in.
+// The operand, converted to the type in which sums are computed.
 Op wide_self(const Call& c) { return c.convert(self(c), Call::wide(c.result().element_type())); }
 Op shaped(const Call& c, Op op, size_t i = 0) { return c.reshape(op, c.sizes(i)); }
 double count_of(const Call& c, Op x, const Sizes& dims) {
@@ -46,7 +46,7 @@ Ops extreme(Call& c) {
   return {shaped(c, kMax ? c.maximum(self(c), dims_of(c)) : minimum(c, self(c), dims_of(c)))};
 }
 
-// The place of the first largest element; NaN counts as largest.
+// The index of the first element that equals `extreme` or is NaN.
 Op first_place(const Call& c, Op x, Op extreme, int64_t dim) {
   Sizes sizes = c.sizes_of(x);
   Op spread = c.broadcast_back(extreme, {dim}, sizes);
@@ -55,7 +55,8 @@ Op first_place(const Call& c, Op x, Op extreme, int64_t dim) {
   Op none = c.full(ElementType::S64, sizes, sizes[static_cast<size_t>(dim)]);
   return minimum(c, Select(found, c.iota(ElementType::S64, sizes, dim), none), {dim});
 }
-// Values and places along one dimension: max.dim, min.dim.
+// max and min of two tensors, of all elements, or with indices along one dimension (max.dim,
+// min.dim).
 template <bool kMax>
 Ops extreme_or_other(Call& c) {
   if (c.has("other")) {
@@ -87,7 +88,7 @@ Ops truth(Call& c) {
   Op start = c.constant(ElementType::PRED, kAll);
   BuiltComputation body = kAll ? CreateScalarAndComputation(ElementType::PRED, c.builder())
                                : CreateScalarOrComputation(ElementType::PRED, c.builder());
-  // An empty list of dimensions is none of them, unlike for other reductions.
+  // An empty list means no dimensions here; for other reductions it means all.
   bool none = c.has("dim") && c.integers("dim").empty();
   return {none ? x : shaped(c, Reduce(x, start, body, dims_of(c)))};
 }
@@ -174,7 +175,7 @@ Ops logsumexp(Call& c) {
   Sizes dims = dims_of(c);
   if (c.shape(x).elements() == 0) return {};
   Op top = c.maximum(x, dims);
-  // Infinities have no difference.
+  // infinity - infinity would be NaN, so an infinite maximum is not subtracted.
   Op shift = Select(IsInf(top), c.like(top, 0), top);
   Op power = Exp(Sub(x, c.broadcast_back(shift, dims, c.sizes_of(x))));
   return {shaped(c, Add(Log(c.sum(power, dims)), shift))};
@@ -182,7 +183,7 @@ Ops logsumexp(Call& c) {
 
 // ---- Scans --------------------------------------------------------------------------------------
 
-// A window that reaches back to the first element of the dimension.
+// A scan as a reduction over windows that reach back to the first element of the dimension.
 template <bool kProduct>
 Ops scan(Call& c) {
   Op x = wide_self(c);
@@ -193,7 +194,7 @@ Ops scan(Call& c) {
   std::vector<std::pair<int64_t, int64_t>> padding(static_cast<size_t>(rank), {0, 0});
   window[dim] = c.sizes_of(x)[dim];
   padding[dim] = {window[dim] - 1, 0};
-  // The work of windows grows with the square of the length.
+  // Long scans stay calls, because the work of windows is quadratic in the length.
   if (window[dim] > 64) return {};
   ElementType type = c.type_of(x);
   Sizes ones(static_cast<size_t>(rank), 1);

@@ -1,5 +1,5 @@
-// Rules of operators that move elements: views, copies of them, joins, paddings, and the gradients
-// of views.
+// Lowering rules of operators that move elements: views and their copies, concatenations, padding,
+// and the gradients of views.
 #include <algorithm>
 #include <numeric>
 
@@ -22,7 +22,7 @@ Op transposed(const Call& c, Op x, const Sizes& permutation) {
 }
 
 Ops view(Call& c) {
-  // By bits, or by number of elements.
+  // A view with another dtype reinterprets bits, and stays a call.
   if (c.has("dtype")) return {};
   return reshaped(c);
 }
@@ -44,7 +44,7 @@ Ops transpose(Call& c) {
 }
 Ops t(Call& c) { return c.rank_of(self(c)) < 2 ? same(c) : swapped(c, 0, 1); }
 
-// Where a slice begins and ends, as Python counts.
+// The bounds of a slice, normalized from Python's conventions.
 struct Range {
   int64_t dim, start, end, step;
 };
@@ -78,7 +78,7 @@ Ops narrow(Call& c) {
   return {SliceInDim(self(c), start, start + c.integer("length"), 1, dim)};
 }
 
-// Parts of a dimension, as large as the results are.
+// Splits a dimension into parts of the results' sizes.
 Ops split(Call& c) {
   int64_t dim = c.dimension("dim", c.rank_of(self(c)));
   Ops parts;
@@ -100,13 +100,13 @@ Ops unbind(Call& c) {
   return parts;
 }
 
-// ---- Joins and repetitions ----------------------------------------------------------------------
+// ---- Concatenation and repetition ---------------------------------------------------------------
 
 Ops cat(Call& c) {
   int64_t rank = c.result().rank();
   Ops parts;
   for (Op part : c.ops("tensors")) {
-    // One without dimensions and elements goes with everything.
+    // Operands of another rank, which must be empty, are skipped.
     if (c.rank_of(part) != rank) continue;
     parts.push_back(c.convert(part, c.result().element_type()));
   }
@@ -127,7 +127,7 @@ Ops repeat(Call& c) {
   Sizes counts = c.integers("repeats");
   Sizes sizes = c.sizes_of(self(c));
   sizes.insert(sizes.begin(), counts.size() - sizes.size(), 1);
-  // Each dimension gets one in front of it, which is repeated.
+  // Adds a dimension before each dimension, and repeats it.
   Sizes wide, places;
   for (size_t d = 0; d < sizes.size(); ++d) {
     wide.push_back(counts[d]);
@@ -184,7 +184,7 @@ Ops constant_pad(Call& c) {
   return {padded(c, self(c), c.constant(c.type_of(self(c)), c.number("value", 0)), edges)};
 }
 
-// `part` at its place among zeros of `sizes`.
+// An array of `sizes` with `part` in the range, and zeros elsewhere.
 Op spread(const Call& c, Op part, const Range& r, const Sizes& sizes) {
   Sizes have = c.sizes_of(part);
   int64_t count = have[static_cast<size_t>(r.dim)];
@@ -194,7 +194,7 @@ Op spread(const Call& c, Op part, const Range& r, const Sizes& sizes) {
       r.start, sizes[static_cast<size_t>(r.dim)] - r.start - covered, r.step - 1};
   return padded(c, part, c.constant(c.type_of(part), 0), edges);
 }
-// x with `part` in the range.
+// x with the elements in the range replaced by `part`.
 Op with_part(const Call& c, Op x, Op part, const Range& r) {
   Sizes sizes = c.sizes_of(x), have = c.sizes_of(part);
   if (have[static_cast<size_t>(r.dim)] == 0) return x;
@@ -241,7 +241,7 @@ Ops slice_backward(Call& c) {
 
 // ---- Triangles and diagonals --------------------------------------------------------------------
 
-// Pred: column - row compared with `diagonal`.
+// A Pred mask that compares column - row with `diagonal`.
 Op places(const Call& c, const Sizes& sizes, int64_t diagonal, ComparisonDirection direction) {
   auto rank = static_cast<int64_t>(sizes.size());
   Op row = c.iota(ElementType::S64, sizes, rank - 2);
@@ -260,7 +260,7 @@ Ops trace(Call& c) {
   Op widened = c.convert(x, Call::wide(c.result().element_type()));
   return {c.sum(Select(kept, widened, c.like(widened, 0)), {0, 1})};
 }
-// The diagonal of two dimensions, as a sum over one of them with all other elements left out.
+// The diagonal of two dimensions, as a strided slice of the flattened square around it.
 Ops diagonal(Call& c) {
   Op x = self(c);
   int64_t rank = c.rank_of(x), offset = c.integer("offset", 0);
@@ -277,7 +277,7 @@ Ops diagonal(Call& c) {
   if (length == 0) return {c.full(c.type_of(x), c.sizes(), 0)};
   x = SliceInDim(SliceInDim(x, row, row + length, 1, rank - 2), column, column + length, 1,
                  rank - 1);
-  // Row by row each length + 1st element.
+  // In row-major order, every (length + 1)-th element is on the diagonal.
   Sizes flat = c.sizes_of(x);
   flat.pop_back();
   flat.back() = length * length;

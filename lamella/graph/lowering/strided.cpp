@@ -1,10 +1,10 @@
-// Rules of operators that name elements by their place in memory: as_strided and its inverse.
+// Lowering rules of operators that address elements by memory position: as_strided and its inverse.
 //
 // Note [Strides as slices]
-//   The operand's array is its memory, row by row. Strides that divide each other, largest first,
-//   cut that memory into an array of as many dimensions, in which what they name is a slice that
-//   begins where the offset says. Dimensions of stride 0 are repeated elements. What overlaps in
-//   another way has no such form and stays a call.
+//   The operand's array is its memory in row-major order. Strides that divide each other, largest
+//   first, reshape that memory to an array in which the addressed elements are a slice that begins
+//   at the offset. Dimensions of stride 0 are broadcast. Other overlapping strides have no such
+//   form and stay a call.
 #include <algorithm>
 #include <numeric>
 
@@ -14,10 +14,10 @@ namespace lamella::hlo::lowering {
 namespace {
 
 struct StridedSlice {
-  Sizes cut;           // the memory as an array
-  Sizes start, limit;  // of the slice of it
-  Sizes sorted;        // dimensions of the result that are not repeated, by stride
-  int64_t used = 0;    // elements of the memory that `cut` covers; more than it has: padded
+  Sizes cut;           // sizes of the memory as an array
+  Sizes start, limit;  // bounds of the slice of that array
+  Sizes sorted;        // dimensions of the result that are not broadcast, by descending stride
+  int64_t used = 0;    // elements of that array; if more than the memory has, it is padded
 };
 
 std::optional<StridedSlice> slice_of(const Sizes& sizes, const Sizes& strides, int64_t offset,
@@ -32,7 +32,7 @@ std::optional<StridedSlice> slice_of(const Sizes& sizes, const Sizes& strides, i
   });
   int64_t outer = 0;
   for (size_t k = 0; k <= made.sorted.size(); ++k) {
-    bool is_last = k == made.sorted.size();  // what lies within the smallest stride
+    bool is_last = k == made.sorted.size();  // the elements within the smallest stride
     int64_t stride = is_last ? 1 : strides[static_cast<size_t>(made.sorted[k])];
     int64_t size = is_last ? 1 : sizes[static_cast<size_t>(made.sorted[k])];
     int64_t start = offset / stride;
@@ -66,7 +66,7 @@ Ops as_strided(Call& c) {
   if (s->used > memory) x = PadInDim(x, c.constant(c.type_of(x), 0), 0, 0, s->used - memory);
   Sizes ones(s->cut.size(), 1);
   x = Slice(Reshape(x, s->cut), s->start, s->limit, ones);
-  // Dimensions of the slice go where they are in the result; all others are repeated.
+  // Transposes the slice to the order of the result; all other dimensions are broadcast.
   Sizes sizes = c.sizes(), kept, order(s->sorted.size()), among = s->sorted;
   std::sort(among.begin(), among.end());
   for (size_t k = 0; k < s->sorted.size(); ++k) {
@@ -88,7 +88,7 @@ Ops as_strided_scatter(Call& c) {
   }
   if (!s || s->used > memory) return {};
   Op part = Transpose(c.convert(c.op("src"), c.type_of(x)), [&] {
-    // Dimensions of size 1 last.
+    // Dimensions of size 1 come last.
     Sizes order = s->sorted;
     for (int64_t d = 0; d < static_cast<int64_t>(given.size()); ++d) {
       if (std::find(order.begin(), order.end(), d) == order.end()) order.push_back(d);

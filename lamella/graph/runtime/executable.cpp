@@ -1,4 +1,4 @@
-// Checks of what an executable is given.
+// Checks the arguments of executables.
 #include "lamella/graph/runtime/executable.h"
 
 #include "lamella/core/error.h"

@@ -1,4 +1,4 @@
-// Executable: a verified module made ready to run.
+// Executable: a verified and compiled module.
 #pragma once
 #include <memory>
 #include <span>
@@ -12,9 +12,9 @@
 namespace lamella::hlo {
 
 struct CompileOptions {
-  // Which registrations of custom calls are used: "Host" or "CUDA".
+  // The platform whose custom-call registrations are used: "Host" or "CUDA".
   std::string platform = "Host";
-  // What typed handlers find in their execution context; may be absent.
+  // Caller's objects that typed handlers find in their execution context; may be null.
   std::shared_ptr<const UserData> user_data;
 };
 
@@ -25,15 +25,14 @@ class Executable {
   const Module& module() const { return *module_; }
   const std::shared_ptr<const Module>& shared_module() const { return module_; }
 
-  // Runs the entry computation. Arguments are as many as its parameters and have their shapes
-  // (checked; layouts aside). They are not written. Threads may run one executable at once.
-  // Throws an Error that names the instruction that failed; nothing of its results is seen.
+  // Runs the entry computation. There must be one argument for each parameter, with its shape; this
+  // is checked, except for layouts. Arguments are not written. Several threads may run an
+  // executable at the same time. Throws an Error that names the instruction that failed.
   virtual Value run(std::span<const Value> arguments) const = 0;
-  // What each pass changed and what becomes of the instructions, a line for each step, as text for
-  // people.
+  // A text for users: the changes of each pass, then a line for each step of the program.
   virtual std::string explain() const = 0;
-  // The program as it is run, made anew by each call: what is one step is one instruction, in the
-  // order of the steps. See planned_module.h; of the oracle the module itself.
+  // The program as it will run: a new module with one instruction for each step, in the order of
+  // the steps (see planned_module.h). For the reference evaluator it is the module itself.
   virtual std::shared_ptr<const Module> plan() const { return module_; }
 
  protected:

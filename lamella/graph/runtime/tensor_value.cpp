@@ -1,4 +1,4 @@
-// Memory handed between tensors and values.
+// Conversions between tensors and values.
 #include "lamella/graph/runtime/tensor_value.h"
 
 #include "lamella/api/ops/contiguous.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr uintptr_t kAlignment = 16;
 
-// The low bits of each byte, as the element type reads them.
+// Truncates each byte to the bits of the element type; signed types are sign-extended.
 Value cut_to_bits(const Shape* shape, const TensorBase& tensor) {
   Value value = Value::uninitialized(shape);
   int spare = 8 - element_bits(shape->element_type());
@@ -37,7 +37,7 @@ void collect(Value value, std::vector<Value>* arrays) {
 
 TensorBase tensor_of_array(Value value) {
   const Shape& shape = value.shape();
-  // What somebody else can see as well is copied: a tensor may be written.
+  // Shared memory is copied, because a tensor may be written.
   auto* held = new Value(Value::writable(std::move(value)));
   std::span<const int64_t> sizes = shape.dimensions();
   lamella_tensor* made = nullptr;

@@ -1,4 +1,4 @@
-// Tensors as values of HLO, and the other way, without copies where that can be.
+// Conversions between tensors and HLO values, without copies where possible.
 #pragma once
 #include <vector>
 
@@ -7,23 +7,25 @@
 
 namespace lamella::hlo {
 
-// The scalar type of the tensors that stand for arrays of the element type: the one with the same
-// elements; where tensors have none, Char or Byte for integers below a byte, one byte each, and
-// Byte for the bits of a float of 8 bits or less.
+// The scalar type of the tensors that represent arrays of the element type: the equal type if there
+// is one; otherwise Char or Byte for integers narrower than a byte, with one element per byte, and
+// Byte for the bits of floats of at most 8 bits.
 ScalarType tensor_type_of(ElementType type);
 
-// A value of an array's shape with the tensor's elements: over its memory, which it keeps alive,
-// or over a copy where the elements lie elsewhere than on the CPU, not row-major, or not aligned to
-// 16 bytes. Sizes and scalar type must be those of the shape; throws an Error otherwise.
+// A value with the tensor's elements. It views the tensor's memory and keeps it alive, or is a copy
+// if the tensor is not on the CPU, not contiguous, or not aligned to 16 bytes, or if elements are
+// narrower than a byte. Throws an Error unless sizes and scalar type match the shape.
 Value value_of_tensor(const Shape* shape, const TensorBase& tensor);
 
-// One tensor for each array of the value, tuples flattened in preorder, tokens left out. They share
-// no memory with each other, with arguments or with constants of the module, and may outlive it.
+// One tensor for each array of the value; tuples are flattened in preorder, tokens are omitted. The
+// tensors share no memory with each other, or with arguments or constants of the module, and may
+// outlive it.
 std::vector<TensorBase> tensors_of_value(Value value);
 
-// The array shapes that a shape has in it, in the same order.
+// The shapes of all arrays in a shape, in the same order.
 std::vector<const Shape*> array_leaves(const Shape& shape);
-// The value of a shape from one value for each of its arrays, which it takes from `next` on.
+// Assembles a value of the shape from one value for each of its arrays: moves them out of `leaves`,
+// starting at `*next`, which it advances.
 Value value_of_leaves(const Shape* shape, std::span<Value> leaves, size_t* next);
 
 }  // namespace lamella::hlo

@@ -1,11 +1,11 @@
-// Transfers: what a program and the host hand to each other while the program runs.
+// Transfers: the queues between a running program and the host.
 //
 // Note [Transfers]
-//   Infeed takes from one queue of a device and outfeed adds to another; send and recv do so for
-//   the queues of their channel, one in each direction. A send that is not meant for the host is
-//   taken by a recv of the same channel on the same device. A program that finds nothing waits as
-//   long as `set_patience` says, by default not at all, and then fails; so a program whose host
-//   forgot to feed it says so instead of hanging.
+//   Infeed reads one queue of a device, and outfeed writes another. Send and recv use the queues of
+//   their channel, one in each direction. A send that is not for the host is received by a recv of
+//   the same channel on the same device. A program that finds its queue empty waits for the time
+//   given to `set_patience`, by default zero, and then fails; so a program without input reports an
+//   error instead of hanging.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -19,11 +19,11 @@
 
 namespace lamella::hlo {
 
-// First in, first out. Threads may use it at once.
+// A thread-safe first-in, first-out queue.
 class TransferQueue {
  public:
   void put(Literal literal);
-  // The first, or nothing if none comes in this time.
+  // Takes the oldest literal; nullopt if none arrives in this time.
   std::optional<Literal> take(std::chrono::nanoseconds patience = {});
   size_t size() const;
   void clear();
@@ -39,10 +39,10 @@ class Transfers {
  public:
   TransferQueue& infeed() { return infeed_; }
   TransferQueue& outfeed() { return outfeed_; }
-  // What programs send on a channel, and what they receive from the host.
+  // The queues of a channel: literals that programs send, and literals that the host sends.
   TransferQueue& from_program(int64_t channel);
   TransferQueue& to_program(int64_t channel);
-  // How long a program waits for what it takes.
+  // How long a program waits for a literal.
   void set_patience(std::chrono::nanoseconds patience);
   std::chrono::nanoseconds patience() const;
   // Empties all queues.
@@ -54,7 +54,7 @@ class Transfers {
   TransferQueue infeed_, outfeed_;
   std::map<int64_t, TransferQueue> from_program_, to_program_;
 };
-// Made when first asked for; lives as long as the process.
+// The queues of a device. They are made on first use and live as long as the process.
 Transfers& transfers(int32_t device_ordinal = 0);
 
 }  // namespace lamella::hlo

@@ -6,11 +6,11 @@
 
 namespace lamella::hlo {
 
-// At most one object of each type; types are numbers that XLA_FFI_Type_Register gives. The objects
-// belong to the caller and must live as long as modules run with them. Not written during a run.
+// At most one object of each type; types are numbers from XLA_FFI_Type_Register. The caller owns
+// the objects, which must live as long as modules run with them. Must not be changed during a run.
 class UserData {
  public:
-  // Replaces what there was of the type.
+  // Sets the object of a type, replacing the previous one.
   void set(int64_t type, void* object) {
     for (auto& [of, what] : objects_) {
       if (of == type) {
@@ -20,7 +20,7 @@ class UserData {
     }
     objects_.emplace_back(type, object);
   }
-  // NULL if there is none.
+  // The object of a type, or NULL.
   void* find(int64_t type) const {
     for (const auto& [of, what] : objects_) {
       if (of == type) return what;

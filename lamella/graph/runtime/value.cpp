@@ -1,4 +1,4 @@
-// Cells of values.
+// Values: making, sharing and destroying their cells.
 #include "lamella/graph/runtime/value.h"
 
 #include <cstring>
@@ -104,7 +104,7 @@ Value Value::reshaped(Value value, const Shape* shape) {
     return value;
   }
   void (*const give_back)(void*) = [](void* cell) { drop(static_cast<Cell*>(cell)); };
-  // A view of a view holds what that one holds, so that loops make no chain of them.
+  // A view of a view refers to the original cell, so that loops do not build chains of views.
   Cell* held = value.cell_;
   if (held->release == give_back) held = static_cast<Cell*>(held->context);
   held->references.fetch_add(1, std::memory_order_relaxed);

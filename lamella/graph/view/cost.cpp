@@ -1,4 +1,4 @@
-// The cost model: rules of work and traffic, which the table of opcodes names.
+// The cost model: functions for the work and memory traffic of opcodes, named in the opcode table.
 #include "lamella/graph/view/cost.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ const Shape& first_array(const Shape& shape) {
   while (at->is_tuple() && !at->tuple_shapes().empty()) at = &at->tuple_shapes()[0];
   return *at;
 }
-// Real operations of one complex multiplication and addition; 1 for real types.
+// The cost of a complex multiplication and addition relative to a real one; 1 for real types.
 double complex_factor(const Shape& shape) {
   return is_complex(first_array(shape).element_type()) ? 4 : 1;
 }
@@ -44,7 +44,7 @@ double convolution_flops(const Instruction& i) {
   const Attribute* labels = i.find(AttributeKey::DimLabels);
   const Shape& kernel = i.operand_shape(1);
   if (labels == nullptr || kernel.rank() == 0) return 0;
-  // Each output takes the kernel's elements of one output feature.
+  // Each output element reads the kernel elements of one output feature.
   double features =
       static_cast<double>(kernel.dimension(labels->convolution->kernel_output_feature));
   if (features == 0) return 0;
@@ -61,18 +61,18 @@ double fft_flops(const Instruction& i) {
   double length = 1;
   for (int64_t n : i.integers(AttributeKey::FftLength)) length *= static_cast<double>(n);
   double count = std::max(elements_of(i.operand_shape(0)), elements_of(*i.shape));
-  return length > 1 ? 5 * count * std::log2(length) : 0;  // 5 n log2 n, as is custom
+  return length > 1 ? 5 * count * std::log2(length) : 0;  // the conventional 5 n log2 n
 }
 double last_dimension(const Shape& shape, int64_t from_end = 1) {
   return shape.rank() >= from_end ? static_cast<double>(shape.dimension(shape.rank() - from_end))
                                   : 1;
 }
 
-// traffic_TRAFFIC for each name in the table's column `traffic`: bytes read and written.
+// traffic_TRAFFIC for each name in the opcode table's column `traffic`: bytes read and written.
 double traffic_none(const Instruction&) { return 0; }
 double traffic_result(const Instruction& i) { return static_cast<double>(i.shape->bytes()); }
 double traffic_all(const Instruction& i) { return operand_bytes(i) + traffic_result(i); }
-// Only the part that is taken of a large array is touched.
+// A slice reads only the selected part of its operand.
 double traffic_slice(const Instruction& i) { return 2 * traffic_result(i); }
 double traffic_gather(const Instruction& i) {
   return traffic_slice(i) + static_cast<double>(i.operand_shape(1).bytes());
@@ -81,9 +81,10 @@ double traffic_update(const Instruction& i) {
   return 2 * static_cast<double>(i.operand_shape(1).bytes());
 }
 
-// work_WORK for each name in the table's column `work`: operations.
+// work_WORK for each name in the opcode table's column `work`: numbers of operations.
 Cost flops(double count) { return {count, 0, 0}; }
-// The called computation, `times` over, without what it moves: its values stay near by.
+// The cost of running a called computation `times` times. Its memory traffic is not counted,
+// because its values stay in caches or registers.
 Cost called(const Costs& costs, const Instruction& i, AttributeKey key, double times) {
   const Computation* computation = i.computation(key);
   if (computation == nullptr) return {};
@@ -103,7 +104,7 @@ Cost work_transcendental(const Costs&, const Instruction& i) {
 }
 Cost work_clamp(const Costs&, const Instruction& i) { return flops(2 * elements_of(*i.shape)); }
 Cost work_random(const Costs&, const Instruction& i) {
-  return flops(10 * elements_of(*i.shape));  // rounds of a counter-based generator, about
+  return flops(10 * elements_of(*i.shape));  // approximate cost of a counter-based generator
 }
 Cost work_dot(const Costs&, const Instruction& i) { return flops(dot_flops(i)); }
 Cost work_convolution(const Costs&, const Instruction& i) { return flops(convolution_flops(i)); }
@@ -201,7 +202,7 @@ Cost Costs::cost_of(const Instruction& i) const {
   return cost;
 }
 
-// Computations that are called stand before their callers.
+// Callees precede their callers, so their costs are known.
 Costs::Costs(const Module& module) {
   for (const Computation* computation : module.computations) {
     Cost sum;

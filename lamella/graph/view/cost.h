@@ -1,4 +1,4 @@
-// Cost: how much an instruction computes and moves, estimated from its shapes alone.
+// Cost: the operations and memory traffic of an instruction, estimated from its shapes.
 #pragma once
 #include <unordered_map>
 
@@ -7,12 +7,12 @@
 namespace lamella::hlo {
 
 // Note [Costs]
-//   One for each addition, multiplication, comparison, conversion or other simple operation on one
-//   element; complex elements count as the real operations they stand for. Functions such as exp
-//   are counted apart, as transcendentals. Bytes moved are those of operands read and results
-//   written, each once; of a fusion only what goes in and comes out. What is called counts once for
-//   each time it runs: a reduction's computation for each element it takes in, a loop's body and
-//   condition once, since nobody knows how often; of a conditional's branches the dearest.
+//   Each addition, multiplication, comparison, conversion or other simple operation on one element
+//   counts as one flop; complex operations count as the equivalent real ones. Functions such as exp
+//   are counted separately, as transcendentals. Bytes are those of operands and results, each
+//   counted once; for a fusion, only its own operands and results. A called computation counts once
+//   per execution: a reduction's computation once per input element; a loop's body and condition
+//   once, because the trip count is unknown; a conditional counts its most expensive branch.
 struct Cost {
   double flops = 0;
   double transcendentals = 0;
@@ -26,12 +26,12 @@ struct Cost {
   }
 };
 
-// The costs of a module's instructions and computations, worked out once.
+// The costs of all instructions and computations of a module.
 class Costs {
  public:
   explicit Costs(const Module& module);
   const Cost& of(const Instruction& instruction) const { return instructions_.at(&instruction); }
-  // The sum over its instructions.
+  // The sum over the computation's instructions.
   const Cost& of(const Computation& computation) const { return computations_.at(&computation); }
 
  private:

@@ -1,4 +1,4 @@
-// Pairing the instructions of two modules.
+// Compares two modules by pairing their instructions.
 #include "lamella/graph/view/diff.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace lamella::hlo {
 namespace {
 
-// Texts to numbers, so that expressions compare quickly and without collisions.
+// Assigns unique numbers to texts, so that expressions compare quickly and without collisions.
 class Numbers {
  public:
   int64_t of(const std::string& text) {
@@ -24,13 +24,14 @@ class Numbers {
   std::unordered_map<std::string, int64_t> numbers_;
 };
 
-// What a value or computation is, whatever its name. Both modules share the numbers.
+// Numbers for the expressions and computations of a module, independent of names. Equal numbers
+// mean equal expressions; both modules share `numbers`.
 class Meaning {
  public:
   Meaning(const Module& module, Numbers& numbers) : numbers_(numbers) {
     for (const Computation* computation : module.computations) add(*computation);
   }
-  // The whole expression.
+  // The whole expression, including operands.
   int64_t of(const Instruction& i) const { return expressions_.at(&i); }
   // The instruction alone, without its operands.
   int64_t alone(const Instruction& i) const { return alone_.at(&i); }
@@ -50,7 +51,7 @@ class Meaning {
         }
       }
       expressions_[i] = numbers_.of(text);
-      // Effects count in their order, whether or not the root needs them.
+      // Instructions with side effects are part of the meaning, in order, even if unused.
       if (has_side_effect(*i)) whole += str(" effect ", expressions_.at(i));
     }
     for (const Instruction* parameter : computation.parameters) {
@@ -125,7 +126,7 @@ class Comparison {
     waiting_.emplace_back(one, other);
   }
 
-  // What the modules themselves say. True if only that differs.
+  // Compares the headers of the modules. Returns true if only the headers differ.
   bool header() {
     std::string text;
     auto aliases = [](const Module& m) {
@@ -169,7 +170,7 @@ class Comparison {
       forward[a] = b;
       backward[b] = a;
     };
-    // Equal expressions, first those of the same name.
+    // Pairs equal expressions, preferring those of the same name.
     std::map<int64_t, std::deque<const Instruction*>> expressions;
     std::map<std::string_view, const Instruction*> names;
     for (const Instruction* b : other.instructions) names[b->name] = b;
@@ -189,7 +190,7 @@ class Comparison {
       join(a, found->second.front());
       found->second.pop_front();
     }
-    // The same instruction of operands that are pairs.
+    // Pairs equal instructions whose operands are paired.
     std::map<std::vector<int64_t>, std::deque<const Instruction*>> by_operands;
     std::unordered_map<const Instruction*, int64_t> number;
     for (const Instruction* b : other.instructions) number[b] = b->index;
@@ -225,14 +226,15 @@ class Comparison {
         }
       }
       if (forward.count(a) != 0) continue;
-      // The same name and opcode.
+      // Pairs instructions of the same name and opcode.
       auto named = names.find(a->name);
       if (named != names.end() && backward.count(named->second) == 0 &&
           named->second->opcode == a->opcode) {
         join(a, named->second);
       }
     }
-    // Pairs have one opcode and are used in the same place; roots pair with roots.
+    // Pairs roots of equal opcodes, and then operands of equal opcodes at the same position of
+    // paired instructions.
     if (forward.count(one.root) == 0 && backward.count(other.root) == 0 &&
         one.root->opcode == other.root->opcode) {
       join(one.root, other.root);
@@ -250,7 +252,7 @@ class Comparison {
     report(one, other, forward, backward);
   }
 
-  // Computations that mean the same: their instructions are pairs, one by one, by expression.
+  // Pairs the instructions of two equal computations by their expressions.
   bool pair_equal(const Computation& one, const Computation& other) {
     std::map<int64_t, std::deque<const Instruction*>> expressions;
     for (const Instruction* b : other.instructions) {
@@ -313,7 +315,7 @@ class Comparison {
            meaning_before_.of(*one) == meaning_after_.of(*other);
   }
 
-  // What differs between two that are a pair; "" for nothing but names.
+  // Describes the differences between two paired instructions; "" if only names differ.
   std::string changes(const Instruction& a, const Instruction& b, const Pairs& forward) const {
     std::string text;
     auto add = [&](const std::string& what) { text += (text.empty() ? "" : "; ") + what; };
@@ -338,8 +340,8 @@ class Comparison {
       AttributeKind kind = attribute_kind(key);
       const Attribute *one = a.find(key), *other = b.find(key);
       if (key == AttributeKey::Metadata) continue;
-      // Names of what is called do not count: computations that are compared with each other, or
-      // mean the same, are no change here.
+      // Names of called computations are ignored: if the computations are equal, or are compared
+      // with each other anyway, the instruction is unchanged.
       if (one != nullptr && other != nullptr && one->size == other->size) {
         if (kind == AttributeKind::Instructions) continue;
         if (kind == AttributeKind::Computation && alike(one->computation, other->computation)) {
@@ -367,7 +369,7 @@ class Comparison {
     return text;
   }
 
-  // Computations that nothing paired calls.
+  // Reports computations that no paired instructions call.
   void rest() {
     for (const Computation* one : before_.computations) {
       if (seen_before_.count(one) != 0) continue;

@@ -1,4 +1,4 @@
-// What differs between two modules.
+// Differences between two modules.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,11 +8,12 @@
 namespace lamella::hlo {
 
 // Note [Comparing modules]
-//   Instructions are equal where opcode, shape, attributes, literal and operands are, whatever
-//   their names; metadata does not count. Equal expressions are found from the operands up. What is
-//   left is paired from there: the same instruction with other operands, then the same name, then
-//   users of the same values. A pair that is not equal is a change; what has no partner was removed
-//   or added. Computations are compared where they are called.
+//   Instructions are equal if opcode, shape, attributes, literal and operands are equal; names and
+//   metadata are ignored. Equal expressions are paired first, from the operands up. The remaining
+//   instructions are paired if they are equal except for their operands, then by name, then by
+//   their position among the operands of paired users. A pair that is not equal is a change; an
+//   instruction without a partner was removed or added. Computations are compared where they are
+//   called.
 struct Difference {
   int64_t equal = 0;  // instructions
   int64_t changed = 0;
@@ -29,9 +30,9 @@ struct Difference {
   bool same() const { return changed == 0 && removed == 0 && added == 0; }
 };
 
-// From `before` to `after`.
+// Compares `before` with `after`.
 Difference compare(const Module& before, const Module& after);
-// The text of it, with the end of its last line.
+// The text of the comparison, with a final newline.
 std::string difference(const Module& before, const Module& after);
 
 }  // namespace lamella::hlo

@@ -1,4 +1,4 @@
-// Writing Graphviz text.
+// Writes modules as Graphviz text.
 #include "lamella/graph/view/dot.h"
 
 #include <unordered_map>
@@ -51,7 +51,7 @@ class Writer {
   }
 
  private:
-  // A fusion's computation that nobody else calls.
+  // The computation of a fusion that has no other callers; otherwise null.
   const Computation* fused(const Instruction& i) const {
     if (i.opcode != Opcode::Fusion) return nullptr;
     const Computation* called = i.computation(AttributeKey::Calls);
@@ -73,7 +73,7 @@ class Writer {
     return str("i", numbers_.at(i.parent), "_", i.index);
   }
   std::string cluster(const Computation& one) const { return str("cluster_", numbers_.at(&one)); }
-  // The box that a value comes from: of a fusion that is drawn open, its root.
+  // The instruction whose box an edge starts at: for a fusion that is drawn expanded, its root.
   const Instruction& source(const Instruction& i) const {
     const Computation* inner = fused(i);
     return inner != nullptr ? source(*inner->root) : i;

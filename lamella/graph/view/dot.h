@@ -1,4 +1,4 @@
-// Modules as text for Graphviz.
+// Converts modules to Graphviz text.
 #pragma once
 #include <string>
 
@@ -6,9 +6,9 @@
 
 namespace lamella::hlo {
 
-// A directed graph: a box for each instruction, coloured by family; an edge for each operand, with
-// its shape; a cluster for each computation. A computation that one fusion alone calls stands in
-// the fusion's place; a dashed edge leads from other callers to the computation they call.
+// A directed graph with a box for each instruction, coloured by family, an edge with the shape for
+// each operand, and a cluster for each computation. A computation with a single fusion as its only
+// caller replaces the fusion's box; dashed edges lead from other callers to their computations.
 std::string to_dot(const Module& module);
 
 }  // namespace lamella::hlo

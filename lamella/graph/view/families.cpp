@@ -1,4 +1,4 @@
-// How each family of opcodes is drawn.
+// Names and colours of the families of opcodes.
 #include "lamella/graph/view/families.h"
 
 namespace lamella::hlo {

@@ -1,4 +1,4 @@
-// How families of opcodes are drawn.
+// Names and colours of the families of opcodes, and short texts of shapes.
 #pragma once
 #include <string_view>
 
@@ -15,7 +15,7 @@ struct FamilyLook {
 const FamilyLook& look_of(Family family);
 inline constexpr int kFamilyCount = 11;
 
-// "(f32[2], s32[])": a shape without layouts, cut after so many letters.
+// "(f32[2], s32[])": the text of a shape without layouts, truncated to this number of letters.
 std::string short_shape(const Shape& shape, size_t letters = 40);
 
 }  // namespace lamella::hlo

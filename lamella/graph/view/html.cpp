@@ -1,4 +1,4 @@
-// Writing the graph page: its data as JSON, and the list for who has no JavaScript.
+// Writes the graph page: its data as JSON, and a list for browsers without JavaScript.
 #include "lamella/graph/view/html.h"
 
 #include <nlohmann/json.hpp>
@@ -46,7 +46,7 @@ std::string cut(std::string text, size_t letters) {
   if (text.size() > letters) text = text.substr(0, letters - 3) + "...";
   return text;
 }
-// "1.50 M"
+// Formats a number with a prefix: "1.50 M".
 std::string amount(double n, const char* unit) {
   static constexpr const char* kSteps[] = {"", "k", "M", "G", "T", "P"};
   int step = 0;
@@ -59,7 +59,7 @@ std::string amount(double n, const char* unit) {
   return made;
 }
 
-// The beginning of a literal's text, without writing all of a large one.
+// The beginning of a literal's text; avoids formatting all of a large literal.
 std::string literal_text(const Literal& literal) {
   if (literal.shape().is_array() && literal.shape().elements() > 10000) {
     return str(literal.shape().to_string(false), " of ", literal.shape().elements(), " values");
@@ -125,7 +125,7 @@ class Page {
   }
 
  private:
-  // In a script element nothing may look like its end.
+  // Escapes the JSON, because a script element must not contain its own end tag.
   static std::string safe(const Json& json) {
     std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace), made;
     for (char c : text) {
@@ -155,10 +155,10 @@ class Page {
                  {"families", std::move(families)},
                  {"computations", std::move(computations)}});
   }
-  // n name, o opcode, t title, s and S shape without and with layouts, f family, i operands,
-  // c computations called with their roles, v value of a scalar constant, l of another one, m
-  // operation of the metadata, w source, a attributes, b bytes, p bytes in use meanwhile, k flops,
-  // transcendentals, bytes moved.
+  // The fields are: n name, o opcode, t title, s and S shape without and with layouts, f family,
+  // i operands, c called computations with their roles, v value of a scalar constant, l value of
+  // another constant, m op_name of the metadata, w source, a attributes, b bytes of the result,
+  // p bytes in use during the instruction, k flops, transcendentals and bytes moved.
   Json data(const Instruction& i) const {
     Json made = {{"n", std::string(i.name)},  {"o", std::string(opcode_name(i.opcode))},
                  {"t", title_of(i)},          {"s", i.shape->to_string(false)},
@@ -279,7 +279,7 @@ class Page {
   const Module& module_;
   Costs costs_;
   Sources sources_;
-  std::optional<Memory> memory_;  // of a module that says in which order it runs
+  std::optional<Memory> memory_;  // set for scheduled modules
   std::unordered_map<const Computation*, size_t> numbers_;
 };
 

@@ -1,4 +1,4 @@
-// Modules as a page to look at.
+// Converts modules to an HTML page.
 #pragma once
 #include <string>
 
@@ -6,11 +6,11 @@
 
 namespace lamella::hlo {
 
-// One HTML file that needs nothing else: a picture of the graph in which fusions and what
-// instructions call are boxes that open, to pan, zoom and search, with shape, attributes, operands,
-// source, bytes and cost of what the pointer is on; light and dark. Without JavaScript it is a
-// list. Of a module that is scheduled, as the plan of an executable is, it also shows the memory
-// that is in use at each step, and the peak.
+// A self-contained HTML page with a picture of the graph that can be panned, zoomed and searched.
+// Fusions and called computations are boxes that can be opened. The page shows shape, attributes,
+// operands, source, bytes and cost of the instruction under the pointer, and has a light and a dark
+// theme. Without JavaScript it is a list. For a scheduled module, such as the plan of an
+// executable, it also shows the memory in use at each step, and the peak.
 std::string to_html(const Module& module);
 
 }  // namespace lamella::hlo

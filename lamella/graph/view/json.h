@@ -1,4 +1,4 @@
-// Modules as JSON, and back.
+// Conversion of modules to and from JSON.
 #pragma once
 #include <memory>
 #include <string>
@@ -15,17 +15,16 @@ namespace lamella::hlo {
 //   [{"name", "opcode", "shape", "operands": [names], "parameter_number", "literal",
 //   "attributes": {name: value}, "bytes", "cost": {"flops", "transcendentals", "bytes"},
 //   "metadata": {...}}]}]}.
-//   Shapes, layouts and literals are in XLA's text. Attributes have the names of the text and
-//   values of their kind: numbers, booleans, lists, words and strings, names of computations,
-//   objects for windows, paddings and slices. Text that is no UTF-8 is {"bytes": [numbers]}. Absent
-//   parts have their defaults. "signature", "bytes" (of the result), "cost" (see cost.h) and
-//   "metadata" (what the attribute of that name says, field by field) are for readers: from_json
-//   does not look at them.
-// With an indent of -1 all is in one line.
+//   Shapes, layouts and literals are in XLA's text form. Attributes have their names in HLO text,
+//   and values by kind: numbers, booleans, lists, words and strings, names of computations, and
+//   objects for windows, paddings and slices. Text that is not UTF-8 is {"bytes": [numbers]}.
+//   Absent parts have their defaults. "signature", "bytes" (of the result), "cost" (see cost.h) and
+//   "metadata" (the fields of that attribute) are for other tools: from_json ignores them.
+// With an indent of -1 the JSON is on one line.
 std::string to_json(const Module& module, int indent = 1);
 
-// Reads what to_json gives; the module is verified unless `verify` is false. to_string of the
-// result is that of the module it came from. Throws an Error that says where something is wrong:
+// Parses the output of to_json; the module is verified unless `verify` is false. The result has the
+// same to_string as the original module. Throws an Error with the path of the wrong part:
 // "hlo: json: computations[2].instructions[0].opcode: expected ...".
 std::unique_ptr<Module> from_json(std::string_view text, bool verify = true);
 

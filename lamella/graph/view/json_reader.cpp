@@ -1,4 +1,4 @@
-// Reading modules from JSON.
+// Parses modules from JSON.
 #include <nlohmann/json.hpp>
 
 #include "lamella/graph/hlo/attribute_scanner.h"
@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A value and the way to it, which errors name.
+// A JSON value and its path, which errors name.
 class At {
  public:
   explicit At(const Json& root) : json_(root) {}
@@ -71,7 +71,7 @@ class At {
     for (size_t i = 0; i < size(); ++i) made.push_back((*this)[i].integer());
     return made;
   }
-  // f(text) with an error of its own led back to this place.
+  // Calls f(text); an error that it throws gets this value's path.
   template <class F>
   auto read(F&& f) const {
     std::string from = text();
@@ -117,7 +117,7 @@ class Reader {
     module_ = std::make_unique<Module>(at_["name"].text());
     header();
     At computations = at_["computations"];
-    // All are there before the first instruction names one.
+    // All computations are made before the first instruction, which may refer to any of them.
     for (size_t i = 0; i < computations.size(); ++i) {
       At one = computations[i];
       Computation* made = module_->add_computation(one["name"].text());
@@ -374,7 +374,7 @@ std::unique_ptr<Module> from_json(std::string_view text, bool verify_it) {
   try {
     root = Json::parse(text);
   } catch (const Json::exception& error) {
-    // Its own words say where and what, behind a number in brackets.
+    // The library's message has the position and the problem after a number in brackets.
     std::string_view what = error.what();
     size_t end = what.find("] ");
     throw Error(str("hlo: json: ", end == std::string_view::npos ? what : what.substr(end + 2)));

@@ -1,11 +1,11 @@
-// Text in JSON. Internal to the view room.
+// Converts text to JSON. Internal to lamella/graph/view.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 namespace lamella::hlo {
 
-// A string, or {"bytes": [numbers]} where the text is no UTF-8.
+// A string, or {"bytes": [numbers]} if the text is not UTF-8.
 nlohmann::ordered_json json_text(std::string_view text);
 
 }  // namespace lamella::hlo

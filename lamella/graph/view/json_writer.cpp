@@ -1,4 +1,4 @@
-// Writing modules as JSON.
+// Writes modules as JSON.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>

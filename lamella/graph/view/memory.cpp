@@ -1,4 +1,4 @@
-// From the last reader of each array to the bytes at each instruction.
+// Computes the bytes in use at each instruction from the live ranges of arrays.
 #include "lamella/graph/view/memory.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ size_t leaf_count(const Shape& shape) {
   append_leaves_of(shape, &leaves);
   return leaves.size();
 }
-// The first array at a place of a nested tuple.
+// The number of the first leaf of the element at a tuple index.
 size_t leaf_at(const Shape& shape, std::span<const int64_t> place) {
   const Shape* at = &shape;
   size_t leaf = 0;
@@ -42,7 +42,7 @@ size_t leaf_at(const Shape& shape, std::span<const int64_t> place) {
   return leaf;
 }
 
-// One piece of memory, from one instruction to another, numbers of both.
+// A piece of memory and its live range, from instruction `begin` to instruction `end`.
 struct Piece {
   int64_t bytes;
   size_t begin, end;
@@ -99,7 +99,8 @@ class Schedule {
       pieces_.push_back({is_there ? 0 : leaf->bytes(), n, n});
     }
     if (i.opcode == Opcode::While) {
-      // The state stays where it was, but for what is not the program's own.
+      // The loop's state reuses the memory of its operand, except for arrays that are not counted,
+      // such as parameters and constants, which must be copied.
       const std::vector<size_t>& state = held_[index_of(*i.operands[0])];
       for (size_t leaf = 0; leaf < made.size(); ++leaf) {
         if (pieces_[state[leaf]].bytes == 0) continue;
@@ -120,17 +121,17 @@ class Schedule {
   }
 
   std::vector<Piece> pieces_;
-  std::vector<std::vector<size_t>> held_;  // the pieces of each instruction's arrays
+  std::vector<std::vector<size_t>> held_;  // for each instruction, the pieces of its arrays
 };
 
-// Whether a computation runs step by step where it is called.
+// True for instructions that run a computation step by step, so that its memory use counts.
 bool runs_in_steps(const Instruction& i) {
   return i.opcode == Opcode::While || i.opcode == Opcode::Conditional || i.opcode == Opcode::Call;
 }
 
 }  // namespace
 
-// Gives the most bytes that are in use.
+// Computes the bytes in use during each instruction of a computation, and returns the maximum.
 int64_t Memory::add(const Computation& computation) {
   auto [known, is_new] = during_.try_emplace(&computation);
   if (is_new) {

@@ -1,4 +1,4 @@
-// Memory: what a program needs while it runs, from the order of its instructions.
+// Memory: the memory use of a program, computed from the order of its instructions.
 #pragma once
 #include <unordered_map>
 #include <vector>
@@ -8,20 +8,20 @@
 namespace lamella::hlo {
 
 // Note [Memory of a schedule]
-//   In a module that is scheduled each array has memory from the instruction that makes it to the
-//   last one that reads it, and the results to the end. Parameters and constants are not counted:
-//   they are there before. Elements of tuples are the arrays themselves, a loop's state stays where
-//   it is, and what an instruction writes where an operand was (output_to_operand_aliasing) is that
-//   operand's memory. To these
-//   come the `temporary_bytes` that an instruction states and, while it runs, what a loop's body, a
-//   branch or a called computation needs at most. What an operator takes for itself is not known.
+//   In a scheduled module each array has memory from its producer to its last use, and results have
+//   memory to the end. Parameters and constants are not counted, because they exist before the run.
+//   Tuples share the memory of their elements, a loop's state stays in place, and a result that
+//   aliases an operand (output_to_operand_aliasing) uses the operand's memory. During an
+//   instruction, its stated `temporary_bytes` and the peak of its loop body, branch or called
+//   computation are added. Memory that an operator allocates internally is unknown.
 class Memory {
  public:
-  // The module must be one in whose computations the instructions run one after the other.
+  // The instructions of the module's computations must be in the order in which they run.
   explicit Memory(const Module& module);
-  // Bytes that are in use while an instruction runs; 0 inside of what is one step itself.
+  // Bytes in use while an instruction runs; 0 for instructions inside a single step, such as a
+  // fusion.
   int64_t during(const Instruction& instruction) const;
-  // The largest of these in the entry computation.
+  // The maximum over the entry computation.
   int64_t peak() const { return peak_; }
 
  private:

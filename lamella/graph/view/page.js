@@ -1,4 +1,4 @@
-// The graph page: draws computations as boxes that open, and shows what is known of each instruction.
+// The graph page: draws computations as boxes that can be opened, and shows facts of instructions.
 'use strict';
 
 (() => {
@@ -10,9 +10,9 @@
   const drawn = new Map();     // path -> {element}
   let chosen = null, matches = [], match = -1, view = { x: 0, y: 0, k: 1 };
 
-  // ---- What is where ----
+  // ---- Paths and positions ----
 
-  // A path: "", then "/instruction.slot" for each box that was opened on the way down.
+  // A path is "" for the entry computation, plus "/instruction.slot" for each box around it.
   const computationAt = (path) => {
     let c = data.entry;
     for (const step of path.split('/').slice(1)) {
@@ -28,7 +28,7 @@
     return { graph: path.slice(0, cut), computation, index: +path.slice(cut + 1),
              instruction: data.computations[computation].instructions[+path.slice(cut + 1)] };
   };
-  // The first way to each computation.
+  // The first path to each computation.
   const ways = new Map([[data.entry, '']]);
   for (const c of ways.keys()) {
     data.computations[c].instructions.forEach((one, i) => (one.c || []).forEach(([, called], slot) => {
@@ -70,7 +70,7 @@
     return made;
   }
 
-  // The boxes of a computation and where they stand. Scalar constants stand in their users' titles.
+  // The boxes of a computation and their positions. Scalar constants are in their users' titles.
   function picture(graph, c) {
     const all = data.computations[c].instructions;
     const numbers = new Map(), boxes = [];
@@ -141,7 +141,7 @@
         write(node, part.x + 6, under + 14, part.caption, 'dim');
       }
     });
-    // Above the boxes that hold them.
+    // These are drawn above the boxes that contain them.
     pictured.boxes.forEach((one, n) => {
       const at = pictured.placed.boxes[n];
       for (const part of one.parts) {
@@ -175,7 +175,7 @@
     }
   }
 
-  // ---- Moving about ----
+  // ---- Panning and zooming ----
 
   const apply = () => world.setAttribute('transform', `translate(${view.x.toFixed(2)} ${view.y.toFixed(2)}) scale(${view.k.toFixed(4)})`);
   function zoom(factor, x, y) {
@@ -189,13 +189,13 @@
     view = { k, x: (width - whole.w * k) / 2, y: Math.max(20, (height - whole.h * k) / 2) };
     apply();
   }
-  // Readable, with the top in sight: what large graphs begin with.
+  // The initial view of large graphs: a readable scale, with the top visible.
   function begin() {
     fit();
     if (view.k >= 0.45) return;
     const { width } = byId('stage').getBoundingClientRect();
     view.k = 0.7;
-    // The highest box that takes something in: parameters may stand far apart.
+    // Starts at the topmost box that has operands, because parameters may be far apart.
     let first = 0;
     const places = whole.placed.boxes;
     whole.boxes.forEach((one, n) => {
@@ -215,7 +215,7 @@
     apply();
     if (view.k < 0.5) zoom(0.8 / view.k, stage.width / 2, stage.height / 2);
   }
-  // Opens what stands around an instruction, and goes there.
+  // Opens the boxes around an instruction and centers it.
   function goTo(path) {
     const steps = path.split('/').slice(1, -1);
     let at = '', changed = false;
@@ -311,7 +311,7 @@
     if (matches.length === 0) return;
     match = (match + step + matches.length) % matches.length;
     byId('found').textContent = `${match + 1} of ${matches.length}`;
-    // A scalar constant has no box: its first user shows it.
+    // A scalar constant has no box; its first user is shown instead.
     let path = matches[match];
     const { instruction, computation, graph, index } = instructionAt(path);
     if (isInline(instruction)) {
@@ -403,7 +403,7 @@
   });
   const setTheme = (name) => { document.documentElement.dataset.theme = name; };
 
-  // Opens boxes from the outside in, as long as the picture stays of a size that can be drawn.
+  // Opens boxes from the outside in, until the picture reaches the size limit.
   function openAll(only, limit = 6000) {
     let count = data.computations[data.entry].instructions.length;
     const visit = (graph, c) => data.computations[c].instructions.forEach((one, i) => {

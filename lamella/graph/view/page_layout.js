@@ -1,16 +1,16 @@
-// Layered layout of one graph: boxes in rows, values flow from top to bottom.
+// Layered layout of one graph: boxes are in rows, and values flow from top to bottom.
 //
-// Every box gets the row below its lowest operand; boxes without operands stand right above their
-// first user. An edge over several rows passes through points in the rows between, one chain of
-// points for each source, which its users share. Rows are put in order of their neighbours, then
-// places in a row are the ones nearest to the neighbours' middles that keep the order and the
-// distances (isotonic regression).
+// Every box is in the row below its lowest operand; boxes without operands are directly above their
+// first user. An edge over several rows passes through points in the rows between; all users of a
+// source share one chain of points. The items of a row are ordered by the positions of their
+// neighbours. Then each gets the position nearest to the middle of its neighbours that keeps the
+// order and the distances (isotonic regression).
 'use strict';
 
 const GAP_X = 16, GAP_Y = 34, POINT = 8;
 
-// boxes: [{w, h, inputs: [index of a box before it]}] -> {w, h, boxes: [{x, y}] of their upper left
-// corners, edges: [{from, to, slot, d}] with the path of each as SVG has it}.
+// boxes: [{w, h, inputs: [index of an earlier box]}] -> {w, h, boxes: [{x, y}] upper left corners,
+// edges: [{from, to, slot, d}], where d is an SVG path}.
 function layered(boxes) {
   const count = boxes.length;
   const row = new Array(count).fill(0);
@@ -26,7 +26,7 @@ function layered(boxes) {
       row[i] = Math.min(...users[i].map((u) => row[u])) - 1;
     }
   }
-  // Items: boxes, then points.
+  // Items are the boxes, then the points of edges.
   const items = boxes.map((box, i) => ({ w: box.w, row: row[i], up: [], down: [], x: 0 }));
   const chains = boxes.map((box, i) => {
     const last = Math.max(row[i], ...users[i].map((u) => row[u] - 1));
@@ -49,7 +49,7 @@ function layered(boxes) {
   order(items, rows);
   spread(items, rows);
 
-  // Rows from top to bottom, each as high as its highest box.
+  // Rows are from top to bottom; each is as high as its highest box.
   const top = [], height = [];
   let y = 0;
   rows.forEach((members, r) => {
@@ -70,7 +70,7 @@ function layered(boxes) {
   }));
   const edges = [];
   boxes.forEach((box, to) => {
-    // Where edges enter a box follows where they come from, so that they do not cross in front of it.
+    // Edges enter a box in the order of their sources, so that they do not cross in front of it.
     const entries = box.inputs.map((from, slot) => ({ from, slot, x: items[above(from, to)].x }));
     entries.sort((a, b) => a.x - b.x || a.slot - b.slot);
     entries.forEach(({ from, slot }, k) => {
@@ -96,7 +96,7 @@ function link(items, from, to) {
   items[to].up.push(from);
 }
 
-// Rows in order of the middle of their neighbours' places, downwards and upwards by turns.
+// Orders rows by the mean position of their items' neighbours, alternating between down and up.
 function order(items, rows) {
   const place = new Array(items.length).fill(0);
   const number = (members) => members.forEach((i, k) => { place[i] = k / Math.max(1, members.length - 1); });
@@ -137,16 +137,16 @@ function spread(items, rows) {
   }
 }
 
-// The places nearest to the wishes, by squares, in the given order and without overlap.
+// Positions nearest to the wishes by least squares, in the given order and without overlap.
 function settle(items, members, wishes) {
-  const blocks = [];  // {sum, weight, from}: runs of items that stand as close as they can
+  const blocks = [];  // {sum, weight, from}: runs of items at minimal distances
   let offset = 0;
   const offsets = members.map((i, k) => {
     if (k > 0) offset += (items[members[k - 1]].w + items[i].w) / 2 + GAP_X;
     return offset;
   });
   members.forEach((i, k) => {
-    const weight = items[i].point ? 3 : 1;  // straight long edges before centred boxes
+    const weight = items[i].point ? 3 : 1;  // prefers straight long edges over centred boxes
     let block = { sum: (wishes[k] - offsets[k]) * weight, weight, from: k };
     while (blocks.length > 0) {
       const before = blocks[blocks.length - 1];

@@ -1,4 +1,4 @@
-// Reading metadata and the tables FileNames, FunctionNames, FileLocations and StackFrames.
+// Parses metadata and the tables FileNames, FunctionNames, FileLocations and StackFrames.
 #include "lamella/graph/view/source.h"
 
 #include <charconv>
@@ -45,7 +45,7 @@ Fields metadata_fields(std::string_view text) {
       s.take(',');
     }
   } catch (const Error&) {
-    return fields;  // as far as it could be read
+    return fields;  // the fields before the error
   }
   return fields;
 }
@@ -86,7 +86,7 @@ Sources::Sources(const Module& module) {
       }
     }
   } catch (const Error&) {
-    return;  // what was read before is still of use
+    return;  // the entries before the error are kept
   }
 }
 
@@ -103,7 +103,7 @@ std::vector<SourceFrame> Sources::frames(const Instruction& instruction) const {
     auto at = names.find(number);
     return at == names.end() ? std::string() : at->second;
   };
-  // A frame's parent is stated one higher, 0 or itself for none.
+  // The stated parent is the frame's number plus 1; 0 or the frame itself means no parent.
   int64_t number = number_of(fields, "stack_frame_id");
   for (auto at = frames_.find(number); at != frames_.end() && found.size() <= frames_.size();
        at = frames_.find(number)) {

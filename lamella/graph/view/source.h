@@ -1,4 +1,4 @@
-// Where instructions come from: what their metadata and the module's tables of sources say.
+// Source locations of instructions, from their metadata and the module's source tables.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,12 +16,12 @@ struct SourceFrame {
   int64_t line = 0, column = 0;
 };
 
-// Reads the tables of a module once. Tables that are not as XLA writes them count as absent: what
-// they say is for people.
+// Parses the source tables of a module once. Malformed tables are not an error, because they only
+// serve display.
 class Sources {
  public:
   explicit Sources(const Module& module);
-  // The innermost frame first; empty where nothing is known.
+  // The stack frames of an instruction, innermost first; empty if unknown.
   std::vector<SourceFrame> frames(const Instruction& instruction) const;
   // "model.py:12 (loss)" of the innermost frame, or "".
   std::string place(const Instruction& instruction) const;
@@ -38,8 +38,7 @@ class Sources {
   std::unordered_map<int64_t, Frame> frames_;
 };
 
-// The fields of `{op_name="jit(f)/add" source_line=3}`: (name, value), strings without their
-// quotes.
+// The (name, value) fields of `{op_name="jit(f)/add" source_line=3}`; strings are unquoted.
 std::vector<std::pair<std::string, std::string>> metadata_fields(std::string_view text);
 // The field op_name of an instruction's metadata, or "".
 std::string op_name(const Instruction& instruction);

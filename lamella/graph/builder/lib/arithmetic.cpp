@@ -24,7 +24,7 @@ Op arg(const char* function, const Operand& input, PrimitiveType output_type, in
     LAMELLA_EXPECT(is_integral(output_type), "'output_type' to be an integer's, got ",
                    element_name(output_type));
     ElementType type = shape.element_type();
-    // Among equal values the lowest place wins; NaN comes before all numbers.
+    // The lowest index wins among equal values; NaN precedes all numbers.
     std::unique_ptr<Builder> b = e.builder()->CreateSubBuilder(function);
     Shape value = Shape::scalar(type), place = Shape::scalar(output_type);
     Op x = Parameter(b.get(), 0, value, "x");

@@ -4,7 +4,7 @@
 
 namespace lamella::hlo {
 
-// (x, y) -> x op y for scalars of the type. `builder` is the one that will use it.
+// The reducer (x, y) -> x op y on scalars of the type. `builder` is the builder that will use it.
 BuiltComputation CreateScalarAddComputation(PrimitiveType type, Builder* builder);
 BuiltComputation CreateScalarMultiplyComputation(PrimitiveType type, Builder* builder);
 BuiltComputation CreateScalarGeComputation(PrimitiveType type, Builder* builder);
@@ -12,12 +12,12 @@ BuiltComputation CreateScalarMaxComputation(PrimitiveType type, Builder* builder
 BuiltComputation CreateScalarMinComputation(PrimitiveType type, Builder* builder);
 BuiltComputation CreateScalarAndComputation(PrimitiveType type, Builder* builder);
 BuiltComputation CreateScalarOrComputation(PrimitiveType type, Builder* builder);
-// (x, y) -> y: what a scatter needs that only sets.
+// (x, y) -> y: the combiner of a scatter that overwrites elements.
 BuiltComputation CreateScalarIdentityWithZeroComputation(PrimitiveType type, Builder* builder);
 
-// Pred: whether any element is true.
+// True if any element is true, as a Pred.
 Op Any(Operand predicates);
-// The place of the first largest (smallest) element along an axis, as integers of the output type.
+// The index of the first largest (smallest) element along an axis, in the output type.
 Op ArgMax(Operand input, PrimitiveType output_type, int axis);
 Op ArgMin(Operand input, PrimitiveType output_type, int axis);
 

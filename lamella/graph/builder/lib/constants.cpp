@@ -1,4 +1,4 @@
-// Values that each type has.
+// Constants of each element type.
 #include "lamella/graph/builder/lib/constants.h"
 
 #include "lamella/graph/builder/broadcasting.h"

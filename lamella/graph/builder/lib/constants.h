@@ -1,4 +1,4 @@
-// Values that each type has (XLA's client/lib/constants.h). ScalarLike and FullLike are in
+// Constants of each element type (XLA's client/lib/constants.h). ScalarLike and FullLike are in
 // builder/constant.h.
 #pragma once
 #include "lamella/graph/builder/constant.h"
@@ -13,7 +13,7 @@ Op MinFiniteValue(Within builder, PrimitiveType type);
 Op MaxValue(Within builder, PrimitiveType type);
 Op MaxFiniteValue(Within builder, PrimitiveType type);
 Op NanValue(Within builder, PrimitiveType type);
-// The distance from 1 to the next number; of F16, BF16, F32 and F64.
+// The distance from 1 to the next number, for F16, BF16, F32 and F64.
 Op Epsilon(Within builder, PrimitiveType type);
 
 // Arrays and tuples of arrays.

@@ -13,13 +13,13 @@ using WhileLoopHelperBodyFunction =
 using ForEachIndexBodyFunction =
     std::function<StatusOr<std::vector<Op>>(Op index, Span<Op> values, Builder* builder)>;
 
-// The values after the body ran as long as the condition gives true. Both are called once, with
-// the builder of a computation of their own.
+// Runs the body while the condition is true, and returns the final values. Both callbacks are
+// called once, each with the builder of its own computation.
 StatusOr<std::vector<Op>> WhileLoopHelper(const WhileLoopHelperConditionFunction& condition,
                                           const WhileLoopHelperBodyFunction& body,
                                           Span<Op> initial_values, std::string_view name,
                                           Builder* builder);
-// With an index of this type that runs from 0 below num_iterations.
+// A loop whose index has this type and runs from 0 to num_iterations - 1.
 StatusOr<std::vector<Op>> ForEachIndex(int64_t num_iterations, PrimitiveType num_iterations_type,
                                        const ForEachIndexBodyFunction& body,
                                        Span<Op> initial_values, std::string_view name,

@@ -1,4 +1,4 @@
-// Functions on each element that others make up.
+// Elementwise functions composed of others.
 #include "lamella/graph/builder/lib/math.h"
 
 #include "lamella/graph/builder/broadcasting.h"
@@ -35,7 +35,7 @@ Op MaybeConjugate(Operand x, bool conjugate) {
   return emit("MaybeConjugate", x, [&](Emission& e) { return conjugate ? Conj(e.at(x)) : Op(x); });
 }
 
-// Numbers of one sign are ordered as their bits are, so the next one has the next bits.
+// Numbers of equal sign are ordered like their bit patterns, so the next number has the next bits.
 Op NextAfter(Operand from, Op to) {
   return emit("NextAfter", from, [&](Emission& e) {
     auto [x, y] = broadcast_together(e, from, to, {});
@@ -56,13 +56,13 @@ Op NextAfter(Operand from, Op to) {
     Op y_size = And(e.at(y_bits), scalar(sign_bit - 1));
     Op x_sign = And(e.at(x_bits), scalar(sign_bit)), y_sign = And(e.at(y_bits), scalar(sign_bit));
     Op zero = scalar(0);
-    // Away from zero the bits go up, towards it down.
+    // Bit patterns increase away from zero and decrease towards it.
     Op towards_zero = Or(e.at(Ne(e.at(x_sign), y_sign)), Gt(e.at(x_size), y_size));
     Op step = Select(e.at(towards_zero), scalar(~uint64_t{0}), scalar(1));
     Op moved = Add(e.at(x_bits), step);
-    // From zero: the smallest number of the other's sign.
+    // The number after zero is the smallest number with the sign of `to`.
     moved = Select(e.at(Eq(e.at(x_size), zero)), Or(e.at(y_sign), scalar(1)), moved);
-    // For equal numbers (and two zeros) the other one is the result.
+    // Equal numbers, including zeros of different signs, give `to`.
     moved = Select(e.at(Eq(e.at(x), y)), y_bits, moved);
     Op next = BitcastConvertType(e.at(moved), type);
     Op nan = Or(e.at(Ne(e.at(x), x)), Ne(e.at(y), y));

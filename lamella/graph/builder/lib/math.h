@@ -1,4 +1,4 @@
-// Functions on each element that others make up (XLA's client/lib/math.h). More of that header is
+// Elementwise functions composed of others (XLA's client/lib/math.h). The rest of XLA's header is
 // in builder/elementwise.h.
 #pragma once
 #include "lamella/graph/builder/elementwise.h"
@@ -13,11 +13,11 @@ Op Cosh(Operand x);
 Op Asinh(Operand x);
 Op Acosh(Operand x);
 Op Atanh(Operand x);
-// Halves to even.
+// Rounds to the nearest integer, halves to even.
 Op RoundToEven(Operand x);
-// The conjugate if asked for.
+// The complex conjugate if `conjugate`, otherwise x.
 Op MaybeConjugate(Operand x, bool conjugate);
-// The next floating-point number after `from` towards `to`; F16, BF16, F32, F64.
+// The next floating-point number after `from` towards `to`, for F16, BF16, F32 and F64.
 Op NextAfter(Operand from, Op to);
 
 }  // namespace lamella::hlo

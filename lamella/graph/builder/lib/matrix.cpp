@@ -1,4 +1,4 @@
-// Matrices.
+// Functions of matrices.
 #include "lamella/graph/builder/lib/matrix.h"
 
 #include <algorithm>
@@ -17,13 +17,13 @@ const Shape& matrix(Emission& e, Op x) {
   LAMELLA_EXPECT(shape.rank() >= 2, "'x' of 2 dimensions or more, got ", shape.to_string(false));
   return shape;
 }
-// column - row at each place of the last two dimensions.
+// The array of column - row over the last two dimensions.
 Op diagonal_of_places(Emission& e, const Shape& shape) {
   Shape places = Shape::array(
       ElementType::S32, {shape.dimension(shape.rank() - 2), shape.dimension(shape.rank() - 1)});
   return Sub(e.at(Iota(e.within(), places, 1)), Iota(e.within(), places, 0));
 }
-// The mask of a matrix for each batch.
+// Broadcasts a mask of the last two dimensions over the batches.
 Op for_batches(Emission& e, Op mask, const Shape& shape) {
   auto batches = shape.dimensions().first(shape.dimensions().size() - 2);
   return batches.empty() ? mask : Broadcast(e.at(mask), batches);
@@ -57,7 +57,8 @@ Op GetMatrixDiagonal(Operand x, int k) {
                    k);
     int64_t row = std::max(0, -k), column = std::max(0, k);
     int64_t length = std::min(m - row, n - column);
-    // The square with this diagonal as its own, where everything else is zero; summed over rows.
+    // Takes the square whose main diagonal is this one, zeroes all other elements, and sums over
+    // rows.
     Op square = SliceInDim(e.at(x), row, row + length, 1, rank - 2);
     square = SliceInDim(e.at(square), column, column + length, 1, rank - 1);
     Op mask = compare_diagonal(e, square, ComparisonDirection::kEq, 0);
@@ -135,7 +136,7 @@ Op Einsum(Operand x, Op y, std::string_view einsum_config, PrecisionConfig::Prec
     auto has = [](std::string_view letters, char c) {
       return letters.find(c) != std::string_view::npos;
     };
-    // Letters that one operand has alone and the result lacks are summed first.
+    // Dimensions of one operand that the other and the result lack are summed first.
     auto sum_alone = [&](Op op, std::string_view letters, std::string_view other) {
       std::vector<int64_t> alone;
       std::string kept;

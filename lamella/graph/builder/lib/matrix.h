@@ -1,20 +1,20 @@
-// Matrices (XLA's client/lib/matrix.h). Dimensions before the last two are batches.
+// Functions of matrices (XLA's client/lib/matrix.h). Dimensions before the last two are batches.
 #pragma once
 #include "lamella/graph/builder/builder.h"
 
 namespace lamella::hlo {
 
 Op IdentityMatrix(Within builder, PrimitiveType type, int64_t m, int64_t n);
-// Pred: where column - row == diagonal.
+// A Pred mask of the elements where column - row == diagonal.
 Op GetDiagonalMask(Operand x, int diagonal = 0);
 Op GetMatrixDiagonal(Operand x, int k = 0);
-// Pred: where column - row <= diagonal (lower) or >= (upper).
+// A Pred mask of the elements where column - row <= diagonal.
 Op TriangleMask(Operand x, int diagonal);
-// Zeros in the other triangle.
+// The lower or upper triangle of x, with zeros elsewhere.
 Op Triangle(Operand x, bool lower);
 Op UpperTriangle(Operand x);
 Op LowerTriangle(Operand x);
-// x y for each batch, either transposed first if asked for.
+// The matrix product x y for each batch; x or y is transposed first if requested.
 Op BatchDot(Operand x, Op y, PrecisionConfig::Precision precision = PrecisionConfig::DEFAULT,
             std::optional<PrimitiveType> preferred_element_type = std::nullopt);
 Op BatchDot(Operand x, bool transpose_x, Op y, bool transpose_y,

@@ -1,4 +1,4 @@
-// Slices of the last dimensions, and lookups.
+// Slices of the last dimensions, and lookups by index.
 #include "lamella/graph/builder/lib/slicing.h"
 
 #include "lamella/graph/builder/emission.h"
@@ -8,14 +8,14 @@
 namespace lamella::hlo {
 namespace {
 
-// How many dimensions stand before the last `count`.
+// The number of dimensions before the last `count`.
 size_t before(Emission& e, Op x, size_t count) {
   const Shape& shape = e.array(x, "x");
   LAMELLA_EXPECT(count <= shape.dimensions().size(), "at most ", shape.rank(), " starts for ",
                  shape.to_string(false), ", got ", count);
   return shape.dimensions().size() - count;
 }
-// Scalars, with zeros for the dimensions before.
+// Start indices for all dimensions: zeros for the leading ones, then `starts`.
 std::vector<Op> starts_of(Emission& e, Op x, std::span<const Op> starts) {
   Op zero = ConstantR0<int32_t>(e.within(), 0);
   if (!starts.empty()) {

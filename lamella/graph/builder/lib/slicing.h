@@ -1,12 +1,13 @@
-// Slices of the last dimensions, and lookups (XLA's client/lib/slicing.h).
+// Slices of the last dimensions, and lookups by index (XLA's client/lib/slicing.h).
 #pragma once
 #include "lamella/graph/builder/builder.h"
 
 namespace lamella::hlo {
 
-// Ranges of the last dimensions, as many as there are starts.
+// Slices the last start.size() dimensions.
 Op SliceInMinorDims(Operand x, Span<int64_t> start, Span<int64_t> end);
-// x with `update` at these places: from the first dimension, of the last dimensions.
+// Replaces the part of x at `start` by `update`. UpdateSlice takes a start for each dimension,
+// UpdateSliceInMinorDims only for the last ones.
 Op UpdateSlice(Operand x, Op update, Span<int64_t> start);
 Op UpdateSliceInMinorDims(Operand x, Op update, Span<int64_t> start);
 Op DynamicSliceInMinorDims(Operand x, Span<Op> starts, Span<int64_t> sizes);

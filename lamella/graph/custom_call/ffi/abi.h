@@ -1,22 +1,22 @@
-// The binary interface of XLA's typed custom calls: what a handler and the runtime hand each other.
+// The binary interface of XLA's typed custom calls: the structs that handlers and the runtime
+// exchange.
 //
 // Note [The typed interface]
-//   A handler is a C function that is given a call frame: arguments, results, attributes, a context
+//   A handler is a C function that takes a call frame: arguments, results, attributes, a context,
 //   and a table of functions that call back into the runtime. Handlers are compiled against XLA's
-//   own headers, so sizes, offsets and numbers here are theirs, version 0.3; a test compiles both
-//   and compares. Three rules hold for all of it:
-//   - Every struct begins with its size as the side that made it knows it. The last fields of a
-//   newer
-//     struct are absent in an older one; what is out of a struct's size is neither read nor
-//     written. A call frame's size ends before `future`, and handlers compare it for equality: it
-//     is a fact of the interface and must not grow.
-//   - Whoever gets an error owns it and destroys it: the runtime those that handlers return, a
-//     handler those that the table's functions return. NULL is success. An error given to
-//     future_set_error goes over to the runtime.
-//   - Everything in a call frame belongs to the runtime and is valid until the handler returns, or,
-//     where it returned a future, until that is completed.
-//   The runtime understands handlers of versions 0.1 to 0.3. Up to 0.2 the arguments of state_set
-//   and state_get had no `stage`; their size says so, and the stage is then `instantiate`.
+//   own headers, so sizes, offsets and numbers here equal those of XLA's version 0.3; a test
+//   compiles both and compares. Three rules hold for all structs:
+//   - Every struct begins with its size, as known to the side that made it. An older struct lacks
+//     the last fields of a newer one; fields beyond a struct's size are neither read nor written. A
+//     call frame's size ends before `future`, and handlers compare it for equality, so it must not
+//     grow.
+//   - The receiver of an error owns it and destroys it: the runtime owns errors that handlers
+//     return, and a handler owns errors that the table's functions return. NULL is success. An
+//     error passed to future_set_error becomes the runtime's.
+//   - All parts of a call frame belong to the runtime. They are valid until the handler returns or,
+//     if it returned a future, until the future is completed.
+//   The runtime supports handlers of versions 0.1 to 0.3. Up to 0.2 the arguments of state_set and
+//   state_get had no `stage`: their size is smaller, and the stage is then `instantiate`.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -28,13 +28,13 @@ inline constexpr int api_minor = 3;
 inline constexpr int oldest_api_minor = 1;
 
 struct Api;
-struct InternalApi;       // XLA's own; NULL here
+struct InternalApi;       // XLA's internal interface; NULL here
 struct HandlerError;      // a code and a message; made by error_create
-struct Future;            // the end of work that goes on after a handler returned
-struct ExecutionContext;  // one call of one instruction; for the table's functions
+struct Future;            // completion of work that continues after a handler has returned
+struct ExecutionContext;  // one call of one instruction; an argument of the table's functions
 struct CallFrame;
 
-// The size of a struct up to and with its last field.
+// The size of a struct up to and including the field `last`.
 #define LAMELLA_FFI_SIZE(Struct, last) (offsetof(Struct, last) + sizeof(Struct::last))
 
 // ---- Extensions -------------------------------------------------------------------------------
@@ -55,12 +55,11 @@ struct ApiVersion {
 
 // ---- Values -----------------------------------------------------------------------------------
 
-// Numbers are those of ElementType (hlo/element_type.def), 0 where there is none.
+// The numbers are those of ElementType (hlo/element_type.def); 0 is invalid.
 enum class DataType : uint32_t { Invalid = 0 };
 
-// A dense array. Its layout is the one that the instruction states, row-major unless told
-// otherwise; `dims` are always in logical order. A token has the type TOKEN, no dimensions and no
-// data.
+// A dense array in the layout that the instruction states, by default row-major; `dims` are in
+// logical order. A token has the type TOKEN, no dimensions and no data.
 struct Buffer {
   size_t struct_size;
   ExtensionBase* extension_start;
@@ -73,7 +72,7 @@ enum class ArgType : uint32_t { Buffer = 1 };
 enum class RetType : uint32_t { Buffer = 1 };
 enum class AttrType : uint32_t { Array = 1, Dictionary = 2, Scalar = 3, String = 4 };
 
-// Not ended by a zero.
+// A string without a terminating zero.
 struct ByteSpan {
   const char* ptr;
   size_t len;
@@ -90,8 +89,8 @@ struct Array {
 
 // ---- Call frame -------------------------------------------------------------------------------
 
-// When a handler is called. Instantiate: once for each instruction, when the module is compiled;
-// without arguments and results. Prepare and initialize: before each run; buffers have no data yet.
+// When a handler is called. Instantiate: once per instruction when the module is compiled, without
+// arguments and results. Prepare and Initialize: before each run, with buffers that have no data.
 enum class Stage : uint32_t { Instantiate = 0, Prepare = 1, Initialize = 2, Execute = 3 };
 
 struct Args {
@@ -108,8 +107,8 @@ struct Rets {
   RetType* types;
   void** rets;  // Buffer*
 };
-// Sorted by name, by bytes. Of an array `attrs` holds an Array*, of a dictionary an Attrs*, of a
-// scalar a Scalar*, of a string a ByteSpan*.
+// Attributes, sorted bytewise by name. `attrs` holds an Array* for an array, an Attrs* for a
+// dictionary, a Scalar* for a scalar, and a ByteSpan* for a string.
 struct Attrs {
   size_t struct_size;
   ExtensionBase* extension_start;
@@ -120,7 +119,7 @@ struct Attrs {
 };
 struct CallFrame {
   size_t struct_size;  // call_frame_size
-  // Where a Metadata extension stands here, the handler fills it and does nothing else.
+  // If this is a Metadata extension, the handler only fills it in and returns.
   ExtensionBase* extension_start;
   const Api* api;
   ExecutionContext* ctx;
@@ -128,21 +127,21 @@ struct CallFrame {
   Args args;
   Rets rets;
   Attrs attrs;
-  Future* future;  // out: set where the work goes on
+  Future* future;  // out: set if work continues after the return
 };
 inline constexpr size_t call_frame_size = LAMELLA_FFI_SIZE(CallFrame, attrs);
 
 // ---- Handlers ---------------------------------------------------------------------------------
 
 using Handler = HandlerError*(CallFrame* call_frame);
-// One handler for each stage; only `execute` is required.
+// The handlers of the stages; only `execute` is required.
 struct HandlerBundle {
   Handler* instantiate;
   Handler* prepare;
   Handler* initialize;
   Handler* execute;
 };
-// Always the same device operations, so that a recorded call may be replayed.
+// The handler always enqueues the same device operations, so a recorded call may be replayed.
 inline constexpr uint32_t trait_command_buffer_compatible = 1u << 0;
 
 struct TypeId {
@@ -153,12 +152,12 @@ struct TypeInfo {
   ExtensionBase* extension_start;
   void (*deleter)(void* object);
 };
-// What a handler says of itself.
+// A handler's description of itself.
 struct Metadata {
   size_t struct_size;  // metadata_size
   ApiVersion api_version;
   uint32_t traits;
-  TypeId state_type_id;  // of the state that it makes; 0 where it makes none
+  TypeId state_type_id;  // of the state that it makes; 0 if it makes none
 };
 inline constexpr size_t metadata_size = LAMELLA_FFI_SIZE(Metadata, traits);
 struct MetadataExtension {
@@ -168,7 +167,7 @@ struct MetadataExtension {
 
 // ---- Functions of the runtime -----------------------------------------------------------------
 
-// The canonical codes, which gRPC and Abseil share.
+// The canonical status codes of gRPC and Abseil.
 enum class ErrorCode : uint32_t {
   Ok = 0,
   Cancelled = 1,
@@ -214,8 +213,8 @@ struct HandlerRegisterArgs {
   HandlerBundle bundle;
   uint32_t traits;
 };
-// Types of states and of user data have numbers. Give 0 to be told one; a number of the caller's
-// own must be the one that the name has already, or a new one.
+// Registers a type of states or user data. A *type_id of 0 asks for a new number; any other number
+// must be unused, or be the one that the name has already.
 struct TypeRegisterArgs {
   size_t struct_size;
   ExtensionBase* extension_start;
@@ -230,7 +229,7 @@ struct ExecutionContextGetArgs {
   TypeId* type_id;
   void* data;  // out
 };
-// The state goes over to the runtime, which deletes it by the type's deleter.
+// The runtime takes ownership of the state and deletes it with the type's deleter.
 struct StateSetArgs {
   size_t struct_size;
   ExtensionBase* extension_start;
@@ -247,7 +246,7 @@ struct StateGetArgs {
   TypeId* type_id;
   void* state;  // out
 };
-// The arguments of both, as versions up to 0.2 have them.
+// The arguments of state_set and state_get in versions up to 0.2.
 struct OldStateArgs {
   size_t struct_size;
   ExtensionBase* extension_start;
@@ -295,7 +294,7 @@ struct FutureCreateArgs {
   ExtensionBase* extension_start;
   Future* future;  // out
 };
-// The interface counts this struct without the field that it returns.
+// The struct's size in the interface excludes the output field.
 inline constexpr size_t future_create_size = LAMELLA_FFI_SIZE(FutureCreateArgs, extension_start);
 struct FutureSetAvailableArgs {
   size_t struct_size;
@@ -306,7 +305,7 @@ struct FutureSetErrorArgs {
   size_t struct_size;
   ExtensionBase* extension_start;
   Future* future;
-  HandlerError* error;  // goes over to the runtime
+  HandlerError* error;  // the runtime takes ownership
 };
 struct RunIdGetArgs {
   size_t struct_size;

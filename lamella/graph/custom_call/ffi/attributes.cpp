@@ -1,4 +1,4 @@
-// Reading MLIR's dictionaries into attributes.
+// Parses MLIR dictionaries into attributes.
 #include "lamella/graph/custom_call/ffi/attributes.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace lamella::hlo::ffi {
 namespace {
 
-// An attribute as it stands in Attrs.
+// An attribute in the form that Attrs holds.
 struct Made {
   AttrType type;
   void* attr;
@@ -26,7 +26,7 @@ struct Named {
   std::string_view name;
   Made made;
 };
-// A number as it was written, until its type is known.
+// The text of a number, kept until its type is known.
 struct Number {
   std::string_view text;
   size_t at;
@@ -36,7 +36,7 @@ struct TypeName {
   std::string_view text;
   ElementType type;
 };
-// Types that MLIR and HLO name differently. The floats of 8 bits differ in case only.
+// Types with different names in MLIR and HLO. The names of 8-bit floats differ only in case.
 constexpr TypeName type_names[] = {
     {"i1", ElementType::PRED},  {"i2", ElementType::S2},     {"i4", ElementType::S4},
     {"i8", ElementType::S8},    {"i16", ElementType::S16},   {"i32", ElementType::S32},
@@ -97,7 +97,7 @@ class Reader {
   // ---- Dictionaries ---------------------------------------------------------------------------
 
   const Attrs* dictionary() {
-    // No text nests deeper in earnest, and one that does would exhaust the stack.
+    // Limits the recursion, which could otherwise exhaust the stack.
     if (++depth_ > 64) s_.fail("expected at most 64 nested dictionaries and lists");
     std::vector<Named> entries;
     s_.expect('{');
@@ -135,7 +135,7 @@ class Reader {
     if (found.empty()) s_.fail("expected the name of an attribute, got ", s_.next());
     return found;
   }
-  // Escapes are \n, \t, \\, \" and two hexadecimal digits.
+  // A quoted string; the escapes are \n, \t, \\, \" and a backslash with two hexadecimal digits.
   std::string quoted() {
     s_.expect('"');
     std::string_view text = s_.text();
@@ -309,7 +309,7 @@ class Reader {
     numbers->push_back(number());
   }
   static size_t parts(ElementType type) { return is_complex(type) ? 2 : 1; }
-  // There are as many elements as numbers, or one number stands for all of them.
+  // Makes an array from one number per element, or from one number for all elements.
   Made array(ElementType type, const std::vector<Number>& numbers, size_t count) {
     auto bytes = static_cast<size_t>(element_bytes(type));
     size_t total = sized(count, bytes);
@@ -326,7 +326,8 @@ class Reader {
     }
     return {AttrType::Array, make(Array{data_type(type), count, data})};
   }
-  // The bytes of all elements, or of one that stands for all, in hexadecimal digits after 0x.
+  // Makes an array from "0x" and hexadecimal digits: the bytes of all elements, or of one element
+  // for all.
   Made raw_array(ElementType type, std::string_view raw, size_t count, size_t at) {
     auto bytes = static_cast<size_t>(element_bytes(type));
     size_t total = sized(count, bytes);
@@ -353,7 +354,7 @@ class Reader {
     }
     return {AttrType::Array, make(Array{data_type(type), count, data})};
   }
-  // A text of few letters may claim many elements.
+  // Checks the total size, because a short text may state a huge number of elements.
   size_t sized(size_t count, size_t bytes) {
     size_t total = 0;
     if (__builtin_mul_overflow(count, bytes, &total) || total > size_t{1} << 32) {
@@ -423,7 +424,7 @@ class Reader {
   [[noreturn]] void wrong(const Number& n, ElementType type) {
     s_.fail_at(n.at, str("expected a number of type ", element_name(type), ", got ", n.text));
   }
-  // Magnitude and sign; throws where it is no whole number of 64 bits.
+  // The magnitude and sign of an integer; throws if it is not an integer of at most 64 bits.
   uint64_t magnitude(const Number& n, ElementType type, bool* negative) {
     std::string_view text = n.text;
     *negative = text.starts_with('-');
@@ -443,7 +444,7 @@ class Reader {
     uint64_t size = magnitude(n, type, &negative);
     int bits = type == ElementType::PRED ? 1 : element_bits(type);
     bool is_signed = element_kind(type) == ElementKind::Signed;
-    // Types without a sign may be written either way: 255 and -1 are the same i8.
+    // Signless types accept both notations: 255 and -1 are the same i8.
     uint64_t most = bits == 64 ? std::numeric_limits<uint64_t>::max() : (uint64_t{1} << bits) - 1;
     uint64_t least = is_signed ? uint64_t{1} << (bits - 1) : 0;
     if (negative ? size > least : size > most) wrong(n, type);

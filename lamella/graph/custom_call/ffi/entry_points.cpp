@@ -1,4 +1,4 @@
-// The C functions of lamella/custom_call.h that are about typed handlers.
+// The C functions of lamella/custom_call.h for typed handlers.
 #include "lamella/core/error.h"
 #include "lamella/custom_call.h"
 #include "lamella/graph/custom_call/ffi/registration.h"

@@ -1,14 +1,14 @@
 // Calling typed handlers.
 //
 // Note [Frames of typed calls]
-//   Everything in a call frame but the addresses of data is known when a module is compiled, so a
-//   call has a frame made then, and a run only writes addresses. Threads may run one executable at
-//   once, and a handler may run it again: who finds the frame taken makes a copy, which stays for
-//   the next time.
-//   A state that a handler makes at `instantiate` belongs to the call; those of `prepare` and
-//   `initialize` belong to the run. `prepare` and `initialize` see buffers without data.
-//   A handler that returns a future is waited for, so its operands and results stay where they are.
-//   On CUDA buffers are device memory, filled before and read after (cuda_buffers.h).
+//   All parts of a call frame except the addresses of data are known when a module is compiled, so
+//   the frame is made then, and a run only writes addresses. Several threads may run an executable
+//   at the same time, and a handler may run it recursively. A run that finds the frame in use takes
+//   a spare copy, which is kept for later runs.
+//   The state of the stage `instantiate` belongs to the call; states of `prepare` and `initialize`
+//   belong to the run. `prepare` and `initialize` get buffers without data.
+//   A call waits for the future that a handler returns, so operands and results stay valid.
+//   On CUDA, buffers are device memory, filled before and read after the call (cuda_buffers.h).
 #include "lamella/graph/custom_call/ffi/ffi_call.h"
 
 #include <array>
@@ -28,7 +28,7 @@
 namespace lamella::hlo {
 namespace {
 
-// Buffers of leaves, and the tables that a frame refers to.
+// The buffers of leaves, and the tables that a frame points to.
 template <class Kind>
 struct BufferTable {
   std::vector<ffi::Buffer> buffers;
@@ -77,7 +77,7 @@ class Frame {
   ffi::CallFrame call{};
 };
 
-// States of one run.
+// The states of one run.
 struct RunStates {
   ffi::State prepare;
   ffi::State initialize;
@@ -158,8 +158,8 @@ class TypedCall final : public PreparedCall {
  private:
   static constexpr size_t few = 8;
 
-  // The frame that was made first is the one of the thread that calls first, which takes it without
-  // a locked operation; other threads, and calls within a call, take spare ones.
+  // The first thread that calls owns frame_ and takes it without an atomic read-modify-write. Other
+  // threads and recursive calls take spare frames.
   struct FrameLease {
     explicit FrameLease(TypedCall& of) : call(of) {
       void* me = __builtin_thread_pointer();
@@ -200,7 +200,7 @@ class TypedCall final : public PreparedCall {
     return made;
   }
 
-  // The libraries of all stages.
+  // Pins the libraries of the handlers of all stages.
   static std::vector<Pin> pins_of(const Target& target) {
     std::vector<Pin> pins;
     for (void* function :
@@ -219,7 +219,7 @@ class TypedCall final : public PreparedCall {
     return true;
   }
 
-  // One of the stages before a run, with buffers that have no data.
+  // Calls the handler of a stage before the run, with buffers that have no data.
   void run_stage(RunContext& context, ffi::Stage stage, void* handler, std::string_view name) {
     if (handler == nullptr) return;
     Frame frame(buffers_, attributes_.attrs(), &instantiated_);
@@ -235,7 +235,7 @@ class TypedCall final : public PreparedCall {
     frame.context.states[2] = &states->initialize;
   }
 
-  // Tuples among the operands, nested results, tokens, layouts, aliasing.
+  // The general case: tuples among the operands, nested results, tokens, layouts, aliasing, CUDA.
   Value run_any(Frame& frame, std::span<Value> operands) {
     BoundBuffers bound(buffers_, operands);
     if (memory_ == nullptr) {
@@ -246,7 +246,7 @@ class TypedCall final : public PreparedCall {
     CudaBuffers::Use use(*memory_);
     size_t first = bound.operands().size();
     set_data(frame, use.pointers().first(first), use.pointers().subspan(first));
-    // What the handler's own call throws names the call already; what the device says does not.
+    // Errors of the handler name the instruction already; errors of the device do not.
     bool inside = false;
     try {
       use.around(bound, [&] {
@@ -296,7 +296,7 @@ class TypedCall final : public PreparedCall {
   std::unique_ptr<CudaBuffers> memory_;  // of calls on CUDA
   Frame frame_;
   std::atomic<void*> owner_{nullptr};  // the thread that frame_ belongs to
-  bool taken_ = false;                 // seen by that thread only
+  bool taken_ = false;                 // accessed by that thread only
   std::mutex mutex_;
   std::vector<std::unique_ptr<Frame>> spare_;
 };

@@ -7,7 +7,7 @@
 
 namespace lamella::hlo {
 
-// The target is of the kind Typed. Throws an Error that names the instruction where the handler
+// The target must have the kind Typed. Throws an Error that names the instruction if the handler
 // cannot be called.
 std::unique_ptr<PreparedCall> prepare_typed_call(const Instruction& instruction,
                                                  TargetPointer target);

@@ -1,4 +1,4 @@
-// Handlers become targets.
+// Registers typed handlers as targets.
 #include "lamella/graph/custom_call/ffi/registration.h"
 
 #include <map>
@@ -36,7 +36,7 @@ Metadata metadata_of(Handler* handler, std::string_view what) {
   } catch (const std::exception& e) {
     said = e.what();
   }
-  throw Error(str(what, " to say which version it was compiled against, got: ", said));
+  throw Error(str(what, " to report the version it was compiled against, got: ", said));
 }
 
 void register_handlers(std::string_view name, std::string_view platform,
@@ -78,7 +78,7 @@ struct Refusals {
   std::mutex mutex;
   std::map<std::pair<std::string, std::string>, std::string> texts;  // by name and platform
 };
-// Never destroyed, like the registry.
+// Never destroyed, for the same reason as the registry.
 Refusals& refusals() {
   static Refusals& one = *new Refusals;
   return one;

@@ -1,4 +1,4 @@
-// Registering typed handlers.
+// Registration of typed handlers as targets.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,26 +7,26 @@
 
 namespace lamella::hlo::ffi {
 
-// Asks a handler what it is: version, traits, type of state. Throws an Error that begins with
-// `what` where it does not answer.
+// Queries a handler's version, traits and state type. Throws an Error that begins with `what` if
+// the handler does not answer.
 Metadata metadata_of(Handler* handler, std::string_view what);
 
 struct Registration {
-  uint32_t traits = 0;  // beside those that the handler states
+  uint32_t traits = 0;  // in addition to those that the handler states
   std::string where;    // for messages: "file:line", or ""
   bool built_in = false;
-  bool replace = false;  // whatever the name has
+  bool replace = false;  // replaces existing handlers of the name
 };
-// Registers the handlers as a target: `platform` as for other targets. Throws an Error where there
-// is none for `execute`, one was compiled against a version that this runtime does not understand,
-// or the name has other handlers.
+// Registers the handlers as a target. `platform` is as for other targets. Throws an Error if the
+// `execute` handler is missing, a handler was compiled against an unsupported version, or the name
+// has other handlers.
 void register_handlers(std::string_view name, std::string_view platform,
                        const HandlerBundle& bundle, Registration how = {});
 
-// Registration through the table of functions: XLA's macros drop the error that it gives, so it is
-// kept for whoever misses the target later.
+// Registers through the table of functions. XLA's macros drop the returned error, so it is recorded
+// and shown when a module names the missing target.
 HandlerError* register_from_table(const HandlerRegisterArgs& args);
-// Why handlers of this name were refused; "" if none were.
+// The recorded error of a failed registration of this name; "" if there is none.
 std::string refusal_of(std::string_view name, std::string_view platform);
 
 }  // namespace lamella::hlo::ffi

@@ -1,4 +1,4 @@
-// The functions of the table.
+// The functions that the runtime provides to handlers.
 #include "lamella/graph/custom_call/ffi/runtime.h"
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ template <class... Parts>
 LAMELLA_COLD HandlerError* error(ErrorCode code, const Parts&... parts) {
   return new HandlerError{code, str(parts...)};
 }
-// NULL if the caller's struct has all the fields that are read.
+// Returns NULL if the caller's struct has all fields that are read, otherwise an error.
 HandlerError* check_size(const char* what, size_t expected, size_t got) {
   if (LAMELLA_LIKELY(got >= expected)) return nullptr;
   return error(ErrorCode::InvalidArgument, "expected ", what, " to have at least ", expected,
@@ -79,7 +79,7 @@ HandlerError* execution_context_get(ExecutionContextGetArgs* args) {
   return nullptr;
 }
 
-// The stage's state, or an error.
+// Finds the state of a stage, or returns an error.
 HandlerError* state_of(ExecutionContext* ctx, Stage stage, State** state) {
   auto at = static_cast<size_t>(stage);
   *state = at < 3 ? ctx->states[at] : nullptr;
@@ -87,7 +87,7 @@ HandlerError* state_of(ExecutionContext* ctx, Stage stage, State** state) {
   constexpr const char* names[] = {"instantiate", "prepare", "initialize", "execute"};
   return error(ErrorCode::FailedPrecondition, "expected a stage that keeps a state, got ",
                at < 4 ? names[at] : "an unknown one",
-               at < 3 ? ", which the call has no handler for or has not reached" : "");
+               at < 3 ? ", whose handler is missing or has not run yet" : "");
 }
 HandlerError* set_state(ExecutionContext* ctx, Stage stage, TypeId* type, void* object) {
   State* state = nullptr;
@@ -118,7 +118,7 @@ HandlerError* get_state(ExecutionContext* ctx, Stage stage, TypeId* type, void**
   *object = state->object();
   return nullptr;
 }
-// Versions up to 0.2 know no stage: they mean the first.
+// Callers of versions up to 0.2 pass no stage; it is then the first one.
 constexpr size_t old_state_size = LAMELLA_FFI_SIZE(OldStateArgs, state);
 HandlerError* state_set(StateSetArgs* args) {
   if (args->struct_size == old_state_size) {
@@ -204,7 +204,7 @@ HandlerError* complete(Future* future, HandlerError* with) {
   }
   future->completed = true;
   future->error = std::move(held);
-  // Under the lock: whoever waits destroys the future as soon as it is free.
+  // Notifies under the lock, because the waiting thread destroys the future after it gets the lock.
   future->changed.notify_all();
   return nullptr;
 }
@@ -280,7 +280,7 @@ std::unique_ptr<HandlerError> await(Future* future) {
 
 }  // namespace lamella::hlo::ffi
 
-// By these names handlers that register themselves ask for the table.
+// Handlers that register themselves get the table through these functions.
 extern "C" LAMELLA_ABI_API const lamella::hlo::ffi::Api* XLA_FFI_GetApi() {
   return lamella::hlo::ffi::api();
 }

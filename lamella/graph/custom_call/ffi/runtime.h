@@ -1,4 +1,4 @@
-// The runtime's side of typed calls: what stands behind the opaque types of abi.h.
+// The runtime's side of typed calls: definitions of the opaque types of abi.h.
 #pragma once
 #include <condition_variable>
 #include <memory>
@@ -20,7 +20,7 @@ struct HandlerError {
   std::string message;
 };
 
-// Completed once, by any thread; waited for once.
+// The completion of a handler's work. It is completed once, by any thread, and waited for once.
 struct Future {
   std::mutex mutex;
   std::condition_variable changed;
@@ -28,30 +28,30 @@ struct Future {
   std::unique_ptr<HandlerError> error;
 };
 
-// What a handler's context leads to. Of `run` there is none when a call is instantiated.
+// The context of a handler's call. `run` is NULL in the stage `instantiate`.
 struct ExecutionContext {
   RunContext* run = nullptr;
-  CudaDevice* device = nullptr;  // of calls on CUDA
-  // By the stage that sets it: instantiate, prepare, initialize.
+  CudaDevice* device = nullptr;  // NULL for calls on the host
+  // The states set by the stages instantiate, prepare and initialize.
   State* states[3] = {nullptr, nullptr, nullptr};
 };
 
-// The table of functions that every handler is given.
+// The table of functions that is passed to every handler.
 //
 // Note [What the functions of the runtime do]
-//   Errors are texts with a code; whatever the table is asked that cannot be answered is an error
-//   rather than a crash: a stream on the host, a state that is not set, a struct that is too small.
-//   Device memory on the host is memory of the process, aligned as asked, at least to 64 bytes; on
-//   CUDA it is the driver's, aligned to 256.
-//   Tasks run on threads of a pool of its own, as many as there are cores (thread_pool.h); in a
-//   child that was forked they run at once. An exception that leaves a task ends the process, as
-//   one that leaves any thread does. Extensions of structs are not read: version 0.3 has one, for
-//   metadata, which the runtime makes and the handler reads.
+//   Errors have a code and a text. Invalid requests give an error, not a crash: a stream on the
+//   host, a state that is not set, a struct that is too small.
+//   Device memory on the host is process memory with the requested alignment, at least 64 bytes; on
+//   CUDA it comes from the driver, aligned to 256 bytes.
+//   Tasks run on a separate thread pool with one thread per core (thread_pool.h); in a forked child
+//   they run immediately, on the calling thread. An exception that escapes a task terminates the
+//   process. Extensions of structs are not read: version 0.3 has only the one for metadata, which
+//   the runtime makes and the handler reads.
 const Api* api();
 
-// The error of a handler as text: "INVALID_ARGUMENT: ...". Destroys it.
+// The text of a handler's error: "INVALID_ARGUMENT: ...". Destroys the error.
 std::string take_message(HandlerError* error);
-// Waits until the future is completed, and destroys it. NULL where it went well.
+// Waits until the future is completed, and destroys it. Returns its error; NULL on success.
 std::unique_ptr<HandlerError> await(Future* future);
 
 }  // namespace lamella::hlo::ffi

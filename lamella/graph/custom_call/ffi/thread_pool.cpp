@@ -1,4 +1,4 @@
-// A queue and its threads.
+// The thread pool of handlers: a queue of tasks and its threads.
 #include "lamella/graph/custom_call/ffi/thread_pool.h"
 
 #include <unistd.h>
@@ -37,7 +37,7 @@ struct Pool {
     }
   }
 };
-// Never destroyed: its threads wait in it until the process ends.
+// Never destroyed, because its threads wait in it until the process ends.
 Pool& pool() {
   static Pool& one = *new Pool;
   return one;

@@ -1,4 +1,4 @@
-// The threads that run what handlers schedule.
+// The thread pool that runs tasks scheduled by handlers.
 #pragma once
 #include <cstdint>
 
@@ -6,10 +6,10 @@
 
 namespace lamella::hlo::ffi {
 
-// The number of threads, which is that of the cores.
+// The number of threads, which equals the number of cores.
 int64_t thread_pool_size();
-// Runs the task on one of the threads; they are started when the first task comes. In a child of
-// the process that started them, and where no thread can be started, runs it before returning.
+// Runs the task on a thread of the pool, whose threads start with the first task. Runs it before
+// returning if no thread can be started, or in a forked child of the process that started them.
 void schedule(Task* task, void* data);
 
 }  // namespace lamella::hlo::ffi

@@ -1,4 +1,4 @@
-// The table of types.
+// The table of registered types.
 #include "lamella/graph/custom_call/ffi/types.h"
 
 #include <map>
@@ -14,10 +14,10 @@ struct Types {
   std::mutex mutex;
   std::map<std::string, int64_t, std::less<>> by_name;
   std::map<int64_t, Deleter> by_id;
-  // Far from the numbers that XLA gives, since a library may be registered with both.
+  // Starts far from XLA's numbers, because a library may be registered with both runtimes.
   int64_t next = int64_t{1} << 40;
 };
-// Never destroyed: states may be deleted while the process ends.
+// Never destroyed, because states may be deleted during process exit.
 Types& types() {
   static Types& one = *new Types;
   return one;

@@ -1,4 +1,4 @@
-// Types of what handlers keep and are given: numbers for names, and how to delete an object.
+// Types of handlers' states and user data: their numbers by name, and their deleters.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -9,14 +9,14 @@ namespace lamella::hlo::ffi {
 
 using Deleter = void (*)(void* object);
 
-// Registers a type of the process. With *id 0 the name must be new, and *id becomes its number; any
-// other *id must be the one that the name has already, or be free together with the name. Throws an
-// Error. May be called from any thread.
+// Registers a type. If *id is 0, the name must be new, and *id receives its number. Any other *id
+// must be the name's number already, or both must be unused. Throws an Error otherwise.
+// Thread-safe.
 void register_type(std::string_view name, int64_t* id, Deleter deleter);
 // False if there is no type of this number.
 bool find_type(int64_t id, Deleter* deleter);
 
-// An object of a registered type, which goes with its holder.
+// An owned object of a registered type.
 class State {
  public:
   State() = default;

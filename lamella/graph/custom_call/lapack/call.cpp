@@ -1,4 +1,4 @@
-// Decoding of call frames, with every shape checked.
+// Decodes call frames and checks every shape.
 #include "lamella/graph/custom_call/lapack/call.h"
 
 #include <cstring>
@@ -38,8 +38,8 @@ LapackCall::LapackCall(const ffi::CallFrame& frame, int64_t operands, int64_t re
   for (int64_t size : leading_) batch_ *= size;
 }
 
-LapackCall::Place LapackCall::buffer(bool operand, int64_t number, ElementType type,
-                                     int64_t inner) const {
+LapackCall::DecodedBuffer LapackCall::buffer(bool operand, int64_t number, ElementType type,
+                                             int64_t inner) const {
   const auto n = static_cast<size_t>(number);
   const ffi::Buffer& b = buffer_of(operand ? frame_.args.args[n] : frame_.rets.rets[n]);
   const auto before = static_cast<int64_t>(leading_.size());
@@ -53,7 +53,7 @@ LapackCall::Place LapackCall::buffer(bool operand, int64_t number, ElementType t
     throw Error(str("expected ", operand ? "operand " : "result ", number, " to be ", wants,
                     "], got ", text_of(b)));
   }
-  Place place{b.data, {0, 0}};
+  DecodedBuffer place{b.data, {0, 0}};
   for (int64_t i = 0; i < inner; ++i) {
     int64_t size = b.dims[before + i];
     LAMELLA_CHECK(size <= std::numeric_limits<Int>::max(), "expected sizes below 2^31, got ",

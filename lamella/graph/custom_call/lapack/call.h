@@ -1,11 +1,11 @@
-// LapackCall: one typed custom call as linear algebra sees it: stacks of column-major matrices and
-// of vectors, letters that choose, info numbers.
+// LapackCall: decodes a typed custom call into the arguments of LAPACK routines: stacks of
+// column-major matrices and of vectors, option letters, and info numbers.
 //
 // Note [Stacks]
-//   The last two dimensions of a matrix operand are its rows and columns, all before them count
-//   matrices; its layout says that each matrix lies column by column, one behind the other. Every
-//   other operand and result has the same leading dimensions. Shapes are checked here before LAPACK
-//   sees a pointer: it would print and stop, or write past the end.
+//   The last two dimensions of a matrix operand are its rows and columns, and all dimensions before
+//   them are the batch. Its layout makes each matrix column-major, one after the other. Every other
+//   operand and result has the same leading dimensions. Shapes are checked here before LAPACK gets
+//   a pointer, because LAPACK would print a message and stop, or write out of bounds.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -43,12 +43,12 @@ struct Matrices {
   int64_t batch;
   Int rows, columns;
   T* at(int64_t i) const { return data + i * rows * columns; }
-  // None where the batch is empty, as routines are asked for their work space even then.
+  // The data pointer is null for an empty batch, because workspace queries are made even then.
   Spacious<T> spacious(int64_t i) const {
     return {i < batch ? at(i) : nullptr, static_cast<size_t>(rows), static_cast<size_t>(columns)};
   }
   int64_t elements() const { return batch * rows * columns; }
-  // LAPACK wants one of at least 1.
+  // The leading dimension, which LAPACK requires to be at least 1.
   Int leading() const { return rows > 1 ? rows : 1; }
 };
 template <class T>
@@ -60,39 +60,39 @@ struct Vectors {
   int64_t elements() const { return batch * size; }
 };
 
-// The element type of an operand that is known to be there.
+// The element type of an operand, which must exist.
 ElementType element_type_of(const ffi::CallFrame& frame, size_t operand);
 
 class LapackCall {
  public:
-  // `operands` and `results`: how many there must be. The leading dimensions are those of operand
-  // 0, whose last `inner` ones are its own.
+  // `operands` and `results` are the required numbers. The batch dimensions are those of operand 0
+  // without its last `inner` dimensions.
   LapackCall(const ffi::CallFrame& frame, int64_t operands, int64_t results, int64_t inner = 2);
 
   int64_t batch() const { return batch_; }
 
   template <class T>
   Matrices<const T> matrices(int64_t operand) const {
-    Place place = buffer(true, operand, element_of<T>, 2);
+    DecodedBuffer place = buffer(true, operand, element_of<T>, 2);
     return {static_cast<const T*>(place.data), batch_, place.sizes[0], place.sizes[1]};
   }
   template <class T>
   Vectors<const T> vectors(int64_t operand) const {
-    Place place = buffer(true, operand, element_of<T>, 1);
+    DecodedBuffer place = buffer(true, operand, element_of<T>, 1);
     return {static_cast<const T*>(place.data), batch_, place.sizes[0]};
   }
-  // Results, of any size (see require).
+  // Results of any size.
   template <class T>
   Matrices<T> result_matrices(int64_t result) const {
-    Place place = buffer(false, result, element_of<T>, 2);
+    DecodedBuffer place = buffer(false, result, element_of<T>, 2);
     return {static_cast<T*>(place.data), batch_, place.sizes[0], place.sizes[1]};
   }
   template <class T>
   Vectors<T> result_vectors(int64_t result) const {
-    Place place = buffer(false, result, element_of<T>, 1);
+    DecodedBuffer place = buffer(false, result, element_of<T>, 1);
     return {static_cast<T*>(place.data), batch_, place.sizes[0]};
   }
-  // Results of these sizes.
+  // Results that must have these sizes.
   template <class T>
   Matrices<T> result_matrices(int64_t result, Int rows, Int columns) const {
     Matrices<T> made = result_matrices<T>(result);
@@ -106,11 +106,11 @@ class LapackCall {
     require_size("result", result, "elements", size, made.size);
     return made;
   }
-  // One number for each matrix.
+  // The info result: one number for each matrix.
   Int* info(int64_t result) const {
     return static_cast<Int*>(buffer(false, result, ElementType::S32, 0).data);
   }
-  // The result that begins as a copy of the operand; they may be the same memory.
+  // A result that is initialized with a copy of the operand; both may be the same memory.
   template <class T>
   Matrices<T> taken_matrices(int64_t operand, int64_t result) const {
     Matrices<const T> from = matrices<T>(operand);
@@ -126,12 +126,12 @@ class LapackCall {
     return to;
   }
 
-  // An attribute of type ui8 that is one of these letters.
+  // An attribute of type ui8, which must be one of the allowed letters.
   char letter(std::string_view name, std::string_view allowed) const;
   bool flag(std::string_view name) const;
   Int integer(std::string_view name) const;
 
-  // Throws: expected operand 1 to have 4 rows, got 3.
+  // Throws an Error such as "expected operand 1 to have 4 rows, got 3".
   static void require_size(const char* what, int64_t number, const char* of, Int expected,
                            Int got) {
     LAMELLA_CHECK(expected == got, "expected ", what, " ", number, " to have ", expected, " ", of,
@@ -139,12 +139,12 @@ class LapackCall {
   }
 
  private:
-  struct Place {
+  struct DecodedBuffer {
     void* data;
     Int sizes[2];
   };
-  // Operand or result whose dimensions after the leading ones are `inner`.
-  Place buffer(bool operand, int64_t number, ElementType type, int64_t inner) const;
+  // An operand or result with `inner` dimensions after the batch dimensions.
+  DecodedBuffer buffer(bool operand, int64_t number, ElementType type, int64_t inner) const;
   const ffi::Scalar& scalar(std::string_view name, ElementType type) const;
   static void copy(const void* from, void* to, size_t bytes);
 
@@ -153,7 +153,8 @@ class LapackCall {
   int64_t batch_ = 1;
 };
 
-// The iterations for eigenvalues and singular values need not end on infinities and NaNs.
+// The iterations for eigenvalues and singular values may not terminate on infinities and NaNs, so
+// callers check for them with this function.
 template <class T>
 bool all_finite(const T* values, size_t count) {
   return std::all_of(values, values + count, [](const T& value) {
@@ -169,28 +170,28 @@ inline void require_square(Int rows, Int columns) {
   LAMELLA_CHECK(rows == columns, "expected operand 0 to be square matrices, got ", rows, " x ",
                 columns);
 }
-// Throws where work space has more elements than LAPACK, which adds them up in 32 bits, counts.
+// Throws if a workspace has more elements than LAPACK's 32-bit integers can count.
 inline void require_countable(double elements) {
   LAMELLA_CHECK(elements <= std::numeric_limits<Int>::max(),
                 "expected smaller matrices, got some that need more work space than LAPACK counts "
                 "in 32 bits");
 }
-// LAPACK's answer to a query of work space.
+// The workspace size from LAPACK's answer to a query.
 template <class T>
 Int wanted(const T& answer) {
-  // Answers of float32 may have been rounded down.
+  // A float32 answer may have been rounded down.
   auto size = std::real(answer);
   double whole = size + size * std::numeric_limits<decltype(size)>::epsilon();
   require_countable(whole);
   return whole > 1 ? static_cast<Int>(whole) : 1;
 }
 
-// Work space that a routine asks for itself: call(work, count) is made once with count -1, then
-// with what it wanted, for each matrix.
+// The workspace of a routine. The constructor calls query(work, count) with count -1 to get the
+// size; the routine is then called with data() and that size for each matrix.
 template <class T>
 class Work {
  public:
-  // `room`: elements behind those asked for, for Note [A column to spare].
+  // `room` is the number of extra elements at the end: see Note [A column to spare].
   template <class Query>
   explicit Work(Query&& query, Int room = 0) {
     T answer{};

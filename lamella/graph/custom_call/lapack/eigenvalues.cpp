@@ -1,4 +1,4 @@
-// Eigenvalues: of Hermitian matrices, of general ones, and Schur's form.
+// Eigenvalues of Hermitian and of general matrices, and the Schur decomposition.
 #include <algorithm>
 
 #include "lamella/graph/custom_call/lapack/call.h"
@@ -7,7 +7,7 @@
 namespace lamella::hlo::lapack {
 namespace {
 
-// The triangle that counts of a matrix of n rows.
+// True if the upper or lower triangle of an n x n matrix, which the routine reads, is finite.
 template <class T>
 bool finite_triangle(const T* matrix, Int n, bool upper) {
   const auto rows = static_cast<size_t>(n);
@@ -18,7 +18,8 @@ bool finite_triangle(const T* matrix, Int n, bool upper) {
   return true;
 }
 
-// LAPACK keeps the vectors of a conjugate pair as one column of real and one of imaginary parts.
+// LAPACK stores the eigenvectors of a conjugate pair as a column of real parts and a column of
+// imaginary parts.
 template <class R>
 void unpack(const R* packed, const R* imaginary, Int n, std::complex<R>* vectors) {
   const auto rows = static_cast<size_t>(n);
@@ -138,7 +139,7 @@ template <class T>
 void gees(const ffi::CallFrame& frame) {
   constexpr int64_t parts = is_complex<T> ? 1 : 2;
   LapackCall call(frame, 1, parts + 4);
-  // Sorting would need a function that selects, and the call has none.
+  // Sorting needs a selection function, which the call cannot pass.
   char mode = call.letter("mode", "VN"), sort = call.letter("sort", "N");
   Matrices<T> a = call.taken_matrices<T>(0, 0);
   require_square(a.rows, a.columns);

@@ -1,5 +1,5 @@
-// The bodies of the LAPACK targets, each for float, double and their complex types; result by
-// result as JAX states them. `info` is LAPACK's, one for each matrix.
+// The bodies of the LAPACK targets, each for float, double and their complex types. Operands and
+// results are in JAX's order; `info` is LAPACK's info number for each matrix.
 #pragma once
 #include "lamella/graph/custom_call/ffi/abi.h"
 
@@ -24,10 +24,10 @@ LAMELLA_HANDLER(gees)   // (a; mode, sort) -> a, vs, wr, wi or w, selected, info
 LAMELLA_HANDLER(trsm)   // (a, b; side, uplo, trans_x, diag) -> b
 LAMELLA_HANDLER(gtsv)   // (dl, d, du, b) -> dl, d, du, b, info
 #undef LAMELLA_HANDLER
-// (dl, d, du, b) -> x, of any of the four types; see solve.cpp.
+// (dl, d, du, b) -> x, for any of the four types; see solve.cpp.
 void tridiagonal_perturbed(const ffi::CallFrame& frame);
 
-// In the file that defines them.
+// Instantiates a body for the four types, in the file that defines it.
 #define LAMELLA_FOR_FOUR_TYPES(name)                       \
   template void name<float>(const ffi::CallFrame& frame);  \
   template void name<double>(const ffi::CallFrame& frame); \

@@ -1,5 +1,5 @@
-// liblamella_lapack.so: the linear algebra that JAX's programs call on the CPU, over OpenBLAS.
-// Loading it registers its targets as built-in ones.
+// liblamella_lapack.so: the linear algebra that JAX programs call on the CPU, implemented with
+// OpenBLAS. Loading the library registers its built-in targets.
 #include <new>
 #include <string>
 
@@ -17,8 +17,7 @@ ffi::HandlerError* error(const ffi::Api& api, ffi::ErrorCode code, const char* m
   return api.error_create(&args);
 }
 
-// What a typed handler is around its body: says its version where it is asked, and gives errors
-// back.
+// Wraps a body as a typed handler: answers metadata queries, and returns exceptions as errors.
 template <void (*Body)(const ffi::CallFrame&)>
 ffi::HandlerError* handler(ffi::CallFrame* frame) {
   for (ffi::ExtensionBase* e = frame->extension_start; e != nullptr; e = e->next) {

@@ -1,4 +1,4 @@
-// LAPACK's and BLAS's Fortran routines: for each element type one name per routine.
+// LAPACK and BLAS Fortran routines: for each element type one name per routine.
 #pragma once
 #include <complex>
 #include <cstddef>
@@ -7,7 +7,7 @@
 namespace lamella::hlo::lapack {
 
 using Int = int;
-using Length = std::size_t;  // Fortran's hidden length of a character argument
+using Length = std::size_t;  // the hidden length argument of a Fortran character argument
 using c64 = std::complex<float>;
 using c128 = std::complex<double>;
 
@@ -26,7 +26,8 @@ template <class T>
 inline constexpr bool is_complex = !std::is_same_v<Real<T>, T>;
 
 extern "C" {
-// Routines that read the same for all types. `un`: or for real, un for complex; `he`: sy, he.
+// Routines with equal signatures for all types. `un` is `or` for real and `un` for complex types;
+// `he` is `sy` or `he`.
 #define LAMELLA_DECLARE(p, un, he, T, R)                                                          \
   void p##potrf_(const char* uplo, const Int* n, T* a, const Int* lda, Int* info, Length);        \
   void p##getrf_(const Int* m, const Int* n, T* a, const Int* lda, Int* pivots, Int* info);       \

@@ -7,8 +7,8 @@
 namespace lamella::hlo::lapack {
 namespace {
 
-// What both routines have in common; mode 'A': all of u and vt, 'S': the first min(m, n) columns
-// and rows, 'N': neither, and their results are zeros.
+// The arguments of both routines. Mode 'A' computes all of u and vt, 'S' their first min(m, n)
+// columns and rows, and 'N' neither: their results are zeros.
 template <class T>
 struct Problem {
   char mode;
@@ -39,7 +39,7 @@ struct Problem {
   Int least() const { return std::min(a.rows, a.columns); }
   Int most() const { return std::max(a.rows, a.columns); }
 
-  // routine(a, s, u, vt, work, count, info) for each matrix.
+  // Calls routine(a, s, u, vt, work, count, info) for each matrix.
   template <class Routine>
   void run(Routine&& routine) {
     Int asked = 0;
@@ -75,7 +75,7 @@ void gesdd(const ffi::CallFrame& frame) {
   require_countable(4.0 * p.least() * p.least() + 130.0 * (p.a.rows + double(p.a.columns)));
   auto least = static_cast<size_t>(p.least()), most = static_cast<size_t>(p.most());
   std::vector<Int> whole(8 * least + 1);
-  // What the documentation of cgesdd asks for, for any job.
+  // The size of rwork that the documentation of cgesdd requires for any job.
   size_t reals = std::max(5 * least * least + 7 * least, 2 * least * (most + least) + least);
   std::vector<Real<T>> real(is_complex<T> ? reals + 1 : 1);
   p.run([&](T* a, Real<T>* s, T* u, T* vt, T* work, const Int* count, Int* said) {

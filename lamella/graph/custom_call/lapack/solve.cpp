@@ -1,4 +1,4 @@
-// Solving triangular and tridiagonal systems.
+// Solvers of triangular and tridiagonal systems.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -39,7 +39,7 @@ void gtsv(const ffi::CallFrame& frame) {
   LapackCall::require_size("operand", 2, "elements", b.rows, du.size);
   Int ldb = b.leading();
   for (int64_t i = 0; i < b.batch; ++i) {
-    // Each diagonal is as long as the matrix: the first of dl and the last of du are not of it.
+    // Each diagonal has n elements; the first element of dl and the last of du are unused.
     Routines<T>::gtsv(&b.rows, &b.columns, dl.at(i) + (b.rows > 0 ? 1 : 0), d.at(i), du.at(i),
                       b.at(i), &ldb, info + i);
   }
@@ -47,9 +47,10 @@ void gtsv(const ffi::CallFrame& frame) {
 LAMELLA_FOR_FOUR_TYPES(gtsv)
 
 // Note [Perturbed pivots]
-//   Inverse iteration solves systems that are singular up to rounding and wants the direction of
-//   the answer. So a pivot below 1 by which a row cannot be divided without overflow gets an amount
-//   of eps times the largest entry of U, with its own sign, doubled until it can, as xLAGTS does.
+//   Inverse iteration solves systems that are singular up to rounding and needs only the direction
+//   of the solution. So if a row cannot be divided by a pivot below 1 without overflow, eps times
+//   the largest entry of U, with the pivot's sign, is added to the pivot, and the amount is doubled
+//   until the division is possible, as in xLAGTS.
 namespace {
 
 template <class T>
@@ -57,7 +58,8 @@ Real<T> magnitude(const T& value) {
   return std::max(std::abs(std::real(value)), std::abs(std::imag(value)));
 }
 
-// Solves A x = b over b, n x columns; overwrites the diagonals. u2: n elements of space.
+// Solves A x = b and stores x in b, which is n x columns. Overwrites the diagonals; u2 is scratch
+// space of n elements.
 template <class T>
 void solve_perturbed(Int n, Int columns, const T* dl, T* d, T* du, T* u2, T* b) {
   using R = Real<T>;
