@@ -1,4 +1,4 @@
-"""The former place of func.functional_call."""
+"""PyTorch's deprecated module of func.functional_call."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 def __getattr__(name: str) -> Any:
     if name == "functional_call":
-        # Not at the top: lamella.func is made of modules of this package.
+        # Imported late, as lamella.func imports modules of this package.
         from importlib import import_module
 
         return import_module("lamella.func").functional_call
