@@ -108,8 +108,8 @@ PyObject* available(PyObject*, PyObject* object) {
   return PyBool_FromLong(found > 0 && is_available(device.type()));
 }
 
-// (device types that are on, dtypes by number of the device type, whether casts are kept): all of a
-// thread's state, for running something later as it would run now.
+// (device types that are on, dtypes by number of the device type, whether casts are kept): the
+// whole state of this thread, to be restored when a function runs later.
 PyObject* snapshot(PyObject*, PyObject*) {
   const uint64_t devices = lamella_autocast_exchange(0);
   lamella_autocast_exchange(devices);

@@ -217,7 +217,7 @@ PyObject* backward_function(PyContext* self) {
   return PyObject_GetAttr(cls, vjp_name);
 }
 
-// Zeros for output i, as an object; None where nothing is known of it.
+// Zeros for output i, as an object; None if its shape is unknown.
 PyObject* zeros_for(PyContext* self, autograd::Node* node, uint32_t i) {
   if (self->zeros != nullptr) {
     Ref index(PyLong_FromUnsignedLong(i));
@@ -242,8 +242,7 @@ PyObject* zeros_for(PyContext* self, autograd::Node* node, uint32_t i) {
   return wrap(levels != nullptr ? levels->hide_output(zeros, i) : std::move(zeros));
 }
 
-// Gradients that backward returned, one for each argument of forward, into those of the tensors.
-// Names the function in an error: a class that stands for an operator has the operator's name.
+// The name of the function in errors: for the gradient class of an operator, the operator's name.
 struct Named {
   explicit Named(PyContext* self)
       : given(
@@ -258,6 +257,8 @@ struct Named {
   const char* of_forward;
 };
 
+// Stores the gradients that backward returned, one for each argument of forward, into `results`,
+// one for each tensor argument.
 bool take_gradients(PyContext* self, PyObject* returned, lamella_tensor** results,
                     uint32_t result_count) {
   PyObject** items = &returned;
@@ -326,7 +327,7 @@ void PythonNode::deallocate() noexcept {
   end_with_gil([](void* node) { static_cast<PythonNode*>(node)->end(); }, this);
 }
 
-// The edges stand behind the node, in the same memory.
+// The edges are stored behind the node, in the same allocation.
 void PythonNode::end() noexcept {
   context_->base.node = nullptr;
   Py_DECREF(reinterpret_cast<PyObject*>(context_));

@@ -17,8 +17,8 @@ namespace {
 PyNode* as_node(PyObject* object) { return reinterpret_cast<PyNode*>(object); }
 bool is_context(PyObject* object) { return PyObject_TypeCheck(object, &ContextType); }
 
-// The objects of built-in nodes, which they own; guarded by the GIL. So a node has one object as
-// long as somebody holds that.
+// The objects of built-in nodes, which own their nodes; guarded by the GIL. A node has the same
+// object as long as there are references to the object.
 std::unordered_map<const autograd::Node*, PyObject*>& known_nodes() {
   static auto* known = new std::unordered_map<const autograd::Node*, PyObject*>();
   return *known;
@@ -78,8 +78,7 @@ PyObject* get_variable(PyObject* self, void*) {
   }
   return wrap(static_cast<autograd::LeafNode*>(node.get())->variable());
 }
-// What the gradients of the outputs look like: (size, dtype, device) each, None where there is
-// none.
+// (size, dtype, device) of the gradient of each output, None for outputs without gradients.
 PyObject* input_metadata(PyObject* self, void*) {
   autograd::NodePtr node = hold_node(self);
   if (!node) return nullptr;
@@ -210,7 +209,7 @@ PyGetSetDef getset[] = {
 
 autograd::NodePtr hold_node(PyObject* self) {
   autograd::Node* node = as_node(self)->node;
-  // A context's node may be on its way out in another thread, which waits for the GIL.
+  // Another thread, which waits for the GIL, may be about to destroy a context's node.
   if (node != nullptr && (!is_context(self) || node->try_retain())) {
     return is_context(self) ? autograd::NodePtr::adopt(node) : autograd::NodePtr::borrow(node);
   }

@@ -1,4 +1,4 @@
-// What tensors have for autograd: requires_grad, grad, hooks, data.
+// The members of Tensor for autograd: requires_grad, grad, hooks, data.
 #include "lamella/core/wrapper.h"
 #include "lamella/dispatch/guards.h"
 #include "python/src/autograd.h"
@@ -222,7 +222,7 @@ PyObject* gradient_edge(PyObject*, PyObject* object) {
                          static_cast<unsigned long>(edge.input), object);
   });
 }
-// _call_below_autograd(function, args, kwargs): as autograd's own kernels call what is below them.
+// _call_below_autograd(function, args, kwargs): calls a function below autograd, as its kernels do.
 PyObject* call_below(PyObject*, PyObject* args) {
   PyObject *function, *positional, *keywords;
   if (!PyArg_ParseTuple(args, "OOO:_call_below_autograd", &function, &positional, &keywords)) {

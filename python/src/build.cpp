@@ -22,8 +22,8 @@ bool is_sequence(PyObject* object) {
           !is_tensor(object));
 }
 
-// What nested sequences hold, gathered in one walk: Python code that runs in it, or when the
-// elements are converted, may change the sequences.
+// The contents of nested sequences, gathered in one walk, as Python code that runs during the walk,
+// or when elements are converted, may change the sequences.
 struct Survey {
   Survey() = default;
   Survey(const Survey&) = delete;
@@ -102,7 +102,7 @@ bool look_at_items(PyObject* object, size_t depth, bool need_type, Survey* surve
   if (!items) return false;
   Py_ssize_t size = PySequence_Fast_GET_SIZE(items.get());
   if (depth == survey->sizes.size()) {
-    // All leaves so far stand less deep.
+    // All leaves so far are less deep.
     if (!survey->leaves.empty()) return fail_depth();
     survey->sizes.push_back(size);
   } else if (survey->sizes[depth] != size) {
@@ -124,13 +124,13 @@ bool look_at_items(PyObject* object, size_t depth, bool need_type, Survey* surve
 
 bool look(PyObject* object, size_t depth, bool need_type, Survey* survey) {
   ScalarType type = ScalarType::Undefined;
-  size_t dims = 0;  // that the leaf has itself
+  size_t dims = 0;  // of the leaf itself
   if (PyFloat_CheckExact(object)) {
     type = default_dtype();
   } else if (PyLong_CheckExact(object)) {
     type = ScalarType::Long;
   } else if (is_tensor(object)) {
-    // It is one number, however many dimensions it has, or stands for sequences of length 1.
+    // A tensor with one element is a number, or nested sequences of length 1 if it has dimensions.
     lamella_tensor* tensor = tensor_of(object);
     if (tensor->numel != 1) {
       PyErr_SetString(PyExc_ValueError,
@@ -213,7 +213,7 @@ TensorBase empty(const std::vector<int64_t>& sizes, ScalarType type) {
 SlotOperator to_op{"aten::to"};
 SlotOperator clone_op{"aten::clone"};
 
-// tensor.to(device, dtype), where they are given; a copy if asked for.
+// tensor.to(device, dtype), for those that are given; a copy if `copy`.
 PyObject* converted(PyObject* owned, ScalarType type, PyObject* device, bool copy) {
   Ref tensor(owned);
   if (!tensor) return nullptr;
@@ -303,7 +303,7 @@ PyObject* shared_tensor(const Options& options, bool* fresh) {
   });
 }
 
-// What a trace of this thread must know of the tensor.
+// Reports a tensor made from Python data to the trace of this thread.
 PyObject* noted(PyObject* owned, const Options& options) {
   if (owned == nullptr || is_tensor(options.data) || !tracing::is_tracing()) return owned;
   return guarded([&] {
@@ -313,7 +313,7 @@ PyObject* noted(PyObject* owned, const Options& options) {
   });
 }
 
-// A function without writes learns that nobody else has the tensor.
+// Under functionalization, wraps the new tensor, which has no aliases yet.
 PyObject* lifted(PyObject* owned) {
   constexpr uint64_t functionalize = detail::key_bit(detail::kKeyFunctionalityFunctionalize);
   if (owned == nullptr || (lamella_thread.included & functionalize) == 0) return owned;

@@ -114,7 +114,7 @@ void tensor_dealloc(PyObject* self) {
 
 bool has_handler(const lamella_tensor* tensor) { return (tensor->key_set & python_key::kBit) != 0; }
 
-// Runs before an instance of a subclass, or an object with attributes, ends: Note [Who owns whom].
+// Runs before an instance of a subclass, or an object with attributes, ends: Note [Ownership of tensors and their objects].
 void tensor_finalize(PyObject* self) {
   PyTensor* object = as_tensor(self);
   lamella_tensor* tensor = object->tensor;

@@ -323,8 +323,8 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """tgt, memory: inputs of the layers; tgt_is_causal: whether tgt_mask is causal (None: checks
-        it)."""
+        """tgt, memory: inputs of the layers; tgt_is_causal: whether tgt_mask is causal (None:
+        checks it)."""
         first = self.layers[0].self_attn
         causal = _is_causal(tgt_mask, tgt_is_causal, _length(tgt, first.batch_first))
         for layer in self.layers:
