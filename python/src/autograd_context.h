@@ -32,7 +32,7 @@ struct PyContext {
   PyObject* non_differentiable;
   PyObject* needs;  // what needs_input_grad was set to, or NULL
   PyObject* zeros;  // shapes of outputs without gradients: a dict of index -> (size, dtype, device)
-  autograd::SavedTensor* saved;  // an undefined one stands for None
+  autograd::SavedTensor* saved;  // undefined for None
   BatchLevels* saved_levels;     // vmap levels of each, if some are batched; `saved` is unbatched
   uint8_t* inputs;               // of each argument of forward: bits below
   uint32_t saved_count;

@@ -407,7 +407,7 @@ void end_with_gil(void (*end)(void*), void* what) {
     std::lock_guard lock(waiting_mutex);
     waiting_list().push_back({end, what});
   }
-  // If the queue of pending calls is full, the next run without the GIL does it.
+  // If the queue of pending calls is full, the next thread that takes the GIL back does it.
   Py_AddPendingCall(end_waiting_call, nullptr);
 }
 

@@ -51,8 +51,8 @@ bool fail_length(const Survey& survey, size_t depth, Py_ssize_t size) {
   return false;
 }
 
-// NumPy's numbers and arrays have a dtype of their own; float64 and complex128 are Python's as
-// well.
+// NumPy's numbers and arrays have a dtype; float64 and complex128 also derive from Python's
+// numbers.
 bool is_numpy(PyObject* object) { return strncmp(Py_TYPE(object)->tp_name, "numpy.", 6) == 0; }
 bool numpy_type(PyObject* object, ScalarType* type) {
   Ref dtype(PyObject_GetAttrString(object, "dtype"));
@@ -63,7 +63,7 @@ bool numpy_type(PyObject* object, ScalarType* type) {
   return false;
 }
 
-// The dtype of a number. `object` is no tensor and no sequence.
+// The dtype of a number. `object` is neither a tensor nor a sequence.
 bool number_type(PyObject* object, ScalarType* type) {
   if (PyBool_Check(object)) {
     *type = ScalarType::Bool;
@@ -168,7 +168,7 @@ bool look(PyObject* object, size_t depth, bool need_type, Survey* survey) {
 }
 
 bool store(PyObject* object, ScalarType type, char* to) {
-  // The commonest elements directly.
+  // The most common elements are stored directly.
   if (PyFloat_CheckExact(object) && type == ScalarType::Float) {
     auto element = static_cast<float>(PyFloat_AS_DOUBLE(object));
     std::memcpy(to, &element, sizeof(element));
@@ -188,7 +188,7 @@ bool store(PyObject* object, ScalarType type, char* to) {
     std::memcpy(to, &element, sizeof(element));
     return true;
   }
-  // Ints of more than 64 bits have a value as floats, and as bool.
+  // Ints of more than 64 bits can be converted to floats and to bool.
   if (m == Match::kError && PyErr_ExceptionMatches(PyExc_OverflowError) && PyLong_Check(object) &&
       (!is_integral(type, false))) {
     PyErr_Clear();
@@ -256,7 +256,7 @@ struct Options {
   int pin_memory = 0;
 };
 
-// The tensor, a leaf that requires gradients if asked for.
+// The tensor, which requires gradients if the options say so.
 PyObject* finished(PyObject* owned, const Options& options) {
   if (owned == nullptr || options.requires_grad == 0) return owned;
   lamella_status status = lamella_tensor_set_requires_grad(tensor_of(owned), 1);
@@ -344,7 +344,7 @@ PyObject* tensor_function(PyObject*, PyObject* args, PyObject* kwargs) {
   PyObject* made = converted(tensor, options.dtype, options.device, !fresh);
   if (made != nullptr && is_tensor(options.data) &&
       lamella_tensor_requires_grad(tensor_of(made)) != 0) {
-    // A new leaf, whatever the source was.
+    // Always a new leaf, also if the source has a history.
     made = guarded([&] {
       Ref computed(made);
       return wrap(make_detached(tensor_ref(made)));

@@ -1,3 +1,5 @@
+// Creates and looks up the OpFacts of operators, and converts arguments and results for Python
+// functions.
 #include "python/src/op_facts.h"
 
 #include <cstring>
@@ -11,7 +13,7 @@
 namespace lamella::python {
 namespace {
 
-// A table that only grows: looked up without a lock, since operators never go.
+// A table that only grows: it is read without a lock, since operators are never removed from it.
 constexpr size_t kBuckets = 1 << 12;
 struct Bucketed {
   OpFacts facts;
@@ -77,7 +79,7 @@ bool is_default(const Program& program, const Param& param, const lamella_value&
   }
 }
 
-// A number that stands for a tensor comes back as the number.
+// A number that was converted to a tensor is passed as the number.
 PyObject* argument_object(const lamella_value& value, SchemaType type) {
   if (value.tag == LAMELLA_TENSOR && value.as.tensor != nullptr &&
       (value.as.tensor->flags & LAMELLA_TENSOR_WRAPPED_NUMBER) != 0 &&
@@ -106,7 +108,7 @@ OpFacts* bare_facts_of(const lamella_operator* op) {
   for (Bucketed* at = head.load(std::memory_order_acquire); at != nullptr; at = at->next) {
     if (at->facts.op == op) return &at->facts;
   }
-  // Made without the lock: Python may run meanwhile.
+  // Made without the lock, as Python code may run meanwhile.
   PyPacket* overload =
       make_packet(&OverloadType, op->name, strstr(op->name, "::") + 2, "lamella.ops");
   if (overload == nullptr) return nullptr;
@@ -176,7 +178,7 @@ lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyO
                    who, wanted, Py_TYPE(result));
       return keep_python_error();
     }
-    // What a list holds may change while it is read.
+    // Copied, as the contents of a list may change while it is read.
     held = Ref(PySequence_Tuple(result));
     if (!held) return keep_python_error();
     items = PySequence_Fast_ITEMS(held.get());
@@ -186,7 +188,7 @@ lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyO
     lamella_value borrowed = none_value();
     Match m = Match::kYes;
     if (const int written = facts.shared->returns[i].written; written >= 0) {
-      // Whatever came back: the operator returns the argument that it writes.
+      // Whatever the function returned, the operator returns the argument that it writes.
       borrowed = arguments[written];
     } else if (items[i] == Py_None && program.return_kinds[i] == Kind::kTensor) {
       borrowed = tensor_value(nullptr);

@@ -1,4 +1,4 @@
-// Places of calls in Python: a code object and an offset, looked up when somebody asks.
+// Source locations of calls in Python: a code object and an offset, resolved to a line on demand.
 #include <cstring>
 #include <optional>
 #include <string>
@@ -12,13 +12,13 @@
 namespace lamella::python {
 namespace {
 
-// Code of the user's, of this package, and of the function that runs traces, where looking for the
-// user's ends.
+// Code of the user, of this package, and of the function that runs traces, at which the search for
+// the user's code ends.
 enum class Kind : uint8_t { kUser, kPackage, kBoundary };
 
 struct Place {
-  PyCodeObject* code;  // kept by the store
-  int at;              // offset of the instruction; of old interpreters, the line as -1 - line
+  PyCodeObject* code;  // kept alive by the store
+  int at;              // offset of the instruction; in old interpreters, the line as -1 - line
 };
 
 struct Store : lamella_object {
@@ -80,7 +80,7 @@ int offset_of(PyFrameObject* frame) {
 #endif
 }
 
-// The innermost call outside of this package; of a trace of the package's own code, the innermost.
+// The innermost call outside of this package, or the innermost one of all if there is none.
 uint32_t capture(lamella_object* object) {
   auto* store = static_cast<Store*>(object);
   Gil gil;

@@ -22,7 +22,7 @@ PyObject* computation_object(const ModuleHandle& module, const hlo::Computation*
 PyObject* instruction_object(const ModuleHandle& module, const hlo::Instruction* instruction) {
   return hold(instruction_type, InstructionHandle{module, instruction});
 }
-// A tuple of what `make` gives for each of the items; throws.
+// A tuple of the results of `make` for the items; throws.
 template <class L, class F>
 PyObject* tuple_of(const L& items, F&& make) {
   Ref tuple(required(PyTuple_New(static_cast<Py_ssize_t>(items.size()))));
@@ -279,7 +279,7 @@ PyType_Spec computation_spec = {"lamella._hlo.Computation", sizeof(Holder<Comput
 
 // ---- Instructions ------------------------------------------------------------------------------
 
-// An attribute as Python's plain things: numbers, text, tuples, dictionaries, shapes, computations.
+// An attribute as a Python object: numbers, text, tuples, dictionaries, shapes, computations.
 PyObject* attribute_object(const ModuleHandle& module, const hlo::Attribute& a) {
   using hlo::AttributeKind;
   switch (hlo::attribute_kind(a.key)) {
