@@ -182,7 +182,7 @@ void context_dealloc(PyObject* object) {
   context_clear(object);
   Py_CLEAR(self->zeros);
   Py_CLEAR(self->needs);
-  if (self->inputs != self->few) PyMem_Free(self->inputs);
+  if (self->inputs != self->inline_inputs) PyMem_Free(self->inputs);
   Py_CLEAR(self->function);
   Py_TYPE(object)->tp_free(object);
 }
@@ -375,10 +375,10 @@ lamella_status PythonNode::call_backward(lamella_tensor* const* grads, lamella_t
   uint32_t grad_count = output_count(), result_count = edge_count();
   Ref function(backward_function(self));
   if (!function) return keep_python_error();
-  constexpr uint32_t kFew = 8;
-  PyObject* few[kFew + 2];
+  constexpr uint32_t kMaxInlineGradients = 8;
+  PyObject* few[kMaxInlineGradients + 2];
   PyObject** stack = few;
-  if (grad_count > kFew) {
+  if (grad_count > kMaxInlineGradients) {
     stack = static_cast<PyObject**>(PyMem_Malloc((grad_count + 2) * sizeof(PyObject*)));
     if (stack == nullptr) return LAMELLA_OUT_OF_MEMORY;
   }

@@ -37,8 +37,8 @@ struct PyContext {
   uint8_t* inputs;               // of each argument of forward: bits below
   uint32_t saved_count;
   uint32_t input_count;
-  uint32_t readers;  // of `saved`, which is freed after the last one
-  uint8_t few[16];   // storage of `inputs` for up to 16 arguments
+  uint32_t readers;           // of `saved`, which is freed after the last one
+  uint8_t inline_inputs[16];  // storage of `inputs` for up to 16 arguments
   bool materialize;
   bool released;  // a backward without retain_graph has run
 };

@@ -42,12 +42,12 @@ PyContext* make_context(PyFunctionClass* function, Py_ssize_t count) {
   if (self == nullptr) return nullptr;
   Py_INCREF(function);
   self->function = function;
-  self->inputs = self->few;
+  self->inputs = self->inline_inputs;
   self->materialize = true;
-  if (static_cast<size_t>(count) > sizeof(self->few)) {
+  if (static_cast<size_t>(count) > sizeof(self->inline_inputs)) {
     self->inputs = static_cast<uint8_t*>(PyMem_Malloc(static_cast<size_t>(count)));
     if (self->inputs == nullptr) {
-      self->inputs = self->few;
+      self->inputs = self->inline_inputs;
       Py_DECREF(reinterpret_cast<PyObject*>(self));
       PyErr_NoMemory();
       return nullptr;
@@ -299,12 +299,12 @@ constexpr uint32_t kPlain = LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_NO_FORWARD;
 
 PyObject* call_forward(const FunctionCall& call, PyObject* forward, PyObject* setup) {
   autograd::ModeGuard mode(kPlain, kPlain);
-  constexpr Py_ssize_t kFew = 14;
+  constexpr Py_ssize_t kMaxInlineArguments = 14;
   if (setup == nullptr) {
-    PyObject* few[kFew + 2];
+    PyObject* few[kMaxInlineArguments + 2];
     std::vector<PyObject*> many;
     PyObject** stack = few;
-    if (call.count > kFew) {
+    if (call.count > kMaxInlineArguments) {
       many.resize(static_cast<size_t>(call.count) + 2);
       stack = many.data();
     }
@@ -371,11 +371,11 @@ PyObject* run_apply(PyFunctionClass* function, PyObject* forward, PyObject* setu
   PyContext* context = make_context(function, count);
   if (context == nullptr) return nullptr;
   Ref held(reinterpret_cast<PyObject*>(context));
-  constexpr Py_ssize_t kFew = 16;
-  lamella_tensor* few[kFew];
+  constexpr Py_ssize_t kMaxInlineArguments = 16;
+  lamella_tensor* few[kMaxInlineArguments];
   std::vector<lamella_tensor*> many;
   lamella_tensor** inputs = few;
-  if (count > kFew) {
+  if (count > kMaxInlineArguments) {
     many.resize(static_cast<size_t>(count));
     inputs = many.data();
   }

@@ -274,10 +274,10 @@ bool call_direct(OpFacts& facts, PyObject* const* args, Py_ssize_t nargs, PyObje
     if (!is_plain(params[i], args[i], &keys)) return false;
   }
   if (keys == 0) return false;
-  constexpr Py_ssize_t kFew = 16;
-  PyObject* all[kFew];
+  constexpr Py_ssize_t kMaxDirectArguments = 16;
+  PyObject* all[kMaxDirectArguments];
   if (nargs < count) {
-    if (count > kFew) return false;
+    if (count > kMaxDirectArguments) return false;
     for (Py_ssize_t i = 0; i < count; ++i) {
       all[i] = i < nargs ? args[i] : params[i].default_object;
       if (all[i] == nullptr) return false;

@@ -2,9 +2,9 @@
 //
 // Note [Functions from a table]
 //   A row names a C++ function, and its parameters by their Python names; '?' marks optional ones,
-//   which have a default. From the function's type a template makes the conversion of each argument,
-//   the call, and the annotation in the stub. A parameter of type Within is the builder; it may be
-//   left out if there is an op among the arguments.
+//   which have a default. From the function's type a template makes the conversion of each
+//   argument, the call, and the annotation in the stub. A parameter of type Within is the builder;
+//   it may be left out if there is an op among the arguments.
 #pragma once
 #include <array>
 #include <optional>

@@ -1,12 +1,12 @@
 // Compiled functions: finds the program for a call, and runs it.
 //
 // Note [Calls of compiled functions]
-//   A compiled function has an entry for each kind of call it has seen: the pattern of its arguments
-//   (tensors and fixed values), the properties of its tensors, the values that it reads from outside
-//   (places: entries of dictionaries and cells of closures), and the layers and modes of the thread.
-//   The entries are tried in order, the newest first, without making a Python object. A call that
-//   fits none goes to the owner, the object in lamella/_compile.py, which calls the function or
-//   makes a program, and returns an entry for it.
+//   A compiled function has an entry for each kind of call it has seen: the pattern of its
+//   arguments (tensors and fixed values), the properties of its tensors, the values that it reads
+//   from outside (places: entries of dictionaries and cells of closures), and the layers and modes
+//   of the thread. The entries are tried in order, the newest first, without making a Python
+//   object. A call that fits none goes to the owner, the object in lamella/_compile.py, which calls
+//   the function or makes a program, and returns an entry for it.
 //   A program without writes and aliases is run from here; all others are run by Python code, which
 //   may still find that the program does not fit the call.
 #include <atomic>
@@ -62,7 +62,7 @@ struct Entry {
   std::vector<Pattern> keywords;
   Ref names;  // of the keywords, a tuple
   std::vector<TensorGuard> guards;
-  std::vector<Place> tensors, others;
+  std::vector<OutsidePlace> tensors, others;
   // A call runs an executable, whose results are nested by the pattern `results`; or a Python
   // function of the list of tensors; or, without either, the original function.
   std::shared_ptr<const hlo::Executable> executable;
@@ -89,10 +89,10 @@ bool fits(const Entry& entry, const CallState& state, PyObject* const* args, siz
       return false;
     }
   }
-  for (const Place& place : entry.others) {
+  for (const OutsidePlace& place : entry.others) {
     if (!is_same(place.get(), place.value.get())) return false;
   }
-  for (const Place& place : entry.tensors) {
+  for (const OutsidePlace& place : entry.tensors) {
     PyObject* now = place.get();
     if (now == nullptr || !entry.guards[leaves->size()].fits(now)) return false;
     leaves->push_back(now);
@@ -108,14 +108,14 @@ PyObject* run_program(const Entry& entry, Leaves& leaves) {
       for (PyObject* leaf : leaves.all()) given.push_back(tensor_ref(leaf));
       made = run_with_gradient(*entry.gradient, entry.run.get(), given);
     } else {
-      Few<hlo::Value> values(leaves.size());
+      SmallList<hlo::Value> values(leaves.size());
       for (size_t i = 0; i < leaves.size(); ++i) {
         values.push_back(value_of(entry.parameters[i], leaves[i]));
       }
       WithoutGil others(entry.without_gil);
       made = hlo::tensors_of_value(entry.executable->run(values.all()));
     }
-    Few<Ref> tensors(made.size());
+    SmallList<Ref> tensors(made.size());
     for (TensorBase& tensor : made) {
       tensors.push_back(Ref(required(bridge->wrap(tensor.unsafe_release()))));
     }
@@ -129,8 +129,8 @@ struct CompiledObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* owner;
   PyObject* function;
-  // The newest entry; the others follow. Entries are added at the front while other threads read, and
-  // are only freed all at once.
+  // The newest entry; the others follow. Entries are added at the front while other threads read,
+  // and are only freed all at once.
   std::atomic<Entry*> entries;
 };
 void push(CompiledObject* self, std::unique_ptr<Entry> entry) {
@@ -184,7 +184,7 @@ std::unique_ptr<Entry> entry_from(PyObject* given) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
     entry->guards.emplace_back(PySequence_Fast_GET_ITEM(list.get(), i));
   }
-  auto read = [](PyObject* places, std::vector<Place>* into) {
+  auto read = [](PyObject* places, std::vector<OutsidePlace>* into) {
     Ref all(required(PySequence_Fast(places, "places")));
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(all.get()); ++i) {
       // A place without a value was empty.
@@ -193,7 +193,7 @@ std::unique_ptr<Entry> entry_from(PyObject* given) {
                             &value)) {
         throw PythonError();
       }
-      Place place{Ref::borrow(container), Ref(), Ref::borrow(value)};
+      OutsidePlace place{Ref::borrow(container), Ref(), Ref::borrow(value)};
       if (key != Py_None) place.key = Ref::borrow(key);
       into->push_back(std::move(place));
     }
@@ -291,8 +291,8 @@ int traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(self->function);
   for (const Entry* entry = self->entries.load(); entry != nullptr; entry = entry->older) {
     Py_VISIT(entry->run.get());
-    for (const std::vector<Place>* places : {&entry->tensors, &entry->others}) {
-      for (const Place& place : *places) {
+    for (const std::vector<OutsidePlace>* places : {&entry->tensors, &entry->others}) {
+      for (const OutsidePlace& place : *places) {
         Py_VISIT(place.container.get());
         Py_VISIT(place.value.get());
       }

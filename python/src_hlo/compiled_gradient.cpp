@@ -74,7 +74,7 @@ std::vector<Tensor> differentiable(const NodeContents& contents,
 }
 
 struct CompiledProgram : autograd::Function<CompiledProgram> {
-  // The last argument holds the tensors of `into`, which get gradients; the others are passed through.
+  // Gradients go to the last argument, the tensors of `into`; the others are only passed through.
   static std::vector<Tensor> forward(AutogradContext* ctx, const GradientProgram* program,
                                      PyObject* again, const std::vector<TensorBase>* leaves,
                                      const std::vector<Tensor>&) {

@@ -9,8 +9,8 @@
 
 namespace lamella::python {
 
-// A function and its gradient as two programs. Leaves, inputs and results of the forward program are
-// numbered. Nodes of backward graphs hold a reference to one.
+// A function and its gradient as two programs. Leaves, inputs and results of the forward program
+// are numbered. Nodes of backward graphs hold a reference to one.
 struct GradientProgram : lamella_object {
   GradientProgram() {
     references = 1;

@@ -110,7 +110,7 @@ bool take(const Pattern& pattern, PyObject* object, const std::vector<TensorGuar
   return false;
 }
 
-PyObject* build(const Pattern& pattern, Few<Ref>& tensors) {
+PyObject* build(const Pattern& pattern, SmallList<Ref>& tensors) {
   auto count = static_cast<Py_ssize_t>(pattern.items.size());
   switch (pattern.kind) {
     case Pattern::Kind::Tensor:

@@ -62,7 +62,7 @@ struct TensorGuard {
 bool is_same(PyObject* now, PyObject* before);
 
 // Where a value that the function reads from outside is stored, and the value that it had.
-struct Place {
+struct OutsidePlace {
   Ref container, key;  // without a key: a cell
   Ref value;           // empty: there was no value
   // The current value, borrowed; NULL if there is none.
@@ -91,9 +91,9 @@ std::optional<Pattern> pattern_of(PyObject* form);
 
 // A list of fixed capacity, on the stack if it is small.
 template <class T>
-class Few {
+class SmallList {
  public:
-  explicit Few(size_t capacity) {
+  explicit SmallList(size_t capacity) {
     if (capacity > kHere) more_.resize(capacity);
   }
   void push_back(T one) { data()[count_++] = std::move(one); }
@@ -108,12 +108,12 @@ class Few {
   std::vector<T> more_;
   size_t count_ = 0;
 };
-using Leaves = Few<PyObject*>;  // borrowed
+using Leaves = SmallList<PyObject*>;  // borrowed
 
 // Whether an object matches the pattern; appends its tensors to `leaves`.
 bool take(const Pattern& pattern, PyObject* object, const std::vector<TensorGuard>& guards,
           Leaves* leaves);
 // The nested object of a pattern with these tensors, whose references it takes over.
-PyObject* build(const Pattern& pattern, Few<Ref>& tensors);
+PyObject* build(const Pattern& pattern, SmallList<Ref>& tensors);
 
 }  // namespace lamella::python

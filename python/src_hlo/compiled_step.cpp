@@ -1,10 +1,10 @@
 // Training steps: programs that write tensors and set gradients.
 //
 // Note [Calls of steps]
-//   The inputs of a step are each of its tensors once, then learning rates, then existing gradients,
-//   then tensors from outside. A step is specialised for which of its leaves are the same tensor and
-//   for their gradients. Its first results are those of the function, then come gradients; the last
-//   ones are written to inputs.
+//   The inputs of a step are each of its tensors once, then learning rates, then existing
+//   gradients, then tensors from outside. A step is specialised for which of its leaves are the
+//   same tensor and for their gradients. Its first results are those of the function, then come
+//   gradients; the last ones are written to inputs.
 #include "python/src_hlo/compiled_step.h"
 
 #include <algorithm>

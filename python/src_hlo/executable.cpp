@@ -105,7 +105,7 @@ std::vector<hlo::Value> values_of(const ExecutableHandle& handle, PyObject* args
     nested |= !parameters[i]->shape->is_array();
   }
   if (nested && leaves.size() == given) {
-    // Each parameter has one element: the arguments are nested only if an object is a tuple or list.
+    // As many arguments as arrays: they are nested only if an object is a tuple, a list or None.
     nested = false;
     for (size_t i = 0; i < given; ++i) {
       PyObject* object = PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i));

@@ -37,7 +37,7 @@ PyObject* register_handlers(PyObject*, PyObject* args) {
     how.where = where;
     how.replace = replace != 0;
     {
-      // Without the GIL, as registration calls the handlers for their versions, which is foreign code.
+      // Without the GIL, as registration calls the handlers, which are foreign code.
       WithoutGil others;
       ffi::register_handlers(name, platform, bundle, std::move(how));
     }

@@ -2,8 +2,8 @@
 //
 // Note [Python functions as targets]
 //   Such a function is called with a Tensor for each array of the operands, tuples flattened, which
-//   it may write to; it returns objects that convert to the arrays of the result. Its exception ends
-//   the run and reaches the caller unchanged. It runs with the GIL, on the thread of the run.
+//   it may write to; it returns objects that convert to the arrays of the result. Its exception
+//   ends the run and reaches the caller unchanged. It runs with the GIL, on the thread of the run.
 #include <dlfcn.h>
 #include <link.h>
 
