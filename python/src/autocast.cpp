@@ -199,11 +199,11 @@ PyMethodDef functions[] = {
     {"set_autocast_cache_enabled", set_cache_enabled, METH_O,
      "set_autocast_cache_enabled(enabled): whether casts of weights are kept until the outermost "
      "region ends."},
-    {"clear_autocast_cache", clear_cache, METH_NOARGS, "Gives up this thread's casts of weights."},
+    {"clear_autocast_cache", clear_cache, METH_NOARGS, "Frees this thread's casts of weights."},
     {"autocast_increment_nesting", increment_nesting, METH_NOARGS,
-     "One region deeper; returns the depth."},
+     "Enters a region; returns the depth."},
     {"autocast_decrement_nesting", decrement_nesting, METH_NOARGS,
-     "One region less; returns the depth, and gives up casts of weights at 0."},
+     "Leaves a region; returns the depth, and frees casts of weights at 0."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

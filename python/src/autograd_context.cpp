@@ -285,7 +285,8 @@ bool take_gradients(PyContext* self, PyObject* returned, lamella_tensor** result
       if (item == Py_None) continue;
       Named who(self);
       PyErr_Format(PyExc_RuntimeError,
-                   "%s: expected gradient %zd to be None, as argument %zd%s is no Tensor, got %s",
+                   "%s: expected gradient %zd to be None, as argument %zd%s is not a Tensor, got "
+                   "%s",
                    who.name, i, i, who.of_forward, Py_TYPE(item)->tp_name);
       return false;
     }
@@ -425,18 +426,18 @@ PyMethodDef context_methods[] = {
     {"save_for_backward", save_for_backward, METH_VARARGS,
      "Keeps tensors for backward, in saved_tensors. To be called once, in forward."},
     {"save_for_forward", save_for_forward, METH_VARARGS, "Keeps tensors for jvp."},
-    {"mark_dirty", mark_dirty, METH_VARARGS, "Says which inputs forward has written."},
+    {"mark_dirty", mark_dirty, METH_VARARGS, "Marks the inputs that forward has written."},
     {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS,
-     "Says which outputs have no gradient."},
+     "Marks the outputs that have no gradient."},
     {"set_materialize_grads", set_materialize_grads, METH_O,
-     "Whether backward gets zeros where no gradient came; else None."},
+     "Whether backward gets zeros instead of None for missing gradients."},
     {"mark_shared_storage", mark_shared_storage, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 char to_save_name[] = "to_save", forward_name[] = "saved_for_forward",
      dirty_name[] = "dirty_tensors", non_differentiable_name[] = "non_differentiable";
 PyGetSetDef context_getset[] = {
-    {"saved_tensors", get_saved_tensors, nullptr, "What save_for_backward() kept.", nullptr},
+    {"saved_tensors", get_saved_tensors, nullptr, "Tensors of save_for_backward().", nullptr},
     {"saved_variables", get_saved_tensors, nullptr, nullptr, nullptr},
     {"needs_input_grad", get_needs_input_grad, put_needs_input_grad,
      "For each argument of forward, whether its gradient is wanted.", nullptr},
@@ -456,7 +457,7 @@ PyGetSetDef context_getset[] = {
 
 int add_contexts(PyObject* module) {
   ContextType.tp_name = "lamella.autograd.function.FunctionCtx";
-  ContextType.tp_doc = "What forward leaves for backward.";
+  ContextType.tp_doc = "What forward keeps for backward.";
   ContextType.tp_base = &NodeType;
   ContextType.tp_basicsize = sizeof(PyContext);
   ContextType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;

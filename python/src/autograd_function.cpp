@@ -257,7 +257,8 @@ bool give_tangents(const FunctionCall& call, PyObject* const* outputs) {
     if (!is_tensor(tangents[i]) || !is_tensor(outputs[i])) {
       PyErr_Format(PyExc_TypeError, "%s: expected tangent %zd to be %s, got %s",
                    context_name(context), i,
-                   is_tensor(outputs[i]) ? "a Tensor or None" : "None, as the output is no Tensor",
+                   is_tensor(outputs[i]) ? "a Tensor or None"
+                                         : "None, as the output is not a Tensor",
                    Py_TYPE(tangents[i])->tp_name);
       return false;
     }
@@ -501,7 +502,7 @@ void meta_dealloc(PyObject* self) {
 }
 
 PyMethodDef apply_definition = {"apply", method(apply), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
-                                "Runs forward on the arguments; backward gives their gradients."};
+                                "Runs forward; backward computes the gradients of the arguments."};
 
 // _finish_function(Function): adds `apply` to the class, and stores its default attributes.
 PyObject* finish_function(PyObject*, PyObject* type) {

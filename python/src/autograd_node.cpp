@@ -190,17 +190,17 @@ void node_dealloc(PyObject* object) {
 PyMethodDef methods[] = {
     {"name", node_name, METH_NOARGS, "The node's name: 'MulBackward0'."},
     {"register_hook", register_node_hook<false>, METH_O,
-     "Calls hook(grad_inputs, grad_outputs) when the node has run; a tuple that it returns takes "
-     "the place of grad_inputs."},
+     "Calls hook(grad_inputs, grad_outputs) when the node has run; a tuple that it returns "
+     "replaces grad_inputs."},
     {"register_prehook", register_node_hook<true>, METH_O,
-     "Calls hook(grad_outputs) before the node runs; a tuple that it returns takes their place."},
+     "Calls hook(grad_outputs) before the node runs; a tuple that it returns replaces them."},
     {"__dir__", node_dir, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef getset[] = {
     {"next_functions", next_functions, nullptr,
-     "For each input of the call, the node that its gradient goes to, and which output of it.",
+     "For each input of the call, the node of its gradient, and the number of that node's output.",
      nullptr},
-    {"metadata", get_metadata, nullptr, "A dict of the node's own.", nullptr},
+    {"metadata", get_metadata, nullptr, "A dict for the node's metadata.", nullptr},
     {"variable", get_variable, nullptr, "The leaf, of a node that accumulates.", nullptr},
     {"_input_metadata", input_metadata, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};

@@ -194,7 +194,7 @@ PyMethodDef methods[] = {
     {"retain_grad", retain_grad, METH_NOARGS, "Keeps the gradient of a computed tensor."},
     {"detach_", detach_in_place, METH_NOARGS, "Makes the tensor a leaf without history."},
     {"register_hook", register_hook, METH_O,
-     "Calls hook(grad) when the gradient is known; a tensor that it returns takes its place."},
+     "Calls hook(grad) when the gradient is known; a tensor that it returns replaces it."},
     {"register_post_accumulate_grad_hook", register_accumulate_hook, METH_O,
      "Calls hook(tensor) when a backward has added to the leaf's grad."},
     {"_is_view", is_view, METH_NOARGS, nullptr},

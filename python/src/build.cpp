@@ -334,7 +334,7 @@ PyObject* tensor_function(PyObject*, PyObject* args, PyObject* kwargs) {
   if (!read_options(args, kwargs, "O|$OOpp:tensor", names, "tensor", &options)) return nullptr;
   if (is_tensor(options.data) &&
       PyErr_WarnEx(PyExc_UserWarning,
-                   "tensor: expected data that is no Tensor; to copy a tensor without its history "
+                   "tensor: expected data that is not a Tensor; to copy a tensor without history "
                    "use detach().clone(), and requires_grad_() on the copy",
                    1) != 0) {
     return nullptr;
@@ -433,9 +433,9 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   } else if (count == 0 || count < -1) {
     problem = "frombuffer: expected 'count' to be above 0, or -1 for all";
   } else if (count > 0 && count > (length - offset) / bytes) {
-    problem = "frombuffer: expected 'count' elements to fit in the buffer behind 'offset'";
+    problem = "frombuffer: expected 'count' elements to fit in the buffer after 'offset'";
   } else if (count == -1 && (length - offset) % bytes != 0) {
-    problem = "frombuffer: expected the bytes behind 'offset' to be whole elements";
+    problem = "frombuffer: expected the bytes after 'offset' to be whole elements";
   }
   if (problem != nullptr) {
     release_view(view);

@@ -360,7 +360,7 @@ PyMethodDef overload_methods[] = {
      "redispatch(keys, *args, **kwargs): calls it with a key set."},
     {"name", full_name, METH_NOARGS, "The full name, such as aten::add.Tensor."},
     {"policy", overload_policy, METH_O,
-     "What the operator says for a policy, or None: 'autocast', 'autocast.cuda', 'batching', "
+     "The operator's value of a policy, or None: 'autocast', 'autocast.cuda', 'batching', "
      "'hlo'."},
     {"has_kernel_for_dispatch_key", has_kernel, METH_O,
      "Whether a kernel was registered for the dispatch key of that name."},

@@ -66,7 +66,7 @@ PyGetSetDef dtype_getset[] = {
 PyMethodDef dtype_methods[] = {
     {"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
     {"to_real", dtype_to_real, METH_NOARGS, "The dtype of the real and imaginary parts."},
-    {"to_complex", dtype_to_complex, METH_NOARGS, "The complex dtype with such parts."},
+    {"to_complex", dtype_to_complex, METH_NOARGS, "The complex dtype with parts of this dtype."},
     {nullptr, nullptr, 0, nullptr}};
 
 bool dtype_by_name(const char* name, ScalarType* type) {

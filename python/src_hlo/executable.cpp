@@ -302,9 +302,8 @@ PyObject* set_failure_hook(PyObject*, PyObject* hook) {
 PyGetSetDef getset[] = {
     {"module", get_module, nullptr, "The module it runs.", nullptr},
     {"plan", get_plan, nullptr,
-     "The module as it runs: an instruction for each step, in their order, with what is one loop "
-     "or "
-     "one function of machine code as fusions.",
+     "The module as it runs: an instruction for each step, in order; instructions that are "
+     "compiled to one loop or one function of machine code are fusions.",
      nullptr},
     {"input_shapes", get_input_shapes, nullptr, "Of the entry's parameters.", nullptr},
     {"output_shape", get_output_shape, nullptr, "Of the entry's result.", nullptr},
@@ -316,7 +315,7 @@ PyObject* explain(PyObject* self, PyObject*) {
 PyMethodDef methods[] = {
     {"_run", run_as, METH_VARARGS, nullptr},
     {"explain", explain, METH_NOARGS,
-     "What becomes of the instructions, as text: what is machine code, and why the rest is not."},
+     "How the instructions run, as text: which are machine code, and why the others are not."},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>("A module made ready to run: call it with arrays.")},
