@@ -270,11 +270,11 @@ bool take_gradients(PyContext* self, PyObject* returned, lamella_tensor** result
   auto expected = static_cast<Py_ssize_t>(self->input_count);
   while (count > expected && items[count - 1] == Py_None) --count;
   if (count != expected) {
-    Named who(self);
+    Named named(self);
     PyErr_Format(
         PyExc_RuntimeError,
         "%s: expected 'backward' to return %zd gradient%s, one for each argument%s, got %zd",
-        who.name, expected, expected == 1 ? "" : "s", who.of_forward, count);
+        named.name, expected, expected == 1 ? "" : "s", named.of_forward, count);
     return false;
   }
   uint32_t next = 0;
@@ -283,11 +283,11 @@ bool take_gradients(PyContext* self, PyObject* returned, lamella_tensor** result
     bool tensor_input = (self->inputs[i] & kInputTensor) != 0;
     if (!tensor_input) {
       if (item == Py_None) continue;
-      Named who(self);
+      Named named(self);
       PyErr_Format(PyExc_RuntimeError,
                    "%s: expected gradient %zd to be None, as argument %zd%s is not a Tensor, got "
                    "%s",
-                   who.name, i, i, who.of_forward, Py_TYPE(item)->tp_name);
+                   named.name, i, i, named.of_forward, Py_TYPE(item)->tp_name);
       return false;
     }
     uint32_t at = next++;

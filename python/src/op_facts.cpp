@@ -162,7 +162,7 @@ bool pack_arguments(const Program& program, const lamella_value* arguments, Ref*
 }
 
 lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyObject* result,
-                             const char* who, lamella_value* returns) {
+                             const char* function, lamella_value* returns) {
   const lamella_operator* op = facts.op;
   const Program& program = *facts.program.load(std::memory_order_acquire);
   uint32_t wanted = op->return_count;
@@ -175,7 +175,7 @@ lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyO
                 PySequence_Fast_GET_SIZE(result) == static_cast<Py_ssize_t>(wanted);
     if (!fits) {
       PyErr_Format(PyExc_TypeError, "%s: expected its %s to return a tuple of %u, got %R", op->name,
-                   who, wanted, Py_TYPE(result));
+                   function, wanted, Py_TYPE(result));
       return keep_python_error();
     }
     // Copied, as the contents of a list may change while it is read.
@@ -196,7 +196,7 @@ lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyO
       m = convert_type(program.return_types[i], items[i], frame, &borrowed);
     }
     if (m == Match::kNo) {
-      PyErr_Format(PyExc_TypeError, "%s: expected its %s to return %s, got %s", op->name, who,
+      PyErr_Format(PyExc_TypeError, "%s: expected its %s to return %s, got %s", op->name, function,
                    program.return_types[i].str().c_str(), Py_TYPE(items[i])->tp_name);
     }
     lamella_status status = m == Match::kYes ? LAMELLA_OK : keep_python_error();

@@ -41,8 +41,8 @@ bool pack_arguments(const Program& program, const lamella_value* arguments, Ref*
 int add_dispatch_table(PyObject* module);  // dispatch_table.cpp
 
 // Stores the result of a function in Python as owned returns of its operator. On failure nothing is
-// owned and the status carries the Python error. `who` names the function in errors.
+// owned and the status carries the Python error. `function` names the function in errors.
 lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyObject* result,
-                             const char* who, lamella_value* returns);
+                             const char* function, lamella_value* returns);
 
 }  // namespace lamella::python

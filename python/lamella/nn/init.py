@@ -234,7 +234,7 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """gain times a random matrix with orthonormal rows, or columns where there are fewer of them.
+    """gain times a random matrix with orthonormal rows, or columns if there are fewer columns.
 
     Dimensions after the first count as one.
     """

@@ -178,7 +178,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.linear = Linear(in_features, count, bias=bias, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """input: [N, in_features]; target: [N, *out_features], or with num_classes behind N."""
+        """input: [N, in_features]; target: [N, *out_features], or with num_classes after N."""
         logits = self.linear(input).unflatten(-1, (self.num_classes, *self.out_features))
         return F.cross_entropy(
             logits,

@@ -131,7 +131,7 @@ def spectral_norm(
     return parametrize.register_parametrization(module, name, made)
 
 
-# ---- Orthonormal columns, or rows where there are fewer of them ----
+# ---- Orthonormal columns, or rows if there are fewer rows ----
 
 
 class _Orthogonal(Module):
@@ -227,7 +227,7 @@ def orthogonal(
     *,
     use_trivialization: bool = True,
 ) -> Module:
-    """Makes a matrix one with orthonormal columns, or rows where there are fewer of them.
+    """Makes the columns of a matrix orthonormal, or its rows if there are fewer rows.
 
     orthogonal_map: "matrix_exp", "cayley" or "householder"; None takes the first for square
     matrices and complex ones, else the last.
