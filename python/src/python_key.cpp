@@ -511,7 +511,7 @@ PyObject* set_shown_forms(PyObject*, PyObject* forms) {
 
 PyMethodDef functions[] = {
     {"_set_shown_forms", set_shown_forms, METH_O,
-     "The calls that handlers see: overload -> function of (args, kwargs), or None for all calls."},
+     "The calls that handlers see: overload -> function of (args, kwargs); None: the operators."},
     {"_set_dispatch_rule", set_dispatch_rule, METH_VARARGS, nullptr},
     {"_push_mode", push_mode_function, METH_O, "Adds a mode, the newest one."},
     {"_pop_mode", pop_mode_function, METH_NOARGS, "Removes the newest mode and returns it."},
