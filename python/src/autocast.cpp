@@ -108,8 +108,8 @@ PyObject* available(PyObject*, PyObject* object) {
   return PyBool_FromLong(found > 0 && is_available(device.type()));
 }
 
-// (device types that are on, dtypes by number of the device type, whether casts are kept): all of a
-// thread's state, for running something later as it would run now.
+// (device types that are on, dtypes by number of the device type, whether casts are kept): the
+// whole state of this thread, to be restored when a function runs later.
 PyObject* snapshot(PyObject*, PyObject*) {
   const uint64_t devices = lamella_autocast_exchange(0);
   lamella_autocast_exchange(devices);
@@ -199,11 +199,11 @@ PyMethodDef functions[] = {
     {"set_autocast_cache_enabled", set_cache_enabled, METH_O,
      "set_autocast_cache_enabled(enabled): whether casts of weights are kept until the outermost "
      "region ends."},
-    {"clear_autocast_cache", clear_cache, METH_NOARGS, "Gives up this thread's casts of weights."},
+    {"clear_autocast_cache", clear_cache, METH_NOARGS, "Frees this thread's casts of weights."},
     {"autocast_increment_nesting", increment_nesting, METH_NOARGS,
-     "One region deeper; returns the depth."},
+     "Enters a region; returns the depth."},
     {"autocast_decrement_nesting", decrement_nesting, METH_NOARGS,
-     "One region less; returns the depth, and gives up casts of weights at 0."},
+     "Leaves a region; returns the depth, and frees casts of weights at 0."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -1,6 +1,6 @@
-// What the parts of autograd's binding share: modes, hooks, nodes and the engine.
+// Shared declarations of autograd's Python binding: modes, hooks, nodes and the engine.
 //
-// Note [Who owns a node of a Python function]
+// Note [Ownership of the node of a Python function]
 //   The object `ctx` that forward and backward get is also the node's object in Python. The C++
 //   node owns it and it points back without owning, so that tensors, nodes and contexts form no
 //   cycle by themselves. A cycle that a user makes, by keeping an output in the context, is seen by
@@ -12,15 +12,15 @@
 
 namespace lamella::python {
 
-// Arguments of a vectorcall by their names, borrowed, NULL where not given; false with a TypeError
-// set. The first `required` must be given.
+// Reads the arguments of a vectorcall by name into `values`: borrowed, NULL where not given. False
+// with a TypeError set if that fails. The first `required` must be given.
 bool read_arguments(const char* what, const char* const* names, int count, int required,
                     PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** values);
 
 // ---- Nodes (autograd_node.cpp) ----
 
-// A node of the backward graph. Of a built-in operator `node` is owned; of a Python function it is
-// not, and NULL before forward has run and after the graph is gone.
+// A node of the backward graph. For a built-in operator `node` is owned. For a Python function it
+// is not owned, and NULL before forward has run and after the graph is gone.
 struct PyNode {
   PyObject_HEAD autograd::Node* node;
   PyObject* dict;
@@ -40,17 +40,17 @@ PyObject* make_handle(WeakTensorRef tensor, uint64_t id, void (*remove)(lamella_
 // Hooks of nodes. Each returns the handle.
 PyObject* add_node_hook(autograd::Node* node, PyObject* hook, bool before);
 PyObject* add_accumulate_hook(PyObject* tensor, PyObject* hook);
-// Visits what the C++ side of a tensor alone owns: Note [What the collector sees].
+// Visits the Python objects that only a tensor's C++ side owns: Note [What the collector sees].
 int visit_tensor(lamella_tensor* tensor, visitproc visit, void* arg);
 // Calls a tensor's hook; its context is the Python function.
 lamella_status call_tensor_hook(void* context, lamella_tensor* grad, lamella_tensor** replacement);
-// Gives up a reference that C++ held, from any thread.
+// Releases a reference that C++ held, from any thread.
 void release_object(void* object);
-// Runs end(what) now if this thread holds the GIL, else soon, by one that does. What ends Python
-// objects never waits for the GIL: a thread may come here with locks of autograd's.
+// Runs end(what) now if this thread holds the GIL, else soon on a thread that holds it. It never
+// waits for the GIL, as the caller may hold locks of autograd.
 void end_with_gil(void (*end)(void*), void* what);
 void end_waiting();
-// Shows a tensor object to the collector, if it does not see it yet.
+// Makes Python's garbage collector track a tensor object, if it does not yet.
 void track(PyObject* tensor);
 
 // ---- Functions in Python (autograd_function.cpp) ----

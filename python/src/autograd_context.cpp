@@ -182,7 +182,7 @@ void context_dealloc(PyObject* object) {
   context_clear(object);
   Py_CLEAR(self->zeros);
   Py_CLEAR(self->needs);
-  if (self->inputs != self->few) PyMem_Free(self->inputs);
+  if (self->inputs != self->inline_inputs) PyMem_Free(self->inputs);
   Py_CLEAR(self->function);
   Py_TYPE(object)->tp_free(object);
 }
@@ -217,7 +217,7 @@ PyObject* backward_function(PyContext* self) {
   return PyObject_GetAttr(cls, vjp_name);
 }
 
-// Zeros for output i, as an object; None where nothing is known of it.
+// Zeros for output i, as an object; None if its shape is unknown.
 PyObject* zeros_for(PyContext* self, autograd::Node* node, uint32_t i) {
   if (self->zeros != nullptr) {
     Ref index(PyLong_FromUnsignedLong(i));
@@ -242,8 +242,7 @@ PyObject* zeros_for(PyContext* self, autograd::Node* node, uint32_t i) {
   return wrap(levels != nullptr ? levels->hide_output(zeros, i) : std::move(zeros));
 }
 
-// Gradients that backward returned, one for each argument of forward, into those of the tensors.
-// Names the function in an error: a class that stands for an operator has the operator's name.
+// The name of the function in errors: for the gradient class of an operator, the operator's name.
 struct Named {
   explicit Named(PyContext* self)
       : given(
@@ -258,6 +257,8 @@ struct Named {
   const char* of_forward;
 };
 
+// Stores the gradients that backward returned, one for each argument of forward, into `results`,
+// one for each tensor argument.
 bool take_gradients(PyContext* self, PyObject* returned, lamella_tensor** results,
                     uint32_t result_count) {
   PyObject** items = &returned;
@@ -269,11 +270,11 @@ bool take_gradients(PyContext* self, PyObject* returned, lamella_tensor** result
   auto expected = static_cast<Py_ssize_t>(self->input_count);
   while (count > expected && items[count - 1] == Py_None) --count;
   if (count != expected) {
-    Named who(self);
+    Named named(self);
     PyErr_Format(
         PyExc_RuntimeError,
         "%s: expected 'backward' to return %zd gradient%s, one for each argument%s, got %zd",
-        who.name, expected, expected == 1 ? "" : "s", who.of_forward, count);
+        named.name, expected, expected == 1 ? "" : "s", named.of_forward, count);
     return false;
   }
   uint32_t next = 0;
@@ -282,10 +283,11 @@ bool take_gradients(PyContext* self, PyObject* returned, lamella_tensor** result
     bool tensor_input = (self->inputs[i] & kInputTensor) != 0;
     if (!tensor_input) {
       if (item == Py_None) continue;
-      Named who(self);
+      Named named(self);
       PyErr_Format(PyExc_RuntimeError,
-                   "%s: expected gradient %zd to be None, as argument %zd%s is no Tensor, got %s",
-                   who.name, i, i, who.of_forward, Py_TYPE(item)->tp_name);
+                   "%s: expected gradient %zd to be None, as argument %zd%s is not a Tensor, got "
+                   "%s",
+                   named.name, i, i, named.of_forward, Py_TYPE(item)->tp_name);
       return false;
     }
     uint32_t at = next++;
@@ -326,7 +328,7 @@ void PythonNode::deallocate() noexcept {
   end_with_gil([](void* node) { static_cast<PythonNode*>(node)->end(); }, this);
 }
 
-// The edges stand behind the node, in the same memory.
+// The edges are stored behind the node, in the same allocation.
 void PythonNode::end() noexcept {
   context_->base.node = nullptr;
   Py_DECREF(reinterpret_cast<PyObject*>(context_));
@@ -374,10 +376,10 @@ lamella_status PythonNode::call_backward(lamella_tensor* const* grads, lamella_t
   uint32_t grad_count = output_count(), result_count = edge_count();
   Ref function(backward_function(self));
   if (!function) return keep_python_error();
-  constexpr uint32_t kFew = 8;
-  PyObject* few[kFew + 2];
+  constexpr uint32_t kMaxInlineGradients = 8;
+  PyObject* few[kMaxInlineGradients + 2];
   PyObject** stack = few;
-  if (grad_count > kFew) {
+  if (grad_count > kMaxInlineGradients) {
     stack = static_cast<PyObject**>(PyMem_Malloc((grad_count + 2) * sizeof(PyObject*)));
     if (stack == nullptr) return LAMELLA_OUT_OF_MEMORY;
   }
@@ -424,18 +426,18 @@ PyMethodDef context_methods[] = {
     {"save_for_backward", save_for_backward, METH_VARARGS,
      "Keeps tensors for backward, in saved_tensors. To be called once, in forward."},
     {"save_for_forward", save_for_forward, METH_VARARGS, "Keeps tensors for jvp."},
-    {"mark_dirty", mark_dirty, METH_VARARGS, "Says which inputs forward has written."},
+    {"mark_dirty", mark_dirty, METH_VARARGS, "Marks the inputs that forward has written."},
     {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS,
-     "Says which outputs have no gradient."},
+     "Marks the outputs that have no gradient."},
     {"set_materialize_grads", set_materialize_grads, METH_O,
-     "Whether backward gets zeros where no gradient came; else None."},
+     "Whether backward gets zeros instead of None for missing gradients."},
     {"mark_shared_storage", mark_shared_storage, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 char to_save_name[] = "to_save", forward_name[] = "saved_for_forward",
      dirty_name[] = "dirty_tensors", non_differentiable_name[] = "non_differentiable";
 PyGetSetDef context_getset[] = {
-    {"saved_tensors", get_saved_tensors, nullptr, "What save_for_backward() kept.", nullptr},
+    {"saved_tensors", get_saved_tensors, nullptr, "Tensors of save_for_backward().", nullptr},
     {"saved_variables", get_saved_tensors, nullptr, nullptr, nullptr},
     {"needs_input_grad", get_needs_input_grad, put_needs_input_grad,
      "For each argument of forward, whether its gradient is wanted.", nullptr},
@@ -455,7 +457,7 @@ PyGetSetDef context_getset[] = {
 
 int add_contexts(PyObject* module) {
   ContextType.tp_name = "lamella.autograd.function.FunctionCtx";
-  ContextType.tp_doc = "What forward leaves for backward.";
+  ContextType.tp_doc = "What forward keeps for backward.";
   ContextType.tp_base = &NodeType;
   ContextType.tp_basicsize = sizeof(PyContext);
   ContextType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;

@@ -1,4 +1,4 @@
-// The context of one call of a Python function: what forward leaves for backward.
+// The context of one call of a Python function: what forward keeps for backward.
 #pragma once
 #include "lamella/layers/autograd/node_levels.h"
 #include "lamella/layers/autograd/saved.h"
@@ -9,10 +9,10 @@ namespace lamella::python {
 // A class derived from lamella.autograd.Function.
 struct PyFunctionClass {
   PyHeapTypeObject heap;
-  PyObject* node_type;  // of its contexts: "<name>Backward"
+  PyObject* node_type;  // the type of its contexts: "<name>Backward"
 };
 extern PyTypeObject FunctionMetaType;
-// What the class Function itself has where a derived one has nothing of its own.
+// The attributes of the class Function, by which classes that do not override them are recognised.
 struct FunctionDefaults {
   PyObject* cls;
   PyObject* setup_context;
@@ -25,20 +25,20 @@ extern FunctionDefaults function_defaults;
 struct PyContext {
   PyNode base;
   PyFunctionClass* function;  // owned
-  // Given in forward, as tuples.
+  // Set during forward, as tuples.
   PyObject* to_save;
   PyObject* saved_for_forward;
   PyObject* dirty;
   PyObject* non_differentiable;
   PyObject* needs;  // what needs_input_grad was set to, or NULL
   PyObject* zeros;  // shapes of outputs without gradients: a dict of index -> (size, dtype, device)
-  autograd::SavedTensor* saved;  // an undefined one stands for None
-  BatchLevels* saved_levels;     // of each, where some are batched; `saved` is what is behind
+  autograd::SavedTensor* saved;  // undefined for None
+  BatchLevels* saved_levels;     // vmap levels of each, if some are batched; `saved` is unbatched
   uint8_t* inputs;               // of each argument of forward: bits below
   uint32_t saved_count;
   uint32_t input_count;
-  uint32_t readers;  // of `saved`, which is let go when the last is done
-  uint8_t few[16];   // `inputs` where there are no more
+  uint32_t readers;           // of `saved`, which is freed after the last one
+  uint8_t inline_inputs[16];  // storage of `inputs` for up to 16 arguments
   bool materialize;
   bool released;  // a backward without retain_graph has run
 };

@@ -1,4 +1,4 @@
-// backward and grad.
+// The Python functions backward and grad.
 #include <algorithm>
 #include <unordered_set>
 
@@ -54,8 +54,8 @@ autograd::Edge edge_of(PyObject* object) {
   return {std::move(node), input};
 }
 
-// Borrowed tensors of a call, or edges in their place; the objects are kept by the caller, who
-// holds the sequence.
+// The borrowed tensors of an argument, or edges in place of tensors; the caller keeps the objects
+// alive.
 class Tensors {
  public:
   enum Also { kNothing, kNone, kEdges };
@@ -109,7 +109,7 @@ class Tensors {
     list_ = many_.data();
     return true;
   }
-  // As many NULLs.
+  // Makes the list `count` NULLs.
   void fill(size_t count) {
     many_.assign(count, nullptr);
     list_ = many_.data();
@@ -141,7 +141,7 @@ class Tensors {
   std::vector<autograd::Edge> edges_;
 };
 
-// The backward that runs on this thread: its number, for hooks that act once in each.
+// The number of the backward that runs on this thread, for hooks that act once in each backward.
 std::atomic<uint64_t> run_count{0};
 thread_local uint64_t current_run = 0;
 thread_local const Tensors* current_roots = nullptr;
@@ -165,7 +165,7 @@ class Run {
 
 KnownOperator ones_like_op{"aten::ones_like", ""};
 
-// A run that starts or ends at edges, which the C interface has not.
+// A run that starts or ends at edges, which the C interface does not support.
 lamella_status run_edges(const Tensors& roots, const Tensors& grads, const Tensors& inputs,
                          uint32_t flags, lamella_tensor** results) {
   std::vector<autograd::Root> starts;
@@ -235,7 +235,7 @@ lamella_status run(const Tensors& roots, const Tensors& grads, const Tensors& in
                               inputs.size(), flags, results);
 }
 
-// One gradient for each root, where there are any.
+// Checks that there is one gradient for each root; fills in NULLs if none were given.
 bool match_gradients(const char* what, const Tensors& roots, Tensors* grads) {
   if (!grads->given()) {
     grads->fill(roots.size());
@@ -328,7 +328,7 @@ PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyOb
 }
 
 PyObject* backward_number(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(current_run); }
-// _will_run(node): whether the backward of this thread comes by the node.
+// _will_run(node): whether the backward of this thread reaches the node.
 PyObject* will_run(PyObject*, PyObject* object) {
   if (!PyObject_TypeCheck(object, &NodeType)) {
     return PyErr_Format(PyExc_TypeError, "_will_run: expected a Node, got %s",

@@ -20,7 +20,7 @@ PyObject *name_forward, *name_setup_context;
 
 PyFunctionClass* as_class(PyObject* object) { return reinterpret_cast<PyFunctionClass*>(object); }
 
-// Makes what all contexts of a class share, at its first call.
+// Creates the type of a class's contexts, at its first call.
 bool prepare(PyFunctionClass* self) {
   if (self->node_type != nullptr) return true;
   Ref name(PyObject_GetAttrString(reinterpret_cast<PyObject*>(self), "__name__"));
@@ -42,12 +42,12 @@ PyContext* make_context(PyFunctionClass* function, Py_ssize_t count) {
   if (self == nullptr) return nullptr;
   Py_INCREF(function);
   self->function = function;
-  self->inputs = self->few;
+  self->inputs = self->inline_inputs;
   self->materialize = true;
-  if (static_cast<size_t>(count) > sizeof(self->few)) {
+  if (static_cast<size_t>(count) > sizeof(self->inline_inputs)) {
     self->inputs = static_cast<uint8_t*>(PyMem_Malloc(static_cast<size_t>(count)));
     if (self->inputs == nullptr) {
-      self->inputs = self->few;
+      self->inputs = self->inline_inputs;
       Py_DECREF(reinterpret_cast<PyObject*>(self));
       PyErr_NoMemory();
       return nullptr;
@@ -79,7 +79,7 @@ struct FunctionCall {
   Py_ssize_t count;
   Py_ssize_t output_count;
 
-  // Which of the tensors among the arguments this one is, or -1.
+  // The position of a tensor among the tensor arguments, or -1.
   int input_of(PyObject* tensor) const {
     int number = 0;
     for (Py_ssize_t i = 0; i < count; ++i) {
@@ -90,7 +90,7 @@ struct FunctionCall {
   }
 };
 
-// Remembers what zeros for an output without gradients look like.
+// Remembers shape, dtype and device of the zeros for an output without gradients.
 bool keep_zeros(PyContext* context, Py_ssize_t index, PyObject* tensor) {
   if (!context->materialize) return true;
   if (context->zeros == nullptr) context->zeros = PyDict_New();
@@ -127,13 +127,13 @@ PyObject* finish_output(const FunctionCall& call, PyObject* output, Py_ssize_t i
       node->add_output(nullptr);
       if (!keep_zeros(call.context, index, output)) return nullptr;
     }
-    // An input comes back as another tensor, unless it was written; it keeps its own gradients.
+    // An input that was not written is returned as another tensor, and keeps its own gradients.
     bool recorded = lamella_tensor_requires_grad(tensor) != 0;
     if (input >= 0 ? recorded || !dirty : recorded) return wrap(make_detached(tensor_ref(output)));
     Py_INCREF(output);
     return output;
   }
-  // The output's history is this node, not what its base may become by a later write.
+  // An alias, so that a later write to the output's base does not change its history.
   if (!dirty && (input >= 0 || static_cast<TensorImpl*>(behind_levels(tensor))->base != nullptr)) {
     TensorBase alias = make_detached(tensor_ref(output));
     autograd::set_history(alias.impl(), node);
@@ -159,7 +159,7 @@ PyObject* finish_output(const FunctionCall& call, PyObject* output, Py_ssize_t i
   return output;
 }
 
-// Every tensor that was marked must have come out.
+// Checks that every tensor that was marked dirty is an output.
 bool check_dirty(const FunctionCall& call, PyObject* const* outputs) {
   PyObject* dirty = call.context->dirty;
   for (Py_ssize_t k = 0; dirty != nullptr && k < PyTuple_GET_SIZE(dirty); ++k) {
@@ -206,7 +206,7 @@ bool save_tensors(const FunctionCall& call, PyObject* const* outputs) {
   return true;
 }
 
-// The tangents of the outputs, from those of the inputs by the class's jvp.
+// Sets the tangents of the outputs, which the class's jvp computes from those of the inputs.
 bool give_tangents(const FunctionCall& call, PyObject* const* outputs) {
   PyContext* context = call.context;
   bool any = false;
@@ -234,7 +234,7 @@ bool give_tangents(const FunctionCall& call, PyObject* const* outputs) {
     }
     PyTuple_SET_ITEM(args.get(), i + 1, wrap(std::move(tangent)));
   }
-  // What it saved are the tensors of the call, tangents and all: those are not pushed again.
+  // The saved tensors have tangents themselves, which must not be propagated again.
   autograd::ModeGuard mode(LAMELLA_MODE_NO_FORWARD, LAMELLA_MODE_NO_FORWARD);
   Ref returned(call_object(jvp.get(), args.get(), nullptr));
   if (!returned) return false;
@@ -255,10 +255,10 @@ bool give_tangents(const FunctionCall& call, PyObject* const* outputs) {
   for (Py_ssize_t i = 0; i < count; ++i) {
     if (tangents[i] == Py_None) continue;
     if (!is_tensor(tangents[i]) || !is_tensor(outputs[i])) {
-      PyErr_Format(PyExc_TypeError, "%s: expected tangent %zd to be %s, got %s",
-                   context_name(context), i,
-                   is_tensor(outputs[i]) ? "a Tensor or None" : "None, as the output is no Tensor",
-                   Py_TYPE(tangents[i])->tp_name);
+      PyErr_Format(
+          PyExc_TypeError, "%s: expected tangent %zd to be %s, got %s", context_name(context), i,
+          is_tensor(outputs[i]) ? "a Tensor or None" : "None, as the output is not a Tensor",
+          Py_TYPE(tangents[i])->tp_name);
       return false;
     }
     autograd::set_tangent(tensor_of(outputs[i]), tensor_ref(tangents[i]));
@@ -299,12 +299,12 @@ constexpr uint32_t kPlain = LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_NO_FORWARD;
 
 PyObject* call_forward(const FunctionCall& call, PyObject* forward, PyObject* setup) {
   autograd::ModeGuard mode(kPlain, kPlain);
-  constexpr Py_ssize_t kFew = 14;
+  constexpr Py_ssize_t kMaxInlineArguments = 14;
   if (setup == nullptr) {
-    PyObject* few[kFew + 2];
+    PyObject* few[kMaxInlineArguments + 2];
     std::vector<PyObject*> many;
     PyObject** stack = few;
-    if (call.count > kFew) {
+    if (call.count > kMaxInlineArguments) {
       many.resize(static_cast<size_t>(call.count) + 2);
       stack = many.data();
     }
@@ -327,8 +327,8 @@ PyObject* call_forward(const FunctionCall& call, PyObject* forward, PyObject* se
   return done ? output.release() : nullptr;
 }
 
-// The arguments with keywords and defaults filled in, as a tuple: for forward without a context, or
-// behind one.
+// The arguments with keywords and defaults filled in, as a tuple. The binder is a function of
+// lamella.autograd.function, for a forward that takes a context first or not.
 PyObject* bind(const char* binder_name, PyObject* forward, PyObject* const* args, Py_ssize_t nargs,
                PyObject* kwnames) {
   Ref module(PyImport_ImportModule("lamella.autograd.function"));
@@ -348,7 +348,7 @@ bool is_complete(PyObject* forward, Py_ssize_t nargs, PyObject* kwnames) {
          code->co_kwonlyargcount == 0;
 }
 
-// Calls an operator below autograd, then what keeps for its backward.
+// Calls an operator below autograd, then its setup_context.
 PyObject* call_operator(const FunctionCall& call, PyObject* below, PyObject* setup) {
   autograd::ModeGuard mode(kPlain, kPlain);
   Ref output(call_vector(below, call.args, static_cast<size_t>(call.count), nullptr));
@@ -365,17 +365,17 @@ PyObject* call_operator(const FunctionCall& call, PyObject* below, PyObject* set
   return done ? output.release() : nullptr;
 }
 
-// `below`: the operator that stands for forward, or NULL.
+// `below`: the operator that replaces forward, or NULL.
 PyObject* run_apply(PyFunctionClass* function, PyObject* forward, PyObject* setup, PyObject* below,
                     PyObject* const* args, Py_ssize_t count) {
   PyContext* context = make_context(function, count);
   if (context == nullptr) return nullptr;
   Ref held(reinterpret_cast<PyObject*>(context));
-  constexpr Py_ssize_t kFew = 16;
-  lamella_tensor* few[kFew];
+  constexpr Py_ssize_t kMaxInlineArguments = 16;
+  lamella_tensor* few[kMaxInlineArguments];
   std::vector<lamella_tensor*> many;
   lamella_tensor** inputs = few;
-  if (count > kFew) {
+  if (count > kMaxInlineArguments) {
     many.resize(static_cast<size_t>(count));
     inputs = many.data();
   }
@@ -397,7 +397,7 @@ PyObject* run_apply(PyFunctionClass* function, PyObject* forward, PyObject* setu
   recorded = recorded && (lamella_thread.modes & LAMELLA_MODE_NO_GRAD) == 0;
   autograd::NodePtr node;
   if (recorded) {
-    // Before forward, which may write its inputs.
+    // The edges are set before forward, which may write its inputs.
     node = PythonNode::make(context, input_count);
     if ((lamella_thread.modes & LAMELLA_MODE_ANOMALY) != 0) [[unlikely]] {
       node->extras().anomaly = capture_calls();
@@ -424,13 +424,13 @@ PyObject* run_apply(PyFunctionClass* function, PyObject* forward, PyObject* setu
   Ref result(finish_outputs(call, returned.get()));
   Py_CLEAR(context->to_save);
   Py_CLEAR(context->saved_for_forward);
-  // The outputs are the node's from now on; marks on them would be cycles.
+  // The outputs own the node, so that references to them in the context would be cycles.
   Py_CLEAR(context->dirty);
   Py_CLEAR(context->non_differentiable);
   return result.release();
 }
 
-// What the class says about vmap, where an argument is batched. NotImplemented: forward runs on the
+// Applies the class's rule for vmap if an argument is batched. NotImplemented: forward runs on the
 // batched tensors themselves.
 PyObject* apply_batched(PyObject* type, PyObject* const* args, Py_ssize_t nargs,
                         PyObject* kwnames) {
@@ -501,9 +501,9 @@ void meta_dealloc(PyObject* self) {
 }
 
 PyMethodDef apply_definition = {"apply", method(apply), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
-                                "Runs forward on the arguments; backward gives their gradients."};
+                                "Runs forward; backward computes the gradients of the arguments."};
 
-// _finish_function(Function): gives the class `apply`, and learns what it has for the others.
+// _finish_function(Function): adds `apply` to the class, and stores its default attributes.
 PyObject* finish_function(PyObject*, PyObject* type) {
   function_defaults.cls = Ref::borrow(type).release();
   function_defaults.setup_context = PyObject_GetAttr(type, name_setup_context);

@@ -1,13 +1,13 @@
-// Hooks written in Python: on tensors, on nodes, on what is saved; and anomaly mode's memory of who
-// recorded a node.
+// Hooks written in Python: on tensors, on nodes, on saved tensors; and anomaly mode's record of
+// where a node was made.
 //
 // Note [What the collector sees]
 //   A Python function that a tensor or its graph holds, as a hook or as a context, may hold the
 //   tensor: a cycle through C++. Python's collector sees such cycles because a tensor object visits
-//   what its C++ side holds, where nobody else can: the tensor has one reference, which is the
-//   object's, and each node on the way has one, which is the last one's. While any thread works on
-//   tensors without the GIL, these counts may change during a collection, so that nothing is
-//   visited then: an object that is not visited is kept.
+//   what only its C++ side holds: the tensor's single reference is the object's, and the single
+//   reference of each node on the way is that of the node before. While any thread works on tensors
+//   without the GIL, these counts may change during a collection, so nothing is visited: an object
+//   that is not visited stays alive.
 #include <mutex>
 
 #include "lamella/core/tensor_impl.h"
@@ -104,7 +104,7 @@ PyObject* tuple_of(lamella_tensor* const* tensors, uint32_t count) {
   return tuple;
 }
 
-// The function stands in a cell, which the handle empties.
+// The function is stored in a cell, which the handle empties.
 class CellHook : public autograd::NodeHook {
  public:
   explicit CellHook(PyObject* cell) : cell_(Ref::borrow(cell).release()) {}
@@ -276,7 +276,7 @@ int visit_hook(const autograd::NodeHook* hook, visitproc visit, void* arg) {
   return 0;
 }
 
-// What a node alone owns, beside its edges.
+// Visits the objects that a node owns, except through its edges.
 int visit_node(autograd::Node* node, visitproc visit, void* arg) {
   Py_VISIT(static_cast<PyObject*>(node->python_object()));
   autograd::NodeExtras* extras = node->extras_or_null();
@@ -298,7 +298,7 @@ int visit_node(autograd::Node* node, visitproc visit, void* arg) {
 }
 
 int visit_graph(autograd::Node* first, visitproc visit, void* arg) {
-  // Far enough for what people write; a longer walk would cost each collection.
+  // Enough for usual graphs; a longer walk would slow down each collection.
   constexpr int kMaxVisited = 32;
   autograd::Node* waiting[kMaxVisited];
   int count = 0, seen = 0;
@@ -329,7 +329,7 @@ PyObject* queue_callback(PyObject*, PyObject* function) {
                         Py_TYPE(function)->tp_name);
   }
   return guarded([&]() -> PyObject* {
-    // Before it is kept: without a backward this throws.
+    // Called before the reference is taken, as it throws if no backward runs.
     autograd::queue_callback(call_back, release_object, function);
     Py_INCREF(function);
     Py_RETURN_NONE;
@@ -350,7 +350,7 @@ namespace {
 constexpr char kTraceback[] = "traceback_";
 }  // namespace
 
-// As a metadata dict.
+// The stack is an entry of a metadata dict.
 lamella_object* capture_calls() {
   if (!Py_IsInitialized()) return nullptr;
   GilScope gil;
@@ -407,7 +407,7 @@ void end_with_gil(void (*end)(void*), void* what) {
     std::lock_guard lock(waiting_mutex);
     waiting_list().push_back({end, what});
   }
-  // If the queue of pending calls is full, the next run without the GIL does it.
+  // If the queue of pending calls is full, the next thread that takes the GIL back does it.
   Py_AddPendingCall(end_waiting_call, nullptr);
 }
 
@@ -500,7 +500,7 @@ lamella_status call_tensor_hook(void* context, lamella_tensor* grad, lamella_ten
 
 int visit_tensor(lamella_tensor* tensor, visitproc visit, void* arg) {
   if (others_may_run() || __atomic_load_n(&tensor->references, __ATOMIC_RELAXED) != 1) return 0;
-  // The tensor, and the base that only this view keeps.
+  // The tensor, and bases that only this view keeps alive.
   for (auto* t = static_cast<TensorImpl*>(tensor); t != nullptr; t = t->base) {
     if (t != tensor && (t->references != 1 || t->python_object != nullptr)) break;
     autograd::AutogradMeta* meta = autograd::meta_of(t);

@@ -14,7 +14,7 @@ struct PyMode {
   PyObject_HEAD uint32_t which;
   uint32_t value;
   uint64_t found;
-  bool at_once;  // set_grad_enabled: the mode holds from the making on
+  bool at_once;  // set_grad_enabled: the constructor sets the mode
 };
 
 constexpr uint32_t kInference =
@@ -184,7 +184,7 @@ PyObject* inference_vectorcall(PyObject* type, PyObject* const* args, size_t nar
   return decorate(mode.get(), other);
 }
 
-// The same for subclasses, which come through tp_new.
+// The same for subclasses, which are constructed through tp_new.
 template <vectorcallfunc Call>
 PyObject* mode_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   if (kwargs != nullptr && PyDict_GET_SIZE(kwargs) != 0) {

@@ -17,8 +17,8 @@ namespace {
 PyNode* as_node(PyObject* object) { return reinterpret_cast<PyNode*>(object); }
 bool is_context(PyObject* object) { return PyObject_TypeCheck(object, &ContextType); }
 
-// The objects of built-in nodes, which they own; guarded by the GIL. So a node has one object as
-// long as somebody holds that.
+// The objects of built-in nodes, which own their nodes; guarded by the GIL. A node has the same
+// object as long as there are references to the object.
 std::unordered_map<const autograd::Node*, PyObject*>& known_nodes() {
   static auto* known = new std::unordered_map<const autograd::Node*, PyObject*>();
   return *known;
@@ -78,8 +78,7 @@ PyObject* get_variable(PyObject* self, void*) {
   }
   return wrap(static_cast<autograd::LeafNode*>(node.get())->variable());
 }
-// What the gradients of the outputs look like: (size, dtype, device) each, None where there is
-// none.
+// (size, dtype, device) of the gradient of each output, None for outputs without gradients.
 PyObject* input_metadata(PyObject* self, void*) {
   autograd::NodePtr node = hold_node(self);
   if (!node) return nullptr;
@@ -191,17 +190,17 @@ void node_dealloc(PyObject* object) {
 PyMethodDef methods[] = {
     {"name", node_name, METH_NOARGS, "The node's name: 'MulBackward0'."},
     {"register_hook", register_node_hook<false>, METH_O,
-     "Calls hook(grad_inputs, grad_outputs) when the node has run; a tuple that it returns takes "
-     "the place of grad_inputs."},
+     "Calls hook(grad_inputs, grad_outputs) when the node has run; a tuple that it returns "
+     "replaces grad_inputs."},
     {"register_prehook", register_node_hook<true>, METH_O,
-     "Calls hook(grad_outputs) before the node runs; a tuple that it returns takes their place."},
+     "Calls hook(grad_outputs) before the node runs; a tuple that it returns replaces them."},
     {"__dir__", node_dir, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef getset[] = {
     {"next_functions", next_functions, nullptr,
-     "For each input of the call, the node that its gradient goes to, and which output of it.",
+     "For each input of the call, the node of its gradient, and the number of that node's output.",
      nullptr},
-    {"metadata", get_metadata, nullptr, "A dict of the node's own.", nullptr},
+    {"metadata", get_metadata, nullptr, "A dict for the node's metadata.", nullptr},
     {"variable", get_variable, nullptr, "The leaf, of a node that accumulates.", nullptr},
     {"_input_metadata", input_metadata, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -210,7 +209,7 @@ PyGetSetDef getset[] = {
 
 autograd::NodePtr hold_node(PyObject* self) {
   autograd::Node* node = as_node(self)->node;
-  // A context's node may be on its way out in another thread, which waits for the GIL.
+  // Another thread, which waits for the GIL, may be about to destroy a context's node.
   if (node != nullptr && (!is_context(self) || node->try_retain())) {
     return is_context(self) ? autograd::NodePtr::adopt(node) : autograd::NodePtr::borrow(node);
   }

@@ -1,4 +1,4 @@
-// What tensors have for autograd: requires_grad, grad, hooks, data.
+// The members of Tensor for autograd: requires_grad, grad, hooks, data.
 #include "lamella/core/wrapper.h"
 #include "lamella/dispatch/guards.h"
 #include "python/src/autograd.h"
@@ -194,7 +194,7 @@ PyMethodDef methods[] = {
     {"retain_grad", retain_grad, METH_NOARGS, "Keeps the gradient of a computed tensor."},
     {"detach_", detach_in_place, METH_NOARGS, "Makes the tensor a leaf without history."},
     {"register_hook", register_hook, METH_O,
-     "Calls hook(grad) when the gradient is known; a tensor that it returns takes its place."},
+     "Calls hook(grad) when the gradient is known; a tensor that it returns replaces it."},
     {"register_post_accumulate_grad_hook", register_accumulate_hook, METH_O,
      "Calls hook(tensor) when a backward has added to the leaf's grad."},
     {"_is_view", is_view, METH_NOARGS, nullptr},
@@ -222,7 +222,7 @@ PyObject* gradient_edge(PyObject*, PyObject* object) {
                          static_cast<unsigned long>(edge.input), object);
   });
 }
-// _call_below_autograd(function, args, kwargs): as autograd's own kernels call what is below them.
+// _call_below_autograd(function, args, kwargs): calls a function below autograd, as its kernels do.
 PyObject* call_below(PyObject*, PyObject* args) {
   PyObject *function, *positional, *keywords;
   if (!PyArg_ParseTuple(args, "OOO:_call_below_autograd", &function, &positional, &keywords)) {

@@ -1,4 +1,4 @@
-// What Python keeps with a node: its metadata, and in anomaly mode the calls that recorded it.
+// Python objects stored with a node: its metadata, and in anomaly mode the stack that recorded it.
 #pragma once
 #include "python/src/autograd.h"
 
@@ -13,9 +13,9 @@ lamella_object* hold_object(PyObject* owned);
 // The object, borrowed; NULL if C++ holds something else there.
 PyObject* held_object(lamella_object* object);
 
-// The Python calls that lead here.
+// The current Python stack.
 lamella_object* capture_calls();
-// Appends them as lines.
+// Appends a captured stack to `text`, as lines.
 void describe_calls(lamella_object* where, std::string* text);
 
 // The node's metadata dict, made when first asked for; a new reference.

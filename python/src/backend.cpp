@@ -10,7 +10,7 @@
 namespace lamella::python {
 namespace {
 
-// A device object or what device() takes; without an index, the current one.
+// Reads a device object or an argument of device(); without an index, it is the current device.
 bool device_argument(PyObject* object, Device* device) {
   int found = guarded([&] { return device_from_object(object, device); }, -1);
   if (found == 0) {
@@ -175,7 +175,7 @@ HeldEvent* event_of(PyObject* capsule) {
   return static_cast<HeldEvent*>(PyCapsule_GetPointer(capsule, kEvent));
 }
 PyObject* make_event(PyObject*, PyObject* args) {
-  StreamArguments a;  // the number says whether it has a time
+  StreamArguments a;  // a number other than 0 asks for a time
   if (!a.parse(args)) return nullptr;
   void* event = nullptr;
   lamella_status status =

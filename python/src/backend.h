@@ -1,4 +1,4 @@
-// What the extension's module has of backends.
+// Functions of the extension for backends: devices, streams, events and generators.
 #pragma once
 #include "python/src/object.h"
 

@@ -1,4 +1,4 @@
-// The table that lamella._C lends to the package's other extension modules.
+// The table of functions of lamella._C that the package's other extension modules use.
 #include "python/src/bridge.h"
 
 #include "lamella/abi/autograd.h"

@@ -1,5 +1,5 @@
-// What lamella._C lends to the package's other extension modules: its types, its errors, its way of
-// taking and giving up the GIL. A capsule named lamella._C._bridge holds one.
+// The table of functions of lamella._C that the package's other extension modules use: its types,
+// its errors, the GIL. A capsule named lamella._C._bridge holds one.
 #pragma once
 #include "lamella/abi/abi.h"
 #include "python/src/kit.h"
@@ -19,7 +19,7 @@ struct Bridge {
   // A tensor over the memory of an object with the buffer protocol: owned, or NULL with a Python
   // error.
   lamella_tensor* (*from_buffer)(PyObject* object);
-  // Those of kit.h.
+  // The functions of kit.h.
   PyObject* (*raise_status)(lamella_status status);
   lamella_status (*keep_python_error)();
   PyThreadState* (*release_gil)();

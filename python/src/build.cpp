@@ -22,8 +22,8 @@ bool is_sequence(PyObject* object) {
           !is_tensor(object));
 }
 
-// What nested sequences hold, gathered in one walk: Python code that runs in it, or when the
-// elements are converted, may change the sequences.
+// The contents of nested sequences, gathered in one walk, as Python code that runs during the walk,
+// or when elements are converted, may change the sequences.
 struct Survey {
   Survey() = default;
   Survey(const Survey&) = delete;
@@ -51,8 +51,8 @@ bool fail_length(const Survey& survey, size_t depth, Py_ssize_t size) {
   return false;
 }
 
-// NumPy's numbers and arrays have a dtype of their own; float64 and complex128 are Python's as
-// well.
+// NumPy's numbers and arrays have a dtype; float64 and complex128 also derive from Python's
+// numbers.
 bool is_numpy(PyObject* object) { return strncmp(Py_TYPE(object)->tp_name, "numpy.", 6) == 0; }
 bool numpy_type(PyObject* object, ScalarType* type) {
   Ref dtype(PyObject_GetAttrString(object, "dtype"));
@@ -63,7 +63,7 @@ bool numpy_type(PyObject* object, ScalarType* type) {
   return false;
 }
 
-// The dtype of a number. `object` is no tensor and no sequence.
+// The dtype of a number. `object` is neither a tensor nor a sequence.
 bool number_type(PyObject* object, ScalarType* type) {
   if (PyBool_Check(object)) {
     *type = ScalarType::Bool;
@@ -102,7 +102,7 @@ bool look_at_items(PyObject* object, size_t depth, bool need_type, Survey* surve
   if (!items) return false;
   Py_ssize_t size = PySequence_Fast_GET_SIZE(items.get());
   if (depth == survey->sizes.size()) {
-    // All leaves so far stand less deep.
+    // All leaves so far are less deep.
     if (!survey->leaves.empty()) return fail_depth();
     survey->sizes.push_back(size);
   } else if (survey->sizes[depth] != size) {
@@ -124,13 +124,13 @@ bool look_at_items(PyObject* object, size_t depth, bool need_type, Survey* surve
 
 bool look(PyObject* object, size_t depth, bool need_type, Survey* survey) {
   ScalarType type = ScalarType::Undefined;
-  size_t dims = 0;  // that the leaf has itself
+  size_t dims = 0;  // of the leaf itself
   if (PyFloat_CheckExact(object)) {
     type = default_dtype();
   } else if (PyLong_CheckExact(object)) {
     type = ScalarType::Long;
   } else if (is_tensor(object)) {
-    // It is one number, however many dimensions it has, or stands for sequences of length 1.
+    // A tensor with one element is a number, or nested sequences of length 1 if it has dimensions.
     lamella_tensor* tensor = tensor_of(object);
     if (tensor->numel != 1) {
       PyErr_SetString(PyExc_ValueError,
@@ -168,7 +168,7 @@ bool look(PyObject* object, size_t depth, bool need_type, Survey* survey) {
 }
 
 bool store(PyObject* object, ScalarType type, char* to) {
-  // The commonest elements directly.
+  // The most common elements are stored directly.
   if (PyFloat_CheckExact(object) && type == ScalarType::Float) {
     auto element = static_cast<float>(PyFloat_AS_DOUBLE(object));
     std::memcpy(to, &element, sizeof(element));
@@ -188,7 +188,7 @@ bool store(PyObject* object, ScalarType type, char* to) {
     std::memcpy(to, &element, sizeof(element));
     return true;
   }
-  // Ints of more than 64 bits have a value as floats, and as bool.
+  // Ints of more than 64 bits can be converted to floats and to bool.
   if (m == Match::kError && PyErr_ExceptionMatches(PyExc_OverflowError) && PyLong_Check(object) &&
       (!is_integral(type, false))) {
     PyErr_Clear();
@@ -213,7 +213,7 @@ TensorBase empty(const std::vector<int64_t>& sizes, ScalarType type) {
 SlotOperator to_op{"aten::to"};
 SlotOperator clone_op{"aten::clone"};
 
-// tensor.to(device, dtype), where they are given; a copy if asked for.
+// tensor.to(device, dtype), for those that are given; a copy if `copy`.
 PyObject* converted(PyObject* owned, ScalarType type, PyObject* device, bool copy) {
   Ref tensor(owned);
   if (!tensor) return nullptr;
@@ -256,7 +256,7 @@ struct Options {
   int pin_memory = 0;
 };
 
-// The tensor, a leaf that requires gradients if asked for.
+// The tensor, which requires gradients if the options say so.
 PyObject* finished(PyObject* owned, const Options& options) {
   if (owned == nullptr || options.requires_grad == 0) return owned;
   lamella_status status = lamella_tensor_set_requires_grad(tensor_of(owned), 1);
@@ -303,7 +303,7 @@ PyObject* shared_tensor(const Options& options, bool* fresh) {
   });
 }
 
-// What a trace of this thread must know of the tensor.
+// Reports a tensor made from Python data to the trace of this thread.
 PyObject* noted(PyObject* owned, const Options& options) {
   if (owned == nullptr || is_tensor(options.data) || !tracing::is_tracing()) return owned;
   return guarded([&] {
@@ -313,7 +313,7 @@ PyObject* noted(PyObject* owned, const Options& options) {
   });
 }
 
-// A function without writes learns that nobody else has the tensor.
+// Under functionalization, wraps the new tensor, which has no aliases yet.
 PyObject* lifted(PyObject* owned) {
   constexpr uint64_t functionalize = detail::key_bit(detail::kKeyFunctionalityFunctionalize);
   if (owned == nullptr || (lamella_thread.included & functionalize) == 0) return owned;
@@ -334,7 +334,7 @@ PyObject* tensor_function(PyObject*, PyObject* args, PyObject* kwargs) {
   if (!read_options(args, kwargs, "O|$OOpp:tensor", names, "tensor", &options)) return nullptr;
   if (is_tensor(options.data) &&
       PyErr_WarnEx(PyExc_UserWarning,
-                   "tensor: expected data that is no Tensor; to copy a tensor without its history "
+                   "tensor: expected data that is not a Tensor; to copy a tensor without history "
                    "use detach().clone(), and requires_grad_() on the copy",
                    1) != 0) {
     return nullptr;
@@ -344,7 +344,7 @@ PyObject* tensor_function(PyObject*, PyObject* args, PyObject* kwargs) {
   PyObject* made = converted(tensor, options.dtype, options.device, !fresh);
   if (made != nullptr && is_tensor(options.data) &&
       lamella_tensor_requires_grad(tensor_of(made)) != 0) {
-    // A new leaf, whatever the source was.
+    // Always a new leaf, also if the source has a history.
     made = guarded([&] {
       Ref computed(made);
       return wrap(make_detached(tensor_ref(made)));
@@ -433,9 +433,9 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   } else if (count == 0 || count < -1) {
     problem = "frombuffer: expected 'count' to be above 0, or -1 for all";
   } else if (count > 0 && count > (length - offset) / bytes) {
-    problem = "frombuffer: expected 'count' elements to fit in the buffer behind 'offset'";
+    problem = "frombuffer: expected 'count' elements to fit in the buffer after 'offset'";
   } else if (count == -1 && (length - offset) % bytes != 0) {
-    problem = "frombuffer: expected the bytes behind 'offset' to be whole elements";
+    problem = "frombuffer: expected the bytes after 'offset' to be whole elements";
   }
   if (problem != nullptr) {
     release_view(view);

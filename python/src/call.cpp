@@ -30,7 +30,7 @@ inline uint64_t call_keys(const lamella_operator* op, const Frame& frame) {
   return abi::call_boxed(op, keys, values, returns);
 }
 
-// Elements of what a factory makes; beyond the bound only that they are.
+// The number of elements of a factory's result, or some number of at least kWorkToReleaseGil.
 uint64_t factory_work(const Program& program, const lamella_value* values) {
   if (program.sizes < 0) return 0;
   const lamella_value& value = values[program.sizes];
@@ -224,7 +224,7 @@ PyObject* invoke_with(const Program& program, const lamella_value* values, Frame
 }
 
 namespace {
-// For messages: what it was called by, or the operator's own name.
+// For messages: the name by which it was called, or the operator's own name.
 const char* name_of(const ProgramTable& table, const char* name) {
   return name != nullptr ? name : strstr(table.programs[0]->op->name, "::") + 2;
 }

@@ -4,7 +4,7 @@
 
 namespace lamella::python {
 
-// Runs an operator on values and wraps what it returns; the GIL is released around work worth it.
+// Runs an operator on values and wraps its returns; releases the GIL if there is enough work.
 PyObject* invoke(const Program& program, const lamella_value* values, Frame& frame);
 
 // Parses and calls. kwnames as in vectorcall, may be NULL. Without a name, a call that fits no
@@ -15,13 +15,13 @@ PyObject* call_table(const ProgramTable& table, const char* name, bool is_method
 // The same with a given key set.
 PyObject* invoke_with(const Program& program, const lamella_value* values, Frame& frame,
                       uint64_t keys);
-// Owned returns of a call as Python has them.
+// The owned returns of a call as a Python object.
 PyObject* wrap_returns(const Program& program, lamella_value* returns);
 
 // A value as a Python object. `owned`: the value's reference is taken over, also on failure.
 PyObject* to_python(const lamella_value& value, SchemaType type, bool owned);
 
-// An operator that the extension itself calls by name; found once it is there.
+// An operator that the extension itself calls by name; looked up until it is found.
 struct KnownOperator {
   const char* name;
   const char* overload;

@@ -6,7 +6,7 @@
 namespace lamella::python {
 namespace {
 
-// What PyTorch calls the ways in which a slot gets its kernel.
+// PyTorch's names of the ways in which a slot gets its kernel.
 const char* way_of(const Slot& slot) {
   switch (slot.origin) {
     case SlotOrigin::kKernel:
@@ -37,7 +37,7 @@ const char* way_of(const Slot& slot) {
   return "missing";
 }
 
-// The name of the function behind a kernel: a new reference; "" where it is none of Python's.
+// The name of the function of a kernel: a new reference; "" if it is not a Python function.
 PyObject* name_of(const KernelEntry* entry) {
   if (entry == nullptr || entry->boxed != python_kernel) return PyUnicode_FromString("");
   auto* kernel = static_cast<const PythonKernel*>(entry->context);

@@ -1,4 +1,4 @@
-// Statuses become Python exceptions here, and Python exceptions statuses.
+// Converts statuses to Python exceptions, and Python exceptions to statuses.
 #include "python/src/errors.h"
 
 #include <new>
@@ -10,7 +10,7 @@ namespace {
 
 PyObject* linalg_error = nullptr;
 
-// A Python error on its way through C++. One at a time: a newer one replaces it.
+// The Python error that is passing through C++ on this thread; a newer one replaces it.
 struct KeptError {
   PyObject* type = nullptr;
   PyObject* value = nullptr;

@@ -4,18 +4,18 @@
 
 namespace lamella::python {
 
-// raise_status() for a failed call of operator `op`: a text that names nothing, such as one of the
-// standard library's, gets the operator's name.
+// raise_status() for a failed call of operator `op`: adds the operator's name to a text that has
+// none, such as one of the standard library's.
 PyObject* raise_status(lamella_status status, const char* op);
 // Sets an exception with a text from outside, which need not be UTF-8; returns NULL.
 PyObject* raise_text(PyObject* type, std::string_view text);
-// A str as UTF-8, with escapes for what UTF-8 cannot say; empty for anything else.
+// A str as UTF-8, with escapes for what UTF-8 cannot encode; empty for other objects.
 std::string text_of(PyObject* text);
-// Lets a pending error of a conversion ("expected ...") begin with an operator's name; those of
-// other code stay as they are. Returns NULL.
+// Puts an operator's name before the pending error of a conversion ("expected ..."); leaves other
+// errors unchanged. Returns NULL.
 PyObject* name_conversion_error(const char* op);
-// Whether a tensor's elements stand in memory; if not, because it is a wrapper of some layer or
-// class, false with a Python error set that begins with `what`.
+// Whether a tensor's elements are in memory; if not, because it wraps another tensor for a layer
+// or class, false with a Python error set that begins with `what`.
 bool has_memory(const lamella_tensor* tensor, const char* what);
 
 }  // namespace lamella::python

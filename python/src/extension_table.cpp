@@ -1,4 +1,4 @@
-// The table that lamella._C lends to extension modules outside of the package:
+// The table of functions of lamella._C for extension modules outside of the package:
 // lamella/abi/python.h.
 #include "lamella/abi/python.h"
 

@@ -1,4 +1,4 @@
-// What the values of one call point to, where that is more than the frame holds itself.
+// The memory and references of a call's values that do not fit into the frame itself.
 #include "python/src/parse.h"
 
 namespace lamella::python {

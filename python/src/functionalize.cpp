@@ -13,7 +13,7 @@ Session* session_of(PyObject* capsule) {
   return static_cast<Session*>(PyCapsule_GetPointer(capsule, kName));
 }
 
-// The tensors of a list; false with a Python error set where it holds anything else.
+// The tensors of a list; false with a Python error set if it contains anything else.
 bool read_tensors(PyObject* list, std::vector<TensorBase>* tensors) {
   if (!PyList_Check(list)) {
     PyErr_Format(PyExc_TypeError, "functionalize: expected a list, got %s", Py_TYPE(list)->tp_name);
@@ -82,7 +82,7 @@ PyObject* end(PyObject*, PyObject* capsule) {
   Py_RETURN_NONE;
 }
 
-// _functionalize_copies(copies) -> what it was before in the session of this thread; None: there is
+// _functionalize_copies(copies) -> the value before in the session of this thread; None: there is
 // no session.
 PyObject* set_copies(PyObject*, PyObject* on) {
   int copies = PyObject_IsTrue(on);

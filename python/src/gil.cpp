@@ -1,12 +1,13 @@
-// The GIL: given up around work, taken by what C++ calls; and signals, which Python sees with it.
+// The GIL: released around work, taken by C++ code that calls Python; and signals, which Python
+// handles with it.
 //
 // Note [Threads at the interpreter's end]
-//   When the interpreter ends, daemon threads and threads of C++ may be inside of Lamella. Python
-//   (before 3.14) ends a thread that asks for the GIL then by unwinding its stack, which must not
-//   pass through C++: destructors there would touch Python's objects without the GIL, and functions
-//   that may not throw would end the process. So a thread that Python wants to end stays where it
-//   is until the process is gone. A call into Python from C++ is a function that may not throw;
-//   the handler of std::terminate, which unwinding reaches there, keeps the thread.
+//   When the interpreter ends, daemon threads and C++ threads may be inside of Lamella. Python
+//   (before 3.14) then ends a thread that asks for the GIL by unwinding its stack, which must not
+//   pass through C++: destructors would touch Python's objects without the GIL, and noexcept
+//   functions would terminate the process. So such a thread blocks until the process has ended. A
+//   call into Python from C++ is a noexcept function; the handler of std::terminate, which
+//   unwinding calls there, blocks the thread.
 #include <cxxabi.h>
 #include <unistd.h>
 
@@ -22,13 +23,13 @@
 namespace lamella::python {
 namespace {
 
-// Threads that gave the GIL up and work. One that waits for the GIL, or has it again for a hook,
-// is none of them: it leaves all tensors alone until it goes on. The count rises while the thread
-// still has the GIL, so that nobody with the GIL sees it rise.
+// The number of threads that work after releasing the GIL. A thread that waits for the GIL, or
+// holds it again for a hook, is not counted, as it does not touch tensors meanwhile. The count is
+// raised before the GIL is released, so that it does not rise while another thread holds the GIL.
 std::atomic<int> working{0};
 thread_local bool gave_up = false;
 
-// The thread that ends the interpreter, once that has begun.
+// The thread that ends the interpreter, once it has started to.
 std::atomic<unsigned long> ending_thread{0};
 
 bool is_ending() {
@@ -38,18 +39,18 @@ bool is_ending() {
   return _Py_IsFinalizing() != 0;
 #endif
 }
-// Whether Python goes, or went, away while this thread is another one's.
+// Whether the interpreter is ending or has ended, and this is not the thread that ends it.
 bool must_stay() {
   return (Py_IsInitialized() == 0 || is_ending()) &&
          ending_thread.load(std::memory_order_relaxed) != PyThread_get_thread_ident();
 }
 [[noreturn]] void stay() {
-  // Who deregisters something need not wait for the call that this thread is in.
+  // A thread that deregisters something must not wait for the call that this thread is in.
   __atomic_store_n(&lamella_thread.readers, 0, __ATOMIC_RELEASE);
   while (true) pause();
 }
 
-// f(), which takes the GIL or has it. Python may want to end the thread meanwhile.
+// Calls f(), which takes the GIL. Python may try to end the thread meanwhile.
 template <class F>
 void taking_gil(F&& f) {
   if (must_stay()) stay();
@@ -69,10 +70,10 @@ std::terminate_handler terminate_before = nullptr;
 
 // ---- Signals ----
 
-// The identity of Python's main thread, which alone runs handlers of signals. It is found while the
-// module is imported: to find it runs code of Python, where a handler would run and its exception
-// appear. As long as nobody has imported `threading`, there is no other thread of Python, and to
-// import it would take longer than all the rest.
+// The identity of Python's main thread, the only one that runs signal handlers. It is looked up
+// during the import of the module, as the lookup runs Python code, in which a handler could run and
+// raise. If `threading` has not been imported, there is no other Python thread, and importing it
+// would be slow.
 std::atomic<unsigned long> main_thread{0};
 
 bool find_main_thread() {
@@ -153,7 +154,7 @@ int add_gil(PyObject* module) {
   // The thread that forks is the child's main thread.
   fork::in_child([] { main_thread.store(PyThread_get_thread_ident(), std::memory_order_relaxed); });
   set_interrupt_function(&ask_python);
-  // When nobody can have the GIL any more, and before the libraries take their memory down.
+  // Runs when no thread can hold the GIL any more, and before the libraries free their memory.
   Py_AtExit(&native::close_blas_library);
   if (PyModule_AddFunctions(module, functions) != 0) return -1;
   Ref atexit(PyImport_ImportModule("atexit"));

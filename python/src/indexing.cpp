@@ -3,7 +3,7 @@
 // Note [Indexing]
 //   Integers, slices, None and ... become views, one operator each. Tensors, lists, arrays and
 //   masks are collected, one for each dimension that they take, and go to `index` or `index_put_`
-//   together at the end. A mask stands for the indices of its true elements, so one of k
+//   together at the end. A mask is equivalent to the indices of its true elements, so one of k
 //   dimensions takes k.
 #include <algorithm>
 
@@ -27,9 +27,9 @@ bool is_bool(const lamella_tensor* tensor) {
          tensor->scalar_type == static_cast<uint8_t>(ScalarType::Byte);
 }
 
-// Calls an operator that makes a view by its typed form, for which nothing is boxed, and with the
-// GIL, which a view is too short to give up. The arguments are in C form; the result is owned, and
-// NULL if an error was set.
+// Calls an operator that makes a view by its typed form, without boxing and without releasing the
+// GIL, as views are fast. The arguments are in C form; the result is owned, and NULL if an error
+// was set.
 template <class Signature, class... Forms>
 [[gnu::always_inline]] inline lamella_tensor* call_view(KnownOperator& known,
                                                         lamella_tensor* tensor, Forms... forms) {
@@ -59,12 +59,12 @@ using Bound = abi::Maybe<int64_t>;
                                                           int64_t index) {
   return call_view<Tensor(const Tensor&, int64_t, int64_t)>(select_op, tensor, dim, index);
 }
-// The object of such a result.
+// The object of a result of call_view().
 inline PyObject* wrap_result(lamella_tensor* result) {
   return result != nullptr ? wrap(result) : nullptr;
 }
 
-// An error is a Python error that was set.
+// Thrown while a Python error is set.
 struct Failed {};
 
 TensorBase need(TensorBase tensor) {
@@ -78,7 +78,7 @@ class Indexer {
   explicit Indexer(lamella_tensor* tensor)
       : current_(TensorBase::borrow(tensor)), ndim_(current_.dim()) {}
 
-  // A list with a slice, None, an ellipsis or a tensor in it is no data: it stands for a tuple.
+  // A list that contains a slice, None, an ellipsis or a tensor is treated as a tuple, not as data.
   static bool stands_for_tuple(PyObject* key) {
     if (!PyList_CheckExact(key) || PyList_GET_SIZE(key) > 32) return false;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(key); ++i) {
@@ -107,7 +107,7 @@ class Indexer {
 
   bool advanced() const { return !indices_.empty(); }
   bool turned() const { return !turned_.empty(); }
-  // Elements of the view's shape, reversed along the dimensions of slices with steps below 0.
+  // A tensor of the view's shape, reversed along the dimensions of slices with steps below 0.
   TensorBase reversed(const TensorBase& tensor) {
     return need(
         call_known(flip_op, {tensor_value(tensor.impl()),
@@ -129,13 +129,13 @@ class Indexer {
     return need(tensor_from_data(narrow.get(), ScalarType::Long, false));
   }
 
-  // Dimensions that a key takes.
+  // The number of dimensions that a key takes.
   int64_t taken(PyObject* key) {
     if (key == Py_None || key == Py_Ellipsis || PyBool_Check(key)) return 0;
     if (is_tensor(key) && is_bool(tensor_of(key))) return tensor_of(key)->ndim;
     if (PyLong_Check(key) || PySlice_Check(key) || is_tensor(key)) return 1;
     if (PySequence_Check(key) || PyObject_CheckBuffer(key)) {
-      // A mask may come as an array or as nested lists.
+      // A mask may be an array or nested lists.
       TensorBase tensor = index_from_data(key);
       return is_bool(tensor.impl()) ? tensor.dim() : 1;
     }
@@ -220,7 +220,7 @@ class Indexer {
   Bound bound(PyObject* object) {
     if (object == Py_None) return {0, 0};
     int64_t number;
-    // Python clamps what does not fit.
+    // Bounds that do not fit are clamped, as Python does.
     if (PyLong_Check(object)) {
       int over = 0;
       number = PyLong_AsLongLongAndOverflow(object, &over);
@@ -254,7 +254,8 @@ class Indexer {
     ++dim_;
   }
 
-  // A slice with a step below 0 is the one upwards over the same elements, in reverse.
+  // Converts a slice with a step below 0 to the ascending slice over the same elements; the result
+  // is reversed later.
   void turn(Bound* start, Bound* stop, int64_t* step) {
     auto first = static_cast<Py_ssize_t>(start->has == 0 ? INT64_MAX : start->value);
     auto end = static_cast<Py_ssize_t>(stop->has == 0 ? INT64_MIN : stop->value);
@@ -287,7 +288,7 @@ class Indexer {
   void tensor(TensorBase index) {
     lamella_tensor* raw = index.impl();
     auto type = static_cast<ScalarType>(raw->scalar_type);
-    // A number that is not at hand (a batched or meta tensor's) is an index like any other tensor.
+    // A number that cannot be read (of a batched or meta tensor) is an index like other tensors.
     bool at_hand = raw->data != nullptr || is_bool(raw) || type == ScalarType::Byte;
     if (raw->ndim == 0 && is_integral(type, true) && at_hand) {
       lamella_value value;
@@ -301,7 +302,7 @@ class Indexer {
       return;
     }
     if (raw->numel == 0 && raw->ndim == 1 && is_floating_point(type)) {
-      // An empty list has no type of its own.
+      // An empty list has no type, so it is taken as indices.
       int64_t none = 0;
       lamella_tensor* empty = nullptr;
       detail::check(
@@ -362,7 +363,7 @@ TensorBase fit(TensorBase value, int64_t dims) {
   return value;
 }
 
-// A bound of a slice that is an int of Python's own, or None.
+// Reads the bound of a slice if it is a Python int or None.
 inline bool plain_bound(PyObject* object, Bound* bound) {
   *bound = {0, 0};
   if (object == Py_None) return true;
@@ -372,7 +373,7 @@ inline bool plain_bound(PyObject* object, Bound* bound) {
   return over == 0;
 }
 
-// One int, or one slice upwards, which most keys are.
+// The fast path for the most common keys: one int, or one ascending slice.
 PyObject* simple(PyObject* self, PyObject* key, bool* done) {
   lamella_tensor* tensor = tensor_of(self);
   *done = false;
@@ -446,7 +447,7 @@ int tensor_assign(PyObject* self, PyObject* key, PyObject* value) {
       need(call_known(fill_op, {tensor_value(view.impl()), number}));
       return 0;
     }
-    // Reversed elements are a copy, which is written and then goes back to the elements.
+    // Reversed elements are a copy, which is written and then copied back to the view.
     if (indexer.turned()) view = indexer.reversed(view);
     auto done = [&] {
       if (!indexer.turned()) return 0;

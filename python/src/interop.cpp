@@ -55,8 +55,8 @@ const char* format_of(ScalarType type) {
   }
 }
 
-// What a buffer keeps: another tensor over the memory, since `self` may come to stand for other
-// memory by `x.data = y`, set_, resize_ or `out=`. Its sizes and strides, in bytes, follow.
+// What a buffer keeps alive: another tensor over the memory, since `self` may get other memory by
+// `x.data = y`, set_, resize_ or `out=`. Its sizes, and strides in bytes, follow.
 struct Export {
   lamella_tensor* kept;
 };
@@ -96,7 +96,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     return refuse("a writable tensor", "one over read-only memory");
   }
   if (!note_read(tensor, "numpy()")) return -1;
-  ExcludeDispatchKeyGuard without{DispatchKey::Python};  // the memory, whatever the class says
+  ExcludeDispatchKeyGuard without{DispatchKey::Python};  // no handlers: this is about memory
   TensorBase kept = guarded([&] { return make_detached(tensor_ref(self)); }, TensorBase());
   if (!kept.defined()) return -1;
   auto ndim = static_cast<size_t>(tensor->ndim);
@@ -218,7 +218,7 @@ int open_buffer(PyObject* object, int kind, Py_buffer* view, bool* read_only) {
 }
 
 void release_view(void* context) {
-  // After the interpreter's end there is nothing left to give back.
+  // After the interpreter's end there is nothing left to release.
   if (!Py_IsInitialized()) return;
   GilScope gil;
   PyBuffer_Release(static_cast<Py_buffer*>(context));
@@ -324,7 +324,7 @@ void end_versioned(PyObject* capsule) {
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
 
-// What a tensor cannot be exported for is a BufferError, at which consumers look for another way.
+// Raises BufferError for tensors that cannot be exported, so that consumers try another way.
 template <class F>
 PyObject* exporting(F&& body) {
   try {
@@ -345,7 +345,7 @@ PyObject* dlpack_device(PyObject* self, PyObject*) {
   });
 }
 
-// A tuple of two ints; ints that are too large are -1, which is no version and no device.
+// Reads a tuple of two ints; ints that are too large become -1, which no version and device has.
 bool read_pair(PyObject* object, const char* name, long* first, long* second) {
   bool fits = PyTuple_Check(object) && PyTuple_GET_SIZE(object) == 2;
   for (int i = 0; fits && i < 2; ++i) {
@@ -430,12 +430,12 @@ PyObject* to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
-// What may be done to imported memory beside reading it.
+// How imported memory is used.
 struct Access {
   bool only_read = false;   // nothing will be written to it
   bool never_copy = false;  // copy=False
-  // An unversioned capsule cannot say that memory is read-only. Who was asked for a versioned one
-  // and gives this form may have constants there, as JAX has.
+  // An unversioned capsule cannot say that memory is read-only. A producer that returns one
+  // although it was asked for a versioned one may export constants, as JAX does.
   bool plain_is_read_only = false;
 };
 
@@ -473,7 +473,7 @@ PyObject* import_capsule(PyObject* capsule, Access access) {
   });
 }
 
-// Whether elements in the host's memory are not where their type wants them.
+// Whether elements in the host's memory are not aligned for their type.
 bool has_unaligned(PyObject* capsule) {
   const dlpack::TensorField* t = nullptr;
   if (PyCapsule_IsValid(capsule, kVersioned)) {
@@ -537,7 +537,7 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     capsule = Ref(PyObject_CallNoArgs(method.get()));
   }
   if (!capsule) return nullptr;
-  // As from_numpy and frombuffer do, with the copy made by who has the memory.
+  // Unaligned elements are copied, as by from_numpy and frombuffer; here the producer copies them.
   if (copy == Py_None && PyCapsule_CheckExact(capsule.get()) && has_unaligned(capsule.get())) {
     if (PyErr_WarnFormat(PyExc_UserWarning, 1,
                          "from_dlpack: the array has elements that are not aligned; the tensor "

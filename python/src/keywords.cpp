@@ -1,11 +1,11 @@
-// Names of keyword arguments: an operator's own, and NumPy's and PyTorch's other ones.
+// Names of keyword arguments: an operator's own, and the synonyms that NumPy and PyTorch use.
 #include "python/src/parse.h"
 
 namespace lamella::python {
 
 namespace {
 
-// NumPy's and PyTorch's other names for arguments.
+// A synonym of NumPy or PyTorch for the name of an argument.
 struct Synonym {
   const char* name;
   const char* synonym;

@@ -1,5 +1,5 @@
-// What the package's extension modules share: C++ errors as Python's, the GIL, entries of method
-// tables. lamella._C defines the functions below itself; lamella._hlo passes them on to it.
+// Helpers of all the package's extension modules: C++ errors as Python errors, the GIL, entries of
+// method tables. lamella._C defines the functions below; lamella._hlo forwards them to it.
 #pragma once
 #include "python/src/ref.h"
 
@@ -16,18 +16,18 @@ PyObject* raise_status(lamella_status status);
 // carries it through C++.
 lamella_status keep_python_error();
 
-// Gives the GIL up, and takes it again.
+// Releases the GIL, and takes it again.
 PyThreadState* release_gil();
 void restore_gil(PyThreadState* released);
-// Takes the GIL on a thread that may not have it, and gives it back.
+// Takes the GIL on a thread that may not have it, and restores the state before.
 struct GilEntry {
-  bool inside;  // of a WithoutGil of this thread
+  bool inside;  // whether the thread was inside a WithoutGil
   PyGILState_STATE state;
 };
 GilEntry enter_python();
 void leave_python(GilEntry entered);
 
-// A Python error is set and travels as this exception through C++ of ours.
+// Thrown through this project's C++ code while a Python error is set.
 struct PythonError {};
 // The object, which must not be NULL.
 inline PyObject* required(PyObject* object) {
@@ -59,11 +59,11 @@ PyObject* guarded(F&& body) {
   return guarded(std::forward<F>(body), static_cast<PyObject*>(nullptr));
 }
 
-// Elements from which letting other threads run is worth the price: handing over the GIL costs tens
-// of microseconds when somebody waits for it.
+// The number of elements from which the GIL is released: handing it over costs tens of microseconds
+// if another thread waits for it.
 constexpr uint64_t kWorkToReleaseGil = 32768;
 
-// Lets other Python threads run for as long as it lives.
+// Releases the GIL for its lifetime.
 class WithoutGil {
  public:
   explicit WithoutGil(bool wanted = true) : state_(wanted ? release_gil() : nullptr) {}
@@ -88,7 +88,7 @@ class GilScope {
   GilEntry entry_;
 };
 
-// A function as tables of methods take it, whatever its arguments are: the flags beside it say.
+// Casts a function to the type in method tables; the entry's flags say how it is called.
 template <class... A>
 PyCFunction method(PyObject* (*function)(A...)) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));

@@ -16,8 +16,8 @@ namespace {
 
 // ---- Kernels in Python -------------------------------------------------------------------------
 
-// Functions whose kernels are gone. They are let go later, by a thread that holds the GIL and none
-// of Lamella's locks: whoever disposes of a kernel holds the registry's.
+// Functions whose kernels are gone. They are released later, by a thread that holds the GIL and
+// none of Lamella's locks, as kernels are disposed of under the registry's lock.
 fork::Held<std::mutex> unused_mutex{fork::Level::kPython};
 std::vector<PythonKernel*> unused;
 
@@ -42,7 +42,7 @@ void dispose_python(void* context) {
     std::lock_guard lock(unused_mutex);
     unused.push_back(static_cast<PythonKernel*>(context));
   }
-  // If the queue of pending calls is full, the next library that is closed does it.
+  // If the queue of pending calls is full, closing the next library releases them.
   Py_AddPendingCall(release_unused, nullptr);
 }
 
@@ -59,7 +59,7 @@ bool key_from_text(const char* text, uint16_t* key) {
   return status == LAMELLA_OK;
 }
 
-// Where the Python code that registers is, for messages.
+// The source location of the Python code that registers, for messages.
 struct Where {
   std::string file = "<python>";
   uint32_t line = 0;
@@ -68,7 +68,7 @@ Where here() {
   Where where;
   Ref warnings(PyImport_ImportModule("sys"));
   Ref frame(warnings ? PyObject_CallMethod(warnings.get(), "_getframe", "i", 1) : nullptr);
-  // The caller of the module lamella.library.
+  // The code that calls the module lamella.library.
   Ref code(frame ? PyObject_GetAttrString(frame.get(), "f_code") : nullptr);
   Ref file(code ? PyObject_GetAttrString(code.get(), "co_filename") : nullptr);
   Ref line(frame ? PyObject_GetAttrString(frame.get(), "f_lineno") : nullptr);
@@ -114,7 +114,7 @@ PyObject* library_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 void close_library(PyLibrary* self) {
   lamella_library* library = std::exchange(self->library, nullptr);
   if (library == nullptr) return;
-  // Waits for calls in other threads, which may need the GIL to come to their end.
+  // Waits for calls in other threads, which may need the GIL to finish.
   Py_BEGIN_ALLOW_THREADS lamella_library_close(library);
   Py_END_ALLOW_THREADS release_unused(nullptr);
 }
@@ -156,7 +156,7 @@ PyObject* take(PyObject* object) {
   return object == Py_None ? nullptr : Ref::borrow(object).release();
 }
 
-// Fills in a description, which owns what it points to. None gives a fallthrough.
+// Fills in a description, which owns what it points to. None makes a fallthrough.
 bool describe_kernel(PyObject* function, int with_keyset, const char* what, const Where& where,
                      lamella_kernel_description* description) {
   description->file = where.file.c_str();
@@ -228,7 +228,7 @@ PyObject* library_fallback(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// impl_cast(name, dispatch_key, dtype): a kernel that casts to the dtype, then goes on.
+// impl_cast(name, dispatch_key, dtype): a kernel that casts to the dtype, then redispatches.
 PyObject* library_impl_cast(PyObject* self, PyObject* args) {
   const char *name, *key_text;
   PyObject* object;

@@ -1,4 +1,4 @@
-// The TypeError of a call that fits no signature. Runs only then, and takes its time.
+// The TypeError of a call that fits no signature. This code is not optimised for speed.
 //
 //   add: got (Tensor, str), which fits none of
 //     add(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)
@@ -11,7 +11,7 @@
 namespace lamella::python {
 namespace {
 
-// Lists in lists to a small depth: one may contain itself.
+// Nested lists are described to a small depth, as a list may contain itself.
 std::string describe(PyObject* object, int depth = 3) {
   if (object == Py_None) return "None";
   if (is_exact_tensor(object)) return "Tensor";
@@ -74,7 +74,7 @@ std::string shown(const Param& param) {
   return name == "self" ? "input" : name;
 }
 
-// Why a call does not fit; empty where it does.
+// Why a call does not fit a program; empty if it fits.
 std::string reason(const Program& program, const GivenCall& call) {
   Frame frame;
   lamella_value value;
@@ -161,7 +161,7 @@ std::string reason(const Program& program, const GivenCall& call) {
   return "";
 }
 
-// The same arguments but for the out ones.
+// Whether two programs have the same arguments, except for the out ones.
 bool siblings(const Program& plain, const Program& out) {
   if (!plain.outs.empty() || out.outs.empty()) return false;
   if (plain.params.size() + out.outs.size() != out.params.size()) return false;

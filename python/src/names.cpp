@@ -1,11 +1,11 @@
-// The public names of operators: functions of `lamella` and its modules, methods of Tensor. All
-// come from the generated table. And the class of modules in which they are quickly found.
+// The public names of operators: functions of `lamella` and its modules, methods of Tensor, from
+// the generated table. And the class of modules that looks them up quickly.
 //
 // Note [Names of packages]
-//   Python keeps the place of a module's name beside the code that reads it, unless the module has
-//   a __getattr__. Those that load parts of themselves when these are first asked for have one, and
-//   each look at `lamella.add` then begins with the attributes of the module's class. A _Package
-//   looks into its own dictionary first, and does what modules do where that lacks the name.
+//   Python caches the lookup of a module's name at the code that reads it, unless the module has a
+//   __getattr__. Modules that load their parts lazily have one, and each lookup of `lamella.add`
+//   then begins with the attributes of the module's class. A _Package looks into its own dictionary
+//   first, and does what modules do if the name is not there.
 #include <cstring>
 #include <string>
 
@@ -22,7 +22,7 @@ std::string module_name(const char* module) {
   return strcmp(module, "nn") == 0 ? "lamella.nn.functional" : std::string("lamella.") + module;
 }
 
-// Adds a packet for each name that has a row of its kind. Rows of one name stand together.
+// Adds a packet for each name that has a row of its kind. Rows of one name are adjacent.
 template <class Chosen>
 int add_packets_to(PyObject* members, PyTypeObject* type, const char* module, Chosen chosen) {
   std::string in = module_name(module);

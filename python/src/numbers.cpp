@@ -1,4 +1,4 @@
-// Reads numbers from whatever Python has for them.
+// Reads numbers from Python objects.
 #include "python/src/numbers.h"
 
 #include <cstring>
@@ -18,7 +18,7 @@ bool is_numpy_bool(PyObject* object) {
   const char* name = Py_TYPE(object)->tp_name;
   return strcmp(name, "numpy.bool_") == 0 || strcmp(name, "numpy.bool") == 0;
 }
-// NumPy's scalars, without NumPy: numbers that are no sequences.
+// Recognises NumPy's floating scalars without importing NumPy.
 bool is_foreign_float(PyObject* object) {
   PyNumberMethods* number = Py_TYPE(object)->tp_as_number;
   return number != nullptr && number->nb_float != nullptr && number->nb_index == nullptr &&
@@ -72,7 +72,7 @@ void load_element(const void* data, ScalarType type, lamella_value* value, doubl
 }
 
 namespace {
-// What is too large for a type of floating point is infinite in it.
+// Numbers that are too large for a floating-point type become infinity.
 template <class T>
 T as_element(const Scalar& number) {
   if constexpr (is_complex_type_v<T>) {
@@ -122,7 +122,7 @@ Match read_element(lamella_tensor* tensor, lamella_value* value, double* parts) 
   if (!note_read(tensor, "item()")) return Match::kError;
   auto type = static_cast<ScalarType>(tensor->scalar_type);
   constexpr uint32_t lazy = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG;
-  // Handlers in Python see that an element is read.
+  // Handlers in Python must see that an element is read.
   bool seen = ((tensor->key_set | lamella_thread.included) & python_key::kBit) != 0 &&
               (tensor->flags & LAMELLA_TENSOR_WRAPPED_NUMBER) == 0;
   if (tensor->device_type == static_cast<uint8_t>(DeviceType::CPU) && tensor->data != nullptr &&
@@ -174,7 +174,7 @@ Match read_int_slow(PyObject* object, int64_t* number) {
   }
   if (!PyIndex_Check(object) || is_numpy_bool(object)) return Match::kNo;
   Ref index(PyNumber_Index(object));
-  if (!index) return not_of_this_kind();  // an array of more than one element, say
+  if (!index) return not_of_this_kind();  // for example an array of more than one element
   int over = 0;
   *number = PyLong_AsLongLongAndOverflow(index.get(), &over);
   return over == 0 ? Match::kYes : overflow(object);
@@ -212,7 +212,7 @@ bool read_bool(PyObject* object, bool* flag) {
   }
   if (!is_numpy_bool(object)) return false;
   int is = PyObject_IsTrue(object);
-  if (is < 0) PyErr_Clear();  // a class that only bears the name
+  if (is < 0) PyErr_Clear();  // a class that only has the same name
   *flag = is == 1;
   return is >= 0;
 }

@@ -4,8 +4,8 @@
 
 namespace lamella::python {
 
-// What a conversion gives up for: kNo where Python said that the object is not of the kind (a
-// TypeError, which is cleared), else kError.
+// The result of a conversion that failed with a Python error: kNo for a TypeError, which means that
+// the object is not of the kind and is cleared, else kError.
 Match not_of_this_kind();
 // An int, an object with __index__, or a 0-dimensional integer tensor; not a bool.
 Match read_int_slow(PyObject* object, int64_t* number);
@@ -24,9 +24,9 @@ Match read_double(PyObject* object, double* number);
 bool read_bool(PyObject* object, bool* flag);
 // Any number, with its kind kept. A complex value's parts go to `parts` and value->as stays unset.
 Match read_number(PyObject* object, lamella_value* value, double* parts);
-// Whether it is a tensor that requires grad, which a number in its place would lose.
+// Whether the object is a tensor that requires grad, whose gradient a number would lose.
 bool holds_gradient(PyObject* object);
-// The one element of a tensor, likewise; reads memory of the CPU, asks the device otherwise.
+// The only element of a tensor, likewise; read from memory on the CPU, else through the device.
 Match read_element(lamella_tensor* tensor, lamella_value* value, double* parts);
 // Element `data` of a type.
 void load_element(const void* data, ScalarType type, lamella_value* value, double* parts);

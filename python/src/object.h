@@ -1,14 +1,14 @@
 // The extension's own objects: tensors, dtypes, devices, layouts, memory formats and generators as
 // Python sees them.
 //
-// Note [Who owns whom]
+// Note [Ownership of tensors and their objects]
 //   A Tensor object holds one strong reference to its lamella_tensor; the tensor's `python_object`
 //   points back without owning, and is cleared when the object dies. So an operator that returns
 //   one of its arguments returns the very object, and a tensor that only C++ still holds gets a
 //   new object the next time it is seen. Objects of the exact type are recycled per thread.
-//   An instance of a class with a __torch_dispatch__, or with attributes of its own, is more than
-//   its tensor: when Python lets it go while C++ holds the tensor, the tensor owns the object
-//   (`kept`) until Python sees it again.
+//   An instance of a class with a __torch_dispatch__, or with attributes of its own, cannot be
+//   recreated from its tensor: when Python's last reference goes while C++ holds the tensor, the
+//   tensor owns the object (`kept`) until Python sees it again.
 #pragma once
 #include "lamella/core/device.h"
 #include "lamella/core/generator.h"
@@ -25,7 +25,7 @@ struct PyTensor {
   PyObject* weak_references;
   PyObject* dict;  // attributes that a program set; NULL before the first one
   bool tracked;    // by the collector
-  bool kept;       // by its tensor, of which it holds no reference then
+  bool kept;       // owned by its tensor, to which it then holds no reference
 };
 extern PyTypeObject TensorType;
 
@@ -58,7 +58,7 @@ extern PyTypeObject SizeType;  // a tuple of int
 
 // ---- The GIL (gil.cpp) ----
 
-// Whether some thread works without the GIL now: it may change who holds which tensor.
+// Whether some thread runs without the GIL: it may change the reference counts of tensors.
 bool others_may_run();
 
 inline bool is_exact_tensor(PyObject* object) { return Py_TYPE(object) == &TensorType; }
@@ -80,7 +80,7 @@ PyObject* wrap_as(PyTypeObject* type, lamella_tensor* owned);
 
 // New references; dtype, layout and memory_format objects exist once.
 PyObject* dtype_object(ScalarType type);
-// What the texts of values begin with: "lamella", or "torch" from lamella.compat.install() on.
+// The prefix of values in texts: "lamella", or "torch" after lamella.compat.install().
 const char* package_name();
 PyObject* device_object(Device device);
 PyObject* layout_object(Layout layout);
@@ -89,10 +89,10 @@ PyObject* memory_format_object(MemoryFormat format);
 PyObject* generator_object(lamella_object* owned);
 PyObject* size_object(const int64_t* sizes, Py_ssize_t count);
 
-// What `dtype=` takes: a dtype, bool, int, float, complex, or NumPy's dtypes and scalar types.
+// Reads a `dtype=`: a dtype, bool, int, float, complex, or NumPy's dtypes and scalar types.
 bool dtype_from_object(PyObject* object, ScalarType* type);
-// What `device=` takes: a device, its text, or an index (of CUDA, as in PyTorch). 1: done; 0: it is
-// something else; -1: a Python error is set.
+// Reads a `device=`: a device, its text, or an index (of CUDA, as in PyTorch). 1: done; 0: the
+// object is something else; -1: a Python error is set.
 int device_from_object(PyObject* object, Device* device);
 
 // The dtype of floating-point factories.
@@ -122,7 +122,7 @@ int add_storage(PyObject* module);     // storage.cpp
 int add_vmap(PyObject* module);        // vmap.cpp
 int add_python_key(PyObject* module);  // python_key.cpp
 
-// Whether instances of a class are served by a __torch_dispatch__ of its own.
+// Whether a class has a __torch_dispatch__ that handles the calls of its instances.
 bool has_dispatch(PyTypeObject* type);
 // Puts the kernel of the key Python in place, once; false with a Python error set if that fails.
 bool ensure_python_key();

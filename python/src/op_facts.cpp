@@ -1,3 +1,5 @@
+// Creates and looks up the OpFacts of operators, and converts arguments and results for Python
+// functions.
 #include "python/src/op_facts.h"
 
 #include <cstring>
@@ -11,7 +13,7 @@
 namespace lamella::python {
 namespace {
 
-// A table that only grows: looked up without a lock, since operators never go.
+// A table that only grows: it is read without a lock, since operators are never removed from it.
 constexpr size_t kBuckets = 1 << 12;
 struct Bucketed {
   OpFacts facts;
@@ -77,7 +79,7 @@ bool is_default(const Program& program, const Param& param, const lamella_value&
   }
 }
 
-// A number that stands for a tensor comes back as the number.
+// A number that was converted to a tensor is passed as the number.
 PyObject* argument_object(const lamella_value& value, SchemaType type) {
   if (value.tag == LAMELLA_TENSOR && value.as.tensor != nullptr &&
       (value.as.tensor->flags & LAMELLA_TENSOR_WRAPPED_NUMBER) != 0 &&
@@ -106,7 +108,7 @@ OpFacts* bare_facts_of(const lamella_operator* op) {
   for (Bucketed* at = head.load(std::memory_order_acquire); at != nullptr; at = at->next) {
     if (at->facts.op == op) return &at->facts;
   }
-  // Made without the lock: Python may run meanwhile.
+  // Made without the lock, as Python code may run meanwhile.
   PyPacket* overload =
       make_packet(&OverloadType, op->name, strstr(op->name, "::") + 2, "lamella.ops");
   if (overload == nullptr) return nullptr;
@@ -160,7 +162,7 @@ bool pack_arguments(const Program& program, const lamella_value* arguments, Ref*
 }
 
 lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyObject* result,
-                             const char* who, lamella_value* returns) {
+                             const char* function, lamella_value* returns) {
   const lamella_operator* op = facts.op;
   const Program& program = *facts.program.load(std::memory_order_acquire);
   uint32_t wanted = op->return_count;
@@ -173,10 +175,10 @@ lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyO
                 PySequence_Fast_GET_SIZE(result) == static_cast<Py_ssize_t>(wanted);
     if (!fits) {
       PyErr_Format(PyExc_TypeError, "%s: expected its %s to return a tuple of %u, got %R", op->name,
-                   who, wanted, Py_TYPE(result));
+                   function, wanted, Py_TYPE(result));
       return keep_python_error();
     }
-    // What a list holds may change while it is read.
+    // Copied, as the contents of a list may change while it is read.
     held = Ref(PySequence_Tuple(result));
     if (!held) return keep_python_error();
     items = PySequence_Fast_ITEMS(held.get());
@@ -186,7 +188,7 @@ lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyO
     lamella_value borrowed = none_value();
     Match m = Match::kYes;
     if (const int written = facts.shared->returns[i].written; written >= 0) {
-      // Whatever came back: the operator returns the argument that it writes.
+      // Whatever the function returned, the operator returns the argument that it writes.
       borrowed = arguments[written];
     } else if (items[i] == Py_None && program.return_kinds[i] == Kind::kTensor) {
       borrowed = tensor_value(nullptr);
@@ -194,7 +196,7 @@ lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyO
       m = convert_type(program.return_types[i], items[i], frame, &borrowed);
     }
     if (m == Match::kNo) {
-      PyErr_Format(PyExc_TypeError, "%s: expected its %s to return %s, got %s", op->name, who,
+      PyErr_Format(PyExc_TypeError, "%s: expected its %s to return %s, got %s", op->name, function,
                    program.return_types[i].str().c_str(), Py_TYPE(items[i])->tp_name);
     }
     lamella_status status = m == Match::kYes ? LAMELLA_OK : keep_python_error();

@@ -1,4 +1,4 @@
-// What the Python side keeps of each operator whose calls reach Python.
+// Data that the Python side keeps for each operator whose calls reach Python.
 #pragma once
 #include "lamella/dispatch/signature.h"
 #include "lamella/schema/operator_facts.h"
@@ -6,21 +6,21 @@
 
 namespace lamella::python {
 
-// One for each operator, for ever.
+// One for each operator; never freed.
 struct OpFacts {
   const lamella_operator* op;
-  PyObject* overload;         // lamella.ops.<ns>.<name>.<overload>
-  PyObject* rules = nullptr;  // a dict: what to call in the place of a class's handler
-  std::atomic<bool> has_python_kernel{false};    // some kernel of it is a Python function
+  PyObject* overload;                          // lamella.ops.<ns>.<name>.<overload>
+  PyObject* rules = nullptr;                   // a dict: what to call instead of a class's handler
+  std::atomic<bool> has_python_kernel{false};  // some kernel of it is a Python function
   std::atomic<const Program*> program{nullptr};  // of its schema at `generation`
   std::atomic<uint64_t> generation{0};
-  // What follows from the schema, made together with the program.
+  // Derived from the schema, together with the program.
   const OperatorFacts* shared = nullptr;
   bool makes_views = false;  // some return shares memory with an argument
   uint64_t writes = 0;       // bits of the arguments that are written
   bool simple = false;       // no argument and no return is a list of tensors
   bool direct = false;       // Note [From Python to Python] may apply
-  // Which kernel was last looked at, and whether it is a composite one.
+  // The kernel that is_composite() looked at last, and whether it is composite.
   std::atomic<const lamella_kernel*> judged{nullptr};
   std::atomic<bool> composite{false};
 
@@ -28,8 +28,8 @@ struct OpFacts {
   bool is_composite(uint64_t keys);
 };
 
-// With its program up to date; throws if the operator is not defined. NULL with a Python error set
-// if its object cannot be made.
+// The facts of an operator, with its program up to date; throws if the operator is not defined.
+// NULL with a Python error set if its object cannot be made.
 OpFacts* facts_of(const lamella_operator* op);
 // The same without the program, for operators that need not be defined.
 OpFacts* bare_facts_of(const lamella_operator* op);
@@ -40,9 +40,9 @@ bool pack_arguments(const Program& program, const lamella_value* arguments, Ref*
 
 int add_dispatch_table(PyObject* module);  // dispatch_table.cpp
 
-// What a function in Python returned, as owned returns of its operator. On failure nothing is owned
-// and the status carries the Python error. `who` names the function in errors.
+// Stores the result of a function in Python as owned returns of its operator. On failure nothing is
+// owned and the status carries the Python error. `function` names the function in errors.
 lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyObject* result,
-                             const char* who, lamella_value* returns);
+                             const char* function, lamella_value* returns);
 
 }  // namespace lamella::python

@@ -1,5 +1,5 @@
-// What the table of operators holds, for the command `lamella` and for lamella.testing; and the
-// switches of guarded memory.
+// The contents of the table of operators, for the command `lamella` and for lamella.testing; and
+// the switches of guarded memory.
 #include <mutex>
 
 #include "lamella/abi/autograd.h"
@@ -28,7 +28,7 @@ struct ArgumentFacts {
   bool kwarg_only = false;
   bool write = false;
 };
-// Copied under the registry's lock, under which nothing of Python may run.
+// Copied under the registry's lock, under which no Python code may run.
 struct Facts {
   std::string schema, file;
   uint32_t line = 0;
@@ -36,7 +36,7 @@ struct Facts {
   std::string doc;
   std::vector<ArgumentFacts> arguments, returns;
   std::vector<KernelFacts> kernels;
-  std::vector<std::string> backends;  // of CPU, CUDA and Meta those that something serves
+  std::vector<std::string> backends;  // those of CPU, CUDA and Meta that have a kernel
   std::vector<std::pair<const char*, std::string>> policies;
   bool has_derivative = false;
   bool differentiable = false;
@@ -200,8 +200,8 @@ PyObject* operator_entry(PyObject*, PyObject* args) {
   });
 }
 
-// _set_guarded_memory(on, fresh, margin, placement): bytes for new memory and for what lies around
-// it, and where new memory stands: 0 aligned, 1 right behind a guarding page, 2 right before one.
+// _set_guarded_memory(on, fresh, margin, placement): the bytes that fill new memory and the margins
+// around it, and where new memory is: 0 aligned, 1 right after a guard page, 2 right before one.
 PyObject* set_guarded(PyObject*, PyObject* args) {
   int on;
   unsigned char fresh = 0, margin = 0, placement = 0;

@@ -1,4 +1,4 @@
-// What an operator's object in lamella.ops says of it: names, schema, tags.
+// The attributes of an operator's object in lamella.ops: names, schema, tags.
 #include "lamella/abi/policy.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/schema/parser.h"
@@ -33,7 +33,7 @@ PyObject* full_name(PyObject* self, PyObject*) {
   return guarded([&] { return PyUnicode_FromString(entry_of(self)->full_name().c_str()); });
 }
 
-// The packet that it belongs to.
+// The packet that the overload belongs to.
 PyObject* overload_packet(PyObject* self, void*) {
   Ref module(PyImport_ImportModule("lamella._ops"));
   Ref ops(module ? PyObject_GetAttrString(module.get(), "ops") : nullptr);
@@ -153,7 +153,7 @@ PyObject* key_set_text(PyObject*, PyObject* number) {
   if (PyErr_Occurred() != nullptr) return nullptr;
   return guarded([&] {
     std::string text;
-    // One key for each functionality, on its highest backend.
+    // Names one key for each functionality, on its highest backend.
     for (uint64_t left = bits; (left & ~lamella::detail::kBackendMask) != 0;) {
       auto key = static_cast<DispatchKey>(lamella::detail::slot_of(left));
       std::string name = toString(key);
@@ -185,9 +185,9 @@ PyObject* has_computed_kernel(PyObject*, PyObject* args) {
   });
 }
 
-// ---- What calls an operator ----
+// ---- Callers of operators ----
 
-// The base of CustomOpDef: calls go to the operator without a step in Python.
+// The base of CustomOpDef: calls go to the operator without running Python code.
 struct PyCaller {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyPacket* target;
@@ -225,7 +225,7 @@ PyObject* set_target(PyObject* self, PyObject* target) {
 PyMethodDef caller_methods[] = {{"_set_target", set_target, METH_O, nullptr},
                                 {nullptr, nullptr, 0, nullptr}};
 
-// _let_call(cls): a class written in Python takes over how its base is called.
+// _let_call(cls): lets a class written in Python inherit the vectorcall of its base.
 PyObject* let_call(PyObject*, PyObject* object) {
   auto* type = reinterpret_cast<PyTypeObject*>(object);
   if (!PyType_Check(object) || !PyType_IsSubtype(type, &CallerType)) {
@@ -306,8 +306,8 @@ PyObject* has_tangent(PyObject*, PyObject* object) {
                          (tensor_of(object)->flags & LAMELLA_TENSOR_TANGENT) != 0);
 }
 
-// _exclude_keys(bits, on): takes functionalities from every key set of this thread; gives those
-// that were not taken already, which the call with False gives back.
+// _exclude_keys(bits, on): excludes functionalities on this thread; returns those that were not
+// excluded before, to be passed to the call with False that includes them again.
 PyObject* exclude_keys(PyObject*, PyObject* args) {
   unsigned long long bits = 0;
   int on = 0;
@@ -360,7 +360,7 @@ PyMethodDef overload_methods[] = {
      "redispatch(keys, *args, **kwargs): calls it with a key set."},
     {"name", full_name, METH_NOARGS, "The full name, such as aten::add.Tensor."},
     {"policy", overload_policy, METH_O,
-     "What the operator says for a policy, or None: 'autocast', 'autocast.cuda', 'batching', "
+     "The operator's value of a policy, or None: 'autocast', 'autocast.cuda', 'batching', "
      "'hlo'."},
     {"has_kernel_for_dispatch_key", has_kernel, METH_O,
      "Whether a kernel was registered for the dispatch key of that name."},

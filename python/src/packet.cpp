@@ -180,7 +180,7 @@ PyObject* make_overload(const char* qualified, const char* overload) {
   });
 }
 
-// lamella.ops.aten.add.Tensor: made when first asked for, then an attribute like any other.
+// lamella.ops.aten.add.Tensor: made at the first access, then an ordinary attribute.
 PyObject* packet_getattro(PyObject* self, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(self, name);
   if (found != nullptr || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
@@ -241,7 +241,7 @@ PyMethodDef packet_methods[] = {
     {"__dir__", packet_dir, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
-// What packets of both kinds have in common comes with the base type's attributes.
+// Adds the attributes that both kinds of packets share to the base type.
 int add_common(PyTypeObject* type) {
   static PyGetSetDef common[] = {{"__doc__", packet_doc, packet_set_doc, nullptr, nullptr},
                                  {"__module__", packet_module, nullptr, nullptr, nullptr},
@@ -317,11 +317,11 @@ PyObject* function_object(PyObject*, PyObject* args) {
   return reinterpret_cast<PyObject*>(make_packet(&FunctionType_, qualified, name, module));
 }
 
-// Asked about calls of functions and methods that raise TypeError, with (name, is_method, args,
-// kwargs); answers None, or the arguments (args, kwargs) to call with instead.
+// Called for calls of functions and methods that raise TypeError, with (name, is_method, args,
+// kwargs); returns None, or the arguments (args, kwargs) to call with instead.
 PyObject* rewriter = nullptr;
 
-// _rewrite_failed_calls(rewriter): None takes it away.
+// _rewrite_failed_calls(rewriter): None removes it.
 PyObject* set_rewriter(PyObject*, PyObject* value) {
   PyObject* old =
       std::exchange(rewriter, value == Py_None ? nullptr : Ref::borrow(value).release());
@@ -329,7 +329,7 @@ PyObject* set_rewriter(PyObject*, PyObject* value) {
   Py_RETURN_NONE;
 }
 
-// Ends a call that raised TypeError: with the result of the call that the rewriter makes of it, or
+// Ends a call that raised TypeError: with the result of the call with the rewriter's arguments, or
 // with the same error.
 PyObject* rewritten_call(PyPacket* packet, PyObject* const* args, Py_ssize_t nargs,
                          PyObject* kwnames) {
@@ -407,7 +407,7 @@ const ProgramTable* refresh_table(PyPacket* packet) {
         const ProgramTable* table =
             packet->op != nullptr ? make_table(packet->op) : make_table(packet->qualified);
         if (table == nullptr) {
-          // Says which names are near.
+          // Throws an error that lists similar names.
           Registry::get().find(packet->qualified, "");
           PyErr_Format(PyExc_RuntimeError, "%s: has no overload that Python can call",
                        packet->qualified);
@@ -440,14 +440,15 @@ PyObject* call_packet(PyPacket* packet, PyObject* const* args, Py_ssize_t nargs,
     return PyErr_Format(PyExc_TypeError, "Tensor.%U: expected a Tensor to call it on, got %s",
                         packet->name, nargs == 0 ? "nothing" : Py_TYPE(args[0])->tp_name);
   }
-  // The name's own characters: a compact string keeps them.
+  // Points into the name, which is a compact string.
   PyObject* result = call_table(*table, static_cast<const char*>(PyUnicode_DATA(packet->name)),
                                 packet->is_method, args, nargs, kwnames);
   if (result == nullptr && rewriter != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) &&
       (Py_TYPE(packet) == &FunctionType_ || packet->is_method)) [[unlikely]] {
     return rewritten_call(packet, args, nargs, kwnames);
   }
-  // Operators of lamella.ops take subclasses as they are; what is no tensor may answer for them.
+  // Operators of lamella.ops accept subclasses; after a TypeError, objects that are not tensors may
+  // handle the call.
   if (result == nullptr && torch_function_on && PyErr_ExceptionMatches(PyExc_TypeError) &&
       (Py_TYPE(packet) == &PacketType || Py_TYPE(packet) == &OverloadType)) [[unlikely]] {
     PyObject *type, *value, *traceback, *answer;
@@ -460,7 +461,7 @@ PyObject* call_packet(PyPacket* packet, PyObject* const* args, Py_ssize_t nargs,
     }
     PyErr_Restore(type, value, traceback);
   }
-  // Functions and methods give tuples of tensors, as PyTorch's do; lamella.ops keeps the list.
+  // Functions and methods return tuples of tensors, as PyTorch's do; lamella.ops keeps the list.
   if (result != nullptr && PyList_CheckExact(result) && Py_TYPE(packet) != &PacketType &&
       Py_TYPE(packet) != &OverloadType) [[unlikely]] {
     PyObject* tuple = PyList_AsTuple(result);

@@ -10,12 +10,12 @@ struct PyPacket {
   PyObject_HEAD vectorcallfunc vectorcall;
   std::atomic<const ProgramTable*> table;
   std::atomic<uint64_t> generation;  // at which `table` was made, or an earlier one
-  const lamella_operator* op;        // of one overload, else NULL
+  const lamella_operator* op;        // if the packet is of one overload, else NULL
   char* qualified;                   // "aten::add"
   PyObject* name;                    // as the caller sees it
-  PyObject* module;                  // of __module__
-  PyObject* doc;                     // or NULL: the schemas
-  PyObject* dict;                    // of those that have attributes
+  PyObject* module;                  // the value of __module__
+  PyObject* doc;                     // NULL: the schemas are the text
+  PyObject* dict;                    // attributes, or NULL
   bool is_method;
 };
 extern PyTypeObject FunctionType_;  // a plain function
@@ -34,7 +34,8 @@ PyObject* overload_str(PyObject* self);
 int add_overloads(PyObject* module);
 
 const ProgramTable* refresh_table(PyPacket* packet);
-// What the packet's calls choose from; NULL with a Python error set if its operator is gone.
+// The programs that the packet's calls choose from; NULL with a Python error set if its operator is
+// gone.
 inline const ProgramTable* table_of(PyPacket* packet) {
   const ProgramTable* table = packet->table.load(std::memory_order_acquire);
   if (table != nullptr &&

@@ -54,18 +54,18 @@ inline void set_list(lamella_value* value, uint8_t tag, void* data, Py_ssize_t s
   value->reserved = 0;
 }
 
-// What a list holds may be changed as soon as Python code runs.
+// Whether the items of a sequence may change as soon as Python code runs.
 inline bool may_change(PyObject* sequence) { return PyList_Check(sequence); }
 
-// The items of a list or tuple; those of any other sequence that is no text as a new tuple, owned
-// by the frame. Those of a list are to be read before anything else, or held.
+// The items of a list or tuple, or of another sequence that is not text as a new tuple that the
+// frame owns. The items of a list must be read before other code runs, or be held.
 Match as_items(PyObject* object, Frame& frame, PyObject*** items, Py_ssize_t* size) {
   if (PyTuple_Check(object)) {
     *items = &PyTuple_GET_ITEM(object, 0);
     *size = PyTuple_GET_SIZE(object);
     return Match::kYes;
   }
-#ifndef Py_GIL_DISABLED  // else another thread may change the list meanwhile
+#ifndef Py_GIL_DISABLED  // without the GIL another thread may change the list
   if (PyList_Check(object)) {
     *items = reinterpret_cast<PyListObject*>(object)->ob_item;
     *size = PyList_GET_SIZE(object);
@@ -83,7 +83,7 @@ Match as_items(PyObject* object, Frame& frame, PyObject*** items, Py_ssize_t* si
   *size = PyTuple_GET_SIZE(tuple);
   return Match::kYes;
 }
-// The same, held.
+// The same, with references to the items.
 Match held_items(PyObject* object, Frame& frame, PyObject*** items, Py_ssize_t* size) {
   Match m = as_items(object, frame, items, size);
   if (m == Match::kYes && may_change(object)) *items = frame.hold(*items, *size);
@@ -152,7 +152,7 @@ Match device(PyObject* object, Frame& frame, lamella_value* value) {
   return Match::kYes;
 }
 
-// Text that names a memory format.
+// A memory format, or text that names one.
 bool format_from_object(PyObject* object, int64_t* format) {
   if (Py_TYPE(object) == &MemoryFormatType) {
     *format = static_cast<int64_t>(reinterpret_cast<PyMemoryFormat*>(object)->format);
@@ -168,7 +168,7 @@ bool format_from_object(PyObject* object, int64_t* format) {
   return false;
 }
 
-// Lists, tuples and dictionaries: `convert` is called where one more level is allowed.
+// Calls `convert` for a list, tuple or dictionary, unless the nesting is too deep.
 template <class F>
 Match nested(Frame& frame, F&& convert) {
   if (!frame.enter_nested()) return Match::kError;
@@ -228,7 +228,7 @@ Match tuple(SchemaType type, PyObject* object, Frame& frame, lamella_value* valu
   return Match::kYes;
 }
 
-// Converts what convert() leaves: all but a tensor where a tensor is expected.
+// Converts what convert() does not: all but a tensor for a tensor parameter.
 Match convert_rest(Kind kind, bool optional, int fixed_size, SchemaType type, PyObject* object,
                    Frame& frame, lamella_value* value) {
   if (object == Py_None && optional) {
@@ -426,7 +426,7 @@ Match convert_type(SchemaType type, PyObject* object, Frame& frame, lamella_valu
 
 namespace {
 
-// The commonest values without a call.
+// Converts the most common values inline.
 [[gnu::always_inline]] inline Match convert_fast(const Param& param, PyObject* object, bool numbers,
                                                  Frame& frame, lamella_value* value) {
   if (param.kind == Kind::kTensor && is_exact_tensor(object)) [[likely]] {
@@ -478,7 +478,7 @@ Match convert(const Param& param, PyObject* object, bool numbers, Frame& frame,
 
 namespace {
 
-// Gives `out=` to the arguments that are written.
+// Assigns `out=` to the arguments that are written.
 Match match_out(const Program& program, PyObject* object, Frame& frame, lamella_value* values,
                 uint64_t* seen) {
   if (program.outs.empty()) return object == Py_None ? Match::kYes : Match::kNo;
@@ -551,7 +551,7 @@ Match match(const Program& program, PyObject* const* args, Py_ssize_t nargs, PyO
       }
       if (i < 0 || (seen & (uint64_t{1} << i)) != 0) return Match::kNo;
       seen |= uint64_t{1} << i;
-      // randint(..., dtype=None) gives whole numbers, as it does where nobody names a dtype.
+      // dtype=None is like no dtype: randint(..., dtype=None) makes integers.
       if (object == Py_None && params[i].kind == Kind::kScalarType && params[i].has_default)
         continue;
       Match m = convert(params[i], object, numbers, frame, &values[params[i].index]);

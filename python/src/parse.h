@@ -4,7 +4,7 @@
 
 namespace lamella::python {
 
-// What the values of one call point to. Lives on the C stack; small calls use nothing else.
+// The memory that the values of one call point to. It is on the C stack; small calls need no more.
 class Frame {
  public:
   Frame() = default;
@@ -16,9 +16,9 @@ class Frame {
   }
 
   uint64_t keys = 0;           // of all tensors seen
-  uint64_t device = 0;         // keys of a device given
+  uint64_t device = 0;         // keys of a device argument
   uint64_t work = 0;           // elements of all tensors seen
-  bool requires_grad = false;  // what a factory makes
+  bool requires_grad = false;  // of the result of a factory
 
   void see(lamella_tensor* tensor) {
     keys |= tensor->key_set;
@@ -39,14 +39,14 @@ class Frame {
   void own(lamella_tensor* tensor);
   // Takes over an owned value.
   void own(const lamella_value& value);
-  // A copy of a list's items, each with a reference until the frame ends: whatever Python code runs
-  // in a conversion or in the call may change the list.
+  // A copy of a list's items, each with a reference until the frame ends: Python code that runs in
+  // a conversion or in the call may change the list.
   PyObject** hold(PyObject* const* items, Py_ssize_t size);
-  // Goes one list or dictionary deeper; false with a Python error set if that is too deep, as in
-  // those that contain themselves.
+  // Enters a nested list or dictionary; false with a Python error set if it is nested too deeply,
+  // as one that contains itself is.
   bool enter_nested();
   void leave_nested() { --nested_; }
-  // Forgets everything, for the next attempt.
+  // Empties the frame, before the next overload is tried.
   void reset() {
     keys = device = work = 0;
     requires_grad = false;
@@ -88,19 +88,19 @@ class Frame {
 
 enum class Match : int8_t { kNo = 0, kYes = 1, kError = -1 };
 
-// One value. `numbers`: a number may stand for a tensor. kError leaves a Python error set.
+// Converts one value. `numbers`: a number is accepted for a tensor. kError: a Python error is set.
 Match convert(const Param& param, PyObject* object, bool numbers, Frame& frame,
               lamella_value* value);
-// Any Python value, by what it is. Lists and dictionaries within each other to a depth of 100.
+// Converts any Python value by its own type. Lists and dictionaries may be nested 100 deep.
 Match convert_any(PyObject* object, Frame& frame, lamella_value* value);
-// A value of a schema type: what kernels in Python return.
+// Converts a value to a schema type; for the returns of kernels in Python.
 Match convert_type(SchemaType type, PyObject* object, Frame& frame, lamella_value* value);
 
-// All arguments of a call in `values` (program.argument_count of them).
+// Converts all arguments of a call into `values` (program.argument_count of them).
 Match match(const Program& program, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
             bool numbers, Frame& frame, lamella_value* values);
 
-// The param that a keyword names, synonyms included, or -1. `out` is not looked for.
+// The index of the param that a keyword names, also by a synonym, or -1. `out` is never found.
 int find_keyword(const Program& program, PyObject* keyword);
 bool is_out_name(PyObject* keyword);
 bool is_requires_grad_name(PyObject* keyword);
@@ -110,7 +110,7 @@ PyObject* raise_mismatch(const ProgramTable& table, const char* name, bool is_me
                          PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 
 // A number as a 0-dimensional tensor that is weak in type promotion; NULL with an error set, or
-// without one if the object is no number.
+// without an error if the object is not a number.
 lamella_tensor* number_tensor(PyObject* object);
 
 }  // namespace lamella::python

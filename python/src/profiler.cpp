@@ -1,4 +1,4 @@
-// Profiles: lamella/profiler.py is what users see.
+// Profiles, for lamella/profiler.py, which is the public interface.
 #include "lamella/abi/profiler.h"
 
 #include "python/src/errors.h"

@@ -19,7 +19,7 @@
 namespace lamella::python {
 namespace {
 
-// Signatures that Python has beside the operators' own: arguments go to the target's by name.
+// Signatures that exist only in Python: arguments are passed to the target's arguments by name.
 struct PythonSignature {
   const char* name;
   const char* signature;
@@ -92,7 +92,7 @@ lamella_value default_value(const Argument& argument, Kind kind) {
   return value;
 }
 
-// New references, for values that need no copy for each call.
+// A new reference for a default that all calls can share, else NULL.
 PyObject* default_object(const lamella_value& value, const Argument& argument) {
   switch (value.tag) {
     case LAMELLA_NONE:
@@ -115,8 +115,8 @@ std::string python_type(SchemaType type) {
   return text;
 }
 
-// Tensor overloads go before those that differ by taking a Scalar: a 0-dimensional tensor would
-// do for both.
+// Tensor overloads are tried before those that take a Scalar instead, as a 0-dimensional tensor
+// fits both.
 bool goes_before(const Program& a, const Program& b) {
   size_t shared = std::min<size_t>(a.positional, b.positional);
   bool before = false;
@@ -128,8 +128,8 @@ bool goes_before(const Program& a, const Program& b) {
   return before;
 }
 
-// A number stands for a tensor where PyTorch takes one, in arithmetic, copies and where(), and in
-// operators of other libraries. `name` has its namespace.
+// A number is accepted for a tensor where PyTorch does so, in arithmetic, copies and where(), and
+// in operators of other libraries. `name` includes the namespace.
 bool takes_numbers(std::string_view name) {
   if (!name.starts_with("aten::")) return true;
   name.remove_prefix(6);
@@ -141,8 +141,8 @@ bool takes_numbers(std::string_view name) {
   return false;
 }
 
-// zeros(), zeros_like(), new_zeros(): what has all options of a tensor, and takes no other tensor
-// to convert.
+// zeros(), zeros_like(), new_zeros(): operators with all options of a tensor that do not convert
+// another tensor.
 bool is_factory(const FunctionSchema& schema) {
   for (const char* option : {"dtype", "layout", "device", "pin_memory"}) {
     if (schema.find_argument(option) == nullptr) return false;
@@ -197,7 +197,7 @@ std::unique_ptr<Program> compile(const lamella_operator* op, const FunctionSchem
   program->schema = schema.str();
   LAMELLA_CHECK(signature.arguments.size() <= 64, schema.name.str(),
                 ": expected at most 64 arguments to call it from Python");
-  program->defaults.reserve(schema.arguments.size() + 1);  // calls copy them from where data() says
+  program->defaults.reserve(schema.arguments.size() + 1);  // data() must not be null: calls copy it
   for (const Argument& argument : schema.arguments) {
     bool optional = false;
     program->defaults.push_back(default_value(argument, kind_of(argument.type, &optional)));
@@ -229,7 +229,7 @@ std::unique_ptr<Program> compile(const lamella_operator* op, const FunctionSchem
     if (param.kind == Kind::kNever && !param.has_default) program->supported = false;
     program->params.push_back(param);
   }
-  // x.view(2, 3), zeros(2, 3): the one positional argument beside a method's self is a list.
+  // x.view(2, 3), zeros(2, 3): the only positional argument besides a method's self is a list.
   bool has_self = !signature.arguments.empty() && signature.arguments[0].name == "self" &&
                   program->params[0].kind == Kind::kTensor;
   int first = has_self ? 1 : 0;
@@ -251,7 +251,7 @@ std::unique_ptr<Program> compile(const lamella_operator* op, const FunctionSchem
   return program;
 }
 
-// Built-in operators do not pay for a look at their kernels.
+// NULL for built-in operators, whose kernels calls need not look at.
 OpFacts* foreign_facts(const lamella_operator* op) {
   if (strncmp(op->name, "aten::", 6) == 0) return nullptr;
   OpFacts* facts = facts_of(op);
@@ -260,9 +260,9 @@ OpFacts* foreign_facts(const lamella_operator* op) {
 }
 
 std::mutex programs_mutex;
-// One for each signature that an operator ever had; none is freed, since calls may be inside.
+// One for each signature that an operator ever had; none is freed, since calls may be using it.
 std::map<std::pair<const lamella_operator*, std::string>, std::unique_ptr<const Program>> programs;
-// The same for what names have to choose from.
+// The same for the tables of names.
 std::map<std::tuple<std::vector<const Program*>, OpFacts*, bool>,
          std::unique_ptr<const ProgramTable>>
     tables;
@@ -275,7 +275,7 @@ const Program* program_of(const lamella_operator* op, const FunctionSchema& sche
     auto known = programs.find(key);
     if (known != programs.end()) return known->second.get();
   }
-  // Made without the lock: Python may run meanwhile.
+  // Made without the lock, as Python code may run meanwhile.
   std::unique_ptr<Program> made = compile(op, schema, signature);
   std::lock_guard lock(programs_mutex);
   return programs.try_emplace(std::move(key), std::move(made)).first->second.get();
@@ -394,7 +394,7 @@ const ProgramTable* make_table(const lamella_operator* op) {
 
 namespace {
 
-// Each result has a line, since tensors take many.
+// One line for each result, since tensors have several lines.
 PyObject* text_of_results(PyObject* self) {
   const char* name = std::strrchr(Py_TYPE(self)->tp_name, '.') + 1;
   std::string fields;
@@ -414,7 +414,7 @@ PyTypeObject* return_type_of(const Program& program) {
   if (type == nullptr) {
     std::string name = std::string(program.op->name);
     name = "lamella.return_types." + name.substr(name.find("::") + 2);
-    // The type keeps pointers to the texts, and lives as long as the process.
+    // The type points to the texts and is never freed.
     auto* texts = new std::deque<std::string>{std::move(name)};
     std::vector<PyStructSequence_Field> fields;
     for (const std::string& field : program.return_names) {

@@ -3,8 +3,8 @@
 // Note [One parser for all operators]
 //   The first call of an operator compiles the schemas of its overloads. A call then fills an array
 //   of lamella_value on the C stack, trying overloads in order, and goes straight to the kernel's
-//   boxed form. Nothing is allocated for the usual arguments. Only when no overload fits is the
-//   call looked at again, slowly, to say why.
+//   boxed form. Nothing is allocated for the usual arguments. Only if no overload fits, the call is
+//   examined again, slowly, to explain why.
 #pragma once
 #include <atomic>
 #include <string>
@@ -36,13 +36,13 @@ enum class Kind : uint8_t {
   kList,  // of anything else: element type decides
   kDict,
   kTuple,
-  kAny,     // by what the value is
+  kAny,     // by the value's own type
   kObject,  // a custom class: an object made by an operator
   kNever,   // a type that Python has no value for
 };
 
 struct Param {
-  PyObject* name;  // interned; kept for ever
+  PyObject* name;  // interned; never freed
   uint16_t index;  // among the operator's arguments
   Kind kind;
   bool optional;  // takes None
@@ -51,7 +51,7 @@ struct Param {
   bool is_out;
   int16_t fixed_size;        // N of int[N], else 0
   SchemaType type;           // for everything that is not hot
-  PyObject* default_object;  // of what needs none made anew, else NULL; kept for ever
+  PyObject* default_object;  // if all calls can share one, else NULL; never freed
 };
 
 // One signature of one overload.
@@ -59,9 +59,9 @@ struct Program {
   const lamella_operator* op;
   uint16_t argument_count;
   uint16_t positional;      // params that may be given by position
-  uint16_t needed;          // the first params that have no default: fewer values cannot do
+  uint16_t needed;          // leading params without a default: calls with fewer values cannot fit
   int16_t varargs;          // param that may take all positions from its own on, or -1
-  uint64_t least_work = 0;  // elements that a call counts as, whatever its arguments are
+  uint64_t least_work = 0;  // the least number of elements that a call counts as
   int16_t sizes = -1;  // argument of the first list of ints: what a factory makes has these sizes
   uint64_t required;   // bits of params without a default
   std::vector<Param> params;
@@ -74,19 +74,19 @@ struct Program {
   std::string text;       // "add(Tensor input, Tensor other, *, Scalar alpha=1)"
   std::string schema;     // as the operator prints it
   bool supported = true;  // every param has a kind
-  bool factory = false;   // makes a tensor of its own: takes `requires_grad` too
+  bool factory = false;   // creates a tensor: takes `requires_grad` too
 };
 
-// What a call of one name chooses from. One for each choice there ever was, kept for ever, because
-// calls may be inside.
+// The programs that a call of one name chooses from. Tables are never freed, as calls may still use
+// an earlier one.
 struct ProgramTable {
-  bool numbers;  // a Python number may stand for a tensor
+  bool numbers;  // a Python number is accepted for a tensor
   std::vector<const Program*> programs;
-  struct OpFacts* facts = nullptr;  // where one operator is all, and not one of Lamella's own
+  struct OpFacts* facts = nullptr;  // if there is one operator, and it is not one of Lamella's own
 };
 
-// A number that moves after operators have come or gone; to be read before what is kept under it is
-// made: Note [Plans] in lamella/dispatch/operator_plan.h.
+// A number that changes after operators are added or removed; read it before making what is cached
+// under it: Note [Plans] in lamella/dispatch/operator_plan.h.
 uint64_t operators_generation();
 
 Kind kind_of(SchemaType type, bool* optional);

@@ -1,3 +1,4 @@
+// Kernels that are functions in Python: the boxed form, direct calls, and their checks.
 #include "python/src/python_kernel.h"
 
 #include "lamella/dispatch/boxed_tensors.h"
@@ -9,7 +10,7 @@
 namespace lamella::python {
 namespace {
 
-// ---- What custom operators must keep to ----
+// ---- Checks of custom operators ----
 
 PyObject* raise_shared(const lamella_operator* op, const char* with) {
   return PyErr_Format(PyExc_RuntimeError,
@@ -18,14 +19,14 @@ PyObject* raise_shared(const lamella_operator* op, const char* with) {
                       op->name, with);
 }
 
-// Storages of returned tensors against those of arguments and of each other.
+// Compares storages of returned tensors with those of arguments and of each other.
 class Memory {
  public:
   explicit Memory(const lamella_operator* op) : op_(op) {}
   void argument(lamella_tensor* tensor) {
     if (tensor != nullptr && tensor->storage != nullptr) arguments_.push_back(tensor->storage);
   }
-  // False with a Python error set if it shares its memory.
+  // False with a Python error set if the result shares its memory.
   bool result(lamella_tensor* tensor) {
     if (tensor == nullptr || tensor->storage == nullptr) return true;
     for (lamella_storage* storage : arguments_) {
@@ -69,7 +70,7 @@ PyObject* keyset_object(uint64_t keys) {
 
 // ---- Direct calls ----
 
-// Whether an object is what the boxed way would make of it, and then the keys of its tensors.
+// Whether the boxed call would pass an equal object; adds the keys of its tensors to `keys`.
 bool is_plain(const Param& param, PyObject* object, uint64_t* keys) {
   switch (param.kind) {
     case Kind::kTensor:
@@ -143,7 +144,7 @@ bool is_plain_return(Kind kind, PyObject* object) {
   }
 }
 
-// What the function returned as the caller gets it; takes `returned` over.
+// Converts the function's result to the operator's result; takes over the reference `returned`.
 PyObject* finish_direct(OpFacts& facts, const Program& program, PyObject* returned) {
   Ref result(returned);
   if (!result) return nullptr;
@@ -176,7 +177,7 @@ bool check_custom_objects(const OpFacts& facts, PyObject* const* args, Py_ssize_
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) {
         PyObject* item = PySequence_Fast_GET_ITEM(object, i);
         if (is_tensor(item)) see(tensor_of(item));
-        // A list among several results.
+        // One of several results may be a list.
         if (PyList_CheckExact(item)) {
           for (Py_ssize_t k = 0; k < PyList_GET_SIZE(item); ++k) {
             PyObject* inner = PyList_GET_ITEM(item, k);
@@ -247,7 +248,7 @@ bool call_inside(OpFacts& facts, const Program& program, uint64_t keys, PyObject
     forward = forward || (tensor_of(args[i])->flags & LAMELLA_TENSOR_TANGENT) != 0;
   }
   AutoDispatchBelowAutograd below;
-  // A tangent goes there to be refused: the class has no jvp.
+  // A call with tangents is recorded too and raises an error there, as the class has no jvp.
   if ((needed && (lamella_thread.modes & LAMELLA_MODE_NO_GRAD) == 0) ||
       (forward && (lamella_thread.modes & LAMELLA_MODE_NO_FORWARD) == 0)) {
     *result = record_custom(kernel->gradient, kernel->setup_context, facts.overload, args, count);
@@ -273,10 +274,10 @@ bool call_direct(OpFacts& facts, PyObject* const* args, Py_ssize_t nargs, PyObje
     if (!is_plain(params[i], args[i], &keys)) return false;
   }
   if (keys == 0) return false;
-  constexpr Py_ssize_t kFew = 16;
-  PyObject* all[kFew];
+  constexpr Py_ssize_t kMaxDirectArguments = 16;
+  PyObject* all[kMaxDirectArguments];
   if (nargs < count) {
-    if (count > kFew) return false;
+    if (count > kMaxDirectArguments) return false;
     for (Py_ssize_t i = 0; i < count; ++i) {
       all[i] = i < nargs ? args[i] : params[i].default_object;
       if (all[i] == nullptr) return false;
@@ -299,7 +300,7 @@ lamella_status python_kernel(const lamella_kernel* kernel, const lamella_operato
     OpFacts* facts = facts_of(op);
     if (facts == nullptr) return keep_python_error();
     const Program& program = *facts->program.load(std::memory_order_acquire);
-    // All positional arguments, and keyword-only ones by their names.
+    // All positional arguments, then the keyword-only ones by name.
     uint32_t extra = (own->is_fallback ? 1u : 0u) + (own->with_keyset ? 1u : 0u);
     auto positional = static_cast<uint32_t>(program.positional);
     auto count = static_cast<uint32_t>(program.params.size());

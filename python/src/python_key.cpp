@@ -19,20 +19,20 @@ using python_key::kAbove;
 using python_key::kBit;
 
 PyObject* name_dispatch = nullptr;   // "__torch_dispatch__", interned
-PyObject* plain_dispatch = nullptr;  // what Tensor itself has under that name
+PyObject* plain_dispatch = nullptr;  // Tensor's own attribute of that name
 PyObject* no_types = nullptr;        // ()
-// Overload -> function of (args, kwargs): what handlers are shown in an operator's place. Or NULL.
+// Overload -> function of (args, kwargs) that gives the call which handlers see instead. Or NULL.
 PyObject* shown_forms = nullptr;
 
 // ---- Modes ----
 
-// The modes of a thread, the newest last; owned. Freed with the last mode: the destructors of
-// thread-local objects would come after the interpreter's end.
+// The modes of a thread, the newest last; owned. Freed with the last mode, as destructors of
+// thread-local objects would run after the interpreter's end.
 struct Modes {
   PyObject** items;
   Py_ssize_t count;
   Py_ssize_t capacity;
-  Py_ssize_t disabled;  // how many guards keep all handlers off
+  Py_ssize_t disabled;  // number of guards that disable all handlers
 };
 thread_local Modes modes = {};
 
@@ -65,12 +65,12 @@ PyObject* pop_mode() {
   return mode;
 }
 
-// Takes the newest mode away while its own handler runs.
+// Removes the newest mode while its own handler runs.
 class WithoutNewest {
  public:
   WithoutNewest() : mode_(pop_mode()) {}
   ~WithoutNewest() {
-    // Its place was there before.
+    // The array has room for it, so that this cannot fail.
     if (!push_mode(mode_)) PyErr_Clear();
     Py_DECREF(mode_);
   }
@@ -181,13 +181,12 @@ lamella_tensor* find_wrapper(const lamella_operator* op, const lamella_value* ar
   return nullptr;
 }
 
-// The rule of an operator for a class; borrowed, or NULL. Rules of a class serve no class derived
-// from it.
+// The rule of an operator for a class; borrowed, or NULL. Derived classes do not inherit rules.
 PyObject* rule_for(const OpFacts& facts, PyObject* type) {
   return facts.rules != nullptr ? PyDict_GetItem(facts.rules, type) : nullptr;
 }
 
-// `first`: what a rule gets in the place of `self` or `cls`.
+// `first`: the argument that a rule gets as `self` or `cls`.
 PyObject* ask_rule(PyObject* rule, PyObject* first, PyObject* func, PyObject* types, PyObject* args,
                    PyObject* kwargs) {
   PyObject* stack[] = {first, func, types, args, kwargs};
@@ -200,8 +199,8 @@ PyObject* ask(PyObject* handler, PyObject* func, PyObject* types, PyObject* args
   return call_vector_method(name_dispatch, stack, 5 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
 }
 
-// What handlers are shown of a call: the operator itself, or the form of it that shown_forms has, a
-// tuple of another overload and arguments, for who knows that one alone.
+// The call that handlers see: of the operator itself, or the one that shown_forms has for it, a
+// tuple of another overload and arguments, for handlers that know only that overload.
 bool show(Ref* func, Ref* args, Ref* kwargs) {
   bool has_forms = shown_forms != nullptr && shown_forms != Py_None;
   PyObject* form = has_forms ? PyDict_GetItem(shown_forms, func->get()) : nullptr;
@@ -220,7 +219,7 @@ bool show(Ref* func, Ref* args, Ref* kwargs) {
   return true;
 }
 
-// Nobody knew the operator.
+// The error of a call for which all handlers returned NotImplemented.
 lamella_status fail_unknown(PyObject* func, PyObject* mode, const Handlers& handlers) {
   Ref name(PyObject_Str(func));
   Ref asked(PyList_New(0));
@@ -257,7 +256,7 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
     }
     OpFacts* facts = facts_of(op);
     if (facts == nullptr) return keep_python_error();
-    // Its parts come back here one by one.
+    // The operators that a composite kernel calls reach this kernel one by one.
     if (facts->rules == nullptr && facts->is_composite(below))
       return abi::call_boxed(op, below, arguments, returns);
 
@@ -312,7 +311,7 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
   }
 }
 
-// A subclass is asked for an alias of its instance by the operator itself.
+// An alias of an instance of a subclass, by a call of aten::detach that its handler sees.
 TensorBase detach_subclass(const TensorBase& source) {
   if ((lamella_thread.excluded & kBit) != 0) return TensorBase();
   GilScope gil;
@@ -440,8 +439,8 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
-// _disabled_torch_dispatch_impl(func, types, args=(), kwargs=None): the call itself, without
-// handlers. A class that has it as its __torch_dispatch__ has none.
+// _disabled_torch_dispatch_impl(func, types, args=(), kwargs=None): makes the call without
+// handlers. A class with this as its __torch_dispatch__ has no handler.
 PyObject* call_without_handlers(PyObject*, PyObject* args) {
   PyObject *func, *types, *positional = no_types, *keywords = Py_None;
   if (!PyArg_ParseTuple(args, "OO|OO:_disabled_torch_dispatch_impl", &func, &types, &positional,
@@ -512,14 +511,14 @@ PyObject* set_shown_forms(PyObject*, PyObject* forms) {
 
 PyMethodDef functions[] = {
     {"_set_shown_forms", set_shown_forms, METH_O,
-     "What handlers are shown: overload -> function of (args, kwargs), or None for the operators."},
+     "The calls that handlers see: overload -> function of (args, kwargs); None: the operators."},
     {"_set_dispatch_rule", set_dispatch_rule, METH_VARARGS, nullptr},
-    {"_push_mode", push_mode_function, METH_O, "Puts a mode over those that are on."},
-    {"_pop_mode", pop_mode_function, METH_NOARGS, "Takes the newest mode away; returns it."},
-    {"_mode_count", mode_count, METH_NOARGS, "How many modes are on, on this thread."},
-    {"_mode_at", mode_at, METH_O, "A mode that is on, by its place; 0 is the oldest."},
+    {"_push_mode", push_mode_function, METH_O, "Adds a mode, the newest one."},
+    {"_pop_mode", pop_mode_function, METH_NOARGS, "Removes the newest mode and returns it."},
+    {"_mode_count", mode_count, METH_NOARGS, "The number of modes on this thread."},
+    {"_mode_at", mode_at, METH_O, "A mode of this thread by its index; 0 is the oldest."},
     {"_disable_handlers", disable_handlers, METH_O,
-     "Keeps all handlers off this thread by one guard more (1) or less (-1)."},
+     "Adds (1) or removes (-1) a guard that disables all handlers on this thread."},
     {"_disabled_torch_dispatch_impl", call_without_handlers, METH_VARARGS,
      "Calls an operator without handlers."},
     {"_make_wrapper_subclass", method(make_wrapper_subclass), METH_VARARGS | METH_KEYWORDS,

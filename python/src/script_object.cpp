@@ -20,7 +20,7 @@ PyObject* make_new(PyTypeObject* type, PyObject*, PyObject*) {
   return PyErr_Format(PyExc_TypeError, "%s: expected a class that has an __init__ to call",
                       type->tp_name);
 }
-// Python calls it for the classes that derive from the type, and gives their references up itself.
+// Also called by the deallocator of derived classes, which releases the reference to the class.
 void dealloc(PyObject* self) {
   if (reinterpret_cast<PyScriptObject*>(self)->weak_references != nullptr) {
     PyObject_ClearWeakRefs(self);
@@ -28,7 +28,7 @@ void dealloc(PyObject* self) {
   if (held(self) != nullptr) ObjectRef<>::adopt(held(self));
   Py_TYPE(self)->tp_free(self);
 }
-// Two Python objects of one object are the same.
+// Two Python objects of the same C++ object are equal.
 PyObject* compare(PyObject* self, PyObject* other, int op) {
   if (!PyObject_TypeCheck(other, &ScriptObjectType) || (op != Py_EQ && op != Py_NE)) {
     Py_RETURN_NOTIMPLEMENTED;

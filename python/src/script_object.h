@@ -15,7 +15,7 @@ inline bool is_of_class(const lamella_object* object) {
 inline const char* class_name_of(const lamella_object* object) {
   return reinterpret_cast<const lamella_class_object*>(object)->class_name;
 }
-// The object behind a ScriptObject, borrowed; NULL where it is none, or not of the class `type`.
+// The object of a ScriptObject, borrowed; NULL for other objects and for classes other than `type`.
 lamella_object* script_object_of(PyObject* object, SchemaType type);
 // A Python object for it; takes over one reference.
 PyObject* script_object(lamella_object* owned);

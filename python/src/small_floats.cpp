@@ -1,3 +1,4 @@
+// Tensors of NumPy arrays of ml_dtypes' types, through a view of their bits.
 #include "python/src/small_floats.h"
 
 #include "python/src/errors.h"

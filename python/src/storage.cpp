@@ -1,4 +1,4 @@
-// Storages for Python: all bytes of one as a tensor, and tensors over such bytes.
+// Storages for Python: all bytes of a storage as a tensor, and tensors over such bytes.
 #include "lamella/core/kept_forms.h"
 #include "lamella/core/tensor_impl.h"
 #include "python/src/errors.h"
@@ -8,7 +8,7 @@
 namespace lamella::python {
 namespace {
 
-// Whether the elements stand for their conjugates, and for their negatives.
+// Sets whether conjugation and negation of the elements are pending.
 void set_lazy(TensorImpl* impl, bool conjugated, bool negated) {
   set_flag(impl, LAMELLA_TENSOR_CONJ, conjugated);
   set_flag(impl, LAMELLA_TENSOR_NEG, negated);
@@ -28,8 +28,8 @@ PyObject* storage_bytes(PyObject*, PyObject* object) {
     TensorBase tensor = tensor_ref(object);
     auto size = static_cast<int64_t>(lamella_tensor_storage_bytes(tensor.impl()));
     int64_t stride = 1;
-    // It holds the memory alone: it must not keep the tensor's history, nor what is pending on
-    // elements.
+    // The result shares only the memory, not the tensor's history, nor pending conjugation or
+    // negation.
     TensorBase bytes = make_detached(make_view_as(make_detached(tensor), IntArrayRef(&size, 1),
                                                   IntArrayRef(&stride, 1), 0, ScalarType::Byte));
     set_lazy(TensorImpl::of(bytes), false, false);
@@ -59,7 +59,7 @@ PyObject* view_storage(PyObject*, PyObject* args) {
     if (!read_ints(size, &sizes) || !read_ints(stride, &strides)) return nullptr;
     LAMELLA_CHECK_VALUE(sizes.size() == strides.size(), "_view_storage: expected ", sizes.size(),
                         " strides, got ", strides.size());
-    // Elements up to the last one; a pickle may hold anything.
+    // Checks that the last element is inside the storage, as a pickle may contain anything.
     TensorBase base = tensor_ref(bytes);
     auto available =
         static_cast<__int128>(lamella_tensor_storage_bytes(base.impl()) / element_size(type));

@@ -23,12 +23,12 @@ KnownOperator alias_op{"aten::alias", ""};
 PyTensor* as_tensor(PyObject* object) { return reinterpret_cast<PyTensor*>(object); }
 
 // Note [Methods in Python 3.11]
-//   That version keeps the place of a method beside the code that calls it only where the object's
-//   dictionary of attributes is there, or can never be. Tensors without attributes share an empty
-//   dictionary there, of which they hold no reference. Whoever would write to it takes it away
-//   first (KeepingNone).
+//   That version caches a method at the code that calls it only if the object has a dictionary of
+//   attributes, or can never have one. There, tensors without attributes share an empty dictionary,
+//   to which they hold no reference. Code that may write attributes first replaces it by NULL
+//   (KeepingNone).
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
-PyObject* no_attributes = nullptr;  // made with the type, and kept for ever
+PyObject* no_attributes = nullptr;  // made with the type; never freed
 int make_no_attributes() {
   no_attributes = PyDict_New();
   return no_attributes != nullptr ? 0 : -1;
@@ -40,7 +40,7 @@ int make_no_attributes() { return 0; }
 inline bool has_attributes(const PyTensor* object) {
   return object->dict != no_attributes && object->dict != nullptr;
 }
-// While it lives, a tensor without attributes has no dictionary, and may be given one.
+// For its lifetime, a tensor without attributes has no dictionary, and may be given one.
 class KeepingNone {
  public:
   explicit KeepingNone(PyObject* self)
@@ -59,7 +59,7 @@ class KeepingNone {
 };
 
 #ifdef Py_GIL_DISABLED
-// A wrapper may be dying in another thread while this one meets its tensor.
+// Another thread may be destroying an object while this one wraps its tensor.
 std::mutex identity_mutex;
 PyTensor* take_spare() { return nullptr; }
 bool keep_spare(PyTensor*) { return false; }
@@ -75,8 +75,8 @@ inline bool keep_spare(PyTensor* object) {
 }
 #endif
 
-// The second word in front of an object is the collector's; its lowest bit says that the finalizer
-// has run, which is meant to happen once.
+// The word before an object is the collector's; its lowest bit says that the finalizer has run,
+// which would prevent a second run.
 void forget_finalized(PyObject* self) {
 #ifdef Py_GIL_DISABLED
   self->ob_gc_bits &= static_cast<uint8_t>(~2);
@@ -87,9 +87,9 @@ void forget_finalized(PyObject* self) {
 
 void tensor_dealloc(PyObject* self) {
   PyTensor* object = as_tensor(self);
-  // Subclasses have done it: this is their base's destructor.
+  // For subclasses the finalizer has run already: this is their base's destructor.
   if (has_attributes(object) && Py_TYPE(self) == &TensorType) [[unlikely]] {
-    forget_finalized(self);  // of an object that was used before
+    forget_finalized(self);  // set by an earlier use of a recycled object
     if (PyObject_CallFinalizerFromDealloc(self) != 0) return;
   }
   if (object->tracked) [[unlikely]]
@@ -114,13 +114,14 @@ void tensor_dealloc(PyObject* self) {
 
 bool has_handler(const lamella_tensor* tensor) { return (tensor->key_set & python_key::kBit) != 0; }
 
-// Runs before an instance of a subclass, or an object with attributes, ends: Note [Who owns whom].
+// Runs before an instance of a subclass, or an object with attributes, is destroyed: Note
+// [Ownership of tensors and their objects].
 void tensor_finalize(PyObject* self) {
   PyTensor* object = as_tensor(self);
   lamella_tensor* tensor = object->tensor;
   if (tensor == nullptr || object->kept)
-    return;  // the tensor has ended, and kept the object so far
-  // What another object for the tensor would lack: its class, or attributes.
+    return;  // the tensor, which kept the object, has been destroyed
+  // Whether another object for the tensor would lack something: its class, or attributes.
   const bool more = Py_TYPE(self) != &TensorType || has_handler(tensor) ||
                     (has_attributes(object) && PyDict_GET_SIZE(object->dict) > 0);
   if (!more || tensor->python_object != self ||
@@ -131,7 +132,7 @@ void tensor_finalize(PyObject* self) {
   Py_INCREF(self);
   detail::release(tensor);
 }
-// A tensor ends that keeps its object.
+// Called when a tensor that keeps its object is destroyed.
 void end_kept(lamella_tensor* tensor) {
   auto* object = static_cast<PyTensor*>(tensor->python_object);
   if (!object->kept) return;
@@ -140,8 +141,8 @@ void end_kept(lamella_tensor* tensor) {
   release_object(object);
 }
 
-// Note [What the collector sees]: only tensors with a history or with attributes are shown to it,
-// since others hold no Python object.
+// Note [What the collector sees]: only tensors with a history or with attributes are tracked, since
+// others hold no Python object.
 int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
   if (has_attributes(as_tensor(self))) Py_VISIT(as_tensor(self)->dict);
   lamella_tensor* tensor = tensor_of(self);
@@ -192,7 +193,7 @@ PyGetSetDef own_getset[] = {
 #else
   auto* known = static_cast<PyObject*>(owned->python_object);
   if (as_tensor(known)->kept) [[unlikely]] {
-    // Both references change hands: the tensor's of the object, and ours of the tensor.
+    // The caller gets the tensor's reference to the object, and the object ours to the tensor.
     as_tensor(known)->kept = false;
     forget_finalized(known);
     return known;
@@ -310,7 +311,7 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   return guarded([&]() -> PyObject* {
-    // The memory itself, whatever the class of `data` has to say.
+    // Uses the memory itself, without the handlers of the class of `data`.
     ExcludeDispatchKeyGuard without{DispatchKey::Python};
     TensorBase made = make_detached(tensor_ref(data));
     if (require_grad != 0) detail::check(lamella_tensor_set_requires_grad(made.impl(), 1));
@@ -430,7 +431,7 @@ int add_tensor(PyObject* module) {
   fill_buffer_slots(type);
   if (PyType_Ready(type) != 0 || make_no_attributes() != 0) return -1;
 #ifdef Py_TPFLAGS_IMMUTABLETYPE
-  // Programs give the class methods of their own, and replace some.
+  // Programs add methods to the class, and replace some.
   type->tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE;
 #endif
   Ref dict(PyDescr_NewGetSet(type, own_getset));

@@ -1,13 +1,13 @@
-// What the parts of the Tensor type share.
+// Shared declarations of the parts of the Tensor type.
 #pragma once
 #include "python/src/packet.h"
 
 namespace lamella::python {
 
-// An operator behind a slot of the type: found when first used.
+// An operator behind a slot of the type, looked up at its first use.
 struct SlotOperator {
   const char* qualified;
-  // What those who answer for tensors call it, if not by the name behind "aten::".
+  // The name that __torch_function__ sees, if not the name after "aten::".
   const char* asked_as = nullptr;
   std::atomic<PyPacket*> packet{nullptr};
   // NULL without an error if there is no such operator.
@@ -32,16 +32,16 @@ PyObject* tensor_item(lamella_tensor* tensor);
 TensorBase readable(lamella_tensor* tensor);
 // A tensor of Python data: numbers, nested sequences, arrays, tensors. dtype Undefined: inferred.
 TensorBase tensor_from_data(PyObject* data, ScalarType dtype, bool copy);
-// Memory of an object with the buffer protocol; nothing without an error if it has none. Memory
-// that must not be written is copied, unless the tensor is `only_read`, and so are elements that
-// are not aligned; `copied`, if given, says why, or becomes NULL.
+// A tensor over the memory of an object with the buffer protocol; undefined without an error if it
+// has none. Read-only memory is copied, unless the tensor is `only_read`, and so are unaligned
+// elements; `copied`, if given, is set to the reason, or to NULL.
 TensorBase tensor_from_buffer(PyObject* object, bool only_read, const char** copied = nullptr);
-// A buffer of `kind` (PyBUF_*) that can be written, else one that cannot. 0: there is none; -1: a
-// Python error is set.
+// Opens a writable buffer of `kind` (PyBUF_*), else a read-only one. 0: there is none; -1: a Python
+// error is set.
 int open_buffer(PyObject* object, int kind, Py_buffer* view, bool* read_only);
 // Whether elements may be read and written there.
 bool is_aligned(const void* data, ScalarType type);
-// Ends an export that a consumer was given: a Py_buffer made by new, with or without the GIL.
+// Releases and deletes a Py_buffer made by `new`, with or without the GIL held.
 void release_view(void* view);
 
 }  // namespace lamella::python

@@ -1,4 +1,4 @@
-// Attributes and methods of tensors that are no operators: shape, dtype, memory, elements.
+// Attributes and methods of tensors that are not operators: shape, dtype, memory, elements.
 #include <cstring>
 
 #include "lamella/core/ivalue.h"
@@ -14,8 +14,8 @@ namespace {
 
 KnownOperator permute_op{"aten::permute", ""};
 
-// Calls an operator by its packet, for those with more than one fitting overload. `args`: `count`,
-// then those of `names`.
+// Calls an operator by its packet, which chooses among overloads. `args`: `count` positional
+// arguments, then those of `names`.
 PyObject* call_named(SlotOperator& slot, PyObject* const* args, Py_ssize_t count,
                      PyObject* names = nullptr) {
   const ProgramTable* table = slot.table();
@@ -65,7 +65,7 @@ PyObject* get_t(PyObject* self, void*) {
 PyObject* get_part(PyObject* self, void* slot) {
   return call_named(*static_cast<SlotOperator*>(slot), &self, 1);
 }
-// Writes into the part: the elements of a tensor, or one number everywhere.
+// Writes into the part: the elements of a tensor, or one number for all elements.
 int put_part(PyObject* self, PyObject* value, void* slot) {
   if (value == nullptr) {
     PyErr_SetString(PyExc_AttributeError,
@@ -177,7 +177,7 @@ PyObject* as_complex(PyObject* self, PyObject*) {
 
 SlotOperator to_op{"aten::to"};
 
-// self.to(target, memory_format=...); `there`: without a memory format that is the tensor itself.
+// self.to(target, memory_format=...); `there`: without a memory format the result is `self`.
 PyObject* converted(PyObject* self, const char* what, bool there, PyObject* target,
                     PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   Ref held(target);
@@ -227,7 +227,7 @@ PyObject* is_set_to(PyObject* self, PyObject* other) {
               memcmp(a->strides, b->strides, sizeof(int64_t) * static_cast<size_t>(a->ndim)) == 0;
   return PyBool_FromLong(same);
 }
-// The memory behind a tensor, for comparison: what it is known by, its address, its size in bytes.
+// A tensor's storage, for comparison: its identity, its address, its size in bytes.
 PyObject* storage_info(PyObject* self, PyObject*) {
   lamella_tensor* tensor = tensor_of(self);
   void* data = tensor->storage != nullptr ? tensor->storage->data : nullptr;
@@ -237,7 +237,7 @@ PyObject* storage_info(PyObject* self, PyObject*) {
 }
 
 constexpr int kConversion = METH_FASTCALL | METH_KEYWORDS;
-// One element of the tensor, which read_element or load_element has put into value and parts.
+// The Python number of an element that read_element or load_element has put into value and parts.
 PyObject* number_of_element(const lamella_value& value, const double parts[2],
                             const lamella_tensor* tensor) {
   switch (value.tag) {
@@ -303,7 +303,7 @@ TensorBase readable(lamella_tensor* tensor) {
   }
   if (object) object = Ref(cpu(object.get(), nullptr, 0, nullptr));
   if (!object) return TensorBase();
-  // Another tensor over the memory: Python code may change this one while it is read.
+  // An alias, as Python code may change the tensor while it is read.
   ExcludeDispatchKeyGuard without{DispatchKey::Python};
   return guarded([&] { return make_detached(tensor_ref(object.get())); }, TensorBase());
 }
@@ -358,9 +358,9 @@ PyMethodDef tensor_methods[] = {
     {"is_complex", of_type<test_complex>, METH_NOARGS, "Whether the dtype is a complex type."},
     {"is_signed", of_type<test_signed>, METH_NOARGS, "Whether the dtype has negative values."},
     {"is_conj", has_flag<LAMELLA_TENSOR_CONJ>, METH_NOARGS,
-     "Whether it stands for the conjugate of what its memory holds."},
+     "Whether its elements are the conjugates of those in memory."},
     {"is_neg", has_flag<LAMELLA_TENSOR_NEG>, METH_NOARGS,
-     "Whether it stands for the negative of what its memory holds."},
+     "Whether its elements are the negatives of those in memory."},
     {"is_inference", has_flag<LAMELLA_TENSOR_INFERENCE>, METH_NOARGS,
      "Whether it was made in inference mode."},
     {"is_set_to", is_set_to, METH_O, "Whether both are the same view of the same memory."},

@@ -97,8 +97,8 @@ inline PyObject* call_slot(SlotOperator& slot, PyObject* const* args, Py_ssize_t
   return call_table(*table, nullptr, false, args, count, nullptr);
 }
 
-// A NumPy array beside a tensor is a tensor over its memory. It is asked for where an operator does
-// not know an operand, so that other operands cost nothing.
+// Converts NumPy arrays among the operands to tensors over their memory. Called only if an operator
+// does not accept an operand, so that other operands cost nothing.
 PyObject* with_arrays(SlotOperator& slot, PyObject* a, PyObject* b) {
   static PyObject* name = PyUnicode_InternFromString("__array_interface__");
   PyObject* args[] = {a, b};
@@ -136,7 +136,7 @@ PyObject* ternary(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
   return binary<S>(a, b);
 }
-// An operator of one argument that must be there: Python has nothing to fall back on.
+// A unary operator, for which Python has no fallback.
 template <Slot S>
 PyObject* unary(PyObject* a) {
   PyObject* result = call_slot(slots[S], &a, 1);
@@ -173,7 +173,7 @@ int truth(PyObject* self) {
   return value.tag == LAMELLA_DOUBLE ? value.as.d != 0 : value.as.i != 0;
 }
 
-// Conversions of several elements are ValueErrors, as those of arrays are, where item() raises a
+// Conversions of several elements raise ValueError, as NumPy's arrays do, while item() raises
 // RuntimeError.
 Ref number_of(lamella_tensor* tensor, const char* what) {
   if (!note_read(tensor, what)) return Ref();

@@ -1,3 +1,4 @@
+// __torch_function__: finds the arguments that handle a call, and asks them.
 #include "python/src/torch_function.h"
 
 #include <vector>
@@ -11,12 +12,13 @@ bool torch_function_on = false;
 namespace {
 
 PyObject* name_function = nullptr;  // "__torch_function__", interned
-PyObject* disabled = nullptr;       // what a class has under that name to be left out
-thread_local int off = 0;           // how many guards keep the arguments from being asked
-// What is asked before the arguments on this thread, or null: see _set_torch_function_mode().
+PyObject* disabled = nullptr;       // the value of that name in classes that are not asked
+thread_local int off = 0;           // number of guards that turn it off
+// The function that is asked before the arguments on this thread, or null: see
+// _set_torch_function_mode().
 thread_local PyObject* mode = nullptr;
 
-// Whether a type has a say. Types that most arguments have are known at once.
+// Whether a type has a handler. The most common types are tested first.
 bool has_say(PyTypeObject* type) {
   if (type == &TensorType || type == &PyLong_Type || type == &PyFloat_Type ||
       type == &PyBool_Type || type == &PyUnicode_Type || type == Py_TYPE(Py_None) ||
@@ -27,7 +29,7 @@ bool has_say(PyTypeObject* type) {
   return found != nullptr && found != disabled;
 }
 
-// The arguments with a say, one of each type, subclasses before their bases.
+// The arguments whose types have handlers, one of each type, subclasses before their bases.
 struct Asked {
   std::vector<PyObject*> items;
 
@@ -55,7 +57,7 @@ struct Asked {
   }
 };
 
-// The mode's answer, or NotImplemented where the arguments are to be asked.
+// The mode's result, or NotImplemented if the arguments are to be asked.
 PyObject* answer_of_mode(PyObject* function, PyObject* types, PyObject* positional,
                          PyObject* named) {
   if (mode == nullptr) return Ref::borrow(Py_NotImplemented).release();
@@ -100,7 +102,7 @@ PyObject* ask(const Asked& asked, PyObject* function, PyObject* const* args, Py_
                       types.get());
 }
 
-// _disabled_torch_function_impl: a class that has it under __torch_function__ is left out.
+// _disabled_torch_function_impl: a class with this as its __torch_function__ is not asked.
 PyObject* run_disabled(PyObject*, PyObject* args) {
   PyObject *function, *types, *positional = nullptr, *named = nullptr;
   if (!PyArg_ParseTuple(args, "OO|OO", &function, &types, &positional, &named)) return nullptr;
@@ -120,7 +122,7 @@ PyObject* switch_on(PyObject*, PyObject* value) {
   Py_RETURN_NONE;
 }
 
-// _torch_function_off(step): 1 keeps this thread from asking, -1 takes that back.
+// _torch_function_off(step): 1 turns it off on this thread, -1 undoes that.
 PyObject* change_off(PyObject*, PyObject* value) {
   long step = PyLong_AsLong(value);
   if (step == -1 && PyErr_Occurred() != nullptr) return nullptr;
@@ -128,8 +130,8 @@ PyObject* change_off(PyObject*, PyObject* value) {
   return PyLong_FromLong(off);
 }
 
-// _set_torch_function_mode(function): what answers calls of this thread before their arguments do,
-// called with (function, types, args, kwargs); None for nothing.
+// _set_torch_function_mode(function): a function that handles calls of this thread before their
+// arguments do, called with (function, types, args, kwargs); None removes it.
 PyObject* set_mode(PyObject*, PyObject* value) {
   Ref before(mode);
   mode = value == Py_None ? nullptr : Ref::borrow(value).release();

@@ -1,5 +1,5 @@
-// The recorder and its graphs as Python sees them; lamella/_trace.py and lamella/_graph.py give
-// them their public form.
+// The Python types of the recorder and its graphs; lamella/_trace.py and lamella/_graph.py wrap
+// them for users.
 #include "python/src/trace.h"
 
 #include "lamella/dispatch/registry.h"
@@ -342,7 +342,7 @@ PyObject* graph_add_outside(PyObject* self, PyObject* args) {
   });
 }
 // add_node(name, overload, args, returns, facts of results, place or None, grad, also_writes);
-// Ellipsis among the arguments stands for a default.
+// Ellipsis among the arguments means the default.
 PyObject* graph_add_node(PyObject* self, PyObject* args) {
   const char *name, *overload;
   PyObject *given, *returned, *made, *place;
@@ -382,7 +382,7 @@ PyObject* graph_add_node(PyObject* self, PyObject* args) {
                             id, " in ", name);
       }
     }
-    // Values come with the node that makes them, all or none.
+    // A node is added with all its values or not at all.
     std::vector<Facts> facts(static_cast<size_t>(PyList_GET_SIZE(made)));
     graph.begin_node(op);
     for (uint32_t i = 0; i < op->argument_count; ++i) graph.add_operand(values[i].value(), ids[i]);
@@ -451,8 +451,8 @@ PyMethodDef graph_methods[] = {{"run", graph_run, METH_O, nullptr},
                                {"finish", graph_finish, METH_VARARGS, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
 
-// _match_schema(name, overload, schema): how arguments written for that schema are given to the
-// operator as it is now: (positions of the old arguments, None for a default; problem or None).
+// _match_schema(name, overload, schema): maps arguments that were saved for that schema to the
+// operator's current schema: (positions of the old arguments, None for a default; problem or None).
 PyObject* match_schema(PyObject*, PyObject* args) {
   const char *name, *overload, *text;
   if (!PyArg_ParseTuple(args, "sss:_match_schema", &name, &overload, &text)) return nullptr;

@@ -1,4 +1,4 @@
-// What a trace of this thread must know of Python, and values of graphs as Python objects.
+// Reports to the trace of this thread from Python, and values of graphs as Python objects.
 #pragma once
 #include "lamella/layers/trace/graph.h"
 #include "lamella/layers/trace/recorder.h"
@@ -12,10 +12,10 @@ bool note_read_slowly(lamella_tensor* tensor, const char* what);
 inline bool note_read(lamella_tensor* tensor, const char* what) {
   return !tracing::is_tracing() || note_read_slowly(tensor, what);
 }
-// To be called with a tensor that was made of Python's data.
+// To be called with a tensor that was made from Python data.
 void note_made(PyObject* tensor);
 
-// Places of calls in Python, for nodes of graphs (trace_places.cpp).
+// Installs the hooks that give nodes of graphs the source lines of their calls (trace_places.cpp).
 void install_place_hooks();
 
 // Arguments and returns of nodes as objects that JSON takes (trace_values.cpp): numbers, text,
@@ -23,7 +23,7 @@ void install_place_hooks();
 // "float32"} a dtype.
 PyObject* operand_to_python(const tracing::Graph& graph, const tracing::Operand& operand,
                             SchemaType type);
-// The other way: an owned value with undefined tensors, and the ids of the tensors. False: a Python
+// The inverse: an owned value with undefined tensors, and the ids of the tensors. False: a Python
 // error is set.
 bool operand_from_python(PyObject* object, SchemaType type, IValue* value,
                          std::vector<tracing::ValueId>* ids);

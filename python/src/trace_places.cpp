@@ -1,4 +1,4 @@
-// Places of calls in Python: a code object and an offset, looked up when somebody asks.
+// Source locations of calls in Python: a code object and an offset, resolved to a line on demand.
 #include <cstring>
 #include <optional>
 #include <string>
@@ -12,17 +12,17 @@
 namespace lamella::python {
 namespace {
 
-// Code of the user's, of this package, and of the function that runs traces, where looking for the
-// user's ends.
+// Code of the user, of this package, and of the function that runs traces, at which the search for
+// the user's code ends.
 enum class Kind : uint8_t { kUser, kPackage, kBoundary };
 
-struct Place {
-  PyCodeObject* code;  // kept by the store
-  int at;              // offset of the instruction; of old interpreters, the line as -1 - line
+struct CodeLocation {
+  PyCodeObject* code;  // kept alive by the store
+  int at;              // offset of the instruction; in old interpreters, the line as -1 - line
 };
 
 struct Store : lamella_object {
-  std::vector<Place> places;
+  std::vector<CodeLocation> places;
   std::unordered_map<PyCodeObject*, Kind> codes;  // each holds a reference
   std::string package;                            // folder of this package, with a slash
   std::string boundary;
@@ -80,13 +80,13 @@ int offset_of(PyFrameObject* frame) {
 #endif
 }
 
-// The innermost call outside of this package; of a trace of the package's own code, the innermost.
+// The innermost call outside of this package, or the innermost one of all if there is none.
 uint32_t capture(lamella_object* object) {
   auto* store = static_cast<Store*>(object);
   Gil gil;
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
   if (frame == nullptr) return tracing::kNoPlace;
-  Place place{nullptr, 0};
+  CodeLocation place{nullptr, 0};
   while (frame != nullptr) {
     PyCodeObject* code = PyFrame_GetCode(frame);
     Kind kind = kind_of_code(store, code);
@@ -100,7 +100,7 @@ uint32_t capture(lamella_object* object) {
   }
   if (place.code == nullptr) return tracing::kNoPlace;
   if (!store->places.empty()) {
-    const Place& last = store->places.back();
+    const CodeLocation& last = store->places.back();
     if (last.code == place.code && last.at == place.at) {
       return static_cast<uint32_t>(store->places.size() - 1);
     }
@@ -113,7 +113,7 @@ tracing::SourceLocation describe(lamella_object* object, uint32_t number) {
   auto* store = static_cast<Store*>(object);
   if (number >= store->places.size() || Py_IsInitialized() == 0) return {};
   Gil gil;
-  const Place& place = store->places[number];
+  const CodeLocation& place = store->places[number];
   int line = place.at < 0 ? -1 - place.at : PyCode_Addr2Line(place.code, place.at);
   return {text_of(place.code->co_filename), line};
 }

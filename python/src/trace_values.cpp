@@ -57,7 +57,7 @@ PyObject* generator_state(const lamella_value& value) {
   return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
 }
 
-// A tensor that stands for a Python number.
+// A tensor that was converted from a Python number.
 PyObject* number_object(lamella_tensor* tensor) {
   auto type = static_cast<ScalarType>(tensor->scalar_type);
   lamella_value number;
@@ -133,7 +133,7 @@ PyObject* plain_object(const lamella_value& v, SchemaType type, const ValueId** 
   }
 }
 
-// ---- Back --------------------------------------------------------------------------------------
+// ---- Reading -----------------------------------------------------------------------------------
 
 bool bad(const char* expected, PyObject* got) {
   if (PyErr_Occurred() == nullptr) {

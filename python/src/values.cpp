@@ -14,7 +14,7 @@ PyTypeObject SizeType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 namespace {
 
-// Objects that exist once, by number. Filled when the module is made and never changed.
+// The only objects of each value, by number. Filled at import and never changed.
 PyObject* dtypes[64];
 PyObject* layouts[static_cast<int>(Layout::NumOptions)];
 PyObject* formats[static_cast<int>(MemoryFormat::NumOptions)];
@@ -29,7 +29,7 @@ PyObject* cached(PyObject* object, const char* what) {
 
 ScalarType type_of(PyObject* self) { return reinterpret_cast<PyDtype*>(self)->type; }
 
-// The name of the package in texts of values: lamella.compat puts another in its place.
+// The name of the package in texts of values; lamella.compat changes it.
 const char* package = "lamella";
 
 PyObject* dtype_repr(PyObject* self) {
@@ -66,7 +66,7 @@ PyGetSetDef dtype_getset[] = {
 PyMethodDef dtype_methods[] = {
     {"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
     {"to_real", dtype_to_real, METH_NOARGS, "The dtype of the real and imaginary parts."},
-    {"to_complex", dtype_to_complex, METH_NOARGS, "The complex dtype with such parts."},
+    {"to_complex", dtype_to_complex, METH_NOARGS, "The complex dtype with parts of this dtype."},
     {nullptr, nullptr, 0, nullptr}};
 
 bool dtype_by_name(const char* name, ScalarType* type) {
@@ -227,7 +227,7 @@ PyObject* size_reduce(PyObject* self, PyObject*) {
 PyObject* size_concat(PyObject* self, PyObject* other) {
   return as_size(PyTuple_Type.tp_as_sequence->sq_concat(self, other));
 }
-// A tuple before a Size as well, which a sequence alone is not asked for.
+// As a number slot it also handles tuple + Size, which a sequence slot would not.
 PyObject* size_add(PyObject* a, PyObject* b) {
   if (!PyTuple_Check(a) || !PyTuple_Check(b)) Py_RETURN_NOTIMPLEMENTED;
   return size_concat(a, b);
@@ -276,7 +276,7 @@ PyObject* set_default(PyObject*, PyObject* object) {
   });
 }
 
-// Types that say which package they are of; libraries choose what to do by it.
+// Types whose names include the package, by which other libraries recognise them.
 struct Named {
   PyTypeObject* type;
   const char* in_lamella;
@@ -291,8 +291,8 @@ const Named named_types[] = {
     {&SizeType, "lamella.Size", "torch.Size"},
 };
 
-// _set_package(name): what texts of dtypes, layouts, formats and sizes begin with, and the package
-// of their types.
+// _set_package(name): sets the prefix of dtypes, layouts, formats and sizes in texts, and the
+// package of their types.
 PyObject* set_package(PyObject*, PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
   if (text == nullptr) return nullptr;
@@ -390,7 +390,7 @@ bool dtype_from_object(PyObject* object, ScalarType* type) {
     *type = ScalarType::ComplexDouble;
     return true;
   }
-  // NumPy's: numpy.float32 and numpy.dtype('float32').
+  // NumPy's types: numpy.float32 and numpy.dtype('float32').
   const char* name;
   Ref text;
   if (PyType_Check(object)) {

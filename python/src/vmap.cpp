@@ -8,14 +8,14 @@
 namespace lamella::python {
 namespace {
 
-// A level that lives from _vmap_enter to _vmap_leave, or for one call from C.
+// A level that lasts from _vmap_enter to _vmap_leave, or for one call from C.
 struct LevelScope {
   LevelScope(int64_t size, int randomness) {
     level.number = vmap::next_level_number();
     level.size = size;
     level.randomness = static_cast<vmap::Randomness>(randomness);
     vmap::enter(&level);
-    // A batched tensor has no memory: its layer must see each call, whatever was excluded outside.
+    // A batched tensor has no memory, so its layer must see each call, even if excluded outside.
     lamella_thread.excluded &= ~vmap::kBatchedBit;
   }
   ~LevelScope() {
@@ -26,16 +26,16 @@ struct LevelScope {
   uint64_t excluded = lamella_thread.excluded & vmap::kBatchedBit;
 };
 
-// The tensor with dimension `dim` in front, which must be one of it.
+// The tensor with its dimension `dim` moved to the front.
 Tensor with_front(const TensorBase& t, int64_t dim) {
   if (dim < 0) dim += t.dim();
   return dim == 0 ? Tensor(t) : Tensor(t).movedim(dim, 0);
 }
 
-// What the function returned, without the level: the batch in `dim` of the result.
+// A result of the function without the level: its batch becomes dimension `dim`.
 TensorBase without_level(const TensorBase& t, const vmap::Level& level, int64_t dim) {
   if (vmap::is_batched(t.impl()) && vmap::level_number(t.impl()) > level.number) {
-    vmap::level_of(t.impl(), "vmap");  // throws: a vmap within has ended
+    vmap::level_of(t.impl(), "vmap");  // throws, as an inner vmap has ended
   }
   TensorBase value = vmap::expose(t, level);
   if (dim == 0) return value;
@@ -86,7 +86,7 @@ PyObject* wrap_level(PyObject*, PyObject* args) {
         vmap::make_batched(with_front(tensor_ref(tensor), dim), static_cast<uint32_t>(level)));
   });
 }
-// _vmap_unwrap(tensor, level, size, dim): also when the level has been left.
+// _vmap_unwrap(tensor, level, size, dim): works also after the level has been left.
 PyObject* unwrap_level(PyObject*, PyObject* args) {
   PyObject* tensor;
   long long size, dim;
@@ -129,7 +129,7 @@ PyObject* running_levels(PyObject*, PyObject*) {
   }
   return list ? PyList_AsTuple(list.get()) : nullptr;
 }
-// _vmap_over_all(tensor): batched at all levels that run
+// _vmap_over_all(tensor): the tensor, batched at all running levels
 PyObject* over_all(PyObject*, PyObject* object) {
   if (!read_tensor(object, "_vmap_over_all")) return nullptr;
   if (vmap::innermost() == nullptr) {
@@ -138,7 +138,7 @@ PyObject* over_all(PyObject*, PyObject* object) {
   }
   return guarded([&] { return wrap(vmap::batch_over_all(tensor_ref(object))); });
 }
-// _vmap_over(tensor, level, size): batched at the level, at which it was not
+// _vmap_over(tensor, level, size): the tensor, batched at a level at which it was not batched
 PyObject* over_level(PyObject*, PyObject* args) {
   PyObject* tensor;
   unsigned long number;
@@ -154,10 +154,10 @@ PyObject* over_level(PyObject*, PyObject* args) {
       [&] { return wrap(vmap::hide(vmap::expose(tensor_ref(tensor), level), level.number)); });
 }
 
-// _vmap_call(function, args, kwargs, in_dim, out_dim, randomness, finish): the usual vmap, of
-// tensors all mapped over one dimension, to one tensor. Returns NotImplemented before anything is
-// done if the arguments are not like that. What is no tensor goes through
-// finish(output, level, size).
+// _vmap_call(function, args, kwargs, in_dim, out_dim, randomness, finish): the fast path of vmap,
+// for tensors that are all mapped over one dimension, with one tensor as the result. Returns
+// NotImplemented, with nothing done, for other arguments. Results that are not tensors are passed
+// to finish(output, level, size).
 PyObject* call_mapped(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   if (nargs != 7) return PyErr_Format(PyExc_TypeError, "_vmap_call: expected 7 arguments");
   PyObject *function = args[0], *given = args[1], *kwargs = args[2];

@@ -179,21 +179,21 @@ PyGetSetDef builder_getset[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef builder_methods[] = {
     {"build", method(build), METH_VARARGS | METH_KEYWORDS,
-     "build(root=None)\n\nEnds the computation and gives its Module. The result is `root`, or the "
-     "op that was made last. Raises the first error with the place of its call."},
+     "build(root=None)\n\nEnds the computation and returns its Module. The result is `root`, or "
+     "the op that was made last. Raises the first error with the location of its call."},
     {"parameter", method(parameter), METH_VARARGS | METH_KEYWORDS,
      "parameter(shape, name=None, parameter_number=None)\n\nThe next parameter."},
     {"constant", method(make_constant), METH_VARARGS | METH_KEYWORDS,
      "constant(value, dtype=None)\n\nA constant with the elements of a number or an array."},
     {"build_constant", build_constant, METH_O,
-     "The module of what an op needs, if that are no parameters."},
+     "The module that computes an op that needs no parameters."},
     {"is_constant", is_constant, METH_O, "Whether an op needs no parameters."},
     {"set_op_metadata", method(set_op_metadata), METH_VARARGS | METH_KEYWORDS,
-     "set_op_metadata(op_type='', op_name='', source_file='', source_line=0)\n\nGoes with each "
-     "instruction from now on."},
+     "set_op_metadata(op_type='', op_name='', source_file='', source_line=0)\n\nThe metadata "
+     "of all later instructions."},
     {"clear_op_metadata", clear_op_metadata, METH_NOARGS, nullptr},
     {"set_frontend_attributes", set_frontend_attributes, METH_O,
-     "Text by text that goes with each instruction from now on."},
+     "Sets the frontend attributes of all later instructions: a dict of str."},
     {"set_up_alias", method(set_up_alias), METH_VARARGS | METH_KEYWORDS,
      "set_up_alias(output_index, parameter_number, parameter_index=(), must=False)\n\nThe "
      "result's part may (or must) take the memory of the parameter's."},

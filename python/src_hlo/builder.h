@@ -1,10 +1,10 @@
-// Functions of the builder as functions of Python: what each C++ type is made from.
+// The builder's functions for Python, and the conversion of arguments to their C++ types.
 //
 // Note [Functions from a table]
-//   A row names a C++ function, and its parameters as Python spells them; '?' marks those that may
-//   be left out, which then have the value of a default. From the function's type a template makes
-//   the conversion of each argument, the call, and the annotation that the stub shows. A parameter
-//   of type Within is the builder; it may be left out where an op among the arguments has one.
+//   A row names a C++ function, and its parameters by their Python names; '?' marks optional ones,
+//   which have a default. From the function's type a template makes the conversion of each
+//   argument, the call, and the annotation in the stub. A parameter of type Within is the builder;
+//   it may be left out if there is an op among the arguments.
 #pragma once
 #include <array>
 #include <optional>
@@ -27,10 +27,10 @@ struct OpHandle {
 extern PyTypeObject* builder_type;
 extern PyTypeObject* op_type;
 
-// The place of the Python code that runs, outside of the package.
+// The source location of the innermost running Python code outside of the package.
 hlo::Where python_place();
 
-// What the arguments of one call share.
+// State that the arguments of one call share.
 struct Arguments {
   const char* function;
   BuilderPointer builder;
@@ -52,14 +52,14 @@ hlo::Op op_from(const Argument& argument, PyObject* object);
 std::vector<hlo::Op> ops_from(const Argument& argument);
 std::vector<std::pair<int64_t, int64_t>> pairs_from(const Argument& argument);
 hlo::ElementType element_from(const Argument& argument);
-// The literal of what `constant` in lamella/hlo/_arrays.py takes; `type` Invalid: its own.
+// The literal of an argument of `constant` in lamella/hlo/_arrays.py; `type` Invalid: its own type.
 hlo::Literal literal_from(PyObject* object, hlo::ElementType type);
-// Field `name` of an object or a dictionary; nothing where there is none.
+// Field `name` of an object or a dictionary; empty if there is none.
 Ref field_of(PyObject* object, const char* name);
-// One of the texts, in any case, or the number itself.
+// The number of one of the texts, regardless of case, or the number itself.
 int choice_from(const Argument& argument, std::span<const char* const> texts, int first);
 
-// From<T>: `Stored` keeps what an argument is made from, `read` makes it, `pass` hands it over.
+// From<T>: `Stored` holds a converted argument, `read` makes it, `pass` converts it to T.
 template <class T>
 struct From;
 
@@ -151,7 +151,7 @@ struct Caller<hlo::Op (*)(A...)> {
   template <size_t... I>
   static hlo::Op call(Function function, Arguments& all, PyObject* const* objects,
                       const char* const* names, std::index_sequence<I...>) {
-    // Braces: read in order, so that the first mistake is the one that is told.
+    // Braces evaluate in order, so that the first mistake is the one that is reported.
     std::tuple<typename From<A>::Stored...> stored{
         From<A>::read(Argument{objects[I], names[I], all})...};
     return function(From<A>::pass(std::get<I>(stored), all)...);

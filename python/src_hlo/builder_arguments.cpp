@@ -1,4 +1,4 @@
-// What arguments of the builder's functions are made from.
+// Conversion of Python arguments of the builder's functions.
 #include <strings.h>
 
 #include <cstring>
@@ -22,7 +22,7 @@ void wrong_argument(const Argument& argument, const char* expected) {
 
 namespace {
 
-// The items of a list or tuple (or any sequence that is no text).
+// The items of a list or tuple (or any sequence that is not text).
 Ref items_from(const Argument& argument, PyObject* object, const char* expected) {
   if (object == nullptr || PyUnicode_Check(object) || PyBytes_Check(object) ||
       !PySequence_Check(object)) {
@@ -39,7 +39,7 @@ const Argument& needed(const Argument& a) {
   if (a.object == nullptr) wrong_argument(a, "");
   return a;
 }
-// Arguments that count places: numbers among them are integers whatever the other operands are.
+// Whether an argument holds indices or sizes: its numbers are integers whatever the other operands.
 bool counts(const char* name) {
   return strstr(name, "indices") != nullptr || strstr(name, "index") != nullptr ||
          strcmp(name, "val") == 0 || strcmp(name, "dim_sizes") == 0;
@@ -136,7 +136,7 @@ ElementType element_from(const Argument& argument) {
                                                                    {"uint4", "u4"}};
   const char* expected = "an element type, as 'f32', or a dtype";
   if (argument.object == nullptr) wrong_argument(argument, expected);
-  // dtypes print as lamella.float32 or float32; NumPy's classes have a name.
+  // dtypes print as lamella.float32 or float32; NumPy's types have a __name__.
   Ref text;
   if (PyUnicode_Check(argument.object)) {
     text = Ref::borrow(argument.object);
@@ -192,11 +192,11 @@ int choice_from(const Argument& argument, std::span<const char* const> texts, in
   return static_cast<int>(number);
 }
 
-// ---- One C++ type after the other --------------------------------------------------------------
+// ---- Conversions, by C++ type ------------------------------------------------------------------
 
 #define LAMELLA_HLO_READ(type) typename From<type>::Stored From<type>::read(const Argument& a)
 #define LAMELLA_HLO_PASS(type) type From<type>::pass(Stored& value, Arguments& all)
-// Types that are handed over as they are stored.
+// Types that are passed as they are stored.
 #define LAMELLA_HLO_PLAIN(type) \
   LAMELLA_HLO_PASS(type) { return value; }
 
@@ -329,7 +329,7 @@ LAMELLA_HLO_PASS(const hlo::PrecisionConfig*) { return value.has_value() ? &*val
 
 namespace {
 
-// Fields of dimension numbers: lists, and numbers.
+// Read fields of dimension numbers: lists, and numbers.
 void take(const Argument& a, const char* name, std::vector<int64_t>* list) {
   Ref field = field_of(a.object, name);
   if (field && field.get() != Py_None) *list = integers_from({a.object, name, a.all}, field.get());
@@ -339,7 +339,7 @@ int64_t number(const Argument& a, const char* name, int64_t otherwise) {
   return field && field.get() != Py_None ? integer_from({a.object, name, a.all}, field.get())
                                          : otherwise;
 }
-// A misspelt name would otherwise count as left out.
+// Checks the names of fields: a misspelt one would otherwise count as left out.
 void allow(const Argument& a, std::initializer_list<const char*> names) {
   if (a.object == nullptr) wrong_argument(a, "");
   if (!PyDict_Check(a.object)) return;
@@ -442,7 +442,7 @@ LAMELLA_HLO_READ(hlo::Span<hlo::ReplicaGroup>) {
 }
 LAMELLA_HLO_PASS(hlo::Span<hlo::ReplicaGroup>) { return std::span<const hlo::ReplicaGroup>(value); }
 
-// Kinds by their names. `first` is the number of the first.
+// Enumerations by the names of their values. `first` is the number of the first value.
 #define LAMELLA_HLO_CHOICE(type, first, otherwise, ...)                               \
   LAMELLA_HLO_READ(type) {                                                            \
     static constexpr const char* kTexts[] = {__VA_ARGS__};                            \

@@ -12,14 +12,14 @@ namespace {
 
 constexpr const char* kCapsule = "lamella._hlo.function";
 
-// A row whose parameters are taken apart.
+// A row with its parsed parameters.
 struct Function {
   const Row* row;
   std::vector<std::string> texts;
   std::vector<const char*> names;
   std::vector<bool> optional;
   std::vector<const char*> annotations;
-  int builder = -1;  // which parameter is the builder
+  int builder = -1;  // the index of the parameter that is the builder
   std::string doc;
   PyMethodDef definition;
 };
@@ -42,8 +42,8 @@ Function take_apart(const Row& row) {
   return function;
 }
 
-// The first op among the arguments, and in lists of them, gives the builder; the first one that is
-// not of pred gives the type of numbers.
+// The first op among the arguments, and in lists among them, determines the builder; the first one
+// that is not of type pred determines the type of numbers.
 void look_at(PyObject* object, Arguments* all, bool inside) {
   if (object == nullptr) return;
   if (Py_TYPE(object) == op_type) {
@@ -130,7 +130,7 @@ PyObject* call_function(PyObject* self, PyObject* args, PyObject* kwargs) {
 // (name, ((parameter, annotation, optional), ...), doc) of each function, for the stub.
 PyObject* signatures(PyObject*, PyObject*);
 
-// Functions are made once and never end.
+// Functions are made once and never freed.
 std::deque<Function>& functions() {
   static auto& all = *new std::deque<Function>;
   return all;
@@ -159,7 +159,7 @@ PyMethodDef module_functions[] = {{"_builder_signatures", signatures, METH_NOARG
 }  // namespace
 
 hlo::Where python_place() {
-  // The texts of file names live as long as the process: places outlive the code they name.
+  // The texts of file names are never freed, as locations outlive the code that they name.
   static auto& files = *new std::set<std::string>;
   static auto& mutex = *new std::mutex;
   Ref frame = Ref::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));

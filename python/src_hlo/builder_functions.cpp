@@ -39,10 +39,10 @@ constexpr Row kRows[] = {
     binary<Add>("add", "lhs + rhs."),
     binary<Sub>("sub", "lhs - rhs."),
     binary<Mul>("mul", "lhs * rhs."),
-    binary<Div>("div", "lhs / rhs; of integers cut towards zero."),
+    binary<Div>("div", "lhs / rhs; for integers rounded towards zero."),
     binary<Rem>("rem", "The remainder, with the sign of lhs."),
-    binary<Max>("max", "The greater one."),
-    binary<Min>("min", "The lesser one."),
+    binary<Max>("max", "The greater of lhs and rhs."),
+    binary<Min>("min", "The lesser of lhs and rhs."),
     binary<And>("and_", "Of pred or of bits."),
     binary<Or>("or_", "Of pred or of bits."),
     binary<Xor>("xor", "Of pred or of bits."),
@@ -59,7 +59,7 @@ constexpr Row kRows[] = {
     row<+[](Operand lhs, Op rhs, Ints dimensions, ComparisonDirection direction,
             Comparison::Type type) { return Compare(lhs, rhs, dimensions, direction, type); }>(
         "compare_with_type", "lhs, rhs, broadcast_dimensions, direction, compare_type",
-        "As compare, by an order: 'FLOAT', 'TOTALORDER', 'SIGNED', 'UNSIGNED'."),
+        "compare by a given order: 'FLOAT', 'TOTALORDER', 'SIGNED', 'UNSIGNED'."),
     binary<Eq>("eq", "Pred: lhs == rhs."),
     binary<Ne>("ne", "Pred: lhs != rhs."),
     binary<Ge>("ge", "Pred: lhs >= rhs."),
@@ -112,7 +112,7 @@ constexpr Row kRows[] = {
     row<BitcastConvertType>("bitcast_convert_type", "operand, new_element_type",
                             "To another element type, by bits."),
     row<ReducePrecision>("reduce_precision", "operand, exponent_bits, mantissa_bits",
-                         "Rounds to a format of so many bits, in the type that it has."),
+                         "Rounds to a format of so many bits, without changing the element type."),
     row<Select>("select", "pred, on_true, on_false", "on_true where pred, otherwise on_false."),
     row<Clamp>("clamp", "min, operand, max", "min(max(min, operand), max)."),
 
@@ -127,7 +127,7 @@ constexpr Row kRows[] = {
                         "Sizes at run time, at most new_size_bounds."),
     row<Transpose>("transpose", "operand, permutation",
                    "Dimension d is dimension permutation[d] of the operand."),
-    row<Rev>("rev", "operand, dimensions", "Turns dimensions round."),
+    row<Rev>("rev", "operand, dimensions", "Reverses dimensions."),
     row<Slice>("slice", "operand, start_indices, limit_indices, strides",
                "Elements from start to limit, a stride apart."),
     row<SliceInDim>("slice_in_dim", "operand, start_index, limit_index, stride, dimno",
@@ -135,20 +135,20 @@ constexpr Row kRows[] = {
     row<+[](Operand operand, Ops starts, Ints sizes) {
       return DynamicSlice(operand, starts, sizes);
     }>("dynamic_slice", "operand, start_indices, slice_sizes",
-       "A slice from where scalars say; moved inside where it would leave the operand."),
+       "A slice that starts at indices given as scalars, clamped to be inside the operand."),
     row<+[](Operand operand, Op update, Ops starts) {
       return DynamicUpdateSlice(operand, update, starts);
     }>("dynamic_update_slice", "operand, update, start_indices",
-       "The operand with `update` in place of the slice there."),
+       "The operand with the slice at these indices replaced by `update`."),
     row<ConcatInDim>("concat_in_dim", "builder, operands, dimension",
                      "Operands one after the other along a dimension."),
     row<Pad>("pad", "operand, padding_value, padding_config",
-             "(low, high, interior) of each dimension; negative edges cut away."),
+             "(low, high, interior) of each dimension; negative edges remove elements."),
     row<PadInDim>("pad_in_dim", "operand, padding_value, dimno, pad_lo, pad_hi",
                   "Pads one dimension."),
     row<Gather>("gather",
                 "input, start_indices, dimension_numbers, slice_sizes, indices_are_sorted?",
-                "Slices from where start_indices says."),
+                "Slices that start at start_indices."),
     row<GetDimensionSize>("get_dimension_size", "operand, dimension",
                           "S32: the size at run time of a dimension."),
     row<SetDimensionSize>("set_dimension_size", "operand, val, dimension",
@@ -232,7 +232,7 @@ constexpr Row kRows[] = {
     row<Tuple>("tuple", "builder, elements", "A tuple of values."),
     row<GetTupleElement>("get_tuple_element", "tuple_data, index", "One value of a tuple."),
     row<OptimizationBarrier>("optimization_barrier", "operand",
-                             "The operand; nothing is moved across."),
+                             "The operand; no instruction is moved across the barrier."),
     row<CreateToken>("create_token", "builder", "A token."),
     row<AfterAll>("after_all", "builder, tokens", "A token that comes after all of these."),
 
@@ -265,16 +265,16 @@ constexpr Row kRows[] = {
         "lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, "
         "feature_group_count, batch_group_count, precision_config?, preferred_element_type?, "
         "window_reversal?",
-        "With zeros between elements of the input and of the kernel, too."),
+        "With dilation of the input and of the kernel."),
     row<Fft>("fft", "operand, fft_type, fft_length",
-             "Of the last dimensions; fft_type: 'FFT', 'IFFT', 'RFFT', 'IRFFT'."),
+             "Transforms the last dimensions; fft_type: 'FFT', 'IFFT', 'RFFT', 'IRFFT'."),
     row<TriangularSolve>("triangular_solve", "a, b, left_side, lower, unit_diagonal, transpose_a?",
                          "x with op(a) x = b, or x op(a) = b; a is triangular."),
     row<Cholesky>("cholesky", "a, lower", "The triangle l of a = l l^H, or u of a = u^H u."),
 
     // ---- Random numbers, normalisation ----
     row<RngUniform>("rng_uniform", "a, b, shape", "From the interval [a, b)."),
-    row<RngNormal>("rng_normal", "mu, sigma, shape", "Normal, of this mean and deviation."),
+    row<RngNormal>("rng_normal", "mu, sigma, shape", "Normal, with this mean and deviation."),
     row<RngBitGenerator>("rng_bit_generator", "algorithm, initial_state, shape",
                          "(next state, bits): the same for the same state."),
     row<BatchNormTraining>("batch_norm_training", "operand, scale, offset, epsilon, feature_index",
@@ -328,13 +328,13 @@ constexpr Row kRows[] = {
     row<+[](Operand operand, Span<std::pair<int64_t, int64_t>> pairs) {
       return CollectivePermute(operand, pairs);
     }>("collective_permute", "operand, source_target_pairs",
-       "Each replica's operand goes to the one that the pairs say."),
-    row<Infeed>("infeed", "builder, shape, config?", "What the host feeds next."),
+       "Sends each replica's operand to the target in the pairs."),
+    row<Infeed>("infeed", "builder, shape, config?", "The next data that the host feeds."),
     row<InfeedWithToken>("infeed_with_token", "token, shape, config?",
-                         "(data, token): after what the token comes after."),
+                         "(data, token), ordered after the token."),
     row<OutfeedWithToken>("outfeed_with_token",
                           "operand, token, shape_with_layout, outfeed_config?",
-                          "Hands the operand to the host."),
+                          "Passes the operand to the host."),
 };
 
 }  // namespace

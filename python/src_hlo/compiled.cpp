@@ -1,14 +1,14 @@
-// Compiled functions: which program a call is for, and running it.
+// Compiled functions: finds the program for a call, and runs it.
 //
 // Note [Calls of compiled functions]
-//   A compiled function has an entry for each kind of call it has seen: what its arguments are (a
-//   pattern of tensors and fixed values), what its tensors are, what it reads from outside (places:
-//   entries of dictionaries and cells of closures), and the layers and modes of the thread. The
-//   entries are tried in order, the newest first, without making a Python object. What fits none
-//   goes to the owner, the object in lamella/_compile.py, which calls the function or makes a
-//   program, and gives an entry for it.
-//   A program without writes and aliases is run from here; all others run in Python, where one may
-//   still turn out to be for another call.
+//   A compiled function has an entry for each kind of call it has seen: the pattern of its
+//   arguments (tensors and fixed values), the properties of its tensors, the values that it reads
+//   from outside (places: entries of dictionaries and cells of closures), and the layers and modes
+//   of the thread. The entries are tried in order, the newest first, without making a Python
+//   object. A call that fits none goes to the owner, the object in lamella/_compile.py, which calls
+//   the function or makes a program, and returns an entry for it.
+//   A program without writes and aliases is run from here; all others are run by Python code, which
+//   may still find that the program does not fit the call.
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -28,7 +28,8 @@ namespace {
 
 // ---- Entries ------------------------------------------------------------------------------------
 
-// What a program takes, and whether a tensor that fits its guard is that as it lies in memory.
+// The shape of a program's parameter, and whether tensors that fit the guard can be passed without
+// a copy.
 struct Parameter {
   const hlo::Shape* shape;
   size_t bytes;
@@ -61,12 +62,12 @@ struct Entry {
   std::vector<Pattern> keywords;
   Ref names;  // of the keywords, a tuple
   std::vector<TensorGuard> guards;
-  std::vector<Place> tensors, others;
-  // What a call runs: an executable, whose results are nested as `results` says; a function of the
-  // list of tensors; or, without both, the function that was compiled.
+  std::vector<OutsidePlace> tensors, others;
+  // A call runs an executable, whose results are nested by the pattern `results`; or a Python
+  // function of the list of tensors; or, without either, the original function.
   std::shared_ptr<const hlo::Executable> executable;
   std::vector<Parameter> parameters;
-  ObjectRef<GradientProgram> gradient;  // in the place of an executable
+  ObjectRef<GradientProgram> gradient;  // instead of an executable
   Pattern results;
   bool without_gil = false;
   Ref run;
@@ -88,10 +89,10 @@ bool fits(const Entry& entry, const CallState& state, PyObject* const* args, siz
       return false;
     }
   }
-  for (const Place& place : entry.others) {
+  for (const OutsidePlace& place : entry.others) {
     if (!is_same(place.get(), place.value.get())) return false;
   }
-  for (const Place& place : entry.tensors) {
+  for (const OutsidePlace& place : entry.tensors) {
     PyObject* now = place.get();
     if (now == nullptr || !entry.guards[leaves->size()].fits(now)) return false;
     leaves->push_back(now);
@@ -107,14 +108,14 @@ PyObject* run_program(const Entry& entry, Leaves& leaves) {
       for (PyObject* leaf : leaves.all()) given.push_back(tensor_ref(leaf));
       made = run_with_gradient(*entry.gradient, entry.run.get(), given);
     } else {
-      Few<hlo::Value> values(leaves.size());
+      SmallList<hlo::Value> values(leaves.size());
       for (size_t i = 0; i < leaves.size(); ++i) {
         values.push_back(value_of(entry.parameters[i], leaves[i]));
       }
       WithoutGil others(entry.without_gil);
       made = hlo::tensors_of_value(entry.executable->run(values.all()));
     }
-    Few<Ref> tensors(made.size());
+    SmallList<Ref> tensors(made.size());
     for (TensorBase& tensor : made) {
       tensors.push_back(Ref(required(bridge->wrap(tensor.unsafe_release()))));
     }
@@ -128,8 +129,8 @@ struct CompiledObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* owner;
   PyObject* function;
-  // The newest; the others follow. Entries are put in front while other threads read, and none goes
-  // before all do.
+  // The newest entry; the others follow. Entries are added at the front while other threads read,
+  // and are only freed all at once.
   std::atomic<Entry*> entries;
 };
 void push(CompiledObject* self, std::unique_ptr<Entry> entry) {
@@ -162,8 +163,8 @@ ObjectRef<GradientProgram> gradient_from(PyObject* parts) {
   return program;
 }
 
-// What Python's class gave: (state, form of the arguments, tensors, places of tensors, other
-// places, results' form or None, executable or None, function of the tensors or None).
+// The entry that the owner returned: (state, form of the arguments, tensors, places of tensors,
+// other places, results' form or None, executable or None, function of the tensors or None).
 std::unique_ptr<Entry> entry_from(PyObject* given) {
   PyObject *state, *form, *leaves, *tensors, *others, *results, *executable, *run;
   if (!PyArg_ParseTuple(given, "O!O!OOOOOO", &PyTuple_Type, &state, &PyTuple_Type, &form, &leaves,
@@ -183,16 +184,16 @@ std::unique_ptr<Entry> entry_from(PyObject* given) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
     entry->guards.emplace_back(PySequence_Fast_GET_ITEM(list.get(), i));
   }
-  auto read = [](PyObject* places, std::vector<Place>* into) {
+  auto read = [](PyObject* places, std::vector<OutsidePlace>* into) {
     Ref all(required(PySequence_Fast(places, "places")));
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(all.get()); ++i) {
-      // Without a value: there was nothing.
+      // A place without a value was empty.
       PyObject *container, *key, *value = nullptr;
       if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(all.get(), i), "OO|O", &container, &key,
                             &value)) {
         throw PythonError();
       }
-      Place place{Ref::borrow(container), Ref(), Ref::borrow(value)};
+      OutsidePlace place{Ref::borrow(container), Ref(), Ref::borrow(value)};
       if (key != Py_None) place.key = Ref::borrow(key);
       into->push_back(std::move(place));
     }
@@ -260,7 +261,7 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t flagged, PyObject
       Ref run = Ref::borrow(entry.run.get());
       return required(PyObject_CallOneArg(run.get(), list.get()));
     });
-    // The program is for other gradients of the tensors.
+    // The program was made for other gradients of the tensors.
     if (made == Py_NotImplemented) {
       Py_DECREF(made);
       continue;
@@ -290,8 +291,8 @@ int traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(self->function);
   for (const Entry* entry = self->entries.load(); entry != nullptr; entry = entry->older) {
     Py_VISIT(entry->run.get());
-    for (const std::vector<Place>* places : {&entry->tensors, &entry->others}) {
-      for (const Place& place : *places) {
+    for (const std::vector<OutsidePlace>* places : {&entry->tensors, &entry->others}) {
+      for (const OutsidePlace& place : *places) {
         Py_VISIT(place.container.get());
         Py_VISIT(place.value.get());
       }
@@ -316,7 +317,7 @@ void destroy(PyObject* object) {
   type->tp_free(object);
   Py_DECREF(type);
 }
-// Attributes are the owner's, and behind it those of the function or module.
+// Attributes are those of the owner, which falls back to those of the function or module.
 PyObject* get_attribute(PyObject* object, PyObject* name) {
   return PyObject_GetAttr(reinterpret_cast<CompiledObject*>(object)->owner, name);
 }
@@ -326,7 +327,7 @@ int set_attribute(PyObject* object, PyObject* name, PyObject* value) {
 PyObject* represent(PyObject* object) {
   return PyObject_Repr(reinterpret_cast<CompiledObject*>(object)->owner);
 }
-// A method, where it stands in a class.
+// Binds like a method if it is an attribute of a class.
 PyObject* bind(PyObject* object, PyObject* instance, PyObject*) {
   if (instance == nullptr || instance == Py_None) return Ref::borrow(object).release();
   return PyMethod_New(object, instance);
@@ -351,13 +352,13 @@ PyType_Spec spec = {"lamella._hlo.Compiled", sizeof(CompiledObject), 0,
 
 // ---- Facts for Python ---------------------------------------------------------------------------
 
-// (layers added, layers taken, modes, dtype of autocast or -1).
+// (layers included, layers excluded, modes, dtype of autocast or -1).
 PyObject* call_state(PyObject*, PyObject*) {
   CallState state = state_now();
   return Py_BuildValue("KKIi", static_cast<unsigned long long>(state.included),
                        static_cast<unsigned long long>(state.excluded), state.modes, state.cast);
 }
-// What a guard looks at.
+// The properties of a tensor that a guard compares.
 PyObject* tensor_facts(PyObject*, PyObject* object) {
   if (!PyObject_TypeCheck(object, bridge->tensor_type)) {
     PyErr_SetString(PyExc_TypeError, "expected a Tensor");

@@ -1,5 +1,5 @@
-// Compiled functions whose gradients are recorded: the forward program is one node of the backward
-// graph, and the backward program is what the node does.
+// Compiled functions whose gradients are recorded: the forward program is recorded as one node of
+// the backward graph, and the node runs the backward program.
 #include "python/src_hlo/compiled_gradient.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::vector<TensorBase> run(const hlo::Executable& executable,
   return hlo::tensors_of_value(executable.run(values));
 }
 
-// What a node holds besides tensors of its backward program.
+// The contents of a node besides the tensors that it saves for its backward program.
 struct NodeContents : lamella_object {
   NodeContents(const GradientProgram* program, PyObject* again,
                const std::vector<TensorBase>& leaves)
@@ -38,7 +38,7 @@ struct NodeContents : lamella_object {
     for (const TensorBase& leaf : leaves) versions.push_back(leaf._version());
   }
   ~NodeContents() {
-    // Nobody needs the memory of an interpreter that has ended.
+    // After the interpreter's end there is nothing left to release.
     if (Py_IsInitialized() == 0) return;
     GilScope held;
     Py_DECREF(again);
@@ -49,7 +49,8 @@ struct NodeContents : lamella_object {
   std::vector<int64_t> versions;  // of the leaves, when the program ran
 };
 
-// The gradients as results that can be differentiated: see Program.again of _compile_program.py.
+// The gradients, computed so that they can be differentiated: see Program.again in
+// _compile_program.py.
 std::vector<Tensor> differentiable(const NodeContents& contents,
                                    const std::vector<Tensor>& tangents) {
   GilScope held;
@@ -73,7 +74,7 @@ std::vector<Tensor> differentiable(const NodeContents& contents,
 }
 
 struct CompiledProgram : autograd::Function<CompiledProgram> {
-  // Gradients go to `into`; all else comes along.
+  // Gradients go to the last argument, the tensors of `into`; the others are only passed through.
   static std::vector<Tensor> forward(AutogradContext* ctx, const GradientProgram* program,
                                      PyObject* again, const std::vector<TensorBase>* leaves,
                                      const std::vector<Tensor>&) {

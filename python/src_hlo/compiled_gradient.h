@@ -9,8 +9,8 @@
 
 namespace lamella::python {
 
-// A function and its gradient as two programs. Numbers name leaves, inputs of the forward program
-// and results of it. Nodes of backward graphs hold one as well.
+// A function and its gradient as two programs. Leaves, inputs and results of the forward program
+// are numbered. Nodes of backward graphs hold a reference to one.
 struct GradientProgram : lamella_object {
   GradientProgram() {
     references = 1;
@@ -19,17 +19,17 @@ struct GradientProgram : lamella_object {
   }
   std::shared_ptr<const hlo::Executable> forward, backward;
   bool without_gil = false;
-  std::vector<size_t> given;    // the leaf that each input of the forward program is
+  std::vector<size_t> given;    // the leaf of each input of the forward program
   std::vector<size_t> into;     // leaves that have gradients
   std::vector<size_t> saved;    // inputs that the backward program takes first
-  size_t fresh = 0;             // results of the function; those behind go to the backward program
+  size_t fresh = 0;             // results of the function; further ones go to the backward program
   std::vector<size_t> tracked;  // results whose tangents the backward program takes
-  std::vector<bool> has_gradient;  // of `into`: whether the backward program gives one
+  std::vector<bool> has_gradient;  // for each of `into`: whether the backward program computes one
 };
 
-// The results of the function, with history where that is recorded. Where the gradients are to be
-// differentiated, again(leaves, versions, tangents) gives them; the versions are those that the
-// leaves had.
+// The results of the function, with history if it is recorded. If the gradients are differentiated
+// themselves, again(leaves, versions, tangents) computes them; the versions are those that the
+// leaves had when the program ran.
 std::vector<TensorBase> run_with_gradient(const GradientProgram& program, PyObject* again,
                                           const std::vector<TensorBase>& leaves);
 

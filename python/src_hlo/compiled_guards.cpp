@@ -1,4 +1,4 @@
-// What a call is, and whether it is what it was.
+// The properties of calls that guards compare, and the comparisons.
 #include "python/src_hlo/compiled_guards.h"
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace lamella::python {
 namespace {
 
 constexpr uint32_t kGuardedModes = LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_INFERENCE;
-// A thread that has not called anything yet has the first key, one that is profiled the other.
+// Keys that do not matter: of a thread that has not called an operator yet, and of a profiled one.
 constexpr uint64_t kHarmless =
     lamella::detail::key_bit(lamella::detail::kKeyFunctionalityThreadInit) | profile::kKey;
 constexpr auto kCpu = static_cast<uint8_t>(DeviceType::CPU);
@@ -29,7 +29,7 @@ CallState state_now() {
 bool is_same(PyObject* now, PyObject* before) {
   if (now == before) return true;
   if (now == nullptr || before == nullptr || Py_TYPE(now) != Py_TYPE(before)) return false;
-  // 0.0 and -0.0 are equal, and not the same.
+  // 0.0 and -0.0 compare equal, but are different values.
   if (PyFloat_CheckExact(now)) {
     double a = PyFloat_AS_DOUBLE(now), b = PyFloat_AS_DOUBLE(before);
     return a == b && std::signbit(a) == std::signbit(b);
@@ -99,7 +99,7 @@ bool take(const Pattern& pattern, PyObject* object, const std::vector<TensorGuar
       if (static_cast<size_t>(PyDict_GET_SIZE(object)) != pattern.items.size()) return false;
       Py_ssize_t place = 0;
       PyObject *key, *item;
-      // In the same order.
+      // The keys must have the same order.
       for (size_t i = 0; PyDict_Next(object, &place, &key, &item); ++i) {
         PyObject* expected = PyTuple_GET_ITEM(pattern.value.get(), static_cast<Py_ssize_t>(i));
         if (!is_same(key, expected) || !take(pattern.items[i], item, guards, leaves)) return false;
@@ -110,7 +110,7 @@ bool take(const Pattern& pattern, PyObject* object, const std::vector<TensorGuar
   return false;
 }
 
-PyObject* build(const Pattern& pattern, Few<Ref>& tensors) {
+PyObject* build(const Pattern& pattern, SmallList<Ref>& tensors) {
   auto count = static_cast<Py_ssize_t>(pattern.items.size());
   switch (pattern.kind) {
     case Pattern::Kind::Tensor:

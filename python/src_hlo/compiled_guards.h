@@ -1,4 +1,4 @@
-// Guards of compiled functions: what must hold of a call for a program to be its program. See Note
+// Guards of compiled functions: the conditions under which a program may run for a call. See Note
 // [Calls of compiled functions] in compiled.cpp.
 #pragma once
 #include <optional>
@@ -23,7 +23,7 @@ CallState state_now();
 constexpr uint32_t kGuardedFlags = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG |
                                    LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_INFERENCE |
                                    LAMELLA_TENSOR_TANGENT | LAMELLA_TENSOR_WRAPPER;
-// What a program is made for: everything about a tensor but its elements.
+// The properties of a tensor that a program was made for: all but its elements.
 struct TensorGuard {
   explicit TensorGuard(PyObject* object) : type(Py_TYPE(object)) {
     const lamella_tensor* tensor = tensor_of(object);
@@ -57,15 +57,15 @@ struct TensorGuard {
   std::vector<int64_t> dims;  // sizes, then strides
 };
 
-// Whether a value is what it was: numbers and text by value, all else by identity. Errors of a
-// comparison count as another.
+// Whether a value is unchanged: numbers and text are compared by value, other objects by identity.
+// False if a comparison raises.
 bool is_same(PyObject* now, PyObject* before);
 
-// Where a value stands that is read from outside, and what it was.
-struct Place {
-  Ref container, key;  // no key: a cell
-  Ref value;           // none: there was nothing
-  // Borrowed; NULL where there is nothing.
+// Where a value that the function reads from outside is stored, and the value that it had.
+struct OutsidePlace {
+  Ref container, key;  // without a key: a cell
+  Ref value;           // empty: there was no value
+  // The current value, borrowed; NULL if there is none.
   PyObject* get() const {
     if (!key) return PyCell_GET(container.get());
     if (PyList_CheckExact(container.get())) {
@@ -83,17 +83,17 @@ struct Pattern {
   enum class Kind : uint8_t { Tensor, Fixed, Tuple, List, Dict };
   Kind kind = Kind::Fixed;
   size_t index = 0;  // of a tensor
-  Ref value;         // what is fixed; the tuple of a dictionary's keys
+  Ref value;         // the fixed value, or the tuple of a dictionary's keys
   std::vector<Pattern> items;
 };
-// Nothing for forms that only Python takes apart.
+// Empty for forms that only Python code can flatten.
 std::optional<Pattern> pattern_of(PyObject* form);
 
-// A few things on the stack, and many elsewhere.
+// A list of fixed capacity, on the stack if it is small.
 template <class T>
-class Few {
+class SmallList {
  public:
-  explicit Few(size_t capacity) {
+  explicit SmallList(size_t capacity) {
     if (capacity > kHere) more_.resize(capacity);
   }
   void push_back(T one) { data()[count_++] = std::move(one); }
@@ -108,12 +108,12 @@ class Few {
   std::vector<T> more_;
   size_t count_ = 0;
 };
-using Leaves = Few<PyObject*>;  // borrowed
+using Leaves = SmallList<PyObject*>;  // borrowed
 
-// Whether an object is what the pattern says; its tensors go to `leaves`.
+// Whether an object matches the pattern; appends its tensors to `leaves`.
 bool take(const Pattern& pattern, PyObject* object, const std::vector<TensorGuard>& guards,
           Leaves* leaves);
-// The nest with these tensors, whose references it takes.
-PyObject* build(const Pattern& pattern, Few<Ref>& tensors);
+// The nested object of a pattern with these tensors, whose references it takes over.
+PyObject* build(const Pattern& pattern, SmallList<Ref>& tensors);
 
 }  // namespace lamella::python

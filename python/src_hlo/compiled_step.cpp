@@ -1,10 +1,10 @@
-// Steps of training: programs that write tensors and leave gradients.
+// Training steps: programs that write tensors and set gradients.
 //
 // Note [Calls of steps]
-//   A step takes each of its tensors once, then learning rates, then gradients that are there
-//   already, then tensors from outside. It is made for which of its tensors are the same one and
-//   for the gradients that they have. Its last results are written to inputs; those before them are
-//   gradients, and the first ones what the function returns.
+//   The inputs of a step are each of its tensors once, then learning rates, then existing
+//   gradients, then tensors from outside. A step is specialised for which of its leaves are the
+//   same tensor and for their gradients. Its first results are those of the function, then come
+//   gradients; the last ones are written to inputs.
 #include "python/src_hlo/compiled_step.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace {
 struct StepProgram {
   std::shared_ptr<const hlo::Executable> executable;
   bool without_gil = false;
-  std::vector<size_t> first;  // of each leaf the first one that is the same tensor
-  std::vector<std::optional<TensorGuard>> gradients;  // of each leaf; nothing: it has none
+  std::vector<size_t> first;  // for each leaf, the first leaf that is the same tensor
+  std::vector<std::optional<TensorGuard>> gradients;  // of each leaf; empty: it has none
   std::vector<size_t> own;                            // leaves, each tensor once
   std::vector<size_t> graded;                         // of `own`, those whose gradient is an input
   std::vector<size_t> written;                        // inputs
@@ -56,7 +56,7 @@ bool has_same_gradients(const StepProgram& step, const std::vector<lamella_tenso
   return std::ranges::adjacent_find(distinct) == distinct.end();
 }
 
-// Where the memory begins that a tensor is in; null for one without elements.
+// The start of a tensor's storage; null for a tensor without elements.
 const char* memory_of(const TensorBase& tensor) {
   const lamella_tensor* t = tensor.impl();
   return t->numel == 0 ? nullptr
@@ -75,7 +75,7 @@ bool are_apart(const std::vector<TensorBase>& tensors, const std::vector<size_t>
   });
 }
 
-// Whether elements lie row by row in memory that may be read and written as it is.
+// Whether a tensor is contiguous in memory that may be read and written directly.
 bool is_plain(const lamella_tensor* tensor) {
   constexpr uint32_t other =
       LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG | LAMELLA_TENSOR_INFERENCE | LAMELLA_TENSOR_WRAPPER;
@@ -95,9 +95,9 @@ void append(PyObject* list, std::vector<TensorBase>* tensors) {
   }
 }
 
-// (leaves, learning rates, tensors from outside): the list of what the function returns;
-// NotImplemented where the program is for other gradients; None, with nothing done, where a tensor
-// that is written shares memory with another or does not lie row by row.
+// (leaves, learning rates, tensors from outside): the list of the function's results;
+// NotImplemented if the program is for other gradients; None, with nothing done, if a tensor that
+// is written shares memory with another or is not contiguous.
 PyObject* run_step(PyObject* self, PyObject* args, PyObject*) {
   PyObject *list, *rates, *outside;
   if (!PyArg_ParseTuple(args, "O!O!O!:_Step", &PyList_Type, &list, &PyList_Type, &rates,
@@ -178,7 +178,7 @@ PyObject* make(PyObject*, PyObject* args) {
   });
 }
 
-// Copies each value of a list to the tensor of another list: see write_back().
+// Copies each value of a list to the tensor with the same index of another list: see write_back().
 PyObject* write_lists_back(PyObject*, PyObject* args) {
   PyObject *tensors, *values;
   if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &tensors, &PyList_Type, &values)) {

@@ -1,4 +1,4 @@
-// Compiled steps of training.
+// Compiled training steps.
 #pragma once
 #include <vector>
 
@@ -6,11 +6,11 @@
 
 namespace lamella::python {
 
-// Copies each value to the tensor beside it; false, with nothing done, where one of them does not
-// lie row by row in memory that may be written. No two of them share memory.
+// Copies each value to the tensor with the same index; false, with nothing done, if one of the
+// tensors is not contiguous in writable memory. No two of them may share memory.
 bool write_back(const std::vector<TensorBase>& tensors, const std::vector<TensorBase>& values);
 
-// A sequence of Python's as sizes; throws PythonError.
+// A Python sequence of sizes; throws PythonError.
 std::vector<size_t> sizes_from(PyObject* numbers);
 
 int add_steps(PyObject* module);

@@ -3,8 +3,8 @@
 // Note [Arguments from Python]
 //   Each array of the entry's parameters takes one argument, tuples flattened. Tensors and objects
 //   with the buffer protocol are read in place; `convert` in lamella/hlo/_arrays.py makes a Tensor
-//   of everything else. A mistake in them is raised before the run begins. What fails later goes
-//   through `on_failure` of lamella/hlo/_run.py, which keeps what is needed to do it again.
+//   of everything else. Wrong arguments raise an error before the run begins. Later failures go
+//   through `on_failure` of lamella/hlo/_run.py, which saves what is needed to repeat the run.
 #include <algorithm>
 #include <vector>
 
@@ -19,7 +19,7 @@ namespace lamella::python {
 namespace {
 
 constexpr int64_t kWorkToReleaseGil = 32768;
-// Bytes of inputs that are kept of a failed run.
+// The most bytes of inputs that are saved for a failed run.
 constexpr size_t kLargestInputs = size_t{256} << 20;
 
 // One array among the parameters of the entry.
@@ -38,7 +38,7 @@ PyObject* on_failure = nullptr;
 
 const ExecutableHandle& executable_of(PyObject* self) { return held<ExecutableHandle>(self); }
 
-// Whether a run may take long, or wait for somebody who needs the GIL.
+// Whether a run may take long, or wait for a thread that needs the GIL.
 bool may_take_long(const hlo::Module& module) {
   int64_t work = 0;
   for (const hlo::Computation* computation : module.computations) {
@@ -67,7 +67,7 @@ hlo::Value value_of(PyObject* object, const char* what, size_t at, const Leaf& l
   return value;
 }
 
-// Tuples and lists among the arguments stand for tuples where there are as many arguments as
+// Tuples and lists among the arguments are tuples of the program if there are as many arguments as
 // parameters.
 void flatten(PyObject* object, const hlo::Shape& shape, std::vector<Ref>* flat, const char* what) {
   if (shape.is_array()) {
@@ -105,7 +105,7 @@ std::vector<hlo::Value> values_of(const ExecutableHandle& handle, PyObject* args
     nested |= !parameters[i]->shape->is_array();
   }
   if (nested && leaves.size() == given) {
-    // One element each: nested only if the objects say so.
+    // As many arguments as arrays: they are nested only if an object is a tuple, a list or None.
     nested = false;
     for (size_t i = 0; i < given; ++i) {
       PyObject* object = PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i));
@@ -136,8 +136,8 @@ std::vector<hlo::Value> values_of(const ExecutableHandle& handle, PyObject* args
 
 // ---- Running -----------------------------------------------------------------------------------
 
-// Lets Python keep what is needed to do a failed run again; the pending error stays or is replaced
-// by the one it gives.
+// Lets Python code save what is needed to repeat a failed run; the pending error stays, or is
+// replaced by the one that it returns.
 void report_failure(PyObject* self, const std::vector<hlo::Value>& leaves) {
   if (on_failure == nullptr || !PyErr_ExceptionMatches(PyExc_Exception)) return;
   PyObject *type, *value, *traceback;
@@ -154,7 +154,7 @@ void report_failure(PyObject* self, const std::vector<hlo::Value>& leaves) {
     Ref list = bytes > kLargestInputs ? Ref::borrow(Py_None) : Ref(list_of(std::move(tensors)));
     Ref done(PyObject_CallFunctionObjArgs(on_failure, self, list.get(), value, nullptr));
   } catch (...) {
-    // The run's own error is what counts.
+    // Errors of the hook are dropped in favour of the run's own error.
   }
   PyErr_Clear();
   PyErr_Restore(type, value, traceback);
@@ -302,9 +302,8 @@ PyObject* set_failure_hook(PyObject*, PyObject* hook) {
 PyGetSetDef getset[] = {
     {"module", get_module, nullptr, "The module it runs.", nullptr},
     {"plan", get_plan, nullptr,
-     "The module as it runs: an instruction for each step, in their order, with what is one loop "
-     "or "
-     "one function of machine code as fusions.",
+     "The module as it runs: an instruction for each step, in order; instructions that are "
+     "compiled to one loop or one function of machine code are fusions.",
      nullptr},
     {"input_shapes", get_input_shapes, nullptr, "Of the entry's parameters.", nullptr},
     {"output_shape", get_output_shape, nullptr, "Of the entry's result.", nullptr},
@@ -316,7 +315,7 @@ PyObject* explain(PyObject* self, PyObject*) {
 PyMethodDef methods[] = {
     {"_run", run_as, METH_VARARGS, nullptr},
     {"explain", explain, METH_NOARGS,
-     "What becomes of the instructions, as text: what is machine code, and why the rest is not."},
+     "How the instructions run, as text: which are machine code, and why the others are not."},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>("A module made ready to run: call it with arrays.")},

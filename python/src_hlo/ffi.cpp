@@ -1,4 +1,4 @@
-// Typed handlers and their types from Python: addresses that come out of capsules.
+// Registers typed handlers and their types from Python, by addresses taken from capsules.
 #include "lamella/graph/custom_call/ffi/registration.h"
 #include "lamella/graph/custom_call/ffi/types.h"
 #include "python/src_hlo/hlo.h"
@@ -8,7 +8,7 @@ namespace {
 
 namespace ffi = hlo::ffi;
 
-// The address that an int stands for; NULL for None.
+// The address given as an int; NULL for None.
 void* address_from(PyObject* object) {
   if (object == Py_None) return nullptr;
   void* address = PyLong_AsVoidPtr(object);
@@ -37,7 +37,7 @@ PyObject* register_handlers(PyObject*, PyObject* args) {
     how.where = where;
     how.replace = replace != 0;
     {
-      // The handlers are asked for their versions, and are code of somebody else.
+      // Without the GIL, as registration calls the handlers, which are foreign code.
       WithoutGil others;
       ffi::register_handlers(name, platform, bundle, std::move(how));
     }

@@ -1,4 +1,4 @@
-// What the parts of the extension module lamella._hlo share.
+// Shared declarations of the parts of the extension module lamella._hlo.
 #pragma once
 #include "python/src/bridge.h"
 
@@ -18,7 +18,7 @@
 
 namespace lamella::python {
 
-// Lent by lamella._C; set before anything else of the module runs.
+// The table of lamella._C; set before any other code of the module runs.
 extern const Bridge* bridge;
 
 // ---- Objects that hold a C++ value -------------------------------------------------------------
@@ -70,19 +70,19 @@ extern PyTypeObject* shape_type;
 
 PyObject* module_object(ModuleHandle module);
 PyObject* shape_object(hlo::Shape shape);
-// The value of an array's shape that an object of Python's stands for. Nothing where it does not
-// fit: `got` then says what it is. Throws; errors of reading it begin with `what`.
+// Converts a Python object to a value of an array's shape. Empty if the object does not fit: `got`
+// then describes it. Throws; errors of reading it begin with `what`.
 hlo::Value value_from(PyObject* object, const hlo::Shape* shape, const char* what,
                       std::string* got);
 PyObject* list_of(std::vector<TensorBase> tensors);
 // A Tensor with a copy of an array's literal; a tuple of objects for a tuple, None for a token.
 PyObject* literal_object(const hlo::Shape* shape, const hlo::Literal& literal);
-// What stands for a shape: a Shape, or its text. Throws.
+// The shape of a Shape object or of a shape's text. Throws.
 hlo::Shape shape_from(PyObject* object, const char* what);
 // Throws PythonError, with a TypeError, unless the object is a Module.
 const ModuleHandle& module_from(PyObject* object, const char* what);
 
-// What an Executable object runs, and whether a run may take long enough to let others have the
+// The executable of an Executable object, and whether a run may take long enough to release the
 // GIL. Throws PythonError, with a TypeError, for other objects.
 std::shared_ptr<const hlo::Executable> executable_from(PyObject* object, bool* without_gil);
 

@@ -22,7 +22,7 @@ PyObject* computation_object(const ModuleHandle& module, const hlo::Computation*
 PyObject* instruction_object(const ModuleHandle& module, const hlo::Instruction* instruction) {
   return hold(instruction_type, InstructionHandle{module, instruction});
 }
-// A tuple of what `make` gives for each of the items; throws.
+// A tuple of the results of `make` for the items; throws.
 template <class L, class F>
 PyObject* tuple_of(const L& items, F&& make) {
   Ref tuple(required(PyTuple_New(static_cast<Py_ssize_t>(items.size()))));
@@ -156,11 +156,11 @@ Py_hash_t module_hash(PyObject* self) {
 }
 
 PyGetSetDef module_getset[] = {
-    {"name", get_module_name, nullptr, "The name behind HloModule.", nullptr},
+    {"name", get_module_name, nullptr, "The module's name.", nullptr},
     {"entry", get_entry, nullptr, "The computation that runs.", nullptr},
-    {"computations", get_computations, nullptr, "All of them; those called stand first.", nullptr},
+    {"computations", get_computations, nullptr, "All of them, callees first.", nullptr},
     {"instruction_count", get_count, nullptr, "Instructions of all computations.", nullptr},
-    {"is_scheduled", get_scheduled, nullptr, "Whether the order of instructions is meant.",
+    {"is_scheduled", get_scheduled, nullptr, "Whether instructions run in the order of the text.",
      nullptr},
     {"input_output_aliases", get_aliases, nullptr,
      "(output index, parameter, index in it, 'may-alias' or 'must-alias') of each.", nullptr},
@@ -177,9 +177,9 @@ PyMethodDef module_methods[] = {
     {"to_dot", module_to_dot, METH_NOARGS, "The graph as text for Graphviz."},
     {"to_html", module_to_html, METH_NOARGS, "A page that shows the graph and needs nothing else."},
     {"diff", module_diff, METH_O,
-     "diff(other)\n\nWhat is removed (-), added (+) and changed (~) from this module to the "
-     "other;\n"
-     "'' where they are equal but for names."},
+     "diff(other)\n\nInstructions removed (-), added (+) and changed (~) from this module to "
+     "the other;\n"
+     "'' if they are equal except for names."},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot module_slots[] = {
     {Py_tp_doc, const_cast<char*>("A program of HLO.")},
@@ -254,7 +254,7 @@ Py_hash_t computation_hash(PyObject* self) {
 PyGetSetDef computation_getset[] = {
     {"name", get_computation_name, nullptr, nullptr, nullptr},
     {"module", get_parent_module, nullptr, "The module it is part of.", nullptr},
-    {"instructions", get_instructions, nullptr, "Operands stand before their users.", nullptr},
+    {"instructions", get_instructions, nullptr, "Operands come before their users.", nullptr},
     {"parameters", get_parameters, nullptr, "By number.", nullptr},
     {"root", get_root, nullptr, "The instruction whose value is the result.", nullptr},
     {"signature", get_signature, nullptr, "'(f32[2], s32[]) -> f32[2]'.", nullptr},
@@ -279,7 +279,7 @@ PyType_Spec computation_spec = {"lamella._hlo.Computation", sizeof(Holder<Comput
 
 // ---- Instructions ------------------------------------------------------------------------------
 
-// An attribute as Python's plain things: numbers, text, tuples, dictionaries, shapes, computations.
+// An attribute as a Python object: numbers, text, tuples, dictionaries, shapes, computations.
 PyObject* attribute_object(const ModuleHandle& module, const hlo::Attribute& a) {
   using hlo::AttributeKind;
   switch (hlo::attribute_kind(a.key)) {
@@ -444,9 +444,9 @@ PyGetSetDef instruction_getset[] = {
     {"name", get_instruction_name, nullptr, nullptr, nullptr},
     {"opcode", get_opcode, nullptr, "'dynamic-slice' and the like.", nullptr},
     {"shape", get_shape, nullptr, "Of its value.", nullptr},
-    {"operands", get_operands, nullptr, "Instructions whose values it takes.", nullptr},
+    {"operands", get_operands, nullptr, "The instructions that are its operands.", nullptr},
     {"attributes", get_attributes, nullptr, "By name; values as plain Python objects.", nullptr},
-    {"metadata", get_metadata, nullptr, "Where it comes from: op_name, source_file, ...", nullptr},
+    {"metadata", get_metadata, nullptr, "Its origin: op_name, source_file, ...", nullptr},
     {"computation", get_parent, nullptr, "The computation it is part of.", nullptr},
     {"parameter_number", get_parameter_number, nullptr, "Of a parameter; else None.", nullptr},
     {"literal", get_literal, nullptr, "Of a constant, a Tensor or a tuple of those; else None.",

@@ -5,7 +5,7 @@ namespace lamella::python {
 
 const Bridge* bridge = nullptr;
 
-// The functions of kit.h, which lamella._C lends.
+// The functions of kit.h, forwarded to lamella._C.
 PyObject* raise_status(lamella_status status) { return bridge->raise_status(status); }
 lamella_status keep_python_error() { return bridge->keep_python_error(); }
 PyThreadState* release_gil() { return bridge->release_gil(); }
@@ -16,7 +16,7 @@ void leave_python(GilEntry entered) { bridge->leave_python(entered); }
 PyTypeObject* add_type(PyObject* module, PyType_Spec* spec) {
   auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(spec));
   if (type == nullptr) return nullptr;
-  // Without a `new` of their own, objects come from functions only.
+  // Types without a `new` cannot be instantiated from Python; functions make their objects.
   bool makes = false;
   for (const PyType_Slot* slot = spec->slots; slot->slot != 0; ++slot)
     makes |= slot->slot == Py_tp_new;

@@ -1,4 +1,4 @@
-// Operators and modules for each other: calls of operators, modules as operators, traced graphs.
+// Operators in HLO modules and HLO modules as operators; conversion of traced graphs to modules.
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -16,7 +16,7 @@
 namespace lamella::python {
 namespace {
 
-// The registration of an operator that is a module.
+// The registration of an operator that runs a module.
 struct Registration {
   std::string file;  // where it was defined
   std::optional<Library> library;
@@ -26,7 +26,7 @@ using Holding = std::unique_ptr<Registration>;
 PyTypeObject* registration_type = nullptr;
 
 void end_registration(Holding& registration) {
-  // Waits for calls on other threads, which may need the GIL to end.
+  // Waits for calls on other threads, which may need the GIL to finish.
   WithoutGil others;
   registration->library.reset();
 }
@@ -103,7 +103,7 @@ PyObject* schema_of_module(PyObject*, PyObject* args) {
 const tracing::Graph* graph_from(PyObject* object) {
   return static_cast<const tracing::Graph*>(bridge->graph(object));
 }
-// Numbers of values; None stands for an undefined tensor.
+// Numbers of values; None means an undefined tensor.
 std::vector<tracing::ValueId> values_from(PyObject* object, const char* what) {
   Ref list(required(PySequence_Fast(object, what)));
   std::vector<tracing::ValueId> ids;
@@ -164,8 +164,8 @@ PyObject* lowered_operators(PyObject*, PyObject*) {
   });
 }
 
-// What is kept for reuse: after a trace and its compilation that is the memory of all that the
-// function computed and of the compiler, which no call of the program needs.
+// Frees cached memory: after a trace and its compilation this is the memory of all that the
+// function computed and of the compiler, which calls of the program do not need.
 PyObject* release_memory(PyObject*, PyObject*) {
   empty_cpu_cache();
 #ifdef __GLIBC__

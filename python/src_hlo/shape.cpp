@@ -172,7 +172,7 @@ PyMethodDef methods[] = {
     {"token", make_token, METH_NOARGS | METH_STATIC, "token()\n\nThe shape of a token."},
     {"to_string", method(to_string), METH_VARARGS | METH_KEYWORDS,
      "to_string(layout=True)\n\nXLA's text."},
-    {"compatible", compatible, METH_O, "Same element types and sizes, whatever the layouts."},
+    {"compatible", compatible, METH_O, "Whether element types and sizes are equal."},
     {"__reduce__", reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {

@@ -1,10 +1,9 @@
-// Targets of custom calls from Python: addresses of C functions, and functions of Python's own.
+// Targets of custom calls from Python: addresses of C functions, and Python functions.
 //
 // Note [Python functions as targets]
 //   Such a function is called with a Tensor for each array of the operands, tuples flattened, which
-//   is its own to write to; and it returns what stands for the arrays of the result. Its exception
-//   ends the run and reaches the caller as it was raised. It runs with the GIL, on the thread of
-//   the run.
+//   it may write to; it returns objects that convert to the arrays of the result. Its exception
+//   ends the run and reaches the caller unchanged. It runs with the GIL, on the thread of the run.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -18,11 +17,11 @@
 namespace lamella::python {
 namespace {
 
-// An object that may be let go by a thread without the GIL.
+// A reference to an object that a thread without the GIL may release.
 std::shared_ptr<void> shared_object(PyObject* object) {
   Py_INCREF(object);
   return {object, [](void* last) {
-            // After the interpreter's end there is nothing left to give back.
+            // After the interpreter's end there is nothing left to release.
             if (!Py_IsInitialized()) return;
             GilScope gil;
             Py_DECREF(static_cast<PyObject*>(last));
@@ -73,7 +72,7 @@ class PythonCall final : public hlo::PreparedCall {
   }
 
   std::vector<hlo::Value> values_of(PyObject* returned) {
-    // One result stands for itself.
+    // A single result need not be in a tuple.
     bool many = instruction_.shape->is_tuple();
     Ref items;
     if (many && (PyTuple_Check(returned) || PyList_Check(returned))) {
@@ -165,7 +164,7 @@ PyObject* register_callable(PyObject*, PyObject* args) {
   });
 }
 
-// (name, platform): whether anything was there.
+// (name, platform): whether there was a target.
 PyObject* remove(PyObject*, PyObject* args) {
   const char *name, *platform;
   if (!PyArg_ParseTuple(args, "ss", &name, &platform)) return nullptr;
@@ -182,7 +181,7 @@ PyObject* remove(PyObject*, PyObject* args) {
   });
 }
 
-// ---- What there is -----------------------------------------------------------------------------
+// ---- Listing -----------------------------------------------------------------------------------
 
 const char* kind_name(hlo::TargetKind kind) {
   switch (kind) {
@@ -196,7 +195,7 @@ const char* kind_name(hlo::TargetKind kind) {
   return "";
 }
 
-// Where a function lies: its library, and its place there, which is the same in another process.
+// The location of a function: its library, and its offset there, which is the same in any process.
 PyObject* place_of(void* function) {
   Dl_info info;
   if (function == nullptr || dladdr(function, &info) == 0 || info.dli_fname == nullptr) {
@@ -238,7 +237,7 @@ PyObject* list_targets(PyObject*, PyObject*) {
   });
 }
 
-// (library, offset): the address of a place in a library that this process has loaded.
+// (library, offset): the address of an offset in a library, which is loaded if necessary.
 PyObject* address_of(PyObject*, PyObject* args) {
   const char* library;
   long long offset;
@@ -246,7 +245,7 @@ PyObject* address_of(PyObject*, PyObject* args) {
   return guarded([&] {
     void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     LAMELLA_CHECK(handle != nullptr, "hlo: expected a library, got ", dlerror());
-    // Stays loaded: whoever asks means to call what lies there.
+    // The library stays loaded, as the caller is going to call the function.
     link_map* map = nullptr;
     LAMELLA_CHECK(dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0, "hlo: ", dlerror());
     return required(

@@ -1,4 +1,4 @@
-// Python's arrays and numbers as values of HLO, and the other way.
+// Converts Python's arrays and numbers to HLO values, and back.
 #include "lamella/graph/runtime/tensor_value.h"
 #include "python/src_hlo/hlo.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 PyObject* convert = nullptr;  // of lamella/hlo/_arrays.py
 
-// "f32[2,3]" for a tensor; `element` names its type where the tensor only carries its bits.
+// "f32[2,3]" for a tensor; `element` names the element type if the tensor only holds its bits.
 std::string describe(const TensorBase& tensor, std::string_view element) {
   hlo::ElementType type = hlo::element_type_of(tensor.scalar_type());
   std::string text(!element.empty() ? element : hlo::element_name(type));
@@ -19,7 +19,7 @@ std::string describe(const TensorBase& tensor, std::string_view element) {
   return text + ']';
 }
 
-// Whether an object is an array that hands its memory out as it is, NumPy's above all.
+// Whether an object is an array that exports its memory, such as NumPy's.
 bool has_plain_buffer(PyObject* object) {
   return PyObject_CheckBuffer(object) && !PyBytes_Check(object) && !PyByteArray_Check(object) &&
          !PyFloat_Check(object) && !PyLong_Check(object) && !PyComplex_Check(object);
@@ -35,12 +35,12 @@ TensorBase tensor_from(PyObject* object, const hlo::Shape& shape, const char* wh
   if (has_plain_buffer(object)) {
     TensorBase tensor = TensorBase::adopt(bridge->from_buffer(object));
     if (tensor.defined()) return tensor;
-    PyErr_Clear();  // Elements without a buffer's name, strides below zero and the like.
+    PyErr_Clear();  // Elements without a buffer format, strides below zero and the like.
   }
   std::string type(hlo::element_name(shape.element_type()));
   Ref converted(required(PyObject_CallFunction(convert, "OsN", object, type.c_str(),
                                                required(numbers_object(shape.dimensions())))));
-  // A text says what it is instead of an array.
+  // If the object is not an array, the converter returns a text that describes it.
   if (PyUnicode_Check(converted.get())) {
     *got = text_of(converted.get(), what);
     return TensorBase();

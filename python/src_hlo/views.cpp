@@ -1,4 +1,4 @@
-// Modules as JSON, DOT and HTML, and what differs between two.
+// Modules as JSON, DOT and HTML, and the differences between two modules.
 #include "python/src_hlo/hlo.h"
 
 #include "lamella/graph/view/diff.h"
@@ -9,7 +9,7 @@
 namespace lamella::python {
 namespace {
 
-// What `make` gives for the module, made while other threads may run.
+// The text that `make` returns for the module, made without the GIL.
 template <class F>
 PyObject* text_of_module(PyObject* self, F&& make) {
   return guarded([&] {

@@ -121,9 +121,7 @@ ENTRY e {
 """
     with pytest.raises(RuntimeError) as caught:
         hlo.evaluate(text)
-    assert (
-        "hlo: 'r' (infeed): expected f32[4] in the queue, got nothing"
-    ) in str(caught.value)
+    assert ("hlo: 'r' (infeed): expected f32[4] in the queue, got nothing") in str(caught.value)
 
 
 def test_pairs_written_the_short_way():

@@ -433,7 +433,7 @@ def returning(value):
         ),
         (
             lambda g: (g, g),
-            "WrongBackward: expected gradient 1 to be None, as argument 1 of 'forward' is no "
+            "WrongBackward: expected gradient 1 to be None, as argument 1 of 'forward' is not a "
             "Tensor, got Tensor",
         ),
         (

@@ -180,7 +180,7 @@ def test_other_operators_take_no_requires_grad():
 
 def test_tensor_of_a_tensor_warns_and_copies():
     x = leaf(1.0, 2.0)
-    with pytest.warns(UserWarning, match="tensor: expected data that is no Tensor"):
+    with pytest.warns(UserWarning, match="tensor: expected data that is not a Tensor"):
         y = lamella.tensor(x)
     assert y.is_leaf and not y.requires_grad and y.data_ptr() != x.data_ptr()
     with pytest.warns(UserWarning):

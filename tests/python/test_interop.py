@@ -23,7 +23,7 @@ def test_buffers_without_numpy():
     del x, view
     gc.collect()
     data.append(1)
-    with pytest.raises(ValueError, match="expected the bytes behind 'offset' to be whole elements"):
+    with pytest.raises(ValueError, match="expected the bytes after 'offset' to be whole elements"):
         lamella.frombuffer(data, dtype=lamella.int32)
     with pytest.raises(BufferError, match="expected a dtype that buffers have, got bfloat16"):
         memoryview(lamella.tensor([1.0], dtype=lamella.bfloat16))

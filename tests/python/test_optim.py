@@ -155,7 +155,7 @@ def test_what_is_refused():
         (lambda: optim.SGD([3]), "SGD: expected parameters to be tensors, got int"),
         (
             lambda: optim.SGD([{"params": [p]}, {"params": [p]}]),
-            "SGD: a parameter stands in two groups",
+            "SGD: a parameter is in two groups",
         ),
         (lambda: optim.SGD([p * 1]), "SGD: expected parameters to be leaves, got a result of ot"),
         (
@@ -365,8 +365,8 @@ def test_ways_that_exclude_each_other():
         "Adagrad: expected at most one of 'fused' and 'differentiable' to be True"
     )
     assert str(refused.value) == (
-        "Rprop: expected 'capturable' to be False for parameters on the CPU, whose steps no device "
-        "captures"
+        "Rprop: expected 'capturable' to be False for parameters on the CPU, which captures no "
+        "graphs"
     )
 
 
@@ -420,7 +420,7 @@ def test_signatures_are_those_of_torch():
 
 def test_parameters_that_stand_twice_in_a_group_warn():
     p = lamella.zeros(2, requires_grad=True)
-    with pytest.warns(UserWarning, match="SGD: a parameter stands twice in one group"):
+    with pytest.warns(UserWarning, match="SGD: a parameter is twice in one group"):
         optim.SGD([p, p])
 
 

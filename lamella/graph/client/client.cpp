@@ -131,8 +131,8 @@ StatusOr<Literal> Client::TransferFromOutfeed(const Shape* shape_with_layout, in
   return checked([&] {
     LAMELLA_CHECK(replica_id == 0, "TransferFromOutfeed: expected replica 0, got ", replica_id);
     std::optional<Literal> first = transfers().outfeed().take(transfers().patience());
-    LAMELLA_CHECK(first.has_value(),
-                  "TransferFromOutfeed: expected a literal in the queue, got ", "nothing");
+    LAMELLA_CHECK(first.has_value(), "TransferFromOutfeed: expected a literal in the queue, got ",
+                  "nothing");
     if (shape_with_layout == nullptr) return *std::move(first);
     return laid_out(*std::move(first), *shape_with_layout, "TransferFromOutfeed");
   });

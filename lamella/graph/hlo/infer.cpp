@@ -119,8 +119,8 @@ void verify(const Module& module) {
                           "expected the instruction to stand where its computation has it");
       for (const Instruction* operand : i->operands) {
         LAMELLA_HLO_REQUIRE(operand->parent == computation && operand->index < i->index, *i,
-                            "expected operands to precede it in '", computation->name,
-                            "', got '", operand->name, "'");
+                            "expected operands to precede it in '", computation->name, "', got '",
+                            operand->name, "'");
       }
       Shape inferred = infer_shape(*i);
       LAMELLA_HLO_REQUIRE(inferred.compatible(*i->shape), *i, "expected the shape to be ",

@@ -34,7 +34,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _public() -> list[str]:
-    """What `from lamella.nn import *` brings: classes, and the modules beside them."""
+    """The names that `from lamella.nn import *` imports: classes and public submodules."""
     beside = ("functional", "init", "modules", "parameter", "utils")
     names = {name for name in __dir__() if not name.startswith("_")} - {"Any"}
     values = {n: globals()[n] if n in globals() else __getattr__(n) for n in sorted(names)}

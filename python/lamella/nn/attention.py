@@ -1,5 +1,5 @@
-"""Which implementation of scaled_dot_product_attention runs: there is one for each device, so that
-a choice is noted and changes nothing."""
+"""The choice of an implementation of scaled_dot_product_attention. Each device has only one, so
+that the choice is checked and has no effect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SDPBackend(IntEnum):
 def sdpa_kernel(
     backends: SDPBackend | Iterable[SDPBackend], set_priority: bool = False
 ) -> Iterator[None]:
-    """Within it, attention may run by any of some implementations, of which there must be one."""
+    """A context in which attention may run by any of `backends`, at least one."""
     chosen = [backends] if isinstance(backends, SDPBackend) else list(backends)
     if not chosen or not all(isinstance(backend, SDPBackend) for backend in chosen):
         raise AssertionError(

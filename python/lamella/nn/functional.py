@@ -11,7 +11,7 @@ from lamella import _C
 
 globals().update(_C._functions("nn"))
 
-# Some have the names of operators, in whose place they stand.
+# Functions of these modules replace the operators of the same name.
 from lamella.nn.functional_activations import *  # noqa: E402, F403
 from lamella.nn.functional_attention import *  # noqa: E402, F403
 from lamella.nn.functional_dropout import *  # noqa: E402, F403
@@ -19,7 +19,7 @@ from lamella.nn.functional_layers import *  # noqa: E402, F403
 from lamella.nn.functional_losses import *  # noqa: E402, F403
 from lamella.nn.functional_rarer import *  # noqa: E402, F403
 
-# What is the same function in the package.
+# Names that are the same function in the package.
 _OF_PACKAGE = (
     "avg_pool1d celu_ channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
     "conv_transpose3d cosine_similarity hardshrink pairwise_distance pdist "

@@ -1,5 +1,5 @@
-# The operators are named one by one, as type checkers differ on which of two declarations of a name
-# they take: a function of the modules below may have the name of one.
+# The operators are listed one by one: functions of the modules below have the names of some of
+# them, and type checkers differ on which of two declarations of a name they use.
 from typing import Any
 
 from lamella import avg_pool1d as avg_pool1d
@@ -65,5 +65,5 @@ from lamella.nn.functional_layers import *  # noqa: F403
 from lamella.nn.functional_losses import *  # noqa: F403
 from lamella.nn.functional_rarer import *  # noqa: F403
 
-# More functions of the package, under the same names.
+# Further functions of the package, under the same names.
 def __getattr__(name: str) -> Any: ...

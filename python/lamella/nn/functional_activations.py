@@ -169,7 +169,7 @@ def rrelu(
     inplace: bool = False,
 ) -> Tensor:
     """leaky_relu with slopes that are drawn in training."""
-    # What backward needs of the input is kept in a copy where the input is written.
+    # In place, a copy keeps the input that backward needs.
     result = lamella.rrelu(input.clone() if inplace else input, lower, upper, training)
     return input.copy_(result) if inplace else result
 

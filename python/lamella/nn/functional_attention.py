@@ -1,4 +1,4 @@
-"""Attention of many heads with its projections, as the layer MultiheadAttention runs it."""
+"""Multi-head attention with its projections, which the layer MultiheadAttention calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAME = "multi_head_attention_forward"
 
 
 def added_mask(mask: Tensor | None, name: str, dtype: lamella.dtype) -> Tensor | None:
-    """A mask as numbers to add to the scores: of booleans, -inf where it is True."""
+    """The mask as numbers to add to the scores; a boolean mask becomes -inf where it is True."""
     if mask is None or mask.is_floating_point():
         return mask
     if mask.dtype != lamella.bool:
@@ -30,7 +30,7 @@ def _projected(
     bias: Tensor | None,
     packed: Tensor | None,
 ) -> list[Tensor]:
-    """Query, key and value by their weights; one product for those that are the same tensor."""
+    """The projections of query, key and value; equal tensors share one product."""
     biases: list[Tensor | None] = [None] * 3 if bias is None else list(bias.chunk(3))
     inputs = [query, key, value]
     if packed is None or key is not value:
@@ -74,9 +74,9 @@ def multi_head_attention_forward(
     with need_weights the weights [N, L, S], else None.
 
     attn_mask: [L, S] or [N * num_heads, L, S]; key_padding_mask: [N, S]. Either is True where
-    nothing is to be read, or numbers that are added to the scores. is_causal says that attn_mask is
-    the causal one. bias_k and bias_v: a further key and value; add_zero_attn: one more of zeros;
-    static_k and static_v [N * num_heads, S, E / num_heads] stand for the projected ones.
+    attention is not allowed, or holds numbers that are added to the scores. is_causal: attn_mask is
+    the causal mask. bias_k and bias_v: a further key and value; add_zero_attn: one more of zeros;
+    static_k and static_v [N * num_heads, S, E / num_heads] replace the projected ones.
     """
     batched = query.dim() == 3
     if query.dim() not in (2, 3) or key.dim() != query.dim() or value.dim() != query.dim():

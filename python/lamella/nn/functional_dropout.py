@@ -34,7 +34,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 def alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """Dropout that keeps mean and variance of what SELU gives."""
+    """Dropout that keeps the mean and variance of SELU's outputs."""
     return _dropped("alpha_dropout", "alpha_dropout", input, p, training, inplace)
 
 
@@ -48,7 +48,7 @@ def feature_alpha_dropout(
 def _channels(
     name: str, dims: int, input: Tensor, p: float, training: bool, inplace: bool
 ) -> Tensor:
-    """Dropout of channels with `dims` dimensions behind them, of a batch or of one sample."""
+    """Dropout of channels that have `dims` dimensions, for a batch or one sample."""
     if input.dim() != dims + 1:
         return _dropped(name, "feature_dropout", input, p, training, inplace)
     result: Tensor = _dropped(

@@ -107,8 +107,8 @@ def _listed(value: Any) -> Any:
 def _max_pool(
     name: str, with_indices: Callable[..., Any], values_alone: Callable[..., Tensor]
 ) -> tuple[_MaxPoolWithIndices, _MaxPool]:
-    """The function that gives values and places, and the one where `return_indices` asks for the
-    places."""
+    """The function that returns values and indices, and the one that returns indices only with
+    `return_indices`."""
 
     def both(
         input: Tensor,
@@ -119,7 +119,7 @@ def _max_pool(
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> tuple[Tensor, Tensor]:
-        """The largest element of each window and its place, whatever `return_indices` is."""
+        """The largest element of each window and its index, whatever `return_indices` is."""
         stride = [] if stride is None else stride
         return tuple(with_indices(input, kernel_size, stride, padding, dilation, ceil_mode))
 
@@ -132,7 +132,7 @@ def _max_pool(
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        """The largest element of each window, with `return_indices` also its place."""
+        """The largest element of each window, with `return_indices` also its index."""
         if return_indices:
             return both(input, kernel_size, stride, padding, dilation, ceil_mode)
         stride = [] if stride is None else stride
@@ -157,7 +157,7 @@ max_pool3d_with_indices, max_pool3d = _max_pool(
 def _adaptive_sizes(
     op: str, input: Tensor, output_size: int | Sequence[int | None] | None, count: int
 ) -> list[int]:
-    """One number stands for all dimensions, None for the input's size."""
+    """The output sizes: a single number applies to all dimensions, None keeps the input's size."""
     sizes: Sequence[int | None]
     if output_size is None or isinstance(output_size, int):
         sizes = [output_size] * count
@@ -179,25 +179,25 @@ def _adaptive(
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
-    """Averages over as many windows as the output is to have elements."""
+    """The mean of one window of the input for each element of the output."""
     return lamella.adaptive_avg_pool1d(input, _listed(output_size))
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
-    """Averages over as many windows as the output is to have elements."""
+    """The mean of one window of the input for each element of the output."""
     return _adaptive("adaptive_avg_pool2d", input, output_size, 2)
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
-    """Averages over as many windows as the output is to have elements."""
+    """The mean of one window of the input for each element of the output."""
     return _adaptive("adaptive_avg_pool3d", input, output_size, 3)
 
 
 def adaptive_max_pool1d_with_indices(
     input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The largest elements of as many windows as the output is to have elements, and their
-    places."""
+    """The largest element of one window of the input for each element of the output, and its
+    index."""
     values, indices = lamella.adaptive_max_pool1d(input, _listed(output_size))
     return values, indices
 
@@ -205,23 +205,23 @@ def adaptive_max_pool1d_with_indices(
 def adaptive_max_pool2d_with_indices(
     input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The largest elements of as many windows as the output is to have elements, and their
-    places."""
+    """The largest element of one window of the input for each element of the output, and its
+    index."""
     return tuple(_adaptive("adaptive_max_pool2d", input, output_size, 2))
 
 
 def adaptive_max_pool3d_with_indices(
     input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The largest elements of as many windows as the output is to have elements, and their
-    places."""
+    """The largest element of one window of the input for each element of the output, and its
+    index."""
     return tuple(_adaptive("adaptive_max_pool3d", input, output_size, 3))
 
 
 def adaptive_max_pool1d(
     input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
-    """The largest elements of as many windows as the output is to have elements."""
+    """The largest element of one window of the input for each element of the output."""
     both = adaptive_max_pool1d_with_indices(input, output_size)
     return both if return_indices else both[0]
 
@@ -229,7 +229,7 @@ def adaptive_max_pool1d(
 def adaptive_max_pool2d(
     input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
-    """The largest elements of as many windows as the output is to have elements."""
+    """The largest element of one window of the input for each element of the output."""
     both = adaptive_max_pool2d_with_indices(input, output_size)
     return both if return_indices else both[0]
 
@@ -237,7 +237,7 @@ def adaptive_max_pool2d(
 def adaptive_max_pool3d(
     input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
-    """The largest elements of as many windows as the output is to have elements."""
+    """The largest element of one window of the input for each element of the output."""
     both = adaptive_max_pool3d_with_indices(input, output_size)
     return both if return_indices else both[0]
 
@@ -255,7 +255,7 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalises each channel over the batch, or outside of training by running statistics."""
+    """Normalises each channel over the batch, or by running statistics outside of training."""
     if training:
         per_channel = input.size(0)
         for size in input.shape[2:]:
@@ -354,7 +354,7 @@ def normalize(
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """input1 and input2 joined by a matrix for each output feature."""
+    """input1^T weight[o] input2 + bias[o] for each output feature o."""
     product = lamella.einsum("...i,oij,...j->...o", input1, weight, input2)
     return product if bias is None else product + bias
 
@@ -400,7 +400,7 @@ def fold(
 
 
 def _shorten(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
-    """Scales the rows that `input` names down to the norm `max_norm`, in place."""
+    """Scales the rows that `input` selects down to a norm of at most `max_norm`, in place."""
     with lamella.no_grad():
         rows = lamella.unique(input)
         used = weight[rows]
@@ -420,7 +420,7 @@ def embedding(
     """Rows of `weight` chosen by the indices in `input`. sparse: the gradient of `weight` is a
     sparse tensor of these rows."""
     if sparse:
-        lamella.sparse  # noqa: B018  (is loaded, and has the gradient)
+        lamella.sparse  # noqa: B018  (loads the package, which has the gradient)
     if max_norm is not None:
         _shorten(weight, input, max_norm, norm_type)
     if padding_idx is None:
@@ -444,7 +444,7 @@ _RESAMPLE = {
     ("bicubic", 2): "upsample_bicubic2d",
     ("trilinear", 3): "upsample_trilinear3d",
 }
-_ANTIALIASED = ("bilinear", "bicubic", "lanczos")  # of images alone
+_ANTIALIASED = ("bilinear", "bicubic", "lanczos")  # only for 2 spatial dimensions
 _AREA: dict[int, Callable[..., Tensor]] = {
     1: adaptive_avg_pool1d,
     2: adaptive_avg_pool2d,
@@ -453,7 +453,7 @@ _AREA: dict[int, Callable[..., Tensor]] = {
 
 
 def _one_each(value: Any, count: int) -> list[Any]:
-    """The entries of a list or a tuple; one value stands for all."""
+    """The entries of a list or tuple, or one value repeated `count` times."""
     return list(value) if isinstance(value, (list, tuple)) else [value] * count
 
 
@@ -466,8 +466,8 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """Resizes the dimensions behind the channels, to `size` or by `scale_factor`. With `antialias`
-    images that shrink are filtered first; mode "lanczos" needs it."""
+    """Resizes the dimensions after the channels, to `size` or by `scale_factor`. With `antialias`
+    images are filtered before they shrink; mode "lanczos" needs it."""
     spatial = input.dim() - 2
     linear = mode in ("linear", "bilinear", "trilinear", "bicubic", "lanczos")
     if align_corners is not None and not linear:

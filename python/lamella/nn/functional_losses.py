@@ -109,7 +109,7 @@ def nll_loss(
 
 
 def _weighted(values: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
-    """The mean is one with weights."""
+    """Multiplies by `weight` and reduces; "mean" gives the weighted mean."""
     if weight is None:
         return _reduced(values, reduction)
     values = values * weight
@@ -156,7 +156,7 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """Squared up to a difference of `beta`, linear beyond."""
+    """Quadratic up to a difference of `beta`, linear beyond."""
     _warn_of_shapes("smooth_l1_loss", input, target)
     number = _number(reduction, size_average, reduce)
     if beta == 0.0:
@@ -226,7 +226,7 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """The divergence of exp(input) from target; "batchmean" divides the sum by the samples."""
+    """target * (log(target) - input); "batchmean" divides the sum by the number of samples."""
     if reduction == "batchmean":
         total = lamella.kl_div(input, target, 2, log_target=log_target)
         return total / input.size(0) if input.dim() else total
@@ -242,7 +242,7 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """input where the target is 1, what is missing to `margin` where it is -1."""
+    """input where the target is 1, max(0, margin - input) where it is -1."""
     number = _number(reduction, size_average, reduce)
     return lamella.hinge_embedding_loss(input, target, margin, number)
 
@@ -256,7 +256,7 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """1 - cosine where the target is 1, what the cosine exceeds `margin` by where it is -1."""
+    """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1."""
     number = _number(reduction, size_average, reduce)
     return lamella.cosine_embedding_loss(input1, input2, target, margin, number)
 
@@ -270,7 +270,7 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """What is missing to `margin` in target * (input1 - input2)."""
+    """max(0, margin - target * (input1 - input2))."""
     number = _number(reduction, size_average, reduce)
     return lamella.margin_ranking_loss(input1, input2, target, margin, number)
 
@@ -332,7 +332,7 @@ def triplet_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """What is missing to `margin` between the distances to positive and negative."""
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), with the p-norm as d."""
     number = _number(reduction, size_average, reduce)
     return lamella.triplet_margin_loss(
         anchor, positive, negative, margin, float(p), eps, swap, number
@@ -349,7 +349,7 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """triplet_margin_loss by a distance of one's own."""
+    """triplet_margin_loss with a given distance function."""
     if margin <= 0:
         raise ValueError(
             "triplet_margin_with_distance_loss: expected 'margin' to be greater than 0, "
@@ -370,7 +370,7 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over the classes of binary cross entropies with logits."""
+    """The mean of binary_cross_entropy_with_logits over the classes."""
     certain = target * _log_sigmoid(input) + (1 - target) * _log_sigmoid(-input)
     values = -certain if weight is None else -certain * weight
     number = _number(reduction, size_average, reduce)

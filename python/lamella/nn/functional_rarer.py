@@ -52,7 +52,7 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """`input` at the places of `grid`, whose coordinates run from -1 to 1, x first."""
+    """Samples `input` at the positions in `grid`, whose coordinates run from -1 to 1, x first."""
     return lamella.grid_sampler(
         input,
         grid,
@@ -63,7 +63,7 @@ def grid_sample(
 
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """The places for grid_sample of an affine map of images: theta is [N, 2, 3] for a `size` of
+    """The grid for grid_sample of an affine map of images: theta is [N, 2, 3] for a `size` of
     [N, C, H, W], or [N, 3, 4] for [N, C, D, H, W]."""
     dims = len(size) - 2
     if dims not in (2, 3):
@@ -105,7 +105,7 @@ def _lp_pool(
     pool = (lamella.avg_pool1d, _nn["avg_pool2d"], _nn["avg_pool3d"])[count - 1]
     kernel = _all(kernel_size, count)
     mean = pool(input.pow(norm_type), kernel, _all(stride, count, kernel), 0, ceil_mode)
-    # relu() has no gradient at 0, where that of the root is not finite.
+    # relu() passes no gradient at 0, where the gradient of the root is not finite.
     size = mean.sign() * lamella.relu(mean.abs())
     return (size * math.prod(kernel)).pow(1.0 / norm_type)
 
@@ -182,7 +182,7 @@ def max_unpool1d(
     padding: int | Sequence[int] = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """What max_pool1d took, back where it was, among zeros."""
+    """Puts results of max_pool1d back to the positions in `indices`; all others are 0."""
     return _unpool("max_unpool1d", input, indices, kernel_size, stride, padding, output_size, 1)
 
 
@@ -194,7 +194,7 @@ def max_unpool2d(
     padding: int | Sequence[int] = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """What max_pool2d took, back where it was, among zeros."""
+    """Puts results of max_pool2d back to the positions in `indices`; all others are 0."""
     return _unpool("max_unpool2d", input, indices, kernel_size, stride, padding, output_size, 2)
 
 
@@ -206,7 +206,7 @@ def max_unpool3d(
     padding: int | Sequence[int] = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """What max_pool3d took, back where it was, among zeros."""
+    """Puts results of max_pool3d back to the positions in `indices`; all others are 0."""
     return _unpool("max_unpool3d", input, indices, kernel_size, stride, padding, output_size, 3)
 
 
@@ -239,7 +239,7 @@ def fractional_max_pool2d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The largest element of each of randomly placed windows, and its place."""
+    """The largest element of each of randomly placed windows, and its index."""
     return _fractional(input, kernel_size, output_size, output_ratio, _random_samples, 2)
 
 
@@ -264,7 +264,7 @@ def fractional_max_pool3d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The largest element of each of randomly placed windows, and its place."""
+    """The largest element of each of randomly placed windows, and its index."""
     return _fractional(input, kernel_size, output_size, output_ratio, _random_samples, 3)
 
 
@@ -297,10 +297,10 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """The sum, mean or maximum of the rows of `weight` that each bag of `input` names. sparse: the
-    gradient of `weight` is a sparse tensor of these rows."""
+    """The sum, mean or maximum of the rows of `weight` that each bag of `input` selects. sparse:
+    the gradient of `weight` is a sparse tensor of these rows."""
     if sparse:
-        lamella.sparse  # noqa: B018  (is loaded, and has the gradient)
+        lamella.sparse  # noqa: B018  (loads the package, which has the gradient)
     for given, what in ((sparse, "sparse"), (scale_grad_by_freq, "scale_grad_by_freq")):
         if given and mode == "max":
             raise ValueError(f"embedding_bag: expected '{what}' to be False with mode max")
@@ -309,7 +309,7 @@ def embedding_bag(
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError("embedding_bag: expected no 'offsets' with 2-dimensional 'input'")
-        # The last offset says where the last bag ends.
+        # With include_last_offset the last offset is the end of the last bag.
         end = input.numel() + (1 if include_last_offset else 0)
         offsets = lamella.arange(0, end, input.size(1), device=input.device)
         input = input.reshape(-1)
@@ -343,8 +343,9 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """Connectionist temporal classification: how unlikely `targets` are, with blanks between."""
-    # Both are tensors, or both are lists.
+    """Connectionist temporal classification: the negative log-likelihood of `targets`, between
+    which there may be blanks."""
+    # The lengths are both tensors or both lists.
     operator: Any = lamella.ctc_loss
     made: Tensor = operator(
         log_probs, targets, input_lengths, target_lengths, blank, _number(reduction), zero_infinity
@@ -362,7 +363,7 @@ def multi_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """How far other classes come near the right one, or above it."""
+    """max(0, margin - input[target] + input[i])^p, the mean over the other classes i."""
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: expected 'p' to be 1 or 2, got {p}")
     if weight is not None and weight.dim() != 1:
@@ -380,7 +381,7 @@ def multilabel_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The same for several right classes, which `target` lists before a negative number."""
+    """multi_margin_loss for several right classes, listed in `target` before a negative number."""
     number = _number(reduction, size_average, reduce)
     return _nn["multilabel_margin_loss"](input, target, number)
 
@@ -397,7 +398,7 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     options: Any = None,
 ) -> Tensor:
-    """cross_entropy of a linear layer. `options` of PyTorch's way to compute it change nothing."""
+    """cross_entropy of a linear layer. PyTorch's `options` have no effect."""
     if input.dim() not in (1, 2):
         raise RuntimeError(
             f"linear_cross_entropy: expected 'input' to have 1 or 2 dimensions, got "

@@ -1,4 +1,4 @@
-"""Values that parameters begin with. Each function fills its tensor in place and returns it."""
+"""Initial values of parameters. Each function fills its tensor in place and returns it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _LINEAR = ("linear", "conv1d", "conv2d", "conv3d") + tuple(f"conv_transpose{n}d"
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """What to scale by so that a layer with this nonlinearity keeps the variance."""
+    """The factor by which to scale weights so that a layer with this nonlinearity keeps the
+    variance."""
     if nonlinearity in _LINEAR or nonlinearity == "sigmoid":
         return 1
     if nonlinearity == "tanh":
@@ -77,8 +78,8 @@ def trunc_normal_(
 ) -> Tensor:
     """Normal, but within [a, b]: numbers outside are drawn again.
 
-    Where less than three tenths of the distribution lie inside, uniform candidates in [a, b] are
-    kept with a chance that is their density over the largest one.
+    If less than three tenths of the distribution lie inside, uniform candidates in [a, b] are
+    accepted with a probability of their density over the largest density.
     """
     if tensor.is_meta:
         return tensor
@@ -94,7 +95,7 @@ def trunc_normal_(
         )
     with lamella.no_grad():
         if below(b) - below(a) > 0.3:
-            # The ends as the dtype holds them, so that they are inside.
+            # The bounds are rounded to the dtype, so that they count as inside.
             low, high = lamella.tensor([a, b], dtype=tensor.dtype).tolist()
             result = tensor.normal_(mean, std, generator=generator)
             while (outside := (result < low) | (result > high)).any():
@@ -211,7 +212,7 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    """Uniform with variance gain^2 / fan, which keeps that of the signal through rectifiers."""
+    """Uniform with variance gain^2 / fan, which keeps the variance of the signal through ReLUs."""
     if _is_empty("kaiming_uniform_", tensor):
         return tensor
     bound = math.sqrt(3.0) * _kaiming_std("kaiming_uniform_", tensor, a, mode, nonlinearity)
@@ -233,9 +234,9 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """gain times a random matrix with orthonormal rows, or columns where there are fewer of them.
+    """gain times a random matrix with orthonormal rows, or columns if there are fewer columns.
 
-    Dimensions behind the first count as one.
+    Dimensions after the first count as one.
     """
     if tensor.dim() < 2:
         raise ValueError(
@@ -250,7 +251,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         if rows < columns:
             matrix = matrix.t()
         q, r = lamella.linalg.qr(matrix)
-        # With the signs of r's diagonal the distribution is uniform over such matrices.
+        # The signs of r's diagonal make the distribution uniform over such matrices.
         q = q * r.diagonal().sgn()
         if rows < columns:
             q = q.t()
@@ -272,7 +273,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
 
 
 def _bias_uniform_(bias: Tensor | None, weight: Tensor) -> None:
-    """Uniform within 1 / sqrt(fan_in) of the weight, as layers with weights begin."""
+    """Fills a layer's initial bias: uniform within +-1 / sqrt(fan_in) of the weight."""
     if bias is not None:
         fan_in = _calculate_fan_in_and_fan_out(weight)[0]
         if fan_in > 0:
@@ -292,7 +293,7 @@ def _old_name(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return old
 
 
-# PyTorch's names from before functions that write ended with an underscore.
+# PyTorch's deprecated names, without the underscore of functions that write in place.
 uniform, normal, constant = _old_name(uniform_), _old_name(normal_), _old_name(constant_)
 eye, dirac, orthogonal = _old_name(eye_), _old_name(dirac_), _old_name(orthogonal_)
 xavier_uniform, xavier_normal = _old_name(xavier_uniform_), _old_name(xavier_normal_)

@@ -1,7 +1,7 @@
-"""Networks on many ranks: the same network on each with other data, or parts of one on each.
+"""Networks on many ranks: data parallel, with a copy on each rank, or split over the ranks.
 
-Small pieces over lamella.distributed. Every rank runs the same program, so that all call the same
-collectives in the same order.
+Built on lamella.distributed. Every rank must run the same program, so that all ranks call the
+same collectives in the same order.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ __all__ = [
 
 
 class _Bucket:
-    """Parameters whose gradients are one vector, which is reduced as one message. A parameter that
-    fills a bucket alone keeps its gradient where backward put it."""
+    """Parameters whose gradients are views of one vector, which is reduced as one message. The only
+    parameter of a bucket keeps its gradient where backward put it."""
 
     def __init__(self, parameters: list[Parameter]) -> None:
         self.parameters = parameters
@@ -49,10 +49,10 @@ class _Bucket:
         self.work: dist.Work | None = None
 
     def take(self, p: Tensor) -> None:
-        """The gradient of p is there; it moves to its place in the vector."""
+        """Marks the gradient of p as ready and moves it to its place in the vector."""
         self.ready.add(id(p))
         view = self.views.get(id(p))
-        if p.grad is None:  # it had no part in this loss on this rank
+        if p.grad is None:  # this rank's loss does not depend on p
             p.grad = lamella.zeros_like(p) if view is None else view.zero_()
         elif view is None:
             p.grad = p.grad.contiguous()
@@ -61,7 +61,7 @@ class _Bucket:
             p.grad = view
 
     def vector(self) -> Tensor:
-        """What is reduced."""
+        """The vector to reduce."""
         grad = self.parameters[0].grad if self.flat is None else self.flat
         assert grad is not None
         return grad
@@ -72,15 +72,15 @@ class DistributedDataParallel(Module):
 
     Backward leaves the mean of all ranks' gradients in each parameter's grad. Gradients are reduced
     in buckets of about bucket_cap_mb MB, the last layers' first, while backward goes on with the
-    layers before them. Rank 0's parameters and buffers are everybody's at the beginning.
+    layers before them. All ranks start with rank 0's parameters and buffers.
 
-    broadcast_buffers: rank 0's buffers, such as a batch norm's statistics, are everybody's again
-    before each forward pass in training whose gradients are reduced. find_unused_parameters: a
-    parameter that a rank's output does not depend on counts with a gradient of 0; the gradient of
-    one that no rank's output depends on stays as it is. deterministic: the ranks' gradients are
-    added in the order of the ranks, to the bits of one process that does so. device_ids,
-    output_device, dim, check_reduction, gradient_as_bucket_view, static_graph and init_sync are
-    PyTorch's and change nothing.
+    broadcast_buffers: rank 0's buffers, such as a batch norm's statistics, are broadcast before
+    each forward pass in training whose gradients are reduced. find_unused_parameters: a parameter
+    that a rank's output does not depend on counts with a gradient of 0; the gradient of one that no
+    rank's output depends on stays unchanged. deterministic: the ranks' gradients are added in the
+    order of the ranks, with the same bits as in one process. device_ids, output_device, dim,
+    check_reduction, gradient_as_bucket_view, static_graph and init_sync are PyTorch's and have no
+    effect.
     """
 
     def __init__(
@@ -105,15 +105,15 @@ class DistributedDataParallel(Module):
         self.broadcast_buffers = broadcast_buffers
         self.find_unused_parameters = find_unused_parameters
         self._group, self._deterministic = process_group, deterministic
-        # Parameters that this rank's output does not depend on, those that no rank's does, and the
-        # gradients of the latter.
+        # Parameters that this rank's output does not depend on, parameters that no rank's output
+        # depends on, and the gradients that the latter had.
         self._unused: set[int] = set()
         self._unused_anywhere: set[int] = set()
         self._kept: list[tuple[Parameter, Tensor | None]] = []
         bucket_cap_mb = 1 if bucket_cap_mb is None else bucket_cap_mb
         self._synchronizes = True
         self._buckets: list[_Bucket] = []
-        self._next = 0  # the first bucket whose reduction was not begun
+        self._next = 0  # the first bucket whose reduction has not started
         self._root = dist.get_process_group_ranks(process_group)[0]
         for value in [*module.parameters(), *module.buffers()]:
             dist.broadcast(value, self._root, process_group)
@@ -145,7 +145,7 @@ class DistributedDataParallel(Module):
         return ready
 
     def _begin(self, complete: bool) -> None:
-        """Begins the reductions of buckets that are ready, in the same order on all ranks."""
+        """Starts the reductions of buckets that are ready, in the same order on all ranks."""
         while self._next < len(self._buckets):
             bucket = self._buckets[self._next]
             if len(bucket.ready) < len(bucket.parameters) and not complete:
@@ -158,8 +158,8 @@ class DistributedDataParallel(Module):
                 if p.grad is None or id(p) in self._unused:
                     bucket.take(p)
             self._next += 1
-            # Behind the last bucket there is no backward left to overlap with, and blocking
-            # reductions are faster.
+            # The last bucket has no backward left to overlap with, and blocking reductions are
+            # faster.
             bucket.work = dist.all_reduce(
                 bucket.vector(),
                 dist.ReduceOp.AVG,
@@ -169,8 +169,8 @@ class DistributedDataParallel(Module):
             )
 
     def finish(self) -> None:
-        """Waits for the gradients. Backward does so, unless a parameter had no part in the loss:
-        the optimiser's step must then be preceded by this, on all ranks."""
+        """Waits for the gradients. Backward calls this, unless the loss does not depend on some
+        parameter: then all ranks must call it before the optimiser's step."""
         self._begin(complete=True)
         for bucket in self._buckets:
             if bucket.work is not None:
@@ -183,7 +183,7 @@ class DistributedDataParallel(Module):
         self._kept = []
 
     def no_sync(self) -> AbstractContextManager[None]:
-        """A context in which backward adds gradients up on each rank, without reducing them."""
+        """A context in which backward accumulates gradients on each rank without reducing them."""
         import contextlib
 
         @contextlib.contextmanager
@@ -207,7 +207,7 @@ class DistributedDataParallel(Module):
         return output
 
     def _count_unused(self, output: Any) -> None:
-        """Takes the parameters that the output does not depend on as ready."""
+        """Marks the parameters that the output does not depend on as ready."""
         used = _leaves_of(output)
         parameters = [(bucket, p) for bucket in self._buckets for p in bucket.parameters]
         here = [id(p) in used for _, p in parameters]
@@ -241,12 +241,12 @@ def _leaves_of(output: Any) -> set[int]:
 
 
 class ShardedOptimizer:
-    """An optimiser whose state is spread over the ranks: each keeps its part of all parameters.
+    """An optimiser whose state is split over the ranks: each keeps a part of all parameters' state.
 
-    make(parameters) gives the optimiser, as in ShardedOptimizer(model.parameters(), lambda p:
-    lamella.optim.Adam(p, lr=1e-3)). It must work element by element, as SGD and Adam do. step()
-    takes each parameter's grad of this rank, gives every rank its part of their mean, and gathers
-    the new values. Gradients need not have been reduced before; with `reduced` they have been.
+    make(parameters) returns the optimiser, as in ShardedOptimizer(model.parameters(), lambda p:
+    lamella.optim.Adam(p, lr=1e-3)). It must be elementwise, as SGD and Adam are. step() averages
+    the ranks' gradients, of which each rank gets its part, and gathers the new values. `reduced`:
+    the gradients are averages already, such as those of DistributedDataParallel.
     """
 
     def __init__(
@@ -264,10 +264,10 @@ class ShardedOptimizer:
         self._group, self._deterministic, self._reduced = process_group, deterministic, reduced
         self._rank, ranks = dist.get_rank(process_group), dist.get_world_size(process_group)
         self._numel = sum(p.numel() for p in self.params)
-        # Every part has the same size; what the last ones lack is never read.
+        # Every part has the same size; the padding of the last ones is never read.
         self._part = -(-self._numel // ranks)
         self._flat = lamella.zeros([self._part * ranks], dtype=self.params[0].dtype)
-        # The parameters lie in one vector from now on, so that gathering it is all that is to do.
+        # The parameters become views of one vector, so that gathering it updates them all.
         for p, view in zip(self.params, self._views(self._flat)):
             view.copy_(p.detach())
             p.data = view
@@ -282,7 +282,7 @@ class ShardedOptimizer:
             at += p.numel()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forgets the gradients."""
+        """Sets the gradients to None, or fills them with zeros."""
         for p in self.params:
             p.grad = None if set_to_none or p.grad is None else p.grad.zero_()
 
@@ -314,7 +314,7 @@ class ShardedOptimizer:
 
 
 class _CopyToRanks(lamella.autograd.Function):
-    """The same value on every rank, whose gradients add up."""
+    """The identity of a value that is the same on every rank; backward sums the gradients."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: int) -> Tensor:
@@ -327,7 +327,7 @@ class _CopyToRanks(lamella.autograd.Function):
 
 
 class _SumOfRanks(lamella.autograd.Function):
-    """The sum of the ranks' values, which every rank uses in the same way."""
+    """The sum of the ranks' values; backward is the identity, as all ranks use the sum alike."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: int) -> Tensor:
@@ -347,9 +347,9 @@ def _part_of(size: int, group: ProcessGroup | None) -> slice:
 
 
 class ColumnParallelLinear(Module):
-    """A linear layer of which each rank has a part of the outputs. All ranks pass the same input.
+    """A linear layer with a part of the outputs on each rank. All ranks pass the same input.
 
-    What follows works on the parts, up to a RowParallelLinear, which brings them together.
+    The layers after it work on the parts, up to a RowParallelLinear, which combines them.
     """
 
     def __init__(self, linear: Module, process_group: ProcessGroup | None = None) -> None:
@@ -364,7 +364,7 @@ class ColumnParallelLinear(Module):
 
 
 class RowParallelLinear(Module):
-    """A linear layer of which each rank has a part of the inputs; the result is the same on all."""
+    """A linear layer with a part of the inputs on each rank; all ranks get the same result."""
 
     def __init__(self, linear: Module, process_group: ProcessGroup | None = None) -> None:
         super().__init__()

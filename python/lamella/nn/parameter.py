@@ -1,4 +1,4 @@
-"""Parameter: a tensor that a module counts among its own."""
+"""Parameter and Buffer: tensors that a module registers when they are assigned to it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class _ParameterMeta(type):
 class Parameter(lamella.Tensor, metaclass=_ParameterMeta):
     """A leaf over the memory of `data`, which becomes a parameter of the module it is assigned to.
 
-    data: of any shape and layout; none gives an empty tensor. A tensor of a class of its own keeps
-    its class where its detach() does, and isinstance() tells that it is a parameter. requires_grad:
+    data: of any shape and layout; None gives an empty tensor. A tensor of a subclass keeps its
+    class if its detach() does, and isinstance(..., Parameter) is true for it. requires_grad:
     whether to record gradients.
     """
 
@@ -90,7 +90,7 @@ class _Uninitialized(lamella.Tensor):
     _becomes: Any = None
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Gives the tensor a shape, and numbers that say nothing."""
+        """Gives the tensor a shape; its values are uninitialised."""
         device = _device_of(self) if device is None else device
         dtype = self.dtype if dtype is None else dtype
         self.data = lamella.empty(shape, device=device, dtype=dtype)
@@ -100,11 +100,11 @@ class _Uninitialized(lamella.Tensor):
     def shape(self) -> Any:
         raise RuntimeError(
             f"{type(self).__name__}: expected the tensor to have a shape, which the first call of "
-            "its module tells; loading it into a module of known shapes asks for it as well"
+            "its module determines; it cannot be loaded into a module with known shapes before"
         )
 
     def share_memory_(self) -> Any:
-        """Refused: there is no memory yet."""
+        """Raises, as there is no memory yet."""
         return self.shape
 
     def detach(self) -> Any:

@@ -1,4 +1,4 @@
-"""What optimizers have in common that change one parameter after the other."""
+"""The common base of the optimizers that update one parameter at a time."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["PerParameter", "add_ratio_", "add_scaled_", "check_betas", "number",
 
 
 def options(given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of __init__(), of its locals(), that are options of a group."""
+    """The entries of the locals() of an __init__() that are options of a parameter group."""
     return {k: v for k, v in given.items() if k not in ("self", "params", "__class__")}
 
 
 def check_betas(name: str, betas: Any) -> None:
-    """Raises where a decay rate is outside of [0, 1)."""
+    """Raises if a decay rate is outside of [0, 1)."""
     for i, beta in enumerate(betas):
         if not 0 <= beta < 1:
             raise ValueError(
@@ -34,8 +34,8 @@ def check_betas(name: str, betas: Any) -> None:
 
 
 def number(value: Tensor, lr: Any) -> Any:
-    """A count or rate of the state for formulas: a float, or a tensor where the learning rate is
-    one, as it is in a program that serves for all steps."""
+    """A step count or rate of the state for use in formulas: a tensor if the learning rate is a
+    tensor, so that one captured program serves all steps, else a float."""
     return value.to(lamella.float64) if isinstance(lr, Tensor) else value.item()
 
 
@@ -56,16 +56,16 @@ def add_ratio_(param: Tensor, over: Tensor, under: Tensor, scale: Any) -> None:
 
 
 class PerParameter(Optimizer):
-    """The base: a subclass says how the state of a parameter begins, _begin(), and what a step does
-    to it, _move().
+    """The base: a subclass defines _begin(), which returns the initial state of a parameter, and
+    _move(), which updates a parameter and its state.
 
     The state has a count of steps. `maximize` and `weight_decay`, where a group has them, change
-    the gradient before; with decoupled_weight_decay the parameter shrinks instead. Complex numbers
-    are pairs of real ones. foreach and fused are accepted, and change nothing; differentiable lets
-    autograd record the steps.
+    the gradient before _move(); decoupled_weight_decay scales the parameter instead. Complex
+    tensors are treated as pairs of real numbers. foreach and fused are accepted and have no effect;
+    differentiable lets autograd record the steps.
     """
 
-    # Whether weight_decay has its effect before _move().
+    # Whether weight_decay is applied before _move(); if not, _move() applies it.
     _decays_first = True
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
@@ -86,12 +86,12 @@ class PerParameter(Optimizer):
         raise NotImplementedError
 
     def _check(self, group: dict[str, Any], grad: Tensor) -> None:
-        """Raises where a gradient is none that the optimizer takes."""
+        """Raises if the optimizer does not accept a gradient."""
         if grad.is_sparse:
             refuse_sparse(self._name(), grad)
 
     def _move_rows(self, group: dict[str, Any], param: Tensor, grad: Any, own: Any) -> None:
-        """_move() for a sparse gradient, of an optimizer whose _check() lets it pass."""
+        """_move() for a sparse gradient; called only if _check() accepts it."""
         raise NotImplementedError
 
     def _update(self, group: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What schedulers of learning rates have in common."""
+"""The common base of the learning rate schedulers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def set_lr(group: dict[str, Any], value: Any) -> None:
 
 
 class LRScheduler:
-    """The base: get_lr() gives the rates of all groups for `last_epoch`.
+    """The base: get_lr() returns the rates of all groups for `last_epoch`.
 
-    base_lrs: those of the groups' beginning. last_epoch: -1 begins anew; else the groups have an
-    'initial_lr', as after loading.
+    base_lrs: the initial rates of the groups. last_epoch: -1 starts a new schedule; else the
+    groups must have an 'initial_lr', as they do after loading.
     """
 
-    # A class that is made of other schedulers makes no step of its own when it is made.
+    # Defaults for schedulers that do not call __init__() of this class.
     _get_lr_called_within_step = False
     _is_initial = False
     _last_lr: list[Any]
@@ -49,7 +49,7 @@ class LRScheduler:
         self._initial_step()
 
     def _initial_step(self) -> None:
-        """The step that sets the rates of the first epoch, or leaves those of a checkpoint."""
+        """The step that sets the rates of the first epoch, or keeps those of a checkpoint."""
         self._step_count = 0
         self._is_initial = True
         try:
@@ -58,7 +58,7 @@ class LRScheduler:
             self._is_initial = False
 
     def _undo(self) -> None:
-        """Takes back that making the scheduler has made a step; the rates stay."""
+        """Undoes the count of the step that __init__() made; the rates stay."""
         self.last_epoch -= 1
 
     def get_lr(self) -> list[Any]:
@@ -70,12 +70,12 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
-        """Goes to the next epoch, or to the one given."""
+        """Advances to the next epoch, or to the one given."""
         self._step_count += 1
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
-        """A step that is not counted."""
+        """Makes a step without counting it."""
         self._get_lr_called_within_step = True
         try:
             if epoch is None:
@@ -92,7 +92,8 @@ class LRScheduler:
         self._last_lr = self._now()
 
     def _now(self) -> list[Any]:
-        """The rates of the groups, of which later steps leave tensors as they are."""
+        """The current rates of the groups; tensors are cloned, so that later steps do not change
+        them."""
         rates = [group["lr"] for group in self.optimizer.param_groups]
         return [lr.clone() if isinstance(lr, Tensor) else lr for lr in rates]
 
@@ -106,9 +107,9 @@ class LRScheduler:
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer."""
+        """All attributes except the optimizer."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes what state_dict() gave."""
+        """Loads a result of state_dict()."""
         self.__dict__.update(state_dict)

@@ -1,4 +1,4 @@
-"""Schedulers that follow no formula of their own: one after another, or as a metric asks for."""
+"""Schedulers without a formula: combinations of other schedulers, and reduction on a plateau."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _check_plain(name: str, schedulers: Sequence[LRScheduler]) -> None:
 
 
 class _Several(LRScheduler):
-    """What is made of other schedulers: their states are part of its own."""
+    """The base of schedulers that combine others; its state contains theirs."""
 
     _schedulers: list[LRScheduler]
 
@@ -28,7 +28,7 @@ class _Several(LRScheduler):
             scheduler._undo()
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer, with the states of the schedulers."""
+        """All attributes except the optimizer, with the states of the schedulers."""
         state = {
             key: value
             for key, value in self.__dict__.items()
@@ -38,7 +38,7 @@ class _Several(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes what state_dict() gave."""
+        """Loads a result of state_dict()."""
         state = dict(state_dict)
         for scheduler, own in zip(self._schedulers, state.pop("_schedulers")):
             scheduler.load_state_dict(own)
@@ -67,7 +67,7 @@ class SequentialLR(_Several):
         self._schedulers = schedulers
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
-        # Making the schedulers has moved the rates; the first one begins.
+        # Constructing the schedulers changed the rates: restore them and start the first scheduler.
         for group in optimizer.param_groups:
             set_lr(group, group["initial_lr"])
         self._undo()
@@ -76,7 +76,7 @@ class SequentialLR(_Several):
         self._last_lr = first.get_last_lr()
 
     def step(self, epoch: int | None = None) -> None:
-        """Goes to the next epoch."""
+        """Advances to the next epoch."""
         if epoch is not None:
             raise ValueError("SequentialLR: expected 'epoch' to be None")
         self.last_epoch += 1
@@ -90,7 +90,7 @@ class SequentialLR(_Several):
 
 
 class ChainedScheduler(_Several):
-    """Several schedulers at once: each one changes the rate that the one before has left."""
+    """Several schedulers at each step: each one changes the rate that the one before has set."""
 
     def __init__(
         self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
@@ -105,16 +105,17 @@ class ChainedScheduler(_Several):
         self._schedulers = list(schedulers)
         self._last_lr = self._now()
 
-    # None of the schedulers is told of an epoch, so there is no such argument.
+    # The schedulers are stepped without an epoch, so there is no such argument.
     def step(self) -> None:  # type: ignore[override]
-        """Goes to the next epoch."""
+        """Advances to the next epoch."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._now()
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Times `factor` when the metric given to step() has not improved for `patience` epochs."""
+    """Multiplies the rates by `factor` when the metric given to step() has not improved for more
+    than `patience` epochs."""
 
     def __init__(
         self,
@@ -170,7 +171,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     # The name and the argument are PyTorch's, so this is no step() of the base class.
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Goes to the next epoch, whose metric is given."""
+        """Advances to the next epoch; `metrics` is the value of its metric."""
         current = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):

@@ -1,4 +1,4 @@
-"""Schedulers whose rates, and momenta the other way, go up and down: one cycle, or many."""
+"""Schedulers that move rates up and down, and momenta the opposite way, in one cycle or many."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class CyclicLR(_Cyclic):
         self.base_lrs = lowest
 
     def scale_fn(self, x: float) -> float:
-        """How high a cycle or step goes, as a share."""
+        """The height of a cycle or step as a fraction of max_lr - base_lr."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular":
@@ -131,7 +131,7 @@ class CyclicLR(_Cyclic):
         ]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer and a plain function."""
+        """All attributes except the optimizer and a scale_fn that is a plain function."""
         state = super().state_dict()
         scale = state.pop("_scale_fn_custom")
         state["_scale_fn_custom"] = None
@@ -140,7 +140,7 @@ class CyclicLR(_Cyclic):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes what state_dict() gave."""
+        """Loads a result of state_dict()."""
         state = dict(state_dict)
         own = state.pop("_scale_fn_custom")
         if own is not None and self._scale_fn_custom is not None:
@@ -148,13 +148,13 @@ class CyclicLR(_Cyclic):
         self.__dict__.update(state)
 
 
-# The last step of a phase, and the names of the rates and momenta between which it goes. These keys
-# are PyTorch's, whose checkpoints hold them.
+# The keys of a phase: its last step, and the names of the rates and momenta at its start and end.
+# They are PyTorch's, since checkpoints contain them.
 _PHASE = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
 
 
 class OneCycleLR(_Cyclic):
-    """Smith and Topin's policy: up to max_lr, then down far below where it began, step by step.
+    """Smith and Topin's policy: the rate rises to max_lr, then falls far below its initial value.
 
     total_steps, or epochs and steps_per_epoch. anneal_strategy: cos or linear. three_phase: down as
     fast as up, then to the minimum. Momentum (or beta1) goes the other way with cycle_momentum.

@@ -1,4 +1,4 @@
-"""Adam, and AdamW, whose weight decay is apart from the gradient."""
+"""Adam, and AdamW, which is Adam with decoupled weight decay."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ class Adam(Optimizer):
     """Kingma and Ba, 2015: steps by running means of the gradient and of its square.
 
     m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, both divided by 1 - beta^step;
-    p = p - lr m / (sqrt(v) + eps). weight_decay is added to g as weight_decay * p, or, with
-    decoupled_weight_decay, taken from p as lr * weight_decay * p. amsgrad: the largest v so far.
+    p = p - lr m / (sqrt(v) + eps). weight_decay: weight_decay * p is added to g, or, with
+    decoupled_weight_decay, lr * weight_decay * p is subtracted from p. amsgrad: uses the largest v
+    so far.
 
     foreach and fused are accepted: all parameters of a group are updated by one call in any case.
     differentiable lets autograd record the steps.
@@ -86,7 +87,7 @@ class Adam(Optimizer):
         return own
 
     def _update_recorded(self, group: dict[str, Any]) -> None:
-        """The same by operators that autograd records."""
+        """The same update by operators that autograd records."""
         lr, (beta1, beta2) = group["lr"], group["betas"]
         decay = group["weight_decay"]
         for param in group["params"]:
@@ -147,7 +148,7 @@ class Adam(Optimizer):
         beta1, beta2 = group["betas"]
         update: Callable[..., None]
         update = lamella._fused_adamw_ if group["decoupled_weight_decay"] else lamella._fused_adam_
-        if isinstance(group["lr"], Tensor):  # stays one
+        if isinstance(group["lr"], Tensor):  # is not read, so that it stays a tensor
             operators = lamella.ops.aten
             is_w = group["decoupled_weight_decay"]
             update = (operators._fused_adamw_ if is_w else operators._fused_adam_).tensor_lr

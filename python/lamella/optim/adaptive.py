@@ -1,5 +1,5 @@
-"""Optimizers that divide by how large gradients were: Adadelta, Adagrad, Adamax, NAdam, RAdam,
-RMSprop and SparseAdam."""
+"""Optimizers that divide steps by the magnitude of past gradients: Adadelta, Adagrad, Adamax,
+NAdam, RAdam, RMSprop and SparseAdam."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _zeros(param: Tensor, *names: str) -> dict[str, Tensor]:
 
 
 class Adadelta(PerParameter):
-    """Zeiler, 2012: steps as large as the steps before, over the size of the gradients.
+    """Zeiler, 2012: gradients scaled by the ratio of past steps to past gradients.
 
     s = rho s + (1 - rho) g^2; d = sqrt(a + eps) / sqrt(s + eps) g; a = rho a + (1 - rho) d^2;
     p = p - lr d.
@@ -73,14 +73,14 @@ class Adagrad(PerParameter):
     ) -> None:
         check_not_negative("Adagrad", initial_accumulator_value=initial_accumulator_value)
         super().__init__(params, options(locals()))
-        # The state is there before the first step: programs share it between processes.
+        # The state exists before the first step, so that processes can share it.
         for group in self.param_groups:
             for param in group["params"]:
                 first = {"step": lamella.zeros((), dtype=lamella.float32)}
                 self.state[param].update(first, **self._begin(group, param))
 
     def share_memory(self) -> None:
-        """The state of all parameters is put where other processes can see it."""
+        """Moves the state of all parameters to shared memory."""
         for own in self.state.values():
             for tensor in own.values():
                 tensor.share_memory_()
@@ -113,8 +113,8 @@ class Adagrad(PerParameter):
 
 
 class Adamax(PerParameter):
-    """Kingma and Ba, 2015, section 7: Adam with the largest of decaying gradients in place of the
-    mean square.
+    """Kingma and Ba, 2015, section 7: Adam with a decaying maximum of |g| in place of the mean
+    square.
 
     m = beta1 m + (1 - beta1) g; u = max(beta2 u, |g| + eps); p = p - lr / (1 - beta1^step) m / u.
     """
@@ -148,7 +148,7 @@ class Adamax(PerParameter):
 class NAdam(PerParameter):
     """Dozat, 2016: Adam with Nesterov's momentum.
 
-    mu(t) = beta1 (1 - 0.96^(t momentum_decay) / 2), and the products of mu so far in place of
+    mu(t) = beta1 (1 - 0.96^(t momentum_decay) / 2), and the product of all mu so far replaces
     beta1^step.
     """
 
@@ -187,7 +187,7 @@ class NAdam(PerParameter):
 
 
 class RAdam(PerParameter):
-    """Liu and others, 2020: Adam that divides only once the variance of its squares is known."""
+    """Liu and others, 2020: Adam that divides by sqrt(v) only once its variance is tractable."""
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ class RAdam(PerParameter):
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         rate = lr / (1 - beta1**step)
         correction = 1 - beta2**step
-        # The length of the average, as the paper's equation 5 has it.
+        # The length of the moving average: equation 5 of the paper.
         most = 2 / (1 - beta2) - 1
         length = most - 2 * step * beta2**step / correction
         over = (length - 4) * (length - 2) * most
@@ -234,8 +234,8 @@ class RAdam(PerParameter):
 class RMSprop(PerParameter):
     """Hinton's lecture 6 of 2012: s = alpha s + (1 - alpha) g^2; p = p - lr g / (sqrt(s) + eps).
 
-    centered: s less the square of the mean gradient. momentum: b = momentum b + the quotient, and
-    b in its place.
+    centered: subtracts the square of the mean gradient from s. momentum: b = momentum b + g /
+    (sqrt(s) + eps); p = p - lr b.
     """
 
     def __init__(
@@ -280,7 +280,7 @@ class RMSprop(PerParameter):
 
 
 class SparseAdam(PerParameter):
-    """Adam for sparse gradients: what a gradient does not store, and its means, stay as they are.
+    """Adam for sparse gradients: elements that a gradient does not store keep value and means.
 
     m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2;
     p = p - lr sqrt(1 - beta2^step) / (1 - beta1^step) m / (sqrt(v) + eps).

@@ -70,8 +70,8 @@ class LBFGS(Optimizer):
             at += param.numel()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Some iterations. closure: computes the loss and the gradients anew; the loss that it gave
-        first is returned."""
+        """Makes up to max_iter iterations. closure: computes the loss and the gradients again; the
+        loss of its first call is returned."""
         if closure is None:
             raise TypeError("LBFGS: expected 'closure' to be a function, got None")
         evaluate = lamella.enable_grad()(closure)
@@ -141,7 +141,7 @@ class LBFGS(Optimizer):
 
 
 def _direction(own: dict[str, Any], grad: Tensor, history_size: int) -> Tensor:
-    """The estimated inverse Hessian times -grad, once the history has the last step."""
+    """Adds the last step to the history and returns the estimated inverse Hessian times -grad."""
     if own["n_iter"] == 1:
         own.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
         return -grad
@@ -176,7 +176,7 @@ _DECREASE, _CURVATURE = 1e-4, 0.9
 
 
 def _between(a: _Point, b: _Point, bounds: tuple[Any, Any] | None = None) -> float:
-    """Where the cubic through two points with their slopes is least: equation 3.59."""
+    """The minimizer of the cubic through two points with their slopes: equation 3.59."""
     low, high = bounds or (min(a[0], b[0]), max(a[0], b[0]))
     (x, f, _, g), (y, h, _, k) = (a, b) if a[0] <= b[0] else (b, a)
     if x == y:
@@ -235,7 +235,7 @@ def _search(
     if bracket[0][1] > bracket[1][1]:
         bracket.reverse()
     is_stuck = False
-    # bracket[0] is the lower one.
+    # bracket[0] is the point with the lower loss.
     while rounds < most:
         low, high = bracket
         ends = sorted((low[0], high[0]))
@@ -244,7 +244,7 @@ def _search(
         distance = _between(low, high)
         margin = 0.1 * (ends[1] - ends[0])
         if min(ends[1] - distance, distance - ends[0]) < margin:
-            # Near an end twice in a row, or at it: away from it.
+            # The distance is near an end for the second time in a row, or at it: move it away.
             if is_stuck or distance >= ends[1] or distance <= ends[0]:
                 is_near_end = abs(distance - ends[1]) < abs(distance - ends[0])
                 distance = ends[1] - margin if is_near_end else ends[0] + margin

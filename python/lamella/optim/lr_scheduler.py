@@ -1,4 +1,4 @@
-"""Learning rates that change while training: step() goes on by one, usually once an epoch."""
+"""Learning rate schedules: step() advances them by one, usually once an epoch."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Lambdas(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer and plain functions."""
+        """All attributes except the optimizer and plain functions."""
         state = super().state_dict()
         del state["lr_lambdas"]
         state["lr_lambdas"] = [
@@ -60,7 +60,7 @@ class _Lambdas(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes what state_dict() gave."""
+        """Loads a result of state_dict()."""
         state = dict(state_dict)
         for function, own in zip(self.lr_lambdas, state.pop("lr_lambdas")):
             if own is not None:
@@ -89,7 +89,7 @@ class MultiplicativeLR(_Lambdas):
 
 
 class StepLR(LRScheduler):
-    """Times gamma every step_size epochs."""
+    """Multiplies the rates by gamma every step_size epochs."""
 
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -110,7 +110,7 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times gamma at each of the epochs in `milestones`."""
+    """Multiplies the rates by gamma at each of the epochs in `milestones`."""
 
     def __init__(
         self,
@@ -194,7 +194,7 @@ class LinearLR(LRScheduler):
             return [lr * self.start_factor for lr in self._now()]
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._now()
-        # The order of the operations is PyTorch's, so that the rates are its to the last digit.
+        # The operations are in PyTorch's order, so that the rates are equal to the last digit.
         slope = self.end_factor - self.start_factor
         change = 1.0 + slope / (
             self.total_iters * self.start_factor + (self.last_epoch - 1) * slope
@@ -209,7 +209,7 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times gamma every epoch."""
+    """Multiplies the rates by gamma every epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -275,7 +275,7 @@ class CosineAnnealingLR(LRScheduler):
         if self._step_count == 1 and self.last_epoch > 0:
             return self._get_closed_form_lr()
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
-            # Leaving the lowest point, where the ratio below is 0 / 0.
+            # The rate leaves its lowest point, where the ratio below is 0 / 0.
             rise = (1 - math.cos(math.pi / self.T_max)) / 2
             return [
                 lr + (base - self.eta_min) * rise for base, lr in zip(self.base_lrs, self._now())
@@ -289,7 +289,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """CosineAnnealingLR that starts again after T_0 epochs, then after T_mult times as many."""
+    """CosineAnnealingLR that restarts after T_0 epochs, then after T_mult times as many each."""
 
     def __init__(
         self,
@@ -322,7 +322,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Goes to the next epoch, or to the one given, which may be a fraction."""
+        """Advances to the next epoch, or to the one given, which may be fractional."""
         epoch = max(self.last_epoch + 1, 0) if epoch is None else epoch
         if epoch < 0:
             raise ValueError(

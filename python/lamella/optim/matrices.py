@@ -1,5 +1,5 @@
-"""Optimizers that treat a parameter as a matrix: Adafactor, whose squares are kept as rows times
-columns, and Muon, whose steps are orthogonal."""
+"""Optimizers that treat a parameter as a matrix: Adafactor, which factors the mean squares into
+rows times columns, and Muon, whose steps are nearly orthogonal."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ class Adafactor(PerParameter):
     """Shazeer and Stern, 2018: the mean squares of a matrix as the product of those of its rows and
     columns, and rates relative to the size of the parameter.
 
-    beta2_decay: the weight of the past at a step is 1 - step^beta2_decay. eps: the least square,
-    and the least size of a parameter. d: the largest update, as its root mean square.
+    beta2_decay: the weight of the past at a step is 1 - step^beta2_decay. eps: the root of the
+    least mean square, and the least size of a parameter. d: the largest root mean square of an
+    update.
     """
 
     _decays_first = False
@@ -153,7 +154,7 @@ class Muon(Optimizer):
 
 
 def _near_orthogonal(matrix: Tensor, coefficients: Any, steps: int, eps: float) -> Tensor:
-    """A matrix with the same singular vectors, and values near 1: in bfloat16."""
+    """A bfloat16 matrix with the same singular vectors and singular values near 1."""
     a, b, c = coefficients
     is_tall = matrix.size(0) > matrix.size(1)
     x = matrix.bfloat16()

@@ -23,7 +23,7 @@ class _Required:
 
 required: Any = _Required()
 
-# Hooks before and after each step of every optimizer, and the optimizers that there are.
+# Hooks before and after each step of every optimizer, and all live optimizers.
 _pre_hooks_of_all: Any = OrderedDict()
 _post_hooks_of_all: Any = OrderedDict()
 _optimizers: Any = weakref.WeakSet()
@@ -35,7 +35,7 @@ class Optimizer:
     """The base of all optimizers.
 
     params: tensors, pairs (name, tensor), or dictionaries {"params": ..., options}, each a group
-    with options of its own. defaults: the options of groups that do not say otherwise.
+    with options of its own. defaults: the options of groups that do not set them.
     A subclass defines step(), or _update(group), which step() calls for each group without
     recording gradients.
     """
@@ -91,7 +91,7 @@ class Optimizer:
         elsewhere = {id(p) for group in self.param_groups for p in group["params"]}
         if len({id(param) for param in params}) < len(params):
             warnings.warn(
-                f"{self._name()}: a parameter stands twice in one group; it will become an error",
+                f"{self._name()}: a parameter is twice in one group; it will become an error",
                 stacklevel=3,
             )
         for param in params:
@@ -106,7 +106,7 @@ class Optimizer:
                     "tensors"
                 )
             if id(param) in elsewhere:
-                raise ValueError(f"{self._name()}: a parameter stands in two groups")
+                raise ValueError(f"{self._name()}: a parameter is in two groups")
         group = {**param_group, "params": params}
         if names:
             group["param_names"] = names
@@ -116,7 +116,7 @@ class Optimizer:
         self.param_groups.append(group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Takes the gradients away, or fills them with zeros."""
+        """Sets the gradients to None, or fills them with zeros."""
         for group in self.param_groups:
             for param in group["params"]:
                 if set_to_none:
@@ -125,7 +125,7 @@ class Optimizer:
                     param.grad = param.grad.detach().zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step. closure: computes the loss and the gradients anew; its loss is returned."""
+        """Makes a step. closure: recomputes the loss and the gradients; its loss is returned."""
         loss = None
         if closure is not None:
             with lamella.enable_grad():
@@ -138,7 +138,7 @@ class Optimizer:
     def _update(self, group: dict[str, Any]) -> None:
         raise NotImplementedError(f"{self._name()}: expected the class to define step()")
 
-    # ---- Hooks. Only an optimizer that has some has a `step` of its own in its __dict__.
+    # ---- Hooks. An optimizer with hooks has a `step` in its __dict__, which hides the class's.
 
     def _step_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
         for hook in [*_pre_hooks_of_all.values(), *self._pre_hooks.values()]:
@@ -205,7 +205,7 @@ class Optimizer:
     # ---- State
 
     def state_dict(self) -> dict[str, Any]:
-        """{"state": by a parameter's number, "param_groups": with numbers instead of tensors}."""
+        """{"state": ..., "param_groups": ...}, both with numbers in place of the parameters."""
         for hook in self._state_hooks["save_pre"].values():
             hook(self)
         numbers: dict[int, int] = {}
@@ -221,8 +221,8 @@ class Optimizer:
         return self._hooked("save_post", {"state": state, "param_groups": groups})
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes what state_dict() gave; tensors get the dtype and device of their parameter."""
-        # A hook may put entries in or take them away: those of the caller stay.
+        """Loads a result of state_dict(); tensors get the dtype and device of their parameter."""
+        # A copy, since hooks may add or remove entries and the caller's dict must not change.
         state_dict = self._hooked("load_pre", dict(state_dict))
         given = state_dict["param_groups"]
         if len(given) != len(self.param_groups):
@@ -291,7 +291,8 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
 
 
 def _fitted(value: Any, param: Tensor, name: str) -> Any:
-    """A copy of a parameter's state: floating tensors in its dtype, a step count as it is."""
+    """A deep copy of a parameter's state. Tensors get the dtype and device of a floating
+    parameter, except for step counts."""
     if isinstance(value, Tensor):
         if name == "step" or not param.is_floating_point():
             return value.clone()
@@ -304,7 +305,7 @@ def _fitted(value: Any, param: Tensor, name: str) -> Any:
 
 
 def check_not_negative(name: str, **values: Any) -> None:
-    """Raises where one of the options is below 0."""
+    """Raises if one of the options is below 0."""
     for option, value in values.items():
         if not isinstance(value, Tensor) and value < 0:
             raise ValueError(f"{name}: expected '{option}' not to be negative, got {value}")
@@ -313,7 +314,7 @@ def check_not_negative(name: str, **values: Any) -> None:
 def check_ways(
     name: str, foreach: bool | None, fused: bool | None, differentiable: bool = False
 ) -> None:
-    """Raises where options ask for two ways of a step that exclude each other."""
+    """Raises if options exclude each other."""
     if fused and foreach:
         raise RuntimeError(f"{name}: expected at most one of 'fused' and 'foreach' to be True")
     if fused and differentiable:
@@ -323,22 +324,22 @@ def check_ways(
 
 
 def check_capturable(name: str, group: dict[str, Any]) -> None:
-    """Raises where a step is to be captured as a graph of a device that has none."""
+    """Raises if `capturable` is set for parameters on the CPU, which captures no graphs."""
     if not group.get("capturable"):
         return
     for param in group["params"]:
         if param.grad is not None and param.device.type == "cpu":
             raise AssertionError(
-                f"{name}: expected 'capturable' to be False for parameters on the CPU, whose steps "
-                "no device captures"
+                f"{name}: expected 'capturable' to be False for parameters on the CPU, which "
+                "captures no graphs"
             )
 
 
 def move_recorded(
     param: Tensor, own: dict[str, Any], move: Callable[[Tensor, dict[str, Any]], None]
 ) -> None:
-    """move(param, state) with gradients: it writes into copies, so that what autograd keeps of the
-    steps before stays as it was."""
+    """Calls move(param, state) on copies and copies the results back, so that tensors which
+    autograd saved stay unchanged."""
     state = {k: v for k, v in own.items() if isinstance(v, Tensor) and k != "step"}
     made, fresh = param.clone(), {**own, **{k: v.clone() for k, v in state.items()}}
     move(made, fresh)
@@ -348,7 +349,7 @@ def move_recorded(
 
 
 def refuse_sparse(name: str, *grads: Tensor) -> None:
-    """Raises where a gradient is sparse."""
+    """Raises if a gradient is sparse."""
     if any(grad.is_sparse for grad in grads):
         raise RuntimeError(
             f"{name}: expected dense gradients, got a sparse one, which SparseAdam, Adagrad and "
@@ -357,13 +358,13 @@ def refuse_sparse(name: str, *grads: Tensor) -> None:
 
 
 def check_one_element(name: str, lr: Any) -> None:
-    """Raises where the learning rate is a tensor of several elements."""
+    """Raises if the learning rate is a tensor of several elements."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError(f"{name}: expected 'lr' to have one element, got {lr.numel()}")
 
 
 def as_real(params: list[Tensor], *others: list[Tensor]) -> Sequence[list[Tensor]]:
-    """Lists with complex tensors as real ones with a last dimension of 2, over the same memory.
+    """The lists with complex tensors viewed as real ones with a last dimension of 2.
 
     The others hold gradients and state of the parameters, complex where the parameters are.
     """

@@ -16,11 +16,11 @@ _Rows = tuple[list[Tensor], list[Tensor], list[Tensor]]
 
 
 class SGD(Optimizer):
-    """g = gradient + weight_decay * p; with momentum b = momentum * b + (1 - dampening) * g takes
-    g's place (nesterov: g + momentum * b); p = p - lr * g. maximize: up instead of down.
+    """g = gradient + weight_decay * p; with momentum b = momentum * b + (1 - dampening) * g
+    replaces g (nesterov: g + momentum * b); p = p - lr * g. maximize: ascends.
 
     foreach and fused are accepted: all parameters of a group are updated by one call in any case.
-    differentiable lets autograd record the steps, but for the first gradient's way into a momentum.
+    differentiable lets autograd record the steps, except that the first momentum is detached.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class SGD(Optimizer):
         )
 
     def _update_recorded(self, group: dict[str, Any]) -> None:
-        """The same by operators that autograd records."""
+        """The same update by operators that autograd records."""
         momentum = group["momentum"]
         for param in group["params"]:
             grad = param.grad
@@ -102,7 +102,7 @@ class SGD(Optimizer):
             own = self.state[param]
             buffer = own.get("momentum_buffer")
             if buffer is None:
-                # Begins as the first gradient, without dampening: see is_first_step.
+                # The update sets it to the first gradient, without dampening: see is_first_step.
                 buffer = own["momentum_buffer"] = lamella.empty_like(param)
                 rows = new
             rows[0].append(param)
@@ -114,7 +114,7 @@ class SGD(Optimizer):
             _apply(group, new, True)
 
     def _move_rows(self, group: dict[str, Any], param: Tensor) -> bool:
-        """Moves a parameter whose gradient is sparse, where that stores something."""
+        """Updates a parameter whose gradient is sparse; returns False if it is dense."""
         grad: Any = param.grad
         if not grad.is_sparse:
             return False
@@ -139,7 +139,7 @@ class SGD(Optimizer):
 
 def _apply(group: dict[str, Any], rows: _Rows, first: bool) -> None:
     params, grads, buffers = as_real(*rows)
-    # A rate that is a tensor stays one.
+    # A learning rate that is a tensor is not read, so that it stays a tensor.
     is_tensor = isinstance(group["lr"], Tensor)
     update = lamella.ops.aten._fused_sgd_.tensor_lr if is_tensor else lamella._fused_sgd_
     update(

@@ -1,4 +1,4 @@
-"""Optimizers that keep step sizes as state: ASGD one for a parameter, Rprop one for an element."""
+"""Optimizers with step sizes as state: ASGD one for each parameter, Rprop one for each element."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def _tensor(value: Any) -> Tensor:
 
 
 class ASGD(PerParameter):
-    """Polyak and Juditsky, 1992: descent whose state has the average of the parameters, `ax`, from
-    step t0 on. The rate decays as lr / (1 + lambd lr step)^alpha."""
+    """Polyak and Juditsky, 1992: gradient descent that keeps the average of each parameter from
+    step t0 on in its state `ax`. The rate decays as lr / (1 + lambd lr step)^alpha."""
 
     def __init__(
         self,
@@ -53,8 +53,8 @@ class ASGD(PerParameter):
 
 
 class Rprop(PerParameter):
-    """Riedmiller and Braun, 1993: each element has a step size, which grows by etas[1] while its
-    gradient keeps the sign, and shrinks by etas[0] where that changes."""
+    """Riedmiller and Braun, 1993: each element has a step size, which is multiplied by etas[1]
+    while its gradient keeps the sign, and by etas[0] where the sign changes."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ def _checked(decay: float) -> float:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
-    """A function that moves lists of averages by 1 - decay towards lists of values."""
+    """A function that moves each average of a list by 1 - decay towards its new value."""
     _checked(decay)
 
     def update(ema_param_list: Any, current_param_list: Any, _: Any) -> None:
@@ -48,7 +48,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
 
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
-    """A function that takes values into lists of averages that weigh all the same."""
+    """A function that updates a list of means by new values; all values have the same weight."""
 
     def update(averaged_param_list: Any, current_param_list: Any, num_averaged: Any) -> None:
         with lamella.no_grad():
@@ -62,7 +62,7 @@ def get_swa_multi_avg_fn() -> Callable[..., None]:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
-    """A function that gives the average moved by 1 - decay towards a value."""
+    """A function that returns decay * average + (1 - decay) * value."""
     _checked(decay)
 
     def update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
@@ -73,7 +73,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
 
 
 def get_swa_avg_fn() -> Callable[..., Tensor]:
-    """A function that gives the average with one more value, all of the same weight."""
+    """A function that returns the mean after one more value; all values have the same weight."""
 
     def update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
         with lamella.no_grad():
@@ -85,9 +85,9 @@ def get_swa_avg_fn() -> Callable[..., Tensor]:
 class AveragedModel(Module):
     """A copy of a model whose parameters are averages of those given to update_parameters().
 
-    avg_fn(average, value, count) gives a new average, multi_avg_fn(averages, values, count) writes
-    them; none of both: all values weigh the same (Izmailov and others, 2018). use_buffers: buffers
-    are averaged, else copied.
+    avg_fn(average, value, count) returns a new average, multi_avg_fn(averages, values, count)
+    writes the averages; without either, all values have the same weight (Izmailov and others,
+    2018). use_buffers: buffers are averaged, else copied.
     """
 
     n_averaged: Tensor
@@ -112,7 +112,7 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the averaged model computes."""
+        """Runs the averaged model."""
         return self.module(*args, **kwargs)
 
     def _tensors(self, model: Module) -> list[Tensor]:
@@ -120,7 +120,7 @@ class AveragedModel(Module):
         return list(itertools.chain(model.parameters(), rest))
 
     def update_parameters(self, model: Module) -> None:
-        """Takes the parameters of a model into the averages."""
+        """Updates the averages by the parameters of a model."""
         means = [mean.detach() for mean in self._tensors(self.module)]
         values = [
             value.detach().to(mean.device) for mean, value in zip(means, self._tensors(model))
@@ -141,7 +141,7 @@ class AveragedModel(Module):
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Batch normalisation's running statistics anew, from one pass over a loader's inputs."""
+    """Recomputes the running statistics of batch normalisation from one pass over a loader."""
     norms = [m for m in model.modules() if isinstance(m, _BatchNorm)]
     if not norms:
         return
@@ -167,7 +167,7 @@ _ANNEAL: dict[str, Callable[[float], float]] = {
 
 
 class SWALR(LRScheduler):
-    """From the rates that are there to swa_lr within anneal_epochs, and constant from then on."""
+    """Anneals the current rates to swa_lr within anneal_epochs, then keeps them constant."""
 
     def __init__(
         self,
@@ -207,7 +207,8 @@ class SWALR(LRScheduler):
         before, now = self._share(max(0, step - 1)), self._share(max(0, step))
         rates = []
         for group in self.optimizer.param_groups:
-            # What the rate was when this began: the schedule before may have changed it since.
+            # The rate at the start of annealing, computed back from the group's current rate, which
+            # another schedule may have changed.
             first = group["swa_lr"]
             if before != 1:
                 first = (group["lr"] - before * group["swa_lr"]) / (1 - before)

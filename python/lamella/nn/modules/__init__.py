@@ -1,4 +1,4 @@
-"""Layers, activations and losses. Those that fewer programs use are loaded when first asked for."""
+"""Layers, activations and losses. Rarely used ones are imported on first use."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lamella.nn.modules.transformer import *  # noqa: F403
     from lamella.nn.modules.upsampling import *  # noqa: F403
 
-# Files that are searched for a name, in this order.
+# Modules that are searched for a name, in this order.
 _LATER = (
     "flatten",
     "sparse",
@@ -61,7 +61,7 @@ _LATER = (
 
 
 def _rarer(file: str) -> dict[str, Any]:
-    """What a file offers."""
+    """The public names of a module of this package."""
     from importlib import import_module
 
     module = import_module(f"lamella.nn.modules.{file}")

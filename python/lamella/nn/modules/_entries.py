@@ -1,11 +1,11 @@
-"""What a module owns by name.
+"""The dictionaries of a module's parameters, buffers and submodules by name.
 
 Note [A module's entries are attributes]
-  module._parameters, _buffers and _modules are dictionaries that say what belongs to the module.
-  Each entry also stands in the module's __dict__, so that reading module.weight is an ordinary
-  attribute and costs no Python call. Whoever changes an entry through the dictionary changes the
-  attribute too; nothing else writes these attributes (Module.__setattr__ sends them here).
-  Modules of a class with a __getattr__ of its own are left out: it wants to see the name, and
+  module._parameters, _buffers and _modules are dictionaries of what belongs to the module. Each
+  entry is also in the module's __dict__, so that module.weight is an ordinary attribute and reading
+  it calls no Python code. Changing an entry of a dictionary changes the attribute too; nothing else
+  writes these attributes (Module.__setattr__ writes to the dictionaries).
+  Modules whose class defines __getattr__ have no such attributes, so that it sees the names;
   Module.__getattr__ looks into the dictionaries.
 """
 
@@ -17,12 +17,12 @@ from typing import Any
 _MISSING = object()
 
 
-# Module.__getattr__, which module.py sets.
+# Module.__getattr__, set by module.py.
 usual: Any = None
 
 
 class Entries(dict):
-    """A dictionary whose entries are attributes of a module, which it does not keep alive."""
+    """A dictionary whose entries are attributes of a module, to which it has a weak reference."""
 
     __slots__ = ("_owner",)
 
@@ -36,7 +36,7 @@ class Entries(dict):
         return {} if owner is None or type(owner).__getattr__ is not usual else owner.__dict__
 
     def place(self) -> None:
-        """Makes the entries attributes, or no longer, after the module's class has changed."""
+        """Adds the attributes, or removes them, after the module's class has changed."""
         owner = self._owner()
         for name, value in self.items() if owner is not None else ():
             owner.__dict__.pop(name, None)
@@ -77,7 +77,7 @@ class Entries(dict):
         for name, value in dict(*others, **named).items():
             self[name] = value
 
-    # It writes in place, where `|` makes a plain dict, which the types of dict do not foresee.
+    # Writes in place, while `|` returns a plain dict; the types of dict do not allow this.
     def __ior__(self, other: Any) -> Entries:  # type: ignore[misc]
         self.update(other)
         return self
@@ -86,5 +86,5 @@ class Entries(dict):
         return dict(self)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # A plain dictionary: Module.__setstate__ ties it to the copy.
+        # Pickled as a plain dict: Module.__setstate__ makes it Entries of the copy.
         return dict, (dict(self),)

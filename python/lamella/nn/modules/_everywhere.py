@@ -1,4 +1,4 @@
-"""Hooks of all modules, which run before those that a module has of its own."""
+"""Registration of hooks on all modules, which run before a module's own hooks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """The former name of register_module_full_backward_hook(), which it does the same as."""
+    """A deprecated name of register_module_full_backward_hook()."""
     return _added("backward", hook)
 
 

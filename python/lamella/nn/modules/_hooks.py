@@ -1,4 +1,4 @@
-"""Calls of a module that has hooks."""
+"""The hooks of modules, and the call of a module that has hooks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lamella.utils.hooks import RemovableHandle
 
 
 class Hooks:
-    """The hooks of one module, by kind; each kind from a handle's id to (function, with_kwargs).
+    """The hooks of one module, by kind; each kind maps a handle's id to (function, with_kwargs).
 
-    A module without hooks has none of these, and its call goes straight to forward().
+    A module without hooks has no Hooks, and its call goes straight to forward().
     """
 
     KINDS = (
@@ -31,7 +31,7 @@ class Hooks:
         "module",
     )
 
-    # Ids of forward hooks that are called after a failure too.
+    # Ids of forward hooks that also run after forward() raised.
     always: Any
 
     def __init__(self) -> None:
@@ -47,12 +47,12 @@ class Hooks:
         return handle
 
     def of(self, kind: str) -> list[Any]:
-        """The functions of a kind that take no keywords."""
+        """The functions of a kind whose hooks have no with_kwargs."""
         return [hook for hook, _ in getattr(self, kind).values()]
 
 
 class WithoutModule:
-    """A hook that is not told of the module; pickles and copies of modules have it as well."""
+    """A hook that is called without the module; a class, so that it can be pickled and copied."""
 
     def __init__(self, hook: Any) -> None:
         self.hook = hook
@@ -61,10 +61,10 @@ class WithoutModule:
         return self.hook(*rest)
 
 
-# The hooks of all modules. Module._hooks is this from the first one on and None before, so that the
-# call of a module without any asks a single question.
+# The hooks of all modules. Module._hooks is this once there is one and None before, so that the
+# call of a module without hooks makes a single test.
 EVERYWHERE = Hooks()
-# Module, which module.py sets.
+# The class Module, set by module.py.
 base: Any = None
 
 
@@ -78,7 +78,7 @@ def add_everywhere(kind: str, hook: Any, with_kwargs: bool = False, always: bool
 
 
 def registered(kind: str, module: Any, name: str, value: Any) -> Any:
-    """What an entry of a module becomes by the hooks that see such entries registered."""
+    """The value of a new entry of a module after the registration hooks of its kind."""
     for hook in EVERYWHERE.of(kind):
         found = hook(module, name, value)
         if found is not None:
@@ -92,14 +92,14 @@ def _all(hooks: Any, kind: str) -> list[tuple[int, Any]]:
     return [*getattr(EVERYWHERE, kind).items(), *own]
 
 
-# The names under which PyTorch's modules have their hooks.
+# The attributes that hold the hooks of PyTorch's modules.
 _OWN_KINDS = Hooks.KINDS[: Hooks.KINDS.index("load_pre")]
 VIEWS = {f"_{kind}_hooks": kind for kind in _OWN_KINDS if kind != "always"}
 VIEWS |= {f"_load_state_dict_{when}_hooks": f"load_{when}" for when in ("pre", "post")}
 
 
 def own(module: Any) -> Hooks:
-    """The hooks of a module, which are made if there are none."""
+    """The hooks of a module, created if there are none."""
     if "_hooks" not in module.__dict__:
         object.__setattr__(module, "_hooks", Hooks())
     hooks: Hooks = module.__dict__["_hooks"]
@@ -107,7 +107,7 @@ def own(module: Any) -> Hooks:
 
 
 class View(MutableMapping[int, Any]):
-    """The hooks of one kind that a module has, from a handle's id to the function."""
+    """The hooks of one kind of a module, as a mapping from a handle's id to the function."""
 
     def __init__(self, module: Any, kind: str) -> None:
         self._module, self._kind = module, kind
@@ -155,7 +155,7 @@ def call(module: Any, hooks: Any, args: Any, kwargs: Any) -> Any:
             result = _after(module, hook, with_kwargs, args, kwargs, result)
         return result if watch is None else watch.outputs(result)
     except Exception:
-        # Hooks that were to be called always hear of the failure; theirs do not hide it.
+        # Hooks with always_call run after the error too; errors of theirs do not replace it.
         always = {*hooks.always, *EVERYWHERE.always}
         for key, (hook, with_kwargs) in _all(hooks, "forward"):
             if key in always and key not in ran:
@@ -196,10 +196,10 @@ def _tensors(values: Any) -> list[int]:
 
 
 class Watch:
-    """One call of a module whose gradients hooks ask for.
+    """One call of a module with backward hooks.
 
-    An identity stands before the module and one behind it: backward passes the second first, with
-    the gradients of the outputs, and the first last, with those of the inputs.
+    An identity is inserted before the module and one after it: backward reaches the second one
+    first, with the gradients of the outputs, and the first one last, with those of the inputs.
     """
 
     def __init__(self, module: Any, hooks: list[Any], pre_hooks: list[Any]) -> None:
@@ -257,7 +257,7 @@ class Watch:
                 grad_output = self._checked(found, self.output_count, "grad_output")
         self.grad_output = grad_output
         if not self.input_places:
-            # No input has a gradient: nothing will come by, so this is the end of the module.
+            # No input requires a gradient, so backward ends here for this module.
             nothing = (None,) * self.input_count
             for hook in self.hooks:
                 found = hook(self.module, nothing, grad_output)
@@ -296,7 +296,7 @@ def _boundary() -> Any:
     if _boundary_class is None:
 
         class ModuleBoundary(lamella.autograd.Function):
-            """The identity; its backward hands the gradients to a function."""
+            """The identity; its backward passes the gradients to a function."""
 
             @staticmethod
             def forward(ctx: Any, done: Any, *tensors: Any) -> Any:

@@ -13,7 +13,7 @@ EXTRA = "_extra_state"
 
 
 class IncompatibleKeys(NamedTuple):
-    """Names that load_state_dict() missed, and those that it could not use."""
+    """The names that load_state_dict() did not find, and the names that it did not use."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -28,12 +28,13 @@ class IncompatibleKeys(NamedTuple):
 
 
 def get_extra_state(self: Any) -> Any:
-    """More for state_dict(); a module that has it defines this and set_extra_state()."""
+    """Extra state for state_dict(); a module with extra state overrides this and
+    set_extra_state()."""
     raise RuntimeError(f"{type(self).__name__}: has no extra state")
 
 
 def set_extra_state(self: Any, state: Any) -> None:
-    """Takes what get_extra_state() gave."""
+    """Restores a result of get_extra_state()."""
     raise RuntimeError(f"{type(self).__name__}: expected the class to define set_extra_state()")
 
 
@@ -122,8 +123,8 @@ def _load_below(
     keys: IncompatibleKeys,
     errors: list[str],
 ) -> None:
-    """Loads a module and those in it. It is no closure, which would be a cycle that keeps the state
-    until the next collection."""
+    """Loads a module and its submodules. A recursive closure would be a reference cycle that keeps
+    the state alive until the next garbage collection."""
     local = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
     if assign:
         local["assign_to_params_buffers"] = True

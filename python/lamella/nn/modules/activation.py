@@ -1,4 +1,4 @@
-"""Activations: the same function for each element, unless said otherwise."""
+"""Activations: functions of each element, unless stated otherwise."""
 
 from __future__ import annotations
 
@@ -320,7 +320,7 @@ class PReLU(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """All `init`."""
+        """Sets all weights to `init`."""
         init.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -390,7 +390,7 @@ class Softmax2d(Module):
 
 
 def __getattr__(name: str) -> Any:
-    # PyTorch has the layer here; its file is loaded when asked for.
+    # PyTorch has the layer in this module; here it is imported on first use.
     if name == "MultiheadAttention":
         from importlib import import_module
 

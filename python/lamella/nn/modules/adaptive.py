@@ -24,10 +24,10 @@ class _ASMoutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Classes in the order of their frequency, cut into a head and clusters.
+    """Classes in the order of their frequency, split into a head and clusters.
 
-    The head has the first cutoffs[0] classes and one for each cluster; the cluster i works with
-    in_features / div_value^(i + 1) numbers.
+    The head has the first cutoffs[0] classes and an entry for each cluster; the cluster i projects
+    to in_features / div_value^(i + 1) features.
     """
 
     def __init__(

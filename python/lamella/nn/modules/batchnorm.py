@@ -75,7 +75,7 @@ class _NormBase(Module):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """mean 0, variance 1, no batch seen."""
+        """Sets mean to 0, variance to 1 and the count of batches to 0."""
         if self.running_mean is not None and self.running_var is not None:
             self.running_mean.zero_()
             self.running_var.fill_(1)
@@ -83,7 +83,7 @@ class _NormBase(Module):
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """weight 1, bias 0, statistics as at the beginning."""
+        """Sets weight to 1 and bias to 0, and resets the statistics."""
         self.reset_running_stats()
         if self.weight is not None:
             init.ones_(self.weight)
@@ -91,7 +91,7 @@ class _NormBase(Module):
             init.zeros_(self.bias)
 
     def _check_input_dim(self, input: Tensor) -> None:
-        """ValueError for an input of other dimensions; subclasses may take others."""
+        """Raises ValueError for an unexpected number of dimensions; subclasses may override it."""
         if self._ranks and input.dim() not in self._ranks:
             ranks = " or ".join(str(rank) for rank in self._ranks)
             raise ValueError(
@@ -110,8 +110,8 @@ class _NormBase(Module):
 class _BatchNorm(_NormBase):
     """(x - mean) / sqrt(var + eps) * weight + bias, each channel over the batch and all positions.
 
-    In training with the batch's own statistics, which move the running ones by `momentum` (None:
-    the mean over all batches); else with the running ones, where they are tracked.
+    In training it uses the batch's statistics and moves the running ones towards them by
+    `momentum` (None: to the mean over all batches); else it uses the running ones, if tracked.
     """
 
     def forward(self, input: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Channels in another order."""
+"""A layer that reorders channels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ChannelShuffle"]
 
 
 class ChannelShuffle(Module):
-    """The channels as `groups` rows, read column by column."""
+    """Arranges the channels in `groups` rows and reads them column by column."""
 
     def __init__(self, groups: int) -> None:
         super().__init__()

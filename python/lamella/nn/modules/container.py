@@ -73,7 +73,7 @@ class _Numbered(Module):
         return self
 
     def insert(self, index: int, module: Module) -> Any:
-        """Adds a module before the place `index`."""
+        """Inserts a module before position `index`."""
         modules = list(self)
         if isinstance(self, Sequential) and not -len(modules) <= index <= len(modules):
             raise IndexError(
@@ -84,7 +84,7 @@ class _Numbered(Module):
         return self
 
     def pop(self, key: int | slice) -> Any:
-        """Takes a module out and returns it."""
+        """Removes a module and returns it."""
         found = self[key]
         del self[key]
         return found
@@ -136,7 +136,7 @@ class Sequential(_Numbered):
         return self.extend(self._repeated(times)[len(self) :])
 
     def _repeated(self, times: int) -> list[Module]:
-        """The modules so many times, the same ones each time."""
+        """The list of the modules repeated `times` times, not copied."""
         if not isinstance(times, int):
             raise TypeError(
                 f"Sequential: expected to be repeated an int of times, got {type(times).__name__}"
@@ -182,7 +182,7 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules by name, in the order in which they were put in."""
+    """A dictionary of modules by name, in the order of insertion."""
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
@@ -208,11 +208,11 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self) -> None:
-        """Takes all modules out."""
+        """Removes all modules."""
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
-        """Takes a module out and returns it."""
+        """Removes a module and returns it."""
         return self._modules.pop(key)
 
     def keys(self) -> Any:
@@ -228,7 +228,7 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Puts modules in from a dictionary or from pairs."""
+        """Adds modules from a dictionary or from pairs."""
         for name, module in dict(modules).items():
             self[name] = module
 
@@ -340,20 +340,20 @@ class ParameterDict(Module):
         return self[key]
 
     def pop(self, key: str) -> Any:
-        """Takes a parameter out and returns it."""
+        """Removes a parameter and returns it."""
         value = self[key]
         del self[key]
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Takes the last parameter out and returns it with its name."""
+        """Removes the last parameter and returns its name and it."""
         if not self._keys:
             raise KeyError("popitem: expected the ParameterDict not to be empty")
         key = next(reversed(self._keys))
         return key, self.pop(key)
 
     def clear(self) -> None:
-        """Takes all parameters out."""
+        """Removes all parameters."""
         for key in list(self._keys):
             del self[key]
 
@@ -378,7 +378,7 @@ class ParameterDict(Module):
         return self
 
     def update(self, parameters: Any) -> None:
-        """Puts parameters in from a dictionary or from pairs."""
+        """Adds parameters from a dictionary or from pairs."""
         for name, value in dict(parameters).items():
             self[name] = value
 

@@ -23,8 +23,8 @@ def _tuple(value: Any, count: int) -> tuple[int, ...]:
 
 
 class _ConvNd(Module):
-    """What convolutions share. Sizes are tuples with a number for each spatial dimension; `_dims`
-    is how many there are, if the class knows."""
+    """The base of convolutions. Sizes are tuples with a number for each spatial dimension; `_dims`
+    is the number of these, or 0 if the class does not fix it."""
 
     _dims = 0
     weight: Tensor
@@ -92,8 +92,8 @@ class _ConvNd(Module):
             self.bias = Parameter(lamella.empty(out_channels, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
-        # For F.pad: the last dimension first, each before and behind. The name is PyTorch's, as
-        # convolutions of other packages use it.
+        # For F.pad: two numbers for each dimension, the last dimension first. PyTorch's name, which
+        # convolutions of other packages read.
         self._reversed_padding_repeated_twice = [
             n for pair in reversed(self._both_sides()) for n in pair
         ]
@@ -167,8 +167,8 @@ class _Forward(_ConvNd):
         )
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """The convolution by another weight and bias; for subclasses as well."""
-        # Programs set padding after the module was made.
+        """The convolution with the given weight and bias; subclasses call it."""
+        # Read at each call, as programs set padding after construction.
         padding: Any = self.padding
         if self.padding_mode != "zeros":
             edges = self._reversed_padding_repeated_twice
@@ -192,7 +192,7 @@ class _ConvTransposeNd(_ConvNd):
         num_spatial_dims: int | None = None,
         dilation: Any = None,
     ) -> tuple[int, ...]:
-        """The output padding that leads to a size; what is not given is the module's own."""
+        """The output padding that gives output_size; arguments default to the module's own."""
         if output_size is None:
             return self.output_padding
         stride, padding = stride or self.stride, padding or self.padding
@@ -286,7 +286,7 @@ class ConvTranspose1d(_Transpose):
     _dims = 1
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        """input: [N, in_channels, L]; output_size: which of the sizes is meant."""
+        """input: [N, in_channels, L]; output_size: one of the possible output sizes."""
         return F.conv_transpose1d(
             input,
             self.weight,
@@ -305,7 +305,7 @@ class ConvTranspose2d(_Transpose):
     _dims = 2
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        """input: [N, in_channels, H, W]; output_size: which of the sizes is meant."""
+        """input: [N, in_channels, H, W]; output_size: one of the possible output sizes."""
         return F.conv_transpose2d(
             input,
             self.weight,
@@ -324,7 +324,7 @@ class ConvTranspose3d(_Transpose):
     _dims = 3
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        """input: [N, in_channels, D, H, W]; output_size: which of the sizes is meant."""
+        """input: [N, in_channels, D, H, W]; output_size: one of the possible output sizes."""
         return F.conv_transpose3d(
             input,
             self.weight,

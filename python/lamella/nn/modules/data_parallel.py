@@ -1,4 +1,4 @@
-"""The module that PyTorch's programs put around a network for several GPUs of one process."""
+"""DataParallel, which programs for PyTorch wrap around a network for several GPUs."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ class DataParallel(Module):
         self.dim = dim
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """What the module computes."""
+        """Calls the module."""
         return self.module(*inputs, **kwargs)

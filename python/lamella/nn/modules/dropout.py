@@ -1,4 +1,4 @@
-"""Dropout: in training, elements or channels are zero with probability p, the others scaled."""
+"""Dropout: in training, zeroes elements or channels with probability p and scales the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _DropoutNd(Module):
 
 
 class Dropout(_DropoutNd):
-    """Single elements."""
+    """Dropout of single elements."""
 
     def forward(self, input: Tensor) -> Tensor:
         """input: any shape."""
@@ -30,7 +30,7 @@ class Dropout(_DropoutNd):
 
 
 class Dropout1d(_DropoutNd):
-    """Whole channels of [N, C, L]."""
+    """Dropout of whole channels of [N, C, L]."""
 
     def forward(self, input: Tensor) -> Tensor:
         """input: [N, C, L] or [C, L]."""
@@ -38,7 +38,7 @@ class Dropout1d(_DropoutNd):
 
 
 class Dropout2d(_DropoutNd):
-    """Whole channels of [N, C, H, W]."""
+    """Dropout of whole channels of [N, C, H, W]."""
 
     def forward(self, input: Tensor) -> Tensor:
         """input: [N, C, H, W]."""
@@ -46,7 +46,7 @@ class Dropout2d(_DropoutNd):
 
 
 class Dropout3d(_DropoutNd):
-    """Whole channels of [N, C, D, H, W]."""
+    """Dropout of whole channels of [N, C, D, H, W]."""
 
     def forward(self, input: Tensor) -> Tensor:
         """input: [N, C, D, H, W] or without N."""
@@ -54,7 +54,7 @@ class Dropout3d(_DropoutNd):
 
 
 class AlphaDropout(_DropoutNd):
-    """Keeps mean and variance of what selu gives."""
+    """Dropout that keeps the mean and variance of SELU's outputs."""
 
     def forward(self, input: Tensor) -> Tensor:
         """input: any shape."""

@@ -11,7 +11,7 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Module):
-    """Dimensions from start_dim to end_dim become one."""
+    """Merges the dimensions from start_dim to end_dim into one."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """The dimension `dim` becomes several, of the sizes `unflattened_size`."""
+    """Splits the dimension `dim` into dimensions of the sizes `unflattened_size`."""
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()

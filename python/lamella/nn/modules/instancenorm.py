@@ -12,7 +12,7 @@ __all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
 
 
 class _InstanceNorm(_NormBase):
-    """As batch normalisation, with the statistics of each sample alone."""
+    """Like batch normalisation, but with separate statistics for each sample."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class _InstanceNorm(_NormBase):
         return self._apply_instance_norm(input)
 
     def _get_no_batch_dim(self) -> int:
-        """The dimensions of an input without a batch; -1 if the class knows none."""
+        """The number of dimensions of an input without a batch; -1 if the class does not fix it."""
         return self._ranks[0] if self._ranks else -1
 
     def _apply_instance_norm(self, input: Tensor) -> Tensor:

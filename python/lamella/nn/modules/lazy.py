@@ -1,4 +1,4 @@
-"""Layers whose sizes the first input tells."""
+"""Layers whose sizes are inferred from the first input."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ __all__ = [
 class LazyModuleMixin(Module):
     """A module whose parameters get their shapes before the first call.
 
-    A class with it defines initialize_parameters(), which is called with the arguments of the first
-    call, and `cls_to_become`, the class that the module has from then on.
+    A subclass defines initialize_parameters(), which is called with the arguments of the first
+    call, and `cls_to_become`, the class that the module has after it.
     """
 
     cls_to_become: Any = None
@@ -85,7 +85,7 @@ def _shape_as_loaded(module: Any, state_dict: Any, prefix: str, *rest: Any) -> N
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """Linear whose in_features the first input tells."""
+    """Linear whose in_features is inferred from the first input."""
 
     cls_to_become = Linear
 
@@ -210,43 +210,43 @@ class _LazyTransposed(_LazyConv):
 
 
 class LazyConv1d(_LazyForward, Conv1d):
-    """Conv1d whose in_channels the first input tells."""
+    """Conv1d whose in_channels is inferred from the first input."""
 
     cls_to_become = Conv1d
 
 
 class LazyConv2d(_LazyForward, Conv2d):
-    """Conv2d whose in_channels the first input tells."""
+    """Conv2d whose in_channels is inferred from the first input."""
 
     cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyForward, Conv3d):
-    """Conv3d whose in_channels the first input tells."""
+    """Conv3d whose in_channels is inferred from the first input."""
 
     cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(_LazyTransposed, ConvTranspose1d):
-    """ConvTranspose1d whose in_channels the first input tells."""
+    """ConvTranspose1d whose in_channels is inferred from the first input."""
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyTransposed, ConvTranspose2d):
-    """ConvTranspose2d whose in_channels the first input tells."""
+    """ConvTranspose2d whose in_channels is inferred from the first input."""
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyTransposed, ConvTranspose3d):
-    """ConvTranspose3d whose in_channels the first input tells."""
+    """ConvTranspose3d whose in_channels is inferred from the first input."""
 
     cls_to_become = ConvTranspose3d
 
 
 class _LazyNorm(LazyModuleMixin):
-    """Norms whose num_features the first input tells."""
+    """Norms whose num_features is inferred from the first input."""
 
     num_features: int
     weight: Any
@@ -280,7 +280,7 @@ class _LazyNorm(LazyModuleMixin):
             self.num_batches_tracked = lamella.tensor(0, dtype=lamella.int64, device=device)
 
     def reset_parameters(self) -> None:
-        """weight 1, bias 0, statistics as at the beginning, once there are shapes."""
+        """Sets weight to 1 and bias to 0, and resets the statistics, once there are shapes."""
         if self.num_features and not self.has_uninitialized_params():
             self.cls_to_become.reset_parameters(self)
 
@@ -297,36 +297,36 @@ class _LazyNorm(LazyModuleMixin):
 
 
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
-    """BatchNorm1d whose num_features the first input tells."""
+    """BatchNorm1d whose num_features is inferred from the first input."""
 
     cls_to_become = BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
-    """BatchNorm2d whose num_features the first input tells."""
+    """BatchNorm2d whose num_features is inferred from the first input."""
 
     cls_to_become = BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
-    """BatchNorm3d whose num_features the first input tells."""
+    """BatchNorm3d whose num_features is inferred from the first input."""
 
     cls_to_become = BatchNorm3d
 
 
 class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
-    """InstanceNorm1d whose num_features the first input tells."""
+    """InstanceNorm1d whose num_features is inferred from the first input."""
 
     cls_to_become = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
-    """InstanceNorm2d whose num_features the first input tells."""
+    """InstanceNorm2d whose num_features is inferred from the first input."""
 
     cls_to_become = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
-    """InstanceNorm3d whose num_features the first input tells."""
+    """InstanceNorm3d whose num_features is inferred from the first input."""
 
     cls_to_become = InstanceNorm3d

@@ -29,8 +29,8 @@ class Identity(Module):
 class Linear(Module):
     """x W^T + b: [..., in_features] to [..., out_features].
 
-    weight [out_features, in_features] and bias [out_features] begin uniform within
-    1 / sqrt(in_features).
+    weight [out_features, in_features] and bias [out_features] are initialised uniformly within
+    +-1 / sqrt(in_features).
     """
 
     weight: Tensor
@@ -73,7 +73,7 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """The output's projection of MultiheadAttention, under the name that PyTorch prints."""
+    """The output projection of MultiheadAttention, under the name that PyTorch prints."""
 
 
 class Bilinear(Module):

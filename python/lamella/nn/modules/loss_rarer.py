@@ -1,4 +1,4 @@
-"""Losses that fewer programs use."""
+"""Rarely used losses."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CTCLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """How far other classes come near the right ones, which a target lists before a -1."""
+    """MultiMarginLoss for several right classes, which a target lists before a -1."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """input, target: [N, C] or [C]; target: integers."""
@@ -59,7 +59,7 @@ class MultiLabelMarginLoss(_Loss):
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """The mean over the classes of binary cross entropies with logits."""
+    """The mean of BCEWithLogitsLoss over the classes."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """input, target: [N, C]."""
@@ -103,7 +103,7 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """TripletMarginLoss by a distance of one's own."""
+    """TripletMarginLoss with a given distance function."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         self.swap = swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """anchor, positive, negative: what the distance takes."""
+        """anchor, positive, negative: arguments of the distance function."""
         return F.triplet_margin_with_distance_loss(
             anchor,
             positive,
@@ -139,7 +139,7 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class NLLLoss2d(NLLLoss):
-    """NLLLoss under its former name for images."""
+    """A deprecated name of NLLLoss for images."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -147,8 +147,7 @@ class NLLLoss2d(NLLLoss):
 
 class LinearCrossEntropyLoss(_WeightedLoss):
     """CrossEntropyLoss of a linear layer: in_features to num_classes, or with out_features to
-    num_classes for each place of that shape. `options` of PyTorch's way to compute it change
-    nothing."""
+    num_classes for each element of that shape. PyTorch's `options` have no effect."""
 
     linear: Module
 
@@ -179,7 +178,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.linear = Linear(in_features, count, bias=bias, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """input: [N, in_features]; target: [N, *out_features], or with num_classes behind N."""
+        """input: [N, in_features]; target: [N, *out_features], or with num_classes after N."""
         logits = self.linear(input).unflatten(-1, (self.num_classes, *self.out_features))
         return F.cross_entropy(
             logits,

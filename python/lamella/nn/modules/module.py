@@ -28,11 +28,11 @@ class Module:
     """
 
     training: bool
-    # What state_dict() notes; a class whose state changes its meaning counts it up.
+    # The version that state_dict() saves; a class increases it when its state's meaning changes.
     _version: int = 1
-    # The Hooks of a module that ever had one; of the class, those of all modules.
+    # On an instance, its Hooks once it has had one; on the class, the hooks of all modules.
     _hooks: Any = None
-    # Whether __init__() goes on to the next class of a subclass, with its arguments.
+    # Whether __init__() calls the __init__() of the next class in the MRO, with its arguments.
     call_super_init: bool = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -51,12 +51,12 @@ class Module:
             super().__init__(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes."""
+        """Computes the module's result."""
         raise NotImplementedError(f"{type(self).__name__}: expected the class to define forward()")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooks is None:
-            # Passing on an empty dictionary would copy it.
+            # Passing an empty dictionary on would copy it.
             return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
         return _hooks.call(self, self._hooks, args, kwargs)
 
@@ -65,7 +65,7 @@ class Module:
     # ---- Attributes
 
     def __getattr__(self, name: str) -> Any:
-        # Reached where there is no such attribute: Note [A module's entries are attributes].
+        # Called if there is no such attribute: see Note [A module's entries are attributes].
         own = self.__dict__
         for kind, _ in _KINDS:
             if name in own.get(kind, ()):
@@ -115,7 +115,7 @@ class Module:
         object.__delattr__(self, name)
 
     def _claim(self, name: str, kind: str) -> None:
-        """Makes room for an entry of a kind: an attribute or entry of another kind goes."""
+        """Prepares for an entry of a kind: removes an attribute or entry of another kind."""
         own = self.__dict__
         if "_parameters" not in own:
             raise AttributeError(
@@ -143,7 +143,7 @@ class Module:
             raise KeyError(f"{what}: the attribute '{name}' exists already")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Adds a parameter, or the name of an absent one."""
+        """Adds a parameter, or the name of one that is None."""
         self._check_name("register_parameter", name, "_parameters")
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
@@ -158,7 +158,7 @@ class Module:
         self._parameters[name] = _hooks.registered("parameter", self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Adds a tensor that is no parameter; state_dict() has it if it is persistent."""
+        """Adds a tensor that is not a parameter; state_dict() contains it if it is persistent."""
         self._check_name("register_buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
@@ -199,7 +199,7 @@ class Module:
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Puts a module under a dotted name; with strict only in the place of one."""
+        """Sets the submodule with a dotted name; with strict it must replace an existing one."""
         owner, _, name = target.rpartition(".")
         if not name or not isinstance(module, Module):
             raise ValueError(
@@ -229,7 +229,7 @@ class Module:
             raise AttributeError(f"get_buffer: there is no buffer '{target}'")
         return found
 
-    # ---- What belongs to it
+    # ---- Parameters, buffers and submodules
 
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
@@ -252,7 +252,7 @@ class Module:
         return (module for _, module in named)
 
     def share_memory(self: Self) -> Self:
-        """The module itself, its tensors now in memory that other processes see."""
+        """Moves all tensors to shared memory; returns the module."""
         return self._apply(lambda tensor: tensor.share_memory_())
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
@@ -335,13 +335,13 @@ class Module:
         return self.train(False)
 
     def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
-        """Says whether gradients of the parameters are recorded."""
+        """Sets whether gradients of the parameters are recorded."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Takes the gradients of the parameters away, or fills them with zeros."""
+        """Sets the gradients of the parameters to None, or fills them with zeros."""
         for parameter in self.parameters():
             if set_to_none:
                 parameter.grad = None
@@ -349,7 +349,7 @@ class Module:
                 parameter.grad = parameter.grad.detach().zero_()
 
     def _apply(self: Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replaces what parameters, gradients and buffers hold by fn of it."""
+        """Replaces the data of parameters, gradients and buffers by fn of the data."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
@@ -358,7 +358,7 @@ class Module:
                 continue
             grad = parameter.grad
             with lamella.no_grad():
-                # Before the data: a gradient has the dtype and device of its tensor.
+                # Cleared first, as a gradient must have its tensor's dtype and device.
                 parameter.grad = None
                 parameter.data = fn(parameter.detach())
                 if grad is not None:
@@ -373,8 +373,8 @@ class Module:
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:
         """Moves or converts parameters and buffers in place: to(device), to(dtype), to(tensor).
 
-        A dtype, floating or complex, applies to what is floating or complex already; the keyword
-        memory_format to what has 4 or 5 dimensions.
+        A dtype, floating or complex, applies to floating and complex tensors only; the keyword
+        memory_format to tensors with 4 or 5 dimensions.
         """
         layout = kwargs.pop("memory_format", None)
         device, dtype, non_blocking = to_arguments(*args, **kwargs)
@@ -446,7 +446,7 @@ class Module:
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
         """Copies values into parameters and buffers, or, with assign, puts the tensors in place.
 
-        With strict, names that are missing or left over are errors. Returns both lists:
+        With strict, missing and unexpected names are errors. Returns both lists:
         (missing_keys, unexpected_keys).
         """
         return _state.load(self, state_dict, strict, assign)
@@ -525,7 +525,7 @@ class Module:
         return self._add_hook("backward", hook, prepend=prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> Any:
-        """The former name of register_full_backward_hook(), which it does the same as."""
+        """A deprecated name of register_full_backward_hook()."""
         return self._add_hook("backward", hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Any:
@@ -536,13 +536,13 @@ class Module:
         """hook(module, state_dict, prefix, local_metadata) after the module's part."""
         return self._add_hook("state_dict", hook)
 
-    # The name from before it was public.
+    # PyTorch's older private name.
     _register_state_dict_hook = register_state_dict_post_hook
 
     def _register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], with_module: bool = False
     ) -> Any:
-        """register_load_state_dict_pre_hook() of a hook that gets no module, unless with_module."""
+        """register_load_state_dict_pre_hook() of a hook without module, unless with_module."""
         return self._add_hook("load_pre", hook if with_module else _hooks.WithoutModule(hook))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Any:
@@ -551,13 +551,13 @@ class Module:
         return self._add_hook("load_pre", hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> Any:
-        """hook(module, incompatible_keys) after load_state_dict() has been through the module."""
+        """hook(module, incompatible_keys) after load_state_dict() has loaded the module."""
         return self._add_hook("load_post", hook)
 
     # ---- Text
 
     def extra_repr(self) -> str:
-        """What stands in the parentheses of the module's repr."""
+        """The text in the parentheses of the module's repr."""
         return ""
 
     def _get_name(self) -> str:

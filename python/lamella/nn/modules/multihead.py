@@ -1,4 +1,4 @@
-"""Attention of many heads."""
+"""Multi-head attention."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["MultiheadAttention"]
 
 
 class MultiheadAttention(Module):
-    """softmax(q k^T / sqrt(head size)) v for num_heads parts of projected inputs, joined and
-    projected again.
+    """softmax(q k^T / sqrt(head size)) v for num_heads parts of the projected inputs; the results
+    are concatenated and projected.
 
     kdim, vdim: the widths of keys and values, if not embed_dim. add_bias_kv: one more key and value
     that are learned; add_zero_attn: one of zeros.
@@ -113,7 +113,7 @@ class MultiheadAttention(Module):
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """query: [L, N, embed_dim], key: [S, N, kdim], value: [S, N, vdim]; with batch_first N
-        stands first; or all without N. The masks are those of
+        comes first; or all without N. The masks are those of
         functional.multi_head_attention_forward().
 
         Returns the outputs in the form of query and, with need_weights, the weights [N, L, S], the
@@ -121,7 +121,7 @@ class MultiheadAttention(Module):
         """
         turned = self.batch_first and query.dim() == 3
         if turned:
-            # What is one tensor stays one, so that it is projected once.
+            # Inputs that are the same tensor stay the same, so that it is projected once.
             first, same_key, same_value = query, key is query, value is key
             query = first.transpose(0, 1)
             key = query if same_key else key.transpose(0, 1)

@@ -166,10 +166,10 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(LocalResponseNorm):
-    """A former LocalResponseNorm of images.
+    """A deprecated LocalResponseNorm of images.
 
-    Its windows have (size - 1) // 2 channels on both sides, and the first channel belongs to all
-    of them, as in Lua Torch, whose networks it runs.
+    Its windows have (size - 1) // 2 channels on both sides, and the first channel belongs to every
+    window, as in Lua Torch, whose networks it can run.
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:

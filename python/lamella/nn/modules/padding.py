@@ -49,7 +49,7 @@ class _Pad(Module):
 
 
 class _ConstantPadNd(_Pad):
-    """All edges have one value."""
+    """Padding with a constant value."""
 
     value: float
 
@@ -66,7 +66,7 @@ class _ConstantPadNd(_Pad):
 
 
 class ConstantPad1d(_ConstantPadNd):
-    """One value before and behind the last dimension."""
+    """One value before and after the last dimension."""
 
     _dims = 1
 
@@ -84,7 +84,7 @@ class ConstantPad3d(_ConstantPadNd):
 
 
 class ZeroPad1d(ConstantPad1d):
-    """Zeros before and behind the last dimension."""
+    """Zeros before and after the last dimension."""
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -162,7 +162,7 @@ class ReplicationPad3d(_ReplicationPadNd):
 
 
 class _CircularPadNd(_Pad):
-    """The input goes on with its other end."""
+    """The input wraps around at its edges."""
 
     _mode = "circular"
 

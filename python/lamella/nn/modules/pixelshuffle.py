@@ -1,4 +1,4 @@
-"""Channels that become pixels, and back."""
+"""Layers that rearrange channels into pixels, and back."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ __all__ = [
 
 
 class _MaxPoolNd(Module):
-    """The largest of each window; with return_indices also where it stands."""
+    """The largest element of each window; with return_indices also its index."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class AvgPool3d(_AvgPoolImages):
 
 
 class _AdaptiveAvgPoolNd(Module):
-    """Means over windows that are as large as the output's size asks for."""
+    """The mean of one window of the input for each element of the output."""
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
@@ -208,7 +208,7 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
 
 
 class _AdaptiveMaxPoolNd(Module):
-    """Maxima of windows that are as large as the output's size asks for."""
+    """The maximum of one window of the input for each element of the output."""
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()

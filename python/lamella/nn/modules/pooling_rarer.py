@@ -36,50 +36,50 @@ class _MaxUnpoolNd(Module):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """What MaxPool1d took, back where it was, among zeros."""
+    """Puts results of MaxPool1d back to where they were; all other elements are 0."""
 
     _dims = 1
 
     def forward(
         self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
     ) -> Tensor:
-        """input, indices: [N, C, L]; output_size: which of the sizes is meant."""
+        """input, indices: [N, C, L]; output_size: one of the possible output sizes."""
         return F.max_unpool1d(
             input, indices, self.kernel_size, self.stride, self.padding, output_size
         )
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """What MaxPool2d took, back where it was, among zeros."""
+    """Puts results of MaxPool2d back to where they were; all other elements are 0."""
 
     _dims = 2
 
     def forward(
         self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
     ) -> Tensor:
-        """input, indices: [N, C, H, W]; output_size: which of the sizes is meant."""
+        """input, indices: [N, C, H, W]; output_size: one of the possible output sizes."""
         return F.max_unpool2d(
             input, indices, self.kernel_size, self.stride, self.padding, output_size
         )
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """What MaxPool3d took, back where it was, among zeros."""
+    """Puts results of MaxPool3d back to where they were; all other elements are 0."""
 
     _dims = 3
 
     def forward(
         self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
     ) -> Tensor:
-        """input, indices: [N, C, D, H, W]; output_size: which of the sizes is meant."""
+        """input, indices: [N, C, D, H, W]; output_size: one of the possible output sizes."""
         return F.max_unpool3d(
             input, indices, self.kernel_size, self.stride, self.padding, output_size
         )
 
 
 class _FractionalMaxPoolNd(Module):
-    """The largest of each of randomly placed windows, whose number output_size or output_ratio
-    says."""
+    """The largest element of each of randomly placed windows; output_size or output_ratio gives
+    their number."""
 
     _dims = 0
 

@@ -16,7 +16,7 @@ from lamella.nn.utils.rnn import PackedSequence
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
-# Parts of the gates, and what the operator _rnn_layer calls the cell.
+# The number of gates of each mode, and its number for the operator _rnn_layer.
 _PARTS = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 _NUMBERS = {"RNN_TANH": 0, "RNN_RELU": 1, "LSTM": 2, "GRU": 3}
 
@@ -31,7 +31,7 @@ def _run(
     batch_sizes: list[int],
     reverse: bool,
 ) -> Any:
-    """(outputs, last hidden state, last cell) of one direction of a layer, of rows in the order of
+    """(outputs, last hidden state, last cell) of one direction of a layer; rows are ordered by
     time."""
     w_ih, w_hh, *rest = weights
     b_ih, b_hh = rest[:2] if bias else (None, None)
@@ -42,13 +42,13 @@ def _run(
         hx, w_hh = hx.to(gates.dtype), w_hh.to(gates.dtype)
         cx, b_hh, w_hr = (t if t is None else t.to(gates.dtype) for t in (cx, b_hh, w_hr))
     operator: Any = lamella.ops.aten._rnn_layer
-    made = (rows, w_ih, b_ih) if keep else ()  # what the gates are made of, for second derivatives
+    made = (rows, w_ih, b_ih) if keep else ()  # the operands of the gates, for second derivatives
     number = _NUMBERS[mode]
     return operator(gates, hx, cx, w_hh, b_hh, w_hr, batch_sizes, number, reverse, keep, *made)[:3]
 
 
 class RNNBase(Module):
-    """What RNN, LSTM and GRU share.
+    """The base of RNN, LSTM and GRU.
 
     The parameters of layer k are weight_ih_l{k}, weight_hh_l{k}, bias_ih_l{k}, bias_hh_l{k} and,
     with proj_size, weight_hr_l{k}; those of the reverse direction end in _reverse.
@@ -131,7 +131,7 @@ class RNNBase(Module):
         return [weight for weights in self.all_weights for weight in weights]
 
     def flatten_parameters(self) -> None:
-        """Does nothing: the parameters are used where they lie."""
+        """Does nothing: the parameters need not be contiguous."""
 
     def reset_parameters(self) -> None:
         """Draws new values."""
@@ -187,7 +187,7 @@ class RNNBase(Module):
             )
 
     def _states(self, input: Tensor, hx: Any, count: int, batched: bool) -> list[Tensor]:
-        """[num_layers * directions, N, *]: the hidden state, and of the LSTM the cell."""
+        """[num_layers * directions, N, *]: the hidden state, and for the LSTM the cell."""
         name, layers = self._get_name(), self.num_layers * self._directions()
         widths = [self.proj_size or self.hidden_size]
         if self.mode == "LSTM":
@@ -207,10 +207,10 @@ class RNNBase(Module):
                 )
         return states if batched else [state.unsqueeze(1) for state in states]
 
-    # What the forward of subclasses calls that run _VF.lstm() and its like by themselves.
+    # Called by the forward() of subclasses that call _VF.lstm() and the like themselves.
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
-        """RuntimeError for rows of another width."""
+        """Raises RuntimeError for rows of another width."""
         self._check_width(input, 3 if batch_sizes is None else 2)
 
     def get_expected_hidden_size(
@@ -224,13 +224,13 @@ class RNNBase(Module):
         return layers, count, self.proj_size or self.hidden_size
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
-        """RuntimeError for an input or a state of another shape."""
+        """Raises RuntimeError for an input or a state of another shape."""
         self.check_input(input, batch_sizes)
         count = self.get_expected_hidden_size(input, batch_sizes)[1]
         self._states(input, hidden, count, True)
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """The state with its examples in another order."""
+        """The state with its batch permuted."""
         if permutation is None:
             return hx
         states = hx if self.mode == "LSTM" else (hx,)
@@ -327,7 +327,7 @@ class GRU(RNNBase):
 
 
 class RNNCellBase(Module):
-    """What the cells share: weight_ih, weight_hh, bias_ih and bias_hh for num_chunks gates."""
+    """The base of the cells: weight_ih, weight_hh, bias_ih and bias_hh for num_chunks gates."""
 
     _mode = ""
     weight_ih: Tensor

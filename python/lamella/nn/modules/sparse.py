@@ -1,4 +1,4 @@
-"""Tables of vectors."""
+"""Embeddings: tables of vectors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 def _row(name: str, padding_idx: int | None, count: int) -> int | None:
-    """A row counted from the front."""
+    """The index of a row as a non-negative number."""
     if padding_idx is None:
         return None
     if not -count <= padding_idx < count:
@@ -38,7 +38,7 @@ def _table(module: Any, weight: Any, device: Any, dtype: Any, requires_grad: boo
 
 
 class _Table(Module):
-    """What tables of vectors share."""
+    """The base of Embedding and EmbeddingBag."""
 
     weight: Tensor
     padding_idx: int | None
@@ -63,7 +63,7 @@ def _rows_and_columns(name: str, embeddings: Tensor) -> tuple[int, int]:
 
 
 def _unusual(table: Any) -> list[str]:
-    """What a table's text says where it is not the default."""
+    """The texts of the options in a table's repr that differ from their defaults."""
     defaults = {"max_norm": None, "norm_type": 2.0, "scale_grad_by_freq": False}
     return [f"{n}={getattr(table, n)}" for n, d in defaults.items() if getattr(table, n) != d]
 
@@ -71,7 +71,7 @@ def _unusual(table: Any) -> list[str]:
 class Embedding(_Table):
     """A table [num_embeddings, embedding_dim]; indices [...] give vectors [..., embedding_dim].
 
-    The row padding_idx begins with zeros and has no gradient.
+    The row padding_idx is initialised with zeros and has no gradient.
     """
 
     weight: Tensor
@@ -113,7 +113,7 @@ class Embedding(_Table):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """A module over a table that exists."""
+        """A module over an existing table."""
         rows, columns = _rows_and_columns("Embedding", embeddings)
         return cls(
             rows,
@@ -149,9 +149,9 @@ class Embedding(_Table):
 
 class EmbeddingBag(_Table):
     """The sum, mean or maximum of the rows of a table [num_embeddings, embedding_dim] that each bag
-    of indices names.
+    of indices selects.
 
-    The row padding_idx counts for nothing and has no gradient.
+    The row padding_idx is skipped and has no gradient.
     """
 
     weight: Tensor
@@ -198,7 +198,7 @@ class EmbeddingBag(_Table):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
-        """A module over a table that exists."""
+        """A module over an existing table."""
         rows, columns = _rows_and_columns("EmbeddingBag", embeddings)
         made = cls(
             rows,

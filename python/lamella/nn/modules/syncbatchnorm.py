@@ -14,8 +14,8 @@ __all__ = ["SyncBatchNorm"]
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation whose statistics in training are those of all ranks of process_group
-    (None: of all there are); with one process it is batch normalisation."""
+    """Batch normalisation whose statistics in training are taken over all ranks of process_group
+    (None: over all ranks); with one process it is plain batch normalisation."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class SyncBatchNorm(_BatchNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         """input: [N, num_features, ...]."""
-        # Without the package of collectives nobody has begun a group.
+        # If lamella.distributed has not been imported, there is no process group.
         dist: Any = sys.modules.get("lamella.distributed")
         alone = dist is None or not dist.is_initialized()
         if alone or not self.training or dist.get_world_size(self.process_group) == 1:
@@ -78,7 +78,7 @@ class SyncBatchNorm(_BatchNorm):
         return result.to(input.dtype)
 
     def _follow(self, mean: Tensor, variance: Tensor) -> None:
-        """Moves the running statistics."""
+        """Moves the running statistics towards the batch's."""
         momentum = self.momentum
         if self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
@@ -90,7 +90,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
-        """The module, with SyncBatchNorm for all batch normalisation in it, over the same
+        """The module with each batch normalisation replaced by a SyncBatchNorm that has the same
         parameters and statistics."""
         made: Any = module
         if isinstance(module, _BatchNorm):

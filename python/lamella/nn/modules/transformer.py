@@ -33,7 +33,7 @@ def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
 
 
 def _is_causal(mask: Tensor | None, hint: bool | None, size: int) -> bool:
-    """What the hint says, or without one whether the mask is the causal one."""
+    """The hint, or if it is None, whether the mask is the causal one."""
     if hint is not None or mask is None:
         return bool(hint)
     if tuple(mask.shape) != (size, size) or not mask.is_floating_point():
@@ -69,8 +69,8 @@ def _attended(
 
 
 class _Layer(Module):
-    """What layers of encoder and decoder share: `blocks` attentions and a network of two layers,
-    each added to its input, and normalised before (norm_first) or behind."""
+    """The base of encoder and decoder layers: `blocks` attentions and a network of two layers, each
+    added to its input, and normalised before (norm_first) or after."""
 
     self_attn: MultiheadAttention
     linear1: Module
@@ -127,7 +127,7 @@ class _Layer(Module):
             self.activation = F.relu
 
     def _added(self, norm: Module, block: Callable[..., Tensor], x: Tensor, *rest: Any) -> Tensor:
-        """x and a block of it, normalised."""
+        """The residual sum of x and a block of it, normalised before or after."""
         return x + block(norm(x), *rest) if self.norm_first else norm(x + block(x, *rest))
 
     def _sa_block(
@@ -137,12 +137,12 @@ class _Layer(Module):
         key_padding_mask: Tensor | None,
         is_causal: bool = False,
     ) -> Tensor:
-        """Attention of x to itself; subclasses have others."""
+        """Attention of x to itself; subclasses may override it."""
         masks = (attn_mask, key_padding_mask, is_causal)
         return self.dropout1(_attended(self.self_attn, x, x, *masks))
 
     def _ff_block(self, x: Tensor) -> Tensor:
-        """The two linear layers; subclasses have others."""
+        """The two linear layers; subclasses may override it."""
         last = self.dropout3 if hasattr(self, "dropout3") else self.dropout2
         return last(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
@@ -239,7 +239,7 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """tgt: [T, N, d_model], memory: [S, N, d_model]; with batch_first N stands first."""
+        """tgt: [T, N, d_model], memory: [S, N, d_model]; with batch_first N comes first."""
 
         masks = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         x = self._added(self.norm1, self._sa_block, tgt, *masks)
@@ -255,7 +255,7 @@ class TransformerDecoderLayer(_Layer):
         key_padding_mask: Tensor | None,
         is_causal: bool = False,
     ) -> Tensor:
-        """Attention of x to the encoder's output; subclasses have others."""
+        """Attention of x to the encoder's output; subclasses may override it."""
         masks = (attn_mask, key_padding_mask, is_causal)
         return self.dropout2(_attended(self.multihead_attn, x, mem, *masks))
 
@@ -263,7 +263,7 @@ class TransformerDecoderLayer(_Layer):
 class TransformerEncoder(Module):
     """num_layers copies of a layer, one after the other, then `norm`.
 
-    enable_nested_tensor and mask_check are PyTorch's, and change nothing.
+    enable_nested_tensor and mask_check are PyTorch's and have no effect.
     """
 
     def __init__(
@@ -288,7 +288,7 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        """src: what the layers take; is_causal: whether mask is the causal one, None: find out."""
+        """src: input of the layers; is_causal: whether mask is the causal one (None: checks it)."""
         first = self.layers[0].self_attn
         is_causal = _is_causal(mask, is_causal, _length(src, first.batch_first))
         for layer in self.layers:
@@ -323,7 +323,8 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """tgt, memory: what the layers take; tgt_is_causal: None to find out."""
+        """tgt, memory: inputs of the layers; tgt_is_causal: whether tgt_mask is causal (None:
+        checks it)."""
         first = self.layers[0].self_attn
         causal = _is_causal(tgt_mask, tgt_is_causal, _length(tgt, first.batch_first))
         for layer in self.layers:
@@ -341,7 +342,7 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder and a decoder; weights begin by xavier_uniform_."""
+    """An encoder and a decoder; weights are initialised by xavier_uniform_."""
 
     def __init__(
         self,
@@ -407,7 +408,7 @@ class Transformer(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """src: [S, N, d_model], tgt: [T, N, d_model]; with batch_first N stands first; or without
+        """src: [S, N, d_model], tgt: [T, N, d_model]; with batch_first N comes first; or without
         N."""
         batch = 0 if self.batch_first else 1
         if src.dim() == 3 and src.size(batch) != tgt.size(batch):

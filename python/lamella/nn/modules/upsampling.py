@@ -1,4 +1,4 @@
-"""Images of another size."""
+"""Layers that resize images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that stand for one number in each dimension."""
+"""Tuples of sizes with a number for each dimension."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
-    """The function that makes a tuple of a sequence, or of one value n times."""
+    """The function that makes a tuple of a sequence, or repeats one value n times."""
 
     def parse(x: Any) -> tuple[Any, ...]:
         return tuple(x) if isinstance(x, Iterable) else (x,) * n

@@ -1,4 +1,4 @@
-"""Gradients that are kept small, parameters as one vector, norms of weights, packed sequences."""
+"""Gradient clipping, parameters as one vector, norms of weights, packed sequences."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
     "weight_norm",
 ]
 
-# Modules of this package, and functions of one of them, which are loaded when first asked for.
+# Modules of this package, and functions of one of them, which are imported on first use.
 _MODULES = ("parametrizations", "parametrize", "prune", "rnn", "stateless")
 _FUNCTIONS = ("remove_spectral_norm", "remove_weight_norm", "spectral_norm", "weight_norm")
 
@@ -55,6 +55,6 @@ def __getattr__(name: str) -> Any:
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """A module without values for its parameters: module_cls takes the argument `device`."""
+    """A module with uninitialised parameters; module_cls must take the argument `device`."""
     device = kwargs.pop("device", "cpu")
     return module_cls(*args, **kwargs, device="meta").to_empty(device=device)

@@ -1,4 +1,4 @@
-"""Weight norm and spectral norm by hooks, the forms from before parametrizations."""
+"""Weight norm and spectral norm by hooks, PyTorch's older forms of the parametrizations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _detach(function: str, module: Any, kind: type[_Hook], name: str) -> Any:
 
 
 class WeightNorm(_Hook):
-    """name_v * name_g / the length of name_v."""
+    """name_g * name_v / norm(name_v)."""
 
     def __init__(self, name: str, dim: int | None) -> None:
         super().__init__(name)
@@ -66,8 +66,8 @@ class WeightNorm(_Hook):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Makes a parameter the product of lengths, name_g, and directions, name_v, along a dimension;
-    dim None: of one length. See nn.utils.parametrizations.weight_norm() for the newer form."""
+    """Makes a parameter the product of norms, name_g, and directions, name_v, along a dimension;
+    dim None: of a single norm. See nn.utils.parametrizations.weight_norm() for the newer form."""
     hook = WeightNorm(name, dim)
     _attach("weight_norm", module, hook)
     weight = module._parameters[name]
@@ -93,7 +93,7 @@ def remove_weight_norm(module: Any, name: str = "weight") -> Any:
 
 
 class SpectralNorm(_Hook):
-    """name_orig over its largest singular value, as a matrix of the outputs."""
+    """name_orig, viewed as a matrix with a row for each output, over its largest singular value."""
 
     def __init__(self, name: str, n_power_iterations: int, dim: int, eps: float) -> None:
         super().__init__(name)
@@ -115,7 +115,7 @@ class SpectralNorm(_Hook):
                 for _ in range(self.n_power_iterations):
                     v.copy_(F.normalize(matrix.t().mv(u), dim=0, eps=self.eps))
                     u.copy_(F.normalize(matrix.mv(v), dim=0, eps=self.eps))
-            # They change in place at the next call, maybe before backward.
+            # The vectors change in place at the next call, maybe before backward.
             u, v = u.clone(), v.clone()
         return weight / lamella.dot(u, matrix.mv(v))
 
@@ -130,7 +130,7 @@ def spectral_norm(
     eps: float = 1e-12,
     dim: int | None = None,
 ) -> Module:
-    """Divides a parameter, from now on name_orig, by its largest singular value. See
+    """Divides a parameter, renamed name_orig, by its largest singular value. See
     nn.utils.parametrizations.spectral_norm() for the newer form."""
     hook = SpectralNorm(name, n_power_iterations, output_dim(module, dim), eps)
     _attach("spectral_norm", module, hook)

@@ -1,4 +1,4 @@
-"""Gradients that are kept small."""
+"""Gradient clipping."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def get_total_norm(
     foreach: bool | None = None,
 ) -> Tensor:
     """The norm of all tensors together, as if they were one vector: a tensor without dimensions."""
-    norm_type = float(norm_type)  # "inf" is one
+    norm_type = float(norm_type)  # accepts "inf"
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not tensors:
         return lamella.tensor(0.0)
     with lamella.no_grad():
-        # The norm of the norms is the norm of all, for every p but 0 (a count, which adds up).
+        # The norm of the norms is the norm of all, except for p = 0, which counts elements.
         norms = [tensor.detach().norm(norm_type) for tensor in tensors]
         device = norms[0].device
         stacked = lamella.stack([norm.to(device) for norm in norms])
@@ -51,7 +51,7 @@ def clip_grads_with_norm_(
     total_norm: Tensor,
     foreach: bool | None = None,
 ) -> None:
-    """Scales the gradients by max_norm / total_norm where that is below 1."""
+    """Scales the gradients by max_norm / total_norm if that is below 1."""
     with lamella.no_grad():
         factor = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
         for grad in _grads(parameters):
@@ -65,7 +65,7 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scales the gradients so that their norm is at most max_norm; gives the norm from before."""
+    """Scales the gradients so that their norm is at most max_norm; returns the norm before."""
     parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(parameters, max_norm, total, foreach)
@@ -75,7 +75,7 @@ def clip_grad_norm_(
 def clip_grad_value_(
     parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
 ) -> None:
-    """Puts each element of the gradients into [-clip_value, clip_value]."""
+    """Clamps each element of the gradients to [-clip_value, clip_value]."""
     clip_value = float(clip_value)
     with lamella.no_grad():
         for grad in _grads(parameters):

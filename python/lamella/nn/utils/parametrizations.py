@@ -1,4 +1,4 @@
-"""Parametrizations: weights of a given length, of spectral norm 1, or with orthonormal columns."""
+"""Parametrizations: weights of a given norm, of spectral norm 1, or with orthonormal columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _tensor(function: str, module: Module, name: str) -> Tensor:
 
 
 def norm_except_dim(weight: Tensor, dim: int | None) -> Tensor:
-    """The lengths of the slices along a dimension, or of all, in a shape that broadcasts."""
+    """The norms of the slices along a dimension, or of the whole, in a shape that broadcasts."""
     if dim is None or dim == -1:
         return weight.norm()
     dims = [d for d in range(weight.dim()) if d != dim % weight.dim()]
@@ -45,8 +45,8 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int = 0) -> Module:
-    """Makes a tensor the product of lengths (original0) and directions (original1), along a
-    dimension; dim None: of one length."""
+    """Makes a tensor the product of norms (original0) and directions (original1), along a
+    dimension; dim None: of a single norm."""
     _tensor("weight_norm", module, name)
     return parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
@@ -56,7 +56,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int = 0) -> Module:
 
 
 def as_matrix(weight: Tensor, dim: int) -> Tensor:
-    """[size of dim, the rest]."""
+    """The weight as a matrix [size of dim, product of the other sizes]."""
     return (weight if dim == 0 else weight.transpose(0, dim)).reshape(weight.size(dim), -1)
 
 
@@ -97,7 +97,7 @@ class _SpectralNorm(Module):
             self._iterate(matrix, 15)
 
     def _iterate(self, matrix: Tensor, count: int) -> None:
-        """Moves the vectors to the first singular ones."""
+        """Moves the vectors towards the first singular vectors, by power iteration."""
         with lamella.no_grad():
             for _ in range(count):
                 self._u.copy_(F.normalize(matrix.mv(self._v), dim=0, eps=self.eps))
@@ -124,20 +124,20 @@ def spectral_norm(
     eps: float = 1e-12,
     dim: int | None = None,
 ) -> Module:
-    """Divides a tensor by its largest singular value, as a matrix of the outputs, which the
-    dimension `dim` counts; power iterations in training follow it."""
+    """Divides a tensor by its largest singular value as a matrix [size of dim, the rest], where
+    `dim` counts outputs; power iterations in training approximate the value."""
     weight = _tensor("spectral_norm", module, name)
     made = _SpectralNorm(weight, n_power_iterations, output_dim(module, dim), eps)
     return parametrize.register_parametrization(module, name, made)
 
 
-# ---- Orthonormal columns, or rows where there are fewer of them ----
+# ---- Orthonormal columns, or rows if there are fewer rows ----
 
 
 class _Orthogonal(Module):
     """A trivialization (M. Lezcano-Casado, Trivializations for gradient-based optimization on
-    manifolds, 2019): base times an orthogonal map of a free matrix. `base` is moved on assignment,
-    where the free matrix begins anew."""
+    manifolds, 2019): base times an orthogonal map of a free matrix. An assignment sets `base` and
+    resets the free matrix."""
 
     base: Tensor | None
 
@@ -188,14 +188,14 @@ class _Orthogonal(Module):
             return A.mT if wide else A
         self.base.copy_(_complete(tall))
         start = lamella.zeros_like(tall)
-        # The columns of base are those of Q, so that the map is to be the identity: of reflectors
-        # of nothing, which turn the signs, with -1 on the diagonal. The others do not read it.
+        # The columns of base are those of Q, so that the map must be the identity: zero reflectors,
+        # which flip the signs, need -1 on the diagonal. The other maps do not read the diagonal.
         start.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
         return start.mT if wide else start
 
 
 def _reflector_scales(X: Tensor) -> Tensor:
-    """2 / (1 + the square of what stands below the diagonal), for each column."""
+    """2 / (1 + the sum of squares below the diagonal), for each column."""
     return 2.0 / (1.0 + X.tril(-1).square().sum(-2))
 
 
@@ -227,7 +227,7 @@ def orthogonal(
     *,
     use_trivialization: bool = True,
 ) -> Module:
-    """Makes a matrix one with orthonormal columns, or rows where there are fewer of them.
+    """Makes the columns of a matrix orthonormal, or its rows if there are fewer rows.
 
     orthogonal_map: "matrix_exp", "cayley" or "householder"; None takes the first for square
     matrices and complex ones, else the last.

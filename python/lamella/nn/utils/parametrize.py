@@ -1,4 +1,4 @@
-"""Parameters and buffers that modules compute from others each time they are read."""
+"""Parameters and buffers that modules compute from others whenever they are read."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = [
     "type_before_parametrizations",
 ]
 
-# What was computed within cached(), by module and name.
+# Tensors computed within cached(), by module and name.
 _cache: dict[tuple[int, str], Tensor] = {}
 _caching = 0
 
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Within it, each parametrized tensor is computed once."""
+    """A context in which each parametrized tensor is computed once."""
     global _caching
     _caching += 1
     try:
@@ -41,7 +41,7 @@ def cached() -> Iterator[None]:
 
 
 def _register(module: Module, name: str, like: Tensor, value: Tensor) -> None:
-    """A parameter or a buffer, as `like` is."""
+    """Registers `value` as a parameter or a buffer, as `like` is."""
     if isinstance(like, Parameter):
         module.register_parameter(name, Parameter(value, like.requires_grad))
     else:
@@ -61,8 +61,8 @@ def _check(name: str, found: Any, wanted: Tensor, unsafe: bool) -> None:
 
 
 class ParametrizationList(ModuleList):
-    """The functions that compute a tensor, one after the other, and what they begin with:
-    `original`, or original0, original1, ... where right_inverse() gives several tensors."""
+    """The functions that compute a tensor, applied in order, and their input: `original`, or
+    original0, original1, ... where right_inverse() returns several tensors."""
 
     original: Tensor
 
@@ -116,7 +116,7 @@ class ParametrizationList(ModuleList):
         return [getattr(self, f"original{i}") for i in range(self.ntensors)]
 
     def right_inverse(self, value: Tensor) -> None:
-        """Sets what the tensor is computed from, so that it has a value."""
+        """Sets the originals so that the computed tensor has the given value."""
         with lamella.no_grad():
             start = self._inverse(value)
             found = [start] if isinstance(start, Tensor) else list(start)
@@ -132,7 +132,7 @@ class ParametrizationList(ModuleList):
         return result
 
     def forward(self) -> Tensor:
-        """The tensor."""
+        """Computes the tensor."""
         return self._chain(self._originals())
 
 
@@ -153,7 +153,7 @@ def _computed(name: str) -> property:
 
 
 def _with_properties(module: Module) -> None:
-    """Gives the module a class of its own, which can have properties."""
+    """Gives the module its own subclass, which can have properties."""
     cls = type(module)
 
     def getstate(self: Any) -> Any:
@@ -165,7 +165,7 @@ def _with_properties(module: Module) -> None:
     def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
         made = memo[id(self)] = cls.__new__(cls)
         made.__setstate__(copy.deepcopy(Module.__getstate__(self), memo))
-        # A class of its own: taking a property from one module leaves it to the other.
+        # The copy has its own class, so that removing a property from one module keeps the other's.
         _with_properties(made)
         for name in self.parametrizations:
             setattr(type(made), name, _computed(name))
@@ -178,10 +178,11 @@ def _with_properties(module: Module) -> None:
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """From now on module.tensor_name is parametrization(original), or of what earlier ones give.
+    """Makes module.tensor_name parametrization(original), or parametrization of the result of
+    earlier parametrizations.
 
-    If parametrization has right_inverse(), it says what `original` (one tensor or several) begins
-    with, and what an assignment does. unsafe: shape and dtype may change. Returns the module.
+    If parametrization has right_inverse(), it computes `original` (one tensor or several) at first
+    and after assignments. unsafe: shape and dtype may change. Returns the module.
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -211,7 +212,7 @@ def register_parametrization(
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether the module computes a tensor, or the one of a name."""
+    """Whether the module computes any tensor, or the one with the given name."""
     parametrizations = module._modules.get("parametrizations")
     if not isinstance(parametrizations, ModuleDict):
         return False
@@ -221,8 +222,8 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 def remove_parametrizations(
     module: Module, tensor_name: str, leave_parametrized: bool = True
 ) -> Module:
-    """Makes module.tensor_name a parameter or buffer again: with the values it has, or, without
-    leave_parametrized, with those it was computed from. Returns the module."""
+    """Makes module.tensor_name a parameter or buffer again: with its current values, or, without
+    leave_parametrized, with the original ones. Returns the module."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(
             f"remove_parametrizations: {type(module).__name__} has no parametrization of "
@@ -256,5 +257,5 @@ def remove_parametrizations(
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The class that the module had."""
+    """The class of the module before it was parametrized."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)

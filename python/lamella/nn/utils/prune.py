@@ -1,5 +1,5 @@
-"""Entries of parameters that are held at zero: a mask, name_mask, and the values without it,
-name_orig, from which name is computed before each call."""
+"""Pruning: entries of a parameter are held at zero. `name` is computed before each call as the
+product of a mask, name_mask, and the unmasked values, name_orig."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def _find(module: Any, name: str | None) -> Any:
-    """The key and the method of a module's pruned parameter, or of any, else None."""
+    """The hook's key and the method for a pruned parameter (None: for any), or None."""
     hooks = {} if module._hooks is None else module._hooks.forward_pre
     for key, (hook, _) in hooks.items():
         if isinstance(hook, BasePruningMethod) and name in (None, hook._tensor_name):
@@ -59,7 +59,7 @@ def _check_amount(method: str, amount: Any) -> None:
 
 
 def _count(method: str, amount: Any, size: int) -> int:
-    """How many of `size` a number or a share is."""
+    """The number of entries out of `size` for an amount, which is a number or a fraction."""
     if not isinstance(amount, numbers.Integral):
         return round(amount * size)
     if int(amount) > size:
@@ -68,10 +68,11 @@ def _count(method: str, amount: Any, size: int) -> int:
 
 
 class BasePruningMethod:
-    """A way to choose entries: a subclass says by compute_mask() which stay.
+    """A way to choose entries: compute_mask() of a subclass selects those that stay.
 
-    PRUNING_TYPE: of a parameter that is pruned already a method sees the entries that stayed
-    ("unstructured"), the slices along its `dim` where some did ("structured"), or all ("global").
+    PRUNING_TYPE: for a parameter that is already pruned, a method sees the remaining entries
+    ("unstructured"), the slices along its `dim` with remaining entries ("structured"), or all
+    entries ("global").
     """
 
     PRUNING_TYPE = "unstructured"
@@ -81,13 +82,13 @@ class BasePruningMethod:
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """1 for the entries that stay. default_mask: those that stayed until now."""
+        """1 for the entries that stay. default_mask: 1 for those that stayed so far."""
         raise NotImplementedError(
             f"{type(self).__name__}: expected the class to define compute_mask()"
         )
 
     def apply_mask(self, module: Any) -> Tensor:
-        """The parameter with its entries at zero."""
+        """The parameter with its pruned entries at zero."""
         name = self._tensor_name
         original: Tensor = getattr(module, f"{name}_orig")
         mask = getattr(module, f"{name}_mask")
@@ -121,9 +122,9 @@ class BasePruningMethod:
                 earlier = PruningContainer(earlier)
             earlier.add_pruning_method(method)
             method = earlier
-        # Entries that are at zero already count as zeros.
+        # Entries that are already pruned count as zeros.
         scores = getattr(module, name) if importance_scores is None else importance_scores
-        # Nothing of the module has changed where this fails.
+        # The module is still unchanged if this raises.
         mask = method.compute_mask(scores.detach(), before)
         if found is not None:
             del module._hooks.forward_pre[found[0]]
@@ -143,7 +144,7 @@ class BasePruningMethod:
         return t * self.compute_mask(t if importance_scores is None else importance_scores, default)
 
     def remove(self, module: Any) -> None:
-        """Makes the parameter one without mask, with the values it has."""
+        """Makes the parameter an unmasked one with its current values."""
         name = self._tensor_name
         value = self.apply_mask(module).detach()
         original: Parameter = module._parameters[f"{name}_orig"]
@@ -154,7 +155,7 @@ class BasePruningMethod:
 
 
 class PruningContainer(BasePruningMethod):
-    """Methods of one parameter in the order in which they were applied; the last one chooses."""
+    """The methods of one parameter in the order of application; the last one computes the mask."""
 
     def __init__(self, *args: BasePruningMethod) -> None:
         self._pruning_methods: tuple[BasePruningMethod, ...] = ()
@@ -163,7 +164,7 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method: BasePruningMethod | None) -> None:
-        """One more; it is of the same parameter."""
+        """Adds a method for the same parameter."""
         if method is None:
             return
         if not isinstance(method, BasePruningMethod):
@@ -209,14 +210,14 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Nothing is held at zero, but there is a mask that can be changed."""
+    """Prunes nothing, but creates a mask that can be changed."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         return default_mask
 
 
 class CustomFromMask(BasePruningMethod):
-    """What a mask says."""
+    """Prunes the entries where a given mask is 0."""
 
     PRUNING_TYPE = "global"
 
@@ -228,7 +229,7 @@ class CustomFromMask(BasePruningMethod):
 
 
 class RandomUnstructured(BasePruningMethod):
-    """Random entries: so many, or that share."""
+    """Prunes random entries; amount: their number, or a fraction."""
 
     def __init__(self, amount: float) -> None:
         _check_amount(type(self).__name__, amount)
@@ -246,14 +247,14 @@ class RandomUnstructured(BasePruningMethod):
 
 
 class L1Unstructured(RandomUnstructured):
-    """The entries that are smallest in size: so many, or that share."""
+    """Prunes the entries with the smallest magnitude; amount: their number, or a fraction."""
 
     def _worst_first(self, t: Tensor) -> Tensor:
         return t.abs()
 
 
 class RandomStructured(BasePruningMethod):
-    """Random slices along a dimension: so many, or that share."""
+    """Prunes random slices along a dimension; amount: their number, or a fraction."""
 
     PRUNING_TYPE = "structured"
 
@@ -285,7 +286,8 @@ class RandomStructured(BasePruningMethod):
 
 
 class LnStructured(RandomStructured):
-    """The slices along a dimension whose norm of order n is smallest: so many, or that share."""
+    """Prunes the slices along a dimension with the smallest norm of order n; amount: their number,
+    or a fraction."""
 
     def __init__(self, amount: float, n: float, dim: int = -1) -> None:
         super().__init__(amount, dim)
@@ -353,8 +355,8 @@ def global_unstructured(
     importance_scores: Mapping[tuple[Any, str], Tensor] | None = None,
     **kwargs: Any,
 ) -> None:
-    """Applies a method, made with the further arguments, to pairs of module and name as if their
-    entries were one parameter. importance_scores: for pairs that are not judged by their values."""
+    """Applies pruning_method(**kwargs) to pairs of module and name as if their entries were one
+    parameter. importance_scores: by pair, replaces the parameter's values in the choice."""
     if not isinstance(parameters, Iterable):
         raise TypeError(
             "global_unstructured: expected 'parameters' to be pairs of module and name, got "
@@ -390,7 +392,7 @@ def global_unstructured(
 
 
 def remove(module: Any, name: str) -> Any:
-    """Makes the parameter one without mask, with the values it has. Returns the module."""
+    """Makes the parameter an unmasked one with its current values. Returns the module."""
     found = _find(module, name)
     if found is None:
         raise ValueError(f"remove: '{name}' of {type(module).__name__} is not pruned")

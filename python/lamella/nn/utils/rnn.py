@@ -29,10 +29,11 @@ class _Packed(NamedTuple):
 
 
 class PackedSequence(_Packed):
-    """The rows of several sequences in the order of time, the longest sequence's first.
+    """The rows of several sequences ordered by time step, within a step by falling length.
 
-    data: [total, ...]; batch_sizes: how many sequences go on at each step; sorted_indices: which
-    sequence comes first, second, ... (None: they are in order); unsorted_indices: its inverse.
+    data: [total, ...]; batch_sizes: the number of sequences with a row at each step;
+    sorted_indices: the sequences by falling length (None: they are in order); unsorted_indices:
+    its inverse.
     """
 
     __slots__ = ()
@@ -99,7 +100,7 @@ class PackedSequence(_Packed):
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """Where each number stands in a permutation of [0, n)."""
+    """The inverse of a permutation of [0, n)."""
     if permutation is None:
         return None
     places = lamella.arange(permutation.numel(), device=permutation.device)
@@ -119,8 +120,8 @@ def pack_padded_sequence(
 ) -> PackedSequence:
     """The rows of a padded batch [T, N, ...], or [N, T, ...], without the padding.
 
-    lengths: how long each sequence is, on the CPU; they must fall if enforce_sorted, else the
-    sequences are sorted.
+    lengths: the lengths of the sequences, on the CPU; they must not increase if enforce_sorted,
+    else the sequences are sorted.
     """
     lengths = lamella.as_tensor(lengths, dtype=lamella.int64).cpu()
     sequences = input.size(0 if batch_first else 1)
@@ -228,7 +229,7 @@ def unpad_sequence(
 
 
 def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Sequences [L, ...] packed; they must fall in length if enforce_sorted."""
+    """Packs sequences [L, ...]; their lengths must not increase if enforce_sorted."""
     lengths = [sequence.size(0) for sequence in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
