@@ -1,4 +1,4 @@
-"""Operators of lamella.fft."""
+"""lamella.fft: the operators named `fft_*`, without the prefix."""
 
 from lamella import _C
 

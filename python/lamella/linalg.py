@@ -1,4 +1,4 @@
-"""Operators of lamella.linalg."""
+"""lamella.linalg: the operators named `linalg_*`, without the prefix."""
 
 from lamella import _C
 

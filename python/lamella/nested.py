@@ -1,4 +1,4 @@
-"""Operators of lamella.nested."""
+"""lamella.nested: the operators named `nested_*`, without the prefix."""
 
 from lamella import _C
 

@@ -1,4 +1,4 @@
-"""Operators of lamella.special."""
+"""lamella.special: the operators named `special_*`, without the prefix."""
 
 from lamella import _C
 
