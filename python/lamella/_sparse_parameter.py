@@ -1,4 +1,4 @@
-"""Parameters that are sparse tensors."""
+"""SparseParameter: a module parameter that is a sparse tensor."""
 
 # mypy: disable-error-code="override"
 
@@ -13,7 +13,8 @@ __all__ = ["SparseParameter"]
 
 
 class SparseParameter(SparseTensor, Parameter):
-    """A parameter over the parts of a sparse tensor, of which the values are the leaf."""
+    """A parameter that shares the indices and values of a sparse tensor; the values are the leaf.
+    """
 
     def __new__(cls, data: Any, requires_grad: bool = True) -> SparseParameter:
         own = data.detach().requires_grad_(requires_grad)

@@ -1,4 +1,4 @@
-"""Functions made of functions: their gradients, and products with their Jacobians."""
+"""lamella.func: transforms of functions, such as vmap, grad, vjp, jvp, and Jacobians."""
 
 from lamella.func.functional_call import functional_call as functional_call
 from lamella.func.functional_call import (
