@@ -15,7 +15,7 @@ from lamella.utils import _pytree
 _FIXED = (type(None), bool, int, float, complex, str, bytes, range, type(Ellipsis))
 
 
-# See Nest. The type is recursive, which type checkers for Python 3.9 cannot express.
+# See Nest for the items. A form contains the forms of the nested values.
 Form = tuple[Any, ...]
 
 

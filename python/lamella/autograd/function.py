@@ -86,7 +86,8 @@ _default_vmap = Function.vmap
 
 
 def _apply_batched(cls: type[Function], /, *args: Any, **kwargs: Any) -> Any:
-    """apply() for arguments with batched tensors. NotImplemented: run it like other code."""
+    """apply() for arguments with batched tensors; NotImplemented if the class generates its rule,
+    so that forward and backward run on the batched tensors."""
     name = cls.__name__
     own = cls.vmap is not _default_vmap
     if own and cls.generate_vmap_rule:

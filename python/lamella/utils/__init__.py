@@ -1,4 +1,4 @@
-"""Where the installed library keeps its headers, its CMake package and its tools."""
+"""lamella.utils: the folders of the headers, the CMake package and the library; backend names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _here = _os.path.dirname(_os.path.dirname(_os.path.abspath(__file__)))
 
 
 def _prefix() -> str:
-    # In a wheel the package's own folder; in the installed tree three folders up.
+    # The prefix is the package's folder in a wheel, and three folders up in an installed tree.
     for folder in (_here, _os.path.join(_here, "..", "..", "..")):
         if _os.path.isdir(_os.path.join(folder, "include", "lamella")):
             return _os.path.abspath(folder)
@@ -28,7 +28,8 @@ cmake_prefix_path = prefix
 
 
 def include_paths(compat: bool = True) -> list[str]:
-    """The folders of the C++ headers; with `compat`, those with PyTorch's and XLA's names too."""
+    """The folders of the C++ headers; with `compat` also the headers with PyTorch's and XLA's
+    names."""
     paths = [_os.path.join(prefix, "include")]
     if compat:
         paths.append(_os.path.join(prefix, "include", "lamella_compat"))
