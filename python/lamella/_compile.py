@@ -94,7 +94,7 @@ class _Entry:
         both = [(program.name, program.forward)]
         return both if program.backward is None else [*both, ("backward", program.backward)]
 
-    def let_go(self) -> None:
+    def forget_tensors(self) -> None:
         """Drops the references to the tensors of the first call."""
         self.examples = []
         for place in self.found.tensors:
@@ -184,7 +184,7 @@ class Compiled:
         with tracing:
             entry = self._compiled(state, nest, reasons)
         guards = entry.guards(self._fn)
-        entry.let_go()
+        entry.forget_tensors()
         return entry.run(entry.leaves(nest), self._fn), guards
 
     def _compiled(self, state: Any, nest: Nest, reasons: list[str]) -> _Entry:
@@ -214,7 +214,7 @@ class Compiled:
         if not self._is_full or fullgraph:
             self.__dict__["_is_full"] = True
             text = (
-                f"{_name(self._fn)} has {_MAX_PROGRAMS} programs, so other calls run as it is: "
+                f"{_name(self._fn)} has {_MAX_PROGRAMS} programs, so other calls run uncompiled: "
                 f"in this one {why}"
             )
             self._log.append(text)
@@ -225,7 +225,7 @@ class Compiled:
     def _note(self, entry: _Entry, reasons: list[str]) -> None:
         why = f" again, as {reasons[0]}" if reasons else ""
         if entry.program is None:
-            text = f"{_name(self._fn)} runs as it is{why}: {entry.reason}"
+            text = f"{_name(self._fn)} runs uncompiled{why}: {entry.reason}"
         else:
             text = f"{_name(self._fn)} was compiled{why}: {_contents(entry)}"
         self._say(text)

@@ -254,7 +254,7 @@ class Program:
         except Exception as error:
             # An error of the function itself is raised again when it runs uncompiled.
             why = str(error) or type(error).__name__
-        self.say(f"the gradient of {self.name} runs as it is where it is differentiated: {why}")
+        self.say(f"the gradient of {self.name} runs uncompiled when it is differentiated: {why}")
         return None
 
     def _gradient(self, *tensors: Tensor) -> list[Tensor | None]:
@@ -361,13 +361,13 @@ class _Run(Function):
         with lamella.no_grad():
             made = program.backward(*ctx.saved_tensors, *wanted)
         if is_recorded and made:
-            made = _DifferentiatedOnce.apply(len(made), *made, *(ctx.given[i] for i in program._into))
+            made = _NoDoubleGrad.apply(len(made), *made, *(ctx.given[i] for i in program._into))
             made = list(made) if isinstance(made, tuple) else [made]
         grads = iter(made)
         return (None, None, *(next(grads) if there else None for there in program._grads))
 
 
-class _DifferentiatedOnce(Function):
+class _NoDoubleGrad(Function):
     """Makes gradients of a program that draws random numbers raise when they are differentiated
     again. They stay connected to the inputs, so that the graph shows what they depend on."""
 

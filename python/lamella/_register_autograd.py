@@ -85,7 +85,7 @@ def _spread(name: str, plan: _Plan, grads: Any) -> list[Any]:
         if isinstance(entry, _Plain):
             if each is not None:
                 raise RuntimeError(
-                    f"{name}: expected gradient {i} to be None, as argument {i} is no Tensor, "
+                    f"{name}: expected gradient {i} to be None, as argument {i} is not a Tensor, "
                     f"got {type(each).__name__}"
                 )
         elif isinstance(entry, int):

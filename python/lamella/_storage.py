@@ -303,7 +303,7 @@ def deepcopy_tensor(tensor: Tensor, memo: dict[int, Any]) -> Any:
         if type(result) is not type(tensor):
             raise RuntimeError(
                 f"deepcopy: expected clone() of {type(tensor).__name__} to return one, got "
-                f"{type(result).__name__}; the class may have a __deepcopy__ of its own"
+                f"{type(result).__name__}; the class may define __deepcopy__"
             )
     elif tensor.device.type == "cpu":
         storage = copy.deepcopy(storage_of(tensor), memo)

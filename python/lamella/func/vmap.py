@@ -206,7 +206,7 @@ def _take_out(func: Any, output: Any, level: int, size: int, out_dims: Any) -> A
 
 
 def call_rule(
-    who: str,
+    name: str,
     rule: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any] | None = None,
@@ -218,7 +218,7 @@ def call_rule(
     level = max((fact[0] for fact in facts if fact is not None), default=0)
     running = {number: mode for number, _, mode in _C._vmap_levels()}
     if level not in running:
-        raise RuntimeError(f"{who}: expected tensors of a vmap that is running, got one that ended")
+        raise RuntimeError(f"{name}: expected tensors of a vmap that is running, got one that ended")
     size = 0
     values: list[Any] = []
     dims: list[int | None] = []
@@ -237,7 +237,7 @@ def call_rule(
     )
     if not isinstance(result, tuple) or len(result) != 2:
         raise RuntimeError(
-            f"{who}: expected a tuple (outputs, out_dims), got {type(result).__name__}"
+            f"{name}: expected a tuple (outputs, out_dims), got {type(result).__name__}"
         )
     outputs, out_spec = tree_flatten(result[0])
     # Operators return several results as a tuple, so a list in either place counts as a tuple.
@@ -247,7 +247,7 @@ def call_rule(
     places = _spread(out_dims, plain_spec)
     if places is None:
         raise RuntimeError(
-            f"{who}: expected 'out_dims' to have the structure of the outputs, got {result[1]!r}"
+            f"{name}: expected 'out_dims' to have the structure of the outputs, got {result[1]!r}"
         )
     made = []
     for i, (output, dim) in enumerate(zip(outputs, places)):
@@ -256,7 +256,7 @@ def call_rule(
             continue
         if not -output.dim() <= dim < output.dim() or output.shape[dim] != size:
             raise RuntimeError(
-                f"{who}: expected output {i} to have the batch of {size} in dimension {dim}, got "
+                f"{name}: expected output {i} to have the batch of {size} in dimension {dim}, got "
                 f"shape {list(output.shape)}"
             )
         made.append(_C._vmap_wrap(output, dim, level))

@@ -17,7 +17,7 @@ from lamella.testing._examination import Examination
 from lamella.testing._inputs import Sample, TensorSpec, arguments_of
 
 # The largest number of elements of a call whose gradients are compared with finite differences.
-_MOST_ELEMENTS = 200
+_MAX_ELEMENTS = 200
 
 
 def check_composite(e: Examination) -> None:
@@ -37,7 +37,7 @@ def _differentiable_samples(e: Examination) -> Iterator[Sample]:
         specs = [spec for _, spec in sample.specs()]
         if not any(spec.is_floating and spec.values for spec in specs):
             continue
-        if sum(spec.numel for spec in specs) > _MOST_ELEMENTS:
+        if sum(spec.numel for spec in specs) > _MAX_ELEMENTS:
             continue
         if any(spec.is_floating and spec.dtype != lamella.float64 for spec in specs):
             double = e.maker.as_dtype(sample, lamella.float64)

@@ -10,7 +10,7 @@ from lamella.testing._calls import Call
 from lamella.testing._inputs import Maker, Sample
 from lamella.testing._operator import Operator
 
-_MOST_SAMPLES = 40
+_MAX_SAMPLES = 40
 
 
 @dataclasses.dataclass
@@ -61,7 +61,7 @@ class Examination:
             self.samples = [] if first is None else [first]
         for base in self.samples[:1]:
             for sample in self.maker.more(base):
-                if len(self.samples) >= _MOST_SAMPLES:
+                if len(self.samples) >= _MAX_SAMPLES:
                     break
                 if self.accepts(sample):
                     self.samples.append(sample)

@@ -143,7 +143,7 @@ _NETWORKS = re.compile(
     r"|\btorch::(?:nn|optim|data|serialize|save|load)\b|\bnamespace\s+torch\s*[;{]"
 )
 _HEADERS = (".h", ".hh", ".hpp", ".hxx", ".cuh", ".inc", ".inl", ".ipp", ".tcc")
-_MOST_HEADERS = 1000
+_MAX_HEADERS = 1000
 
 
 def _mentions_networks(sources: Sequence[str], include_dirs: Sequence[str]) -> bool:
@@ -158,7 +158,7 @@ def _mentions_networks(sources: Sequence[str], include_dirs: Sequence[str]) -> b
     for folder in sorted(folders - ours):
         for place, _, names in os.walk(folder):
             files += [os.path.join(place, name) for name in names if name.endswith(_HEADERS)]
-            if len(files) > _MOST_HEADERS:
+            if len(files) > _MAX_HEADERS:
                 return True
     for path in files:
         with open(path, encoding="utf-8", errors="replace") as file:
