@@ -218,7 +218,7 @@ def call_rule(
     level = max((fact[0] for fact in facts if fact is not None), default=0)
     running = {number: mode for number, _, mode in _C._vmap_levels()}
     if level not in running:
-        raise RuntimeError(f"{name}: expected tensors of a vmap that is running, got one that ended")
+        raise RuntimeError(f"{name}: expected tensors of a running vmap, got one that ended")
     size = 0
     values: list[Any] = []
     dims: list[int | None] = []

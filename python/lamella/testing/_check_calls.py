@@ -116,7 +116,7 @@ def _check_aliases(e: Examination, call: Call) -> set[str]:
                     call.sample,
                 )
             owners[address] = words
-    # A written argument that is returned must be the same tensor object, even without memory.
+    # A return that aliases a written argument must be that tensor object itself.
     for index, (result, value) in enumerate(zip(e.op.returns, call.results)):
         for argument in e.op.arguments:
             if argument.write and _may_share(argument, result):
