@@ -1,4 +1,4 @@
-"""lamella.fft: the operators named `fft_*`, without the prefix."""
+"""lamella.fft: the operators declared with `python_module: fft`."""
 
 from lamella import _C
 

@@ -1,4 +1,4 @@
-"""lamella.linalg: the operators named `linalg_*`, without the prefix."""
+"""lamella.linalg: the operators declared with `python_module: linalg`."""
 
 from lamella import _C
 

@@ -1,4 +1,4 @@
-"""lamella.nested: the operators named `nested_*`, without the prefix."""
+"""lamella.nested: the operators declared with `python_module: nested`."""
 
 from lamella import _C
 

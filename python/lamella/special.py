@@ -1,4 +1,4 @@
-"""lamella.special: the operators named `special_*`, without the prefix."""
+"""lamella.special: the operators declared with `python_module: special`."""
 
 from lamella import _C
 
