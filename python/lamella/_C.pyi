@@ -1,4 +1,4 @@
-# The extension module. Its public part is typed in lamella's own stub.
+# Types of the extension module. Its public part is typed in the stub of the package, __init__.pyi.
 from typing import Any
 
 class ScriptObject:

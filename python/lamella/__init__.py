@@ -1,4 +1,4 @@
-"""Lamella: tensors and operators. Names and signatures are PyTorch's wherever it has one."""
+"""Lamella: tensors and operators. Names and signatures follow PyTorch wherever it has them."""
 
 import sys as _sys
 
@@ -23,7 +23,7 @@ from lamella._C import (  # noqa: F401
 
 __version__ = "0.1.0"
 
-# The operators by name, some of which give way to functions of the same name below.
+# The operators by name. Imports below replace some of them by Python functions of the same name.
 _operators = _C._functions("")
 globals().update(_operators)
 
@@ -68,7 +68,7 @@ detach_ = Tensor.detach_
 
 default_generator = _C._default_generator()
 
-# Found when first asked for.
+# Attributes that __getattr__ imports on first use: "module" or "module:attribute".
 _LAZY = {
     "amp": "lamella.amp",
     "array_api": "lamella.array_api",
@@ -128,7 +128,7 @@ _LAZY = {
 
 
 def _device_module(name: str) -> object:
-    """The module of a backend's devices, which are called by that name."""
+    """The module of the device type `name`; None if no backend has it."""
     if name.startswith("_"):
         return None
     from lamella import _device
@@ -157,8 +157,8 @@ def __dir__() -> list[str]:
     return sorted(set(globals()) | set(_LAZY))
 
 
-# A plain module with a __getattr__ is searched through its class first: the names above would take
-# a fifth of a small call.
+# Attribute lookup in a plain module searches its class first, which costs a fifth of the time of a
+# call of a small operator. _Package looks in the module's dictionary first.
 _sys.modules[__name__].__class__ = _C._Package
 del _sys
 

@@ -61,7 +61,7 @@ def _members(namespace: str, name: str) -> dict[str, Any]:
 
 
 def python_class(qualified: str) -> type:
-    """The Python class of "__torch__.torch.classes.ns.Name"; the extension keeps it."""
+    """Makes the Python class for "__torch__.torch.classes.ns.Name". The extension caches it."""
     namespace, _, name = qualified[len(_PREFIX) :].rpartition(".")
     return type(name, (_C.ScriptObject,), _members(namespace, name))
 

@@ -1,4 +1,4 @@
-"""lamella.compile: functions and modules as compiled programs."""
+"""lamella.compile: compiles functions and modules to programs, and picks the one for a call."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from lamella._nest import Nest
 
 __all__ = ["Compiled", "compile"]
 
-# Programs of one function; what needs another one is called as it is.
-_MOST_PROGRAMS = 64
+# The largest number of programs of one function. Calls that need another one run uncompiled.
+_MAX_PROGRAMS = 64
 
 
 def compile(
@@ -29,27 +29,27 @@ def compile(
     explain: bool = False,
     disable: bool = False,
 ) -> Any:
-    """The function or module as compiled programs: the first call traces it, makes one program of
-    what it does, and runs that; later calls run the program. Also a decorator.
+    """Returns a compiled version of a function or module: the first call traces it, compiles the
+    trace to one program, and runs that; later calls run the program. Also a decorator.
 
-    A program is made for the dtypes, shapes, strides and devices of the tensors among the
-    arguments, for grad mode and autocast, and for all other arguments and the variables and
-    attributes of modules that the function reads; other ones make another program. Where gradients
-    are recorded, forward and backward are compiled. Tensors of modules are read at each call, so
-    training goes on as before; arguments that the function writes are written.
+    A program is specialized on the dtypes, shapes, strides and devices of the tensor arguments, on
+    grad mode and autocast, on all other arguments, and on the variables and module attributes that
+    the function reads; a change in any of these compiles another program. If gradients are
+    recorded, forward and backward are compiled. Tensors of modules are read at each call, so
+    training works as without compile; arguments that the function writes are written.
 
-    What depends on the elements of a tensor in Python, as `if x.sum() > 0` does, is no program:
-    such a function is called as it is, and explain says where.
+    A function whose Python control flow depends on the elements of a tensor, such as
+    `if x.sum() > 0`, cannot be compiled: it runs uncompiled, and explain says where.
 
-    One function has at most 64 programs. Calls that none of them is for run the function as it is
-    from then on, after a RuntimeWarning that says what was new about the first.
+    One function has at most 64 programs. After that, calls that match no program run the function
+    uncompiled; a RuntimeWarning says once what differed in the first of these calls.
 
-    fullgraph: raises RuntimeError in place of that.
-    dynamic: accepted for callers who have it, and changes nothing, True included: no program is for
-    several shapes, each one has its own. Where lengths vary at every call, round them up to a few.
-    explain: says on stderr what was compiled, when, and why again; what the passes changed, what
-    was fused and called, and why the rest was not. See Compiled.explanation().
-    disable: gives fn back.
+    fullgraph: raises RuntimeError instead of running the function uncompiled.
+    dynamic: accepted for compatibility and ignored, even if True: each shape has its own program.
+    If lengths vary from call to call, round them up to a few sizes.
+    explain: prints to stderr what was compiled and why it was compiled again, what the passes
+    changed, what was fused or called, and why the rest was not. See Compiled.explanation().
+    disable: returns fn unchanged.
     """
     if fn is None:
         return functools.partial(
@@ -63,7 +63,7 @@ def compile(
 
 
 class _Entry:
-    """A program, or the reason why there is none, and what it is for."""
+    """A program, or the reason why there is none, and the calls that it serves."""
 
     def __init__(self, state: Any, nest: Nest, found: Found) -> None:
         self.state, self.form, self.found = state, nest.form, found
@@ -94,14 +94,15 @@ class _Entry:
         both = [(program.name, program.forward)]
         return both if program.backward is None else [*both, ("backward", program.backward)]
 
-    def let_go(self) -> None:
-        """Forgets the tensors of the first call."""
+    def forget_tensors(self) -> None:
+        """Drops the references to the tensors of the first call."""
         self.examples = []
         for place in self.found.tensors:
             place.value = None
 
     def guards(self, fn: Any) -> Any:
-        """This entry for calls that do without Python: see entry_from() in compiled.cpp."""
+        """This entry as compiled.cpp takes it to serve calls without Python: see entry_from()
+        there."""
         program = self.program
         places = [
             [(place.container, place.key, None) for place in self.found.tensors],
@@ -116,8 +117,8 @@ class _Entry:
         return (self.state, self.form, leaves, *places, results, executable, run)
 
     def run_if_for(self, leaves: list[Any], *again: Any, fn: Any) -> Any:
-        """NotImplemented where the gradients of the tensors are others. With versions and tangents
-        the gradients, as results: see Program.again."""
+        """Runs the entry; NotImplemented if the tensors' gradients differ from those that it was
+        made for. With versions and tangents it computes gradients instead: see Program.again."""
         if again and self.program is not None:
             return self.program.again(leaves, *again)
         if isinstance(self.program, Step):
@@ -129,7 +130,7 @@ class _Entry:
         return self.run(leaves, fn)
 
     def difference(self, state: Any, nest: Nest) -> str:
-        """Why a call is not this entry's; empty if it is."""
+        """Why this entry cannot serve a call; empty if it can."""
         if state != self.state:
             return _state_difference(self.state, state)
         if not _is_form(nest.form, self.form):
@@ -145,13 +146,13 @@ class _Entry:
             if text:
                 return f"{name} {text}"
         if self.gradients is not None and self.gradients != gradient_facts(self.leaves(nest)):
-            return "the gradients of tensors are others"
+            return "the gradients of tensors have changed"
         return ""
 
 
 class Compiled:
-    """What stands behind a compiled function: its programs, and how more are made. Attributes are
-    those of the function or module. Calls come here where no entry of compiled.cpp fits."""
+    """The programs of a compiled function; makes more when none fits. Attributes are those of the
+    function or module. compiled.cpp calls _call() when none of its own entries matches."""
 
     def __init__(self, fn: Any, fullgraph: bool, explain: bool) -> None:
         self.__dict__["_fn"] = fn
@@ -164,7 +165,8 @@ class Compiled:
                 self.__dict__[name] = getattr(fn, name)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """The result, and what calls like this one are from now on."""
+        """The result, and the guards by which compiled.cpp serves such calls from then on, or
+        None."""
         state = _hlo._call_state()
         if _is_layered(state):
             return self._fn(*args, **kwargs), None
@@ -175,14 +177,14 @@ class Compiled:
             if not reason:
                 return entry.run(entry.leaves(nest), self._fn), None
             reasons.append(reason)
-        if len(self._entries) >= _MOST_PROGRAMS:
+        if len(self._entries) >= _MAX_PROGRAMS:
             self._warn_of_many(reasons[0])
             return self._fn(*args, **kwargs), None
-        # Modules have other tensors while they are traced: one trace at a time.
+        # Tracing replaces the tensors of modules, so only one trace may run at a time.
         with tracing:
             entry = self._compiled(state, nest, reasons)
         guards = entry.guards(self._fn)
-        entry.let_go()
+        entry.forget_tensors()
         return entry.run(entry.leaves(nest), self._fn), guards
 
     def _compiled(self, state: Any, nest: Nest, reasons: list[str]) -> _Entry:
@@ -194,7 +196,7 @@ class Compiled:
         except NotCompiled as error:
             entry.reason = str(error)
         except Exception as error:
-            # What the function itself raises, it raises again when it is called as it is.
+            # An error of the function itself is raised again when it runs uncompiled.
             entry.reason = str(error) or type(error).__name__
         if entry.program is None:
             found.forget_changes()
@@ -207,12 +209,12 @@ class Compiled:
         return entry
 
     def _warn_of_many(self, why: str) -> None:
-        """Says once that there are as many programs as there may be, and why none is for a call."""
+        """Warns once that the limit of programs is reached, and why none of them fits a call."""
         fullgraph, _ = self._options
         if not self._is_full or fullgraph:
             self.__dict__["_is_full"] = True
             text = (
-                f"{_name(self._fn)} has {_MOST_PROGRAMS} programs, so other calls run as it is: "
+                f"{_name(self._fn)} has {_MAX_PROGRAMS} programs, so other calls run uncompiled: "
                 f"in this one {why}"
             )
             self._log.append(text)
@@ -223,7 +225,7 @@ class Compiled:
     def _note(self, entry: _Entry, reasons: list[str]) -> None:
         why = f" again, as {reasons[0]}" if reasons else ""
         if entry.program is None:
-            text = f"{_name(self._fn)} runs as it is{why}: {entry.reason}"
+            text = f"{_name(self._fn)} runs uncompiled{why}: {entry.reason}"
         else:
             text = f"{_name(self._fn)} was compiled{why}: {_contents(entry)}"
         self._say(text)
@@ -236,11 +238,11 @@ class Compiled:
             print(f"compile: {text}", file=sys.stderr)
 
     def explanation(self, *, steps: bool = False) -> str:
-        """What was compiled so far, a line for each program: why it was made, what of the function
-        became opcodes and which operators are called, and where a function runs as it is.
+        """What was compiled so far, a line for each program: why it was made, how many opcodes it
+        has and which operators it calls, and where a function runs uncompiled.
 
-        steps: how each part of each program runs as well, the last program first: how many
-        instructions each pass changed, what is one loop, what is called, and why the rest is not.
+        steps: also lists how each part of each program runs, the last program first: how many
+        instructions each pass changed, what was fused or called, and why the rest was not.
         """
         lines = list(self._log)
         if steps:
@@ -249,22 +251,22 @@ class Compiled:
         return "\n".join(lines)
 
     def programs(self, *, planned: bool = False) -> list[Any]:
-        """The modules of the programs, the last one first; of one with a gradient both. planned: as
-        they run, see lamella.hlo.Executable.plan: to_html() of those shows fusions, memory and
-        cost."""
+        """The modules of the programs, the last one first; a program with a gradient has two.
+        planned: the modules as they run (lamella.hlo.Executable.plan), whose to_html() shows
+        fusions, memory and cost."""
         parts = [part for entry in self._entries for _, part in entry.parts()]
         return [part.plan if planned else part.module for part in parts]
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """A compiled module stands where modules stand, among the parts of another one too."""
+        """isinstance() takes a compiled module for a module, so that others can contain it."""
         return type(self._fn) if isinstance(self._fn, lamella.nn.Module) else Compiled
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._fn, name)
 
     def __reduce__(self) -> Any:
-        """Copies and pickles are compiled anew."""
+        """Copies and pickles keep the function and the options, and compile again."""
         return _again, (self._fn, *self._options)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -288,13 +290,14 @@ def _again(fn: Any, fullgraph: bool, explain: bool) -> Any:
 
 
 def _is_layered(state: Any) -> bool:
-    """Whether calls of the thread are traced, batched or otherwise intercepted."""
+    """Whether calls on this thread are traced, batched or otherwise intercepted."""
     return state[:2] not in _plain_states()
 
 
 @functools.cache
 def _plain_states() -> frozenset[Any]:
-    """What a thread adds and takes away in each grad mode, with and without autocast."""
+    """The dispatch keys that a thread includes and excludes in each grad mode, with and without
+    autocast."""
     states = set()
 
     def visit() -> None:
@@ -303,7 +306,7 @@ def _plain_states() -> frozenset[Any]:
                 with mode(), lamella.autocast("cpu", enabled=cast):
                     states.add(_hlo._call_state()[:2])
 
-    # The calling thread may be inside of a layer.
+    # The calling thread itself may be inside a trace or a transform.
     thread = threading.Thread(target=visit)
     thread.start()
     thread.join()
@@ -311,7 +314,7 @@ def _plain_states() -> frozenset[Any]:
 
 
 def _is_form(form: Any, other: Any) -> bool:
-    """Whether arguments nest alike and have the same values."""
+    """Whether two forms have the same structure and the same fixed values."""
     if form[0] != other[0]:
         return False
     if form[0] == "tensor":
@@ -326,8 +329,8 @@ def _is_form(form: Any, other: Any) -> bool:
 
 def _state_difference(expected: Any, got: Any) -> str:
     if expected[2] != got[2]:
-        return "grad mode is another"
-    return "autocast is another"
+        return "grad mode has changed"
+    return "autocast has changed"
 
 
 def _fact_difference(expected: Any, leaf: Any) -> str:
@@ -341,7 +344,7 @@ def _fact_difference(expected: Any, leaf: Any) -> str:
             if what in ("shape", "strides"):
                 return f"has {what} {list(got[at])}, had {list(expected[at])}"
             return f"has another {what}"
-    return "requires gradients or is seen by layers in another way"
+    return "differs in requires_grad or in its dispatch keys"
 
 
 def _short(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""One program of a compiled function: traced, functionalized, lowered, compiled."""
+"""One program of a compiled function: traces, functionalizes, lowers, compiles and runs it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ __all__ = [
 ]
 
 
-# No seed of anybody else's.
+# An arbitrary seed ("lamella" in ASCII) that the traced function is unlikely to set itself.
 _SEED = 0x6C616D656C6C61
 
 
-# Modules have other tensors while a function is traced: one trace at a time.
+# Tracing replaces the tensors of modules, so only one trace may run at a time.
 tracing = threading.RLock()
 
 
@@ -39,8 +39,8 @@ class NotCompiled(Exception):
 
 
 class Program:
-    """A function for arguments of one kind. run() takes the tensors among the arguments and those
-    in the places, and gives what the function returns."""
+    """A function, compiled for arguments of one structure and geometry. run() takes the tensors
+    among the arguments, then those in found.tensors, and returns what the function returns."""
 
     name = "forward"
 
@@ -51,13 +51,13 @@ class Program:
         for leaf in leaves:
             _check_plain(leaf)
         self._count = len(leaves)
-        # Gradients that can be differentiated, by which tensors want some: see again().
+        # Programs of differentiable gradients, by the requires_grad of each tensor: see again().
         self._gradients: dict[tuple[bool, ...], Program | None] = {}
         self.say: Callable[[str], None] = lambda text: None
         self._cast = _C.is_autocast_enabled("cpu"), _C.get_autocast_dtype("cpu")
         state = lamella.get_rng_state()
         try:
-            # Numbers that are drawn while the function is traced are not seen.
+            # Tracing must not advance the caller's random number generator.
             lamella.manual_seed(_SEED)
             first = lamella.get_rng_state()
             self._record(leaves)
@@ -100,7 +100,8 @@ class Program:
         self._compile_forward(raw)
 
     def _look_at(self, raw: Any, results: Nest, copies: list[Tensor]) -> list[int]:
-        """Notes what the results are; gives the numbers of the inputs."""
+        """Stores which results are new tensors and which alias inputs; returns the value numbers of
+        the inputs."""
         if _names_memory(raw):
             raise NotCompiled("it uses as_strided on memory of an argument")
         for value in fixed_values(results.form):
@@ -126,7 +127,8 @@ class Program:
     def _record_gradient(
         self, leaves: list[Tensor], made: list[Tensor], tracked: list[int], wants: list[bool]
     ) -> None:
-        """The function with its gradient in one graph, divided in two."""
+        """Records the function and its gradient in one graph, and divides that into a forward and a
+        backward program."""
         copies = [copy_of(leaf) for leaf in leaves]
         tangents = [lamella.ones_like(made[i]).detach() for i in tracked]
         count, outside = self._count, self._outside
@@ -149,7 +151,7 @@ class Program:
         around = _outside(raw)
         inputs, ids = raw.inputs(), raw.outputs()
         given = [*inputs[:count], *around]
-        # Tensors from outside that only the gradient takes follow those of the function.
+        # Outside tensors that only the gradient uses are appended to those of the function.
         self._outside = [*outside, *(t for t in around.values() if not _is_among(t, outside))]
         places = {id(t): count + i for i, t in enumerate(self._outside)}
         self._given = [*range(count), *(places[id(t)] for t in around.values())]
@@ -181,12 +183,13 @@ class Program:
         self._untracked = [i for i in range(count) if i not in self._tracked]
 
     def _call(self, *tensors: Tensor) -> Any:
-        """The function with these tensors in the places of its arguments' and the module's."""
+        """Calls the function with these tensors in place of those of the arguments and modules, and
+        then puts the former ones back. NotCompiled if the function changed anything else."""
         given = self._count - len(self._found.tensors)
         args, kwargs = self._arguments.unpack(tensors[:given])
         rows = list(zip(self._places, tensors[given:]))
         changed = ""
-        # The state of an optimizer is found by the tensor that it belongs to.
+        # The state of an optimizer is keyed by parameter, so the stand-ins need entries too.
         owned = [
             (state, place.value, tensor)
             for state in self._found.states
@@ -219,15 +222,15 @@ class Program:
     def again(
         self, given: list[Tensor], versions: tuple[int, ...], tangents: list[Tensor]
     ) -> list[Tensor | None]:
-        """The gradients of what may have some among the tensors that the function was given, as
-        results that can be differentiated: by a program of their own, or by calling the function as
-        it is. versions: those of the tensors when the function was called."""
+        """The gradients with respect to the inputs that require them, as differentiable results:
+        from a program of their own, or from the uncompiled function if that cannot be compiled.
+        versions: the versions of the tensors when the function was called."""
         if any(tensor._version != before for tensor, before in zip(given, versions)):
             raise RuntimeError(
-                "compile: expected the tensors of a function to stay as they were until its "
-                "gradients are differentiated, got one that was written"
+                "compile: expected the tensors of a function to be unchanged when its gradients "
+                "are differentiated, got one that was written since the call"
             )
-        # What the function writes, it writes to a copy.
+        # The function must not write its arguments a second time, so it gets copies of these.
         leaves = given[: self._count]
         leaves = [t.clone() if i in self._written else t for i, t in enumerate(leaves)]
         tensors = [*leaves, *(tangent.contiguous() for tangent in tangents)]
@@ -249,9 +252,9 @@ class Program:
         except NotCompiled as error:
             why = str(error)
         except Exception as error:
-            # What the function itself raises, it raises again when it is called as it is.
+            # An error of the function itself is raised again when it runs uncompiled.
             why = str(error) or type(error).__name__
-        self.say(f"the gradient of {self.name} runs as it is where it is differentiated: {why}")
+        self.say(f"the gradient of {self.name} runs uncompiled when it is differentiated: {why}")
         return None
 
     def _gradient(self, *tensors: Tensor) -> list[Tensor | None]:
@@ -284,8 +287,9 @@ class Program:
     # ---- Running ----
 
     def plain(self) -> tuple[Any, Any]:
-        """How the results nest, and what runs where nothing is written or shared: the forward part,
-        or what gradient_from() in compiled.cpp takes."""
+        """The form of the results, and what runs the program without Python: the forward executable
+        or the arguments of gradient_from() in compiled.cpp. None, None if the program writes
+        inputs, uses outside tensors, returns aliases, or draws numbers and has a backward."""
         if self._written or self._outside or any(alias is not None for alias in self._aliases):
             return None, None
         if self.backward is None:
@@ -326,13 +330,13 @@ class Program:
 
 
 class _Run(Function):
-    """Forward and backward of a program."""
+    """The autograd function of a program that has a backward."""
 
     @staticmethod
     def forward(ctx: Any, program: Program, given: list[Tensor], *into: Tensor) -> Any:
         made = program.forward(*(given[i] for i in program._given))
         fresh, inner = len(program._fresh), program._inner
-        # What the program writes is kept as it is now.
+        # Arguments that the caller will overwrite with results are saved as copies.
         kept = list(given)
         for i in program._written:
             kept[i] = given[i].clone()
@@ -357,15 +361,15 @@ class _Run(Function):
         with lamella.no_grad():
             made = program.backward(*ctx.saved_tensors, *wanted)
         if is_recorded and made:
-            made = _Once.apply(len(made), *made, *(ctx.given[i] for i in program._into))
+            made = _NoDoubleGrad.apply(len(made), *made, *(ctx.given[i] for i in program._into))
             made = list(made) if isinstance(made, tuple) else [made]
         grads = iter(made)
         return (None, None, *(next(grads) if there else None for there in program._grads))
 
 
-class _Once(Function):
-    """Stands behind gradients that cannot be had again, as far as they may be differentiated. They
-    depend on the leaves, for who asks what a graph reaches."""
+class _NoDoubleGrad(Function):
+    """Makes gradients of a program that draws random numbers raise when they are differentiated
+    again. They stay connected to the inputs, so that the graph shows what they depend on."""
 
     @staticmethod
     def forward(ctx: Any, count: int, *tensors: Tensor) -> Any:
@@ -374,8 +378,8 @@ class _Once(Function):
     @staticmethod
     def backward(ctx: Any, *tangents: Tensor) -> Any:
         raise RuntimeError(
-            "compile: expected a function that draws no random numbers where its gradients are "
-            "differentiated; call it as it is there"
+            "compile: expected a function that draws no random numbers when its gradients are "
+            "differentiated; call it uncompiled there"
         )
 
 
@@ -408,14 +412,14 @@ def copy_of(tensor: Tensor) -> Tensor:
 
 
 def fresh_leaves(tensors: Any, wants: list[bool]) -> list[Tensor]:
-    """The tensors; those that want gradients as leaves that the trace has seen begin."""
+    """The tensors, where each that requires gradients is a new leaf made inside the trace."""
     return [t.detach().requires_grad_() if want else t for t, want in zip(tensors, wants)]
 
 
 def apart(tensors: list[Tensor], written: list[int]) -> bool:
-    """Whether no tensor shares memory with one that is written."""
+    """Whether no written tensor shares memory with another tensor."""
     memory = [t.data_ptr() - t.storage_offset() * t.itemsize for t in tensors]
-    # Tensors without elements are at 0.
+    # Tensors without elements have the address 0.
     return all(memory[i] == 0 or memory.count(memory[i]) == 1 for i in written)
 
 
@@ -423,7 +427,8 @@ _Alias = tuple[int, tuple[int, ...], tuple[int, ...], int]
 
 
 def _alias(tensor: Tensor, copies: list[Tensor], outside: list[Tensor]) -> _Alias | None:
-    """Which tensor a result shares memory with, and its geometry."""
+    """The number of the input that a result is a view of, and the view's shape, strides and offset;
+    None for a new tensor."""
     if tensor.numel() == 0 or tensor.is_conj() or tensor.is_neg():
         return None
     memory = tensor.untyped_storage().data_ptr()
@@ -447,7 +452,7 @@ def view_of(tensor: Tensor, alias: _Alias) -> Tensor:
 
 
 def write(tensors: list[Tensor], values: list[Tensor]) -> None:
-    """Copies values to tensors, of which no two share memory."""
+    """Copies values to tensors. No two of the tensors may share memory."""
     if not _hlo._write_back(tensors, values):
         lamella._foreach_copy_(tensors, values)
 
@@ -461,7 +466,7 @@ def record(fn: Callable[..., Any], tensors: list[Tensor], names: list[str]) -> t
 
 
 def _outside(raw: Any) -> dict[int, Tensor]:
-    """Tensors that the function took from elsewhere, by number."""
+    """Tensors that the function uses besides its inputs, by value number."""
     return {
         i: raw.tensor(i)
         for i, value in enumerate(raw.values())
@@ -470,13 +475,13 @@ def _outside(raw: Any) -> dict[int, Tensor]:
 
 
 def _written(module: Any) -> list[int]:
-    """Which parameters the last results are written to, in their order."""
+    """The parameters that the last results of the module are written to, in order."""
     return [parameter for _, parameter, _, _ in module.input_output_aliases]
 
 
 def _names_memory(raw: Any) -> bool:
-    """Whether elements are named by their places in memory that is not the function's own: what
-    lies around an argument differs from call to call."""
+    """Whether the trace calls as_strided on memory that it did not allocate. Such a call can reach
+    memory around an argument, which differs from call to call."""
     values = raw.values()
     return any(
         node["op"].startswith("aten::as_strided")

@@ -1,5 +1,5 @@
-"""What a compiled function takes from outside of its arguments: tensors of modules, and values that
-it reads, each with the place where it stands."""
+"""Finds what a compiled function reads besides its arguments: tensors of modules, globals,
+attributes and closure variables, each with the container and key that hold it."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ __all__ = ["Found", "Place", "find", "is_same"]
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _CALLABLE = (types.FunctionType, types.MethodType, functools.partial)
 _MISSING = object()
-# Larger dictionaries and lists are data rather than parameters, and are told by identity.
-_MOST_ENTRIES = 4096
+# Larger dictionaries and lists count as data: they are compared by identity, not by entry.
+_MAX_ENTRIES = 4096
 _STANDARD: frozenset[str] = getattr(sys, "stdlib_module_names", frozenset())
 
 
 def is_same(a: Any, b: Any) -> bool:
-    """Numbers and text count by value, all else by identity: is_same() of compiled.cpp."""
+    """Whether numbers and text are equal, and other objects identical. is_same() in compiled.cpp
+    must agree."""
     if a is b:
         return True
     if type(a) is not type(b) or not isinstance(a, _PLAIN):
         return False
-    # 0.0 and -0.0 are equal, and not the same.
+    # 0.0 == -0.0, but a program for one is not valid for the other.
     return bool(a == b) and (type(a) not in (float, complex) or repr(a) == repr(b))
 
 
 class Place:
-    """An entry of a dictionary or list, or a cell of a closure, and what was in it."""
+    """An entry of a dictionary or list, or a closure cell (key None), and the value that it had
+    when it was found."""
 
     __slots__ = ("container", "key", "name", "value")
 
@@ -61,23 +63,23 @@ class Place:
             self.container.pop(self.key, None)
 
     def holds(self) -> bool:
-        """Whether what is there now is what was there."""
+        """Whether the entry still has its value."""
         return is_same(self.get(), self.value)
 
     def guard(self) -> tuple[Any, ...]:
-        """What compiled.cpp takes: without a value where there was nothing."""
+        """The place as compiled.cpp takes it; a place that was empty has no third item."""
         if self.value is _MISSING:
             return (self.container, self.key)
         return (self.container, self.key, self.value)
 
 
 class Found:
-    """What a function takes from outside of its arguments.
+    """What a function reads besides its arguments.
 
-    tensors: places of tensors. others: places of all else. rates: places of learning rates, whose
-    value is an input. states: the state of each optimizer, by parameter. containers: dictionaries
-    of objects, with the names of these, and how many entries there were. has_gradients: whether the
-    function may look at gradients of tensors, or leave some."""
+    tensors: places of tensors. others: places of all other values. rates: places of learning rates,
+    which are inputs of the program. states: the state of each optimizer, by parameter. containers:
+    the attribute dictionaries of objects, with the objects' names and the numbers of entries.
+    has_gradients: whether the function may read or set gradients of tensors."""
 
     def __init__(self) -> None:
         self.tensors: list[Place] = []
@@ -89,8 +91,8 @@ class Found:
         self._changed: list[Place] = []
 
     def change(self) -> str:
-        """What the function has changed in Python, as a name, and puts it back; empty for
-        nothing."""
+        """Restores the Python values that the function changed; returns the name of one of them,
+        empty if there were none."""
         changed = ""
         for place in self.others:
             if not place.holds():
@@ -101,19 +103,21 @@ class Found:
             while len(container) > count:
                 key = container.popitem()[0]
                 changed = _joined(name, key)
-                # Something else once it is there, as what is kept from the first call on.
+                # The program is for calls without this entry: a value cached by the first call is
+                # present at the next one, which then compiles again.
                 self.others.append(Place(container, key, changed, _MISSING))
         return changed
 
     def forget_changes(self) -> None:
-        """Takes away what the function changes: it runs as it is whatever is there."""
+        """Drops the guards on values that the function changes: a function that runs uncompiled
+        does so whatever they are."""
         self.others = [place for place in self.others if place not in self._changed]
 
 
 def find(fn: Any, arguments: list[Any]) -> Found:
-    """Globals and variables of enclosing functions, of fn and of the functions that it finds there,
-    the contents of modules, optimizers, lists and dictionaries among them and among the arguments,
-    and the attributes of other objects."""
+    """The globals and closure variables of fn and, recursively, of the functions among them; the
+    contents of modules, optimizers, lists and dictionaries among these and the arguments; and the
+    attributes of other objects."""
     finder = _Finder()
     for value in [fn, *arguments]:
         finder.below(value, "")
@@ -123,7 +127,7 @@ def find(fn: Any, arguments: list[Any]) -> Found:
 class _Finder:
     def __init__(self) -> None:
         self.found = Found()
-        # Objects and places that were visited; objects of the function live as long as it does.
+        # Ids of visited objects and places. The function keeps these alive, so ids are not reused.
         self.seen: set[Any] = set()
 
     def is_new(self, value: Any) -> bool:
@@ -133,7 +137,7 @@ class _Finder:
         return True
 
     def below(self, value: Any, name: str) -> None:
-        """What is inside of a value."""
+        """Adds what a value contains or refers to."""
         if isinstance(value, functools.partial):
             if self.is_new(value):
                 for part in [value.func, *value.args, *value.keywords.values()]:
@@ -142,7 +146,7 @@ class _Finder:
             self.below(value.__self__, name)
             self.below(value.__func__, name)
         elif isinstance(value, types.FunctionType):
-            # What a package brings along is no variable of the function's.
+            # Functions of the standard library and of Lamella are not searched.
             if not _is_library(value.__module__) and self.is_new(value):
                 self.variables(value)
         elif _is_optimizer(value):
@@ -157,7 +161,7 @@ class _Finder:
                 self.methods(type(value))
                 self.entries(vars(value), name)
                 self.found.containers.append((vars(value), name, len(vars(value))))
-        elif type(value) in (dict, list) and len(value) <= _MOST_ENTRIES:
+        elif type(value) in (dict, list) and len(value) <= _MAX_ENTRIES:
             if self.is_new(value):
                 self.entries(value, name)
         elif type(value) is tuple:
@@ -200,7 +204,7 @@ class _Finder:
                 self.here(fn.__globals__, name, name, fn.__globals__[name])
 
     def methods(self, cls: type) -> None:
-        """What the methods of a class read, as far as the class is the user's."""
+        """Adds what the methods of a class and of its bases read, except for library classes."""
         for base in cls.__mro__:
             if _is_library(base.__module__) or not self.is_new(base):
                 continue
@@ -211,7 +215,7 @@ class _Finder:
 
     def contents(self, module: Any, name: str) -> None:
         attributes = module.__dict__
-        named: set[str] = set()  # stand among the attributes as well
+        named: set[str] = set()  # the attributes have entries for these as well
         for kind in ("_parameters", "_buffers"):
             entries = getattr(module, kind)
             named.update(entries)
@@ -231,7 +235,7 @@ class _Finder:
         self.found.states.append(optimizer.state)
         is_own = _is_own(type(optimizer).__module__)
         self.methods(type(optimizer))
-        # An optimizer with hooks has a method of its own here.
+        # An optimizer with hooks has its own `step` among its attributes.
         for key in ("step", "param_groups", "state"):
             attributes = vars(optimizer)
             self.add(attributes, key, _joined(name, key), attributes.get(key, _MISSING))
@@ -266,8 +270,8 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 
 def _names_gradients(code: types.CodeType) -> bool:
-    """Whether the attribute `grad` of something that is no module of functions stands in the code,
-    or a call of backward()."""
+    """Whether the code uses an attribute `backward`, or an attribute `grad` of anything but the
+    modules `func` and `autograd`."""
     before = None
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR"):
@@ -282,7 +286,7 @@ def _joined(name: str, key: Any) -> str:
     return f"{name}.{key}" if name else str(key)
 
 
-# lamella.compat lets types say that they are from torch.
+# lamella.compat gives its types the module name "torch".
 _PACKAGES = ("lamella", "torch")
 
 

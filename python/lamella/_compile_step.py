@@ -1,4 +1,4 @@
-"""Programs of functions that run a backward themselves: steps of training."""
+"""Programs of training steps: functions that run a backward or an optimizer themselves."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["Plain", "Step", "gradient_facts"]
 
 
 class Plain(Exception):
-    """A function turned out to leave all gradients alone."""
+    """The traced function neither reads nor changes gradients: an ordinary Program serves it."""
 
 
 def gradient_facts(leaves: list[Tensor]) -> list[Any]:
-    """What a step is made for besides its tensors: which of these are the same, and the gradients
-    that are there already."""
+    """What a step is specialized on besides the facts of its tensors: for each tensor the position
+    of its first occurrence, and the facts of its gradient, None if it has none."""
     first: dict[int, int] = {}
     facts = []
     for i, leaf in enumerate(leaves):
@@ -38,14 +38,15 @@ def gradient_facts(leaves: list[Tensor]) -> list[Any]:
 
 
 class Step(Program):
-    """The function as one program, with the backward, the optimizer's update and the gradients that
-    tensors have before and afterwards. Results have no history: their backward has run."""
+    """One program of a whole training step: forward, backward and the optimizer's update. The
+    gradients before it are inputs and those after it results. Results do not require gradients,
+    since their backward has run."""
 
     name = "step"
 
     def _record(self, leaves: list[Tensor]) -> None:
         first = [at for at, _ in gradient_facts(leaves)]
-        # Inputs are different tensors, then the learning rates, then the gradients.
+        # Inputs: each distinct tensor once, then the learning rates, then the gradients.
         self._own = sorted(set(first))
         place = {leaf: k for k, leaf in enumerate(self._own)}
         at = [place[i] for i in first]
@@ -122,8 +123,9 @@ class Step(Program):
         return None, None
 
     def run_if_for(self, leaves: list[Tensor]) -> Any:
-        """NotImplemented where the gradients of the tensors are others; None, with nothing done,
-        where only run() can tell, after a look at gradient_facts()."""
+        """Runs the step without Python; NotImplemented if the gradients differ from those that the
+        step was made for. None, with nothing done, if the caller must compare gradient_facts() and
+        use run() instead."""
         if self._quick is None:
             return None
         made = self._quick(leaves, self._rates(), self._outside)
@@ -143,7 +145,7 @@ class Step(Program):
                 next(fresh) if alias is None else view_of(given[alias[0]], alias)
                 for alias in self._aliases
             ]
-            # Gradients are nobody else's memory.
+            # A new gradient must not share memory with a result or another gradient.
             first = len(results) - sum(is_new for _, is_new in self._changes)
             memory = {given_one.data_ptr() for given_one in results[:first]}
             for i in range(first, len(results)):
@@ -157,7 +159,7 @@ class Step(Program):
 
 
 def _is_alive(tensor: Tensor, into: list[Tensor]) -> bool:
-    """Whether a backward from a tensor can still run."""
+    """Whether a backward from a tensor can still run, so that its graph was not freed."""
     try:
         ones = lamella.ones_like(tensor.detach())
         lamella.autograd.grad(tensor, into, ones, retain_graph=True, allow_unused=True)

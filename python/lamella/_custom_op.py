@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CustomOpDef", "custom_op"]
 
-# By qualified name; the newest one of a name.
-# They live on when nobody keeps what custom_op() returned, until another of the name comes.
+# The newest definition of each qualified name. It keeps the operator alive if the caller drops the
+# result of custom_op(), until another operator of the name replaces it.
 _definitions: dict[str, CustomOpDef] = {}
 
 
@@ -31,7 +31,7 @@ def _split(qualname: str, what: str) -> tuple[str, str]:
 
 
 def _opaque(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, of which nothing is recorded: gradients are what register_autograd says."""
+    """The function, run below autograd so that only the backward of register_autograd counts."""
 
     @functools.wraps(function)
     def kernel(*args: Any, **kwargs: Any) -> Any:
@@ -48,10 +48,10 @@ _AUTOGRAD = _C._dispatch_key_bits("Autograd")
 
 
 class CustomOpDef(_C._CallsOperator):
-    """A custom operator: called like its function, and added to by the register_* methods.
+    """A custom operator: called like its function, and extended by the register_* methods.
 
-    Its results must be new tensors: one that shares memory with an argument is refused. What it
-    writes must be named in `mutates_args`.
+    Its results must not share memory with its arguments: such results are refused. Arguments that
+    it writes must be named in `mutates_args`.
     """
 
     def __init__(self, namespace: str, name: str, schema: str, fn: Callable[..., Any], tags: Any):
@@ -62,19 +62,19 @@ class CustomOpDef(_C._CallsOperator):
         self._backend_fns: dict[str | None, Callable[..., Any]] = {}
         self._fake: Callable[..., Any] | None = None
         self._disabled: set[str | None] = set()
-        self._kernels: dict[str | None, Any] = {}  # libraries of one kernel each, by device
+        self._kernels: dict[str | None, Any] = {}  # one library for the kernel of each device
         self.__doc__ = fn.__doc__
         self.__name__ = getattr(fn, "__name__", name)
         self._lib = _library.Library(namespace, "FRAGMENT")
         self._lib.define(name + schema, tags=tags, doc=fn.__doc__)
         self._opoverload = _C._operator(self._qualname, "default")
         self._set_target(self._opoverload)
-        # The kernel must not keep the operator, whose library keeps the kernel.
+        # A weak reference, since the operator's library owns this kernel.
         me = weakref.ref(self)
 
         def meta(*args: Any, **kwargs: Any) -> Any:
             operator = me()
-            assert operator is not None  # Its library, which has this kernel, goes with it.
+            assert operator is not None  # The operator's library owns this kernel.
             return operator._meta(*args, **kwargs)
 
         self._lib._library.impl(self._qualname, meta, "Meta")
@@ -94,14 +94,14 @@ class CustomOpDef(_C._CallsOperator):
         if not self._schema.returns:
             return None
         raise NotImplementedError(
-            f"{self._qualname}: has no kernel that gives the shapes of its results; "
+            f"{self._qualname}: has no kernel that computes the shapes of its results; "
             f"write one with {self._name}.register_fake"
         )
 
     def register_kernel(
         self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /
     ) -> Callable[..., Any]:
-        """Registers the function that serves tensors on these devices; None: on all others."""
+        """Registers the kernel for these device types; None: for all without their own kernel."""
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
             kinds = (
@@ -135,7 +135,8 @@ class CustomOpDef(_C._CallsOperator):
 
     @contextlib.contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
-        """Inside, the kernel of a device is on or off; where it is off, the first function runs."""
+        """A context that switches the kernel of a device on or off; while it is off, the function
+        of the definition runs instead."""
         kind = None if device_type == "default" else device_type
         before = kind in self._disabled
         if kind not in self._backend_fns:
@@ -156,7 +157,7 @@ class CustomOpDef(_C._CallsOperator):
         self._install(kind)
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
-        """Registers the function that gives the shapes of the results: the kernel for `meta`."""
+        """Registers the kernel for `meta` tensors, which computes only shapes and dtypes."""
         self._fake = fn
         return fn
 
@@ -167,23 +168,23 @@ class CustomOpDef(_C._CallsOperator):
         *,
         setup_context: Callable[..., Any] | None = None,
     ) -> None:
-        """Gives the operator a backward; see lamella.library.register_autograd."""
+        """Registers a backward; see lamella.library.register_autograd."""
         _library.register_autograd(
             self._opoverload, backward, setup_context=setup_context, lib=self._lib
         )
 
     def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
-        """Gives the operator a batching rule; see lamella.library.register_vmap."""
+        """Registers a batching rule; see lamella.library.register_vmap."""
         return _library.register_vmap(self._opoverload, func, lib=self._lib)
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> Any:
-        """Says what autocast casts its tensors to; see lamella.library.register_autocast."""
+        """Registers what autocast casts tensors to; see lamella.library.register_autocast."""
         return _library.register_autocast(self._opoverload, device_type, cast_inputs, lib=self._lib)
 
     def register_torch_dispatch(
         self, torch_dispatch_class: type, fn: Callable[..., Any] | None = None, /
     ) -> Any:
-        """Says what the operator does under a mode or on instances of a class."""
+        """Registers what it does under a mode or on instances of a subclass of Tensor."""
         return _library.register_torch_dispatch(
             self._opoverload, torch_dispatch_class, fn, lib=self._lib
         )
@@ -202,11 +203,11 @@ def custom_op(
     schema: str | None = None,
     tags: str | Sequence[str] = (),
 ) -> Any:
-    """Makes an operator of a Python function. Works as a decorator, too.
+    """Defines an operator by a Python function. Also a decorator.
 
     name: "mylib::twice". mutates_args: the arguments that it writes. device_types: the devices that
-    the function serves; None: all. schema: "(Tensor x) -> Tensor"; by default what the type hints
-    say. Returns a CustomOpDef. Another operator of the name replaces it.
+    the function serves; None: all. schema: "(Tensor x) -> Tensor"; by default inferred from the
+    type hints. Returns a CustomOpDef. A later operator of the same name replaces it.
     """
     ns, own = _split(name, "custom_op")
 

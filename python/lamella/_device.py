@@ -16,7 +16,8 @@ _modules: dict[str, Any] = {}
 
 
 def _device(device: Any, type: str | None = None) -> Any:
-    """A device with an index: of an index, a name, a device, or None for the current one."""
+    """The device, with its index, that an index, a name or a device stands for; None: the current
+    one."""
     if device is None:
         device = type
     elif isinstance(device, int):
@@ -30,9 +31,9 @@ def _device(device: Any, type: str | None = None) -> Any:
 
 
 class Stream:
-    """A stream of a device: work on it is done in order. A new one, or one known by its number.
+    """A stream of a device, which does its work in order: a new one, or that with `stream_id`.
 
-    As a context, the stream that work of this thread goes to.
+    As a context manager it makes the stream the current one of this thread.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Stream:
         return _C._query_stream(self.device, self.stream_id)
 
     def synchronize(self) -> None:
-        """Returns when all work of the stream is done."""
+        """Waits until all work of the stream is done."""
         _C._synchronize_stream(self.device, self.stream_id)
 
     def record_event(self, event: Event | None = None) -> Event:
@@ -65,11 +66,12 @@ class Stream:
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Work from now on comes after the event."""
+        """Makes work that is submitted after this call wait for the event."""
         event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Work from now on comes after what the other stream has to do now."""
+        """Makes work that is submitted after this call wait for all current work of the other
+        stream."""
         self.wait_event(stream.record_event())
 
     def __enter__(self) -> Stream:
@@ -95,7 +97,7 @@ class Stream:
 
 
 class Event:
-    """A mark in a stream. One that was never recorded is done."""
+    """A point in the work of a stream. An event that was never recorded counts as done."""
 
     def __init__(self, device: Any = None, *, enable_timing: bool = False) -> None:
         if device is None:
@@ -108,14 +110,14 @@ class Event:
         return current_stream(self._type) if stream is None else stream
 
     def record(self, stream: Stream | None = None) -> None:
-        """Marks where the stream, by default the current one, has got to."""
+        """Records the point that the stream (default: the current one) has reached."""
         stream = self._stream(stream)
         if self._event is None:
             self._event = _C._make_event(stream.device, self._timing)
         _C._record_event(self._event, stream.device, stream.stream_id)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """The stream goes on when the event is done."""
+        """Makes the stream (default: the current one) wait until the event is done."""
         stream = self._stream(stream)
         if self._event is not None:
             _C._wait_event(self._event, stream.device, stream.stream_id)
@@ -125,12 +127,12 @@ class Event:
         return self._event is None or _C._query_event(self._event)
 
     def synchronize(self) -> None:
-        """Returns when the event is done."""
+        """Waits until the event is done."""
         if self._event is not None:
             _C._synchronize_event(self._event)
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Milliseconds from this event to another; both recorded, with timing."""
+        """Milliseconds from this event to another; both must be recorded with enable_timing."""
         if self._event is None or end_event._event is None:
             raise RuntimeError("elapsed_time: expected both events to be recorded")
         if not (self._timing and end_event._timing):
@@ -143,18 +145,18 @@ class Event:
 
 
 def current_stream(device: Any) -> Stream:
-    """The stream that work of this thread on a device goes to."""
+    """The stream that this thread's work on a device is submitted to."""
     device = _device(device)
     return Stream(device, stream_id=_C._current_stream(device))
 
 
-# DeviceModule has methods of these names, which its annotations would find first.
+# DeviceModule has methods named Stream and Event, which would shadow the classes in annotations.
 _Stream = Stream
 _Event = Event
 
 
 class DeviceModule:
-    """What `lamella.sim` is for devices called "sim"."""
+    """The module-like object of one device type: `lamella.sim` for devices called "sim"."""
 
     def __init__(self, type: str) -> None:
         self._type = type
@@ -182,7 +184,7 @@ class DeviceModule:
         return _DeviceContext(_device(device, self._type))
 
     def synchronize(self, device: Any = None) -> None:
-        """Returns when all work on a device, by default the current one, is done."""
+        """Waits until all work on a device (default: the current one) is done."""
         _C._synchronize_device(_device(device, self._type))
 
     def Stream(self, device: Any = None, priority: int = 0) -> _Stream:
@@ -198,7 +200,7 @@ class DeviceModule:
         return Stream(_device(device, self._type), stream_id=0)
 
     def set_stream(self, stream: _Stream) -> None:
-        """Makes a stream the one that work of this thread on its device goes to."""
+        """Makes a stream the current one of this thread for its device."""
         _C._exchange_stream(stream.device, stream.stream_id)
 
     def stream(self, stream: _Stream) -> _Stream:
@@ -240,7 +242,7 @@ class _DeviceContext:
 
 
 def find_module(name: str) -> Any:
-    """The module of a device type, None if no backend calls its devices so."""
+    """The module of a device type; None if no backend has devices of that name."""
     if name in _modules:
         return _modules[name]
     try:
@@ -260,7 +262,7 @@ def seed_all(seed: int) -> None:
 
 
 def register_device_module(device_type: str, module: Any) -> None:
-    """Makes a module of the backend's own what `lamella.<device_type>` is."""
+    """Replaces `lamella.<device_type>` by a module of the backend's own."""
     device_type = lamella.device(device_type).type
     if hasattr(lamella, device_type) and not isinstance(
         getattr(lamella, device_type), DeviceModule

@@ -1,4 +1,4 @@
-"""Key sets as kernels written in Python get them."""
+"""DispatchKeySet: the key set that kernels written in Python receive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["DispatchKeySet"]
 
 
 class DispatchKeySet(int):
-    """The keys of a call. Operators combine it with others: `keys & after_autograd`."""
+    """The dispatch keys of a call. Supports & and |: `keys & after_autograd`."""
 
     def has(self, key: str) -> bool:
         """Whether the set has the functionality of a dispatch key, such as "AutogradCPU"."""
@@ -21,7 +21,7 @@ class DispatchKeySet(int):
         return DispatchKeySet(self | int(_C._dispatch_key_bits(key)))
 
     def remove(self, key: str) -> DispatchKeySet:
-        """Without the functionality of a key; the backends stay."""
+        """The set without the functionality of a key; its backends stay in the set."""
         return DispatchKeySet(int(self) & ~_C._dispatch_functionality_bits(key))
 
     def __and__(self, other: Any) -> DispatchKeySet:

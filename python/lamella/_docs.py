@@ -1,11 +1,11 @@
-"""What operators compute, in words.
+"""Documentation texts of operators.
 
 Note [Texts of operators]
-  A declaration's `doc:` says what the operator computes. For Lamella's own operators the generator
-  puts these texts, those of ops/docs/ among them, into _operator_docs.json beside this file, so
-  that the libraries hold none of them and nobody pays who does not ask. For an operator of another
-  library, of m.def() and of Library.define() the registry keeps the text. The overloads of a name,
-  and its in-place form, share one.
+  A declaration's `doc:` describes what the operator computes. For Lamella's own operators the
+  generator writes these texts, including those of ops/docs/, to _operator_docs.json beside this
+  file, which is read on first use; the libraries do not contain them. For operators of other
+  libraries, of m.def() and of Library.define() the registry keeps the text. The overloads of a
+  name and its in-place form share one text.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from lamella import _C
 
 @functools.cache
 def _own() -> dict[str, str]:
-    """The texts of Lamella's own operators, by their names with the namespace."""
+    """The texts of Lamella's own operators, by qualified name."""
     texts = pathlib.Path(__file__).with_name("_operator_docs.json").read_text(encoding="utf-8")
     made: dict[str, str] = json.loads(texts)
     return made
 
 
 def _registered(name: str) -> str:
-    """The first text that came with the definition of an overload, or nothing."""
+    """The first text that an overload was defined with; empty if there is none."""
     for overload in _C._operator(name).overloads():
         entry = _C._operator_entry(name, "" if overload == "default" else overload)
         if entry["doc"]:
@@ -35,9 +35,9 @@ def _registered(name: str) -> str:
 
 
 def operator_doc(name: str) -> str:
-    """What the operator `name` ("aten::add") computes, or an empty text where nobody has said it.
+    """The text of the operator `name` ("aten::add"); empty if it has none.
 
-    An in-place form without a text of its own has that of the operator it is the form of.
+    An in-place form without its own text has the text of the operator that it is derived from.
     """
     text = _registered(name) or _own().get(name, "")
     base = _base_name(name)
@@ -45,7 +45,7 @@ def operator_doc(name: str) -> str:
         return text
     try:
         of_base = operator_doc(base)
-    except RuntimeError:  # There is an in-place form alone.
+    except RuntimeError:  # The operator has only an in-place form.
         of_base = _own().get(base, "")
     if not of_base:
         return ""

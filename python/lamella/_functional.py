@@ -1,10 +1,10 @@
-"""Functions of the package over operators of the same name that take or return something else."""
+"""Python functions that wrap operators of the same name with PyTorch's signatures."""
 
 from __future__ import annotations
 
 from lamella import Tensor, _operators
 
-# The name is what type checkers look for; the typing module would have to be imported.
+# Type checkers recognize this name; importing it from typing would slow `import lamella` down.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _tensors(tensors: tuple[Any, ...]) -> list[Tensor]:
-    """Tensors given one by one, or as one sequence."""
+    """The tensors of f(a, b) or f([a, b])."""
     if len(tensors) == 1 and not isinstance(tensors[0], Tensor):
         return list(tensors[0])
     return list(tensors)
@@ -40,12 +40,12 @@ atleast_3d = _at_least("atleast_3d")
 
 
 def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
-    """Matrices along the diagonal of one."""
+    """A block-diagonal matrix of the given matrices."""
     return _operators["block_diag"](_tensors(tensors))
 
 
 def cartesian_prod(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
-    """All ways to take one entry of each tensor, as rows."""
+    """The Cartesian product of one-dimensional tensors, one combination in each row."""
     return _operators["cartesian_prod"](_tensors(tensors))
 
 
@@ -93,8 +93,10 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The distinct values of a tensor, or its distinct slices along `dim`, in order; on request
-    with where each entry went and how often each came."""
+    """The distinct values of a tensor, or its distinct slices along `dim`, sorted.
+
+    return_inverse: also the index among them for each entry of the input. return_counts: also how
+    often each one occurs."""
     if dim is None:
         found = _operators["_unique2"](input, sorted, return_inverse, return_counts)
     else:
@@ -108,7 +110,7 @@ def unique_consecutive(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """As `unique`, of runs of equal values."""
+    """Like `unique`, but removes only repetitions of the value directly before."""
     found = _operators["unique_consecutive"](input, return_inverse, return_counts, dim)
     return _picked(found, return_inverse, return_counts)
 
@@ -119,8 +121,8 @@ def tensordot(
     dims: int | Tensor | Sequence[int | Sequence[int]] = 2,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Products summed over dimensions: the last `dims` of `a` and the first of `b`, or those that
-    two lists name."""
+    """Sums products over dimensions: the last `dims` of `a` and the first `dims` of `b`, or those
+    that two lists name."""
     given: int | Sequence[int | Sequence[int]]
     given = dims.tolist() if isinstance(dims, Tensor) else dims
     if isinstance(given, int):
@@ -147,7 +149,7 @@ def cdist(
     p: float = 2.0,
     compute_mode: str = "use_mm_for_euclid_dist_if_necessary",
 ) -> Tensor:
-    """Distances of order `p` between all rows of two stacks of matrices."""
+    """The p-norm distances between all pairs of rows of `x1` and `x2`, which may be batched."""
     if compute_mode not in _MODES:
         raise ValueError(
             f"cdist: expected 'compute_mode' to be one of {', '.join(_MODES)}, got {compute_mode!r}"
@@ -156,7 +158,7 @@ def cdist(
 
 
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """The coordinates, in a tensor of that shape, of places counted from its first element."""
+    """The coordinates in a tensor of that shape of flat indices: one tensor for each dimension."""
     import lamella
 
     if indices.is_complex() or indices.is_floating_point() or indices.dtype == lamella.bool:
@@ -184,7 +186,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, 
 def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """About the largest `q` singular values of A - M, with their vectors.
+    """Approximates the largest `q` singular values of A - M, and their vectors.
 
     The range of A is found by random vectors and power iterations (N. Halko, P. Martinsson and
     J. Tropp, Finding structure with randomness, 2011, algorithms 4.4 and 5.1).
@@ -208,7 +210,7 @@ def svd_lowrank(
 def pca_lowrank(
     A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """About the first `q` principal components of the rows of A."""
+    """Approximates the first `q` principal components of the rows of A."""
     m, n = A.shape[-2:]
     if q is None:
         q = min(6, m, n)

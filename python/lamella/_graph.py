@@ -1,4 +1,5 @@
-"""Graphs: the operators that a traced function called. lamella.trace makes them."""
+"""Graph: the operator calls of a traced function, as lamella.trace records them; saves and loads
+them."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _GRAD = ("inherit", "off", "on")
 
 class Value(NamedTuple):
     """A tensor of a graph. kind: "input", "parameter", "constant" or "result". root: the number of
-    the first value over the same memory."""
+    the first value that shares its memory."""
 
     id: int
     kind: str
@@ -38,8 +39,8 @@ class Value(NamedTuple):
 
 
 class Node(NamedTuple):
-    """One call of an operator. uses, makes, writes: numbers of values. grad: "off" or "on" where
-    grad mode was not that of the trace's beginning, else "inherit"."""
+    """One call of an operator. uses, makes, writes: numbers of values. grad: "off" or "on" if grad
+    mode differed from that at the start of the trace, else "inherit"."""
 
     op: str
     uses: tuple[int, ...]
@@ -123,7 +124,7 @@ class Graph:
 
     @property
     def inputs(self) -> list[int]:
-        """Numbers of the values that are given."""
+        """Numbers of the values that are inputs."""
         return self._raw.inputs()
 
     @property
@@ -173,7 +174,8 @@ class Graph:
     # ---- Changing ----
 
     def eliminate_dead_code(self) -> int:
-        """Takes away nodes that neither the results nor anybody outside needs; how many."""
+        """Removes nodes that affect neither the results nor tensors outside of the graph; returns
+        how many."""
         before = len(self)
         self._raw = self._raw.without_dead_code()
         return before - len(self)
@@ -181,8 +183,8 @@ class Graph:
     # ---- Drawing ----
 
     def to_html(self) -> str:
-        """A page with the graph, which needs nothing else: that of the module of its operators.
-        Raises where memory is written through one tensor and read through another."""
+        """A self-contained HTML page that draws the graph, converted by lamella.hlo.from_trace.
+        Raises if memory is written through one tensor and read through another."""
         from lamella import hlo
 
         return hlo.from_trace(self).to_html()
@@ -195,8 +197,8 @@ class Graph:
     # ---- Files ----
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the graph to one file: a zip archive of graph.json, and of tensors.safetensors
-        with parameters and constants. It holds no code."""
+        """Writes the graph to one file: a zip archive of graph.json and of tensors.safetensors with
+        the parameters and constants. It holds no code."""
         values = self._raw.values()
         tensors = {
             str(i): self._raw.tensor(i)
@@ -249,12 +251,12 @@ class Graph:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Graph:
-        """Reads what save() wrote. An operator may have gained arguments with defaults since;
-        RuntimeError lists those that are missing or have changed in another way. ValueError: the
-        file is no graph."""
+        """Reads a file that save() wrote. Operators may have gained arguments with defaults since;
+        RuntimeError lists operators that are missing or have changed in any other way. ValueError
+        if the file is not a graph."""
         try:
             with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as folder:
-                # save() packs nothing: a small file does not become a large one.
+                # save() never compresses, so a compressed part is refused: it could be a zip bomb.
                 for part in archive.infolist():
                     if part.compress_type != zipfile.ZIP_STORED:
                         raise zipfile.BadZipFile(f"'{part.filename}' compressed")
@@ -266,7 +268,7 @@ class Graph:
                 tensors = {name: t.clone() for name, t in load_file(blob).items()}
         except OSError:
             raise
-        # zipfile says of damage what it comes across, from a wrong sum to an unknown encryption.
+        # zipfile raises many kinds of exceptions for a damaged file.
         except Exception as error:
             raise ValueError(f"load: expected the file of a graph, got {error} in {path}") from None
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
@@ -285,7 +287,7 @@ class Graph:
 
 
 def _json_text(document: dict[str, Any]) -> str:
-    """JSON with a line for each value and node."""
+    """The document as JSON, with one line for each value, node, operator and place."""
     lines = []
     for key, content in document.items():
         if isinstance(content, (list, dict)) and key in ("values", "nodes", "operators", "places"):
@@ -380,7 +382,7 @@ def _built(document: dict[str, Any], tensors: dict[str, Tensor]) -> Graph:
 
 
 def _tensor(tensor: Tensor, v: dict[str, Any]) -> Tensor:
-    """A tensor as it was: layout in memory, kind and device."""
+    """A stored tensor with the dtype, strides, device and requires_grad of value `v`."""
     dtype = _nest.dtype_named(v["dtype"])
     if dtype == lamella.complex128:
         tensor = lamella.view_as_complex(tensor)

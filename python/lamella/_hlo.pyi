@@ -1,4 +1,4 @@
-# The extension module of HLO.
+# Types of the extension module for HLO.
 from collections.abc import Callable, Sequence
 from typing import Any, Union
 
@@ -16,7 +16,7 @@ def operator_call_facts(
 ) -> tuple[Shape, str, dict[tuple[int, ...], int], bool]: ...
 def _builder_signatures() -> list[tuple[str, list[tuple[str, str, bool]], str]]: ...
 
-# Of the package's own.
+# Private functions, used by the package only.
 _address_of: Any
 _call_state: Any
 _compiled: Any

@@ -1,4 +1,4 @@
-"""Schemas from the type hints of a function: lamella.library.infer_schema()."""
+"""lamella.library.infer_schema(): derives a schema from the type hints of a function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["infer_schema"]
 
 _NUMBER = frozenset({int, float, bool})
 
-# Types of one value.
+# Schema types of hints that stand for one value.
 _SINGLE: dict[Any, str] = {
     _C.Tensor: "Tensor",
     int: "SymInt",
@@ -25,7 +25,7 @@ _SINGLE: dict[Any, str] = {
     _C.dtype: "ScalarType",
     _C.device: "Device",
 }
-# Types that lists are made of.
+# Schema types that may be elements of lists.
 _ELEMENTS = ("Tensor", "SymInt", "float", "bool", "Scalar")
 _RETURNS = ("Tensor", "Tensor[]", "SymInt", "float", "bool", "Scalar")
 
@@ -36,7 +36,7 @@ _PARAMETERS_TEXT = (
 
 
 def _members(annotation: Any) -> frozenset[Any] | None:
-    """The types of a Union; None if it is none."""
+    """The member types of a Union; None for other hints."""
     origin = typing.get_origin(annotation)
     if origin is Union or origin is getattr(types, "UnionType", None):
         return frozenset(typing.get_args(annotation))
@@ -91,10 +91,10 @@ def infer_schema(
     mutates_args: str | Iterable[str],
     op_name: str | None = None,
 ) -> str:
-    """The schema that the type hints of a function stand for: "(Tensor x, SymInt n) -> Tensor".
+    """The schema that the type hints of a function describe: "(Tensor x, SymInt n) -> Tensor".
 
     mutates_args: the names of the arguments that the function writes, or "unknown", which marks all
-    tensors as written. op_name: written in front. Raises ValueError where a hint has no type there.
+    tensors as written. op_name: prefixed to the schema. ValueError if a hint has no schema type.
     """
     signature = inspect.signature(prototype_function)
 
@@ -124,11 +124,11 @@ def infer_schema(
         if parameter.annotation is parameter.empty:
             fail(f"expected a type hint for '{name}', got none")
         hint = hints[name]
-        # An argument whose default is None is Optional only where it says so.
+        # A default of None does not make an argument Optional; only its hint does.
         kind = _schema_type(hint)
         if kind is None:
             origin = typing.get_origin(hint)
-            advice = "; use a List in the place of a Tuple" if origin is tuple else ""
+            advice = "; use a List instead of a Tuple" if origin is tuple else ""
             fail(
                 f"expected the hint of '{name}' to be one of {_PARAMETERS_TEXT}, got {hint}{advice}"
             )

@@ -1,4 +1,4 @@
-"""The functions of lamella.library, but for custom_op()."""
+"""Library and the registration functions of lamella.library, except custom_op()."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from typing import Any
 
 from lamella import _C
 
-# Kept for functions that register without a Library of the caller's.
+# Libraries by namespace, for registration functions that are called without a Library. They live
+# until the process ends.
 _libraries: dict[str, Library] = {}
 
 
 def fallthrough_kernel() -> None:
-    """Pass it to impl() to let calls go on to the next key."""
+    """A marker for impl(): calls skip the key and go on to the next one."""
     raise NotImplementedError("fallthrough_kernel: is a mark for impl() and cannot be called")
 
 
 class Library:
-    """Registrations for a namespace.
+    """Registrations for a namespace; closing it undoes them.
 
-    kind: "DEF" claims the namespace, "FRAGMENT" adds operators to it, "IMPL" only kernels.
-    dispatch_key: the key of impl() where it is given none.
+    kind: "DEF" claims the namespace, "FRAGMENT" adds operators to it, "IMPL" adds kernels only.
+    dispatch_key: the default dispatch key of impl().
     """
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
@@ -52,10 +53,10 @@ class Library:
     ) -> str:
         """Defines an operator by its schema, and returns its name.
 
-        autocast: "lower_precision", "float32", "widest", ... say what its tensors are cast to.
-        batching: "pointwise", "reduction", "composite", "loop" or a rule's name says how vmap does.
+        autocast: what its tensors are cast to: "lower_precision", "float32", "widest", ...
+        batching: how vmap calls it: "pointwise", "reduction", "composite", "loop" or a rule's name.
         hlo: the HLO opcode that it compiles to, such as "add".
-        doc: what it computes, in words, which help() and `lamella ops` print below the schema.
+        doc: a description of what it computes; help() and `lamella ops` print it below the schema.
         """
         if alias_analysis not in ("", "CONSERVATIVE", "FROM_SCHEMA"):
             raise RuntimeError(
@@ -80,9 +81,9 @@ class Library:
     ) -> None:
         """Registers a function as the kernel of an operator for a dispatch key.
 
-        with_keyset: the function gets the key set of the call first, to be handed on with
-        op.redispatch(keys & ..., *args). allow_override: a kernel of this library for the same key
-        may be replaced; the kernels of other libraries always may.
+        with_keyset: passes the call's key set to the function as the first argument, for
+        op.redispatch(keys & ..., *args). allow_override: lets the function replace a kernel of this
+        library for the same key; kernels of other libraries can always be replaced.
         """
         name = op_name if isinstance(op_name, str) else op_name._operator_name
         if "::" not in name:
@@ -93,7 +94,7 @@ class Library:
         kernel = None if fn is fallthrough_kernel else fn
         place = (name, dispatch_key or self.dispatch_key)
         if allow_override and place in self._places:
-            # Kernels of a newer library go before those of an older one.
+            # Kernels of a newer library take precedence over those of an older one.
             self._over.append(_C._Library(self.ns, "FRAGMENT", self.dispatch_key))
             self._over[-1].impl(name, kernel, dispatch_key or "", with_keyset)
             return
@@ -105,7 +106,7 @@ class Library:
     ) -> None:
         """Registers fn(op, *args, **kwargs) for all operators without a kernel for the key.
 
-        Of a Library of the namespace "_"; fallthrough_kernel lets the calls go on.
+        The Library's namespace must be "_". With fallthrough_kernel the calls skip the key.
         """
         if self.ns != "_":
             raise RuntimeError(
@@ -116,7 +117,7 @@ class Library:
         self._library.fallback(kernel, dispatch_key or "", with_keyset)
 
     def close(self) -> None:
-        """Undoes all registrations of this library; waits for calls that are inside."""
+        """Undoes all registrations of this library; waits for running calls of its kernels."""
         for op, cls in self._rules:
             _C._set_dispatch_rule(op, cls, None)
         self._rules.clear()
@@ -129,7 +130,7 @@ class Library:
 
 @contextlib.contextmanager
 def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
-    """A Library that is closed behind a block."""
+    """A Library that is closed at the end of the `with` block."""
     library = Library(*args, **kwargs)
     try:
         yield library
@@ -158,8 +159,8 @@ def define(
 ) -> Any:
     """Defines the operator `qualname` ("mylib::twice") with the schema "(Tensor x) -> Tensor".
 
-    What the other arguments say: Library.define. With a Library in the place of `qualname` the
-    schema has the name, and the result decorates the operator's kernel for all devices.
+    For the other arguments see Library.define. If `qualname` is a Library, `schema` includes the
+    name, and the result is a decorator for the operator's kernel.
     """
     if isinstance(qualname, Library):
         owner, name = qualname, qualname.define(schema, alias_analysis, tags=tags)
@@ -176,10 +177,10 @@ def define(
 
 
 def from_hlo(qualname: str, text_or_module: Any, *, lib: Library | None = None) -> Any:
-    """Defines the operator `qualname` ("mylib::step") as what an HLO module does, and returns it.
+    """Defines the operator `qualname` ("mylib::step") that runs an HLO module, and returns it.
 
-    text_or_module: HLO text or a lamella.hlo.Module; what becomes of its parameters and results is
-    said by lamella.hlo.as_operator.
+    text_or_module: HLO text or a lamella.hlo.Module; lamella.hlo.as_operator describes how its
+    parameters and results become arguments and returns.
     """
     from lamella.hlo import _operators
 
@@ -187,7 +188,7 @@ def from_hlo(qualname: str, text_or_module: Any, *, lib: Library | None = None) 
 
 
 def _device_key(kind: str | None) -> str:
-    """The dispatch key of a device type; a key's own name stands for itself."""
+    """The dispatch key of a device type; other text is returned as the name of a key."""
     if kind is None or kind == "default":
         return "CompositeExplicitAutograd"
     try:
@@ -197,7 +198,7 @@ def _device_key(kind: str | None) -> str:
 
 
 def _qualified(op: Any) -> str:
-    """The full name of an operator that is given by name or as an object."""
+    """The qualified name, with the overload, of an operator given by name or as an object."""
     op = getattr(op, "_opoverload", op)  # an operator of custom_op()
     if isinstance(op, str):
         return op
@@ -220,8 +221,8 @@ def impl(
 ) -> Any:
     """Registers a kernel for device types ("cpu", ...), dispatch keys, or "default" for all.
 
-    With a Library in the place of `qualname`, `types` is the operator and `func`, or dispatch_key,
-    a dispatch key, and the result decorates the kernel.
+    If `qualname` is a Library, `types` is the operator, `func` or dispatch_key is a dispatch key,
+    and the result is a decorator for the kernel.
     """
     if isinstance(qualname, Library):
         owner, key = qualname, func or dispatch_key
@@ -249,11 +250,11 @@ def register_autograd(
     setup_context: Callable[..., Any] | None = None,
     lib: Library | None = None,
 ) -> None:
-    """Gives an operator, by name or as lamella.ops has it, a backward written in Python.
+    """Registers a backward written in Python for an operator, given by name or from lamella.ops.
 
-    setup_context(ctx, inputs, output) keeps in `ctx` what backward(ctx, *grads) needs; inputs: the
-    tuple of the operator's arguments, those that are keyword-only apart, in `keyword_only_inputs`.
-    backward returns a gradient for each argument, None where there is none, a list for a list.
+    setup_context(ctx, inputs, output) stores in `ctx` what backward(ctx, *grads) needs; inputs: the
+    tuple of the operator's positional arguments; keyword-only ones are in `keyword_only_inputs`.
+    backward returns one gradient for each argument: None for none, a list for a list of tensors.
     """
     from lamella._register_autograd import make_kernel
 
@@ -276,9 +277,9 @@ def register_vmap(
 ) -> Any:
     """Registers how vmap calls an operator: func(info, in_dims, *args) -> (outputs, out_dims).
 
-    in_dims has for each of args the dimension of its batch, or None; tensors come with the batch in
-    dimension 0. info has batch_size and randomness. out_dims says where the batch is in each
-    output, None for one that has none. May be used as a decorator.
+    in_dims has an entry for each of args: 0 for a batched tensor, whose batch is in dimension 0, or
+    None. info has batch_size and randomness. out_dims is the batch dimension of each output, None
+    for an output without a batch. Also a decorator.
     """
     name = _qualified(op)
 
@@ -299,7 +300,7 @@ def register_kernel(
     *,
     lib: Library | None = None,
 ) -> Any:
-    """Registers the kernel of an operator for devices ("cpu", "cuda"); None: for all of them."""
+    """Registers the kernel of an operator for device types ("cpu", "cuda"); None: for all."""
     if hasattr(op, "_opoverload"):
         return op.register_kernel(device_types, func)
     return impl(_qualified(op), device_types or "default", func, lib=lib)
@@ -308,7 +309,7 @@ def register_kernel(
 def register_fake(
     op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
 ) -> Any:
-    """Registers what gives the shapes and dtypes of the results: the kernel for `meta`."""
+    """Registers the kernel for `meta` tensors, which computes only shapes and dtypes of results."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         if hasattr(op, "_opoverload"):
@@ -329,11 +330,11 @@ impl_abstract = register_fake
 
 
 class FakeImplCtx:
-    """What get_ctx() gives inside of a function registered by register_fake()."""
+    """What get_ctx() returns inside a function registered by register_fake()."""
 
     def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> Any:
         raise NotImplementedError(
-            "new_dynamic_size: sizes that depend on data cannot be stood for by a number; "
+            "new_dynamic_size: sizes that depend on data are not supported; "
             "expected the results' shapes to follow from the arguments' shapes"
         )
 
@@ -353,7 +354,7 @@ def _fake_context() -> Iterator[None]:
 
 
 def get_ctx() -> FakeImplCtx:
-    """The context of the function registered by register_fake() that runs now."""
+    """The context of the running function that register_fake() registered."""
     if not _contexts:
         raise RuntimeError(
             "get_ctx: expected to be called by a function that register_fake() registered"
@@ -371,8 +372,8 @@ def register_torch_dispatch(
 ) -> Any:
     """Registers what an operator does under a mode, or on instances of a subclass of Tensor.
 
-    Called in the place of the class's __torch_dispatch__, as func(mode, func, types, args, kwargs)
-    for a mode, and func(cls, func, types, args, kwargs) for a subclass.
+    The function is called instead of the class's __torch_dispatch__: as func(mode, func, types,
+    args, kwargs) for a mode, and as func(cls, func, types, args, kwargs) for a subclass.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -387,7 +388,7 @@ def register_torch_dispatch(
 
 
 class Kernel:
-    """A kernel that get_kernel() found. Calling it skips what a later registration puts over it."""
+    """A callable, made by get_kernel(), that calls an operator at one dispatch key."""
 
     def __init__(self, op: Any, keys: Any) -> None:
         self._op = op
@@ -401,7 +402,7 @@ class Kernel:
 
 
 def get_kernel(op: Any, dispatch_key: str) -> Kernel:
-    """What serves an operator at a dispatch key, such as "CPU", as something to call."""
+    """A callable that runs the kernel which serves an operator at a dispatch key, such as "CPU"."""
     from lamella._dispatch import DispatchKeySet
 
     name, _, overload = _qualified(op).partition(".")
@@ -428,9 +429,9 @@ def opcheck(
     atol: float | None = None,
     rtol: float | None = None,
 ) -> dict[str, str]:
-    """Holds an operator to its schema and its layers, with the arguments as they are; see
-    lamella.testing.opcheck, which by itself tries more. atol and rtol are taken; values are
-    compared by the dtype's own bounds."""
+    """Checks an operator against its schema and under autograd, fake tensors and compilation, with
+    these arguments only; lamella.testing.opcheck, which this calls, can also vary them. atol and
+    rtol are ignored: values are compared with the dtype's own tolerances."""
     from lamella.testing import opcheck as check
 
     op = getattr(op, "_opoverload", op)
@@ -440,11 +441,11 @@ def opcheck(
 def register_autocast(
     op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None
 ) -> None:
-    """Casts the floating-point tensors on a device type to a dtype when the operator is called in
-    an autocast region for it, and runs it without autocast. Float64 stays.
+    """Makes autocast cast an operator's floating-point tensors on a device type to the dtype
+    `cast_inputs` and run it without autocast. float64 tensors are not cast.
 
-    An operator of one's own says the same, for all device types and the region's dtype, where it is
-    defined: define(..., autocast="lower_precision").
+    The definition of an operator can request this for all device types and the autocast region's
+    dtype: define(..., autocast="lower_precision").
     """
     if not _C._is_autocast_available(device_type):
         raise ValueError(

@@ -1,4 +1,5 @@
-"""Arguments and results of a traced function: nests of tensors and fixed values."""
+"""Nest: takes nested arguments and results of a traced function apart into a list of tensors and a
+form, which describes the structure and the other values. Also writes forms to JSON."""
 
 from __future__ import annotations
 
@@ -14,16 +15,16 @@ from lamella.utils import _pytree
 _FIXED = (type(None), bool, int, float, complex, str, bytes, range, type(Ellipsis))
 
 
-# What it holds is said in Nest; a form holds forms.
+# See Nest for the items. A form contains the forms of the nested values.
 Form = tuple[Any, ...]
 
 
 class Nest:
-    """`form` says how values nest, `tensors` are the tensors in order.
+    """Nested values: `form` is their structure, `tensors` are the tensors among them in order.
 
     A form is ("tensor", i), ("fixed", value), ("tuple", forms), ("list", forms), ("slice", forms),
     ("dict", keys, forms), ("named", type, forms) for named tuples, and ("node", type, context,
-    forms) for types that lamella.utils._pytree was told of.
+    forms) for types registered with lamella.utils._pytree.
     """
 
     def __init__(self, form: Form, tensors: list[Any]) -> None:
@@ -31,20 +32,20 @@ class Nest:
 
     @classmethod
     def pack(cls, value: Any, what: str | None = None) -> Nest:
-        """Takes a nest apart. what: begins the TypeError where something has no place in one;
-        without it such things are fixed values."""
+        """Takes a nested value apart. what: the beginning of the TypeError for values of other
+        types; if None, such values are fixed values."""
         tensors: list[Any] = []
         return cls(_pack(value, tensors, what, ""), tensors)
 
     def unpack(self, tensors: Any) -> Any:
-        """The nest with other tensors."""
+        """The nested value with `tensors` in place of its own."""
         return _unpack(self.form, tensors)
 
     def without_tensors(self) -> Nest:
         return Nest(self.form, [])
 
     def places(self) -> list[tuple[Any, ...]]:
-        """Where each tensor stands: keys and numbers from outside in."""
+        """The path to each tensor: keys and indices from the outside in."""
         return list(_places(self.form, ()))
 
     def describe(self) -> str:
@@ -145,17 +146,17 @@ def _describe(form: Form) -> str:
 
 
 def _named(cls: Any) -> tuple[str, tuple[str, ...]]:
-    """Name and fields: what one type of named tuples has in common with another."""
+    """The name and the fields of a type of named tuples: types with equal ones count as equal."""
     fields = getattr(cls, "_fields", None)
     if fields is None:
-        fields = getattr(cls, "__match_args__", None)  # not of Python 3.9
+        fields = getattr(cls, "__match_args__", None)  # absent in Python 3.9
     if fields is None:
         fields = [f"result{i}" for i in range(cls.n_fields)]
     return cls.__name__.rpartition(".")[2], tuple(fields)
 
 
 def difference(expected: Form, got: Form, place: str = "") -> str:
-    """Where a form of arguments is not the expected one, as text; empty if it is."""
+    """The first difference between two forms, as text; empty if they are the same."""
     if expected[0] == got[0] == "named":
         if _named(expected[1]) != _named(got[1]):
             return f"{_describe(expected)}{place}, got {_describe(got)}"
@@ -188,7 +189,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def to_json(form: Form, what: str) -> dict[str, Any]:
-    """The form as JSON takes it; TypeError if it holds what is not written to files."""
+    """The form as JSON values; TypeError if it holds a value that files cannot store."""
     kind = form[0]
     if kind == "tensor":
         return {"tensor": form[1]}
@@ -233,7 +234,7 @@ def _fixed_to_json(value: Any, what: str) -> dict[str, Any]:
 
 
 def from_json(entry: Any) -> Form:
-    """The form that to_json() wrote; ValueError if it is none."""
+    """The form that to_json() wrote; ValueError if `entry` is not one."""
     if not isinstance(entry, dict) or len(entry) != 1:
         raise ValueError(f"load: expected a form, got {entry!r}")
     ((kind, content),) = entry.items()
@@ -246,7 +247,7 @@ def from_json(entry: Any) -> Form:
         return ("dict", keys, tuple(from_json(item) for _, item in content))
     if kind == "named":
         name, fields, items = content
-        # Checks that names are plain words.
+        # namedtuple() checks that the names are identifiers.
         named: Any = collections.namedtuple
         cls = named(name, fields)
         return ("named", cls, tuple(from_json(item) for item in items))

@@ -27,7 +27,7 @@ class OpNamespace:
         try:
             packet = _C._operator(f"{self._name}::{name}")
         except RuntimeError as error:
-            # The error names what is near.
+            # The error lists similar names.
             raise AttributeError(str(error)) from None
         setattr(self, name, packet)
         return packet

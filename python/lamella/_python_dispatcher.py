@@ -1,11 +1,11 @@
-"""PythonDispatcher: what an operator's table looks like after registrations.
+"""PythonDispatcher: shows the dispatch table that registrations give an operator.
 
     dispatcher = lamella.PythonDispatcher()
     dispatcher.register(["CPU", "XLA", "AutogradCPU", "CompositeImplicitAutograd"])
     print(dispatcher.dispatchTable())
 
-Each dispatcher defines an operator of its own in the real registry and registers a kernel fn_<KEY>
-for each key; the tables are the ones that calls would use.
+Each PythonDispatcher defines its own operator in the real registry and registers a kernel fn_<KEY>
+for each key, so the tables are those that calls use.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def _kernel(key: str) -> Callable[..., Any]:
 
 
 class PythonDispatcher:
-    """An operator to register kernels for, and to look at.
+    """A new operator to register kernels for, with tables of the registrations and the kernels.
 
-    Of each kind of backend it knows one or two: CPU, which Lamella has; XLA and Lazy, which bring
-    their own autograd kernels; Vulkan, which shares AutogradOther with others.
+    It knows one or two backends of each kind: CPU, which Lamella implements; XLA and Lazy, which
+    have their own autograd keys; and Vulkan, which shares AutogradOther with others.
     """
 
     namespace = "__test__"
@@ -94,7 +94,7 @@ class PythonDispatcher:
         return rows
 
     def rawRegistrations(self) -> str:  # noqa: N802
-        """All registrations of the operator, with the places they were made at."""
+        """All registrations of the operator, with the source location of each."""
         lines = [
             f"name: {self.namespace}::{self.name}",
             f"schema: {self._op._schema}",

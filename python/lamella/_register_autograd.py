@@ -10,7 +10,8 @@ from lamella.autograd.function import Function
 
 
 def _flatten(values: Iterable[Any]) -> tuple[list[Any], _Plan]:
-    """The tensors among values and in lists of them, and what puts values together again."""
+    """The tensors among the values and in lists among them, and the plan by which _rebuild() puts
+    the values together again."""
     tensors: list[Any] = []
     plan: _Plan = []
     for value in values:
@@ -31,7 +32,7 @@ def _flatten(values: Iterable[Any]) -> tuple[list[Any], _Plan]:
 
 
 class _Plain:
-    """A value that is no tensor."""
+    """A value that is not a tensor."""
 
     __slots__ = ("value",)
 
@@ -39,8 +40,8 @@ class _Plain:
         self.value = value
 
 
-# For each value: itself, the number of its tensor, or the first and the last number and the type of
-# a list of tensors.
+# An entry for each value: the value in a _Plain, the index of its tensor, or for a list of tensors
+# the begin and end index and the type of the list.
 _Plan = list[Union[_Plain, int, tuple[int, int, type]]]
 
 
@@ -58,7 +59,7 @@ def _rebuild(plan: _Plan, tensors: Sequence[Any]) -> list[Any]:
 
 
 class _Call:
-    """One call of the operator, on its way through Function.apply."""
+    """The values of one call of the operator besides its tensors, passed through Function.apply."""
 
     __slots__ = ("keywords", "output_plan", "plan", "single")
 
@@ -70,7 +71,7 @@ class _Call:
 
 
 def _spread(name: str, plan: _Plan, grads: Any) -> list[Any]:
-    """Gradients of the operator's arguments as those of its tensors."""
+    """Flattens the gradients of the operator's arguments to a gradient for each tensor."""
     grads = list(grads) if isinstance(grads, tuple) else [grads]
     while len(grads) > len(plan) and grads[-1] is None:
         grads.pop()
@@ -84,7 +85,7 @@ def _spread(name: str, plan: _Plan, grads: Any) -> list[Any]:
         if isinstance(entry, _Plain):
             if each is not None:
                 raise RuntimeError(
-                    f"{name}: expected gradient {i} to be None, as argument {i} is no Tensor, "
+                    f"{name}: expected gradient {i} to be None, as argument {i} is not a Tensor, "
                     f"got {type(each).__name__}"
                 )
         elif isinstance(entry, int):
@@ -108,8 +109,8 @@ def make_kernel(
     backward: Callable[..., Any],
     setup_context: Callable[..., Any] | None,
 ) -> tuple[Callable[..., Any], type[Function]]:
-    """The kernel of the key Autograd, a Function around the call below autograd; and a class whose
-    backward is the operator's, for calls whose tensors are all arguments of their own.
+    """The kernel for the key Autograd, which wraps the call below autograd in a Function; and a
+    Function class with the plain backward, for calls without lists of tensors.
     """
 
     def forward(ctx: Any, call: _Call, *tensors: Any) -> tuple[Any, ...]:
@@ -153,7 +154,7 @@ def make_kernel(
         recorded = _C.is_grad_enabled() and any(
             each is not None and each.requires_grad for each in tensors
         )
-        # A tangent goes through the Function to be refused: it has no jvp.
+        # Calls with tangents go through the Function, which raises since it has no jvp.
         if not recorded and not any(_C._has_tangent(each) for each in tensors):
             return _C._call_below_autograd(op, args, keywords)
         call = _Call(plan, keywords)
@@ -174,5 +175,5 @@ def make_kernel(
 
 
 def _flags(plan: _Plan) -> _Plan:
-    """A plan for flags in the place of tensors."""
+    """The plan for one flag in place of each tensor; values that are not tensors become False."""
     return [_Plain(False) if isinstance(entry, _Plain) else entry for entry in plan]

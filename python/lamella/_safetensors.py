@@ -1,7 +1,8 @@
-"""Tensors in files of the safetensors format, which other libraries read and write as well.
+"""Reads and writes tensors in the safetensors format, which other libraries share.
 
 A file is the header's length (8 bytes, little endian), the header (JSON: each tensor's dtype, shape
-and place, and "__metadata__"), and the bytes of the tensors, without gaps. Nothing in it is code.
+and byte offsets, and "__metadata__"), and the bytes of the tensors, without gaps. A file cannot
+contain code.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ def save_file(
     filename: str | os.PathLike[str],
     metadata: dict[str, str] | None = None,
 ) -> None:
-    """Writes tensors by name. The file is put in place when it is complete.
+    """Writes tensors by name, to a temporary file that replaces `filename` when it is complete.
 
-    metadata: further text. Tensors that share memory are written one by one.
+    metadata: further text by key. Tensors that share memory are each written in full.
     """
     rows = []
     for name, tensor in tensors.items():
@@ -64,7 +65,7 @@ def save_file(
                 f"save_file: expected '{name}' to have a dtype of the format, got {tensor.dtype}"
             )
         rows.append((name, tensor.detach()))
-    # Wide elements first, so that all stand at multiples of their size.
+    # Tensors with wide elements come first, so that each tensor is aligned to its element size.
     rows.sort(key=lambda row: (-row[1].dtype.itemsize, row[0]))
     header: dict[str, Any] = {}
     if metadata is not None:
@@ -107,8 +108,8 @@ def _bytes(tensor: Tensor) -> memoryview:
 def load_file(filename: str | os.PathLike[str], device: Any = "cpu") -> dict[str, Tensor]:
     """The tensors of a file by name.
 
-    They are read into memory of their own, so that nothing that happens to the file later, as its
-    truncation, reaches them; a mapped file would end the process then.
+    They are read into new memory rather than mapped, since truncating a mapped file later would
+    crash the process.
     """
     return _read(filename, device)[0]
 
@@ -223,10 +224,10 @@ _KEY = "lamella.nest"
 
 
 def save(obj: Any, f: str | os.PathLike[str]) -> None:
-    """Writes a nest of tensors, numbers and text, as state_dict() gives, to a safetensors file.
+    """Writes nested tensors, numbers and text, such as a state_dict(), to a safetensors file.
 
-    Dictionaries (keys: text, numbers), lists and tuples. The tensors of a plain dictionary have its
-    names in the file; those deeper inside, the names joined by "/".
+    Supports dictionaries (keys: text, numbers), lists and tuples. A tensor's name in the file is
+    its key; for nested containers the keys joined by "/".
     """
     tensors: dict[str, Tensor] = {}
     nest = _packed(obj, "", tensors)
@@ -234,7 +235,7 @@ def save(obj: Any, f: str | os.PathLike[str]) -> None:
 
 
 def load(f: str | os.PathLike[str], map_location: Any = "cpu") -> Any:
-    """What save() wrote; of another program's safetensors file, the tensors by name."""
+    """Reads a file that save() wrote; for other safetensors files returns the tensors by name."""
     tensors, metadata = _read(f, map_location)
     if _KEY not in metadata:
         return tensors
@@ -247,7 +248,7 @@ def load(f: str | os.PathLike[str], map_location: Any = "cpu") -> Any:
 
 
 def _packed(value: Any, place: str, tensors: dict[str, Tensor]) -> Any:
-    """JSON for a value: ["kind", content], or a plain number, text, true, false or null."""
+    """The JSON of a value: ["kind", content], or a plain number, text, true, false or null."""
     if isinstance(value, Tensor):
         name = place
         while name in tensors:

@@ -1,4 +1,4 @@
-"""Schemas as Python sees them: text that knows its parts."""
+"""Operator schemas in Python: strings with attributes for the parsed parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory of tensors that other processes see, by files of the system's shared memory."""
+"""Tensors in memory that is shared between processes, as memory-mapped files in /dev/shm."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class _Mapping(mmap.mmap):
-    """A file in memory. Tensors over it keep it alive."""
+    """A memory-mapped file. The tensors over it keep it alive."""
 
     path: str
 
 
-# By the address of the first byte.
+# Mappings by the address of the first byte.
 _mappings: weakref.WeakValueDictionary[int, _Mapping] = weakref.WeakValueDictionary()
 
 
@@ -31,7 +31,7 @@ def _remove(path: str, owner: int) -> None:
 
 
 def map_file(path: str, size: int) -> Tensor:
-    """The first `size` bytes of a file, at least one; what is written there is in the file."""
+    """The first `size` bytes of a file, at least one, as a uint8 tensor; writes reach the file."""
     with open(path, "r+b") as file:
         mapping = _Mapping(file.fileno(), size)
     mapping.path = path
@@ -51,7 +51,7 @@ def _new_mapping(size: int) -> Tensor:
         raise
     finally:
         os.close(number)
-    # The file goes with the tensors of the process that made it.
+    # The file is removed when the creating process drops its last tensor over it.
     weakref.finalize(_mappings[made.data_ptr()], _remove, path, os.getpid())
     return made
 
@@ -61,14 +61,14 @@ def _mapping_of(tensor: Tensor) -> _Mapping | None:
 
 
 def is_shared(tensor: Tensor) -> bool:
-    """Whether other processes see what is written to the tensor."""
+    """Whether the tensor's memory is shared with other processes."""
     return tensor.device.type == "cpu" and _mapping_of(tensor) is not None
 
 
 def share_memory(tensor: Tensor) -> Tensor:
-    """The tensor itself, its elements now in memory that other processes see.
+    """Moves the tensor's elements to memory shared between processes; returns the tensor itself.
 
-    Other tensors over its memory before are left with that memory.
+    Other tensors over its former memory keep that memory.
     """
     if tensor.device.type != "cpu" or is_shared(tensor):
         return tensor
@@ -102,7 +102,8 @@ def _rebuild(
 
 
 def _reduced(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """A tensor on its way to another process: its place in shared memory, or a copy."""
+    """The pickle of a tensor that is sent to another process: the path of its shared memory with
+    its geometry, or a copy of a tensor that is not shared."""
     mapping = _mapping_of(tensor) if is_shared(tensor) else None
     if mapping is None or not tensor.is_leaf:
         made = tensor.__reduce_ex__(4)

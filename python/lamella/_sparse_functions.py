@@ -1,4 +1,5 @@
-"""Products, sums and other functions of sparse tensors: lamella.sparse and their methods."""
+"""Products, sums and other functions of sparse tensors, for lamella.sparse and the methods of
+SparseTensor; answer() dispatches lamella's functions to them."""
 
 from __future__ import annotations
 
@@ -9,14 +10,15 @@ import lamella
 from lamella import Tensor, _sparse_shapes
 from lamella._sparse_tensor import _OF_BLOCKS, SparseTensor, _strides, check
 
-# Those that products have a kernel for; others are sums of gathered rows.
+# Dtypes of the kernel for products; products of other dtypes sum gathered rows.
 _PRODUCT_DTYPES = (lamella.float32, lamella.float64, lamella.complex64, lamella.complex128)
 
 
 def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
-    """The product of two matrices of which the first, or either, may be sparse: dense with a dense
-    one, sparse of two sparse ones. With `reduce` ("sum", "mean", "amax", "amin") the products of
-    a row are reduced by that, over those that the sparse matrix stores."""
+    """The product of two matrices, either of which may be sparse; it is sparse if both are.
+
+    reduce: "sum", "mean", "amax" or "amin" reduces the products of a row, over the elements that
+    the sparse matrix stores."""
     function = "sparse.mm"
     if not isinstance(mat1, SparseTensor) and not isinstance(mat2, SparseTensor):
         return lamella.mm(mat1, mat2)
@@ -60,7 +62,8 @@ def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
 
 
 def _sparse_product(mat1: SparseTensor, mat2: SparseTensor) -> SparseTensor:
-    """Each element of the first meets the row of the second that its column names."""
+    """The product of two sparse matrices: multiplies each element of the first by all elements of
+    the second in the row that is the first one's column."""
     left, right = mat1.to_sparse(), mat2.to_sparse_csr()
     rows, columns = left._places.unbind(0)
     first = right._crow.to(lamella.int64)  # type: ignore[union-attr]
@@ -102,7 +105,7 @@ def bmm(input: Any, mat2: Any) -> Tensor:
         f"'mat2' of {batch} matrices with {columns} rows, got {list(mat2.shape)}",
     )
     which, row, column = input._places.unbind(0)
-    # One matrix with the matrices of the batch along its diagonal.
+    # A block-diagonal matrix of the matrices of the batch.
     places = lamella.stack([which * rows + row, which * columns + column])
     wide = SparseTensor(
         places, input._stored, [batch * rows, batch * columns], None, input._coalesced
@@ -129,8 +132,8 @@ def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 def sampled_addmm(
     input: SparseTensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1
 ) -> SparseTensor:
-    """alpha * (mat1 @ mat2) at the places of `input`, plus beta * input. Only these elements of
-    the product are computed."""
+    """alpha * (mat1 @ mat2) + beta * input at the indices that `input` stores. Only these elements
+    of the product are computed."""
     function = "sparse.sampled_addmm"
     check(function, isinstance(input, SparseTensor), "'input' to be sparse")
     check(function, mat1.dim() == mat2.dim() == 2, "'mat1' and 'mat2' to be matrices")
@@ -151,7 +154,7 @@ def sampled_addmm(
 
 
 def sum(input: SparseTensor, dim: Any = None, dtype: Any = None, keepdim: bool = False) -> Any:  # noqa: A001
-    """The sum of all elements, or over dimensions: sparse where sparse dimensions are left, else
+    """The sum of all elements, or over dimensions: sparse if sparse dimensions remain, else
     dense."""
     if not isinstance(input, SparseTensor):
         return lamella.sum(input, dim, keepdim, dtype=dtype)
@@ -175,7 +178,8 @@ def sum(input: SparseTensor, dim: Any = None, dtype: Any = None, keepdim: bool =
 
 
 def _groups(own: SparseTensor, dim: int) -> tuple[Tensor, int]:
-    """For each element the number of its line along `dim`, and how many lines there are."""
+    """For each element the number of its line along `dim`, and the number of such lines. A line has
+    the elements whose indices differ only in `dim`."""
     key = lamella.zeros(own._nnz(), dtype=lamella.int64, device=own.device)
     for d in range(own.sparse_dim()):
         if d != dim:
@@ -185,12 +189,13 @@ def _groups(own: SparseTensor, dim: int) -> tuple[Tensor, int]:
 
 
 def log_softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
-    """The logarithm of softmax() along a dimension. What is not stored counts as -inf."""
+    """The logarithm of softmax() along a dimension. Elements that are not stored count as -inf."""
     return _softmax("log_softmax", input, dim, dtype)
 
 
 def softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
-    """softmax() along a dimension. What is not stored counts as -inf, and stays so."""
+    """softmax() along a dimension. Elements that are not stored count as -inf, so that they are not
+    stored in the result."""
     return _softmax("softmax", input, dim, dtype)
 
 
@@ -218,7 +223,8 @@ def _softmax(function: str, input: SparseTensor, dim: int, dtype: Any) -> Sparse
 
 
 def _keys(own: SparseTensor) -> Tensor:
-    """One number for each stored place, which grows with it where the tensor is coalesced."""
+    """The flat index of each stored element over the sparse dimensions; ascending if the tensor is
+    coalesced."""
     steps = _strides(own.shape[: own.sparse_dim()])
     made = lamella.zeros(own._nnz(), dtype=lamella.int64, device=own.device)
     for line, step in zip(own._places, steps):
@@ -227,8 +233,8 @@ def _keys(own: SparseTensor) -> Tensor:
 
 
 def _found(places: SparseTensor, own: SparseTensor) -> tuple[Tensor, Tensor]:
-    """Of two coalesced tensors of coordinates: for each place of the first, the number of the
-    element that the second has there, and whether there is one."""
+    """For two coalesced tensors of layout sparse_coo: for each index of `places` the number of the
+    element that `own` stores there, and whether there is one."""
     wanted, keys = _keys(places), _keys(own)
     number = lamella.searchsorted(keys, wanted).clamp(max=max(keys.size(0) - 1, 0))
     if keys.size(0) == 0:
@@ -237,7 +243,7 @@ def _found(places: SparseTensor, own: SparseTensor) -> tuple[Tensor, Tensor]:
 
 
 def _as_in(own: SparseTensor, like: SparseTensor) -> SparseTensor:
-    """In the layout of another one, of which it has the blocks, too."""
+    """`own` in the layout, and with the block size, of `like`."""
     if like._crow is None:
         return own
     blocks = tuple(like._stored.shape[1:3]) if like.layout in _OF_BLOCKS else None
@@ -245,7 +251,7 @@ def _as_in(own: SparseTensor, like: SparseTensor) -> SparseTensor:
 
 
 def sparse_mask(self: Any, mask: SparseTensor) -> SparseTensor:
-    """The elements of a tensor at the places that `mask` stores."""
+    """The elements of a tensor at the indices that `mask` stores, in its layout."""
     function = "sparse_mask"
     check(function, isinstance(mask, SparseTensor), "'mask' to be sparse")
     check(
@@ -271,7 +277,7 @@ def sparse_mask(self: Any, mask: SparseTensor) -> SparseTensor:
 
 
 def _picked(dense: Tensor, own: SparseTensor) -> Tensor:
-    """The elements of a dense tensor at the places of one by coordinates."""
+    """The elements of a dense tensor at the indices of a tensor of layout sparse_coo."""
     if own.sparse_dim() == 0:
         return dense.unsqueeze(0).expand(own._nnz(), *dense.shape)
     return dense[tuple(own._places.unbind(0))]
@@ -319,7 +325,8 @@ def _sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 
 def mul(input: Any, other: Any) -> SparseTensor:
-    """The product with a number, or with a tensor: where all factors are stored."""
+    """The product with a number or a tensor; it stores the elements that all sparse factors store.
+    """
     if not isinstance(input, SparseTensor):
         input, other = other, input
     if not isinstance(other, Tensor) or (other.dim() == 0 and not isinstance(other, SparseTensor)):
@@ -360,11 +367,11 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> SparseTe
 
 
 def pow(input: SparseTensor, exponent: Any) -> SparseTensor:  # noqa: A001
-    """The power by a number above 0, which leaves zeros as they are."""
+    """The power by a positive number, which maps 0 to 0."""
     check(
         "pow",
         not isinstance(exponent, Tensor) and exponent > 0,
-        "'exponent' to be a number above 0, which leaves zeros as they are",
+        "'exponent' to be a positive number, which maps 0 to 0",
     )
     own = input if input._crow is not None else input.coalesce()
     return own._with(own._stored.pow(exponent))
@@ -373,7 +380,7 @@ def pow(input: SparseTensor, exponent: Any) -> SparseTensor:  # noqa: A001
 def _empty(
     input: SparseTensor, size: Sequence[int], dtype: Any, device: Any, requires_grad: bool
 ) -> SparseTensor:
-    """Without elements, of the sparse kind of another tensor."""
+    """A sparse tensor without stored elements, in the layout of another one."""
     dense = input.dense_dim() if len(size) == input.dim() else 0
     count = len(size) - dense
     device = input.device if device is None else device
@@ -393,7 +400,8 @@ def zeros_like(
     requires_grad: bool = False,
     memory_format: Any = None,
 ) -> Any:
-    """As sparse as another tensor, without elements; with `layout` as that says."""
+    """A sparse tensor without stored elements, in the layout of another one; with `layout`
+    `strided` a dense tensor of zeros."""
     if layout == lamella.strided:
         dtype, device = dtype or input.dtype, device or input.device
         return lamella.zeros(input.shape, dtype=dtype, device=device, requires_grad=requires_grad)
@@ -420,12 +428,13 @@ def _write_copy(dense: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     return dense.copy_(src if isinstance(dense, SparseTensor) else src.to_dense())
 
 
-def _sparse_written() -> Any:  # which stands above this file
+def _sparse_written() -> Any:  # that module imports this one
     module: Any = lamella.sparse
     return module._sparse_written
 
 
-# What lamella's functions call where an argument is sparse; others are methods of SparseTensor.
+# The implementations of lamella's functions for sparse arguments. Functions that are not listed are
+# methods of SparseTensor.
 _ANSWERS: dict[str, Any] = {
     "add": add, "add_": _write_sum, "addmm": addmm, "bmm": bmm, "copy_": _write_copy,
     "empty_like": zeros_like, "linear": _linear, "matmul": matmul, "mm": mm, "mul": mul, "mv": mv,
@@ -436,12 +445,13 @@ _ANSWERS.update({"__iadd__": _write_sum, "__isub__": _write_difference})
 
 
 def answer(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """A call of one of lamella's functions with a sparse tensor among its arguments."""
+    """Runs one of lamella's functions that was called with a sparse tensor among its arguments."""
     found: Any = _ANSWERS.get(name)
     if found is None and args and isinstance(args[0], SparseTensor):
         found = SparseTensor.__dict__.get(name)
     if not callable(found):
         raise NotImplementedError(
-            f"{name}: expected no sparse tensor, which this function does not know: to_dense() it"
+            f"{name}: expected dense tensors, got a sparse one that it does not support: "
+            "to_dense() it"
         )
     return found(*args, **kwargs)

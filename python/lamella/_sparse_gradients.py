@@ -1,4 +1,4 @@
-"""Gradients of embeddings that store only the rows that were looked up."""
+"""Sparse gradients of embeddings, which store only the rows that were looked up."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from lamella.library import Library
 def embedding_sparse_backward(
     grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Tensor:
-    """The gradient of `embedding` for its weight [num_weights, columns], one row for each index: a
-    row that was looked up twice stands twice. Rows of `padding_idx` are left out."""
+    """The gradient of `embedding` for its weight [num_weights, columns]. It stores a row for each
+    index, so that repeated indices have repeated rows, except for `padding_idx`."""
     check(
         "embedding_sparse_backward",
         not scale_grad_by_freq,
@@ -28,7 +28,7 @@ def embedding_sparse_backward(
     return SparseTensor(places, values.contiguous(), (num_weights, columns))
 
 
-# Above autograd, so that what is done to the values is recorded: decision 34.
+# A composite operator, so that autograd records the operations on the values: decision 34.
 _library = Library("lamella", "FRAGMENT")
 _library.define(
     "embedding_sparse_backward(Tensor grad, Tensor indices, SymInt num_weights, "

@@ -1,4 +1,4 @@
-"""Sparse tensors made of their parts, or of dense ones."""
+"""Makes sparse tensors from their indices and values, or from dense tensors."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def sparse_coo_tensor(
     is_coalesced: bool | None = None,
 ) -> SparseTensor:
     """A sparse tensor of `values` [elements, dense dimensions...] at the columns of `indices`
-    [sparse dimensions, elements]. `size` is by default the smallest that holds them; alone, it
-    gives a tensor without elements. Values of a place that stands more than once are summed.
-    Indices are checked."""
+    [sparse dimensions, elements]. `size` is by default the smallest that holds them; without
+    `values`, the tensor has no stored elements. Values of repeated indices are summed. Indices are
+    checked."""
     function = "sparse_coo_tensor"
     if values is None:
         size = indices if size is None else size
@@ -99,9 +99,9 @@ def sparse_compressed_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> SparseTensor:
-    """A sparse matrix of `values` [elements], or with a layout of blocks [blocks, rows, columns]:
-    row (column) i has those from `compressed_indices[i]` to `compressed_indices[i + 1]`, in the
-    columns (rows) that `plain_indices` names. Indices are checked."""
+    """A sparse matrix of `values` [elements], or with a layout of blocks [blocks, rows, columns].
+    Row (column) i has the values from `compressed_indices[i]` to `compressed_indices[i + 1]`;
+    `plain_indices` are their columns (rows). Indices are checked."""
     layout = lamella.sparse_csr if layout is None else layout
     function = f"{str(layout).rpartition('.')[2]}_tensor"
     by_columns, of_blocks = layout in _BY_COLUMNS, layout in _OF_BLOCKS
@@ -178,8 +178,8 @@ sparse_bsc_tensor = _of_layout(lamella.sparse_bsc, "ccol_indices", "row_indices"
 def to_sparse(
     self: Tensor, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None
 ) -> SparseTensor:
-    """The elements, or with `sparse_dim` the dense parts behind so many dimensions, that are not
-    all 0; in the layout `sparse_coo` unless given."""
+    """A sparse tensor of the elements that are not 0, or of the slices that are not 0 if only the
+    first `sparse_dim` dimensions are sparse. The default layout is `sparse_coo`."""
     if layout is not None and layout != lamella.sparse_coo:
         function = f"to_{str(layout).rpartition('.')[2]}"
         check(function, self.dim() == 2, f"a matrix, got a tensor of shape {list(self.shape)}")
@@ -202,9 +202,9 @@ def to_sparse(
 
 
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: Any = None) -> Any:
-    """A matrix of `shape` with the rows of `diagonals` along its diagonals: row i along that of
-    number `offsets[i]`, above the main one where it is positive. Element j of a row stands in
-    column j. The offsets must differ."""
+    """A sparse matrix of `shape` with row i of `diagonals` along the diagonal `offsets[i]`, which
+    is above the main one if positive. Element j of a row is in column j. The offsets must
+    differ."""
     function = "sparse.spdiags"
     rows = diagonals.reshape(1, -1) if diagonals.dim() == 1 else diagonals
     number = offsets.reshape(-1)

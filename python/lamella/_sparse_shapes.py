@@ -1,4 +1,4 @@
-"""Shapes of sparse tensors: other orders of their dimensions, parts of them, several as one."""
+"""Functions that change the shape or layout of sparse tensors: permuting, indexing, joining."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _dim(function: str, own: SparseTensor, dim: int, more: int = 0) -> int:
 
 
 def permute(input: SparseTensor, dims: Sequence[int]) -> SparseTensor:
-    """The dimensions in another order: sparse ones among themselves, and dense ones."""
+    """Permutes the dimensions: the sparse ones among themselves, and the dense ones."""
     own, function = input.to_sparse(), "permute"
     order = [_dim(function, own, d) for d in dims]
     check(function, sorted(order) == list(range(own.dim())), f"each dimension once, got {dims}")
@@ -32,7 +32,7 @@ def permute(input: SparseTensor, dims: Sequence[int]) -> SparseTensor:
 
 
 def transpose(input: SparseTensor, dim0: int, dim1: int) -> SparseTensor:
-    """Two dimensions exchanged, which are both sparse or both dense."""
+    """Exchanges two dimensions, which must be both sparse or both dense."""
     first, second = (_dim("transpose", input, d) for d in (dim0, dim1))
     count = input.sparse_dim()
     check(
@@ -44,14 +44,14 @@ def transpose(input: SparseTensor, dim0: int, dim1: int) -> SparseTensor:
     order[first], order[second] = second, first
     if input._crow is None:
         return permute(input, order)
-    # What is stored by rows is stored by columns now.
+    # The same indices, read by columns instead of rows (or the reverse), are the transpose.
     stored = input._stored.transpose(1, 2) if input.layout in _OF_BLOCKS else input._stored
     layout = _TURNED[input.layout]
     shape = [input.shape[d] for d in order]
     return SparseTensor(input._places, stored, shape, input._crow, True, layout)
 
 
-# Layouts by rows, and by columns.
+# The layout of the transpose for each compressed layout.
 _TURNED = {
     lamella.sparse_csr: lamella.sparse_csc,
     lamella.sparse_csc: lamella.sparse_csr,
@@ -61,7 +61,7 @@ _TURNED = {
 
 
 def without_blocks(input: SparseTensor) -> SparseTensor:
-    """The elements of blocks by their coordinates."""
+    """A tensor with a layout of blocks in the layout sparse_coo."""
     high, wide = input._stored.shape[1:3]
     rows, columns = input._coordinates().unbind(0)
     row = rows.reshape(-1, 1, 1) * high + lamella.arange(high, device=input.device).unsqueeze(1)
@@ -72,7 +72,8 @@ def without_blocks(input: SparseTensor) -> SparseTensor:
 
 
 def _blocks(function: str, own: SparseTensor, blocksize: Any) -> SparseTensor:
-    """A coalesced matrix of coordinates as one of blocks: [blocks, rows, columns] of values."""
+    """A coalesced sparse_coo matrix as a sparse_coo matrix of blocks: its values are [blocks, rows,
+    columns]."""
     high, wide = blocksize
     rows, columns = own.shape
     check(
@@ -92,7 +93,7 @@ def _blocks(function: str, own: SparseTensor, blocksize: Any) -> SparseTensor:
 
 
 def compressed(input: SparseTensor, layout: Any, blocksize: Any = None) -> SparseTensor:
-    """A matrix in a layout by rows or by columns."""
+    """A sparse matrix in a compressed layout, by rows or by columns."""
     function = f"to_{str(layout).rpartition('.')[2]}"
     check(function, layout in _TURNED, f"a sparse layout, got {layout}")
     if input.layout == layout and layout not in _OF_BLOCKS:
@@ -117,7 +118,7 @@ def compressed(input: SparseTensor, layout: Any, blocksize: Any = None) -> Spars
 
 
 def unsqueeze(input: SparseTensor, dim: int) -> SparseTensor:
-    """A dimension of size 1 before dimension `dim`."""
+    """Inserts a dimension of size 1 at `dim`."""
     own = input.to_sparse()
     dim = _dim("unsqueeze", own, dim, 1)
     shape = [*own.shape[:dim], 1, *own.shape[dim:]]
@@ -132,7 +133,7 @@ def unsqueeze(input: SparseTensor, dim: int) -> SparseTensor:
 
 
 def index_select(input: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
-    """The slices of a dimension that `index` names, in its order."""
+    """The slices of a dimension at the indices `index`, in their order."""
     own, function = input.to_sparse().coalesce(), "index_select"
     dim = _dim(function, own, dim)
     check(function, index.dim() <= 1, f"'index' to be a vector, got shape {list(index.shape)}")
@@ -161,7 +162,7 @@ def index_select(input: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
 
 
 def narrow(input: SparseTensor, dim: int, start: int, length: int) -> SparseTensor:
-    """The slices of a dimension from `start` on."""
+    """`length` slices of a dimension, from `start` on."""
     own = input.to_sparse()
     dim = _dim("narrow", own, dim)
     size, count = own.shape[dim], own.sparse_dim()
@@ -182,7 +183,7 @@ def narrow(input: SparseTensor, dim: int, start: int, length: int) -> SparseTens
 
 
 def select(input: SparseTensor, dim: int, index: int) -> Any:
-    """One slice of a dimension: dense where it was the only sparse one."""
+    """One slice of a dimension; a dense tensor if that was the only sparse dimension."""
     own = input.to_sparse()
     dim = _dim("select", own, dim)
     size, count = own.shape[dim], own.sparse_dim()
@@ -199,7 +200,7 @@ def select(input: SparseTensor, dim: int, index: int) -> Any:
 
 
 def subscript(input: SparseTensor, index: Any) -> Any:
-    """input[index] for numbers and slices upwards."""
+    """input[index] for integers and slices of step 1."""
     items = index if isinstance(index, tuple) else (index,)
     found: Any = input
     dim = 0
@@ -221,7 +222,7 @@ def subscript(input: SparseTensor, index: Any) -> Any:
 
 
 def cat(tensors: Sequence[Any], dim: int = 0) -> SparseTensor:
-    """Sparse tensors, one behind the other along a dimension."""
+    """Concatenates sparse tensors along a dimension."""
     check("cat", len(tensors) > 0, "at least one tensor")
     for tensor in tensors:
         check("cat", isinstance(tensor, SparseTensor), "all tensors to be sparse")
@@ -260,7 +261,7 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> SparseTensor:
 
 
 def stack(tensors: Sequence[Any], dim: int = 0) -> SparseTensor:
-    """Sparse tensors of one shape along a new dimension."""
+    """Stacks sparse tensors of equal shape along a new dimension."""
     check("stack", len(tensors) > 0, "at least one tensor")
     for tensor in tensors:
         check("stack", isinstance(tensor, SparseTensor), "all tensors to be sparse")

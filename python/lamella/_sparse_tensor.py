@@ -1,14 +1,14 @@
-"""Sparse tensors: a layout above dense kernels.
+"""SparseTensor: sparse layouts that are implemented with dense operators.
 
-A SparseTensor holds the places of its elements (`sparse_coo`: a matrix of coordinates;
-`sparse_csr`: where each row begins, and columns; `sparse_csc`: the same by columns; `sparse_bsr`
-and `sparse_bsc`: the same with blocks for elements) and their values, all of them dense tensors,
-and each function of it is operators on these. So values carry the gradients, in any order and mode:
-`x.to_sparse()` gathers from `x`, `to_dense` scatters into zeros, and a product gathers rows of its
-dense side. What is not stored is no part of a gradient.
+A SparseTensor holds dense tensors of the indices of its elements (`sparse_coo`: a matrix of
+coordinates; `sparse_csr`: where each row begins, and columns; `sparse_csc`: the same by columns;
+`sparse_bsr` and `sparse_bsc`: the same with blocks for elements) and of their values. Its functions
+call operators on these, so autograd of any order and mode works through the values: `x.to_sparse()`
+gathers from `x`, `to_dense` scatters into zeros, and a product gathers rows of its dense operand.
+Elements that are not stored get no gradient.
 """
 
-# Its methods take fewer forms of arguments than the overloads of Tensor's that they stand for.
+# The methods accept fewer forms of arguments than the overloads of Tensor that they override.
 # mypy: disable-error-code="override"
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lamella import _C, Tensor
 
 __all__ = ["SparseTensor"]
 
-# Functions that leave a zero as it is, so that those of what is stored are those of all.
+# Functions that map 0 to 0, so that applying them to the stored elements is enough.
 _ZEROS_STAY = (
     "abs", "absolute", "arcsin", "arcsinh", "arctan", "arctanh", "asin", "asinh", "atan", "atanh",
     "ceil", "conj_physical", "deg2rad", "erf", "erfinv", "expm1", "floor", "frac", "isinf", "isnan",
@@ -33,7 +33,7 @@ _BY_COLUMNS = (lamella.sparse_csc, lamella.sparse_bsc)
 _OF_BLOCKS = (lamella.sparse_bsr, lamella.sparse_bsc)
 
 
-# Calls ask their arguments from now on: sparse tensors answer themselves.
+# Makes calls look for __torch_function__ of their arguments, which SparseTensor implements.
 _C._switch_torch_function(True)
 
 
@@ -50,7 +50,8 @@ def _strides(sizes: Sequence[int]) -> list[int]:
     return steps[::-1]
 
 
-# Functions of sparse tensors stand above this file; lamella.sparse, loaded by need, has them.
+# The modules of these functions import this one, so they are reached through lamella.sparse, which
+# is loaded on first use.
 def _functions() -> Any:
     module: Any = lamella.sparse
     return module._sparse_functions
@@ -67,8 +68,8 @@ def _written() -> Any:
 
 
 class SparseTensor(Tensor):
-    """A tensor of which only some elements, or dense parts, are stored. Operators that its methods
-    and lamella.sparse's functions do not know take `x.to_dense()`."""
+    """A tensor that stores only some of its elements or slices. For operators without a method here
+    or a function in lamella.sparse use `x.to_dense()`."""
 
     _places: Tensor
     _stored: Tensor
@@ -84,8 +85,9 @@ class SparseTensor(Tensor):
         coalesced: bool = False,
         layout: Any = None,
     ) -> SparseTensor:
-        """places: coordinates [sparse dimensions, elements], or with `crow`, the bounds of rows
-        (columns), the columns (rows) [elements]. layout: `sparse_csr` unless given, with `crow`."""
+        """places: coordinates [sparse dimensions, elements]; with `crow` the columns (rows, for
+        layouts by columns) [elements]. crow: the bounds of the rows (columns). layout: with `crow`
+        by default `sparse_csr`."""
         if crow is None:
             layout = lamella.sparse_coo
         elif layout is None:
@@ -97,7 +99,7 @@ class SparseTensor(Tensor):
         self._coalesced = coalesced or crow is not None
         return self
 
-    # The class computes, whatever else there is to ask: decision 34.
+    # This class implements the function even if other arguments override it: decision 34.
     @classmethod
     def __torch_function__(
         cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -110,7 +112,7 @@ class SparseTensor(Tensor):
     ) -> Any:
         return _functions().answer(function.overloadpacket.__name__, args, kwargs or {})
 
-    # ---- What it is ------------------------------------------------------------------------------
+    # ---- Attributes and conversions --------------------------------------------------------------
 
     @property
     def is_sparse(self) -> bool:
@@ -130,7 +132,7 @@ class SparseTensor(Tensor):
 
     @property
     def grad(self) -> SparseTensor | None:
-        """The gradients of the values, where this one has them."""
+        """The gradient of the values, as a sparse tensor with the same indices."""
         return None if self._stored.grad is None else self._with(self._stored.grad)
 
     @grad.setter
@@ -176,7 +178,7 @@ class SparseTensor(Tensor):
         self._stored.retain_grad()
 
     def register_hook(self, hook: Any) -> Any:
-        """hook(gradient, sparse as this tensor is); what it returns takes its place."""
+        """Calls hook(gradient) with a sparse gradient; its result, unless None, replaces that."""
 
         def of_values(grad: Tensor) -> Any:
             found = hook(self._with(grad))
@@ -191,7 +193,7 @@ class SparseTensor(Tensor):
         return tuple(self.shape) == tuple(other.shape)
 
     def stride(self, dim: int | None = None) -> Any:
-        """0 in each dimension: elements have no distance in memory."""
+        """0 for each dimension, since the elements of a sparse tensor have no strides."""
         return 0 if dim is not None else (0,) * self.dim()
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
@@ -207,7 +209,7 @@ class SparseTensor(Tensor):
     @data.setter
     def data(self, value: SparseTensor) -> None:
         requires_grad = self.requires_grad
-        header: Any = Tensor.__dict__["data"]  # shape, dtype and layout
+        header: Any = Tensor.__dict__["data"]  # sets shape, dtype and layout
         header.__set__(self, value)
         self._take(value.detach().requires_grad_(requires_grad))
 
@@ -216,7 +218,7 @@ class SparseTensor(Tensor):
         return self._of(self._places.clone(), self._stored.clone(), crow)
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
-        """With the values' dtype and the device changed as Tensor.to does."""
+        """Converts the values' dtype and moves all parts to a device, as Tensor.to does."""
         stored = self._stored.to(*args, **kwargs)
         if stored is self._stored:
             return self
@@ -252,7 +254,7 @@ class SparseTensor(Tensor):
     def _with(self, stored: Tensor) -> SparseTensor:
         return self._of(self._places, stored, self._crow)
 
-    # ---- Its parts -------------------------------------------------------------------------------
+    # ---- Indices and values ----------------------------------------------------------------------
 
     def _is_coo(self, function: str) -> None:
         check(
@@ -302,7 +304,7 @@ class SparseTensor(Tensor):
         return self._places
 
     def _coordinates(self) -> Tensor:
-        """[sparse dimensions, elements]; with blocks, those of the blocks among blocks."""
+        """Coordinates [sparse dimensions, elements]; for layouts of blocks, block coordinates."""
         if self._crow is None:
             return self._places
         lines = lamella.arange(self._crow.size(0) - 1, device=self.device)
@@ -330,7 +332,7 @@ class SparseTensor(Tensor):
         return _written().div_(self, other)
 
     def zero_(self) -> SparseTensor:
-        """Stores nothing any more."""
+        """Removes all stored elements."""
         return _written().zero_(self)
 
     def copy_(self, other: Any, non_blocking: bool = False) -> SparseTensor:
@@ -348,11 +350,10 @@ class SparseTensor(Tensor):
     __imul__ = mul_
     __itruediv__ = div_
 
-    # ---- Between layouts -------------------------------------------------------------------------
+    # ---- Conversions between layouts -------------------------------------------------------------
 
     def coalesce(self) -> SparseTensor:
-        """The same tensor with each place once, in order; values of a place that stands more than
-        once are summed."""
+        """The same tensor with sorted, unique indices; values of repeated indices are summed."""
         if self._coalesced:
             return self
         self._is_coo("coalesce")
@@ -371,7 +372,7 @@ class SparseTensor(Tensor):
         return SparseTensor(found, stored, self.shape, None, True)
 
     def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-        """All elements; those that are not stored are 0."""
+        """The dense tensor; elements that are not stored are 0."""
         if self.layout in _OF_BLOCKS:
             return self.to_sparse().to_dense(dtype)
         zeros = lamella.zeros(self.shape, dtype=self.dtype, device=self.device)
@@ -386,7 +387,7 @@ class SparseTensor(Tensor):
     def to_sparse(
         self, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None
     ) -> SparseTensor:
-        """The same elements in another layout: `sparse_coo` unless given."""
+        """The same elements in another layout, by default `sparse_coo`."""
         if layout is not None and layout != lamella.sparse_coo:
             return _shapes().compressed(self, layout, blocksize)
         if self._crow is None:
@@ -487,7 +488,7 @@ class SparseTensor(Tensor):
         return _functions().pow(self, exponent)
 
     def sum(self, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-        """The sum of all elements, or over dimensions: sparse where sparse ones are left."""
+        """The sum of all elements, or over dimensions: sparse if sparse dimensions remain."""
         return _functions().sum(self, dim, dtype, keepdim)
 
     def any(self) -> Tensor:
@@ -531,7 +532,7 @@ class SparseTensor(Tensor):
     def __abs__(self) -> SparseTensor:
         return self._with(self._stored.abs()) if self._coalesced else abs(self.coalesce())
 
-    # ---- Outside: lamella._sparse_text -----------------------------------------------------------
+    # ---- Printing, pickling and copying: lamella._sparse_text ------------------------------------
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         module: Any = lamella.sparse
@@ -561,7 +562,7 @@ def _unary(name: str) -> Any:
         return own._with(getattr(own._stored, name)(*args, **kwargs))
 
     function.__name__ = name
-    function.__doc__ = f"`{name}` of what is stored; it leaves zeros as they are."
+    function.__doc__ = f"`{name}` of the stored elements; it maps 0 to 0."
     return function
 
 
@@ -570,7 +571,7 @@ def _cast(name: str) -> Any:
         return self._with(getattr(self._stored, name)())
 
     function.__name__ = name
-    function.__doc__ = f"With values as Tensor.{name} gives them."
+    function.__doc__ = f"The tensor with its values converted by Tensor.{name}()."
     return function
 
 
@@ -579,7 +580,7 @@ def _in_place(name: str) -> Any:
         return _written().written(self, getattr(self, name)(*args, **kwargs))
 
     function.__name__ = name + "_"
-    function.__doc__ = f"`{name}`, in place."
+    function.__doc__ = f"`{name}` in place."
     return function
 
 

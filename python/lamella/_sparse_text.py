@@ -1,4 +1,4 @@
-"""How sparse tensors print, and what they are made of again when they were saved."""
+"""Prints sparse tensors, and takes them apart and rebuilds them for saving."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _part(name: str, part: Tensor, indent: int) -> str:
 
 
 def text(tensor: SparseTensor) -> str:
-    """The parts, each from a line of its own on, and what a dense tensor says of itself."""
+    """The text of a sparse tensor: its parts, each starting on a new line, then the suffixes."""
     prefix = "tensor("
     indent = len(prefix)
     if tensor._crow is None:
@@ -51,7 +51,7 @@ def parts(tensor: SparseTensor) -> tuple[Any, tuple[Any, ...]]:
 
 
 def rebuild(layout: Any, parts: tuple[Any, ...]) -> SparseTensor:
-    """A sparse tensor of saved parts, which are checked."""
+    """The sparse tensor of saved parts, which are checked."""
     if layout == lamella.sparse_coo:
         indices, values, size, *rest = parts
         is_coalesced = bool(rest and rest[0])

@@ -1,4 +1,4 @@
-"""What writes into sparse tensors, and sparse tensors that are written into dense ones."""
+"""In-place operators of sparse tensors, and adding a sparse tensor in place to a dense one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _check_writable(own: SparseTensor) -> None:
 
 
 def written(own: SparseTensor, other: SparseTensor) -> SparseTensor:
-    """`own` with the elements of `other`, of the same shape."""
+    """Replaces the elements of `own` by those of `other`, of the same shape; returns `own`."""
     _check_writable(own)
     is_leaf = own._stored.is_leaf and own._stored.requires_grad
     check("sparse", other.dtype == own.dtype, f"a result of dtype {own.dtype}, got {other.dtype}")
@@ -40,7 +40,7 @@ def mul_(own: SparseTensor, other: Any) -> SparseTensor:
     if isinstance(other, SparseTensor) or (isinstance(other, Tensor) and other.dim() > 0):
         return written(own, own.mul(other))
     _check_writable(own)
-    own._stored.mul_(other)  # aliases, as detach() gives, see it
+    own._stored.mul_(other)  # in place, so that aliases such as detach() see the change
     return own
 
 
@@ -80,7 +80,8 @@ def resize_as_(own: SparseTensor, other: Any) -> SparseTensor:
 def sparse_resize_(
     own: SparseTensor, size: Sequence[int], sparse_dim: int, dense_dim: int, clear: bool
 ) -> SparseTensor:
-    """Another shape. Without `clear` no dimension may shrink, or change its kind."""
+    """Changes the shape. clear: drops all elements; if False, no dimension may shrink or change
+    between sparse and dense."""
     function = "sparse_resize_and_clear_" if clear else "sparse_resize_"
     own._is_coo(function)
     check(
@@ -110,7 +111,7 @@ def sparse_resize_(
 
 
 def into_dense_(dense: Tensor, other: SparseTensor, alpha: Any) -> Tensor:
-    """dense += alpha * other: only what is stored is touched."""
+    """dense += alpha * other, which touches only the elements that `other` stores."""
     check(
         "add_",
         tuple(dense.shape) == tuple(other.shape),

@@ -1,4 +1,5 @@
-"""Storages, and copies and pickles of tensors that keep what shares memory shared."""
+"""UntypedStorage, and copying and pickling of tensors: tensors that share memory still share it
+afterwards."""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
 
 
 # Address of the C++ storage -> its object. An entry lives as long as the object, which keeps the
-# storage alive, so an address is never another storage's.
+# storage alive, so an address is not reused for another storage.
 _storages: weakref.WeakValueDictionary[int, UntypedStorage] = weakref.WeakValueDictionary()
 
 
 class UntypedStorage:
     """The memory that one or more tensors are views of, as bytes.
 
-    A new one has as many undefined bytes as it is told, or the bytes of a sequence of ints.
+    UntypedStorage(size) has `size` undefined bytes, or the bytes of a sequence of ints.
     """
 
     _tensor: Tensor  # one of the tensors over the memory
@@ -43,7 +44,7 @@ class UntypedStorage:
 
     @property
     def _bytes(self) -> Tensor:
-        # Asked anew each time, since a tensor that grows makes the memory larger.
+        # Not cached, since resizing a tensor may enlarge the memory.
         made: Tensor = _C._storage_bytes(self._tensor)
         return made
 
@@ -75,11 +76,11 @@ class UntypedStorage:
     def from_file(
         filename: str | os.PathLike[str], shared: bool = False, nbytes: int = 0
     ) -> UntypedStorage:
-        """The first bytes of a file, mapped: what nobody reads is not read from the disk.
+        """The first bytes of a file, memory-mapped: pages are read from the disk on first use.
 
-        shared: writes reach the file, which is made, or made longer, where it has fewer bytes;
-        else they are seen through this storage alone. nbytes: 0 stands for the whole file.
-        RuntimeError where a file that is not shared has fewer bytes.
+        shared: writes reach the file, which is created or extended to nbytes if it is shorter; if
+        False, writes are private to this storage. nbytes: 0 stands for the whole file. RuntimeError
+        if a file that is not shared has fewer bytes.
         """
         if nbytes < 0:
             raise RuntimeError(f"from_file: expected 'nbytes' to be at least 0, got {nbytes}")
@@ -109,7 +110,8 @@ class UntypedStorage:
     def __getitem__(self, index: slice) -> UntypedStorage: ...
 
     def __getitem__(self, index: int | slice) -> int | UntypedStorage:
-        """One byte, or a storage over a range of the same memory; RuntimeError for steps."""
+        """One byte, or a storage over a range of the same memory; RuntimeError for a step other
+        than 1."""
         if isinstance(index, int):
             return self._bytes[index].item()
         begin, end, step = index.indices(len(self))
@@ -136,21 +138,21 @@ class UntypedStorage:
         return iter(self.tolist())
 
     def fill_(self, value: int) -> UntypedStorage:
-        """Writes a byte everywhere."""
+        """Sets all bytes to a value."""
         self._bytes.fill_(value)
         return self
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
-        """Writes the bytes of another one of the same size."""
+        """Copies the bytes of another storage of the same size."""
         self._bytes.copy_(source._bytes)
         return self
 
     def clone(self) -> UntypedStorage:
-        """A copy in memory of its own."""
+        """A copy in new memory."""
         return storage_of(self._bytes.clone())
 
     def to(self, device: lamella.device | str, non_blocking: bool = False) -> UntypedStorage:
-        """The storage itself on its own device, a copy on another one."""
+        """The storage itself if it is on the device, else a copy there."""
         moved = self._bytes.to(device)
         return self if moved.device == self.device else storage_of(moved)
 
@@ -301,7 +303,7 @@ def deepcopy_tensor(tensor: Tensor, memo: dict[int, Any]) -> Any:
         if type(result) is not type(tensor):
             raise RuntimeError(
                 f"deepcopy: expected clone() of {type(tensor).__name__} to return one, got "
-                f"{type(result).__name__}; the class may have a __deepcopy__ of its own"
+                f"{type(result).__name__}; the class may define __deepcopy__"
             )
     elif tensor.device.type == "cpu":
         storage = copy.deepcopy(storage_of(tensor), memo)

@@ -6,7 +6,7 @@ import copyreg
 
 from lamella import _C, Generator, Tensor, _functional
 
-# The name is what type checkers look for; the typing module would have to be imported.
+# Type checkers recognize this name; importing it from typing would slow `import lamella` down.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _small_float(dtype: lamella.dtype) -> Any:
-    """The dtype of ml_dtypes, where it is installed, for one that NumPy lacks; else None."""
+    """The ml_dtypes dtype for a dtype that NumPy lacks; None for others, or without ml_dtypes."""
     name = str(dtype).partition(".")[2]
     if name not in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
         return None
@@ -31,7 +31,7 @@ def _small_float(dtype: lamella.dtype) -> Any:
 
 
 def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
-    """The array API standard's functions: lamella.array_api."""
+    """The namespace of the array API standard: lamella.array_api."""
     from lamella import array_api
 
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
@@ -42,7 +42,7 @@ def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
 
 
 def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """The tensor on a device, as the array API standard names it."""
+    """The tensor on a device: the array API standard's form of to()."""
     if stream is not None:
         raise ValueError("to_device: expected 'stream' to be None")
     return self.to(device=device)
@@ -59,15 +59,15 @@ def _as_arrays(value: Any) -> Any:
 def _array_function(
     self: Tensor, function: Any, types: Any, args: Any, kwargs: dict[str, Any]
 ) -> Any:
-    """NumPy's functions compute with arrays over the tensors' memory and give arrays."""
+    """Calls a NumPy function with arrays over the tensors' memory; it returns arrays."""
     about = {"shape": lambda x: x.shape, "ndim": Tensor.dim, "size": Tensor.numel}
     if function.__name__ in about and len(args) == 1 and not kwargs and isinstance(args[0], Tensor):
-        return about[function.__name__](args[0])  # of tensors that require gradients as well
+        return about[function.__name__](args[0])  # these also work if gradients are required
     return function(*_as_arrays(args), **{name: _as_arrays(v) for name, v in kwargs.items()})
 
 
 def _numpy(self: Tensor, *, force: bool = False) -> Any:
-    """A NumPy array over the tensor's memory; with `force`, of a copy where that is needed."""
+    """A NumPy array over the tensor's memory; with `force`, over a copy if one is needed."""
     import numpy
 
     tensor = self
@@ -102,14 +102,15 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 def _array_wrap(
     self: Tensor, array: Any, context: Any = None, return_scalar: bool = False
 ) -> Tensor:
-    """What NumPy's functions make of a tensor becomes a tensor again."""
+    """Converts the array that a NumPy ufunc computed from a tensor to a tensor."""
     from lamella import from_numpy
 
     return from_numpy(array) if array.ndim else from_numpy(array.reshape(1)).reshape(())
 
 
 def _nonzero(self: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
-    """The places of the elements that are not zero, as rows or, with `as_tuple`, by dimension."""
+    """The indices of the elements that are not zero: one row for each element, or with `as_tuple`
+    one tensor for each dimension."""
     from lamella._utils import nonzero
 
     return nonzero(self, as_tuple=as_tuple)
@@ -205,15 +206,15 @@ def _as_subclass(self: Tensor, cls: type[_T]) -> _T:
 def _to_sparse(
     self: Tensor, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None
 ) -> Any:
-    """The elements that are not 0, or the parts behind `sparse_dim` dimensions that are not; in the
-    layout `sparse_coo` unless given."""
+    """A sparse tensor of the elements that are not 0, or of the slices that are not 0 if only the
+    first `sparse_dim` dimensions are sparse. The default layout is `sparse_coo`."""
     from lamella import _sparse_making
 
     return _sparse_making.to_sparse(self, sparse_dim, layout=layout, blocksize=blocksize)
 
 
 def _to_sparse_coo(self: Tensor) -> Any:
-    """The elements that are not zero by their coordinates, as to_sparse() gives them."""
+    """A sparse tensor in the layout `sparse_coo`, as to_sparse() makes it."""
     return _to_sparse(self)
 
 
@@ -228,12 +229,12 @@ def _to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Any:
 
 
 def _to_sparse_bsr(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Any:
-    """The blocks of a matrix in which something is not 0, row by row."""
+    """The blocks of a matrix that have elements other than 0, row by row."""
     return _to_sparse(self, layout=_C.sparse_bsr, blocksize=blocksize)
 
 
 def _to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Any:
-    """The blocks of a matrix in which something is not 0, column by column."""
+    """The blocks of a matrix that have elements other than 0, column by column."""
     return _to_sparse(self, layout=_C.sparse_bsc, blocksize=blocksize)
 
 
@@ -246,32 +247,32 @@ def _only_sparse(name: str, text: str) -> Any:
 
 
 def _sparse_mask(self: Tensor, mask: Any) -> Any:
-    """The elements at the places that a sparse tensor stores."""
+    """A sparse tensor of this tensor's elements at the indices that `mask` stores."""
     from lamella import _sparse_functions
 
     return _sparse_functions.sparse_mask(self, mask)
 
 
 def _to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-    """All elements: the tensor itself where it is dense."""
+    """The dense tensor: this tensor itself, since it is dense, converted to `dtype` if given."""
     return self if dtype is None else self.to(dtype)
 
 
 def _share_memory(self: Tensor) -> Tensor:
-    """The tensor itself, its elements now in memory that other processes see."""
+    """Moves the elements to memory shared between processes; returns the tensor itself."""
     from lamella import _shared
 
     return _shared.share_memory(self)
 
 
 def _is_shared(self: Tensor) -> bool:
-    """Whether other processes see what is written to the tensor."""
+    """Whether the tensor's memory is shared with other processes."""
     from lamella import _shared
 
     return _shared.is_shared(self)
 
 
-# Methods put the tensor where `self` stands in operators that have it later than first.
+# Methods of operators whose `self` is not the first argument.
 
 
 def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
@@ -288,18 +289,18 @@ def _polygamma(self: Tensor, n: int) -> Tensor:
     return polygamma(n, self)
 
 
-# Methods that sparse tensors have, and what they give: their parts.
+# Methods that only sparse tensors have, with their docstrings. On dense tensors they raise.
 _PARTS = {
-    "indices": "The places of a coalesced sparse tensor's elements, a column of int64 for each.",
+    "indices": "The indices of a coalesced sparse tensor's elements, an int64 column for each.",
     "values": "The elements that a sparse tensor stores.",
-    "_indices": "The places of the elements, in any order and perhaps more than once.",
-    "_values": "The elements at the places that _indices() gives.",
+    "_indices": "The indices of the elements, in any order and with possible repetitions.",
+    "_values": "The elements at the indices that _indices() returns.",
     "crow_indices": "Where the elements of each row begin in a tensor of compressed rows.",
     "col_indices": "The columns of the elements of a tensor of compressed rows.",
     "ccol_indices": "Where the elements of each column begin in a tensor of compressed columns.",
     "row_indices": "The rows of the elements of a tensor of compressed columns.",
-    "coalesce": "The sparse tensor with its elements in order, those at one place added up.",
-    "is_coalesced": "Whether the elements are in order and each place is there once.",
+    "coalesce": "The sparse tensor with sorted indices, where elements of equal index are summed.",
+    "is_coalesced": "Whether the indices are sorted and unique.",
     "_nnz": "How many elements a sparse tensor stores.",
 }
 

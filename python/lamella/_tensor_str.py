@@ -1,4 +1,4 @@
-"""How tensors print: as PyTorch prints them."""
+"""Prints tensors the way PyTorch does."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """How tensors print.
+    """Sets how tensors print.
 
-    precision: digits behind the point; threshold: elements from which the middle is left out;
-    edgeitems: what is then shown at each end; linewidth: characters; profile: "default", "short"
-    or "full"; sci_mode: whether floats print as 1e+00, None to decide for each tensor.
+    precision: digits after the decimal point; threshold: the number of elements above which tensors
+    are abbreviated; edgeitems: the elements then shown at each end of a dimension; linewidth:
+    characters in a line; profile: "default", "short" or "full"; sci_mode: whether floats print as
+    1e+00, None to decide for each tensor.
     """
     if profile is not None:
         if profile not in _PROFILES:
@@ -67,7 +68,7 @@ def get_printoptions() -> dict[str, Any]:
 
 
 class _Formatter:
-    """One width and one notation for all numbers of a tensor."""
+    """Formats all numbers of a tensor with one width and in one notation."""
 
     def __init__(self, values: Sequence[float], floating: bool) -> None:
         self.floating = floating
@@ -118,7 +119,7 @@ _AnyFormatter = Union[_Formatter, _ComplexFormatter]
 
 
 def _edges(tensor: Tensor) -> list[Any]:
-    """The elements as nested lists; where the middle is left out stands an Ellipsis."""
+    """The elements as nested lists, with an Ellipsis in place of a middle that is left out."""
     size = tensor.shape[0]
     edge = _options.edgeitems
     long = size > 2 * edge
@@ -170,13 +171,13 @@ def _body(tensor: Tensor, indent: int) -> str:
 
 
 def _batched_repr(level: int, size: int, value: Tensor) -> str:
-    """Of a tensor within vmap: all examples, the batch in dimension 0."""
+    """The text of a batched tensor inside vmap: all examples, with the batch in dimension 0."""
     inner = tensor_repr(value).replace("\n", "\n    ")
     return f"BatchedTensor(level={level}, batch_size={size}, value=\n    {inner}\n)"
 
 
 def tensor_repr(tensor: Tensor, tensor_contents: str | None = None) -> str:
-    """The text of a tensor. tensor_contents: what stands in the place of its elements."""
+    """The text of a tensor. tensor_contents: text that is shown instead of the elements."""
     batched = _C._vmap_inspect(tensor)
     if batched is not None:
         return _batched_repr(*batched)
@@ -211,14 +212,14 @@ def tensor_repr(tensor: Tensor, tensor_contents: str | None = None) -> str:
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
     text = with_suffixes(prefix + body, suffixes, indent)
-    # A parameter of another class than Parameter tells so by a mark.
+    # A parameter whose class is another subclass of Tensor has the attribute `_is_param`.
     own = kind is not _C.Tensor and getattr(tensor, "_is_param", False)
     return f"Parameter({text})" if own else text
 
 
 def with_suffixes(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:
-    """The text with suffixes, each on a line of its own where the line would be too long; the first
-    one with `new_line` in any case."""
+    """Appends suffixes to the text; a suffix that would make the line too long starts a new line.
+    new_line: the first suffix always does."""
     column = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
         if new_line or column + len(suffix) + 2 > _options.linewidth:

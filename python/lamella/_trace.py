@@ -1,4 +1,4 @@
-"""lamella.trace: what a function does, recorded as a Graph."""
+"""lamella.trace: records the operator calls of a function as a Graph, and checks the Graph."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ def trace(
     decompose: bool = False,
     locations: bool = True,
 ) -> Graph:
-    """The operators that fn(*example_inputs, **kwargs) calls, as a Graph.
+    """Records the operators that fn(*example_inputs, **kwargs) calls, as a Graph.
 
     fn: a function or module that takes and returns tensors, and lists, tuples and dictionaries of
-        them. Other arguments are fixed: the graph takes the same ones only.
-    check: the function runs once more, with other values of the same shapes, and the graph must do
-        the same; RuntimeError says what differs. check_inputs: tuples of arguments for this.
+        them. Other arguments are fixed: the graph accepts only the same values.
+    check: runs the function once more, with other values of the same shapes, and compares the graph
+        with it; RuntimeError says what differs. check_inputs: tuples of arguments for this.
     strict: reading an element (bool(x), x.item(), x.tolist(), ...) raises; else TracerWarning says
         where a value became a constant.
-    decompose: operators that are composed of others give way to those.
-    locations: nodes know the file and line that called them.
+    decompose: records the operators that a composite operator calls instead of that operator.
+    locations: nodes record the file and line that called them.
 
-    Tensors from outside are parameters of the graph if they belong to the module that is traced, or
-    require gradients, and constants if not. Only one trace may run on a thread.
+    Tensors that are not arguments become parameters of the graph if they belong to the traced
+    module or require gradients, else constants. Only one trace may run on a thread.
     """
     if not callable(fn):
         raise TypeError(f"trace: expected 'fn' to be callable, got {type(fn).__name__}")
@@ -124,8 +124,8 @@ def _state(fn: Any) -> Iterator[tuple[str, Tensor]]:
 
 
 class _gradients:
-    """Gradients of a module's parameters as they are now, inside; afterwards as they were before it
-    was entered."""
+    """A context in which the parameters of a module have the gradients that they had when this
+    object was made. On exit they get back those from before the context."""
 
     def __init__(self, fn: Any) -> None:
         module = _module(fn)
@@ -142,7 +142,8 @@ class _gradients:
 
 
 def _names(fn: Any, args: tuple[Any, ...], arguments: Nest) -> list[str]:
-    """A name for each tensor among the arguments: the parameter's, with places inside of it."""
+    """A name for each tensor argument: the name of the function's parameter, then the keys that
+    lead to the tensor inside of it."""
     function = fn.forward if _module(fn) is fn and fn is not None else fn
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -173,8 +174,8 @@ def _copy(tensor: Tensor) -> Tensor:
 
 
 def _other(tensor: Tensor) -> Tensor:
-    """Other values that a function of this tensor is likely to take: the same in another order, and
-    if they are not whole numbers, smaller ones of the same sign."""
+    """Other values that a function of this tensor is likely to accept: its elements in another
+    order, and for floating-point and complex tensors scaled down with the same sign."""
     if tensor.device.type == "meta":
         return tensor
     with lamella.no_grad():
@@ -204,8 +205,7 @@ def _check(graph: Graph, record: _Record, fresh: list[list[Tensor]], may_fail: b
                 try:
                     _, again, results = record(list(given))
                 except Exception:
-                    # Not every function takes the values that were made up; those of the example
-                    # come last.
+                    # A function may reject the values of _other(); the example's own come last.
                     if may_fail and tensors is not fresh[-1]:
                         continue
                     raise
@@ -251,8 +251,8 @@ def _compare(
             )
         if expected.requires_grad and not got.requires_grad:
             warnings.warn(
-                f"trace: {what} of fn requires gradients and the graph's does not: a "
-                "Function written in Python has no place in a graph",
+                f"trace: {what} of fn requires gradients and the graph's does not: a graph cannot "
+                "record a Function written in Python",
                 TracerWarning,
                 stacklevel=5,
             )

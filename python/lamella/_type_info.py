@@ -9,7 +9,7 @@ from lamella import _C
 if TYPE_CHECKING:
     import lamella
 
-# bits, mantissa bits, smallest normal exponent, largest finite number
+# bits, mantissa bits, smallest normal exponent, largest finite number, decimal digits
 _FLOATS = {
     "float64": (64, 52, -1022, 1.7976931348623157e308, 15),
     "float32": (32, 23, -126, 3.4028234663852886e38, 6),
@@ -26,7 +26,7 @@ def _name(dtype: lamella.dtype) -> str:
 
 
 class finfo:
-    """The limits of a floating-point dtype; of the parts, for a complex one."""
+    """The limits of a floating-point dtype; for a complex dtype, of its real and imaginary part."""
 
     def __init__(self, type: lamella._DType | None = None) -> None:
         dtype = _C.get_default_dtype() if type is None else _C._dtype(type)

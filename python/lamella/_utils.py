@@ -1,4 +1,5 @@
-"""Functions of the package that are no operators."""
+"""Functions of the package that are written in Python: seeds, loading of libraries, explain(), and
+wrappers of operators that take their arguments in several ways."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import os
 
 from lamella import _C, Tensor, _operators
 
-# The name is what type checkers look for; the typing module would have to be imported.
+# Type checkers recognize this name; importing it from typing would slow `import lamella` down.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +87,7 @@ class LoadedLibrary:
         return f"<lamella library '{self.path}', {state}>"
 
     def unload(self) -> None:
-        """Takes the library's operators and kernels back. Waits for calls that are inside."""
+        """Removes the library's operators and kernels. Waits for running calls of its kernels."""
         handle, self._handle = self._handle, None
         if handle is None:
             raise RuntimeError(f"unload_library: '{self.path}' is not loaded")
@@ -96,26 +97,26 @@ class LoadedLibrary:
 def load_library(path: str | os.PathLike[str]) -> LoadedLibrary:
     """Loads a shared library; its operators are then in lamella.ops.
 
-    Raises one error that lists everything that went wrong in the library's registrations.
+    If registrations of the library fail, one error lists all failures.
     """
     path = os.fspath(path)
     return LoadedLibrary(path, _C._load_library(path))
 
 
 def unload_library(library: LoadedLibrary) -> None:
-    """Takes back what load_library() brought."""
+    """Removes the operators and kernels of a library that load_library() loaded."""
     library.unload()
 
 
 class Explanation(str):
-    """What a call would do: the key set, each key and why it is skipped, the kernel that runs."""
+    """How a call would be dispatched: its key set, why keys are skipped, the kernel that runs."""
 
     def __repr__(self) -> str:
         return str(self)
 
 
 def explain(op: Any, *args: Any, **kwargs: Any) -> Explanation:
-    """What op(*args, **kwargs) would run and why, without running it."""
+    """Explains which kernel op(*args, **kwargs) would run and why, without running it."""
     return Explanation(_C._explain(op, *args, **kwargs))
 
 
@@ -125,7 +126,7 @@ def numel(input: Tensor) -> int:
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
-    """The shape that shapes broadcast to."""
+    """The shape that all given shapes broadcast to."""
     given = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
     result = [1] * max(map(len, given), default=0)
     for shape in given:
@@ -141,14 +142,14 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
 
 
 def _tensors(operands: tuple[Any, ...]) -> list[Tensor]:
-    """f(a, b) and f([a, b]) are the same."""
+    """The tensors of f(a, b) or f([a, b])."""
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         return list(operands[0])
     return list(operands)
 
 
 def _letters(places: Sequence[Any]) -> str:
-    """Numbers of dimensions as letters of the same order: A to Z, then a to z."""
+    """Dimension numbers as letters that sort in the same order: A to Z, then a to z."""
     letters = ""
     for place in places:
         if place is not Ellipsis and not 0 <= place < 52:
@@ -158,10 +159,10 @@ def _letters(places: Sequence[Any]) -> str:
 
 
 def einsum(equation: Any, *operands: Any) -> Tensor:
-    """Sums of products of the operands' elements, as the equation says.
+    """Sums products of the operands' elements as the equation describes (Einstein summation).
 
-    einsum(a, [0, 1], b, [1, 2], [0, 2]) is einsum("ab,bc->ac", a, b): numbers for the letters, and
-    Ellipsis for "...". The last list may be absent.
+    einsum(a, [0, 1], b, [1, 2], [0, 2]) means einsum("ab,bc->ac", a, b), with numbers for letters
+    and Ellipsis for "...". The last list may be omitted.
     """
     if not isinstance(equation, str):
         parts = [equation, *operands]
@@ -187,7 +188,8 @@ def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]
 def nonzero(
     input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False
 ) -> Tensor | tuple[Tensor, ...]:
-    """The indices of elements that are not zero: a row each, or a tensor for each dimension."""
+    """The indices of elements that are not zero: one row for each element, or with `as_tuple` one
+    tensor for each dimension."""
     if not as_tuple:
         return _operators["nonzero"](input, out=out)
     if out is not None:

@@ -1,10 +1,10 @@
-"""What a batching rule written in Python is told."""
+"""VmapInfo: the first argument of batching rules written in Python."""
 
 from typing import NamedTuple
 
 
 class VmapInfo(NamedTuple):
-    """What a rule for vmap is told of the vmap."""
+    """The batch size and the randomness ("error", "different" or "same") of the running vmap."""
 
     batch_size: int
     randomness: str

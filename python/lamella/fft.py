@@ -1,4 +1,4 @@
-"""Operators of lamella.fft."""
+"""lamella.fft: the operators declared with `python_module: fft`."""
 
 from lamella import _C
 

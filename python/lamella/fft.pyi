@@ -1,1 +1,2 @@
+# Types of lamella.fft.
 from lamella._fft import *  # noqa: F403

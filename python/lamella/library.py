@@ -5,7 +5,7 @@
     lib.impl("twice", lambda x: x + x, "CompositeImplicitAutograd")
     lamella.ops.mylib.twice(lamella.ones(3))
 
-Registrations end when the library is destroyed or closed.
+Closing or destroying a Library undoes its registrations.
 """
 
 from lamella._custom_op import CustomOpDef, custom_op  # noqa: F401

@@ -1,4 +1,4 @@
-"""Operators of lamella.linalg."""
+"""lamella.linalg: the operators declared with `python_module: linalg`."""
 
 from lamella import _C
 

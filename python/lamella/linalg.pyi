@@ -1,3 +1,4 @@
+# Types of lamella.linalg.
 from lamella._linalg import *  # noqa: F403
 
 class LinAlgError(RuntimeError):

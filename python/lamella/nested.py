@@ -1,4 +1,4 @@
-"""Operators of lamella.nested."""
+"""lamella.nested: the operators declared with `python_module: nested`."""
 
 from lamella import _C
 

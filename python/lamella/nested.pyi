@@ -1,1 +1,2 @@
+# Types of lamella.nested.
 from lamella._nested import *  # noqa: F403

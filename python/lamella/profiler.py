@@ -1,4 +1,4 @@
-"""Where time goes: operators, the compiling of programs, and the steps that they run."""
+"""lamella.profiler: the time spent in operators, in compiling programs, and in their steps."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["Average", "Event", "key_averages", "profile", "record_function"]
 
 class Event(NamedTuple):
     """One call of an operator, pass, step or range. kind: "operator", "compile", "run" or "range".
-    arguments: dtypes and sizes of an operator's tensors. Times are in nanoseconds, from the
-    beginning of the profile; own_ns is without the events inside."""
+    arguments: dtypes and sizes of an operator's tensors. Times are in nanoseconds; start_ns counts
+    from the start of the profile, own_ns excludes nested events."""
 
     name: str
     kind: str
@@ -29,7 +29,7 @@ class Event(NamedTuple):
 
 @dataclasses.dataclass
 class Average:
-    """All events of one name; times in microseconds, with PyTorch's names."""
+    """The sum of all events of one name; times in microseconds, with PyTorch's names."""
 
     key: str
     count: int
@@ -50,11 +50,11 @@ _SORTS = {
 
 
 class profile:
-    """Notes what runs inside of `with lamella.profiler.profile() as p:`.
+    """Records what runs inside of `with lamella.profiler.profile() as p:`.
 
-    On this thread, and on threads that begin meanwhile. p.table() is a table by operator, p.save()
-    a file for ui.perfetto.dev, p.events() the events. One profile runs at a time. Nothing is slower
-    while none does.
+    It covers this thread and threads started inside. p.table() is a table by operator, p.save()
+    writes a file for ui.perfetto.dev, p.events() lists the events. Only one profile can run at a
+    time; there is no overhead while none runs.
     """
 
     def __init__(self) -> None:
@@ -79,9 +79,9 @@ class profile:
         return self._profile
 
     def table(self, sort_by: str = "own", row_limit: int = -1) -> str:
-        """A line for each name: how often, total time, time without what is inside, mean, share.
+        """A line for each name: calls, total time, own time (without nested events), mean, share.
 
-        sort_by: "own", "total", "mean" or "calls", or PyTorch's word for one of them."""
+        sort_by: "own", "total", "mean" or "calls", or PyTorch's name for one of them."""
         sort_by = _SORTS.get(sort_by, sort_by)
         if sort_by not in _SORTS.values():
             raise ValueError(
@@ -90,11 +90,11 @@ class profile:
         return _C._profile_table(self._stopped(), sort_by, row_limit)
 
     def events(self) -> list[Event]:
-        """All events, in order of beginning."""
+        """All events, in the order of their start times."""
         return [Event(*row) for row in _C._profile_events(self._stopped())]
 
     def key_averages(self) -> key_averages:
-        """Events by name, with PyTorch's words."""
+        """The sums of events by name, with PyTorch's column names."""
         return key_averages(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -106,7 +106,7 @@ class profile:
 
 
 class key_averages(list[Average]):
-    """What profile.key_averages() gives: a list with a table."""
+    """The list of averages that profile.key_averages() returns, with table()."""
 
     def __init__(self, of: profile) -> None:
         rows: dict[str, list[float]] = {}

@@ -1,5 +1,5 @@
-"""Functions of sparse tensors, which `lamella.sparse_coo_tensor`, `lamella.sparse_csr_tensor` and
-`Tensor.to_sparse` make."""
+"""lamella.sparse: functions of sparse tensors. Sparse tensors are made by
+`lamella.sparse_coo_tensor`, `lamella.sparse_csr_tensor` and `Tensor.to_sparse`."""
 
 from lamella import (  # noqa: F401
     _C,

@@ -1,3 +1,4 @@
+# Types of lamella.sparse.
 from lamella._sparse import *  # noqa: F403
 from lamella._sparse_functions import addmm as addmm
 from lamella._sparse_functions import log_softmax as log_softmax

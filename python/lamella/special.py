@@ -1,4 +1,4 @@
-"""Operators of lamella.special."""
+"""lamella.special: the operators declared with `python_module: special`."""
 
 from lamella import _C
 

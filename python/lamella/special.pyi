@@ -1,1 +1,2 @@
+# Types of lamella.special.
 from lamella._special import *  # noqa: F403

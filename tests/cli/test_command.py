@@ -106,7 +106,7 @@ def test_a_new_project_builds_and_passes(tmp_path):
     text = command("opcheck", build / "libclipping.so")
     assert text == "3 operators, 0 findings\n"
     text = command("ops", "clipping::softclip", "--library", build / "libclipping.so")
-    assert text.startswith("limit * tanh(self / limit): `self` bent softly into (-limit, limit)")
+    assert text.startswith("limit * tanh(self / limit): `self` smoothly limited to (-limit, limit)")
     assert "  derivative  derivatives.yaml:" in text
 
 

@@ -228,7 +228,8 @@ def test_stores(tmp_path):
         with pytest.raises(RuntimeError) as error:
             store.get("nowhere")
         assert str(error.value) == (
-            f"{type(store).__name__}: expected the keys nowhere within 0.02 s, but nobody set them"
+            f"{type(store).__name__}: expected the keys nowhere within 0.02 s, "
+            "but they were not set"
         )
 
 

@@ -397,19 +397,19 @@ def test_bundles_are_bounded(monkeypatch, tmp_path):
         ("[" * 100000, "expected a bundle, got "),
         ("[]", "expected a bundle of format 1, got something else"),
         ('{"format": 2}', "expected a bundle of format 1, got 2"),
-        ('{"format": 1}', "expected a bundle whose bundle.json has 'options' in order"),
+        ('{"format": 1}', "expected a bundle whose bundle.json has a valid 'options'"),
         (
             '{"format": 1, "options": {"platform": "Host"}, "inputs": -1, "targets": []}',
-            "expected a bundle whose bundle.json has 'inputs' in order",
+            "expected a bundle whose bundle.json has a valid 'inputs'",
         ),
         (
             '{"format": 1, "options": {"platform": "Host"}, "inputs": 1e9, "targets": []}',
-            "expected a bundle whose bundle.json has 'inputs' in order",
+            "expected a bundle whose bundle.json has a valid 'inputs'",
         ),
         (
             '{"format": 1, "options": {"platform": "Host"}, "inputs": 0, "targets": [{"name": "a",'
             ' "platform": "Host", "kind": "plain", "places": {"execute": ["libc.so.6", -1]}}]}',
-            "expected a bundle whose bundle.json has 'targets' in order",
+            "expected a bundle whose bundle.json has a valid 'targets'",
         ),
     ],
 )

@@ -245,8 +245,8 @@ def test_what_is_refused():
     with pytest.warns(UserWarning) as warned:
         off = lamella.autocast("cpu", dtype=F32)
     assert str(warned[0].message) == (
-        "autocast: expected 'dtype' to be bfloat16 or float16, got lamella.float32; the region is "
-        "without autocast"
+        "autocast: expected 'dtype' to be bfloat16 or float16, got lamella.float32; autocast is "
+        "disabled in the region"
     )
     with off:
         assert product().dtype == F32

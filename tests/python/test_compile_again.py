@@ -200,8 +200,8 @@ def test_random_numbers_are_refused():
     with pytest.raises(RuntimeError) as error:
         lamella.autograd.grad(grad.sum(), x)
     assert str(error.value) == (
-        "compile: expected a function that draws no random numbers where its gradients are "
-        "differentiated; call it as it is there"
+        "compile: expected a function that draws no random numbers when its gradients are "
+        "differentiated; call it uncompiled there"
     )
 
 

@@ -96,7 +96,7 @@ def test_wrong_hints():
     )
     assert wrong(
         f"infer_schema: expected the hint of 'y' to be one of {text}, got typing.Tuple[int, int]; "
-        "use a List in the place of a Tuple; the function is (x: lamella.Tensor, y: "
+        "use a List instead of a Tuple; the function is (x: lamella.Tensor, y: "
         "Tuple[int, int]) -> lamella.Tensor",
         pair,
     )
@@ -365,7 +365,7 @@ def test_shapes_without_elements():
     with pytest.raises(NotImplementedError) as caught:
         op(lamella.empty(1, device="meta"))
     assert str(caught.value) == (
-        "custom_fake::other: has no kernel that gives the shapes of its results; write one with "
+        "custom_fake::other: has no kernel that computes the shapes of its results; write one with "
         "other.register_fake"
     )
 
@@ -380,8 +380,8 @@ def test_sizes_that_depend_on_data():
     with pytest.raises(NotImplementedError) as caught:
         op(lamella.empty(1, device="meta"))
     assert str(caught.value) == (
-        "new_dynamic_size: sizes that depend on data cannot be stood for by a number; expected the "
-        "results' shapes to follow from the arguments' shapes"
+        "new_dynamic_size: sizes that depend on data are not supported; expected the results' "
+        "shapes to follow from the arguments' shapes"
     )
     with pytest.raises(RuntimeError) as caught:
         lamella.library.get_ctx()

@@ -152,8 +152,8 @@ def test_lost_gradients_are_noticed(x):
     with pytest.warns(lamella.TracerWarning) as caught:
         lamella.trace(Square.apply, x.clone().requires_grad_())
     assert str(caught[0].message) == (
-        "trace: output 0 of fn requires gradients and the graph's does not: a Function written in "
-        "Python has no place in a graph"
+        "trace: output 0 of fn requires gradients and the graph's does not: a graph cannot record "
+        "a Function written in Python"
     )
 
 

@@ -346,7 +346,7 @@ def twice(*args):
             lambda: vmap(twice, in_dims=(0, 0))(ONES, 3),
             ValueError,
             "vmap: expected input 1, whose entry of 'in_dims' is 0, to be a Tensor, got int; use "
-            "None for what is no tensor",
+            "None for arguments that are not tensors",
         ),
         (
             lambda: vmap(twice, in_dims=2)(ONES),

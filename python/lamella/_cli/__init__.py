@@ -1,4 +1,4 @@
-"""The command `lamella`: one module for each of its parts, with add_parser() and run()."""
+"""The command `lamella`: one module for each of its subcommands, with add_parser()."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit status: 2 where it was called wrongly."""
+    """Runs the command and returns its exit status: 2 for wrong usage."""
     from lamella import __version__
     from lamella._cli import backend_check, compile, explain, hlo, new, opcheck, ops
     from lamella._cli._common import CommandError
 
     parser = argparse.ArgumentParser(
         prog="lamella",
-        description="Questions about operators, new projects of operators, programs of HLO.",
+        description="Inspects and checks operators, starts operator projects, runs HLO programs.",
     )
     parser.add_argument("--version", action="version", version=f"lamella {__version__}")
     parts = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"lamella: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # Whoever read has enough. Nothing may be written at the end either.
+        # The reader of stdout has closed the pipe. Redirecting it keeps the flush at exit from
+        # failing, too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -1,14 +1,14 @@
-"""What the parts of the command share."""
+"""Shared code of the subcommands."""
 
 from __future__ import annotations
 
 
 class CommandError(Exception):
-    """What the command cannot do, in one sentence for its user."""
+    """An error that the command reports as one line; the exit status is then 2."""
 
 
 def load(path: str) -> None:
-    """Loads a library of operators that the user named."""
+    """Loads a library of operators; CommandError if that fails."""
     import lamella
 
     try:

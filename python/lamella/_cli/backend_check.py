@@ -1,4 +1,4 @@
-"""lamella backend-check: what a backend of one's own still lacks."""
+"""lamella backend-check: checks the library of a backend; see lamella.conformance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""lamella compile: a program of HLO as an object file and a header of C."""
+"""lamella compile: compiles an HLO program to an object file and a C header."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from lamella._cli.hlo import parse
 def add_parser(parts: Any) -> None:
     parser = parts.add_parser(
         "compile",
-        help="make an object file and a C header of a program of HLO",
-        description="Writes NAME.o and NAME.h: a function NAME of C that runs the program, without "
-        "Python. Link the object file with -llamella_graph -llamella. It is made for this "
-        "machine's processor; LAMELLA_CPU_CAPABILITY=avx2 or default makes it for others.",
+        help="compile an HLO program to an object file and a C header",
+        description="Writes NAME.o and NAME.h: a C function NAME that runs the program without "
+        "Python. Link the object file with -llamella_graph -llamella. It is compiled for this "
+        "machine's processor; LAMELLA_CPU_CAPABILITY=avx2 or default compiles for others.",
     )
-    parser.add_argument("file", metavar="FILE", help="a text of HLO; '-': the standard input")
+    parser.add_argument("file", metavar="FILE", help="a file of HLO text; '-': standard input")
     parser.add_argument(
         "-o",
         "--output",
         metavar="NAME",
         required=True,
-        help="where the files go; its last part is the function's name",
+        help="path of the files without the ending; its last part is the function's name",
     )
     parser.set_defaults(run=_run)
 

@@ -1,4 +1,4 @@
-"""lamella explain: why a call would go where it goes."""
+"""lamella explain: explains which kernel a call would run, and why."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _TENSOR = re.compile(
 def add_parser(parts: Any) -> None:
     parser = parts.add_parser(
         "explain",
-        help="say why a call would go where it goes",
-        description="Says which keys take part in a call, why each is passed over, and which "
-        "kernel would run, with the file and line that registered it. Runs nothing.",
+        help="explain which kernel a call would run, and why",
+        description="Prints the dispatch keys of a call, why keys are skipped, and which kernel "
+        "would run, with the file and line that registered it. Runs no kernel.",
         epilog="An argument is a tensor ('float32[2,3]', 'meta float32[2,3]', 'float32[3] "
         "requires_grad'), a number, a text, None, True, False, a list of these in brackets, "
         "or NAME=ARGUMENT.",
@@ -90,7 +90,7 @@ def value_of(text: str) -> Any:
 
 
 def _items(text: str) -> list[str]:
-    """Parts between commas that are in no bracket."""
+    """Splits text at the commas outside of brackets."""
     items, depth, start = [], 0, 0
     for place, character in enumerate(text):
         depth += {"[": 1, "(": 1, "]": -1, ")": -1}.get(character, 0)

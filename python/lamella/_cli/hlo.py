@@ -1,4 +1,4 @@
-"""lamella hlo: programs of HLO run, printed, drawn and compared."""
+"""lamella hlo: runs, prints, draws and compares HLO programs."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ _PLACE = re.compile(r"^hlo: line (\d+), column (\d+): (.*)$", re.DOTALL)
 def add_parser(parts: Any) -> None:
     parser = parts.add_parser(
         "hlo",
-        help="run, print, draw and compare programs of HLO",
-        description="Programs of HLO in XLA's text, as jax.jit(f).lower(x).as_text('hlo') prints "
-        "them. A FILE of '-' is read from the standard input.",
+        help="run, print, draw and compare HLO programs",
+        description="Works on HLO programs in XLA's text, as jax.jit(f).lower(x).as_text('hlo') "
+        "prints them. The FILE '-' is the standard input.",
     )
     what = parser.add_subparsers(metavar="WHAT", required=True)
 
     one = what.add_parser(
         "run",
-        help="run a program, or replay what failed",
-        description="Runs a program's entry computation and prints its results. With the folder of "
-        "a failed compilation or run in place of a file, does that again. If the folder names code "
-        "for custom calls, that takes --trust; without it the code is listed. Failures leave such "
-        "folders where LAMELLA_BUNDLES says (off: nowhere): at most 20, and 1 GiB in all.",
+        help="run a program, or repeat a failure",
+        description="Runs a program's entry computation and prints its results. If FILE is the "
+        "folder of a failed compilation or run, repeats that. If the folder names code for custom "
+        "calls, this needs --trust; without it the code is listed. Failures write such folders "
+        "below LAMELLA_BUNDLES (off: none are written): at most 20, and 1 GiB in total.",
         epilog="An input is a file of one array (.npy), a file of several (.safetensors: by the "
         "parameters' names, else in the file's order), or a number.",
     )
-    one.add_argument("file", metavar="FILE", help="a text of HLO, or the folder of a failure")
+    one.add_argument("file", metavar="FILE", help="a file of HLO text, or the folder of a failure")
     one.add_argument(
         "--input",
         action="append",
         default=[],
         metavar="INPUT",
-        help="the next arrays of the parameters, tuples flattened",
+        help="arrays for the next parameters, with tuples flattened",
     )
     one.add_argument(
-        "--random", type=int, metavar="SEED", help="random arrays for those without an input"
+        "--random", type=int, metavar="SEED", help="random arrays for parameters without an input"
     )
-    one.add_argument("--output", metavar="DIR", help="write the results there, as output_N.npy")
+    one.add_argument("--output", metavar="DIR", help="write the results to DIR/output_N.npy")
     one.add_argument(
         "--library",
         action="append",
@@ -56,7 +56,7 @@ def add_parser(parts: Any) -> None:
         action="store_true",
         help="load and run the code that the folder of a failure names",
     )
-    one.add_argument("--platform", help="whose custom calls to use: Host (default) or CUDA")
+    one.add_argument("--platform", help="platform of the custom calls: Host (default) or CUDA")
     one.set_defaults(run=_run)
 
     one = what.add_parser(
@@ -65,16 +65,16 @@ def add_parser(parts: Any) -> None:
         description="Reads a program, verifies it and prints it in XLA's text.",
     )
     one.add_argument("file", metavar="FILE")
-    one.add_argument("--percent", action="store_true", help="names with %%")
-    one.add_argument("--operand-shapes", action="store_true", help="operands with their shapes")
-    one.add_argument("--no-metadata", action="store_true", help="without metadata={...}")
-    one.add_argument("--no-verify", action="store_true", help="print what is not valid, too")
+    one.add_argument("--percent", action="store_true", help="print names with %%")
+    one.add_argument("--operand-shapes", action="store_true", help="print the operands' shapes")
+    one.add_argument("--no-metadata", action="store_true", help="omit metadata={...}")
+    one.add_argument("--no-verify", action="store_true", help="print invalid programs, too")
     one.set_defaults(run=_print)
 
     one = what.add_parser(
         "graph",
         help="draw a program: HTML, DOT or JSON",
-        description="Writes a program as a page that shows its graph (.html), as Graphviz's text "
+        description="Writes a program as a page that shows its graph (.html), as Graphviz text "
         "(.dot) or as JSON (.json).",
     )
     one.add_argument("file", metavar="FILE")
@@ -83,20 +83,20 @@ def add_parser(parts: Any) -> None:
         "--output",
         metavar="OUT",
         required=True,
-        help="a name that ends in .html, .dot, .json",
+        help="a file name that ends in .html, .dot or .json",
     )
     one.add_argument(
         "--compiled",
         action="store_true",
-        help="the program as it runs: loops as fusions, with their memory and cost",
+        help="draw the compiled program: its fusions, with their memory and cost",
     )
     one.set_defaults(run=_graph)
 
     one = what.add_parser(
         "diff",
         help="compare two programs by their structure",
-        description="Says what is added, removed and changed between two programs. Exit status 0: "
-        "they are equal but for names; 1: they differ.",
+        description="Prints what is added, removed and changed between two programs. Exit status "
+        "0: they are equal except for names; 1: they differ.",
     )
     one.add_argument("first", metavar="A")
     one.add_argument("second", metavar="B")
@@ -129,13 +129,14 @@ def parse(path: str, verify: bool = True) -> Any:
 
 
 def _placed(path: str, text: str, message: str) -> str:
-    """An error of a text with its file, the line it is in and a mark below the place."""
+    """An error message with the file, the line of text that it is about, and a mark below the
+    column."""
     found = _PLACE.match(message)
     lines = text.split("\n")
     if not found or not 1 <= int(found[1]) <= len(lines):
         return message if message.startswith("hlo: ") else f"hlo: {message}"
     line, column = lines[int(found[1]) - 1], int(found[2])
-    # The scanner counts bytes; a long line is shown around the place.
+    # Columns count bytes. Only the part of a long line around the column is shown.
     before = line.encode()[: column - 1].decode(errors="replace")
     start = max(0, len(before) - 70)
     shown = line[start : start + 100].replace("\t", " ").rstrip("\r")
@@ -150,7 +151,7 @@ def _run(options: argparse.Namespace) -> int:
     from lamella import hlo
     from lamella.hlo import _bundle
 
-    # A replay leaves no further traces.
+    # A failure of this command must not write another folder.
     os.environ["LAMELLA_BUNDLES"] = "off"
     for path in options.library:
         load(path)
@@ -209,7 +210,7 @@ def _arrays(shape: Any) -> list[Any]:
 
 
 def _leaves(executable: Any) -> list[tuple[str, Any]]:
-    """Name and shape of each array among the parameters."""
+    """The name and shape of each array of the parameters, with tuples flattened."""
     return [
         (parameter.name, shape)
         for parameter in executable.module.entry.parameters
@@ -221,10 +222,10 @@ def _inputs(options: argparse.Namespace, leaves: list[Any], facts: Any) -> list[
     if facts is not None and not options.input and options.random is None:
         if facts["inputs"] is None:
             raise CommandError(
-                f"hlo: {options.file}: the inputs were too large to be kept; give --input or "
+                f"hlo: {options.file}: the inputs were too large to be saved; give --input or "
                 "--random SEED"
             )
-        # A failed compilation had no inputs; it fails before they would be needed.
+        # A failed compilation has no saved inputs; repeating it fails before it needs any.
         kept = min(facts["inputs"], len(leaves))
         names = [os.path.join(options.file, f"input_{i}.npy") for i in range(kept)]
         return [_array(name, shape) for name, (_, shape) in zip(names, leaves)]
@@ -285,7 +286,8 @@ def _several(path: str, leaves: list[Any]) -> list[Any]:
 
 
 def _random(seed: int, leaves: list[Any]) -> list[Any]:
-    """Normal numbers, small integers, coin tosses; the same for the same seed."""
+    """Random inputs: normally distributed floats, small integers and booleans; equal for equal
+    seeds."""
     import lamella
     from lamella.hlo import _arrays
 
@@ -304,7 +306,7 @@ def _random(seed: int, leaves: list[Any]) -> list[Any]:
             parts = [lamella.randn(sizes, generator=generator) for _ in range(2)]
             made = lamella.complex(*parts)
         elif carrier == lamella.uint8:
-            # The bits of small floats, without the highest exponents.
+            # Bit patterns of 8-bit and narrower floats with small exponents, so no NaN or infinity.
             made = lamella.randint(0, 64, sizes, generator=generator)
         else:
             made = lamella.randn(sizes, generator=generator)
@@ -323,7 +325,7 @@ def _write(folder: str, results: list[Any]) -> None:
         raise CommandError(f"hlo: {error}") from None
 
 
-# ---- The rest ----------------------------------------------------------------------------------
+# ---- Printing, drawing and comparing -----------------------------------------------------------
 
 
 def _print(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""lamella new: a complete project of operators, which builds and passes its tests as it is."""
+"""lamella new: writes a complete operator project, which builds and passes its tests unchanged."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _TEMPLATES = pathlib.Path(__file__).parent / "templates"
 def add_parser(parts: Any) -> None:
     parser = parts.add_parser(
         "new",
-        help="begin a project of operators",
+        help="start an operator project",
         description="Writes a complete project: an operator's declaration, its derivative, its "
-        "kernel, a test, and what builds them.",
+        "kernel, a test, and the build files.",
     )
-    parser.add_argument("name", metavar="NAME", help="of the project and of its namespace")
+    parser.add_argument("name", metavar="NAME", help="name of the project and of its namespace")
     parser.add_argument(
-        "directory", nargs="?", metavar="DIR", help="where; by default a folder NAME"
+        "directory", nargs="?", metavar="DIR", help="the new folder; by default NAME"
     )
     parser.set_defaults(run=run)
 
@@ -59,7 +59,7 @@ def _filled(text: str, name: str) -> str:
 
 
 def prefix() -> pathlib.Path:
-    """Where CMake finds Lamella: a wheel's package, or the tree that the package is in."""
+    """The prefix where CMake finds Lamella: the package of a wheel, or the tree around it."""
     package = pathlib.Path(__file__).resolve().parent.parent
     return package if (package / "include").is_dir() else package.parents[2]
 

@@ -1,4 +1,4 @@
-"""lamella opcheck: every operator of a library held to its schema and to what layers expect."""
+"""lamella opcheck: checks every operator of a library, as lamella.testing.opcheck does."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from lamella._cli._common import CommandError
 def add_parser(parts: Any) -> None:
     parser = parts.add_parser(
         "opcheck",
-        help="find what is wrong with the operators of a library",
+        help="find errors in the operators of a library",
         description="Makes inputs for each operator of a library from its schema, calls it in a "
-        "process of its own, and prints a line for each thing that is wrong. The exit status is "
-        "0 where nothing is, 1 where something was found.",
+        "separate process, and prints a line for each error. The exit status is 0 if there is "
+        "none, else 1.",
     )
     parser.add_argument("library", metavar="LIBRARY.so")
-    parser.add_argument("--namespace", metavar="NS", help="only, and all, operators of NS")
-    parser.add_argument("--op", metavar="NAME", help="only this operator")
+    parser.add_argument("--namespace", metavar="NS", help="check exactly the operators of NS")
+    parser.add_argument("--op", metavar="NAME", help="check only this operator")
     parser.add_argument(
         "--inputs",
         metavar="FILE.py",
         help="a file with a function inputs(name) that returns a list of (args, kwargs) for an "
         "operator, or None",
     )
-    parser.add_argument("--json", metavar="FILE", help="write the report as JSON, '-': print it")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the inputs made")
+    parser.add_argument("--json", metavar="FILE", help="write the report as JSON; '-': print it")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of random inputs")
     parser.add_argument(
         "--timeout",
         type=float,
         default=30.0,
         metavar="SECONDS",
-        help="how long one call may take (default: 30)",
+        help="the time limit of one call (default: 30)",
     )
     parser.set_defaults(run=run)
 

@@ -1,4 +1,4 @@
-"""lamella ops: the operators that exist, and all that is known about one."""
+"""lamella ops: lists the registered operators, or prints one with its kernels and policies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def add_parser(parts: Any) -> None:
     parser = parts.add_parser(
         "ops",
         help="list operators: what they compute, schemas, kernels, policies, derivatives",
-        description="Lists operators, a line each; those of one name in full.",
+        description="Lists operators, one per line. An exact name prints that operator in full.",
     )
     parser.add_argument(
         "pattern",
@@ -25,7 +25,7 @@ def add_parser(parts: Any) -> None:
     parser.add_argument(
         "--library", action="append", default=[], metavar="LIB.so", help="load this library first"
     )
-    parser.add_argument("--json", action="store_true", help="everything, as JSON")
+    parser.add_argument("--json", action="store_true", help="print all facts as JSON")
     parser.set_defaults(run=run)
 
 
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(entries, indent=2))
     elif options.pattern is not None and not set("*?[") & set(options.pattern):
-        # What an operator computes stands once, in front of its overloads.
+        # The text of an operator is printed once, before its overloads.
         docs = dict.fromkeys(entry["name"] for entry in entries)
         for name in docs:
             own = [entry for entry in entries if entry["name"] == name]

@@ -1,4 +1,4 @@
-"""Mixed precision: regions in which operators run in the precision that suits them."""
+"""lamella.amp: automatic mixed precision."""
 
 from lamella.amp.autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
 

@@ -4,10 +4,10 @@
         loss = criterion(model(x), y)
     loss.backward()
 
-Inside, matrix products and convolutions run in the dtype given, losses and what needs the range in
-float32; what each operator does is its autocast class (lamella.ops.aten.mm.default.policy(
-"autocast.cpu")). Gradients come back in the dtype of what they are gradients of. Regions nest, and
-enabled=False makes a region without autocast inside of another one. All state is a thread's own.
+Inside, matrix products and convolutions run in the given dtype, losses and operators that need the
+range in float32. Each operator has an autocast policy (lamella.ops.aten.mm.default.policy(
+"autocast.cpu")). Gradients have the dtype of the tensors that they are gradients of. Regions nest;
+enabled=False makes a region without autocast inside of another one. All state is thread-local.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ class autocast:  # noqa: N801
     """A region of mixed precision for the tensors on one type of device.
 
     device_type: "cpu", "cuda", ...
-    dtype: of lower precision, bfloat16 or float16; None: get_autocast_dtype(device_type).
+    dtype: the lower precision, bfloat16 or float16; None: get_autocast_dtype(device_type).
     enabled: False makes a region without autocast.
-    cache_enabled: whether casts of weights are kept until the outermost region ends; None: as is.
+    cache_enabled: whether casts of weights are cached until the outermost region ends; None keeps
+    the current setting.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class autocast:  # noqa: N801
         if enabled and self.fast_dtype not in (_C.bfloat16, _C.float16):
             warnings.warn(
                 f"autocast: expected 'dtype' to be bfloat16 or float16, got {self.fast_dtype}; "
-                "the region is without autocast",
+                "autocast is disabled in the region",
                 stacklevel=2,
             )
             enabled = False
@@ -63,7 +64,7 @@ class autocast:  # noqa: N801
         self._before: list[tuple[bool, Any, bool]] = []
 
     def clone(self) -> autocast:
-        """Another region like this one."""
+        """A new region with the same arguments."""
         return type(self)(self.device, self.fast_dtype, self._enabled, self._cache_enabled)
 
     def __enter__(self) -> autocast:
@@ -88,7 +89,8 @@ class autocast:  # noqa: N801
 
 
 def cast(value: Any, device_type: str, dtype: Any) -> Any:
-    """The floating-point tensors in nested tuples, lists and dicts as `dtype`; float64 stays."""
+    """Casts the floating-point tensors of a device type in nested tuples, lists and dicts to
+    `dtype`, except for float64."""
     if isinstance(value, _C.Tensor):
         here = value.device.type == device_type.partition(":")[0]
         if here and value.is_floating_point() and value.dtype != _C.float64:
@@ -110,10 +112,10 @@ def cast(value: Any, device_type: str, dtype: Any) -> Any:
 def custom_fwd(
     fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: Any = None
 ) -> Any:
-    """Decorates the forward of an autograd Function that is called inside of regions.
+    """Decorates the forward of an autograd Function that may be called inside of autocast regions.
 
-    cast_inputs: the dtype that floating-point tensors are cast to; forward then runs without
-    autocast. None: forward runs with autocast as it is.
+    cast_inputs: inside a region, floating-point tensors are cast to this dtype and forward runs
+    without autocast. None: forward runs with the autocast state of the caller.
     """
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
@@ -135,8 +137,8 @@ def custom_fwd(
 
 
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Any:
-    """Decorates the backward whose forward is decorated with custom_fwd: it runs with autocast as
-    the forward did."""
+    """Decorates the backward of a Function whose forward has custom_fwd: it runs with the autocast
+    state that the forward ran with."""
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
 

@@ -1,8 +1,7 @@
-"""The array API standard, version 2025.12: what Tensor.__array_namespace__() returns.
+"""The array API standard, version 2025.12: the namespace that Tensor.__array_namespace__() returns.
 
-Its functions are named and behave as the standard says. Where that differs from PyTorch's names
-(`axis`, `keepdims`, the dtype of sums, arrays without dimensions in promotion), docs/array-api.md
-says how.
+Names and behavior follow the standard. docs/array-api.md lists the differences from PyTorch
+(`axis`, `keepdims`, the dtype of sums, promotion of arrays without dimensions).
 """
 
 from lamella import (  # noqa: F401

@@ -1,4 +1,4 @@
-"""The array API's functions that make arrays."""
+"""The array API's functions that create arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = None) -> Tensor:
-    """An array of data: of another array, a number, nested lists of numbers, or a buffer."""
+    """An array made from another array, a number, nested lists of numbers, or a buffer."""
     if isinstance(obj, Tensor):
         moves = dtype not in (None, obj.dtype) or device not in (None, obj.device, str(obj.device))
         if moves and copy is False:
@@ -40,7 +40,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = N
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
-    """Numbers from start up to stop, a step apart."""
+    """Numbers from start up to, but without, stop, in steps of `step`."""
     if stop is None:
         start, stop = 0, start
     if (stop - start) * (1 if step > 0 else -1) <= 0:
@@ -63,7 +63,7 @@ def linspace(
     device: Any = None,
     endpoint: Any = True,
 ) -> Tensor:
-    """num numbers from start to stop, evenly apart; without the endpoint, stop is left out."""
+    """num evenly spaced numbers from start to stop; without endpoint, stop is excluded."""
     kind = dtype
     if kind is None:
         kind = lamella.get_default_dtype()
@@ -104,7 +104,7 @@ def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any =
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """An array whose elements were not set."""
+    """An array with undefined elements."""
     return lamella.empty(_shape(shape), dtype=dtype, device=device)
 
 
@@ -119,7 +119,7 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """An array of x's shape whose elements were not set."""
+    """An array of x's shape with undefined elements."""
     return empty(x.shape, dtype=dtype or x.dtype, device=device or x.device)
 
 

@@ -23,7 +23,7 @@ KINDS = {
     "complex floating": COMPLEX,
     "numeric": INTEGRAL + REAL + COMPLEX,
 }
-# Dtypes that tensors have beside the standard's.
+# Dtypes of Lamella that the standard lacks, by their kinds.
 _MORE = {
     "real floating": (lamella.float16, lamella.bfloat16),
     "numeric": (lamella.float16, lamella.bfloat16),
@@ -31,7 +31,7 @@ _MORE = {
 
 
 def promote(a: lamella.dtype, b: lamella.dtype) -> lamella.dtype:
-    """The smallest dtype that holds both. int64 and uint64 have none."""
+    """The smallest dtype that holds both; TypeError if there is none, as for int64 and uint64."""
     if a == b:
         return a
     if a in INTEGRAL and b in INTEGRAL:
@@ -46,12 +46,12 @@ def promote(a: lamella.dtype, b: lamella.dtype) -> lamella.dtype:
     return lamella.promote_types(a, b)
 
 
-# Python's numbers from the narrowest to the widest, and the kinds of dtypes that hold them.
+# Python's number types from the narrowest to the widest, and the dtypes that hold their values.
 _NUMBERS = ((int, INTEGRAL), (float, REAL + _MORE["real floating"]), (complex, COMPLEX))
 
 
 def _of_number(number: complex, found: lamella.dtype | None) -> lamella.dtype:
-    """The dtype of a Python number beside arrays of dtype `found`."""
+    """The dtype of a Python number in an operation with arrays of dtype `found`."""
     if isinstance(number, builtins.bool):
         return bool if found is None else found
     for kind, dtypes in reversed(_NUMBERS):
@@ -68,7 +68,7 @@ def _of_number(number: complex, found: lamella.dtype | None) -> lamella.dtype:
 
 
 def result_type(*arrays_and_dtypes: Any) -> lamella.dtype:
-    """The dtype of a result of arrays, dtypes and numbers; 0-d arrays count in full."""
+    """The promoted dtype of arrays, dtypes and numbers; 0-d arrays promote like all arrays."""
     found: lamella.dtype | None = None
     numbers = []
     for x in arrays_and_dtypes:
@@ -89,7 +89,7 @@ def result_type(*arrays_and_dtypes: Any) -> lamella.dtype:
 
 
 def can_cast(from_: Any, to: lamella.dtype, /) -> Any:
-    """Whether a dtype, or that of an array, can be promoted to another."""
+    """Whether a dtype, or the dtype of an array, can be promoted to another."""
     dtype = from_.dtype if isinstance(from_, Tensor) else from_
     try:
         return promote(dtype, to) == to
@@ -98,7 +98,7 @@ def can_cast(from_: Any, to: lamella.dtype, /) -> Any:
 
 
 def isdtype(dtype: lamella.dtype, kind: Any) -> Any:
-    """Whether a dtype is another, or of a kind or of one of several."""
+    """Whether a dtype equals `kind` or is of the kind `kind`, or of one of several."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, str):
@@ -118,7 +118,7 @@ def astype(x: Tensor, dtype: lamella.dtype, /, *, copy: Any = True, device: Any 
 
 
 class finfo(_type_info.finfo):
-    """The limits of a floating-point dtype or that of an array."""
+    """The limits of a floating-point dtype, or of the dtype of an array."""
 
     def __init__(self, type: Any, /) -> None:
         dtype = type.dtype if isinstance(type, Tensor) else type
@@ -127,7 +127,7 @@ class finfo(_type_info.finfo):
 
 
 class iinfo(_type_info.iinfo):
-    """The limits of an integer dtype or that of an array."""
+    """The limits of an integer dtype, or of the dtype of an array."""
 
     def __init__(self, type: Any, /) -> None:
         dtype = type.dtype if isinstance(type, Tensor) else type
@@ -136,7 +136,7 @@ class iinfo(_type_info.iinfo):
 
 
 def common(*arrays: Any) -> list[Tensor]:
-    """Arrays and numbers, at least one of them an array, as arrays of their common dtype."""
+    """Converts arrays and numbers, of which one must be an array, to arrays of a common dtype."""
     first = next(x for x in arrays if isinstance(x, Tensor))
     if all(isinstance(x, Tensor) and x.dtype == first.dtype for x in arrays):
         return list(arrays)

@@ -1,4 +1,4 @@
-"""The array API's functions of each element: an operator each, after promotion of its operands."""
+"""The array API's elementwise functions: each promotes its operands and calls an operator."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def _binary(name: str, call: Callable[[Tensor, Tensor], Tensor]) -> Callable[...
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "lamella.array_api"
-    function.__doc__ = f"{name} of each pair of elements, which broadcast."
+    function.__doc__ = f"{name} of each pair of elements; the arrays broadcast."
     return function
 
 
 def _whole(call: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """A rounding, which leaves integers as they are."""
+    """A rounding function that copies arrays of integers."""
     return lambda x: x.clone() if x.dtype in INTEGRAL else call(x)
 
 
@@ -73,7 +73,7 @@ def _expm1(x: Tensor) -> Tensor:
     found = lamella.expm1(x)
     if not x.is_complex():
         return found
-    # C's rules for what is infinite or NaN are those of exp; a real part of -0 gives 0.
+    # For infinite and NaN elements C's Annex G follows exp; for 0 a real part of -0 becomes 0.
     powers = lamella.exp(x)
     found = lamella.where(lamella.isfinite(x), found, lamella.complex(powers.real - 1, powers.imag))
     return lamella.where(x == 0, lamella.complex(x.real + 0, x.imag), found)
@@ -83,13 +83,13 @@ def _tanh(x: Tensor) -> Tensor:
     found = lamella.tanh(x)
     if not x.is_complex():
         return found
-    # The limit has an imaginary part of 0 with the sign of x's, not that of sin(2 imag(x)).
+    # At infinity the imaginary part is 0 with the sign of imag(x), not that of sin(2 imag(x)).
     one, zero = lamella.ones_like(x.real), lamella.zeros_like(x.imag)
     limit = lamella.complex(lamella.copysign(one, x.real), lamella.copysign(zero, x.imag))
     return lamella.where(lamella.isinf(x.real) & lamella.isfinite(x.imag), limit, found)
 
 
-# What the standard asks for beside the operator of the same name.
+# Implementations of functions for which the operator of the same name differs or does not exist.
 _UNARY: dict[str, Any] = {
     "abs": _abs,
     "bitwise_invert": lamella.bitwise_not,
@@ -136,7 +136,7 @@ FUNCTIONS = {
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
-    """Each element, or the bound that it is beyond; the dtype is that of x."""
+    """Clamps each element to the bounds; the dtype is that of x."""
 
     def bound(value: Any) -> Any:
         if value is None:

@@ -1,4 +1,4 @@
-"""What an array namespace tells of itself."""
+"""The inspection functions of the array API: capabilities, devices and dtypes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Info:
     """Capabilities, devices and dtypes."""
 
     def capabilities(self) -> dict[str, Any]:
-        """What depends on the library: both kinds of indexing are served, up to 64 dimensions."""
+        """The optional features of the standard that are supported, and the largest rank."""
         return {
             "boolean indexing": True,
             "data-dependent shapes": True,
@@ -20,11 +20,11 @@ class Info:
         }
 
     def default_device(self) -> lamella.device:
-        """Where arrays are made if nothing else is said."""
+        """The device of new arrays by default."""
         return lamella.device("cpu")
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, lamella.dtype]:
-        """The dtypes of arrays if nothing else is said."""
+        """The default dtypes of new arrays, by kind."""
         real = lamella.get_default_dtype()
         return {
             "real floating": real,
@@ -39,10 +39,10 @@ class Info:
         return {str(dtype).partition(".")[2]: dtype for k in kinds for dtype in KINDS[k]}
 
     def devices(self) -> tuple[lamella.device, ...]:
-        """Where arrays can be made."""
+        """The devices that arrays can be created on."""
         return (lamella.device("cpu"),)
 
 
 def __array_namespace_info__() -> Info:
-    """What depends on the library: capabilities, devices, dtypes."""
+    """The capabilities, devices and dtypes of this library."""
     return Info()

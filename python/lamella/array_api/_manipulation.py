@@ -1,4 +1,4 @@
-"""The array API's functions that move elements: shapes, joining, taking."""
+"""The array API's functions that rearrange elements: shapes, joining, indexing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lamella.array_api._dtypes import common
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """Axes from 0 on, each given once."""
+    """The axes as a tuple of non-negative numbers; an error if one is out of range or repeated."""
     given = (axis,) if isinstance(axis, int) else tuple(axis)
     if any(not -ndim <= a < ndim for a in given):
         raise IndexError(f"expected axes from {-ndim} to {ndim - 1}, got {axis}")
@@ -26,7 +26,7 @@ def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape that shapes broadcast to."""
+    """The shape that all given shapes broadcast to."""
     try:
         return tuple(lamella.broadcast_shapes(*map(tuple, shapes)))
     except RuntimeError as error:
@@ -39,23 +39,23 @@ def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
 
 
 def concat(arrays: Any, /, *, axis: Any = 0) -> Tensor:
-    """The arrays one after another along an axis; flattened, without one."""
+    """Concatenates arrays along an axis; without an axis, the flattened arrays."""
     parts = common(*arrays)
     if axis is None:
         return lamella.cat([x.flatten() for x in parts])
     axes_of(axis, parts[0].ndim)
     if any(x.ndim != parts[0].ndim for x in parts):
-        raise ValueError("concat: expected arrays with as many dimensions")
+        raise ValueError("concat: expected arrays with the same number of dimensions")
     return lamella.cat(parts, axis)
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
-    """The arrays side by side along a new axis."""
+    """Stacks arrays along a new axis."""
     return lamella.stack(common(*arrays), axis)
 
 
 def expand_dims(x: Tensor, /, axis: Any) -> Tensor:
-    """The array with new axes of size 1 at the places given."""
+    """Inserts axes of size 1 at the given positions."""
     count = 1 if isinstance(axis, int) else len(axis)
     for a in sorted(axes_of(axis, x.ndim + count)):
         x = x.unsqueeze(a)
@@ -63,7 +63,7 @@ def expand_dims(x: Tensor, /, axis: Any) -> Tensor:
 
 
 def squeeze(x: Tensor, /, axis: Any) -> Tensor:
-    """The array without axes, which are of size 1."""
+    """Removes axes, which must have size 1."""
     axes = axes_of(axis, x.ndim)
     for a in axes:
         if x.shape[a] != 1:
@@ -72,12 +72,12 @@ def squeeze(x: Tensor, /, axis: Any) -> Tensor:
 
 
 def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:
-    """The elements in reverse along axes, or along all."""
+    """Reverses the elements along the given axes, by default all."""
     return lamella.flip(x, axes_of(range(x.ndim) if axis is None else axis, x.ndim))
 
 
 def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
-    """The array with axes moved to other places."""
+    """Moves axes to other positions."""
     return lamella.moveaxis(x, source, destination)
 
 
@@ -94,7 +94,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 
 def repeat(x: Tensor, repeats: Any, /, *, axis: Any = None) -> Tensor:
-    """Each element several times along an axis; of the flattened array, without one."""
+    """Repeats each element along an axis; without an axis, of the flattened array."""
     if axis is None:
         x, axis = x.flatten(), 0
     if isinstance(repeats, Tensor):
@@ -115,7 +115,7 @@ def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: Any = None) -> Tensor
 
 
 def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
-    """The elements moved along axes; those that leave at the end come in at the beginning."""
+    """Shifts the elements along axes; elements beyond the last position return at the first."""
     if axis is None:
         return x.flatten().roll(shift, 0).reshape(x.shape)
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
@@ -124,17 +124,17 @@ def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
 
 
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
-    """The array several times along each axis."""
+    """Repeats the whole array along each axis."""
     return lamella.tile(x, tuple(repetitions))
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """The array's parts along an axis."""
+    """The slices of the array along an axis."""
     return tuple(x.unbind(axis))
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: Any = None) -> Tensor:
-    """The parts along an axis at indices of one dimension or none."""
+    """The slices along an axis at the given indices, which have one dimension or none."""
     if axis is None:
         if x.ndim != 1:
             raise ValueError("take: expected an axis for an array of more dimensions than one")
@@ -144,7 +144,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: Any = None) -> Tensor:
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The elements of each line along an axis that the same line of indices names."""
+    """The elements of each line along an axis at the indices in the same line of `indices`."""
     (axis,) = axes_of(axis, x.ndim)
     shape = broadcast_shapes(
         x.shape[:axis] + x.shape[axis + 1 :], indices.shape[:axis] + indices.shape[axis + 1 :]

@@ -1,4 +1,4 @@
-"""The array API's functions that tell of elements: searching, sets, sorting, statistics."""
+"""The array API's functions for searching, sets, sorting and statistics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INT64_MIN = -(2**63)
 
 
 def _reduce(call: Callable[..., Tensor], x: Tensor, axis: Any, keepdims: Any) -> Tensor:
-    """call(x, axes, keepdims), where no axes mean that no elements are put together."""
+    """call(x, axes, keepdims), where axis=() reduces each element by itself, and None all axes."""
     if axis is None:
         return call(x, tuple(range(x.ndim)), keepdims)
     axes = axes_of(axis, x.ndim)
@@ -27,12 +27,12 @@ def _reduce(call: Callable[..., Tensor], x: Tensor, axis: Any, keepdims: Any) ->
 
 
 def argmax(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
-    """Where the largest element is."""
+    """The index of the largest element."""
     return lamella.argmax(x, axis, keepdims)
 
 
 def argmin(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
-    """Where the smallest element is."""
+    """The index of the smallest element."""
     return lamella.argmin(x, axis, keepdims)
 
 
@@ -42,19 +42,19 @@ def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> T
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """Where the elements are that are not zero: an array for each axis."""
+    """The indices of the elements that are not zero: one array for each axis."""
     if x.ndim == 0:
         raise ValueError("nonzero: expected an array with dimensions, got one without")
     return tuple(lamella.nonzero(x, as_tuple=True))
 
 
 def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
-    """Where elements of x2 are put into x1, which is sorted, to keep its order."""
+    """The indices at which inserting the elements of x2 into the sorted x1 keeps it sorted."""
     if sorter is not None:
         x1 = x1[sorter]
     x1, x2 = common(x1, x2)
     if x1.dtype in UNSIGNED:
-        # Bits of uint64 are in the order of int64 when the first one is turned.
+        # Flipping the top bit maps the order of uint64 to that of int64.
         wide = x1.dtype == lamella.uint64
         x1, x2 = (x.to(lamella.int64) ^ (_INT64_MIN if wide else 0) for x in (x1, x2))
     return lamella.searchsorted(x1.contiguous(), x2.contiguous(), right=side == "right")
@@ -88,11 +88,12 @@ def _order(x: Tensor) -> Tensor:
 
 
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """Different elements in order, where each is first, which one each element is, how many."""
+    """The sorted distinct elements, the index of the first occurrence of each, the index among them
+    for each element of x, and how often each occurs."""
     flat = x.flatten()
     order = _order(flat)
     ordered = flat[order]
-    # NaN is equal to nothing.
+    # Each NaN counts as distinct, since NaN != NaN.
     first = lamella.ones(flat.shape, dtype=lamella.bool, device=x.device)
     first[1:] = ordered[1:] != ordered[:-1]
     inverse = lamella.empty_like(order)
@@ -108,24 +109,24 @@ def min1(x: Tensor) -> int:
 
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:
-    """Different elements in order and how many of each there are."""
+    """The sorted distinct elements, and how often each occurs."""
     found = unique_all(x)
     return UniqueCounts(found.values, found.counts)
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """Different elements in order and which one each element is."""
+    """The sorted distinct elements, and the index among them for each element of x."""
     found = unique_all(x)
     return UniqueInverse(found.values, found.inverse_indices)
 
 
 def unique_values(x: Tensor, /) -> Tensor:
-    """Different elements in order."""
+    """The sorted distinct elements."""
     return unique_all(x).values
 
 
 def isin(x1: Any, x2: Any, /, *, invert: Any = False) -> Tensor:
-    """Which elements of x1 are among those of x2; not among them, with invert."""
+    """Whether each element of x1 is among those of x2; with invert, whether it is not."""
     x1, x2 = common(x1, x2)
     return lamella.isin(x1, x2, invert=invert)
 
@@ -134,12 +135,12 @@ def isin(x1: Any, x2: Any, /, *, invert: Any = False) -> Tensor:
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Tensor:
-    """The elements in order along an axis."""
+    """The elements, sorted along an axis."""
     return lamella.sort(x, dim=axis, descending=descending, stable=stable)[0]
 
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Tensor:
-    """Where the elements come from that are in order along an axis."""
+    """The indices that sort the array along an axis."""
     return lamella.argsort(x, dim=axis, descending=descending, stable=stable)
 
 
@@ -157,7 +158,7 @@ def sum_dtype(x: Tensor, dtype: Any) -> lamella.dtype:
 
 
 def _summed(call: Callable[[Tensor, Any], Tensor], x: Tensor, dtype: Any) -> Tensor:
-    """call(x, dtype); unsigned integers are summed as int64, whose bits are the same."""
+    """call(x, dtype); unsigned integers are computed as int64, which gives the same bits."""
     kind = sum_dtype(x, dtype)
     if kind in UNSIGNED:
         return call(x.to(kind).to(lamella.int64), lamella.int64).to(kind)
@@ -204,7 +205,7 @@ def mean(x: Tensor, /, *, axis: Any = None, keepdims: Any = False) -> Tensor:
 def var(
     x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: Any = False
 ) -> Tensor:
-    """The variance of elements; the divisor is their number less the correction."""
+    """The variance of elements; the divisor is their number minus `correction`."""
     return _reduce(
         lambda y, axes, keep: lamella.var(y, axes, correction=correction, keepdim=keep),
         x,
@@ -266,19 +267,19 @@ def _cumulative(
 def cumulative_sum(
     x: Tensor, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False
 ) -> Tensor:
-    """Sums of the elements up to each one; from 0 on, with include_initial."""
+    """The sums of the elements up to each one; include_initial puts 0 before them."""
     return _cumulative(lamella.cumsum, 0, x, axis, dtype, include_initial)
 
 
 def cumulative_prod(
     x: Tensor, /, *, axis: Any = None, dtype: Any = None, include_initial: Any = False
 ) -> Tensor:
-    """Products of the elements up to each one; from 1 on, with include_initial."""
+    """The products of the elements up to each one; include_initial puts 1 before them."""
     return _cumulative(lamella.cumprod, 1, x, axis, dtype, include_initial)
 
 
 def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
 ) -> Tensor:
-    """Differences of neighbours along an axis, taken n times."""
+    """The n-th differences of neighboring elements along an axis."""
     return lamella.diff(x, n, axis, prepend, append)

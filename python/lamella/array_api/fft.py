@@ -62,7 +62,7 @@ for _names, _make, _what in (
     (_ONE_AXIS, _one_axis, "The transform along one axis"),
     (_MORE_AXES, _more_axes, "The transform along several axes"),
     (_FREQUENCIES, _frequencies, "The frequencies of a transform's elements"),
-    (_SHIFTS, _shift, "The transform with the zero frequency in another place"),
+    (_SHIFTS, _shift, "Moves the zero frequency to or from the middle of the axes"),
 ):
     for _name in _names:
         _made = _make(_name)

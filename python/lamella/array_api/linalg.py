@@ -51,13 +51,13 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
-    """Sums of products over axes of both."""
+    """Sums products over axes of both arrays."""
     a, b = common(x1, x2)
     return lamella.tensordot(a, b, axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """Sums of products along an axis; of x1 the conjugate."""
+    """The dot products along an axis, with x1 conjugated."""
     if not -min(x1.ndim, x2.ndim) <= axis <= -1 and not x1.ndim == x2.ndim > axis >= 0:
         raise IndexError(f"vecdot: expected an axis that both have, got {axis}")
     x1, x2 = common(x1, x2)
@@ -133,7 +133,7 @@ def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """Products of every pair of elements of two vectors."""
+    """The products of all pairs of elements of two vectors."""
     x1, x2 = common(x1, x2)
     return x1[:, None] * x2[None, :]
 
@@ -154,7 +154,7 @@ def slogdet(x: Tensor, /) -> SlogdetResult:
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """What x1 is multiplied by to give x2: a vector, or matrices."""
+    """The solution of x1 @ result == x2, where x2 is a vector or matrices."""
     x1, x2 = common(x1, x2)
     if x2.ndim == 1:
         return _linalg.solve(x1, x2[:, None].expand(x1.shape[:-1] + (1,)))[..., 0]

@@ -1,4 +1,4 @@
-"""Automatic differentiation: backward, grad, functions of one's own, and the modes."""
+"""lamella.autograd: automatic differentiation."""
 
 from lamella.autograd import forward_ad, function, functional, grad_mode, graph
 from lamella.autograd._engine import backward, grad

@@ -1,4 +1,4 @@
-"""Contexts as decorators of functions and generators."""
+"""Lets context managers decorate functions and generators."""
 
 import functools
 import inspect
@@ -7,13 +7,13 @@ from typing import Any
 
 
 def decorate(context: Any, function: Any) -> Any:
-    """The function, run inside a fresh clone of the context at each call.
+    """The function, where each call runs inside a new clone of the context.
 
-    A generator has the context while its own code runs, not between its steps.
+    The context is active while a generator's own code runs, not while it is suspended.
     """
     if isinstance(function, type):
         warnings.warn(
-            f"{type(context).__name__}: decorating a class covers only making its objects; "
+            f"{type(context).__name__}: decorating a class affects only its constructor; "
             "decorate __init__ instead",
             FutureWarning,
             stacklevel=2,

@@ -1,4 +1,4 @@
-"""backward and grad."""
+"""lamella.autograd.backward and grad."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def backward(
     grad_variables: Gradients = None,
     inputs: Places | None = None,
 ) -> None:
-    """Adds to `grad` of all leaves, or of `inputs` only, the gradients of `tensors`.
+    """Adds the gradients of `tensors` to the attribute `grad` of all leaves, or only of `inputs`.
 
-    grad_tensors: a gradient for each tensor, of its shape; None stands for ones and is allowed for
+    grad_tensors: a gradient for each tensor, of its shape; None means ones and is allowed for
     tensors of one element. The graph is freed unless `retain_graph`; with `create_graph` the
-    gradients can be differentiated themselves.
+    gradients can themselves be differentiated.
     """
     if "lamella._sparse_tensor" in sys.modules:
         given = (tensors, grad_tensors, grad_variables, inputs)
@@ -46,11 +46,11 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
-    """The gradients of `outputs`, summed, for each of `inputs`, as a tuple.
+    """The gradients of the sum of `outputs` with respect to each of `inputs`, as a tuple.
 
-    grad_outputs: a gradient for each output, as in backward(); with `is_grads_batched` each has one
-    more dimension in front, and so have the results. An input that the outputs do not depend on is
-    an error, or gives None with `allow_unused`, or zeros with `materialize_grads`.
+    grad_outputs: a gradient for each output, as in backward(); with `is_grads_batched` they and the
+    results have an additional first dimension. For an input that the outputs do not depend on, the
+    result is an error, None with `allow_unused`, or zeros with `materialize_grads`.
     """
     if not only_inputs:
         raise ValueError("grad: expected 'only_inputs' to be True; call backward() for all leaves")
@@ -85,7 +85,7 @@ def _is_sparse(value: Any) -> bool:
 
 
 def _values_of(tensors: Any) -> Any:
-    """The same with the values of sparse tensors in their place: these have the graph."""
+    """Replaces sparse tensors by their values, which are what the backward graph refers to."""
     if isinstance(tensors, (list, tuple)):
         return [_values_of(t) for t in tensors] if any(map(_is_sparse, tensors)) else tensors
     return tensors._values() if _is_sparse(tensors) else tensors
@@ -105,7 +105,7 @@ def _batched(
     create_graph: bool,
     allow_unused: bool | None,
 ) -> tuple[Tensor | None, ...]:
-    """One backward for all entries of the batch, under vmap."""
+    """Runs one backward under vmap for all entries of the batch of gradients."""
     import lamella
 
     grads = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs or ())

@@ -1,4 +1,4 @@
-"""What gradcheck() stands on: tensors as vectors of real numbers, and random ones."""
+"""Helpers of gradcheck(): tensors as vectors of real coordinates, and random tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lamella import Tensor
 def random_gradient(output: Tensor, apart: bool) -> Tensor:
     shape = tuple(output.shape)
     made = lamella.empty(shape, dtype=output.dtype, device=output.device)
-    # The numbers drawn are PyTorch's, so that what a program draws behind the check is its too.
+    # Draws as many numbers as PyTorch's gradgradcheck, so that later draws of a program match its.
     (lamella.view_as_real(made) if made.is_complex() else made).uniform_(-1, 1)
     if apart and made.numel() > 1:
         made = made.repeat_interleave(2, dim=-1)[..., ::2]
@@ -39,7 +39,7 @@ def coordinates(tensor: Tensor) -> Tensor:
 
 
 def from_coordinates(vector: Tensor, like: Tensor) -> Tensor:
-    """The tensor of like's shape and dtype with these coordinates."""
+    """The tensor with the shape and dtype of `like` that has these coordinates."""
     if not like.is_complex():
         return vector.to(like.dtype).reshape(like.shape)
     return lamella.view_as_complex(vector.reshape((*like.shape, 2))).to(like.dtype)
@@ -61,7 +61,7 @@ def clone(tensor: Tensor) -> Tensor:
 
 def make_undefined() -> Any:
     class UndefinedGradient(lamella.autograd.Function):
-        """The identity, whose gradient is absent."""
+        """The identity, whose backward returns None for all gradients."""
 
         @staticmethod
         def forward(ctx: Any, *tensors: Any) -> Any:
@@ -75,7 +75,7 @@ def make_undefined() -> Any:
 
 
 def directions(inputs: list[Tensor], outputs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-    """Random vectors of length 1 with positive coordinates, from a generator of their own."""
+    """Random unit vectors with positive coordinates, from a separate generator."""
     generator = lamella.Generator().manual_seed(0)
 
     def direction(tensor: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Anomaly mode: errors of backward show the call of forward, and gradients with NaN are errors."""
+"""Anomaly mode: errors in backward show the call in forward, and NaN gradients are errors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
 class set_detect_anomaly:  # noqa: N801
-    """Switches anomaly mode on or off: from now on, or for a block.
+    """Switches anomaly mode on or off: immediately, and until the end of a `with` block if used as
+    one.
 
-    check_nan: whether a NaN that an operator's backward makes is an error.
+    check_nan: whether a NaN in the result of an operator's backward is an error.
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
@@ -28,7 +29,7 @@ class set_detect_anomaly:  # noqa: N801
 
 
 class detect_anomaly:  # noqa: N801
-    """Anomaly mode for a block. Slow: for debugging."""
+    """A context with anomaly mode on. It is slow, so use it only for debugging."""
 
     def __init__(self, check_nan: bool = True) -> None:
         self._check_nan = check_nan

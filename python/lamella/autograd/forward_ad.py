@@ -1,4 +1,4 @@
-"""Forward mode: dual tensors, which carry a tangent through operators."""
+"""Forward-mode differentiation with dual tensors, whose tangents operators propagate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _level = -1
 
 
 class _set_fwd_grad_enabled:  # noqa: N801
-    """Whether operators carry tangents along, from now on or for a block."""
+    """Switches propagation of tangents on or off: immediately, and until the end of a `with` block
+    if used as one."""
 
     def __init__(self, mode: bool) -> None:
         self._before: bool = _C._set_fwd_grad_enabled(mode)
@@ -38,7 +39,7 @@ def _is_fwd_grad_enabled() -> bool:
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What unpack_dual() returns; the tangent of a tensor without one is None."""
+    """The result of unpack_dual(); tangent is None for a tensor without one."""
 
     primal: Tensor
     tangent: Tensor | None
@@ -49,7 +50,7 @@ def enter_dual_level() -> int:
     global _level
     if _level >= 0:
         raise RuntimeError(
-            "enter_dual_level: expected no other level to be open, as there is but one"
+            "enter_dual_level: expected no other level to be open, as levels cannot be nested"
         )
     _level += 1
     _C._enter_dual_level()
@@ -57,7 +58,7 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Closes the level: no tensor has a tangent any more."""
+    """Closes the level: all tensors lose their tangents."""
     global _level
     if level is None:
         level = _level

@@ -1,4 +1,4 @@
-"""Functions whose forward and backward are written in Python."""
+"""autograd.Function: functions whose forward and backward are written in Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Function", "FunctionCtx", "FunctionMeta", "once_differentiable"]
 
 
 class Function(metaclass=FunctionMeta):
-    """Derive from it, and call `apply` on the class::
+    """Base class of differentiable functions. Derive from it, and call `apply` on the class::
 
         class Exp(Function):
             @staticmethod
@@ -30,53 +30,53 @@ class Function(metaclass=FunctionMeta):
                 (y,) = ctx.saved_tensors
                 return grad * y
 
-    Or `forward(x)` without a context beside `setup_context(ctx, inputs, output)`.
+    Alternatively define `forward(x)` without a context and `setup_context(ctx, inputs, output)`.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError(
             f"{type(self).__name__}: expected its static methods and apply() to be used, "
-            "got a call that makes an object of it"
+            "got a call of the class"
         )
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """forward(ctx, *args), or forward(*args) where the class has setup_context."""
+        """forward(ctx, *args), or forward(*args) if the class has setup_context."""
         raise NotImplementedError("Function: expected a static method 'forward' in the class")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Keeps in `ctx` what backward needs; inputs: the tuple of forward's arguments."""
+        """Stores in `ctx` what backward needs; inputs: the tuple of forward's arguments."""
         raise NotImplementedError("Function: expected a static method 'setup_context' in the class")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """The gradients of forward's arguments, from those of its outputs."""
+        """Computes the gradients of forward's arguments from those of its outputs."""
         raise NotImplementedError(
             "Function: expected a static method 'backward' or 'vjp' in the class"
         )
 
-    # PyTorch's other name for it. The class may have either.
+    # PyTorch's other name for backward. A class may define either.
     vjp = backward
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """The tangents of forward's outputs, from those of its arguments."""
+        """Computes the tangents of forward's outputs from those of its arguments."""
         raise NotImplementedError("Function: expected a static method 'jvp' in the class")
 
-    # Under vmap forward and backward run on batched tensors: they only call operators.
+    # True: vmap runs forward and backward on batched tensors, so they may only call operators.
     generate_vmap_rule = False
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
-        """How apply() works under vmap: args with a batch in the dimensions that in_dims names.
+        """Replaces forward under vmap: args have their batch in the dimensions in_dims.
 
         info has batch_size and randomness. Returns (outputs, out_dims).
         """
         raise NotImplementedError("Function: expected a static method 'vmap' in the class")
 
     if TYPE_CHECKING:
-        # The metaclass gives every class derived from this one an `apply`.
+        # The metaclass adds `apply` to every derived class.
         @classmethod
         def apply(cls, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -86,7 +86,8 @@ _default_vmap = Function.vmap
 
 
 def _apply_batched(cls: type[Function], /, *args: Any, **kwargs: Any) -> Any:
-    """apply() with batched tensors among its arguments."""
+    """apply() for arguments with batched tensors; NotImplemented if the class generates its rule,
+    so that forward and backward run on the batched tensors."""
     name = cls.__name__
     own = cls.vmap is not _default_vmap
     if own and cls.generate_vmap_rule:
@@ -108,7 +109,7 @@ def _apply_batched(cls: type[Function], /, *args: Any, **kwargs: Any) -> Any:
 
 
 def _bind_arguments(forward: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-    """All arguments of a forward without a context, by position."""
+    """The arguments of a forward that takes no context, with defaults, as positional ones."""
     signature = inspect.signature(forward)
     bound = signature.bind(*args, **kwargs)
     only_named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
@@ -120,12 +121,12 @@ def _bind_arguments(forward: Callable[..., Any], /, *args: Any, **kwargs: Any) -
 
 
 def _bind_behind_context(forward: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """All arguments of a forward but its context, by position."""
+    """The arguments of a forward after its context, with defaults, as positional ones."""
     return _bind_arguments(forward, None, *args, **kwargs)[1:]
 
 
 class _OnceDifferentiable(Function):
-    """Passes gradients on; their own gradients are an error."""
+    """The identity, whose backward is an error."""
 
     @staticmethod
     def forward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
@@ -134,13 +135,13 @@ class _OnceDifferentiable(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         raise RuntimeError(
-            "once_differentiable: expected the gradients of a backward with this mark not to be "
-            "differentiated again"
+            "once_differentiable: expected the gradients of a backward with this decorator not to "
+            "be differentiated again"
         )
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A backward that cannot be differentiated itself: it runs without gradients."""
+    """Decorates a backward that cannot itself be differentiated; it runs without gradients."""
 
     @functools.wraps(fn)
     def wrapper(ctx: Any, *args: Any) -> Any:
@@ -150,7 +151,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
             return outputs
         if not any(isinstance(arg, _C.Tensor) and arg.requires_grad for arg in args):
             return outputs
-        # Aliases that require gradients, so that a second backward arrives at the error.
+        # Aliases that require gradients, so that a second backward reaches the error.
         given = tuple(
             out.detach().requires_grad_()
             if isinstance(out, _C.Tensor) and (out.is_floating_point() or out.is_complex())

@@ -1,4 +1,4 @@
-"""Derivatives of functions of tensors: vjp, jvp, jacobian, hessian and products with it."""
+"""Derivatives of functions: vjp, jvp, jacobian, hessian, and products with the Hessian."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _as_tuple(value: Any, name: str, what: str) -> tuple[tuple[Tensor, ...], boo
 
 
 def _fresh(inputs: tuple[Tensor, ...], create_graph: bool) -> tuple[Tensor, ...]:
-    """Inputs that require gradients: aliases of the given ones, connected to them if asked for."""
+    """Aliases of the inputs that require gradients; with create_graph connected to the inputs."""
     if create_graph:
         return tuple(
             each.view_as(each) if each.requires_grad else each.detach().requires_grad_()
@@ -69,7 +69,8 @@ def _pull(
     strict: bool,
     what: str,
 ) -> tuple[Tensor, ...]:
-    """The gradients of `inputs`; zeros, or an error if `strict`, where there is no path."""
+    """The gradients of `inputs`. An input that the outputs do not depend on gets zeros, or is an
+    error if `strict`."""
     pairs = [(out, g) for out, g in zip(outputs, grads) if out.requires_grad]
     if strict and len(pairs) < len(outputs):
         raise RuntimeError(f"{what}: expected all outputs to depend on the inputs")
@@ -151,7 +152,7 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The derivatives of all outputs by all inputs: shapes are the output's and the input's."""
+    """The derivatives of all outputs with respect to all inputs, of shape [*output, *input]."""
     import lamella
 
     if strategy not in ("reverse-mode", "forward-mode"):
@@ -198,7 +199,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The second derivatives of a function with one element as its result."""
+    """The second derivatives of a function whose result has one element."""
     checked = _scalar(func, "hessian")
     given, single = _as_tuple(inputs, "inputs", "hessian")
 

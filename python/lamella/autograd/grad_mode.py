@@ -1,4 +1,4 @@
-"""The modes of a thread: whether gradients are recorded."""
+"""Grad mode and inference mode: whether the current thread records gradients."""
 
 from lamella import (  # noqa: F401
     enable_grad,

@@ -1,9 +1,9 @@
-"""Gradients compared with finite differences.
+"""gradcheck and gradgradcheck: compare gradients with finite differences.
 
 Note [Complex numbers are pairs]
-  A complex tensor counts as its real and imaginary parts, so every function is one between real
-  coordinates with one real Jacobian J. Backward gives J^T v and forward mode J t for the same J,
-  with v and t as complex numbers; no case is special.
+  A complex tensor is treated as its real and imaginary parts, so that every function maps real
+  coordinates to real coordinates and has one real Jacobian J. Backward computes J^T v and forward
+  mode J t for this J, with v and t as complex numbers, so complex tensors need no special cases.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from lamella.autograd import _gradcheck_parts as parts
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 
-# How many gradients are taken together where they are batched.
+# The batch size of the checks under vmap.
 _BATCH = 3
 
 
 class GradcheckError(RuntimeError):
-    """Raised where a check fails."""
+    """Raised if a check fails."""
 
 
 def gradcheck(
@@ -46,15 +46,15 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Whether derivatives of func agree with central differences of step `eps`.
+    """Checks that the derivatives of func agree with central differences of step `eps`.
 
     inputs: a tensor or a tuple; derivatives with respect to those that require gradients are
-    checked, element by element, or, in fast mode, in one random direction. They agree where
+    checked, element by element, or in fast mode in one random direction. They agree if
     |analytical - numerical| <= atol + rtol |numerical|. Two backward passes may differ by
-    nondet_tol. check_undefined_grad: absent gradients must come out as absent or zero.
-    check_batched_grad: one backward under vmap must give what one for each gradient gives, and
-    check_batched_forward_grad the same of forward mode.
-    Raises GradcheckError, or gives False without raise_exception.
+    nondet_tol. check_undefined_grad: backward must map absent gradients to absent or zero ones.
+    check_batched_grad: one backward under vmap must give the same as a backward for each gradient;
+    check_batched_forward_grad: the same for forward mode.
+    Returns True; otherwise raises GradcheckError, or returns False without raise_exception.
     """
     if not (check_backward_ad or check_forward_ad):
         raise ValueError("gradcheck: expected 'check_backward_ad' or 'check_forward_ad' to be True")
@@ -95,9 +95,9 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """gradcheck() of the gradients of func, as functions of the inputs and of grad_outputs.
+    """gradcheck() of the gradients of func as functions of the inputs and of grad_outputs.
 
-    grad_outputs: gradients of the outputs; random ones without it.
+    grad_outputs: gradients of the outputs, by default random ones.
     """
     inputs = parts.tuple_of(inputs)
     if grad_outputs is None:
@@ -137,7 +137,7 @@ def gradgradcheck(
 
 
 class _Check:
-    """One function at one point."""
+    """The checks of one function at one point."""
 
     def __init__(
         self,
@@ -154,9 +154,9 @@ class _Check:
         self.atol = atol
         self.rtol = rtol
         self.fast = fast
-        # What is checked draws from the default generator as if there were no check.
+        # A separate generator, so that the checks do not advance the default one.
         self.generator = lamella.Generator().manual_seed(0)
-        # Places of the inputs whose derivatives are checked.
+        # The positions of the inputs whose derivatives are checked.
         self.places = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
 
     def run(
@@ -176,7 +176,7 @@ class _Check:
         if not outputs:
             self._expect_constant(everything)
             return
-        # Outputs that never have gradients are not compared.
+        # Only outputs that require gradients are compared.
         chosen = [i for i, y in enumerate(parts.tuple_of(result)) if any(y is o for o in outputs)]
         if self.fast:
             directions = parts.directions([self.inputs[i] for i in self.places], outputs)
@@ -222,7 +222,7 @@ class _Check:
                 )
 
     def _expect_constant(self, outputs: list[Tensor]) -> None:
-        """Outputs that have no gradients must not depend on the inputs."""
+        """Checks that outputs which require no gradients do not depend on the inputs."""
         if not outputs:
             return
         everything = parts.tuple_of(self.func(*self.inputs))
@@ -244,7 +244,7 @@ class _Check:
         return [parts.coordinates(outputs[i]).clone() for i in chosen]
 
     def _copies(self) -> tuple[tuple[Any, ...], list[Tensor]]:
-        """Copies of the inputs, the same for the same tensor, and of those to be moved."""
+        """Copies of the inputs, one for each distinct tensor, and those of the checked inputs."""
         made: dict[int, Tensor] = {}
         copies = []
         for x in self.inputs:
@@ -259,11 +259,11 @@ class _Check:
     def _difference(self, chosen: list[int], which: int, moves: Any) -> list[Tensor]:
         """(f(x + move) - f(x - move)) / (2 eps); `moves` changes the memory of input `which`.
 
-        The input itself is moved, and then moved back, as func may know it by another way, and
-        func gets copies, as it may write to what it gets.
+        The input itself is changed and restored, since func may also reach it without an argument;
+        func gets copies, since it may write its arguments.
         """
         ends = []
-        # Its own count of versions stays what it was for the graph.
+        # `data` has its own version counter, so the graph does not see these writes.
         place = self.inputs[self.places[which]].data
         memory = lamella.view_as_real(place) if place.is_complex() else place
         kept = memory.clone()
@@ -276,7 +276,7 @@ class _Check:
         return [(after - before) / (2 * self.eps) for after, before in zip(*ends)]
 
     def _numerical(self, chosen: list[int], counts: list[int]) -> list[list[Tensor]]:
-        """For each checked input and each output the Jacobian [outputs, inputs]."""
+        """The Jacobian [output elements, input elements] for each checked input and each output."""
         found = []
         for which, place in enumerate(self.places):
             x = self.inputs[place]
@@ -340,7 +340,7 @@ class _Check:
                 self._compare("Jacobian", i, self.places[j], jacobian, numerical[j][i])
 
     def _jvp(self, chosen: list[int], which: int, tangent: Tensor) -> list[Tensor]:
-        """Tangents of the chosen outputs for one of an input."""
+        """The tangents of the chosen outputs for a tangent of one input."""
         from lamella.autograd import forward_ad
 
         copies, moved = self._copies()
@@ -384,7 +384,7 @@ class _Check:
         backward: bool,
         forward: bool,
     ) -> None:
-        """v^T J u for random u and v, instead of all of J."""
+        """Compares v^T J u for random u and v instead of all of J."""
         along, across = directions
         for which, place in enumerate(self.places):
             x, u = self.inputs[place], along[which]
@@ -399,7 +399,7 @@ class _Check:
                 tangents = self._jvp(chosen, which, parts.from_coordinates(u, x))
             for i, (output, v) in enumerate(zip(outputs, across)):
                 numerical = (differences[i] * v).sum()
-                # As large as the tolerances of all elements together.
+                # Scales atol to the sum of the tolerances of all elements, weighted by u and v.
                 scale = float(u.sum()) * float(v.sum())
                 if backward:
                     row = self._vjp(output, parts.from_coordinates(v, output))[which]
@@ -419,7 +419,7 @@ class _Check:
         scale: float = 1.0,
     ) -> None:
         difference = (analytical - numerical).abs()
-        # In this order, so that NaN counts as different.
+        # Written as `<=` so that NaN counts as different.
         close = difference <= self.atol * scale + self.rtol * numerical.abs()
         if bool(close.all()):
             return
@@ -437,7 +437,7 @@ class _Check:
         raise GradcheckError(text)
 
     def _random(self, like: Tensor) -> Tensor:
-        """Random coordinates for a tensor like this one."""
+        """A random tensor with the shape and dtype of `like`."""
         numbers = lamella.rand(parts.count(like), dtype=lamella.float64, generator=self.generator)
         return parts.from_coordinates(numbers, like)
 
@@ -527,7 +527,7 @@ class _Check:
             )
 
     def _check_undefined(self) -> None:
-        """Backward with no gradient for one output, and for all."""
+        """Runs backward with absent gradients for all outputs, and for each output alone."""
         outputs = list(parts.differentiable(self.func(*self.inputs)))
         wanted = [self.inputs[i] for i in self.places]
         undefined = parts.make_undefined()
@@ -561,7 +561,8 @@ class _Check:
                     )
 
     def _check_absent_tangents(self, chosen: list[int]) -> None:
-        """A tangent of one input: the same where the others have none and where theirs are zero."""
+        """Checks that a tangent of one input gives the same result if the other inputs have no
+        tangent as if theirs are zero."""
         from lamella.autograd import forward_ad
 
         if len(self.places) < 2:

@@ -22,7 +22,8 @@ __all__ = [
 
 
 class GradientEdge(NamedTuple):
-    """Where a gradient goes: an input of a node. `autograd.grad` takes it as it takes a tensor."""
+    """A node of the backward graph and the number of one of its inputs. `autograd.grad` accepts it
+    in place of a tensor."""
 
     node: Node
     output_nr: int
@@ -30,7 +31,7 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The edge that a tensor's gradient goes along."""
+    """The edge that the gradient of a tensor is passed to."""
     if not tensor.requires_grad:
         raise RuntimeError(
             "get_gradient_edge: expected a tensor that requires grad, got one that does not"
@@ -39,7 +40,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Says that a tensor, or each of several, was written by other means than an operator."""
+    """Records that code other than an operator wrote to a tensor, or to each of several."""
     for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
         if each.is_inference():
             raise RuntimeError(
@@ -49,8 +50,8 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 
 class saved_tensors_hooks:  # noqa: N801
-    """In the block, what is saved for backward goes through `pack_hook(tensor)`, and what comes out
-    through `unpack_hook(packed)`, which must return a tensor with the same contents."""
+    """In the block, tensors saved for backward are replaced by `pack_hook(tensor)`; on use they are
+    restored by `unpack_hook(packed)`, which must return a tensor with the same contents."""
 
     def __init__(
         self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
@@ -66,11 +67,11 @@ class saved_tensors_hooks:  # noqa: N801
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801
-    """In the block, what is saved for backward waits on the CPU."""
+    """In the block, tensors saved for backward are kept in CPU memory."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(tensor: Tensor) -> Any:
-            # A copy in any case: later writes to the tensor must not reach it.
+            # A copy even on the CPU, so that later writes to the tensor do not change it.
             copy = tensor.detach().clone() if tensor.device.type == "cpu" else tensor.cpu()
             return tensor.device, copy
 
@@ -82,7 +83,7 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
 
 
 class disable_saved_tensors_hooks:  # noqa: N801
-    """In the block, saved_tensors_hooks is an error with this message."""
+    """In the block, using saved_tensors_hooks raises an error with this message."""
 
     def __init__(self, error_message: str) -> None:
         self.error_message = error_message
@@ -95,7 +96,7 @@ class disable_saved_tensors_hooks:  # noqa: N801
 
 
 class _MultiHandle:
-    """Removes several hooks."""
+    """A handle that removes several hooks."""
 
     def __init__(self, handles: Iterable[Any]) -> None:
         self.handles = tuple(handles)
@@ -117,8 +118,8 @@ def register_multi_grad_hook(
     *,
     mode: str = "all",
 ) -> _MultiHandle:
-    """Calls `fn` once in each backward: with the list of all the tensors' gradients, None for those
-    that get none, or, in mode "any", with the first gradient that comes."""
+    """Calls `fn` once in each backward: in mode "all" with the list of the tensors' gradients, None
+    for tensors without one; in mode "any" with the first gradient that is computed."""
     if mode not in ("all", "any"):
         raise ValueError(
             f"register_multi_grad_hook: expected 'mode' to be 'all' or 'any', got '{mode}'"
@@ -140,7 +141,7 @@ def register_multi_grad_hook(
         return _MultiHandle(each.register_hook(first) for each in tensors)
 
     nodes = [get_gradient_edge(each).node for each in tensors]
-    waiting: dict[int, list[Any]] = {}  # number of a backward -> (gradients left, gradients so far)
+    waiting: dict[int, list[Any]] = {}  # number of a backward -> [missing count, gradients so far]
 
     def collector(index: int) -> Callable[[Tensor], None]:
         def collect(grad: Tensor) -> None:

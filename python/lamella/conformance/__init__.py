@@ -1,11 +1,11 @@
-"""Whether a backend does all that Lamella's devices do, and what it still lacks.
+"""Checks the library of a backend, and reports what is missing or wrong.
 
     python -m lamella.conformance LIBRARY.so --device sim
     lamella backend-check LIBRARY.so --device sim
 
-Every check runs in a process of its own that loads the library, so that one that crashes or hangs
-is a finding like others. _checks.py has the checks of the parts, _operators.py the calls of
-operators that are compared with the CPU.
+The checks run in child processes that load the library, so that a crash or a hang of one is
+reported like other failures. _checks.py has the checks of parts of a backend, _operators.py
+compares operators with the CPU.
 """
 
 from lamella.conformance._runner import Finding, Report, check_backend

@@ -1,4 +1,4 @@
-"""python -m lamella.conformance: lamella backend-check under a name of its own."""
+"""python -m lamella.conformance: the same command as `lamella backend-check`."""
 
 import argparse
 import sys

@@ -1,5 +1,5 @@
-"""The checks of a backend's parts. Each is a function of the device that raises where something is
-wrong, and Missing where there is nothing to check.
+"""The checks of a backend's parts. Each is a function of the device that raises AssertionError, or
+another error, if something is wrong, and Missing if the backend lacks what it checks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lamella.conformance._missing import Missing
 class Check:
     name: str
     run: Callable[[Any], None]
-    part: str = ""  # what a backend may do without
+    part: str = ""  # the optional part of a backend that it belongs to
 
 
 CHECKS: list[Check] = []
@@ -34,7 +34,7 @@ def check(name: str, part: str = "") -> Callable[[Callable[[Any], None]], Callab
 
 
 def same(got: Any, expected: Any, what: str = "result", exact: bool = True) -> None:
-    """Raises where a tensor's values, shape or dtype are not those of one on the CPU."""
+    """Raises if the values, shape or dtype of a tensor differ from those of a CPU tensor."""
     if isinstance(expected, lamella.Tensor):
         assert isinstance(got, lamella.Tensor), f"{what}: expected a tensor, got {got!r}"
         assert (
@@ -61,7 +61,7 @@ def _short(tensor: Any) -> str:
 
 
 def raises(what: str, function: Callable[[], Any]) -> str:
-    """The text of the error that a call must raise."""
+    """Returns the text of the error that a call raises; AssertionError if it raises none."""
     try:
         function()
     except Exception as error:
@@ -130,7 +130,7 @@ def _(device: Any) -> None:
             assert made.device.index == index, f"empty: expected index {index}, got {made.device}"
         finally:
             _C._exchange_device(lamella.device(device.type, former))
-        assert _C._current_device(device) == former, "the former device did not come back"
+        assert _C._current_device(device) == former, "the former device was not restored"
 
 
 @check("guard: wrong index")
@@ -179,7 +179,7 @@ def _(device: Any) -> None:
     x = _numbers(4, 6)
     there = x.to(device)
     copied = there.clone()
-    assert copied.data_ptr() != there.data_ptr(), "clone: expected memory of its own"
+    assert copied.data_ptr() != there.data_ptr(), "clone: expected new memory"
     same(copied, x)
 
 
@@ -304,7 +304,7 @@ def _(device: Any) -> None:
         ("mm", lambda: there.reshape(1, 3) @ x.reshape(3, 1)),
     ]:
         raises(f"{what} of tensors on {device} and cpu", call)
-    same(there + lamella.tensor(2.0), x + 2, "beside a number on the CPU")
+    same(there + lamella.tensor(2.0), x + 2, "with a CPU tensor without dimensions")
 
 
 # ---- Streams, events, generators -----------------------------------------------------------------
@@ -327,7 +327,7 @@ def _(device: Any) -> None:
         assert now == stream, f"expected {stream} to be current, got {now}"
         x = _numbers(500).to(device)
         y = x + x
-    assert module.current_stream() == before, "the former stream did not come back"
+    assert module.current_stream() == before, "the former stream was not restored"
     stream.synchronize()
     assert stream.query(), "query: expected a stream without work to be idle"
     same(y, _numbers(500) * 2)

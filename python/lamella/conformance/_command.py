@@ -1,4 +1,4 @@
-"""The arguments of the command, its report and its exit status."""
+"""The command line of backend-check: arguments, printing of the report, exit status."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 PARTS = ("streams", "events", "generator", "autocast", "vmap")
 
 DESCRIPTION = """Loads the library of a backend and checks its memory, devices, copies, factories,
-streams, events, views and every operator against the CPU, each in a process of its own. Prints a
-line for each thing that is missing or wrong. The exit status is 0 where nothing is, 1 where
-something was found, 2 where the library cannot be loaded."""
+streams, events, views and operators against the CPU. A check that crashes or hangs does not stop
+the others. Prints a line for each part that is missing or wrong. The exit status is 0 if there is
+none, 1 if there are some, 2 if the library cannot be loaded."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,25 +20,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--device",
         required=True,
         metavar="NAME",
-        help="what the backend calls its devices, as in lamella.device(NAME)",
+        help="the device type of the backend, as in lamella.device(NAME)",
     )
     parser.add_argument(
         "--without",
         action="append",
         default=[],
         choices=PARTS,
-        help="a part that the backend does without; again for more",
+        help="an optional part that the backend does not have; may be repeated",
     )
-    parser.add_argument("--only", metavar="WORD", help="only checks whose name has this word")
+    parser.add_argument("--only", metavar="WORD", help="run checks whose name contains WORD")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON, '-': print it")
     parser.add_argument(
         "--timeout",
         type=float,
         default=60.0,
         metavar="SECONDS",
-        help="how long one check may take (default: 60)",
+        help="the time limit of one check (default: 60)",
     )
-    parser.add_argument("--verbose", action="store_true", help="a line for each check that passed")
+    parser.add_argument("--verbose", action="store_true", help="print passed checks, too")
 
 
 def run(options: Any) -> int:

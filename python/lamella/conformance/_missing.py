@@ -1,4 +1,4 @@
-"""How a check says that a backend lacks a part."""
+"""Missing: the exception of a check for a part that the backend lacks."""
 
 
 class Missing(Exception):

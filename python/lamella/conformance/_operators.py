@@ -1,5 +1,5 @@
-"""Calls of operators that are compared with the CPU: results, and what in-place and out= forms
-write. Values are where every function is defined.
+"""Checks that compare operators with the CPU: results, and what in-place and out= forms write. The
+inputs are values for which every function is defined.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _seeded(function: Callable[[], Any]) -> Any:
 
 
 def _values(dtype: str = "float32") -> Any:
-    """3 by 4 numbers between 0 and 1, all different; of other dtypes small whole ones."""
+    """3 by 4 distinct numbers between 0 and 1, or small integers for integer dtypes."""
     x = (lamella.arange(12) * 7 % 13).reshape(3, 4)
     if dtype.startswith(("float", "bfloat")):
         return ((x + 1).to(lamella.float64) / 14).to(getattr(lamella, dtype))
@@ -121,7 +121,8 @@ def _values(dtype: str = "float32") -> Any:
 
 
 def _compare(device: Any, function: Callable[..., Any], *inputs: Any) -> None:
-    """Calls on both places; compares results and the inputs afterwards."""
+    """Calls a function on the CPU and on the device; compares the results and the inputs after the
+    call."""
     expected_inputs = [x.clone() for x in inputs]
     mine = [x.to(device) for x in inputs]
     expected = function(*expected_inputs)
@@ -136,7 +137,8 @@ def _compare(device: Any, function: Callable[..., Any], *inputs: Any) -> None:
 
 
 def _forms(name: str, count: int, device: Any) -> None:
-    """One pointwise operator: functional, out= and where inputs are strided or of other shapes."""
+    """Checks one pointwise operator: plain and out= forms, with strided, empty and broadcast
+    inputs."""
     function = getattr(lamella, name)
     inputs = [_values(), _values() + 0.5][:count]
     _compare(device, function, *inputs)

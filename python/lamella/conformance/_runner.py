@@ -1,8 +1,8 @@
-"""Runs checks in processes of their own, and collects what they say.
+"""Runs checks in child processes, and collects their results.
 
-A process runs one check after the other and says before each which it is. If it ends or is silent
-for too long in between, that check has failed, and another process goes on behind it. The parent
-never loads the library: its threads would not survive a fork.
+A child runs one check after another and reports each before it begins. If the child ends, or is
+silent for too long, that check has failed, and a new child continues with the next one. The parent
+never loads the library, since threads of the library would not survive a fork.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ def check_backend(
     timeout: float = 60.0,
     show: Callable[[Finding], None] | None = None,
 ) -> Report:
-    """Checks the backend in `library`, whose devices are called `device`.
+    """Checks the backend in `library`, whose device type is `device`.
 
-    without: parts that the backend does without. only: a word in the names of the checks to run.
-    show: called with each finding as it comes.
+    without: optional parts that the backend does not have. only: runs the checks whose names
+    contain this text. timeout: seconds for one check. show: called with each finding at once.
     """
     from lamella.conformance import _checks, _operators
 
@@ -134,7 +134,7 @@ def _start(report: Report, checks: Sequence[Any]) -> tuple[int, int]:
         _child(report, checks, writer)
         status = 0
     finally:
-        # Nothing of the parent's is to be flushed or torn down here.
+        # _exit() skips the exit handlers and buffers that were inherited from the parent.
         os._exit(status)
 
 
@@ -170,7 +170,7 @@ def _one_line(error: BaseException) -> str:
 
 
 def _messages(pipe: int, timeout: float) -> Iterator[dict[str, Any]]:
-    """What the process says, until it ends or is silent too long."""
+    """The messages of a child, until it ends or is silent for `timeout` seconds."""
     buffer = b""
     until = time.monotonic() + timeout
     while True:
@@ -188,7 +188,8 @@ def _messages(pipe: int, timeout: float) -> Iterator[dict[str, Any]]:
 
 
 def _end(child: int) -> int:
-    """The status of a process that has ended or is ended now, negative for a signal."""
+    """Waits shortly for a child, kills it if it still runs, and returns its exit status, negative
+    for a signal."""
     for _ in range(20):
         done, status = os.waitpid(child, os.WNOHANG)
         if done:

@@ -1,8 +1,8 @@
-"""Many processes as one job: collectives under PyTorch's names, over MPI.
+"""lamella.distributed: collectives between the processes of a job, over MPI, with PyTorch's names.
 
 `mpirun -n 4 python program.py` starts four ranks of a program; each calls init_process_group() and
-then the same collectives in the same order. The operators themselves are in lamella.ops.dist, with
-gradients; the functions here are PyTorch's, which write their arguments and record no gradients.
+then the same collectives in the same order. The functions here are PyTorch's: they write their
+arguments and record no gradients. The operators below them, in lamella.ops.dist, have gradients.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _do(
     after: Callable[[], None] | None = None,
     **more: Any,
 ) -> Work | None:
-    """Begins a collective and waits for it, unless it is asynchronous."""
+    """Starts a collective, and waits for it unless async_op."""
     work = Work(ops().start(name, input.detach(), output.detach(), **more), (input, output), after)
     if async_op:
         return work
@@ -123,9 +123,9 @@ def all_reduce(
     *,
     deterministic: bool = False,
 ) -> Work | None:
-    """Every rank's tensor becomes the reduction of all ranks' tensors.
+    """Replaces the tensor of every rank by the reduction of the tensors of all ranks.
 
-    deterministic: sums are taken in the order of the ranks, whatever the number of machines.
+    deterministic: sums in the order of the ranks, for any number of machines.
     """
     if tensor.requires_grad:
         tensor = tensor.detach()
@@ -139,7 +139,7 @@ def all_reduce(
             group=number_of(group),
             deterministic=deterministic,
         )
-    # Arguments that have their default are left out, since each costs some time.
+    # Arguments with default values are omitted, since parsing each costs time.
     if group is None and not deterministic:
         (_job.loaded or ops()).all_reduce_(tensor, op)
     else:
@@ -154,7 +154,7 @@ def broadcast(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Every rank's tensor becomes that of rank src, 0 if it is not given."""
+    """Replaces the tensor of every rank by that of rank src, by default 0."""
     peer = rank_in(group, "broadcast", "src", src, group_src)
     if async_op:
         return _do("broadcast", tensor, tensor, True, peer=peer, group=number_of(group))
@@ -170,14 +170,14 @@ def reduce(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """The tensor of rank dst becomes the reduction of all; the others' keep their values."""
+    """Replaces the tensor of rank dst by the reduction of all; the others keep their values."""
     if get_rank(group) == rank_in(group, "reduce", "dst", dst, group_dst):
         return all_reduce(tensor, op, group, async_op)
     return all_reduce(tensor.detach().clone(), op, group, async_op)
 
 
 def _apart(input: Tensor, output: Tensor) -> Tensor:
-    """The input, or a copy of it if it lies in the memory that is to be written."""
+    """The input, or a copy of it if it shares memory with the output."""
     a, b = input.untyped_storage().data_ptr(), output.untyped_storage().data_ptr()
     return input.detach().clone() if a == b else input
 
@@ -190,7 +190,8 @@ def all_gather_into_tensor(
     *,
     sizes: Sequence[int] | None = None,
 ) -> Work | None:
-    """The rows of all ranks, one after the other. sizes: how many each rank has, if they differ."""
+    """Concatenates the rows of all ranks. sizes: the number of rows of each rank, if they
+    differ."""
     source = _apart(input_tensor, output_tensor)
     target = output_tensor
     if source.dim() == 0:
@@ -214,7 +215,7 @@ def reduce_scatter_tensor(
     sizes: Sequence[int] | None = None,
     deterministic: bool = False,
 ) -> Work | None:
-    """Each rank gets its rows of the reduction of all ranks' inputs."""
+    """Reduces the inputs of all ranks, and gives each rank its rows of the result."""
     return _do(
         "reduce_scatter",
         _apart(input, output),
@@ -235,7 +236,7 @@ def all_to_all_single(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Each rank's rows go out in parts, one to each rank."""
+    """Splits the rows of each rank into parts, and sends one part to each rank."""
     members = get_world_size(group)
     send, receive = _rows(input_split_sizes or None), _rows(output_split_sizes or None)
     if send is None and receive is not None:
@@ -254,12 +255,12 @@ def all_to_all_single(
 
 
 def _joined(tensors: Sequence[Tensor]) -> Tensor:
-    """All tensors' elements in one row."""
+    """The elements of all tensors, concatenated."""
     return lamella.cat([t.detach().reshape(-1) for t in tensors])
 
 
 def _spread(joined: Tensor, tensors: Sequence[Tensor]) -> None:
-    """Copies a row of elements to where they belong."""
+    """Copies concatenated elements to the tensors."""
     at = 0
     for tensor in tensors:
         tensor.detach().copy_(joined[at : at + tensor.numel()].reshape(tensor.shape))
@@ -272,7 +273,7 @@ def all_gather(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """tensor_list gets every rank's tensor, which may differ in their numbers of elements."""
+    """Fills tensor_list with the tensors of all ranks, which may differ in size."""
     sizes = [t.numel() for t in tensor_list]
     joined = lamella.empty([sum(sizes)], dtype=tensor.dtype, device=tensor.device)
     return _do(
@@ -293,7 +294,7 @@ def reduce_scatter(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """The rank numbered i gets the reduction of all ranks' i-th tensors."""
+    """Rank i gets the reduction of the i-th tensors of all ranks."""
     result = lamella.empty([output.numel()], dtype=output.dtype, device=output.device)
     return _do(
         "reduce_scatter",
@@ -313,7 +314,7 @@ def all_to_all(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """The rank numbered i gets every rank's i-th tensor."""
+    """Rank i gets the i-th tensor of every rank."""
     sizes = [t.numel() for t in output_tensor_list]
     first = input_tensor_list[0]
     joined = lamella.empty([sum(sizes)], dtype=first.dtype, device=first.device)
@@ -337,7 +338,7 @@ def gather(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """gather_list of rank dst gets every rank's tensor; all have one shape."""
+    """Fills gather_list of rank dst with the tensors of all ranks, which have one shape."""
     root = rank_in(group, "gather", "dst", dst, group_dst)
     here = get_rank(group) == root
     if here != bool(gather_list):
@@ -363,7 +364,7 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """The rank numbered i gets the i-th tensor of rank src; all have one shape."""
+    """Rank i gets the i-th tensor of rank src; all have one shape."""
     root = rank_in(group, "scatter", "src", src, group_src)
     here = get_rank(group) == root
     if here != bool(scatter_list):
@@ -390,7 +391,7 @@ def send(
     tag: int = 0,
     group_dst: int | None = None,
 ) -> None:
-    """Returns when the tensor may be changed."""
+    """Sends a tensor to rank dst; returns when the tensor may be changed."""
     peer = named_rank_in(group, "send", "dst", dst, group_dst)
     ops().send(tensor.detach(), peer, tag, number_of(group))
 
@@ -415,7 +416,7 @@ def isend(
     tag: int = 0,
     group_dst: int | None = None,
 ) -> Work:
-    """send, begun."""
+    """Starts a send()."""
     peer = named_rank_in(group, "isend", "dst", dst, group_dst)
     work = _do("send", tensor, tensor, True, peer=peer, tag=tag, group=number_of(group))
     assert work is not None
@@ -429,7 +430,7 @@ def irecv(
     tag: int = 0,
     group_src: int | None = None,
 ) -> Work:
-    """recv, begun."""
+    """Starts a recv()."""
     peer = named_rank_in(group, "irecv", "src", src, group_src)
     work = _do("recv", tensor, tensor, True, peer=peer, tag=tag, group=number_of(group))
     assert work is not None
@@ -451,14 +452,14 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
-    """Begins them all."""
+    """Starts all operations of the list."""
     return [p.op(p.tensor, p.peer, p.group, p.tag) for p in p2p_op_list]
 
 
 def barrier(
     group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None
 ) -> Work | None:
-    """Returns when all ranks have come. device_ids: taken, without effect."""
+    """Waits until all ranks have called it. device_ids is ignored."""
     if async_op:
         nothing = lamella.empty([0])
         return _do("barrier", nothing, nothing, True, group=number_of(group))
@@ -469,5 +470,6 @@ def barrier(
 def monitored_barrier(
     group: ProcessGroup | None = None, timeout: Any = None, wait_all_ranks: bool = False
 ) -> None:
-    """barrier(). A rank that has ended is named by its error; there is no timeout."""
+    """barrier(); the arguments `timeout` and `wait_all_ranks` are ignored. If a rank has ended, the
+    error names it."""
     barrier(group)

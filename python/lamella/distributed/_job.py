@@ -1,4 +1,4 @@
-"""The job of many processes: joining and leaving it, its groups of ranks, and work in progress."""
+"""The job of several processes: joining and leaving it, groups of ranks, and pending work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lamella import Tensor
 
 
 class ReduceOp:
-    """How the values of all ranks become one."""
+    """Names of the reductions of the values of all ranks."""
 
     SUM = "sum"
     AVG = "mean"
@@ -25,7 +25,7 @@ class ReduceOp:
 
 
 class ProcessGroup:
-    """Some ranks of the job, in an order. Its number is what the operators take."""
+    """An ordered group of ranks of the job, which operators take by its number."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -41,18 +41,18 @@ class ProcessGroup:
 
 
 class GroupMember:
-    """WORLD is the group of all ranks; new_group gives NON_GROUP_MEMBER to whoever is not in it."""
+    """WORLD is the group of all ranks; new_group() returns NON_GROUP_MEMBER to other ranks."""
 
     WORLD = ProcessGroup(0)
     NON_GROUP_MEMBER = None
 
 
 class group(GroupMember):  # noqa: N801
-    """PyTorch's other name for the same."""
+    """PyTorch's other name for GroupMember."""
 
 
 class Work:
-    """A collective that was begun. Its tensors may not be touched before wait() has returned."""
+    """A started collective. Its tensors must not be used before wait() has returned."""
 
     def __init__(
         self, number: int, keep: tuple[Tensor, ...] = (), after: Callable[[], None] | None = None
@@ -62,7 +62,7 @@ class Work:
         self._after = after
 
     def wait(self) -> bool:
-        """Returns when the results are there."""
+        """Waits until the results are complete."""
         if self._number is not None:
             number, self._number = self._number, None
             ops().wait(number)
@@ -76,7 +76,7 @@ class Work:
         return self._number is None or ops().test(self._number)
 
     def __del__(self) -> None:
-        # The memory of a work that nobody waited for would be written after its end.
+        # Without waiting, MPI could write to the tensors after they are freed.
         if self._number is not None and is_initialized():
             self.wait()
 
@@ -100,17 +100,17 @@ is_mpi_available = is_available
 
 
 def is_nccl_available() -> bool:
-    """Whether collectives take CUDA tensors: liblamella_nccl.so was built, and a GPU is here."""
+    """Whether collectives take CUDA tensors: liblamella_nccl.so was built, and there is a GPU."""
     return is_available() and not ops().obstacle("cuda")
 
 
 def ops() -> Any:
-    """lamella.ops.dist, loaded at first use."""
+    """lamella.ops.dist, loaded on first use."""
     global loaded
     if loaded is None:
         if not is_available():
             raise RuntimeError(
-                "lamella.distributed: liblamella_mpi.so is not there; it is built where MPI is "
+                "lamella.distributed: liblamella_mpi.so is missing; it is built if MPI is "
                 "installed (Debian: libopenmpi-dev)"
             )
         lamella.load_library(_library())
@@ -127,7 +127,7 @@ def number_of(given: ProcessGroup | None) -> int:
 
 _BACKENDS = ("mpi", "gloo", "nccl", "cpu:mpi,cuda:nccl", "cpu:gloo,cuda:nccl")
 _backend = "mpi"
-# What rank 0 keeps of a job that mpirun did not start: Note [Ranks that start by themselves].
+# The stand-ins on rank 0 of a job that mpirun did not start: Note [Ranks that start by themselves].
 _stand_ins: Any = None
 
 
@@ -144,17 +144,16 @@ def init_process_group(
     *,
     debug: bool | None = None,
 ) -> None:
-    """Joins the job: that which mpirun, or another starter of MPI's programs, began, or that of the
-    processes which say the same place to meet.
+    """Joins the job that mpirun, or another MPI launcher, started, or the job of the processes that
+    use the same init_method.
 
-    backend: "mpi" and "gloo" take tensors of the CPU, and CUDA tensors where NCCL is; "nccl" is the
-    same, and an error where it is not. init_method: where processes meet that mpirun did not start,
-    "env://" (MASTER_ADDR and MASTER_PORT of the environment; RANK and WORLD_SIZE are there unless
-    they are given), "tcp://host:port" or "file:///path"; or `store`, one that they share. They are
-    on one machine. A process that is told nothing is a job of its own. timeout: how long they wait
-    for each other here, 30 minutes without it. debug: the ranks compare each collective before they
-    call it (also by LAMELLA_DISTRIBUTED_DEBUG=1). group_name, pg_options and device_id are taken
-    and do nothing.
+    backend: "mpi" and "gloo" take CPU tensors, and CUDA tensors if NCCL is available; "nccl" is the
+    same, but an error without NCCL. init_method: for processes that mpirun did not start, which
+    must be on one machine: "env://" (MASTER_ADDR and MASTER_PORT from the environment, and RANK and
+    WORLD_SIZE unless given), "tcp://host:port" or "file:///path"; or `store`, a shared store. A
+    process without any of these is a job of one rank. timeout: the limit for meeting, by default 30
+    minutes. debug: the ranks compare the arguments of each collective before they run it (also set
+    by LAMELLA_DISTRIBUTED_DEBUG=1). group_name, pg_options and device_id are ignored.
     """
     global _backend, _stand_ins
     if backend not in (None, *_BACKENDS):
@@ -185,7 +184,7 @@ def init_process_group(
             try:
                 ops().init(debug)
             finally:
-                # Programs that this one starts are no ranks of its job.
+                # Processes that this one starts must not inherit the environment of a rank.
                 for name in set(os.environ) - set(earlier):
                     del os.environ[name]
                 os.environ.update(earlier)
@@ -204,7 +203,7 @@ def init_process_group(
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Waits for all ranks and ends the job. Groups end with it."""
+    """Waits for all ranks and ends the job, with all its groups. Ignored for other groups."""
     if group is None or group.number == 0:
         _end()
 
@@ -213,7 +212,8 @@ _watching = False
 
 
 def _watch() -> None:
-    """An exception that nobody catches ends the job on all ranks; so does an early end."""
+    """Installs handlers: an uncaught exception aborts the job on all ranks, and the job ends when
+    the interpreter exits."""
     global _watching
     if _watching:
         return
@@ -240,10 +240,10 @@ def _watch() -> None:
 
     sys.excepthook = end_job
     atexit.register(_end)
-    try:  # the line that this rank was in when it was told to end
+    try:  # prints the traceback of this rank when the job is terminated
         faulthandler.register(signal.SIGTERM, all_threads=False, chain=True)
     except (AttributeError, ValueError, OSError, RuntimeError):
-        pass  # standard error is no file
+        pass  # standard error is not a file
 
 
 def _end() -> None:
@@ -256,35 +256,35 @@ def _end() -> None:
 
 
 def is_initialized() -> bool:
-    """Whether the job was started in this process."""
+    """Whether this process has joined a job."""
     return loaded is not None and bool(loaded.is_initialized())
 
 
 def get_backend(group: ProcessGroup | None = None) -> str:
-    """The name that init_process_group() was given; "mpi" without one."""
+    """The `backend` argument of init_process_group(), by default "mpi"."""
     return _backend
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
-    """This rank's number in the group, -1 outside of it."""
+    """The rank of this process in the group, -1 if it is not a member."""
     return int(ops().rank(number_of(group)))
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
-    """How many ranks the group has."""
+    """The number of ranks of the group."""
     return int(ops().size(number_of(group)))
 
 
 def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
-    """The group's ranks by their numbers in the group of all."""
+    """The ranks in the job of the members of the group, in the group's order."""
     return list(ops().group_ranks(number_of(group)))
 
 
 def rank_in(
     group: ProcessGroup | None, op: str, name: str, rank: int | None, in_group: int | None = None
 ) -> int:
-    """The number in the group of a rank that is given by its number in the job, or in the group.
-    Errors name the operator and its argument, which is 'group_' and the name for the latter."""
+    """The rank in the group: `in_group` if given, else that of `rank`, a rank in the job. Errors
+    name the operator `op` and its arguments, which are `name` and 'group_' + `name`."""
     if in_group is not None:
         if rank is not None:
             raise ValueError(
@@ -310,12 +310,12 @@ def named_rank_in(
 
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """The number in the group of a rank of the job."""
+    """The rank in the group of a rank of the job."""
     return rank_in(group, "get_group_rank", "global_rank", global_rank)
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """The number in the job of a rank of the group."""
+    """The rank in the job of a rank of the group."""
     ranks = get_process_group_ranks(group)
     if not 0 <= group_rank < len(ranks):
         raise ValueError(
@@ -325,7 +325,7 @@ def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """This process's number on its machine, as its starter said."""
+    """The rank of this process on its machine, from the environment that its launcher set."""
     for name in ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"):
         if name in os.environ:
             return int(os.environ[name])
@@ -344,9 +344,10 @@ def new_group(
     device_id: Any = None,
     sort_ranks: bool = True,
 ) -> ProcessGroup | None:
-    """A group of some ranks, numbered by their order in the job, or with sort_ranks False in the
-    list. The ranks in it call this in the same order; others may. The other arguments are PyTorch's
-    and change nothing."""
+    """A group of the given ranks, in the order of the job, or of the list if not sort_ranks.
+
+    The members must call this in the same order; other ranks may call it. The other arguments are
+    ignored."""
     if ranks is None:
         return GroupMember.WORLD
     made = ProcessGroup(ops().new_group(sorted(ranks) if sort_ranks else list(ranks)))
@@ -356,7 +357,8 @@ def new_group(
 def new_subgroups(
     group_size: int | None = None, group: ProcessGroup | None = None, timeout: Any = None
 ) -> tuple[ProcessGroup | None, list[ProcessGroup | None]]:
-    """Groups of group_size ranks that follow each other: this rank's own, and all of them."""
+    """Splits a group into groups of group_size consecutive ranks; returns this rank's group and the
+    list of all."""
     count = get_world_size(group)
     size = count if group_size is None else group_size
     if size <= 0 or count % size != 0:

@@ -1,12 +1,12 @@
-"""How processes that mpirun did not start become the ranks of a job.
+"""Makes processes that mpirun did not start the ranks of an MPI job.
 
 Note [Ranks that start by themselves]
   PyTorch's programs start their processes themselves and tell each its rank, the number of ranks
-  and a place to meet: a file, or a host and a port. MPI wants ranks that its own starter began. So
-  rank 0 has mpirun start a stand-in for each rank, which writes down the environment it was given
-  and then only stays; each process takes the environment of its stand-in, by which MPI finds the
-  others. It works with Open MPI, whose ranks are known by their environment alone, and on one
-  machine. The stand-ins end when rank 0 closes the pipe that they read.
+  and a rendezvous: a file, or a host and a port. MPI requires ranks that mpirun started. So rank 0
+  runs mpirun with a stand-in process for each rank, which writes its environment to a file and then
+  waits; each rank adopts the environment of its stand-in, by which MPI finds the other ranks. This
+  works on one machine, with Open MPI, which identifies ranks by their environment alone. The
+  stand-ins end when rank 0 closes the pipe that they read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from datetime import timedelta
 
 from lamella.distributed._store import FileStore, Store, TCPStore
 
-# By these a process knows that a starter of MPI's programs began it.
+# Environment variables that mpirun, or another MPI launcher, sets for each rank.
 _STARTED = ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE")
 _STAND_IN = (
     'exec 3<"$0/hold"; env -0 >"$0/new.$PMIX_RANK"; mv "$0/new.$PMIX_RANK" "$0/rank.$PMIX_RANK"; '
@@ -31,12 +31,12 @@ _STAND_IN = (
 
 
 def was_started_by_mpi() -> bool:
-    """Whether mpirun, or another starter of MPI's programs, began this process."""
+    """Whether mpirun, or another MPI launcher, started this process."""
     return any(name in os.environ for name in _STARTED)
 
 
 class StandIns:
-    """mpirun and the processes that stand for the ranks; close() ends them."""
+    """mpirun and its stand-in processes for the ranks; close() ends them."""
 
     def __init__(self, world_size: int, timeout: timedelta) -> None:
         self.environments: list[dict[str, str]] = []
@@ -103,7 +103,7 @@ class StandIns:
 
 
 def store_of(init_method: str | None, rank: int, world_size: int, timeout: timedelta) -> Store:
-    """The store at the place where the ranks meet."""
+    """The store by which the ranks meet, from the init_method."""
     method = init_method or "env://"
     if method.startswith("file://"):
         store: Store = FileStore(method[len("file://") :], world_size)
@@ -133,7 +133,7 @@ def _from_environment(name: str) -> str:
 
 
 def number_from(given: int, name: str) -> int:
-    """A rank or a number of ranks: what was given, or what the environment says."""
+    """A rank or a number of ranks: `given` if not negative, else from the environment."""
     number = given if given >= 0 else _from_environment(name)
     try:
         return int(number)
@@ -144,8 +144,8 @@ def number_from(given: int, name: str) -> int:
 
 
 def meet(store: Store, rank: int, world_size: int, timeout: timedelta) -> StandIns | None:
-    """Takes the environment by which MPI knows this process as a rank. Rank 0 gets the stand-ins,
-    which it closes at the job's end."""
+    """Sets the environment by which MPI identifies this process as a rank. On rank 0 it returns the
+    stand-ins, which the caller must close at the end of the job."""
     machine = socket.gethostname()
     store.set(f"lamella/machine/{rank}", machine)
     stand_ins = None

@@ -1,4 +1,4 @@
-"""Collectives of Python's objects, which are pickled: only ranks that you trust may send them."""
+"""Collectives of Python objects. Objects are pickled, so all ranks must be trusted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _parted(joined: Tensor, sizes: Sequence[int]) -> list[Any]:
 def all_gather_object(
     object_list: list[Any], obj: object, group: ProcessGroup | None = None
 ) -> None:
-    """object_list gets every rank's object."""
+    """Fills object_list with the objects of all ranks."""
     number = number_of(group)
     data = _bytes(obj)
     sizes = ops().all_gather(lamella.tensor([data.numel()]), None, number).tolist()
@@ -54,7 +54,7 @@ def gather_object(
     group: ProcessGroup | None = None,
     group_dst: int | None = None,
 ) -> None:
-    """object_gather_list of rank dst, 0 if it is not given, gets every rank's object."""
+    """Fills object_gather_list of rank dst, by default 0, with the objects of all ranks."""
     root = rank_in(group, "gather_object", "dst", dst, group_dst)
     if (get_rank(group) == root) != (object_gather_list is not None):
         raise ValueError(
@@ -75,7 +75,7 @@ def broadcast_object_list(
     device: Any = None,
     group_src: int | None = None,
 ) -> None:
-    """The objects of rank src, 0 if it is not given, take the place of the others'."""
+    """Replaces the objects of all ranks by those of rank src, by default 0."""
     number, root = number_of(group), rank_in(group, "broadcast_object_list", "src", src, group_src)
     data = _bytes(list(object_list))
     size = ops().broadcast(lamella.tensor([data.numel()]), root, number).item()
@@ -91,7 +91,7 @@ def scatter_object_list(
     group: ProcessGroup | None = None,
     group_src: int | None = None,
 ) -> None:
-    """The first of the output list becomes, on the rank numbered i, the i-th object of rank src."""
+    """Sets the first item of the output list on rank i to the i-th object of rank src."""
     if not scatter_object_output_list:
         raise ValueError(
             "scatter_object_list: expected 'scatter_object_output_list' to have a place, got []"
@@ -99,7 +99,7 @@ def scatter_object_list(
     number, root = number_of(group), rank_in(group, "scatter_object_list", "src", src, group_src)
     size = get_world_size(group)
     objects = list(scatter_object_input_list or ()) if get_rank(group) == root else []
-    # Every rank learns of a wrong number, so that none waits for the others.
+    # All ranks learn of a wrong number of objects and raise, so that none waits forever.
     count = ops().broadcast(lamella.tensor([len(objects)]), root, number).item()
     if count != size:
         raise ValueError(f"scatter_object_list: expected {size} objects on rank src, got {count}")
@@ -129,7 +129,7 @@ def recv_object_list(
     device: Any = None,
     group_src: int | None = None,
 ) -> int:
-    """The objects that rank src sent take the place of the list's; returns that rank."""
+    """Replaces the items of the list by the objects that rank src sent; returns that rank."""
     peer = named_rank_in(group, "recv_object_list", "src", src, group_src)
     size = ops().recv(lamella.zeros([1], dtype=lamella.int64), peer, 0, number_of(group)).item()
     data = lamella.empty([size], dtype=lamella.uint8)

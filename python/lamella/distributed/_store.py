@@ -1,4 +1,4 @@
-"""Keys and values that processes share before they are a job: in memory, in a file, over TCP."""
+"""Stores: keys and values that processes share to set up a job, in memory, in a file, or by TCP."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 
 _TIMEOUT = timedelta(minutes=30)
 
-# What becomes of a value: "set" to the first, "add" the first, "compare" with the first and set to
-# the second, "delete", or "look".
+# A change of a value, with two arguments: "set" to the first, "add" the first, "compare" with the
+# first and set to the second if equal, "delete", or "look" (no change).
 _Change = tuple[str, bytes, bytes]
 _LOOK: _Change = ("look", b"", b"")
 
@@ -30,7 +30,7 @@ def _bytes(value: str | bytes) -> bytes:
 
 
 class Store:
-    """What all stores do, by one operation: _change() of a value, while nobody else changes it."""
+    """The base class of stores. All methods use _change(), which changes one value atomically."""
 
     timeout = _TIMEOUT
 
@@ -38,7 +38,7 @@ class Store:
         raise NotImplementedError(f"{type(self).__name__}: expected the class to define _change()")
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """How long get() and wait() wait."""
+        """Sets the time limit of get() and wait()."""
         self.timeout = timeout
 
     def set(self, key: str, value: str | bytes) -> None:
@@ -46,29 +46,30 @@ class Store:
         self._change(key, ("set", _bytes(value), b""))
 
     def get(self, key: str) -> bytes:
-        """The value of a key, once it is there; RuntimeError after the timeout."""
+        """Waits until a key is set, and returns its value; RuntimeError after the timeout."""
         self.wait([key])
         value = self._change(key, _LOOK)
         assert value is not None
         return value
 
     def add(self, key: str, amount: int) -> int:
-        """Adds to a number, which begins at 0, and returns the sum."""
+        """Adds to a number, which is 0 if not set, and returns the sum."""
         return int(self._change(key, ("add", str(amount).encode(), b"")) or b"0")
 
     def compare_set(self, key: str, expected_value: str, desired_value: str) -> bytes:
-        """Sets a key that has the expected value, or that is not there where "" is expected."""
+        """Sets a key if it has the expected value, where "" also means that it is not set; returns
+        the value after this."""
         made = self._change(key, ("compare", _bytes(expected_value), _bytes(desired_value)))
         return _bytes(expected_value) if made is None else made
 
     def delete_key(self, key: str) -> bool:
-        """Whether there was one."""
+        """Deletes a key; returns whether it was set."""
         there = self.check([key])
         self._change(key, ("delete", b"", b""))
         return there
 
     def check(self, keys: Sequence[str]) -> bool:
-        """Whether all keys are there."""
+        """Whether all keys are set."""
         return all(self._change(key, _LOOK) is not None for key in keys)
 
     def num_keys(self) -> int:
@@ -76,7 +77,7 @@ class Store:
         raise NotImplementedError(f"{type(self).__name__}: expected the class to define num_keys()")
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        """Returns when all keys are there; RuntimeError after the timeout."""
+        """Waits until all keys are set; RuntimeError after the timeout."""
         seconds = _seconds(timeout, self.timeout)
         end, pause = time.monotonic() + seconds, 0.001
         while not self.check(keys):
@@ -84,14 +85,14 @@ class Store:
                 missing = [key for key in keys if not self.check([key])]
                 raise RuntimeError(
                     f"{type(self).__name__}: expected the keys {', '.join(missing)} within "
-                    f"{seconds:g} s, but nobody set them"
+                    f"{seconds:g} s, but they were not set"
                 )
             time.sleep(pause)
             pause = min(2 * pause, 0.05)
 
 
 def _change_in(values: dict[str, bytes], key: str, change: _Change) -> bytes | None:
-    """Changes a value and returns what it is then; None where it is not, or no longer, there."""
+    """Changes a value and returns the new one; None if the key is then not set."""
     kind, first, second = change
     now = values.get(key)
     if kind == "set":
@@ -110,7 +111,7 @@ def _change_in(values: dict[str, bytes], key: str, change: _Change) -> bytes | N
 
 
 class HashStore(Store):
-    """A store of one process, for its threads."""
+    """A store in memory, for the threads of one process."""
 
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}
@@ -126,11 +127,11 @@ class HashStore(Store):
 
 
 class FileStore(Store):
-    """A store in a file that all processes see. world_size: taken, but nobody counts."""
+    """A store in a file that all processes can access. world_size is ignored."""
 
     def __init__(self, file_name: str, world_size: int = -1) -> None:
         self.path = os.fspath(file_name)
-        self._locked(len)  # a place that cannot be written is told at once
+        self._locked(len)  # raises if the file cannot be written
 
     def _locked(self, work: Callable[[dict[str, bytes]], Any]) -> Any:
         import fcntl
@@ -156,7 +157,7 @@ class FileStore(Store):
 
 
 class _Answers(socketserver.StreamRequestHandler):
-    """A line of JSON for each request of a TCPStore, and one for each answer."""
+    """Serves the requests of a TCPStore: one line of JSON for each request and each answer."""
 
     def handle(self) -> None:
         store: HashStore = self.server.store  # type: ignore[attr-defined]
@@ -178,10 +179,11 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 class TCPStore(Store):
-    """A store in one process, the master, that others reach by its host and port.
+    """A store in one process, the master, that others connect to by its host and port.
 
-    port: 0 lets the master choose one, which `port` tells. Others try to reach it until the
-    timeout. world_size with wait_for_workers: the master waits until so many processes are there.
+    port: 0 lets the master choose one, which the attribute `port` has. Others retry to connect
+    until the timeout. wait_for_workers: the master waits until world_size processes, including
+    itself, are connected.
     """
 
     def __init__(
@@ -255,7 +257,7 @@ class TCPStore(Store):
 
 
 class PrefixStore(Store):
-    """A part of another store: all keys have a prefix there."""
+    """A view of another store that adds a prefix to all keys."""
 
     def __init__(self, prefix: str, store: Store) -> None:
         self.prefix, self.underlying_store, self.timeout = prefix, store, store.timeout
@@ -264,5 +266,5 @@ class PrefixStore(Store):
         return self.underlying_store._change(f"{self.prefix}/{key}", change)
 
     def num_keys(self) -> int:
-        """How many keys the other store has."""
+        """The number of all keys of the underlying store."""
         return self.underlying_store.num_keys()

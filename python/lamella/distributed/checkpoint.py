@@ -1,7 +1,7 @@
-"""Checkpoints that all ranks write together, each its part, and any number of ranks can read.
+"""Checkpoints to which each rank writes a part, and which any number of ranks can read.
 
-A checkpoint is a folder with a file for each rank (safetensors) and `index.json`, which is written
-last: without it there is no checkpoint.
+A checkpoint is a folder with a safetensors file for each rank and `index.json`, which is written
+last; a folder without it is not a complete checkpoint.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["load", "save"]
 
 
 def save(tensors: dict[str, Tensor], path: str, group: dist.ProcessGroup | None = None) -> None:
-    """Writes tensors that all ranks have alike; each rank writes its part of every one's elements.
+    """Writes tensors that are equal on all ranks; each rank writes a part of every tensor.
 
-    The folder `path` is put in place when every rank's part is on the disk. An earlier checkpoint
-    of that name stays until then.
+    The folder is renamed to `path` when the parts of all ranks are on the disk. An earlier
+    checkpoint of that name is kept until then.
     """
     rank, ranks = dist.get_rank(group), dist.get_world_size(group)
     draft = path + ".incomplete"
@@ -64,9 +64,10 @@ def save(tensors: dict[str, Tensor], path: str, group: dist.ProcessGroup | None 
 
 
 def load(path: str) -> dict[str, Tensor]:
-    """All tensors of a checkpoint, whole. Every rank, of however many, may read it by itself."""
+    """Reads all tensors of a checkpoint in full. Each rank reads by itself; their number may differ
+    from that of the ranks that wrote it."""
     if not os.path.exists(os.path.join(path, "index.json")) and os.path.exists(path + ".before"):
-        path = path + ".before"  # the writer ended between two renamings
+        path = path + ".before"  # the writer was killed between its two renames
     with open(os.path.join(path, "index.json"), encoding="utf-8") as file:
         index = json.load(file)
     parts = [

@@ -1,4 +1,4 @@
-"""Functions made of functions: their gradients, and products with their Jacobians."""
+"""lamella.func: transforms of functions, such as vmap, grad, vjp, jvp, and Jacobians."""
 
 from lamella.func.functionalize import functionalize as functionalize
 from lamella.func.jacobians import hessian as hessian

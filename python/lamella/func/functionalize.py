@@ -1,4 +1,4 @@
-"""functionalize: functions without writes."""
+"""functionalize: removes in-place writes from functions."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _REMOVE = ("mutations", "mutations_and_views")
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
-    """The function that does what func does without writing tensors in place on the way.
+    """A function with the same effect as func that calls no in-place operators while it runs.
 
-    Operators that write become their functional forms: `y = add(x, 1)` in the place of
-    `x.add_(1)`. Layers around see pure operators only, at the end one copy_ for each argument that
-    func writes. Results are those of func, and share memory with arguments as its results do.
-    remove: "mutations", or "mutations_and_views", where views become copies as well, and results
-    are copies.
+    In-place operators become their functional forms: `y = add(x, 1)` instead of `x.add_(1)`. Outer
+    layers see only pure operators, and at the end one copy_ for each argument that func writes.
+    Results equal those of func, and alias arguments if its results do.
+    remove: "mutations", or "mutations_and_views", which also turns views into copies, so that
+    results do not alias arguments.
 
-    Tensors that func writes are arguments, or made by it.
+    func may write only its arguments and tensors that it made.
     """
     if remove not in _REMOVE:
         raise RuntimeError(
@@ -34,7 +34,7 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
 
     def functionalized(*args: Any, **kwargs: Any) -> Any:
         before = _C._functionalize_copies(copies)
-        if before is not None:  # within another functionalize, which does the work
+        if before is not None:  # inside another functionalize, which does the work
             try:
                 _C._functionalize_copies(copies or before)
                 return func(*args, **kwargs)

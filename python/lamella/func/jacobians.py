@@ -15,7 +15,8 @@ __all__ = ["hessian", "jacfwd", "jacrev"]
 
 
 def _basis(like: list[Tensor]) -> list[Tensor]:
-    """For each tensor one vector per element of all: rows of the identity, cut into pieces."""
+    """The rows of the identity matrix over the elements of all tensors, split by tensor: for each
+    tensor [total number of elements, *shape]."""
     sizes = [x.numel() for x in like]
     total = sum(sizes)
     made, start = [], 0
@@ -28,7 +29,7 @@ def _basis(like: list[Tensor]) -> list[Tensor]:
 
 
 def _with_chosen(func: Any, args: tuple[Any, ...], chosen: tuple[int, ...], kwargs: Any) -> Any:
-    """func as a function of the chosen arguments alone."""
+    """func as a function of the chosen arguments, with the others fixed."""
 
     def of_chosen(*values: Any) -> Any:
         full = list(args)
@@ -40,7 +41,8 @@ def _with_chosen(func: Any, args: tuple[Any, ...], chosen: tuple[int, ...], kwar
 
 
 def _first_example(x: Tensor) -> Tensor:
-    """What does not depend on the tangents is the same in all examples of the innermost vmap."""
+    """The first example of a tensor at the innermost level of vmap, for tensors that do not depend
+    on the tangents and are thus equal in all examples."""
     level, size, _ = _C._vmap_levels()[-1]
     return _C._vmap_unwrap(x, level, size, 0)[0] if _C._vmap_has_level(x, level) else x
 
@@ -68,11 +70,11 @@ def jacrev(
     has_aux: bool = False,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """The function that gives the Jacobian of func, row by row in reverse mode.
+    """The function that computes the Jacobian of func by rows, in reverse mode.
 
-    Its value has the structure of func's, each tensor of shape [*output, *input]; a tuple of these
-    where `argnums` is a tuple. has_aux: func returns (output, aux), and so does the new function.
-    chunk_size: how many rows to compute at once, None for all.
+    Its result has the structure of func's, with tensors of shape [*output, *input], or tuples of
+    these if `argnums` is a tuple. has_aux: func returns (output, aux), and the new function
+    (Jacobian, aux). chunk_size: the number of rows to compute at once, None for all.
     """
     _check_chunk("jacrev", chunk_size)
 
@@ -113,7 +115,7 @@ def jacfwd(
     chunk_size: int | None = None,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """As jacrev(), but column by column in forward mode. randomness: as vmap takes it."""
+    """Like jacrev(), but by columns, in forward mode. randomness: see vmap."""
     _check_chunk("jacfwd", chunk_size)
 
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -153,5 +155,5 @@ def jacfwd(
 
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
-    """The function that gives the second derivatives of func: forward mode over reverse mode."""
+    """The function that computes the second derivatives of func: forward over reverse mode."""
     return jacfwd(jacrev(func, argnums), argnums)

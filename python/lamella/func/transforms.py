@@ -2,14 +2,14 @@
 
 Note [How transforms nest]
   A transform replaces its inputs by aliases that require gradients, runs the function, and takes
-  gradients with create_graph=True: what it returns may be differentiated again by a transform
-  around it, or by backward(). An alias of a tensor that takes part in someone else's graph is a
-  view of it, so the way out stays open. Where a result depends on nothing but the transform's own
-  inputs, nobody could ask for its gradient, and it is detached.
-  jvp uses forward mode where it is outermost. There is but one level of that, so a jvp within
-  another differentiates vjp with respect to its cotangents, in which it is linear.
-  Inside vmap, inputs are first made batched at every level that runs, so that each example has its
-  own gradient also of what all share.
+  gradients with create_graph=True, so that an outer transform or backward() can differentiate its
+  results again. The alias of a tensor that already requires gradients is a view, which keeps it
+  connected to the outer graph. A result that depends only on the transform's own aliases cannot be
+  differentiated from outside, so it is detached.
+  The outermost jvp uses forward mode. Forward mode has only one level, so a jvp inside another one
+  differentiates vjp with respect to its cotangents, in which it is linear.
+  Inside vmap, inputs are first batched at every running level, so that tensors that are shared by
+  all examples also have a gradient for each example.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from lamella.utils._pytree import (
 __all__ = ["grad", "grad_and_value", "jvp", "linearize", "value_and_grad", "vjp"]
 
 
-# The levels of vmap at which nothing but tangents is batched: jacfwd's, innermost last.
+# The levels of vmap at which only tangents are batched (those of jacfwd), innermost last.
 _TANGENTS_ALONE = threading.local()
 
 
 @contextmanager
 def _of_tangents_alone() -> Iterator[None]:
-    """In the block, the innermost level of vmap has tangents alone."""
+    """In the block, only tangents are batched at the innermost level of vmap."""
     levels = _TANGENTS_ALONE.__dict__.setdefault("levels", [])
     levels.append(_C._vmap_levels()[-1][0])
     try:
@@ -48,7 +48,7 @@ def _of_tangents_alone() -> Iterator[None]:
 
 
 def _over_all(x: Tensor) -> Tensor:
-    """The tensor, batched at the levels of vmap at which something else may be."""
+    """The tensor, batched at all levels of vmap except those where only tangents are batched."""
     alone = getattr(_TANGENTS_ALONE, "levels", None)
     if not alone:
         return _C._vmap_over_all(x)
@@ -58,35 +58,36 @@ def _over_all(x: Tensor) -> Tensor:
     return x
 
 
-# In the metadata of leaves that belong to a transform that has ended.
+# The key in the metadata of nodes that marks the aliases of a transform that has ended.
 _ENDED = "lamella.func"
 
 
 class _Scope:
-    """One run of a transform: its inputs, and what of the results is its own."""
+    """One run of a transform: makes the aliases of its inputs, and detaches results that depend
+    only on these."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.record = lamella.is_grad_enabled()
-        self.own: list[Tensor] = []  # aliases of tensors that nobody else differentiates
+        self.own: list[Tensor] = []  # aliases that are not connected to an outer graph
 
     def alias(self, x: Tensor) -> Tensor:
         if not (x.is_floating_point() or x.is_complex()):
             raise RuntimeError(
                 f"{self.name}: expected inputs to be floating-point or complex, got {x.dtype}"
             )
-        # Inside vmap, what is the same for all examples still has a gradient for each.
+        # Inside vmap, a tensor that all examples share has a gradient for each example.
         x = _over_all(x)
         if x.requires_grad:
             return x.view_as(x)
-        # A view keeps the tangent of a dual tensor; apart from that the alias is a leaf.
+        # A view keeps the tangent of a dual tensor; without forward mode the alias is a leaf.
         made = x.view_as(x) if _forward_level_is_open() else x.detach()
         made.requires_grad_()
         self.own.append(made)
         return made
 
     def inputs(self, tree: Any) -> tuple[Any, list[Tensor]]:
-        """The nest with aliases for its tensors, and these."""
+        """The tree with its tensors replaced by aliases, and the list of these."""
         leaves, spec = tree_flatten(tree)
         for leaf in leaves:
             if not isinstance(leaf, Tensor):
@@ -98,18 +99,18 @@ class _Scope:
         return tree_unflatten(made, spec), made
 
     def results(self, tree: Any) -> Any:
-        """The nest without the graph of tensors that depend on the scope's own inputs alone."""
+        """The tree with tensors detached that depend only on the scope's own aliases."""
         if self.record:
             own = [lamella.autograd.graph.get_gradient_edge(x).node for x in self.own]
             made = tree_map_only(Tensor, lambda y: self._release(y, own), tree)
-            for node in own:  # nobody else can ask for their gradients any more
+            for node in own:  # their gradients cannot be requested after this
                 node.metadata[_ENDED] = True
             return made
         return tree_map_only(Tensor, lambda y: y.detach() if y.requires_grad else y, tree)
 
     def _release(self, y: Tensor, own: list[Any]) -> Tensor:
         if _forward_level_is_open():
-            # A tangent belongs to a transform around this one, and has a graph of its own.
+            # A tangent belongs to an outer transform, and has its own graph.
             from lamella.autograd import forward_ad
 
             primal, tangent = forward_ad.unpack_dual(y)
@@ -119,7 +120,7 @@ class _Scope:
 
     @staticmethod
     def _apart(y: Tensor, own: list[Any]) -> Tensor:
-        if y.layout != lamella.strided:  # its values have the graph
+        if y.layout != lamella.strided:  # the graph refers to the values of a sparse tensor
             sparse: Any = y
             values = sparse._values()
             kept: Tensor = sparse._with(_Scope._apart(values, own))
@@ -134,7 +135,7 @@ def _forward_level_is_open() -> bool:
 
 
 def _reaches_others(y: Tensor, own: list[Any]) -> bool:
-    """Whether the graph of y has a leaf that is not one of these."""
+    """Whether the graph of y reaches a leaf that is not in `own`."""
     known = set(own)
     first = lamella.autograd.graph.get_gradient_edge(y).node
     todo, seen = [first], {first}
@@ -144,7 +145,8 @@ def _reaches_others(y: Tensor, own: list[Any]) -> bool:
             continue
         following = node.next_functions
         if not following:
-            # The end of a way: a leaf of somebody else, or an operator without inputs left.
+            # Either a leaf, which is foreign unless its transform has ended, or an operator none
+            # of whose inputs requires gradients.
             if hasattr(node, "variable") and _ENDED not in node.metadata:
                 return True
             continue
@@ -158,7 +160,7 @@ def _reaches_others(y: Tensor, own: list[Any]) -> bool:
 def _gradients(
     outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor], retain: bool = True
 ) -> list[Tensor]:
-    """v^T J for each input, with a graph; zeros where outputs do not depend on it."""
+    """v^T J for each input, with a graph; zeros for inputs that the outputs do not depend on."""
     pairs = [(y, v) for y, v in zip(outputs, cotangents) if y.requires_grad]
     if not pairs:
         return [lamella.zeros_like(x.detach()) for x in inputs]
@@ -252,10 +254,11 @@ def _grad_value_aux(
 def grad(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """The function that gives the gradient of func, whose value is real and has no dimensions.
+    """The function that computes the gradient of func, whose value must be a real scalar tensor.
 
-    argnums: with respect to which arguments, tensors or nests of them; a tuple gives a tuple.
-    has_aux: func returns (value, aux), and the new function (gradient, aux).
+    argnums: the arguments to differentiate with respect to, which are tensors or trees of tensors;
+    a tuple gives a tuple of gradients. has_aux: func returns (value, aux), and the new function
+    (gradient, aux).
     """
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -268,7 +271,7 @@ def grad(
 def grad_and_value(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """As grad(), but the function gives (gradient, value), or (gradient, (value, aux))."""
+    """Like grad(), but the function returns (gradient, value), or (gradient, (value, aux))."""
 
     def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
         found, value, aux = _grad_value_aux("grad_and_value", func, argnums, has_aux, args, kwargs)
@@ -280,7 +283,7 @@ def grad_and_value(
 def value_and_grad(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """As grad(), but the function gives (value, gradient), or ((value, aux), gradient)."""
+    """Like grad(), but the function returns (value, gradient), or ((value, aux), gradient)."""
 
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         found, value, aux = _grad_value_aux("value_and_grad", func, argnums, has_aux, args, kwargs)
@@ -302,8 +305,8 @@ def _named(made: Any, func: Any) -> Any:
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """(func(*primals), vjp_fn): vjp_fn(cotangents) gives v^T J for each of the primals, a tuple.
-    With has_aux also aux: (output, vjp_fn, aux)."""
+    """Returns (func(*primals), vjp_fn); vjp_fn(cotangents) returns a tuple of v^T J for each of the
+    primals. has_aux: func returns (output, aux), and vjp (output, vjp_fn, aux)."""
     if not primals:
         raise RuntimeError("vjp: expected at least one of 'primals'")
     scope = _Scope("vjp")
@@ -355,9 +358,10 @@ def jvp(
     strict: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """(func(*primals), J t): how the output changes along `tangents`, nests as the primals are.
+    """Returns (func(*primals), J t): the derivative along `tangents`, which nest like the primals.
 
-    strict: raise where an output does not depend on the primals. has_aux: (output, J t, aux).
+    strict: raises if an output does not depend on the primals. has_aux: func returns (output, aux),
+    and jvp (output, J t, aux).
     """
     if not isinstance(primals, tuple):
         raise RuntimeError(
@@ -399,8 +403,8 @@ def _jvp_forward(
 ) -> Any:
     from lamella.autograd import forward_ad
 
-    # A transform inside records, and carries tangents in the forward of a user's function, also
-    # where the program around this one does not.
+    # Transforms inside of func need gradients recorded and tangents propagated, even if the caller
+    # has switched these off.
     record = lamella.is_grad_enabled()
     tangents_on = forward_ad._set_fwd_grad_enabled(True)
     with tangents_on, forward_ad.dual_level(), lamella.enable_grad():
@@ -427,7 +431,7 @@ def _jvp_forward(
 def _transposed(
     scope: _Scope, outputs: list[Tensor], inputs: list[Tensor]
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Cotangents that require gradients, and v^T J of them, linear in them."""
+    """Cotangents that require gradients, and v^T J for them, which is linear in them."""
     cotangents = [lamella.zeros_like(y.detach()).requires_grad_() for y in outputs]
     scope.own += cotangents
     return cotangents, _gradients(outputs, inputs, cotangents)
@@ -451,7 +455,7 @@ def _jvp_backwards(
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """(func(*primals), jvp_fn): jvp_fn(*tangents) gives J t without running func again."""
+    """Returns (func(*primals), jvp_fn); jvp_fn(*tangents) returns J t without running func."""
     if not primals:
         raise RuntimeError("linearize: expected at least one of 'primals'")
     scope = _Scope("linearize")

@@ -1,9 +1,8 @@
-"""vmap: a function of one example becomes a function of a batch.
+"""vmap: turns a function of one example into a function of a batch.
 
 Note [What vmap does in Python]
-  It enters a level, gives the function batched tensors in the place of its arguments, and takes the
-  batches out of what it returns. Everything else happens where operators are called: see
-  lamella/layers/vmap/vmap.h.
+  It enters a level, calls the function with batched tensors instead of its arguments, and unwraps
+  the batched tensors that it returns. The batching of operators is in lamella/layers/vmap/vmap.h.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """The function that maps func over a dimension of its arguments, in one go.
+    """The function that applies func to all examples of a batch at once.
 
-    in_dims: which dimension of each positional argument holds the examples, None where the argument
-    is the same for all; an int for all, or a tuple with an entry for each, nests as the arguments
-    are. Keyword arguments are passed as they are. out_dims: where the examples go in each output.
-    randomness: what drawing random numbers means: "error", "different" numbers in each example, or
-    the "same". chunk_size: how many examples to take at once, None for all.
+    in_dims: the dimension of each positional argument that holds the examples, None for an argument
+    that all examples share; one int for all arguments, or a tuple that nests like the arguments.
+    Keyword arguments are passed unchanged. out_dims: the dimension of the examples in each output.
+    randomness: the effect of drawing random numbers: "error", "different" numbers for each example,
+    or the "same". chunk_size: the number of examples in one call, None for all.
     """
     if randomness not in _RANDOMNESS:
         raise RuntimeError(
@@ -66,8 +65,8 @@ def vmap(
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """What is behind a batched tensor, with its batches as the first dimensions, to be looked at;
-    the tensor itself where it is not batched. recurse: of all levels of vmap, not the innermost."""
+    """The tensor inside a batched tensor, with its batch as the first dimension, for debugging; the
+    tensor itself if it is not batched. recurse: unwraps all levels of vmap, not just one."""
     if not isinstance(tensor, Tensor):
         raise ValueError(f"debug_unwrap: expected 'tensor' to be a Tensor, got {tensor!r}")
     fact = _C._vmap_inspect(tensor)
@@ -84,7 +83,7 @@ def _name(func: Any) -> str:
 
 
 def _spread(prefix: Any, spec: TreeSpec) -> list[Any] | None:
-    """One entry of `prefix` for each leaf of a nest; None if it is no prefix of it."""
+    """The entry of `prefix` for each leaf of a tree; None if its structure does not fit."""
     if spec.is_leaf() or not isinstance(prefix, (tuple, list, dict)):
         plain = not isinstance(prefix, (tuple, list, dict))
         return [prefix] * spec.num_leaves if plain else None
@@ -107,7 +106,8 @@ def _spread(prefix: Any, spec: TreeSpec) -> list[Any] | None:
 def _read_arguments(
     func: Any, in_dims: Any, args: tuple[Any, ...]
 ) -> tuple[list[Any], list[int | None], TreeSpec, int]:
-    """The leaves, the dimension of each (from 0), the nest, and the number of examples."""
+    """The leaves, the non-negative batch dimension or None of each, the structure, and the number
+    of examples."""
     if not isinstance(in_dims, (int, tuple)) or isinstance(in_dims, bool):
         raise ValueError(
             f"vmap: expected 'in_dims' to be an int or a tuple, got {type(in_dims).__name__} "
@@ -134,7 +134,7 @@ def _read_arguments(
         if not isinstance(leaf, Tensor):
             raise ValueError(
                 f"vmap: expected input {i}, whose entry of 'in_dims' is {dim}, to be a Tensor, got "
-                f"{type(leaf).__name__}; use None for what is no tensor"
+                f"{type(leaf).__name__}; use None for arguments that are not tensors"
             )
         if not -leaf.dim() <= dim < leaf.dim():
             raise ValueError(
@@ -169,7 +169,7 @@ def _read_outputs(
                 f"vmap: expected {_name(func)} to return tensors or nests of tensors, got "
                 f"{type(leaf).__name__}"
             )
-    # One output may have its entry in a tuple.
+    # For a single output, out_dims may be a tuple of one entry.
     if spec.is_leaf() and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]
     dims = _spread(out_dims, spec)
@@ -206,19 +206,19 @@ def _take_out(func: Any, output: Any, level: int, size: int, out_dims: Any) -> A
 
 
 def call_rule(
-    who: str,
+    name: str,
     rule: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """rule(info, in_dims, *args, **kwargs) -> (outputs, out_dims), at the highest level among the
-    positional arguments: they are unwrapped there, and the outputs wrapped."""
+    """Calls rule(info, in_dims, *args, **kwargs) -> (outputs, out_dims) for the highest level among
+    the positional arguments: unwraps them at that level, and wraps the outputs."""
     leaves, spec = tree_flatten(args)
     facts = [_C._vmap_inspect(leaf) if isinstance(leaf, Tensor) else None for leaf in leaves]
     level = max((fact[0] for fact in facts if fact is not None), default=0)
     running = {number: mode for number, _, mode in _C._vmap_levels()}
     if level not in running:
-        raise RuntimeError(f"{who}: expected tensors of a vmap that is running, got one that ended")
+        raise RuntimeError(f"{name}: expected tensors of a running vmap, got one that ended")
     size = 0
     values: list[Any] = []
     dims: list[int | None] = []
@@ -237,17 +237,17 @@ def call_rule(
     )
     if not isinstance(result, tuple) or len(result) != 2:
         raise RuntimeError(
-            f"{who}: expected a tuple (outputs, out_dims), got {type(result).__name__}"
+            f"{name}: expected a tuple (outputs, out_dims), got {type(result).__name__}"
         )
     outputs, out_spec = tree_flatten(result[0])
-    # out_dims may be a list where the outputs are a tuple, as schemas return them.
+    # Operators return several results as a tuple, so a list in either place counts as a tuple.
     out_dims = tuple(result[1]) if isinstance(result[1], list) else result[1]
     nest = tree_unflatten(outputs, out_spec)
     _, plain_spec = tree_flatten(tuple(nest) if isinstance(nest, list) else nest)
     places = _spread(out_dims, plain_spec)
     if places is None:
         raise RuntimeError(
-            f"{who}: expected 'out_dims' to have the structure of the outputs, got {result[1]!r}"
+            f"{name}: expected 'out_dims' to have the structure of the outputs, got {result[1]!r}"
         )
     made = []
     for i, (output, dim) in enumerate(zip(outputs, places)):
@@ -256,7 +256,7 @@ def call_rule(
             continue
         if not -output.dim() <= dim < output.dim() or output.shape[dim] != size:
             raise RuntimeError(
-                f"{who}: expected output {i} to have the batch of {size} in dimension {dim}, got "
+                f"{name}: expected output {i} to have the batch of {size} in dimension {dim}, got "
                 f"shape {list(output.shape)}"
             )
         made.append(_C._vmap_wrap(output, dim, level))
@@ -313,7 +313,8 @@ def _map_chunks(
     size: int,
     kwargs: dict[str, Any],
 ) -> Any:
-    """Chunk by chunk; outputs are joined. Under "same", all chunks draw from one state."""
+    """Runs the function on chunks of the batch and joins the outputs. With randomness "same", each
+    chunk starts from the same state of the generator."""
     state = lamella.get_rng_state() if mode == _RANDOMNESS["same"] else None
     parts: list[list[Tensor]] = []
     places: list[int | None] = []

@@ -1,4 +1,4 @@
-"""HLO: XLA's programs, read, built, looked at and run."""
+"""lamella.hlo: reads, builds, inspects, compiles and runs HLO programs, the format of XLA."""
 
 from lamella import _hlo
 from lamella._hlo import (

@@ -1,4 +1,4 @@
-"""What stands for an array of HLO among Python's objects."""
+"""Converts Python objects to the arrays of HLO: tensors, NumPy arrays, buffers and numbers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import lamella
 from lamella import _C
 
-# Element types by the names that NumPy and ml_dtypes give them, where a buffer cannot say so. The
-# second is the dtype that carries the elements in a tensor.
+# The dtypes of ml_dtypes that the buffer protocol cannot express, by name: the element type, and
+# the dtype of the tensor that holds the elements.
 _BY_NAME = {
     "bfloat16": ("bf16", "bfloat16"),
     "float8_e5m2": ("f8e5m2", "float8_e5m2"),
@@ -28,7 +28,7 @@ _BY_NAME = {
     "uint4": ("u4", "uint8"),
 }
 
-# By element type, what a Python number becomes.
+# The dtype that a Python number becomes, by element type.
 _NUMBERS = {
     "pred": "bool",
     "s8": "int8",
@@ -57,13 +57,13 @@ _NUMBERS = {
 
 
 def carrier(element: str) -> str:
-    """The name of the dtype of the tensors that stand for arrays of an element type."""
+    """The name of the dtype of tensors that hold arrays of an element type."""
     return _NUMBERS.get(element, "uint8")
 
 
 def convert(value: Any, element: str, dimensions: tuple[int, ...]) -> Any:
-    """A pair of a Tensor, or an object with a buffer, and the name of its element type ("": its own
-    dtype's); or a text that says what was given, if it is nothing of the kind."""
+    """A Tensor or an object with a buffer, and the name of its element type ("": that of its
+    dtype). If `value` cannot be converted, a text that describes it instead of the pair."""
     name = getattr(getattr(value, "dtype", None), "name", None)
     if name in _BY_NAME:
         own, carrier = _BY_NAME[name]
@@ -106,7 +106,7 @@ def _is_numpy(value: Any) -> bool:
 
 
 def _carried(value: Any, carrier: str) -> Any:
-    """A tensor of dtype `carrier` with the bytes of an array that NumPy knows by name only."""
+    """A tensor of dtype `carrier` with the bytes of an array whose dtype is from ml_dtypes."""
     import numpy
 
     array = numpy.ascontiguousarray(numpy.asarray(value)).reshape(numpy.shape(value))
@@ -156,13 +156,13 @@ def _list(value: Any, element: str) -> Any:
     return _tensor(value, dtype), ""
 
 
-# What numbers become that nobody gives a type.
+# The element types of Python numbers without a requested type.
 _DEFAULTS = ((bool, "pred"), (int, "s32"), (float, "f32"), (complex, "c64"))
 
 
 def constant(value: Any, element: str) -> tuple[Any, str]:
-    """A Tensor with a constant's elements, and the name of their type. element: the type that is
-    wanted; "": that of the value, and f32, s32, pred or c64 for Python's numbers."""
+    """A Tensor with a constant's elements, and the name of their type. element: the requested type;
+    "": the type of the value, and f32, s32, pred or c64 for Python numbers."""
     if isinstance(value, (bool, int, float, complex, list)):
         element = element or _default(value)
         made = _tensor(value, carrier(element))
@@ -182,7 +182,7 @@ def constant(value: Any, element: str) -> tuple[Any, str]:
 
 
 def _default(value: Any) -> str:
-    """Of the widest kind of numbers in nested lists."""
+    """The default element type for the widest kind of numbers in nested lists."""
     place = -1
     todo = [value]
     while todo:

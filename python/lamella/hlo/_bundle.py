@@ -1,9 +1,9 @@
-"""What a failed compilation or run leaves behind, so that it can be done again.
+"""Bundles: folders that a failed compilation or run writes, so that the failure can be replayed.
 
-A bundle is a folder: the module's text, the inputs, what was asked for, the versions of everything,
-the error. The environment variable LAMELLA_BUNDLES names the folder that bundles go to (by default
-one of the user's own among the temporary files), or is "off". The newest ones stay: at most 20, and
-at most 1 GiB in all. To replay one can mean to load code that it names, see `code_of`.
+A bundle has the module's text, the inputs, the options, the versions of packages, and the error.
+The environment variable LAMELLA_BUNDLES names the folder for bundles (by default one in the
+temporary directory), or is "off". The newest bundles are kept: at most 20, and 1 GiB in total.
+Replaying a bundle may load code that it names, see `code_of`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _KEPT = 20
 _LARGEST_FOLDER = 1 << 30  # bytes of all bundles
 _LARGEST_INPUTS = 256 << 20  # bytes of all inputs of a bundle, and of its text
 _LARGEST_FACTS = 16 << 20  # bytes of a bundle.json
-_ABANDONED = 3600  # seconds after which a bundle that was never completed is forgotten
+_ABANDONED = 3600  # seconds after which an incomplete bundle is deleted
 _FORMAT = 1
 
 
 def folder() -> str | None:
-    """Where bundles go; None where they are switched off."""
+    """The folder for bundles; None if they are switched off."""
     named = os.environ.get("LAMELLA_BUNDLES")
     if named is not None:
         return None if named.lower() in ("", "0", "off") else named
@@ -45,7 +45,7 @@ def folder() -> str | None:
 
 
 def on_failure(executable: Any, inputs: Any, error: Exception) -> None:
-    """Called when a run fails. inputs: a tensor for each array; None where they are too large."""
+    """Called when a run fails. inputs: a tensor for each array; None if they are too large."""
     note(error, executable.module, None, "run", {"platform": executable.platform}, inputs)
 
 
@@ -57,7 +57,7 @@ def note(
     options: dict[str, Any],
     inputs: Any = (),
 ) -> None:
-    """Writes a bundle and says in the error's text how to replay it. Never raises."""
+    """Writes a bundle, and appends to the error's text how to replay it. Never raises."""
     with contextlib.suppress(Exception):
         place = folder()
         if place is None or getattr(error, "_lamella_bundle", None) is not None:
@@ -94,12 +94,12 @@ def _write(
     """The bundle's folder, and whether it holds the inputs."""
     os.makedirs(place, mode=0o700, exist_ok=True)
     if hasattr(os, "getuid") and os.stat(place).st_uid != os.getuid():
-        raise PermissionError(f"{place}: expected a folder of this user's own")
+        raise PermissionError(f"{place}: expected a folder that belongs to this user")
     kept = text if text is not None else module.to_string()
     if len(kept) > _LARGEST_INPUTS:
         raise ValueError(f"expected a text of at most {_LARGEST_INPUTS} characters")
     targets = _targets_of(module, options["platform"]) if module is not None else []
-    # Put in place when it is complete.
+    # The folder is renamed when it is complete.
     partial = tempfile.mkdtemp(prefix=".partial-", dir=place)
     try:
         with open(os.path.join(partial, "module.hlo"), "w", encoding="utf-8") as file:
@@ -132,7 +132,7 @@ def _write(
 
 
 def _targets_of(module: Any, platform: str) -> list[dict[str, Any]]:
-    """Where the functions lie that were registered for the module's custom calls."""
+    """The locations of the functions that are registered for the module's custom calls."""
     names = {
         instruction.attributes.get("custom_call_target")
         for computation in module.computations
@@ -156,13 +156,13 @@ def _targets_of(module: Any, platform: str) -> list[dict[str, Any]]:
 
 
 def code_of(facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """The targets for which a replay would load code: those that nobody registered yet."""
+    """The targets for which a replay would load code: those that are not yet registered."""
     here = {(entry["name"], entry["platform"]) for entry in _hlo._list_targets()}
     return [entry for entry in facts["targets"] if (entry["name"], entry["platform"]) not in here]
 
 
 def describe(entry: dict[str, Any]) -> str:
-    """Where the code of a target lies, for whoever is to trust it."""
+    """Describes the location of a target's code, for the user to decide whether to trust it."""
     if entry["kind"] == "python":
         module, name, file = entry["python"]
         source = f" ({file})" if file else ""
@@ -173,8 +173,8 @@ def describe(entry: dict[str, Any]) -> str:
 
 
 def restore(entry: dict[str, Any]) -> None:
-    """Loads the code of a target and registers it. This runs what the bundle names: it must come
-    from somebody who is trusted."""
+    """Loads the code of a target and registers it. This runs code that the bundle names, so the
+    bundle must come from a trusted source."""
     if entry["kind"] == "python":
         function: Any = _module_named(entry["python"][0], entry["python"][2])
         for part in entry["python"][1].split("."):
@@ -194,7 +194,7 @@ def restore(entry: dict[str, Any]) -> None:
 
 
 def _module_named(name: str, file: str | None) -> Any:
-    """The module of a function, or what its file defines where it cannot be imported."""
+    """Imports the module of a function; if that fails, runs the definitions in its file."""
     if name != "__main__":
         with contextlib.suppress(ImportError):
             return importlib.import_module(name)
@@ -202,7 +202,7 @@ def _module_named(name: str, file: str | None) -> Any:
         raise ImportError(f"no module {name}")
     with open(file, encoding="utf-8") as source:
         tree = ast.parse(source.read(), file)
-    # A program's work is not done again: imports, definitions and constants alone.
+    # Runs only imports, definitions and constants, not the program's other statements.
     tree.body = [node for node in tree.body if _only_defines(node)]
     found = types.ModuleType("__lamella_replay__")
     found.__file__ = file
@@ -261,7 +261,7 @@ def _versions() -> dict[str, str]:
 
 
 def read(path: str) -> dict[str, Any]:
-    """What bundle.json in a bundle says; ValueError where it is none. Loads nothing."""
+    """The contents of a bundle's bundle.json; ValueError if it is not a bundle. Loads no code."""
     try:
         name = os.path.join(path, "bundle.json")
         with open(name, encoding="utf-8") as file:
@@ -282,7 +282,7 @@ def read(path: str) -> dict[str, Any]:
     }
     for key, fits in right.items():
         if not fits:
-            raise ValueError(f"{path}: expected a bundle whose bundle.json has '{key}' in order")
+            raise ValueError(f"{path}: expected a bundle whose bundle.json has a valid '{key}'")
     return facts
 
 

@@ -1,10 +1,11 @@
 """The builder's functions that take computations.
 
-A computation is a Module; or a function of Python's, which is called with an Op for each parameter
-and returns the result; or, of two scalars, the name of a binary function, as 'add'.
+A computation is a Module; or a Python function, which is called with an Op for each parameter and
+returns the result; or, for computations of two scalars, the name of a binary function, such as
+'add'.
 """
 
-# The extension module's own functions have no types.
+# The functions of the extension module have no types.
 # mypy: disable-error-code="no-any-return"
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ Computation = Union[Module, Callable[..., Any], str]
 def computation(
     function: Callable[..., Any], *shapes: Shape | str, name: str | None = None
 ) -> Module:
-    """The module of a function of ops: it is called with a parameter of each of the shapes. It
-    returns an Op, or a tuple of them."""
+    """Builds a module from a function, which is called with a parameter of each of the shapes and
+    returns an Op or a tuple of Ops."""
     builder = Builder(name or getattr(function, "__name__", "computation").strip("<>") or "f")
     parameters = [builder.parameter(shape) for shape in shapes]
     return builder.build(_one(builder, function(*parameters)))
 
 
 def _one(builder: Builder, result: Any) -> Op:
-    """A result as one op: tuples of ops become tuples, numbers constants."""
+    """Converts a result to one Op: tuples of Ops become tuple Ops, numbers become constants."""
     if isinstance(result, Op):
         return result
     if isinstance(result, (tuple, list)):
@@ -80,8 +81,8 @@ def _scalar(shape: Shape) -> Shape:
 
 
 def _lists(operands: Any, others: Any) -> tuple[list[Any], list[Any], list[Shape]]:
-    """Operands and what goes with each as lists, numbers as constants of the operand's type; and
-    the shapes of a computation that combines their elements."""
+    """The operands and the value that goes with each as lists, where numbers become constants of
+    the operand's type; and the parameter shapes of a computation that combines their elements."""
     listed, matching = list(operands), list(others)
     builder = _builder_of(listed, matching)
     scalars = [_scalar(_shape(builder, one)) for one in listed]
@@ -97,8 +98,9 @@ def reduce(
     computation: Computation,
     dimensions_to_reduce: Sequence[int],
 ) -> Op:
-    """Combines all elements along the dimensions, from init_value. Several operands at once, as
-    lists, give a tuple; their computation takes an element of each, then of each again."""
+    """Reduces the elements along the dimensions, starting from init_value. Lists of operands are
+    reduced together to a tuple; the computation takes an accumulator of each, then an element of
+    each."""
     if isinstance(operand, (list, tuple)):
         listed, inits, shapes = _lists(operand, init_value)
         made = _made(computation, shapes, "reducer")
@@ -110,7 +112,7 @@ def reduce(
 
 
 def reduce_all(operand: OpLike, init_value: OpLike, computation: Computation) -> Op:
-    """Combines all elements."""
+    """Reduces all elements along all dimensions."""
     rank = _shape(_builder_of(operand, init_value), operand).rank
     return reduce(operand, init_value, computation, list(range(rank)))
 
@@ -125,8 +127,8 @@ def reduce_window(
     base_dilations: Sequence[int] = (),
     window_dilations: Sequence[int] = (),
 ) -> Op:
-    """Combines the elements of each window. padding: 'SAME', 'VALID', or (low, high) of each
-    dimension, which dilations need."""
+    """Reduces the elements of each window. padding: 'SAME', 'VALID', or (low, high) for each
+    dimension, which is required with dilations."""
     many = isinstance(operand, (list, tuple))
     if many:
         operand, init_value, shapes = _lists(operand, init_value)
@@ -161,8 +163,8 @@ def select_and_scatter(
     init_value: OpLike,
     scatter: Computation,
 ) -> Op:
-    """Scatters each element of `source` to the place that `select` picks in its window. padding:
-    'SAME', 'VALID', or (low, high) of each dimension."""
+    """Scatters each element of `source` to the position that `select` picks in its window. padding:
+    'SAME', 'VALID', or (low, high) for each dimension."""
     scalar = _scalar(_shape(_builder_of(operand, source), operand))
     picks = _made(select, (scalar, scalar), "select")
     adds = _made(scatter, (scalar, scalar), "scatter")
@@ -185,7 +187,7 @@ def scatter(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
 ) -> Op:
-    """The input with slices of `updates` combined into it, where scatter_indices says."""
+    """The input with slices of `updates` combined into it at the positions scatter_indices."""
     flags = (indices_are_sorted, unique_indices)
     if isinstance(input, (list, tuple)):
         listed, changes, shapes = _lists(input, updates)
@@ -204,9 +206,9 @@ def sort(
     dimension: int = -1,
     is_stable: bool = False,
 ) -> Op:
-    """Sorts along a dimension, all operands by one order. The comparator takes two elements of the
-    first operand, two of the second and so on, and says whether the first of each comes before;
-    None: ascending by the first operand. Several operands, as a list, give a tuple."""
+    """Sorts all operands along a dimension by one order. The comparator takes two elements of the
+    first operand, two of the second and so on, and returns whether the first of each pair comes
+    first; None: ascending by the first operand. A list of operands gives a tuple."""
     listed = list(operands) if isinstance(operands, (list, tuple)) else [operands]
     builder = _builder_of(listed)
     shapes = [s for one in listed for s in [_scalar(_shape(builder, one))] * 2]
@@ -227,7 +229,7 @@ def map(
     *,
     builder: Builder | None = None,
 ) -> Op:
-    """The computation of scalars for each element of the operands."""
+    """Applies a computation of scalars to each element of the operands."""
     own = builder or _builder_of(operands)
     shapes = [_shape(own, one) for one in operands]
     made = _made(computation, [_scalar(shape) for shape in shapes], "function")
@@ -237,8 +239,8 @@ def map(
 
 
 def while_(condition: Computation, body: Computation, init: Op) -> Op:
-    """body(body(...(init))) while condition gives true. Functions of Python's get the state as one
-    Op."""
+    """Repeats state = body(state), starting with init, while condition(state) is true. Python
+    functions get the state as one Op."""
     shape = init.shape
     return _hlo.build__while(
         _made(condition, (shape,), "condition"), _made(body, (shape,), "body"), init
@@ -252,7 +254,7 @@ def conditional(
     false_operand: OpLike,
     false_computation: Computation,
 ) -> Op:
-    """One of two computations, by a pred."""
+    """Runs one of two computations, chosen by a pred."""
     builder = predicate.builder
     return _hlo.build__conditional(
         predicate,
@@ -268,8 +270,8 @@ def switch(
     branch_computations: Sequence[Computation],
     branch_operands: Sequence[OpLike],
 ) -> Op:
-    """Computation number branch_index (s32) of its own operand; the last one where there is no such
-    number."""
+    """Runs the computation with the number branch_index (s32) on its own operand; if there is no
+    such number, the last one."""
     builder = branch_index.builder
     if len(branch_computations) != len(branch_operands):
         raise ValueError(
@@ -301,7 +303,7 @@ def composite_call(
     *,
     builder: Builder | None = None,
 ) -> Op:
-    """As call(); a compiler may know a better way under this name."""
+    """Like call(), but a compiler may replace the computation by one that it has for `name`."""
     own = builder or _builder_of(operands)
     made = _made(computation, [_shape(own, one) for one in operands], "composite")
     return _hlo.build__composite_call(own, made, list(operands), name, attributes, version)
@@ -310,7 +312,7 @@ def composite_call(
 def all_reduce(
     operand: OpLike, computation: Computation, replica_groups: Sequence[Sequence[int]] = ()
 ) -> Op:
-    """Combines the operands of all replicas of a group."""
+    """Reduces the operands of all replicas of a group elementwise."""
     scalar = _scalar(_shape(_builder_of(operand), operand))
     made = _made(computation, (scalar, scalar), "reducer")
     return _hlo.build__all_reduce(operand, made, replica_groups)
@@ -323,7 +325,7 @@ def reduce_scatter(
     shard_count: int,
     replica_groups: Sequence[Sequence[int]] = (),
 ) -> Op:
-    """As all_reduce(), and each replica keeps its part along a dimension."""
+    """Like all_reduce(), but each replica keeps only its part along a dimension."""
     scalar = _scalar(_shape(_builder_of(operand), operand))
     made = _made(computation, (scalar, scalar), "reducer")
     return _hlo.build__reduce_scatter(operand, made, scatter_dimension, shard_count, replica_groups)

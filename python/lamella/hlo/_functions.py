@@ -1,5 +1,5 @@
-"""The builder's functions. They are made by the extension module from its table; their types stand
-in the stub beside this file, which tools/hlo_stub.py writes."""
+"""The builder's functions, which the extension module makes from a table. Their types are in the
+stub beside this file, which tools/hlo_stub.py writes."""
 
 from lamella import _hlo
 

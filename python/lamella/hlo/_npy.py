@@ -1,6 +1,7 @@
-"""Files of one array (.npy), without NumPy.
+"""Reads and writes .npy files of one array, without NumPy.
 
-Elements that NumPy has no name for are kept as it keeps those of ml_dtypes: as bytes of their size.
+Element types that NumPy lacks are stored as opaque bytes of their size, as NumPy stores those of
+ml_dtypes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import lamella
 
 _MAGIC = b"\x93NUMPY"
-_LONGEST_HEADER = 10000  # NumPy reads no longer ones either
+_LONGEST_HEADER = 10000  # the same limit as NumPy's
 _FORMATS = {
     "|b1": "bool",
     "|i1": "int8",
@@ -32,8 +33,8 @@ _FORMATS = {
 }
 _OF_DTYPE = {getattr(lamella, name): text for text, name in _FORMATS.items()}
 _OF_DTYPE[lamella.bfloat16] = "<V2"
-# What bytes of a size are, by the element type that is wanted; other types below a byte are kept in
-# uint8 by tensors as well.
+# The dtypes of tensors for opaque bytes, by the requested element type. Other types of one byte or
+# less are held in int8 or uint8.
 _OPAQUE = {"bf16": "bfloat16", "f8e5m2": "float8_e5m2", "f8e4m3fn": "float8_e4m3fn"}
 
 
@@ -46,7 +47,7 @@ def save(path: str, tensor: lamella.Tensor) -> None:
             "shape": tuple(tensor.shape),
         }
     )
-    # The elements begin at a multiple of 64 bytes.
+    # The format aligns the elements to 64 bytes.
     header = (text + " " * (-(len(_MAGIC) + 4 + len(text) + 1) % 64) + "\n").encode("latin-1")
     with open(path, "wb") as file:
         file.write(_MAGIC + b"\x01\x00" + struct.pack("<H", len(header)) + header)
@@ -55,7 +56,7 @@ def save(path: str, tensor: lamella.Tensor) -> None:
 
 
 def load(path: str, element: str) -> lamella.Tensor:
-    """Reads a tensor. element: the element type that bytes without a name are to be, as 'bf16'."""
+    """Reads a tensor. element: the element type of opaque bytes, such as 'bf16'."""
     with open(path, "rb") as file:
         data = bytearray(file.read())
     header, begin = _header(path, data)

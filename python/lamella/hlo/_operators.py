@@ -1,6 +1,6 @@
-"""Operators and modules for each other."""
+"""Converts between operators, traced graphs and HLO modules."""
 
-# The extension module's own functions have no types.
+# The functions of the extension module have no types.
 # mypy: disable-error-code="no-any-return"
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from lamella import _hlo
 from lamella._hlo import Builder, Module, Op, parse
 from lamella.hlo import _functions
 
-# Operators that were defined for good.
+# The registrations of operators without a library, which live until the process ends.
 _kept: list[Any] = []
 
 
 def as_operator(
     text_or_module: str | Module, name: str, *, lib: Any = None, platform: str = "Host"
 ) -> Any:
-    """Defines an operator "ns::name" that runs a module, and returns it as lamella.ops has it.
+    """Defines an operator "ns::name" that runs a module, and returns its overload in lamella.ops.
 
-    Each array of the entry's parameters is a Tensor, by the parameter's name; each array of the
-    result is returned. An input_output_alias makes the argument `Tensor(a!)`: the result is written
-    there. Arguments must have the parameters' shapes and dtypes.
-    lib: the lamella.library.Library that the operator ends with; without it, it stays.
+    Each array of the entry's parameters is a Tensor argument, with the parameter's name; each array
+    of the result is a return. An input_output_alias makes the argument `Tensor(a!)`: the result is
+    written to it. Arguments must have the parameters' shapes and dtypes.
+    lib: the lamella.library.Library whose closing removes the operator; by default it is permanent.
     """
     return _define(text_or_module, name, lib, platform, sys._getframe(1))
 
@@ -46,12 +46,12 @@ def _define(text_or_module: str | Module, name: str, lib: Any, platform: str, ca
 
 
 def from_trace(graph: Any, name: str = "traced", *, rules: bool = False) -> Module:
-    """The module of a graph that lamella.trace recorded: each node is a custom call to its
-    operator, or, with rules, the opcodes that do the same where the operator has a rule.
+    """The module of a graph that lamella.trace recorded: each node becomes a custom call of its
+    operator; with `rules`, operators that have a lowering rule become opcodes.
 
-    Parameters and constants of the graph are constants of the module. Inputs that the graph writes
-    are results as well, after those of the graph. Graphs that write memory through one tensor and
-    read it through another are refused; lamella.func.functionalize makes functions that do not.
+    Parameters and constants of the graph become constants of the module. Inputs that the graph
+    writes are additional results, after those of the graph. Graphs that write memory through one
+    tensor and read it through another are refused; lamella.func.functionalize removes such writes.
     """
     return _hlo._from_trace(graph._raw, name, rules)
 
@@ -64,13 +64,13 @@ def operator_call(
     shape: Any = None,
     builder: Builder | None = None,
 ) -> Op:
-    """A custom call of the operator "ns::name.overload" in a computation that is being built:
+    """Adds a custom call of the operator "ns::name.overload" to the computation being built:
     operator_call("aten::add.Tensor", [x, y], "alpha=2").
 
-    The shape is what the operator's Meta kernel gives; aliasing and effects are what its schema
-    says. arguments: as a call would write them, "(%0, %1, alpha=2)"; without the operands, those
-    that are not tensors. shape: of an operator that cannot tell it. builder: where there are no
-    operands.
+    The shape is computed by the operator's Meta kernel; aliasing and effects follow its schema.
+    arguments: all arguments as a call has them, "(%0, %1, alpha=2)", or only those that are not
+    tensors. shape: the result's shape, for operators without a Meta kernel. builder: needed if
+    there are no operands.
     """
     shapes = [operand.shape for operand in operands]
     effect, aliasing = False, []

@@ -1,6 +1,6 @@
-"""Python's operators on the builder's ops, and the builder's functions as its methods."""
+"""Adds Python's operators to Op, and the builder's functions as methods to Builder."""
 
-# The extension module's own functions have no types.
+# The functions of the extension module have no types.
 # mypy: disable-error-code="no-any-return"
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def _shift_right(self: Op, other: Any) -> Any:
 
 
 def _item(self: Op, key: Any) -> Op:
-    """Of a tuple, one value. Of an array, a slice: ints take a dimension away, slices keep it, None
-    adds one, ... stands for all that is left."""
+    """One element of a tuple, or a slice of an array: an int removes a dimension, a slice keeps it,
+    None adds one, and ... stands for all other dimensions."""
     shape = self.shape
     if shape.is_tuple:
         if not isinstance(key, int):
@@ -94,7 +94,7 @@ def _item(self: Op, key: Any) -> Op:
 
 
 def _method(function: Any) -> Any:
-    """A function of ops whose first parameter is the builder, as a method of it."""
+    """Makes a method of Builder from a function whose first parameter is the builder."""
 
     def method(self: Builder, *args: Any, **kwargs: Any) -> Op:
         made: Op = function(self, *args, **kwargs)

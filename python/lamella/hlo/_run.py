@@ -1,4 +1,4 @@
-"""Compiling and running modules."""
+"""Compiles, runs, loads and saves modules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lamella._hlo import Executable, Module, parse
 
 
 def compile(text_or_module: str | Module, *, platform: str = "Host") -> Executable:
-    """A module made ready to run. Call the result with arrays; it returns a list of tensors."""
+    """Compiles a module. Call the result with arrays; it returns a list of tensors."""
     return _compile(text_or_module, platform, interpreted=False)
 
 
@@ -40,13 +40,13 @@ def on_failure(executable: Executable, inputs: list[Tensor] | None, error: Excep
 
 
 def evaluate(text_or_module: str | Module, *arrays: Any) -> list[Tensor]:
-    """Runs a module once with the reference evaluator. Gives one tensor for each array of the
-    result, tuples flattened."""
+    """Runs a module once with the reference evaluator. Returns one tensor for each array of the
+    result, with tuples flattened."""
     return _compile(text_or_module, "Host", interpreted=True)._run("evaluate", arrays)
 
 
 def load(path: str) -> Module:
-    """The module of a file of XLA's text."""
+    """Reads a module from a file of XLA's text."""
     with open(path, encoding="utf-8") as file:
         return parse(file.read())
 

@@ -1,4 +1,4 @@
-"""Registering the targets of custom calls."""
+"""Registers and removes the targets of custom calls."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def register_custom_call_target(
 ) -> None:
     """Registers a target of custom calls by its name.
 
-    target: a function of one of the conventions of lamella/custom_call.h, as a function of ctypes,
-        a capsule or an address; or a function of Python's, see custom_call_target().
+    target: a C function with one of the signatures of lamella/custom_call.h, as a ctypes function,
+        a capsule or an address; or a Python function, see custom_call_target().
     platform: "Host" ("cpu") or "CUDA" ("gpu").
-    api_version: 0 for those conventions; 1 for a typed handler, as register_ffi_target() takes.
-    replace: whether another target of that name may be there already.
+    api_version: 0 for these; 1 for a typed handler, as register_ffi_target() takes.
+    replace: whether the target may replace another one of that name.
     """
     if api_version == 1:
         register_ffi_target(name, target, platform=platform)
@@ -50,13 +50,13 @@ def register_custom_call_target(
 def custom_call_target(
     name: str, *, platform: str = "Host", replace: bool = True
 ) -> Callable[[_F], _F]:
-    """Makes a function of Python's the target of custom calls, as a decorator:
+    """Decorates a Python function that becomes the target of custom calls:
     `@lamella.hlo.custom_call_target("name")`.
 
-    The function takes a Tensor for each array of the operands (tuples flattened), of its own, and
-    returns an array of the result's shape: a Tensor, an array of NumPy's, a number. For a tuple it
-    returns one for each of its arrays. Where it has parameters of these names behind a `*`,
-    `opaque` (bytes) gets the call's opaque text and `shape` (Shape) the shape of its result.
+    The function takes a Tensor, which it owns, for each array of the operands (tuples flattened),
+    and returns an array of the result's shape: a Tensor, a NumPy array or a number; for a tuple one
+    for each of its arrays. If it has keyword-only parameters of these names, `opaque` (bytes) gets
+    the call's opaque text and `shape` (Shape) the shape of its result.
     """
 
     def register(function: _F) -> _F:
@@ -67,8 +67,8 @@ def custom_call_target(
 
 
 def remove_custom_call_target(name: str, platform: str = "Host") -> None:
-    """Takes the registrations of a name back; LookupError if there are none. What is compiled
-    already keeps its targets."""
+    """Removes the registrations of a name; LookupError if there are none. Modules that are already
+    compiled keep their targets."""
     if not _hlo._remove_target(name, platform):
         raise LookupError(
             f"remove_custom_call_target: expected '{name}' to be registered for {platform}"
@@ -76,7 +76,7 @@ def remove_custom_call_target(name: str, platform: str = "Host") -> None:
 
 
 def custom_call_targets(platform: str | None = None) -> list[str]:
-    """The names of all registered targets, in order."""
+    """The names of all registered targets, sorted."""
     wanted = None if platform is None else platform.lower()
     alias = {"cpu": "host", "gpu": "cuda"}
     wanted = alias.get(wanted, wanted) if wanted is not None else None
@@ -106,7 +106,8 @@ def _address(target: Any) -> int | None:
 
 
 class _Call:
-    """What C++ calls: with the operands' arrays, the opaque bytes, the result's shape."""
+    """The callable that C++ calls with the operands' arrays, the opaque bytes and the result's
+    shape."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -136,14 +137,14 @@ def _register_callable(
 
 
 def _place() -> str:
-    """Where the caller of the package stands."""
+    """The file and line of the innermost caller outside of the package."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith("lamella."):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
 
 
-# ---- Typed handlers, as capsules of other packages hand them out
+# ---- Typed handlers (XLA_FFI_Handler), usually capsules from other packages
 
 _STAGES = ("instantiate", "prepare", "initialize", "execute")
 
@@ -159,13 +160,12 @@ def register_ffi_target(
 ) -> None:
     """Registers a typed handler as a target of custom calls, as jax.ffi.register_ffi_target() does.
 
-    fn: a capsule of any name that holds an XLA_FFI_Handler*, a function of ctypes or an address; or
-        a dictionary of them by stage: "execute", and "instantiate", "prepare", "initialize".
+    fn: a capsule of any name that holds an XLA_FFI_Handler*, a ctypes function or an address; or a
+        dictionary of them by stage: "execute", and "instantiate", "prepare", "initialize".
     platform: "cpu" ("Host") or "gpu" ("CUDA").
-    api_version: 1; or 0 for a function of the conventions before, as
-        register_custom_call_target() takes.
-    traits: XLA_FFI_Handler_Traits beside those that the handlers state.
-    replace: whether other handlers of that name may be there already.
+    api_version: 1; or 0 for an untyped function, as register_custom_call_target() takes.
+    traits: XLA_FFI_Handler_Traits in addition to those that the handlers state.
+    replace: whether the handlers may replace others of that name.
     """
     if api_version == 0:
         register_custom_call_target(name, fn, platform, 0, replace=replace)
@@ -188,10 +188,10 @@ def register_ffi_target(
 def register_ffi_type(name: str, type_registration: Mapping[str, Any]) -> int:
     """Registers a type of states or user data, as jax.ffi.register_ffi_type() does.
 
-    type_registration: "type_id", a capsule or address of an XLA_FFI_TypeId, and "type_info", if the
-        runtime is to delete objects of the type, of an XLA_FFI_TypeInfo. A number of 0 is replaced
-        by a new one; any other is kept, so that a library may be registered with several runtimes.
-    Returns the number.
+    type_registration: "type_id", a capsule or address of an XLA_FFI_TypeId; and "type_info", one of
+        an XLA_FFI_TypeInfo, if the runtime is to delete objects of the type. A type id of 0 is
+        replaced by a new one; others are kept, so that several runtimes can register one library.
+    Returns the type id.
     """
     for key in type_registration:
         if key not in ("type_id", "type_info"):

@@ -1,4 +1,4 @@
-"""Names of element types, and numbers of dimensions."""
+"""ElementType, and the dataclasses of dimension numbers that operations take."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 class ElementType(str, enum.Enum):
-    """What an array of HLO holds. Members are equal to their texts."""
+    """The element types of HLO arrays. Members compare equal to their names."""
 
     PRED = "pred"
     S1 = "s1"
@@ -47,7 +47,7 @@ class ElementType(str, enum.Enum):
 
 @dataclasses.dataclass
 class DotDimensionNumbers:
-    """Dimensions of the operands of dot_general()."""
+    """The contracting and batch dimensions of the operands of dot_general()."""
 
     lhs_contracting_dimensions: Sequence[int] = ()
     rhs_contracting_dimensions: Sequence[int] = ()
@@ -57,7 +57,7 @@ class DotDimensionNumbers:
 
 @dataclasses.dataclass
 class GatherDimensionNumbers:
-    """Dimensions of gather()."""
+    """The dimension numbers of gather()."""
 
     offset_dims: Sequence[int] = ()
     collapsed_slice_dims: Sequence[int] = ()
@@ -69,7 +69,7 @@ class GatherDimensionNumbers:
 
 @dataclasses.dataclass
 class ScatterDimensionNumbers:
-    """Dimensions of scatter()."""
+    """The dimension numbers of scatter()."""
 
     update_window_dims: Sequence[int] = ()
     inserted_window_dims: Sequence[int] = ()
@@ -81,7 +81,7 @@ class ScatterDimensionNumbers:
 
 @dataclasses.dataclass
 class ConvolutionDimensionNumbers:
-    """Dimensions of convolutions."""
+    """The dimension numbers of convolutions."""
 
     input_batch_dimension: int = 0
     input_feature_dimension: int = 1

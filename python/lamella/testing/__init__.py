@@ -1,4 +1,4 @@
-"""Checks of operators.
+"""lamella.testing: checks of operators.
 
 lamella.testing.opcheck(lamella.ops.mylib.norm, (x,), {"dim": 1})
 lamella.testing.check_composite_compliance(lamella.ops.mylib.norm, (x,), {"dim": 1})

@@ -1,4 +1,4 @@
-"""One call of an operator, and all that came of it."""
+"""Call: calls an operator once and records its results, its error, and what it changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lamella import _C
 from lamella.testing._inputs import Sample, arguments_of
 from lamella.testing._operator import Operator
 
-# How far apart two ways to compute the same may be, by dtype.
+# The tolerances for comparing two ways to compute the same values, by dtype.
 _TOLERANCES = {
     lamella.float64: 1e-9,
     lamella.complex128: 1e-9,
@@ -34,7 +34,7 @@ def tensors_in(value: Any) -> Iterator[lamella.Tensor]:
 
 
 def storage_of(tensor: lamella.Tensor) -> tuple[int, int]:
-    """Address and size of a tensor's storage; (0, 0) where it has no memory."""
+    """The address and the size of a tensor's storage; (0, 0) if it has no memory."""
     if tensor.device.type == "meta":
         return (0, 0)
     whole = _C._storage_bytes(tensor)
@@ -42,13 +42,13 @@ def storage_of(tensor: lamella.Tensor) -> tuple[int, int]:
 
 
 def describe(tensor: lamella.Tensor) -> str:
-    """ "float32[3, 4]"."""
+    """The dtype and shape of a tensor, such as "float32[3, 4]"."""
     return f"{str(tensor.dtype).rpartition('.')[2]}{list(tensor.shape)}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """A tensor as it is now, with all bytes of its storage."""
+    """A snapshot of a tensor's geometry and version, with all bytes of its storage."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -72,7 +72,7 @@ class Snapshot:
         )
 
     def changes_to(self, later: Snapshot) -> str | None:
-        """What happened in between, for "argument 'x' was ..."."""
+        """What changed between two snapshots, as text after "argument 'x' was"; None: nothing."""
         if later.storage[0] == self.storage[0] and later.contents != self.contents:
             return "written"
         for name in ("shape", "strides", "offset", "dtype"):
@@ -86,7 +86,7 @@ class Snapshot:
 
 
 class Call:
-    """A call with the sample's arguments, made anew. `error` is set if it raised."""
+    """A call with new tensors for the sample's arguments. `error` is set if it raised."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Call:
         return [Snapshot.of(t) for t in tensors_in(self.made[name])]
 
     def outputs(self) -> list[tuple[str, Any]]:
-        """Returns and written arguments, each with words for it."""
+        """The results and the written arguments, each with a description."""
         pairs = [(_return_name(self.op, i), value) for i, value in enumerate(self.results)]
         for argument in self.op.arguments:
             if argument.write and argument.name in self.made:
@@ -151,7 +151,7 @@ class Call:
 
 
 def thread_state() -> dict[str, Any]:
-    """What a call must leave as it found it."""
+    """The state of the thread that a call must not change."""
     return {
         "grad mode": lamella.is_grad_enabled(),
         "inference mode": lamella.is_inference_mode_enabled(),
@@ -175,7 +175,7 @@ def _return_name(op: Operator, index: int) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Plain:
-    """A tensor's contents."""
+    """The dtype, shape and elements of a tensor."""
 
     dtype: lamella.dtype
     shape: tuple[int, ...]
@@ -194,7 +194,7 @@ def plain(value: Any) -> Any:
 def difference(
     first: list[tuple[str, Any]], second: list[tuple[str, Any]], exact: bool = False
 ) -> str | None:
-    """Where two calls' values differ, for "... of which is not the same"; None: nowhere."""
+    """The first difference between the values of two calls, as text; None if they agree."""
     for (name, a), (_, b) in zip(first, second):
         found = _difference(a, b, exact)
         if found is not None:
@@ -237,7 +237,7 @@ _guarding = [False]
 
 
 class guarded_memory:
-    """New tensors stand between pages that must not be accessed, as long as this is open."""
+    """A context in which new tensors are allocated between inaccessible guard pages."""
 
     def __enter__(self) -> None:
         _guarding[0] = True
@@ -249,6 +249,7 @@ class guarded_memory:
 
 
 def guard_memory(fresh: int, margin: int) -> None:
-    """Fills memory from now on, where guarded memory is in use."""
+    """Sets the bytes that fill new memory and the memory around tensors, if guarded memory is in
+    use."""
     if _guarding[0]:
         _C._set_guarded_memory(True, fresh, margin)

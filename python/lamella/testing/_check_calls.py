@@ -1,4 +1,5 @@
-"""What a plain call on the CPU must not do: write, share or leave unwritten what it did not say."""
+"""Checks plain calls on the CPU: writes, aliases and results must agree with the schema, results
+must be repeatable, and defaults must be accepted."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from lamella.testing._examination import Examination
 from lamella.testing._inputs import Sample
 from lamella.testing._operator import Argument
 
-# Other bytes for memory that nobody wrote yet, and for the memory around tensors.
+# Fill bytes, other than the default, for uninitialized memory and for the memory around tensors.
 _FRESH = 0xC3
 _MARGIN = 0x5B
 
 
 def check_calls(e: Examination) -> None:
-    """Each sample once: what a call writes, returns, shares and leaves behind."""
+    """Calls each sample once, and checks what the call writes, returns, aliases and changes."""
     written: set[str] = set()
     shared: set[str] = set()
     for sample in e.samples:
@@ -58,7 +59,7 @@ def _check_writes(e: Examination, call: Call) -> set[str]:
         change = next((c for c in (b.changes_to(a) for b, a in zip(before, after)) if c), None)
         if change is None:
             continue
-        # Lamella marks what a schema declares as written, whether it was or not.
+        # The version of a declared written argument changes even if no element was written.
         if change != "marked as written":
             written.add(argument.name)
         if not argument.write:
@@ -86,7 +87,7 @@ def _may_share(argument: Argument, result: Argument) -> bool:
 
 
 def _check_aliases(e: Examination, call: Call) -> set[str]:
-    """Names of returns that share memory as declared."""
+    """Checks the aliases of the results; returns the indices of those that alias as declared."""
     shared = set()
     owners: dict[int, str] = {}
     for index, (result, value) in enumerate(zip(e.op.returns, call.results)):
@@ -115,7 +116,7 @@ def _check_aliases(e: Examination, call: Call) -> set[str]:
                     call.sample,
                 )
             owners[address] = words
-    # A written argument that is returned is that argument, whatever memory it has.
+    # A return that aliases a written argument must be that tensor object itself.
     for index, (result, value) in enumerate(zip(e.op.returns, call.results)):
         for argument in e.op.arguments:
             if argument.write and _may_share(argument, result):
@@ -151,7 +152,7 @@ def _check_bounds(e: Examination, call: Call) -> None:
 
 
 def _check_kept_promises(e: Examination, written: set[str], shared: set[str]) -> None:
-    """What the schema declares must come true for some sample."""
+    """Checks that each write and alias that the schema declares occurs for some sample."""
     for argument in e.op.arguments:
         given = any(
             spec.values for s in e.samples for name, spec in s.specs() if name == argument.name
@@ -181,7 +182,7 @@ def _has_elements(samples: list[Sample], name: str) -> bool:
 
 
 def check_repeatable(e: Examination) -> None:
-    """The same inputs give the same outputs, whatever memory holds that nobody wrote."""
+    """Checks that equal inputs give equal outputs, whatever uninitialized memory contains."""
     if "nondeterministic_bitwise" in e.op.tags:
         return
     for sample in e.samples:
@@ -230,7 +231,7 @@ def _raw(call: Call) -> list[Any]:
 
 
 def check_defaults(e: Examination) -> None:
-    """Arguments that have a default may be left out."""
+    """Checks that arguments with a default may be omitted."""
     optional = [a for a in e.op.arguments if a.default is not None]
     if not optional:
         return

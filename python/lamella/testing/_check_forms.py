@@ -1,4 +1,5 @@
-"""The other ways to the same result: layouts, Meta, in-place and out forms, threads; and leaks."""
+"""Checks that layouts, Meta kernels, in-place and out forms, and threads agree with plain calls;
+and that calls do not leak."""
 
 from __future__ import annotations
 
@@ -16,16 +17,16 @@ from lamella.testing._check_calls import first_line
 from lamella.testing._examination import Examination
 from lamella.testing._inputs import Sample, TensorSpec, arguments_of, contiguous_strides, layouts
 
-_REPEATED = 10  # calls that must leave nothing behind
+_REPEATED = 10  # the number of calls of the check for leaks
 _THREADS = 2
 _THREAD_CALLS = 200
 _THREAD_SECONDS = 0.5
-# How many elements the largest tensor has: calls on fewer keep the GIL.
+# The number of elements of the largest tensor: calls with fewer do not release the GIL.
 _LARGE = 1 << 16
 
 
 def check_layouts(e: Examination) -> None:
-    """Where the elements of an argument lie in memory does not change the result."""
+    """Checks that the layout of an argument in memory does not change the result."""
     if any(tag.startswith("nondeterministic") for tag in e.op.tags):
         return
     for sample in itertools.islice(e.samples, 6):
@@ -35,7 +36,7 @@ def check_layouts(e: Examination) -> None:
         values = expected.values()
         for name, moved in layouts(e.op, sample):
             call = e.call(moved)
-            # An operator may refuse a layout.
+            # An error is allowed, since an operator may refuse a layout.
             found = difference(values, call.values()) if call.error is None else None
             if found:
                 e.report(
@@ -47,7 +48,7 @@ def check_layouts(e: Examination) -> None:
 
 
 def check_meta(e: Examination) -> None:
-    """The Meta backend says what shapes, dtypes and strides the CPU will give."""
+    """Checks that the Meta kernel computes the shapes, dtypes and strides of the CPU's results."""
     if {"data_dependent_output", "dynamic_output_shape"} & e.op.tags:
         return
     if not any(result.is_tensor for result in e.op.returns):
@@ -94,7 +95,7 @@ def _meta_difference(call: Call, shapes: Call) -> str | None:
 
 
 def check_out(e: Examination) -> None:
-    """The out form writes what the functional form returns into the tensors it is given."""
+    """Checks that the out form writes to its out arguments what the functional form returns."""
     functional = e.op.functional() if e.op.outs else None
     if functional is None:
         return
@@ -155,7 +156,8 @@ def _moved(call: Call, name: str, spec: TensorSpec) -> bool:
 
 
 def check_inplace(e: Examination) -> None:
-    """The in-place form leaves in its first argument what the functional form returns."""
+    """Checks that the in-place form writes to its first argument what the functional form
+    returns."""
     functional = e.op.functional() if e.op.is_inplace else None
     if functional is None:
         return
@@ -175,7 +177,7 @@ def check_inplace(e: Examination) -> None:
 
 
 def check_leaks(e: Examination) -> None:
-    """Calls leave no tensors behind, neither those that succeed nor those that fail."""
+    """Checks that calls do not leak tensors, whether they succeed or fail."""
     for where, samples in (("a call", e.samples[:4]), ("a call that fails", e.rejected[:4])):
         for sample in samples:
             left = [_left_behind(e, sample) for _ in range(2)]
@@ -206,7 +208,7 @@ def _left_behind(e: Examination, sample: Sample) -> tuple[int, int]:
 
 
 def check_threads(e: Examination) -> None:
-    """Threads that call the operator at the same time do not disturb each other."""
+    """Checks that concurrent calls from several threads do not affect each other."""
     sample = next((s for s in e.samples if any(spec.numel > 1 for _, spec in s.specs())), None)
     if sample is None or any(a.write for a in e.op.arguments):
         return
@@ -250,7 +252,7 @@ def check_threads(e: Examination) -> None:
 
 
 def _large(e: Examination, sample: Sample) -> Sample | None:
-    """The sample with a tensor of _LARGE elements; None where that is refused or takes long."""
+    """The sample with a tensor of _LARGE elements; None if that is refused or too slow."""
     largest = max(spec.numel for _, spec in sample.specs())
     times = 1
     while largest * times < _LARGE:
@@ -266,7 +268,7 @@ def _large(e: Examination, sample: Sample) -> Sample | None:
 
 
 def _shifted(sample: Sample, by: int) -> Sample:
-    """Other values, so that results that got mixed up show."""
+    """The sample with rotated values, so that mixed-up results are detected."""
     values: dict[str, Any] = {}
     for name, value in sample.values.items():
         if isinstance(value, TensorSpec):

@@ -1,4 +1,4 @@
-"""What the layers make of an operator: its gradients, its batches, its traces, its parts."""
+"""Checks operators under the layers: autograd, vmap, trace, autocast, and composite kernels."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from lamella.testing._compliance import composite_check
 from lamella.testing._examination import Examination
 from lamella.testing._inputs import Sample, TensorSpec, arguments_of
 
-# Elements of all tensors of a call whose gradients are compared with finite differences.
-_MOST_ELEMENTS = 200
+# The largest number of elements of a call whose gradients are compared with finite differences.
+_MAX_ELEMENTS = 200
 
 
 def check_composite(e: Examination) -> None:
-    """A composite kernel only calls operators."""
+    """Checks that a composite kernel only calls operators."""
     if not e.op.is_composite:
         return
     for sample in itertools.islice(e.samples, 8):
@@ -32,12 +32,12 @@ def check_composite(e: Examination) -> None:
 
 
 def _differentiable_samples(e: Examination) -> Iterator[Sample]:
-    """Samples of float64 with some elements, as far as the operator takes them."""
+    """Small samples with floating-point elements, in float64 if the operator takes it."""
     for sample in e.samples:
         specs = [spec for _, spec in sample.specs()]
         if not any(spec.is_floating and spec.values for spec in specs):
             continue
-        if sum(spec.numel for spec in specs) > _MOST_ELEMENTS:
+        if sum(spec.numel for spec in specs) > _MAX_ELEMENTS:
             continue
         if any(spec.is_floating and spec.dtype != lamella.float64 for spec in specs):
             double = e.maker.as_dtype(sample, lamella.float64)
@@ -91,12 +91,12 @@ _FLOATING = (lamella.float32, lamella.float64)
 
 
 def check_gradients(e: Examination) -> None:
-    """Gradients arrive, and agree with finite differences, in both modes and twice."""
+    """Checks that first and second gradients, and tangents, agree with finite differences."""
     declared = e.op.facts["derivative"]
     if e.op.outs:
         return
     writes = any(argument.write for argument in e.op.arguments)
-    # What is written has a gradient in any case: zero where nothing of its old value is left.
+    # A written argument always has a gradient, which is zero if its old value has no effect.
     if declared is not None and not declared["differentiable"] and not writes:
         return
     if any(tag.startswith("nondeterministic") for tag in e.op.tags):
@@ -121,7 +121,7 @@ def check_gradients(e: Examination) -> None:
         if lost:
             e.report("lost-gradient", lost, sample)
             return
-        # Outputs that never have a gradient are known to be apart from the inputs.
+        # _lost() has checked that outputs without gradients do not depend on the inputs.
         tracked = [i for i, y in enumerate(outputs) if y.requires_grad]
         if not tracked or not _has_backward(function, outputs):
             continue
@@ -130,7 +130,8 @@ def check_gradients(e: Examination) -> None:
 
 
 def _lost(function: _Differentiated, outputs: tuple[lamella.Tensor, ...]) -> str | None:
-    """An output that varies with an input and does not require gradients."""
+    """Describes an output that varies with an input but does not require gradients; None if there
+    is none."""
     for index, output in enumerate(outputs):
         if output.requires_grad or not output.numel():
             continue
@@ -149,7 +150,7 @@ def _lost(function: _Differentiated, outputs: tuple[lamella.Tensor, ...]) -> str
 
 
 def _has_backward(function: _Differentiated, outputs: tuple[lamella.Tensor, ...]) -> bool:
-    """Whether there is a derivative at all; an error that says there is none is no finding."""
+    """Whether the operator has a derivative; an error that says that it has none is allowed."""
     wanted = [y for y in outputs if y.requires_grad]
     try:
         lamella.autograd.grad(
@@ -172,7 +173,7 @@ def _check_derivatives(
         outputs = function(*tensors)
         return tuple(outputs[i] for i in tracked)
 
-    # Single precision leaves room for coarse differences only.
+    # Single precision allows only coarse finite differences.
     options: dict[str, Any] = {"eps": 1e-2, "atol": 2e-2, "rtol": 5e-2} if function.single else {}
     try:
         gradcheck(chosen, function.inputs, check_undefined_grad=False, **options)
@@ -190,7 +191,7 @@ def _check_derivatives(
             check_backward_ad=False,
         )
     except NotImplementedError:
-        pass  # no formula for tangents, which it says
+        pass  # the operator has no formula for tangents
     except (GradcheckError, RuntimeError, ValueError, TypeError) as error:
         e.report("wrong-forward-gradient", first_line(error), sample)
         return False
@@ -209,20 +210,20 @@ _EXAMPLES = 3
 
 
 def check_batching(e: Examination) -> None:
-    """Under vmap the operator does to each example what it does to that example alone."""
+    """Checks that the operator under vmap gives for each example the result of a plain call."""
     if e.op.outs or {"data_dependent_output", "dynamic_output_shape"} & e.op.tags:
         return
     if any(tag.startswith("nondeterministic") for tag in e.op.tags):
         return
     if e.found("layout-dependent"):
-        return  # an example is a part of a batch, so it lies elsewhere
+        return  # an example has another layout in a batch
     for sample in itertools.islice(e.samples, 6):
         names = [n for n, v in sample.values.items() if isinstance(v, TensorSpec)]
         if not names:
             continue
         examples = [_turned(sample, k) for k in range(_EXAMPLES)]
         for batched in [names] if len(names) == 1 else [names, names[:1], names[-1:]]:
-            # What is not batched is the same for all examples; nobody may write it then.
+            # An argument that is not batched is shared by all examples, so it cannot be written.
             if any(a.write and a.name not in batched for a in e.op.arguments if a.is_tensor):
                 continue
             given = [
@@ -235,7 +236,7 @@ def check_batching(e: Examination) -> None:
 
 
 def _turned(sample: Sample, by: int) -> Sample:
-    """The same values in other places: another example."""
+    """The sample with its values rotated, as another example."""
     turned = {
         name: dataclasses.replace(value, values=value.values[by:] + value.values[:by])
         for name, value in sample.values.items()
@@ -260,7 +261,7 @@ def _batching_difference(e: Examination, examples: list[Sample], batched: list[s
     e.note(f"called under vmap over {', '.join(batched)} with {examples[0]}")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # where the examples are taken one by one
+            warnings.simplefilter("ignore")  # vmap warns if it calls the operator in a loop
             results = lamella.vmap(outputs)(*stacked)
     except Exception as error:
         return first_line(error)
@@ -274,7 +275,7 @@ def _batching_difference(e: Examination, examples: list[Sample], batched: list[s
 
 
 def check_trace(e: Examination) -> None:
-    """What is recorded of a call does the same to other values."""
+    """Checks that the traced graph of a call gives the operator's results for other values."""
     if {"data_dependent_output", "dynamic_output_shape"} & e.op.tags:
         return
     if any(tag.startswith("nondeterministic") for tag in e.op.tags):
@@ -310,7 +311,7 @@ def check_trace(e: Examination) -> None:
 def _function_of(
     e: Examination, made: dict[str, Any], names: list[str], written: list[str]
 ) -> Callable[..., Any]:
-    """The operator as a function of some of its tensors, returning what it writes as well."""
+    """The operator as a function of some of its tensors, which also returns those it writes."""
 
     def function(*tensors: lamella.Tensor) -> Any:
         values = {**made, **dict(zip(names, tensors))}
@@ -322,12 +323,12 @@ def _function_of(
 
 
 def check_autocast(e: Examination) -> None:
-    """In an autocast region the operator computes the same, if less precisely."""
+    """Checks that the operator gives the same result under autocast, up to lower precision."""
     if any(a.write for a in e.op.arguments):
         return
     if any(tag.startswith("nondeterministic") for tag in e.op.tags):
         return
-    # float32 and the lower precision, which an autocast class turns into one of the two.
+    # Only float32 samples, since autocast casts between float32 and the lower precision.
     bases = [s for s in e.samples if any(spec.dtype == lamella.float32 for _, spec in s.specs())]
     for sample in itertools.islice(bases, 4):
         expected = e.call(sample)
@@ -349,7 +350,7 @@ def _autocast_region() -> Any:
 
 
 def _coarse(value: Any) -> Any:
-    """Floating-point contents as if they were bfloat16, so that they may differ as much."""
+    """Marks floating-point contents as bfloat16, so that they are compared with its tolerance."""
     if isinstance(value, list):
         return [_coarse(item) for item in value]
     if isinstance(value, Plain) and value.dtype in (*_FLOATING, lamella.bfloat16, lamella.float16):

@@ -1,4 +1,4 @@
-"""Checks of operators.
+"""Checks that composite kernels only call operators.
 
 lamella.testing.check_composite_compliance(lamella.ops.mylib.norm, (x,), {"dim": 1})
 """
@@ -16,12 +16,12 @@ __all__ = ["check_composite_compliance", "composite_check"]
 
 @contextlib.contextmanager
 def composite_check() -> Iterator[None]:
-    """Holds composite kernels to their rules in calls that this thread makes inside.
+    """A context in which this thread's calls of composite kernels are checked.
 
-    A composite kernel (CompositeImplicitAutograd) only calls operators. One that reads or writes
-    elements, calls item, resize_, set_ or out= operators, or changes sizes, strides, types or
-    flags of a tensor itself raises RuntimeError, which names the operator and what it did. So does
-    an operator that returns an undefined tensor where it must not.
+    A composite kernel (CompositeImplicitAutograd) may only call operators. One that reads or writes
+    elements, calls item, resize_, set_ or out= operators, or itself changes sizes, strides, types
+    or flags of a tensor raises RuntimeError, which names the operator and what it did. So does an
+    operator that returns an undefined tensor although its schema does not allow that.
     """
     before = _C._set_composite_check(True)
     try:
@@ -35,7 +35,7 @@ def check_composite_compliance(
 ) -> Any:
     """Calls `op` under composite_check() and returns its result.
 
-    op: an operator or any function that calls operators; all composite ones on the way are checked.
+    op: an operator, or any function that calls operators; all composite ones are checked.
     """
     with composite_check():
         return op(*args, **(kwargs or {}))

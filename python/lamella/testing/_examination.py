@@ -1,4 +1,4 @@
-"""The examination of one operator: its samples, and what was found."""
+"""Examination: the samples of one operator, and the findings of its checks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from lamella.testing._calls import Call
 from lamella.testing._inputs import Maker, Sample
 from lamella.testing._operator import Operator
 
-_MOST_SAMPLES = 40
+_MAX_SAMPLES = 40
 
 
 @dataclasses.dataclass
 class Finding:
-    """Something that is wrong with an operator.
+    """An error of an operator.
 
-    kind: "undeclared-mutation". inputs: the call that shows it. check: what found it.
+    kind: such as "undeclared-mutation". inputs: the call that shows it. check: the name of the
+    check that found it.
     """
 
     operator: str
@@ -32,7 +33,8 @@ class Finding:
 
 
 class Examination:
-    """note(text) is told what is about to be called, for whoever watches a process that may die."""
+    """The state of the checks of one operator. note(text) is called before each call of the
+    operator, so that a parent process knows which call crashed."""
 
     def __init__(
         self,
@@ -47,7 +49,7 @@ class Examination:
         self.note = note
         self.findings: list[Finding] = []
         self.rejected: list[Sample] = []
-        self.check = ""  # the one that runs
+        self.check = ""  # the name of the running check
         self.tries_layouts = True
         self.maker = Maker(op, seed, self.accepts)
         self.samples: list[Sample] = [s for s in given if self.accepts(s)]
@@ -59,7 +61,7 @@ class Examination:
             self.samples = [] if first is None else [first]
         for base in self.samples[:1]:
             for sample in self.maker.more(base):
-                if len(self.samples) >= _MOST_SAMPLES:
+                if len(self.samples) >= _MAX_SAMPLES:
                     break
                 if self.accepts(sample):
                     self.samples.append(sample)
@@ -79,7 +81,7 @@ class Examination:
         return None if error is None else str(error)
 
     def report(self, kind: str, text: str, sample: Sample | None = None) -> None:
-        """Once for each kind; the first sample that shows it speaks for all."""
+        """Adds a finding; only the first one of each kind is kept."""
         if not self.found(kind):
             inputs = "" if sample is None else str(sample)
             schema = f"{self.op.namespace}::{self.op.facts['schema']}"

@@ -1,7 +1,7 @@
-"""Inputs for operators, made from their schemas.
+"""Makes inputs for operators from their schemas.
 
-A sample says what the arguments of one call are; the tensors themselves are made anew for each
-call, so that calls cannot disturb each other.
+A sample describes the arguments of one call; each call makes new tensors from it, so that calls
+cannot affect each other.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from lamella.testing._operator import Argument, Operator
 
 _FLOATS = (lamella.float32, lamella.float64, lamella.float16, lamella.bfloat16)
 _COMPLEX = (lamella.complex64, lamella.complex128)
-# In the elements of a storage that belong to no element of its tensor.
+# The value of storage elements that are not elements of the tensor.
 _BETWEEN = 77
 
 
 @dataclasses.dataclass(frozen=True)
 class TensorSpec:
-    """A tensor to be made: its values, and how they lie in memory. strides None: contiguous."""
+    """The description of a tensor: its values and its layout. strides None: contiguous."""
 
     shape: tuple[int, ...]
     dtype: lamella.dtype
@@ -33,7 +33,7 @@ class TensorSpec:
 
     @staticmethod
     def of(tensor: lamella.Tensor) -> TensorSpec:
-        """One that gives copies of `tensor`."""
+        """The spec that makes copies of `tensor`."""
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         contiguous = tensor.is_contiguous() and tensor.storage_offset() == 0
         return TensorSpec(
@@ -98,7 +98,8 @@ def _nest(values: list[Any], shape: Sequence[int]) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """Arguments of one call by name, tensors as specs. One that is absent is left out."""
+    """The arguments of one call by name, with tensors as specs. Missing arguments are not passed.
+    """
 
     values: dict[str, Any]
 
@@ -112,7 +113,7 @@ class Sample:
         return {name: _made(value, device) for name, value in self.values.items()}
 
     def specs(self) -> Iterator[tuple[str, TensorSpec]]:
-        """All tensors, with the argument that each is (in)."""
+        """All tensor specs, each with the name of the argument that contains it."""
         for name, value in self.values.items():
             for item in value if isinstance(value, (list, tuple)) else (value,):
                 if isinstance(item, TensorSpec):
@@ -142,7 +143,7 @@ def _made(value: Any, device: str) -> Any:
 
 
 def sample_of(op: Operator, args: Sequence[Any], kwargs: dict[str, Any]) -> Sample:
-    """The sample of a call that somebody wrote down."""
+    """The sample of a call with the given arguments."""
     positional = [a.name for a in op.arguments if not a.kwarg_only]
     if len(args) > len(positional):
         raise TypeError(
@@ -162,7 +163,7 @@ def sample_of(op: Operator, args: Sequence[Any], kwargs: dict[str, Any]) -> Samp
 
 
 def arguments_of(op: Operator, made: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """args and kwargs of a call with these values."""
+    """The args and kwargs of a call with these values by name."""
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     skipped = False
@@ -178,8 +179,8 @@ def arguments_of(op: Operator, made: dict[str, Any]) -> tuple[list[Any], dict[st
 
 # ---- Made from the schema ----------------------------------------------------------------------
 
-# The shapes of the first tensor, the second, ...; the last one holds for the rest. 16 float32 fill
-# their block of memory to its end.
+# The shapes of the first tensor, the second, ...; the last one also applies to the rest. 16 float32
+# elements fill a block of memory completely.
 _SAME_SHAPES = [((4, 4),), ((16,),), ((3, 5),), ((2, 3, 4),), ((),), ((0, 4),)]
 _OTHER_SHAPES = [
     ((3, 4), (4, 5), (5,)),
@@ -197,7 +198,7 @@ _FURTHER_DTYPES = [lamella.float16, lamella.bfloat16, lamella.int32, lamella.uin
 
 
 class Maker:
-    """Makes samples of one operator. accepts(sample): whether the operator takes it."""
+    """Makes samples for one operator. accepts(sample): whether the operator takes it."""
 
     def __init__(self, op: Operator, seed: int, accepts: Any) -> None:
         self.op = op
@@ -212,7 +213,7 @@ class Maker:
         return TensorSpec(tuple(shape), dtype, tuple(self._value(dtype) for _ in range(count)))
 
     def _value(self, dtype: lamella.dtype) -> Any:
-        # Away from zero and one, where many functions have an edge.
+        # Avoids values near 0 and 1, where many functions are not smooth or not defined.
         number = self.random.choice((-1, 1)) * self.random.uniform(0.15, 0.85)
         if dtype in _FLOATS:
             return number
@@ -223,7 +224,7 @@ class Maker:
         return self.random.randrange(0, 3)
 
     def scalars(self, argument: Argument) -> list[Any]:
-        """Values for an argument that is no tensor, the likeliest first."""
+        """Values for an argument that is not a tensor, the likeliest first."""
         length = argument.length
         base = argument.base
         if argument.is_list:
@@ -290,7 +291,7 @@ class Maker:
             dtype = dtypes[min(place, len(dtypes) - 1)]
             place += 1
             if argument.is_out:
-                # Whatever its shape is to be: an empty one may be resized.
+                # An empty tensor may be resized to the shape of the result.
                 values[argument.name] = TensorSpec((0,), dtypes[0], ())
             elif argument.is_list:
                 count = argument.length or 2
@@ -300,7 +301,7 @@ class Maker:
         return Sample(values)
 
     def more(self, base: Sample) -> Iterator[Sample]:
-        """Samples near one that is taken: further shapes, dtypes and values of arguments."""
+        """Variations of an accepted sample: other shapes, dtypes and values of arguments."""
         specs = [spec for name, spec in base.specs() if not self._argument(name).is_out]
         if specs and len({spec.shape for spec in specs}) == 1:
             for shapes in _SAME_SHAPES:
@@ -329,7 +330,7 @@ class Maker:
                 yield base.replace(argument.name, value)
 
     def as_dtype(self, base: Sample, dtype: lamella.dtype) -> Sample:
-        """Floating-point tensors as tensors of another dtype."""
+        """The sample with its floating-point tensors converted to another dtype."""
         return self._again(
             base,
             lambda s: self.tensor(s.shape, dtype) if s.is_floating else s,
@@ -337,7 +338,7 @@ class Maker:
         )
 
     def enlarged(self, base: Sample, times: int) -> Sample:
-        """The same with each tensor's first dimension `times` as large."""
+        """The sample with the first dimension of each tensor `times` as large."""
         return self._again(
             base,
             lambda s: self.tensor((s.shape[0] * times, *s.shape[1:]), s.dtype) if s.shape else s,
@@ -369,7 +370,8 @@ def _dtype_plans() -> list[tuple[lamella.dtype, ...]]:
 
 
 def layouts(op: Operator, sample: Sample) -> Iterator[tuple[str, Sample]]:
-    """The same values in other places: each tensor in turn transposed, spread, and shifted."""
+    """The sample with other layouts of one tensor at a time: with transposed strides, with gaps
+    between elements, and with a storage offset."""
     for argument in op.arguments:
         spec = sample.values.get(argument.name)
         if not isinstance(spec, TensorSpec) or argument.is_out or not spec.values:

@@ -1,8 +1,8 @@
-"""All operators of a shared library, each examined in a process of its own.
+"""Checks all operators of a shared library, each in a child process.
 
-The parent never loads the library: what crashes, hangs or ends the process is a finding too.
-A child writes one JSON object a line: {"note": ...} before it calls something, {"findings": [...]}
-at its end, or {"error": ...}.
+The parent never loads the library, so that crashes and hangs become findings. A child writes one
+JSON object per line: {"note": ...} before each call of the operator, and at its end
+{"findings": [...]} or {"error": ...}.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from lamella.testing._operator import Operator, defined_operators
 
 
 class LibraryError(RuntimeError):
-    """The library could not be examined at all."""
+    """Raised if the library cannot be checked at all."""
 
 
 @dataclasses.dataclass
 class Report:
-    """What was found in a library. operators: the names of those that were examined."""
+    """The findings for a library. operators: the names of the checked operators."""
 
     library: str
     operators: list[str]
@@ -54,11 +54,11 @@ def check_library(
     inputs: str | None = None,
     silence: float = 30.0,
 ) -> Iterator[tuple[str, list[Finding]]]:
-    """Names of operators, each with what was found.
+    """Yields the name of each operator with its findings.
 
-    namespace, op: only operators of that namespace, or that one. inputs: a Python file whose
-    function inputs(name) returns a list of (args, kwargs) for an operator, or None. A process that
-    neither ends nor says anything for `silence` seconds hangs.
+    namespace, op: checks only operators of that namespace, or that operator. inputs: a Python file
+    whose function inputs(name) returns a list of (args, kwargs) for an operator, or None. silence:
+    a child that writes nothing for so many seconds counts as a hang.
     """
     path = os.fspath(path)
 
@@ -66,7 +66,7 @@ def check_library(
         before = set(defined_operators())
         lamella.load_library(path)
         after = defined_operators()
-        # With a namespace named, what it had before belongs to the question too.
+        # If a namespace is given, operators that it had before are checked, too.
         own = after if namespace is not None else [name for name in after if name not in before]
         tell({"operators": own})
 
@@ -123,9 +123,9 @@ def _given(inputs: str, op: Operator) -> list[Sample]:
 
 
 def _run_child(body: Callable[..., None], silence: float) -> dict[str, Any]:
-    """What a child process that runs body(tell) told, by key, the newest; and how it failed.
+    """Runs body(tell) in a child process; returns the latest value of each key that it told.
 
-    "fault" and "kind" are set where it did not end by itself.
+    The keys "fault" and "kind" are set if the child crashed or hung.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -176,7 +176,7 @@ def _run_child(body: Callable[..., None], silence: float) -> dict[str, Any]:
 
 
 def _live(body: Callable[..., None], writing: int, fault_writing: int) -> None:
-    """The child's life."""
+    """Runs body(tell) in the child process, and exits."""
 
     def tell(what: dict[str, Any]) -> None:
         os.write(writing, json.dumps(what).encode() + b"\n")

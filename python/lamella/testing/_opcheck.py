@@ -1,4 +1,5 @@
-"""lamella.testing.opcheck: one operator held to its schema and to what layers expect of it."""
+"""lamella.testing.opcheck: checks one operator against its schema and under the layers: autograd,
+vmap, tracing and autocast."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from lamella.testing._operator import Operator, operator_of
 
 Check = Callable[[Examination], None]
 
-# In the order in which they run. What the first group finds makes values meaningless, so that
-# nothing else is asked then.
+# The checks, in the order in which they run. A finding of the first group means that values cannot
+# be trusted, so the further checks are then skipped.
 _FIRST: dict[str, Check] = {
     "calls": _check_calls.check_calls,
     "repeatable": _check_calls.check_repeatable,
@@ -36,7 +37,7 @@ _FURTHER: dict[str, Check] = {
 }
 ALL = (*_FIRST, *_FURTHER)
 
-# The names that torch.library.opcheck gives to groups of checks, which try no other layouts.
+# The names of torch.library.opcheck for groups of checks. They do not include "layouts".
 _GROUPS = {
     "test_schema": ("calls", "repeatable", "defaults"),
     "test_autograd_registration": ("gradients",),
@@ -47,7 +48,7 @@ _GROUPS = {
 
 
 class OpCheckError(RuntimeError):
-    """Raised by opcheck() where it found something. findings: what it found."""
+    """Raised by opcheck() if it found errors, which are in `findings`."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         super().__init__("\n".join(_told(finding) for finding in findings))
@@ -69,7 +70,7 @@ def examine(
 ) -> list[Finding]:
     """Runs checks on an operator and returns what they found.
 
-    given: samples to begin with; without any, or without only_given, more are made from the schema.
+    given: the first samples; unless only_given, more are made from the schema.
     """
     numbers = lamella.get_rng_state()
     try:
@@ -111,11 +112,12 @@ def opcheck(
     """Checks an operator with the given arguments.
 
     op: an overload of lamella.ops, or a name with one overload. The arguments are copied for each
-    call; other dtypes of float tensors are tried as well, and with the check "layouts" other
-    layouts. test_utils: names of checks, or of torch.library.opcheck's groups. Gives "SUCCESS",
-    what was found, or "SKIPPED" for each name: what is found about plain calls makes other checks
-    meaningless. Where something was found, raises OpCheckError unless raise_exception is off.
-    A kernel that accesses memory which is not its own ends the process; `lamella opcheck` does not.
+    call; other dtypes of float tensors are also tried, and with the check "layouts" other layouts.
+    test_utils: names of checks, or of torch.library.opcheck's groups. Returns for each name
+    "SUCCESS", the findings, or "SKIPPED" for checks that do not run because plain calls are wrong.
+    Raises OpCheckError if there are findings, unless raise_exception is False.
+    A kernel that accesses memory outside of its tensors crashes the process; `lamella opcheck` runs
+    the checks in child processes instead.
     """
     operator = operator_of(op)
     sample = sample_of(operator, args, dict(kwargs or {}))

@@ -1,4 +1,4 @@
-"""An operator as the checks see it: its schema, and a way to call it."""
+"""Operator: the schema and the registered facts of an operator, for the checks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lamella import _C
 
 @dataclasses.dataclass(frozen=True)
 class Argument:
-    """An argument, or a return."""
+    """An argument or a return of a schema."""
 
     name: str
     type: str
@@ -57,7 +57,7 @@ def _argument(facts: dict[str, Any]) -> Argument:
 
 
 class Operator:
-    """An entry of the table of operators. name: "mylib::norm"; overload may be empty."""
+    """A registered operator. name: "mylib::norm"; overload may be empty."""
 
     def __init__(self, name: str, overload: str = "") -> None:
         self.facts = _C._operator_entry(name, overload)
@@ -86,7 +86,7 @@ class Operator:
 
     @property
     def is_inplace(self) -> bool:
-        """Named like an in-place operator, and writes its first argument."""
+        """Whether it is named like an in-place operator and writes its first argument."""
         name = self.short_name
         return (
             name.endswith("_")
@@ -107,11 +107,11 @@ class Operator:
         )
 
     def serves(self, backend: str) -> bool:
-        """Whether something runs for tensors of "CPU", "CUDA" or "Meta"."""
+        """Whether there is a kernel for tensors of a backend: "CPU", "CUDA" or "Meta"."""
         return backend in self.facts["backends"]
 
     def functional(self) -> Operator | None:
-        """The operator of which this is the in-place or out form, if it exists."""
+        """The functional operator that this is the in-place or out form of; None without one."""
         base = self.short_name[:-1] if self.is_inplace else self.short_name
         own = [(a.name, a.type) for a in self.arguments if not a.is_out]
         for name, overload in _C._operator_names():
@@ -124,12 +124,12 @@ class Operator:
 
 
 def defined_operators() -> list[tuple[str, str]]:
-    """Names and overloads of all operators, in the order of their definition."""
+    """The names and overloads of all operators, in the order of their definition."""
     return list(_C._operator_names())
 
 
 def operator_of(op: Any) -> Operator:
-    """The operator of a packet of lamella.ops. One overload, or a name that has only one."""
+    """The Operator of an overload in lamella.ops, or of a name that has only one overload."""
     name = getattr(op, "_operator_name", None)
     if name is None:
         raise TypeError(f"opcheck: expected 'op' to be an operator of lamella.ops, got {op!r}")

@@ -1,4 +1,4 @@
-"""Guards around handlers written in Python."""
+"""no_dispatch: a context without dispatch handlers written in Python."""
 
 from lamella.utils._python_dispatch import _disable_handlers as no_dispatch
 

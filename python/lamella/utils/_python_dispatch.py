@@ -1,4 +1,4 @@
-"""Handlers written in Python that see every operator: modes, and what subclasses need."""
+"""Dispatch handlers written in Python: modes, and helpers for Tensor subclasses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 class TorchDispatchMode:
-    """Sees every operator that is called while it is on, on its thread.
+    """Intercepts every operator that its thread calls while the mode is on.
 
         class Counts(TorchDispatchMode):
             def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -29,10 +29,10 @@ class TorchDispatchMode:
         with Counts():
             x + y
 
-    func: the overload, such as lamella.ops.aten.add.Tensor. types: the classes with handlers of
-    their own among the arguments. args, kwargs: the arguments, without those that have their
-    default. A handler runs below autograd and the other layers, with its own mode off, so that what
-    it calls goes to the mode around it. NotImplemented leaves the call to the arguments' classes.
+    func: the overload, such as lamella.ops.aten.add.Tensor. types: the classes of arguments that
+    have their own handlers. args, kwargs: the arguments, without those that have their default. A
+    handler runs below autograd and the other layers, with its own mode off, so that its calls go to
+    the next outer mode. Returning NotImplemented passes the call to the arguments' classes.
     """
 
     supports_higher_order_operators = False
@@ -59,18 +59,18 @@ class TorchDispatchMode:
 
 
 def _get_current_dispatch_mode() -> TorchDispatchMode | None:
-    """The newest mode that is on."""
+    """The innermost mode that is on."""
     count = _C._mode_count()
     return _C._mode_at(count - 1) if count else None
 
 
 def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
-    """All modes that are on, the oldest first."""
+    """All modes that are on, the outermost first."""
     return [_C._mode_at(i) for i in range(_C._mode_count())]
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
-    """Whether a mode is on, on this thread."""
+    """Whether a mode is on in this thread."""
     return any(
         include_infra_modes or not mode.is_infra_mode()
         for mode in _get_current_dispatch_mode_stack()
@@ -79,7 +79,7 @@ def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
 
 @contextlib.contextmanager
 def _disable_current_modes() -> Iterator[list[TorchDispatchMode]]:
-    """All modes of the thread are off inside; gives them, the newest first."""
+    """A context in which all modes of the thread are off; yields them, the innermost first."""
     modes = [_C._pop_mode() for _ in range(_C._mode_count())]
     try:
         yield modes
@@ -90,7 +90,7 @@ def _disable_current_modes() -> Iterator[list[TorchDispatchMode]]:
 
 @contextlib.contextmanager
 def _disable_handlers() -> Iterator[None]:
-    """No handler is asked inside, of modes or of classes."""
+    """A context in which no handlers run, neither those of modes nor those of classes."""
     _C._disable_handlers(1)
     try:
         yield
@@ -99,7 +99,8 @@ def _disable_handlers() -> Iterator[None]:
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:
-    """Whether an object is an instance of a subclass that can be taken apart and put together."""
+    """Whether an object is an instance of a Tensor subclass with __tensor_flatten__ and
+    __tensor_unflatten__."""
     return isinstance(t, _C.Tensor) and is_traceable_wrapper_subclass_type(type(t))
 
 
@@ -118,7 +119,7 @@ def transform_subclass(
     outer_size: Any = None,
     outer_stride: Any = None,
 ) -> Any:
-    """An instance like `t` whose inner tensors are what `callback(name, tensor)` makes of them."""
+    """An instance like `t` whose inner tensors are replaced by `callback(name, tensor)`."""
     size = outer_size if outer_size is not None else t.size()
     stride = outer_stride if outer_stride is not None else t.stride()
     names, context = t.__tensor_flatten__()
@@ -137,10 +138,10 @@ def _alias_letters(argument: Any) -> frozenset[str]:
 
 
 def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
-    """`out`, made to share memory as the schema of `func` says: to be returned by handlers.
+    """`out`, corrected to alias the arguments as the schema of `func` says. For handlers to return.
 
-    What an operator writes is returned as the argument itself; a view among wrappers becomes a view
-    of its argument. out: what the handler made of the call, of the operator's structure.
+    A result that is a written argument is replaced by that argument; a view of a wrapper is made to
+    share its storage. out: the handler's result, with the structure of the operator's returns.
     """
     schema = func._schema
     given = {}

@@ -1,4 +1,4 @@
-"""Nests of lists, tuples, dictionaries and named tuples, taken apart and put together again.
+"""Flattens trees of lists, tuples, dictionaries and named tuples, and rebuilds them.
 
 leaves, spec = tree_flatten({"a": [x, y], "b": z})
 tree_unflatten(leaves, spec)
@@ -41,7 +41,8 @@ def register_pytree_node(
     *,
     serialized_type_name: str | None = None,
 ) -> None:
-    """Makes objects of exactly this class nodes: flatten_fn gives (children, context)."""
+    """Makes objects of exactly this class nodes of trees: flatten_fn returns (children, context),
+    from which unflatten_fn rebuilds the object."""
     if cls in _kinds:
         raise ValueError(f"register_pytree_node: {cls.__qualname__} is registered already")
     _kinds[cls] = _Kind(flatten_fn, unflatten_fn)
@@ -66,8 +67,8 @@ register_pytree_node(
     lambda node: (list(node), node.maxlen),
     lambda items, length: deque(items, length),
 )
-# Named tuples are found by their fields; the context is the class.
-# Named tuples, and the results of operators that return several, which take one sequence.
+# Named tuples, and the struct sequences of operators with several results, whose constructor takes
+# one sequence. They are recognized by their attributes; the context is the class.
 _named = _Kind(
     lambda node: (list(node), type(node)),
     lambda items, cls: cls(*items) if hasattr(cls, "_fields") else cls(items),
@@ -87,7 +88,7 @@ def _kind_of(tree: Any) -> tuple[Any, _Kind | None]:
 
 
 class TreeSpec:
-    """The shape of a nest: its type, what rebuilds it, and the specs of its children."""
+    """The structure of a tree: its type, the context that rebuilds it, and its children's specs."""
 
     __slots__ = ("children_specs", "context", "num_leaves", "type")
 
@@ -98,21 +99,22 @@ class TreeSpec:
         self.num_leaves: int = sum(child.num_leaves for child in children_specs) if type else 1
 
     def is_leaf(self) -> bool:
-        """Whether it is not a nest."""
+        """Whether this is the spec of a leaf."""
         return self.type is None
 
     @property
     def num_children(self) -> int:
-        """How many children it has."""
+        """The number of children."""
         return len(self.children_specs)
 
     @property
     def num_nodes(self) -> int:
-        """How many nests and leaves there are, with itself."""
+        """The number of nodes and leaves, including this one."""
         return 1 + sum(child.num_nodes for child in self.children_specs)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """What a nest has where this one has leaves; ValueError if it is of another structure."""
+        """The subtrees of `tree` at the leaves of this spec; ValueError if the structure does not
+        match."""
         found = _up_to(self, tree)
         if found is None:
             raise ValueError(
@@ -137,7 +139,7 @@ class TreeSpec:
 
 
 def LeafSpec() -> TreeSpec:
-    """The spec of something that is not a nest."""
+    """The spec of a leaf."""
     return _LEAF
 
 
@@ -162,7 +164,7 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
 
 
 def _up_to(spec: TreeSpec, tree: Any) -> list[Any] | None:
-    """What a nest has where another has leaves; None where it is of another structure."""
+    """The subtrees of `tree` at the leaves of `spec`; None if the structure does not match."""
     if spec.type is None:
         return [tree]
     cls, kind = _kind_of(tree)
@@ -183,7 +185,7 @@ def _up_to(spec: TreeSpec, tree: Any) -> list[Any] | None:
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
-    """The nest with this spec and these leaves."""
+    """The tree with this spec and these leaves."""
     leaves = list(leaves)
     if len(leaves) != treespec.num_leaves:
         raise ValueError(
@@ -203,12 +205,12 @@ def _unflatten(leaves: Any, spec: TreeSpec) -> Any:
 
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    """The leaves from left to right."""
+    """The leaves of a tree from left to right."""
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:
-    """The spec."""
+    """The spec of a tree."""
     return tree_flatten(tree, is_leaf)[1]
 
 
@@ -218,8 +220,8 @@ def tree_map(
     *rests: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
-    """The nest with func(leaf, ...) for each leaf. `rests` are nests of the same spec, or of one
-    with nests where `tree` has leaves."""
+    """The tree with func(leaf, ...) for each leaf. `rests` are trees of the same structure, which
+    may have subtrees at the leaves of `tree`."""
     leaves, spec = tree_flatten(tree, is_leaf)
     others = []
     for rest in rests:
@@ -237,7 +239,7 @@ def tree_map_(
     *rests: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
-    """Calls func on each leaf and returns the nest itself."""
+    """Calls func on each leaf and returns the tree itself."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
@@ -248,7 +250,7 @@ def tree_map_only(
     tree: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
-    """The nest with func(leaf) for the leaves of these types."""
+    """The tree with func(leaf) for the leaves of these types."""
 
     def apply(leaf: Any) -> Any:
         return func(leaf) if isinstance(leaf, type_or_types) else leaf

@@ -1,4 +1,4 @@
-"""Names of the devices of backends, and the methods that carry those names."""
+"""Renames the device types of backends, and generates the methods with these names."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from lamella import _C
 
 
 def rename_privateuse1_backend(backend_name: str) -> None:
-    """Calls the devices of type privateuseone by a name. Once; the same name again is harmless."""
+    """Renames the device type privateuseone. It can be renamed once; repeating the same name does
+    nothing."""
     rename_backend("privateuseone", backend_name)
 
 
 def rename_backend(device_type: str, backend_name: str) -> None:
-    """The same for any of the types privateuseone and privateuse2 to privateuse16."""
+    """Renames one of the device types privateuseone and privateuse2 to privateuse16."""
     _C._rename_device_type(device_type, backend_name)
 
 
@@ -26,14 +27,14 @@ def generate_methods_for_privateuse1_backend(
     for_storage: bool = False,
     unsupported_dtype: object = None,
 ) -> None:
-    """Gives Tensor and nn.Module methods of the name of the devices: x.sim(), x.is_sim."""
+    """Adds methods named after the device type to Tensor and nn.Module: x.sim(), x.is_sim."""
     generate_methods_for_backend("privateuseone", for_tensor=for_tensor, for_module=for_module)
 
 
 def generate_methods_for_backend(
     device_type: str, *, for_tensor: bool = True, for_module: bool = True
 ) -> None:
-    """The same for any type of device, by either of its names."""
+    """Like generate_methods_for_privateuse1_backend(), for any device type by either name."""
     name = lamella.device(device_type).type
 
     def device_of(device: Any) -> Any:

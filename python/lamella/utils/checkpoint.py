@@ -1,13 +1,13 @@
-"""Checkpoints: parts of a network that are computed again in backward instead of being kept.
+"""Activation checkpoints: backward recomputes parts of a network instead of keeping their tensors.
 
 Note [What a checkpoint keeps]
-  Without use_reentrant, each tensor that backward needs of the function is replaced by a number.
-  The first of them that backward asks for runs the function again and takes all that are still
-  awaited, in the order in which they were saved; each is let go when it is used. The function's
-  arguments are saved like those of an operator, outside of these hooks, so that a checkpoint
-  within a checkpoint does not keep them either.
-  With use_reentrant the whole function is one node, whose backward runs it again and goes backward
-  through it.
+  Without use_reentrant, each tensor that the function saves for backward is replaced by a number.
+  When backward needs the first of them, it runs the function again and keeps all saved tensors that
+  are still needed, identified by the order of saving; each is released when it is used. The
+  function's arguments are saved like those of an operator, before these hooks are installed, so
+  that the hooks of an outer checkpoint apply to them.
+  With use_reentrant the whole function is one node, whose backward runs it again with gradients and
+  then runs backward through it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ __all__ = [
 
 
 class CheckpointError(RuntimeError):
-    """Raised where running a function again did not save what it saved before."""
+    """Raised if the recomputation of a function saves other tensors than the first run."""
 
 
 def noop_context_fn() -> tuple[Any, Any]:
-    """Contexts that do nothing, for the forward pass and for running it again."""
+    """Contexts that do nothing, for the forward pass and for the recomputation."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
@@ -43,7 +43,7 @@ _early_stop: bool | None = None
 
 
 class set_checkpoint_early_stop:  # noqa: N801
-    """In the block, whether checkpoints stop when they have what they need (or run to the end)."""
+    """In the block, sets whether a recomputation stops once it has all tensors that are needed."""
 
     def __init__(self, enable: bool) -> None:
         self.enable = enable
@@ -67,13 +67,14 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """function(*args, **kwargs), computed again in backward instead of being kept.
+    """Calls function(*args, **kwargs) without keeping its saved tensors; backward recomputes them.
 
-    use_reentrant: as one node of the graph; needs a tensor that requires gradients among the
-    arguments and takes no keywords. Without it, see the note above. preserve_rng_state=False: do
-    not repeat random numbers. context_fn: contexts around the function, and around running it
-    again. determinism_check: "default" compares shapes, dtypes and devices of what is saved, "none"
-    does not. debug: errors list what was saved both times.
+    use_reentrant: makes the function one node of the graph; it then needs an argument that requires
+    gradients, and takes no keyword arguments. Without it, see the note above.
+    preserve_rng_state=False: the recomputation may draw other random numbers. context_fn: returns
+    contexts for the first run and the recomputation. determinism_check: "default" compares shapes,
+    dtypes and devices of the saved tensors, "none" does not. debug: errors list the saved tensors
+    of both runs.
     """
     preserve = kwargs.pop("preserve_rng_state", True)
     if use_reentrant is None:
@@ -109,7 +110,7 @@ def checkpoint(
         return function(*args, **kwargs)
 
 
-# ---- What the function runs in
+# ---- The state that a recomputation restores
 
 
 @contextlib.contextmanager
@@ -125,7 +126,8 @@ def _autocast_as(state: Any) -> Iterator[None]:
 
 
 class _Surroundings:
-    """Autocast and, if wanted, the state of the default generator, to be had again later."""
+    """A snapshot of the autocast state and optionally of the default generator's state; again() is
+    a context that restores it."""
 
     def __init__(self, random: bool) -> None:
         self.autocast = _C._autocast_snapshot()
@@ -149,7 +151,7 @@ class _Surroundings:
 
 
 class _Place:
-    """Stands in the graph for a tensor that was not kept."""
+    """The placeholder in the graph for a saved tensor that was not kept."""
 
     __slots__ = ("__weakref__", "number")
 
@@ -158,11 +160,11 @@ class _Place:
 
 
 class _Done(Exception):
-    """All that is awaited has been computed."""
+    """Stops a recomputation when all needed tensors have been computed."""
 
 
 class _Frame:
-    """One call of a checkpointed function."""
+    """One call of a checkpointed function: what its recomputation needs."""
 
     def __init__(
         self,
@@ -190,7 +192,7 @@ class _Frame:
         self.positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         self.rest = [None if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         tensors = [leaves[i] for i in self.positions]
-        # A node that is part of no graph, only for what it saves.
+        # This node is not part of a graph; it only saves the tensor arguments.
         anchor = lamella.empty(0).requires_grad_()
         self.keeper = _keeper().apply(anchor, *tensors).grad_fn
 
@@ -222,7 +224,7 @@ class _Frame:
         return self.computed.pop(place.number)
 
     def compute(self) -> None:
-        """Runs the function again; afterwards `computed` has what is still awaited."""
+        """Runs the function again, and fills `computed` with the tensors that are still needed."""
         awaited = {i for i, place in enumerate(self.places) if place() is not None}
         last = max(awaited) if self.early_stop else -1
         again: list[Any] = []
@@ -285,7 +287,7 @@ def _keeper() -> Any:
     if _keeper_class is None:
 
         class CheckpointArguments(lamella.autograd.Function):
-            """Keeps tensors as an operator would, and computes nothing."""
+            """Saves tensors as an operator would, and computes nothing."""
 
             @staticmethod
             def forward(ctx: Any, anchor: Any, *tensors: Any) -> Any:
@@ -366,8 +368,8 @@ def _whole() -> Any:
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """A Sequential, or functions one after the other, in `segments` parts; each but the last is a
-    checkpoint."""
+    """Runs a Sequential, or a list of functions, in `segments` parts, of which all but the last are
+    checkpoints."""
     if use_reentrant is None:
         warnings.warn(
             "checkpoint_sequential: expected 'use_reentrant' to be given; False is recommended, "

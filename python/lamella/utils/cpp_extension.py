@@ -1,7 +1,8 @@
-"""Extensions in C++ that are built against the installed headers, with PyTorch's names.
+"""Builds C++ extensions against the installed headers, with PyTorch's names.
 
-In a setup.py: ``CppExtension`` with ``BuildExtension``. Without one: ``load`` and ``load_inline``,
-which build in a folder that is kept, so that a second call with the same sources builds nothing.
+With a setup.py use ``CppExtension`` and ``BuildExtension``. Without one use ``load`` and
+``load_inline``, which keep their build folder, so that a second call with the same sources builds
+nothing.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from lamella.utils import library_paths as _own_library_paths
 IS_WINDOWS = sys.platform == "win32"
 IS_MACOS = sys.platform == "darwin"
 IS_LINUX = sys.platform.startswith("linux")
-# There are no kernels for other devices to build.
+# Extensions for other devices are not supported.
 CUDA_HOME = None
 ROCM_HOME = None
 CUDNN_HOME = None
 SYCL_HOME = None
 IS_HIP_EXTENSION = False
 
-# The headers need it, so it stands behind what a package asks for.
+# The headers need this standard, so it replaces the one that a package requests.
 _STANDARD = "-std=c++20"
 _NO_CUDA = "expected sources for the CPU: Lamella builds no extensions for CUDA"
 
@@ -52,7 +53,7 @@ def library_paths(
 
 
 def _pybind_include_paths() -> list[str]:
-    # Debian's pybind11-dev is where the compiler looks anyway.
+    # Debian's pybind11-dev is on the compiler's default path and is no Python package.
     if importlib.util.find_spec("pybind11") is None:
         return []
     import pybind11  # type: ignore[import-not-found]
@@ -61,7 +62,7 @@ def _pybind_include_paths() -> list[str]:
 
 
 def _library() -> str:
-    # A wheel holds no symbolic link without the version.
+    # A wheel has no symbolic link without the version.
     return next(
         (name for name in ("liblamella.so.1",) if os.path.exists(f"{library_paths()[0]}/{name}")),
         "liblamella.so",
@@ -103,7 +104,7 @@ def is_ninja_available() -> bool:
 
 
 def verify_ninja_availability() -> None:
-    """RuntimeError where ninja is missing."""
+    """Raises RuntimeError if ninja is missing."""
     if not is_ninja_available():
         raise RuntimeError("verify_ninja_availability: expected ninja on the path, found none")
 
@@ -123,7 +124,7 @@ def CppExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -
 
 
 def CUDAExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -> Any:
-    """RuntimeError: there are no extensions for CUDA."""
+    """Always raises RuntimeError: extensions for CUDA are not supported."""
     raise RuntimeError(f"CUDAExtension: {_NO_CUDA}")
 
 
@@ -131,24 +132,24 @@ SyclExtension = CUDAExtension
 
 
 def _cxx_flags(given: Any) -> list[str]:
-    """The flags for C++ among those of an extension, with the standard that the headers need."""
+    """The C++ flags of an extension, with the standard that the headers need."""
     flags = given.get("cxx", []) if isinstance(given, dict) else given or []
     return [flag for flag in flags if not flag.startswith("-std=")] + [_STANDARD]
 
 
-# What code says that uses modules, optimizers, data sets or files, and the endings of headers.
+# Matches code that uses modules, optimizers, data sets or serialization.
 _NETWORKS = re.compile(
     r"\b(?:nn|optim|data|serialize)\s*::|torch/(?:nn|optim|data|serialize)|\bTORCH_MODULE"
     r"|\btorch::(?:nn|optim|data|serialize|save|load)\b|\bnamespace\s+torch\s*[;{]"
 )
 _HEADERS = (".h", ".hh", ".hpp", ".hxx", ".cuh", ".inc", ".inl", ".ipp", ".tcc")
-_MOST_HEADERS = 1000
+_MAX_HEADERS = 1000
 
 
 def _mentions_networks(sources: Sequence[str], include_dirs: Sequence[str]) -> bool:
-    """Whether a source, or a header that it could include, says a word of torch::nn and its like.
+    """Whether a source, or a header that it could include, matches _NETWORKS.
 
-    True where there are too many headers to read.
+    True if there are too many headers to read.
     """
     ours = {os.path.realpath(path) for path in include_paths()}
     folders = {os.path.realpath(os.path.dirname(source) or ".") for source in sources}
@@ -157,7 +158,7 @@ def _mentions_networks(sources: Sequence[str], include_dirs: Sequence[str]) -> b
     for folder in sorted(folders - ours):
         for place, _, names in os.walk(folder):
             files += [os.path.join(place, name) for name in names if name.endswith(_HEADERS)]
-            if len(files) > _MOST_HEADERS:
+            if len(files) > _MAX_HEADERS:
                 return True
     for path in files:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -167,11 +168,10 @@ def _mentions_networks(sources: Sequence[str], include_dirs: Sequence[str]) -> b
 
 
 def _name_flags(name: str, sources: Sequence[str], include_dirs: Sequence[str] = ()) -> list[str]:
-    """What the code is told of its extension.
+    """The macros that describe the extension to the headers.
 
-    torch/torch.h includes torch/extension.h for extensions with a source that has to do with
-    pybind11, and leaves torch/nn.h and its like out for those that do not speak of them: both take
-    the compiler up to a second for each file.
+    torch/torch.h includes torch/extension.h only if a source uses pybind11, and torch/nn.h and
+    similar headers only if the code uses them: each costs up to a second per file to compile.
     """
     flags = [f"-DTORCH_EXTENSION_NAME={name}"]
     if not _mentions_networks(sources, include_dirs):
@@ -184,7 +184,7 @@ def _name_flags(name: str, sources: Sequence[str], include_dirs: Sequence[str] =
 
 
 def _openmp_link(flags: Sequence[str], link: Sequence[str]) -> list[str]:
-    """What the linker needs for code compiled with OpenMP: Lamella's library brings none along."""
+    """The linker flag for code compiled with OpenMP, since Lamella's library does not link it."""
     return ["-fopenmp"] if "-fopenmp" in flags and "-fopenmp" not in link else []
 
 
@@ -198,7 +198,7 @@ def _build_extension_class() -> type:
 
         @classmethod
         def with_options(cls, **options: Any) -> type:
-            """The class with options of its own: no_python_abi_suffix, use_ninja, …."""
+            """A subclass with other default options: no_python_abi_suffix, use_ninja, …."""
 
             class cls_with_options(cls):  # type: ignore[valid-type, misc]
                 def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -226,7 +226,7 @@ def _build_extension_class() -> type:
                 flags += _name_flags(name, extension.sources, extension.include_dirs)
                 extension.extra_compile_args = flags
                 extension.extra_link_args += _openmp_link(flags, extension.extra_link_args)
-            # The flags of C alone make the compiler warn.
+            # The compiler warns about a flag that is valid for C only.
             for part in ("compiler_so", "compiler_so_cxx"):
                 command = getattr(self.compiler, part, None)
                 if command and "-Wstrict-prototypes" in command:
@@ -244,7 +244,7 @@ def _build_extension_class() -> type:
 
 
 def __getattr__(name: str) -> Any:
-    # setuptools is imported by those who build with it.
+    # BuildExtension is made on first use, since it imports setuptools.
     if name == "BuildExtension":
         globals()[name] = _build_extension_class()
         return globals()[name]
@@ -255,7 +255,7 @@ def __getattr__(name: str) -> Any:
 
 
 def get_default_build_root() -> str:
-    """The folder under which load() builds: LAMELLA_EXTENSIONS_DIR, or one of the user's cache."""
+    """The folder below which load() builds: LAMELLA_EXTENSIONS_DIR, or one in the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return os.environ.get("LAMELLA_EXTENSIONS_DIR") or os.path.join(cache, "lamella_extensions")
 
@@ -283,10 +283,10 @@ def load(
     is_standalone: bool = False,
     keep_intermediates: bool = True,
 ) -> ModuleType | str | None:
-    """Builds an extension of source files and loads it.
+    """Builds an extension from source files and loads it.
 
-    Returns the module; the path of the library with ``is_python_module=False``, whose operators are
-    then in lamella.ops; that of the program with ``is_standalone``.
+    Returns the module; with ``is_python_module=False`` the path of the library, whose operators are
+    then in lamella.ops; with ``is_standalone`` the path of the program.
     """
     files = [sources] if isinstance(sources, str) else list(sources)
     files = [os.path.abspath(file) for file in files]
@@ -327,7 +327,7 @@ def _compiler() -> list[str]:
 def _build(
     files: list[str], target: str, flags: list[str], link: list[str], folder: str, verbose: bool
 ) -> None:
-    """Compiles what changed, with ninja where it is there, and links."""
+    """Compiles and links what changed, with ninja; without ninja everything if anything changed."""
     if not check_compiler_ok_for_platform(get_cxx_compiler()):
         raise RuntimeError(f"load: expected a C++ compiler, found no '{get_cxx_compiler()}'")
     objects = [
@@ -410,7 +410,8 @@ def load_inline(
     use_pch: bool = False,
     no_implicit_headers: bool = False,
 ) -> ModuleType | str | None:
-    """load() of sources given as text; ``functions`` are bound by name, with a docstring each."""
+    """Like load(), with sources given as text. ``functions`` are bound to the module by name;
+    a dictionary gives their docstrings."""
     if cuda_sources or sycl_sources:
         raise RuntimeError(f"load_inline: {_NO_CUDA}")
     texts = [cpp_sources] if isinstance(cpp_sources, str) else list(cpp_sources)

@@ -1,4 +1,4 @@
-"""Handles of hooks that were registered."""
+"""RemovableHandle: the handle of a registered hook."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _ids = itertools.count()
 
 
 class RemovableHandle:
-    """Takes a hook away again: by remove(), or at the end of a `with` block.
+    """Removes a hook: by remove(), or at the end of a `with` block.
 
-    hooks_dict: where the hook stands under the handle's `id`; kept by a weak reference.
+    hooks_dict: the dictionary that has the hook under the handle's `id`; held weakly.
     extra_dict: further dictionaries that have an entry for the same id.
     """
 
@@ -28,7 +28,7 @@ class RemovableHandle:
         self.extra_dict_ref = tuple(weakref.ref(d) for d in extra)
 
     def remove(self) -> None:
-        """Takes the hook away; again does nothing."""
+        """Removes the hook; further calls do nothing."""
         for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = reference()
             if hooks is not None:
@@ -39,7 +39,7 @@ class RemovableHandle:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         hooks, self.id, extra = state
-        # A copy whose dictionaries are gone has nothing to remove from.
+        # The dictionary of the pickled handle may no longer exist.
         self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
         self.extra_dict_ref = tuple(weakref.ref(d) for d in extra if d is not None)
 

@@ -1,4 +1,4 @@
-"""A module called with parameters that are not its own."""
+"""Calls modules with other parameters and buffers, and stacks these for ensembles."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """module(*args, **kwargs) with tensors of the dictionary, by dotted name, in the places of
-    parameters and buffers.
+    """Calls module(*args, **kwargs) with its parameters and buffers replaced by the tensors of a
+    dictionary by dotted names.
 
-    parameter_and_buffer_dicts: a dictionary, or several with different names. tie_weights: a
-    parameter with several names is replaced under all of them. strict: all must be given, and no
-    others; else what is no parameter or buffer is an attribute while the module is called.
+    parameter_and_buffer_dicts: a dictionary, or several without common names. tie_weights: replaces
+    a parameter that has several names under all of them. strict: the dictionaries must have exactly
+    the names of all parameters and buffers; otherwise other names are attributes during the call.
     """
     dicts = parameter_and_buffer_dicts
     dicts = (dicts,) if isinstance(dicts, Mapping) else tuple(dicts)
@@ -72,7 +72,8 @@ def functional_call(
 
 
 def _places(module: Module) -> dict[str, tuple[Any, str]]:
-    """Dotted name -> the dictionary that holds the tensor, and its name there."""
+    """Maps the dotted name of each parameter and buffer to the dictionary that holds it, and its
+    key there."""
     found = {}
     for prefix, part in module.named_modules(remove_duplicate=False):
         for entries in (part._parameters, part._buffers):
@@ -102,9 +103,9 @@ def _tied(places: dict[str, tuple[Any, str]], given: dict[str, Tensor]) -> dict[
 def stack_module_state(
     models: Sequence[Module] | ModuleList,
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The parameters and the buffers of modules of one kind, stacked name by name: what vmap over
-    functional_call() takes for an ensemble. Stacked parameters are leaves that require gradients
-    where those of the modules do."""
+    """Stacks the parameters and the buffers of modules of one class by name, for vmap over
+    functional_call() of an ensemble. A stacked parameter is a leaf, and requires gradients if those
+    of the modules do."""
     import lamella
 
     models = list(models)
