@@ -36,7 +36,7 @@ struct lamella_backend_part final : lamella::Allocator {
   // backend] in abi/backend.h.
   std::atomic<int64_t> inside{0};
   std::atomic<bool> ended{false};
-  lamella_backend_part* next_ended = nullptr;  // in the list of those
+  lamella_backend_part* next_ended = nullptr;  // in the list of ended parts
 
   void* allocate(size_t bytes, DeviceIndex index, void** context) override;
   void deallocate(void* data, size_t bytes, DeviceIndex index, void* context) noexcept override;

@@ -1,5 +1,4 @@
-// TensorOptions: what a factory is told about the tensor to make. Whatever is not set is the
-// factory's own choice.
+// TensorOptions: options of a factory for the tensor to make. The factory chooses what is not set.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -51,7 +50,7 @@ class TensorOptions {
   constexpr TensorOptions(MemoryFormat format)                                      // NOLINT
       : memory_format_(format), set_(kMemoryFormat) {}
 
-  // Each returns a copy with one thing set, or unset if given nothing.
+  // Each returns a copy with one option set, or unset if given nullopt.
   [[nodiscard]] constexpr TensorOptions dtype(detail::Maybe<ScalarType> given) const {
     return with(&TensorOptions::dtype_, kDtype, given.has ? given.value : ScalarType::Float,
                 given.has);
@@ -97,7 +96,7 @@ class TensorOptions {
   constexpr bool has_pinned_memory() const { return (set_ & kPinnedMemory) != 0; }
   constexpr bool has_memory_format() const { return (set_ & kMemoryFormat) != 0; }
 
-  // Templates only so that nobody compiles an optional that he does not use.
+  // Templates only so that a file instantiates no std::optional that it does not use.
   template <class T = ScalarType>
   constexpr std::optional<T> dtype_opt() const {
     return optional(dtype_, has_dtype());
