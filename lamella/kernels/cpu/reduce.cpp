@@ -19,7 +19,7 @@ constexpr int64_t kSteps = 16;          // of one level
 constexpr int kLevels = 8;
 constexpr int64_t kShortRows = 4096;     // elements of rows that are folded in one step
 constexpr int64_t kBufferBytes = 32768;  // of elements that are converted or gathered at a time
-constexpr int64_t kFew = 2048, kFewBytes = 4096;  // of those, if the operand is larger
+constexpr int64_t kFew = 2048, kFewBytes = 4096;  // least elements; span of more
 constexpr int64_t kBlockBytes = 32768;            // of the accumulators of one block of rows
 constexpr int64_t kBlockWork = 65536;             // elements of one block of lines
 constexpr int64_t kMostLines = 512;
