@@ -1,4 +1,4 @@
-"""Derives lamella/more/special/bessel_coefficients.h: Chebyshev series of Bessel functions.
+"""Computes lamella/more/special/bessel_coefficients.h: Chebyshev series of Bessel functions.
 
 Each interpolates its function in the points of Chebyshev, in 40 digits, as math_coefficients.py
 does for other functions. `bessel_coefficients.py --write` makes the header again; without the
@@ -37,7 +37,7 @@ def first_kind(order: int) -> Callable[[Any], Any]:
 
 
 def second_kind(order: int) -> Callable[[Any], Any]:
-    """What Y has beside its logarithm and pole, by x^order, of z = x^2."""
+    """Y without its logarithm and pole, divided by x^order, as a function of z = x^2."""
 
     def f(z: Any) -> Any:
         x = mp.sqrt(z)

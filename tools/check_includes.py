@@ -19,11 +19,11 @@ BELOW = {
     "layers": ["api", "dispatch", "core"],
     "nn": ["layers", "api", "dispatch", "core"],
     "graph": ["layers", "api", "dispatch", "core"],
-    # The rarer operators: a library of its own, a user of the others but for their threads.
+    # The rarer operators: a separate library that uses the others, and the kernels' threads.
     "more": ["lamella", "kernels"],
     "codegen": ["schema"],
-    # lamella/*.h: what a user includes. Including one counts as including what it includes.
-    # A library of its own, on the kernels' threads, products and vector functions.
+    # lamella/*.h: the headers for users. Including one counts as including all that it includes.
+    # A separate library that uses the kernels' threads, products and vector functions.
     "compiler": ["graph", "kernels"],
     "lamella": ["graph", "nn", "layers", "kernels", "api", "dispatch", "abi", "core"],
     "distributed": ["lamella", "core"],

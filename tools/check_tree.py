@@ -26,7 +26,7 @@ HEAVY = {
     "variant",
 }
 # Graphs are built by programs, not by the source of each operator: their headers may cost more.
-# So may those that stand for headers that bring much of the standard library with them.
+# So may headers that replace PyTorch's, which include much of the standard library.
 MAY_BE_HEAVY = (
     "lamella/graph/",
     "lamella/nn/",
@@ -118,8 +118,8 @@ def check_files(paths):
 
 
 def imported(name, path, modules):
-    """The modules of the package that one imports, inside of functions too. The package itself is
-    none: what is found in it when a function runs is there by then."""
+    """The modules of the package that a module imports, also inside functions. The package itself
+    is left out, because it is complete by the time a function runs."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

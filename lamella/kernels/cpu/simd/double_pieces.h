@@ -1,5 +1,5 @@
-// Tables of piecewise polynomials for float64, computed by tools/math_coefficients.py, which
-// documents the method.
+// Functions of float64 as piecewise polynomials, computed by
+// tools/math_coefficients.py, which documents the method.
 // clang-format off
 #pragma once
 #include "lamella/kernels/cpu/simd/piecewise.h"

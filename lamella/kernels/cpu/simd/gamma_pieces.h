@@ -1,4 +1,4 @@
-// Tables of piecewise polynomials for gamma functions of float64, computed by
+// Gamma functions of float64 as piecewise polynomials, computed by
 // tools/math_coefficients.py, which documents the method.
 // clang-format off
 #pragma once
