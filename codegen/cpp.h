@@ -1,4 +1,4 @@
-// C++ spellings of what a schema declares: types, defaults, names, parameter lists.
+// C++ spellings of a schema's types, defaults, names and parameter lists.
 #pragma once
 
 #include <string>

@@ -47,7 +47,7 @@ std::vector<Name> split_names(std::string_view text) {
   return names;
 }
 
-// A name that formulas may use, and what it stands for.
+// A name that formulas may use, and its meaning.
 struct Meaning {
   KnownName known;
   FormulaUse::Role role;

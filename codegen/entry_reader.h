@@ -14,8 +14,8 @@ namespace lamella::codegen {
 struct LocatedEntry {
   NativeFunction function;
   YamlPtr func;                           // the signature's node
-  std::map<std::string, Location> keys;   // where each field's name stands
-  std::map<std::string, YamlPtr> values;  // what it holds
+  std::map<std::string, Location> keys;   // the place of each field's name
+  std::map<std::string, YamlPtr> values;  // the value of each field
 
   bool has(const std::string& field) const { return keys.contains(field); }
   // The value of a field that is there; the signature otherwise.

@@ -146,7 +146,7 @@ struct Model {
 
   // By full name (`aten::add.Tensor`) or null.
   const NativeFunction* find(std::string_view full_name) const;
-  // What an entry with `alias_of` calls, or null.
+  // The operator that an entry with `alias_of` calls, or null.
   const NativeFunction* alias_target(const NativeFunction& alias) const;
 
  private:

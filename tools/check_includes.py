@@ -31,7 +31,8 @@ BELOW = {
     "python": ["lamella", "abi", "kernels", "layers", "graph"],
 }
 
-# The C ABI's headers and its table of keys are plain C and include nothing above them, so everyone
+# The C ABI's headers and its table of keys are plain C and include nothing above them, so every
+# file may include them.
 LEAVES = {
     "lamella/abi/abi.h",
     "lamella/abi/autocast.h",

@@ -235,7 +235,7 @@ class MetaBase {
 #define LAMELLA_META_FUNC(name) structured_##name::meta_return_ty structured_##name::meta
 #define LAMELLA_META_FUNC2(name, overload) \
   structured_##name##_##overload::meta_return_ty structured_##name##_##overload::meta
-// What a meta function with `precomputed` returns, to be filled by its set_ functions.
+// The result of a meta function with `precomputed`, to be filled by its set_ functions.
 #define LAMELLA_PRECOMPUTE_STRUCT(name) structured_##name::precompute_out<>
 #define LAMELLA_PRECOMPUTE_STRUCT2(name, overload) structured_##name##_##overload::precompute_out<>
 // The computation of one backend: LAMELLA_IMPL_FUNC(mm_cpu)(const Tensor& self, ..., const Tensor&

@@ -256,7 +256,7 @@ class TensorAutograd : public TensorBase {
     return T(TensorBase::adopt(made));
   }
   T variable_data() const { return data(); }
-  // Makes this tensor what the other is, and keeps its gradient and its place in the graph.
+  // Gives this tensor the other's storage, shape and dtype; it keeps its gradient and graph node.
   void set_data(const TensorBase& source) const {
     LAMELLA_CHECK(source.defined(), "set_data: expected a tensor that is defined");
     detail::check(lamella_tensor_set_data(get("set_data"), source.impl()));

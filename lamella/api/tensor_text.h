@@ -126,7 +126,7 @@ LAMELLA_LAZY void append(std::string& out, const Tensor& tensor) {
     return;
   }
   if (tensor.is_meta()) {
-  } else if (tensor.is_complex()) {  // one after the other, and not their real parts alone
+  } else if (tensor.is_complex()) {  // printed as a list of complex numbers, without columns
     Tensor values = tensor.detach().cpu().reshape({-1});
     for (int64_t i = 0; i < values.numel(); ++i) {
       append(out, values.select(0, i).item());

@@ -47,7 +47,7 @@ class LargeBlocks {
       }
     }
     void* data = map(rounded);
-    if (data == nullptr) {  // under pressure: give back what is cached, then ask again
+    if (data == nullptr) {  // out of memory: releases the caches and tries again
       empty();
       detail::pool_empty_cache();
       data = map(rounded);

@@ -55,13 +55,13 @@ struct TensorField {
   int64_t* strides;  // in elements; NULL: row-major
   uint64_t byte_offset;
 };
-// What a capsule named "dltensor" points to.
+// The target of a capsule named "dltensor".
 struct Managed {
   TensorField tensor;
   void* context;
   void (*deleter)(Managed* self);
 };
-// What a capsule named "dltensor_versioned" points to.
+// The target of a capsule named "dltensor_versioned".
 struct ManagedVersioned {
   uint32_t major;
   uint32_t minor;

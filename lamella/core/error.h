@@ -207,7 +207,7 @@ LAMELLA_ERROR_CLASS(ForeignError, LAMELLA_FOREIGN_ERROR)
 
 namespace detail {
 
-// Throws what a failed call left in this thread's error text.
+// Throws the error that a failed call stored in this thread's error text.
 [[noreturn]] LAMELLA_COLD inline void throw_status(lamella_status status) {
   const char* text = lamella_error_text();
   switch (status) {
@@ -280,7 +280,7 @@ LAMELLA_COLD inline lamella_status status_of_current_exception() noexcept {
     return fail(LAMELLA_ERROR, "unknown exception");
   }
 }
-// Calls f() for a caller in C: what it throws becomes this thread's error.
+// Calls f() for a caller in C: an exception becomes this thread's error.
 template <class F>
 lamella_status guarded(F&& f) noexcept {
   try {

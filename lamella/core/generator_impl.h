@@ -1,4 +1,4 @@
-// GeneratorImpl: what a Generator handle refers to, and the CPU's Mersenne twister. Internal.
+// GeneratorImpl: the target of a Generator handle, and the CPU's Mersenne twister. Internal.
 #pragma once
 #include <cstdint>
 #include <mutex>

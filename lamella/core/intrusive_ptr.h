@@ -1,5 +1,5 @@
-// Objects that count their references themselves, and pointers that share them. What a library
-// registers with class_ (lamella/dispatch/custom_class.h) derives from intrusive_ptr_target.
+// Objects that count their references themselves, and pointers that share them. Classes that are
+// registered with class_ (lamella/dispatch/custom_class.h) derive from intrusive_ptr_target.
 #pragma once
 #include <cstddef>
 #include <type_traits>

@@ -82,7 +82,7 @@ class TensorOptions {
     return with(&TensorOptions::memory_format_, kMemoryFormat, given.value, given.has);
   }
 
-  // What is set, or PyTorch's defaults.
+  // The option if set, or PyTorch's default.
   constexpr TypeMeta dtype() const { return TypeMeta(dtype_); }
   constexpr Device device() const { return device_; }
   constexpr Layout layout() const { return layout_; }
@@ -122,7 +122,7 @@ class TensorOptions {
     return optional(memory_format_, has_memory_format());
   }
 
-  // These options, overlaid with what is set in `other`.
+  // These options, overridden by those that are set in `other`.
   [[nodiscard]] constexpr TensorOptions merge_in(const TensorOptions& other) const {
     TensorOptions o = *this;
     if (other.has_dtype()) o.dtype_ = other.dtype_;

@@ -1,4 +1,4 @@
-// TensorIterator: operands of a pointwise operator, brought to one shape and walked together.
+// TensorIterator: broadcasts the operands of a pointwise operator and iterates over them together.
 //
 // Note [The life of an iterator]
 //   Building one promotes dtypes, broadcasts, checks overlaps, makes or checks the outputs, orders

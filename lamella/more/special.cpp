@@ -53,7 +53,7 @@ Tensor map(const char* op, const Tensor& x, special::Function f) {
   return map_blocks(op, x, special::blocks().function[static_cast<int>(f)]);
 }
 
-// block(x, y, to, count) makes so many results; y has one element for all of them if `one`.
+// block(x, y, to, count) computes `count` results; y has one element for all of them if `one`.
 template <class F>
 Tensor map_blocks(const char* op, const Tensor& a, const Tensor& b, bool one, const F& block) {
   check_real(op, "self", a);

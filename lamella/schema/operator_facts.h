@@ -1,4 +1,4 @@
-// OperatorFacts: what an operator takes, writes, returns and aliases, read from its schema.
+// OperatorFacts: the arguments that an operator reads, writes, returns and aliases, by its schema.
 //
 // Note [What a return is]
 //   A return and an argument may share memory if a set of the return is among the argument's sets,

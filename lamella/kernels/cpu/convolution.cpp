@@ -47,7 +47,7 @@ namespace {
 // microseconds), and the most, so that interrupts are noticed between calls.
 constexpr double kLeastShare = 1 << 22;
 constexpr double kMostShare = 4e9;
-// Channels are cut at multiples of what the library's vectors hold.
+// Channels are cut at multiples of the library's vector length.
 constexpr int64_t kChannelStep = 16;
 
 // Provides memory that a call of the library requests while it runs.
@@ -310,7 +310,7 @@ void from_columns(const Volume& v, const T* columns, T* src, int64_t channels) {
                });
 }
 
-// What every sample and group needs.
+// Sizes and addresses that every sample and group uses.
 struct Parts {
   Volume v;
   int64_t in_each, out_each, rows;  // channels of a group; rows of the columns

@@ -100,7 +100,7 @@ class Product {
     if (!is_row_major_ && p_.b.storage != nullptr && run_kept(alpha)) return;
     int64_t width = p_.n;
     if (unpacked_ == 0) {
-      // What is packed at a time is bounded, but for one panel.
+      // The memory for packing is bounded, but holds at least one panel.
       int64_t panels = kMostPacked / std::max<int64_t>(k_ * element_ * kernels_.columns, 1);
       width = std::min(p_.n, std::max<int64_t>(panels, 1) * kernels_.columns);
     }

@@ -82,7 +82,7 @@ struct Port {
   ConvertFn convert;   // null: the types are the same
   alignas(64) char buffer[kChunk * 16];
   const char* filled_from = nullptr;  // buffer holds this one element
-  int64_t filled = 0;                 // so many times
+  int64_t filled = 0;                 // number of copies in the buffer
 };
 
 // Runs the loop over contiguous memory.
