@@ -458,7 +458,7 @@ std::string file_name(const Location& place) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// The file of an operator depends only on its name, so that a new entry leaves the others unchanged.
+// The file of an operator depends only on its name, so that a new entry changes only its own file.
 std::size_t shard_of(const Derivative& entry) {
   std::uint32_t hash = 2166136261u;
   for (const char c : entry.function->full_name()) {

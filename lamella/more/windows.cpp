@@ -116,7 +116,7 @@ Tensor kaiser_window(int64_t window_length, LAMELLA_OPTIONS) {
 
 namespace {
 
-// The window of n_fft points: ones if none is given; a shorter one is centred and padded with zeros.
+// The window of n_fft points: ones if none is given; a shorter one is centred between zeros.
 Tensor full_window(const char* op, const std::optional<Tensor>& given, int64_t win_length,
                    int64_t n_fft, const TensorOptions& options) {
   const bool has = given.has_value() && given->defined();

@@ -17,8 +17,8 @@ LAMELLA_DEFINE_DISPATCH(winograd_kernels_stub);
 
 namespace {
 
-// The multiple of channels that fills whole vectors of every capability, and the fewest output
-// channels for which this algorithm pays.
+// The multiple of channels that fills whole vectors of every capability, and the fewest channels of
+// the result for which this algorithm pays.
 constexpr int64_t kChannelStep = 16, kLeastMade = 32;
 // The fewest tiles for which transforming the kernel costs less than it saves.
 constexpr int64_t kLeastTiles = 48;
