@@ -1,4 +1,4 @@
-# liblamella.so from all rooms, the targets its users see, and what is installed.
+# Builds liblamella.so from all rooms, declares the targets for users, and installs both.
 
 get_property(rooms GLOBAL PROPERTY LAMELLA_ROOMS)
 set(has_objects FALSE)
@@ -62,7 +62,7 @@ endif()
 if(TARGET lamella_codegen)
   install(TARGETS lamella-gen EXPORT LamellaTargets RUNTIME DESTINATION bin)
   if(SKBUILD)
-    # A second copy on the PATH of whoever installs the wheel; the exported one moves with the tree.
+    # A second copy, in the scripts folder of the wheel; the exported one moves with the tree.
     install(PROGRAMS $<TARGET_FILE:lamella-gen> DESTINATION "${SKBUILD_SCRIPTS_DIR}")
   endif()
 endif()
@@ -76,8 +76,8 @@ install(FILES "${PROJECT_BINARY_DIR}/cmake/LamellaConfig.cmake"
               "${PROJECT_BINARY_DIR}/cmake/LamellaConfigVersion.cmake"
               "${PROJECT_SOURCE_DIR}/cmake/LamellaOperators.cmake" DESTINATION ${cmake_dest})
 
-# Headers: what lamella/*.h, the generated API and the compat headers reach, and nothing else. Found
-# at install time, so there is no list to keep.
+# Installs only the headers that lamella/*.h, the generated API and the compat headers include. They
+# are found at install time, so there is no list to maintain.
 install(CODE "
   set(LAMELLA_SOURCE_DIR \"${PROJECT_SOURCE_DIR}\")
   set(LAMELLA_GENERATED_DIR \"${LAMELLA_GENERATED_DIR}\")

@@ -4,7 +4,7 @@
 #
 # Gives a library target the operators that YAML files declare. At build time lamella-gen writes,
 # and the target compiles, <target>/register.cpp: schemas and kernels, registered when the library
-# is loaded. These headers are for the target and for whoever links it:
+# is loaded. These headers are for the target and for targets that link it:
 #   <target>/functions.h           ns::name(...), ns::name_out(...), ns::redispatch::name(...)
 #   <target>/native_functions.h    the kernels to write, in ns::native
 #   <target>/structured_kernels.h  the structured kernels to write, in ns::meta and ns::native

@@ -18,7 +18,7 @@ function(lamella_python_extension name)
                        INSTALL_RPATH "$ORIGIN/lib:$ORIGIN/../..")
   target_link_libraries(${name} PRIVATE lamella_flags lamella ${ARG_LIBS})
   target_compile_options(${name} PRIVATE -fno-semantic-interposition -fno-plt)
-  # What they name first includes Python.h, which must come before the standard library.
+  # The given headers come first, because Python.h must precede the standard library's headers.
   lamella_precompile(${name} ${ARG_PRECOMPILE} ${LAMELLA_STANDARD_HEADERS})
   install(TARGETS ${name} LIBRARY DESTINATION "${LAMELLA_INSTALL_PYTHON}" COMPONENT python OPTIONAL)
 endfunction()

@@ -25,7 +25,7 @@ add_library(lamella_flags INTERFACE)
 target_compile_features(lamella_flags INTERFACE cxx_std_20)
 target_include_directories(lamella_flags INTERFACE "${PROJECT_SOURCE_DIR}"
                                                    "${LAMELLA_GENERATED_DIR}")
-# GCC 12 sees overlaps and ends of memory inside of std::string that are not there.
+# GCC 12 reports overlaps and out-of-bounds accesses inside std::string that do not exist.
 target_compile_options(
   lamella_flags INTERFACE -Wall -Wextra -Wno-unused-parameter
                           $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>
@@ -114,7 +114,7 @@ endfunction()
 # Note [Which copy of an inline function survives]
 # An inline function or template that the compiler does not inline is emitted by every object that
 # uses it, and the linker keeps the first copy it meets. If that copy came from an AVX-512 object,
-# a plain x86-64 machine would die in code that looks innocent (std::vector's growth, say). Every
+# a plain x86-64 machine would crash in code that looks harmless (std::vector's growth, say). Every
 # object that calls such a function also carries its own copy, so linking objects in order of rising
 # capability makes each call land on code that needs no more than the caller already does. Hence:
 # all ordinary objects first, then DEFAULT, then AVX2, then AVX512. lamella_link_rooms keeps this
@@ -149,7 +149,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(LAMELLA_CPU_FLAGS_DEFAULT -O2 -ftree-vectorize)
 endif()
 # -O3 because GCC 12 vectorises nothing useful at -O2. Integers wrap around: vectors of them hold the
-# bits of numbers, and lanes whose result is not taken may be anything.
+# bits of numbers, and lanes whose result is not used may overflow.
 set(LAMELLA_SIMD_FLAGS -O3 -fno-math-errno -fno-trapping-math -fwrapv)
 set(LAMELLA_CPU_FLAGS_AVX2 -march=x86-64-v3)
 set(LAMELLA_CPU_FLAGS_AVX512 -march=x86-64-v4 -mprefer-vector-width=512)
@@ -159,8 +159,8 @@ function(lamella_simd_sources name)
   foreach(capability IN LISTS LAMELLA_CPU_CAPABILITIES)
     set(target lamella_${name}_${capability})
     lamella_objects(${target} ${ARG_SOURCES})
-    # Contraction stays off, so that the elements which fill no vector round like the others; who wants
-    # a fused multiplication calls it.
+    # Contraction stays off, so that elements which do not fill a vector round like the others; code
+    # that needs a fused multiplication calls it explicitly.
     target_compile_options(${target} PRIVATE ${LAMELLA_SIMD_FLAGS} -ffp-contract=off
                                              ${LAMELLA_CPU_FLAGS_${capability}} ${ARG_OPTIONS})
     target_compile_definitions(

@@ -1,1 +1,1 @@
-// CMake wants one source of its own for a library that is otherwise made of the rooms' objects.
+// An empty source: CMake requires one for a library that otherwise consists of the rooms' objects.

@@ -45,7 +45,8 @@ class Lists {
     }
   }
 
-  // Once all files are read: what no list of a device type says is said by `default`.
+  // Called after all files are read: operators that no list of a device type names get the class
+  // that `default` gives them.
   void apply() {
     for (const auto& [function, words] : words_) {
       const auto general = words.find(std::string(kDefault));

@@ -1,4 +1,4 @@
-// Rules that join several fields of one entry.
+// Checks of one entry that involve several of its fields.
 #include <algorithm>
 #include <array>
 #include <unordered_map>
@@ -10,7 +10,7 @@
 namespace lamella::codegen {
 namespace {
 
-// Keys whose kernels a structured operator has itself, so that its delegates must not.
+// Keys whose kernels the structured entry itself names, so that its delegates must not.
 constexpr std::array<std::string_view, 6> kStructuredKeys = {"CPU", "CUDA", "MPS",
                                                              "XPU", "MTIA", "Meta"};
 
@@ -119,7 +119,7 @@ class EntryCheck {
     const std::pair<std::string, Kernel>* first = nullptr;
     for (const auto& kernel : f_.dispatch) {
       const std::string& key = kernel.first;
-      // The one for nested tensors stands beside another: it covers what the other does not.
+      // The key for nested tensors may accompany another composite key, which does not cover them.
       if (!key.starts_with("Composite") || key == "CompositeImplicitAutogradNestedTensor") continue;
       if (first == nullptr) {
         first = &kernel;
@@ -144,7 +144,7 @@ class EntryCheck {
     return f_.schema.name.base_name() + "." + (overload.empty() ? "" : overload + "_") + "out";
   }
 
-  // Where the entry says that it is structured.
+  // The field that declares the entry structured.
   Location structured_field() const {
     return entry_.keys.at(f_.pointwise ? "pointwise" : "structured");
   }
@@ -236,11 +236,11 @@ class EntryCheck {
     const auto names = argument_names();
     std::unordered_map<std::string_view, const Argument*> by_name;
     for (const Argument& argument : f_.schema.arguments) by_name.emplace(argument.name, &argument);
-    // Names are compared with all others for the first wrong ones only.
-    constexpr int kMostHints = 20;
+    // Suggestions compare a name with all others, so only the first wrong names get one.
+    constexpr int kMaxHints = 20;
     int wrong = 0;
     const auto hint = [&](const std::string& wanted) {
-      return wrong++ < kMostHints ? did_you_mean(wanted, names) : "";
+      return wrong++ < kMaxHints ? did_you_mean(wanted, names) : "";
     };
     for (std::size_t i = 0; i < f_.cpp_no_default_args.size(); ++i) {
       const std::string& wanted = f_.cpp_no_default_args[i];

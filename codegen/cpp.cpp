@@ -88,7 +88,7 @@ std::string identifier(std::string_view name) {
       "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef", "typeid",
       "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while",
       "xor",
-      // No keywords: a struct std would hide the namespace, and a function complex the class.
+      // Not keywords, but a struct std would hide the namespace, and a function complex the class.
       "std", "complex"};
   std::string out(name);
   if (reserved.contains(name)) out += '_';
@@ -142,7 +142,7 @@ bool is_list_of(SchemaType type, TypeKind kind) {
   return type.is_list() && type.element().kind() == kind;
 }
 
-// ScalarType::Long and its likes, for the numbers that defaults hold.
+// The C++ enumerator, such as ScalarType::Long, of a number that a default holds.
 std::string enumerator(TypeKind kind, int64_t number) {
   if (kind == TypeKind::kScalarType) {
     switch (number) {
@@ -166,7 +166,7 @@ std::string enumerator(TypeKind kind, int64_t number) {
          std::to_string(number) + ")";
 }
 
-// By value; empty where the type has none of its own.
+// The C++ type of a value; empty if the schema type has no C++ type of its own.
 std::string word_type(SchemaType type) {
   switch (type.kind()) {
     case TypeKind::kInt:
@@ -284,7 +284,7 @@ namespace {
 std::string int_text(int64_t value) {
   if (value == INT64_MIN) return "INT64_MIN";
   std::string text = std::to_string(value);
-  // Beyond int, the literal names its type.
+  // Literals that do not fit int name their type.
   if (value > INT32_MAX || value < INT32_MIN) text = "int64_t{" + text + "}";
   return text;
 }
@@ -377,13 +377,13 @@ std::vector<Parameter> parameters(const NativeFunction& function) {
                         &argument};
     const bool hidden = std::ranges::find(function.cpp_no_default_args, argument.name) !=
                         function.cpp_no_default_args.end();
-    // A write needs something to write to.
+    // An argument that is written has no default.
     if (argument.default_value && !hidden && !argument.is_write()) {
       parameter.default_value = default_text(argument);
     }
     list.push_back(std::move(parameter));
   }
-  // Defaults only help where every later parameter has one.
+  // C++ allows a default only if every later parameter has one.
   bool open = true;
   for (auto p = list.rbegin(); p != list.rend(); ++p) {
     if (p->argument->is_out()) continue;

@@ -147,7 +147,7 @@ std::optional<Attribute> look_up(const std::array<Member, N>& table, std::string
   return std::nullopt;
 }
 
-// Words that stand where a variable could, but are none.
+// Words that may appear in place of a variable, but are not variables.
 constexpr std::array<std::string_view, 38> kWords = {
     "true",         "false",        "nullptr",     "return",   "const",      "auto",
     "bool",         "int",          "double",      "float",    "long",       "char",
@@ -230,7 +230,7 @@ class Finder {
     found_.mentions.push_back(mention);
   }
 
-  // zeros_like(x) and its likes: only around a known name alone.
+  // zeros_like(x) and similar functions: recognised only if the argument is a known name.
   void function() {
     const std::size_t which = known(name_at(at_ + 2));
     if (which == known_.size() || !mark(at_ + 3, ")")) return;

@@ -1,5 +1,5 @@
-// What a formula of derivatives.yaml mentions. A formula is a C++ expression; this reads its
-// tokens, not its grammar.
+// Finds the names that a formula of derivatives.yaml mentions. A formula is a C++ expression; it is
+// scanned as tokens, not parsed.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct FormulaProblem {
 std::vector<FormulaToken> scan_formula(std::string_view text,
                                        std::vector<FormulaProblem>& problems);
 
-// What of a value a formula asks for.
+// The attribute of a value that a formula uses.
 enum class Attribute {
   kValue,
   kSizes,     // x.sizes(); sizes_of(xs)
@@ -45,7 +45,7 @@ enum class Attribute {
   kCount,     // xs.size()
 };
 
-// What kind of value has the name: that decides which attributes it has.
+// The kind of a named value, which decides what attributes it has.
 enum class NameKind { kTensor, kTensorList, kOther };
 
 struct KnownName {
@@ -54,7 +54,7 @@ struct KnownName {
 };
 
 // One place of a formula that names an argument or return. Bytes `begin` to `end` of the formula
-// are the whole attribute expression; of x.size(dim) and x.stride(dim) they end behind the opening
+// are the whole attribute expression; for x.size(dim) and x.stride(dim) they end after the opening
 // parenthesis.
 struct Mention {
   std::size_t begin;
@@ -64,7 +64,7 @@ struct Mention {
   bool optional = false;  // x->sizes()
 };
 
-// A name that stands for a variable but is none of the known ones.
+// A name used as a variable that is not a known one.
 struct UnknownName {
   std::string_view text;
   std::size_t offset;
@@ -75,11 +75,11 @@ struct FormulaNames {
   std::vector<UnknownName> unknown;
   std::vector<std::size_t> grad_indices;  // of `grads[2]`; SIZE_MAX where no number stands there
   std::vector<std::size_t> grad_index_offsets;
-  bool makes_functions = false;  // has a lambda, so that it may have variables of its own
+  bool makes_functions = false;  // contains a lambda, so it may declare variables
 };
 
-// Finds the known names in a formula. Unknown ones leave out words of C++, constants (M_PI, kLong),
-// members and functions.
+// Finds the known names in a formula. C++ keywords, constants (M_PI, kLong), members and functions
+// are not reported as unknown names.
 FormulaNames find_names(const std::vector<FormulaToken>& tokens,
                         const std::vector<KnownName>& known);
 

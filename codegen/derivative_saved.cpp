@@ -1,4 +1,4 @@
-// What formulas need from the forward call.
+// Determines the values of the forward call that backward formulas need.
 #include <algorithm>
 
 #include "codegen/derivatives.h"
@@ -79,7 +79,7 @@ std::string names_of(const Formula& formula) {
   return text;
 }
 
-// Each once, in order of first use. In forward mode as written; else as it is kept.
+// Lists each used value once, in order of first use: as written in forward mode, else as saved.
 std::string uses_of(const Formula& formula, const FunctionSchema& schema, bool forward) {
   std::vector<std::string> parts;
   for (const FormulaUse& use : formula.uses) {

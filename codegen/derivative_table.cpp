@@ -47,7 +47,7 @@ std::vector<Name> split_names(std::string_view text) {
   return names;
 }
 
-// A name that formulas may use, and what it stands for.
+// A name that formulas may use, and its meaning.
 struct Meaning {
   KnownName known;
   FormulaUse::Role role;
@@ -254,7 +254,7 @@ class TableReader {
                                                   did_you_mean(name.text, views));
   }
 
-  // Has the form of what a formula may name, so that it is hardly a variable of its own.
+  // True if the name has the form of a name that formulas may use, so it is not a local variable.
   bool looks_meant(std::string_view name) const {
     if (name.starts_with("grad_") || name.starts_with("result")) return true;
     if (!name.ends_with("_t") && !name.ends_with("_p")) return false;
@@ -311,7 +311,7 @@ class TableReader {
     }
   }
 
-  // An argument with the name of what formulas are given.
+  // Reports an argument whose name is one that formulas use for something else.
   void check_ambiguous(const Formula& formula) {
     for (const FormulaUse& use : formula.uses) {
       const bool given = use.name == "grad" || use.name == "grads" ||
@@ -340,7 +340,7 @@ class TableReader {
       const std::string& name = argument.name;
       meanings.push_back({{name + "_t", NameKind::kOther}, FormulaUse::Role::kTangent, i});
       meanings.push_back({{name + "_p", NameKind::kOther}, FormulaUse::Role::kArgument, i});
-      // What is written has its values of before the call, whichever way they are asked for.
+      // A written argument always means its values before the call.
       if (argument.is_write()) {
         meanings.push_back(
             {{"original_" + name + "_t", NameKind::kOther}, FormulaUse::Role::kTangent, i});
@@ -377,7 +377,7 @@ class TableReader {
     }
   }
 
-  // x_t or x_p of an argument that has no gradient.
+  // Reports x_t or x_p of an argument that has no gradient.
   bool no_tangent(const Formula& formula, const UnknownName& name) {
     if (!name.text.ends_with("_t") && !name.text.ends_with("_p")) return false;
     const std::string argument(name.text.substr(0, name.text.size() - 2));
@@ -401,7 +401,7 @@ class TableReader {
     }
   }
 
-  // One entry speaks of its gradients in one way.
+  // Reports an entry that names its gradients in more than one way.
   void check_gradients() {
     const Formula* grad = nullptr;
     const Formula* grads = nullptr;
@@ -447,7 +447,7 @@ class TableReader {
     table_.conditions.push_back(std::move(formula));
   }
 
-  // No gradient is lost: an argument of which the entry says nothing has a formula that raises.
+  // Gives arguments that the entry does not mention a formula that raises, so no gradient is lost.
   void add_unimplemented() {
     for (std::size_t i = 0; i < schema_.arguments.size(); ++i) {
       const Argument& argument = schema_.arguments[i];

@@ -14,19 +14,19 @@ namespace lamella::codegen {
 // Names of arguments or returns, and formulas.
 using TableFields = std::vector<std::pair<YamlPtr, YamlPtr>>;
 
-// What output_differentiability says of one return.
+// The rule of output_differentiability for one return.
 struct OutputRule {
   bool differentiable = true;
   YamlPtr condition;  // an expression that decides for each call; null: none
 };
 
-// `outputs`: what output_differentiability says of each return, if it is there.
+// `outputs`: the rules of output_differentiability, one for each return, if the entry has it.
 DerivativeTable read_table(const NativeFunction& function, const std::string& key,
                            const TableFields& fields,
                            const std::optional<std::vector<OutputRule>>& outputs,
                            Diagnostics& diagnostics);
 
-// How messages name an operator: without the namespace of the built-in ones.
+// An operator's name in messages: without the namespace of built-in operators.
 std::string bare_name(const NativeFunction& function);
 // "line 3", with the file unless it is that of `seen_from`.
 std::string line_of(const Location& place, const Location& seen_from);

@@ -231,7 +231,7 @@ class DerivativeLoader {
       }
       table(made, key->text, key->where, value->entries, said);
     }
-    // Where no key is met, nothing is known of any argument.
+    // Calls with none of the listed keys use an empty table, in which no argument has a formula.
     if (!seen.contains("Default")) table(made, "Default", dispatch->where, {}, said);
   }
 

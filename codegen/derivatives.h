@@ -28,7 +28,7 @@ struct FormulaUse {
 struct Formula {
   enum class Kind { kExpression, kNotImplemented, kAutoLinear, kAutoElementWise };
   Kind kind = Kind::kExpression;
-  YamlPtr key;  // null, as `node`, where the entry says nothing of an argument
+  YamlPtr key;  // null, as is `node`, if the entry does not mention the argument
   YamlPtr node;
   std::string names;  // as the key spells them
   std::string text;
@@ -42,16 +42,16 @@ struct Formula {
   bool loops = false;                    // names `i`: one formula for each entry of the lists
 };
 
-// What one table of an entry says: the entry itself, or one key of its `dispatch`.
+// One table of an entry: the entry itself, or one key of its `dispatch`.
 struct DerivativeTable {
   std::string key;                  // "Default", or an autograd key
   Location where;                   // of the key; of the entry where there is no `dispatch`
-  std::string node;                 // MulBackward0; empty where nothing is differentiable
+  std::string node;                 // MulBackward0; empty if nothing is differentiable
   std::vector<Formula> backward;    // ordered by their first argument
   std::vector<Formula> forward;     // ordered by their first return
   std::vector<std::size_t> slots;   // arguments with a gradient, ascending
   std::vector<bool> returns;        // which may require gradients
-  std::vector<Formula> conditions;  // of returns that some calls only may make require them
+  std::vector<Formula> conditions;  // of returns that require gradients only for some calls
   std::size_t main_return = 0;      // the one whose gradient is `grad`
 };
 
@@ -89,8 +89,8 @@ std::vector<int> saved_for(Attribute attribute);
 // For each entry one line per formula, with the name of the node:
 //   aten::mul.Tensor MulBackward0: self saves other, self.scalar_type()
 //   aten::mul.Tensor MulBackward0: result uses other_t, self_p, self_t, other_p
-// A table of `dispatch` has its key behind the operator's name, in brackets. An argument of which
-// the entry says nothing "is without a formula".
+// A table of `dispatch` has its key after the operator's name, in brackets. An argument that the
+// entry does not mention "is without a formula".
 std::string list_saved(const DerivativeModel& model);
 
 }  // namespace lamella::codegen

@@ -1,4 +1,4 @@
-// What operators compute, in words: the files of ops/docs/, and what Python reads of all texts.
+// Documentation of operators: reads the files of ops/docs/ and writes the texts for Python.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ namespace lamella::codegen {
 void apply_doc_files(const std::vector<std::string>& paths, const ModelOptions& options,
                      Model& model, SourceSet& sources, Diagnostics& diagnostics);
 
-// The text of a field `doc`: without the line ends behind it. Reports what is no text.
+// The text of a field `doc`, without trailing line ends. Reports values that are not text.
 std::string read_doc(const YamlNode& value, Diagnostics& diagnostics);
 
 // By the name with its namespace; overloads and in-place forms have the text of their base's name.
@@ -23,7 +23,7 @@ std::map<std::string, std::string> docs_by_name(const Model& model);
 // python/lamella/_operator_docs.json.
 void emit_docs(const Model& model, const EmitOptions& options, Files& files);
 
-// A docstring, with its line end: as a Python literal whose lines stand behind `indent`.
+// A docstring with its line end, as a Python literal whose lines are indented by `indent`.
 std::string docstring(const std::string& text, const std::string& indent);
 
 }  // namespace lamella::codegen

@@ -1,4 +1,4 @@
-// Puts the emitters together and writes files that changed.
+// Runs the emitters and writes the files that changed.
 #include "codegen/emit.h"
 
 #include <filesystem>
@@ -73,7 +73,7 @@ void write(const fs::path& path, const std::string& contents) {
 
 void write_files(const std::string& directory, const Files& files) {
   const fs::path root(directory);
-  // The list of the former run tells which files are ours to remove.
+  // The list of the former run says which files lamella-gen may remove.
   std::ifstream former(root / kListName);
   for (std::string name; std::getline(former, name);) {
     if (!files.contains(name)) fs::remove(root / name);

@@ -1,4 +1,4 @@
-// What lamella-gen writes: C++ headers, registrations, Python names and stubs from a model.
+// The emitters of lamella-gen: C++ headers, registrations, Python names and stubs from a model.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ struct EmitOptions {
   bool out_of_tree = false;
   // Out of tree: a class Tensor with the method variants.
   bool methods = false;
-  // Names of the input files, as generated files say them.
+  // Names of the input files, as generated files mention them.
   std::string source;
   // Name of the file of derivatives; empty where there is none.
   std::string derivatives_source;
@@ -41,7 +41,7 @@ void emit_registrations(const Model& model, const EmitOptions& options, Files& f
 // python_names.h/.cpp and *.pyi, or the module of an out-of-tree library.
 void emit_python(const Model& model, const EmitOptions& options, Files& files);
 
-// In how many files the library's own derivatives are, so that they compile side by side.
+// The number of files with the library's own derivatives, which are compiled in parallel.
 inline constexpr std::size_t kDerivativeFiles = 6;
 // derivatives_*.cpp and register_derivatives.cpp, or derivatives.cpp of an out-of-tree library.
 void emit_derivatives(const DerivativeModel& model, const EmitOptions& options, Files& files);

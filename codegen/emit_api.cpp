@@ -1,12 +1,12 @@
 // The C++ API: class Tensor, one header per operator name, and headers that gather them.
 //
 // Note [Bodies are templates]
-//   Generated functions and methods are templates over an int that nobody gives. Their parameters
-//   do not depend on it, so calls look and convert as for plain functions, but their bodies do: the
-//   compiler works only on those that are called. Likewise ops::add_Tensor is an alias of a class
-//   template, which comes to life when it is named in an expression. So including a thousand
-//   operators costs their declarations and no more. Optionals come by reference, because the type
-//   of a parameter that comes by value is completed where the body is, called or not.
+//   Generated functions and methods are templates over an int that always has its default. Their
+//   parameters do not depend on it, so calls look and convert as for plain functions, but their
+//   bodies do: only those that are called are compiled. Likewise ops::add_Tensor is an alias of a
+//   class template, which is instantiated when an expression names it. So including a thousand
+//   operators costs only their declarations. Optionals are passed by reference, because the type of
+//   a by-value parameter is instantiated with the definition, called or not.
 #include <algorithm>
 #include <set>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kLazy = "template <int lazy_ = 0>\n";
 
-// One way to call an operator from C++: what it is declared with and what it passes on.
+// One C++ overload of an operator: its parameters and the arguments that it passes on.
 struct Overload {
   std::vector<Parameter> parameters;
   std::vector<std::string> passed;  // in schema order
@@ -62,7 +62,7 @@ Overload with_options(const NativeFunction& function, int at, const std::string&
       overload.passed[i] = detail + "memory_format_of<lazy_>(memory_format, options)";
     }
   }
-  // Behind a parameter without default there is none before it.
+  // Parameters before one without a default cannot have a default.
   bool open = true;
   for (auto p = list.rbegin(); p != list.rend(); ++p) {
     if (p->default_value.empty()) open = false;
@@ -111,8 +111,8 @@ class Header {
         function_type(f), ">;\n");
   }
 
-  // `requires_grad` of the options is no argument of the operator: a factory's result is set to it.
-  // What may return its argument takes options without it.
+  // `requires_grad` of the options is not an argument of the operator: it is set on a factory's
+  // result. Operators that may return an argument reject options with it.
   std::string call_text(const NativeFunction& f, const std::vector<std::string>& passed,
                         bool has_options) {
     std::string text;
@@ -190,7 +190,7 @@ class Header {
     const std::string returns = return_type(f);
     put(method_declarations, "  template <int = 0>\n  ", returns, " ", name, "(",
         declare_lazily(overload.parameters, true), ") const;\n");
-    // A class of another library's has its bodies inside.
+    // Out of tree, the class has its method bodies inside.
     put(method_bodies, "  template <int lazy_ = 0>\n  ", returns, " ", name, "(",
         declare_lazily(overload.parameters, true),
         ") const {\n    const ::lamella::Tensor& self = *this;\n", "    return ",
@@ -218,8 +218,8 @@ class Header {
     }
   }
 
-  // How the names of lamella::detail are reached. Within namespace lamella the short way: looking
-  // up the long one in every body takes a third of the time that the bodies take.
+  // The prefix of names in lamella::detail; short within namespace lamella, because looking up the
+  // full one takes a third of the compile time of the bodies.
   const std::string detail_;
   std::set<std::string> seen_;
 };

@@ -1,5 +1,5 @@
-// Derivatives: for each operator the functions of its formulas and a constant table, and the list
-// of which table is whose.
+// Emits derivatives: for each operator the functions of its formulas and a constant table, and the
+// list that assigns tables to operators.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -72,12 +72,12 @@ class TableWriter {
                                      : f_.schema.arguments[use.index];
   }
 
-  // The type of a value that is no tensor, to hold it by value.
+  // The type that holds a value other than a tensor.
   std::string held_type(const Argument& argument) const {
     std::string type = parameter_type(argument, f_);
     if (type.starts_with("const ")) type.erase(0, 6);
     if (type.ends_with("&")) type.pop_back();
-    // A list of numbers is no array of them.
+    // Boxed lists of numbers do not store an array of Scalar, so the list is copied.
     if (type == "ArrayRef<Scalar>") type = "std::vector<Scalar>";
     return qualified(type, options_);
   }
@@ -107,7 +107,7 @@ class TableWriter {
     return "call_->saved[" + std::to_string(found - items_.begin()) + "]";
   }
 
-  // The declaration that a use needs, and what stands for it in the formula.
+  // The declaration that a use needs, and the expression that replaces it in the formula.
   struct Place {
     std::string declaration;
     std::string text;
@@ -383,7 +383,7 @@ class TableWriter {
     return "0";
   }
 
-  // Slots whose tangents no formula takes.
+  // Slots whose tangents no formula uses.
   std::uint64_t unimplemented() const {
     std::uint64_t slots = 0;
     for (const Formula& formula : table_.backward) {
@@ -458,7 +458,7 @@ std::string file_name(const Location& place) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// Always the same file for an operator, so that a new entry leaves the other files as they were.
+// The file of an operator depends only on its name, so that a new entry changes only its own file.
 std::size_t shard_of(const Derivative& entry) {
   std::uint32_t hash = 2166136261u;
   for (const char c : entry.function->full_name()) {

@@ -1,5 +1,4 @@
-// Declarations that kernels are written against: plain functions, and structs of structured
-// kernels.
+// Emits the declarations of kernels: plain functions, and structs of structured kernels.
 #include <algorithm>
 #include <set>
 
@@ -49,8 +48,8 @@ std::string base_class(const NativeFunction& root) {
   return name;
 }
 
-// The struct that carries what meta() worked out ahead: flags say which members are set, so that
-// forgetting one does not compile.
+// The struct that passes values that meta() computed to impl(). Template flags record which members
+// are set, so that forgetting one does not compile.
 std::string precompute_struct(const NativeFunction& root) {
   std::vector<PrecomputedArgument> members;
   for (const Precomputed& one : root.precomputed) {
@@ -86,8 +85,8 @@ std::string precompute_struct(const NativeFunction& root) {
   return out;
 }
 
-// Parameters of impl(): replaced ones are gone, what took their place stands there, added ones come
-// behind, outputs last.
+// Parameters of impl(): replaced arguments are exchanged for their replacements, added ones follow,
+// and outputs come last.
 std::string impl_parameters(const NativeFunction& root) {
   std::vector<std::string> list;
   for (const Parameter& p : functional_parameters(root)) {
@@ -126,7 +125,7 @@ void emit_native(const Model& model, const EmitOptions& options, Files& files) {
         std::string line;
         put(line, return_type(function), " ", identifier(kernel.name), "(",
             declare(parameters(function), function.kind() != SchemaKind::kOut), ");\n");
-        // Declared once without defaults in the key, so that sharing a kernel is no redefinition.
+        // Default arguments are not part of the key, so that a shared kernel is declared once.
         const std::string ns = kernel_namespace(kernel, function, options);
         std::string signature;
         put(signature, ns, " ", kernel.name, "(", function_type(function));

@@ -1,4 +1,4 @@
-// What Python sees: the table of names for the extension module, type stubs, and for an
+// Emits the Python side: the table of names for the extension module, type stubs, and for an
 // out-of-tree library a module that loads it.
 //
 // A function's stub is written once for its functional form; an out form that takes the same
@@ -104,7 +104,7 @@ std::string default_hint(const Argument& argument) {
   return "...";
 }
 
-// Makes a tensor of its own, so that Python's `requires_grad` is for it too.
+// True if the operator makes a new tensor, so it also takes Python's `requires_grad`.
 bool is_factory(const NativeFunction& f) {
   const std::string& name = f.schema.name.name;
   for (const char* option : {"dtype", "layout", "device", "pin_memory"}) {
@@ -132,7 +132,7 @@ class Stubs {
   // Named results used so far.
   const std::string& results() const { return results_; }
 
-  // All signatures for one name. A method's `self` stands first; a function's is `input`.
+  // All signatures for one name. A method has `self` first; a function names it `input`.
   std::string write(const std::string& name, const std::vector<const NativeFunction*>& overloads,
                     bool method, const std::string& indent) {
     std::vector<std::string> signatures;
@@ -260,7 +260,7 @@ class Stubs {
 
 using Overloads = std::map<std::string, std::vector<const NativeFunction*>>;
 
-// Names that the template declares by hand from `start` on: what stands behind `prefix` and "def ".
+// Names that the template declares by hand from `start` on: those after `prefix` and "def ".
 std::set<std::string> handwritten(std::string_view prefix, std::string_view start = "") {
   std::set<std::string> names;
   const std::string_view whole = kStubTemplate;

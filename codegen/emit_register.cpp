@@ -1,4 +1,4 @@
-// Registrations: the schemas, and for each dispatch key a table of kernels.
+// Emits registrations: the schemas, and for each dispatch key a table of kernels.
 #include <map>
 
 #include "codegen/cpp.h"
@@ -106,7 +106,7 @@ void emit_out_of_tree(const Model& model, const EmitOptions& options,
     put(text, "\nLAMELLA_LIBRARY_IMPL(", place.substr(0, space), ", ", place.substr(space + 1),
         ", m) {\n", lines, "}\n");
   }
-  // A user's link names this symbol, so that no linker leaves the library out.
+  // Programs reference this symbol when they link, so that the linker keeps the library.
   put(text, "\nextern \"C\" __attribute__((visibility(\"default\"))) void lamella_operators_",
       c_identifier(target), "() {}\n");
   files[target + "/register.cpp"] = text;

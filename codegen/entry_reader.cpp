@@ -1,4 +1,4 @@
-// Reading of fields. kFields is the one list of them: a field is added by a row and its function.
+// Reads the fields of an entry. To add a field, add a row to kFields and its function.
 #include "codegen/entry_reader.h"
 
 #include <algorithm>
@@ -117,7 +117,7 @@ const std::array<Reader::Field, 25> Reader::kFields = {{
     {"python_module", &Reader::python_module},
     {"category_override", &Reader::category_override},
     {"tags", &Reader::tags},
-    {"tag", nullptr},  // a frequent slip, named so that it gets a better answer
+    {"tag", nullptr},  // a frequent mistake, listed so that it gets a better message
     {"alias_of", &Reader::alias_of},
     {"autogen", &Reader::autogen},
     {"autocast", &Reader::autocast},

@@ -14,8 +14,8 @@ namespace lamella::codegen {
 struct LocatedEntry {
   NativeFunction function;
   YamlPtr func;                           // the signature's node
-  std::map<std::string, Location> keys;   // where each field's name stands
-  std::map<std::string, YamlPtr> values;  // what it holds
+  std::map<std::string, Location> keys;   // the place of each field's name
+  std::map<std::string, YamlPtr> values;  // the value of each field
 
   bool has(const std::string& field) const { return keys.contains(field); }
   // The value of a field that is there; the signature otherwise.
@@ -28,10 +28,10 @@ struct LocatedEntry {
 std::optional<LocatedEntry> read_entry(const YamlPtr& node, const ModelOptions& options,
                                        const std::set<std::string>& tags, Diagnostics& diagnostics);
 
-// What can be said of one entry alone, once all its fields are known.
+// Checks one entry, once all its fields are known.
 void check_entry(const LocatedEntry& entry, Diagnostics& diagnostics);
 
-// What can be said only of all entries together. `model` holds their functions and groups.
+// Checks that involve all entries. `model` holds their functions and groups.
 void check_entries(const std::deque<LocatedEntry>& entries, const Model& model,
                    Diagnostics& diagnostics);
 

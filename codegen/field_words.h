@@ -1,4 +1,4 @@
-// The words that fields of a declaration may have where a few are possible.
+// The allowed words of fields that take one of a few.
 #pragma once
 
 #include <array>

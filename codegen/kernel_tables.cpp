@@ -1,6 +1,6 @@
-// Every row's kernel is a small function that calls what the declaration names. Around that
-// call stands what the declaration asks for and nothing else: the device check and guard of other
-// devices than the CPU, and the count of writes.
+// Every row's kernel is a small function that calls the kernel that the declaration names. Around
+// the call it has only what the declaration requires: the device check and guard for devices other
+// than the CPU, and the count of writes.
 #include "codegen/kernel_tables.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace {
 
 bool is_composite(std::string_view key) { return key.starts_with("Composite"); }
 
-// The tables of keys with many kernels are in several files, so that they compile side by side. An
-// operator's name decides in which, so that a new one changes no other file.
+// The tables of keys with many kernels are split into several files, which compile in parallel. An
+// operator's name decides its file, so that a new operator changes only one file.
 struct TableFile {
   std::string_view stem;
   unsigned parts;
@@ -82,10 +82,10 @@ class Registrations {
     }
   }
 
-  // Checks before a call on another device than the CPU. `root` says what the kernel copes with: a
-  // TensorIterator reads numbers, which are tensors without dimensions on the CPU, beside any
-  // device; so does a kernel without a check of its own, though not as what it writes or begins
-  // with. Meta has no memory that such a kernel could find out by, so its check is always made.
+  // Checks before a call on a device other than the CPU. `root` says what the kernel accepts: a
+  // TensorIterator reads numbers (CPU tensors without dimensions) with any device; so does a kernel
+  // without a check of its own, except for its first and written arguments. On Meta such a kernel
+  // could not notice the mistake, so the check is always made.
   std::string before(const NativeFunction& f, const NativeFunction& root, const std::string& key,
                      bool guard) const {
     std::string out;
@@ -136,7 +136,8 @@ class Registrations {
     return out;
   }
 
-  // Before a call of an operator that writes to `out` and has no gradient of its own to refuse it.
+  // The check before a call of an operator that writes to `out` and has no derivative of its own
+  // that would refuse arguments with gradients.
   std::string without_gradients(const NativeFunction& f) const {
     std::string out;
     bool writes_out = false;
@@ -159,11 +160,11 @@ class Registrations {
     return names;
   }
 
-  // `call`, with its writes counted. A kernel of a backend writes by itself; a composite one may
-  // leave the writing to operators that count, and is then not counted again.
+  // `call`, with its writes counted. A backend kernel writes memory itself; a composite one may
+  // call operators that count their writes, and is then not counted again.
   std::string call_and_count(const NativeFunction& f, const std::string& call,
                              bool composite) const {
-    // These change what a tensor is for gradients, not what it holds.
+    // These change a tensor's autograd state, not its elements.
     const bool bookkeeping = op_name(f) == "detach_" || op_name(f) == "requires_grad_";
     const std::vector<std::string> names = bookkeeping ? std::vector<std::string>() : written(f);
     std::string out;
@@ -201,7 +202,7 @@ class Registrations {
                                    "::" + identifier(kernel.name) + "(" + names(parameters(f)) + ")"
                              : call_of(*model_.alias_target(f), parameter_names(f));
       std::string body = before(f, f, key, f.device_guard);
-      // Operators with a gradient of their own count; made of others, those do.
+      // The writes of a CompositeImplicit kernel are counted by the operators that it calls.
       if (key.starts_with("CompositeImplicit")) {
         put(body, without_gradients(f), "  return ", call, ";\n");
       } else {
@@ -211,7 +212,7 @@ class Registrations {
     }
   }
 
-  // impl()'s arguments: members of what meta() returned take the place of those replaced.
+  // impl()'s arguments: members of meta()'s result replace the arguments that it precomputed.
   std::string impl_arguments(const NativeFunction& root, bool with_outputs) const {
     std::vector<std::string> list;
     for (const Parameter& p : functional_parameters(root)) {
@@ -309,7 +310,7 @@ class Registrations {
     row(f, key, body, line);
   }
 
-  // Tells the kernel what is read beside the outputs that the caller gave.
+  // Passes the arguments that are read to the kernel, for the check against the caller's outputs.
   std::string read_arguments(const NativeFunction& f, const NativeFunction& root) const {
     std::string self = "nullptr";
     std::vector<std::string> list;
@@ -344,7 +345,7 @@ class Registrations {
     return list;
   }
 
-  // An out form of the library's own whose kernel, one for all of them, finds the functional form.
+  // True for the library's own out forms whose shared boxed kernel looks up the functional form.
   bool copies_boxed(const NativeFunction& f, const NativeFunction& base) const {
     return !options_.out_of_tree && base.kind() == SchemaKind::kFunctional &&
            f.kind() == SchemaKind::kOut &&
@@ -428,7 +429,8 @@ class Registrations {
     return argument.type.is_optional() ? "std::nullopt" : "false";
   }
 
-  // Returns of an out form: its outs where they are returned, and what is no tensor.
+  // Returns of an out form: its out arguments if they are returned, and results that are not
+  // tensors.
   std::string return_outs(const NativeFunction& f, const NativeFunction& base,
                           const std::vector<std::string>& outs, const std::string& value) const {
     std::string text;
@@ -454,7 +456,7 @@ class Registrations {
     return text;
   }
 
-  // Clone what would be written, call, return the clones.
+  // Clones the written arguments, calls the operator, and returns the clones.
   std::string functional_from_writing(const NativeFunction& f, const NativeFunction& base) const {
     std::string out;
     std::vector<std::string> passed;

@@ -1,4 +1,4 @@
-// The dispatch keys that a `dispatch` table may name, out of the one table of keys.
+// The dispatch keys that a `dispatch` table may name, from the table of all dispatch keys.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@ namespace lamella::codegen {
 enum class KeyUse {
   kBackend,    // CPU, SparseCUDA, MkldnnCPU: where data lives
   kAutograd,   // Autograd, AutogradCPU
-  kComposite,  // CompositeExplicitAutograd and its likes
+  kComposite,  // CompositeExplicitAutograd and similar keys
   kLayer,      // a layer's own key: not for a dispatch table
   kSynonym,    // an old name; `now` is the key's
   kUnknown,

@@ -1,4 +1,4 @@
-// From files to a model: entries are read and checked, variants are made, groups are formed.
+// Loads a model from files: reads and checks entries, makes variants, and forms groups.
 #include <algorithm>
 #include <unordered_map>
 
@@ -36,10 +36,11 @@ NativeFunction make_variant(const NativeFunction& base, FunctionSchema schema) {
     if (base.has_tag(tag)) made.tags.emplace_back(tag);
   }
   std::ranges::sort(made.tags);
-  // Not its autocast class and opcode, which only functional forms have: what writes an argument
-  // keeps that one's dtype, and is no HLO instruction.
-  // What it calls is a composite kernel, and so is it. What copies from a functional form is one
-  // whatever that is: a rule of the functional form takes other arguments.
+  // The autocast class and opcode are not copied, because only functional forms have them: an
+  // operator that writes an argument keeps its dtype, and is not an HLO instruction.
+  // A form whose base is a composite kernel is composite too. A form that copies the result of a
+  // functional form is always composite: a batching rule of the functional form would get the wrong
+  // arguments.
   const bool copies =
       !base.structured && base.kind() == SchemaKind::kFunctional && made.kind() == SchemaKind::kOut;
   made.batching = copies || (base.batching.empty() && base.has_composite_kernel()) ? "composite"

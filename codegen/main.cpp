@@ -14,7 +14,7 @@ namespace {
 
 using namespace lamella::codegen;
 
-// For build systems: the inputs as prerequisites of the stamp.
+// Writes a dependency file for build systems: the inputs are prerequisites of the stamp.
 void write_stamp(const std::string& path) {
   std::ofstream out(path, std::ios::trunc);
   out << "lamella-gen\n";

@@ -84,14 +84,14 @@ struct NativeFunction {
   std::string python_module;
   std::string category_override;
   std::vector<std::string> tags;  // as written; sorted, without repetitions
-  // What the entry says to the layers: lamella/schema/policy_words.h. Empty: nothing.
+  // The policies for the layers: lamella/schema/policy_words.h. Empty: not given.
   std::string autocast;
   std::string batching;
   std::string hlo;
-  // What it computes, in words. Empty: not said here; see docs_by_name in docs.h.
+  // The documentation. Empty: not given here; see docs_by_name in docs.h.
   std::string doc;
   Location doc_where;
-  // By device type, where the cast lists say another class than `autocast`.
+  // By device type, if the cast lists give another class than `autocast`.
   std::vector<std::pair<std::string, std::string>> device_autocast;
   std::vector<Autogen> autogen;
   // In the order written, shared keys split. For an omitted table the default one, with
@@ -134,7 +134,7 @@ struct NativeFunctionGroup {
   // Some member holds the structured kernels that all share: an out variant as in PyTorch, or a
   // functional one whose autogen names the others.
   bool structured() const;
-  // The first that is there, never null.
+  // The first form that exists, never null.
   const NativeFunction* any() const;
 };
 
@@ -146,7 +146,7 @@ struct Model {
 
   // By full name (`aten::add.Tensor`) or null.
   const NativeFunction* find(std::string_view full_name) const;
-  // What an entry with `alias_of` calls, or null.
+  // The operator that an entry with `alias_of` calls, or null.
   const NativeFunction* alias_target(const NativeFunction& alias) const;
 
  private:
@@ -165,7 +165,7 @@ struct ModelOptions {
 Model load_model(const std::vector<std::string>& paths, const ModelOptions& options,
                  SourceSet& sources, Diagnostics& diagnostics);
 
-// What two variants of one operation have in common, as text.
+// The text that is equal for variants of one operation.
 std::string variant_signature(const NativeFunction& function);
 
 // The signature that `autogen: WANTED` makes from `base`, or nothing when the name does not follow
@@ -179,7 +179,7 @@ std::optional<FunctionSchema> autogen_schema(const FunctionSchema& base, const A
 // add.Tensor -> add_.Tensor and add.Tensor_out; a mutable f -> f_functional and f.out.
 std::vector<OperatorName> autogen_names(const FunctionSchema& base);
 
-// Is the operator left out of the Python bindings by its name (`*_backward` and the like)?
+// True if the operator's name excludes it from the Python bindings (`*_backward` and the like).
 bool skipped_in_python(const NativeFunction& function);
 
 }  // namespace lamella::codegen

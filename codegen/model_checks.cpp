@@ -1,4 +1,4 @@
-// Rules that join several entries.
+// Checks that involve several entries.
 #include <unordered_map>
 #include <unordered_set>
 
@@ -43,7 +43,7 @@ class ModelCheck {
     if (found == by_name_.end()) {
       std::vector<std::string_view> names;
       std::vector<std::string> kept;
-      const bool looks = missing_delegates_++ < kMostHints;
+      const bool looks = missing_delegates_++ < kMaxHints;
       for (const NativeFunction& other : model_.functions) {
         if (looks && other.structured && other.ns == f.ns) kept.push_back(other.schema.name.str());
       }
@@ -96,7 +96,7 @@ class ModelCheck {
     }
   }
 
-  // Null for what autogen made.
+  // The entry of a function; null for functions made by autogen.
   const LocatedEntry* entry_of(const NativeFunction& function) const {
     auto found = entries_.find(function.full_name());
     return found == entries_.end() ? nullptr : found->second;
@@ -130,8 +130,8 @@ class ModelCheck {
 
   const Model& model_;
   Diagnostics& diagnostics_;
-  // Names are compared with all others for the first wrong ones only.
-  static constexpr int kMostHints = 20;
+  // Suggestions compare a name with all others, so only the first wrong names get one.
+  static constexpr int kMaxHints = 20;
   int missing_delegates_ = 0;
   std::unordered_map<std::string, const LocatedEntry*> entries_;
   std::unordered_set<std::string> delegates_;

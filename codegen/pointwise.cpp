@@ -1,3 +1,4 @@
+// Reads `pointwise` fields, and generates meta and impl of their operators.
 #include "codegen/pointwise.h"
 
 #include <algorithm>
@@ -28,7 +29,7 @@ bool is_operand(const Argument& argument) {
          (is_number(argument) && (argument.name == "self" || argument.name == "other"));
 }
 
-// Why no kernel can be made for the signature; empty: one can.
+// Why no kernel can be made for the signature; empty if one can.
 std::string misfit(const FunctionSchema& schema) {
   std::size_t tensors = 0;
   std::size_t numbers = 0;

@@ -1,4 +1,4 @@
-// Signatures made from signatures, for autogen and for grouping.
+// Derives signatures from signatures, for autogen and for grouping.
 #include "codegen/variants.h"
 
 #include <algorithm>
@@ -126,7 +126,7 @@ FunctionSchema without_mutation(const FunctionSchema& schema) {
     }
     argument.aliases.clear();
   }
-  // What an out argument alone was returned for stays as a plain return.
+  // A return that was an out argument stays as a plain return.
   for (Argument& result : plain.returns) result.aliases.clear();
   for (const Argument& out : schema.arguments) {
     if (!out.is_out() || is_in(out, returned)) continue;
@@ -217,8 +217,8 @@ std::vector<FunctionSchema> all_variants(const FunctionSchema& base) {
 
 namespace {
 
-// Gives the out arguments these names, and the returns those of `base`; false: there are not as
-// many, or not all returns are outs.
+// Gives the out arguments these names, and the returns those of `base`. Returns false if the counts
+// differ, or not all returns are out arguments.
 bool name_outs(const FunctionSchema& base, FunctionSchema& schema,
                const std::vector<std::string>& names) {
   std::size_t next = 0;

@@ -1,11 +1,11 @@
-// How the functional, in-place and out forms of one operation follow from each other.
+// Derivation of the functional, in-place and out forms of an operation from each other.
 #pragma once
 
 #include "codegen/model.h"
 
 namespace lamella::codegen {
 
-// Does the schema take dtype, layout, device and pin_memory, keyword-only and in that order?
+// True if the schema has dtype, layout, device and pin_memory, keyword-only and in that order.
 bool has_tensor_options(const FunctionSchema& schema);
 
 // The form without mutation: written arguments are plain and, unless returned already, returned

@@ -1,3 +1,4 @@
+// Splitting of field texts, and checks of C++ names.
 #include "codegen/words.h"
 
 #include <algorithm>

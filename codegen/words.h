@@ -1,4 +1,4 @@
-// The text of a field, taken apart.
+// Splitting of field texts, and checks of C++ names.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct Piece {
 
 // `text` at each `separator` outside parentheses, trimmed.
 std::vector<Piece> split(std::string_view text, char separator);
-// Is this a name of C++?
+// True if the text is a C++ identifier.
 bool is_identifier(std::string_view text);
 // The parts between '::', or nothing if one is not an identifier.
 std::optional<std::vector<std::string>> split_qualified(std::string_view text);

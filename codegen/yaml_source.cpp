@@ -17,7 +17,7 @@ namespace {
 // Bytes that continue a UTF-8 character are not columns.
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// A message shows only the part of a longer line that is around the column.
+// Messages show at most this much of a line, around the column.
 constexpr std::size_t kMostShown = 240;
 
 }  // namespace
@@ -174,7 +174,7 @@ std::size_t YamlNode::raw_offset(std::size_t offset) const {
   } else {
     style = '\0';
   }
-  // A backslash at the end of a line, in double quotes, stands for nothing.
+  // In double quotes, a backslash at the end of a line is dropped.
   auto skip_continuation = [&] {
     while (style == '"' && p + 1 < source.size() && source[p] == '\\' &&
            (source[p + 1] == '\n' || source[p + 1] == '\r')) {
@@ -230,7 +230,7 @@ class TreeBuilder : public YAML::EventHandler {
     const std::string& text = file_.text();
     const char first = node->raw < text.size() ? text[node->raw] : '\0';
     if (first != '~' && first != 'n' && first != 'N' && !open_.empty()) {
-      // The mark of what is left out is that of the next token: step back to the key or the dash.
+      // The mark of a missing value is that of the next token: step back to the key or the dash.
       const Open& parent = open_.back();
       if (parent.key != nullptr) {
         node->raw = parent.key->raw;

@@ -92,9 +92,9 @@ struct YamlNode {
   // The same place as a byte of the file.
   std::size_t raw_offset(std::size_t offset) const;
 
-  // How far raw_offset() got when it was last asked: the next place mostly comes after it.
+  // The last result of raw_offset(), from which the next call starts if its offset is not smaller.
   mutable std::size_t known_offset = 0;
-  mutable std::size_t known_raw = 0;  // 0: not asked yet
+  mutable std::size_t known_raw = 0;  // 0: not computed yet
 };
 
 // Holds files for as long as locations point into them.

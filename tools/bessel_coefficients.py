@@ -40,7 +40,7 @@ def first_kind(order: int) -> Callable[[Any], Any]:
 
 
 def second_kind(order: int) -> Callable[[Any], Any]:
-    """What Y has beside its logarithm and pole, by x^order, of z = x^2."""
+    """Y without its logarithm and pole, divided by x^order, as a function of z = x^2."""
 
     def f(z: Any) -> Any:
         x = mp.sqrt(z)

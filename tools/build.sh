@@ -40,7 +40,7 @@ ninja=ninja
 [ ! -x /usr/bin/ninja ] || ninja=/usr/bin/ninja
 
 asked="$preset$options -DPython3_EXECUTABLE=$root/.venv/bin/python $root"
-# Some tests are declared where a Python package is there: what came since is noticed.
+# Some tests are declared only if a Python package is installed, so new packages force a configure.
 groups=$(cat "$root"/.venv/.installed-* 2>/dev/null | cksum)
 if [ ! -f "$build/build.ninja" ] || [ "$(cat "$build/.asked" 2>/dev/null)" != "$asked" ] ||
   [ "$(cat "$build/.groups" 2>/dev/null)" != "$groups" ]; then
@@ -61,7 +61,7 @@ if [ ! -f "$build/build.ninja" ] || [ "$(cat "$build/.asked" 2>/dev/null)" != "$
 fi
 echo "lamella: building${*:+ ($*)}"
 log=$build/build.log
-# The log is shown as it grows where somebody watches, and only if something failed elsewhere.
+# On a terminal the log is shown as it grows, elsewhere only if something failed.
 if [ -t 1 ]; then
   "$ninja" -C "$build" ${JOBS:+-j "$JOBS"} "$parts" "$@"
 else
@@ -69,7 +69,7 @@ else
     grep -v -e '^\[[0-9]*/[0-9]*\]' -e '^ninja: Ent' -e '^-- ' "$log" | tail -n 100 >&2
     exit 1
   }
-  # Warnings are news even in a build that went well.
+  # Warnings are shown even if the build succeeded.
   grep -v -e '^\[[0-9]*/[0-9]*\]' -e '^ninja: ' -e '^-- ' "$log" >&2 || true
 fi
 "$cmake" --install "$build" >"$build/install.log" 2>&1 || {

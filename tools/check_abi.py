@@ -64,7 +64,7 @@ def body_of(declaration):
 
 
 class Headers:
-    """What lamella/abi/*.h declare: facts of the text, and those that only a compiler knows."""
+    """The declarations of lamella/abi/*.h: facts from the text, and those that need a compiler."""
 
     def __init__(self):
         self.files = sorted((ROOT / "lamella/abi").glob("*.h"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""lamella/abi/*.h and the shared library agree, and an extension asks for nothing else.
+"""Checks that lamella/abi/*.h and the shared library agree, and extensions need nothing else.
 
 C++ symbols that the library exports serve its own Python extension, which is shipped in lockstep;
 no other library may ask for one.

@@ -1,9 +1,9 @@
 #!/bin/sh
 # usage: tools/check_headers.sh PREFIX
 # Every header of an installed tree compiles alone without a warning, and abi.h is plain C99.
-# The generated headers of operators come from one template and include one header: where that is so,
-# one source that includes all of them is enough, which takes seconds where 700 compilations take minutes.
-# So do those under PyTorch's names, ATen/ops. Headers for pybind11 want Python's.
+# The generated headers of operators come from one template and include one header each; if so, one
+# source that includes all of them is compiled, which takes seconds instead of minutes for 700. The
+# same holds for those under PyTorch's names, ATen/ops. Headers for pybind11 need Python's headers.
 set -u
 flags="-fsyntax-only -Wall -Wextra -Wno-unused-parameter -Werror"
 python=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["include"])') || exit 1

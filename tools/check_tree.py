@@ -27,7 +27,7 @@ HEAVY = {
     "variant",
 }
 # Graphs are built by programs, not by the source of each operator: their headers may cost more.
-# So may those that stand for headers that bring much of the standard library with them.
+# So may headers that replace PyTorch's, which include much of the standard library.
 MAY_BE_HEAVY = (
     "lamella/graph/",
     "compat/torch/nn/",

@@ -1,9 +1,10 @@
 #!/bin/sh
 # usage: tools/fuzz.sh [SEED]
 # Calls every operator with hostile arguments, 400 calls an overload, then with valid ones beside
-# PyTorch; throws objects that lie at every public function of Python; runs 20,000 random programs of
-# HLO as compiled code, with LLVM and without, beside the evaluator; gives every parser mutated input
-# for a minute. SEED is a new one without it, and is printed. All parts run even if one fails.
+# PyTorch; passes objects with lying methods to every public Python function; runs 20,000 programs of
+# random HLO as compiled code, with LLVM and without, and compares with the evaluator; gives every
+# parser mutated input for a minute. Without SEED a new seed is chosen; it is printed. All parts run
+# even if one fails.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
@@ -20,8 +21,8 @@ for layer in autograd vmap functionalize trace; do
   fuzz --calls 60 --layer $layer --no-leaks
 done
 echo "lamella: valid calls beside PyTorch"
-# Under seed 0 each difference is explained in tests/fuzz/known_differences.txt; what a new seed shows
-# is printed, for whoever explains or mends it next.
+# Under seed 0 each difference is explained in tests/fuzz/known_differences.txt; differences under a
+# new seed are only printed.
 fuzz --calls 8 --seed 0 --compare
 fuzz --calls 20 --compare --allow difference
 echo "lamella: throwing objects at Python's functions"

@@ -25,7 +25,7 @@ if [ "$(id -u)" != 0 ]; then
   as_root="sudo -E"
 fi
 echo "lamella: installing Debian packages:$missing"
-# Packages of another architecture are named with it behind a colon.
+# The names of packages of another architecture end in a colon and the architecture.
 for package in $missing; do
   case $package in
     *:*)

@@ -31,9 +31,9 @@ check "C ABI" $bin/python tools/check_abi.py build/prefix/lib/liblamella.so
 check "reference" $bin/python tools/reference.py --check
 check "public headers" sh tools/check_headers.sh build/prefix
 
-# clang-tidy costs four seconds a file: the sources that the last commit or the work tree changes, and
-# two of each room. CLANG_TIDY_FILES=all takes all 400, which is a quarter of an hour on two cores; none
-# leaves it out.
+# clang-tidy takes four seconds a file, so it checks only the sources that the last commit or the work
+# tree changes, and two of each room. CLANG_TIDY_FILES=all checks all 400, which takes a quarter of an
+# hour on two cores; none skips it.
 tidy=${CLANG_TIDY_FILES:-$(
   {
     git diff --name-only HEAD~1 -- '*.cpp' 2>/dev/null | grep -E '^(codegen|lamella|python)/'
@@ -46,7 +46,7 @@ tidy=${CLANG_TIDY_FILES:-$(
 [ "$tidy" != none ] || tidy=
 [ "$tidy" != all ] || tidy=$(sources 'codegen/*.cpp' 'lamella/*.cpp' 'python/*.cpp')
 run_tidy() {
-  # Options and precompiled headers that only GCC knows would be errors to it.
+  # clang-tidy rejects options and precompiled headers that only GCC knows.
   mkdir -p build/clang-tidy
   sed -e 's/ -fno-gnu-unique//g' -e 's# -include [^ ]*cmake_pch[^ ]*##g' build/compile_commands.json >build/clang-tidy/compile_commands.json
   printf '%s\n' "$@" |

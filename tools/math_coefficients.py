@@ -1,4 +1,4 @@
-"""Derives coefficients.h and *_pieces.h of lamella/kernels/cpu/simd: polynomials of functions.
+"""Computes coefficients.h and *_pieces.h of lamella/kernels/cpu/simd: polynomials of functions.
 
 Each polynomial interpolates its function in the points of Chebyshev, in 40 digits, which is within
 a small factor of the best (J.-M. Muller, Elementary Functions, chapter 3). A form is chosen so
@@ -347,8 +347,8 @@ def value_of(bits: int, kind: str) -> float:
     return float(struct.unpack("d", struct.pack("q", bits))[0])
 
 
-# What rounding takes from the constant terms is a table of its own, except for these, whose centres
-# are moved to where it takes next to nothing.
+# The rounding errors of the constant terms are a separate table, except for these functions, whose
+# centres are moved to where the errors are negligible.
 WITHOUT_REST = {("tanh", "float")}
 
 
@@ -402,8 +402,8 @@ def pieces(
 
 def main() -> None:
     out = [
-        "// Polynomials of the vector functions, derived by tools/math_coefficients.py, which says",
-        "// how. Lowest powers come first.",
+        "// Polynomials of the vector functions, computed by tools/math_coefficients.py, which",
+        "// documents the method. Lowest powers come first.",
         "#pragma once",
         "#include <cstdint>",
         "",
@@ -453,8 +453,8 @@ def main() -> None:
     ):
         kind = "float" if file == "float_pieces" else "double"
         out = [
-            f"// {title} in pieces, derived by tools/math_coefficients.py,",
-            "// which says how.",
+            f"// {title} as piecewise polynomials, computed by",
+            "// tools/math_coefficients.py, which documents the method.",
             "// clang-format off",
             "#pragma once",
             '#include "lamella/kernels/cpu/simd/piecewise.h"',

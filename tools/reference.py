@@ -26,15 +26,15 @@ from lamella._docs import operator_doc
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# How many public names may lack a docstring, and operators a word about dtypes: in a line of theirs
-# where calls with small tensors tell, else in what they say of themselves. Both only fall.
+# How many public names may lack a docstring, and how many operators may lack their dtypes, which
+# are found by calls with small tensors or else documented. Both numbers may only decrease.
 MAY_LACK = {"docstring": 0, "dtypes": 0}
 
 DTYPES = (
     "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
 ).split()
 
-# What the batching rule of an operator says about shapes.
+# The meaning of an operator's batching rule for shapes.
 SHAPES = {
     "pointwise": "the tensors broadcast together, and the result has their common shape",
     "reduction": "dimensions in `dim` go, or stay with size 1 where `keepdim` is true; "
@@ -46,7 +46,7 @@ SHAPES = {
 }
 
 
-# What is tried for an argument without a default, by its type; for tensors a shape.
+# The values that are tried for an argument without a default, by its type; for tensors, shapes.
 TRIED = {
     "Tensor": [
         [2, 2],
@@ -69,7 +69,7 @@ TRIED = {
     "ScalarType": [lamella.float32],
     "str": ["sum", "prod"],
 }
-# Tensors whose elements say where, in a dtype of their own.
+# Tensors of indices, which need an index dtype.
 PLACES = {
     "index": "int64",
     "indices": "int64",
@@ -82,8 +82,7 @@ MOST_CALLS = 3000
 
 
 def choices(entry):
-    """For each argument that a call needs its name and what may be tried; None where that is not
-    known."""
+    """The name and the candidate values of each argument that a call needs; None if unknown."""
     needed = []
     for argument in entry["arguments"]:
         kind = argument["type"].split("(")[0]
@@ -129,7 +128,7 @@ def probe(entry):
     needed = choices(entry)
     if needed is None:
         return [], None, None
-    # First what gives the same shape to all tensors.
+    # First tries the values that give all tensors the same shape.
     each = [tried for _, _, tried in needed]
     alike = sorted(
         itertools.islice(itertools.product(*each), 4 * MOST_CALLS),
@@ -142,7 +141,7 @@ def probe(entry):
         try:
             overload(**arguments_of(needed, chosen, dtype))
             break
-        except Exception as raised:  # noqa: B902: whatever it is, it is what a caller sees
+        except Exception as raised:  # noqa: B902: any exception is reported as callers see it
             error = error or f"{type(raised).__name__}: {str(raised).splitlines()[0]}"
     taken, example = [], None
     for dtype in DTYPES:
@@ -219,7 +218,7 @@ def lowered():
 
 
 def lowering(entry):
-    """What an operator becomes in a program."""
+    """The HLO instruction that an operator becomes in a program."""
     opcode = (entry["policies"] or {}).get("hlo")
     if entry["name"].partition("::")[2] in lowered() or entry["name"] in lowered():
         return "a rule of lamella/graph/lowering"
@@ -231,8 +230,8 @@ def lowering(entry):
 
 
 def operator_text(packet, entries):
-    """The text of one name: what it computes, the facts of its functional overloads; the others in
-    one line each."""
+    """The text of one name: its documentation, the facts of its functional overloads, and one line
+    for each other overload."""
     doc = operator_doc(entries[0]["name"]) if entries else ""
     text, _, example = doc.partition(">>> ")
     lines, others = [text.rstrip() + "\n"], []
@@ -256,7 +255,7 @@ pre{{background:#eee;padding:.5em}}
 
 
 def as_html(markdown):
-    """The few marks of these texts: code between ` and behind ```, lists, paragraphs."""
+    """Converts the markup of these texts: code between ` and after ```, lists, paragraphs."""
     blocks = []
     for paragraph in re.split(r"\n\n+(?=[^\n])", markdown.strip()):
         if code := re.fullmatch(r"```\w*\n(.*)\n```\n?", paragraph, flags=re.DOTALL):
@@ -296,7 +295,7 @@ def operator_entries():
 
 
 def public_modules():
-    """Every module of the package that no underscore hides."""
+    """Every public module of the package (no part of its name begins with an underscore)."""
     todo, seen = [lamella], {}
     while todo:
         module = todo.pop()
@@ -319,7 +318,7 @@ def public_names(module):
 
 
 def document(modules):
-    """Puts a documented function in the place of each operator; says which names lack what."""
+    """Replaces each operator by a documented function; returns the names that lack texts."""
     entries = operator_entries()
     lacking = {"docstring": set(), "dtypes": set()}
     texts, stubs = {}, []
@@ -345,7 +344,7 @@ def document(modules):
     for name in dir(lamella.Tensor):
         if not name.startswith("_") and not getattr(lamella.Tensor, name).__doc__:
             lacking["docstring"].add(f"lamella.Tensor.{name}")
-    # Not before the last call of an operator: from here on they are texts alone.
+    # Must come after the last call of an operator: from here on they are only documentation.
     for module, name, stub in stubs:
         setattr(module, name, stub)
     return lacking
@@ -367,7 +366,7 @@ def main(argument):
     if argument != "--check":
         import pdoc
 
-        # Stubs of modules that exist for type checkers alone cannot be imported.
+        # Stub modules that exist only for type checkers cannot be imported.
         warnings.filterwarnings("ignore", message="Error parsing type")
         pdoc.render.configure(docformat="markdown", show_source=False)
         pdoc.pdoc("lamella", "!lamella.conformance", output_directory=pathlib.Path(argument))

@@ -7,7 +7,7 @@ cd "$root"
 out=build/reference
 rm -rf "$out"
 mkdir -p "$out"
-# Comments in front of a declaration are its text. The first lines of a header are the file's.
+# Comments before a declaration document it. The first lines of a header document the file.
 cat >"$out/filter.sh" <<'FILTER'
 #!/bin/sh
 sed -E -e '1s|^// |//! @file\n//! |' -e '1s|^/\* |/*! @file\n * |' -e 's|^( *)// |\1/// |' \

@@ -16,8 +16,8 @@ else
   cat "$log"
 fi
 echo "lamella: Python tests"
-# Each process takes a row of files, so that what their tests share is made once, and takes over
-# tests from another when it is done.
+# Each process runs consecutive files, so that shared fixtures are made once, and takes over tests of
+# another process when it is done.
 .venv/bin/python -m pytest -q -p no:cacheprovider -n "${JOBS:-$(nproc)}" --dist worksteal tests ||
   failed=1
 exit $failed

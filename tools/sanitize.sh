@@ -12,8 +12,8 @@ ctest=ctest
 failed=0
 asan_options=allocator_may_return_null=1:max_allocation_size_mb=8192
 
-# Python itself is not instrumented, so the sanitizer's library is loaded before it, with the C++
-# library whose throw it must see. Leaks are left to the C++ tests: the interpreter keeps memory.
+# Python itself is not instrumented, so the sanitizer's library is preloaded, with the C++ library
+# whose throw it intercepts. Only the C++ tests check for leaks: the interpreter keeps memory.
 run_python() {
   preset=$1
   library=$2

@@ -1,8 +1,8 @@
 #!/bin/sh
 # usage: tools/venv.sh PYTHON GROUP...
 # Makes .venv with PYTHON, points it at build/prefix, and installs the groups' requirements:
-# tools/requirements-GROUP.txt, and requirements-GROUP-nodeps.txt without what those ask for in turn.
-# Does nothing where that was done before.
+# tools/requirements-GROUP.txt, and requirements-GROUP-nodeps.txt without their dependencies. Does
+# nothing if that was done before.
 set -eu
 python=$1
 shift
@@ -13,7 +13,7 @@ venv=$root/.venv
   echo "lamella: needs Python 3.9 or newer; $python is $("$python" --version 2>&1)" >&2
   exit 1
 }
-# A .venv that was moved, or whose interpreter went away, is made anew.
+# A .venv that was moved, or whose interpreter no longer exists, is made anew.
 if ! "$venv/bin/python" -c "import sys; sys.exit(sys.prefix != '$venv')" 2>/dev/null ||
   [ "$(head -n 1 "$venv/.root" 2>/dev/null)" != "$root" ]; then
   echo "lamella: making .venv"

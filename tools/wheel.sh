@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds a wheel for the Python of .venv into build/wheels, and tries it in an empty environment that
-# knows neither this tree nor any other package. The build folder stays, so a second run is short.
+# Builds a wheel for the Python of .venv into build/wheels, and tests it in an empty environment
+# without this tree or other packages. The build folder is kept, so a second run is short.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"

@@ -1,4 +1,4 @@
-"""What an installed wheel must be able to do with nothing beside it, run by its interpreter."""
+"""Checks that an installed wheel works without other packages; run by the wheel's interpreter."""
 
 import pathlib
 import subprocess

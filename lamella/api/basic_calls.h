@@ -1,4 +1,4 @@
-// The few operators that generated code calls itself, found by name.
+// The few operators that generated code calls directly, looked up by name.
 #pragma once
 #include "lamella/api/operator.h"
 #include "lamella/core/memory_overlap.h"
@@ -31,13 +31,13 @@ struct CloneEntry {
 };
 using Clone = Operator<CloneEntry, Tensor(const Tensor&, std::optional<MemoryFormat>)>;
 
-// Gives `out` these sizes; empty strides mean contiguous.
+// Resizes `out` to these sizes and strides; empty strides mean contiguous.
 inline void resize_out(const Tensor& out, IntArrayRef sizes, IntArrayRef strides) {
   Resize::call(out, sizes, std::nullopt);
   if (!strides.empty()) Restride::call(out, sizes, strides, std::nullopt);
 }
 
-// Throws if two of the tensors that an operator writes its results to share memory.
+// Throws if two outputs of an operator share memory.
 template <class... T>
 void check_outputs_apart(const char* op, const char* const* names, const T&... outs) {
   const TensorBase* all[] = {&outs...};
@@ -48,7 +48,7 @@ void check_outputs_apart(const char* op, const char* const* names, const T&... o
   }
 }
 
-// Index -1 means the current device, which any index may be.
+// Index -1 means the current device, so it matches any index.
 inline bool same_device(Device a, Device b) {
   return a.type() == b.type() && (a.index() == b.index() || a.index() < 0 || b.index() < 0);
 }

@@ -1,18 +1,18 @@
-// MetaBase: what a structured kernel is told about its outputs, and where it gets them.
+// MetaBase: the base of structured kernels, which allocates, checks or resizes their outputs.
 //
 // Note [Structured kernels]
 //   A structured operator states shapes and dtypes once, in its meta function, and the computation
 //   once per backend, in its impl function. The generated wrappers run both for the functional, the
 //   in-place and the out form, and meta alone for the Meta backend. meta() calls one of the
-//   set_output functions for each output; what that does depends on the form: allocate, check, or
-//   resize. impl() then writes the outputs that it is given.
-//   There is nothing virtual, and nothing is allocated but the result.
+//   set_output functions for each output, which allocates, checks, or resizes it depending on the
+//   form. impl() then writes the outputs that it is given.
+//   There are no virtual functions, and only the result is allocated.
 //
 // Note [Outputs over the memory of arguments]
 //   A kernel may read an argument after it wrote an output, so an out tensor that shares memory
 //   with an argument is neither resized nor written before impl() is done: the result is computed
-//   apart and copied. Only an operator with an in-place form copes with an out tensor that is
-//   `self`. Iterators see to their operands themselves.
+//   in a temporary and copied. Only operators with an in-place form handle an out tensor that is
+//   `self`. Iterators check their operands themselves.
 //
 // Usable from separately built libraries: everything is inline over the C ABI and operators.
 #pragma once
@@ -21,7 +21,7 @@
 
 namespace lamella {
 
-// What `precomputed` members of that type are.
+// The type of `precomputed` members that are declared as DimVector.
 using DimVector = std::vector<int64_t>;
 
 // An operator and its outputs, as error messages name them.
@@ -45,8 +45,7 @@ class MetaBase {
   // ---- For meta functions and iterators ----
 
   // Output `i` has these sizes, strides and options (dtype and device count). Empty strides mean
-  // contiguous. The kernel copes with any strides, so an out tensor keeps its own if its shape is
-  // right already.
+  // contiguous. The kernel handles any strides, so an out tensor of the right shape keeps its own.
   void set_output_raw_strided(int i, IntArrayRef sizes, IntArrayRef strides,
                               const TensorOptions& options) {
     if (LAMELLA_LIKELY(mode_ == OutputMode::kFunctional)) {
@@ -55,8 +54,8 @@ class MetaBase {
       check_given(i, sizes, strides, options);
     }
   }
-  // The same for a kernel that needs the very strides given. An out tensor of the right shape with
-  // others is replaced by a temporary, which is copied back after impl().
+  // The same for a kernel that needs exactly these strides. An out tensor of the right shape with
+  // other strides is replaced by a temporary, which is copied back after impl().
   void set_output_strided(int i, IntArrayRef sizes, IntArrayRef strides,
                           const TensorOptions& options) {
     set_output_raw_strided(i, sizes, strides, options);
@@ -83,8 +82,8 @@ class MetaBase {
   const char* op_name() const { return info_->op; }
   const char* output_name(int i) const { return info_->names[i]; }
 
-  // Throws if output `i`, where the caller gave it, shares memory with an argument: for operators
-  // that PyTorch refuses this for.
+  // Throws if output `i` was given by the caller and shares memory with an argument: for operators
+  // for which PyTorch refuses this.
   void check_no_overlap(int i, const char* name, const TensorBase& argument) const {
     if (mode_ == OutputMode::kFunctional) return;
     lamella::check_no_overlap(info_->op, info_->names[i], maybe_get_output(i), name, argument);
@@ -111,8 +110,8 @@ class MetaBase {
     output_count_ = sizeof...(T);
     if constexpr (sizeof...(T) > 1) detail::check_outputs_apart(info.op, info.names, outs...);
   }
-  // Arguments that the operator reads: Note [Outputs over the memory of arguments]. `self` is the
-  // one that may be output 0 itself, or null.
+  // Registers the arguments that the operator reads: Note [Outputs over the memory of arguments].
+  // `self` is the argument that may be output 0 itself, or null.
   template <class... T>
   void read_arguments(const TensorBase* self, const T&... arguments) {
     if (self != nullptr && !self->is_same(maybe_get_output(0))) see_argument(*self);
@@ -168,8 +167,8 @@ class MetaBase {
     for (const Tensor& argument : arguments) see_argument(argument);
   }
 
-  // What the caller gave must take the result: same dtype and device; another shape is an error in
-  // place, and resizes an out tensor.
+  // Checks that the caller's output has the result's dtype and device. Another shape is an error
+  // for the in-place form; an out tensor is resized.
   void check_given(int i, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
     const Tensor& out = maybe_get_output(i);
     const char* name = info_->names[i];
@@ -189,7 +188,7 @@ class MetaBase {
       detail::resize_out(out, sizes, strides);
     }
   }
-  // Puts a tensor of the strides asked for in the place of one that has others.
+  // Replaces an output with other strides by a temporary with the requested ones.
   LAMELLA_COLD void use_temporary(int i, IntArrayRef sizes, IntArrayRef strides,
                                   const TensorOptions& options) {
     const Tensor& out = maybe_get_output(i);
@@ -224,9 +223,9 @@ class MetaBase {
   lamella_tensor* outputs_[kMaxOutputs];
   const OutputInfo* info_ = nullptr;
   OutputMode mode_ = OutputMode::kFunctional;
-  uint8_t output_count_ = 1;  // of what the caller gave
+  uint8_t output_count_ = 1;  // outputs given by the caller
   uint8_t owned_ = 0;         // bit i: outputs_[i] holds a reference
-  uint8_t apart_ = 0;         // bit i: what the caller gave shares memory with an argument
+  uint8_t apart_ = 0;         // bit i: the caller's output shares memory with an argument
   bool self_is_output_ = false;
 };
 
@@ -236,7 +235,7 @@ class MetaBase {
 #define LAMELLA_META_FUNC(name) structured_##name::meta_return_ty structured_##name::meta
 #define LAMELLA_META_FUNC2(name, overload) \
   structured_##name##_##overload::meta_return_ty structured_##name##_##overload::meta
-// What a meta function with `precomputed` returns, to be filled by its set_ functions.
+// The result of a meta function with `precomputed`, to be filled by its set_ functions.
 #define LAMELLA_PRECOMPUTE_STRUCT(name) structured_##name::precompute_out<>
 #define LAMELLA_PRECOMPUTE_STRUCT2(name, overload) structured_##name##_##overload::precompute_out<>
 // The computation of one backend: LAMELLA_IMPL_FUNC(mm_cpu)(const Tensor& self, ..., const Tensor&

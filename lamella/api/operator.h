@@ -1,4 +1,5 @@
-// Operator<Entry, R(A...)>: what every generated ops::NAME can do, found by its name once.
+// Operator<Entry, R(A...)>: the members of every generated ops::NAME, which looks up its operator
+// by name once.
 #pragma once
 #include "lamella/api/tensor.h"
 #include "lamella/dispatch/operator_handle.h"
@@ -17,8 +18,8 @@ constexpr const char* text_behind(const char* text) {
   while (*text != 0) ++text;
   return text + 1;
 }
-// `Entry` has the three texts below as one, with a zero behind each: an entry is read by every file
-// that includes its operator, and the texts are only taken apart where somebody asks for them.
+// `Entry` stores the three texts below as one, separated by zeros: every file that includes an
+// operator compiles its entry, and the texts are split only where they are used.
 template <class Entry, class Signature>
 struct Operator;
 template <class Entry, class R, class... A>
@@ -36,9 +37,9 @@ struct Operator<Entry, R(A...)> : Entry {
     }
     return TypedOperatorHandle<schema>(op);
   }
-  // Key set from the arguments and this thread.
+  // Computes the key set from the arguments and this thread.
   static R call(A... arguments) { return handle().call(std::forward<A>(arguments)...); }
-  // The given key set.
+  // Calls with the given key set.
   static R redispatch(DispatchKeySet keys, A... arguments) {
     return handle().redispatch(keys, std::forward<A>(arguments)...);
   }

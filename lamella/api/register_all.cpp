@@ -4,8 +4,8 @@
 #include "lamella/api/operator_tables.h"
 
 extern "C" void lamella_register_all() noexcept {
-  // Not std::call_once: its thread-local state would have to be in the static block, where there is
-  // no room when libstdc++ itself was loaded at run time, by another library.
+  // Not std::call_once: its thread-local state needs the static TLS block, which has no room if
+  // another library loaded libstdc++ at run time.
   static const bool once = [] {
     try {
       lamella::register_layers();

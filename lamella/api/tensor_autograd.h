@@ -1,4 +1,4 @@
-// TensorAutograd: the members of Tensor that have to do with gradients, inline over
+// TensorAutograd: the members of Tensor that deal with gradients, inline over
 // lamella/abi/autograd.h. Public; part of lamella/api/tensor.h.
 #pragma once
 #include <string>
@@ -10,7 +10,7 @@ namespace lamella {
 
 namespace autograd {
 
-// One node of the backward graph: what a call recorded. It lives while a GraphNodePtr or the graph
+// One node of the backward graph, recorded by a call. It lives while a GraphNodePtr or the graph
 // holds it.
 class GraphNode {
  public:
@@ -22,7 +22,7 @@ class GraphNode {
   uint32_t num_inputs() const { return lamella_node_output_count(node_); }
   // Gradients that it gives, one for each tensor the call was given.
   uint32_t num_outputs() const { return lamella_node_input_count(node_); }
-  // Whether gradient `i` that it gives goes anywhere.
+  // True if gradient `i` that it computes is used.
   bool should_compute_output(size_t i) const {
     return lamella_node_needs_input(node_, static_cast<uint32_t>(i)) != 0;
   }
@@ -54,7 +54,7 @@ class GraphNodePtr {
     result.node_ = GraphNode(node);
     return result;
   }
-  // The handle's reference goes to the caller.
+  // Transfers the handle's reference to the caller.
   lamella_node* unsafe_release() {
     lamella_node* node = node_.handle();
     node_ = GraphNode();
@@ -136,13 +136,14 @@ template <int, class Format>
 Format memory_format_of(const Format& given, const TensorOptions& options) {
   return given.has_value() ? given : options.memory_format_opt();
 }
-// What a factory made, set to require gradients if its options say so.
+// Returns a factory's result, set to require gradients if the options say so.
 template <class T>
 T with_requires_grad(T&& made, const TensorOptions& options) {
   if (LAMELLA_UNLIKELY(options.requires_grad())) made.set_requires_grad(true);
   return std::move(made);
 }
-// What may be an argument itself, and so is not set to anything.
+// Returns a result that may be an argument itself, so requires_grad must not be set on it; throws
+// if the options ask for that.
 template <class T>
 T without_requires_grad(T&& made, const TensorOptions& options, const char* op) {
   LAMELLA_CHECK(!options.requires_grad(), op,
@@ -169,14 +170,14 @@ class TensorAutograd : public TensorBase {
     return (t->key_set & kRequiresGradBits) != 0 && lamella_tensor_requires_grad(t) != 0;
   }
   // Only leaves of floating-point or complex dtype can be set to require gradients, and only leaves
-  // not to.
+  // can be set not to.
   const T& set_requires_grad(bool value) const {
     detail::check(lamella_tensor_set_requires_grad(get("requires_grad_"), value ? 1 : 0));
     return self();
   }
   const T& requires_grad_(bool value = true) const { return set_requires_grad(value); }
 
-  // No recorded call made it: either it requires no gradients, or it gathers its own in grad().
+  // True if no recorded call made it: it does not require gradients, or accumulates them in grad().
   bool is_leaf() const {
     get("is_leaf");
     return !grad_fn();
@@ -203,7 +204,7 @@ class TensorAutograd : public TensorBase {
   detail::GradientReference<T> mutable_grad() const {
     return detail::GradientReference<T>(get("mutable_grad"));
   }
-  // Keeps the gradient of a tensor that is no leaf in grad().
+  // Makes backward also store the gradient of a tensor that is not a leaf in grad().
   void retain_grad() const { detail::check(lamella_tensor_retain_grad(get("retain_grad"))); }
 
   // Computes the gradients of the leaves that this tensor was made from, or of `inputs` only, and
@@ -247,15 +248,15 @@ class TensorAutograd : public TensorBase {
     LAMELLA_CHECK(base.defined(), "_base: expected a view, got a tensor that is none");
     return base;
   }
-  // The same elements without the history. Writes to data() are not seen by a backward that needs
-  // the elements as they were, those to detach() and tensor_data() are.
+  // The same elements without the history. A backward that needs the original elements does not
+  // notice writes to data(), but notices those to detach() and tensor_data().
   T data() const {
     lamella_tensor* made = nullptr;
     detail::check(lamella_tensor_data(get("data"), &made));
     return T(TensorBase::adopt(made));
   }
   T variable_data() const { return data(); }
-  // Makes this tensor what the other is, and keeps its gradient and its place in the graph.
+  // Gives this tensor the other's storage, shape and dtype; it keeps its gradient and graph node.
   void set_data(const TensorBase& source) const {
     LAMELLA_CHECK(source.defined(), "set_data: expected a tensor that is defined");
     detail::check(lamella_tensor_set_data(get("set_data"), source.impl()));

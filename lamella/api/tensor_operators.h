@@ -1,5 +1,5 @@
-// Operators of C++ on tensors. Templates over Tensor itself, so that only those that are used need
-// the operator they stand for.
+// C++ operators on tensors. They are templates over Tensor, so that each is compiled, with the
+// tensor operator that it calls, only where it is used.
 #pragma once
 #include "lamella/api/tensor.h"
 

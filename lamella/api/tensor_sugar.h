@@ -1,4 +1,4 @@
-// TensorSugar: the members of Tensor that are written by hand, in terms of its operators.
+// TensorSugar: the handwritten members of Tensor, which call its operators.
 #pragma once
 #include "lamella/api/tensor_autograd.h"
 #include "lamella/core/accessor.h"
@@ -11,7 +11,7 @@ class TensorIndex;
 template <class T, size_t N, template <class> class PtrTraits, class Index>
 class PackedTensorAccessor;
 
-// What Tensor::type() gives: dtype and device, for code that asks for both at once.
+// The result of Tensor::type(): dtype and device, for code that queries both at once.
 class TensorKind {
  public:
   TensorKind(ScalarType dtype, Device device) : dtype_(dtype), device_(device) {}
@@ -35,8 +35,8 @@ class TensorKind {
   Device device_;
 };
 
-// What Tensor::storage() gives: the memory that the tensor and its views lie in, which it keeps.
-// `data_ptr().get()` is PyTorch's way to the address.
+// The result of Tensor::storage(): an owning reference to the memory of the tensor and its views.
+// `data_ptr().get()` is the address, as in PyTorch.
 class TensorMemory {
  public:
   TensorMemory() = default;
@@ -53,7 +53,7 @@ class TensorMemory {
   void* get() const { return mutable_data(); }
   Device device() const { return tensor_.device(); }
   DeviceType device_type() const { return device().type(); }
-  // The same for all views of one memory, and for no other.
+  // Identifies the storage: equal for tensors that share it, different for others.
   lamella_storage* unsafeGetStorageImpl() const { return tensor_.impl()->storage; }
   bool is_alias_of(const TensorMemory& other) const {
     return unsafeGetStorageImpl() == other.unsafeGetStorageImpl();
@@ -101,7 +101,7 @@ class TensorSugar : public TensorAutograd<T> {
   // PyTorch's older spellings.
   TensorKind type() const { return TensorKind(this->scalar_type(), this->device()); }
   LAMELLA_LAZY std::string toString() const { return type().toString(); }
-  // Writes what it is to the standard output, without its elements.
+  // Prints the tensor's type and sizes to the standard output, without its elements.
   LAMELLA_LAZY void print() const {
     const std::string text = this->defined() ? str("[", toString(), " ", this->sizes(), "]\n")
                                              : std::string("[UndefinedTensor]\n");
@@ -160,7 +160,7 @@ class TensorSugar : public TensorAutograd<T> {
   bool is_sparse() const { return this->layout() == Layout::Sparse; }
   bool is_quantized() const { return false; }
   bool is_mkldnn() const { return false; }
-  // No memory of the host is pinned for a device.
+  // Lamella never pins host memory.
   bool is_pinned() const { return false; }
 
   // An accessor with sizes and strides of its own, 32 or 64 bits wide. Needs packed_accessor.h.

@@ -7,8 +7,8 @@
 
 namespace lamella {
 
-// What an accessor holds. Borrows the tensor's memory, sizes and strides: it lives no longer than
-// the tensor.
+// The fields of an accessor. It borrows the tensor's memory, sizes and strides, so it must not
+// outlive the tensor.
 template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits,
           class Index = int64_t>
 class TensorAccessorBase {
@@ -28,7 +28,7 @@ class TensorAccessorBase {
   const Index* strides_;
 };
 
-// With one dimension left, an index gives an element.
+// With one dimension left, operator[] returns an element.
 template <class T, size_t N, template <class> class PtrTraits, class Index>
 class TensorAccessor : public TensorAccessorBase<T, N, PtrTraits, Index> {
  public:

@@ -20,8 +20,8 @@ namespace {
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kMostCached = size_t{2} << 30;
 
-// Eight steps for each doubling. Below 16 MiB the last huge page may be a part of one, which small
-// pages fill, as most of it would be memory that nobody asked for.
+// Eight size classes for each doubling. Below 16 MiB a block may end inside a huge page; that tail
+// uses small pages, since a whole huge page would be mostly unrequested memory.
 size_t large_class_bytes(size_t bytes) {
   size_t step = size_t{1} << (63 - __builtin_clzll(bytes) - 3);
   return (bytes + step - 1) / step * step;
@@ -36,7 +36,7 @@ class LargeBlocks {
     size_t rounded = large_class_bytes(bytes);
     {
       std::lock_guard lock(mutex_);
-      // The youngest of the class: its pages are the likeliest to be in a cache still.
+      // Takes the block freed last: its pages are the likeliest to be in a processor cache.
       for (auto it = blocks_.rbegin(); it != blocks_.rend(); ++it) {
         if (it->bytes != rounded) continue;
         void* data = it->data;
@@ -47,7 +47,7 @@ class LargeBlocks {
       }
     }
     void* data = map(rounded);
-    if (data == nullptr) {  // under pressure: give back what is cached, then ask again
+    if (data == nullptr) {  // out of memory: releases the caches and tries again
       empty();
       detail::pool_empty_cache();
       data = map(rounded);
@@ -67,7 +67,7 @@ class LargeBlocks {
     }
     try {
       blocks_.push_back({data, rounded});
-    } catch (...) {  // no memory for the note: do not keep the block
+    } catch (...) {  // no memory to record it: do not keep the block
       unmap(data, rounded);
       return;
     }
@@ -133,7 +133,7 @@ class LargeBlocks {
     size_t tail = begin + extra - aligned;
     if (tail != 0) munmap(reinterpret_cast<void*>(aligned + bytes), tail);
     auto* data = reinterpret_cast<void*>(aligned);
-    madvise(data, bytes, MADV_HUGEPAGE);  // a wish: it is fine if the system has none
+    madvise(data, bytes, MADV_HUGEPAGE);  // only a hint: failure is harmless
     return data;
 #endif
   }

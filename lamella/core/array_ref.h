@@ -1,5 +1,4 @@
-// ArrayRef: a borrowed run of values, and its optional form. Both only live as long as what they
-// borrow from.
+// ArrayRef: a borrowed run of values, and its optional form. Neither may outlive the values.
 #pragma once
 #include <array>
 #include <cstddef>

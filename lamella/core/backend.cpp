@@ -28,15 +28,15 @@ bool may_have_backend(uint8_t type) {
 
 using namespace lamella;
 
-// One registration. Never freed: storages that outlive it still name it as their allocator.
+// One registration. Never freed, because storages that outlive it still refer to it as allocator.
 struct lamella_backend_part final : lamella::Allocator {
   lamella_backend given{};
   std::string name;
-  // Threads inside one of the functions, and whether there will be no more: Note [The end of a
-  // backend] in abi/backend.h.
+  // The number of threads inside one of the functions, and whether the part has ended: Note [The
+  // end of a backend] in abi/backend.h.
   std::atomic<int64_t> inside{0};
   std::atomic<bool> ended{false};
-  lamella_backend_part* next_ended = nullptr;  // in the list of those
+  lamella_backend_part* next_ended = nullptr;  // in the list of ended parts
 
   void* allocate(size_t bytes, DeviceIndex index, void** context) override;
   void deallocate(void* data, size_t bytes, DeviceIndex index, void* context) noexcept override;

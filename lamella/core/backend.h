@@ -1,8 +1,8 @@
 // A backend from a class: LAMELLA_REGISTER_BACKEND(PrivateUse1, "sim", backend) makes a kind of
 // device known for as long as the library is loaded. Streams and events: stream.h.
 //
-// The class has whichever of these members its devices have; see lamella/abi/backend.h for what
-// each must do. They throw what they fail with.
+// The class defines those of these members that its devices support; lamella/abi/backend.h says
+// what each must do. They report failures by throwing.
 //
 //   void* allocate(size_t bytes, DeviceIndex device, void** block);
 //   void deallocate(void* data, size_t bytes, DeviceIndex device, void* block);
@@ -137,7 +137,7 @@ lamella_backend backend_table(DeviceType type, const char* name, B* backend) {
   return t;
 }
 
-// A registration, or a part of one; ends with it. Throws what registering fails with.
+// Owns a registration, or a part of one; the destructor ends it. Throws if registering fails.
 class BackendRegistration {
  public:
   BackendRegistration() = default;
@@ -156,7 +156,7 @@ class BackendRegistration {
 };
 
 namespace detail {
-// At load time, where nothing may be thrown: see lamella_defer_failure().
+// Registers at load time, when exceptions cannot be thrown: see lamella_defer_failure().
 class BackendInit {
  public:
   BackendInit(const lamella_backend& table, const char* file, uint32_t line) {

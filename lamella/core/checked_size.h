@@ -1,6 +1,6 @@
-// Arithmetic of sizes, strides, offsets and counts that come from the caller: what leaves int64 is
-// an error of the operator that computes it, never a smaller number. For a product of sizes there
-// is checked_numel() in tensor_impl.h.
+// Checked arithmetic on sizes, strides, offsets and counts that come from the caller: a result
+// outside int64 is an error of the operator and never wraps. For products of sizes use
+// checked_numel() in tensor_impl.h.
 #pragma once
 #include <cstdint>
 
@@ -13,8 +13,8 @@ namespace detail {
 [[noreturn]] LAMELLA_COLD void throw_size_overflow(const char* op, int64_t a, char sign, int64_t b);
 }  // namespace detail
 
-// A number on the way to a size. `op` begins the message of each step that leaves int64, and must
-// outlive the object. Signs are not checked: negative numbers are a check of the operator's own.
+// An intermediate value of a size computation. `op` begins the message of an overflow and must
+// outlive the object. Signs are not checked; the operator rejects negative numbers itself.
 class CheckedSize {
  public:
   CheckedSize(int64_t value, const char* op) : value_(value), op_(op) {}

@@ -40,7 +40,7 @@ Range range_of(const void* base) {
     size = std::max<uintptr_t>(size, segments[i].p_vaddr + segments[i].p_memsz);
   }
   const auto first = reinterpret_cast<uintptr_t>(base);
-  // A program that is not position-independent states addresses, not offsets.
+  // The program headers of a non-position-independent executable hold addresses, not offsets.
   return {first, header->e_type == ET_EXEC ? size : first + size};
 }
 
@@ -53,7 +53,7 @@ Library* library_of(const void* address) {
   if (address == nullptr) return nullptr;
   if (Library* found = seen(wanted)) return found;
   if (closing.load(std::memory_order_relaxed) == pthread_self()) return nullptr;
-  // Without the mutex: this takes the loader's lock.
+  // Called without holding the mutex, because dladdr1 takes the loader's lock.
   Dl_info info;
   link_map* map = nullptr;
   if (dladdr1(address, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 ||
@@ -84,7 +84,7 @@ void retain(const void* function) noexcept {
   try {
     Library* library = library_of(function);
     if (library != nullptr) library->uses.fetch_add(1, std::memory_order_relaxed);
-  } catch (...) {  // no memory for the note: the library is not followed
+  } catch (...) {  // no memory to record it: the library is not tracked
   }
 }
 void release(const void* function) noexcept {

@@ -1,9 +1,9 @@
-// Operands of LAPACK's complex routines, in memory with room behind them.
+// Operands of LAPACK's complex routines, copied into memory with one spare column at the end.
 //
 // Note [A column to spare]
-//   cgemv and zgemv of OpenBLAS read, and do not use, one element behind the vector that a matrix
-//   is multiplied with. Where that vector is a row of a matrix, the element is a column further. So
-//   complex operands stand in memory with one more column, and work space has as much room.
+//   cgemv and zgemv of OpenBLAS read, without using it, one element past the end of the vector
+//   operand. If the vector is a row of a column-major matrix, that element lies one column further.
+//   So complex operands are copied into memory with one more column, and so is work space.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace lamella {
 
-// A matrix, column by column, or null. That of a complex type is a copy with a column to spare.
+// A column-major matrix, or null. For complex types it is a copy with one spare column.
 template <class T>
 class Spacious {
  public:

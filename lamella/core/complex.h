@@ -1,5 +1,5 @@
 // complex<T>: two numbers side by side, laid out as std::complex<T>, without its header.
-// Elementary functions are the kernels' business; here is the arithmetic.
+// It has arithmetic only; elementary functions are in the kernels.
 #pragma once
 #include <type_traits>
 

@@ -5,9 +5,9 @@
 
 namespace lamella {
 
-// Set by the Python layer. Asks the class of a tensor that carries the key Python for an alias
-// without a history; an undefined tensor where its class is not to be asked on this thread. May
-// throw what the class's handler raised.
+// Set by the Python layer. Calls the handler of the class of a tensor that carries the key Python
+// to get a detached alias. Returns an undefined tensor where the handler is disabled on this
+// thread. May throw what the handler raised.
 LAMELLA_PRIVATE_API extern TensorBase (*detach_by_class)(const TensorBase& source);
 
 }  // namespace lamella

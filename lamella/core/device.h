@@ -34,8 +34,8 @@ LAMELLA_HIDDEN inline constexpr DeviceType kVulkan = DeviceType::Vulkan;
 LAMELLA_HIDDEN inline constexpr DeviceType kMetal = DeviceType::Metal;
 LAMELLA_HIDDEN inline constexpr DeviceType kPrivateUse1 = DeviceType::PrivateUse1;
 
-// "cpu", "cuda", ...; "CPU", "CUDA", ... with lower_case = false. Those that a backend has named
-// are called so.
+// "cpu", "cuda", ...; "CPU", "CUDA", ... with lower_case = false. A type that a backend has renamed
+// has the backend's name.
 inline constexpr const char* device_type_name(DeviceType type, bool lower_case = true) {
   if (type >= DeviceType::PrivateUse1) {
     return lamella_device_type_name(static_cast<uint8_t>(type), lower_case);
@@ -70,7 +70,7 @@ LAMELLA_LAZY inline bool find_device_type(std::string_view text, DeviceType& typ
 }
 }  // namespace detail
 
-// Questions of devices and tensors: X(name, Type).
+// The predicates that devices and tensors have: X(name, Type).
 #define LAMELLA_DEVICE_PREDICATES(X) \
   X(is_cpu, CPU)                     \
   X(is_cuda, CUDA)                   \

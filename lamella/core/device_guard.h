@@ -8,8 +8,8 @@
 namespace lamella {
 
 namespace detail {
-// The CPU and Meta have one device each, which is always current, and so has every other type of
-// device whose backend keeps no current one.
+// CPU, Meta and every device type whose backend keeps no current device have a single device, which
+// is always current.
 inline Device current_device(Device device) {
   return Device(device.type(), lamella_device_current(static_cast<uint8_t>(device.type())));
 }
@@ -25,7 +25,7 @@ LAMELLA_LAZY std::optional<Device> device_of(const std::optional<TensorBase>& te
   return device_of(*tensor);
 }
 
-// The first of a list, if there is one.
+// The device of the first tensor of a list; nothing for an empty list.
 template <class T>
 std::optional<Device> device_of(ArrayRef<T> list) {
   if (list.empty()) return std::nullopt;
@@ -47,7 +47,7 @@ class DeviceGuard {
       lamella_device_exchange(static_cast<uint8_t>(original_.type()), original_.index(), nullptr);
     }
   }
-  // Makes another device of the same type current; the first one comes back at the end.
+  // Makes another device of the same type current. The destructor still restores the original one.
   void set_index(DeviceIndex index) {
     detail::check(lamella_device_exchange(static_cast<uint8_t>(original_.type()), index, nullptr));
     current_.set_index(index);
@@ -64,7 +64,7 @@ class DeviceGuard {
   Device original_, current_;
 };
 
-// The same where there may be no device.
+// A DeviceGuard for an optional device: it does nothing without one.
 LAMELLA_LAZY class OptionalDeviceGuardOf {
  public:
   OptionalDeviceGuardOf() = default;

@@ -55,7 +55,7 @@ class Allocator {
   virtual ~Allocator() = default;
   virtual DataPtr allocate(size_t bytes) = 0;
   virtual DeleterFnPtr raw_deleter() const { return nullptr; }
-  // Memory without its function, for those whose raw_deleter() frees what allocate() gave.
+  // Returns memory without its deleter; only for allocators whose raw_deleter() frees it.
   void* raw_allocate(size_t bytes) {
     DataPtr memory = allocate(bytes);
     LAMELLA_CHECK(raw_deleter() != nullptr && memory.get() == memory.get_context(),
@@ -116,7 +116,7 @@ class DeviceGuardImplInterface {
   }
 };
 
-// ---- What Lamella calls, over those classes ----
+// ---- Adapters from those classes to the functions that Lamella calls ----
 
 struct AllocatorPart {
   DeviceType type;
@@ -188,7 +188,7 @@ struct GuardPart {
   }
 };
 
-// A registration at load time, with the part it is of.
+// Registers a part of a backend at load time and owns the part.
 template <class Part>
 class RegisteredPart {
  public:

@@ -1,4 +1,4 @@
-// DLPack exchange.
+// DLPack exchange: export of tensors and import of memory of other libraries.
 #include "lamella/core/dlpack.h"
 
 #include <memory>
@@ -82,7 +82,7 @@ M* make_exported(const TensorBase& tensor) {
   exported->tensor = tensor;
   if (tensor.has_storage()) begin_exposure(exported->tensor.storage_impl());
   for (int64_t d = 0; d < tensor.dim(); ++d) {
-    // Strides that address nothing are spelled as consumers expect them.
+    // The stride of a dimension of size 0 or 1 is never used; consumers expect 1.
     exported->shape[d] = tensor.sizes()[static_cast<size_t>(d)];
     exported->strides[d] = exported->shape[d] < 2 ? 1 : tensor.strides()[static_cast<size_t>(d)];
   }
@@ -131,7 +131,7 @@ TensorBase make_imported(M* managed, uint8_t flags) {
   LAMELLA_CHECK(reinterpret_cast<uintptr_t>(data) % element_size(to_real_type(dtype)) == 0,
                 "from_dlpack: expected data aligned to its elements of ",
                 element_size(to_real_type(dtype)), " bytes");
-  // From here on nothing fails but the system, so the deleter is the storage's.
+  // All checks have passed, so the storage takes over the deleter here.
   Storage* storage = make_foreign_storage(data, bytes, device, nullptr, managed);
   storage->flags |= flags;
   TensorBase tensor =
@@ -162,7 +162,7 @@ TypeField type_field(ScalarType dtype) {
 }
 
 Device device_of(DeviceField field) {
-  // Host memory that is pinned for a device is read by the CPU as any other.
+  // The CPU can read pinned host memory like any other.
   if (field.device_type == kDeviceCpu || field.device_type == kDeviceCudaHost ||
       field.device_type == kDeviceRocmHost) {
     return Device(DeviceType::CPU);

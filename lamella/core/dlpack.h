@@ -55,13 +55,13 @@ struct TensorField {
   int64_t* strides;  // in elements; NULL: row-major
   uint64_t byte_offset;
 };
-// What a capsule named "dltensor" points to.
+// The target of a capsule named "dltensor".
 struct Managed {
   TensorField tensor;
   void* context;
   void (*deleter)(Managed* self);
 };
-// What a capsule named "dltensor_versioned" points to.
+// The target of a capsule named "dltensor_versioned".
 struct ManagedVersioned {
   uint32_t major;
   uint32_t minor;
@@ -74,7 +74,7 @@ static_assert(sizeof(TensorField) == 48 && offsetof(TensorField, shape) == 24);
 static_assert(sizeof(Managed) == 64 && offsetof(Managed, context) == 48);
 static_assert(sizeof(ManagedVersioned) == 80 && offsetof(ManagedVersioned, tensor) == 32);
 
-// A view of the tensor's memory for another library, which ends it with the deleter. Throws if the
+// A view of the tensor's memory for another library, which must call its deleter. Throws if the
 // tensor requires gradients, is conjugated or negated lazily, or its dtype or device has no code.
 // The unversioned form cannot say "read only" and refuses such a tensor.
 LAMELLA_PRIVATE_API Managed* export_tensor(const TensorBase& tensor);
@@ -87,7 +87,7 @@ LAMELLA_PRIVATE_API ManagedVersioned* export_tensor_versioned(const TensorBase& 
 LAMELLA_PRIVATE_API TensorBase import_tensor(Managed* managed);
 LAMELLA_PRIVATE_API TensorBase import_tensor_versioned(ManagedVersioned* managed);
 
-// Codes of a device and a dtype. Throw where DLPack has none.
+// DLPack's codes of a device and a dtype. They throw if DLPack has no such code.
 LAMELLA_PRIVATE_API DeviceField device_field(Device device);
 TypeField type_field(ScalarType dtype);
 Device device_of(DeviceField field);

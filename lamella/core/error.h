@@ -1,9 +1,9 @@
 // Errors: the exception types, the checks that throw them, and their passage through the C ABI.
 //
 // Note [User mistakes and bugs]
-//   LAMELLA_CHECK and its kin report a mistake of the caller. The text begins with the operator,
-//   names the argument and says expected and got. LAMELLA_INTERNAL_ASSERT reports a bug of
-//   Lamella's own and asks for a report. Their cold halves stay out of line.
+//   LAMELLA_CHECK and its variants report a mistake of the caller. The text begins with the
+//   operator, names the argument and says expected and got. LAMELLA_INTERNAL_ASSERT reports a bug
+//   in Lamella and asks the user to report it. The code that builds messages stays out of line.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +26,8 @@ namespace lamella {
 // append(out, x) writes x at the end of out. A type joins in with its own overload in its own
 // namespace. Numbers print as %g does, booleans as true and false, lists as [1, 2].
 namespace detail {
-// `text` is no part of `out`. std::string's own append asks of every argument whether it might be a
-// string_view.
+// `text` must not point into `out`. Cheaper to compile than std::string::append, whose overloads
+// test every argument for conversion to string_view.
 LAMELLA_COLD inline void append_bytes(std::string& out, const char* text, size_t size) {
   if (size == 0) return;
   size_t end = out.size();
@@ -124,7 +124,7 @@ struct Part {
   void (*append)(std::string& out, const void* value);
   const void* value;
 };
-// For types that a stream writes and no append(); it needs <sstream>.
+// For types that have operator<< but no append(); the caller must include <sstream>.
 template <class T>
 LAMELLA_COLD void append_streamed(std::string& out, const T& part) {
   typename Later<T, std::ostringstream>::type stream;
@@ -165,8 +165,8 @@ inline std::string str(const A&... parts) {
 
 // ---- Exceptions ------------------------------------------------------------------------------
 
-// The base of all of Lamella's exceptions; by itself a mistake of the caller. std::runtime_error
-// keeps the text: its members are compiled in the standard library, and not in every file.
+// The base of all of Lamella's exceptions; thrown itself for a mistake of the caller. It derives
+// from std::runtime_error, whose members are compiled once, in the standard library.
 class LAMELLA_PUBLIC Error : public std::runtime_error {
  public:
   explicit Error(const char* message) : Error(LAMELLA_ERROR, message) {}
@@ -199,7 +199,7 @@ LAMELLA_ERROR_CLASS(NotImplementedError, LAMELLA_NOT_IMPLEMENTED)
 LAMELLA_ERROR_CLASS(OutOfMemoryError, LAMELLA_OUT_OF_MEMORY)
 LAMELLA_ERROR_CLASS(LinAlgError, LAMELLA_LINALG_ERROR)
 LAMELLA_ERROR_CLASS(InternalError, LAMELLA_INTERNAL_ERROR)
-// An exception of another language, which keeps the exception itself (a pending Python error).
+// Stands for an exception that is pending in another language (a Python error).
 LAMELLA_ERROR_CLASS(ForeignError, LAMELLA_FOREIGN_ERROR)
 #undef LAMELLA_ERROR_CLASS
 
@@ -207,7 +207,7 @@ LAMELLA_ERROR_CLASS(ForeignError, LAMELLA_FOREIGN_ERROR)
 
 namespace detail {
 
-// Throws what a failed call left in this thread's error text.
+// Throws the error that a failed call stored in this thread's error text.
 [[noreturn]] LAMELLA_COLD inline void throw_status(lamella_status status) {
   const char* text = lamella_error_text();
   switch (status) {
@@ -280,7 +280,7 @@ LAMELLA_COLD inline lamella_status status_of_current_exception() noexcept {
     return fail(LAMELLA_ERROR, "unknown exception");
   }
 }
-// Calls f() for a caller in C: what it throws becomes this thread's error.
+// Calls f() for a caller in C: an exception becomes this thread's error.
 template <class F>
 lamella_status guarded(F&& f) noexcept {
   try {

@@ -23,7 +23,7 @@ struct Lock {
     recursive ? static_cast<std::recursive_mutex*>(mutex)->unlock()
               : static_cast<std::mutex*>(mutex)->unlock();
   }
-  // The owner's number is another one in the child, so that unlocking would not do.
+  // The child cannot unlock a mutex that its parent locked, because its thread id differs.
   void make_anew() const {
     recursive ? static_cast<void>(new (mutex) std::recursive_mutex)
               : static_cast<void>(new (mutex) std::mutex);

@@ -1,15 +1,14 @@
-// What must hold still while the process forks. Internal.
+// Locks that are held while the process forks, so that the child finds consistent data. Internal.
 //
 // Note [Forking]
 //   A child has one thread, and a copy of every lock as it was. A lock that another thread held
-//   would stay locked for ever, over data that was half changed. So the thread that forks takes all
-//   locks of this list first, outermost first, which waits until nobody is in the middle of
-//   anything; the child makes them anew, and what was kept for threads that it does not have is
-//   forgotten there.
-//   A static variable of a function has such a lock as well, which nobody can take before a fork: a
-//   thread that is making one while another forks leaves it in the making in the child, whose first
-//   use waits for ever. So locks of the list stand outside of functions, where they are made while
-//   their library is loaded, and what takes one of them, or long, is made by Once instead.
+//   would stay locked for ever, over data that was half changed. So the thread that forks first
+//   takes all locks of this list, outermost first, which waits until every critical section is
+//   left. The child constructs the locks anew and drops the state of threads that it does not have.
+//   The initialisation guard of a function's static variable is such a lock too, but cannot be
+//   taken before a fork: if another thread forks during the initialisation, the child's first use
+//   of the variable waits for ever. So locks of the list are namespace-scope variables, initialised
+//   when their library is loaded, and initialisation that is slow or takes such a lock uses Once.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -38,16 +37,16 @@ LAMELLA_PRIVATE_API void hold(Level level, std::recursive_mutex* mutex);
 // Runs in the child, after its locks were made anew, in order of registration.
 LAMELLA_PRIVATE_API void in_child(void (*forget)());
 
-// A mutex for static storage outside of functions that holds still by itself.
+// A mutex for namespace scope that adds itself to the list.
 template <class Mutex>
 class Held : public Mutex {
  public:
   explicit Held(Level level) { hold(level, static_cast<Mutex*>(this)); }
 };
 
-// For static storage outside of functions: runs something once. A fork waits until it has run. It
-// runs again after an exception. It may take locks of levels above kLayers, and load a library that
-// adds some to the list.
+// For namespace scope: runs a function once; a fork waits until it has run. It runs again after an
+// exception. The function may take locks of levels above kLayers, and load a library that adds
+// locks to the list.
 class Once {
  public:
   template <class F>

@@ -1,4 +1,4 @@
-// The CPU's generator.
+// The CPU's random number generator, and the default generators of all devices.
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -75,7 +75,7 @@ using Words = uint32_t __attribute__((vector_size(16), aligned(4), may_alias));
 constexpr int kLanes = 4;
 Words& words_at(uint32_t* p) { return *reinterpret_cast<Words*>(p); }
 
-// For one word and for four.
+// Works on one word and on a vector of four.
 template <class W>
 W twist(W u, W v, W far) {
   W mixed = (u & 0x80000000u) | (v & 0x7fffffffu);
@@ -88,8 +88,8 @@ W temper(W y) {
   y ^= (y << 15) & 0xefc60000u;
   return y ^ (y >> 18);
 }
-// Words [begin, end) of the state: each comes of itself, the next one, and one that is `far` away.
-// Not inlined, where GCC 12 takes the end of the array for that of the loop.
+// Replaces words [begin, end) of the state: each new word depends on the old one, the next one and
+// the one `far` words away. Not inlined: GCC 12 would confuse the end of the array with the loop's.
 LAMELLA_NOINLINE void replace(uint32_t* words, int begin, int end, int far) {
   int i = begin;
   for (; i + kLanes <= end; i += kLanes) {
@@ -201,7 +201,7 @@ const Generator& default_cpu_generator() { return cpu_generator; }
 namespace {
 fork::Held<std::mutex> device_generators{fork::Level::kLayers};
 
-// A device with an index that its backend has.
+// Returns the device with an index that its backend has, or throws.
 Device checked_owner(const char* what, Device device) {
   if (device.is_cpu()) return device;
   auto type = static_cast<uint8_t>(device.type());

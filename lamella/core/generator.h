@@ -1,4 +1,4 @@
-// Generator: a handle to a source of random numbers. What is behind it depends on the device; see
+// Generator: a handle to a source of random numbers. The implementation depends on the device; see
 // lamella/core/generator_impl.h for the CPU's.
 #pragma once
 #include <utility>

@@ -1,4 +1,4 @@
-// GeneratorImpl: what a Generator handle refers to, and the CPU's Mersenne twister. Internal.
+// GeneratorImpl: the target of a Generator handle, and the CPU's Mersenne twister. Internal.
 #pragma once
 #include <cstdint>
 #include <mutex>
@@ -9,7 +9,7 @@
 
 namespace lamella {
 
-// The seed of a generator that nobody seeded.
+// The seed of a generator that was not seeded explicitly.
 inline constexpr uint64_t kDefaultSeed = 67280421310721;
 
 // One stream of random numbers on a device. Hold `mutex` while drawing.
@@ -36,12 +36,12 @@ struct LAMELLA_PRIVATE_API GeneratorImpl : lamella_object {
 };
 
 // The 32-bit Mersenne twister MT19937 (M. Matsumoto, T. Nishimura, ACM TOMACS 8 (1998) 3) with
-// PyTorch's conventions: the stream, what is made of it, and the bytes of the state are the same.
+// PyTorch's conventions: the words, the numbers derived from them and the state's bytes are equal.
 class CpuGenerator final : public GeneratorImpl {
  public:
   static constexpr size_t kStateBytes = 5056;
 
-  // `owner`: the device whose operators may draw from it; its words are made on the host.
+  // `owner`: the device whose operators may draw from it; the words are generated on the host.
   explicit CpuGenerator(uint64_t seed = kDefaultSeed, Device owner = DeviceType::CPU);
   void set_current_seed(uint64_t seed) override;
   uint64_t current_seed() const override { return seed_; }
@@ -57,7 +57,7 @@ class CpuGenerator final : public GeneratorImpl {
     y ^= (y << 15) & 0xefc60000u;
     return y ^ (y >> 18);
   }
-  // The next n of random(), which come faster together.
+  // Writes the next n words of random(); faster than n calls.
   void random_words(uint32_t* to, int64_t n);
   uint64_t random64() {
     uint64_t high = random();
@@ -68,8 +68,8 @@ class CpuGenerator final : public GeneratorImpl {
   double uniform_double() {
     return static_cast<double>(random64() & ((uint64_t{1} << 53) - 1)) * 0x1p-53;
   }
-  // Mean 0 and deviation 1, by the Box-Muller transform; every second call uses the first's pair.
-  // Narrower types round this one.
+  // Mean 0 and deviation 1, by the Box-Muller transform; every second call returns the other number
+  // of the pair. Narrower types round this result.
   LAMELLA_PRIVATE_API double normal_double();
   // Throws unless the generator is defined and the CPU's.
   LAMELLA_PRIVATE_API static CpuGenerator& of(const Generator& generator);
@@ -89,7 +89,7 @@ class CpuGenerator final : public GeneratorImpl {
 LAMELLA_PRIVATE_API Generator make_cpu_generator(uint64_t seed = kDefaultSeed);
 // The generator that operators use when they are given none; the same object each time.
 LAMELLA_PRIVATE_API const Generator& default_cpu_generator();
-// The same for any device that has a backend.
+// The same functions for any device that has a backend.
 LAMELLA_PRIVATE_API Generator make_generator(Device device, uint64_t seed = kDefaultSeed);
 LAMELLA_PRIVATE_API Generator default_generator(Device device);
 // The given generator, or the default one if there is none.

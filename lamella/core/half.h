@@ -12,7 +12,7 @@ namespace lamella {
 namespace detail {
 
 // How a format with `E` exponent bits and `M` mantissa bits is coded. `Finite`: there is no
-// infinity, and only the all-ones pattern is not a number.
+// infinity, and only the all-ones pattern is NaN.
 template <class Bits, int E, int M, bool Finite>
 struct FloatFormat {
   static constexpr int kBias = (1 << (E - 1)) - 1;
@@ -100,7 +100,7 @@ struct SmallFloat : SmallFloatTag {
 template <class T>
 inline constexpr bool is_small_float_v = __is_base_of(SmallFloatTag, T);
 
-// Mixed arithmetic: with float or double as they are, with integers in the small type.
+// Mixed arithmetic: results are float or double with those types, the small type with integers.
 template <class T>
 concept Small = is_small_float_v<T>;
 template <class T, class U>

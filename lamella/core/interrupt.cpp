@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kMilliseconds = 50;
 
 std::atomic<InterruptFunction> installed{nullptr};
-thread_local int64_t asked = 0;  // when this thread asked, or began its call
+thread_local int64_t asked = 0;  // time of this thread's last check, or of the begin of its call
 
 // The coarse clock is read without a system call and moves every few milliseconds.
 int64_t milliseconds_now() {

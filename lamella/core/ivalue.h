@@ -124,7 +124,7 @@ class IValue {
   // An object of a registered class. Needs intrusive_ptr.h.
   template <class T>
   IValue(const intrusive_ptr<T>& object);
-  // Containers of what else a value holds. Need dispatch/whole_values.h.
+  // Containers of the types above. They need dispatch/whole_values.h.
   template <class... T>
   IValue(const std::tuple<T...>& values) : IValue(abi::ToValue<std::tuple<T...>>::get(values)) {}
   template <class T>
@@ -290,7 +290,7 @@ class IValue {
   intrusive_ptr<T> toCustomClass() const;
   // A list of any kind, entry by entry. Needs list.h.
   LAMELLA_LAZY List<IValue> toList() const;
-  // These need dispatch/value_type.h, which says what they are.
+  // Both need dispatch/value_type.h, which documents the results.
   LAMELLA_LAZY ValueTypePtr type() const;
   LAMELLA_LAZY TextOfValue toString() const;
   LAMELLA_LAZY TupleOfValue toTuple() const;
@@ -303,7 +303,7 @@ class IValue {
     return ArrayRef<IValue>(static_cast<const IValue*>(value_.as.pointer), value_.size);
   }
 
-  // What a kernel's parameter of the type is given. Needs dispatch/whole_values.h.
+  // Converts the value to a kernel parameter of type T. Needs dispatch/whole_values.h.
   template <class T>
   T to() const {
     return abi::FromValue<T>::get(*this);
@@ -508,8 +508,8 @@ class Stack {
   size_t capacity_ = kInline;
 };
 
-// Uninitialised room for the arguments or returns of a boxed call: on the C stack where they are
-// few, whatever the number. Owns nothing that is put there.
+// Uninitialised room for any number of arguments or returns of a boxed call, on the caller's stack
+// if they are few. Does not own the values.
 class ValueBuffer {
  public:
   explicit ValueBuffer(uint32_t count) {

@@ -15,19 +15,19 @@ namespace lamella {
 
 namespace {
 
-// A storage has at most so many: a weight that is split into parts has one for each part, and one
-// more for its transpose.
-constexpr size_t kMostForms = 8;
+// The most forms that one storage keeps: a weight that is split into parts has one form for each
+// part, and another for its transpose.
+constexpr size_t kMaxForms = 8;
 
 struct Form {
   KeptFormKey key{};
-  Storage* made = nullptr;  // NULL: it was asked for once
+  Storage* made = nullptr;  // NULL: requested once, not yet made
 };
 struct Record {
   uint64_t writes = 0;  // to the storage when the forms were made
   size_t count = 0, next = 0;
-  Form forms[kMostForms];
-  int64_t exposures = 0;  // that have not ended; there are no forms meanwhile
+  Form forms[kMaxForms];
+  int64_t exposures = 0;  // exposures that have not ended; no forms are kept meanwhile
 
   Form* find(const KeptFormKey& key) {
     for (size_t i = 0; i < count; ++i) {
@@ -35,9 +35,9 @@ struct Record {
     }
     return nullptr;
   }
-  // Takes the place of the oldest one where all places are taken.
+  // Replaces the oldest form if all slots are used.
   Form& add(const KeptFormKey& key) {
-    Form& form = count < kMostForms ? forms[count++] : forms[next++ % kMostForms];
+    Form& form = count < kMaxForms ? forms[count++] : forms[next++ % kMaxForms];
     form.key = key;
     return form;
   }
@@ -71,7 +71,7 @@ bool may_have_forms(const Storage* s) {
          s->allocator == get_allocator(DeviceType::CPU);
 }
 
-// NULL where there is no memory for one.
+// The record of the storage, made if needed; NULL if there is no memory for it.
 Record* record_of(Storage* storage) {
   try {
     Record& record = records()[storage];
@@ -85,7 +85,7 @@ Record* record_of(Storage* storage) {
 // Storages whose release waits until the lock is free.
 struct Dropped {
   size_t count = 0;
-  Storage* all[kMostForms];
+  Storage* all[kMaxForms];
 
   void take(Form& form) {
     if (form.made == nullptr) return;
@@ -128,7 +128,7 @@ KeptForm::KeptForm(Storage* storage, const KeptFormKey& key, int64_t bytes)
     }
     return;
   }
-  if (record->count == kMostForms) dropped.take(record->forms[record->next % kMostForms]);
+  if (record->count == kMaxForms) dropped.take(record->forms[record->next % kMaxForms]);
   record->add(key);
 }
 
@@ -139,7 +139,7 @@ void* KeptForm::make() {
 
 void KeptForm::keep() noexcept {
   std::lock_guard lock(mutex);
-  // Another thread may have made the form as well, or dropped the request for it.
+  // Another thread may meanwhile have made the same form or dropped the request.
   auto found = records().find(storage_);
   if (found == records().end() || found->second.writes != writes_ ||
       writes_to(storage_) != writes_ || !may_have_forms(storage_)) {

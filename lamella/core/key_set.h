@@ -1,5 +1,5 @@
-// The dispatch keys that a tensor carries from birth, as bits. Derived from device_types.def and
-// the table of dispatch keys.
+// The dispatch keys that a new tensor has, as bits. Derived from device_types.def and the table of
+// dispatch keys.
 #pragma once
 #include <cstdint>
 
@@ -38,13 +38,13 @@ inline constexpr uint64_t backend_bit(DeviceType type) {
   }
 }
 
-// Set in addition on a tensor that requires gradients, or may come to: Note [Views know their base]
+// Set in addition on a tensor that requires gradients, or may later: Note [Views know their base]
 // in tensor_impl.h.
 inline constexpr uint64_t kRequiresGradBits =
     detail::key_bit(detail::kKeyFunctionalityAutogradRequired);
 // Set in addition on a tensor with a forward-mode tangent.
 inline constexpr uint64_t kTangentBits = detail::key_bit(detail::kKeyFunctionalityAutogradTangent);
-// What a tensor has for its gradients' sake, and what is made from it does not inherit.
+// The keys that a tensor has for autograd; tensors made from it do not inherit them.
 inline constexpr uint64_t kGradientBits = kRequiresGradBits | kTangentBits;
 
 // A strided tensor's keys: its backend, and the autograd layers unless it is an inference tensor.

@@ -7,23 +7,24 @@
 #define LAMELLA_ALWAYS_INLINE inline __attribute__((always_inline))
 #define LAMELLA_NOINLINE __attribute__((noinline))
 // Note [Lazy functions]
-//   What an ordinary inline function needs is instantiated in every file that sees the function,
-//   called or not; a template's is where it is called. In headers that every extension reads,
-//   functions that work on strings, vectors and optionals are therefore templates in name.
+//   The templates that an ordinary inline function uses are instantiated in every file that
+//   includes it, called or not; those of a function template only where it is called. In headers
+//   that every extension includes, functions that use strings, vectors and optionals are therefore
+//   templates with an unused parameter.
 #define LAMELLA_LAZY template <int lazy_ = 0>
-// Types whose type_info must be one across shared libraries.
+// For types that must have one type_info across shared libraries.
 #define LAMELLA_PUBLIC __attribute__((visibility("default")))
-// Variables of headers: one in each library. Shared ones would be of a kind (GNU unique) that keeps
-// the libraries that have them from being unloaded.
+// For variables in headers: each library has its own. Shared ones would be GNU unique symbols,
+// which keep their libraries from being unloaded.
 #define LAMELLA_HIDDEN __attribute__((visibility("hidden")))
-// What Lamella's own Python extension needs beyond the C ABI. Shipped in lockstep with it; not for
-// anyone else.
+// Functions beyond the C ABI that Lamella's own libraries use. They are shipped in lockstep; other
+// libraries must not use them.
 #define LAMELLA_PRIVATE_API __attribute__((visibility("default")))
 
 // Note [Questions about types]
-//   Each standard trait is a class to instantiate for each type that is asked about, and the
-//   arithmetic ones are eight. What overload resolution asks of every operand is therefore asked by
-//   concepts over the compiler's own words, whose first `false` ends the question.
+//   A standard type trait instantiates a class for each type that it is applied to, the arithmetic
+//   ones eight. Conditions that overload resolution evaluates for every operand are therefore
+//   concepts over compiler builtins, which stop at the first `false`.
 namespace lamella::detail {
 template <class T>
 concept Enum = __is_enum(T);
@@ -35,15 +36,15 @@ inline constexpr bool has_fractions =
     static_cast<T>(0.5) != static_cast<T>(0) && static_cast<T>(0.5) != static_cast<T>(1);
 template <Arithmetic T>
 inline constexpr bool has_negatives = static_cast<T>(-1) < static_cast<T>(0);
-// T, for templates over `A`: nothing that they do with it is compiled before they are instantiated.
+// T as a dependent type in templates over `A`, so that uses of T are compiled when instantiated.
 template <class A, class T>
 struct Later {
   using type = T;
 };
 }  // namespace lamella::detail
 
-// std::swap and std::exchange for pointers and plain structures. Those ask many traits of the type,
-// each of which is a class to instantiate.
+// std::swap and std::exchange for pointers and plain structures, without the many type traits that
+// the standard ones instantiate.
 namespace lamella::detail {
 template <class T>
 constexpr void swap_plain(T& a, T& b) noexcept {

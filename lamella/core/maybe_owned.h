@@ -1,4 +1,4 @@
-// MaybeOwned: a value of one's own, or one that is borrowed.
+// MaybeOwned: a value that is either owned or borrowed.
 #pragma once
 #include <optional>
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace lamella {
 
-// One that borrows lives no longer than what it was made from, and so do its copies.
+// A borrowing object and its copies must not outlive the value that they borrow.
 template <class T>
 class MaybeOwned {
  public:

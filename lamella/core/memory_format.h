@@ -24,8 +24,8 @@ inline constexpr const char* toString(MemoryFormat format) {
 }
 inline void append(std::string& out, MemoryFormat format) { append(out, toString(format)); }
 
-// The product modulo 2^64. Strides of a tensor without elements may leave int64; nobody steps by
-// them.
+// The product modulo 2^64. Strides of a tensor without elements may overflow, since they are never
+// used.
 inline int64_t wrapping_product(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
@@ -53,8 +53,8 @@ inline void channels_last_strides(IntArrayRef sizes, size_t batch_dims, int64_t*
   if (batch_dims == 1) strides[0] = stride;
 }
 
-// Whether strides are ordered as channels_last would order them, though perhaps with gaps. Sizes
-// of one decide nothing; where nothing at all is decided, contiguous wins.
+// True if the strides are ordered as in channels_last, possibly with gaps. Dimensions of size 1 are
+// ignored; a shape that fits both orders counts as contiguous.
 inline bool strides_like_channels_last(IntArrayRef sizes, IntArrayRef strides) {
   if (strides[1] == 0) return false;
   int64_t least = 0;

@@ -8,7 +8,7 @@ enum class MemoryOverlap : uint8_t { kNo, kFull, kPartial, kTooHard };
 
 namespace detail {
 
-// The bytes from the first to behind the last element; none where there is no memory.
+// The bytes from the first to past the last element; empty for tensors without memory.
 struct ByteRange {
   const char* begin = nullptr;
   const char* end = nullptr;
@@ -52,8 +52,8 @@ inline MemoryOverlap memory_overlap(const TensorBase& a, const TensorBase& b) {
              : MemoryOverlap::kPartial;
 }
 
-// Throws unless every element of a tensor that is written has memory of its own, as far as strides
-// of 0 tell.
+// Throws if elements of a tensor that is written share memory because of a stride of 0; other
+// overlaps are not detected.
 inline void check_no_internal_overlap(const char* op, const char* name, const TensorBase& tensor) {
   if (LAMELLA_LIKELY(tensor.is_non_overlapping_and_dense())) return;
   IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();

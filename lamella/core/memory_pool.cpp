@@ -49,7 +49,7 @@ LAMELLA_ALWAYS_INLINE void add_taken(ThreadPool::List& list, int64_t blocks) {
   __atomic_store_n(&list.taken, list.taken + blocks, __ATOMIC_RELAXED);
 }
 
-// Takes the list over; what does not fit the centre goes to the system.
+// Takes over the list; blocks that do not fit the central list go back to the system.
 void give_to_central(Central& c, FreeBlock* first, int index) noexcept {
   auto bytes = static_cast<int64_t>(pool_class_bytes(index));
   FreeBlock* surplus = nullptr;

@@ -1,4 +1,4 @@
-// What the CPU allocator asks the pools for. Internal.
+// The functions of the pools that the CPU allocator calls. Internal.
 #pragma once
 #include <cstdint>
 

@@ -21,15 +21,15 @@ class ObjectRef {
   }
   ~ObjectRef() { release(); }
 
-  // Takes over one reference of the caller's.
+  // Takes over one reference from the caller.
   static ObjectRef adopt(T* object) { return ObjectRef(object); }
-  // Adds a reference to one that stays with the caller.
+  // Adds a reference; the caller keeps its own.
   static ObjectRef borrow(T* object) {
     ObjectRef ref(object);
     ref.retain();
     return ref;
   }
-  // Gives the reference to the caller.
+  // Transfers the reference to the caller.
   T* unsafe_release() { return detail::take(object_); }
 
   T* get() const { return object_; }

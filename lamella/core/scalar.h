@@ -17,8 +17,8 @@ void append(std::string& out, const Scalar& value);
 namespace detail {
 template <class T>
 concept Number = Arithmetic<T> || is_small_float_v<T> || is_complex_type_v<T>;
-// Whether a real number has no place in To. Negative integers wrap into unsigned types, infinities
-// and NaN pass into floating-point types, and any number is a bool.
+// True if a real number is out of range for To. Negative integers wrap into unsigned types,
+// infinities and NaN fit floating-point types, and any number fits bool.
 template <class To, class From>
 constexpr bool overflows_real(From value) {
   using Limits = std::numeric_limits<To>;

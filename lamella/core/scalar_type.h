@@ -38,8 +38,8 @@ LAMELLA_HIDDEN inline constexpr ScalarType kComplexFloat32 = ScalarType::Complex
 LAMELLA_HIDDEN inline constexpr ScalarType kComplex64 = ScalarType::ComplexFloat;
 LAMELLA_HIDDEN inline constexpr ScalarType kComplex128 = ScalarType::ComplexDouble;
 
-// CppTypeToScalarType<float>::value == ScalarType::Float, and back. Both ask the table, so that a
-// file compiles only the types that it uses.
+// CppTypeToScalarType<float>::value == ScalarType::Float, and back. Both look up the table, so that
+// a file instantiates only the types that it uses.
 namespace detail {
 template <class T>
 constexpr ScalarType scalar_type_of_cpp() {

@@ -1,4 +1,4 @@
-// Storage: creation and end.
+// Storage: creation and destruction.
 #include "lamella/core/storage.h"
 
 #include "lamella/core/code.h"

@@ -13,7 +13,7 @@ struct alignas(64) lamella_storage {
   uint32_t references;  // atomic
   uint32_t version;     // writes so far, through any alias
   void* data;
-  size_t nbytes;                  // as asked for
+  size_t nbytes;                  // as requested
   size_t capacity;                // bytes that `data` has, as told to the allocator
   lamella::Allocator* allocator;  // NULL: foreign memory, or `data` follows this header
   void (*deleter)(void*);         // of foreign memory, may be NULL
@@ -44,7 +44,7 @@ extern bool cpu_allocator_replaced;  // atomic
 Storage* make_separate_storage(size_t nbytes, Device device);
 void free_foreign_memory(Storage* storage) noexcept;
 
-// Up to here the memory stands behind the header, in one block.
+// Storages of at most this size have their memory behind the header, in one block.
 inline constexpr size_t kMostInlineBytes = kPoolSmall - sizeof(Storage);
 
 LAMELLA_ALWAYS_INLINE Storage* init_storage(void* block, int block_class, Device device, void* data,
@@ -83,12 +83,12 @@ LAMELLA_ALWAYS_INLINE Storage* make_storage(size_t nbytes, Device device) {
   }
   return detail::make_separate_storage(nbytes, device);
 }
-// Over memory of the caller's; `deleter(context)` runs once when the storage ends. If this throws,
-// the deleter has not run.
+// A storage over the caller's memory; `deleter(context)` runs once when the storage ends. If this
+// throws, the deleter has not run.
 Storage* make_foreign_storage(void* data, size_t nbytes, Device device, void (*deleter)(void*),
                               void* context);
-// From now on the memory may be written at any time without being counted, so that nothing is kept
-// with it.
+// Marks memory that may be written at any time without being counted, so that no packed forms are
+// kept with it.
 LAMELLA_ALWAYS_INLINE void expose_storage(Storage* storage) {
   __atomic_store_n(&storage->is_exposed, uint8_t{1}, __ATOMIC_RELAXED);
 }

@@ -16,7 +16,7 @@ class Stream {
   // The number is the backend's own.
   Stream(Unsafe, Device device, StreamId id) : device_(device), id_(id) {}
   Stream(Default, Device device) : device_(device), id_(0) {}
-  // A new one.
+  // Creates a stream.
   static Stream make(Device device, int priority = 0) {
     StreamId id = 0;
     if (!device.has_index()) device = detail::current_device(device);
@@ -29,7 +29,7 @@ class Stream {
   DeviceType device_type() const { return device_.type(); }
   DeviceIndex device_index() const { return device_.index(); }
   StreamId id() const { return id_; }
-  // Whether all of its work is done.
+  // True if all work of the stream is done.
   bool query() const {
     int32_t idle = 0;
     detail::check(lamella_stream_query(type(), device_.index(), id_, &idle));
@@ -39,7 +39,7 @@ class Stream {
   void synchronize() const {
     detail::check(lamella_stream_synchronize(type(), device_.index(), id_));
   }
-  // Work from now on comes after the event.
+  // Makes work that is submitted from now on wait for the event.
   void wait(const Event& event) const;
 
  private:
@@ -48,7 +48,7 @@ class Stream {
   StreamId id_;
 };
 
-// The stream of this thread on a device; without an index, on the current one.
+// The current stream of this thread on the device; without an index, on the current device.
 inline Stream current_stream(Device device) {
   if (!device.has_index()) device = detail::current_device(device);
   return Stream(Stream::UNSAFE, device,
@@ -101,7 +101,7 @@ class Event {
     }
     detail::check(lamella_event_record(number(), event_, stream.device_index(), stream.id()));
   }
-  // The stream goes on when the event is done.
+  // Makes the stream wait until the event is done.
   void block(const Stream& stream) const {
     if (event_ == nullptr) return;
     detail::check(lamella_event_wait(number(), event_, stream.device_index(), stream.id()));

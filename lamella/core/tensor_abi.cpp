@@ -1,4 +1,4 @@
-// The C functions of tensors: their end, and the ABI's way to make them.
+// The C functions that create and destroy tensors.
 #include "lamella/abi/backend.h"
 #include "lamella/core/error.h"
 #include "lamella/core/memory_pool.h"
@@ -41,7 +41,7 @@ LAMELLA_ALWAYS_INLINE lamella_status make(lamella_tensor** result, F f) noexcept
   }
 }
 
-// Checks what C callers may get wrong.
+// Checks a scalar type that comes from a C caller.
 lamella::ScalarType checked_type(uint8_t type, const char* op) {
   auto dtype = static_cast<lamella::ScalarType>(type);
   LAMELLA_CHECK_TYPE(type < 64 && lamella::is_supported(dtype), op,
@@ -85,7 +85,7 @@ void lamella_tensor_destroy(lamella_tensor* tensor) noexcept {
   if (LAMELLA_UNLIKELY((t->heap_dims | t->has_parked | t->version_counter) != 0)) {
     release_extras(t, view);
   }
-  // The strong references' common weak one; Note [Reference counts].
+  // Drops the weak reference that all strong references hold; Note [Reference counts].
   if (LAMELLA_UNLIKELY(__atomic_load_n(&t->weak_references, __ATOMIC_ACQUIRE) != 0)) {
     lamella_tensor_release_weak(t);
   } else {
@@ -159,7 +159,7 @@ void lamella_tensor_bump_version(lamella_tensor* tensor) noexcept {
 }
 
 void lamella_tensor_expose(lamella_tensor* tensor) noexcept {
-  // Layers use `reserved` of their wrappers, which have no memory.
+  // Wrappers have no memory, and their layers use `reserved` for something else.
   if (tensor->storage == nullptr || tensor->storage->data == nullptr) return;
   if ((tensor->flags & LAMELLA_TENSOR_WRAPPER) != 0) return;
   lamella::expose_storage(tensor->storage);

@@ -1,10 +1,10 @@
-// TensorBase: one reference to a tensor, and everything that its header tells. Knows no operator;
-// the generated class Tensor adds those and no field.
+// TensorBase: one reference to a tensor, with accessors for its header but without operators; the
+// generated class Tensor adds those, and no fields.
 //
 // Note [Reference counts]
 //   Strong references count in `references`. `weak_references` is 0 until the first weak
-//   reference is made; from then on all strong references together hold one. So {1, 0}, read in
-//   one load, means that nobody else can reach the tensor, and it ends without a locked operation.
+//   reference is made; from then on all strong references together hold one. So {1, 0}, read in one
+//   load, means that no other reference exists, and the tensor ends without a locked operation.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -41,8 +41,8 @@ static_assert(offsetof(lamella_tensor, references) == 0 &&
 typedef uint64_t __attribute__((may_alias)) reference_pair;
 inline constexpr uint64_t kSoleReference = 1;  // references 1, weak_references 0, little endian
 
-// Both counts are written together where they are read together: a read that is wider than the
-// write before it waits until that has left the processor, for as long as two locked operations.
+// Both counts are written together because they are read together: a load that is wider than a
+// recent store stalls until the store has left the store buffer, as long as two locked operations.
 LAMELLA_ALWAYS_INLINE void retain(lamella_tensor* tensor) {
   __atomic_fetch_add(reinterpret_cast<reference_pair*>(tensor), 1, __ATOMIC_RELAXED);
 }
@@ -63,8 +63,7 @@ LAMELLA_ALWAYS_INLINE void release(lamella_tensor* tensor) {
                dtype_name(got));
 }
 
-// What a header tells of an undefined tensor: as in PyTorch, one dimension of size 0, and nothing
-// else.
+// The header of an undefined tensor: as in PyTorch, one dimension of size 0.
 inline constexpr int64_t kUndefinedSizes[] = {0};
 inline constexpr lamella_tensor make_undefined_header() {
   lamella_tensor header{};
@@ -78,8 +77,8 @@ inline constexpr lamella_tensor kUndefinedHeader = make_undefined_header();
 
 }  // namespace detail
 
-// A default one is undefined: it says that it has one dimension of size 0 and no dtype, and throws
-// where it is asked for more.
+// A default-constructed one is undefined: it has one dimension of size 0 and no dtype, and other
+// accessors throw.
 class TensorBase {
  public:
   constexpr TensorBase() = default;
@@ -100,14 +99,14 @@ class TensorBase {
     if (tensor_) detail::release(tensor_);
   }
 
-  // Takes over one reference of the caller's; a null pointer gives an undefined tensor.
+  // Takes over one reference from the caller; a null pointer gives an undefined tensor.
   static TensorBase adopt(lamella_tensor* tensor) { return TensorBase(tensor); }
-  // Adds a reference to one that stays with the caller.
+  // Adds a reference; the caller keeps its own.
   static TensorBase borrow(lamella_tensor* tensor) {
     if (tensor) detail::retain(tensor);
     return TensorBase(tensor);
   }
-  // Gives the reference to the caller; this becomes undefined.
+  // Transfers the reference to the caller; this becomes undefined.
   lamella_tensor* unsafe_release() { return detail::take(tensor_); }
 
   // The header; NULL if undefined.
@@ -133,7 +132,7 @@ class TensorBase {
     const lamella_tensor* t = get("strides");
     return {t->strides, static_cast<size_t>(t->ndim)};
   }
-  // Dimensions count from the end if negative; IndexError if there is none.
+  // Negative dimensions count from the end; IndexError if out of range.
   int64_t size(int64_t dim) const { return header()->sizes[wrap(dim, "size")]; }
   int64_t stride(int64_t dim) const { return get("stride")->strides[wrap(dim, "stride")]; }
   int64_t numel() const { return header()->numel; }
@@ -193,13 +192,13 @@ class TensorBase {
   bool is_neg() const { return has_flag(LAMELLA_TENSOR_NEG); }
   bool is_inference() const { return has_flag(LAMELLA_TENSOR_INFERENCE); }
   bool requires_grad() const { return has_flag(LAMELLA_TENSOR_REQUIRES_GRAD); }
-  // Whether this stands for a number of the host language, which is weak in type promotion.
+  // True for a number of the host language, which ranks below tensors in type promotion.
   bool is_wrapped_number() const { return has_flag(LAMELLA_TENSOR_WRAPPED_NUMBER); }
 
   // ---- Memory ----
 
-  // What is written through an address is not counted, so nothing that was worked out of the
-  // elements is kept for the next product once one was given out: const_data_ptr() to read.
+  // Writes through an address are not counted, so no packed forms are kept with the storage once an
+  // address was given out. Use const_data_ptr() to read.
   LAMELLA_ALWAYS_INLINE void* data_ptr() const { return exposed(get("data_ptr"))->data; }
   const void* const_data_ptr() const { return get("const_data_ptr")->data; }
   LAMELLA_ALWAYS_INLINE void* mutable_data_ptr() const {
@@ -228,7 +227,7 @@ class TensorBase {
   bool is_alias_of(const TensorBase& other) const {
     return has_storage() && other.has_storage() && tensor_->storage == other.tensor_->storage;
   }
-  // Writes so far to the memory, through any alias.
+  // The number of writes to the memory so far, through any alias.
   uint32_t _version() const { return tensor_ != nullptr ? lamella_tensor_version(tensor_) : 0; }
 
   // Fast element access for N dimensions of T; both are checked. Needs accessor.h.
@@ -242,12 +241,12 @@ class TensorBase {
   LAMELLA_ALWAYS_INLINE const lamella_tensor* header() const {
     return LAMELLA_LIKELY(tensor_ != nullptr) ? tensor_ : &detail::kUndefinedHeader;
   }
-  // What an undefined tensor does not have is a mistake with a message, not a crash.
+  // The header; throws for an undefined tensor, naming the accessor.
   LAMELLA_ALWAYS_INLINE lamella_tensor* get(const char* what) const {
     if (LAMELLA_UNLIKELY(tensor_ == nullptr)) detail::throw_undefined(what);
     return tensor_;
   }
-  // Lamella's own kernels are operators', whose writes are counted.
+  // Not needed in Lamella's own libraries: their kernels write through operators, which count.
   LAMELLA_ALWAYS_INLINE static lamella_tensor* exposed(lamella_tensor* tensor) {
 #ifndef LAMELLA_BUILDING_LIBRARY
     if (LAMELLA_UNLIKELY(__atomic_load_n(&tensor->reserved, __ATOMIC_RELAXED) == 0)) {
@@ -307,7 +306,7 @@ class WeakTensorRef {
   }
 
  private:
-  // The first weak reference counts for the strong ones too: Note [Reference counts].
+  // The first weak reference also adds the one of the strong references: Note [Reference counts].
   void retain() {
     if (!tensor_) return;
     uint32_t count = __atomic_load_n(&tensor_->weak_references, __ATOMIC_RELAXED);

@@ -1,4 +1,4 @@
-// Tensors changed in place: their sizes, their storage, what they are a view of.
+// Changes of tensors in place: of their sizes, their storage, and their base.
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -13,7 +13,7 @@ namespace lamella {
 using namespace detail::header;
 
 namespace {
-// Storages that bases had before, while they have views.
+// Former storages of bases that still have views.
 struct Parked {
   fork::Held<std::mutex> mutex{fork::Level::kCore};
   std::unordered_multimap<const TensorImpl*, Storage*> storages;
@@ -23,17 +23,17 @@ Parked& parked() {
   return *all;
 }
 
-// Takes the reference of `fresh` over and gives up what the tensor held before.
+// Takes over a reference to `fresh` and releases or parks the former storage.
 void replace_storage(TensorImpl* t, Storage* fresh) {
   Storage* old = std::exchange(t->storage, fresh);
-  // Through the tensor no address in the new memory was given out.
+  // No address in the new memory was given out through this tensor.
   if ((t->flags & LAMELLA_TENSOR_WRAPPER) == 0)
     __atomic_store_n(&t->reserved, 0u, __ATOMIC_RELAXED);
   if (t->base != nullptr) {
     if (t->version_counter != 0) detail::retain_version_counter(t->version_counter);
     detail::release(std::exchange(t->base, nullptr));
   } else if (old != nullptr) {
-    // Another holder of the tensor may be a view of it.
+    // Another reference to the tensor may come from a view of it.
     if (__atomic_load_n(&t->references, __ATOMIC_ACQUIRE) > 1) {
       std::lock_guard lock(parked().mutex);
       parked().storages.emplace(t, old);
@@ -62,7 +62,7 @@ void release_parked_storages(TensorImpl* t) noexcept {
       storage = found->second;
       parked().storages.erase(found);
     }
-    storage_release(storage);  // may run code of others, who must not wait for the lock
+    storage_release(storage);  // may run foreign code, so the lock is not held here
   }
 }
 
@@ -73,7 +73,8 @@ void set_sizes_and_strides(TensorImpl* t, IntArrayRef sizes, IntArrayRef strides
 }
 
 namespace {
-// Sees to it that the storage has `elements` from the tensor's offset on. Before the sizes change.
+// Makes sure that the storage has `elements` elements from the tensor's offset on. Must be called
+// before the sizes change.
 void ensure_storage(TensorImpl* t, int64_t elements, IntArrayRef sizes, bool keep_contents) {
   if (elements == 0) return;
   auto dtype = static_cast<ScalarType>(t->scalar_type);

@@ -1,5 +1,5 @@
-// How the header of a tensor is written: sizes, strides, and what follows from them. Internal to
-// the core.
+// Functions that write a tensor's header: sizes, strides, and the fields derived from them.
+// Internal to the core.
 #pragma once
 #include <cstring>
 
@@ -13,7 +13,7 @@ constexpr uint32_t kShapeFlags = LAMELLA_TENSOR_CONTIGUOUS | LAMELLA_TENSOR_CHAN
                                  LAMELLA_TENSOR_CHANNELS_LAST_3D | LAMELLA_TENSOR_DENSE |
                                  LAMELLA_TENSOR_LIKES_CHANNELS_LAST;
 
-// Points sizes and strides at room for `ndim` entries. Does not keep what was there.
+// Points sizes and strides at uninitialised room for `ndim` entries.
 LAMELLA_COLD inline void make_room_on_heap(TensorImpl* t, int32_t ndim) {
   auto* block = static_cast<int64_t*>(cpu_allocate(TensorImpl::heap_bytes(ndim)));
   if (t->heap_dims != 0) cpu_free(t->mutable_sizes(), TensorImpl::heap_bytes(t->heap_dims));
@@ -36,8 +36,8 @@ LAMELLA_ALWAYS_INLINE void make_room(TensorImpl* t, size_t ndim) {
   t->ndim = static_cast<int32_t>(ndim);
 }
 
-// The address of an element. A tensor without elements may have any offset, so this is not the
-// arithmetic of pointers, which must stay within their memory.
+// The address of an element, computed in integers: a tensor without elements may have any offset,
+// for which pointer arithmetic would be undefined.
 LAMELLA_ALWAYS_INLINE char* element_address(void* first, int64_t offset, ScalarType dtype) {
   if (first == nullptr) return nullptr;
   auto bytes = static_cast<size_t>(offset) * element_size(dtype);

@@ -63,7 +63,7 @@ LAMELLA_ALWAYS_INLINE TensorImpl* allocate_impl(ScalarType dtype, Device device,
   return t;
 }
 
-// What a view has from its base.
+// The flags that a view inherits from its base.
 constexpr uint32_t kInheritedFlags =
     LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG | LAMELLA_TENSOR_INFERENCE;
 
@@ -74,10 +74,10 @@ LAMELLA_ALWAYS_INLINE void mark_inference(TensorImpl* t) {
     t->key_set = default_key_set(static_cast<DeviceType>(t->device_type), true);
   }
 }
-// A class's handler is for the object it was made for: what a kernel makes of it has none.
+// Views do not inherit the key Python: a class's handler belongs to the object it was made for.
 constexpr uint64_t kPythonBit = detail::key_bit(detail::kKeyFunctionalityPython);
 
-// What a view has for its gradients' sake: Note [Views know their base].
+// The keys and flags that a view has for autograd: Note [Views know their base].
 struct ViewBits {
   uint64_t keys;
   uint32_t flags;
@@ -141,8 +141,8 @@ struct Filled {
   bool bad;  // negative sizes, or more bytes than fit int64
 };
 
-// Writes sizes and row-major strides, in one pass with all that follows from them; the hot path of
-// empty().
+// Writes sizes and row-major strides, and computes all that derives from them in the same pass; the
+// hot path of empty().
 LAMELLA_ALWAYS_INLINE Filled fill_contiguous(int64_t* to_sizes, int64_t* to_strides,
                                              IntArrayRef sizes, ScalarType dtype) {
   size_t n = sizes.size();
@@ -170,7 +170,7 @@ LAMELLA_ALWAYS_INLINE Filled fill_contiguous(int64_t* to_sizes, int64_t* to_stri
   return filled;
 }
 
-// Owns a half-made tensor.
+// Owns a tensor that is not complete yet.
 struct Guard {
   TensorImpl* tensor;
   ~Guard() {
@@ -188,8 +188,7 @@ LAMELLA_ALWAYS_INLINE void require_supported(ScalarType dtype) {
 // ---- Making tensors ----
 
 namespace {
-// The usual case: every field is written once, and nothing is made before the sizes are known to
-// be right.
+// The usual case: sizes are checked before anything is allocated, and each field is written once.
 LAMELLA_ALWAYS_INLINE TensorBase make_small_empty(IntArrayRef sizes, ScalarType dtype,
                                                   Device device) {
   auto* t = static_cast<TensorImpl*>(detail::pool_allocate(kImplClass));
@@ -313,8 +312,8 @@ struct Reach {
   }
 };
 
-// A view that does not fit after all, or one of a tensor whose storage shrank under it, which may
-// still be seen as another shape.
+// The slow check of a view that seems to leave its storage: throws if it does. A view whose storage
+// shrank under it may still be viewed in another shape that fits.
 LAMELLA_COLD LAMELLA_NOINLINE void check_view(const lamella_tensor* base, IntArrayRef sizes,
                                               IntArrayRef strides, int64_t storage_offset,
                                               ScalarType dtype) {

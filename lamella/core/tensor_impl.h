@@ -1,4 +1,4 @@
-// TensorImpl: the whole of a tensor, the visible header of abi.h and what only Lamella reads.
+// TensorImpl: a complete tensor: the public header of abi.h and the fields that only Lamella reads.
 // Internal: for the core, the kernels that make results and views, and the layers.
 #pragma once
 #include <cstddef>
@@ -15,22 +15,22 @@ namespace lamella {
 //   A view keeps its base alive instead of the storage: one counter for both. `base` is always the
 //   tensor that the first view was taken of, never a view itself, and it owns the storage that its
 //   views point to. A base that gets another storage while it has views parks the old one until it
-//   ends. Autograd finds through `base` whom a write through a view concerns; so no view needs a
-//   hop through a layer when it is made. Views of floating-point and complex tensors made while
-//   gradients are recorded carry AutogradRequired, since a later write may give their base a
-//   history; those made of a tensor with gradients under no_grad are leaves that require gradients,
+//   ends. Through `base`, autograd finds the tensors that a write through a view affects, so making
+//   a view needs no call into the autograd layer. Views of floating-point and complex tensors made
+//   while gradients are recorded carry AutogradRequired, since a later write may give their base a
+//   history. Views made under no_grad of a tensor with gradients are leaves that require gradients,
 //   with LAMELLA_TENSOR_NO_GRAD_VIEW, so that a later write to them is noticed. Detached aliases
 //   share the storage and have no base.
 //
-// Sizes and strides of up to 5 dimensions stand in the object, longer ones in a block.
+// Sizes and strides of up to 5 dimensions lie in the object, longer ones in a separate block.
 struct alignas(64) TensorImpl : lamella_tensor {
   static constexpr int kInlineDims = 5;
 
   int64_t inline_sizes[kInlineDims];
   int64_t inline_strides[kInlineDims];
   uint8_t heap_dims;   // capacity of the block, 0: none
-  uint8_t has_parked;  // storages that it had before are parked
-  // Note [Who counts writes]; 0: the storage counts. As the storage, a view's belongs to its base.
+  uint8_t has_parked;  // former storages are parked
+  // Note [Who counts writes]; 0: the storage counts. A view's counter is owned by its base.
   uint32_t version_counter;
   TensorImpl* base;  // owned; the tensor that this one is a view of (of a wrapper under vmap:
                      // what it wraps), NULL: none
@@ -59,7 +59,7 @@ inline TensorBase make_empty(IntArrayRef sizes, const TensorOptions& options) {
 // Uninitialised, with the sizes of `like` and its strides if it is dense (else contiguous).
 TensorBase make_empty_like(const TensorBase& like, ScalarType dtype, Device device);
 
-// Over a storage, of which the tensor takes one reference over (also if this throws). Does not
+// A tensor over a storage. Takes over one reference to the storage, also if this throws. Does not
 // check that the elements lie within it.
 TensorBase make_tensor(Storage* storage, IntArrayRef sizes, IntArrayRef strides,
                        int64_t storage_offset, ScalarType dtype, uint64_t key_set);
@@ -74,9 +74,9 @@ TensorBase make_checked_view(const TensorBase& base, IntArrayRef sizes, IntArray
 LAMELLA_PRIVATE_API TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes,
                                             IntArrayRef strides, int64_t storage_offset,
                                             ScalarType dtype);
-// An alias of the same shape that is no view: autograd does not connect the two.
+// An alias of the same shape that is not a view: autograd does not connect the two.
 LAMELLA_PRIVATE_API TensorBase make_detached(const TensorBase& source);
-// Over the caller's memory; see lamella_tensor_from_blob. strides may be absent.
+// A tensor over the caller's memory; see lamella_tensor_from_blob. strides may be absent.
 TensorBase make_from_blob(void* data, IntArrayRef sizes, OptionalIntArrayRef strides,
                           ScalarType dtype, Device device, void (*deleter)(void*), void* context);
 
@@ -90,11 +90,11 @@ void set_sizes_and_strides(TensorImpl* tensor, IntArrayRef sizes, IntArrayRef st
 // if `keep_contents`. Throws if the tensor stands over foreign memory that is too small.
 void resize_tensor(TensorImpl* tensor, IntArrayRef sizes,
                    MemoryFormat format = MemoryFormat::Contiguous, bool keep_contents = false);
-// The same with strides of the caller's choice.
+// The same with strides that the caller chooses.
 void resize_tensor_strided(TensorImpl* tensor, IntArrayRef sizes, IntArrayRef strides);
-// Replaces the storage; takes one reference over.
-// Makes a view a tensor of its own that shares the storage.
+// Turns a view into a tensor without a base that shares the storage.
 void leave_base(TensorImpl* tensor);
+// Replaces the storage; takes over one reference to it.
 void set_storage(TensorImpl* tensor, Storage* storage, IntArrayRef sizes, IntArrayRef strides,
                  int64_t storage_offset);
 // Makes `tensor` what `source` is (storage, shape, type, keys), keeping its identity, its autograd
@@ -115,21 +115,21 @@ int64_t checked_numel(IntArrayRef sizes, const char* op);
 // Elements that a storage needs for the shape at offset 0; 0 if there are none. Checked.
 int64_t storage_elements(IntArrayRef sizes, IntArrayRef strides, const char* op);
 namespace detail {
-// Says which is wrong: a negative size, or too many bytes.
+// Throws an error that names the reason: a negative size, or too many bytes.
 [[noreturn]] LAMELLA_COLD void throw_bad_sizes(IntArrayRef sizes, const char* op);
 }  // namespace detail
 
-// ---- What other rooms hang on tensors ----
+// ---- Data that other parts of Lamella attach to tensors ----
 
 // Called when a tensor ends whose `autograd` or `python_object` is set.
 struct TensorHooks {
   void (*release_autograd)(lamella_tensor* tensor) = nullptr;
   void (*release_python)(lamella_tensor* tensor) = nullptr;
 };
-// Null members leave what is set.
+// Members that are null leave the hook unchanged.
 LAMELLA_PRIVATE_API void set_tensor_hooks(const TensorHooks& hooks);
 const TensorHooks& tensor_hooks();
-// Ends the storages that a base parked. For lamella_tensor_destroy().
+// Releases the storages that a base parked. For lamella_tensor_destroy().
 void release_parked_storages(TensorImpl* tensor) noexcept;
 
 }  // namespace lamella

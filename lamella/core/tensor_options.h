@@ -1,5 +1,4 @@
-// TensorOptions: what a factory is told about the tensor to make. Whatever is not set is the
-// factory's own choice.
+// TensorOptions: options of a factory for the tensor to make. The factory chooses what is not set.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -51,7 +50,7 @@ class TensorOptions {
   constexpr TensorOptions(MemoryFormat format)                                      // NOLINT
       : memory_format_(format), set_(kMemoryFormat) {}
 
-  // Each returns a copy with one thing set, or unset if given nothing.
+  // Each returns a copy with one option set, or unset if given nullopt.
   [[nodiscard]] constexpr TensorOptions dtype(detail::Maybe<ScalarType> given) const {
     return with(&TensorOptions::dtype_, kDtype, given.has ? given.value : ScalarType::Float,
                 given.has);
@@ -83,7 +82,7 @@ class TensorOptions {
     return with(&TensorOptions::memory_format_, kMemoryFormat, given.value, given.has);
   }
 
-  // What is set, or PyTorch's defaults.
+  // The option if set, or PyTorch's default.
   constexpr TypeMeta dtype() const { return TypeMeta(dtype_); }
   constexpr Device device() const { return device_; }
   constexpr Layout layout() const { return layout_; }
@@ -97,7 +96,7 @@ class TensorOptions {
   constexpr bool has_pinned_memory() const { return (set_ & kPinnedMemory) != 0; }
   constexpr bool has_memory_format() const { return (set_ & kMemoryFormat) != 0; }
 
-  // Templates only so that nobody compiles an optional that he does not use.
+  // Templates only so that a file instantiates no std::optional that it does not use.
   template <class T = ScalarType>
   constexpr std::optional<T> dtype_opt() const {
     return optional(dtype_, has_dtype());
@@ -123,7 +122,7 @@ class TensorOptions {
     return optional(memory_format_, has_memory_format());
   }
 
-  // These options, overlaid with what is set in `other`.
+  // These options, overridden by those that are set in `other`.
   [[nodiscard]] constexpr TensorOptions merge_in(const TensorOptions& other) const {
     TensorOptions o = *this;
     if (other.has_dtype()) o.dtype_ = other.dtype_;

@@ -12,7 +12,7 @@ bool is_dense(IntArrayRef sizes, IntArrayRef strides) {
   if (n == 1) return false;
   if (n == 2) return sizes[0] > 1 && sizes[1] > 1 && strides[0] == 1 && strides[1] == sizes[0];
   size_t order[64];
-  // Insertion sort by stride; dimensions of size 0 or 1 come last and decide nothing.
+  // Insertion sort by stride; dimensions of size 0 or 1 come last and are ignored.
   for (size_t i = 0; i < n; ++i) {
     size_t at = i;
     auto before = [&](size_t a, size_t b) {
@@ -97,7 +97,7 @@ int64_t checked_numel(IntArrayRef sizes, const char* op) {
   bool bad = false;
   for (int64_t size : sizes) {
     bad |= size < 0;
-    // Sizes of a tensor without elements must have a product too, as its strides do.
+    // No partial product may overflow, even for a tensor without elements.
     bad |= __builtin_mul_overflow(numel, size, &numel);
   }
   if (LAMELLA_UNLIKELY(bad)) detail::throw_bad_sizes(sizes, op);

@@ -54,7 +54,7 @@ bool contains(const std::vector<std::string>& list, const std::string& wanted) {
   return std::find(list.begin(), list.end(), wanted) != list.end();
 }
 
-// Where a hierarchy is mounted, and the group that this stands for.
+// The folder where a hierarchy is mounted, and the group that the mount's root shows.
 struct Mount {
   std::string folder, group;
 };
@@ -76,7 +76,7 @@ bool find_mount(const std::string& root, bool second_version, Mount* found) {
   return false;
 }
 
-// The group of this process; the top one where the system does not say.
+// The group of this process; the top group if the system does not report it.
 std::string group_of_process(const std::string& root, bool second_version) {
   std::ifstream in(root + "/proc/self/cgroup");
   for (std::string line; std::getline(in, line);) {
@@ -91,12 +91,12 @@ std::string group_of_process(const std::string& root, bool second_version) {
   return "";
 }
 
-// Processors, not rounded; infinite where the files say or hold nothing.
+// The quota in processors, not rounded; infinite if the files are missing or set no limit.
 double quota_of_group(const std::string& folder, bool second_version) {
   double quota = -1, period = -1;
   if (second_version) {
     std::ifstream in(folder + "/cpu.max");
-    in >> quota >> period;  // "max" is no number
+    in >> quota >> period;  // "max" fails to parse
   } else {
     std::ifstream(folder + "/cpu.cfs_quota_us") >> quota;
     std::ifstream(folder + "/cpu.cfs_period_us") >> period;
@@ -127,7 +127,7 @@ int threads_of_quota(const std::string& root) {
     if (mount.group != "/" && group.compare(0, mount.group.size(), mount.group) == 0) {
       group.erase(0, mount.group.size());
     }
-    // The groups above bound it as well.
+    // The quotas of the parent groups apply as well.
     while (true) {
       while (!group.empty() && group.back() == '/') group.pop_back();
       least = std::min(least, quota_of_group(root + mount.folder + group, second_version));
@@ -142,8 +142,8 @@ int threads_of_quota(const std::string& root) {
 }  // namespace detail
 
 int default_num_threads() {
-  // No guarded static: a child forked while another thread reads the files would wait for that
-  // thread, which it does not have. Threads that meet here find the same number.
+  // Not a guarded static: a child forked while another thread reads the files would wait for that
+  // thread for ever. Threads that compute it at the same time find the same number.
   static std::atomic<int> decided{0};
   int threads = decided.load(std::memory_order_relaxed);
   if (threads == 0) {

@@ -1,9 +1,9 @@
-// How many threads a computation may use unless it was told (kernels/parallel.h).
+// The default number of threads of a computation (kernels/parallel.h changes it).
 //
 // Note [The number of threads]
 //   The environment variable OMP_NUM_THREADS decides (its first number); without it, the number of
-//   processors that the process may run on (its affinity), and at most what the quota of its
-//   control groups pays for, rounded up.
+//   processors that the process may run on (its affinity), but at most the CPU quota of its control
+//   groups, rounded up.
 #pragma once
 #include <string>
 
@@ -13,14 +13,14 @@ namespace lamella {
 
 inline constexpr int kMaxThreads = 4096;
 
-// From 1 to kMaxThreads; what it was at the first question.
+// From 1 to kMaxThreads; decided at the first call.
 LAMELLA_PRIVATE_API int default_num_threads();
 
 namespace detail {
-// The number that OMP_NUM_THREADS asks for; 0 where the text is no such list of numbers.
+// The number that a value of OMP_NUM_THREADS requests; 0 if the text is not a list of numbers.
 LAMELLA_PRIVATE_API int threads_of_variable(const char* text);
-// Processors that the control groups of this process pay for, version 1 or 2, rounded up; 0 where
-// there is no quota. `root` stands before the paths of /proc and of the groups' file systems.
+// The CPU quota of this process's control groups (version 1 or 2) in processors, rounded up; 0 if
+// there is none. `root` is prepended to the paths of /proc and of the groups' file systems.
 LAMELLA_PRIVATE_API int threads_of_quota(const std::string& root = "");
 }  // namespace detail
 

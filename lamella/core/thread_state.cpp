@@ -1,4 +1,4 @@
-// What a thread adds to and takes from every call. New threads meet ThreadInit on their first call.
+// Each thread's included and excluded dispatch keys. A new thread starts with the key ThreadInit.
 #include "lamella/core/key_set.h"
 
 extern "C" {

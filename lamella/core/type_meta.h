@@ -1,5 +1,5 @@
-// TypeMeta: what dtype() gives. It is a ScalarType wherever one is expected, and answers PyTorch's
-// questions about the C++ type of the elements.
+// TypeMeta: the result of dtype(). It converts to ScalarType and has PyTorch's members about the
+// C++ type of the elements.
 #pragma once
 #include "lamella/core/scalar_type.h"
 
@@ -53,7 +53,7 @@ class TypeMeta {
   friend constexpr bool operator==(TypeMeta a, ScalarType b) { return a.type_ == b; }
 
  private:
-  // What the compiler calls the type, PyTorch's namespace before the classes.
+  // The compiler's name of the type, with PyTorch's namespace before class names.
   template <class T>
   static constexpr std::string_view cpp_name(const char* name) {
     if constexpr (std::is_arithmetic_v<T>) {

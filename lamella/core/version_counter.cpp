@@ -1,4 +1,4 @@
-// Version counters of tensors that count for themselves: Note [Who counts writes].
+// Version counters of tensors that do not use their storage's count: Note [Who counts writes].
 #include "lamella/core/version_counter.h"
 
 #include <mutex>
@@ -77,7 +77,7 @@ void bump_apart(TensorImpl* t) {
   uint16_t* writes = &t->storage->writes_apart;
   auto count = static_cast<uint16_t>(__atomic_load_n(writes, __ATOMIC_RELAXED) + 1);
   __atomic_store_n(writes, count, __ATOMIC_RELAXED);
-  if (count == UINT16_MAX) expose_storage(t->storage);  // the count would start over
+  if (count == UINT16_MAX) expose_storage(t->storage);  // the next count would wrap to 0
 }
 
 }  // namespace detail

@@ -1,11 +1,11 @@
 // Version counters: how often the memory of a tensor was written. Internal.
 //
 // Note [Who counts writes]
-//   Writes are counted in the storage, so that every alias sees them. Some tensors share memory and
-//   count for themselves all the same: `x.data`, and a tensor that was given the memory of another
-//   one (`x.data = y`, set_), whose count goes on from what it was. Such a tensor owns a counter,
-//   named by a number that its views have too; its detached aliases own it with it. The storage
-//   notes in `writes_apart` that it was written all the same: Note [What is kept with a storage].
+//   Writes are counted in the storage, so that every alias sees them. Some tensors share memory but
+//   have a count of their own: `x.data`, and a tensor that was given the memory of another one
+//   (`x.data = y`, set_), whose count continues from its former value. Such a tensor owns a
+//   counter, identified by a number that its views copy; its detached aliases own it jointly. The
+//   storage counts these writes in `writes_apart`: Note [What is kept with a storage].
 #pragma once
 #include "lamella/core/tensor_impl.h"
 
@@ -17,7 +17,7 @@ uint32_t make_version_counter(uint32_t version);
 void retain_version_counter(uint32_t counter);
 void release_version_counter(uint32_t counter) noexcept;
 LAMELLA_PRIVATE_API uint32_t* version_counter(uint32_t counter);
-// bump_version() of a tensor that counts for itself.
+// bump_version() for a tensor with a counter of its own.
 LAMELLA_PRIVATE_API void bump_apart(TensorImpl* tensor);
 }  // namespace detail
 

@@ -18,8 +18,8 @@ struct TypeTag {
 template <class Tag>
 using type_of = typename std::decay_t<Tag>::type;
 
-// How elements of T are read. A bool is any byte, true unless it is 0: memory may be seen as bool
-// that was written as something else.
+// The type through which a bool is read: any byte other than 0 is true, because the memory may have
+// been written as another type.
 struct StoredBool {
   uint8_t byte;
   operator bool() const { return byte != 0; }

@@ -1,4 +1,4 @@
-// Negative dimensions, counted from the end.
+// Wraps negative dimensions, which count from the end.
 #pragma once
 #include <cstdint>
 

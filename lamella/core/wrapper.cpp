@@ -1,4 +1,4 @@
-// Batched tensors where the core meets them: Note [Batched tensors, seen from elsewhere].
+// Wrapper tensors and the hooks of the vmap layer: Note [Batched tensors, seen from elsewhere].
 #include "lamella/core/wrapper.h"
 
 #include "lamella/core/dual_hook.h"

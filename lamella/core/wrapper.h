@@ -2,10 +2,10 @@
 //
 // Note [Batched tensors, seen from elsewhere]
 //   A batched tensor (the vmap layer's) wraps another one, its `base`, whose dimension 0 is the
-//   batch, and which may be batched itself; `reserved` is the number of its level. Autograd knows
-//   only what is behind all levels. Where a user hands it a batched tensor, or a gradient that is
-//   batched otherwise than the tensor it belongs to, it asks here for one in terms of the other.
-//   The functions that do that call operators, so the vmap layer sets them.
+//   batch, and which may be batched itself; `reserved` is the number of its level. Autograd works
+//   on the innermost tensor, below all levels. If a user passes a batched tensor, or a gradient
+//   whose levels differ from its tensor's, autograd converts it with the functions below. They call
+//   operators, so the vmap layer sets them.
 #pragma once
 #include <utility>
 #include <vector>
@@ -15,8 +15,8 @@
 
 namespace lamella {
 
-// A tensor with LAMELLA_TENSOR_WRAPPER and neither storage nor data. The caller hangs on it what it
-// stands for. `key_set` says which layer it belongs to.
+// A tensor with LAMELLA_TENSOR_WRAPPER and neither storage nor data. The caller attaches what it
+// wraps. `key_set` says which layer it belongs to.
 LAMELLA_PRIVATE_API TensorBase make_wrapper(IntArrayRef sizes, IntArrayRef strides,
                                             ScalarType dtype, Device device, uint64_t key_set);
 
@@ -24,11 +24,11 @@ inline bool is_batched(const lamella_tensor* t) {
   constexpr uint64_t key = detail::key_bit(detail::kKeyFunctionalityBatched);
   return (t->flags & LAMELLA_TENSOR_WRAPPER) != 0 && (t->key_set & key) != 0;
 }
-// What a batched tensor wraps.
+// The tensor that a batched tensor wraps.
 inline lamella_tensor* wrapped(const lamella_tensor* t) {
   return static_cast<const TensorImpl*>(t)->base;
 }
-// What is behind all levels; the tensor itself if it is not batched.
+// The innermost tensor, below all levels; the tensor itself if it is not batched.
 inline lamella_tensor* behind_levels(lamella_tensor* t) {
   while (is_batched(t)) t = wrapped(t);
   return t;
@@ -50,7 +50,7 @@ struct BatchingHooks {
   TensorBase (*hide)(const TensorBase& t, const BatchLevels& levels) = nullptr;
   // The sum over the examples of the levels, also of one that is the same for all of them.
   TensorBase (*sum)(const TensorBase& t, const BatchLevels& levels) = nullptr;
-  // Lets the levels run on this thread until the object is left.
+  // Activates the levels on this thread until leave() is called with the result.
   void* (*enter)(const BatchLevels& levels) = nullptr;
   void (*leave)(void* entered) = nullptr;
 };
@@ -59,11 +59,11 @@ LAMELLA_PRIVATE_API const BatchingHooks& batching_hooks();
 
 namespace detail {
 [[noreturn]] LAMELLA_COLD void throw_batched_view();
-// Wraps a detached alias of what the batched tensor wraps.
+// A batched tensor over a detached alias of the tensor that `b` wraps.
 LAMELLA_NOINLINE TensorBase make_detached_batch(const lamella_tensor* b);
 }  // namespace detail
 
-// Lets levels that have ended run again, for code of a user's that was recorded in them.
+// Reactivates levels that have ended, to run user code that was recorded in them.
 class LevelsAgain {
  public:
   explicit LevelsAgain(const BatchLevels& levels)

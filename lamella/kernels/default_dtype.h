@@ -1,4 +1,4 @@
-// The dtype of factories that are told none: float32 until it is set.
+// The dtype of factories that are called without one: float32 until it is set.
 #pragma once
 #include "lamella/core/macros.h"
 #include "lamella/core/scalar_type.h"

@@ -1,4 +1,4 @@
-// Device guards of generated kernels: the way through the backend.
+// Device guards of generated kernels: the calls into the backend.
 #include "lamella/kernels/device_guard.h"
 
 #include "lamella/abi/backend.h"

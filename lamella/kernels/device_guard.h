@@ -1,5 +1,5 @@
-// DeviceGuard: the current device of a backend, switched to that of a call's first tensor for as
-// long as the kernel runs. The CPU has no current device, and costs nothing here.
+// DeviceGuard: makes the device of a call's first tensor the current one while the kernel runs. It
+// does nothing for the CPU, which has no current device.
 #pragma once
 #include "lamella/api/tensor.h"
 

@@ -37,7 +37,7 @@ bool compute_view_strides(IntArrayRef sizes, IntArrayRef strides, IntArrayRef sh
   int64_t* result = out.grow_uninitialised(shape.size());
   int64_t numel = product(sizes);
   if (numel == 0) {
-    // Nothing is ever read: keep the strides of the same shape, else be contiguous.
+    // A tensor without elements: keeps the strides if the shape is the same, else contiguous ones.
     if (sizes.equals(shape)) {
       for (size_t i = 0; i < shape.size(); ++i) result[i] = strides[i];
     } else {
@@ -45,7 +45,7 @@ bool compute_view_strides(IntArrayRef sizes, IntArrayRef strides, IntArrayRef sh
     }
     return true;
   }
-  // From the inside out, runs of dimensions that lie in memory like one are handed out.
+  // From the innermost dimension, assigns runs of mergeable dimensions to dimensions of the view.
   int64_t view_dim = static_cast<int64_t>(shape.size()) - 1;
   int64_t base = sizes.empty() ? 1 : strides[sizes.size() - 1];
   int64_t run = 1;    // elements in the run so far

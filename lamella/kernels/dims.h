@@ -148,8 +148,8 @@ bool compute_view_strides(IntArrayRef sizes, IntArrayRef strides, IntArrayRef sh
 // not dense.
 Dims infer_dense_strides(IntArrayRef sizes, IntArrayRef strides);
 
-// Dense strides for a result whose dimensions are ordered as those of several operands, of which
-// the first that tells two dimensions apart decides.
+// Dense strides for a result whose dimensions are ordered like those of several operands. The order
+// of two dimensions is that of the first operand whose strides decide it.
 Dims dense_strides_like(IntArrayRef shape, ArrayRef<Dims> operand_strides);
 
 // Distinct dimensions as a set of flags. Throws `op: expected 'dims' to be distinct ...`.

@@ -45,14 +45,14 @@ CPUCapability compute_capability() {
     LAMELLA_CHECK_VALUE(asked == "default",
                         "LAMELLA_CPU_CAPABILITY: expected default, avx2 or avx512, got ", text);
   }
-  // Asking for more than there is gives what there is: a test suite runs every value anywhere.
+  // A higher value than the processor has is lowered, so that every value works on any machine.
   return want < have ? want : have;
 }
 
 }  // namespace
 
 CPUCapability get_cpu_capability() {
-  // No guarded static, as in default_num_threads(): threads that meet here find the same one.
+  // Not a guarded static, as in default_num_threads(): concurrent threads find the same capability.
   static std::atomic<int> decided{-1};
   int capability = decided.load(std::memory_order_relaxed);
   if (capability < 0) {

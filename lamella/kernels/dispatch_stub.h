@@ -21,11 +21,11 @@ const char* toString(CPUCapability capability);
 
 namespace native {
 
-// What kernels run with: the processor's, lowered by the environment. Throws ValueError if the
-// variable has an unknown value.
+// The capability that kernels use: the processor's, lowered by the environment variable. Throws
+// ValueError if the variable has an unknown value.
 CPUCapability get_cpu_capability();
 
-// A kernel for an instruction set that was not compiled is absent; the next lower one serves.
+// If no kernel was compiled for an instruction set, the next lower one is used.
 struct DispatchStubImpl {
   static constexpr int kCapabilities = static_cast<int>(CPUCapability::NUM_OPTIONS);
   // Kernels of other devices, found by device type.
@@ -101,7 +101,7 @@ struct StubNameTag {
   static const char* name() { return stub.text; }
 };
 // The stub of this name for kernels of type Fn, for families of operators whose kernels have one
-// type. It needs no declaration: naming it is enough, where it is registered as where it is called.
+// type. It needs no declaration: both registration and calls refer to it by name.
 template <class Fn, StubName stub>
 inline constinit DispatchStub<Fn, StubNameTag<stub>> named_stub;
 

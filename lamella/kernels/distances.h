@@ -1,10 +1,10 @@
-// What cdist demands of its arguments.
+// The checks of cdist's arguments.
 #pragma once
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
 
-// Throws where the rows of x1 and x2 have no distances of order p.
+// Throws unless the rows of x1 and x2 have distances of order p.
 void check_distances(const Tensor& x1, const Tensor& x2, double p,
                      std::optional<int64_t> compute_mode);
 

@@ -1,4 +1,4 @@
-// What machine code calls: the kernels' threads and products and convolutions.
+// Functions that generated machine code calls: the kernels' threads, products and convolutions.
 #include "lamella/kernels/machine_code.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What every kernel file needs: tensors and operators, the kernels' own declarations, makers of
-// tensors and shape arithmetic.
+// The includes of every kernel file: tensors and operators, the kernels' own declarations,
+// functions that make tensors, and shape arithmetic.
 #pragma once
 #include "lamella/api/functions.h"
 #include "lamella/core/memory_overlap.h"
@@ -22,7 +22,7 @@ inline Tensor view_of(const Tensor& self, IntArrayRef sizes, IntArrayRef strides
   return Tensor(make_view(self, sizes, strides, storage_offset));
 }
 
-// Gives an `out` argument the shape of the result, contiguous if it has another one.
+// Gives an `out` argument the shape of the result; if its shape differs, it becomes contiguous.
 inline void resize_output(const Tensor& out, IntArrayRef shape) {
   if (!out.sizes().equals(shape)) resize_tensor(TensorImpl::of(out), shape);
 }

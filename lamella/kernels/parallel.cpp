@@ -1,18 +1,18 @@
 // The thread pool behind parallel_for.
 //
 // Note [The pool]
-//   A call cuts its range into parts and lists itself as a job. The caller and as many workers as
-//   it may have take the parts one by one, so nobody waits for a worker that gets no processor:
-//   the caller does what others have not begun, and waits only for parts that they are doing.
-//   Each begins with a share of its own, one stretch of the range, so that loops over the same data
-//   find it in the cache of the same processor, and memory is read in order.
-//   Workers are made when a job first wants them. Where the system refuses another thread, those
-//   that exist do the work. A worker without a job stays awake for a moment and then sleeps. To
-//   wake a sleeping thread takes some 50 microseconds, more than most operators, so a program that
-//   calls one operator after the other wants its workers awake, while one that computes now and
-//   then, or on busy processors, wants them asleep. So the moment is as long as a wake-up is worth
-//   while jobs come that quickly, and is halved each time that none came, down to what costs
-//   nothing. Nothing here is ever destroyed, so a process may end while jobs run. A forked child
+//   A call cuts its range into parts and registers a job. The caller and the job's workers take the
+//   parts one by one, so a worker that gets no processor delays nothing: the caller runs all parts
+//   that no worker has begun, and waits only for parts that are running. Each thread begins with a
+//   share of its own, one stretch of the range, so that successive loops over the same data find it
+//   in the cache of the same processor, and memory is read in order.
+//   Workers are created when a job first needs them. If the system refuses another thread, the
+//   existing ones do the work. A worker without a job spins for a moment and then sleeps. Waking a
+//   sleeping thread takes some 50 microseconds, more than most operators, so programs that call
+//   operators in quick succession need spinning workers, while programs that compute rarely, or on
+//   busy processors, need sleeping ones. So a worker spins for as long as a wake-up is worth while
+//   jobs come that quickly, and for half as long each time that none came, down to a negligible
+//   time. Nothing here is ever destroyed, so a process may end while jobs run. A forked child
 //   begins with an empty pool.
 #include "lamella/kernels/parallel.h"
 
@@ -40,31 +40,31 @@ namespace {
 
 using native::detail::RangeFunction;
 
-// Parts for each thread, so that one that is slow does fewer of them.
+// Parts for each thread; several, so that a slow thread runs fewer of them.
 constexpr int64_t kPartsEach = 8;
-// Grains after which the caller looks for an interrupt, and the parts that this makes at most: the
-// grain of a foreign loop is often 1, whatever the work.
+// Grains after which the caller checks for an interrupt, and the most parts that this makes:
+// foreign loops often have a grain of 1, whatever the work.
 constexpr int64_t kGrainsUnchecked = 8;
 constexpr int64_t kPartsChecked = 32;
 // Shares that a job's parts are divided into at most.
 constexpr int kMostShares = 16;
-// How long a thread looks for news before it sleeps: Note [The pool].
+// How long a thread spins before it sleeps: Note [The pool].
 constexpr std::chrono::microseconds kLongestWatch{200}, kShortestWatch{5}, kWatchForEnd{50};
 
-// The C library looks for the unwinder when a thread first calls pthread_exit(), and ends the
-// process where memory does not suffice for that. A walk over one frame makes it look now.
+// The C library loads the unwinder when a thread first calls pthread_exit(), and aborts the process
+// if memory does not suffice. Unwinding one frame here loads it early.
 [[maybe_unused]] const int unwinder_is_known = [] {
   void* frame;
   return backtrace(&frame, 1);
 }();
 
-std::atomic<int> set_threads{0};  // 0: nobody has said
+std::atomic<int> set_threads{0};  // 0: not set
 
 thread_local bool inside = false;
 thread_local int thread_number = 0;  // among the threads of the job that it works for
 thread_local struct Job* own_job = nullptr;
 
-// Parts that one thread does first and others after their own.
+// Parts that one thread runs first, and others after their own shares.
 struct alignas(64) Share {
   std::atomic<int64_t> next{0};
   int64_t end = 0;
@@ -116,8 +116,8 @@ struct Job {
     }
     inside = before;
   }
-  // Works as a worker whose state this is: it has the caller's keys and modes, but a start of its
-  // own.
+  // Runs as a worker with this thread state: takes over the caller's keys and modes, except for
+  // ThreadInit.
   void work_for(lamella_thread_state& state, int number) {
     constexpr uint64_t kStart =
         lamella::detail::key_bit(lamella::detail::kKeyFunctionalityThreadInit);
@@ -143,7 +143,7 @@ void pause_briefly() {
 #endif
 }
 
-// Looks until there is news or the time is over; whether there is.
+// Spins until there is news or the time is over. Returns whether there is news.
 template <class News>
 bool watch(Clock::time_point end, News&& news) {
   constexpr int kLooksBetween = 32;  // looks at the clock
@@ -156,8 +156,8 @@ bool watch(Clock::time_point end, News&& news) {
   return false;
 }
 
-// The pool's lock is held for moments, and two threads that work together want it at the same time:
-// one that would sleep for it wakes too late.
+// Spins for the pool's lock: it is held only briefly, and a thread that sleeps for it wakes too
+// late.
 void take(std::unique_lock<std::mutex>& lock) {
   for (int i = 0; i < 100; ++i) {
     if (lock.try_lock()) return;
@@ -173,14 +173,14 @@ struct Pool {
   std::atomic<int> open_jobs{0};  // how many
   std::atomic<int> watching{0};   // workers that stay awake without a job
   int workers = 0, sleeping = 0;
-  Clock::time_point refused{};  // when the system last refused a thread
+  Clock::time_point refused{};  // the last time that the system refused a thread
 
   void start_workers(int wanted) {
     wanted = std::min(wanted, kMaxThreads - 1);
     if (workers >= wanted) return;
     auto now = Clock::now();
     if (now - refused < std::chrono::seconds(1)) return;
-    // Signals are for the threads of the program.
+    // Workers block all signals, so that the program's own threads handle them.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -244,7 +244,7 @@ struct Pool {
     }
   }
 
-  // New conditions: threads that are gone may have waited for the old ones.
+  // The condition variables are made anew, because threads that no longer exist may be waiting.
   void forget_workers() {
     new (&more) std::condition_variable;
     new (&done) std::condition_variable;
@@ -280,7 +280,7 @@ struct Pool {
 
 Pool* the_pool = nullptr;
 
-// In a child the workers are gone, and with them the parts that they had taken.
+// In a forked child the workers do not exist, so the parts that they had taken are lost.
 void begin_child() {
   for (Job* job = own_job; job != nullptr; job = job->outer) {
     if (job->running.exchange(0) == 0) continue;

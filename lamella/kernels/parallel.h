@@ -11,12 +11,12 @@ namespace lamella {
 LAMELLA_PRIVATE_API int get_num_threads();
 // Throws ValueError for numbers below 1.
 LAMELLA_PRIVATE_API void set_num_threads(int threads);
-// Whether the caller runs inside a parallel_for: a nested one is then serial.
+// True if the caller runs inside a parallel_for, in which case a nested one runs serially.
 bool in_parallel_region();
 
 namespace native {
 
-// Below this many elements a second thread costs more than it brings.
+// Below this many elements a second thread costs more than it saves.
 inline constexpr int64_t kGrainSize = 32768;
 
 namespace detail {
@@ -26,7 +26,7 @@ void parallel_for_erased(int64_t begin, int64_t end, int64_t grain, RangeFunctio
 }  // namespace detail
 
 // f(begin, end) for disjoint ranges that cover [begin, end), each at least `grain` long where there
-// is more than one. An exception in one of them is thrown on.
+// is more than one. An exception in one of them is rethrown to the caller.
 template <class F>
 inline void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& f) {
   if (begin >= end) return;

@@ -8,8 +8,8 @@ class TensorIteratorBase;
 
 namespace native {
 
-// A pointwise kernel: runs over the operands of `iter`. `scalars` are the operator's numbers, as
-// many as the kernel takes; null where it takes none.
+// A pointwise kernel: runs over the operands of `iter`. `scalars` are the operator's number
+// arguments, as many as the kernel takes; null if it takes none.
 using pointwise_fn = void (*)(TensorIteratorBase& iter, const Scalar* scalars);
 
 // The stub of the pointwise kernel `name`. Each library has stubs of its own.

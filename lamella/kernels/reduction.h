@@ -1,4 +1,4 @@
-// What losses do with the values of their elements: the numbers behind `int reduction`.
+// How losses reduce their elements: the values of the argument `int reduction`.
 #pragma once
 #include "lamella/api/functions.h"
 
@@ -11,7 +11,7 @@ inline void check_reduction(const char* op, int64_t reduction) {
                       ": expected 'reduction' to be 0 (none), 1 (mean) or 2 (sum), got ",
                       reduction);
 }
-// By calling operators.
+// Applies the reduction by calling operators.
 inline Tensor apply_reduction(const char* op, const Tensor& values, int64_t reduction) {
   check_reduction(op, reduction);
   if (reduction == kReduceMean) return values.mean();

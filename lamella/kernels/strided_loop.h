@@ -1,6 +1,6 @@
-// StridedLoop: N operands of one shape, walked together. Dimensions are ordered by the first
-// operand's strides, those that lie in memory like one are merged, and the innermost is handed to
-// the kernel as a run.
+// StridedLoop: iterates over N operands of one shape. Dimensions are ordered by the first operand's
+// strides, adjacent ones that form a single strided run are merged, and the innermost one is passed
+// to the kernel as a run.
 #pragma once
 #include "lamella/core/interrupt.h"
 #include "lamella/kernels/dims.h"
@@ -9,7 +9,7 @@
 
 namespace lamella::native {
 
-// Elements that are worth a thread.
+// The least number of elements for which a thread pays.
 inline constexpr int64_t kGrain = 32768;
 
 template <int N>
@@ -31,7 +31,7 @@ class StridedLoop {
     }
     return *this;
   }
-  // After the last operand. `keep_order` leaves the elements in row-major order.
+  // Must be called after the last operand. `keep_order` keeps the elements in row-major order.
   void plan(bool keep_order = false) {
     drop_ones();
     if (!keep_order) order();
@@ -43,7 +43,7 @@ class StridedLoop {
     }
   }
 
-  // Makes dimension d number `to`, which is below it; the others keep their order.
+  // Moves dimension d down to position `to`; the others keep their order.
   void bring(int d, int to) {
     for (; d > to; --d) swap_dims(d, d - 1);
   }
@@ -104,7 +104,7 @@ class StridedLoop {
   static_assert(N <= kMaxWalked);
   static constexpr std::integral_constant<int, N> kCount{};
 
-  // Looks for an interrupt between pieces.
+  // Runs in pieces and checks for an interrupt between them.
   template <class F>
   void pieces(F&& f) const {
     constexpr int64_t kUnchecked = 1 << 20;

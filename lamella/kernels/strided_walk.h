@@ -15,8 +15,8 @@ namespace lamella::native {
 
 inline constexpr int kMaxWalked = 8;  // operands
 
-// Merges neighbouring dimensions that lie in memory like one, for every operand. Returns how many
-// dimensions are left of `ndim`.
+// Merges adjacent dimensions that form a single strided dimension in every operand. Returns how
+// many of the `ndim` dimensions are left.
 template <class Count>
 int merge_dims(Count n, int ndim, int64_t* sizes, int64_t* strides) {
   if (ndim == 0) return 0;
@@ -38,8 +38,8 @@ int merge_dims(Count n, int ndim, int64_t* sizes, int64_t* strides) {
 
 // Calls f(char** data, const int64_t* strides, int64_t size0, int64_t size1) for planes of the
 // elements [begin, end): `strides` holds those of the inner dimension, then those of the outer.
-// `data`: where each operand begins. A range that begins or ends inside of a row is handed over as
-// a plane of one row there.
+// `data`: where each operand begins. Partial rows at the ends of the range are passed as planes of
+// one row.
 template <class Count, class F>
 void walk_planes(Count n, int ndim, const int64_t* sizes, const int64_t* strides, char* const* data,
                  int64_t begin, int64_t end, F&& f) {

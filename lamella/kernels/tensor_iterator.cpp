@@ -50,7 +50,7 @@ bool TensorIteratorBase::simple_output(const lamella_tensor* like, ScalarType dt
         !same_sizes(out, like)) {
       return false;
     }
-    // Writing to memory that an operand shares is safe where it is the same elements.
+    // Writing to memory that an operand shares is safe only if the elements are the same.
     for (int i = 1; i < ntensors_; ++i) {
       lamella_tensor* in = operand_[i];
       if (in != nullptr && in != out && in->storage == out->storage && in->data != out->data) {
@@ -108,8 +108,8 @@ void TensorIteratorBase::build_binary(const TensorBase& a, const TensorBase& b, 
 }
 
 namespace {
-// Numbers take the operation's dtype as a tensor of int64 or float64 would: integers wrap, and what
-// is too large for a smaller floating-point type is infinite.
+// Numbers are converted to the operation's dtype like an int64 or float64 tensor: integers wrap,
+// and numbers too large for a smaller floating-point type become infinite.
 template <class T>
 void store_number(const Scalar& number, void* to) {
   if constexpr (is_complex_type_v<T>) {
@@ -126,7 +126,7 @@ void store_number(const Scalar& number, void* to) {
     *static_cast<T*>(to) = number.to<T>();
   }
 }
-// The value that a smaller type of floating point has for a number.
+// The number rounded to a smaller floating-point type.
 Scalar rounded(const Scalar& number, ScalarType type) {
   const auto value = static_cast<float>(number.toDouble());
   return Scalar(type == ScalarType::Half ? static_cast<float>(Half(value))
@@ -137,7 +137,7 @@ Scalar rounded(const Scalar& number, ScalarType type) {
 void TensorIteratorBase::build_with_number(const TensorBase& a, const Scalar& number,
                                            uint32_t flags, bool reversed) {
   LAMELLA_CHECK(a.defined(), op_name(), ": expected 'self' to be a tensor, got an undefined one");
-  // Mostly the number's category is not above the tensor's.
+  // Usually the number's category is not above the tensor's.
   ScalarType common = a.dtype();
   bool absorbs = is_floating_point(common) ? !number.isComplex()
                                            : is_integral(common, false) && number.isIntegral(true);
@@ -145,7 +145,7 @@ void TensorIteratorBase::build_with_number(const TensorBase& a, const Scalar& nu
   if ((flags & kIntegersToFloat) && is_integral(common, true)) common = get_default_dtype();
   // The loop's type holds the number: float for the small ones.
   ScalarType stored = native::loop_type(common);
-  // What is compared is equal to a number where it is the number's value in its own type.
+  // Comparisons round the number to the tensor's own type first.
   const bool rounds =
       (flags & kBoolOutput) && (common == ScalarType::Half || common == ScalarType::BFloat16);
   const Scalar held = rounds ? rounded(number, common) : number;

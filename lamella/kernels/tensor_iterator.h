@@ -1,11 +1,11 @@
-// TensorIterator: operands of a pointwise operator, brought to one shape and walked together.
+// TensorIterator: broadcasts the operands of a pointwise operator and iterates over them together.
 //
 // Note [The life of an iterator]
 //   Building one promotes dtypes, broadcasts, checks overlaps, makes or checks the outputs, orders
-//   the dimensions by memory and merges those that lie in memory like one. Where all operands have
-//   one dtype, one shape and dense memory of one order, none of that is needed: that path takes a
-//   few nanoseconds, and the operators' speed on small tensors hangs on it. A kernel then asks for
-//   for_each(), or hands the iterator to run_pointwise().
+//   the dimensions by strides and merges adjacent ones. If all operands have one dtype, one shape
+//   and dense memory of one order, none of that is needed: this short path takes a few nanoseconds
+//   and determines the operators' speed on small tensors. A kernel then calls for_each(), or passes
+//   the iterator to run_pointwise().
 //
 // Note [Lazy casts]
 //   The library's own kernels convert operands of another dtype chunk by chunk while they compute.
@@ -31,7 +31,7 @@ class TensorIteratorBase : public MetaBase {
   static constexpr int kInlineDims = 6;
   static constexpr int kInlineOperands = 4;
 
-  // What a build does beyond broadcasting.
+  // The steps of a build beyond broadcasting.
   enum Flags : uint32_t {
     kCheckOverlap = 1u << 0,
     kCheckSameDtype = 1u << 1,
@@ -183,7 +183,7 @@ class TensorIteratorBase : public MetaBase {
     bool structured;       // outputs belong to MetaBase
   };
   void build_general(const BuildArguments& arguments);
-  // A simple iterator has no shape and strides until somebody asks for them.
+  // Computes the shape and strides of a simple iterator, which are not stored until needed.
   void settle() const {
     if (LAMELLA_LIKELY(!simple_ || shape_ != nullptr)) return;
     const_cast<TensorIteratorBase*>(this)->set_run(numel_);
@@ -236,9 +236,9 @@ class TensorIteratorBase : public MetaBase {
   int64_t inline_strides_[kInlineDims * kInlineOperands];
 };
 
-// An iterator of its own, beside structured kernels. Made by TensorIteratorConfig (see
-// tensor_iterator_config.h) or one of the functions below, which promote as the operators of their
-// kind do; an undefined output is made, see output().
+// An iterator outside of structured kernels. Made by TensorIteratorConfig
+// (tensor_iterator_config.h) or one of the functions below, which promote like operators of that
+// kind; an undefined output is made, see output().
 class TensorIterator : public TensorIteratorBase {
  public:
   TensorIterator() = default;

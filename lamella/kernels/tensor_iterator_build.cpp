@@ -186,7 +186,7 @@ void TensorIteratorBase::build_general(const BuildArguments& args) {
   device_type_ = device.type();
 
   // ---- Temporaries of an eager iterator ----
-  // What is compared in a smaller type of floating point is rounded to it first.
+  // Comparisons in a smaller floating-point type round numbers to it first.
   const bool rounds =
       (flags & kBoolOutput) && device.is_cpu() && native::loop_type(common_dtype_) != common_dtype_;
   if (((flags & kEagerInputs) || rounds) && (flags & kPromoteInputs)) {
@@ -200,7 +200,8 @@ void TensorIteratorBase::build_general(const BuildArguments& args) {
   }
 
   // ---- Order of dimensions ----
-  // Where all that is there lies in memory alike, the outputs do as well, and it is all one run.
+  // If all given operands have the same dense layout, outputs get it too, and there is a single
+  // run.
   const lamella_tensor* like = nullptr;
   bool alike = !(flags & (kReduction | kLinear)), contiguous = !(flags & kReduction);
   for (int i = 0; i < n; ++i) {
@@ -232,7 +233,7 @@ void TensorIteratorBase::build_general(const BuildArguments& args) {
         if (operand_[i] == nullptr || resized[i]) continue;
         int64_t x = strides[i][a], y = strides[i][b];
         if ((flags & kReduction) && i < outputs && (x == 0) != (y == 0)) {
-          return y == 0 ? 1 : -1;  // dimensions that are reduced go inside
+          return y == 0 ? 1 : -1;  // reduced dimensions become inner ones
         }
         if (x == 0 || y == 0) continue;
         if (x != y) return x < y ? -1 : 1;
@@ -282,7 +283,7 @@ void TensorIteratorBase::build_general(const BuildArguments& args) {
         heap().owned.push_back(std::move(tensor));
       }
     } else if (args.structured) {
-      // Its own dtype has been found fit; shapes are checked, or changed, there.
+      // The output's dtype was checked above; set_output checks or changes its shape.
       set_output_raw_strided(i, shape.ref(), wanted,
                              TensorOptions(type_of(operand_[i])).device(device));
       operand_[i] = maybe_get_output(i).impl();

@@ -1,4 +1,4 @@
-// TensorIteratorConfig: how a kernel of one's own asks for an iterator.
+// TensorIteratorConfig: builds an iterator for a kernel outside of structured operators.
 #pragma once
 #include <optional>
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace lamella {
 
-// Outputs are added before inputs. All tensors are borrowed: they outlive the iterator, but for
-// those added as owned. The setters and their defaults are PyTorch's.
+// Outputs are added before inputs. Tensors are borrowed and must outlive the iterator, except those
+// added as owned. The setters and their defaults are PyTorch's.
 class TensorIteratorConfig final {
  public:
   friend class TensorIteratorBase;
@@ -38,7 +38,7 @@ class TensorIteratorConfig final {
   TensorIteratorConfig& set_check_mem_overlap(bool on) {
     return set(TensorIteratorBase::kCheckOverlap, on);
   }
-  // On by default; off where a common dtype is asked for.
+  // On by default; off if a common dtype is requested.
   TensorIteratorConfig& check_all_same_dtype(bool on) {
     return set(TensorIteratorBase::kCheckSameDtype, on);
   }
@@ -86,7 +86,7 @@ class TensorIteratorConfig final {
     static_shape_ = shape.vec();
     return *this;
   }
-  // What messages begin with. Lamella's own addition.
+  // The operator's name, with which messages begin. PyTorch's class does not have this setter.
   TensorIteratorConfig& set_name(const char* op) {
     name_ = op;
     return *this;

@@ -1,4 +1,4 @@
-// What an iterator keeps on the heap, where it needs to. Internal.
+// The part of an iterator that is allocated on the heap only when needed. Internal.
 #pragma once
 #include <vector>
 
@@ -11,7 +11,7 @@ struct TensorIteratorBase::Heap {
   std::vector<int64_t> strides;
   // Tensors that the iterator holds: outputs it made, temporaries, operands given as owned.
   std::vector<TensorBase> owned;
-  // Outputs that temporaries stand for: operand and original.
+  // Outputs that were replaced by temporaries: operand number and original.
   std::vector<std::pair<int, TensorBase>> originals;
 };
 

@@ -8,7 +8,7 @@ namespace native {
 namespace {
 
 // The smallest integer type that holds both, one of which is uint16, uint32 or uint64. PyTorch has
-// no rule for them; this is the array API standard's. int64 and uint64 have none in either.
+// no rule for these; this is the array API standard's, which has none for int64 with uint64.
 ScalarType promote_unsigned(ScalarType a, ScalarType b) {
   bool a_signed = is_signed_type(a), b_signed = is_signed_type(b);
   size_t a_bytes = element_size(a), b_bytes = element_size(b);

@@ -1,4 +1,4 @@
-// Type promotion: the dtype in which operands of several dtypes meet.
+// Type promotion: the common dtype of operands of several dtypes.
 //
 // Note [Categories]
 //   Tensors with dimensions decide first; tensors without dimensions, and below them numbers of the

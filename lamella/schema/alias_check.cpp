@@ -1,5 +1,5 @@
 // See the list of rules in the header. Signatures of TorchScript's containers (append on a list of
-// `t`, setdefault on a Dict) use wildcard sets and are bound by the rules on sets alone.
+// `t`, setdefault on a Dict) use wildcard sets; only the rules on sets apply to them.
 #include "lamella/schema/alias_check.h"
 
 #include <algorithm>
@@ -158,7 +158,7 @@ class Checker {
     if (schema_.name.is_inplace()) {
       report(0, "an operator with an out argument is not in-place: its name must not end in '_'");
     }
-    // Nothing returned, or returns that are not tensors beside what is written, are fine.
+    // Valid: no returns, or additional returns that are not tensors.
     std::size_t next = 0;
     std::vector<const Argument*> outs;
     for (const Argument& argument : schema_.arguments) {

@@ -1,5 +1,5 @@
-// The rules that names and alias annotations of one signature must keep, so that what a schema says
-// about memory can be believed.
+// Checks that the names and alias annotations of a signature follow the rules, so that later code
+// can rely on what the schema says about memory.
 #pragma once
 
 #include <string_view>
@@ -9,11 +9,11 @@
 
 namespace lamella {
 
-// How strictly to read a signature. PyTorch's own registered operators bend two rules: some return
-// a positional `out`, and one names two arguments alike. kRegistered lets these pass.
+// How strictly to check a signature. PyTorch's own registered operators break two rules: some
+// return a positional `out`, and one gives two arguments the same name. kRegistered accepts both.
 enum class SchemaRules { kDeclared, kRegistered };
 
-// What is wrong with `schema`, in order of place in the text:
+// Returns the violations of these rules in `schema`, in order of their position in the text:
 //   - argument names differ, and return names differ (kDeclared);
 //   - an in-place name (add_, __iadd__) writes its first argument if that is a tensor `self`, and
 //     returns it, or nothing; an operator that writes and returns its `self` has such a name;
@@ -25,7 +25,7 @@ enum class SchemaRules { kDeclared, kRegistered };
 //   here;
 //   - a view does not write: a return that is not written shares no set that an argument writes;
 //   - an argument without a default does not follow a positional one with a default (lists may).
-// `text` is what the schema was parsed from, for lines and columns; empty for one made by hand.
+// `text` is the parsed text, for lines and columns; empty for a schema made by hand.
 std::vector<SchemaProblem> check_alias_rules(const FunctionSchema& schema,
                                              std::string_view text = {},
                                              SchemaRules rules = SchemaRules::kDeclared);

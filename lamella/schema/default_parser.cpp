@@ -23,7 +23,7 @@ struct Literal {
   std::int64_t integer = 0;
   double real = 0;
   std::complex<double> complex;
-  std::string string;  // the content of a string; the word itself for words
+  std::string string;  // the content of a string, or the word
   std::vector<Literal> elements;
 };
 
@@ -264,7 +264,7 @@ class Converter {
         if (literal.kind == LiteralKind::kInt) return literal.integer;
         return word(literal, type);
       case TypeKind::kDevice:
-        // cpu, "cuda:1": the reader of the value knows devices.
+        // cpu, "cuda:1": not checked here; the code that uses the value parses devices.
         if (literal.kind == LiteralKind::kWord || literal.kind == LiteralKind::kString) {
           return literal.string;
         }
@@ -345,7 +345,8 @@ class Converter {
       count = static_cast<std::size_t>(*type.fixed_size());
     } else if (type.fixed_size() && count > 1 && element.kind() == TypeKind::kBool &&
                count != static_cast<std::size_t>(*type.fixed_size())) {
-      // Only bool[N] is a true array; the N of int[N] is advice for bare numbers.
+      // Only bool[N] has a fixed length; the N of int[N] only says how often to repeat a bare
+      // number.
       mismatch(literal, type, ", which has " + std::to_string(count) + " elements");
     }
     auto at = [&](std::size_t i) -> const Literal& {

@@ -1,4 +1,4 @@
-// One table of the words that a default may use, with their values.
+// The table of words that a default may use, with their values.
 #include "lamella/schema/enums.h"
 
 namespace lamella {

@@ -7,7 +7,7 @@
 
 namespace lamella::detail {
 
-// Thrown inside the parser only; becomes a SchemaProblem at its edge.
+// Thrown only inside the parser, whose entry points convert it to a SchemaProblem.
 struct Failure {
   std::string message;
   std::uint32_t offset;
@@ -32,7 +32,7 @@ class Cursor {
     return pos_ == text_.size();
   }
 
-  // Does `token` come next, after spaces?
+  // True if `token` comes next, after spaces.
   bool peek(std::string_view token) {
     skip_space();
     return text_.substr(pos_).starts_with(token);
@@ -44,7 +44,7 @@ class Cursor {
     return true;
   }
 
-  // The same for a word that does not go on.
+  // The same for a whole word, not the beginning of a longer one.
   bool accept_word(std::string_view word) {
     if (!peek(word)) return false;
     std::size_t end = pos_ + word.size();
@@ -69,7 +69,7 @@ class Cursor {
   bool done() const { return pos_ >= text_.size(); }
   char take_char() { return text_[pos_++]; }
 
-  // Empty when none starts here.
+  // The identifier at the cursor; empty if there is none.
   std::string_view take_identifier() {
     std::size_t end = pos_;
     if (end < text_.size() && (is_letter(text_[end]) || text_[end] == '_')) {

@@ -1,3 +1,4 @@
+// Derivation of OperatorFacts from a schema: Note [What a return is].
 #include "lamella/schema/operator_facts.h"
 
 #include <algorithm>

@@ -200,7 +200,7 @@ class Parser {
       annotation(argument, suffixes);
     }
     argument.type = type;
-    // Depth so far counts from the inside; turn it round, outermost first.
+    // The depth was counted from the inside so far; reverse it, outermost first.
     for (AliasInfo& alias : argument.aliases) {
       alias.depth = static_cast<std::uint8_t>(suffixes - alias.depth);
     }
@@ -305,7 +305,7 @@ class Parser {
   }
 
   void annotation(Argument& argument, int depth) {
-    // The annotation touches its type; `Tensor (` would be a tuple elsewhere in the text.
+    // An annotation follows its type without a space; `Tensor (` would be a tuple elsewhere.
     const bool open = in_.peek_raw('(');
     if (!open && !in_.peek_raw('!')) return;
     AliasInfo alias;

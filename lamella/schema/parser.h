@@ -11,7 +11,7 @@
 
 namespace lamella {
 
-// Where and why a signature could not be read. Positions are those of the text given.
+// Where and why a signature could not be parsed. Positions refer to the given text.
 struct SchemaProblem {
   std::string message;
   std::uint32_t offset = 0;  // bytes from the start of the text
@@ -27,7 +27,7 @@ LAMELLA_PRIVATE_API std::string format_problem(std::string_view text, const Sche
 
 // A problem with the line and column of its offset in `text`.
 SchemaProblem locate(std::string_view text, std::string message, std::uint32_t offset);
-// Gives problems the lines and columns of their offsets, which ascend.
+// Sets the lines and columns of problems from their offsets, which must ascend.
 void locate_all(std::string_view text, std::span<SchemaProblem> problems);
 
 class SchemaError : public std::runtime_error {
@@ -43,7 +43,7 @@ class SchemaError : public std::runtime_error {
   SchemaProblem problem_;
 };
 
-// Throw SchemaError.
+// Throws SchemaError.
 LAMELLA_PRIVATE_API FunctionSchema parse_schema(std::string_view text);
 OperatorName parse_operator_name(std::string_view text);
 // A type alone, with its annotations: "Tensor(a!)[]". The argument has no name.
@@ -51,7 +51,7 @@ Argument parse_type(std::string_view text);
 // `name.overload` alone, or a whole signature.
 std::variant<OperatorName, FunctionSchema> parse_schema_or_name(std::string_view text);
 
-// Do not throw.
+// The same without throwing.
 std::variant<FunctionSchema, SchemaProblem> try_parse_schema(std::string_view text);
 std::variant<OperatorName, SchemaProblem> try_parse_operator_name(std::string_view text);
 

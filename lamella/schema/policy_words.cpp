@@ -1,3 +1,4 @@
+// The words of the policies, and the checks of policies and policy tags.
 #include "lamella/schema/policy_words.h"
 
 #include <algorithm>
@@ -55,7 +56,7 @@ std::optional<std::string> policy_problem(std::string_view policy, std::string_v
                    kAutocast);
   }
   if (policy == "batching") {
-    // A rule's own name is free, but not a slip of one of the four.
+    // Any name of a rule is accepted, except a likely misspelling of one of the four words.
     if (contains(kBatching, value)) return std::nullopt;
     if (is_rule_name(value) && !nearest_word(value, kBatching)) return std::nullopt;
     return but_got("pointwise, reduction, composite, loop or the name of a rule", value, kBatching);

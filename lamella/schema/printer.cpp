@@ -171,7 +171,7 @@ std::string schema_text(const FunctionSchema& schema, bool resolved) {
   if (schema.is_varret && schema.returns.empty()) return out + "...";
   if (schema.returns.size() == 1 && !schema.is_varret) {
     std::string only = argument_text(schema.returns[0], resolved);
-    // A lone tuple, or list of tuples, needs parentheses of its own not to read as several returns.
+    // A single tuple, or list of tuples, needs extra parentheses to not read as several returns.
     return out + (only[0] == '(' ? "(" + only + ")" : only);
   }
   out += "(";

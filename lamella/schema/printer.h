@@ -1,4 +1,4 @@
-// Pieces of printing that the parser shares. Internal to lamella/schema.
+// Printing functions that the parser also uses. Internal to lamella/schema.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Questions one may ask of a schema, and comparison of two.
+// Properties of a schema, and comparison of two schemas.
 #include "lamella/schema/schema.h"
 
 #include <algorithm>
@@ -88,7 +88,7 @@ const Argument* FunctionSchema::find_argument(std::string_view argument_name) co
 
 namespace {
 
-// Does a parameter of type `wide` take every value that one of type `narrow` took?
+// True if a parameter of type `wide` accepts every value that one of type `narrow` accepts.
 bool accepts(SchemaType wide, SchemaType narrow) {
   if (wide == narrow || wide.kind() == TypeKind::kAny) return true;
   if (wide.is_optional()) return accepts(wide.element(), narrow.without_optional());
@@ -106,7 +106,7 @@ class Compatibility {
  public:
   Compatibility(const FunctionSchema& now, const FunctionSchema& old) : now_(now), old_(old) {}
 
-  // Why `now` cannot be called as `old` was; empty if it can.
+  // Why `now` cannot be called like `old`; empty if it can.
   std::string reason() const {
     if (now_.name != old_.name) return "the name was " + old_.name.str();
     if (old_.is_vararg && !now_.is_vararg) return "it no longer takes '...'";

@@ -15,8 +15,8 @@
 
 namespace lamella {
 
-// `ns::name.overload`; ns and overload may be empty. Which namespace an empty one means is for the
-// reader to say (the dispatcher: the library's; the generator: its default).
+// `ns::name.overload`; ns and overload may be empty. An empty namespace means the library's to the
+// dispatcher, and the default namespace to the generator.
 struct LAMELLA_PRIVATE_API OperatorName {
   std::string ns;
   std::string name;
@@ -26,10 +26,10 @@ struct LAMELLA_PRIVATE_API OperatorName {
   std::string str() const;
   // `ns::name`.
   std::string qualified_name() const;
-  // __iand__ and its likes.
+  // True for names like __iand__.
   bool is_dunder() const;
-  // Names an operator that writes its first argument: ends in one `_`, or is one of the dunder
-  // names that Python's augmented assignments call (__iadd__, __iand__, ...).
+  // True if the operator writes its first argument: the name ends in one `_`, or is one of the
+  // dunder names that Python's augmented assignments call (__iadd__, __iand__, ...).
   bool is_inplace() const;
   // The name without the mark of an in-place operator: add_ -> add, __iand__ -> __and__.
   std::string base_name() const;
@@ -74,7 +74,7 @@ struct LAMELLA_PRIVATE_API DefaultValue {
   std::string text;
 
   bool is_none() const { return std::holds_alternative<None>(value); }
-  // The spelling where that is known; else resolved_str().
+  // The spelling if known; else resolved_str().
   std::string str() const;
   // The value itself, as PyTorch prints it at run time: 1., 1.0000000000000001e-05, [1, 1], "mean".
   std::string resolved_str() const;
@@ -131,16 +131,16 @@ struct LAMELLA_PRIVATE_API FunctionSchema {
   std::string resolved_str() const;
 
   SchemaKind kind() const;
-  // Some argument is written to.
+  // True if some argument is written to.
   bool is_mutable() const;
-  // Not written, but some return shares memory with an argument.
+  // True if nothing is written and some return shares memory with an argument.
   bool is_view() const;
   // Index in `arguments`, or -1.
   int argument_index(std::string_view argument_name) const;
   const Argument* find_argument(std::string_view argument_name) const;
 
-  // May a caller that knows only `old` still call this? If not, `why` (when given) says so in one
-  // sentence that begins with the operator's name.
+  // True if callers written for `old` can still call this. If not, `why` (when given) gets the
+  // reason in one sentence that begins with the operator's name.
   bool is_backward_compatible_with(const FunctionSchema& old, std::string* why = nullptr) const;
 
   // Structural: names, types, defaults by value, annotations.

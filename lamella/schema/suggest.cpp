@@ -1,5 +1,5 @@
-// Edit distance with adjacent swaps, in half units so that a wrong case costs less than a wrong
-// letter.
+// Edit distance with adjacent swaps, counted in half units so that a letter in the wrong case costs
+// less than a wrong letter.
 #include "lamella/schema/suggest.h"
 
 #include <algorithm>
@@ -51,11 +51,11 @@ std::optional<std::string> nearest_word(std::string_view word,
   int best = limit + 1;
   std::optional<std::string> found;
   for (std::string_view candidate : candidates) {
-    // What the lengths differ by differs at least.
+    // The distance is at least the difference of the lengths.
     const auto longer = std::max(word.size(), candidate.size());
     const auto shorter = std::min(word.size(), candidate.size());
     if (2 * (longer - shorter) >= static_cast<std::size_t>(best)) continue;
-    // A word in the wrong case is always meant.
+    // A word that differs only in case is always accepted.
     const int d = same_but_case(word, candidate) ? 1 : distance(word, candidate);
     if (d < best) {
       best = d;

@@ -1,4 +1,4 @@
-// "Did you mean ...?": the known word nearest to one that is unknown.
+// "Did you mean ...?": finds the known word nearest to an unknown one.
 #pragma once
 
 #include <optional>

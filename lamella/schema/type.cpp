@@ -20,7 +20,7 @@ struct TypeNode {
   int fixed_size = -1;
   std::string name;
   std::vector<SchemaType> elements;
-  const TypeNode* same_as = nullptr;  // the node that stands for all equal types
+  const TypeNode* same_as = nullptr;  // the representative of all equal types
   std::string text;
 
   static SchemaType wrap(const TypeNode* node) { return SchemaType(node); }
@@ -150,7 +150,7 @@ std::string_view plain_word_of(TypeKind kind) { return TypeTable::plain_word(kin
 SchemaType make_word(const Word& word) {
   TypeNode node(word.kind, word.text);
   node.symbolic = plain_word_of(word.kind) != word.text;
-  // The plain spelling is interned first, so that it is the one that stands for its equals.
+  // The plain spelling is interned first, so that it is the representative of all equal types.
   if (node.symbolic) SchemaType::atom(word.kind);
   return TypeNode::wrap(TypeTable::get().intern(std::move(node)));
 }

@@ -75,12 +75,13 @@ class LAMELLA_PRIVATE_API SchemaType {
   bool is_optional() const { return kind() == TypeKind::kOptional; }
   bool is_list() const { return kind() == TypeKind::kList; }
   bool is_tensor() const { return kind() == TypeKind::kTensor; }
-  // Tensor, Tensor?, Tensor[], Tensor?[] and their likes: a Tensor once `?` and `[]` are taken off.
+  // True for Tensor, Tensor?, Tensor[], Tensor?[] and so on: a Tensor without its `?` and `[]`.
   bool holds_tensor() const { return base().is_tensor(); }
   // SymInt, or a list or optional of it.
   bool is_symbolic() const;
 
-  // What is optional, listed or awaited; the value type of a Dict. Any for other kinds.
+  // The element type of an optional, list or wrapper; the value type of a Dict. Any for other
+  // kinds.
   SchemaType element() const;
   // The members of a tuple; key and value of a Dict; else the one element, if any.
   std::span<const SchemaType> elements() const;

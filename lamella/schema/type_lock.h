@@ -1,4 +1,4 @@
-// The lock of the table of types, for whoever forks. Internal to Lamella.
+// The lock of the table of types, which is held during a fork. Internal to Lamella.
 #pragma once
 #include <mutex>
 

@@ -1,4 +1,4 @@
-// liblamella_blas.so: products of complex matrices by OpenBLAS, and the table of all it has.
+// liblamella_blas.so: products of complex matrices by OpenBLAS, and the library's function table.
 #include "lamella/kernels/blas/blas.h"
 
 #include <cblas.h>

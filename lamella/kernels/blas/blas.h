@@ -46,14 +46,14 @@ enum {
   LAMELLA_LAPACK_TOO_LARGE = -1001  /* LAPACK counts in 32 bits */
 };
 typedef struct lamella_lapack {
-  /* The Cholesky factor, over the triangle of `a` that is named. */
+  /* Overwrites the given triangle of `a` with its Cholesky factor. */
   int32_t (*potrf)(uint8_t type, int32_t upper, int64_t n, void* a, int64_t lda);
-  /* P L U over `a`, m x n; pivots counted from 1. */
+  /* Overwrites `a`, m x n, with its LU factors; pivots are counted from 1. */
   int32_t (*getrf)(uint8_t type, int64_t m, int64_t n, void* a, int64_t lda, int32_t* pivots);
-  /* op(A) X = B over `b`, with what getrf left; op: 0 none, 1 transposed, 2 and conjugated. */
+  /* Solves op(A) X = B in `b` from getrf's factors; op: 0 none, 1 transposed, 2 and conjugated. */
   int32_t (*getrs)(uint8_t type, int32_t op, int64_t n, int64_t columns, const void* a, int64_t lda,
                    const int32_t* pivots, void* b, int64_t ldb);
-  /* R over the upper triangle, reflectors below it and in tau. */
+  /* Overwrites the upper triangle with R; the reflectors go below it and into tau. */
   int32_t (*geqrf)(uint8_t type, int64_t m, int64_t n, void* a, int64_t lda, void* tau);
   /* The first n columns of the product of k reflectors. */
   int32_t (*orgqr)(uint8_t type, int64_t m, int64_t n, int64_t k, void* a, int64_t lda,
@@ -74,7 +74,7 @@ typedef struct lamella_lapack {
    * negative for both rows of a block of D. */
   int32_t (*sytrf)(uint8_t type, int32_t hermitian, int64_t n, void* a, int64_t lda,
                    int32_t* pivots);
-  /* A X = B over `b`, with what sytrf left. */
+  /* Solves A X = B in `b` from sytrf's factors. */
   int32_t (*sytrs)(uint8_t type, int32_t hermitian, int64_t n, int64_t columns, const void* a,
                    int64_t lda, const int32_t* pivots, void* b, int64_t ldb);
 } lamella_lapack;
@@ -106,9 +106,9 @@ typedef struct lamella_convolution {
   void* dst;
   /* Memory of at least `bytes` bytes, aligned to 64, that lives until the call returns. */
   void* (*scratch)(void* context, uint64_t bytes);
-  /* NULL, or where weights that are read are kept in the library's own layout, which has the number
-   * `layout`. The answer is NULL where they are not kept; memory as of scratch() that the call
-   * fills, with *is_filled 0; or such memory that an earlier call filled, with 1. */
+  /* Looks up weights that are cached in the library's own layout, which has the number `layout`;
+   * may be NULL. Returns NULL if they are not cached; memory as scratch() gives for the call to
+   * fill, with *is_filled 0; or memory that an earlier call filled, with *is_filled 1. */
   void* (*kept)(void* context, uint64_t layout, uint64_t bytes, int32_t* is_filled);
   void* context;
 } lamella_convolution;
@@ -121,12 +121,12 @@ typedef struct lamella_blas {
   int32_t (*gemm)(const lamella_gemm* problem, char* message, uint64_t size);
   const lamella_lapack* lapack;
   int32_t (*convolution)(const lamella_convolution* problem, char* message, uint64_t size);
-  /* Waits for the calls that run; those that other threads begin later never return. For the end of
-   * the process, when the libraries take their memory down. */
+  /* Waits for running calls; calls that other threads begin later never return. Used at the end of
+   * the process, when the libraries free their memory. */
   void (*close)(void);
 } lamella_blas;
 
-/* The one symbol that is looked up. */
+/* The only symbol that is looked up when the library is loaded. */
 const lamella_blas* lamella_blas_table(void);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
 // Convolutions of float32 and bfloat16 by oneDNN.
 //
 // Note [Layouts of a convolution]
-//   oneDNN chooses the layouts that its code is fastest with; what is given in another one is
-//   reordered before, and results after. The primitives of the most recent shapes are kept, with
-//   their reorders. Temporary memory is the caller's, so that primitives hold none and may run on
-//   several threads at once.
+//   oneDNN chooses the layouts for which its code is fastest; operands in other layouts are
+//   reordered before the call, and results after it. The primitives of the most recent shapes are
+//   cached with their reorders. The caller provides temporary memory, so primitives hold none and
+//   may run on several threads at once.
 #include "lamella/kernels/blas/convolution.h"
 
 #include <cstdio>
@@ -30,7 +30,7 @@ dnnl::engine& engine() {
   return cpu;
 }
 
-// An operand as it is given and as the primitive takes it.
+// An operand in the given layout and in the primitive's layout.
 struct Side {
   memory::desc outside, inside;
   dnnl::reorder reorder;  // into the primitive's layout, or out of it for the result
@@ -42,9 +42,8 @@ struct Side {
   uint64_t layout = 0;  // of weights: a number for `inside`, read from `outside`
 };
 
-// to[j][i] = from[i][j] for rows i and columns j, whose rows are so many elements apart. Blocks
-// whose rows in `to` are a multiple of a power of two apart go through a buffer, because such rows
-// push each other out of the cache.
+// to[j][i] = from[i][j] for rows i and columns j. Blocks whose rows in `to` are a multiple of a
+// power of two apart go through a buffer, because such rows evict each other from the cache.
 void transpose(const float* from, int64_t from_row, float* to, int64_t to_row, int64_t rows,
                int64_t columns) {
   typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
@@ -145,7 +144,7 @@ Side side(const memory::desc& outside, const memory::desc& inside, bool is_resul
   return s;
 }
 
-// A number that tells apart what kept weights may look like.
+// A number that identifies the layout of cached weights.
 uint64_t layout_of(const Side& s) {
   uint64_t h = 1469598103934665603u;
   auto add = [&](int64_t word) { h = (h ^ static_cast<uint64_t>(word)) * 1099511628211u; };
@@ -193,7 +192,8 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
   const tag last_tag = innermost[p.ndim - 1];
   const bool is_forward = p.kind == LAMELLA_CONVOLUTION_FORWARD;
   auto weights_any = [&](memory::data_type of) { return memory::desc(weights, of, tag::any); };
-  // Whether there is room between elements only where a dimension has none.
+  // True if each sample is dense, with channels innermost if `last`. Strides of dimensions of size
+  // 1 are ignored.
   auto is_dense = [&](const memory::dims& dims, const int64_t* strides, bool last) {
     int64_t expected = last ? dims[1] : 1;
     bool is = !last || dims[1] == 1 || strides[1] == 1;
@@ -204,15 +204,15 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
   };
   const bool src_last = is_dense(src, p.src_strides, true);
   const bool dst_last = is_dense(dst, p.dst_strides, true);
-  // Channels that stand innermost on one side are taken so on both. But few of them are read where
-  // they lie, and the result comes in the library's blocks.
+  // If channels are innermost in one operand, both use that layout. Except with few input channels:
+  // they are read in place, and the result uses the library's blocked layout.
   constexpr int64_t kFewInputs = 4;
   const bool few = is_forward && p.groups == 1 && p.in_channels <= kFewInputs;
   const bool last = !few && ((src_last && p.in_channels != 1) || (dst_last && p.out_channels != 1));
   auto data_any = [&](const memory::dims& dims) {
     return memory::desc(dims, type, last ? last_tag : tag::any);
   };
-  // As it is given; dimensions of one element get the strides that the library would give them.
+  // The given layout; dimensions of one element get the strides that the library expects.
   auto data = [&](const memory::dims& dims, const int64_t* strides) {
     if (is_dense(dims, strides, last) || is_dense(dims, strides, !last)) {
       bool as_last = is_dense(dims, strides, last) ? last : !last;
@@ -433,7 +433,7 @@ void run(const lamella_convolution& p, const ConvolutionPlan& plan, void* first,
 int32_t convolution(const lamella_convolution* problem, char* message, uint64_t size) {
   const lamella_convolution& p = *problem;
   try {
-    LibraryCall call;  // a fork waits for it, and so for what is made once inside
+    LibraryCall call;  // a fork waits for the call, and so for initialisation inside it
     static ConvolutionPlanCache* cache =
         new ConvolutionPlanCache;  // outlives threads that end after main
     std::shared_ptr<const ConvolutionPlan> plan = cache->get(p);

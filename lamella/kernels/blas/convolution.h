@@ -4,7 +4,7 @@
 
 namespace lamella::blas {
 
-// lamella_blas::convolution.
+// Implements lamella_blas::convolution.
 int32_t convolution(const lamella_convolution* problem, char* message, uint64_t size);
 
 }  // namespace lamella::blas

@@ -1,4 +1,4 @@
-// LAPACK's routines for four dtypes behind one table; work space is taken here.
+// LAPACK's routines for four dtypes behind one table; allocates their work space.
 #include "lamella/kernels/blas/lapack.h"
 
 #include <cblas.h>
@@ -90,7 +90,7 @@ namespace {
 
 constexpr int32_t kBadType = -1;
 
-// Thrown where a size is more than LAPACK counts to.
+// Thrown if a size exceeds LAPACK's integers.
 struct TooLarge {};
 Int narrow(int64_t value) {
   if (value > std::numeric_limits<Int>::max()) throw TooLarge();
@@ -117,7 +117,7 @@ std::vector<T> work_space(Int count, Int rows) {
   return std::vector<T>(static_cast<std::size_t>(count) + static_cast<std::size_t>(rows) + 1);
 }
 
-// Calls one of four: f(prefix's function...) with the element type as a null pointer.
+// Calls f with a null pointer of one of the four element types.
 template <class F>
 int32_t by_type(uint8_t type, F&& f) {
   try {

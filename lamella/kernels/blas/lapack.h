@@ -1,4 +1,4 @@
-// The decompositions of liblamella_blas.so: LAPACK as OpenBLAS has it.
+// The decompositions of liblamella_blas.so: OpenBLAS's LAPACK routines.
 #pragma once
 #include "lamella/kernels/blas/blas.h"
 

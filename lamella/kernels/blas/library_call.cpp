@@ -1,18 +1,18 @@
-// See library_call.h.
+// Implementation of LibraryCall, and the handlers for forks and the end of the process.
 #include "lamella/kernels/blas/library_call.h"
 
 #include <pthread.h>
 #include <unistd.h>
 
-// OpenMP's interface, whose header belongs to one compiler and cannot be read by the others' tools.
+// Declared here because omp.h belongs to one compiler, and other compilers' tools cannot read it.
 extern "C" int omp_get_max_threads(void);
 extern "C" void omp_set_num_threads(int threads);
 
 namespace lamella::blas {
 namespace {
 
-// Calls hold it for reading; a fork, or the end of the process, for writing. Writers go first, or
-// threads that call without end would keep a fork waiting.
+// Calls hold it for reading; a fork, or the end of the process, for writing. Writers have priority,
+// because threads that keep calling would otherwise block a fork for ever.
 pthread_rwlock_t gate;
 bool closed = false;  // guarded by the gate
 pthread_t closer;
@@ -25,8 +25,8 @@ void make_gate() {
   pthread_rwlockattr_destroy(&attributes);
 }
 
-// Registered when the library is loaded, after the handlers of what it is linked with, so that it
-// comes before them when a fork begins.
+// Registered when the library is loaded, after the handlers of its dependencies, so that it runs
+// before them when a fork begins.
 __attribute__((constructor)) void prepare() {
   make_gate();
   pthread_atfork([] { pthread_rwlock_wrlock(&gate); }, [] { pthread_rwlock_unlock(&gate); },

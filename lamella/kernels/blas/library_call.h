@@ -1,10 +1,10 @@
-// What surrounds every call into oneDNN, OpenBLAS and LAPACK: Note [Threads of the libraries].
+// The guard around every call into oneDNN, OpenBLAS and LAPACK: Note [Threads of the libraries].
 #pragma once
 
 namespace lamella::blas {
 
-// One call: forks and the end of the process wait for it. OpenMP has one thread meanwhile, as
-// OpenBLAS always has.
+// Guards one call: forks and the end of the process wait for it. Meanwhile OpenMP uses one thread;
+// OpenBLAS always does.
 class LibraryCall {
  public:
   LibraryCall();

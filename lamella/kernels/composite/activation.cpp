@@ -62,7 +62,7 @@ Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool 
 }
 Tensor& rrelu_(Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
                std::optional<Generator> generator) {
-  // Gradients need what is written over.
+  // The gradient needs the elements that are overwritten, so they are cloned.
   return self.copy_(lamella::rrelu(self.clone(), lower, upper, training, generator));
 }
 

@@ -67,7 +67,7 @@ Tensor _convolution_mode(const Tensor& input, const Tensor& weight,
     CheckedSize reach(dilation[dilation.size() == 1 ? 0 : d], op);
     int64_t total = (reach * (weight.sizes()[d + 2] - 1)).value();
     both.push_back(total / 2);
-    // What cannot be shared out stands behind.
+    // An odd total puts the extra element at the end.
     after[2 * (spatial - 1 - d) + 1] = total % 2;
     even = even && total % 2 == 0;
   }

@@ -71,7 +71,7 @@ Equation read_equation(std::string_view text, size_t count) {
   return equation;
 }
 
-// The place of each label among the dimensions that all operands are brought to.
+// The dimension of each label in the common layout of all operands.
 struct Layout {
   int place[256];
   int64_t ellipsis_at = 0, ellipsis_size = 0;
@@ -131,7 +131,7 @@ Layout lay_out(const Equation& equation, TensorList tensors) {
   return layout;
 }
 
-// The operand with one dimension for each place; of size 1 where it has none.
+// The operand with one dimension for each place, of size 1 if it lacks the label.
 Tensor aligned(Tensor operand, std::vector<int> labels, const Layout& layout) {
   // Repeated labels take the diagonal.
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -209,7 +209,7 @@ Tensor contract(const Tensor& a, const Tensor& b, const std::vector<int64_t>& su
       columns.push_back(d);
     }
   }
-  // Sums of narrow integers are int64, beside which the other operand stands as well.
+  // Sums of narrow integers are int64, so the other operand is converted as well.
   if (left.scalar_type() != right.scalar_type()) {
     ScalarType common = lamella::promote_types(left.scalar_type(), right.scalar_type());
     left = left.to(common);
@@ -229,7 +229,7 @@ Tensor contract(const Tensor& a, const Tensor& b, const std::vector<int64_t>& su
     uint64_t used = 0;
     for (int64_t d : all) used |= uint64_t{1} << d;
     for (int64_t d = 0; d < t.dim(); ++d) {
-      if (!(used >> d & 1)) all.push_back(d);  // size 1: where it stands does not matter
+      if (!(used >> d & 1)) all.push_back(d);  // size 1: its position does not matter
     }
     return all;
   };
@@ -268,7 +268,7 @@ Tensor einsum(std::string_view equation, TensorList tensors, OptionalIntArrayRef
   }
   Tensor result = operands[0];
   for (size_t i = 1; i <= operands.size(); ++i) {
-    // Places that no operand to come has are summed now.
+    // Sums over places that no later operand has.
     std::vector<int64_t> sums;
     for (int64_t d = layout.result_rank; d < layout.rank; ++d) {
       bool later = false;

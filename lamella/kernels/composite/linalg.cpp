@@ -73,8 +73,8 @@ Tensor logdet(const Tensor& self) {
 // ---- Spectra ----
 
 namespace {
-// Gradients of singular values and eigenvalues are made of the vectors. Tensors that wrap others
-// show in their flags alone whether those have gradients.
+// Gradients of singular values and eigenvalues need the vectors. For wrapper tensors, only the
+// flags tell whether the wrapped tensors have gradients.
 bool wants_vectors(const Tensor& a) {
   constexpr uint32_t kShown = LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_TANGENT;
   return (a.key_set() & kGradientBits) != 0 || (a.impl()->flags & kShown) != 0;
@@ -124,7 +124,7 @@ Tensor cutoff(const Tensor& largest, const Tensor& A, const std::optional<Tensor
   double eps = real == kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07;
   auto size = static_cast<double>(A.size(-1) > A.size(-2) ? A.size(-1) : A.size(-2));
   Tensor relative = lamella::full({}, eps * size, options);
-  // An absolute tolerance above 0 replaces the default of the relative one.
+  // An absolute tolerance above 0 replaces the default relative one.
   if (has_atol) relative = lamella::where(absolute.gt(0), relative.mul(0), relative);
   return lamella::maximum(absolute.unsqueeze(-1), relative.unsqueeze(-1).mul(largest));
 }
@@ -278,7 +278,7 @@ Tensor cond_of_nothing(const Tensor& self) {
   return lamella::zeros(sizes.slice(0, sizes.size() - 2),
                         self.options().dtype(to_real_type(self.scalar_type())));
 }
-// By norms of a matrix and of its inverse; infinite where there is none.
+// The condition number from the norms of a matrix and its inverse; infinite for singular matrices.
 template <class P>
 Tensor cond_by_inverse(const Tensor& self, const P& p) {
   auto [inverse, info] = lamella::linalg_inv_ex(self);
@@ -313,7 +313,7 @@ Tensor linalg_cond(const Tensor& self, std::string_view p) {
   return cond_by_inverse(self, p);
 }
 
-// The default of rcond is below what float32 can tell from zero.
+// The default of rcond is below float32's resolution, as in PyTorch.
 Tensor pinverse(const Tensor& self, double rcond) {
   bool is_single = toRealValueType(self.scalar_type()) == kFloat;
   double least = is_single ? std::numeric_limits<float>::epsilon() : 0.0;

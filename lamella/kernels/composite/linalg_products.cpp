@@ -51,7 +51,7 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Sc
     if (is_zero(alpha)) product = lamella::zeros_like(product);
     return is_zero(beta) ? product : product.logical_or(self);
   }
-  // The factors have no part in the dtype.
+  // beta and alpha do not affect the dtype.
   ResultTypeState state{};
   for (const Tensor* t : {&self, &vec1, &vec2}) state = update_result_type_state(*t, state);
   const ScalarType type = result_type(state);
@@ -60,7 +60,7 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Sc
   };
   LAMELLA_CHECK(fits(beta), "addr: expected 'beta' to fit a result of ", type, ", got ", beta);
   LAMELLA_CHECK(fits(alpha), "addr: expected 'alpha' to fit a result of ", type, ", got ", alpha);
-  // With beta 0, what self holds does not count, not even NaN.
+  // With beta 0, self is ignored, even NaN.
   Tensor product = lamella::outer(vec1, vec2).to(type).mul(alpha);
   if (beta.equal(0) || beta.equal(false)) return product;
   return self.to(type).mul(beta).add(product);

@@ -168,7 +168,7 @@ Tensor entropy_with_smoothing(const Tensor& self, const Tensor& target,
   spread = spread.masked_fill(left_out, 0);
   if (reduction == kReduceSum) spread = spread.sum();
   if (reduction == kReduceMean) {
-    // Ignored samples count neither above nor below.
+    // Ignored samples count neither in the sum nor in the number of samples.
     Tensor counts = left_out.logical_not().to(self.scalar_type());
     if (has(weight)) {
       Tensor chosen = target.masked_fill(left_out, 0).flatten().to(kLong);

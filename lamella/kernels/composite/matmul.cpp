@@ -114,7 +114,7 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self,
     LAMELLA_CHECK(m == n || m == 1 || n == 1, "tensordot: expected dimension ", y,
                   " of 'other' to be of size ", m, ", got ", n);
     if (m == 1 && n != 1)
-      b = b.sum(IntArrayRef(y), true, b.scalar_type());  // one element meets them all
+      b = b.sum(IntArrayRef(y), true, b.scalar_type());  // a has size 1 there
     if (n == 1 && m != 1) a = a.sum(IntArrayRef(x), true, a.scalar_type());
     inner_size *= a.size(x);
   }

@@ -27,7 +27,7 @@ Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape,
   return std::get<0>(lamella::native_layer_norm(input, normalized_shape, weight, bias, eps));
 }
 namespace {
-// The mean is of the squares, as in PyTorch, and not of their absolute values.
+// Takes the mean of the complex squares, as PyTorch does, not of their absolute values.
 Tensor complex_rms_norm(const Tensor& input, IntArrayRef normalized_shape,
                         const std::optional<Tensor>& weight, std::optional<double> eps) {
   const char* op = "rms_norm";
@@ -135,7 +135,7 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_attention_math(
                  : scores.add(*attn_mask);
   }
   Tensor weights = lamella::softmax(scores, -1);
-  if (has(attn_mask)) {  // a query that sees nothing gets nothing
+  if (has(attn_mask)) {  // a query that sees no key gets zeros
     Tensor nothing = scores.eq(Scalar(-HUGE_VAL)).all(-1, true);
     weights = weights.masked_fill(nothing, 0);
   }
@@ -206,11 +206,11 @@ Tensor constant_pad_nd(const Tensor& self, IntArrayRef pad, const Scalar& value)
     size_t d = rank - 1 - i;
     int64_t before = pad[2 * i], after = pad[2 * i + 1], size = shape[d];
     shape[d] = padded_size("constant_pad_nd", size, before, after);
-    // What is taken away at one side cannot be more than there is.
+    // Negative padding cannot remove more elements at one side than there are.
     LAMELLA_CHECK(shape[d] >= 0 && before >= -size && after >= -size,
                   "constant_pad_nd: expected 'pad' to leave sizes of at least 0, got ", pad,
                   " for a tensor of ", self.sizes());
-    // Negative padding takes away.
+    // Negative padding removes elements.
     auto dim = static_cast<int64_t>(d);
     if (before < 0) inside = inside.narrow(dim, -before, inside.size(dim) + before);
     if (after < 0) inside = inside.narrow(dim, 0, inside.size(dim) + after);
@@ -291,7 +291,7 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double
     // Its derivative is 0 at 0, where that of a square root is not finite.
     return x.div(lamella::linalg_vector_norm(x, 2, IntArrayRef(dim), true).clamp_min(eps));
   };
-  // The dimension is one of the shape that both have together.
+  // The dimension refers to the broadcast shape.
   std::vector<Tensor> both = lamella::broadcast_tensors({x1.to(dtype), x2.to(dtype)});
   return unit(both[0]).mul(unit(both[1])).sum(IntArrayRef(dim));
 }

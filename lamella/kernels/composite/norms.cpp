@@ -90,8 +90,8 @@ Noise dropout_noise(const char* op, const Tensor& input, double p, bool train, b
   } else if (!alpha) {
     noise.factor = decisions(op, input, p, features).div(1 - p);
   } else {
-    // What is dropped becomes the value that SELU tends to; scale and offset keep mean and
-    // variance. Klambauer and others, Self-Normalizing Neural Networks, 2017.
+    // Dropped elements get SELU's limit for -infinity; scale and offset preserve mean and variance.
+    // G. Klambauer et al., Self-Normalizing Neural Networks, 2017.
     constexpr double kLowest = -1.7580993408473766;
     double a = 1 / std::sqrt((kLowest * kLowest * p + 1) * (1 - p));
     Tensor kept = decisions(op, input, p, features);
@@ -136,8 +136,8 @@ Tensor native_dropout_backward(const Tensor& grad_output, const Tensor& mask, do
   return grad_output.mul(mask).mul(scale);
 }
 
-// Python's sparse tensors define `embedding_sparse_backward` when they are loaded. Without them a
-// gradient has every element, also where a sparse one is asked for: the values are the same.
+// Python's sparse tensors define `embedding_sparse_backward` when they are loaded. Without them the
+// gradient is dense even if a sparse one is requested; the values are the same.
 Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights,
                           int64_t padding_idx, bool scale_grad_by_freq, bool sparse) {
   if (sparse) {

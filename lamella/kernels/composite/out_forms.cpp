@@ -1,4 +1,4 @@
-// The kernel of out forms that copy what the functional form computes: one for all of them.
+// The shared kernel of all out forms that call the functional form and copy its results.
 #include "lamella/api/generated_kernels.h"
 #include "lamella/api/operator_tables.h"
 #include "lamella/core/ivalue.h"
@@ -37,7 +37,7 @@ bool find_source(const FunctionSchema& schema, const Argument& wanted, std::vect
   return option != 0;
 }
 
-// Whether `candidate` takes what the out form takes, without what that writes.
+// True if `candidate` has the out form's arguments except those that are written.
 bool computes(const FunctionSchema& schema, const FunctionSchema& candidate, CopyingPlan* plan) {
   if (candidate.is_mutable() || candidate.is_view()) return false;
   plan->sources.clear();
@@ -49,7 +49,7 @@ bool computes(const FunctionSchema& schema, const FunctionSchema& candidate, Cop
          candidate.returns.size() == plan->outs.size();
 }
 
-// Under the registry's mutex.
+// Must be called with the registry's mutex held.
 std::unique_ptr<CopyingPlan> make_plan(OperatorEntry* entry) {
   Registry& registry = Registry::get();
   const FunctionSchema& schema = registry.schema(entry);

@@ -1,4 +1,4 @@
-// Pointwise operators made of others, and questions about types and closeness.
+// Pointwise operators made of others, type queries, and comparisons with tolerance.
 #include <cmath>
 
 #include "lamella/api/functions.h"
@@ -88,7 +88,7 @@ ScalarType promote_types(ScalarType type1, ScalarType type2) {
 
 // ---- Closeness ----
 
-// |self - other| <= atol + rtol |other|, or equal; infinities are close to themselves alone.
+// |self - other| <= atol + rtol |other|, or equal; an infinity is close only to itself.
 Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
   LAMELLA_CHECK(self.dtype() == other.dtype(), "isclose: expected 'other' to have dtype ",
                 self.dtype(), ", got ", other.dtype());
@@ -125,7 +125,9 @@ Tensor deg2rad(const Tensor& self) { return lamella::mul(self, kPi / 180); }
 Tensor& deg2rad_(Tensor& self) { return self.mul_(kPi / 180); }
 Tensor rad2deg(const Tensor& self) { return lamella::mul(self, 180 / kPi); }
 Tensor& rad2deg_(Tensor& self) { return self.mul_(180 / kPi); }
-// A whole exponent leaves the dtype of `self`, and its power overflows no sooner than that does.
+// True for a floating-point `self` and integer exponents: the result then keeps the dtype of
+// `self`, and the power of two is computed in float32 or float64, so that it does not overflow
+// earlier.
 static bool has_whole_exponent(const Tensor& self, const Tensor& other) {
   return isFloatingType(self.scalar_type()) && isIntegralType(other.scalar_type(), false);
 }
@@ -174,7 +176,7 @@ Tensor mvlgamma(const Tensor& self, int64_t p) {
   return terms.sum(-1).add(dims * (dims - 1) / 4 * std::log(kPi));
 }
 Tensor& mvlgamma_(Tensor& self, int64_t p) { return self.copy_(lamella::mvlgamma(self, p)); }
-// Gradients need what is written over.
+// Computes out of place first, because the gradient needs the elements that are overwritten.
 Tensor& polygamma_(Tensor& self, int64_t n) {
   return self.copy_(lamella::polygamma(n, self.clone()));
 }

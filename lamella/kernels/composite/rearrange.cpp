@@ -130,7 +130,7 @@ std::pair<Tensor, Tensor> along_dim(const Tensor& self, const Tensor& indices, i
     self_shape[d] = self.sizes()[d];
     index_shape[d] = indices.sizes()[d];
   }
-  // Unlike gather's, positions count from the end where they are negative.
+  // Unlike gather's indices, negative positions count from the end.
   int64_t size = self.dim() == 0 ? 1 : self.sizes()[d];
   Tensor at = lamella::where(indices.lt(0), indices.add(size), indices);
   return {self.expand(self_shape), at.expand(index_shape)};

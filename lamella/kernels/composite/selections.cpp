@@ -21,7 +21,7 @@ void check_selectable(const char* op, const Tensor& self, int64_t dim) {
                       ": expected 'self' to have elements along dimension ", dim, ", got shape ",
                       self.sizes());
 }
-// Without the dimension of size 1, unless it is to stay.
+// Removes the dimension of size 1 unless `keepdim`.
 Selected without(Tensor values, Tensor indices, int64_t dim, bool keepdim) {
   if (keepdim) return {values, indices};
   Dims shape;
@@ -35,7 +35,7 @@ Selected at_position(const Selected& sorted, const Tensor& position, int64_t dim
   return without(lamella::gather(std::get<0>(sorted), dim, position),
                  lamella::gather(std::get<1>(sorted), dim, position), dim, keepdim);
 }
-// By the device's own kernel, where it has one.
+// Selects with the device's own kernel; nothing if it has none.
 std::optional<Selected> select_directly(const char* op, const Tensor& self, int64_t dim,
                                         Selecting what, int64_t k, bool keepdim) {
   if (self.is_meta() || !select_stub.is_device_supported(self.device().type())) {
@@ -54,7 +54,7 @@ Selected only_element(const Tensor& self) {
   return {self.clone(), lamella::zeros({}, kLong, std::nullopt, self.device(), std::nullopt)};
 }
 
-// A NaN is the median of a line that has one, unless they are left out.
+// The median; NaN for lines that contain one, unless `skip_nan`.
 Selected median_of(const char* op, const Tensor& self, int64_t dim, bool keepdim, bool skip_nan) {
   dim = maybe_wrap_dim(dim, self.dim(), op);
   check_selectable(op, self, dim);
@@ -196,7 +196,7 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const MaybeTensor& prepe
 namespace {
 struct Steps {
   Tensor sums;    // of neighbours
-  Tensor widths;  // undefined: all alike
+  Tensor widths;  // undefined: all equal
   int64_t dim;
 };
 Steps steps_of(const char* op, const Tensor& y, const Tensor* x, int64_t dim) {
@@ -305,7 +305,7 @@ Tensor corrcoef(const Tensor& self) {
   Tensor variances = c.diagonal(0, 0, 1);
   Tensor deviations = (c.is_complex() ? lamella::real(variances) : variances).sqrt();
   c = c / deviations.unsqueeze(1) / deviations.unsqueeze(0);
-  // Rounding may have left [-1, 1].
+  // Rounding may have produced values outside [-1, 1].
   if (!c.is_complex()) return c.clamp(-1, 1);
   return lamella::view_as_complex(lamella::view_as_real(c).clamp(-1, 1));
 }

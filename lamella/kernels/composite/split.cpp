@@ -5,7 +5,7 @@
 namespace lamella::native {
 
 namespace {
-// The number of parts that the caller asks for, if a vector can count them.
+// The requested number of parts; throws if a vector could not hold as many.
 size_t checked_count(const char* op, int64_t count) {
   if (static_cast<size_t>(count) > std::vector<Tensor>().max_size()) {
     throw OutOfMemoryError(str(op, ": could not allocate ", count, " tensors"));
@@ -67,7 +67,7 @@ std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   dim = maybe_wrap_dim(dim, self.dim(), "chunk");
   int64_t size = self.sizes()[static_cast<size_t>(dim)];
   int64_t length = size / chunks + (size % chunks != 0);
-  // Without elements there are still as many chunks as asked for.
+  // A dimension of size 0 still gives the requested number of chunks.
   if (length == 0) {
     return self.split_with_sizes(std::vector<int64_t>(checked_count("chunk", chunks), 0), dim);
   }

@@ -62,7 +62,7 @@ Tensor quantile_of(const char* op, const Tensor& self, const Tensor& q, MaybeDim
   int64_t last = x.size(-1) - 1;
   Tensor sorted = std::get<0>(lamella::sort(x, -1, false));
   Tensor nans = lamella::isnan(x).sum(-1, /*keepdim=*/true);
-  // [..., number of quantiles]. A NaN is sorted to the end, and is every quantile of its line.
+  // [..., number of quantiles]. NaN sorts last, and all quantiles of its line are NaN.
   Tensor ranks = skip_nan ? q * (last - nans).clamp_min(0)
                           : lamella::where(nans > 0, Scalar(static_cast<double>(last)), q * last);
   ranks = ranks.to(self.scalar_type());
@@ -123,7 +123,7 @@ Tensor slope_along(const Tensor& y, int64_t dim, const Tensor& widths, bool even
   Tensor left = part(widths, 0, n - 2), right = part(widths, 1, n - 2);
   Tensor inside;
   if (even) {
-    // The sample in the middle has no part in it, so it may be infinite.
+    // The formula does not read the sample in the middle, so it may be infinite.
     inside = (part(y, 2, n - 2) - part(y, 0, n - 2)) / (left * 2);
   } else {
     inside = (part(y, 2, n - 2) * left * left - part(y, 0, n - 2) * right * right +

@@ -6,7 +6,7 @@ namespace lamella::native {
 
 namespace {
 
-// Lines of one tensor, along its first dimension: which begin a run of equal ones decides all.
+// The runs of equal lines along a tensor's first dimension, from which all results are made.
 struct Runs {
   Tensor starts;  // positions, int64
   Tensor groups;  // the run that each position is in
@@ -31,7 +31,7 @@ Tensor lengths_of(const Tensor& starts, int64_t n) {
 
 using Unique = std::tuple<Tensor, Tensor, Tensor>;
 
-// This finds the runs of one dimension. `order` says where each element was before, if defined.
+// Finds the runs of a 1-d tensor. `order`, if defined, gives each element's original position.
 Unique unique_runs(const Tensor& self, const Tensor& order, bool inverse, bool counts) {
   Tensor line = self.contiguous();
   int64_t n = line.numel();
@@ -51,8 +51,8 @@ Unique unique_runs(const Tensor& self, const Tensor& order, bool inverse, bool c
   return {values, groups, lengths};
 }
 
-// The lines in `order`, of which equal ones are neighbours; all three results, as PyTorch gives
-// them, asked for or not.
+// The distinct lines, given an `order` in which equal ones are adjacent. Always returns all three
+// results, as PyTorch does.
 Unique unique_lines(const Tensor& self, int64_t dim, const Tensor& order) {
   Tensor lines = self.movedim(dim, 0);
   Tensor sorted = order.defined() ? lines.index_select(0, order) : lines;

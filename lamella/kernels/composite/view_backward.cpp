@@ -37,7 +37,7 @@ Tensor diagonal_scatter(const Tensor& self, const Tensor& src, int64_t offset, i
 }
 Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntArrayRef size,
                           IntArrayRef stride, std::optional<int64_t> storage_offset) {
-  // All memory up to the last element of self is copied, so that any strides mean the same in it.
+  // Copies all memory up to self's last element, so that any strides are valid in the copy.
   int64_t extent = self.storage_offset() + (self.numel() == 0 ? 0 : 1);
   for (size_t d = 0; d < self.sizes().size() && self.numel() != 0; ++d) {
     extent += (self.sizes()[d] - 1) * self.strides()[d];
@@ -71,10 +71,10 @@ Tensor unfold_backward(const Tensor& grad_in, IntArrayRef input_sizes, int64_t d
                 grad_in.sizes());
   if (windows.numel() == 0) return result;
   if (step >= size) {
-    windows.copy_(grad_in);  // no element lies in two windows
+    windows.copy_(grad_in);  // windows do not overlap
     return result;
   }
-  // Element i of all windows is one slice, and no two of these positions meet.
+  // The elements i of all windows form one slice, in which no position occurs twice.
   for (int64_t i = 0; i < size; ++i) windows.select(-1, i).add_(grad_in.select(-1, i));
   return result;
 }

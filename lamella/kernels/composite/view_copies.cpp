@@ -1,4 +1,4 @@
-// Views as copies, for programs without aliases, and tensors of at least so many dimensions.
+// Views as copies, for programs without aliases, and the atleast_*d operators.
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -59,7 +59,7 @@ Tensor unfold_copy(const Tensor& self, int64_t dimension, int64_t size, int64_t 
   return copied(self.unfold(dimension, size, step));
 }
 Tensor unsqueeze_copy(const Tensor& self, int64_t dim) { return copied(self.unsqueeze(dim)); }
-// Any strides will do, as a copy is made in any case.
+// A copy is always made, so any strides are accepted.
 Tensor view_copy(const Tensor& self, IntArrayRef size) {
   return lamella::_unsafe_view(copied(self), size);
 }

@@ -88,7 +88,7 @@ Tensor view_as_complex(const Tensor& self) {
       make_view_as(self, sizes, strides, self.storage_offset() / 2, to_complex_type(dtype)));
 }
 
-// The parts of a lazy conjugate are those in memory, the imaginary one negated.
+// For a lazy conjugate, the parts are views of its memory, with the imaginary one lazily negated.
 Tensor real(const Tensor& self) {
   if (!self.is_complex()) return self;
   return lamella::view_as_real(self.is_conj() ? lamella::_conj(self) : self).select(-1, 0);

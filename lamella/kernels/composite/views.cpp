@@ -25,8 +25,8 @@ struct Shape {
   Dims sizes, strides;
 };
 
-// Every step-th of a dimension that keeps `size` elements. The stride of a single one is never
-// taken, so that it may be any that fits.
+// The stride of every step-th element of a dimension that keeps `size` elements. The stride of a
+// single element is never used, so any value that fits is valid.
 int64_t stepped(int64_t stride, int64_t step, int64_t size) {
   int64_t result = 0;
   bool over = __builtin_mul_overflow(stride, step, &result);
@@ -64,9 +64,8 @@ Shape transposed(const Tensor& self, int64_t dim0, int64_t dim1, const char* op)
 Tensor view_as_shape(const Tensor& self, const Shape& shape) {
   return view_of(self, shape.sizes, shape.strides, self.storage_offset());
 }
-// The strides of `self` in a shape that it fits; false if they need a copy. Those of a contiguous
-// tensor are told by the shape alone, unless its last dimension is of size 1 with a stride that
-// nobody takes.
+// The strides of `self` viewed in `shape`; false if that needs a copy. For a contiguous tensor they
+// follow from the shape, unless its last dimension has size 1, whose stride may be anything.
 bool view_strides(const Tensor& self, const Dims& shape, Dims& strides) {
   IntArrayRef own = self.strides();
   if (self.is_contiguous() && self.numel() != 0 && (own.empty() || own.back() == 1)) {
@@ -90,7 +89,7 @@ Tensor alias(const Tensor& self) {
 }
 Tensor detach(const Tensor& self) { return Tensor(make_detached(self)); }
 Tensor& detach_(Tensor& self) { return self; }
-// New tensors, so that recorded calls may give them a history of their own.
+// Returns new tensors, so that recorded calls may give them a history.
 Tensor lift(const Tensor& self) { return alias(self); }
 Tensor lift_fresh(const Tensor& self) { return alias(self); }
 

@@ -1,11 +1,11 @@
 // index.Tensor and index_put_: indexing by tensors, with NumPy's rules.
 //
 // Note [Advanced indexing]
-//   A mask stands for the columns of its nonzero positions, one per dimension, or for one column
-//   where the dimensions that it covers lie in memory like one. Index tensors are broadcast
-//   together; their common shape takes the place of the indexed dimensions if these are neighbours,
-//   and otherwise comes first. One index is used as it is; several become one byte offset into
-//   `self` for each position, so that the copy itself knows nothing of how many there were.
+//   A mask is replaced by index tensors of its nonzero positions, one per dimension, or by a single
+//   one if the dimensions that it covers can be merged. Index tensors are broadcast together; their
+//   common shape replaces the indexed dimensions if these are adjacent, and otherwise comes first.
+//   A single index is used directly; several are combined into one byte offset into `self` for each
+//   position, so that the copy does not depend on their number.
 #include <algorithm>
 #include <cstring>
 
@@ -31,7 +31,7 @@ bool is_mask(const Tensor& index) {
 }
 
 // One entry per dimension of self, undefined where it is taken whole. Dimensions of self that one
-// mask covers become one if they lie in memory like one.
+// mask covers are merged if their strides allow it.
 std::vector<Tensor> expand_masks(const char* op, Tensor& self, TensorList indices) {
   const Dims sizes(self.sizes());
   size_t at = 0;  // the dimension of self as it was given
@@ -167,11 +167,11 @@ Places places_of(const char* op, const IndexPlan& plan, const Tensor& written) {
     parts.push_back(places_along(op, plan.self, static_cast<int64_t>(plan.first + i),
                                  plan.indices[i], true, written));
   }
-  // No index at all takes the whole of self: one place.
+  // Without any index the whole of self is taken: a single place.
   if (parts.empty()) return {lamella::zeros({}, kLong)};
   return sum_of(parts);
 }
-// Strides of the places, seen in the result's shape.
+// Strides of the places, expanded to the result's shape.
 Dims restrided_places(const IndexPlan& plan, const Places& places) {
   Dims out(plan.first, 0);
   out.append_all(places.index.strides());

@@ -14,7 +14,7 @@ LAMELLA_DEFINE_DISPATCH(attention_stub);
 LAMELLA_DEFINE_DISPATCH(attention_backward_stub);
 
 namespace {
-// Keys and values may have fewer heads, each for as many of the query's that follow one another.
+// Keys and values may have fewer heads, each of which serves a group of consecutive query heads.
 void check_heads(const char* op, const Tensor& query, const Tensor& key, const Tensor& value) {
   LAMELLA_CHECK(query.dim() == 4, op, ": expected 'query' to have 4 dimensions, got ",
                 query.sizes());
@@ -32,7 +32,7 @@ void check_heads(const char* op, const Tensor& query, const Tensor& key, const T
                 query.scalar_type(), " of shape [", query.sizes()[0], ", ", heads, ", ",
                 key.sizes()[2], ", *], got ", value.scalar_type(), " ", value.sizes());
 }
-// The factors of dropout, as the kernels read them.
+// The dropout factors in the form that the kernels read.
 Tensor factors_of(const char* op, const std::optional<Tensor>& dropout_mask, double dropout_p,
                   IntArrayRef shape, ScalarType dtype) {
   bool given = dropout_mask && dropout_mask->defined();
@@ -51,7 +51,7 @@ Tensor factors_of(const char* op, const std::optional<Tensor>& dropout_mask, dou
 Tensor with_dense_rows(const Tensor& t) {
   return t.size(3) == 1 || t.stride(3) == 1 ? t : t.contiguous();
 }
-// Numbers to add to the scores; a bool mask takes scores out where it is false.
+// A mask as numbers to add to the scores; a bool mask becomes -infinity where it is false.
 Tensor additive_mask(const Tensor& mask, IntArrayRef shape, ScalarType dtype) {
   Tensor added = mask;
   if (mask.scalar_type() == kBool) {
@@ -117,7 +117,7 @@ struct Heads {
   }
 };
 
-// What the kernel computes, step by step: for float64, which it does not take.
+// The same computation by operators, for float64, which the kernel does not support.
 std::tuple<Tensor, Tensor> attention_in_steps(const Tensor& query, const Tensor& key,
                                               const Tensor& value, bool is_causal,
                                               const Tensor& mask, const Tensor& dropout,
@@ -195,8 +195,8 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu(
   int64_t batch = query.sizes()[0], heads = query.sizes()[1], rows = query.sizes()[2],
           width = query.sizes()[3], keys = key.sizes()[2], value_width = value.sizes()[3];
   ScalarType sums = query.scalar_type() == kDouble ? kDouble : kFloat;
-  // The result has the query's order of dimensions. Where its heads stand innermost but one,
-  // joining those of the result needs no copy.
+  // The result has the query's order of dimensions. If the query's heads are the second innermost
+  // dimension, joining the heads of the result needs no copy.
   bool are_rows_inside = value_width != width || query.strides()[1] >= query.strides()[2];
   Tensor out =
       are_rows_inside

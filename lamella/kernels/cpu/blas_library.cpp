@@ -26,8 +26,8 @@ std::string folder_of_this_library() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-// OpenBLAS starts its threads while it is loaded, one for each processor, and ends the process
-// where the system refuses one. It starts none if this variable says so meanwhile: Note [Threads of
+// OpenBLAS starts a thread for each processor while it is loaded, and ends the process if the
+// system refuses one. With this environment variable set meanwhile it starts none: Note [Threads of
 // the libraries].
 class OneThread {
  public:

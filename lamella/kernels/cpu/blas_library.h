@@ -5,12 +5,12 @@
 
 namespace lamella::native {
 
-// Looked for in the folder that LAMELLA_LIBRARY_PATH names, beside the library that this code is
-// in, and where the system looks. Throws Error with what the loader said if it is nowhere.
+// Searched in the folder that LAMELLA_LIBRARY_PATH names, next to the library that contains this
+// code, and in the system's paths. Throws Error with the loader's message if it is not found.
 LAMELLA_PRIVATE_API const lamella_blas& blas_library();
 
-// If it is loaded: waits for calls into it, and holds back those that other threads begin later. To
-// be called once, when the process ends.
+// If the library is loaded, waits for calls into it and blocks later ones of other threads. Must be
+// called once, when the process ends.
 LAMELLA_PRIVATE_API void close_blas_library();
 
 }  // namespace lamella::native

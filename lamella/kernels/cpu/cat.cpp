@@ -34,7 +34,7 @@ LAMELLA_META_FUNC(cat)(TensorList tensors, int64_t dim) {
   }
   if (model == nullptr) {
     model = &tensors[0];
-    dim = 0;  // whichever was meant, there is nothing along it
+    dim = 0;  // all tensors are empty, so any dimension is accepted
   }
   if (output_mode() != OutputMode::kFunctional && can_cast(dtype, maybe_get_output(0).dtype())) {
     dtype = maybe_get_output(0).dtype();
@@ -79,7 +79,7 @@ struct Blocks {
   int64_t outer = 1, row = 0;  // rows, and the bytes of one
 };
 
-// Every tensor in one piece, one behind the other.
+// Copies each tensor as one piece, one after the other.
 void join_pieces(const Blocks& blocks, char* to) {
   const bool stream = blocks.row >= kStreamBytes;
   for (size_t k = 0; k < blocks.from.size(); ++k) {
@@ -111,7 +111,7 @@ void cat_blocks(TensorList tensors, size_t dim, const Tensor& out) {
   const int64_t first = blocks.bytes[0];
   const bool elements = alike && first == static_cast<int64_t>(out.itemsize());
   parallel_for(0, blocks.outer, kCatGrain / blocks.row + 1, [&](int64_t begin, int64_t end) {
-    // What is written stays in the first cache while every tensor passes.
+    // The written piece stays in the first-level cache while all tensors are copied into it.
     const int64_t piece = 16384 / blocks.row + 1;
     std::vector<const char*> sources(blocks.from);
     for (int64_t i = begin; i < end; i += piece) {

@@ -1,4 +1,4 @@
-// What batch and group normalisation share: parallel calls of the kernels over channels.
+// Shared by batch and group normalisation: parallel calls of the kernels over channels.
 #pragma once
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/simd/channels.h"

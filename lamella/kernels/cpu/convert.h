@@ -19,28 +19,29 @@ using ConversionTable = std::array<std::array<ConvertFn, kConvertTypes>, kConver
 using conversions_fn = const ConversionTable& (*)();
 LAMELLA_DECLARE_DISPATCH(conversions_fn, conversions_stub);
 
-// How the driver of pointwise loops reads transposed operands and writes large results.
+// Functions with which the driver of pointwise loops reads transposed operands and writes large
+// results.
 struct TileLoops {
-  // A plane whose columns are contiguous and begin `stride` bytes apart, to rows without gaps. The
-  // next plane lies `next` bytes further: it is fetched meanwhile.
+  // Transposes a plane whose columns are contiguous and begin `stride` bytes apart to dense rows.
+  // Prefetches the next plane, which lies `next` bytes further.
   void (*turn)(const char* src, int64_t stride, char* dst, int64_t rows, int64_t columns,
                int64_t bytes, int64_t next);
-  // To memory that is not read again soon, past the caches. `dst` is at a multiple of 64 bytes.
-  // Other threads see it after end_stream().
+  // Copies to memory that is not read soon, bypassing the caches. `dst` must be aligned to 64
+  // bytes. Other threads see the data after end_stream().
   void (*stream)(const char* src, char* dst, int64_t bytes);
   void (*end_stream)();
 };
 using tile_loops_fn = const TileLoops& (*)();
 LAMELLA_DECLARE_DISPATCH(tile_loops_fn, tile_loops_stub);
 
-// Bytes read and written from which an output goes past the caches: what it would evict was of no
-// use to anybody, and its own lines need not be read first.
+// From this many bytes read and written on, an output bypasses the caches: caching it would only
+// evict other data, and its lines need not be read before they are written.
 inline constexpr int64_t kStreamedBytes = int64_t{32} << 20;
 
 // n elements of `bytes` bytes between strided places; strides in bytes.
 void move_elements(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n,
                    int64_t bytes);
-// One element, n times, to contiguous memory.
+// Fills contiguous memory with n copies of one element.
 void fill_elements(const char* src, char* dst, int64_t n, int64_t bytes);
 
 }  // namespace lamella::native

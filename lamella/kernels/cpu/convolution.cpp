@@ -3,8 +3,8 @@
 //
 // Note [Convolutions as matrix products]
 //   The patch that each output position sees becomes a column of a matrix: for one sample and
-//   group, dst = weight * columns, the columns' gradient is weight^T * dst, and the weight's dst *
-//   columns^T. A kernel of one element with stride 1 needs no copy: the source is its own columns.
+//   group, dst = weight * columns, the columns' gradient is weight^T * dst, and the weight's is dst
+//   * columns^T. A kernel of one element with stride 1 needs no copy: the source has that layout.
 #include "lamella/kernels/cpu/convolution.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@
 namespace lamella::native {
 
 bool convolution_by_library(const Convolution& c) {
-  // Only sizes that follow from each other: the output padding of a transposed convolution may be
-  // more than its stride, if its dilation is more still.
+  // Accepts only consistent sizes: the output padding of a transposed convolution may exceed its
+  // stride if its dilation is larger still.
   for (int d = 0; d < c.ndim; ++d) {
     int64_t room = c.in[d] + 2 * c.padding[d] - c.dilation[d] * (c.kernel[d] - 1) - 1;
     if (room < 0 || room / c.stride[d] + 1 != c.out[d]) return false;
@@ -37,20 +37,20 @@ namespace {
 // ---- The library ----
 //
 // Note [Shares of a convolution]
-//   The library computes on the thread that calls it, so the problem is cut into shares, one call
-//   each: of the batch, of the groups, or of the channels that the result has alone. A share copies
-//   the operand that it has in common with the others into the layout that is fastest, so the cut
-//   is chosen where that operand is small. Gradients of weights are sums over the batch: its shares
-//   leave a sum each, which are added up.
+//   The library computes on the calling thread, so the problem is cut into shares, one call each:
+//   along the batch, the groups, or the channels that only the result has. Each share copies the
+//   operand that all shares read into the fastest layout, so the cut is chosen to make that operand
+//   small. Gradients of weights are sums over the batch: each share of the batch computes a partial
+//   sum, and these are added.
 
-// What one call is given: at least so many multiplications where threads share a convolution (some
-// 100 microseconds), and at most so many, so that interrupts are seen between calls.
+// Bounds of the multiplications in one call: the least where threads share a convolution (some 100
+// microseconds), and the most, so that interrupts are noticed between calls.
 constexpr double kLeastShare = 1 << 22;
 constexpr double kMostShare = 4e9;
-// Channels are cut at multiples of what the library's vectors hold.
+// Channels are cut at multiples of the library's vector length.
 constexpr int64_t kChannelStep = 16;
 
-// What a call of the library asks for while it runs.
+// Provides memory that a call of the library requests while it runs.
 struct CallMemory {
   Storage* storage;  // of the weights, if they may be constants
   const void* weights;
@@ -67,7 +67,7 @@ void call_library(const char* op, const lamella_convolution& problem, Storage* s
     return kept->back().data_ptr();
   };
   auto kept = [](void* context, uint64_t layout, uint64_t bytes, int32_t* is_filled) -> void* {
-    // No product has a negative size, so their forms are told apart from these.
+    // Keys of matrix products have no negative sizes, so this number distinguishes these forms.
     constexpr int64_t kOfConvolution = -1;
     auto* m = static_cast<CallMemory*>(context);
     KeptFormKey key = {reinterpret_cast<int64_t>(m->weights), kOfConvolution,
@@ -105,8 +105,7 @@ struct Shares {
            static_cast<double>(p.in_channels / p.groups * taps);
   }
 
-  // How many units there are to cut between, and how many elements each share has to bring in or
-  // out beside its own.
+  // The number of units of a cut, and the elements that each share must copy besides its own part.
   int64_t units(Cut cut) const {
     switch (cut) {
       case Cut::kBatch:
@@ -293,7 +292,7 @@ void to_columns(const Volume& v, const T* src, T* columns, int64_t channels) {
                  }
                });
 }
-// Adds the columns up where they came from.
+// Adds the columns to the elements that they were gathered from.
 template <class T>
 void from_columns(const Volume& v, const T* columns, T* src, int64_t channels) {
   parallel_for(0, channels, kGrainSize / (v.outputs * v.taps + 1) + 1,
@@ -311,7 +310,7 @@ void from_columns(const Volume& v, const T* columns, T* src, int64_t channels) {
                });
 }
 
-// What every sample and group needs.
+// Sizes and addresses that every sample and group uses.
 struct Parts {
   Volume v;
   int64_t in_each, out_each, rows;  // channels of a group; rows of the columns
@@ -433,7 +432,7 @@ bool is_product(const Convolution& c) {
 
 // ---- Small types ----
 
-// Small types are computed in float32, but where the library has code for bfloat16.
+// Small types are computed in float32, except where the library supports bfloat16.
 Convolution in_float(Convolution c) {
   c.dtype = kFloat;
   return c;

@@ -27,20 +27,21 @@ void convolution_backward_data(const char* op, const Convolution& c, const Tenso
 void convolution_backward_weight(const char* op, const Convolution& c, const Tensor& src,
                                  const Tensor& dst, const Tensor& weight);
 
-// Operands at `problem`'s addresses, of float32, with `storage` as of library_convolution(). Where
-// they lie as convolution_forward() and its gradients take them and those have a way of their own,
-// that is taken; else a call of liblamella_blas.so.
+// Computes a float32 convolution on the addresses in `problem`; `storage` as in
+// library_convolution(). Uses the algorithms of convolution_forward() and its gradients where the
+// layout fits and they have one of their own; otherwise calls liblamella_blas.so.
 void convolution_in_place(const char* op, const lamella_convolution& problem, Storage* storage);
-// A call of liblamella_blas.so on the threads of the kernels' pool. `storage` is that of the
-// weights where they may be constants, or null: Note [What is kept with a storage].
+// Calls liblamella_blas.so on the threads of the kernels' pool. `storage` is the weights' storage
+// if they may be constants, else null: Note [What is kept with a storage].
 void library_convolution(const char* op, const lamella_convolution& problem, Storage* storage);
 
-// The patches that the kernel sees in one sample, one in each column: columns is [channels *
-// taps][outputs]; and the sum of such columns into a sample. c.in_channels counts the channels.
+// The first gathers the patches that the kernel sees in one sample, one in each column; the second
+// sums such columns into a sample. columns is [channels * taps][outputs], with c.in_channels
+// channels.
 void convolution_to_columns(const char* op, const Convolution& c, const void* src, void* columns);
 void convolution_from_columns(const char* op, const Convolution& c, const void* columns, void* src);
 
-// Whether liblamella_blas.so does it, and takes channels_last.
+// True if liblamella_blas.so computes the convolution; it then also accepts channels_last.
 bool convolution_by_library(const Convolution& c);
 
 }  // namespace lamella::native

@@ -1,4 +1,5 @@
-// What the ways to compute a convolution share, and the way of few channels: Note [Padded planes].
+// Helpers that the convolution algorithms share, and the functions that convolution.cpp tries
+// first: for few channels (Note [Padded planes]) and Winograd's.
 #pragma once
 #include "lamella/kernels/cpu/convolution.h"
 #include "lamella/kernels/parallel.h"
@@ -33,12 +34,12 @@ struct Volume {
   }
 };
 
-// Multiplications that a share of a gradient of weights has at least, and how many shares there are
-// at most: Note [Shares of a convolution].
+// The least multiplications in a share of a weight gradient, and the greatest number of shares:
+// Note [Shares of a convolution].
 constexpr double kLeastSum = 1 << 24;
 constexpr int64_t kMostSums = 8;
 
-// weight[0..elements) = the sum of what f(i, to) writes there for `count` shares.
+// weight[0..elements) = the sum over `count` shares of the values that f(i, to) writes.
 template <class F>
 void sum_of_shares(int64_t count, float* weight, int64_t elements, F&& f) {
   if (count == 1) return f(0, weight);
@@ -56,8 +57,8 @@ void sum_of_shares(int64_t count, float* weight, int64_t elements, F&& f) {
   });
 }
 
-// As the functions of convolution.h, where groups have few input channels (for the gradient of the
-// weights: one) and float32 elements; false where another way serves better.
+// Like the functions of convolution.h, for float32 and groups of few input channels (one for the
+// gradient of the weights). They return false where another algorithm is faster.
 bool planes_forward(const Convolution& c, const Tensor& src, const Tensor& weight,
                     const Tensor& bias, const Tensor& dst);
 bool planes_backward_data(const Convolution& c, const Tensor& dst, const Tensor& weight,
@@ -65,8 +66,8 @@ bool planes_backward_data(const Convolution& c, const Tensor& dst, const Tensor&
 bool planes_backward_weight(const Convolution& c, const Tensor& src, const Tensor& dst,
                             const Tensor& weight);
 
-// The convolution or gradient of what it reads by Winograd's products; false, with dst as it may
-// be, where another way serves better or results are not finite. `storage` as of
+// Computes the convolution or the gradient of its input by Winograd's algorithm. Returns false,
+// with dst undefined, where another algorithm is faster or results are not finite. `storage` as in
 // library_convolution().
 bool winograd_convolution(const lamella_convolution& problem, Storage* storage);
 

@@ -13,7 +13,7 @@ LAMELLA_DEFINE_DISPATCH(depthwise_backward_weights_stub);
 namespace {
 constexpr int64_t kFewInputs = 4;
 
-// The problem for the kernels of simd/depthwise.h, or nothing where the library serves better: of
+// The problem for the kernels of simd/depthwise.h, or nothing where the library is faster: with
 // many input channels, or where padding or strides make the buffer large.
 std::optional<Depthwise> depthwise(const Convolution& c, int64_t most_inputs, const Tensor& src,
                                    const Tensor& weight, const Tensor& bias, const Tensor& dst) {
@@ -67,8 +67,8 @@ bool planes_forward(const Convolution& c, const Tensor& src, const Tensor& weigh
   return p.has_value();
 }
 
-// With stride 1, the gradient is a convolution of dst by the reversed kernel, whose groups have as
-// many inputs as they had outputs. False where it is none that the kernel takes.
+// With stride 1, the gradient is a convolution of dst with the reversed kernel, whose groups have
+// as many inputs as they had outputs. Returns false if the kernel does not support it.
 bool planes_backward_data(const Convolution& c, const Tensor& dst, const Tensor& weight,
                           const Tensor& src) {
   Convolution back = c;
@@ -100,7 +100,7 @@ bool planes_backward_data(const Convolution& c, const Tensor& dst, const Tensor&
   return true;
 }
 
-// Shares of the batch leave a sum each where there are few groups.
+// With few groups, each share of the batch computes a partial sum.
 bool planes_backward_weight(const Convolution& c, const Tensor& src, const Tensor& dst,
                             const Tensor& weight) {
   auto problem = depthwise(c, 1, src, weight, Tensor(), dst);

@@ -17,17 +17,17 @@ LAMELLA_DEFINE_DISPATCH(winograd_kernels_stub);
 
 namespace {
 
-// Channels that fill whole vectors of every capability, and whose products are worth it.
+// The multiple of channels that fills whole vectors of every capability, and the fewest channels of
+// the result for which this algorithm pays.
 constexpr int64_t kChannelStep = 16, kLeastMade = 32;
-// Tiles from which on a kernel is transformed for less than it saves.
+// The fewest tiles for which transforming the kernel costs less than it saves.
 constexpr int64_t kLeastTiles = 48;
-// Bytes of the elements and products of a block of tiles: half of what the second cache holds.
+// Bytes of the elements and products of a block of tiles: half of the second-level cache.
 constexpr int64_t kBlockBytes = int64_t{1} << 19;
-// Tiles below which a block's products are slow, as they read the weights for few rows.
+// With fewer tiles, a block's products are slow, because they read the weights for few rows.
 constexpr int64_t kLeastBlock = 24;
 
-// A convolution as its results see it: a gradient of what is read is one with the kernel turned
-// around.
+// A convolution in terms of its result; the gradient of the input is one with the kernel reversed.
 struct Problem {
   WinogradPlanes planes{};
   WinogradWeights weights{};
@@ -90,7 +90,7 @@ bool is_winograd(const lamella_convolution& p) {
          (forward ? p.out_channels : p.in_channels) >= kLeastMade;
 }
 
-// Pixels whose channels lie side by side: those of the problem, or a copy.
+// Pixels with contiguous channels: the problem's memory, or a copy.
 class Pixels {
  public:
   Pixels(float* data, const std::array<int64_t, 4>& sizes, const std::array<int64_t, 4>& strides)
@@ -121,12 +121,12 @@ class Pixels {
   Tensor copy_;
 };
 
-// Multiplies the tiles in blocks; whether all results are finite.
+// Multiplies the tiles in blocks. Returns whether all results are finite.
 bool run_blocks(const Problem& x, const float* weights, int64_t weights_row) {
   const WinogradKernels& kernels = *winograd_kernels_stub(kCPU);
   const int64_t from = x.planes.from_channels, to = x.planes.to_channels;
   const int64_t each_bytes = kWinogradPoints * (from + to) * static_cast<int64_t>(sizeof(float));
-  // No result depends on the blocks, so they may depend on the threads.
+  // Results do not depend on the block size, so it may depend on the number of threads.
   int64_t most = std::max(kLeastBlock, kBlockBytes / each_bytes);
   int64_t shares = in_parallel_region() ? 1 : get_num_threads();
   int64_t blocks = (x.tiles + most - 1) / most;
@@ -158,11 +158,12 @@ bool run_blocks(const Problem& x, const float* weights, int64_t weights_row) {
   return finite.load(std::memory_order_relaxed);
 }
 
-// The kernel in the other form, kept with the storage of the weights if they may be constants.
+// The transformed kernel, kept with the storage of the weights if they may be constants.
 class Transformed {
  public:
   Transformed(const WinogradWeights& w, Storage* storage)
-      // Rows at distances of many small powers of two would share a few places of a cache.
+      // Pads rows whose distance is a multiple of a power of two, which would conflict in the
+      // cache.
       : row_(w.to_channels + (w.to_channels % 256 == 0 ? kChannelStep : 0)) {
     const int64_t elements = kWinogradPoints * w.from_channels * row_;
     auto fill = [&](void* to) {
@@ -172,7 +173,7 @@ class Transformed {
           });
     };
     if (storage != nullptr) {
-      // Products and the library's layouts of weights have other second numbers.
+      // Keys of products and of the library's layouts have other numbers here.
       constexpr int64_t kOfWinograd = -2;
       auto both = [](int64_t a, int64_t b) { return (a << 32) + b; };
       KeptFormKey key = {reinterpret_cast<int64_t>(w.weights),

@@ -18,8 +18,8 @@ namespace {
 
 constexpr int64_t kCopyGrain = 65536;  // elements
 
-// Elements that lie together in both operands are moved as one where their addresses allow it.
-// Returns the bytes of what is moved.
+// Merges elements that are adjacent in both operands into larger ones if their addresses allow it.
+// Returns the bytes of the merged elements.
 int64_t widen(StridedLoop<2>& loop, int64_t bytes) {
   while (loop.ndim() > 1 && loop.stride(0, 0) == bytes && loop.stride(0, 1) == bytes) {
     const int64_t together = loop.size(0) * bytes;
@@ -185,7 +185,7 @@ void copy_strided(const int64_t* sizes, int64_t ndim, const StridedArray& dst,
 }
 
 namespace {
-// Whether the memory from the first to the last element of one meets that of the other.
+// True if the memory from the first to the last element of one overlaps that of the other.
 bool spans_meet(const Tensor& a, const Tensor& b) {
   auto end = [](const Tensor& t) {
     int64_t last = 0;
@@ -275,8 +275,8 @@ Tensor on_cpu(const Tensor& self, bool contents) {
 }
 }  // namespace
 
-// Between devices of which at least one is a backend's, by way of its copy of bytes: strides and
-// dtypes are changed on the CPU.
+// Copies between devices of which at least one is a backend's, with the backend's copy of bytes;
+// strides and dtypes are converted on the CPU.
 Tensor _copy_from(const Tensor& self, const Tensor& dst, bool non_blocking) {
   if (dst.numel() == 0) return dst;
   Tensor target = dst;
@@ -291,7 +291,7 @@ Tensor _copy_from(const Tensor& self, const Tensor& dst, bool non_blocking) {
   } else if (dst.is_cpu()) {
     copy_(target, on_cpu(self, true), non_blocking);
   } else {
-    // What lies between the elements is written back as it was.
+    // Memory between the elements is written back unchanged.
     Tensor image = on_cpu(dst, !dense);
     copy_(image, on_cpu(self, true), false);
     copy_span(dst, image, false);

@@ -1,5 +1,5 @@
-// Sorting words by digits. The parts of a long list are counted and moved by threads; as the sort
-// is stable, the result does not depend on where they are cut. D. E. Knuth, The Art of Computer
+// Radix sort of words. Threads count and move the parts of a long list; as the sort is stable, the
+// result does not depend on how the list is cut. D. E. Knuth, The Art of Computer
 // Programming, volume 3, section 5.2.5.
 #include "lamella/kernels/cpu/digit_sort.h"
 
@@ -17,14 +17,13 @@ uint64_t* sort_by_digits(uint64_t* words, uint64_t* other, int64_t n, int bits) 
   int64_t parts = in_parallel_region() ? 1 : std::min<int64_t>(n / kPart, get_num_threads());
   parts = std::clamp<int64_t>(parts, 1, kMostParts);
   int64_t size = (n + parts - 1) / parts;
-  // More buckets save passes, unless there are few words or the places written to at a time leave
-  // the caches.
+  // More buckets save passes, unless there are few words or the write positions exceed the caches.
   int widest = n < (1 << 14) || n > (1 << 18) ? 8 : 11;
   int passes = bits <= 11 ? std::min(bits, 1) : (bits + widest - 1) / widest;
   struct Digit {
     int shift;
     uint64_t mask;
-    size_t first;  // of its buckets among those of all digits
+    size_t first;  // index of its first bucket among those of all digits
   } digits[4];
   size_t buckets = 0;
   for (int pass = 0, done = 0; pass < passes; ++pass) {

@@ -1,11 +1,11 @@
-// Sorting words by digits, the least significant first.
+// Radix sort of words, the least significant digit first.
 #pragma once
 #include <cstdint>
 
 namespace lamella::native {
 
-// Sorts n <= 2^32 words by their upper halves, of which the lowest `bits` differ, in stable order.
-// The result is where it returns: `words` or `other`, which has room for as many.
+// Sorts n <= 2^32 words by the lowest `bits` bits of their upper halves, stably. Returns the sorted
+// array, which is `words` or `other`; `other` has room for n words.
 uint64_t* sort_by_digits(uint64_t* words, uint64_t* other, int64_t n, int bits);
 
 }  // namespace lamella::native

@@ -35,7 +35,7 @@ Tensor distances_by_product(const Tensor& x1, const Tensor& x2) {
   } else {
     square = norms.sub(lamella::matmul(x1, other), 2);
   }
-  Tensor none = square.le(0);  // rounding leaves less than nothing between equal rows
+  Tensor none = square.le(0);  // rounding makes the square of equal rows 0 or negative
   return square.sqrt_().masked_fill_(none, 0);
 }
 
@@ -146,7 +146,7 @@ Tensor _cdist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2, d
     stack.run(p, distances_backward_stub.get_call_ptr(kCPU), out, grad.contiguous(),
               cdist.contiguous());
   }
-  // Matrices that were spread over the stack get the sum of what went to their copies.
+  // Matrices that were broadcast over the stack get the sum of the gradients of their copies.
   Dims spread;
   int64_t extra = out.dim() - x1.dim();
   for (int64_t d = 0; d < out.dim(); ++d) {

@@ -13,7 +13,7 @@ template <class T, class I>
 void add_rows(const T* grad, const I* indices, int64_t count, int64_t width, T* out, int64_t rows,
               int64_t padding, const std::vector<int64_t>& uses) {
   const AddRun add = add_run_stub(kCPU, CppTypeToScalarType<T>::value);
-  // Each thread has rows of its own, so that none is written by two.
+  // Each thread writes its own rows, so no row is written by two threads.
   parallel_for(0, rows, kGrainSize / (count * width / (rows + 1) + 1) + 1,
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = 0; i < count; ++i) {

@@ -17,7 +17,7 @@ LAMELLA_DEFINE_DISPATCH(range_stub);
 
 namespace {
 
-// `bytes` long pattern into every element.
+// Copies a pattern of the size of an element into every element.
 void fill_pattern(const Tensor& self, const char* pattern) {
   auto bytes = static_cast<int64_t>(self.itemsize());
   const Movement& move = movement_stub(kCPU, bytes);
@@ -271,7 +271,7 @@ struct Triangle {
     int64_t growing = first_full() - first_row();
     CheckedSize total = CheckedSize(rows - first_full(), op) * columns;
     if (growing == 0) return total.value();
-    // The mean of the shortest and the longest, of which an even number or an even sum is halved.
+    // The mean of the shortest and longest row times the number of rows; the even factor is halved.
     int64_t ends = (CheckedSize(length(first_row()), op) + length(first_full() - 1)).value();
     bool even = growing % 2 == 0;
     return (total + CheckedSize(even ? growing / 2 : growing, op) * (even ? ends : ends / 2))
@@ -283,7 +283,8 @@ Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset
                         std::optional<ScalarType> dtype, std::optional<Device> device) {
   LAMELLA_CHECK(row >= 0 && col >= 0, op, ": expected 'row' and 'col' of at least 0, got ", row,
                 " and ", col);
-  // What is not below the next diagonal is above; turned over, it is below.
+  // Row r of the upper triangle starts where the lower triangle of `offset - 1` ends. Its size is
+  // that of the transpose's lower triangle.
   Triangle below(row, col, lower ? offset : offset == INT64_MIN ? offset : offset - 1);
   int64_t count = lower ? below.count(op)
                         : Triangle(col, row, offset == INT64_MIN ? INT64_MAX : -offset).count(op);

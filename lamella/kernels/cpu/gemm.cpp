@@ -15,11 +15,10 @@ DEFINE_DISPATCH(dot_stub);
 
 namespace {
 
-// Multiplications of complex numbers up to which the call into the library costs more than it
-// brings.
+// Complex products with at most this many multiplications do not pay for a call into the library.
 constexpr int64_t kSmall = 16 * 16 * 16;
 
-// A copy of the matrices in other elements or other strides.
+// A copy of the matrices with another dtype or other strides.
 Tensor copied(const Gemm& p, const Matrices& x, int64_t rows, int64_t columns, ScalarType dtype) {
   Tensor t = new_tensor({p.batch, rows, columns}, dtype, kCPU);
   const int64_t sizes[3] = {p.batch, rows, columns};
@@ -39,7 +38,7 @@ void copy_to(const Gemm& p, const Matrices& to, const Matrices& from, ScalarType
 bool is_same(const Matrices& x, const Matrices& y) {
   return x.data == y.data && x.row == y.row && x.column == y.column && x.batch == y.batch;
 }
-// Puts d, if it is read, into c, so that the two are one.
+// Copies d, if it is read, into c, so that the problem's d is c.
 void put_into_c(Gemm& p) {
   if (p.d.data == nullptr) return;
   if (!is_same(p.d, p.c)) copy_to(p, p.c, p.d, p.dtype);
@@ -87,8 +86,7 @@ void complex_gemm(const char* op, Gemm p) {
 
 // ---- Real numbers ----
 
-// What elements are multiplied and summed as. Sums of small floating-point types are kept in
-// float32; those of integers wrap.
+// The dtype of products and sums. Small floating-point types are summed in float32; integers wrap.
 ScalarType sum_dtype(const char* op, ScalarType dtype) {
   switch (dtype) {
     case kHalf:
@@ -153,12 +151,12 @@ void scale(const Gemm& p) {
   }
 }
 
-// Rows for which sums along k are faster than tiles; and where k is long, so that packing b would
-// cost more than it brings.
+// Up to this many rows sums along k are faster than tiles; up to kFewLongRows if k is long, when
+// packing b costs more than it saves.
 constexpr int64_t kFewRows = 4, kFewLongRows = 11, kLong = 128;
 
-// Whether the problem was one of few rows, or of few columns, and was solved by sums along k. The
-// small operand is copied where only that stands in the way.
+// Solves a problem of few rows or few columns by sums along k, and returns whether it did. Copies
+// the small operand if only its layout does not fit.
 bool take_dots(const Gemm& p) {
   auto take = [](const Gemm& q, int64_t most_rows) {
     if (is_dots_gemm(q, most_rows)) {
@@ -177,7 +175,7 @@ bool take_dots(const Gemm& p) {
          (p.n <= kFewRows && take(transposed(p), kFewRows));
 }
 
-// Sizes of b up to which a batch of it is turned at once rather than one by one.
+// Up to this size, the matrices b of a batch are transposed together rather than one by one.
 constexpr int64_t kShort = 16;
 
 void real_gemm(Gemm p) {
@@ -204,7 +202,7 @@ void real_gemm(Gemm p) {
 
 // ---- bfloat16, two at a time ----
 
-// The operand with zeros behind an odd k. Each row is contiguous, or each column if `by_columns`.
+// The operand padded with zeros to an even k. Rows are contiguous, or columns if `by_columns`.
 Tensor padded(const Gemm& p, const Matrices& x, int64_t lines, bool by_columns) {
   int64_t even = p.k + p.k % 2;
   Tensor t = new_tensor({p.batch, lines, even}, kBFloat16, kCPU);
@@ -248,7 +246,7 @@ void paired_gemm(const Gemm& p) {
 void gemm(const char* op, const Gemm& problem) {
   if (problem.batch == 0 || problem.m == 0 || problem.n == 0) return;
   Gemm p = problem;
-  p.dtype = signed_type(p.dtype);  // sums of products wrap: their bits are the same
+  p.dtype = signed_type(p.dtype);  // wrapping sums of products have the same bits
   if (p.beta.equal(0)) {
     p.d = {};
   } else if (p.d.data == nullptr) {
@@ -262,8 +260,8 @@ void gemm(const char* op, const Gemm& problem) {
 }
 
 namespace {
-// Sums of small floating-point types are kept in float. Those of integers wrap, so they are kept
-// without a sign; products of 16 bits would not fit the int that they are promoted to.
+// Small floating-point types are summed in float. Sums of integers wrap, so they are unsigned;
+// products of 16-bit integers could overflow the int that they are promoted to.
 template <class T>
 struct SumType {
   using type = compute_type<T>;

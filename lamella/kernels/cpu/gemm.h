@@ -10,15 +10,15 @@ namespace lamella::native {
 struct Matrices {
   const void* data = nullptr;
   int64_t row = 0, column = 0, batch = 0;
-  // The storage of a matrix that may be a constant, whose packed form is then kept there: Note
-  // [What is kept with a storage]. NULL for others.
+  // The storage of a matrix that may be a constant, with which its packed form is kept: Note [What
+  // is kept with a storage]. NULL for other matrices.
   lamella_storage* storage = nullptr;
 
   static Matrices of(const Tensor& t) {
     size_t n = t.strides().size();
     return {t.data_ptr(), t.strides()[n - 2], t.strides()[n - 1], n == 3 ? t.strides()[0] : 0};
   }
-  // An operand as the user gave it.
+  // An operand that the user passed, so that its packed form may be kept with its storage.
   static Matrices given(const Tensor& t) {
     Matrices x = of(t);
     if (t.strides().size() == 2) x.storage = t.storage_impl();
@@ -51,24 +51,24 @@ inline Gemm transposed(const Gemm& p) {
   return q;
 }
 
-// The product of two vectors, `conjugate` the first.
+// The dot product of two vectors; `conjugate` conjugates the first.
 void dot_product(const Tensor& a, const Tensor& b, bool conjugate, void* result);
 
 // ---- Parts of gemm() ----
 
-// Whether tiled_gemm() and is_dots_gemm() take the dtype: always float32, float64, int32 and int64
-// (integers wrap). If it is bfloat16, c and d are float32, and k is even. Both functions take what
-// byte_gemm_kernels_stub has kernels for as well: then c and d are int32, and k is a multiple of
-// the group.
+// True if tiled_gemm() and is_dots_gemm() support the dtype: always float32, float64, int32 and
+// int64 (integers wrap). For bfloat16, c and d are float32 and k is even. Both functions also
+// support the dtypes of byte_gemm_kernels_stub, with c and d of int32 and k a multiple of the
+// group.
 bool has_gemm(ScalarType dtype);
-// Rows of c are contiguous, as is each row or each column of b; and each row of a, if it is
-// bfloat16.
+// Requires contiguous rows of c, contiguous rows or columns of b, and for bfloat16 contiguous rows
+// of a.
 void tiled_gemm(const Gemm& problem);
-// The same for at most so many rows, by sums along k: whether this is such a problem. c and d may
-// have any strides.
+// is_dots_gemm() is true if dots_gemm(), which sums along k, can compute the problem: at most
+// `most_rows` rows. c and d may have any strides.
 bool is_dots_gemm(const Gemm& problem, int64_t most_rows);
 void dots_gemm(const Gemm& problem);
-// Complex numbers; rows of c are contiguous, and d is c.
+// Products of complex numbers. Rows of c must be contiguous, and d must be c.
 void library_gemm(const char* op, const Gemm& problem);
 
 }  // namespace lamella::native

@@ -10,23 +10,23 @@ namespace lamella::native {
 
 namespace {
 
-// What one call into the library is given: at least so many multiplications where a product is cut
-// (some milliseconds), and at most so many, so that interrupts are seen between calls.
+// Bounds of the multiplications in one call into the library: the least for a part of a product
+// (some milliseconds), and the most, so that interrupts are noticed between calls.
 constexpr int64_t kLeastShare = int64_t{1} << 24;
 constexpr int64_t kMostShare = int64_t{1} << 31;
-// How many shares there are where no more are needed, so that threads find enough to do.
+// The usual number of shares, enough to keep all threads busy.
 constexpr int64_t kShares = 16;
 
 bool is_row_major(const Matrices& x, int64_t rows, int64_t columns) {
   return (x.column == 1 || columns == 1) && (rows == 1 || x.row >= (columns > 1 ? columns : 1));
 }
 int64_t leading_dimension(int64_t stride, int64_t count, int64_t least) {
-  // A stride that is never stepped along may be anything; the library wants a possible one.
+  // A stride of a dimension of size 1 may have any value, but the library requires a valid one.
   int64_t smallest = least > 1 ? least : 1;
   return count == 1 || stride < smallest ? smallest : stride;
 }
 
-// An operand in a form that the library takes, copied where it must be.
+// An operand in a layout that the library supports, copied if necessary.
 struct Operand {
   Matrices x;
   bool transposed = false;
@@ -107,8 +107,8 @@ void library_gemm(const char* op, const Gemm& p) {
   problem.batch_b = b.x.batch;
   problem.batch_c = p.c.batch;
 
-  // The library's sums depend on the sizes that it is given, so that these do not depend on
-  // threads.
+  // The library's order of sums depends on the sizes of a call, so these must not depend on the
+  // number of threads.
   auto work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   auto least = static_cast<int64_t>(work / static_cast<double>(kMostShare)) + 1;
   auto most = static_cast<int64_t>(work / static_cast<double>(kLeastShare)) + 1;
@@ -120,7 +120,7 @@ void library_gemm(const char* op, const Gemm& p) {
       lamella_gemm part = problem;
       int64_t first = begin / each, tile = begin % each;
       int64_t row = tile / tiles.across * tiles.rows, column = tile % tiles.across * tiles.columns;
-      // Whole products one behind the other are one call.
+      // Consecutive whole products are passed in one call.
       part.batch = each == 1 ? end - begin : 1;
       part.m = std::min(tiles.rows, p.m - row);
       part.n = std::min(tiles.columns, p.n - column);

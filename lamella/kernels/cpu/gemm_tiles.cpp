@@ -1,5 +1,5 @@
 // Products of real matrices by the kernels of simd/gemm.h: which loop takes a problem, what is
-// packed, and how the work is dealt out.
+// packed, and how the work is distributed.
 #include <algorithm>
 #include <cstring>
 
@@ -14,24 +14,24 @@ LAMELLA_DEFINE_DISPATCH(gemm_kernels_stub);
 
 namespace {
 
-// Rows of a block, and bytes of a in it: they stay in the second cache while b streams by, so that
-// b is read once for all of them.
+// Rows of a block, and its bytes of a: they stay in the second-level cache while b is streamed, so
+// that b is read once for all of them.
 constexpr int64_t kBlockRows = 256, kBlockBytes = int64_t{1} << 18;
-// Columns of c that a block takes at once where k takes several stretches: they stay there as well.
+// Columns of c in a block if k has several stretches: they stay in the second-level cache as well.
 constexpr int64_t kBlockColumns = 1024;
-// A b whose rows are contiguous is read as it lies for so few rows, or if it has so few bytes.
+// A b with contiguous rows is not packed for at most so many rows of a, or if it has so few bytes.
 constexpr int64_t kUnpackedRows = 256, kUnpackedBytes = 16384;
-// Shares that a product is cut into, if they are worth it: many, so that threads end together.
+// Shares that a large product is cut into: many, so that threads finish at about the same time.
 constexpr int64_t kShares = 32;
-// Multiplications that are worth a thread's while.
+// The fewest multiplications for which another thread pays.
 constexpr int64_t kLeastShare = int64_t{1} << 19;
-// Multiplications after which interrupts are looked for.
+// The most multiplications between two checks for interrupts.
 constexpr int64_t kMostShare = int64_t{1} << 31;
-// Packed bytes at a time.
+// The most bytes that are packed at a time.
 constexpr int64_t kMostPacked = int64_t{1} << 26;
-// Bytes of b that the second cache is likely to hold from one product to the next.
+// Bytes of b that the second-level cache is likely to keep from one product to the next.
 constexpr int64_t kNearBytes = int64_t{1} << 18;
-// Bytes of a row that the processor has read before it sees that more rows will follow.
+// Shorter rows, in bytes, end before the hardware prefetcher detects the stream.
 constexpr int64_t kShortRow = 3072;
 // Packed bytes that fit on the stack.
 constexpr int64_t kOnStack = 8192;
@@ -100,7 +100,7 @@ class Product {
     if (!is_row_major_ && p_.b.storage != nullptr && run_kept(alpha)) return;
     int64_t width = p_.n;
     if (unpacked_ == 0) {
-      // What is packed at a time is bounded, but for one panel.
+      // The memory for packing is bounded, but holds at least one panel.
       int64_t panels = kMostPacked / std::max<int64_t>(k_ * element_ * kernels_.columns, 1);
       width = std::min(p_.n, std::max<int64_t>(panels, 1) * kernels_.columns);
     }
@@ -108,11 +108,11 @@ class Product {
   }
 
  private:
-  // Multiplies by the form of b that is kept with its storage, if there was or is now one: rows
-  // that are filled up to whole vectors.
+  // Multiplies by the packed form of b that is kept with its storage, if there is one or it is made
+  // now: rows that are padded to whole vectors.
   bool run_kept(const void* alpha) const {
     int64_t row = round_up(p_.n, kernels_.lanes) * element_;
-    // Rows at distances of many small powers of two would share a few places of a cache.
+    // Pads rows whose distance is a multiple of a power of two, which would conflict in the cache.
     if (row % 1024 == 0) row += 64;
     if (p_.n * k_ * element_ <= kOnStack) return false;
     KeptFormKey key = {reinterpret_cast<int64_t>(p_.b.data), p_.k, p_.n, p_.b.row, p_.b.column,
@@ -148,7 +148,7 @@ class Product {
     multiply(first, n, unpacked, packed, alpha);
   }
 
-  // The same, where the first of these columns are read from b as it lies, the others packed.
+  // The same, where the first `unpacked` columns are read from b directly, the others packed.
   void multiply(int64_t first, int64_t n, int64_t unpacked, const char* packed,
                 const void* alpha) const {
     const char* b = b_ + first * b_column_;
@@ -181,7 +181,7 @@ class Product {
     int64_t wide = round_up((n + across - 1) / across, tile);
     across = (n + wide - 1) / wide;
     int64_t grain = std::max<int64_t>(1, kLeastShare / std::max<int64_t>(work / across, 1));
-    // Where b is read once, parts are long, so that each panel in them asks for the next one.
+    // If b is read once, parts are long, so that each panel prefetches the next one.
     int64_t long_part = down == 1 ? across / get_num_threads() : 1;
     grain = std::max(grain, std::min(long_part, kMostShare / (work / across + 1)));
     parallel_for(0, down * across, grain, [&](int64_t begin, int64_t end) {
@@ -239,7 +239,7 @@ class Product {
   char* c_;
   const char* d_;
   bool is_row_major_;
-  int64_t unpacked_;  // columns of b that are read as they lie; the others are packed
+  int64_t unpacked_;  // columns of b that are read directly; the others are packed
 };
 
 bool rows_are_dense(const Matrices& x, int64_t columns) { return x.column == 1 || columns == 1; }
@@ -247,7 +247,7 @@ bool rows_are_dense(const Matrices& x, int64_t columns) { return x.column == 1 |
 }  // namespace
 
 namespace {
-// Rows and inner size up to which a product of a few columns costs little more than its setting up.
+// Up to these sizes, a product with few columns costs little more than its setup.
 constexpr int64_t kSmallRows = 32, kSmallInner = 64;
 
 bool is_small(const Gemm& p) {
@@ -325,7 +325,7 @@ void dots_gemm(const Gemm& p) {
   whole.alpha = alpha.bytes;
   int64_t row_bytes = p.k * number;
   whole.b_is_far = row_bytes <= kShortRow && p.n * row_bytes > kNearBytes;
-  // Columns that are dealt out together: a multiple of what one loop takes.
+  // Columns that are assigned to a thread together: a multiple of the columns of one loop.
   int64_t wide = std::max<int64_t>(64, round_up(kLeastShare / (whole.k * p.m) / 4, 64));
   int64_t across = (p.n + wide - 1) / wide;
   auto run = [&](int64_t begin, int64_t end) {

@@ -29,7 +29,7 @@ void check_groups(const char* op, const Tensor& input, const Parameter& weight,
   LAMELLA_CHECK(!has(bias) || (bias->dim() == 1 && bias->numel() == channels), op,
                 ": expected 'bias' to be of shape [", channels, "], got ", bias->sizes());
 }
-// The format of results is the input's: draws of a dropout behind follow the order in memory.
+// Gives a result the input's memory format, because a later dropout draws in the order in memory.
 Tensor laid_as(const Tensor& input, const Tensor& made) {
   return made.contiguous(input.suggest_memory_format());
 }

@@ -249,7 +249,7 @@ LAMELLA_IMPL_FUNC(index_add_cpu)
  const Tensor& out) {
   dim = maybe_wrap_dim(dim, self.dim(), "index_add");
   Places places = places_along("index_add", out, dim, index, false, out);
-  // An alpha of another kind counts as what it is in the dtype of `self`.
+  // alpha is converted to the dtype of `self`.
   Tensor scaled =
       alpha.equal(1) ? source : source.mul(lamella::scalar_tensor(alpha, source.scalar_type()));
   if (!out.is_same(self)) const_cast<Tensor&>(out).copy_(self);

@@ -33,7 +33,7 @@ LAMELLA_DEFINE_DISPATCH(byte_gemm_kernels_stub);
 LAMELLA_DEFINE_DISPATCH(byte_corrections_stub);
 
 namespace {
-// A copy in numbers of another type whose rows are filled up with zeros.
+// A copy in another dtype whose rows are padded with zeros.
 Tensor filled_up(const Tensor& x, int64_t columns, ScalarType dtype) {
   Tensor t = new_tensor({x.sizes()[0], columns}, dtype, kCPU);
   if (columns != x.sizes()[1]) std::memset(t.data_ptr(), 0, t.nbytes());
@@ -42,7 +42,7 @@ Tensor filled_up(const Tensor& x, int64_t columns, ScalarType dtype) {
   return t;
 }
 
-// `count` numbers for each row, at `to`.
+// Writes `count` corrections for each row to `to`.
 void correct(const Tensor& a, int32_t* to, int64_t count) {
   int64_t rows = a.sizes()[0], k = a.sizes()[1];
   const auto* from = static_cast<const int8_t*>(a.const_data_ptr());
@@ -65,7 +65,7 @@ LAMELLA_IMPL_FUNC(int_mm_cpu)(const Tensor& self, const Tensor& mat2, const Tens
   }
   int64_t group = dtype == kInt ? 1 : byte_gemm_kernels_stub(kCPU, dtype)->group;
   int64_t whole = (k + group - 1) / group * group;
-  // Elements are groups of numbers along k, so k is filled up, and lies together in a.
+  // The kernels read groups of numbers along k, so k is padded, and contiguous in a.
   Tensor a = self, b = mat2;
   bool as_given = dtype == self.scalar_type() && whole == k;
   if (!as_given || a.strides()[1] != 1) a = filled_up(a, whole, dtype);

@@ -1,5 +1,5 @@
-// What the kernels of linear algebra share: checks of their arguments and stacks of column-major
-// matrices, as LAPACK has them.
+// Shared by the kernels of linear algebra: checks of their arguments and stacks of column-major
+// matrices, the layout that LAPACK uses.
 #pragma once
 #include "lamella/core/interrupt.h"
 #include "lamella/kernels/cpu/blas_library.h"
@@ -7,7 +7,7 @@
 
 namespace lamella::native {
 
-// To be asked for each matrix of a stack: sees interrupts.
+// LAPACK's functions. Called for each matrix of a stack, because it also checks for interrupts.
 inline const lamella_lapack& lapack() {
   check_interrupt();
   return *blas_library().lapack;
@@ -51,7 +51,7 @@ inline Dims with_sizes(Dims batch, int64_t a, int64_t b) {
   return batch;
 }
 
-// Matrices of `sizes`, one behind the other, each column by column.
+// A new contiguous stack of column-major matrices of shape `sizes`.
 inline Tensor empty_columns(IntArrayRef sizes, ScalarType dtype, Device device) {
   size_t n = sizes.size();
   Dims strides(n, 0);
@@ -90,8 +90,7 @@ class Stack {
   int64_t leading_;
 };
 
-// Throws unless each of the exchanges of rows in `pivots`, which LAPACK counts from 1, names one of
-// `rows` rows.
+// Throws unless each entry of `pivots` is a row number from 1 to `rows`.
 inline void check_pivots(const char* op, const char* name, const Tensor& pivots, int64_t rows) {
   if (pivots.is_meta()) return;
   const auto* p = pivots.const_data_ptr<int32_t>();
@@ -127,7 +126,7 @@ inline bool all_finite(const void* data, int64_t count, ScalarType dtype) {
                                         : finite(static_cast<const float*>(data), count);
 }
 
-// The first matrix of the stack that a routine complains about, as `(matrix 3 of the batch)`.
+// The text that names matrix i of the batch in errors: `(matrix 3 of the batch)`.
 inline std::string place_in_batch(const Tensor& info, int64_t i) {
   return info.dim() == 0 ? std::string() : str(" (matrix ", i, " of the batch)");
 }

@@ -122,7 +122,7 @@ std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode) {
                    lapack().geqrf(type, m, n, matrices.at(i), matrices.leading(), scales.at(i)));
     }
     if (copy.defined()) {
-      int64_t given = columns < n ? columns : n;  // reflectors stand in the first k columns
+      int64_t given = columns < n ? columns : n;  // the first k columns hold the reflectors
       copy.slice(-1, 0, given).copy_(R.slice(-1, 0, given));
       Stack orthogonal(copy);
       for (int64_t i = 0, count = product(batch); i < count; ++i) {

@@ -5,7 +5,7 @@ namespace lamella::native {
 
 namespace {
 
-// 'B' is a stack of vectors rather than of matrices, as NumPy before 2 and PyTorch decide it.
+// True if 'B' is a stack of vectors rather than of matrices, by the rule of PyTorch and NumPy 1.
 bool is_vector(const Tensor& A, const Tensor& B) {
   if (B.dim() == 1) return true;
   return A.dim() - 1 == B.dim() && B.sizes().equals(A.sizes().slice(0, A.sizes().size() - 1));
@@ -16,7 +16,7 @@ Tensor broadcast_matrices(const Tensor& a, const Dims& batch) {
   return a.sizes().equals(shape) ? a : a.expand(shape);
 }
 
-// op(A) X = B over `b`: op counted as LAPACK does it.
+// Solves op(A) X = B in place of `b`; op is numbered as in lamella_lapack.
 void solve_factored(const char* name, const Tensor& LU, const Tensor& pivots, const Tensor& b,
                     int32_t op) {
   int64_t n = LU.size(-1), columns = b.size(-1);

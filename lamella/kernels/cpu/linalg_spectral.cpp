@@ -11,7 +11,8 @@ void check_converged(const char* op, int32_t info, int64_t i) {
   LAMELLA_CHECK_LINALG(info == 0, op, ": expected a well-conditioned matrix, got matrix ", i,
                        " of the batch, for which the algorithm did not converge (info ", info, ")");
 }
-// LAPACK's iterations over infinities and NaNs need not end, nor stay within their memory.
+// Must be checked first: with infinities or NaN, LAPACK's iterations may not end, or may leave
+// their memory.
 bool is_finite(const Stack& matrices, int64_t i, const Tensor& like) {
   return all_finite(matrices.at(i), like.size(-1) * like.size(-2), like.scalar_type());
 }

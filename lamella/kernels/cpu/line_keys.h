@@ -1,4 +1,5 @@
-// The keys of a line, block by block, and what is left of them without the bits that all share.
+// Computes the sort keys of a line block by block, and how to pack them into fewer bits by dropping
+// the bits that all keys share.
 #pragma once
 #include <algorithm>
 
@@ -7,7 +8,7 @@
 
 namespace lamella::native {
 
-inline constexpr int64_t kBlock = 1024;  // keys that are made at a time of a longer line
+inline constexpr int64_t kBlock = 1024;  // keys that are computed at a time
 template <class F>
 inline decltype(auto) visit_key(const Line& line, F&& f) {
   if (line.kind.bytes == 8) return f(uint64_t{});
@@ -35,12 +36,12 @@ void for_each_block(const Line& line, int64_t begin, int64_t end, F&& f) {
   }
 }
 
-// What is left of keys once the bits that all of them share are gone.
+// How keys are packed: (key - least) >> right has `bits` bits.
 template <class K>
 struct Packing {
   K least;
-  int right;  // low bits that are alike in all keys
-  int bits;   // that are left
+  int right;  // low bits that are equal in all keys
+  int bits;   // bits that are left
 };
 template <class K>
 Packing<K> packing_of(const KeyBounds<K>& bounds) {

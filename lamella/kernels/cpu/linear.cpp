@@ -6,7 +6,8 @@ namespace lamella::native {
 namespace {
 bool has(const std::optional<Tensor>& tensor) { return tensor.has_value() && tensor->defined(); }
 
-// A tensor of any rank as a matrix with its last dimension as columns; contiguous if it must be.
+// A tensor of any rank as a matrix with its last dimension as columns; copied if strides require
+// it.
 struct Rows {
   Tensor kept;
   int64_t count, columns;
@@ -102,7 +103,7 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& self, const Ten
   if (output_mask[0]) {
     Matrices w = Matrices::given(weight);
     if (width == 0) dx.zero_();
-    // The conjugate: gradients of complex tensors.
+    // Gradients of complex tensors use the conjugate.
     if (is_complex(dtype)) {
       dx = lamella::matmul(grad_output, weight.conj_physical());
     } else if (width != 0) {

@@ -1,12 +1,12 @@
-// What a pointwise kernel is made of: for each element type one loop over contiguous memory. The
-// driver (pointwise.h) brings every other case to it: strides, broadcasting, conversion, threads.
+// Tables of pointwise loops: for each element type one loop over contiguous memory. The driver
+// (pointwise.h) handles strides, broadcasting, conversion and threads.
 //
 // Note [One loop for each type]
-//   A loop sees nothing but contiguous runs. Where an operand is strided, broadcast or of another
-//   type, the driver moves a chunk of it into a small buffer that stays in the first-level cache,
-//   and runs the same loop there. So an operator costs one function for each element type, and
-//   mixed types need no temporary tensor. float16 and bfloat16 run the float loop, unless the table
-//   has one that converts on its way (small_loops.h).
+//   A loop sees only contiguous runs. If an operand is strided, broadcast or of another type, the
+//   driver copies a chunk of it into a small buffer that stays in the first-level cache, and runs
+//   the loop on the buffer. So an operator needs one function for each element type, and mixed
+//   types need no temporary tensor. float16 and bfloat16 run the float loop, unless the table has a
+//   loop that converts while it computes (small_loops.h).
 #pragma once
 #include <cstdint>
 
@@ -50,8 +50,8 @@ inline constexpr ScalarType loop_type(ScalarType type) {
 // data[0] is the output, data[1...] the inputs; `params` holds the operator's numbers in the
 // loop's type, each in a slot of kParamBytes.
 using LoopFn = void (*)(char* const* data, int64_t n, const void* params);
-// The same where operand `number`, if that is not negative, is one number for all elements. Where
-// data is of float16 or bfloat16 (or bool, where the output is), the number and params are floats.
+// The same, but if `number` is not negative, that operand is a single number for all elements. If
+// data is float16 or bfloat16 (an output may be bool), the number and params are floats.
 using NumberLoopFn = void (*)(char* const* data, int64_t n, const void* params, int number);
 inline constexpr int kParamBytes = 16;
 inline constexpr int kMaxParams = 4;
@@ -65,16 +65,16 @@ struct LoopTable {
   bool first_is_bool;  // the first input is a condition
   LoopOut out;
   LoopFn loops[kLoopTypes];
-  const LoopFn* others;    // where `loops` has none; may be null
+  const LoopFn* others;    // used where `loops` has no entry; may be null
   NumberLoopFn small[2];   // of float16 and bfloat16; where null, the float loop serves
   NumberLoopFn number[2];  // of float and double; where null, the number is repeated in memory
 };
 
-// Loops that gain nothing from wider vectors are compiled once, beside the table of those that do:
-// the table of `op` names them as op_others.
+// Loops that gain nothing from wider vectors are compiled once, for every capability. The table of
+// `op` refers to them as op_others.
 #define LAMELLA_OTHER_LOOPS(op) extern const LoopFn op##_others[kLoopTypes]
 
-// Runs the table's loop over all elements of the iterator. Throws if there is none for its type.
+// Runs the table's loop over all elements of the iterator. Throws if the type has no loop.
 void run_pointwise(TensorIteratorBase& iter, const LoopTable& table, const Scalar* scalars);
 
 // ---- Building tables ----
@@ -107,8 +107,8 @@ inline T param(const void* params, int i) {
   return *reinterpret_cast<const T*>(static_cast<const char*>(params) + i * kParamBytes);
 }
 
-// What an operator's result is stored as: bool stays, parts of a complex number stay, the integer
-// that small types promote to goes back.
+// The type in which an operator's result is stored: bool and real parts of complex numbers keep
+// their type; an int from the promotion of a smaller integer type is converted back.
 template <class T, class R>
 struct StoredAs {
   using type = T;

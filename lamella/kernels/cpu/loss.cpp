@@ -32,7 +32,7 @@ Operands operands(const char* op, const Tensor& self, const Tensor& target) {
   o.compute = o.dtype == kDouble ? kDouble : kFloat;
   return o;
 }
-// Contiguous, of the shape and type to compute in.
+// The operand as a contiguous tensor of the shape and dtype of the computation.
 Tensor prepared(const Tensor& tensor, const Operands& o) {
   if (tensor.scalar_type() == o.compute && tensor.sizes().equals(o.shape)) {
     return tensor.contiguous();
@@ -56,7 +56,7 @@ Tensor all_losses(Loss loss, const Operands& o, const Tensor& x, const Tensor& t
   return out;
 }
 
-// Parts of fixed length, so that the sum does not depend on the number of threads.
+// Sums in parts of fixed length, so that the result does not depend on the number of threads.
 double sum_of_losses(Loss loss, const Operands& o, const Tensor& x, const Tensor& t, double beta) {
   constexpr int64_t kPart = 1 << 16;
   int64_t n = x.numel(), parts = (n + kPart - 1) / kPart;

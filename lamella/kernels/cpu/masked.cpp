@@ -97,7 +97,7 @@ Tensor& masked_select_out(const Tensor& self, const Tensor& mask, Tensor& out) {
   loop.operand(0, source.data_ptr(), source.strides(), source.itemsize());
   loop.operand(1, dense.data_ptr(), dense.strides(), 1);
   loop.plan(true);
-  // An output with gaps gets what was selected to memory without.
+  // For an output with gaps, the selected elements are first written to contiguous memory.
   const bool dense_out = out.is_contiguous();
   Tensor found = dense_out ? out : new_tensor(out.sizes(), out.scalar_type(), kCPU);
   auto* to = static_cast<char*>(found.data_ptr());

@@ -92,9 +92,8 @@ LAMELLA_META_FUNC(addmv)
 namespace native {
 
 namespace {
-// What beta * self is read from: self broadcast to out, a stack of matrices or a vector, which
-// stands as a column. Nothing if it is not read; out itself if parts of the two may lie in the same
-// memory.
+// The operand of beta * self: self broadcast to out's shape, with a vector as a column. Empty if it
+// is not read; out itself if the two may partly overlap.
 Matrices added_of(const Tensor& self, const Scalar& beta, const Tensor& out) {
   if (beta.equal(0) || out.is_same(self)) return {};
   if (may_share_memory(self, out)) {
@@ -145,7 +144,7 @@ LAMELLA_IMPL_FUNC(addmm_activation_cpu)
 (const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
  const Scalar& alpha, bool use_gelu, const Tensor& out) {
   add_product("_addmm_activation", self, mat1, mat2, beta, alpha, out);
-  // The sums are rounded to the dtype of the result first, as where the two are called in turn.
+  // The sums are rounded to the dtype of the result first, as if two operators were called.
   Tensor result = out;
   if (use_gelu) {
     lamella::gelu_(result);

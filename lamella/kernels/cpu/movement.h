@@ -1,5 +1,5 @@
-// How elements are moved: by their size alone, whatever they mean. One set of functions for each
-// size and each capability of the processor.
+// Functions that copy elements by their size, whatever their dtype. One set for each element size
+// and each CPU capability.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -15,11 +15,10 @@ struct Plane {
 };
 
 struct Movement {
-  // dst = src over n0 x n1 elements; n0 is the inner size. The two must not overlap. `stream`:
-  // the caller writes far more than the caches hold, so that the written lines should not displace
-  // what is there.
+  // dst = src over n0 x n1 elements; n0 is the inner size. The two must not overlap. `stream`: the
+  // caller writes far more than the caches hold, so the writes should bypass them.
   void (*plane)(const Plane& dst, const Plane& src, int64_t n0, int64_t n1, bool stream);
-  // One element, n times, to contiguous memory.
+  // Fills contiguous memory with n copies of one element.
   void (*fill)(char* dst, const char* value, int64_t n);
   // dst[i * count + k] = src[k][i], all contiguous: n elements of each source.
   void (*interleave)(char* dst, const char* const* src, int64_t count, int64_t n);
@@ -29,11 +28,11 @@ struct Movement {
 using movement_fn = const Movement& (*)(int64_t bytes);
 LAMELLA_DECLARE_DISPATCH(movement_fn, movement_stub);
 
-// Results of so many bytes are written past the caches: they are larger than the second level's,
-// and a reader would find nothing of their beginning in the third's.
+// Results of at least this many bytes bypass the caches: they exceed the second-level cache, and
+// their beginning would be evicted from the third before it is read.
 inline constexpr int64_t kStreamBytes = int64_t{16} << 20;
 
-// Copies runs of one length. What is known of the length is used once, not for each run.
+// Copies runs of one length, and chooses the copy loop for that length only once.
 class RunCopier {
  public:
   explicit RunCopier(int64_t bytes) : bytes_(static_cast<size_t>(bytes)) {}
@@ -43,7 +42,7 @@ class RunCopier {
       std::memcpy(dst, src, bytes_);
       return;
     }
-    // Whole pieces, of which the last may meet the one before.
+    // Copies whole pieces; the last one may overlap the piece before it.
     if (bytes_ < 32) return piece<16>(dst, src, bytes_ - 16);
     size_t at = 0;
     for (; at + 32 < bytes_; at += 32) std::memcpy(dst + at, src + at, 32);

@@ -106,7 +106,7 @@ std::tuple<Tensor, Tensor> _fused_rms_norm(const Tensor& input, IntArrayRef norm
   Tensor out = new_tensor(input.sizes(), dtype, input.device());
   Tensor rstd = new_tensor(shape.statistics, inside, input.device());
   if (input.is_meta()) return {out, rstd};
-  // The type that is computed in decides how small the default is.
+  // The default is the epsilon of the type of the computation.
   double least = inside == kDouble ? std::numeric_limits<double>::epsilon()
                                    : static_cast<double>(std::numeric_limits<float>::epsilon());
   normalise(shape, input, as_statistic(weight, inside), Tensor(), eps.value_or(least), out, nullptr,
@@ -147,8 +147,8 @@ NormGradients norm_backward(const char* op, const Tensor& grad_out, const Tensor
     Tensor x = input.to(inside).contiguous(), dy = grad_out.to(inside).contiguous();
     Tensor w = as_statistic(weight, inside), r = rstd.to(inside).contiguous();
     Tensor m = mean.defined() ? mean.to(inside).contiguous() : Tensor();
-    // Each part sums the parameters' gradients apart; the parts are then added in order. How many
-    // there are follows from the sizes, and so do the bits of the sums.
+    // Each part sums the parameters' gradients separately; the parts are then added in order. Their
+    // number depends only on the sizes, so results do not depend on the number of threads.
     constexpr int64_t kMostParts = 16;
     int64_t parts = shape.count * shape.size / kGrainSize + 1;
     parts = std::min({parts, shape.count, kMostParts});

@@ -31,7 +31,7 @@ Places places_of(const char* op, int64_t size, int64_t scale, const Tensor& inde
   } else if (written.defined() && may_share_memory(index, written)) {
     places.index = index.clone();
   }
-  // Each index is looked at once, however often it is used.
+  // Each index is checked once, even if it is expanded.
   Tensor once = places.index;
   for (int64_t d = 0; d < once.dim(); ++d) {
     if (once.strides()[static_cast<size_t>(d)] == 0) once = once.narrow(d, 0, 1);
@@ -45,7 +45,7 @@ Places places_of(const char* op, int64_t size, int64_t scale, const Tensor& inde
     if (part != 0) found.fetch_or(part, std::memory_order_relaxed);
   });
   if (LAMELLA_UNLIKELY((found & Selecting::kOutside) != 0)) {
-    // The first one of them, in the order of the elements.
+    // Finds the first bad index, in the order of the elements.
     Tensor dense = places.index.contiguous();
     from = dense.const_data_ptr<int64_t>();
     for (int64_t i = 0; i < dense.numel(); ++i) {
@@ -89,10 +89,9 @@ struct Offset {
   int64_t at(const char* index) const { return (*this)(*reinterpret_cast<const int64_t*>(index)); }
 };
 
-// How many indices ahead memory is asked for what they point to. It answers in about the time of so
-// many steps.
+// The distance of prefetches, in indices: memory answers in about the time of so many steps.
 constexpr int64_t kAhead = 24;
-// What reaches no further lies in the first-level cache.
+// A source of at most this many bytes fits the first-level cache, so it needs no prefetch.
 constexpr int64_t kNear = 32768;
 
 // Elements of one dense source, one after the other.
@@ -172,8 +171,8 @@ ScatterMode scatter_mode(const char* op, std::string_view reduce) {
 }
 
 namespace {
-// Dimensions in which the target has a stride lead to places of their own: threads may share them
-// out, and what comes to one place comes in one order.
+// Different indices of a dimension in which the target has a stride address different places, so
+// threads may divide it, and the values for one place still arrive in order.
 template <class F>
 void share_out(const StridedLoop<3>& loop, F&& f) {
   int widest = -1;
@@ -184,7 +183,7 @@ void share_out(const StridedLoop<3>& loop, F&& f) {
     loop.serial_planes(f);
     return;
   }
-  // Lines of cache are not shared.
+  // Threads must not share cache lines.
   const int64_t size = loop.size(widest), least = widest == 0 ? 32 : 1;
   const int64_t grain = kGrain / (loop.numel() / size) + least;
   parallel_for(0, size, grain, [&](int64_t begin, int64_t end) {

@@ -18,7 +18,7 @@ void check_count(const char* op, const char* name, TensorList list, size_t count
                 " tensors, one for each in 'self', got ", list.size());
 }
 
-// What a step writes for one parameter, as memory of one order.
+// The tensors that a step reads and writes for one parameter, with a common memory order.
 class Operands {
  public:
   static constexpr size_t kMaxTensors = 5;

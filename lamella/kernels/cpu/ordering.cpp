@@ -1,12 +1,12 @@
-// Putting a line of elements in order, and selecting from it.
+// Sorting a line of elements, and selecting from it.
 //
 // Note [Ordering a line]
 //   Elements become keys (order_keys.h, Note [Keys]), and a key is packed with its position into
 //   one word, so that no two words are equal and every sort is stable. Bits that all keys of the
-//   line share are left out. Short lines have words of 32 bits and are sorted by a network in
-//   vectors; where a key does not fit beside the position its lowest bits are dropped, and words
-//   that are alike without them are put in order afterwards. Long lines have words of 64 bits,
-//   which are sorted by their digits, the least significant first.
+//   line share are left out. Short lines have words of 32 bits and are sorted by a sorting network
+//   in vectors; if a key does not fit beside the position, its lowest bits are dropped, and words
+//   that are equal without them are ordered afterwards. Long lines have words of 64 bits, which are
+//   sorted by their digits, the least significant first.
 #include "lamella/kernels/cpu/ordering.h"
 
 #include <algorithm>
@@ -72,8 +72,8 @@ void store(const Line& line, int64_t k, const OrderedLine& out, F&& at) {
   visit_bytes(line.kind.bytes, [&](auto tag) { run(type_of<decltype(tag)>{}); });
 }
 
-// The same of sorted words, from which elements follow but for NaN and zeros: a long line is not
-// read in that order.
+// The same from sorted words. Elements are recomputed from their keys, except NaN and zeros,
+// because reading a long line in sorted order is slow.
 template <class K>
 void store_words(const Line& line, const Packing<K>& packing, const uint64_t* words, int64_t k,
                  const OrderedLine& out) {
@@ -113,8 +113,7 @@ void store_words(const Line& line, const Packing<K>& packing, const uint64_t* wo
 
 // ---- Short lines ----
 
-// Puts words that are alike above the mask in the order of their keys. Gives up, false, where
-// that would take long.
+// Orders words that are equal above the mask by their keys. Returns false if that would take long.
 template <class K>
 bool order_ties(uint32_t* words, int64_t n, uint32_t mask, const K* keys) {
   int64_t steps = 8 * n;
@@ -133,7 +132,7 @@ bool order_ties(uint32_t* words, int64_t n, uint32_t mask, const K* keys) {
   return true;
 }
 
-// False: nothing is stored, as too many keys are alike in what fits a word.
+// Returns false, and stores nothing, if too many keys are equal in the bits that fit a word.
 template <class K>
 bool order_short(const Line& line, int64_t k, const OrderedLine& out, OrderScratch& scratch) {
   const KeyLoops<K>& loops = key_loops<K>();
@@ -156,7 +155,7 @@ bool order_short(const Line& line, int64_t k, const OrderedLine& out, OrderScrat
   int index_bits = bits_of(static_cast<uint32_t>(n - 1));
   uint32_t mask = (1u << index_bits) - 1;
   int dropped = std::max(0, packing.bits + index_bits - 32);
-  // A long line has too many keys that are alike but for many low bits.
+  // A long line is likely to have too many keys that differ only in the dropped bits.
   if (dropped > 0 && n > kShort / 2) return false;
   loops.pack(keys, padded, packing.least, packing.right + dropped, index_bits, words);
   sort_words_stub(DeviceType::CPU, words, n);
@@ -175,15 +174,15 @@ bool order_short(const Line& line, int64_t k, const OrderedLine& out, OrderScrat
 
 // ---- Long lines ----
 
-// Few different keys: each element goes straight to its place, after those with lesser keys and
-// after its equals that come before it. Integers are the same as their equals, and are written
-// bucket by bucket.
+// Counting sort for few different keys: each element goes directly to its place, after those with
+// lesser keys and after equal ones that come before it. Integers with equal keys are identical, so
+// they are written bucket by bucket.
 constexpr int kFewBits = 11, kMostBits = 16;
 template <class K>
 void order_by_counting(const Line& line, const Packing<K>& packing, const OrderedLine& out,
                        OrderScratch& scratch) {
-  // While counters are few, four parts of the line are counted side by side, as neighbours in one
-  // bucket would wait for each other: next[bucket * parts + part].
+  // With few counters, four parts of the line are counted separately, because consecutive
+  // increments of one counter would wait for each other: next[bucket * parts + part].
   constexpr int64_t kParts = 4, kKeys = kBlock / kParts;
   const int64_t parts = packing.bits <= kFewBits ? kParts : 1;
   const size_t counters = (size_t{1} << packing.bits) * static_cast<size_t>(parts);
@@ -245,8 +244,8 @@ void order_by_counting(const Line& line, const Packing<K>& packing, const Ordere
   });
 }
 
-// Puts words that are alike above their lower half in the order of the `dropped` low bits of their
-// keys, which no longer fit in.
+// Orders words with equal upper halves by the `dropped` low bits of their keys, which did not fit
+// into the words.
 template <class K>
 void order_long_ties(const Line& line, const Packing<K>& packing, int dropped, uint64_t* words,
                      uint64_t* other, int64_t n) {
@@ -322,7 +321,7 @@ void order_long(const Line& line, int64_t k, const OrderedLine& out, OrderScratc
 
 // ---- The first few ----
 
-// Whether it pays to look for the first k of n alone.
+// True if finding only the first k of n is faster than sorting.
 bool are_few(int64_t k, int64_t n) {
   return n > kKeyLanes && (k <= kKeyLanes / 4 ? k <= n / 8 : n > kShort / 4 && k <= n / 64) &&
          k < (1 << 22);
@@ -341,7 +340,7 @@ void order_few(const Line& line, int64_t k, const OrderedLine& out, OrderScratch
       std::nth_element(found, found + k - 1, found + kept);
       kept = k;
     }
-    // Among equals those that came first stay.
+    // Among equal elements, those that come first are kept.
     K last = found[k - 1].key;
     if (last == 0) is_complete = true;
     limit = static_cast<K>(last - 1);
@@ -375,7 +374,7 @@ struct Selected {
   int64_t index = -1;  // where it is, if that is known
 };
 
-// The key at position k is found in the bucket of leading bits that holds it, again and again.
+// Finds the key at position k by repeatedly narrowing to the bucket of leading bits that holds it.
 template <class K>
 Selected<K> select_key(const Line& line, int64_t k, OrderScratch& scratch) {
   const KeyLoops<K>& loops = key_loops<K>();
@@ -408,7 +407,7 @@ Selected<K> select_key(const Line& line, int64_t k, OrderScratch& scratch) {
     Packing<K> packing = packing_of(bounds);
     int digit = std::min(packing.bits, n <= 8 * kNetwork ? 8 : 11);
     int shift = packing.right + packing.bits - digit;
-    // Neighbours are counted apart, as those in one bucket would wait for each other.
+    // Two tables, because consecutive increments of one counter would wait for each other.
     int64_t counts[1 << 11], others[1 << 11];
     std::fill(counts, counts + (1 << digit), 0);
     std::fill(others, others + (1 << digit), 0);
@@ -455,7 +454,7 @@ Selected<K> select_key(const Line& line, int64_t k, OrderScratch& scratch) {
   }
 }
 
-// Where the key stands for the `which`-th time.
+// The position of the `which`-th occurrence of the key.
 template <class K>
 int64_t find_key(const Line& line, K key, int64_t which) {
   const KeyLoops<K>& loops = key_loops<K>();
@@ -480,11 +479,11 @@ int64_t find_key(const Line& line, K key, int64_t which) {
 
 namespace {
 
-// Whether it pays to take out the first k of n before they are put in order.
+// True if extracting the first k of n before sorting them is faster.
 bool are_part(int64_t k, int64_t n) { return n > kShort && k <= n / 4; }
 
-// The elements up to the one at position k - 1 are copied in the order of the line, and then that
-// shorter line is put in order. False: nothing is stored, as too many are alike.
+// Copies the elements up to the one at position k - 1 in the line's order, and sorts that shorter
+// line. Returns false, and stores nothing, if too many are equal.
 template <class K>
 bool order_part(const Line& line, int64_t k, const OrderedLine& out, OrderScratch& scratch) {
   Selected<K> last = select_key<K>(line, k - 1, scratch);

@@ -1,5 +1,4 @@
-// Putting a line of elements in order, and selecting from it: what sort, topk, median and their
-// like are made of.
+// Sorting a line of elements and selecting from it, for sort, topk, median and similar operators.
 #pragma once
 #include "lamella/kernels/cpu/simd/order_keys.h"
 #include "lamella/kernels/native.h"
@@ -16,7 +15,7 @@ struct Line {
 
   const char* element(int64_t i) const { return from + i * stride; }
 };
-// Where elements and their positions in the line go.
+// The output of an ordering: where elements and their positions in the line are written.
 struct OrderedLine {
   char* values;
   int64_t value_stride;  // in bytes
@@ -24,13 +23,13 @@ struct OrderedLine {
   int64_t index_stride;  // in elements
 };
 
-// Memory that lines of one thread share.
+// Scratch memory that is reused for all lines of one thread.
 class OrderScratch {
  public:
-  // Each holds n words, whose contents are lost when more are asked for.
+  // Buffers of n words each; contents are lost when a larger size is requested.
   uint64_t* first(int64_t n) { return reserve(first_, n); }
   uint64_t* second(int64_t n) { return reserve(second_, n); }
-  // order_line() and select_in_line() leave this one alone; order_first() and settle_kth() do not.
+  // Not used by order_line() and select_in_line(), but by order_first() and settle_kth().
   uint64_t* third(int64_t n) { return reserve(third_, n); }
 
  private:
@@ -38,25 +37,26 @@ class OrderScratch {
   Tensor first_, second_, third_;
 };
 
-// Stores the first k > 0 elements of the line in its order, the sort being stable.
+// Stores the first k > 0 elements of the stably sorted line.
 void order_line(const Line& line, int64_t k, const OrderedLine& out, OrderScratch& scratch);
-// Which element is at position k of the stable order.
+// The index in the line of the element at position k of the stable order.
 int64_t select_in_line(const Line& line, int64_t k, OrderScratch& scratch);
 // Note [Equals among the first few] in tied_order.cpp. Stores the first k > 0 elements, in order if
 // `sorted`.
 void order_first(const Line& line, int64_t k, bool sorted, const OrderedLine& out,
                  OrderScratch& scratch);
-// Which of the elements equal to the one at `found` is at position k.
+// The index of the element at position k, among those equal to the element at `found`.
 int64_t settle_kth(const Line& line, int64_t k, int64_t found, OrderScratch& scratch);
 // How many elements are NaN.
 int64_t count_nan(const Line& line);
 
-// Lines of tensors of one shape, along one dimension in which alone their sizes may differ.
+// Iterates over lines along one dimension of several tensors, whose sizes may differ only in that
+// dimension.
 class Lines {
  public:
   static constexpr size_t kMostTensors = 3;
 
-  // The lines of dimension `skipped` but the first are left out.
+  // Of dimension `skipped`, only index 0 is visited.
   Lines(std::initializer_list<const Tensor*> tensors, int64_t dim, int64_t skipped = -1);
   int64_t size() const { return size_; }  // elements of a line of the first tensor
   int64_t count() const { return count_; }
@@ -90,7 +90,8 @@ class Lines {
   int64_t along_[kMostTensors] = {};
 };
 
-// f(line, starts, scratch) for all lines of the first tensor, by threads; starts as in walk().
+// Calls f(line, starts, scratch) in parallel for all lines of the first tensor; starts as in
+// walk().
 template <class F>
 void for_each_line(const Lines& lines, const Tensor& self, bool descending, F&& f) {
   KeyKind kind = key_kind(self.scalar_type(), descending);

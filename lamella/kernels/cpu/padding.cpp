@@ -32,7 +32,7 @@ Resample padded(const char* op, const Tensor& input, IntArrayRef padding, int sp
     axis.out = (CheckedSize(before, op) + after + axis.in).value();
     LAMELLA_CHECK(axis.out > 0, op, ": expected an output of at least one element, got 'padding' ",
                   padding, " for ", input.sizes());
-    // What takes all away leaves the last element, however far it goes.
+    // Negative padding that removes everything is limited, so that the last element is read.
     if (!reflects && before < -axis.in) before = -axis.in;
     axis.lay = [before, reflects](ResampleAxis& laid) {
       for (int64_t o = 0; o < laid.out; ++o) {

@@ -17,7 +17,7 @@ namespace {
 [[noreturn]] LAMELLA_COLD void throw_zero_division(const char* op) {
   throw Error(str(op, ": expected integers in 'other' other than zero, got 0"));
 }
-// The most negative number by -1 has no result; it wraps.
+// The most negative number divided by -1 overflows; it wraps.
 template <class T>
 inline bool is_minus_one(T b) {
   return std::is_signed_v<T> && b == static_cast<T>(-1);
@@ -27,8 +27,8 @@ inline T negate(T a) {
   return static_cast<T>(0 - static_cast<uint64_t>(a));
 }
 
-// Cut off. What is decided for each element is computed without a branch, which random numbers
-// would make the processor guess wrong.
+// Truncating division. Conditions are computed without branches, which random data would make
+// unpredictable.
 template <class T>
 inline T quotient(T a, T b) {
   T minus = -static_cast<T>(is_minus_one(b));
@@ -139,7 +139,7 @@ struct RoundDecimals {
 };
 
 template <class T>
-struct Replace {  // by the parameter, whatever it was
+struct Replace {  // returns the parameter, whatever the element is
   T value;
   explicit Replace(const void* p) : value(param<T>(p, 0)) {}
   T operator()(T) const { return value; }

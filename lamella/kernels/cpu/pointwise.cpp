@@ -47,8 +47,8 @@ LoopFn loop_of(const LoopTable& table, ScalarType type) {
   if (table.loops[at] != nullptr || table.others == nullptr) return table.loops[at];
   return table.others[at];
 }
-// uint16 and uint32 are computed as int64 where they have no loop of their own: it holds all their
-// numbers, and a result that is too large for them wraps when it is stored.
+// uint16 and uint32 are computed as int64 if the table has no loop for them: int64 holds all their
+// values, and a result that is too large wraps when it is stored.
 ScalarType widened(const LoopTable& table, ScalarType type) {
   bool holds = type == kUInt16 || type == kUInt32;
   return holds && loop_of(table, type) == nullptr ? kLong : type;
@@ -73,7 +73,7 @@ ScalarType widened(const LoopTable& table, ScalarType type) {
                                 last == nullptr ? "none" : last, ", got ", type));
 }
 
-// ---- Operands that are brought to the loop ----
+// ---- Operands between memory and the loop ----
 
 // One operand between memory and the loop.
 struct Port {
@@ -82,10 +82,10 @@ struct Port {
   ConvertFn convert;   // null: the types are the same
   alignas(64) char buffer[kChunk * 16];
   const char* filled_from = nullptr;  // buffer holds this one element
-  int64_t filled = 0;                 // so many times
+  int64_t filled = 0;                 // number of copies in the buffer
 };
 
-// What runs over contiguous memory.
+// Runs the loop over contiguous memory.
 struct Runner {
   LoopFn loop;               // may be null beside a `with_number`, which then always runs
   NumberLoopFn with_number;  // may be null
@@ -93,7 +93,7 @@ struct Runner {
   int count;   // of operands
   int number;  // the operand that is one number; -1: none
 
-  // Whether the number is read where it is, rather than from a run of it.
+  // True if the loop reads the number directly, rather than from a buffer of copies.
   bool reads_number() const { return with_number != nullptr; }
   void operator()(char* const* data, int64_t n) const {
     if (loop == nullptr || (number >= 0 && with_number != nullptr)) {
@@ -118,7 +118,7 @@ struct Ports {
   Port port[kMaxInputs + 1];  // the output first
   alignas(64) char gather[kChunk * 16];
 
-  // Brings `rows` runs of `n` elements into the buffer, or gives their own address if they are
+  // Copies `rows` runs of `n` elements into the buffer, or returns their own address if they are
   // one contiguous run already.
   char* load(Port& port, char* data, int64_t stride, int64_t row_stride, int64_t n, int64_t rows) {
     if (stride == 0 && (rows == 1 || row_stride == 0)) {
@@ -155,7 +155,7 @@ struct Ports {
     return port.buffer;
   }
 
-  // `streams`: the output, which is contiguous, is written past the caches.
+  // `streams`: the contiguous output is written with stores that bypass the caches.
   void run(char* const* data, const int64_t* strides, const int64_t* row_strides, int64_t n,
            int64_t rows, bool streams = false) {
     char* p[kMaxInputs + 1];
@@ -191,13 +191,13 @@ struct Ports {
 
 // ---- Contiguous operands ----
 
-constexpr int64_t kLine = 64;  // bytes that memory moves at a time
-// A chunk has so many bytes of the widest operand. With longer chunks reading waits for writing,
-// and with shorter ones the calls begin to count.
+constexpr int64_t kLine = 64;  // bytes of a cache line
+// A chunk has so many bytes of the widest operand. With longer chunks reads wait for writes; with
+// shorter ones the overhead of calls dominates.
 constexpr int64_t kStreamedChunkBytes = 2048;
 
-// Runs over n contiguous elements, through a buffer that is written past the caches. Somebody calls
-// end_stream() after the last of them.
+// Runs over n contiguous elements, through a buffer that is copied to the output with stores that
+// bypass the caches. The caller must call end_stream() after the last run.
 void run_streamed(const Runner& runner, char* const* data, const int64_t* bytes, int64_t n) {
   const TileLoops& moves = tile_loops_stub(kCPU);
   alignas(kLine) char buffer[kChunk * 16];
@@ -224,7 +224,7 @@ void run_streamed(const Runner& runner, char* const* data, const int64_t* bytes,
     runner(p, now);
     p[0] = out;
     step(now);
-    // What the next chunk reads is on its way while this one is written.
+    // Prefetches the next chunk's operands while this one is written.
     for (int i = 1; i < runner.count; ++i) {
       if (i == runner.number) continue;
       for (int64_t k = 0; k < now * bytes[i]; k += kLine) __builtin_prefetch(p[i] + k);
@@ -244,11 +244,11 @@ void run_flat(const Runner& runner, char* const* data, const int64_t* bytes, int
   bool streams = moved >= kStreamedBytes && !in_place &&
                  reinterpret_cast<uintptr_t>(data[0]) % static_cast<uintptr_t>(bytes[0]) == 0;
   const int number = runner.number;
-  // Half a grain: what comes here with more than a whole one is worth two threads.
+  // Half a grain, so that more than one grain of elements is divided among two threads.
   parallel_for(0, n, kGrainSize / 2, [&](int64_t begin, int64_t end) {
     char* p[kMaxInputs + 1];
     for (int i = 0; i < runner.count; ++i) p[i] = data[i] + (i == number ? 0 : begin * bytes[i]);
-    // A loop that knows of no number reads a run of it, once for every chunk.
+    // A loop without a form for numbers reads a run of copies, which all chunks share.
     alignas(64) char repeated[kChunk * 16];
     bool chunks = number >= 0 && !runner.reads_number();
     if (chunks) {
@@ -272,8 +272,8 @@ void run_flat(const Runner& runner, char* const* data, const int64_t* bytes, int
 
 // ---- Everything else ----
 
-// Columns of a tile whose rows lie in memory like columns of the others, and its bytes: rows are as
-// many as a line of memory holds.
+// Columns of a tile of transposed operands, and its bytes. A tile has as many rows as elements fit
+// a cache line.
 constexpr int64_t kTileColumns = 128;
 constexpr int64_t kTileBytes = kTileColumns * kLine;
 
@@ -288,14 +288,14 @@ bool any_turned(const TensorIteratorBase& iter) {
   return false;
 }
 
-// A plane with operands that lie in memory like its transpose: those are brought to rows tile by
-// tile, so that every line of memory is read once.
+// Runs over a plane with transposed operands: these are copied to rows tile by tile, so that every
+// cache line is read once.
 void run_turned(Ports& ports, char* const* data, const int64_t* strides, const int64_t* row_strides,
                 const bool* turned, int64_t size0, int64_t size1) {
   const TileLoops& moves = tile_loops_stub(kCPU);
   const int count = ports.runner.count;
   alignas(kLine) char tiles[kMaxInputs][kTileBytes];
-  int64_t most = 1;  // bytes of an element that is turned
+  int64_t most = 1;  // largest element size of the transposed operands
   for (int i = 1; i < count; ++i) {
     if (turned[i]) most = std::max(most, ports.port[i].bytes);
   }
@@ -409,7 +409,7 @@ LAMELLA_NOINLINE void run_general(TensorIteratorBase& iter, const LoopTable& tab
       for (int64_t k = 0; k < size0; k += chunk) {
         int64_t n = chunk < size0 - k ? chunk : size0 - k;
         for (int i = 0; i < count; ++i) p[i] = data[i] + j * row_strides[i] + k * strides[i];
-        // What the next chunk reads is on its way while this one is computed.
+        // Prefetches the next chunk's operands while this one is computed.
         for (int i = 1; streams && i < count; ++i) {
           if (strides[i] <= 0 || strides[i] > kLine) continue;
           for (int64_t at = n * strides[i]; at < 2 * n * strides[i]; at += kLine) {
@@ -429,7 +429,7 @@ LAMELLA_NOINLINE void run_general(TensorIteratorBase& iter, const LoopTable& tab
       [&](int64_t begin, int64_t end) { iter.serial_for_each(walk, begin * row, end * row); });
 }
 
-// Whether every operand but a number is contiguous.
+// True if every operand except the number is contiguous.
 bool is_flat(const TensorIteratorBase& iter, int number) {
   if (iter.is_simple()) return true;
   if (!iter.is_trivial_1d()) return false;
@@ -439,7 +439,7 @@ bool is_flat(const TensorIteratorBase& iter, int number) {
   return true;
 }
 
-// Whether the operands are what the loop reads and writes.
+// True if the operands have the dtypes that the loop reads and writes.
 bool has_types(const TensorIteratorBase& iter, const LoopTable& table, int number, ScalarType type,
                ScalarType out_type) {
   if (iter.dtype(0) != out_type) return false;
@@ -457,7 +457,7 @@ void run_pointwise(TensorIteratorBase& iter, const LoopTable& table, const Scala
   const ScalarType common = iter.common_dtype();
   ScalarType type = loop_type(common);
   const bool is_small = type != common;
-  // A choice moves bits, whatever they mean.
+  // A selection only copies bits, so small types can use the loop of an integer type.
   int at = loop_index(is_small && table.first_is_bool ? kShort : type);
   LoopFn loop = at >= 0 && at < kLoopTypes ? table.loops[at] : nullptr;
   if (LAMELLA_UNLIKELY(loop == nullptr)) {

@@ -1,4 +1,4 @@
-// Pooling over windows: the tables, and what is made ready for the loops over them.
+// Pooling over windows: fills the tables of ranges and prepares the operands of the loops.
 #include "lamella/kernels/cpu/pooling.h"
 
 #include <algorithm>
@@ -93,7 +93,7 @@ Pooling fixed_pooling(const char* op, const Tensor& input, int spatial, const Po
     int64_t size = p.in[at], padded = (CheckedSize(pad, op) + size).value();
     int64_t room = (CheckedSize(padded, op) + pad - reach).value();
     int64_t count = room < 0 ? 0 : room / s + 1;
-    // One more window may begin inside the input or its left padding, but not behind.
+    // One more window is allowed if it begins inside the input or its left padding.
     if (window.ceil_mode && room > -s && room % s != 0 && (padded - 1) / s >= count) ++count;
     LAMELLA_CHECK(count > 0, op, ": expected an output of at least one element, got 'self' ",
                   input.sizes(), " with a window of ", reach);
@@ -227,7 +227,7 @@ void spread_maxima(const char* op, const Pooling& p, const T* grad, const int64_
 std::tuple<Tensor, Tensor> max_pooling(const char* op, Pooling p, const Tensor& input) {
   ScalarType dtype = input.scalar_type();
   if (input.is_meta()) return {on_meta(p, p.shape, dtype), on_meta(p, p.shape, kLong)};
-  // The loops have four types. Places of wide planes do not fit the narrow two of them.
+  // The loops have four types, of which the two narrow ones cannot index very large planes.
   ScalarType wide = visit_real(dtype, op, [&](auto tag) {
     using T = type_of<decltype(tag)>;
     bool large = sizeof(T) > 4 || p.inputs() > std::numeric_limits<int32_t>::max();

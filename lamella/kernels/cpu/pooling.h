@@ -1,10 +1,9 @@
-// Pooling over windows of up to 3 dimensions: what the operators share.
+// Pooling over windows of up to 3 dimensions: code that the operators share.
 //
 // Note [Windows of a pooling]
-//   A window is a box, so it is given by one range in each dimension. The ranges of every output
-//   position are laid down in a table per dimension; fixed windows and adaptive ones differ in
-//   nothing else. The tables are as long as the output, so they are laid once there is memory for
-//   that.
+//   A window is a box, so it is given by one range in each dimension. The ranges of all output
+//   positions are stored in a table per dimension; fixed and adaptive windows differ only in these
+//   tables. They are as long as the output, so they are filled only after the output is allocated.
 #pragma once
 #include <functional>
 #include <vector>
@@ -14,8 +13,8 @@
 
 namespace lamella::native {
 
-// Tensors are [planes][in0][in1][in2][lanes]: Note [Rows of a pooling]. What has fewer dimensions
-// is filled up in front.
+// Tensors are [planes][in0][in1][in2][lanes]: Note [Rows of a pooling]. If there are fewer
+// dimensions, the first ones have size 1.
 struct Pooling {
   int64_t planes = 1, lanes = 1;
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
@@ -24,7 +23,7 @@ struct Pooling {
   std::vector<PoolRange> ranges[3];
   Dims shape;           // of the output
   int64_t divisor = 0;  // not 0: what an average divides by instead
-  // These are the layouts of the results and of what the loops work in.
+  // The layout of the results, and the layout in which the loops work.
   MemoryFormat format = MemoryFormat::Contiguous, inner = MemoryFormat::Contiguous;
 
   int64_t inputs() const { return in[0] * in[1] * in[2]; }

@@ -55,7 +55,7 @@ std::tuple<Tensor, Tensor> adaptive_max_pool3d(const Tensor& self, IntArrayRef o
 }
 
 namespace {
-// The windows that a gradient's shape tells of.
+// The adaptive windows that belong to a gradient's shape.
 Pooling windows_of(const char* op, const Tensor& self, int spatial, const Tensor& grad) {
   LAMELLA_CHECK(grad.dim() == self.dim(), op, ": expected 'grad_output' to have ", self.dim(),
                 " dimensions, got ", grad.sizes());

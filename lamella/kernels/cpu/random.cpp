@@ -24,9 +24,8 @@ CpuGenerator& choose(MaybeGenerator generator) {
   return cpu_generator_or_default(generator ? *generator : Generator());
 }
 
-// f(pointer, count) over the elements in the order they lie in memory; through a contiguous tensor
-// where there are gaps. Long tensors are drawn kMostDrawn elements at a time; the generator is
-// locked for as long.
+// Calls f(pointer, count) over the elements in memory order, with a contiguous temporary if there
+// are gaps. The generator is locked for one piece of at most kMostDrawn elements at a time.
 constexpr int64_t kMostDrawn = 1 << 20;  // a multiple of 16
 template <class F>
 Tensor& draw_bytes(Tensor& self, CpuGenerator& generator, F&& f) {
@@ -53,8 +52,8 @@ uint64_t joined(const uint32_t* words) { return uint64_t{words[0]} << 32 | words
 
 constexpr int64_t kBlock = 512;  // elements that are made together, a multiple of 16
 
-// fill(words, to, count) makes up to kBlock elements of the dtype of T, from as many words each as
-// `each` says; another dtype is converted to.
+// fill(words, to, count) makes up to kBlock elements of type T from `each` words each; they are
+// converted if the tensor has another dtype.
 template <class T, class F>
 Tensor& draw_blocks(Tensor& self, CpuGenerator& generator, int each, F&& fill) {
   constexpr ScalarType made = CppTypeToScalarType<T>::value;
@@ -137,7 +136,7 @@ void fill_normal(T* data, int64_t n, double mean, double std, bool blocks,
   }
 }
 
-// A number to an integer type, at most its largest one.
+// Converts a number to an integer type, limited to its largest value.
 template <class T>
 T saturate(double number) {
   if constexpr (std::is_integral_v<T>) {
@@ -246,8 +245,8 @@ Tensor& normal_(Tensor& self, double mean, double std, std::optional<Generator> 
 }
 
 namespace {
-// from + word % range; a word is 64 bits where it is `wide`. A range of 0 stands for all 2^64
-// numbers, which are taken as they come.
+// from + word % range; words have 64 bits if `wide`. A range of 0 means all 2^64 numbers, for which
+// words are used directly.
 Tensor& draw_remainders(const char* op, Tensor& self, int64_t from, uint64_t range, bool wide,
                         MaybeGenerator generator) {
   if (self.is_meta() || self.numel() == 0) return self;
@@ -350,7 +349,7 @@ Tensor& bernoulli_(Tensor& self, const Tensor& p, std::optional<Generator> gener
                 "bernoulli_: expected 'p' to be broadcastable to ", self.sizes(), ", got ",
                 p.sizes());
   if (self.is_meta() || self.numel() == 0) return self;
-  // The number beside a chance has its precision; half types take a float.
+  // The uniform number has the precision of the probability; half types use a float.
   bool wide = p.scalar_type() == kDouble;
   Tensor chances = p.to(wide ? kDouble : kFloat).expand(self.sizes()).contiguous();
   Tensor drawn = new_tensor(self.sizes(), kBool, kCPU);
@@ -529,7 +528,7 @@ Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement,
   });
   if (!replacement || num_samples == 1) {
     Tensor waits = lamella::empty_like(self).exponential_(1, generator);
-    // A narrow type can round a wait to 0: a weight of 0 stays 0 all the same.
+    // A narrow type can round a wait to 0; elements with weight 0 must still have the key 0.
     Tensor order = lamella::where(self.gt(0), self / waits, Scalar(0));
     if (num_samples == 1) return lamella::argmax(order, -1, true);
     return std::get<1>(lamella::topk(order, num_samples, -1, true, true));
@@ -574,7 +573,7 @@ Tensor& randperm_out(int64_t n, std::optional<Generator> generator, Tensor& out)
           first = data;
           for (int64_t j = 0; j < n; ++j) first[j] = static_cast<T>(j);
         }
-        // The last number has no other one to change places with.
+        // The last element has none left to be exchanged with.
         uint32_t words[2 * kBlock];
         for (int64_t end = std::min(i + count, n - 1); i < end;) {
           int64_t now = std::min(kBlock, end - i);

@@ -60,7 +60,7 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_si
     Tensor result = new_tensor({total}, counts.scalar_type(), kCPU);
     T* to = result.mutable_data_ptr<T>();
     const Movement& move = movement_stub(kCPU, sizeof(T));
-    constexpr int64_t kShort = 16;  // runs that are over before a call would be
+    constexpr int64_t kShort = 16;  // shorter runs cost less than a call
     for (int64_t i = 0; i < n; to += p[i++]) {
       const T value = static_cast<T>(i);
       if (p[i] < kShort) {
@@ -81,7 +81,7 @@ void keep_triangle(const Tensor& self, const Tensor& out, int64_t diagonal, bool
   Tensor to = out.is_contiguous() ? out : new_tensor(out.sizes(), out.scalar_type(), kCPU);
   auto n = static_cast<size_t>(out.dim());
   int64_t rows = out.sizes()[n - 2], columns = out.sizes()[n - 1];
-  // Diagonals beyond the corners are all alike.
+  // Diagonals beyond the corners are all equivalent.
   diagonal = diagonal < -rows ? -rows : diagonal > columns ? columns : diagonal;
   int64_t bytes = out.element_size(), row_bytes = columns * bytes;
   auto* a = static_cast<const char*>(from.const_data_ptr());

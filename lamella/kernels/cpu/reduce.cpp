@@ -14,12 +14,12 @@ namespace {
 
 constexpr int64_t kPieceBytes = 16384;  // of a line that is folded in one step
 constexpr int64_t kRows = 16;           // that are folded in one step
-constexpr int64_t kMostRows = 254;      // of one step, which a byte numbers
+constexpr int64_t kMostRows = 254;      // of one step, so that a byte can number them
 constexpr int64_t kSteps = 16;          // of one level
 constexpr int kLevels = 8;
 constexpr int64_t kShortRows = 4096;     // elements of rows that are folded in one step
 constexpr int64_t kBufferBytes = 32768;  // of elements that are converted or gathered at a time
-constexpr int64_t kFew = 2048, kFewBytes = 4096;  // of those, if more of them lie in memory
+constexpr int64_t kFew = 2048, kFewBytes = 4096;  // least elements; span of more
 constexpr int64_t kBlockBytes = 32768;            // of the accumulators of one block of rows
 constexpr int64_t kBlockWork = 65536;             // elements of one block of lines
 constexpr int64_t kMostLines = 512;
@@ -37,7 +37,7 @@ struct Dims64 {
   Dim& operator[](size_t d) { return dims[d]; }
   const Dim& operator[](size_t d) const { return dims[d]; }
   void add(const Dim& dim) { dims[count++] = dim; }
-  // Orders from the innermost in memory, and merges those that lie like one.
+  // Orders dimensions from the innermost in memory, and merges those whose strides allow it.
   void order() {
     auto size = [](int64_t s) { return s < 0 ? -s : s; };
     for (size_t i = 1; i < count; ++i) {
@@ -85,7 +85,7 @@ struct Walker {
   }
 };
 
-// Memory that is on the stack while it is little.
+// Scratch memory, on the caller's stack if it is small.
 class Scratch {
  public:
   explicit Scratch(int64_t bytes)
@@ -102,7 +102,8 @@ class Scratch {
   std::unique_ptr<char[]> heap_;
 };
 
-// Accumulators of `n` outputs that pass what they hold on to the next level.
+// Accumulators of `n` outputs in several levels; after kSteps steps a level is merged into the
+// next.
 struct Cascade {
   const ReduceLoops& loops;
   char* memory;
@@ -156,7 +157,7 @@ struct Reduction {
   const char* in;
   char* out;
   char* values = nullptr;
-  FoldFn fold_fn = nullptr;  // reads the tensor's own memory; null where that cannot be
+  FoldFn fold_fn = nullptr;  // reads the tensor's memory directly; null if it must be gathered
   ConvertFn convert = nullptr;
   int64_t bytes = 0;  // of an element of `in`
   Dims64 kept = {}, reduced = {};
@@ -182,7 +183,7 @@ struct Reduction {
     if (fold_fn == nullptr) {
       int64_t inner = reduced.empty() ? 1 : reduced[0].size;
       int64_t room = kBufferBytes / std::max(bytes, static_cast<int64_t>(element_size(type)));
-      // Memory does not wait while a few are folded.
+      // Gathers fewer elements at a time, so that reads of memory overlap with folding.
       int64_t apart = across ? kept[0].in : reduced.empty() ? bytes : reduced[0].in;
       int64_t few = kFewBytes / std::max<int64_t>(1, std::abs(apart));
       int64_t buffered = std::clamp(few, std::min(kFew, room), room);
@@ -240,8 +241,8 @@ struct Reduction {
     return buffers.converted;
   }
 
-  // Folds reduced elements [begin, end) of one block; less where no more can change the result,
-  // which `settled` tells others.
+  // Folds reduced elements [begin, end) of one block. Stops early, and sets `settled` for the other
+  // parts, once no more elements can change the result.
   void fold(const char* from, int64_t begin, int64_t end, Cascade& cascade,
             std::atomic<bool>* settled) const {
     if (begin >= end || (settled != nullptr && settled->load(std::memory_order_relaxed))) return;
@@ -373,7 +374,7 @@ void reduce_tensor(const ReduceTable& table, ScalarType type, const TensorBase& 
   r.bytes = static_cast<int64_t>(in.itemsize());
   if (values.defined()) r.values = static_cast<char*>(values.data_ptr());
   bool keeps = in.dim() == out.dim();
-  // Sizes and strides of a tensor without elements may be any, so nothing is computed from them.
+  // A tensor without elements may have any strides, so nothing is computed from them.
   bool empty = in.numel() == 0;
   if (empty) r.length = 0;
   auto step = [&](size_t d) { return empty ? 0 : stride_bytes(in, d); };

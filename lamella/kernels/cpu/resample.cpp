@@ -1,4 +1,5 @@
-// Padding and interpolation: what is made ready for the loops, and the loop of those that copy.
+// Padding and interpolation: preparation of the loops' operands, and the loop for operators that
+// only copy.
 #include "lamella/kernels/cpu/resample.h"
 
 #include <cstring>
@@ -40,7 +41,7 @@ ResampleLines lines_of(const Resample& r, int64_t lanes, const Tensor& from, con
           to.data_ptr()};
 }
 
-// Neighbours that come from neighbours.
+// Consecutive outputs that read consecutive inputs.
 struct Run {
   int64_t from, to, count;
 };

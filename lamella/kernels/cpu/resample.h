@@ -1,5 +1,5 @@
-// Outputs that each read a few elements of the input, at places that are found for each dimension
-// apart: padding by reflection or replication, nearest and linear interpolation.
+// Operators whose outputs each read a few input elements, at positions that are computed separately
+// for each dimension: padding by reflection or replication, nearest and linear interpolation.
 #pragma once
 #include <functional>
 #include <vector>
@@ -12,8 +12,8 @@ namespace lamella::native {
 // A ResampleTable and its memory; `second` may be empty.
 struct ResampleAxis {
   int64_t in = 1, out = 1;
-  // Lays the tables below, of `out` entries. They are as long as the output, so this is done once
-  // there is memory for that.
+  // Fills the tables below with `out` entries. They are as long as the output, so this is called
+  // only after the output is allocated.
   std::function<void(ResampleAxis&)> lay = [](ResampleAxis& axis) { axis.first = {0}; };
   std::vector<int64_t> first, second;
   std::vector<double> share;
@@ -23,7 +23,8 @@ struct ResampleAxis {
   }
 };
 
-// Over the last dimensions of a tensor; what has fewer than 3 is filled up in front.
+// A resampling of the last dimensions of a tensor; if there are fewer than 3, the first have size
+// 1.
 struct Resample {
   ResampleAxis axes[3];
   Dims shape;          // of the output
@@ -39,7 +40,7 @@ struct Resample {
 };
 
 Tensor resample(const char* op, Resample r, const Tensor& input);
-// What reaches the input, of shape `sizes`.
+// The gradient of the input, of shape `sizes`.
 Tensor resample_backward(const char* op, Resample r, const Tensor& grad, IntArrayRef sizes);
 
 }  // namespace lamella::native

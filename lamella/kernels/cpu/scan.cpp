@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kBlock = 512;  // elements at a time, of a line or of a row
 
-// A tensor's elements in runs of the type that is computed in.
+// Reads or writes runs of a tensor's elements in the type of the computation.
 struct Runs {
   char* data;
   int64_t bytes, stride, inner;  // of an element; between elements of a line, and of a row
@@ -42,7 +42,7 @@ struct Work {
   int64_t bytes;  // of an element of the type that is computed in
   char *raw, *data;
 
-  // One run of n elements on from `state`.
+  // Scans one run of n elements, continuing from `state`.
   void step(const char* from, int64_t in_stride, char* to, int64_t out_stride, int64_t n,
             void (*fold)(const void*, void*, int64_t, void*), void* state) const {
     const char* source = from;
@@ -78,7 +78,8 @@ void scan(Scan kind, const TensorBase& in, int64_t dim, const TensorBase& out) {
   ScalarType type = is_integral(out.dtype(), true) ? kLong : loop_type(out.dtype());
   const ScanLoops& loops = scan_stub(kCPU).loops[static_cast<int>(kind)][loop_index(type)];
   int64_t length = in.dim() == 0 ? 1 : in.size(dim);
-  // Lines that lie side by side closer than their own elements are scanned together, as rows.
+  // If neighbouring lines are closer in memory than neighbouring elements of a line, they are
+  // scanned together, as rows.
   int64_t row_dim = -1;
   for (int64_t d = 0; d < in.dim(); ++d) {
     if (d == dim || in.size(d) < 2 || length < 2 || in.stride(d) >= in.stride(dim)) continue;

@@ -1,4 +1,4 @@
-// Running sums, products and sums in logarithms along one dimension.
+// Cumulative sums, products and logsumexp along one dimension.
 #pragma once
 #include "lamella/core/tensor_base.h"
 #include "lamella/kernels/cpu/loops.h"
@@ -15,9 +15,9 @@ void scan(Scan kind, const TensorBase& in, int64_t dim, const TensorBase& out);
 inline constexpr int64_t kScanStateBytes = 16;
 struct ScanLoops {
   void (*init)(void* state, int64_t n);
-  // One line on from *state.
+  // Scans one line, starting from *state and updating it.
   void (*along)(const void* in, void* out, int64_t n, void* state);
-  // Element j of a row on from state j.
+  // Advances n scans by one step each: element j of a row with state j.
   void (*across)(const void* in, void* out, int64_t n, void* state);
 };
 struct ScanTable {

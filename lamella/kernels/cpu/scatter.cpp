@@ -147,7 +147,7 @@ LAMELLA_IMPL_FUNC(scatter_add_cpu)
 }
 
 namespace {
-// What each written place starts from when its own value does not count.
+// The neutral value from which a written place starts if its own value is excluded.
 Scalar neutral_value(ScatterMode mode, ScalarType dtype) {
   bool whole = is_integral(dtype, true);
   auto extreme = [&](bool most) -> Scalar {

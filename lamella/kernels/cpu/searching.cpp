@@ -23,7 +23,7 @@ bool from_right(const char* op, bool right, std::optional<std::string_view> side
   return *side == "right";
 }
 
-// Searches one line as PyTorch does, whatever it holds.
+// Binary search of one line with PyTorch's comparisons, also for unsorted lines and NaN.
 template <class T>
 int64_t search_plainly(const T* sorted, const int64_t* order, int64_t n, T value, bool right) {
   auto y = static_cast<compute_type<T>>(value);
@@ -31,7 +31,7 @@ int64_t search_plainly(const T* sorted, const int64_t* order, int64_t n, T value
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
     auto x = static_cast<compute_type<T>>(sorted[order != nullptr ? order[middle] : middle]);
-    // NaN, which compares with nothing, comes behind everything.
+    // NaN compares false, and is placed after all numbers.
     if (right ? !(x > y) : !(x >= y)) {
       low = middle + 1;
     } else {
@@ -130,8 +130,8 @@ Tensor search(const char* op, const Tensor& sequence, const Tensor& values, bool
       result.mutable_data_ptr<int64_t>()[i] = found;
     }
   };
-  // Keys pay where they serve many values. A NaN among the numbers makes what is found depend on
-  // the places looked at.
+  // Computing keys pays for many values. With a NaN in the line, the result depends on the
+  // positions that PyTorch's search visits.
   bool by_keys = given.numel() >= lines.numel() / 8 && n > 0 && n < INT32_MAX;
   if (is_floating_point(dtype) && by_keys) by_keys = !has_last_nan(lines, at);
   if (by_keys) {
@@ -157,7 +157,7 @@ Tensor search(const char* op, const Tensor& sequence, const Tensor& values, bool
   });
   return result;
 }
-// A number beside a tensor takes part in its dtype, in which it wraps or becomes infinite.
+// A number is converted to the tensor's dtype, in which it may wrap or become infinite.
 Tensor number_like(const Scalar& number, const Tensor& like) {
   return lamella::full({}, number, TensorOptions(number.type()).device(like.device()))
       .to(lamella::result_type(like, number));
@@ -276,19 +276,19 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
 
 namespace {
 
-// Seen without sign, a negative number is the greatest.
+// The greatest element as unsigned, so that negative numbers are the greatest.
 int64_t greatest_without_sign(const int64_t* p, int64_t n) {
   return static_cast<int64_t>(
       key_loops<uint64_t>().bounds(reinterpret_cast<const uint64_t*>(p), n).most);
 }
 
-// Counts of small numbers, of which memory is read once. Equal neighbours would wait for each
-// other's addition, so several tables take turns.
+// Counts small numbers in one pass over memory. It alternates between several tables, because equal
+// neighbours would wait for each other's increment.
 class SmallCounts {
  public:
   static constexpr int64_t kLeast = 1 << 14;  // numbers for which it pays
 
-  // False: a number is negative or too large, and nothing is known.
+  // Returns false if a number is negative or too large; the counts are then invalid.
   bool add(const int64_t* p, int64_t n) {
     tables_.resize(kTables * kLength);
     int64_t *first = tables_.data(), *second = first + kLength, *third = second + kLength;

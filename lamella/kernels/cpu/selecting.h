@@ -1,5 +1,5 @@
-// What selection by masks and by indices does to contiguous memory, once for each capability of
-// the processor.
+// Loops over contiguous memory for selection by masks and by indices, one set for each CPU
+// capability.
 #pragma once
 #include <cstdint>
 
@@ -10,12 +10,13 @@ namespace lamella::native {
 
 // Flags are bytes, true unless they are 0.
 struct Selecting {
-  // How many are true.
+  // The number of flags that are true.
   int64_t (*count)(const uint8_t* flags, int64_t n);
-  // The numbers of those that are true, ascending; there is room up to `end`. Returns how many.
+  // Writes the positions of the true flags, ascending; `out` has room up to `end`. Returns how
+  // many.
   int64_t (*positions)(const uint8_t* flags, int64_t n, int64_t* out, const int64_t* end);
 
-  // Whether indices lie in [low, high): the bits below.
+  // Returns the bits below: whether some index lies outside [low, high), or is negative.
   static constexpr int kOutside = 1, kNegative = 2;
   int (*check)(const int64_t* index, int64_t n, int64_t low, int64_t high);
   // out = or += scale * index, where a negative index has `size` added.
@@ -42,7 +43,7 @@ struct SelectingElements {
 using selecting_elements_fn = const SelectingElements& (*)(int64_t bytes);
 LAMELLA_DECLARE_DISPATCH(selecting_elements_fn, selecting_elements_stub);
 
-// to[i] += from[i], rounded each time; null for types without a fast loop.
+// to[i] += from[i], rounded after each addition; null for types without a fast loop.
 using AddRun = void (*)(void* to, const void* from, int64_t n);
 using add_run_fn = AddRun (*)(ScalarType dtype);
 LAMELLA_DECLARE_DISPATCH(add_run_fn, add_run_stub);

@@ -10,8 +10,8 @@ namespace lamella {
 namespace native {
 namespace {
 
-// Lines that lie beside each other, of which a few at a time are copied, so that each piece of
-// memory is read and written once for all of them.
+// The number of adjacent lines that are copied at a time, so that each cache line is read and
+// written once for all of them.
 constexpr int64_t kBeside = 16;
 
 bool lie_beside(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices) {

@@ -1,13 +1,12 @@
 // Which of equal elements are chosen, and in which order.
 //
 // Note [Equals among the first few]
-//   topk() and kthvalue() may choose any of equal elements. Programs that route by them (experts,
-//   beams) repeat PyTorch's results only with its choice, which is what its algorithms leave: the
-//   standard library's partial_sort where 64 k <= n, else nth_element and a sort of the first k -
-//   1; and quickselect by the median of three for kthvalue(). The first is a heap of k elements,
-//   through which those pass that are less than its greatest: they are few, and found in vectors.
-//   The others run where equals make a difference, after the faster ways of ordering.cpp have found
-//   the elements.
+//   topk() and kthvalue() may choose any of several equal elements. Programs that route by the
+//   indices (experts, beams) repeat PyTorch's results only with the same choice, which follows from
+//   its algorithms: the standard library's partial_sort if 64 k <= n, else nth_element and a sort
+//   of the first k - 1; and quickselect with the median of three for kthvalue(). The first keeps a
+//   heap of k elements; only the few elements less than its greatest enter it, and these are found
+//   with vectors. The others run only if ties matter, after ordering.cpp has found the elements.
 #include <algorithm>
 #include <cstring>
 
@@ -24,7 +23,7 @@ struct IsLess {
 };
 constexpr IsLess is_less;
 
-// The line's keys, behind which there is room for as many pairs.
+// The line's keys, followed by room for as many pairs.
 template <class K>
 const K* read_keys(const Line& line, OrderScratch& scratch) {
   constexpr int64_t kPairWords = sizeof(KeyAndIndex<K>) / sizeof(uint64_t);
@@ -67,8 +66,8 @@ void quickselect(KeyAndIndex<K>* a, int64_t n, int64_t k) {
   if (low + 1 == high && is_less(a[high], a[low])) std::swap(a[low], a[high]);
 }
 
-// Puts `value` in the place of the greatest element of a heap, as the standard library's
-// partial_sort does: a hole goes down to a leaf, and the value up from there.
+// Replaces the greatest element of a heap by `value` like the standard library's partial_sort: the
+// hole is moved down to a leaf, and the value up from there.
 template <class K>
 void replace_top(KeyAndIndex<K>* heap, int64_t n, const KeyAndIndex<K>& value) {
   int64_t hole = 0, child = 0;

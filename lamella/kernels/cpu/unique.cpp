@@ -1,4 +1,4 @@
-// Runs of equal elements, of which distinct values are made.
+// Runs of equal elements, the basis of the unique operators.
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/selecting.h"
@@ -23,7 +23,7 @@ int64_t runs_kernel(const Tensor& line, const RunsOut* out) {
       for (int64_t i = 1; i < n; ++i) runs += begins(i) ? 1 : 0;
       return runs;
     }
-    // From the end, so that of each run its first element is what stays.
+    // Iterates from the end, so that the first element of each run is stored last.
     auto* values = static_cast<Stored<T>*>(out->values);
     int64_t run = out->runs - 1;
     for (int64_t i = n - 1; i >= 0; --i) {

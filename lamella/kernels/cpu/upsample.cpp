@@ -8,9 +8,9 @@ namespace lamella::native {
 namespace {
 enum class Kind { kNearest, kNearestExact, kLinear, kLinearCorners };
 
-// How far the input moves for a step of the output. A scale that was given counts for what it is,
-// not for the sizes that it led to. PyTorch makes exceptions: where linear interpolation keeps a
-// size, and, of nearest neighbours in two dimensions (`plane`), where it keeps or doubles one.
+// The step in the input for one step of the output. A given scale is used itself, not the ratio of
+// sizes. PyTorch's exceptions: linear interpolation that keeps a size, and nearest interpolation in
+// two dimensions (`plane`) that keeps or doubles one.
 double step_of(Kind kind, bool plane, int64_t in, int64_t out, std::optional<double> scale) {
   bool nearest = kind == Kind::kNearest && plane;
   if (in == out && (nearest || kind == Kind::kLinear)) return 1;
@@ -22,7 +22,7 @@ double step_of(Kind kind, bool plane, int64_t in, int64_t out, std::optional<dou
   return static_cast<double>(in) / static_cast<double>(out);
 }
 
-// A place in [0, last], whatever scale led to it.
+// Converts a position to an index, limited to [0, last].
 int64_t element_at(double place, int64_t last) {
   if (!(place > 0)) return 0;
   return place < static_cast<double>(last) ? static_cast<int64_t>(place) : last;
@@ -209,8 +209,8 @@ Tensor upsample_linear1d_backward(const Tensor& grad_output, IntArrayRef output_
 }
 
 namespace {
-// Resizes the middle one of three dimensions of bytes. Weights have as many binary places as keep
-// them in 16 bits, which are those that PyTorch and Pillow take.
+// Resizes the middle one of three dimensions of bytes. Weights are 16-bit fixed-point numbers with
+// the same number of fraction bits as in PyTorch and Pillow.
 void resize_bytes(const ResampleAxis& axis, int64_t outer, int64_t inner, const uint8_t* from,
                   uint8_t* to) {
   double most = 0;
@@ -233,7 +233,7 @@ void resize_bytes(const ResampleAxis& axis, int64_t outer, int64_t inner, const 
                  }
                });
 }
-// Bilinear interpolation of bytes has bytes between its two dimensions, as in PyTorch.
+// Bilinear interpolation of bytes rounds to bytes between its two dimensions, as in PyTorch.
 Tensor resample_bytes(const Resample& r, const Tensor& self) {
   Tensor wide =
       new_tensor({r.shape[0], r.shape[1], r.axes[1].in, r.axes[2].out}, kByte, self.device());

@@ -1,4 +1,4 @@
-// Backwards of select and slice: the gradient in its place, zeros around it, in one pass.
+// Backwards of select and slice: writes the gradient to its place and zeros elsewhere in one pass.
 #include <cstring>
 
 #include "lamella/kernels/native.h"
@@ -40,7 +40,7 @@ Tensor placed(const Tensor& grad, IntArrayRef sizes, int64_t dim, int64_t first,
   Dims shape(sizes), strides(result.strides());
   int64_t offset = first * strides[d];
   shape[d] = count;
-  if (count > 1) strides[d] *= step;  // the stride of a single one is never taken
+  if (count > 1) strides[d] *= step;  // the stride of a single element is never used
   view_of(result, shape, strides, offset).copy_(grad);
   return result;
 }

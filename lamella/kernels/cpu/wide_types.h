@@ -1,6 +1,6 @@
 // Lists of element types that include uint64, for tables of pointwise loops and reductions. Loops
-// of uint16 and uint32 are those of int64 where a table has none of their own (pointwise.cpp,
-// reduce.cpp): it holds all their numbers. No other type does for uint64.
+// of int64 are used for uint16 and uint32 where a table has none of their own (pointwise.cpp,
+// reduce.cpp), since int64 holds all their values. No other type holds those of uint64.
 #pragma once
 #include "lamella/kernels/cpu/loops.h"
 

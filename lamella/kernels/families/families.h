@@ -1,4 +1,4 @@
-// What the files of this library share.
+// Helpers that the files of this library share.
 #pragma once
 #include <string>
 #include <vector>
@@ -25,7 +25,7 @@ inline Dims broadcast(const char* op, const char* name, IntArrayRef a, IntArrayR
   return Dims(shape.begin(), shape.end());
 }
 
-// A number of dimensions counted from the end is made one counted from the front.
+// Wraps a negative dimension, which counts from the end.
 inline int64_t wrapped(const char* op, int64_t dim, int64_t ndim) {
   const int64_t n = ndim > 0 ? ndim : 1;
   LAMELLA_CHECK_INDEX(dim >= -n && dim < n, op, ": expected 'dim' to be in [", -n, ", ", n - 1,
@@ -33,7 +33,7 @@ inline int64_t wrapped(const char* op, int64_t dim, int64_t ndim) {
   return dim < 0 ? dim + n : dim;
 }
 
-// The dtype of floating point that numbers of this one are computed in.
+// The floating-point dtype in which elements of `type` are computed.
 inline ScalarType floating(ScalarType type) {
   return is_integral(type, true) ? lamella::get_default_dtype() : type;
 }

@@ -1,4 +1,4 @@
-// Gradients that are more than a line.
+// The gradient functions that formulas of ops/families_derivatives.yaml call.
 #include "lamella/kernels/families/gradients.h"
 
 #include "lamella/kernels/families/families.h"
@@ -7,8 +7,8 @@ namespace aten {
 
 using namespace lamella;  // NOLINT(google-build-using-namespace)
 
-// The transform of numbers whose imaginary parts are 0; the gradient's imaginary part falls away. A
-// half of the frequencies that is not there has no gradient.
+// The input's imaginary parts are 0, so those of the gradient are dropped. Frequencies that a
+// one-sided result omits have no gradient.
 Tensor fft_r2c_backward(const Tensor& grad, IntArrayRef dim, int64_t normalization, bool onesided,
                         int64_t points) {
   Tensor full = grad;
@@ -23,7 +23,7 @@ Tensor fft_r2c_backward(const Tensor& grad, IntArrayRef dim, int64_t normalizati
   return lamella::real(aten::_fft_c2c(full, dim, normalization, false));
 }
 
-// Each frequency but those that are their own conjugates stands for two.
+// Each frequency counts twice, except those that are their own conjugates.
 Tensor fft_c2r_backward(const Tensor& grad, IntArrayRef dim, int64_t normalization) {
   const int64_t last = dim.back();
   const Tensor half = aten::_fft_r2c(grad, dim, normalization, true);

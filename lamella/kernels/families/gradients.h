@@ -1,4 +1,4 @@
-// What formulas of ops/families_derivatives.yaml call.
+// Gradient functions that formulas of ops/families_derivatives.yaml call.
 #pragma once
 #include <array>
 #include <optional>
@@ -26,14 +26,14 @@ lamella::Tensor csr_other_backward(const lamella::Tensor& grad, const lamella::T
                                    const lamella::Tensor& columns, const lamella::Tensor& values,
                                    const lamella::Tensor& other);
 
-// The gradient of _sample_dirichlet. A coordinate moves by its own concentration as a beta number
-// does, and the others share what it leaves.
+// The gradient of _sample_dirichlet. A coordinate depends on its own concentration like a beta
+// sample, and the others share the remainder.
 lamella::Tensor sample_dirichlet_backward(const lamella::Tensor& grad, const lamella::Tensor& alpha,
                                           const lamella::Tensor& x);
 
 // The gradients of _rnn_layer_backward for grad_output, grad_hy, grad_cy, hx, w_hh, w_hr, cx, b_hh,
-// rows, w_ih and b_ih, given those of its results; none for output, which is made of these. Throws
-// without `rows`.
+// rows, w_ih and b_ih, given those of its results; none for output, which is computed from these.
+// Throws without `rows`.
 using RnnGradients = decltype(std::tuple_cat(std::array<lamella::Tensor, 12>()));
 RnnGradients rnn_layer_double_backward(
     lamella::TensorList grads, const std::optional<lamella::Tensor>& grad_output,

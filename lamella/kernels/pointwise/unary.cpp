@@ -74,7 +74,7 @@ LAMELLA_META_OF(nan_to_num)
 LAMELLA_IMPL_OF(nan_to_num_cpu)
 (const Tensor&, std::optional<double> nan, std::optional<double> posinf,
  std::optional<double> neginf, const Tensor&) {
-  // Integers have none of the three.
+  // Integers have neither NaN nor infinities.
   Scalar scalars[3] = {0, 0, 0};
   ScalarType type = to_real_type(common_dtype());
   if (is_floating_point(type)) {

@@ -19,7 +19,7 @@ ScalarType ordered_as(const Tensor& self) { return self.dtype() == kBool ? kByte
 void check_real(const char* op, const Tensor& self) {
   LAMELLA_CHECK(!self.is_complex(), op, ": expected 'self' to be real, got ", self.dtype());
 }
-// There is no extreme of no elements. Only a dimension that was named is an index at fault.
+// Throws if there are no elements: IndexError if the dimension was named, else Error.
 void check_not_empty(const char* op, const Tensor& self, DimMask mask, bool named) {
   LAMELLA_CHECK(named || self.numel() != 0, op, ": expected 'self' to have elements, got shape ",
                 self.sizes());

@@ -4,8 +4,8 @@
 
 namespace lamella::native {
 
-// No dimensions, or none given: all of them. Throws IndexError for one that is not there, and Error
-// for one that is named twice.
+// An empty or absent list means all dimensions. Throws IndexError for a dimension out of range, and
+// Error for one that is listed twice.
 DimMask reduced_dims(const char* op, OptionalIntArrayRef dim, int64_t ndim,
                      bool empty_is_all = true);
 struct ReducedShape {
@@ -14,7 +14,7 @@ struct ReducedShape {
   IntArrayRef ref() const { return {sizes, ndim}; }
 };
 ReducedShape reduced_shape(const TensorBase& self, DimMask mask, bool keepdim);
-// Throws if a reduced dimension is empty, for operators without a result for nothing.
+// Throws if a reduced dimension has size 0, for operators that have no identity element.
 void check_not_empty(const char* op, const TensorBase& self, DimMask mask);
 
 }  // namespace lamella::native

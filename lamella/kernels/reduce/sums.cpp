@@ -27,7 +27,7 @@ ScalarType sum_dtype(const MetaBase& op, const Tensor& self, const MaybeType& dt
 // Integers add up in int64, whatever they are stored as.
 ScalarType sum_compute(ScalarType type) { return is_integral(type, true) ? kLong : type; }
 
-// What is summed for a result of `type`: numbers become booleans one by one, not through int64.
+// The tensor to sum for a result of `type`: for bool, elements are converted before the sum.
 Tensor addends(const Tensor& self, ScalarType type) {
   return type == kBool && self.dtype() != kBool ? self.to(kBool) : self;
 }

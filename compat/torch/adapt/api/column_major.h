@@ -1,7 +1,7 @@
-// Products and sums over raw memory in columns, as BLAS has them, by Lamella's operators.
+// BLAS-like products and sums over column-major raw memory, computed by Lamella's operators.
 //
 // A matrix with leading dimension `ld` has element (row, column) at row + column * ld. The memory
-// stays the caller's, who sees to it that nothing is read where something is written.
+// belongs to the caller, who must ensure that operands that are read do not overlap the result.
 #pragma once
 #include "lamella/api/from_blob.h"
 #include "lamella/dispatch/guards.h"
@@ -17,7 +17,7 @@ Tensor vector(int64_t size, T* data, int64_t step) {
   return from_blob(const_cast<std::remove_const_t<T>*>(data), {size}, {step},
                    CppTypeToScalarType<std::remove_const_t<T>>::value);
 }
-// The columns of a matrix begin `ld` elements apart, and do not reach into each other.
+// Throws if the columns of a matrix, which begin `ld` elements apart, overlap.
 inline void check_columns(const char* name, int64_t rows, int64_t columns, int64_t ld) {
   LAMELLA_CHECK(columns <= 1 || ld >= rows, "gemm: expected '", name, "' to be at least ", rows,
                 ", got ", ld);
@@ -27,7 +27,7 @@ Tensor matrices(int64_t count, int64_t stride, int64_t rows, int64_t columns, T*
   return from_blob(const_cast<std::remove_const_t<T>*>(data), {count, rows, columns},
                    {stride, 1, ld}, CppTypeToScalarType<std::remove_const_t<T>>::value);
 }
-// The matrices that a product takes: `rows` by `columns` once they are transposed.
+// Tensors over the operands of a product: `rows` by `columns` after transposition.
 template <class T>
 Tensor operands(Transposed transposed, int64_t count, int64_t stride, int64_t rows, int64_t columns,
                 const T* data, int64_t ld, const char* name) {
@@ -38,7 +38,7 @@ Tensor operands(Transposed transposed, int64_t count, int64_t stride, int64_t ro
   return transposed == Transposed::kConjugate ? given.conj() : given;
 }
 
-// The layers of a call see neither the memory nor what is done with it.
+// Excludes the layers (autograd and others) from calls on this memory.
 struct BelowLayers {
   ExcludeDispatchKeyGuard guard{DispatchKeySet(DispatchKeySet::FULL) -
                                 after_ADInplaceOrView_keyset};
@@ -47,7 +47,7 @@ struct BelowLayers {
 }  // namespace detail
 
 // c = alpha * op(a) op(b) + beta * c for `count` matrices, of which each begins `stride` elements
-// after the one before: op(a) is m by k, op(b) k by n. With beta 0 the values in c are not read.
+// after the previous one: op(a) is m by k, op(b) k by n. With beta 0 the values in c are not read.
 // c may be of a wider dtype than a and b; the product is computed in c's.
 template <class A, class C, class Factor>
 void gemm(Transposed transposed_a, Transposed transposed_b, int64_t count, int64_t m, int64_t n,

@@ -1,5 +1,5 @@
-// Composite kernels that an extension may call directly, without a dispatch: they are made of
-// operators alone, so they are right for every backend and every layer.
+// Composite kernels that an extension may call directly, without dispatch: they call only
+// operators, so they are correct for every backend and layer.
 #pragma once
 #include "lamella/api/functions.h"
 

@@ -1,10 +1,10 @@
-// ElementIterator: tensors of a kernel of one's own, brought to one shape and walked together.
-// Inline over the C ABI, for operator libraries; Lamella's own kernels have TensorIterator.
+// ElementIterator: for kernels in operator libraries: brings tensors to one shape and iterates over
+// them together. Inline over the C ABI; Lamella's own kernels use TensorIterator.
 //
 // Note [How operands become one shape]
-//   Inputs are broadcast, converted to their common dtype where that is asked for, and outputs are
-//   made, resized, or replaced by temporaries that cast_outputs() copies back. The dimensions are
-//   then ordered by the strides of the first operands and merged where they lie in memory like one.
+//   Inputs are broadcast and, if requested, converted to their common dtype; outputs are made,
+//   resized, or replaced by temporaries that cast_outputs() copies back. The dimensions are then
+//   ordered by the strides of the first operands, and adjacent ones merged where strides allow.
 #pragma once
 #include <vector>
 
@@ -35,14 +35,14 @@ class ElementIterator {
   void* data_ptr(int arg) const { return at(arg).data; }
   ScalarType dtype(int arg = 0) const { return at(arg).tensor.scalar_type(); }
   ScalarType input_dtype(int arg = 0) const { return dtype(outputs_ + arg); }
-  // What the operands are computed in. Undefined where they keep their own dtypes.
+  // The dtype of the computation. Undefined if operands keep their own dtypes.
   ScalarType common_dtype() const { return common_; }
   Device device(int arg = 0) const { return at(arg).tensor.device(); }
   DeviceType device_type(int arg = 0) const { return device(arg).type(); }
   int64_t element_size(int arg) const { return at(arg).tensor.element_size(); }
   const Tensor& tensor(int arg) const { return at(arg).tensor; }
   const TensorBase& tensor_base(int arg) const { return at(arg).tensor; }
-  // The tensor that was given or made; not the temporary in its place.
+  // The tensor that was given or made, not the temporary that replaces it.
   const Tensor& output(int arg = 0) const { return at(arg).original; }
   const Tensor& input(int arg = 0) const { return tensor(outputs_ + arg); }
   bool is_scalar(int arg) const { return at(arg).tensor.numel() == 1; }
@@ -63,7 +63,7 @@ class ElementIterator {
   T original_scalar_value(int arg) const {
     return at(arg).original.item().template to<T>();
   }
-  // Leaves an operand that was read beforehand out of the walk.
+  // Removes an operand that the kernel reads separately.
   void remove_operand(int arg) { operands_.erase(operands_.begin() + arg); }
   // Copies outputs that were replaced by temporaries back.
   void cast_outputs() {
@@ -275,8 +275,8 @@ class ElementIteratorConfig {
       }
     }
   }
-  // PyTorch's promotion: tensors with dimensions go before those without, and these before numbers,
-  // unless what comes later is of a higher kind.
+  // PyTorch's promotion: tensors with dimensions decide before those without, and these before
+  // numbers, unless the latter are of a higher category.
   LAMELLA_LAZY ScalarType common_dtype() const {
     if (!promote_ && !cast_outputs_ && !to_float_) return ScalarType::Undefined;
     ScalarType levels[3] = {ScalarType::Undefined, ScalarType::Undefined, ScalarType::Undefined};

@@ -14,7 +14,7 @@
 namespace lamella {
 
 namespace detail {
-// Closes a file that a mapping does not need any more.
+// Closes a file descriptor in its destructor; the mapping stays valid.
 struct OpenFile {
   int number;
   ~OpenFile() {
@@ -23,9 +23,9 @@ struct OpenFile {
 };
 }  // namespace detail
 
-// A tensor over the first `size` elements of a file, in options' dtype (float32 by default), which
-// are read as they are needed. With `shared` a write changes the file, which is made if it is
-// missing and made longer if it is too short; without, it changes the tensor alone.
+// A tensor over the first `size` elements of a memory-mapped file, in options' dtype (float32 by
+// default). With `shared`, writes change the file, which is created if it is missing and extended
+// if it is too short; otherwise they change only the tensor.
 LAMELLA_LAZY Tensor from_file(const std::string& filename,
                               std::optional<bool> shared = std::nullopt,
                               std::optional<int64_t> size = 0, const TensorOptions& options = {}) {
@@ -51,7 +51,7 @@ LAMELLA_LAZY Tensor from_file(const std::string& filename,
     LAMELLA_CHECK(::ftruncate(file.number, static_cast<off_t>(bytes)) == 0, "from_file: expected '",
                   filename, "' to become ", bytes, " bytes long: ", std::strerror(errno));
   }
-  // There is no mapping without bytes.
+  // An empty mapping is not possible.
   if (bytes == 0) return from_blob(nullptr, {0}, options);
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, writes ? MAP_SHARED : MAP_PRIVATE,
                       file.number, 0);

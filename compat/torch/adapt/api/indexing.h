@@ -7,7 +7,7 @@
 namespace lamella {
 namespace indexing {
 
-// start:stop:step; none of them is negative but start and stop, which then count from the end.
+// start:stop:step. Negative start and stop count from the end; step must be positive.
 struct Slice {
   constexpr Slice(std::optional<int64_t> start = std::nullopt,  // NOLINT: implicit
                   std::optional<int64_t> stop = std::nullopt,
@@ -45,7 +45,7 @@ class TensorIndex {
   int64_t integer() const { return number_; }
   const indexing::Slice& slice() const { return slice_; }
   const Tensor& tensor() const { return tensor_; }
-  // How many dimensions of the indexed tensor it stands for.
+  // The number of dimensions of the indexed tensor that this entry consumes.
   int64_t dims() const {
     if (kind_ == kTensor) return is_mask() ? tensor_.dim() : 1;
     return kind_ == kInteger || kind_ == kSlice ? 1 : 0;
@@ -65,8 +65,8 @@ using lamella::TensorIndex;
 
 namespace detail {
 
-// A view of `self` by the integers, slices and new dimensions among the indices, and what the
-// tensors among them index in it: undefined for a dimension that is taken whole.
+// A view of `self` by the integers, slices and new dimensions among the indices, and the index
+// tensors for the view's dimensions: undefined for a dimension that is taken whole.
 struct IndexedView {
   Tensor view;
   std::vector<Tensor> tensors;

@@ -4,8 +4,8 @@
 
 namespace lamella {
 
-// Lives no longer than the tensor that it was made from. A TensorBase is one pointer, as a Tensor
-// is, so the one can be read as the other.
+// Must not outlive the tensor that it was made from. TensorBase and Tensor have the same
+// representation, so a reference to one can be read as the other.
 class OptionalTensorRef {
  public:
   OptionalTensorRef() = default;

@@ -1,5 +1,5 @@
-// How pybind11 passes tensors and what describes them: arguments and returns of extension modules
-// are the package's own objects. Needs pybind11 and an imported lamella.
+// pybind11 type casters for tensors, dtypes and so on: arguments and returns of extension modules
+// are the Python package's own objects. Needs pybind11 and an imported lamella.
 #pragma once
 #include <pybind11/pybind11.h>
 
@@ -30,7 +30,7 @@ inline const lamella_python_table& table() {
   return *table;
 }
 
-// Makes the exception that is being handled Python's, as a function has to that Python calls
+// Sets the exception that is being handled as Python's error, for functions that Python calls
 // without pybind11.
 inline void set_python_error() {
   try {
@@ -46,7 +46,7 @@ inline void set_python_error() {
   }
 }
 
-// The object of a number that an enumeration is, and back.
+// Converts an enumeration, by its number, to its Python object and back.
 template <class E>
 struct Numbered;
 template <>

@@ -1,4 +1,4 @@
-// tensor(...): a tensor of numbers that stand in the source.
+// tensor(...): a tensor from numbers and initializer lists.
 #pragma once
 #include <initializer_list>
 
@@ -8,7 +8,7 @@
 namespace lamella {
 namespace detail {
 
-// A number, a list of numbers, or a list of such, with the dtype that it has by itself.
+// A number or a nested list of numbers, with its natural dtype.
 class Numbers {
  public:
   template <NumberOperand T>

@@ -12,8 +12,8 @@
 namespace lamella {
 namespace detail {
 
-// How the elements of a tensor, or of one of its matrices, are written: what they are divided by,
-// in how many columns, and how printf is told.
+// How the elements of a tensor, or of one of its matrices, are printed: their common factor, the
+// field width, and the printf format.
 struct NumberFormat {
   double scale = 1;
   int width = 1;
@@ -46,7 +46,7 @@ LAMELLA_LAZY void append_number(std::string& out, const NumberFormat& how, doubl
   int n = __builtin_snprintf(buffer, sizeof(buffer), how.form, how.width, value / how.scale);
   if (n > 0) out.append(buffer, static_cast<size_t>(n));
 }
-// The fewest digits that are read as the same number, without a point where it is whole.
+// Appends the shortest text that reads back as the same number, without a point if it is whole.
 LAMELLA_LAZY void append_exactly(std::string& out, double value) {
   char buffer[40];
   const bool is_whole = std::abs(value) < 1e16 && value == std::floor(value);
@@ -126,7 +126,7 @@ LAMELLA_LAZY void append(std::string& out, const Tensor& tensor) {
     return;
   }
   if (tensor.is_meta()) {
-  } else if (tensor.is_complex()) {  // one after the other, and not their real parts alone
+  } else if (tensor.is_complex()) {  // printed as a list of complex numbers, without columns
     Tensor values = tensor.detach().cpu().reshape({-1});
     for (int64_t i = 0; i < values.numel(); ++i) {
       append(out, values.select(0, i).item());
@@ -218,7 +218,7 @@ Stream& operator<<(Stream& out, const T& tensor) {
   return detail::stream(out, static_cast<const Tensor&>(tensor));
 }
 
-// All that options say, and what is only a default.
+// Prints all options, and marks those that are defaults.
 template <detail::TextStream Stream, class T>
   requires std::is_same_v<TensorOptions, T>
 Stream& operator<<(Stream& out, const T& options) {

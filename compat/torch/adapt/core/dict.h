@@ -48,14 +48,14 @@ class Dict {
     LAMELLA_CHECK_INDEX(it != end(), "Dict: expected a key that it has");
     return it->value();
   }
-  // Whether it was inserted: an entry that exists stays.
+  // Returns the entry and whether it was inserted; an existing entry is kept unchanged.
   std::pair<iterator, bool> insert(K key, V value) const {
     iterator it = find(key);
     if (it != end()) return {it, false};
     entries_->emplace_back(std::move(key), std::move(value));
     return {end() - 1, true};
   }
-  // What a key and a value are made of, though it does not convert to them (a string_view).
+  // For arguments from which K and V can be constructed but not converted, such as string_view.
   template <class Key, class Value>
     requires(!(std::is_convertible_v<Key, K> && std::is_convertible_v<Value, V>))
   std::pair<iterator, bool> insert(Key&& key, Value&& value) const {
@@ -81,7 +81,7 @@ class Dict {
     *twin.entries_ = *entries_;
     return twin;
   }
-  // Whether both have the same entries, not equal ones.
+  // True if both share one set of entries (identity, not equality).
   bool is(const Dict& other) const { return entries_.is(other.entries_); }
 
  private:

@@ -1,5 +1,5 @@
-// Objects that count their references themselves, and pointers that share them. What a library
-// registers with class_ (lamella/dispatch/custom_class.h) derives from intrusive_ptr_target.
+// Objects that count their references themselves, and pointers that share them. Classes that are
+// registered with class_ (lamella/dispatch/custom_class.h) derive from intrusive_ptr_target.
 #pragma once
 #include <cstddef>
 #include <type_traits>
@@ -16,7 +16,7 @@ template <class T>
 class weak_intrusive_ptr;
 
 // The base of classes whose objects operators take and return. An object that intrusive_ptr made
-// ends with its last pointer; one that lies elsewhere counts 0 and belongs to its owner.
+// is destroyed with its last pointer; any other object has count 0 and belongs to its owner.
 class intrusive_ptr_target : private lamella_class_object {
  public:
   intrusive_ptr_target() : lamella_class_object{{0, LAMELLA_OBJECT_OF_CLASS, &end}, nullptr} {}
@@ -26,7 +26,7 @@ class intrusive_ptr_target : private lamella_class_object {
   virtual ~intrusive_ptr_target() = default;
 
  protected:
-  // Called with the last reference. The object itself ends with the last weak one.
+  // Called when the last strong reference ends. The object is freed with the last weak one.
   virtual void release_resources() {}
 
  private:
@@ -44,7 +44,7 @@ class intrusive_ptr_target : private lamella_class_object {
     if (__atomic_fetch_sub(&weak_references_, 1, __ATOMIC_ACQ_REL) == 1) delete this;
   }
 
-  // The references that are not weak count as one here.
+  // All strong references together count as one weak reference.
   uint32_t weak_references_ = 1;
 };
 using CustomClassHolder = intrusive_ptr_target;
@@ -74,7 +74,7 @@ class intrusive_ptr {
   constexpr intrusive_ptr(std::nullptr_t) {}  // NOLINT: implicit
   intrusive_ptr(const intrusive_ptr& other) : object_(other.object_) { retain(); }
   intrusive_ptr(intrusive_ptr&& other) noexcept : object_(other.release()) {}
-  // Takes an object over whose class derives from T, or that may be changed where T may not.
+  // Converts from a pointer to a class that derives from T, or from non-const to const.
   template <class U>
     requires std::is_convertible_v<U*, T*>
   intrusive_ptr(intrusive_ptr<U> other) : object_(other.release()) {}  // NOLINT: implicit
@@ -89,7 +89,7 @@ class intrusive_ptr {
   static intrusive_ptr make(A&&... arguments) {
     return retained(new T(std::forward<A>(arguments)...));
   }
-  // Takes over a reference that release() gave away.
+  // Takes over a reference that release() returned.
   static intrusive_ptr reclaim(T* object) {
     intrusive_ptr pointer;
     pointer.object_ = object;
@@ -99,7 +99,7 @@ class intrusive_ptr {
   static intrusive_ptr reclaim_copy(T* object) { return retained(object); }
   static intrusive_ptr unsafe_reclaim_from_nonowning(T* object) { return retained(object); }
   static intrusive_ptr unsafe_steal_from_new(T* object) { return retained(object); }
-  // Gives the reference to the caller.
+  // Transfers the reference to the caller.
   T* release() noexcept { return std::exchange(object_, nullptr); }
 
   void reset() noexcept { *this = nullptr; }
@@ -169,7 +169,7 @@ class intrusive_ptr {
   T* object_ = nullptr;
 };
 
-// Knows an object without keeping it alive: lock() gives a pointer while others do.
+// A reference that does not keep the object alive: lock() returns a pointer while it lives.
 template <class T>
 class weak_intrusive_ptr {
  public:

@@ -1,6 +1,6 @@
 // List<T>: an owned list with the members of PyTorch's list class that kernels and backward
-// functions use. Copies share the entries, until copy() is asked for. New code has no need of it:
-// std::vector and ArrayRef do.
+// functions use. Copies share the entries until copy() is called. New code should use std::vector
+// or ArrayRef instead.
 #pragma once
 #include <vector>
 
@@ -69,7 +69,7 @@ class List {
     entries_->emplace_back(std::forward<A>(arguments)...);
   }
   void append(const List& other) const {
-    // The other may be this one.
+    // `other` may be this list, so its size is read once.
     for (size_t i = 0, count = other.size(); i < count; ++i) push_back(other.get(i));
   }
   iterator insert(const_iterator at, T entry) const {
@@ -85,7 +85,7 @@ class List {
   void resize(size_t count) const { entries_->resize(count); }
   void resize(size_t count, const T& entry) const { entries_->resize(count, entry); }
   List copy() const { return List(vec()); }
-  // Whether both have the same entries, not equal ones.
+  // True if both share one set of entries (identity, not equality).
   bool is(const List& other) const { return entries_.is(other.entries_); }
   size_t use_count() const { return entries_.use_count(); }
   iterator begin() const { return entries_->begin(); }

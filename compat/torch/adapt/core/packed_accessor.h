@@ -1,5 +1,5 @@
-// PackedTensorAccessor: an accessor with sizes and strides of its own, for code that copies it
-// somewhere or counts with 32 bits.
+// PackedTensorAccessor: an accessor that holds copies of the sizes and strides, for code that
+// copies it to another device or indexes with 32 bits.
 #pragma once
 #include <limits>
 #include <utility>
@@ -13,7 +13,7 @@ struct RestrictPtrTraits {
   using PtrType = T* __restrict__;
 };
 
-// What a packed accessor holds.
+// The fields of a packed accessor.
 template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits,
           class Index = int64_t>
 class PackedTensorAccessorBase {
@@ -55,7 +55,7 @@ class PackedTensorAccessor : public PackedTensorAccessorBase<T, N, PtrTraits, In
   decltype(auto) operator[](Index i) const {
     return TensorAccessor<T, N, PtrTraits, Index>(this->data_, this->sizes_, this->strides_)[i];
   }
-  // The accessor with two dimensions exchanged. Throws for one that is not there.
+  // The accessor with two dimensions exchanged. Throws for a dimension out of range.
   PackedTensorAccessor transpose(Index a, Index b) const {
     Index n = static_cast<Index>(N);
     LAMELLA_CHECK_INDEX(0 <= a && a < n && 0 <= b && b < n,

@@ -1,4 +1,4 @@
-// SharedEntries: what the copies of a List or a Dict have in common, as PyTorch's have.
+// SharedEntries: the reference-counted entries that copies of a List or Dict share, as in PyTorch.
 #pragma once
 #include "lamella/core/object_ref.h"
 
@@ -11,7 +11,7 @@ class SharedEntries {
   explicit SharedEntries(Entries entries)
       : node_(ObjectRef<Node>::adopt(new Node(std::move(entries)))) {}
 
-  // One that was moved from has entries again, of its own.
+  // An object that was moved from gets new, empty entries.
   Entries& operator*() const {
     if (!node_) node_ = SharedEntries().node_;
     return node_->entries;

@@ -1,4 +1,4 @@
-// Warnings of C++ code: a text that goes to a handler, by default the standard error stream.
+// Warnings of C++ code: texts that are passed to a handler, by default one that writes to stderr.
 #pragma once
 #include <cstdio>
 #include <string>
@@ -16,7 +16,7 @@ LAMELLA_COLD inline void print_warning(const char* file, unsigned line, const ch
 LAMELLA_PUBLIC inline WarningHandler warning_handler = &print_warning;
 }  // namespace detail
 
-// Replaces the handler of this process and returns the one before.
+// Replaces the handler of this process and returns the previous one.
 inline WarningHandler set_warning_handler(WarningHandler handler) {
   return __atomic_exchange_n(&detail::warning_handler, handler, __ATOMIC_ACQ_REL);
 }
@@ -28,7 +28,7 @@ LAMELLA_COLD void warn(const char* file, unsigned line, const A&... parts) {
 
 // LAMELLA_WARN(parts...): warns with the concatenated parts.
 #define LAMELLA_WARN(...) ::lamella::warn(__FILE__, __LINE__ __VA_OPT__(, ) __VA_ARGS__)
-// The same, the first time that this place is reached.
+// The same, but only the first time that this line is reached.
 #define LAMELLA_WARN_ONCE(...)                                            \
   do {                                                                    \
     static const bool lamella_warned = (LAMELLA_WARN(__VA_ARGS__), true); \

@@ -16,7 +16,7 @@ inline Vec<T> gelu_tanh(Vec<T> a) {
   constexpr T kScaleRest = T(kScale - kScaleUpper), kCubeRest = T(kCube - kCubeUpper);
   // From here on the result is a, or 0.
   V x = v_at_most(v_at_least(a, T(-40)), T(40));
-  // An error of u is one of the result as many times as large as u: u is in two parts.
+  // An error of u is multiplied by u in the result, so u is computed in two parts.
   Twice<V> square = v_product(x, x);
   Twice<V> cube = v_product(square.high, V{} + kCubeUpper);
   cube.low += v_fma(square.low, V{} + kCubeUpper, square.high * kCubeRest);

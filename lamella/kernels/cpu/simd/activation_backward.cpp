@@ -45,7 +45,7 @@ struct ShrinkBackward {
 };
 LAMELLA_OP2(HardswishBackward, b <= T(-3) ? T(0) : b < T(3) ? a * (b / T(3) + T(0.5)) : a)
 LAMELLA_OP2(HardsigmoidBackward, (b > T(-3)) & (b < T(3)) ? a / T(6) : T(0))
-// Parameter: the bound that the input was brought within; negative: none.
+// Parameter: the bound to which the input was clamped; negative: none.
 template <class T>
 struct LogitBackward {
   T eps;

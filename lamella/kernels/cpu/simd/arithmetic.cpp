@@ -7,7 +7,7 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
-// Integers wrap: computed without sign.
+// Computed as unsigned, so that integers wrap.
 template <class T>
 using Wrap = std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>,
                                 std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>, T>;
@@ -37,9 +37,9 @@ struct AddAlpha {
 };
 LAMELLA_OP2(Sub, static_cast<T>(Wrap<T>(a) - Wrap<T>(b)))
 
-// a b + c, in one rounding where the capability has it. GCC 12 fuses the products and sums of
-// complex numbers in vectors although contraction is off, but not in the elements that fill no
-// vector; said in this way, both round alike.
+// a b + c, rounded once where the capability has the instruction. GCC 12 fuses products and sums of
+// complex numbers in vectors although contraction is off, but not in the remaining elements; with
+// this function both round the same way.
 template <class T>
 inline T fused(T a, T b, T c) {
 #if defined(__FP_FAST_FMA)
@@ -114,10 +114,10 @@ struct CopySign {
     }
   }
 };
-// NaN wins.
+// NaN if either is NaN.
 LAMELLA_OP2(Maximum, (a > b || a != a) ? a : b)
 LAMELLA_OP2(Minimum, (a < b || a != a) ? a : b)
-// NaN loses.
+// The other operand if one is NaN.
 LAMELLA_OP2(Fmax, (a > b || b != b) ? a : b)
 LAMELLA_OP2(Fmin, (a < b || b != b) ? a : b)
 LAMELLA_OP1(Square, a* a)

@@ -10,14 +10,13 @@ inline namespace CPU_CAPABILITY {
 namespace {
 using namespace tiles;
 
-// Replaces the scores of the vector of queries by their powers of 2, relative to the maximum, and
-// brings its maximum, its sum and the factor for what was summed before up to date.
+// Replaces the scores of a vector of queries by their powers of 2, relative to the maximum, and
+// updates the maximum, the sum and the factor for earlier sums.
 void weigh(float* scores, int64_t columns, int64_t keys, float* most, float* total,
            float* factors) {
   Lanes before = load(most), now = before;
   for (int64_t j = 0; j < keys; ++j) now = larger(load(scores + j * columns), now);
-  // While a query has seen nothing, its scores are all -infinity, and so are their differences to
-  // 0.
+  // While a query has seen no key, its scores are all -infinity; subtracting 0 avoids inf - inf.
   Lanes shift = now == all(kLeast) ? Lanes{} : now;
   Lanes sums{};
   for (int64_t j = 0; j < keys; ++j) {
@@ -53,7 +52,7 @@ float sum_of(Lanes v) {
   for (float part : parts) sum += part;
   return sum;
 }
-// The products of q with four rows. Rows are whole vectors, or q is 0 behind their end.
+// The products of q with four rows. Rows are whole vectors, or q is 0 past their end.
 Four four_products(const float* q, const float* rows, int64_t row, int64_t width) {
   Lanes sums[4] = {};
   for (int64_t d = 0; d < width; d += kLanes) {

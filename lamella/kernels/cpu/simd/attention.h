@@ -2,12 +2,12 @@
 //
 // Note [Attention by tiles]
 //   A call takes one head and some queries, and passes over the keys in tiles, with a running
-//   maximum and sum for each query, so that the whole matrix of scores is never stored. Scores
-//   stand with the queries innermost: then a vector holds neighbouring queries, neither maxima nor
-//   sums cross its lanes, and keys and values are read as they lie in memory. Exponents are to the
-//   base 2; its logarithm is multiplied into the queries. With `causal`, query i sees keys up to i,
-//   and tiles that nobody sees are passed over. T. Dao et al., FlashAttention, NeurIPS 2022; M.
-//   Milakov and N. Gimelshein, Online normalizer calculation for softmax, arXiv:1805.02867.
+//   maximum and sum for each query, so that the whole matrix of scores is never stored. Scores are
+//   stored with the queries innermost: a vector holds neighbouring queries, neither maxima nor sums
+//   cross its lanes, and keys and values are read in their own layout. Exponentials are powers of
+//   2; the queries are scaled by log2(e) for that. With `causal`, query i sees keys up to i, and
+//   tiles that no query sees are skipped. T. Dao et al., FlashAttention, NeurIPS 2022; M. Milakov
+//   and N. Gimelshein, Online normalizer calculation for softmax, arXiv:1805.02867.
 #pragma once
 #include "lamella/core/scalar_type.h"
 #include "lamella/kernels/dispatch_stub.h"
@@ -19,8 +19,8 @@ struct AttentionRows {
   const char* data;
   int64_t row;
 };
-// What the forward and the backward of a head have in common. mask is float, is added to the
-// scores, and may be null; its strides count elements and may be 0.
+// The operands common to a head's forward and backward. mask is float, is added to the scores, and
+// may be null; its strides count elements and may be 0.
 struct AttentionHead {
   ScalarType dtype;  // of q, k, v
   AttentionRows q, k, v;
@@ -29,7 +29,7 @@ struct AttentionHead {
   int64_t queries, keys, width, value_width;
   float scale;
   bool causal;
-  // What dropout multiplies the weights with, one row for each query; null without dropout.
+  // Dropout's factors for the attention weights, one row for each query; null without dropout.
   const float* factors = nullptr;
   int64_t factors_row = 0;
 };

@@ -85,7 +85,7 @@ void attention_backward_kernel(const AttentionBackward& call) {
         sum += g.data[i * g.row + d] * out.data[i * out.row + d];
       }
       delta[i] = sum;
-      // Nothing is seen, so that all weights are 0.
+      // The query sees no key, so all its weights are 0.
       logsumexp[i] = log == kLeast ? -kLeast : log * static_cast<float>(kLog2E);
     }
     Scores compute(h, first, columns, queries, mask);
@@ -106,7 +106,7 @@ void attention_backward_kernel(const AttentionBackward& call) {
       }
       for (int64_t j = 0; j < count; j += kTileRows) {
         int64_t group = count - j < kTileRows ? count - j : kTileRows;
-        // Queries before the vector that first sees these keys have no part.
+        // Skips queries before the first vector that sees these keys.
         int64_t from = h.causal && key + j > first ? (key + j - first) / kLanes * kLanes : 0;
         if (from >= rows) break;
         multiply(scores + j * columns + from, columns, 1, g.data + from * g.row, g.row,

@@ -1,5 +1,5 @@
-// What attention's kernels are made of: vectors, products of tiles in registers, and rows brought
-// into tiles. For one CPU capability each time that it is included.
+// Building blocks of the attention kernels: vectors, products of tiles in registers, and copies of
+// rows into tiles. Compiled for the CPU capability of the file that includes it.
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -25,7 +25,8 @@ constexpr float kLeast = -std::numeric_limits<float>::infinity();
 constexpr double kLog2E = 1.4426950408889634074;
 constexpr float kLn2 = 0.693147180559945309f;
 
-// Lanes where the condition holds are those of a, which keeps infinities and NaN of the others out.
+// Takes lanes of a where the condition holds, else of b; infinities and NaN of the lanes that are
+// not taken have no effect.
 inline Lanes select(IntLanes condition, Lanes a, Lanes b) { return condition ? a : b; }
 inline Lanes larger(Lanes a, Lanes b) { return a > b ? a : b; }
 // 0, 1, 2, ...
@@ -35,8 +36,8 @@ inline IntLanes count_up() {
   return lanes;
 }
 
-// 2^x within 1.5 units in the last place for x <= 0; what would be denormal is 0. A polynomial for
-// the fraction in [-0.5, 0.5], of the least largest relative error.
+// 2^x within 1.5 units in the last place for x <= 0; denormal results become 0. Uses a minimax
+// polynomial (of relative error) for the fraction in [-0.5, 0.5].
 inline Lanes exp2_of(Lanes x) {
   const Lanes shifter = all(12582912.0f);  // 1.5 * 2^23: adding it rounds to whole numbers
   Lanes clamped = x < all(-127.0f) ? all(-127.0f) : x;
@@ -151,7 +152,8 @@ inline void transpose(const float* from, int64_t from_row, int64_t rows, int64_t
   }
 }
 
-// Float rows: as they lie, or brought into `room`, whose rows are whole vectors filled with zeros.
+// Rows of floats: read in place, or copied into `room`, whose rows are padded with zeros to whole
+// vectors.
 struct Rows {
   const float* data;
   int64_t row;
@@ -185,7 +187,7 @@ class RowReader {
   int64_t width_;
 };
 
-// Memory for a call, cut into parts that begin at cache lines.
+// Scratch memory of a call, divided into parts that are aligned to cache lines.
 class Scratch {
  public:
   explicit Scratch(int64_t floats)
@@ -209,16 +211,17 @@ class Scratch {
 
 constexpr int64_t kKeys = 64;  // of a tile
 
-// The scores, to the base 2, of `rows` queries from `first` on, for keys [key, key + count): the
-// one of key j and query i at to[j * columns + i]. Of vector x of queries only the first seen(x)
-// keys are computed.
+// The scores, as exponents of 2, of `rows` queries from `first` on, for keys [key, key + count).
+// The score of key j and query i is at to[j * columns + i]. For vector x of queries only the first
+// seen(x) keys are computed.
 class Scores {
  public:
   Scores(const AttentionHead& h, int64_t first, int64_t columns, const float* queries,
          float* mask_room)
       : h_(h), first_(first), columns_(columns), queries_(queries), mask_(mask_room) {}
 
-  // Keys of a tile that somebody in the vector that begins with query x sees, up to whole tiles.
+  // The number of keys of a tile that some query of the vector starting at query x sees, rounded up
+  // to whole tiles.
   int64_t seen(int64_t x, int64_t width, int64_t key, int64_t count) const {
     if (!h_.causal) return count;
     int64_t end = first_ + x + width - key;
@@ -226,7 +229,7 @@ class Scores {
     return end < 0 ? 0 : end < count ? end : count;
   }
 
-  // The products of the tile's rows of `width` elements with columns, where somebody sees them.
+  // The products of the tile's rows of `width` elements with the columns that see them.
   void products(const Rows& rows, int64_t width, const float* columns, int64_t key, int64_t count,
                 float* to) const {
     for (int64_t x = 0; x < columns_; x += 2 * kLanes) {
@@ -290,7 +293,7 @@ inline void factors_as_columns(const AttentionHead& h, int64_t first, int64_t ro
   transpose(h.factors + first * h.factors_row + key, h.factors_row, rows, count, to, columns, 1);
 }
 
-// The queries as columns, times what makes scores of them; columns behind the last one are 0.
+// The queries as columns, scaled for scores as exponents of 2; columns past the last query are 0.
 inline void queries_as_columns(const Rows& rows, int64_t count, int64_t width, float scale,
                                float* to, int64_t columns) {
   transpose(rows.data, rows.row, count, width, to, columns, scale);

@@ -1,5 +1,5 @@
-// Polynomials of the vector functions, derived by tools/math_coefficients.py, which says
-// how. Lowest powers come first.
+// Polynomials of the vector functions, computed by tools/math_coefficients.py, which
+// documents the method. Lowest powers come first.
 #pragma once
 #include <cstdint>
 

@@ -31,7 +31,7 @@ inline To convert_one(const From& x) {
   } else if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
   } else if constexpr (std::is_floating_point_v<From> && std::is_unsigned_v<To>) {
-    // By way of int64, so that negative numbers wrap.
+    // Converts through int64, so that negative numbers wrap.
     if constexpr (sizeof(To) == 8) {
       return x >= From(9223372036854775808.0) ? static_cast<To>(x)
                                               : static_cast<To>(static_cast<int64_t>(x));
@@ -75,7 +75,7 @@ LAMELLA_NOINLINE void narrow(const void* src, void* dst, int64_t n) {
 template <class From, class To>
 LAMELLA_NOINLINE void convert_run(const void* src, void* dst, int64_t n);
 
-// A small type goes by way of float, in blocks that stay in the first-level cache.
+// Converts a small type through float, in blocks that stay in the first-level cache.
 template <class From, class To>
 void convert_small(const void* src, void* dst, int64_t n) {
   constexpr int64_t kBlock = 512;
@@ -89,8 +89,8 @@ void convert_small(const void* src, void* dst, int64_t n) {
   }
 }
 
-// Fractions as small unsigned integers: those that int32 holds go by way of it, which is shorter
-// than by int64.
+// Floating point to small unsigned integers: values that fit int32 are converted through it, which
+// is faster than through int64.
 template <class From, class To>
 void convert_cut(const From* a, To* out, int64_t n) {
   constexpr int64_t kBlock = 1024;

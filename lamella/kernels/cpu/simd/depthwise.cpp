@@ -17,8 +17,8 @@ using namespace lanes;
 constexpr int kVectors = 4;  // of a row that are computed together
 constexpr int64_t kBlock = kVectors * kLanes;
 
-// The first n lanes between memory and a vector, whose others are 0. Without masks, in pieces of
-// known sizes.
+// Load and store of the first n lanes; the others are 0. Without mask instructions, in pieces of
+// fixed sizes.
 #if defined(CPU_CAPABILITY_AVX512)
 constexpr bool kHasMasks = true;
 inline __mmask16 mask_of(int64_t n) {
@@ -73,7 +73,7 @@ Lanes kept(IntLanes keep, Lanes v) {
   return reinterpret_cast<Lanes>(keep & reinterpret_cast<IntLanes>(v));
 }
 
-// The lanes First, First + 2, ... of two vectors that stand one behind the other.
+// The lanes First, First + 2, ... of two concatenated vectors.
 template <int First, int... I>
 inline Lanes every_second(Lanes x, Lanes y, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(x, y, (First + 2 * I)...);
@@ -90,12 +90,12 @@ class Plane {
       : p_(p), rows_out_(p.out[0] * p.out[1]), width_(p.out[2]), is_flat_(is_flat(p, rows)) {
     for (int d = 0; d < 3; ++d) padded_[d] = p.in[d] + 2 * p.padding[d];
     stride_ = p.stride[2];
-    // Blocks that begin inside of a row may end behind it.
+    // Blocks that begin inside a row may end past it.
     phase_ = (padded_[2] + stride_ - 1) / stride_ + kBlock;
     row_ = phase_ * stride_;
     int64_t channel = padded_[0] * padded_[1] * row_;
     memory_.assign(static_cast<size_t>(p.inputs * channel), 0.0f);
-    // Where input rows stand, and in them the first columns of each remainder.
+    // The offsets of input rows, and in them of the first columns of each remainder.
     for (int64_t row = 0; row < p.inputs * p.in[0] * p.in[1]; ++row) {
       int64_t y = row % p.in[1], z = row / p.in[1] % p.in[0], c = row / p.in[1] / p.in[0];
       rows_.push_back(((c * padded_[0] + z + p.padding[0]) * padded_[1] + y + p.padding[1]) * row_);
@@ -116,7 +116,7 @@ class Plane {
     rows_out_ = 1;
     width_ = product(p.out);
     for (int64_t t = 0; t < p.inputs * count; ++t) taps_.push_back(t * whole_lanes(width_));
-    // Blocks that begin inside of the last column may end behind it.
+    // Blocks that begin inside the last column may end past it.
     columns_of_taps_.resize(static_cast<size_t>(p.inputs * count * whole_lanes(width_) + kBlock));
   }
 
@@ -124,7 +124,7 @@ class Plane {
   const std::vector<int64_t>& taps() const { return taps_; }
   int64_t rows() const { return rows_out_; }  // of outputs
   int64_t width() const { return width_; }    // of such a row
-  // What the first tap reads for the first output of row `row`.
+  // The address that the first tap reads for the first output of row `row`.
   const float* at_output_row(int64_t row) const {
     return is_flat_ ? columns_of_taps_.data() : in_plane(row);
   }
@@ -152,7 +152,7 @@ class Plane {
       float* at = to;
       for (int64_t row = 0; row < p_.out[0] * p_.out[1]; ++row, at += row_width) {
         const float* from = in_plane(row) + tap;
-        // Vectors end behind the row, where the next one follows.
+        // Vectors may end past the row, which the next row then overwrites.
         for (int64_t x = 0; x < row_width; x += kLanes) store(at + x, load(from + x));
       }
       to += column;
@@ -165,7 +165,7 @@ class Plane {
   void bring_plane(const float* src) {
     int64_t n = p_.in[2], padding = p_.padding[2];
     const float *from = src, *end = src + static_cast<int64_t>(rows_.size()) * n;
-    // What follows in memory is read and left out, where there is something.
+    // Reads whole vectors where memory continues, and discards the excess.
     auto piece = [&](const float* x, int64_t count) {
       if constexpr (kHasMasks) return load_some(x, count);
       bool has_room = end - x >= kLanes;
@@ -274,7 +274,7 @@ void forward_kernel(const Depthwise& p, int64_t begin, int64_t end) {
       constexpr int V = decltype(vectors)::value;
       const float* at = plane.at_output_row(row) + x;
       float* to = dst + row * plane.width() + x;
-      // As many sums as hide the time that each takes; of many taps also where one channel is left.
+      // Enough sums to hide their latency; with many taps also for a single channel.
       constexpr int C = 2 * kVectors / V, S = kVectors / V;
       constexpr int64_t kManyTaps = 64;
       for (int64_t m = 0; m < p.multiplier;) {
@@ -344,7 +344,7 @@ void channel_by_rows(const Plane& plane, const float* grad, float* sums) {
     const float* at = plane.at_output_row(row) + x;
     const float* from = grad + row * plane.width() + x;
     Lanes grads[V];
-    IntLanes keep[V];  // an infinite element must not reach what it has no part in
+    IntLanes keep[V];  // masks infinite elements that lie outside the row
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
       grads[v] = load_some(from + v * kLanes, n - v * kLanes);

@@ -2,11 +2,11 @@
 // one set for each CPU capability.
 //
 // Note [Padded planes]
-//   The input channels of one group of one sample are brought into a buffer with their padding, in
-//   which the columns are sorted by their remainder on division by the stride. There each tap of
-//   the kernel reads neighbours for neighbouring outputs, and no output is a special case. Where
-//   the rows of outputs fill vectors badly and many output channels read the same plane, what each
-//   tap reads for all outputs is laid out as one column, and the outputs are one row.
+//   The input channels of one group of one sample are copied with their padding into a buffer in
+//   which the columns are sorted by their remainder modulo the stride. There each tap of the kernel
+//   reads adjacent elements for adjacent outputs, and no output is a special case. If rows of
+//   outputs fill vectors badly and many output channels read the same plane, the inputs of each tap
+//   for all outputs are laid out as one column, and the outputs form a single row.
 #pragma once
 #include "lamella/core/scalar_type.h"
 #include "lamella/kernels/dispatch_stub.h"

@@ -19,8 +19,8 @@ constexpr int64_t kTogether = 512;
 
 // ---- Orders ----
 //
-// add: another difference in a sum; join: of two sums; finish: the distance. weight: what the
-// gradient g of a distance is multiplied by; part: the share of a difference in the gradient.
+// add: adds a difference to a sum; join: joins two sums; finish: the distance of a sum. weight: the
+// factor of a distance's gradient g; part: the contribution of a difference to the gradient.
 
 template <class V>
 V with_sign_of(V x, V difference) {
@@ -174,7 +174,7 @@ void backward_rows(const Distances& p, int64_t begin, int64_t end) {
     count_steps(p.columns * p.others / 8);
     std::memcpy(weights.data(), static_cast<const T*>(p.grad) + i * p.others, bytes);
     std::memcpy(distances.data(), static_cast<const T*>(p.distances) + i * p.others, bytes);
-    // Behind the last row, gradients and distances are 0.
+    // Past the last row, gradients and distances are 0.
     for (int64_t j = 0; j < whole; j += kWidth<T>) {
       T* at = weights.data() + j;
       v_store(at, order.weight(v_load(at), v_load(distances.data() + j)));

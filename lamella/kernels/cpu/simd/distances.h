@@ -1,9 +1,9 @@
 // Distances between the rows of two matrices, float32 and float64, one set for each CPU capability.
 //
 // Note [Distances by panels]
-//   The rows of the second matrix lie in panels, as GemmKernels::pack brings them there: a vector
-//   holds one element of neighbouring rows, so that sums along a row need no lane of another.
-//   Gradients sum over the rows of the second matrix, lane by lane, and over the lanes at the end.
+//   The rows of the second matrix lie in panels made by GemmKernels::pack: a vector holds the same
+//   element of neighbouring rows, so that sums along a row do not cross lanes. Gradients are summed
+//   over the rows of the second matrix lane by lane, and over the lanes at the end.
 #pragma once
 #include "lamella/core/scalar_type.h"
 #include "lamella/kernels/dispatch_stub.h"

@@ -13,8 +13,8 @@ LAMELLA_VEC1(Ndtri, v_ndtri(a))
 LAMELLA_VEC1(Erfinv, v_erfinv(a))
 LAMELLA_VEC1(Gelu, v_gelu(a))
 
-// gelu of float16 and bfloat16, which need no more than the first of the polynomials' terms, nor
-// what rounding takes from the square.
+// gelu of float16 and bfloat16, which need only the first terms of the polynomials, and no
+// correction for the rounding of the square.
 template <class Small>
 void gelu_small(char* const* data, int64_t n, const void*, int) {
   using V = VecF;

@@ -85,7 +85,7 @@ template <class V>
 inline V v_gelu(V x) {
   using T = ElementOf<V>;
   V tail = v_normal_tail(v_at_most(v_abs(x), kTailEnd<T>));
-  // An infinite x must not meet a tail of 0.
+  // Bounds x, because an infinite x times a tail of 0 would be NaN.
   return v_at_least(x, -kTailEnd<T>) * (x < 0 ? tail : 1 - tail);
 }
 

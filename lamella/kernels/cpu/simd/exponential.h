@@ -21,7 +21,8 @@ struct Exponent {
   Rounded<V> n;
   V minus_one;  // exp(r) - 1
 };
-// exp(x + low) for a small `low`. Where exp overflows or vanishes, x may be cut before: see v_exp.
+// exp(x + low) for a small `low`. Callers may clamp x to the range where exp is finite and not 0,
+// as v_exp does.
 template <class V>
 inline Exponent<V> v_exp_parts(V x, V low) {
   using T = ElementOf<V>;
@@ -112,8 +113,8 @@ inline VecD v_tanh(VecD x) {
   quotient = v_fma(quotient * rest, T(-0.62), quotient);  // 1 / divisor is within 25 %
   return v_copysign(large ? 1 - quotient : quotient, x);
 }
-// 1 / (1 + e) or e / (1 + e), with e = exp(-|x|); of x + low, for a small `low`. What rounding took
-// from e and 1 + e is given back to the quotient.
+// The logistic function of x + low, for a small `low`: 1 / (1 + e) or e / (1 + e), with
+// e = exp(-|x|). The quotient is corrected for the rounding errors of e and 1 + e.
 template <class V>
 inline V v_sigmoid(V x, V low) {
   using T = ElementOf<V>;

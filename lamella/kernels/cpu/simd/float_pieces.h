@@ -1,5 +1,5 @@
-// Functions of float32 in pieces, derived by tools/math_coefficients.py,
-// which says how.
+// Functions of float32 as piecewise polynomials, computed by
+// tools/math_coefficients.py, which documents the method.
 // clang-format off
 #pragma once
 #include "lamella/kernels/cpu/simd/piecewise.h"

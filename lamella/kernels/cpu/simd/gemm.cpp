@@ -1,4 +1,4 @@
-// Matrix products of elements that are summed in their own type.
+// Matrix products of elements that are summed in their own type, and of bfloat16 summed in float32.
 #include "lamella/kernels/cpu/simd/gemm.h"
 
 #include "lamella/kernels/cpu/simd/gemm_tile.h"
@@ -37,14 +37,14 @@ struct BFloat16Pairs {
 void pack_pairs(const GemmPacking& p) {
   constexpr int64_t kColumns = kTileVectors * kLanes<float>, kBytes = sizeof(uint32_t);
   if (p.row * 2 == kBytes) {
-    // A pair lies together.
+    // Both numbers of a pair are adjacent.
     GemmPacking pairs = p;
     pairs.row = kBytes;
     return pack<uint32_t>(pairs);
   }
   char* to = p.to;
   for (int64_t j = 0; j < p.n; j += kLanes<float>) {
-    // The panel that column j is in, and its place there.
+    // The panel of column j, and the column's position in it.
     int64_t first = j / kColumns * kColumns;
     int64_t width = p.n - first < kColumns ? p.n - first : kColumns;
     int64_t padded = (width + kLanes<float> - 1) / kLanes<float> * kLanes<float>;

@@ -1,11 +1,11 @@
 // The innermost loops of matrix products, one set for each CPU capability.
 //
 // Note [Order of the sums of a product]
-//   Each element of a product is summed in an order that follows from the shape of the problem
-//   alone: over stretches of kStretch elements of k from the first to the last, and in a stretch
-//   one term after the other. Where the loop is over the lanes of k instead (few rows, and both
-//   operands contiguous along k), lane after lane is summed over all of k. So results do not depend
-//   on threads, on how the problem was cut into blocks, or on whether b was packed.
+//   The order of the sum of each element depends only on the shape of the problem: stretches of
+//   kStretch elements of k are summed term by term and added up from the first to the last. If the
+//   vectors run along k instead (few rows, and both operands contiguous along k), each lane sums
+//   over all of k and the lanes are added at the end. So results do not depend on threads, on how
+//   the problem is cut into blocks, or on whether b is packed.
 #pragma once
 #include "lamella/core/scalar_type.h"
 #include "lamella/kernels/dispatch_stub.h"
@@ -16,8 +16,8 @@ namespace lamella::native {
 inline constexpr int64_t kStretch = 512;
 
 // Columns [0, n) of c = alpha * a b + d, for `k` elements of the inner dimension; distances in
-// bytes. b lies in panels of as many columns as a tile has; what is left of the columns is a panel
-// of its own, `tail`, whose rows are filled up to whole vectors.
+// bytes. b lies in panels of as many columns as a tile has; the remaining columns form a panel
+// `tail`, whose rows are padded to whole vectors.
 struct GemmBlock {
   const char* a;
   int64_t a_row, a_step;
@@ -31,12 +31,12 @@ struct GemmBlock {
   int64_t d_row;
   int64_t m, n, k;
   const void* alpha;  // of c's dtype
-  bool b_is_far;      // b does not lie in panels, and is more than the second cache holds
-  const char* after;  // where b is read after this block, NULL: that is not known
+  bool b_is_far;      // b is not packed, and is larger than the second-level cache
+  const char* after;  // the part of b that is read after this block; NULL: unknown
 };
 
-// Products one after the other, each with at most as many columns as a vector has, and b as it
-// lies: what `first` says of the first one, and bytes from one to the next.
+// A series of products, each with at most as many columns as a vector has lanes, and b not packed:
+// `first` describes the first one, and the distances in bytes lead from one to the next.
 struct GemmSmall {
   GemmBlock first;
   int64_t count, a_next, b_next, c_next, d_next;
@@ -55,11 +55,11 @@ struct GemmDots {
   int64_t d_row, d_column;
   int64_t m, n, k;
   const void* alpha;
-  bool b_is_far;  // it is more than the second cache holds, in rows that end before the processor
-                  // foresees what is read next
+  bool b_is_far;  // b is larger than the second-level cache, and its rows are too short for the
+                  // hardware prefetcher
 };
 
-// Columns of b brought into panels, or into rows. Both are filled up to whole vectors.
+// Packs columns of b into panels, or into rows. Both are padded to whole vectors.
 struct GemmPacking {
   const char* b;
   int64_t row, column;  // bytes between numbers; one of them is the size of a number
@@ -68,8 +68,8 @@ struct GemmPacking {
   int64_t to_row;  // bytes between rows, 0: panels
 };
 
-// An element of a and b is one number, or a group of numbers that follow one another along k, whose
-// products are summed at once; where k is not a multiple of it, zeros must stand behind.
+// An element of a and b is one number, or a group of consecutive numbers along k whose products are
+// summed by one instruction. If k is not a multiple of the group, zeros must follow.
 struct GemmKernels {
   int64_t columns;       // of a tile
   int64_t lanes;         // columns of one vector
@@ -77,7 +77,7 @@ struct GemmKernels {
   int64_t number_bytes;  // of a and b
   int64_t sum_bytes;     // of c, d and alpha
   void (*block)(const GemmBlock& block);
-  void (*small)(const GemmSmall& problems);  // NULL: there is none, as for the next
+  void (*small)(const GemmSmall& problems);  // may be NULL, as may the next
   void (*dots)(const GemmDots& problem);
   void (*pack)(const GemmPacking& packing);
 };
@@ -86,11 +86,11 @@ struct GemmKernels {
 // where the processor multiplies pairs of them, otherwise NULL.
 using gemm_kernels_fn = const GemmKernels* (*)(ScalarType dtype);
 LAMELLA_DECLARE_DISPATCH(gemm_kernels_fn, gemm_kernels_stub);
-// For a of int8 or uint8 with b of int8, or for both of int16, with c of int32; NULL where the
-// processor has no way to multiply groups of them.
+// For a of int8 or uint8 with b of int8, or for both of int16, with c of int32; NULL if the
+// processor has no instruction that multiplies groups of them.
 LAMELLA_DECLARE_DISPATCH(gemm_kernels_fn, byte_gemm_kernels_stub);
-// What Note [Products of bytes] adds to rows [begin, end) of a product, n times for each row. Rows
-// of a are `row` bytes apart and have k bytes.
+// Computes the corrections of Note [Products of bytes] for rows [begin, end) of a product, repeated
+// n times in each row. Rows of a are `row` bytes apart and have k bytes.
 using byte_corrections_fn = void (*)(const int8_t* a, int64_t row, int64_t k, int64_t begin,
                                      int64_t end, int32_t* to, int64_t n);
 LAMELLA_DECLARE_DISPATCH(byte_corrections_fn, byte_corrections_stub);

@@ -2,10 +2,9 @@
 //
 // Note [Products of bytes]
 //   The processor multiplies four unsigned bytes with four signed ones and adds the products to a
-//   lane of int32. Where both operands are signed, the bytes of b have 128 added when they are
-//   packed (or read): then each row of the result is too large by 128 times the sum of its row of
-//   a, which the caller adds as a d that is negative. Without that instruction pairs of int16 are
-//   multiplied.
+//   lane of int32. If both operands are signed, 128 is added to the bytes of b when they are packed
+//   (or read): each row of the result is then too large by 128 times the sum of its row of a, which
+//   the caller subtracts through d. Without that instruction pairs of int16 are multiplied.
 #include "lamella/kernels/cpu/simd/gemm_tile.h"
 
 namespace lamella::native {
@@ -47,7 +46,7 @@ struct ShortPairs {
 #if defined(CPU_CAPABILITY_AVX512)
 constexpr uint32_t kHighBits = 0x80808080;
 
-// Fours of bytes, of which those of a, or those of b, are without a sign. `Turned` adds 128 to b.
+// Groups of four bytes, of which those of a or those of b are unsigned. `Turned` adds 128 to b.
 template <bool BIsUnsigned, bool Turned>
 struct ByteFours {
   using Element = uint32_t;
@@ -69,7 +68,7 @@ void pack_fours(const GemmPacking& p) {
   constexpr int64_t kColumns = kTileVectors * kLanes<uint32_t>, kBytes = sizeof(uint32_t);
   const Lanes<uint32_t> turn = broadcast(Turn ? kHighBits : 0u);
   if (p.row == 1) {
-    // Four lie together.
+    // The four numbers of a group are adjacent.
     GemmPacking fours = p;
     fours.row = kBytes;
     pack<uint32_t>(fours);
@@ -86,7 +85,7 @@ void pack_fours(const GemmPacking& p) {
     return;
   }
   for (int64_t j = 0; j < p.n; j += kLanes<uint32_t>) {
-    // The panel that column j is in, and its place there.
+    // The panel of column j, and the column's position in it.
     int64_t first = j / kColumns * kColumns;
     int64_t width = p.n - first < kColumns ? p.n - first : kColumns;
     int64_t padded = (width + kLanes<uint32_t> - 1) / kLanes<uint32_t> * kLanes<uint32_t>;

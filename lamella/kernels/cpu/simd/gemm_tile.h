@@ -1,5 +1,5 @@
-// What kernels of matrix products are made of: a tile of sums that stay in registers, products of
-// rows with rows, and the packing of panels.
+// Building blocks of matrix product kernels: tiles of sums that stay in registers, products of rows
+// with rows, and the packing of panels.
 // K. Goto and R. van de Geijn, Anatomy of High-Performance Matrix Multiplication, ACM TOMS 34(3),
 // 2008.
 #pragma once
@@ -18,8 +18,8 @@
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 
-// A tile and what it is multiplied by fill the registers. Tiles of at most kWideRows rows over a b
-// that is not packed have twice the columns, so that more of each row of b is read at once.
+// A tile and its factors fill the registers. Tiles of at most kWideRows rows over an unpacked b
+// have twice the columns, so that more of each row of b is read at once.
 #if defined(CPU_CAPABILITY_AVX512)
 inline constexpr int kVectorBytes = 64, kTileRows = 8, kTileVectors = 3, kWideRows = 4;
 #elif defined(CPU_CAPABILITY_AVX2)
@@ -136,22 +136,22 @@ struct SameType {
 
 // ---- Tiles ----
 
-// Whether the part of a vector is read as fast as the whole.
+// True if a partial vector is read as fast as a whole one.
 #if defined(CPU_CAPABILITY_AVX512) || defined(CPU_CAPABILITY_AVX2)
 inline constexpr bool kReadsParts = true;
 #else
 inline constexpr bool kReadsParts = false;
 #endif
 
-// What a tile does beside its sums.
+// The variants of a tile.
 enum class Tile {
   kPlain,
   kReadsParts,  // b has one vector in a row, which ends where its columns end
-  kFetches  // asks memory for what a later tile reads at `next` in each row of b: one vector, or
-            // all where so few rows are left that no other tile asks
+  kFetches  // prefetches what a later tile reads at `next` in each row of b: one vector, or all of
+            // them if too few rows are left for other tiles to do so
 };
 
-// Tiles of a panel that ask for the next one.
+// The number of tiles of a panel that prefetch the next panel.
 inline int64_t fetching_tiles(int64_t rows) {
   return rows <= (kTileVectors - 1) * kTileRows ? 1 : kTileVectors;
 }
@@ -164,7 +164,7 @@ void tile(const GemmBlock& g, const char* a, const char* b, int64_t b_row, char*
   using S = typename P::Sum;
   constexpr int64_t kLast = (V - 1) * kVectorBytes;
   const int64_t a_row = g.a_row, a_step = g.a_step;
-  // What is written last is fetched while the sums are made.
+  // Prefetches the memory of the result while the sums are computed.
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) __builtin_prefetch(c + r * g.c_row + v * kVectorBytes, 1);
   }
@@ -229,7 +229,7 @@ TileFn<P> tile_of(int64_t rows, int64_t vectors) {
   return tile_of<P, 2 * kTileVectors>(rows, std::make_integer_sequence<int, kWideRows>());
 }
 
-// Rows of b that lie apart come from far away in an order that the processor does not foresee.
+// For a large b that is not packed: the hardware prefetcher does not foresee the order of its rows.
 template <class P>
 bool fetches_b(const GemmBlock& g) {
   return std::is_floating_point_v<typename P::Element> && g.b_is_far;
@@ -248,7 +248,7 @@ template <class P>
 void block(const GemmBlock& g) {
   using S = typename P::Sum;
   constexpr int64_t kColumns = kTileVectors * kLanes<S>, kBytes = sizeof(S);
-  // Rows are dealt out evenly, so that no tile is much lower than the others.
+  // Rows are distributed evenly, so that no tile has far fewer rows than the others.
   int64_t tiles = (g.m + kTileRows - 1) / kTileRows;
   int64_t rows = g.m / tiles, higher = g.m % tiles;
   bool is_wide = g.m <= kWideRows && g.b_panel == kColumns * kBytes;
@@ -405,7 +405,7 @@ void dots(const GemmDots& g) {
     constexpr int C = N / R;
     for (int64_t j = 0; j < g.n; j += C) {
       for (int64_t i = 0; i < g.m; i += R) {
-        // The first rows of a ask for what is read of b next.
+        // The tile of the first rows of a prefetches the next part of b.
         auto run_tile = g.b_is_far && i == 0 && g.n - j >= 2 * C ? &dots_tile<P, R, true>
                                                                  : &dots_tile<P, R, false>;
         run_tile(g, g.a + i * g.a_row, g.b + j * g.b_row, g.m - i < R ? g.m - i : R,
@@ -443,7 +443,7 @@ inline void transpose(Lanes<E> (&x)[kLanes<E>]) {
   }
 }
 
-// `width` columns of b, filled up to `padded`.
+// Packs `width` columns of b, padded to `padded` columns.
 template <class E>
 void pack_panel(const GemmPacking& p, const char* b, char* to, int64_t to_row, int64_t width,
                 int64_t padded) {

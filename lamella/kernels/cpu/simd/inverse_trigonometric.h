@@ -41,7 +41,7 @@ template <class V>
 inline V v_atan2(V y, V x) {
   using T = ElementOf<V>;
   V a = v_abs(y), b = v_abs(x);
-  // Sums must not overflow, and quotients of two infinities or two zeros are 1 and 0.
+  // Operands are bounded so that sums do not overflow and inf / inf and 0 / 0 become 1 and 0.
   constexpr T kHuge = sizeof(T) == 4 ? T(0x1p126) : T(0x1p1022);
   auto huge = a > kHuge || b > kHuge;
   auto infinite = a == kInf<T> && b == kInf<T>;

@@ -1,4 +1,4 @@
-// Vectors of floats, as wide as those of the CPU capability that it is compiled for.
+// Vectors of floats with the width of the CPU capability that the file is compiled for.
 #pragma once
 #include <cstdint>
 
@@ -26,7 +26,7 @@ typedef Lanes LanesInMemory __attribute__((aligned(4), may_alias));
 
 inline Lanes load(const float* p) { return *reinterpret_cast<const LanesInMemory*>(p); }
 inline void store(float* p, Lanes v) { *reinterpret_cast<LanesInMemory*>(p) = v; }
-// Taking 0 away changes nothing, not even the sign of 0, so that no instruction is spent on it.
+// Subtracting 0 changes nothing, not even the sign of 0, so the compiler only broadcasts x.
 inline Lanes all(float x) { return x - Lanes{}; }
 inline Lanes multiply_add(Lanes a, Lanes b, Lanes c) {
 #if defined(CPU_CAPABILITY_AVX512)

@@ -9,8 +9,8 @@ inline namespace CPU_CAPABILITY {
 inline VecF v_log_rest(VecF f) {
   return f * f * v_fma(f, v_polynomial(f, Coefficients<float>::log), -0.5f);
 }
-// By the odd series in s = f / (2 + f), which needs half as many terms: with h = f^2 / 2 and R what
-// that series has after 2 s, log(1 + f) = f - (h - s (h + R)).
+// Uses the odd series in s = f / (2 + f), which needs half as many terms: with h = f^2 / 2 and R
+// the terms of that series after 2 s, log(1 + f) = f - (h - s (h + R)).
 inline VecD v_log_rest(VecD f) {
   VecD s = f / (2 + f), z = s * s, h = 0.5 * f * f;
   return v_fma(s, v_fma(z, v_polynomial(z, Coefficients<double>::log_odd), h), -h);
@@ -71,7 +71,7 @@ inline V v_log1p_or_log(V x, IntOf<V> shifted) {
   Parts<V> parts = v_frexp_of_log(u);
   V scale = v_negative_power(parts.exponent);
   V f = v_fma(x, scale, scale - 1);
-  // Where u is special (0, infinite, NaN, negative) or huge, the parts of u say all.
+  // If u is special (0, infinite, NaN, negative) or huge, the parts of u give the exact result.
   auto by_parts = ~(v_abs(parts.exponent) < 100) | ~shifted;
   return v_log_of(by_parts ? parts.mantissa - 1 : f, parts.exponent);
 }

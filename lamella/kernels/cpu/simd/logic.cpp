@@ -38,7 +38,7 @@ struct BitNot {
   }
 };
 
-// A shift by more bits than there are, or by fewer than none, shifts everything out.
+// A shift by at least the type's bits, or by a negative number, shifts everything out.
 template <class T>
 struct ShiftLeft {
   explicit ShiftLeft(const void*) {}

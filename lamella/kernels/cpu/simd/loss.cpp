@@ -46,7 +46,7 @@ struct Huber {
     return d < -delta ? -delta : d > delta ? delta : d;
   }
 };
-// Losses made of functions compute with vectors.
+// Losses that call elementary functions are computed with vectors.
 template <class T>
 struct SoftMargin {
   explicit SoftMargin(double) {}
@@ -96,7 +96,7 @@ inline void each(const T* x, const T* t, T* to, int64_t n, F f) {
     for (; i < n; ++i) to[i] = f(x[i], t[i]);
   }
 }
-// Whether a loss, or its slope, is made of functions.
+// True if a loss, or its slope, calls elementary functions.
 template <template <class> class Op, class T>
 constexpr bool kValueNeeds =
     std::is_same_v<Op<T>, SoftMargin<T>> || std::is_same_v<Op<T>, Entropy<T>>;
@@ -112,7 +112,7 @@ double values(const T* x, const T* t, T* out, int64_t n, double beta) {
     each<needs>(x, t, out, n, value);
     return 0;
   }
-  // Short runs in the element type, their sums in double.
+  // Short runs are summed in the element type, their sums in double.
   constexpr int64_t kLanes = 32, kRun = 1024;
   double sum = 0;
   alignas(64) T run[needs ? kRun : 1];

@@ -3,9 +3,9 @@
 // Note [Transposes in registers]
 //   R elements fill 16 bytes. R runs of R elements, read into R registers, are transposed by
 //   log2(R) rounds that interleave register i with register i + R/2: a perfect shuffle each. Wider
-//   registers hold such a run in each of their lanes, so that one round serves several blocks, and
-//   what is written for a row is as long as the register. (With AVX-512 the inserts that fill four
-//   lanes cost what the wider stores save.)
+//   registers hold such a run in each of their 16-byte lanes, so that one round transposes several
+//   blocks, and the stores of a row are as wide as the register. (With AVX-512 the inserts that
+//   fill four lanes cost what the wider stores save.)
 #include "lamella/kernels/cpu/movement.h"
 
 #include "lamella/kernels/cpu/simd/vec.h"
@@ -44,7 +44,7 @@ void move_run(char* dst, int64_t dst_stride, const char* src, int64_t src_stride
     *reinterpret_cast<T*>(dst + i * dst_stride) = *reinterpret_cast<const T*>(src + i * src_stride);
   };
   for (; n >= 4; n -= 4, dst += 4 * dst_stride, src += 4 * src_stride) {
-    // The instructions that gather and scatter are slower than as many moves: no vectors here.
+    // Gather and scatter instructions are slower than scalar moves; the asm prevents vectorisation.
     asm("" : "+r"(src));
     move(0);
     move(1);
@@ -57,7 +57,7 @@ void move_run(char* dst, int64_t dst_stride, const char* src, int64_t src_stride
 // ---- Contiguous rows ----
 
 #if defined(__x86_64__)
-// Past the caches: whole lines, between a head and a tail that are written as usual.
+// Writes whole cache lines with stores that bypass the caches; the head and the tail normally.
 void stream_row(char* dst, const char* src, int64_t bytes) {
   int64_t head = -reinterpret_cast<intptr_t>(dst) & 63;
   if (bytes < head + 64) {
@@ -122,7 +122,7 @@ void repeat_each(char* dst, const char* src, int64_t src_stride, int64_t n0, int
   constexpr int64_t kPiece = 64 / sizeof(T);
   T* to = reinterpret_cast<T*>(dst);
   int64_t j = 0;
-  // A whole piece is written for each row, and what is too much of it is overwritten by the next.
+  // Writes a whole piece for each row; its excess is overwritten by the next row.
   if (n0 <= kPiece) {
     for (int64_t whole = (n0 * n1 - kPiece) / n0; j < whole; ++j) {
       T value = *reinterpret_cast<const T*>(src + j * src_stride);
@@ -154,7 +154,7 @@ void interleave(char* dst, const char* const* src, int64_t count, int64_t n) {
   if (count == 2) return interleave_few<T, 2>(dst, src, n);
   if (count == 3) return interleave_few<T, 3>(dst, src, n);
   if (count == 4) return interleave_few<T, 4>(dst, src, n);
-  // A piece of the result stays in the first cache while every source passes.
+  // A piece of the result stays in the first-level cache while all sources are read.
   const int64_t piece = 16384 / (count * kBytes) + 1;
   for (int64_t i = 0; i < n; i += piece) {
     int64_t now = n - i < piece ? n - i : piece;
@@ -237,7 +237,7 @@ void transpose_plane(char* dst, int64_t dst_row, const char* src, int64_t src_co
   int64_t r = 0;
 #if defined(__x86_64__)
   if constexpr (kBytes < 16) {
-    // Groups of rows that use up a few neighbouring lines of src.
+    // Groups of rows that use a few adjacent cache lines of src completely.
     constexpr int64_t kRun = 16 / kBytes, kLine = 256 / kBytes;
     constexpr int64_t kWidth = sizeof(Register) / kBytes;
     while (r + kRun <= rows) {
@@ -263,7 +263,7 @@ void transpose_plane(char* dst, int64_t dst_row, const char* src, int64_t src_co
     }
   }
 #endif
-  // Few rows, or elements as wide as a register: pieces of columns stay in the first cache.
+  // Few rows, or elements as wide as a register: pieces of columns stay in the first-level cache.
   constexpr int64_t kPiece = 256, kRows = 64 / kBytes;
   for (; r < rows; r += kRows) {
     int64_t last = r + kRows < rows ? r + kRows : rows;

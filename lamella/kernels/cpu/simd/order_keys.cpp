@@ -113,8 +113,7 @@ int64_t count_of(const K* keys, int64_t n, K key) {
   return static_cast<int64_t>(count);
 }
 
-// Values are searched for together, so that none waits for the memory that another one reads; no
-// step depends on a branch.
+// Several values are searched for at once, without branches, so that their memory accesses overlap.
 constexpr int kTogether = 8;
 template <int kCount, class K>
 inline void search_together(const K* sorted, int64_t n, const K* values, int64_t* found) {

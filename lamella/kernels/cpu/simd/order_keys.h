@@ -1,23 +1,23 @@
-// Elements as keys, and loops over keys, one set for each CPU capability.
+// Conversion of elements to sort keys, and loops over keys, one set for each CPU capability.
 //
 // Note [Keys]
-//   Each element becomes an unsigned number, its key, whose order is the wanted one: integers with
-//   the sign bit turned over, floating point as its bits (all of them turned over where negative,
-//   NaN above everything, both zeros alike), all bits inverted for a descending order. So a handful
-//   of loops over keys of 32 and of 64 bits serves all dtypes.
+//   Each element becomes an unsigned number, its key, whose order is the wanted one. Integers have
+//   their sign bit flipped; floating-point numbers become their bits, all flipped if negative, with
+//   NaN above all others and both zeros equal; a descending order inverts all bits. So a few loops
+//   over keys of 32 and of 64 bits serve all dtypes.
 #pragma once
 #include "lamella/core/scalar_type.h"
 #include "lamella/kernels/dispatch_stub.h"
 
 namespace lamella::native {
 
-// What makes keys of a dtype's elements.
+// How the keys of a dtype's elements are computed.
 struct KeyKind {
   uint8_t bytes;  // of an element
   bool is_float;
   bool is_bool;
   uint64_t infinity;  // its bits, for floating point
-  uint64_t flip;      // bits of an integer that are turned over
+  uint64_t flip;      // bits of an integer that are flipped
   uint64_t invert;    // all bits for a descending order, else none
 };
 KeyKind key_kind(ScalarType dtype, bool descending);
@@ -36,7 +36,7 @@ inline U key_of(U bits, const KeyKind& kind) {
     return static_cast<U>(bits ^ static_cast<U>(kind.flip));
   }
 }
-// The keys of NaN and of both zeros, of which an element cannot be told from its key.
+// The keys of NaN and of both zeros, from which the element's bits cannot be recovered.
 inline uint64_t nan_key(const KeyKind& kind) {
   return (~uint64_t{0} ^ kind.invert) >> (64 - 8 * kind.bytes);
 }
@@ -91,7 +91,7 @@ inline const KeyLoops<K>& key_loops() {
   }
 }
 
-// Whether neighbours among sorted words are alike above the bits of `mask`; fewer than 2^31 words.
+// True if two adjacent sorted words are equal above the bits of `mask`; fewer than 2^31 words.
 using has_ties_fn = bool (*)(const uint32_t* words, int64_t n, uint32_t mask);
 LAMELLA_DECLARE_DISPATCH(has_ties_fn, has_ties_stub);
 

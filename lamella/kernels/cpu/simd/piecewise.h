@@ -1,4 +1,4 @@
-// What a function in pieces is; the pieces are derived by tools/math_coefficients.py.
+// The layout of piecewise polynomials, whose tables tools/math_coefficients.py computes.
 #pragma once
 #include <cstdint>
 #include <type_traits>

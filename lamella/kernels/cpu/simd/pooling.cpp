@@ -15,12 +15,12 @@ inline namespace CPU_CAPABILITY {
 namespace {
 
 constexpr int64_t kBlock = 64;  // results that are computed together
-constexpr int64_t kWide = 32;   // of a window whose own positions fill vectors
-// Blocks are filled up to whole vectors where what is read then, and not used, is in memory.
+constexpr int64_t kWide = 32;   // windows from this width on fill vectors with their own positions
+// Blocks are rounded up to whole vectors if the excess elements that are read lie in memory.
 constexpr int64_t kStep = 16;
 int64_t whole(int64_t n) { return (n + kStep - 1) / kStep * kStep; }
 
-// Windows along dimension 2 of one size and distance.
+// Windows along dimension 2 with one size and one distance.
 struct Segment {
   int64_t first, count, stride;
   PoolRange range;  // of the first
@@ -68,7 +68,7 @@ void each_row(const PoolRows& p, int64_t begin, int64_t end, F&& f) {
   }
 }
 
-// x[j * step] for j in [0, n): in place, or brought together.
+// x[j * step] for j in [0, n): in place, or copied to contiguous memory.
 template <class T>
 const T* strided(const T* x, int64_t step, int64_t n, T (&room)[kBlock]) {
   if (step == 1) return x;
@@ -82,7 +82,7 @@ const T* strided(const T* x, int64_t step, int64_t n, T (&room)[kBlock]) {
 
 // ---- Maximum ----
 
-// Places have the width of the elements, so that both fill vectors of as many lanes.
+// Indices have the width of the elements, so that vectors of both have equally many lanes.
 template <class T>
 using Place = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
@@ -131,7 +131,7 @@ struct Maxima {
       places[j] = better ? from[j] + by : places[j];
     }
   }
-  // The maximum of all lanes, which hold positions of one window, into the first.
+  // Reduces all lanes, which hold positions of one window, to the maximum in the first lane.
   void join(int64_t n) {
     for (int64_t j = 1; j < n; ++j) {
       bool nan = best[j] != best[j], is_nan = best[0] != best[0];
@@ -146,7 +146,8 @@ struct Maxima {
   }
 };
 
-// Several short rows of windows together, all of one size and distance and none over an edge.
+// Processes several short rows of windows together; all have one size and distance, and none
+// crosses an edge.
 template <class T>
 class ShortRows {
  public:
@@ -179,7 +180,7 @@ class ShortRows {
     Maxima<T> maxima;
     int64_t in_plane = p_.out[0] * p_.out[1], inputs = p_.in[0] * p_.in[1] * p_.in[2];
     const PoolRange &a = p_.ranges[0][0], &b = p_.ranges[1][0];
-    // Windows that do not meet read lines which are brought together as a whole.
+    // For windows that do not overlap, whole lines are copied together.
     int64_t pitch = s.stride * p_.out[2];
     bool apart = s.taps() * s.range.step <= s.stride && s.range.begin + pitch <= p_.in[2] &&
                  s.stride <= kMostStride;
@@ -308,7 +309,7 @@ void max_rows(const PoolRows& p, int64_t begin, int64_t end) {
 
 // ---- Average ----
 
-// The quotient of the least integer and -1 wraps.
+// Integer division in which the least integer divided by -1 wraps.
 template <class T>
 void divide(T* out, const T* sums, int64_t count, int64_t n) {
   if constexpr (std::is_integral_v<T>) {
@@ -430,7 +431,7 @@ void average_backward_lanes(const PoolRows& p, int64_t begin, int64_t end) {
                      int64_t n = std::min(kBlock, s.count - o);
                      divide(shares, g + s.first + o, count, n);
                      T* to = columns.data() + s.range.begin + o * s.stride;
-                     // Windows of a segment without any distance meet in one place.
+                     // Windows of a segment with distance 0 all cover the same positions.
                      for (int64_t t = 0; t < taps; ++t) {
                        for (int64_t j = 0; j < n; ++j) to[j * s.stride + t] += shares[j];
                      }

@@ -2,16 +2,16 @@
 //
 // Note [Rows of a pooling]
 //   Tensors are [planes][0][1][2][lanes]: row-major tensors have one lane and a plane for each
-//   channel, and where the channels stand innermost they are the lanes. A vector holds neighbouring
-//   lanes, or neighbouring windows where there is one lane. Averages of one lane add the lines of a
-//   window first, and then the columns of the sum.
+//   channel; if the channels are innermost, they are the lanes. A vector holds neighbouring lanes,
+//   or neighbouring windows if there is one lane. Averages of one lane first add the lines of a
+//   window, and then the columns of the sum.
 #pragma once
 #include "lamella/core/scalar_type.h"
 #include "lamella/kernels/dispatch_stub.h"
 
 namespace lamella::native {
 
-// What one output position covers of one dimension.
+// The input positions that one output position covers in one dimension.
 struct PoolRange {
   int64_t begin, end;  // inside the input
   int64_t step;

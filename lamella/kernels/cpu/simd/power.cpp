@@ -14,7 +14,7 @@ LAMELLA_VEC2(FloorQuotient, v_floor_quotient(a, b))
 // Parameter: 1 for neighbours among float16, 2 among bfloat16.
 template <class T>
 struct NextAfter {
-  int dropped;  // bits of the loop's type that the small one has not
+  int dropped;  // bits of the loop's type that the small type lacks
   T spacing;    // of the small type's least numbers, which are those within `end`
   T end;
   explicit NextAfter(const void* p) {

@@ -33,17 +33,17 @@ inline Twice<V> v_log2_twice(V x) {
   return {log.high, log.low + (near.low + v_lookup(Log::low, at))};
 }
 
-// |x|^y as 2^(y log2 |x|); where that formula does not say it, as ISO C says (annex F.10.4.4):
-// signs, and 1 for x = 1 or y = 0 whatever the other is.
+// |x|^y as 2^(y log2 |x|); special cases follow ISO C (annex F.10.4.4): signs, and 1 for x = 1 or
+// y = 0 whatever the other is.
 template <class V>
 inline V v_pow(V x, V y) {
   using T = ElementOf<V>;
-  // Beyond it nothing but 0 and infinity is left.
+  // Exponents beyond this bound give only 0 and infinity.
   constexpr T kFar = sizeof(T) == 4 ? 160 : 1100;
   V size = v_abs(x);
   Twice<V> log = v_log2_twice(size);
   const V whole_log = log.high;
-  // The larger exponents of float64 leave it less to lose.
+  // float64's larger exponents need the sum to be renormalised first.
   if constexpr (sizeof(T) == 8) log = v_fast_sum(log.high, log.low);
   Twice<V> power = v_product(log.high, y);
   power.low = v_fma(y, log.low, power.low);
@@ -58,7 +58,7 @@ inline V v_pow(V x, V y) {
   V r = power.high - n.value + power.low;
   V result = v_ldexp(v_fma(r, v_polynomial(r, Coefficients<T>::exp2), T(1)), n);
   if (LAMELLA_LIKELY(usual)) return result;
-  // Whole numbers by twice themselves: odd ones have a half that is none.
+  // A whole number is odd if its half is not a whole number.
   auto whole = v_rint(y) == y;
   V half = y * T(0.5);
   auto odd = whole && v_rint(half) != half && v_abs(y) < kInf<T>;
@@ -75,8 +75,8 @@ inline VecF v_hypot(VecF x, VecF y) {
   auto infinite = v_abs(x) == kInf<float> || v_abs(y) == kInf<float>;
   return infinite ? VecF{} + kInf<float> : result;
 }
-// float64 by a power of two that brings the larger one near 1, with the error of the square root
-// taken back (the residue of a correctly rounded root is exact with the squares in two parts).
+// float64 is scaled by a power of two that brings the larger operand near 1, and the error of the
+// square root is corrected (the residue of a correctly rounded root is exact with split squares).
 inline VecD v_hypot(VecD x, VecD y) {
   using V = VecD;
   V a = v_abs(x), b = v_abs(y);
@@ -97,8 +97,8 @@ inline VecD v_hypot(VecD x, VecD y) {
 
 // ---- Remainders ----
 
-// a - q b for the whole number q nearest to a / b, or b more where that is negative. It is exact:
-// no more bits are left than a number has.
+// a - q b for the whole number q nearest to a / b, plus b if that is negative. It is exact, because
+// the result needs no more bits than a number has.
 template <class V>
 inline V v_fmod_step(V a, V b) {
   V q = v_round(a / b).value, r;
@@ -110,8 +110,8 @@ inline V v_fmod_step(V a, V b) {
   }
   return r < 0 ? r + b : r;
 }
-// The remainder of a >= 0 by b > 2^-950, both finite. While a quotient has too many bits, b times a
-// power of two is taken away.
+// The remainder of a >= 0 by b > 2^-950, both finite. While the quotient has too many bits,
+// multiples of b times a power of two are subtracted.
 inline VecD v_fmod_positive(VecD a, VecD b) {
   auto far = a > b * 0x1p50;
   while (LAMELLA_UNLIKELY(v_any(far))) {
@@ -166,8 +166,8 @@ inline V v_floor_divide(V x, V y) {
   V zero = v_flip(V{}, v_sign(x) ^ v_sign(y));
   return y == 0 ? x / y : q == 0 ? zero : floor;
 }
-// The floor of a quotient that is infinite or of an infinite divisor is that of the standards;
-// NumPy and PyTorch have NaN and -1 in v_floor_divide.
+// Infinite quotients and divisors give the floor of the exact quotient; v_floor_divide gives NaN
+// and -1 there, as NumPy and PyTorch do.
 template <class V>
 inline V v_floor_quotient(V x, V y) {
   using T = ElementOf<V>;

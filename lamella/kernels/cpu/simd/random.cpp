@@ -1,5 +1,4 @@
-// Uniform, normal and exponential numbers of random words, with the bits that PyTorch makes of
-// them.
+// Uniform, normal and exponential numbers from random words, bit for bit equal to PyTorch's.
 #include "lamella/kernels/cpu/simd/random.h"
 
 #include "lamella/kernels/cpu/simd/logarithm.h"
@@ -29,7 +28,7 @@ inline uint64_t joined(const uint32_t* words) {
 
 template <class T, class Unit>
 inline void scale(T* to, int64_t n, T low, T span, T end, Unit unit) {
-  if (low == 0) {  // a product needs no instruction for both
+  if (low == 0) {  // a product suffices
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) {
       T value = unit(i) * span;

@@ -1,4 +1,4 @@
-// What is made of random words, in vectors.
+// Conversion of random words to distributions, in vectors.
 #pragma once
 #include <cstdint>
 

@@ -10,7 +10,7 @@ namespace {
 template <class T>
 void whole_range(void* to, int64_t begin, int64_t n, const RangeStart& start) {
   T* out = static_cast<T*>(to);
-  // The sum fits though the product may wrap on the way.
+  // The product may wrap, but the sum fits.
   T value = static_cast<T>(start.first_whole + start.step_whole * static_cast<uint64_t>(begin));
   const T step = static_cast<T>(start.step_whole);
   for (int64_t i = 0; i < n; ++i, value = static_cast<T>(value + step)) out[i] = value;

@@ -6,7 +6,7 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
-// Whether there was a NaN in pairs of vectors.
+// Records whether pairs of vectors contained NaN.
 template <class L>
 struct SeenNan {
   using V = typename Granule<L>::V;
@@ -54,7 +54,7 @@ inline L extreme_of(const In* x, int64_t n) {
       pair(0, load<L>(x + i), load<L>(x + i + kLanes));
       pair(2, load<L>(x + i + 2 * kLanes), load<L>(x + i + 3 * kLanes));
     }
-    // The last elements, some of which may be seen twice, do no harm.
+    // The last granule may overlap elements that were folded already, which does not matter.
     const Granule<L> last = load<L>(x + n - kLanes);
     for (; i + kLanes <= n; i += kLanes) pair(0, load<L>(x + i), last);
     pair(0, last, last);
@@ -145,8 +145,8 @@ LAMELLA_REGISTER_REDUCE(aminmax, both_table(WideRealTypes()));
 
 // ---- Places ----
 
-// A block's accumulators: the places of all, -1 while nothing was seen, then the elements there.
-// The first of equal elements counts, and a NaN is beyond everything.
+// A block's accumulators: the indices of all outputs, -1 before the first element, then the
+// elements there. The first of equal elements is taken, and NaN counts as the extreme.
 template <class T>
 struct Places {
   int64_t* index;
@@ -154,7 +154,7 @@ struct Places {
   Places(void* acc, int64_t n)
       : index(static_cast<int64_t*>(acc)), best(reinterpret_cast<T*>(index + n)) {}
 };
-// Whether x, which comes later, takes over from `best`.
+// True if x, which comes later, replaces `best`.
 template <class T, bool kLargest>
 inline bool takes_over(T x, T best) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -187,7 +187,7 @@ void merge_places(void* acc, const void* other, int64_t n) {
     a.best[j] = b.best[j];
   }
 }
-// The first place of `found`, which is there; of a NaN where it is one.
+// The first index of `found`, which occurs; if it is NaN, the first NaN's.
 template <class T, class In>
 inline int64_t place_of(const In* x, int64_t n, T found) {
   int64_t i = 0;

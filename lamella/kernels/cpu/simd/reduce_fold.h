@@ -1,4 +1,4 @@
-// What the loops of reductions are made of: folding runs of memory in vectors.
+// Building blocks of reduction loops: folding runs of memory in vectors.
 //
 // Note [Lanes of a fold]
 //   A run is folded into granules of 64 bytes, whatever the width of the machine's vectors, so that
@@ -59,7 +59,7 @@ inline Granule<L> lift(const Granule<L>& a) {
   return g;
 }
 
-// Whether load() below reads float16 fast.
+// True if load() below reads float16 fast.
 #if defined(CPU_CAPABILITY_AVX512) || defined(CPU_CAPABILITY_AVX2)
 inline constexpr bool kReadsHalf = true;
 #else
@@ -292,7 +292,8 @@ void fold_rows(typename Op::Lane* acc, const ReduceInput& in) {
   strip(std::integral_constant<int, 4>());
   strip(std::integral_constant<int, 1>());
   if (j < in.n && in.n >= kLanes) {
-    // The last granule holds elements that were folded already: those meet the identity.
+    // The last granule overlaps elements that were folded already; they are replaced by the
+    // identity.
     const int64_t at = in.n - kLanes;
     Granule<L> g = load<L>(acc + at);
     for (int64_t r = 0; r < in.count; ++r) {
@@ -324,7 +325,7 @@ struct Sum {
     return a + b;
   }
 };
-// Either of two where none is NaN; NaN spoils nothing but its own lane.
+// The larger or smaller of two, which are not NaN; a NaN affects only its own lane.
 template <class L, bool kLargest>
 struct Ordered {
   using Lane = L;
@@ -346,7 +347,7 @@ struct Ordered {
     }
   }
 };
-// A NaN among two is the result.
+// The same, with NaN if either is NaN.
 template <class L, bool kLargest>
 struct Extreme : Ordered<L, kLargest> {
   template <class X>

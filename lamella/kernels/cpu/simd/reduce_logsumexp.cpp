@@ -7,9 +7,8 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
-// A block's accumulators: the largest elements, then the sums of exponentials of what lies between
-// an element and the largest one. An infinite largest element is not taken out, as inf - inf would
-// be left.
+// A block's accumulators: the largest elements, then the sums of exponentials of the differences
+// from the largest one. An infinite largest element is not subtracted, because inf - inf is NaN.
 template <class C>
 struct ExpSums {
   C *most, *sum;
@@ -69,7 +68,7 @@ void across(void* acc, const ReduceInput& in) {
     Granule<C> before = load_some<C>(a.most + j, now, C(0)), most = before;
     for (int64_t r = 0; r < in.count; ++r) most = join<Ordered<C, true>>(most, row(r));
     Granule<C> shift = taken_out<C>(most);
-    // A sum of nothing stays 0.
+    // An empty sum stays 0.
     for (int i = 0; i < Granule<C>::kParts; ++i) {
       auto finite = before.part[i] - before.part[i] == 0;
       before.part[i] = finite ? before.part[i] : shift.part[i];

@@ -1,9 +1,9 @@
 // Norms, variances, and sums of exponentials in logarithms.
 //
 // Note [Sums in the narrower type]
-//   The sum of a norm's powers is kept in float64, which no squares of float32 leave. What is
-//   folded in one step is summed in float32 first, where vectors hold twice as many, and once more
-//   in float64 if that sum is out of a range in which nothing was lost.
+//   The sum of a norm's powers is kept in float64, in which squares of float32 cannot overflow. The
+//   elements of one step are summed in float32 first, where vectors hold twice as many, and again
+//   in float64 if that sum lies outside the range in which it is accurate.
 #include <cmath>
 
 #include "lamella/kernels/cpu/simd/power.h"
@@ -42,7 +42,7 @@ struct PowerSum {
     return a + b;
   }
 };
-// A sum of float32 in which no term of weight was too small and none too large.
+// True if no significant term of a float32 sum underflowed and none overflowed.
 inline bool is_safe(float sum) { return sum > 1e-25f && sum < 1e37f; }
 
 template <class T, int power, class In>
@@ -104,7 +104,7 @@ LAMELLA_REGISTER_REDUCE(norm3, power_table<3>("norm3"));
 
 // ---- Other norms ----
 
-// How many are not 0.
+// Counts the elements that are not 0.
 struct Norm0 : Sum<double> {
   template <class X>
   static X lift(X x) {
@@ -133,7 +133,7 @@ LAMELLA_REGISTER_REDUCE(
 LAMELLA_REGISTER_REDUCE(
     norm_min, (norm_table<SizeExtreme<float, false>, SizeExtreme<double, false>>("norm_min")));
 
-// |x|^order in vectors: as float32 where that loses nothing, and else as float64.
+// |x|^order in vectors: as float32 where that is accurate, else as float64.
 inline Wide power_of_size(VecF x, double order) {
   VecF size = v_abs(x), power = v_pow(size, VecF{} + static_cast<float>(order));
   auto lost = ~((power > 1e-30f) & (power < kInf<float>)) & (size > 0) & (size < kInf<float>);
@@ -161,7 +161,7 @@ void along_general(void* acc, const ReduceInput& in) {
     int64_t i = 0;
     for (; i + kLanes <= in.n; i += kLanes) add(v_load<T>(x + i));
     if (i < in.n) {
-      // The power of what is added to fill the vector is 0.
+      // The padding of the last vector has the power 0.
       V rest = V{} + (order < 0 ? kInf<T> : T(0));
       std::memcpy(&rest, x + i, static_cast<size_t>(in.n - i) * sizeof(T));
       add(rest);
@@ -306,7 +306,7 @@ void across_moments(void* acc, const ReduceInput& in) {
     for (int64_t k = 0; k < n; ++k) a.add(j + k, count, mean[k], squares[k]);
   }
 }
-// The parameters are what is taken from the number of elements, and whether the root is wanted.
+// The parameters are the correction of the number of elements, and whether to take the root.
 template <class T>
 void finish_moments(const void* acc, void* out, int64_t n, const void* params) {
   Moments a(const_cast<void*>(acc), n);

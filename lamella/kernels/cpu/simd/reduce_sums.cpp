@@ -49,7 +49,8 @@ void along_narrow(void* acc, const ReduceInput& in) {
 
 // ---- Complex numbers ----
 
-// Their sums are sums of twice as many real numbers, where lanes of one kind stay apart.
+// Their sums are sums of twice as many real numbers, with real and imaginary parts in separate
+// lanes.
 template <class R>
 void along_complex_sum(void* acc, const ReduceInput& in) {
   using Op = Sum<R>;

@@ -1,5 +1,5 @@
-// all, any and counts of what is not zero. An element is looked at as an integer of its width: a
-// fraction is zero where all bits but the sign are.
+// all, any and counts of nonzero elements. An element is read as an integer of its width: a
+// floating-point number is zero if all its bits except the sign are.
 #include "lamella/kernels/cpu/simd/reduce_fold.h"
 
 namespace lamella::native {
@@ -42,7 +42,7 @@ struct Look {
   }
 };
 
-// Lanes of one byte count up to so many elements before their sum leaves them.
+// The most elements that lanes of one byte count without overflow.
 constexpr int64_t kCounted = 62 * 4 * kGranuleBytes;
 
 template <class T>
@@ -130,7 +130,7 @@ constexpr ReduceTable truth_table(const char* name, Types<T...>) {
                                                       : kind == Truth::kAll ? 0
                                                                             : -1)};
   ((table.sources[slot_of<T>()] = {kBool, &along_truth<T, kind>, &across_truth<T, kind>}), ...);
-  // Where signs do not matter, neither does the type.
+  // Types of the same width share loops, because only whether an element is zero matters.
   table.sources[loop_index(kByte)] = table.sources[loop_index(kChar)] = {
       kBool, &along_truth<bool, kind>, &across_truth<bool, kind>};
   table.sources[loop_index(kUInt16)] = table.sources[loop_index(kShort)];

@@ -11,12 +11,12 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
-// The table of dimension 2 as the loops want it. Places fit 32 bits unless a line has more than
-// 2^31 elements.
+// The table of dimension 2 in the types of the loops. Indices fit 32 bits unless a line has more
+// than 2^31 elements.
 template <class T, class Place>
 struct Line {
   std::vector<Place> first, second;
-  std::vector<T> share;  // empty where nothing is mixed
+  std::vector<T> share;  // empty if each output reads a single element
 
   explicit Line(const ResampleTable& axis) : first(axis.first, axis.first + axis.out) {
     if (axis.second == nullptr) return;
@@ -36,7 +36,7 @@ struct Line {
 #pragma GCC ivdep
       for (int64_t o = 0; o < n; ++o) {
         T part = parts[o], one = x[a[o]], other = x[b[o]];
-        // An infinite element without a part must not make a NaN.
+        // An infinite element with weight 0 must not produce NaN.
         y[o] = part == T(0) ? one : (T(1) - part) * one + part * other;
       }
     } else {
@@ -54,12 +54,12 @@ struct Line {
     }
   }
 
-  // Adds to a line x what y gives it.
+  // Adds the contributions of y to a line x.
   void spread(const T* y, T* x, int64_t lanes) const {
     auto n = static_cast<int64_t>(first.size());
     if (share.empty()) {
       for (int64_t o = 0; o < n;) {
-        // Neighbours go to neighbours.
+        // Consecutive outputs read consecutive inputs.
         auto at = static_cast<size_t>(o);
         int64_t end = o + 1;
         while (end < n && first[static_cast<size_t>(end)] == first[at] + (end - o)) ++end;
@@ -108,7 +108,7 @@ void each_source(const ResampleLines& p, int64_t i, int64_t j, F&& f) {
   }
 }
 
-// Four lines, those of neighbouring places in different slots.
+// A cache of four lines; adjacent lines use different slots.
 template <class T>
 struct Kept {
   int64_t size, tags[4] = {-1, -1, -1, -1};
@@ -120,7 +120,8 @@ struct Kept {
 };
 
 constexpr int64_t kManyLanes = 16;
-// Lanes fill vectors by themselves, so that each output is mixed at once, of up to two lines.
+// With many lanes, vectors run along the lanes, and each output is computed directly from its
+// inputs.
 template <class T, class Place>
 void mix_lanes(const Line<T, Place>& along, const T* x0, const T* x1, T w0, T w1, int64_t lanes,
                T* y) {

@@ -1,10 +1,10 @@
 // Loops of interpolation and padding, float32 and float64, one set for each CPU capability.
 //
 // Note [Lines of a resampling]
-//   Tensors are [planes][0][1][2][lanes], as in pooling. An output line is a mixture of up to four
-//   input lines that were resampled along dimension 2 before; those are kept, because the next
-//   output lines often need them again. A gradient goes the same way back: what reaches an input
-//   line is summed up first, and spread along dimension 2 once.
+//   Tensors are [planes][0][1][2][lanes], as in pooling. An output line is a weighted sum of up to
+//   four input lines that were resampled along dimension 2 first; those are cached, because the
+//   next output lines often need them again. Gradients go the reverse way: the contributions to an
+//   input line are summed first, and spread along dimension 2 once.
 #pragma once
 #include "lamella/core/scalar_type.h"
 #include "lamella/kernels/dispatch_stub.h"
@@ -31,7 +31,8 @@ using resample_fn = void (*)(const ResampleLines& lines, int64_t begin, int64_t 
 // `to` from `from`, for output lines [begin, end), counted over all planes.
 LAMELLA_DECLARE_DISPATCH(resample_fn, resample_stub);
 
-// Adds to the inputs' `to` what the outputs' gradients `from` give them, for planes [begin, end).
+// Adds the contributions of the outputs' gradients `from` to the inputs' gradients `to`, for planes
+// [begin, end).
 LAMELLA_DECLARE_DISPATCH(resample_fn, resample_backward_stub);
 
 }  // namespace lamella::native

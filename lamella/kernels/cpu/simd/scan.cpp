@@ -2,11 +2,11 @@
 //
 // Note [Scans in vectors]
 //   A granule of eight float64 or int64 is scanned in three steps: the second of each two lanes
-//   takes in the first, the upper half of each four the second lane, the upper half of all the
-//   fourth (J. Sklansky, Conditional-sum addition logic, 1960). What came before is added at the
-//   end, so that only that waits for the granule before. The order of sums differs from one after
-//   the other, and so may what overflows on the way: a run with a value out of bounds is done once
-//   more in order.
+//   adds the first, the upper half of each four adds the second lane, the upper half of all adds
+//   the fourth (J. Sklansky, Conditional-sum addition logic, 1960). The preceding total is added
+//   last, so that only this step waits for the previous granule. The order of sums differs from the
+//   sequential one, and intermediate values may overflow: a run with a value out of bounds is
+//   repeated sequentially.
 #include "lamella/kernels/cpu/scan.h"
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
-// What a running fold of T is kept in.
+// The accumulator type of a running fold of T.
 template <class T>
 struct StateOf {
   using type = double;
@@ -124,7 +124,7 @@ inline void scan_step(Granule<S>& g) {
     }
   }
 }
-// Bounds within which the product of a few numbers loses nothing.
+// Bounds within which the product of a few numbers neither overflows nor underflows.
 constexpr double kSmall = 1e-290, kLarge = 1e290;
 
 template <class T, Scan kind>
@@ -137,7 +137,7 @@ void along_vectors(const void* in, void* out, int64_t n, void* state) {
       std::is_same_v<T, double> || (kind == Scan::kProduct && !std::is_integral_v<T>);
   auto* x = static_cast<const T*>(in);
   auto* y = static_cast<T*>(out);
-  // Checked runs are kept, as they may have to be done once more after they were written over.
+  // The input of checked runs is saved, because they may be repeated after they were overwritten.
   constexpr int64_t kRun = 64;
   int64_t i = 0;
   while (n - i >= kRun) {
@@ -155,7 +155,7 @@ void along_vectors(const void* in, void* out, int64_t n, void* state) {
       for (int p = 0; p < G::kParts; ++p) {
         if constexpr (kChecks) {
           V size = g.part[p] < 0 ? -g.part[p] : g.part[p];
-          // Neither zero nor NaN where all is well.
+          // Not zero and not NaN if all values are within bounds.
           V fine = kind == Scan::kProduct ? (size > kSmall) & (size < kLarge) ? V{} : V{} + 1
                                           : g.part[p] - g.part[p];
           doubt += fine;

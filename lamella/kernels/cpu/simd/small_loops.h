@@ -1,5 +1,5 @@
-// Loops over float16 and bfloat16: each vector becomes one of floats, is computed with, and is
-// rounded again before the next is read, so nothing goes through memory.
+// Loops over float16 and bfloat16: each vector is converted to floats, computed with, and rounded
+// back before the next one is read, so intermediate values stay in registers.
 #pragma once
 #include <cstring>
 #include <type_traits>
@@ -41,14 +41,14 @@ struct SmallVec<BFloat16> {
   static SmallAsFloats load(const char* p) {
     return reinterpret_cast<SmallAsFloats>(widen(p) << 16);
   }
-  // To the nearest, and of two that are as near to the even one; NaN keeps its sign.
+  // Rounds to nearest, ties to even; NaN keeps its sign.
   static void store(char* p, SmallAsFloats x) {
     auto word = reinterpret_cast<SmallAsWords>(x);
     SmallAsWords rounded = word + 0x7fff + ((word >> 16) & 1);
     SmallAsWords nan = (word & 0x80000000) | 0x7fc00000;
     narrow(p, (v_is_nan(x) ? nan : rounded) >> 16);
   }
-  // This stores numbers that the type holds.
+  // Stores numbers that the type represents exactly.
   static void store_exact(char* p, SmallAsFloats x) {
     narrow(p, reinterpret_cast<SmallAsWords>(x) >> 16);
   }
@@ -109,8 +109,8 @@ struct SmallVec<Half> {
 };
 #endif
 
-// Whether an operator's result is one of its operands, or that with another sign: specialised where
-// it is, because such a result needs no rounding.
+// True if an operator's result is always one of its operands, or one with another sign: such a
+// result needs no rounding.
 template <class Op>
 inline constexpr bool kResultIsExact = false;
 
@@ -180,8 +180,8 @@ void small_loop(char* const* data, int64_t n, const void* params, int number) {
   small_loop_of<Op, Small, N, -1>(data, n, params);
 }
 
-// The loops over small types that belong to an operator on floats. A file that is compiled once,
-// for any processor, has none: conversion in the driver is faster there.
+// The loops over small types of an operator on floats. Files that are compiled once for every
+// processor have none: conversion in the driver is faster there.
 template <class Op, int N, class Small>
 constexpr NumberLoopFn small_loop_for() {
 #if defined(CPU_CAPABILITY_DEFAULT) || defined(CPU_CAPABILITY_AVX2) || \

@@ -1,4 +1,4 @@
-// Lines of exponentials, for softmax, its gradient, and sums of exponentials in logarithms.
+// Exponentials of lines and their sums, for softmax, its gradient, and logsumexp.
 #pragma once
 #include "lamella/kernels/cpu/simd/exponential.h"
 #include "lamella/kernels/cpu/simd/reduce_fold.h"
@@ -46,7 +46,7 @@ inline C exp_line(const C* x, C* y, C shift, int64_t n) {
   const Granule<C> by = fill<C>(shift);
   Granule<C> sum = fill<C>(0);
   each_granule<C>(n, [&](int64_t i, auto now) {
-    // The exponential of what fills up the last one is 0.
+    // The padding of the last granule has the exponential 0.
     Granule<C> e = exp_of<C>(minus<C>(load_some<C>(x + i, now, Ordered<C, true>::kIdentity), by));
     sum = join<Sum<C>>(sum, e);
     if constexpr (kStores) store_some<C>(y + i, e, now);

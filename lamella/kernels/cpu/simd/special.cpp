@@ -16,7 +16,7 @@ LAMELLA_VEC1(I1E, v_i1e(a))
 LAMELLA_VEC1(Entr, v_entr(a))
 LAMELLA_VEC2(Xlogy, v_xlogy(a, b))
 LAMELLA_VEC2(Xlog1Py, v_xlog1py(a, b))
-// Parameter: the bound that the input is brought within; negative: none.
+// Parameter: the bound to which the input is clamped; negative: none.
 template <class T>
 struct Logit {
   T eps;

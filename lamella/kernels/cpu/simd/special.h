@@ -1,5 +1,5 @@
-// Functions of the gamma family, Bessel functions and other special ones in vectors. float32 runs
-// in double precision where nothing else is said.
+// Functions of the gamma family, Bessel functions and other special ones in vectors. float32 is
+// computed in double precision unless noted otherwise.
 #pragma once
 #include "lamella/kernels/cpu/simd/gamma_pieces.h"
 #include "lamella/kernels/cpu/simd/power.h"
@@ -36,8 +36,8 @@ inline V v_sinc(V x) {
 
 // ---- Gamma ----
 
-// From here on the asymptotic series serve (M. Abramowitz, I. Stegun, Handbook of Mathematical
-// Functions, 6.1.41, 6.3.18, 6.4.12); below, functions of x + 1 are tabulated, over their zeros.
+// From here on the asymptotic series are used (M. Abramowitz, I. Stegun, Handbook of Mathematical
+// Functions, 6.1.41, 6.3.18, 6.4.12); below, tables of functions of x + 1, divided by their zeros.
 inline constexpr double kAsymptotic = 8;
 
 // log(x) in two parts.

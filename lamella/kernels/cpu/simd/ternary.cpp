@@ -7,7 +7,7 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
-// A choice moves bits: one loop for each size.
+// A selection only copies bits, so there is one loop for each element size.
 template <class T>
 void where_loop(char* const* data, int64_t n, const void*) {
   auto* out = reinterpret_cast<T*>(data[0]);
@@ -47,12 +47,12 @@ constexpr LoopTable make_where() {
   return table;
 }
 
-// Any NaN wins; the upper bound wins over the lower.
+// NaN if any operand is NaN; the upper bound takes precedence over the lower.
 template <class T>
 struct Clamp {
   explicit Clamp(const void*) {}
   T operator()(T a, T least, T most) const {
-    // One choice after the other: the compiler makes vectors of these.
+    // Two separate selections, which the compiler vectorises.
     T low = a < least ? least : a;
     low = v_is_nan(least) ? least : low;
     low = v_is_nan(a) ? a : low;

@@ -1,4 +1,4 @@
-// Transposed tiles, and results that go past the caches.
+// Transposed tiles, and copies of results that bypass the caches.
 #include "lamella/kernels/cpu/convert.h"
 #include "lamella/kernels/cpu/simd/vec.h"
 

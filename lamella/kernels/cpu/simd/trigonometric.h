@@ -24,13 +24,13 @@ struct Quadrant {
 };
 
 // Note [Huge arguments]
-//   Of x 2 / pi only the part below 8 matters (M. Payne, R. Hanek, Radian reduction for
-//   trigonometric functions, SIGNUM Newsletter 18, 1983). 2 / pi comes in pieces of 24 bits and x
-//   in halves of 26 and 27, so that their products are exact. Pieces whose product with the last
-//   bit of x is a multiple of 8 are left out; nine further ones are added from the largest on, and
-//   whole eights taken away as soon as they appear. What is left is exact as a sum of two numbers,
-//   however much of it cancels: no double is nearer than 2^-62 to a multiple of pi / 2 (J.-M.
-//   Muller, Elementary Functions, chapter 11).
+//   Only x 2 / pi modulo 8 matters (M. Payne, R. Hanek, Radian reduction for trigonometric
+//   functions, SIGNUM Newsletter 18, 1983). 2 / pi is stored in pieces of 24 bits and x is split
+//   into halves of 26 and 27, so that their products are exact. Pieces whose product with the last
+//   bit of x is a multiple of 8 are left out; the nine next ones are added from the largest on, and
+//   multiples of 8 are subtracted as soon as they appear. The rest is exact as a sum of two numbers
+//   despite cancellation: no double is nearer than 2^-62 to a multiple of pi / 2 (J.-M. Muller,
+//   Elementary Functions, chapter 11).
 LAMELLA_NOINLINE inline Quadrant<VecD> v_reduce_huge(VecD x) {
   VecL exponent = (v_shift_right<VecD>(v_bits(x), 52) & 0x7ff) - 1023;
   VecL first = (exponent - 55) * 683;  // 683 / 2^14 is 1 / 24 closely enough
@@ -116,7 +116,7 @@ inline SinCos<V> v_sincos_of(const Quadrant<V>& q) {
   using T = ElementOf<V>;
   V z = q.r * q.r;
   V cubic = v_fma(z * q.r, v_polynomial(z, Coefficients<T>::sin), q.rest);
-  // 1 - z / 2 is rounded; what that loses comes back with the rest.
+  // The rounding error of 1 - z / 2 is added to the rest.
   V half = z * T(0.5), most = 1 - half, lost = (1 - most) - half;
   V quartic = v_fma(z * z, v_polynomial(z, Coefficients<T>::cos), lost);
   quartic = v_fma(-q.r, q.rest, quartic);
@@ -146,7 +146,7 @@ inline V v_tan(V x) {
   V z = q.r * q.r;
   V more = v_fma(z * q.r, v_polynomial(z, Coefficients<T>::tan), q.rest);
   V tan = q.r + more, cot = -1 / tan;
-  // What the sum lost comes back to first order: -1 / (t + d) = w + w^2 d, with w = -1 / t.
+  // Corrects for the sum's rounding error d to first order: -1 / (t + d) = w + w^2 d, w = -1 / t.
   V lost = more - (tan - q.r);
   V result = (q.n & 1) != 0 ? v_fma(cot * cot, lost, cot) : tan;
   return x == 0 ? x : result;

@@ -76,7 +76,7 @@ LAMELLA_ROUNDING(Trunc, trunc)
 LAMELLA_ROUNDING(Round, rint)
 LAMELLA_OP1(Frac, a - Trunc<T>(nullptr)(a))
 
-// Classification: bits of the exponent decide, whatever the compiler thinks of NaN.
+// Classification by the bits of the exponent, independent of the compiler's assumptions about NaN.
 template <class T>
 constexpr T kInfinity = __builtin_huge_val();
 template <class T>

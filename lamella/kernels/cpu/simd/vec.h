@@ -22,7 +22,7 @@ inline namespace CPU_CAPABILITY {
 
 // ---- Loops that the compiler vectorises ----
 
-// The output is one of the inputs or overlaps none of them: the driver sees to that.
+// The output is one of the inputs or overlaps none of them; the driver ensures that.
 template <class Op, class T, int N>
 void plain_loop(char* const* data, int64_t n, const void* params) {
   const Op op(params);
@@ -215,7 +215,8 @@ constexpr LoopTable vector_table(const char* name, int params, const LoopFn* oth
     Vec<T> operator()(Vec<T> a, Vec<T> b) const { return expression; } \
   };
 
-// Registers a table as pointwise_loop<"op"> for this capability. At namespace lamella::native.
+// Registers a table as pointwise_loop<"op"> for this capability. For use in namespace
+// lamella::native.
 #define LAMELLA_POINTWISE(op, ...)                                    \
   namespace {                                                         \
   constexpr LoopTable op##_table = __VA_ARGS__;                       \
@@ -224,7 +225,7 @@ constexpr LoopTable vector_table(const char* name, int params, const LoopFn* oth
   }                                                                   \
   }                                                                   \
   LAMELLA_REGISTER_POINTWISE(op, &op##_kernel)
-// A unary function in vectors, with loops for complex numbers in complex_loops.cpp.
+// Registers a unary vector function whose loops for complex numbers are in complex_loops.cpp.
 #define LAMELLA_MATH1(op, Op) \
   LAMELLA_OTHER_LOOPS(op);    \
   LAMELLA_POINTWISE(op, vector_table<Op, 1>(#op, 0, op##_others))

@@ -1,11 +1,11 @@
-// What vector functions are written with: bits of numbers, fused multiplication, choice, tables,
-// and sums and products in twice the precision.
+// Primitives of the vector functions: bits of numbers, fused multiplication, selection, tables, and
+// sums and products in twice the precision.
 //
 // Note [Functions in vectors]
-//   A function is written once, for VecF and VecD of any width, and never leaves the vector: where
-//   inputs need another way (a huge argument of sin, a negative one of lgamma), that way is taken
-//   for the whole vector if any lane needs it, and chosen lane by lane. Polynomials come from
-//   coefficients.h. v_fma is one rounding where the capability has it (kHasFma) and two elsewhere;
+//   A function is written once, for VecF and VecD of any width, and never splits a vector: if some
+//   lane needs another method (a huge argument of sin, a negative one of lgamma), the method is
+//   computed for the whole vector and selected lane by lane. Polynomials come from coefficients.h.
+//   v_fma rounds once where the capability has the instruction (kHasFma) and twice elsewhere;
 //   functions are accurate with either, so their last bits may differ between capabilities, but
 //   never with the length of a run or the number of threads.
 #pragma once
@@ -62,7 +62,7 @@ inline constexpr T kInf = __builtin_huge_val();
 template <class T>
 inline constexpr T kQuietNan = __builtin_nan("");
 
-// ---- What the compiler's vectors lack ----
+// ---- Operations that the compiler's vectors lack ----
 
 #if defined(CPU_CAPABILITY_AVX512)
 inline constexpr bool kHasFma = true;
@@ -123,8 +123,8 @@ inline V v_at_least(V x, V bound) {
 }
 #endif
 
-// Whether a lane of a comparison's result is set. Compilers differ in the integer type of such
-// results, so the size of a lane decides.
+// True if some lane of a comparison's result is set. Compilers differ in the integer type of such
+// results, so the overload is chosen by the size of a lane.
 template <class I>
 inline bool v_any(I mask) {
   static_assert(sizeof(mask[0]) == 4 || sizeof(mask[0]) == 8);
@@ -207,8 +207,8 @@ inline IntOf<V> v_shift_right(IntOf<V> x, int by) {
 
 // ---- Whole numbers and powers of two ----
 
-// Added and taken away, it rounds to the nearest whole number, ties to even; in between, the lowest
-// bits hold that number. Of sizes below a quarter of it.
+// Adding and subtracting it rounds numbers below a quarter of it to the nearest whole number, ties
+// to even; the lowest bits of the sum hold that number.
 template <class T>
 inline constexpr T kRounder = sizeof(T) == 4 ? T(12582912.0) : T(6755399441055744.0);
 
@@ -268,8 +268,7 @@ template <class V>
 struct Parts {
   V mantissa, exponent;
 };
-// The same, and log(m) + n log(2) is as it should be for every x: NaN below 0, infinite at 0 and
-// infinity.
+// The same for every x: log(m) + n log(2) is NaN for x below 0, and infinite at 0 and infinity.
 #if defined(CPU_CAPABILITY_AVX512)
 inline Parts<VecF> v_frexp_of_log(VecF x) {
   VecF m = _mm512_maskz_getmant_ps(0xffff, x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan);
@@ -444,7 +443,7 @@ inline IntOf<V> v_piece_of(V x, const Piecewise<T, N, R>& p) {
   at = at < 0 ? IntOf<V>{} : at;
   return at > p.kEntries - 1 ? IntOf<V>{} + (p.kEntries - 1) : at;
 }
-// See Piecewise; of x + low, for a `low` of the size of x's rounding. The result is NaN where x is.
+// The function of a Piecewise at x + low, where `low` is about x's rounding error. NaN if x is NaN.
 template <class V, class T, int N>
 inline Twice<V> v_piecewise_twice(V x, const Piecewise<T, N>& p, V low) {
   IntOf<V> at = v_piece_of(x, p);

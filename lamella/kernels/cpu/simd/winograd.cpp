@@ -8,7 +8,7 @@ inline namespace CPU_CAPABILITY {
 namespace {
 using namespace lanes;
 
-constexpr int kSide = 4;  // of a tile with what surrounds it
+constexpr int kSide = 4;  // rows and columns of elements that a tile reads
 
 struct Tile {
   int64_t sample, y, x;  // of its first result
@@ -18,7 +18,7 @@ Tile tile_at(const WinogradPlanes& p, int64_t number) {
   return {number / (p.down * p.across), in_sample / p.across * 2, in_sample % p.across * 2};
 }
 
-// Four numbers along one dimension, before and behind.
+// Transforms four numbers along one dimension.
 inline void turn_elements(Lanes a, Lanes b, Lanes c, Lanes d, Lanes* to, int step) {
   to[0] = a - c;
   to[step] = b + c;
@@ -92,7 +92,7 @@ void weights_kernel(const WinogradWeights& w, int64_t begin, int64_t end, float*
 
 bool results_kernel(const WinogradPlanes& p, int64_t first, int64_t count, const float* values) {
   const int64_t point = count * p.to_channels;
-  Lanes apart = {};  // 0 as long as everything is finite
+  Lanes apart = {};  // 0 as long as all results are finite
   for (int64_t t = 0; t < count; ++t) {
     const Tile tile = tile_at(p, first + t);
     float* to = p.to + tile.sample * p.to_sample + tile.y * p.to_row + tile.x * p.to_column;

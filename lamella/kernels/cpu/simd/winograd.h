@@ -1,12 +1,12 @@
 // Transforms of Winograd's convolution, float32, one set for each CPU capability.
 //
 // Note [Winograd]
-//   Two by two neighbouring results of a kernel of three by three read four by four elements. Both
-//   are brought into a form in which the kernel is sixteen products of numbers instead of
-//   thirty-six (Winograd's minimal filtering, F(2x2, 3x3), in the form of Lavin and Gray, 2015), so
-//   that a convolution is sixteen matrix products: tiles by channels with channels by channels. A
-//   result depends on the elements that its own kernel reads alone, as in a sum. Infinite elements
-//   give NaN in place of infinite results, which the transform of the results reports.
+//   A tile of 2x2 results of a 3x3 kernel reads 4x4 elements. Elements and weights are transformed
+//   so that a tile needs sixteen multiplications instead of thirty-six (Winograd's minimal
+//   filtering, F(2x2, 3x3), in the form of Lavin and Gray, 2015), and a convolution is sixteen
+//   matrix products of [tiles][channels] with [channels][channels]. A result depends only on the
+//   elements that its kernel reads. Infinite elements give NaN instead of infinite results, which
+//   the transform of the results reports.
 #pragma once
 #include <cstdint>
 
@@ -14,21 +14,20 @@
 
 namespace lamella::native {
 
-constexpr int64_t kWinogradPoints = 16;  // of a tile in the other form
+constexpr int64_t kWinogradPoints = 16;  // numbers of a transformed tile
 
-// Samples of rows of pixels of channels, which lie side by side; tiles of two by two results from
-// left to right, downwards, by samples. Strides in elements.
+// Planes whose channels are innermost and contiguous; tiles of 2x2 results are numbered from left
+// to right, downwards, by samples. Strides are in elements.
 struct WinogradPlanes {
   const float* from;
   float* to;
   const float* bias;  // one number for each channel of `to`, or null
   int64_t from_channels, from_height, from_width, from_sample, from_row, from_column;
   int64_t to_channels, to_height, to_width, to_sample, to_row, to_column;
-  int64_t above, left;   // what lies outside before the first row and column
+  int64_t above, left;   // padding before the first row and column
   int64_t down, across;  // tiles of a sample
 };
-// Strides of a kernel's weights in elements, by channel that is read, channel that is made, row and
-// column.
+// Strides of a kernel's weights in elements: by input channel, output channel, row and column.
 struct WinogradWeights {
   const float* weights;
   int64_t from_channels, to_channels, from, to, row, column;

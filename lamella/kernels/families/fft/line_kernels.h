@@ -23,7 +23,7 @@ template <class P>
 P* aligned(P* p) {
   return reinterpret_cast<P*>((reinterpret_cast<uintptr_t>(p) + 63) & ~uintptr_t{63});
 }
-// Numbers of T for a while, aligned to 64 bytes.
+// Scratch memory for numbers of T, aligned to 64 bytes.
 template <class T>
 class Scratch {
  public:
@@ -54,7 +54,7 @@ void line_of_lanes(const LinePlan<T>& plan, const T* in, T* out, T* scratch, boo
   const Pair<V>* z;
   if constexpr (kLanes == 8) {
     z = run_passes(*plan.columns, points, a, a + rows);
-  } else {  // passes over memory alone are less code
+  } else {  // passes only over memory need less code
     for (int64_t row = 0; row < rows; ++row) a[rows + row] = points(row);
     z = run_passes(*plan.columns, InMemory<V>{a + rows}, a, a + rows);
   }
@@ -171,7 +171,8 @@ void complex_columns(const Plan<T>& plan, const Lines<T>& lines, int64_t count, 
       }
       continue;
     }
-    // Brought together before, where the first pass does not write, and apart behind.
+    // Lanes are gathered before into memory that the first pass does not write, and scattered
+    // after.
     Pair<V>* together = a + n;
     const int64_t blocks = here == kLanes ? n / kLanes * kLanes : 0;
     for (int64_t i = 0; i < blocks; i += kLanes) {
@@ -238,8 +239,8 @@ LAMELLA_ALWAYS_INLINE Pair<Vector<T, kLanes>> reversed_pair(const Pair<Vector<T,
   return {reversed(z.re, Index()), reversed(z.im, Index())};
 }
 
-// `z` of h points to the h + 1 of a real line, in the same memory; or, with the roots' imaginary
-// parts negated, back. The middle point and the ends are the caller's.
+// Converts `z` of h points to the h + 1 points of a real line in place; or back, if the roots'
+// imaginary parts are negated. The caller handles the middle point and the ends.
 template <class T>
 void mix_all(T* z, int64_t h, const T* roots, T half, bool back) {
   constexpr int kLanes = kWide<T>;
@@ -307,7 +308,7 @@ void lines_to_real(const LinePlan<T>& plan, const T* roots, const Lines<T>& line
     T* out = lines.out + l * n;
     std::memcpy(z, in, static_cast<size_t>(2 * points) * sizeof(T));
     for (int64_t k = 0; lines.forward && k < points; ++k) z[2 * k + 1] = -z[2 * k + 1];
-    // Imaginary parts of numbers that stand for themselves and their conjugates do not count.
+    // The imaginary parts of points that are their own conjugates are ignored.
     z[1] = 0;
     if (n % 2 != 0) {
       for (int64_t k = 1; k < points; ++k) {

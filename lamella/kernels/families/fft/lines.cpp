@@ -1,4 +1,4 @@
-// The choice of the capability.
+// Chooses the transform functions of the processor's capability.
 #include "lamella/kernels/families/fft/lines.h"
 
 #include "lamella/kernels/machine_code.h"

@@ -1,4 +1,4 @@
-// The work of transforms over memory; compiled for each capability of the processor.
+// Transforms of lines in memory; compiled for each CPU capability.
 #pragma once
 #include <cstdint>
 
@@ -13,8 +13,8 @@ namespace lamella::fft {
 template <class T>
 void complex_line(const LinePlan<T>& plan, const T* in, T* out, T* scratch, bool forward, T scale);
 
-// What is transformed: `count` lines of n points. The points of a line stand `stride` apart, and
-// the lines in groups of `inner` neighbours: line l begins at (l / inner) * n * inner + l % inner.
+// The data of a transform: `count` lines of n points. The points of a line are `stride` apart, and
+// lines lie in groups of `inner` neighbours: line l begins at (l / inner) * n * inner + l % inner.
 template <class T>
 struct Lines {
   const T* in;
@@ -32,8 +32,8 @@ struct Functions {
                        T scale);
   // Lines [begin, end) of contiguous points.
   void (*complex_lines)(const LinePlan<T>& plan, const Lines<T>& lines, int64_t begin, int64_t end);
-  // Groups of `wide` lines, [begin, end): of each group of neighbours the last may have fewer.
-  // Where inner is 1, lines of contiguous points that follow one another, `lines` altogether.
+  // Transforms groups [begin, end) of `wide` lines; the last of each group of neighbours may have
+  // fewer. If inner is 1, these are consecutive lines of contiguous points.
   void (*complex_columns)(const Plan<T>& plan, const Lines<T>& lines, int64_t count, int64_t begin,
                           int64_t end);
   // `plan` is for half of an even n, and for an odd n itself. Real lines of n points to complex

@@ -1,4 +1,4 @@
-// lamella.fft: Fourier transforms of every kind, made of the three primitive ones.
+// lamella.fft: all Fourier transforms, made of the three primitive ones.
 #include <optional>
 #include <string_view>
 
@@ -9,7 +9,7 @@ namespace {
 
 using Norm = std::optional<std::string_view>;
 
-// How the result is scaled; `forward`: the transform is not an inverse one.
+// The scaling of the result; `forward`: the transform is not an inverse one.
 int64_t normalization_of(const char* op, const Norm& norm, bool forward) {
   const std::string_view word = norm.value_or("backward");
   if (word == "ortho") return 1;
@@ -31,7 +31,7 @@ Tensor real_numbers(const char* op, const Tensor& self) {
   return floating_point(op, self, false);
 }
 
-// Cut off, or filled up with zeros.
+// Truncates a dimension to `size`, or pads it with zeros.
 Tensor with_size(const char* op, const Tensor& self, int64_t dim, int64_t size) {
   LAMELLA_CHECK(size >= 1, op, ": expected at least one point along dimension ", dim, ", got ",
                 size);
@@ -93,14 +93,14 @@ Tensor complex_to_complex(const char* op, const Tensor& self, const Part& part, 
   return input.is_complex() ? aten::_fft_c2c(input, part.dims, how, forward)
                             : aten::_fft_r2c(input, part.dims, how, false);
 }
-// `forward`: as it is; else conjugated.
+// If not `forward`, the result is conjugated.
 Tensor real_to_complex(const char* op, const Tensor& self, const Part& part, const Norm& norm,
                        bool forward) {
   LAMELLA_CHECK(!part.dims.empty(), op, ": expected at least one dimension, got none");
   const int64_t how = normalization_of(op, norm, forward);
   const Tensor input = with_sizes(op, real_numbers(op, self), part);
   if (forward) return aten::_fft_r2c(input, part.dims, how, true);
-  // Only the last dimension is real: the others are inverse transforms of what that gives.
+  // Only the last dimension is real; the others are inverse transforms of its result.
   const Tensor half =
       aten::_fft_r2c(input, IntArrayRef(&part.dims.back(), 1), how, true).conj_physical();
   if (part.dims.size() == 1) return half;

@@ -1,4 +1,4 @@
-// One pass over the data for each factor of a length, and what stands around the passes.
+// The passes over the data, one for each factor of a length, and the loop over them.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -102,7 +102,7 @@ LAMELLA_ALWAYS_INLINE Pair<V> turned_if(bool turn, const Pair<V>& z) {
 
 // ---- Passes ----
 
-// Point j of `source` goes with those `stride * groups` behind it.
+// A butterfly combines point j of `source` with those at multiples of `stride * groups` after it.
 template <class T, int kRadix, class V, class Source>
 void run_pass(const Pass<T>& pass, int64_t stride, const Source& source, Pair<V>* out) {
   const int64_t apart = stride * pass.groups;
@@ -125,7 +125,7 @@ void run_pass(const Pass<T>& pass, int64_t stride, const Source& source, Pair<V>
   }
 }
 
-// A prime radix, as it is defined, with the two points of opposite angles together.
+// A prime radix by the definition of the transform, pairing the points of opposite angles.
 template <class T, class V, class Source>
 void run_prime_pass(const Pass<T>& pass, int64_t stride, const Source& source, Pair<V>* out) {
   const int64_t radix = pass.radix, half = (radix - 1) / 2, apart = stride * pass.groups;
@@ -190,7 +190,8 @@ struct InMemory {
   LAMELLA_ALWAYS_INLINE Pair<V> operator()(int64_t i) const { return from[i]; }
 };
 
-// The transform of what `source` gives, in `a` or in `b`; both hold plan.n points.
+// Transforms the points of `source` and returns the result's memory, `a` or `b`, which both hold
+// plan.n points.
 template <class T, class V, class Source>
 const Pair<V>* run_passes(const Plan<T>& plan, const Source& source, Pair<V>* a, Pair<V>* b) {
   if (plan.passes.empty()) {

@@ -1,4 +1,4 @@
-// Making plans. See Note [Fourier transforms].
+// Creation of plans. See Note [Fourier transforms].
 #include "lamella/kernels/families/fft/plan.h"
 
 #include <cmath>

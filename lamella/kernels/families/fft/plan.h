@@ -1,17 +1,17 @@
-// What a transform of some length needs besides its input: factors and roots of unity.
+// Plans of transforms: the factors of a length and the roots of unity.
 //
 // Note [Fourier transforms]
-//   A length is taken apart into factors of 8, 4, 2, 3, 5 and small primes; each is one pass over
-//   the data, which leaves it in order (Stockham's way; C. Van Loan, Computational Frameworks for
-//   the Fast Fourier Transform, 1992). A pass works on vectors, each lane of which is a transform
-//   of its own:
-//   - Along a dimension with neighbours, or of many short lines, lanes are lines.
-//   - One line of n = m L points is a matrix of m rows and L lanes. Its columns are transformed,
+//   A length is decomposed into factors of 8, 4, 2, 3, 5 and small primes; each is one pass over
+//   the data, which leaves it in order (Stockham's algorithm; C. Van Loan, Computational Frameworks
+//   for the Fast Fourier Transform, 1992). A pass works on vectors, each lane of which is a
+//   separate transform: - Along a dimension with neighbours, or of many short lines, lanes are
+//   lines. - One line of n = m L points is a matrix of m rows and L lanes. Its columns are
+//   transformed,
 //     multiplied by roots of unity, and its rows are, L at a time, transposed in registers and
 //     transformed across them (Cooley and Tukey, 1965). So loads and stores are whole vectors.
 //   A length with a large prime factor becomes a convolution with a chirp (Bluestein, 1970). Real
-//   lines of even length are complex ones of half of it. Inverse transforms are forward ones of
-//   numbers whose parts have changed places.
+//   lines of even length are complex ones of half of it. Inverse transforms are forward ones with
+//   real and imaginary parts swapped.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,10 +19,10 @@
 
 namespace lamella::fft {
 
-// The largest prime factor that is summed as it is defined.
+// The largest prime factor that is transformed by the definition.
 inline constexpr int64_t kLargestPrime = 31;
 
-// exp(-2 pi i k / n), to the last bits of T.
+// exp(-2 pi i k / n), accurate to T's precision.
 template <class T>
 class Roots {
  public:
@@ -43,9 +43,9 @@ class Roots {
 template <class T>
 struct Pass {
   int64_t radix;
-  int64_t groups;           // the points left behind the pass, for each that it stands apart
+  int64_t groups;           // the product of the factors of later passes
   std::vector<T> twiddles;  // groups x (radix - 1) pairs
-  std::vector<T> roots;     // of the radix, for one that has no code of its own
+  std::vector<T> roots;     // of the radix, if it has no special code
 };
 
 // A transform of each lane.
@@ -65,13 +65,13 @@ struct LinePlan {
   int64_t lanes = 1;
   std::unique_ptr<Plan<T>> columns;  // of n / lanes points
   std::vector<T> twiddles;           // for each row the real parts of its lanes, then the others
-  // By a convolution of as many points as `padded` has; in the place of the former.
+  // Used instead of the former for a transform by a convolution, which has padded->n points.
   std::unique_ptr<LinePlan<T>> padded;
   std::vector<T> chirp, kernel;  // n and padded->n pairs
   int64_t scratch() const;       // in numbers of T
 };
 
-// Whether no prime factor is larger than kLargestPrime.
+// True if no prime factor is larger than kLargestPrime.
 bool has_small_factors(int64_t n);
 
 }  // namespace lamella::fft

@@ -1,4 +1,4 @@
-// Which way a transform takes, on which threads, with the plans of lengths that were used lately.
+// Chooses the algorithm and the threads of a transform, and caches the plans of recent lengths.
 #include "lamella/kernels/families/fft/transform.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kPlansKept = 16;
 constexpr int64_t kGrainPoints = 1 << 14;  // for a thread
-// Shorter lines are lanes beside each other where there are enough of them; those that would not
-// fill their vectors by themselves also while they fit the cache side by side.
+// Shorter lines are transformed side by side in lanes if there are enough of them; so are longer
+// ones that do not fill vectors by themselves, while a group of them fits the cache.
 constexpr int64_t kShortLine = 64;
 constexpr int64_t kLongLine = 2048;
 
@@ -81,7 +81,7 @@ void in_parallel(int64_t count, int64_t points, const F& f) {
                         buffers, count, std::max<int64_t>(1, kGrainPoints / points));
 }
 
-// Neighbours of lines that have no simple transform are brought together and apart again.
+// Interleaved lines without a simple transform are copied to contiguous memory and back.
 template <class T>
 void transform_apart(const LinePlan<T>& plan, const Shape& shape, const T* in, T* out, bool forward,
                      T scale) {

@@ -1,5 +1,5 @@
-// Windows of signals, and the short-time Fourier transform, which cuts a signal into pieces under
-// one.
+// Windows of signals, and the short-time Fourier transform, which transforms windowed pieces of a
+// signal.
 #include "lamella/kernels/families/families.h"
 
 namespace aten::native {
@@ -14,8 +14,8 @@ struct Options {
   std::optional<bool> pin_memory;
 };
 
-// f(points, number of steps): points 0, 1, ... of a window in float64; a periodic window is the
-// symmetric one of one point more, without that.
+// Makes a window by f(points, number of steps), with points 0, 1, ... in float64; a periodic window
+// is the symmetric one with one more point, without that point.
 template <class F>
 Tensor window(const char* op, int64_t length, bool periodic, const Options& options, F f) {
   LAMELLA_CHECK(length >= 0, op, ": expected 'window_length' not to be negative, got ", length);
@@ -116,7 +116,7 @@ Tensor kaiser_window(int64_t window_length, LAMELLA_OPTIONS) {
 
 namespace {
 
-// The window of n_fft points: ones where there is none, in the middle of zeros where it is shorter.
+// The window of n_fft points: ones if none is given; a shorter one is centred between zeros.
 Tensor full_window(const char* op, const std::optional<Tensor>& given, int64_t win_length,
                    int64_t n_fft, const TensorOptions& options) {
   const bool has = given.has_value() && given->defined();
@@ -187,7 +187,7 @@ Tensor stft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length
                     onesided, return_complex, align_to_window);
 }
 
-// Pieces are put where they came from, and divided by the squares of the windows that fell there.
+// Overlap-adds the pieces, and divides by the sum of the squared windows.
 Tensor istft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length,
              std::optional<int64_t> win_length, const std::optional<Tensor>& window, bool center,
              bool normalized, std::optional<bool> onesided, std::optional<int64_t> length,

@@ -1,5 +1,5 @@
-// Interpolation that does not alias: where an image shrinks, the filter grows with the distance
-// between outputs, so that every element counts. An output's weights sum to 1.
+// Antialiased interpolation: when an image shrinks, the filter widens with the distance between
+// outputs, so that every element contributes. An output's weights sum to 1.
 #include <algorithm>
 #include <cmath>
 
@@ -35,7 +35,7 @@ Tensor shrunk(const Tensor& x, int64_t dim, int64_t out, bool align_corners,
       static_cast<int64_t>(std::min(static_cast<double>(in), 2 * std::ceil(reach * wide) + 1));
   const auto options = TensorOptions(kDouble).device(x.device());
   const Tensor center = lamella::arange(out, options).add(0.5).mul(step);
-  // A scale that does not belong to the sizes can lead behind the image, whose edge it then reads.
+  // A scale that does not match the sizes may lead past the image; its edge is then read.
   const Tensor first = center.sub(reach * wide - 0.5).clamp(0, in).floor().clamp_max(in - 1);
   const Tensor end =
       lamella::maximum(center.add(reach * wide + 0.5).clamp(0, in).floor(), first.add(1));
@@ -43,7 +43,7 @@ Tensor shrunk(const Tensor& x, int64_t dim, int64_t out, bool align_corners,
   const Tensor share =
       filter(place.sub(center).add(0.5).div(wide).abs()).masked_fill(place.ge(end), 0);
   const Tensor sum = share.sum(IntArrayRef(int64_t{0}));
-  // Without any weight the first element stands for the output.
+  // If all weights are 0, the output is the first element.
   const Tensor nearest = place.eq(first).to(kDouble);
   Tensor weight = lamella::where(sum.eq(0), nearest, share.div(sum));
   if (bytes) weight = byte_weights(weight);

@@ -1,29 +1,29 @@
-// What bicubic and antialiased interpolation share.
+// Functions that bicubic and antialiased interpolation share.
 #pragma once
 #include "lamella/kernels/families/families.h"
 
 namespace aten::native {
 
-// What each output reads along a dimension: a place of the input, int64, and its weight.
+// One input element that each output reads along a dimension: its index, int64, and its weight.
 struct ResizeTap {
   Tensor place, weight;
 };
 // The sum over the taps of x at their places along `dim`, times their weights.
 Tensor weighted_sum(const Tensor& x, int64_t dim, const std::vector<ResizeTap>& taps);
 
-// Rounds weights to as many binary places as keep them in 16 bits, which are those that PyTorch and
-// Pillow resize bytes with: so results have the same bits.
+// Rounds weights to the 16-bit fixed-point format with which PyTorch and Pillow resize bytes, so
+// that results are bit for bit equal.
 Tensor byte_weights(const Tensor& weights);
 // Rounds a sum of bytes times such weights to bytes, in the sum's dtype.
 Tensor as_bytes(const Tensor& sum);
 
-// How many elements of the input, of `in`, an output of `out` stands for.
+// The step in the input, of size `in`, for one step of the output, of size `out`.
 double resize_step(int64_t in, int64_t out, bool align_corners, const std::optional<double>& scale);
 
 // Throws unless `self` is an image that can be resized to `output_size`.
 void check_resize(const char* op, const Tensor& self, IntArrayRef output_size);
 
-// Calls f(output_size, scale_h, scale_w) for the overloads `vec`, which are given either sizes or
+// Calls f(output_size, scale_h, scale_w) for the overloads `vec`, which take either sizes or
 // factors.
 template <class F>
 Tensor resize_by(const char* op, const Tensor& input, OptionalIntArrayRef output_size,

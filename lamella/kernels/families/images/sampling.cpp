@@ -1,5 +1,5 @@
-// Reading images between their points: grid_sample and bicubic interpolation. Made of gathers and
-// products, whose gradients are theirs.
+// Reading images between their pixels: grid_sample and bicubic interpolation. Made of gathers and
+// products, which provide the gradients.
 #include "lamella/kernels/families/images/resize.h"
 
 namespace aten::native {
@@ -8,7 +8,7 @@ namespace {
 enum Mode { kBilinear = 0, kNearest = 1, kBicubic = 2 };
 enum Padding { kZeros = 0, kBorder = 1, kReflection = 2 };
 
-// Mirrored at low / 2 and high / 2 until it lies between.
+// Reflects coordinates at low / 2 and high / 2 until they lie between.
 Tensor reflected(const Tensor& x, int64_t low, int64_t high) {
   if (low == high) return lamella::zeros_like(x);
   const double least = static_cast<double>(low) / 2, span = static_cast<double>(high - low) / 2;
@@ -37,7 +37,7 @@ Tap tap_at(const Tensor& place, const Tensor& weight, int64_t size) {
   return {lamella::where(inside, place, 0).to(kLong), weight.defined() ? weight.mul(mask) : mask};
 }
 
-// Weights of four points about one `t` behind the second of them (R. Keys, Cubic convolution
+// Weights of four points around the position `t` after the second one (R. Keys, Cubic convolution
 // interpolation for digital image processing, 1981), with the parameter -0.75.
 std::vector<Tensor> cubic_weights(const Tensor& t) {
   constexpr double kA = -0.75;
@@ -90,7 +90,7 @@ Tensor sample(const char* op, const Tensor& input, const Tensor& grid, int64_t m
   for (int64_t d = 2; d < input.dim(); ++d) {
     LAMELLA_CHECK(input.size(d) > 0, op, ": expected 'input' with points, got ", input.sizes());
   }
-  // Coordinates stand with the innermost dimension first.
+  // Coordinates have the innermost dimension first.
   std::vector<std::vector<Tap>> axes;
   for (int64_t d = 0; d < ndim; ++d) {
     axes.push_back(

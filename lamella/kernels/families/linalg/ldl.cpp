@@ -1,5 +1,6 @@
 // The factorisation L D L^T, or L D L^H, of symmetric and Hermitian matrices with the pivots of
-// Bunch and Kaufman, and systems of equations that it solves. LAPACK reads the lower triangle.
+// Bunch and Kaufman, and the solution of systems of equations by it. LAPACK reads the lower
+// triangle.
 #include "lamella/core/interrupt.h"
 #include "lamella/kernels/cpu/blas_library.h"
 #include "lamella/kernels/families/families.h"
@@ -24,11 +25,11 @@ void check_status(const char* op, int32_t info) {
   LAMELLA_INTERNAL_ASSERT(info >= 0, op, ": LAPACK refuses argument ", -info);
 }
 
-// A copy with each matrix column by column.
+// A copy with column-major matrices.
 Tensor columns_of(const Tensor& a) { return a.mT().clone(MemoryFormat::Contiguous).mT(); }
 
-// Throws unless every pivot names a row, and blocks of two rows, whose pivots are negative, are
-// whole: LAPACK reads and exchanges rows by them unseen.
+// Throws unless every pivot is a valid row number, and blocks of two rows, whose pivots are
+// negative, are complete: LAPACK accesses rows by them without a check.
 void check_pivots(const char* op, const int32_t* pivots, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const int64_t row = std::abs(int64_t{pivots[i]});

@@ -1,5 +1,5 @@
-// Products of Householder reflectors H = 1 - tau v v^H, as QR decompositions leave them: v is 1 on
-// the diagonal and what stands below it; what stands above does not count.
+// Products of Householder reflectors H = 1 - tau v v^H, as QR decompositions store them: v is 1 on
+// the diagonal, followed by the elements below it; elements above it are ignored.
 #include <cmath>
 #include <complex>
 
@@ -50,7 +50,8 @@ Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
                 ": expected 'input' to have at least as many rows as columns, got ", input.sizes());
   Tensor q = lamella::eye(input.size(-2), input.size(-1), input.options()).expand(input.sizes());
   for (int64_t i = tau.size(-1); i-- > 0;) q = reflected(input, tau, i, q, true, false);
-  // Without reflectors it depends on none, and is differentiable all the same.
+  // Without reflectors the result does not depend on the input; the empty sum keeps it
+  // differentiable.
   if (tau.size(-1) == 0) q = q.add(input.narrow(-1, 0, 0).sum(IntArrayRef(int64_t{-1}), true));
   return q.contiguous();
 }

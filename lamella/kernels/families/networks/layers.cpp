@@ -27,7 +27,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _embedding_bag(
   const auto whole = starts.options();
   const Tensor rows = lamella::embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse);
   const Tensor counts = indices.ne(padding_idx);
-  // A bag is where the last start at or before a position is.
+  // The bag of a position is the last one that starts at or before it.
   const Tensor bag =
       bags == 0 ? lamella::zeros({count}, whole)
                 : lamella::searchsorted(starts, lamella::arange(count, whole), false, true).sub(1);
@@ -147,7 +147,7 @@ Tensor fractional_pool_places(const Tensor& self, IntArrayRef kernel_size, IntAr
       std::vector<Dims> starts;
       for (int64_t d = 0; d < ndim; ++d) {
         const auto i = static_cast<size_t>(d);
-        // The two numbers of a plane stand with the innermost dimension first.
+        // The two samples of a plane have the innermost dimension first.
         const double sample = u[plane * ndim + (ndim == 2 ? 1 - d : d)];
         const double step = output_size[i] > 1 ? static_cast<double>(in[i] - kernel_size[i]) /
                                                      static_cast<double>(output_size[i] - 1)
@@ -227,10 +227,10 @@ Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight
   return bias.has_value() && bias->defined() ? result.add(*bias) : result;
 }
 
-// Rows of nothing but -inf become zeros.
+// Rows that contain only -inf become zeros.
 Tensor _safe_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   const Tensor none = self.eq(-std::numeric_limits<double>::infinity()).all(dim, true);
-  // Not seen by softmax, whose gradient of them would be NaN.
+  // Such rows are replaced before softmax, whose gradient would be NaN.
   const Tensor result = lamella::softmax(self.masked_fill(none, 0), dim, dtype);
   return result.masked_fill(none, 0);
 }

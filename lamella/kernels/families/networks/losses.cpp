@@ -1,4 +1,4 @@
-// Losses that compare every class with the right one, and connectionist temporal classification.
+// Losses that compare every class with the target class, and connectionist temporal classification.
 #include <cmath>
 #include <limits>
 
@@ -69,7 +69,7 @@ double log_add(double a, double b) {
   return a == -kInf ? a : a + std::log1p(std::exp(b - a));
 }
 
-// One by one, as only elements can be read of a tensor that a layer has wrapped.
+// Reads the elements one by one, because the memory of wrapped tensors cannot be read directly.
 Dims lengths_of(const Tensor& t) {
   const Tensor flat = t.reshape({-1});
   Dims result;
@@ -129,7 +129,7 @@ Sequences sequences(const char* op, const Tensor& log_probs, const Tensor& targe
   return s;
 }
 
-// State s of a sequence with blanks between, before and behind its labels.
+// The label of a state of the sequence, which has blanks before, between and after its labels.
 int64_t label_of(const int64_t* labels, int64_t state, int64_t blank) {
   return state % 2 == 0 ? blank : labels[state / 2];
 }
@@ -193,7 +193,8 @@ std::tuple<Tensor, Tensor> ctc_loss_meta(const Tensor& log_probs, const Tensor& 
           lamella::empty({batch, log_probs.size(0), 2 * longest + 1}, log_probs.options())};
 }
 
-// As of a loss of log_softmax: exp(log_probs) less what each step adds to the sequences' share.
+// As for a loss of log_softmax: exp(log_probs) minus each step's contribution to the probability of
+// the sequence.
 Tensor ctc_loss_backward_cpu(const Tensor& grad, const Tensor& log_probs, const Tensor& targets,
                              IntArrayRef input_lengths, IntArrayRef target_lengths,
                              const Tensor& neg_log_likelihood, const Tensor& log_alpha,
@@ -220,7 +221,7 @@ Tensor ctc_loss_backward_cpu(const Tensor& grad, const Tensor& log_probs, const 
       for (int64_t t = time; t-- > 0;) {
         const double* row = lp + (t * s.batch + n) * s.classes;
         const double* a = alphas + (n * s.steps + t) * s.states;
-        // Upwards: a state's successors are still those of the step behind.
+        // Ascending order, so that a state's successors still have the values of the next step.
         for (int64_t k = 0; k <= last; ++k) {
           double sum;
           if (t == time - 1) {

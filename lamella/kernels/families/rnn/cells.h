@@ -1,12 +1,12 @@
 // One step of recurrent cells over memory; compiled for each capability of the processor.
 //
 // Note [Recurrent layers]
-//   A layer walks once over a sequence whose rows, [total, *], stand in the order of time: step t
-//   has batch_sizes[t] of them, never more than the step before. So a padded batch and a packed one
-//   are the same to it. The input's share of the gates is one large product that comes ready; a
+//   A layer iterates once over a sequence whose rows, [total, *], are ordered by time: step t has
+//   batch_sizes[t] of them, never more than the previous step. So padded and packed batches are
+//   handled alike. The input's share of the gates is computed beforehand as one large product; a
 //   step multiplies the hidden state by its weight and runs the cell, which reads each number once.
-//   What backward needs is left in `saved`, [total, gates and the state before + hidden state
-//   before], so that the weight's gradient is one large product as well.
+//   Values for backward are stored in `saved`, [total, gates and previous state + previous hidden
+//   state], so that the weight's gradient is one large product as well.
 #pragma once
 #include <cstdint>
 
@@ -37,8 +37,8 @@ struct Step {
   int64_t saved_row;
 };
 
-// The same backwards. `gates` and `recurrent` get the gradients of both shares, which are one and
-// the same but for the GRU.
+// The backward of a step. `gates` and `recurrent` get the gradients of both shares, which are equal
+// except for the GRU.
 template <class T>
 struct StepBackward {
   Mode mode;

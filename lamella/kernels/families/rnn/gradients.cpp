@@ -1,6 +1,5 @@
-// Second derivatives of recurrent layers. The kernel's gradient is computed once more by operators
-// that autograd knows, step by step, and differentiated: slower than a kernel of its own, and right
-// to any order.
+// Second derivatives of recurrent layers. The kernel's gradient is recomputed by differentiable
+// operators, step by step, and differentiated: slower than a kernel, but correct to any order.
 #include "lamella/kernels/families/gradients.h"
 
 #include "lamella/kernels/families/families.h"
@@ -28,7 +27,7 @@ std::array<Tensor, 3> recur(const Tensor& input, const Tensor& hx, const Tensor&
   for (int64_t n : batch_sizes) starts.push_back(rows), rows += n;
   std::vector<Tensor> outputs(batch_sizes.size());
   Tensor h = hx, c = cx;
-  // The rows of a state that a step has no part in stay.
+  // Rows of a state that do not take part in a step keep their values.
   auto with_rest = [&](const Tensor& fresh, const Tensor& state, int64_t n) {
     return n == batch ? fresh : lamella::cat({fresh, state.narrow(0, n, batch - n)});
   };
@@ -78,7 +77,8 @@ RnnGradients rnn_layer_double_backward(TensorList grads, const optional<Tensor>&
                 "derivative");
   const bool create_graph = GradMode::is_enabled();
   AutoGradMode record(true);
-  // Aliases, so that a way from one tensor to another outside of the layer is not followed.
+  // Detached aliases, so that dependencies between these tensors outside the layer are not
+  // followed.
   std::array<Tensor, 11> own;
   const optional<Tensor> given[] = {grad_output, grad_hy, grad_cy, hx,   w_hh, w_hr,
                                     cx,          b_hh,    rows,    w_ih, b_ih};

@@ -126,7 +126,7 @@ void product(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c, cons
   lamella::native::code_product(p, a, b, c, nullptr, d);
 }
 
-// Rows of a step are worth a thread each from about this many numbers on.
+// The number of rows of a step for which another thread pays.
 int64_t grain_of(int64_t hidden) {
   return std::max<int64_t>(1, 8192 / std::max<int64_t>(1, hidden));
 }
@@ -182,8 +182,7 @@ void run(const Layer& layer, const Tensor& input, const Tensor& w_hh, const opti
   }
 }
 
-// The gradient of the part of a step's outputs that goes on in time: what came from outside, if
-// anything did, is added.
+// Adds the outer gradient of a step's outputs, if there is one, to the gradient from later steps.
 template <class T>
 void add_rows(T* to, const T* from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] += from[i];
@@ -358,7 +357,7 @@ Six rnn_layer_backward_cpu(const optional<Tensor>& grad_output, const optional<T
   }
   if (mask[4]) grad_b = recurrent.sum(IntArrayRef(int64_t{0})).to(type);
   if (mask[5]) {
-    // What was projected: o tanh(c).
+    // The input of the projection: o tanh(c).
     auto part = [&](int64_t k) { return saved.narrow(1, k * layer.hidden, layer.hidden); };
     const Tensor cell = part(1).mul(part(4)).add(part(0).mul(part(2)));
     grad_r = lamella::mm(grads.t(), part(3).mul(cell.tanh())).to(type);

@@ -5,7 +5,7 @@
 
 namespace lamella::sparse {
 
-// A complex number whose product has no special cases.
+// A complex number whose product has no special cases for infinities and NaN.
 template <class R>
 struct Pair {
   R real, imag;

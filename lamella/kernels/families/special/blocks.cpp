@@ -1,4 +1,4 @@
-// Which functions of blocks this processor runs.
+// Chooses the functions of blocks for the processor's capability.
 #include "lamella/kernels/families/special/blocks.h"
 
 #include "lamella/core/fork.h"

@@ -1,4 +1,4 @@
-// Special functions over blocks of doubles, compiled for each capability of the processor.
+// Special functions over blocks of doubles, compiled for each CPU capability.
 #pragma once
 #include <cstdint>
 

@@ -1,6 +1,6 @@
-// How gamma and beta numbers move with their shapes at the same quantile: -(dF / da) / f, of the
-// distribution function F and its density f (Figurnov, Mohamed and Mnih, Implicit
-// reparameterization gradients, 2018), to nearly all digits.
+// Derivatives of gamma and beta samples by their shapes at a fixed quantile: -(dF / da) / f, with
+// the distribution function F and its density f (Figurnov, Mohamed and Mnih, Implicit
+// reparameterization gradients, 2018), to nearly full precision.
 //
 // Note [Series of distribution functions]
 //   The incomplete gamma function is x^a e^-x / a (1 + U), U = sum over n of x^n / ((a + 1) ... (a

@@ -24,13 +24,13 @@ void check_real(const char* op, const char* name, const Tensor& x) {
                      x.scalar_type());
 }
 
-// Elements as float64, one after the other in memory, in the order of x where that is one.
+// The elements as contiguous float64, in the memory order of x if x is dense.
 Tensor in_memory(const Tensor& x) {
   const Tensor made = x.to(kDouble);
   return made.is_non_overlapping_and_dense() ? made : made.contiguous();
 }
 
-// block(from, to, count) makes so many results.
+// block(from, to, count) computes `count` results.
 template <class F>
 Tensor map_blocks(const char* op, const Tensor& x, const F& block) {
   check_real(op, "self", x);
@@ -53,7 +53,7 @@ Tensor map(const char* op, const Tensor& x, special::Function f) {
   return map_blocks(op, x, special::blocks().function[static_cast<int>(f)]);
 }
 
-// block(x, y, to, count) makes so many results; y has one element for all of them if `one`.
+// block(x, y, to, count) computes `count` results; y has one element for all of them if `one`.
 template <class F>
 Tensor map_blocks(const char* op, const Tensor& a, const Tensor& b, bool one, const F& block) {
   check_real(op, "self", a);
@@ -323,7 +323,7 @@ double gamma_of_huge(double a, double x, bool upper) {
   const double z = eta * std::sqrt(a / 2);
   return upper ? std::erfc(z) / 2 + rest : std::erfc(-z) / 2 - rest;
 }
-// P or, if `upper`, Q.
+// The regularised incomplete gamma function P or, if `upper`, Q.
 double incomplete_gamma(double a, double x, bool upper) {
   if (is_nan(a) || is_nan(x) || a < 0 || x < 0 || (a == 0 && x == 0)) return kNan;
   if (a == 0) return upper ? 0 : 1;

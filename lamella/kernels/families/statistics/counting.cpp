@@ -7,7 +7,8 @@
 namespace aten::native {
 namespace {
 
-// The bin of each element; `bins` for one that lies in none. The last edge belongs to the last bin.
+// The bin of each element; `bins` for elements outside all bins. The last bin includes its upper
+// edge.
 Tensor bins_of(const Tensor& x, const Tensor& edges) {
   const int64_t bins = edges.size(0) - 1;
   const Tensor place =

@@ -1,4 +1,5 @@
-// Numbers drawn from distributions whose parameters are tensors, with PyTorch's stream and ways.
+// Random numbers from distributions whose parameters are tensors, with PyTorch's stream and
+// algorithms.
 #include <cmath>
 #include <limits>
 
@@ -57,7 +58,7 @@ double draw_poisson(double rate, Uniform& uniform) {
   }
 }
 
-// What Stirling's formula lacks of log(k!).
+// The difference of log(k!) and Stirling's formula.
 double stirling_rest(double k) {
   if (k < 10) {
     return std::lgamma(k + 1) - (0.91893853320467274178 + (k + 0.5) * std::log(k + 1) - (k + 1));
@@ -106,7 +107,7 @@ double draw_binomial(double n, double p, Uniform& uniform) {
 }
 
 // Marsaglia and Tsang, A simple method for generating gamma variables, ACM Transactions on
-// Mathematical Software 26 (2000) 363. Shapes below 1 are drawn one higher and brought down.
+// Mathematical Software 26 (2000) 363. Shapes below 1 are drawn with shape + 1 and scaled down.
 double draw_gamma(double shape, Uniform& uniform, CpuGenerator& generator) {
   double scale = 1;
   if (shape < 1) {
@@ -177,7 +178,7 @@ Tensor sample_dirichlet(const Tensor& self, std::optional<Generator> generator) 
   const char* op = "_sample_dirichlet";
   LAMELLA_CHECK(self.dim() > 0, op, ": expected 'self' to have 1 dimension or more, got 0");
   if (self.is_meta()) return lamella::empty(self.sizes(), self.options());
-  // Numbers that are all too small to be told from 0 count as equal.
+  // Numbers that all underflow to 0 are treated as equal.
   const Tensor drawn =
       draw_gammas(op, self, generator).clamp_min(std::numeric_limits<double>::min());
   const auto [low, high] = open_interval(self.scalar_type());

@@ -7,9 +7,9 @@
 
 namespace aten::native {
 
-// The number of the segment that each of `size` elements lies in, and the count of segments for
-// those that lie in none. `bounds` has the segments of a line in its last dimension: their lengths,
-// or with `are_offsets` where they begin and the last ends.
+// The index of the segment of each of `size` elements; the number of segments for elements in none.
+// The last dimension of `bounds` has the lengths of a line's segments, or with `are_offsets` their
+// beginnings and the last end.
 Tensor segment_places(const Tensor& bounds, int64_t size, bool are_offsets, bool unsafe) {
   const char* op = "segment_reduce";
   const char* name = are_offsets ? "offsets" : "lengths";
@@ -76,7 +76,7 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce,
   Dims line = sizes_of(place), shape = sizes_of(data);
   line.resize(shape.size(), 1);
   place = place.reshape(line).expand(shape);
-  shape[static_cast<size_t>(dim)] = segments + 1;  // the last takes what lies in no segment
+  shape[static_cast<size_t>(dim)] = segments + 1;  // the last is for elements in no segment
   const double infinity = std::numeric_limits<double>::infinity();
   const double neutral = largest ? -infinity : smallest ? infinity : product ? 1 : 0;
   const Tensor empty = lamella::full(shape, neutral, data.options());
@@ -96,7 +96,7 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce,
   if (!mean) return result;
   const Tensor counts =
       kept(lamella::zeros(shape, data.options()).scatter_add(dim, place, lamella::ones_like(data)));
-  // A mean of nothing is NaN, or what it was given to begin with.
+  // The mean of an empty segment is NaN, or `initial` if given.
   return result.div(initial ? counts.clamp_min(1) : counts);
 }
 

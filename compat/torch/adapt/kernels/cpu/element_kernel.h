@@ -39,7 +39,7 @@ struct ElementFunction<R(A...)> {
       }
     }
   }
-  // The same with strides that the compiler knows, where the elements lie one behind the other.
+  // The same for contiguous elements, with strides that are compile-time constants.
   template <class F>
   static void run_dense(F& f, char* const* data, int64_t n) {
     if constexpr (std::is_void_v<R>) {

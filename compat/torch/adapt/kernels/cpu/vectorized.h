@@ -31,7 +31,7 @@ inline constexpr int kVectorBytes = 32;
 template <class T>
 inline constexpr bool is_reduced_floating_point_v =
     std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
-// What a lane is computed in.
+// The type in which a lane is computed.
 template <class T>
 using Wide = std::conditional_t<is_reduced_floating_point_v<T>, float, T>;
 template <class T>
@@ -59,7 +59,7 @@ class Vectorized {
     requires(sizeof...(U) + 2 == static_cast<size_t>(kSize))
   Vectorized(T first, T second, U... rest) : lanes_{first, second, static_cast<T>(rest)...} {}
 
-  // The first `count` lanes; those behind are 0.
+  // Loads the first `count` lanes; the others are 0.
   static Vectorized loadu(const void* from, int64_t count = kSize) {
     Vectorized result;
     __builtin_memcpy(result.lanes_, from, static_cast<size_t>(count) * sizeof(T));
@@ -169,7 +169,7 @@ class Vectorized {
   Vectorized rsqrt() const { return sqrt().reciprocal(); }
   Vectorized frac() const { return *this - trunc(); }
 
-// A function by Lamella's vectors where T has them, else by the standard library's.
+// Defines a function by Lamella's vector function where T has one, else by the standard library's.
 #define LAMELLA_VEC_FUNCTION(name, own, standard)                                      \
   Vectorized name() const {                                                            \
     if constexpr (std::is_same_v<Wide<T>, float> || std::is_same_v<Wide<T>, double>) { \
@@ -272,7 +272,7 @@ class Vectorized {
   friend Vectorized operator>>(const Vectorized& a, const Vectorized& b) {
     return a.each(b, [](T x, T y) { return static_cast<T>(x >> y); });
   }
-// As an operator a comparison gives a mask, by name 1 and 0.
+// Comparison operators return a mask; the named functions return 1 and 0.
 #define LAMELLA_VEC_COMPARISON(op, name)                                    \
   friend Vectorized operator op(const Vectorized& a, const Vectorized& b) { \
     return a.each(b, [](T x, T y) { return filled(x op y); });              \
@@ -398,7 +398,7 @@ template <class T>
 Vectorized<T> flip(const Vectorized<T>& a) {
   return Vectorized<T>::lanewise([&](int i) { return a[a.size() - 1 - i]; });
 }
-// Every second lane of the pair, from the first and from the second on; and back.
+// Deinterleaves a pair of vectors into its even and odd lanes, and interleaves them again.
 template <class T>
 std::pair<Vectorized<T>, Vectorized<T>> deinterleave2(const Vectorized<T>& a,
                                                       const Vectorized<T>& b) {

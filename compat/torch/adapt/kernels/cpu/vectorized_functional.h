@@ -1,6 +1,6 @@
-// Functions of whole arrays by functions of vectors: map, reduce_all and their kin. What lies
-// behind the last whole vector goes through a vector that is partly filled. Half precision is
-// computed in float: the function is given Vectorized<float>.
+// Applies functions of vectors to whole arrays: map, reduce_all and similar. The elements after the
+// last whole vector are processed in a partly filled one. Half precision is computed in float: the
+// function gets Vectorized<float>.
 #pragma once
 #include "lamella/kernels/cpu/vectorized.h"
 
@@ -56,7 +56,7 @@ void map4(F&& f, T* out, const T* a, const T* b, const T* c, const T* d, int64_t
   map_arrays<T>(f, out, size, a, b, c, d);
 }
 
-// One number of a vector's first `count` lanes, by a function that joins vectors.
+// Reduces a vector's first `count` lanes to one number with a function that joins vectors.
 template <class T, class F>
 T vec_reduce_all(F&& f, const Vectorized<T>& vector, int64_t count = Vectorized<T>::size()) {
   T result = vector[0];
@@ -66,7 +66,7 @@ T vec_reduce_all(F&& f, const Vectorized<T>& vector, int64_t count = Vectorized<
   }
   return result;
 }
-// The same of size > 0 elements, each mapped first.
+// The same for size > 0 elements, each mapped first.
 template <class T, class Map, class Reduce, class... In>
 T reduce_arrays(Map&& map, Reduce&& reduce, int64_t size, const In*... in) {
   using V = VectorOf<T>;

@@ -40,7 +40,7 @@ LAMELLA_ALWAYS_INLINE V sigmoid(V x) {
   return T(0.5) + T(0.5) * v_tanh(T(0.5) * x);
 }
 
-// f(row, i, count) for stretches of a vector's length at most; whole ones know it when compiled.
+// Calls f(row, i, count) for stretches of at most a vector; `count` is constant for whole vectors.
 template <class T, class F>
 LAMELLA_ALWAYS_INLINE void over(int64_t begin, int64_t end, int64_t hidden, const F& f) {
   constexpr int64_t kLanes = sizeof(VecOf<T>) / sizeof(T);

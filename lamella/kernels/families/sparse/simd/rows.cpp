@@ -30,7 +30,7 @@ inline Pair<R> sum_of(Pair<R> a, Pair<R> b) {
   return {a.real + b.real, a.imag + b.imag};
 }
 
-// The numbers of one stored element's row of the dense matrix; null: its column is not there.
+// The dense matrix's row for one stored element; null if the element's column is out of range.
 template <class T, class I>
 LAMELLA_ALWAYS_INLINE const T* line_of(const RowProduct<T, I>& of, I k) {
   const auto column = static_cast<uint64_t>(of.columns[k]);  // a negative one is a huge one
@@ -76,7 +76,7 @@ bool vectors(const RowProduct<T, I>& of, int64_t row, int64_t at) {
   return true;
 }
 
-// A vector on the right: four sums, as each waits for the one before.
+// A vector on the right: uses four sums, because each addition waits for the previous one.
 template <class T, class I>
 bool gathered(const RowProduct<T, I>& of, int64_t row) {
   T sums[4] = {};
