@@ -1,4 +1,4 @@
-"""Measures collectives and training on several ranks, beside MPI in C, mpi4py and PyTorch's gloo.
+"""Measures collectives and training on several ranks against MPI in C, mpi4py and PyTorch's gloo.
 
 All peers run in the same ranks, in turns. Without arguments it starts the ranks itself.
 Usage: distributed.py [--quick]

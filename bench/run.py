@@ -1,8 +1,8 @@
-"""Measures Lamella beside its peers in one run and prints a table: required, got, peer.
+"""Measures Lamella and its peers in one run and prints a table: required, got, peer.
 
-Needs what `make bench` installs and builds. Rows whose peer is missing say so.
-Usage: run.py [--build DIR] [--only TOPIC], and TOPIC one of kernels, cpp, python, autograd, layers,
-graph, functions, size, extensions, packages, distributed.
+Needs what `make bench` installs and builds. Rows without their peer say so.
+Usage: run.py [--build DIR] [--only TOPIC], where TOPIC is one of kernels, cpp, python, autograd,
+layers, graph, functions, size, extensions, packages, distributed.
 """
 
 from __future__ import annotations

@@ -174,8 +174,8 @@ Backend& backend_of(lamella::DeviceType type) {
 
 }  // namespace sim
 
-// Adds the same devices under another type and name; for those who want many backends at once.
-// Returns null, or the text of the error.
+// Registers the same devices under another type and name, for programs that need many backends at
+// once. Returns null, or the text of the error.
 extern "C" __attribute__((visibility("default"))) const char* sim_add_backend(int type,
                                                                               const char* name) {
   try {

@@ -1,5 +1,5 @@
-// The devices of one backend: what Lamella asks for (see lamella/core/backend.h), and what the
-// kernels use.
+// The devices of one backend: the functions that Lamella requires (see lamella/core/backend.h), and
+// those that the kernels use.
 #pragma once
 #include <lamella/backend.h>
 #include <lamella/lamella.h>

@@ -1,6 +1,6 @@
-// The operators that the devices run themselves, and the fallback for all others. A kernel here
-// serves dense float tensors of one shape, launches its loop and returns at once; what it does not
-// serve, it hands to the fallback.
+// The operators with kernels for the devices, and the fallback for all others. A kernel here
+// handles dense float tensors of equal shapes, launches its loop and returns at once; it passes
+// other calls to the fallback.
 #include "backend.h"
 
 #include <cmath>

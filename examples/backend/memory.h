@@ -1,6 +1,6 @@
 // The memory of one device: an arena that is mapped twice. Tensors hold addresses of the first
-// mapping, which nobody may touch, so that code of the host that reads a device's memory by mistake
-// ends at once; the device's own workers use the second.
+// mapping, which is inaccessible, so that host code that reads device memory by mistake crashes at
+// once. The device's own workers use the second mapping.
 #pragma once
 #include <cstddef>
 #include <map>

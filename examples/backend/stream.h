@@ -1,5 +1,5 @@
-// Streams and events of a device: a stream is a thread that does its work in order, whenever it
-// comes to it.
+// Streams and events of a device: a stream is a thread that executes its work asynchronously, in
+// order.
 #pragma once
 #include <chrono>
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// Two pieces of code that HLO does not know: a custom call in XLA's convention, and an operator.
+// Two functions that HLO lacks: a custom call in XLA's convention, and an operator.
 #include <cstring>
 
 #include <lamella/lamella.h>

@@ -1,6 +1,7 @@
-// One operator for Lamella, PyTorch and JAX: a running mean that forgets, along the last dimension.
+// One operator for Lamella, PyTorch and JAX: an exponential moving average along the last
+// dimension.
 //   y[0] = x[0],  y[t] = (1 - rate) * y[t - 1] + rate * x[t]
-// main.py builds this file for each of them, and compares.
+// main.py builds this file for each library, and compares the results.
 #include <cstdint>
 
 // The operator itself, over plain memory.

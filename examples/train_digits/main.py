@@ -1,4 +1,4 @@
-"""Trains two small networks to read handwritten digits, with an operator of the example's own."""
+"""Trains two small networks to read handwritten digits, with the example's own operator."""
 
 import argparse
 import pathlib

@@ -1,7 +1,7 @@
 """Trains the multilayer perceptron on several ranks, each with its part of every batch.
 
-main.py --ranks N starts this file under mpirun. At the end rank 0 trains the same network once
-more by itself, one part after the other: the weights are the same to the last bit.
+main.py --ranks N starts this file under mpirun. At the end, rank 0 trains the same network alone,
+one part of each batch after the other: the weights are equal to the last bit.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A picture of loss curves, as SVG."""
+"""An SVG picture of loss curves."""
 
 import math
 

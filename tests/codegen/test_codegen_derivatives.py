@@ -1,5 +1,5 @@
-"""derivatives.yaml: the command line, and what the formulas of PyTorch's file save, with PyTorch's
-own generator as the oracle.
+"""derivatives.yaml: the command line, and which values the formulas of PyTorch's file save, with
+PyTorch's own generator as the oracle.
 
 LAMELLA_BUILD names the build folder (default: build/).
 """

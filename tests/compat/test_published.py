@@ -1,5 +1,5 @@
-"""Packages that others published, from the package index and unmodified: each program of packages/
-prints what it prints with PyTorch for the same seed."""
+"""Unmodified packages from the package index: each program of packages/ has the same output as with
+PyTorch for the same seed."""
 
 import os
 import pathlib

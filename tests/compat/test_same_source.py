@@ -1,4 +1,4 @@
-"""Sources written for PyTorch: built against Lamella and against PyTorch, they do the same."""
+"""Sources written for PyTorch, built against Lamella and against PyTorch, behave the same."""
 
 import ast
 import os

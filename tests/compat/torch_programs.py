@@ -1,5 +1,5 @@
-"""Runs programs with PyTorch, each in a process of its own, which is forked from one that has
-imported PyTorch: the import takes longer than most programs run."""
+"""Runs programs with PyTorch, each in a fork of a process that has imported PyTorch, because the
+import takes longer than most programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every rank: gradients of messages, and programs that keep what acts on other ranks."""
+"""Every rank: gradients of messages, and programs that keep side effects on other ranks."""
 
 import lamella
 import lamella.distributed as dist
@@ -102,7 +102,7 @@ same(got, lamella.full([4], float(before)))
 same(other_one, lamella.full([2], before + 0.5))
 
 
-# Programs keep collectives whose results nobody reads, in their order.
+# Programs keep collectives with unused results, in their order.
 def acts(x):
     ops.all_reduce(x + 1)
     ops.broadcast(lamella.ones(3), 0)

@@ -1,4 +1,4 @@
-"""Every rank: large sums, which ranks of one machine do in memory that they share."""
+"""Every rank: large sums, which ranks of one machine compute in shared memory."""
 
 import numpy as np
 

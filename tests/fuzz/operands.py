@@ -1,4 +1,4 @@
-"""Tensors of the fuzzer as descriptions, from which Lamella's and PyTorch's are made alike."""
+"""Descriptions of tensors, from which the fuzzer makes equal tensors of Lamella and PyTorch."""
 
 from __future__ import annotations
 

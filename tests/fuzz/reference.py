@@ -37,7 +37,7 @@ _CODES = {
         "bool qint8 quint8 qint32 bfloat16".split()
     )
 }
-# Results that are not determined: memory nobody wrote, or one of several right answers.
+# Operators whose results are not determined: uninitialized memory, or one of several right answers.
 _NO_VALUES = ("empty", "new_empty", "resize", "lstsq", "eig", "svd", "qr", "linalg_eigh", "_linalg")
 
 

@@ -1,4 +1,4 @@
-"""One call of the fuzzer: what it is made of, and what came of it."""
+"""One call of the fuzzer: its arguments, and its outcome."""
 
 from __future__ import annotations
 
