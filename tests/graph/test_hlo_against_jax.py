@@ -1,4 +1,4 @@
-"""Functions of JAX, exported as HLO text and run by the evaluator, give what JAX gives."""
+"""JAX functions, exported as HLO text and run by the evaluator, give JAX's results."""
 
 from __future__ import annotations
 

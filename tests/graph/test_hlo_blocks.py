@@ -1,4 +1,4 @@
-"""Programs without machine code: operators' kernels, and chains of them block by block."""
+"""Programs without machine code: operators' kernels, and chains of them in blocks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Operations on elements in the reference evaluator against XLA's own CPU programs: every element
-type, special values included. Accuracy of functions against mpmath."""
+"""Elementwise operations in the reference evaluator, against XLA's own CPU programs: every element
+type, with special values. Accuracy of functions against mpmath."""
 
 from __future__ import annotations
 

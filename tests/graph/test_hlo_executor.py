@@ -1,5 +1,4 @@
-"""What machine code computes is what the reference evaluator computes: JAX's functions, and random
-programs."""
+"""Machine code gives the reference evaluator's results: JAX's functions, and random programs."""
 
 from __future__ import annotations
 

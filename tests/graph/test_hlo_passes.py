@@ -1,4 +1,4 @@
-"""Passes over modules: what each makes of small programs, and that results stay the same."""
+"""Passes over modules: the effect of each on small programs, and unchanged results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules as JSON, DOT and HTML, and what differs between two."""
+"""Modules as JSON, DOT and HTML, and differences between two modules."""
 
 from __future__ import annotations
 

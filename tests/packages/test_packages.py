@@ -1,5 +1,5 @@
-"""Published packages of PyTorch extensions, fetched from the package index, built unmodified by
-their own setup.py against Lamella's headers, and used with Lamella standing for torch."""
+"""Published packages of PyTorch extensions from the package index, built unmodified by their own
+setup.py against Lamella's headers, and used with Lamella as torch."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What the build made, and projects outside it that find the installed tree as a user's do.
+"""The files of the build, and external projects that find the installed tree as users' projects do.
 
 LAMELLA_BUILD names the build folder (default: build/).
 """

@@ -1,4 +1,4 @@
-"""What a compiled program gives beside what the reference evaluator gives."""
+"""Compares a compiled program's results with those of the reference evaluator."""
 
 from __future__ import annotations
 

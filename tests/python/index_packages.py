@@ -1,6 +1,6 @@
-"""Packages of the index, unmodified: installed, or built from their sources.
+"""Unmodified packages of the package index: installed, or built from source.
 
-Each stands in a folder of its own that is kept. A function gives None where there is no index.
+Each has its own folder, which is kept. The functions return None if there is no index.
 """
 
 import fcntl

@@ -1,4 +1,4 @@
-"""Functions of JAX as HLO programs with arguments, lowered once for all tests of a process."""
+"""JAX functions as HLO programs with arguments, lowered once for all tests of a process."""
 
 from __future__ import annotations
 

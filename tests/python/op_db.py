@@ -185,7 +185,7 @@ class Entry:
 
 
 ENTRIES = [Entry(info) for info in TABLE]
-# Those that Lamella is to have: whichever is not there is a failure of whoever calls it.
+# The entries that Lamella must have; a missing one fails its tests.
 DENSE = [entry for entry in ENTRIES if not entry.known("sparse")]
 PRESENT = [entry for entry in DENSE if not entry.known("absent")]
 

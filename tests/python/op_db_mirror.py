@@ -1,4 +1,4 @@
-"""What stands in Lamella for functions and values of PyTorch's. See op_db.py."""
+"""Translates PyTorch's functions and values to Lamella's. See op_db.py."""
 
 from __future__ import annotations
 

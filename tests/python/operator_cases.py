@@ -1,8 +1,8 @@
-"""Running one operator twice, by PyTorch and by Lamella, and comparing everything that can be seen.
+"""Runs one operator with PyTorch and with Lamella, and compares everything observable.
 
-A test hands `check` the operator's name and PyTorch arguments. The same call is made through
-torch.ops.aten and lamella.ops.aten; results must agree in dtype, shape, strides and values, and so
-must the arguments that are written.
+A test passes the operator's name and PyTorch arguments to `check`. The call is made through
+torch.ops.aten and lamella.ops.aten; results and written arguments must agree in dtype, shape,
+strides and values.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Autocast: regions, casts of weights that are kept, classes, and the same as PyTorch's."""
+"""Autocast: regions, cached casts of weights, operator classes, and PyTorch's behaviour."""
 
 import re
 import threading

@@ -1,4 +1,4 @@
-"""What compiling leaves in memory, and what it needs meanwhile."""
+"""The memory that compilation keeps, and that it needs temporarily."""
 
 import subprocess
 import sys

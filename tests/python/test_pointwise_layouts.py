@@ -1,4 +1,4 @@
-"""Pointwise operators over every way in which operands lie in memory, bit for bit as PyTorch's."""
+"""Pointwise operators over all memory layouts of operands, bit for bit equal to PyTorch's."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Functions and operators of others under vmap: Function, register_vmap, the loop."""
+"""Custom functions and out-of-tree operators under vmap: Function, register_vmap, the loop."""
 
 import warnings
 

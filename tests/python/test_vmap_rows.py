@@ -1,4 +1,5 @@
-"""Every row of the operator table under vmap is the loop over its examples. See vmap_rows.py."""
+"""Every row of the operator table under vmap equals the loop over its examples. See
+vmap_rows.py."""
 
 import warnings
 

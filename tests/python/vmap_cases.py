@@ -1,4 +1,4 @@
-"""Calls of operators that the operator table does not reach, for test_vmap_rows.py."""
+"""Calls of operators that the operator table does not cover, for test_vmap_rows.py."""
 
 import lamella
 

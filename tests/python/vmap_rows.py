@@ -1,8 +1,8 @@
-"""Rows of the operator table under vmap, beside a loop over the examples.
+"""Rows of the operator table under vmap, against a loop over the examples.
 
-A row is a function of tensors. `check` makes examples that differ, calls the function on each, and
-on all at once under vmap in several ways: every tensor batched, each one alone, along another
-dimension, and in two vmaps, one in the other. Results must be those of the loop, stacked.
+A row is a function of tensors. `check` creates different examples, calls the function on each, and
+on all at once under vmap in several ways: all tensors batched, each one alone, along another
+dimension, and in two nested vmaps. Results must equal the stacked results of the loop.
 """
 
 from __future__ import annotations

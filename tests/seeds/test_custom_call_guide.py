@@ -1,7 +1,7 @@
-"""The custom-call guide's C++ and CUDA as they are printed, as a compiler sees them.
+"""Compiles the custom-call guide's C++ and CUDA as printed.
 
-The text lies beside the checkout where there is one; nothing of it is kept here. Pieces are
-compiled unmodified: what a piece takes for granted is put around it.
+The text is next to the checkout, if it is there; nothing of it is kept here. Pieces are compiled
+unmodified, within the declarations that they assume.
 """
 
 import pathlib
