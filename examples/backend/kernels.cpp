@@ -21,8 +21,8 @@ bool alike(const Tensor& a, const Tensor& b) {
   return plain(a) && plain(b) && a.device() == b.device() && a.sizes() == b.sizes();
 }
 
-// out[i] = f(x[i]), on the current stream. The tensors' memory outlives the work: it is freed
-// behind it.
+// Computes out[i] = f(x[i]) on the current stream. The tensors' memory outlives the work, because
+// it is freed on the same stream afterwards.
 template <class F>
 Tensor map(const Tensor& x, F f) {
   Tensor out = lamella::empty_like(x);
