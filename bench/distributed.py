@@ -43,7 +43,7 @@ def build_peer(folder: str) -> str | None:
 
 
 class Ranks:
-    """What one rank measures with, and the peers that are there."""
+    """The state with which one rank measures, and the available peers."""
 
     def __init__(self, library: str, quick: bool) -> None:
         import lamella

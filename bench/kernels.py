@@ -75,7 +75,7 @@ def convert(kind: str, names: dict[str, Any], array: Any, dtype: str | None) -> 
 
 
 def call_of(kind: str, names: dict[str, Any], row: Row) -> Any:
-    """What is timed: a function of nothing. None where the library has no such function."""
+    """The function to time, without arguments; None if the library lacks it."""
     import numpy
 
     random = numpy.random.default_rng(0)
@@ -171,7 +171,7 @@ class Worker:
 
 
 def limits(build: Path, threads: int, cores: list[int]) -> dict[str, float]:
-    """What the machine can do: {"triad GB/s", "float32 GF/s"}, measured with as many threads."""
+    """The machine's limits: {"triad GB/s", "float32 GF/s"}, measured with as many threads."""
     program = build / "bench" / "bench_limits"
     if not program.exists():
         return {}

@@ -45,7 +45,7 @@ def threads() -> int:
 
 
 def loss_of(ops: Any, network: Any, name: str) -> Callable[..., Any]:
-    """Cross entropy of the conv net; the mean square of what the encoder gives."""
+    """Cross entropy of the conv net; the mean square of the encoder's result."""
     if name == "encoder":
         return lambda layers, x, labels: (network(x, layers) ** 2).mean()
     return lambda layers, x, labels: ops.loss(network(x, layers), labels)

@@ -69,7 +69,7 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 
 def excess(skipped: list[tuple[str, str]]) -> list[str]:
-    """What was skipped beyond the table, a line each."""
+    """The skips beyond the table, one a line."""
     lines, counts = [], [0] * len(ALLOWED)
     for test, reason in skipped:
         rows = [n for n, (begins, _, _) in enumerate(ALLOWED) if re.match(begins, reason)]

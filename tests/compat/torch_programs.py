@@ -53,7 +53,7 @@ def server() -> subprocess.Popen[str]:
 def printed_by_torch(
     program: pathlib.Path, *arguments: object, folder: pathlib.Path, seconds: float = 300
 ) -> str:
-    """What a program prints that ends well; `folder` is its working directory."""
+    """The output of a program, which must succeed; `folder` is its working directory."""
     with tempfile.NamedTemporaryFile("r") as output, tempfile.NamedTemporaryFile("r") as errors:
         path = os.environ.get("PYTHONPATH", "")
         words = [str(program), *map(str, arguments)]

@@ -11,7 +11,7 @@ before, after = (rank - 1) % size, (rank + 1) % size
 
 
 def like(*shape):
-    """What recv takes where the gradient of what comes is wanted."""
+    """A tensor for recv, which requires the gradient of the received values."""
     return lamella.empty(*shape, dtype=lamella.float64, requires_grad=True)
 
 
@@ -50,7 +50,7 @@ if rank < 2:
         return t
 
     def exchange(first, second):
-        """What both ranks compute, with `first` on rank 0; gives the losses of both."""
+        """The computation of both ranks, with `first` on rank 0; returns both losses."""
         one = deep(first)
         two = second * one
         three = two * first + one

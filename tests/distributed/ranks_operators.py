@@ -15,7 +15,7 @@ ALL = REAL + ["bool", "complex64", "complex128"]
 
 
 def value(r, shape, dtype, seed=0):
-    """What rank r passes; every rank can make it."""
+    """The input of rank r; every rank can compute it."""
     numbers = np.random.default_rng([r, seed]).integers(1, 4, shape)
     return lamella.tensor(numbers.tolist()).reshape(shape).to(getattr(lamella, dtype))
 

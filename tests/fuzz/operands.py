@@ -83,7 +83,7 @@ class Memory:
 
 @dataclasses.dataclass
 class Operand:
-    """A tensor. values: what is in it; bound: what the elements of an index are less than."""
+    """A tensor. values: the kind of its elements; bound: the upper bound of an index's elements."""
 
     dtype: str
     shape: list[int]

@@ -52,7 +52,7 @@ FUNCTIONS = {
 
 
 def many_numbers(dtype) -> np.ndarray:
-    """Of all sizes, with those where functions change their way."""
+    """Numbers of all magnitudes, including those where functions switch formulas."""
     random = np.random.default_rng(7)
     small, middle, large = (random.normal(size=999) * scale for scale in (1, 30, 500))
     sizes = 10.0 ** random.uniform(-44, 38, 999)

@@ -70,7 +70,7 @@ ENTRY main {
 
 @pytest.fixture(scope="module")
 def texts():
-    """What JAX exports, by name."""
+    """The texts that JAX exports, by name."""
     pytest.importorskip("jax")
     return {
         name: program.lowered.as_text("hlo", debug_info=True)

@@ -51,7 +51,7 @@ def between(got: Results, expected: Results, text: str = "") -> str | None:
 
 
 def difference(text: str, arguments: list[Any]) -> str | None:
-    """What is wrong; nothing where both give the same."""
+    """The difference between both results; None if they are equal."""
     return between(hlo.compile(text)(*arguments), hlo.evaluate(text, *arguments), text)
 
 

@@ -44,7 +44,7 @@ def listed(numbers: Any) -> str:
 
 
 class Module:
-    """What all computations of a program share."""
+    """The state that all computations of a program share."""
 
     def __init__(self, seed: int, most: int) -> None:
         self.random = np.random.default_rng(seed)

@@ -42,7 +42,7 @@ class Program:
 
     @property
     def given(self) -> list[np.ndarray]:
-        """What the program takes: arguments that the function does not read are not passed."""
+        """The arguments of the program: those that the function does not read are not passed."""
         import jax
 
         leaves = jax.tree.leaves(self.arguments)

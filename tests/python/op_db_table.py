@@ -29,7 +29,7 @@ DTYPES = [
 
 
 def outcome(entry, dtype, check):
-    """ "right", or what is the matter; None where PyTorch has no answer for any sample."""
+    """ "right", or the problem; None if PyTorch has no result for any sample."""
     try:
         function = entry.function()
         samples = entry.samples(dtype, 2)

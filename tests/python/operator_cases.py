@@ -117,7 +117,7 @@ def clone_strided(value):
 
 
 def check(name, *args, strides=True, tolerance=None, meta=True, **kwargs):
-    """Compares results and written arguments; returns what PyTorch gave."""
+    """Compares results and written arguments; returns PyTorch's results."""
     ours = [clone_strided(a) for a in args]
     our_kwargs = {k: clone_strided(v) for k, v in kwargs.items()}
     theirs = [clone_strided(a) for a in args]
@@ -140,7 +140,7 @@ def check(name, *args, strides=True, tolerance=None, meta=True, **kwargs):
 
 
 def check_meta(name, args, kwargs, expected, strides):
-    """Shapes, dtypes and strides on meta are those of the CPU."""
+    """Shapes, dtypes and strides on meta equal the CPU's."""
 
     def onto_meta(value):
         if isinstance(value, torch.Tensor):

@@ -237,7 +237,7 @@ def test_operators_without_gradients_end_the_history_of_what_they_write():
 
 
 def test_data_counts_writes_for_itself():
-    """What `x.data` writes is nothing that backward minds: it computes with what it finds."""
+    """Writes through `x.data` do not concern backward, which uses the values that it finds."""
 
     def program(p, x):
         y = x * x

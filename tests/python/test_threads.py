@@ -21,7 +21,7 @@ TIMEOUT = 120
 
 
 def run(code, env=None, **options):
-    """What the code prints."""
+    """The output of the code."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         capture_output=True,

@@ -135,7 +135,7 @@ def test_own_rule():
 
 
 class Silent(Function):
-    """Says nothing about vmap."""
+    """A Function without rules for vmap."""
 
     @staticmethod
     def forward(ctx, x):

@@ -20,7 +20,7 @@ CASES = list(vmap_cases.calls())
 
 
 def rows_of(entry):
-    """(row, name) for the entry's samples; nothing where Lamella does not have it."""
+    """(row, name) for the entry's samples; empty if Lamella lacks it."""
     try:
         function = entry.function()
     except op_db_mirror.Absent:

@@ -54,7 +54,7 @@ def rebuilt(value, leaves):
 
 
 class Row:
-    """A function of tensors, `leaves`, and what it is called with besides."""
+    """A function of tensors, `leaves`, and its further arguments."""
 
     def __init__(self, function, arguments):
         self.function = function
@@ -235,7 +235,7 @@ class Check:
             self.all_batched(row)
 
     def cotangents(self):
-        """A vmap over the gradients that come in, of one plain graph: what jacrev does."""
+        """vmap over the incoming gradients of one plain graph, as jacrev does."""
         leaves, wanted = list(self.row.leaves), self.row.wanted
         inputs = [leaves[i].detach().requires_grad_() for i in wanted]
         for i, leaf in zip(wanted, inputs):

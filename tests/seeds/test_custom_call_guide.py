@@ -110,7 +110,7 @@ using xla::int64;
 
 
 def test_what_the_text_only_draws(tmp_path):
-    """Two pieces are drawings in the shape of C++; what they say is what the programs check."""
+    """Two pieces are diagrams in C++ syntax; the programs check what they state."""
     found = pieces()
     # Pointers to void are dereferenced, and a semicolon is missing.
     drawn = the_one(found, "subtuple")
