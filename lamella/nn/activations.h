@@ -20,7 +20,7 @@ struct PReLUOptions {
 struct RReLUOptions {
   LAMELLA_OPTION(double, lower) = 1.0 / 8;
   LAMELLA_OPTION(double, upper) = 1.0 / 3;
-  LAMELLA_OPTION(bool, training) = false;  // only for the function: a module uses its own training mode
+  LAMELLA_OPTION(bool, training) = false;  // for the function; a module has its own mode
   LAMELLA_OPTION(bool, inplace) = false;
 };
 struct ThresholdOptions {

@@ -39,7 +39,7 @@ struct TripletMarginLossOptions {
 };
 struct TripletMarginWithDistanceLossOptions {
   using distance_function_t = std::function<Tensor(const Tensor&, const Tensor&)>;
-  LAMELLA_OPTION(std::optional<distance_function_t>, distance_function);  // default: pairwise_distance
+  LAMELLA_OPTION(std::optional<distance_function_t>, distance_function);  // pairwise_distance
   LAMELLA_OPTION(double, margin) = 1;
   LAMELLA_OPTION(bool, swap) = false;
   LAMELLA_OPTION(Word, reduction) = kMean;

@@ -25,7 +25,7 @@ struct RNNOptions {
 };
 struct LSTMOptions {
   LAMELLA_LAYERED_OPTIONS(LSTMOptions);
-  LAMELLA_OPTION(int64_t, proj_size) = 0;  // size that the hidden state is projected to; 0: no projection
+  LAMELLA_OPTION(int64_t, proj_size) = 0;  // projected size of the hidden state; 0: none
 };
 struct GRUOptions {
   LAMELLA_LAYERED_OPTIONS(GRUOptions);

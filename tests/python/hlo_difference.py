@@ -27,8 +27,7 @@ def to_numpy(tensor: Any) -> np.ndarray:
 
 
 def between(got: Results, expected: Results, text: str = "") -> str | None:
-    """What is wrong with results; nothing where they are those that are expected. `text`: the
-    program's."""
+    """The difference between results, or None. `text`: the program's."""
     for n, (mine, wanted) in enumerate(zip(got, expected)):
         if mine.dtype != wanted.dtype or mine.shape != wanted.shape:
             return f"result {n}: expected {wanted.dtype} {wanted.shape}, got {mine.dtype}"
