@@ -1,4 +1,5 @@
-// Recording and running backward from C++: nanoseconds. bench/autograd_torch.cpp has the same rows.
+// Recording and running backward from C++, in nanoseconds. bench/autograd_torch.cpp has the same
+// rows.
 #include "lamella/abi/autograd.h"
 #include "bench/timing.h"
 #include "lamella/lamella.h"

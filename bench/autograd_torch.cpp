@@ -1,4 +1,4 @@
-// The rows of autograd.cpp on libtorch, for the same run.
+// The rows of autograd.cpp with libtorch.
 #include <ATen/ATen.h>
 
 #include "bench/timing.h"

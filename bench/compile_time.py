@@ -1,9 +1,8 @@
-"""How long compiling takes beside jax.jit: nanoseconds of the first call of a function over those
-of the next, medians.
+"""Compile times of Lamella and jax.jit: nanoseconds of a function's first call minus the next one.
 
 Usage: compile_time.py lamella|jax
-Prints one JSON object a line, {"row": name, "ns": number}. Lamella's are made anew, and found on
-disk.
+Prints one JSON object a line, {"row": name, "ns": number}, medians. Lamella is measured twice:
+compiling anew, and with the code cached on disk.
 """
 
 from __future__ import annotations

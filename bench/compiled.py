@@ -1,8 +1,8 @@
-"""Compiled functions beside jax.jit: nanoseconds a call, medians.
+"""Compiled functions of Lamella and jax.jit: nanoseconds a call, medians.
 
 Usage: compiled.py lamella|jax [REGEX]
-Prints one JSON object a line, {"row": name, "ns": number}. Both libraries work on the cores that
-the process is given, with as many threads.
+Prints one JSON object a line, {"row": name, "ns": number}. Both libraries use one thread for each
+core that the process may use.
 """
 
 from __future__ import annotations

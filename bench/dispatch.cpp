@@ -1,5 +1,5 @@
-// The dispatch rows: what a call costs over a direct call of the same function, in nanoseconds.
-// `dispatch count ROW N` makes N calls of one row and nothing else, for an instruction counter.
+// The dispatch rows: the cost of a call over a direct call of the same function, in nanoseconds.
+// `dispatch count ROW N` only makes N calls of one row, for an instruction counter.
 #include <cstdlib>
 #include <cstring>
 

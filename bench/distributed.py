@@ -1,4 +1,4 @@
-"""Measures collectives and training on several ranks, beside MPI in C, mpi4py and PyTorch's gloo.
+"""Measures collectives and training on several ranks against MPI in C, mpi4py and PyTorch's gloo.
 
 All peers run in the same ranks, in turns. Without arguments it starts the ranks itself.
 Usage: distributed.py [--quick]
@@ -43,7 +43,7 @@ def build_peer(folder: str) -> str | None:
 
 
 class Ranks:
-    """What one rank measures with, and the peers that are there."""
+    """The state with which one rank measures, and the available peers."""
 
     def __init__(self, library: str, quick: bool) -> None:
         import lamella

@@ -49,7 +49,7 @@ def prepare() -> None:
 
 
 def enlarged(arguments: tuple[Any, ...], times: int) -> tuple[Any, ...]:
-    """The arguments with dimensions that are multiples of what they were, of repeated elements."""
+    """The arguments with enlarged dimensions; elements are repeated."""
     import jax
     import numpy as np
 

@@ -1,7 +1,7 @@
-// Rows of the graph: what one custom call adds inside a program of them, and reading and verifying
-// HLO text. `graph count ROW N` runs a program of N custom calls 1,000 times and nothing else, for
-// an instruction counter. `graph LIBRARY` measures the typed handler BenchIncrement of the library
-// too, which bench/graph.py builds and measures in JAX.
+// The graph rows: the cost of one custom call in a program of many, and reading and verifying HLO
+// text. `graph count ROW N` only runs a program of N custom calls 1,000 times, for an instruction
+// counter. `graph LIBRARY` also measures the library's typed handler BenchIncrement, which
+// bench/graph.py builds and measures in JAX.
 #include <dlfcn.h>
 
 #include <cstdlib>

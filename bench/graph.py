@@ -1,8 +1,8 @@
-"""What one call of a foreign function adds inside a jitted program of JAX: nanoseconds.
+"""The cost of one call of a foreign function in a jitted JAX program, in nanoseconds.
 
 Usage: graph.py FOLDER
 Prints one JSON object a line, {"row": name, "ns": number}. The handler is compiled in FOLDER with
-the headers that jaxlib ships, and does what the target of bench/graph.cpp does.
+the headers of jaxlib, and does the same as the target of bench/graph.cpp.
 """
 
 import ctypes

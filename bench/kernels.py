@@ -1,9 +1,9 @@
-"""Kernels beside PyTorch, NumPy and JAX: `make bench kernels`.
+"""Times kernels of Lamella, PyTorch, NumPy and JAX: `make bench kernels`.
 
-Each library lives in a process of its own; all are pinned to the same core (with --threads 2 to the
-same two) and asked in turn, so that only one works at a time and a change in the machine meets all
-of them. A figure is the median of several runs. The closing lines say, for each size, the geometric
-mean of our time over the best peer's, and how many rows are slower than the best peer.
+Each library has its own process. All are pinned to the same core (with --threads 2 to the same two)
+and run in turns, so that only one works at a time and changes of the machine affect all equally. A
+figure is the median of several runs. For each size, the closing lines give the geometric mean of
+Lamella's time over the best peer's, and how many rows are slower than the best peer.
 
 Usage: kernels.py [--only REGEX] [--sizes 3,5,7] [--threads 1] [--libraries lamella,torch,numpy,jax]
                   [--json FILE] [--quick]
@@ -75,7 +75,7 @@ def convert(kind: str, names: dict[str, Any], array: Any, dtype: str | None) -> 
 
 
 def call_of(kind: str, names: dict[str, Any], row: Row) -> Any:
-    """What is timed: a function of nothing. None where the library has no such function."""
+    """The function to time, without arguments; None if the library lacks it."""
     import numpy
 
     random = numpy.random.default_rng(0)
@@ -171,7 +171,7 @@ class Worker:
 
 
 def limits(build: Path, threads: int, cores: list[int]) -> dict[str, float]:
-    """What the machine can do: {"triad GB/s", "float32 GF/s"}, measured with as many threads."""
+    """The machine's limits: {"triad GB/s", "float32 GF/s"}, measured with as many threads."""
     program = build / "bench" / "bench_limits"
     if not program.exists():
         return {}

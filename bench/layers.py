@@ -1,9 +1,8 @@
-"""What layers cost from Python: nanoseconds, medians over repeats.
+"""The cost of layers from Python: nanoseconds, medians over repeats.
 
 Usage: layers.py lamella|torch
-Prints one JSON object a line, {"row": name, "ns": number}. Rows that end in "function" are what the
-row beside them is compared with: the Python function that a custom operator was made of, the same
-call without a layer.
+Prints one JSON object a line, {"row": name, "ns": number}. Rows that end in "function" are the
+baselines of other rows: the Python function of a custom operator, or the call without a layer.
 """
 
 import statistics

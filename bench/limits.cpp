@@ -1,6 +1,5 @@
-// What one machine can do: bandwidth of memory (the STREAM triad) and the peak of float32
-// arithmetic. Usage: bench_limits [THREADS]. Prints one JSON object a line, as the other benchmarks
-// do.
+// The machine's limits: memory bandwidth (the STREAM triad) and peak float32 arithmetic. Usage:
+// bench_limits [THREADS]. Prints one JSON object a line, like the other benchmarks.
 #if defined(__linux__)
 #include <pthread.h>
 #include <sched.h>

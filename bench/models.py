@@ -1,8 +1,8 @@
-"""Whole models, eager, beside PyTorch: a part of `make bench kernels`.
+"""Times whole eager models of Lamella and PyTorch: a part of `make bench kernels`.
 
-An encoder of MiniLM's shape (six layers of width 384, twelve heads, 1,536 inside of a layer), and
+An encoder of MiniLM's shape (six layers of width 384, twelve heads, 1,536 hidden units), and
 training steps of a small language model, of ResNet-18 and of a small convolutional network. As for
-kernels, each library has a process of its own on the same cores, and they are asked in turn.
+kernels, each library has its own process on the same cores, and they run in turns.
 
 Usage: models.py [--only REGEX] [--threads 1] [--build DIR]
 """

@@ -2,11 +2,11 @@
 
 Usage: network_rows.py lamella|jax|torch|openvino|onnxruntime [REGEX]
        network_rows.py lamella|jax memory REGEX
-Prints one JSON object a line, {"row": name, "ns": number}. Each library works on the cores that
-the process is given, with as many threads, in float32. For memory the number is the bytes at the
-peak of five calls beyond what the process had with weights and data: what compiling leaves behind
-counts, what it takes for a while does not; one row a process, as memory that is kept for reuse
-would count for the next. A library that is not installed is said on stderr.
+Prints one JSON object a line, {"row": name, "ns": number}. Each library uses one thread for each
+core that the process may use, in float32. For memory the number is in bytes: the peak over five
+calls, minus the memory of the process with weights and data. It includes what compilation leaves
+behind, but not its temporary memory. Memory rows run one in a process, because memory kept for
+reuse would count for the next row. A missing library is reported on stderr.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def threads() -> int:
 
 
 def loss_of(ops: Any, network: Any, name: str) -> Callable[..., Any]:
-    """Cross entropy of the conv net; the mean square of what the encoder gives."""
+    """Cross entropy of the conv net; the mean square of the encoder's result."""
     if name == "encoder":
         return lambda layers, x, labels: (network(x, layers) ** 2).mean()
     return lambda layers, x, labels: ops.loss(network(x, layers), labels)

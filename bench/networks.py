@@ -1,6 +1,6 @@
-"""Networks written once, over the operations of each library: see network_rows.py.
+"""Networks that are written once over each library's operations: see network_rows.py.
 
-An operation takes and gives the library's own values; weights are NumPy arrays made by `weight`.
+An operation takes and returns the library's own values; weights are NumPy arrays made by `weight`.
 """
 
 from __future__ import annotations

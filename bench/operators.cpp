@@ -1,5 +1,5 @@
-// Small operators from C++: nanoseconds of one call. Built twice, against liblamella.so as a user
-// builds, and with the library's own objects inside.
+// Small operators from C++: nanoseconds of one call. Built twice: against liblamella.so, as users
+// build, and with the library's objects linked in.
 #include "bench/timing.h"
 #include "lamella/lamella.h"
 

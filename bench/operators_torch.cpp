@@ -1,4 +1,4 @@
-// The rows of operators.cpp and dispatch.cpp on libtorch, for the same run.
+// The rows of operators.cpp and dispatch.cpp with libtorch.
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/InferenceMode.h>

@@ -1,8 +1,8 @@
-"""Operators of published packages, their C++ built once against PyTorch and once against Lamella.
+"""Times operators of published packages, with their C++ built against PyTorch and against Lamella.
 
-The sources come from the package index, unmodified, and are built by their own setup.py with one
-compiler and the same flags. Each row is timed in two processes by turns, on one thread, and its
-ratio is the median of those of the turns.
+The unmodified sources come from the package index and are built by their own setup.py, with one
+compiler and the same flags. Each row runs alternately in two processes, on one thread; its ratio is
+the median of the turns' ratios.
 Usage: packages.py [--only PART_OF_A_ROW]
 """
 

@@ -1,8 +1,8 @@
-"""Programs of HLO, compiled by Lamella and by jax.jit: nanoseconds of one call.
+"""HLO programs compiled by Lamella and by jax.jit: nanoseconds of one call.
 
 Usage: programs.py [NAME...]
-Prints one JSON object a line, {"row": name, "ns": number}: "lamella NAME", "jax NAME" and, where an
-argument may be given away, "jax donated NAME". One thread each.
+Prints one JSON object a line, {"row": name, "ns": number}: "lamella NAME", "jax NAME" and, if an
+argument can be donated, "jax donated NAME". Each uses one thread.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Times of published programs with PyTorch and Lamella in ms on one core, and the ratio of speeds:
+"""Times published programs with PyTorch and Lamella: ms on one core, and the ratio of speeds.
 
     .venv/bin/python bench/published.py [NAME...]
 
-First training steps (forward, backward, Adam), each the smallest of many; then the programs of
-tests/compat/packages, each several times in one process, so that imports and first calls count for
-neither. The packages are those that tests/compat/test_published.py installed.
+First come training steps (forward, backward, Adam), each the smallest of many. Then come the
+programs of tests/compat/packages, each several times in one process, so that imports and first
+calls do not count. The packages are those that tests/compat/test_published.py installed.
 """
 
 import os

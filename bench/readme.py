@@ -1,6 +1,6 @@
-"""The table of the README: what a call, an import, an install and a rebuild cost, beside the peers.
+"""The table of the README: the cost of a call, an import, an install and a rebuild, with peers.
 
-`make bench` rewrites what stands between the two markers, with this machine's numbers.
+`make bench` replaces the text between the two markers by this machine's numbers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Measures Lamella beside its peers in one run and prints a table: required, got, peer.
+"""Measures Lamella and its peers in one run and prints a table: required, got, peer.
 
-Needs what `make bench` installs and builds. Rows whose peer is missing say so.
-Usage: run.py [--build DIR] [--only TOPIC], and TOPIC one of kernels, cpp, python, autograd, layers,
-graph, functions, size, extensions, packages, distributed.
+Needs what `make bench` installs and builds. Rows without their peer say so.
+Usage: run.py [--build DIR] [--only TOPIC], where TOPIC is one of kernels, cpp, python, autograd,
+layers, graph, functions, size, extensions, packages, distributed.
 """
 
 from __future__ import annotations
@@ -330,7 +330,7 @@ NETWORK_PEERS = ("jax", "torch", "openvino", "onnxruntime")
 
 
 def network_rows(table: Table) -> None:
-    """Compiled networks beside the best of their peers, each library in a process of its own."""
+    """Compiled networks and the best of their peers, each library in a process of its own."""
     script = str(ROOT / "bench" / "network_rows.py")
     cores = sorted(os.sched_getaffinity(0))
 
@@ -368,7 +368,7 @@ def network_rows(table: Table) -> None:
 
 
 def compiled_rows(table: Table) -> None:
-    """lamella.compile beside jax.jit, each in a process of its own on one core."""
+    """lamella.compile and jax.jit, each in a process of its own on one core."""
     script = str(ROOT / "bench" / "compiled.py")
     core = str(max(os.sched_getaffinity(0)))
     ours, peer = (
@@ -456,7 +456,7 @@ def compile_seconds(text: str, build: Path, folder: Path) -> float | None:
 
 
 def rebuild_seconds(build: Path, folder: Path) -> float | None:
-    """Builds what `lamella new` writes, then again with a kernel changed; median of five."""
+    """Builds the output of `lamella new`, then again with a kernel changed; median of five."""
     project = folder / "clipping"
     prefix = build / "prefix"
     subprocess.run([prefix / "bin" / "lamella", "new", "clipping", project], check=True,

@@ -4,10 +4,10 @@ Usage: training.py lamella|torch|numpy
        training.py lamella|torch memory MLP|"conv net"
 Prints one JSON object a line, {"row": name, "ns": number}; for memory the number is bytes.
 
-Peak memory is what the kernel counts: resident memory is noted when the model, the optimizer and
-the data have been made; its peak is then reset (/proc/self/clear_refs), five steps are made, and
-the row is the peak (VmHWM) less what was noted. So gradients, saved tensors, buffers of kernels and
-blocks that an allocator keeps all count, for either library in the same way.
+Peak memory is measured by the operating system: resident memory is read once the model, the
+optimizer and the data exist; the peak is reset (/proc/self/clear_refs), five steps run, and the row
+is the new peak (VmHWM) minus the first reading. Gradients, saved tensors, kernels' buffers and an
+allocator's cached blocks therefore all count, for both libraries alike.
 """
 
 from __future__ import annotations

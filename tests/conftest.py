@@ -1,8 +1,8 @@
-"""Skips are for what a machine lacks, and are counted.
+"""Skips are for features that a machine lacks, and are counted.
 
-A test that is skipped for a reason that the table does not have, or more often than it says, fails
-the run at its end: what is not built, what was not installed and what does not apply hides nothing.
-Cases that do not apply are not made in the first place.
+If a test is skipped for a reason that is not in the table, or more often than the table allows, the
+run fails at its end, so that missing builds or packages cannot hide tests. Cases that do not apply
+are not generated in the first place.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 
 def excess(skipped: list[tuple[str, str]]) -> list[str]:
-    """What was skipped beyond the table, a line each."""
+    """The skips beyond the table, one a line."""
     lines, counts = [], [0] * len(ALLOWED)
     for test, reason in skipped:
         rows = [n for n, (begins, _, _) in enumerate(ALLOWED) if re.match(begins, reason)]

@@ -1,4 +1,4 @@
-"""The table of skips in conftest.py holds what it says."""
+"""The table of skips in conftest.py is enforced."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Rows of special functions and sparse products, which SciPy has and NumPy has not."""
+"""Rows of special functions and sparse products, which SciPy has and NumPy lacks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a row of `make bench kernels` is: an expression over arrays, as each library spells it.
+"""A row of `make bench kernels`: an expression over arrays, written for each library.
 
 A row's text is the body of a function of its arrays: PyTorch and Lamella share one (`m` is the
-module), NumPy and JAX have one each (`np`, `jnp`), or none where they have no such function. What
-SciPy has stands in NumPy's place (`scipy`). JAX compiles its text, with the arrays as arguments.
+module), NumPy and JAX have their own (`np`, `jnp`), or none if they lack the function. SciPy's
+functions are used in NumPy's text (`scipy`). JAX compiles its text, with the arrays as arguments.
 """
 
 from __future__ import annotations

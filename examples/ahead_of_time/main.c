@@ -1,3 +1,4 @@
+/* Calls the function that `lamella compile` made of scores.hlo, and prints its results. */
 #include <stdio.h>
 
 #include "scores.h"

@@ -7,11 +7,11 @@
 namespace sim {
 
 namespace {
-constexpr size_t kDeviceBytes = size_t{8} << 30;  // of addresses; pages come when they are used
+constexpr size_t kDeviceBytes = size_t{8} << 30;  // address space; pages are allocated on first use
 constexpr int kMostDevices = 8;
 
-// What is current for a thread, by type of device. Plain memory: an object with a destructor would
-// keep the library from being unloaded while the thread lives.
+// The current device of a thread, for each device type. Plain memory: an object with a destructor
+// would keep the library loaded while the thread lives.
 struct Current {
   DeviceIndex device;
   int64_t streams[kMostDevices];
@@ -40,7 +40,7 @@ Backend::Backend(lamella::DeviceType type, int devices) : type_(type) {
 
 void* Backend::allocate(size_t bytes, DeviceIndex index, void**) {
   void* data = device(index).memory.allocate(bytes);
-  if (data == nullptr) {  // perhaps a block waits to be freed
+  if (data == nullptr) {  // a block may be waiting to be freed
     synchronize_device(index);
     data = device(index).memory.allocate(bytes);
   }
@@ -51,7 +51,7 @@ void* Backend::allocate(size_t bytes, DeviceIndex index, void**) {
   return data;
 }
 
-// The block is free when all work that was launched before has been done.
+// The block becomes free when all work launched before has finished.
 void Backend::deallocate(void* data, size_t, DeviceIndex index, void*) {
   Memory& memory = device(index).memory;
   std::shared_ptr<void> block(data, [&memory](void* p) { memory.free(p); });
@@ -61,7 +61,7 @@ void Backend::deallocate(void* data, size_t, DeviceIndex index, void*) {
 void Backend::copy(lamella_place to, lamella_place from, size_t bytes, bool non_blocking) {
   const bool to_host = to.device_type == 0, from_host = from.device_type == 0;
   if (from_host) {
-    // The caller may change its memory as soon as this returns.
+    // The caller may change its memory after this returns.
     std::shared_ptr<char[]> staged(new char[bytes]);
     std::memcpy(staged.get(), from.data, bytes);
     void* target = device(to.device_index).memory.worker_view(to.data);
@@ -80,7 +80,7 @@ void Backend::copy(lamella_place to, lamella_place from, size_t bytes, bool non_
     launch(to.device_index, [=] { std::memmove(target, source, bytes); });
     return;
   }
-  // After the work on the source, and before what is launched on either afterwards.
+  // Runs after the pending work on the source, and before work that is launched on either later.
   Event ready, copied;
   ready.record(current(from.device_index));
   ready.wait(current(to.device_index));
@@ -95,7 +95,7 @@ DeviceIndex Backend::current_device() { return current_of(type_).device; }
 void Backend::set_device(DeviceIndex device) { current_of(type_).device = device; }
 int64_t Backend::current_stream(DeviceIndex device) { return current_of(type_).streams[device]; }
 void Backend::set_stream(DeviceIndex device, int64_t number) {
-  stream(device, number);  // for its check
+  stream(device, number);  // checks the stream's number
   current_of(type_).streams[device] = number;
 }
 
@@ -147,7 +147,7 @@ double Backend::elapsed_time(void* start, void* end) {
 
 namespace {
 
-// A backend with all that is registered for it, made when the library is loaded.
+// A backend with its registrations, created when the library is loaded.
 struct Registered {
   Registered(lamella::DeviceType type, const char* name)
       : backend(type), devices(lamella::backend_table(type, name, &backend)) {}
@@ -174,8 +174,8 @@ Backend& backend_of(lamella::DeviceType type) {
 
 }  // namespace sim
 
-// Adds the same devices under another type and name; for those who want many backends at once.
-// Returns null, or the text of the error.
+// Registers the same devices under another type and name, for programs that need many backends at
+// once. Returns null, or the text of the error.
 extern "C" __attribute__((visibility("default"))) const char* sim_add_backend(int type,
                                                                               const char* name) {
   try {
@@ -188,7 +188,7 @@ extern "C" __attribute__((visibility("default"))) const char* sim_add_backend(in
 }
 
 namespace {
-// Nothing may be thrown while a library is loaded: a failure is kept for load_library().
+// Nothing may throw while a library is loaded: a failure is kept for load_library().
 const bool loaded = [] {
   const char* error = sim_add_backend(static_cast<int>(lamella::DeviceType::PrivateUse1), "sim");
   if (error != nullptr) lamella_defer_failure(error, __FILE__, __LINE__);

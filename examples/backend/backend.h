@@ -1,5 +1,5 @@
-// The devices of one backend: what Lamella asks for (see lamella/core/backend.h), and what the
-// kernels use.
+// The devices of one backend: the functions that Lamella requires (see lamella/core/backend.h), and
+// those that the kernels use.
 #pragma once
 #include <lamella/backend.h>
 #include <lamella/lamella.h>
@@ -41,9 +41,9 @@ class Backend {
   double elapsed_time(void* start, void* end);
 
   // ---- For the kernels ----
-  // Runs `work` on the current stream of a device, some time later.
+  // Runs `work` on a device's current stream, asynchronously.
   void launch(DeviceIndex device, std::function<void()> work);
-  // The elements of a tensor as the work sees them.
+  // The address at which the work reads a tensor's elements.
   template <class T>
   T* elements(const lamella::Tensor& tensor) {
     return device(tensor.device().index()).memory.worker_view(static_cast<T*>(tensor.data_ptr()));
@@ -65,9 +65,9 @@ class Backend {
   std::vector<std::unique_ptr<Device>> devices_;
 };
 
-// The backend whose kernels run for a type of device.
+// The backend of a device type.
 Backend& backend_of(lamella::DeviceType type);
-// The native kernels and the fallback, for the key of a backend.
+// Registers the native kernels and the fallback for a backend's key.
 void register_kernels(lamella::DispatchKey key, std::vector<lamella::Library>& libraries);
 
 }  // namespace sim

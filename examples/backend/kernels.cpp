@@ -1,6 +1,6 @@
-// The operators that the devices run themselves, and the fallback for all others. A kernel here
-// serves dense float tensors of one shape, launches its loop and returns at once; what it does not
-// serve, it hands to the fallback.
+// The operators with kernels for the devices, and the fallback for all others. A kernel here
+// handles dense float tensors of equal shapes, launches its loop and returns at once; it passes
+// other calls to the fallback.
 #include "backend.h"
 
 #include <cmath>
@@ -21,8 +21,8 @@ bool alike(const Tensor& a, const Tensor& b) {
   return plain(a) && plain(b) && a.device() == b.device() && a.sizes() == b.sizes();
 }
 
-// out[i] = f(x[i]), on the current stream. The tensors' memory outlives the work: it is freed
-// behind it.
+// Computes out[i] = f(x[i]) on the current stream. The tensors' memory outlives the work, because
+// it is freed on the same stream afterwards.
 template <class F>
 Tensor map(const Tensor& x, F f) {
   Tensor out = lamella::empty_like(x);

@@ -1,4 +1,4 @@
-"""A tour of devices that come from a library: python main.py FOLDER_OF_THE_LIBRARY"""
+"""A tour of the devices of the example's library: python main.py FOLDER_OF_THE_LIBRARY"""
 
 import os
 import sys

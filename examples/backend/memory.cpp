@@ -1,3 +1,4 @@
+// The arena of memory.h and its block allocator.
 #include "memory.h"
 
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // The memory of one device: an arena that is mapped twice. Tensors hold addresses of the first
-// mapping, which nobody may touch, so that code of the host that reads a device's memory by mistake
-// ends at once; the device's own workers use the second.
+// mapping, which is inaccessible, so that host code that reads device memory by mistake crashes at
+// once. The device's own workers use the second mapping.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -15,10 +15,10 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory();
 
-  // Address of a free block, null if there is none that is large enough.
+  // The address of a free block, or null if no block is large enough.
   void* allocate(size_t bytes);
   void free(void* data);
-  // Where the workers find what tensors know as `data`.
+  // The workers' address of a tensor's `data`.
   template <class T>
   T* worker_view(T* data) const {
     return reinterpret_cast<T*>(reinterpret_cast<size_t>(data) + offset_);
@@ -26,8 +26,8 @@ class Memory {
 
  private:
   size_t bytes_;
-  char* tensors_;  // the mapping without access
-  char* workers_;  // the one with
+  char* tensors_;  // the inaccessible mapping
+  char* workers_;  // the accessible mapping
   size_t offset_;
   std::mutex mutex_;
   std::map<size_t, size_t> free_;  // offset -> bytes, no two of them adjacent

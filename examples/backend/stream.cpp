@@ -1,3 +1,4 @@
+// The threads behind the streams and events of stream.h.
 #include "stream.h"
 
 #include <cstdlib>
@@ -5,8 +6,7 @@
 namespace sim {
 
 namespace {
-// SIM_DELAY_US makes each piece of work start that much later, so that a missing synchronisation
-// shows.
+// SIM_DELAY_US delays the start of each piece of work, which reveals missing synchronisation.
 std::chrono::microseconds delay() {
   const char* text = std::getenv("SIM_DELAY_US");
   return std::chrono::microseconds(text != nullptr ? std::atol(text) : 0);

@@ -1,5 +1,5 @@
-// Streams and events of a device: a stream is a thread that does its work in order, whenever it
-// comes to it.
+// Streams and events of a device: a stream is a thread that executes its work asynchronously, in
+// order.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -16,7 +16,7 @@ class Stream {
   Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
-  // Does what is left to do.
+  // Finishes the pending work.
   ~Stream();
 
   void enqueue(std::function<void()> work);
@@ -34,11 +34,11 @@ class Stream {
   std::thread thread_;
 };
 
-// A mark in a stream. Recorded again, it stands for its last place.
+// A mark in a stream. Recording it again moves it.
 class Event {
  public:
   void record(Stream& stream);
-  // The stream goes on when the event is done.
+  // The stream waits for the event.
   void wait(Stream& stream);
   bool done();
   void synchronize();

@@ -1,4 +1,4 @@
-// Builds a module that calls both, prints it, and runs it.
+// Builds a module that calls both functions of smoothing.cpp, prints it, and runs it.
 #include <cstdio>
 
 #include <lamella/hlo.h>

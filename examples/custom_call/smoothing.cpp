@@ -1,4 +1,4 @@
-// Two pieces of code that HLO does not know: a custom call in XLA's convention, and an operator.
+// Two functions that HLO lacks: a custom call in XLA's convention, and an operator.
 #include <cstring>
 
 #include <lamella/lamella.h>
@@ -7,8 +7,8 @@
 
 namespace {
 
-// Each element becomes the mean of itself and its neighbours. A custom call of the host sees
-// nothing but memory, so the length comes as the second operand.
+// Each element becomes the mean of itself and its neighbours. A custom call on the host gets only
+// addresses, so the length is the second operand.
 void moving_average(void* out, const void** in, XlaCustomCallStatus* status) {
   const auto* x = static_cast<const float*>(in[0]);
   int64_t length = *static_cast<const int64_t*>(in[1]);
@@ -24,7 +24,7 @@ void moving_average(void* out, const void** in, XlaCustomCallStatus* status) {
   }
 }
 
-// x between -limit and limit, smoothly.
+// Limits x smoothly to (-limit, limit).
 lamella::Tensor soft_clip(const lamella::Tensor& x, double limit) {
   LAMELLA_CHECK(limit > 0, "soft_clip: expected 'limit' to be positive, got ", limit);
   return lamella::tanh(x.div(limit)).mul(limit);
@@ -34,7 +34,7 @@ lamella::Tensor soft_clip(const lamella::Tensor& x, double limit) {
 
 XLA_REGISTER_CUSTOM_CALL_TARGET(moving_average, "Host");
 
-// An operator needs no such call: it knows shapes and types, and has its shapes from its parts.
+// An operator knows shapes and dtypes; its result shapes follow from the operators that it calls.
 LAMELLA_LIBRARY(smoothing, m) {
   m.def("soft_clip(Tensor x, float limit=1.0) -> Tensor", soft_clip);
 }

@@ -22,9 +22,9 @@ lamella::Tensor midpoint(const lamella::Tensor& a, const lamella::Tensor& b, dou
 
 }  // namespace
 
-// What the operator is called and takes; C++ and Python see the same.
+// The operator's name and signature, for C++ and Python.
 LAMELLA_LIBRARY(custom_operator, m) {
   m.def("midpoint(Tensor a, Tensor b, float at=0.5) -> Tensor");
 }
-// What runs for tensors on the CPU.
+// The kernel for CPU tensors.
 LAMELLA_LIBRARY_IMPL(custom_operator, CPU, m) { m.impl("midpoint", midpoint); }

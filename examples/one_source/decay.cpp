@@ -1,9 +1,10 @@
-// One operator for Lamella, PyTorch and JAX: a running mean that forgets, along the last dimension.
+// One operator for Lamella, PyTorch and JAX: an exponential moving average along the last
+// dimension.
 //   y[0] = x[0],  y[t] = (1 - rate) * y[t - 1] + rate * x[t]
-// main.py builds this file for each of them, and compares.
+// main.py builds this file for each library, and compares the results.
 #include <cstdint>
 
-// The operator itself, over plain memory.
+// The computation itself, over plain memory.
 template <class T>
 void decay(const T* x, T* y, int64_t rows, int64_t length, double rate) {
   for (int64_t r = 0; r < rows; ++r) {
@@ -16,7 +17,7 @@ void decay(const T* x, T* y, int64_t rows, int64_t length, double rate) {
 }
 
 #ifdef ONE_SOURCE_FOR_JAX
-// A typed custom call, which programs of XLA and of Lamella run alike.
+// A typed custom call, for programs of XLA and of Lamella.
 #include "xla/ffi/api/ffi.h"
 
 namespace ffi = xla::ffi;
@@ -37,7 +38,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(Decay, decay_call,
                                   .Ret<ffi::Buffer<ffi::F32>>());
 
 #else
-// An operator, declared and registered as PyTorch's are; Lamella's headers have these names too.
+// An operator in PyTorch's API, which Lamella's headers provide as well.
 #include <ATen/ATen.h>
 #include <torch/library.h>
 

@@ -20,7 +20,7 @@ source = here / "decay.cpp"
 
 
 def built(name, *flags):
-    """The library of decay.cpp with these flags; built where it is older than the file."""
+    """The library of decay.cpp with these flags; rebuilt if the source is newer."""
     library = build / f"libdecay_{name}.so"
     if not library.exists() or library.stat().st_mtime < source.stat().st_mtime:
         build.mkdir(parents=True, exist_ok=True)
@@ -36,17 +36,17 @@ def paths(includes, libraries, names):
     return flags + [f"-l{name}" for name in names]
 
 
-# An operator of Lamella.
+# As an operator of Lamella.
 tools = lamella.utils.cpp_extension
 flags = paths(tools.include_paths(), tools.library_paths(), ["lamella"])
 lamella.ops.load_library(built("lamella", *flags))
 
-# The same of PyTorch.
+# As an operator of PyTorch.
 tools = torch.utils.cpp_extension
 flags = paths(tools.include_paths(), tools.library_paths(), ["c10", "torch_cpu", "torch"])
 torch.ops.load_library(built("torch", *flags))
 
-# A custom call of JAX.
+# As a custom call of JAX.
 call = ctypes.CDLL(built("jax", "-DONE_SOURCE_FOR_JAX", f"-I{jax.ffi.include_dir()}"))
 jax.ffi.register_ffi_target("decay", jax.ffi.pycapsule(call.Decay), platform="cpu")
 

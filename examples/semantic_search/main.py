@@ -1,4 +1,4 @@
-"""Searches a text by meaning: sentences are embedded, and the nearest to a question are shown."""
+"""Searches a text by meaning: embeds its sentences and shows those nearest to a question."""
 
 import argparse
 import os
@@ -43,15 +43,15 @@ class Index:
 
     def search(self, query, count):
         """The `count` best (similarity, sentence), best first."""
-        # Rows have length 1, so a product with the query is the cosine of the angle between.
+        # Rows have length 1, so a product with the query is the cosine of the angle.
         scores = lamella.mv(self.matrix, self.model(self.tokens([query]))[0]).tolist()
         best = sorted(range(len(scores)), key=lambda i: -scores[i])[:count]
         return [(scores[i], self.sentences[i]) for i in best]
 
 
 def compare_compiled(index):
-    """Embeds the sentences with a compiled encoder and says what that gained. False where the
-    embeddings are others."""
+    """Embeds the sentences with a compiled encoder and reports the speed-up. False if the
+    embeddings differ."""
     plain, index.model.hidden = index.model.hidden, lamella.compile(index.model.hidden)
     first = Index(index.sentences, index.tokens, index.model)
     second = Index(index.sentences, index.tokens, index.model)
@@ -77,7 +77,7 @@ def answer(index, query, count):
 
 
 def compare(index, folder):
-    """Says how the embeddings agree with PyTorch's. False where they do not."""
+    """Reports how well the embeddings agree with PyTorch's. False if they differ."""
     try:
         import reference
     except ImportError:

@@ -18,7 +18,7 @@ def run(command, log):
 
 
 def load(build=ROOT / "build" / "examples" / "semantic_search", prefix=ROOT / "build" / "prefix"):
-    """Brings the library up to date (seconds at the first time) and loads its operators."""
+    """Builds the library if needed (seconds the first time) and loads its operators."""
     build.mkdir(parents=True, exist_ok=True)
     log = build / "build.log"
     log.write_bytes(b"")

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 
 def load(folder):
-    """Weights by name, through PyTorch's own reading of the bytes."""
+    """The weights by name, read with PyTorch."""
     data = bytearray((folder / "model.safetensors").read_bytes())
     length = int.from_bytes(data[:8], "little")
     tensors = {}
@@ -24,7 +24,7 @@ def load(folder):
 
 
 def embed(weights, config, token_lists):
-    """[sentence, 384] with rows of length 1, written out without fused attention."""
+    """Embeds without fused attention: [sentence, 384], rows of length 1."""
     ids, mask = (torch.tensor(part) for part in encoder.pad(token_lists))
 
     def linear(x, name):
@@ -61,7 +61,7 @@ def embed(weights, config, token_lists):
 
 
 def embed_all(folder, token_lists):
-    """Embeddings of all sentences as lists, and the seconds they took."""
+    """The embeddings of all sentences as lists, and the time in seconds."""
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     weights = load(folder)
     rows = [None] * len(token_lists)

@@ -35,8 +35,8 @@ void pool_sentence(const float* rows, const int64_t* mask, int64_t tokens, int64
     if (mask[t] == 0) continue;
     for (int64_t k = 0; k < size; ++k) result[k] += rows[t * size + k];
   }
-  // The length of the sum is that of the mean times the number of tokens, so the number of tokens
-  // does not matter. A sentence without tokens stays zero.
+  // The sum has the mean's direction, so the number of tokens is not needed. A sentence without
+  // tokens stays zero.
   double squares = 0;
   for (int64_t k = 0; k < size; ++k) squares += static_cast<double>(result[k]) * result[k];
   if (squares == 0) return;
@@ -60,7 +60,7 @@ lamella::Tensor mean_pool_normalize_cpu(const lamella::Tensor& hidden,
   return result;
 }
 
-// Shapes without numbers: what a tracer asks.
+// Kernels for Meta: shapes only, for tracers.
 lamella::Tensor mean_pool_normalize_meta(const lamella::Tensor& hidden,
                                          const lamella::Tensor& mask) {
   check_shapes(hidden, mask);

@@ -27,7 +27,7 @@ def load(path):
     place of each tensor), and then the bytes of all tensors.
     """
     with open(path, "rb") as file:
-        # A private mapping may be written to; the file itself stays as it is.
+        # A private mapping is writable; the file itself stays unchanged.
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     (length,) = struct.unpack_from("<Q", data, 0)
     header = json.loads(data[8 : 8 + length])

@@ -1,4 +1,4 @@
-// A picture of loss curves, as SVG, and a progress bar.
+// An SVG picture of loss curves, and a progress bar for terminals.
 #pragma once
 #include <algorithm>
 #include <cstdio>
@@ -11,7 +11,7 @@ namespace digits {
 
 using Curves = std::vector<std::pair<std::string, std::vector<float>>>;
 
-// Rewrites one line of the terminal; prints nothing where nobody watches.
+// Rewrites one line of the terminal; prints nothing unless `shown`.
 class Progress {
  public:
   Progress(std::string name, int total, bool shown)

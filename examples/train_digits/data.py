@@ -18,7 +18,8 @@ def arrays():
 
 
 def write(path):
-    """For the C++ program: a mark, the number of images, images and labels as bytes."""
+    """Writes the file for the C++ program: a marker, the number of images, images and labels as
+    bytes."""
     images, labels = arrays()
     with open(path, "wb") as file:
         file.write(MAGIC + struct.pack("<I", len(labels)))

@@ -1,4 +1,4 @@
-"""Trains two small networks to read handwritten digits, with an operator of the example's own."""
+"""Trains two small networks to read handwritten digits, with the example's own operator."""
 
 import argparse
 import pathlib
@@ -56,11 +56,12 @@ def accuracy(net, images, labels):
 
 
 def train(name, net, sets, epochs, batch=64, is_compiled=False):
-    """Gives the loss of each step, the accuracy on the test set, and the median time of a step."""
+    """Returns the loss of each step, the accuracy on the test set, and the median time of a
+    step."""
     (images, labels), test = sets
     optimizer = optim.AdamW(net.parameters(), lr=3e-3)
     steps = epochs * (len(labels) // batch)
-    # The learning rate is an input of a compiled step; other options make another program.
+    # The learning rate is an input of a compiled step; a change of other options compiles again.
     schedule = optim.lr_scheduler.OneCycleLR(
         optimizer, max_lr=1e-2, total_steps=steps, cycle_momentum=False
     )
@@ -130,7 +131,7 @@ def main():
 
         return parallel.start(options.ranks, folder, options.epochs, options.seed)
     operators.load(folder)
-    # Networks this small gain little from more threads, and lose much on a busy machine.
+    # Small networks gain little from more threads, and lose much on a busy machine.
     lamella.set_num_threads(1)
     lamella.manual_seed(options.seed)
     sets = load_sets()
@@ -150,7 +151,7 @@ def main():
                 f"Compiled: {after:.0f} µs for a step of the {plain} that took {before:.0f} µs, "
                 f"{before / after:.2f} times as fast."
             )
-        # The weights go through a file and come back the same.
+        # The weights survive a round trip through a file.
         path = folder / f"{name.split()[0].lower()}.safetensors"
         lamella.save_file(net.state_dict(), path)
         net.load_state_dict(lamella.load_file(path))

@@ -18,7 +18,7 @@ def run(command, log):
 
 
 def build(folder=None, prefix=ROOT / "build" / "prefix"):
-    """Brings the library and the C++ program up to date; gives the folder they are in."""
+    """Builds the library and the C++ program if needed; returns their folder."""
     folder = pathlib.Path(folder or ROOT / "build" / "examples" / "train_digits")
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "build.log"
@@ -32,5 +32,5 @@ def build(folder=None, prefix=ROOT / "build" / "prefix"):
 
 
 def load(folder):
-    """Makes lamella.ops.digits of the library in the folder."""
+    """Loads the library in the folder, which defines lamella.ops.digits."""
     lamella.load_library(str(folder / "libdigits_ops.so"))

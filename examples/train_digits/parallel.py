@@ -1,7 +1,7 @@
 """Trains the multilayer perceptron on several ranks, each with its part of every batch.
 
-main.py --ranks N starts this file under mpirun. At the end rank 0 trains the same network once
-more by itself, one part after the other: the weights are the same to the last bit.
+main.py --ranks N starts this file under mpirun. At the end, rank 0 trains the same network alone,
+one part of each batch after the other: the weights are equal to the last bit.
 """
 
 import os
@@ -22,7 +22,7 @@ BATCH = 64
 
 
 def start(ranks, folder, epochs, seed):
-    """Runs this file on so many ranks."""
+    """Runs this file on `ranks` ranks."""
     command = ["mpirun", "-n", str(ranks), "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
     if os.geteuid() == 0:
         command.append("--allow-run-as-root")
@@ -32,7 +32,8 @@ def start(ranks, folder, epochs, seed):
 
 
 def train(ranks, gradients, net, sets, epochs, seed):
-    """Trains net with what gradients(step, parts) leaves in it; parts are those of the ranks."""
+    """Trains net with the gradients that gradients(step, parts) leaves in it; parts are the
+    ranks'."""
     (images, labels), _ = sets
     optimizer = optim.AdamW(net.parameters(), lr=3e-3)
     generator = lamella.Generator().manual_seed(seed)
@@ -62,7 +63,7 @@ def main():
         return digits.mlp()
 
     def loss(model, step, part, number):
-        lamella.manual_seed(seed + step * ranks + number)  # of dropout
+        lamella.manual_seed(seed + step * ranks + number)  # for dropout
         images, labels = part
         return loss_of(model(images), labels)
 

@@ -1,4 +1,4 @@
-"""A picture of loss curves, as SVG."""
+"""An SVG picture of loss curves."""
 
 import math
 
@@ -7,7 +7,7 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 420, 64, 20, 44, 52
 
 
 def ticks(low, high):
-    """About five round numbers between two others."""
+    """About five round numbers between low and high."""
     power = 10.0 ** math.floor(math.log10((high - low) / 6))
     step = next(power * k for k in (1, 2, 5, 10) if (high - low) / (power * k) <= 6)
     first = int(low / step) + (low > int(low / step) * step)
@@ -19,7 +19,7 @@ def ticks(low, high):
 
 
 def smooth(values, count):
-    """Means over windows, at most `count` of them, with the step each window ends at."""
+    """Means over at most `count` windows, with the step at the end of each window."""
     size = max(1, len(values) // count)
     return [
         (min(i + size, len(values)), sum(values[i : i + size]) / len(values[i : i + size]))

@@ -66,7 +66,7 @@ Tensor squareplus_backward_cpu(const Tensor& grad_output, const Tensor& self, do
   return result;
 }
 
-// Shapes without numbers: what a tracer asks.
+// Kernels for Meta: shapes only, for tracers.
 Tensor squareplus_meta(const Tensor& self, double b) {
   check("squareplus", self, b);
   return make_result(self);

@@ -1,4 +1,4 @@
-// A library that leaves things behind: nodes, hooks, deleters and derivatives of its own.
+// A library that leaves objects with code behind: nodes, hooks, deleters and derivatives.
 #include <lamella/lamella.h>
 
 namespace {

@@ -1,4 +1,4 @@
-// A library that was built for a later version of the C ABI than the one that runs.
+// A library built for a later version of the C ABI than the running one.
 #include "lamella/abi/abi.h"
 #undef LAMELLA_ABI_MINOR
 #define LAMELLA_ABI_MINOR 77

@@ -1,4 +1,4 @@
-"""tools/check_abi.py tells additions from changes."""
+"""tools/check_abi.py distinguishes additions from changes."""
 
 import importlib.util
 import pathlib

@@ -1,4 +1,4 @@
-// Libraries that are unloaded while something of theirs lives: Note [Unloading] in
+// Libraries that are unloaded while objects with their code live: Note [Unloading] in
 // lamella/abi/loading.h.
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-"""The command `lamella`: ops, explain, new. opcheck has tests of its own in tests/opcheck."""
+"""The command `lamella`: ops, explain, new. Tests of opcheck are in tests/opcheck."""
 
 import json
 import os

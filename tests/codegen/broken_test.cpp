@@ -1,4 +1,4 @@
-// What lamella-gen refuses, by tables: each case prints exactly the errors that stand behind it.
+// Declarations that lamella-gen refuses, as tables: each case must print exactly the listed errors.
 #include <gtest/gtest.h>
 
 #include <algorithm>

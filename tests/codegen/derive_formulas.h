@@ -1,4 +1,4 @@
-// What the formulas of derive_derivatives.yaml call.
+// The functions that formulas of derive_derivatives.yaml call.
 #pragma once
 #include "lamella/lamella.h"
 
@@ -19,7 +19,7 @@ lamella::Tensor of_meta(const lamella::Tensor& grad);
 
 lamella::Tensor maybe_gradient(lamella::TensorList grads);
 
-// A new tensor that the test keeps as well, so that it sees who else does.
+// Creates a tensor and stores it in kept_gradients, where the test checks its reference count.
 extern std::vector<lamella::Tensor> kept_gradients;
 lamella::Tensor kept(const lamella::Tensor& grad);
 lamella::Tensor torn_gradient(const lamella::Tensor& grad);

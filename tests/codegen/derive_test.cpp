@@ -281,7 +281,7 @@ TEST(Derive, WhatWasMadeBeforeAFormulaThrowsIsReleased) {
   EXPECT_EQ(derive::kept_gradients[0].use_count(), 1u);
   for (const Tensor& one : {a, b, c, d}) EXPECT_EQ(grad_of(one), Values());
 
-  // Where nobody asks for it, nothing throws.
+  // Without a required gradient for `b`, nothing throws.
   derive::kept_gradients.clear();
   backward(derive::torn(a, lamella::ones({2}, lamella::kFloat), std::vector<Tensor>{c, d}));
   EXPECT_EQ(derive::kept_gradients.size(), 3u);

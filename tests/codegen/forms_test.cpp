@@ -1,4 +1,4 @@
-// The forms that are generated from one another: results, errors, and what is counted as a write.
+// Generated forms of operators: results, errors, and which writes are counted.
 #include <gtest/gtest.h>
 
 #include "codegen_forms_test/functions.h"

@@ -1,5 +1,5 @@
-// Generated files against the expected ones beside the miniature declarations. To accept changes,
-// run with LAMELLA_UPDATE_GOLDEN=1 and read the difference that version control shows.
+// Compares generated files with the expected ones. To accept changes, run with
+// LAMELLA_UPDATE_GOLDEN=1 and review the difference in version control.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// What good declarations become.
+// The model that valid declarations are parsed into.
 #include <gtest/gtest.h>
 
 #include <filesystem>

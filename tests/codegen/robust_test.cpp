@@ -1,4 +1,4 @@
-// Whatever the bytes of a file, the answer is a list of errors.
+// Arbitrary bytes as a declaration file: the result is a list of errors, never a crash.
 #include <gtest/gtest.h>
 
 #include <filesystem>

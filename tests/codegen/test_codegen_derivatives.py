@@ -1,5 +1,5 @@
-"""derivatives.yaml: the command line, and what the formulas of PyTorch's file save, with PyTorch's
-own generator as the oracle.
+"""derivatives.yaml: the command line, and which values the formulas of PyTorch's file save, with
+PyTorch's own generator as the oracle.
 
 LAMELLA_BUILD names the build folder (default: build/).
 """
@@ -180,7 +180,7 @@ def ours():
 
 @pytest.fixture(scope="module")
 def theirs():
-    """PyTorch's reading of the same files, without what it derives for copies of views."""
+    """PyTorch's reading of the same files, without the derived view-copy operators."""
     packaged = _packaged()
     pytest.importorskip("yaml", reason="PyTorch's generator reads YAML with it")
     from torchgen.packaged.autograd.load_derivatives import load_derivatives

@@ -1,4 +1,4 @@
-"""What lamella-gen writes, at full size: the declarations that PyTorch ships, and a Python module.
+"""lamella-gen's output at full size: for the declarations that PyTorch ships, and a Python module.
 
 LAMELLA_BUILD names the build folder (default: build/), CXX the compiler (default: c++).
 """

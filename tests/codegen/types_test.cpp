@@ -1,5 +1,5 @@
-// Every type that a declaration may use, through generated code: function, dispatcher, kernel, and
-// back; unboxed, and boxed into the same kernels.
+// Every type of the declarations, through generated code: function, dispatcher, kernel and back,
+// unboxed and boxed.
 #include <gtest/gtest.h>
 
 #include "codegen_types_test/functions.h"

@@ -1,5 +1,5 @@
-// Gradients in the way operator libraries for PyTorch write them: functions that return lists, keep
-// sizes and numbers, and whose backward is a function of its own.
+// Gradients as operator libraries for PyTorch define them: functions that return lists, save sizes
+// and numbers, and whose backward is a custom function as well.
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Raw memory and files: at::native::cpublas against sums written out, at::from_file.
+// Raw memory and files: at::native::cpublas against explicit sums, at::from_file.
 #include <ATen/ATen.h>
 #include <ATen/native/CPUBlas.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// PyTorch's names: each is the same entity as Lamella's, whichever namespace it is found through.
+// PyTorch's names: each is the same entity as Lamella's, through whichever namespace it is found.
 #include <ATen/Dispatch.h>
 #include <ATen/core/DeprecatedTypeProperties.h>
 #include <ATen/core/dispatch/Dispatcher.h>

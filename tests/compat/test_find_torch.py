@@ -1,6 +1,6 @@
-"""Projects that CMake builds for PyTorch find Lamella as it is installed.
+"""CMake projects for PyTorch find an installed Lamella.
 
-Its package, its libraries by their names, and torch in the processes that ask for its folder.
+They find its package, its libraries by name, and torch in the processes that ask for its folder.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What torch.fx says of programs that it cannot trace and of graphs that are wrong."""
+"""torch.fx's errors for programs that cannot be traced and for invalid graphs."""
 
 import subprocess
 import sys

@@ -1,5 +1,5 @@
-"""Programs written for PyTorch, unmodified, with `python -m lamella.compat`: they print what they
-print with PyTorch, numbers within a tolerance."""
+"""Unmodified programs for PyTorch, run with `python -m lamella.compat`: their output equals that
+with PyTorch, numbers within a tolerance."""
 
 import math
 import os

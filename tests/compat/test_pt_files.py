@@ -1,4 +1,4 @@
-"""PyTorch's .pt files: read and written by both, and what a file may not do."""
+"""PyTorch's .pt files: reading and writing by both, and files that must be refused."""
 
 import argparse
 import collections

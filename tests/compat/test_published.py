@@ -1,5 +1,5 @@
-"""Packages that others published, from the package index and unmodified: each program of packages/
-prints what it prints with PyTorch for the same seed."""
+"""Unmodified packages from the package index: each program of packages/ has the same output as with
+PyTorch for the same seed."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ PROGRAMS = pathlib.Path(__file__).parent / "packages"
 
 
 def installed(requirement):
-    """The folder of one package without what it needs; skips the test where there is no index."""
+    """The folder of one package without its dependencies; skips the test if there is no index."""
     folder = index_packages.installed(requirement)
     return folder or pytest.skip(f"the package index has no {requirement} for us")
 

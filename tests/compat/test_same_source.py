@@ -1,4 +1,4 @@
-"""Sources written for PyTorch: built against Lamella and against PyTorch, they do the same."""
+"""Sources written for PyTorch, built against Lamella and against PyTorch, behave the same."""
 
 import ast
 import os
@@ -16,7 +16,7 @@ SOURCES = ROOT / "tests" / "compat" / "sources"
 
 
 def flags(of):
-    """What the compiler and the linker need for Lamella, or for PyTorch."""
+    """The compiler and linker flags for Lamella, or for PyTorch."""
     if of == "lamella":
         include = [PREFIX / "include", PREFIX / "include" / "lamella_compat"]
         lib, names = PREFIX / "lib", ["lamella"]
@@ -47,7 +47,8 @@ def library(name, of):
 
 
 def run(path, of, code):
-    """What a program prints that has the library's operators, and Lamella or PyTorch as torch."""
+    """The output of a program that has the library's operators, with Lamella or PyTorch as
+    torch."""
     before = "import lamella as torch" if of == "lamella" else "import torch"
     before += f"\ntorch.ops.load_library({str(path)!r})\n"
     done = subprocess.run(
@@ -149,7 +150,8 @@ SAVED_VALUES = """
 
 
 def test_saved_values(tmp_path):
-    """What one side saves in C++ or Python, both read in C++, and Python where it may."""
+    """Files that one side saves in C++ or Python: both read them in C++, and Python where it
+    may."""
     write = """
         for i, value in enumerate(values):
             open(f"{FOLDER}/{SIDE}_c_{i}", "wb").write(bytes(ops.saved(value).tolist()))

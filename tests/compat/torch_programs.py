@@ -1,5 +1,5 @@
-"""Runs programs with PyTorch, each in a process of its own, which is forked from one that has
-imported PyTorch: the import takes longer than most programs run."""
+"""Runs programs with PyTorch, each in a fork of a process that has imported PyTorch, because the
+import takes longer than most programs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def server() -> subprocess.Popen[str]:
 def printed_by_torch(
     program: pathlib.Path, *arguments: object, folder: pathlib.Path, seconds: float = 300
 ) -> str:
-    """What a program prints that ends well; `folder` is its working directory."""
+    """The output of a program, which must succeed; `folder` is its working directory."""
     with tempfile.NamedTemporaryFile("r") as output, tempfile.NamedTemporaryFile("r") as errors:
         path = os.environ.get("PYTHONPATH", "")
         words = [str(program), *map(str, arguments)]

@@ -155,7 +155,7 @@ TEST(Backend, MemoryOutlivesIt) {
   std::free(data);
 }
 
-// Unregistering waits for whoever is inside one of its functions.
+// Unregistering waits for running calls of the backend's functions.
 TEST(Backend, EndsWhileOthersAllocate) {
   for (int round = 0; round < 20; ++round) {
     auto backend = std::make_unique<Recording>();
@@ -170,7 +170,7 @@ TEST(Backend, EndsWhileOthersAllocate) {
       }
     });
     registration = BackendRegistration();
-    backend = nullptr;  // nobody may be inside
+    backend = nullptr;  // no call may be running
     stop = true;
     thread.join();
   }

@@ -1,4 +1,4 @@
-// The CPU generator: the published stream of MT19937, and what is made of it.
+// The CPU generator: the published stream of MT19937, and the distributions built on it.
 #include <cmath>
 #include <random>
 

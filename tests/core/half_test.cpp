@@ -1,4 +1,4 @@
-// The small floating-point types against an independent formula, over all their patterns.
+// The small floating-point types against an independent formula, for all bit patterns.
 #include <cmath>
 #include <cstdint>
 #include <cstring>

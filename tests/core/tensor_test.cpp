@@ -1,4 +1,4 @@
-// Tensors: making, reading, viewing, resizing, ending.
+// Tensors: creation, access, views, resizing, destruction.
 #include <cstring>
 
 #include "lamella/core/accessor.h"

@@ -1,4 +1,4 @@
-// What the core's tests share.
+// Helpers of the core's tests.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// How many threads there are, and interrupts.
+// The number of threads, and interrupts.
 #include <sys/stat.h>
 
 #include <chrono>

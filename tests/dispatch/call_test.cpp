@@ -1,4 +1,4 @@
-// Calls through the dispatcher: typed, boxed, redispatched, and every way a kernel can be given.
+// Calls through the dispatcher: typed, boxed, redispatched, with every form of kernel.
 #include <gtest/gtest.h>
 
 #include "lamella/dispatch/library.h"

@@ -1,4 +1,4 @@
-// What the dispatcher's tests share: blocks of registrations, look-ups, tensors, expected errors.
+// Helpers of the dispatcher's tests: registrations, look-ups, tensors, expected errors.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Policies: said in tags or in a definition's own words, derived, refused.
+// Policies: from tags or from a definition's own words, derived, and refused.
 #include "lamella/dispatch/policy.h"
 
 #include <gtest/gtest.h>

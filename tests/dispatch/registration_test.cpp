@@ -1,4 +1,5 @@
-// Definitions and kernels: order, duplicates, mismatches, aliases, what deregistering leaves.
+// Definitions and kernels: order, duplicates, mismatches, aliases, and the state after
+// deregistering.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Devices "cuda" for tests of collectives where GPUs are: their memory is CUDA's, and their
-// operators run on the CPU on copies of it.
+// Devices "cuda" for tests of collectives on machines with GPUs: their memory is CUDA's, and their
+// operators run on the CPU, on copies.
 #include <cuda_runtime.h>
 
 #include "lamella/backend.h"

@@ -1,4 +1,4 @@
-"""One process: a shard_map program on four of JAX's devices, exported with what it gives.
+"""One process: a shard_map program on four devices of JAX, exported with its results.
 
 Usage: jax_shard_map.py FOLDER
 """

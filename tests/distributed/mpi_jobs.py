@@ -72,7 +72,7 @@ class Job:
             self.end()
 
     def finish(self, timeout: float = 240) -> tuple[int, str]:
-        """The exit status and what was written since."""
+        """The exit status and the output since the last call."""
         try:
             output, _ = self.process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -83,7 +83,7 @@ class Job:
 
 
 def run_ranks(ranks: int, program: str, *args: object, **environment: str) -> str:
-    """What a program that ends well wrote."""
+    """The output of a program, which must succeed."""
     status, output = Job(ranks, program, *args, **environment).finish()
     assert status == 0, output[-6000:]
     return output

@@ -1,6 +1,6 @@
-"""A program of PyTorch's that starts its ranks itself. Usage: ranks_by_themselves.py PLACE HOW
+"""A PyTorch program that starts its ranks itself. Usage: ranks_by_themselves.py PLACE HOW
 
-PLACE: what init_method says. HOW: train, or how rank 1 ends in the middle: raise, exit, kill.
+PLACE: the init_method. HOW: train, or how rank 1 fails in the middle: raise, exit, kill.
 """
 
 import os
@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 class Branches(nn.Module):
-    """One of two layers behind a shared one, and one that nobody uses."""
+    """One of two layers after a shared one, and one layer that is never used."""
 
     def __init__(self):
         super().__init__()

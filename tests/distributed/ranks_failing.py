@@ -1,7 +1,7 @@
-"""Every rank: works until something happens to it. Usage: ranks_failing.py WHAT
+"""Every rank: works until a failure. Usage: ranks_failing.py WHAT
 
-die: collectives until a signal; raise: rank 1 raises; exit: rank 1 leaves; sleep: rank 0 lets
-rank 1 wait; shapes, operators, absent: ranks call what does not go together, in debug mode.
+die: collectives until a signal; raise: rank 1 raises; exit: rank 1 exits; sleep: rank 0 keeps rank
+1 waiting; shapes, operators, absent: ranks make mismatched calls, in debug mode.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Every rank: gradients of messages, and programs that keep what acts on other ranks."""
+"""Every rank: gradients of messages, and programs that keep side effects on other ranks."""
 
 import lamella
 import lamella.distributed as dist
@@ -11,7 +11,7 @@ before, after = (rank - 1) % size, (rank + 1) % size
 
 
 def like(*shape):
-    """What recv takes where the gradient of what comes is wanted."""
+    """A tensor for recv, which requires the gradient of the received values."""
     return lamella.empty(*shape, dtype=lamella.float64, requires_grad=True)
 
 
@@ -50,7 +50,7 @@ if rank < 2:
         return t
 
     def exchange(first, second):
-        """What both ranks compute, with `first` on rank 0; gives the losses of both."""
+        """The computation of both ranks, with `first` on rank 0; returns both losses."""
         one = deep(first)
         two = second * one
         three = two * first + one
@@ -102,7 +102,7 @@ same(got, lamella.full([4], float(before)))
 same(other_one, lamella.full([2], before + 0.5))
 
 
-# Programs keep collectives whose results nobody reads, in their order.
+# Programs keep collectives with unused results, in their order.
 def acts(x):
     ops.all_reduce(x + 1)
     ops.broadcast(lamella.ones(3), 0)

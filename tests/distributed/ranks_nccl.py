@@ -1,7 +1,7 @@
-"""Every rank: collectives of tensors on "cuda", where NCCL and the GPU are stand-ins or real.
+"""Every rank: collectives of tensors on "cuda", with fake or real NCCL and GPUs.
 
-What they give is compared with the same collective of the CPU's tensors.
-Usage: ranks_nccl.py LIBRARY, the stand-in, or what gives tensors the memory of GPUs.
+Results are compared with the same collective of CPU tensors.
+Usage: ranks_nccl.py LIBRARY, the fake library, or the one that gives tensors GPU memory.
 """
 
 import ctypes
@@ -170,7 +170,7 @@ else:
     work = dist.all_reduce(y, async_op=True)
     work.wait()
     assert y.tolist() == [size * size] * 3
-    # Many that are begun end in their order, whoever waits for them.
+    # Many pending works finish in their order, whatever the order of the waits.
     parts = [lamella.full([1 << 20], float(rank + n), device="cuda") for n in range(8)]
     works = [dist.all_reduce(part, async_op=True) for part in parts]
     for work in reversed(works):

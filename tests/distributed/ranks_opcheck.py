@@ -1,8 +1,7 @@
 """Every rank: opcheck of every form of the operators, with uneven rows, other dtypes and groups.
 
-A job of one rank examines the forms that give new tensors: their gradients are those of one
-process. In-place forms change nothing there, so that the ranks of larger jobs examine them
-together.
+A job of one rank checks the functional forms, whose gradients are those of one process. In-place
+forms change nothing there, so the ranks of larger jobs check them together.
 """
 
 import lamella

@@ -1,4 +1,4 @@
-"""Every rank: the operators against what one process computes from all ranks' inputs."""
+"""Every rank: the operators against one process's computation from all ranks' inputs."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ ALL = REAL + ["bool", "complex64", "complex128"]
 
 
 def value(r, shape, dtype, seed=0):
-    """What rank r passes; every rank can make it."""
+    """The input of rank r; every rank can compute it."""
     numbers = np.random.default_rng([r, seed]).integers(1, 4, shape)
     return lamella.tensor(numbers.tolist()).reshape(shape).to(getattr(lamella, dtype))
 
@@ -136,7 +136,7 @@ if size > 1:
     elif rank == 1:
         same(ops.recv(lamella.empty(4, dtype=lamella.float64), 0), value(0, (4,), "float64"))
 
-# Groups: numbers of the same ranks, other orders, and who is not in them.
+# Groups: numbers of the same ranks, other orders, and ranks that are not members.
 backwards = dist.new_group(list(range(size))[::-1], sort_ranks=False)
 same(
     ops.all_gather(lamella.tensor([rank]), None, backwards.number),

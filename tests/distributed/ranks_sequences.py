@@ -1,6 +1,6 @@
 """Every rank: random sequences of collectives over random groups, against one process's reference.
 
-All ranks draw the same numbers, so that each knows what all others have and what they will call.
+All ranks draw the same numbers, so each knows the values and the calls of all others.
 Usage: ranks_sequences.py COUNT SEED
 """
 

@@ -1,4 +1,4 @@
-"""Every rank: large sums, which ranks of one machine do in memory that they share."""
+"""Every rank: large sums, which ranks of one machine compute in shared memory."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ bool""".split()
 
 
 def value(r, count, dtype):
-    """What rank r passes; every rank can make it."""
+    """The input of rank r; every rank can compute it."""
     random = np.random.default_rng([r, count])
     if dtype in ("bool", "uint8"):
         return lamella.tensor(random.integers(0, 2, count)).to(getattr(lamella, dtype))

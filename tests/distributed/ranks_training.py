@@ -1,4 +1,4 @@
-"""Every rank: training on many ranks against one process that has all data.
+"""Every rank: training on many ranks against one process with all the data.
 
 Usage: ranks_training.py FOLDER
 """

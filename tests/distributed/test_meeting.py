@@ -1,4 +1,4 @@
-"""Ranks that start by themselves, and the stores by which they meet."""
+"""Ranks that start without mpirun, and the stores through which they connect."""
 
 import os
 import re

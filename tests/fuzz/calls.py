@@ -68,7 +68,7 @@ SHAPES = _read_shapes()
 
 
 class _Letters(dict):
-    """Sizes by letter, drawn when they are first asked for; and what expressions may call."""
+    """Sizes by letter, drawn on first use; and the functions that expressions may call."""
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__()
@@ -428,7 +428,7 @@ class Valid:
         raise NotImplementedError(argument.type)
 
     def _same_count(self, shape: list[int]) -> list[int]:
-        """Another shape of as many elements."""
+        """Another shape with equally many elements."""
         rng = self.rng
         count = math.prod(shape)
         lot = rng.random()

@@ -1,4 +1,4 @@
-"""What a call is spoilt with: arguments that nobody should pass."""
+"""Spoils valid calls: replaces arguments by invalid or extreme ones."""
 
 from __future__ import annotations
 

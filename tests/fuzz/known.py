@@ -1,4 +1,4 @@
-"""known_differences.txt: where Lamella does something else than PyTorch, and why.
+"""known_differences.txt: known differences between Lamella and PyTorch, with reasons.
 
 A line `OPERATOR KIND CALL: reason` says that call number CALL under seed 0 shows such a difference.
 A line whose call does not show it any more fails the tests, so that the list can only shrink. Where

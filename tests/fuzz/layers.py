@@ -1,4 +1,4 @@
-"""Calls of the fuzzer inside of a layer: their gradients, batched, functionalized, traced."""
+"""Fuzzed calls under a layer: with gradients, batched, functionalized, traced."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Files under mutation: what Python reads of a user's files, for a seed.
+"""Fuzzes Python's readers of user files with mutated files.
 
     python tests/fuzz/mutate.py [--seed N] [--runs N | --seconds N] [TARGET ...]
 
-Each target writes a good file, changes its bytes (edits as tests/fuzz/parsers/driver.cpp makes
-them), and reads it. Reading gives a value or one of the errors that the reader documents; another
-exception, a crash or 20 seconds without an answer is a finding, whose input is kept.
+Each target writes a valid file, changes its bytes (with the edits of
+tests/fuzz/parsers/driver.cpp), and reads it. Reading returns a value or raises one of the reader's
+documented errors; another exception, a crash or 20 seconds without an answer is a finding, whose
+input is kept.
 """
 
 from __future__ import annotations

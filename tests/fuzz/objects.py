@@ -303,7 +303,7 @@ def arguments(name: str, rng: random.Random) -> tuple[list[Any], dict[str, Any]]
 
 
 def call(name: str, function: Any, seed: int, index: int) -> str | None:
-    """What is wrong with a call, or None."""
+    """The failure of a call, or None."""
     rng = random.Random(f"{name}:{seed}:{index}")
     args, kwargs = arguments(name, rng)
     try:

@@ -1,4 +1,4 @@
-"""Tensors of the fuzzer as descriptions, from which Lamella's and PyTorch's are made alike."""
+"""Descriptions of tensors, from which the fuzzer makes equal tensors of Lamella and PyTorch."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Memory:
 
 @dataclasses.dataclass
 class Operand:
-    """A tensor. values: what is in it; bound: what the elements of an index are less than."""
+    """A tensor. values: the kind of its elements; bound: the upper bound of an index's elements."""
 
     dtype: str
     shape: list[int]

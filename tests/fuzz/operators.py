@@ -335,7 +335,7 @@ def _operator_and_call(entry: dict[str, str]) -> tuple[str, int]:
 
 
 def confine(faults: int) -> None:
-    """Guarded and bounded memory, from now on; what is loaded at first use is loaded before."""
+    """Sets guarded and bounded memory; first loads everything that is loaded lazily."""
     lamella.set_num_threads(1)
     square = lamella.ones(64, 64)
     lamella.linalg.eigh(square @ square)
@@ -346,7 +346,7 @@ def confine(faults: int) -> None:
 
 
 def kind_counts(status: int | None, limit: float) -> int:
-    """How much a death weighs against MOST_DEATHS: a long call nothing."""
+    """The weight of a death against MOST_DEATHS: none for a long call."""
     return 0 if status is None and limit <= LONG else 1
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Random programs of HLO: what compiled code gives beside the reference evaluator, with LLVM's
-compiler and without, for one thread and for three. See tests/python/hlo_random_programs.py.
+"""Random HLO programs: compiled code against the reference evaluator, with LLVM's compiler and
+without, with one thread and with three. See tests/python/hlo_random_programs.py.
 
     programs.py --seed 7 --count 20000 --jobs 2      programs 7, 8, ... of both kinds
     programs.py --seed 123 --count 1 --print         one of them, with its text

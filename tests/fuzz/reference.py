@@ -37,7 +37,7 @@ _CODES = {
         "bool qint8 quint8 qint32 bfloat16".split()
     )
 }
-# Results that are not determined: memory nobody wrote, or one of several right answers.
+# Operators whose results are not determined: uninitialized memory, or one of several right answers.
 _NO_VALUES = ("empty", "new_empty", "resize", "lstsq", "eig", "svd", "qr", "linalg_eigh", "_linalg")
 
 
@@ -91,7 +91,7 @@ def compare(call: Call, entering: Callable[[], None] = lambda: None) -> Outcome:
 
 @dataclasses.dataclass
 class _Wanted:
-    """What must agree besides dtypes and shapes, and how near values must be at least."""
+    """The properties that must agree besides dtypes and shapes, and the tolerance of values."""
 
     values: bool
     strides: bool
@@ -106,7 +106,7 @@ def _dtypes(call: Call) -> Iterator[torch.dtype]:
 
 
 def _run(call: Call, function: Any, make: Any, other: Any) -> tuple[Any, Exception | None]:
-    """The results with what was written, copied; or the exception."""
+    """Copies of the results and of the written arguments; or the exception."""
     try:
         args, kwargs = call.made(make, other)
     except (RuntimeError, ValueError, MemoryError, TypeError, OverflowError) as error:

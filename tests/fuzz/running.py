@@ -1,4 +1,4 @@
-"""One call of the fuzzer: what it is made of, and what came of it."""
+"""One call of the fuzzer: its arguments, and its outcome."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SEVERAL_LINES = re.compile(r"\s+")
 
 
 def operators(match: str = "") -> list[Operator]:
-    """All operators, or those of whose names the pattern is found in."""
+    """All operators, or those whose names contain a match of the pattern."""
     names = sorted(_C._operator_names())
     found = [Operator(*name) for name in names if name[0].startswith("aten::")]
     return [op for op in found if re.search(match, op.full_name)]
@@ -148,7 +148,7 @@ def tensors_in(value: Any, depth: int = 0) -> Iterator[lamella.Tensor]:
 
 
 def outside(tensor: lamella.Tensor) -> str | None:
-    """What is wrong with where a tensor's elements are."""
+    """The problem if a tensor's elements are outside of its storage."""
     shape, strides = list(tensor.shape), list(tensor.stride())
     if any(size < 0 for size in shape):
         return f"has the shape {shape}"
@@ -168,7 +168,7 @@ def outside(tensor: lamella.Tensor) -> str | None:
 
 
 class Outcome:
-    """What came of a call. kind: "fine", "error", or that of a failure, which `text` explains."""
+    """The outcome of a call. kind: "fine", "error", or a failure, which `text` explains."""
 
     def __init__(self, kind: str, text: str = "", result: Any = None) -> None:
         self.kind = kind
@@ -254,7 +254,7 @@ def _in_use() -> tuple[int, int]:
 
 
 def leak(op: Operator, seed: int, index: int, around: Any, times: int = 40) -> str | None:
-    """What grows when a call is made again and again."""
+    """The memory that grows when a call is repeated."""
 
     def again() -> None:
         run(Call(op, seed, index), around)

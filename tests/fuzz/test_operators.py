@@ -1,4 +1,4 @@
-"""A bounded run of the fuzzer with a fixed seed, which says the same twice."""
+"""A bounded run of the fuzzer with a fixed seed, which is reproducible."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-// Custom calls that change nothing on one device.
+// Annotations: custom calls that do nothing on a single device.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// Every function of the builder once: what it makes is run, printed, read back and run again.
+// Every function of the builder once: its result is run, printed, read back and run again.
 #include <gtest/gtest.h>
 
 #include <cmath>

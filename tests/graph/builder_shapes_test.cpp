@@ -1,4 +1,4 @@
-// Shapes, layouts, literals and statuses as the builder's users make them; errors of the builder.
+// Shapes, layouts, literals and statuses through the builder's API; errors of the builder.
 #include <gtest/gtest.h>
 
 #include "lamella/hlo.h"

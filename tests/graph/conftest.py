@@ -7,5 +7,5 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def no_bundles(monkeypatch):
-    """Errors that are made on purpose leave nothing behind, and their texts are their own."""
+    """Provoked errors leave no files behind, so that their texts are not extended."""
     monkeypatch.setenv("LAMELLA_BUNDLES", "off")

@@ -1,5 +1,5 @@
-// Custom calls for CUDA, through a stand-in for the driver: what a target is handed, in which
-// order, and what happens to errors.
+// Custom calls for CUDA, through a fake driver: the arguments and order of a target's calls, and
+// errors.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

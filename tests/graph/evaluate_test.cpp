@@ -1,5 +1,5 @@
-// Rules of the evaluator where no other program is the oracle: what is refused and with which
-// words, subnormal numbers, random numbers had again, memory that is written in place.
+// Evaluator rules that have no other oracle: what is refused with which message, subnormal numbers,
+// reproducible random numbers, in-place writes.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// What the evaluator does around its rules: what runs, how often, in which order, and who may
-// write.
+// The evaluator around its rules: which instructions run, how often, in which order, and which may
+// write in place.
 #include "lamella/graph/execute/executor.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The driver's functions that Lamella asks for, over memory of the host.
+// The driver functions that Lamella calls, over host memory.
 #include "tests/graph/fake_cuda.h"
 
 #include <atomic>

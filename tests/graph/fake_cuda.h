@@ -1,5 +1,5 @@
-// A stand-in for the CUDA driver on a machine without a GPU: device memory is memory of the host
-// under addresses that cannot be read, and a stream does nothing until it is waited for.
+// A fake CUDA driver for machines without a GPU: device memory is host memory under addresses that
+// cannot be read, and a stream runs nothing until it is waited for.
 #pragma once
 #include <cstddef>
 #include <cstdint>

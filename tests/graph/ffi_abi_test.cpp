@@ -1,5 +1,5 @@
-// The structs of the typed interface against XLA's own headers, which the jaxlib wheel carries:
-// every size, offset and number.
+// The structs of the typed interface against XLA's own headers from the jaxlib wheel: every size,
+// offset and number.
 #include <gtest/gtest.h>
 
 #include "lamella/graph/custom_call/ffi/abi.h"

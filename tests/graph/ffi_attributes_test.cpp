@@ -1,4 +1,4 @@
-// Attributes of typed custom calls, from text to what handlers take.
+// Attributes of typed custom calls, from the text to the handlers' arguments.
 #include <gtest/gtest.h>
 
 #include <cmath>

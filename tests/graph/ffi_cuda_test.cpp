@@ -1,4 +1,4 @@
-// Typed handlers for CUDA, through a stand-in for the driver.
+// Typed handlers for CUDA, through a fake driver.
 #include "fake_cuda.h"
 #include "ffi_run.h"
 #include "xla/ffi/api/ffi.h"

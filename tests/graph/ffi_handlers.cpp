@@ -1,5 +1,5 @@
-// Handlers compiled against XLA's own headers, which the jaxlib wheel carries, called by us:
-// every kind of argument, result, attribute and context.
+// Handlers compiled against XLA's own headers from the jaxlib wheel, with every kind of argument,
+// result, attribute and context.
 #include <algorithm>
 #include <atomic>
 #include <cstring>

@@ -1,4 +1,4 @@
-// What tests see of the handlers in ffi_handlers.cpp, beside their names.
+// The counters and values by which tests observe the handlers of ffi_handlers.cpp.
 #pragma once
 #include <string>
 

@@ -1,5 +1,5 @@
-// A library of handlers that knows XLA's headers only: no runtime, nothing of Lamella.
-// test_hlo_ffi.py loads it, and gives its functions to JAX and to Lamella.
+// A library of handlers that includes only XLA's headers, neither a runtime nor Lamella.
+// test_hlo_ffi.py loads it and registers its functions in JAX and in Lamella.
 #include <chrono>
 #include <memory>
 #include <sstream>

@@ -1,4 +1,4 @@
-// What tests of typed custom calls share: running a text, and handlers' names.
+// Helpers for tests of typed custom calls: running a text, and registering handlers.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// Typed custom calls from end to end, with handlers that XLA's own headers made (ffi_handlers.cpp).
+// Typed custom calls from end to end, with handlers compiled against XLA's headers
+// (ffi_handlers.cpp).
 #include <numeric>
 #include <thread>
 

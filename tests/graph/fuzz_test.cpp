@@ -1,5 +1,4 @@
-// Texts with random damage: an error with its place, or a module that prints and reads back; never
-// anything else.
+// Randomly damaged texts: an error with its position, or a module that prints and reads back.
 #include <gtest/gtest.h>
 
 #include <random>

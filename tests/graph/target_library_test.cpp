@@ -1,4 +1,4 @@
-// Targets that come and go with their library.
+// Custom-call targets that are registered and removed with their library.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ TEST(TargetLibrary, ACompiledModuleKeepsItLoaded) {
   EXPECT_THROW(compile(), lamella::Error);
   void* handle = dlopen(LAMELLA_TEST_TARGET_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(handle, nullptr) << dlerror();
-  // The second registration of the name fails, and whoever loads the library hears of it.
+  // The second registration of the name fails, and the loader of the library gets the error.
   EXPECT_EQ(lamella_raise_deferred(), LAMELLA_ERROR);
   std::string text = lamella_error_text();
   EXPECT_NE(text.find("expected the custom-call target 'of_a_library' to be registered for Host "

@@ -1,4 +1,4 @@
-"""Compiled code on disk: found again by other processes without LLVM, and never trusted blindly."""
+"""The code cache on disk: other processes use it without LLVM, and damaged entries are refused."""
 
 from __future__ import annotations
 

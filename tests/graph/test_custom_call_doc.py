@@ -1,4 +1,4 @@
-"""docs/custom-calls.md: its target is compiled and its program runs with it."""
+"""docs/custom-calls.md: its target is compiled, and its program runs with it."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Functions of JAX, exported as HLO text and run by the evaluator, give what JAX gives."""
+"""JAX functions, exported as HLO text and run by the evaluator, give JAX's results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def as_array(value: object) -> np.ndarray:
 
 
 def difference(program: Program, expected: list[np.ndarray]) -> str | None:
-    """What is wrong; nothing where all is equal."""
+    """The difference between results; None if all are equal."""
     try:
         module = lamella.hlo.parse(program.text)
         printed = str(module)
@@ -63,7 +63,8 @@ def difference(program: Program, expected: list[np.ndarray]) -> str | None:
 
 
 def results_of_jax(rows: list[Program]) -> list[list[np.ndarray]]:
-    """What each function gives, all compiled as one program: compiling is most of the time."""
+    """The results of all functions, compiled as one program because compilation dominates the
+    time."""
 
     def run(arguments: list[tuple]) -> list:
         return [row.function(*given) for row, given in zip(rows, arguments)]

@@ -1,4 +1,4 @@
-"""Programs without machine code: operators' kernels, and chains of them block by block."""
+"""Programs without machine code: operators' kernels, and chains of them in blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZE = 40_000  # some blocks and a part of one
 
 
 def in_process(body: str, **settings: str) -> str:
-    """What a program prints without the compiler, which is looked for when it is first used."""
+    """The output of a program without the compiler, which is looked up on first use."""
     program = "import lamella\nimport numpy as np\nfrom lamella import hlo\n" + textwrap.dedent(
         body
     )

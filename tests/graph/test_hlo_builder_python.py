@@ -13,7 +13,7 @@ from lamella import hlo
 
 
 def run(function, *arrays, **options):
-    """What a function of ops gives for arrays, also after a round trip through text."""
+    """The result of a function of ops for arrays, also after a round trip through text."""
     shapes = [hlo.Shape.array(element(a), a.shape) for a in arrays]
     module = hlo.computation(function, *shapes, name="f")
     again = hlo.parse(str(module))

@@ -1,5 +1,5 @@
-"""Kinds of instructions that machine code is made of, beside NumPy: complex numbers, formats of
-floats, windows of several arrays, products of mixed types."""
+"""Kinds of instructions in machine code, against NumPy: complex numbers, small float formats,
+windows of several arrays, products of mixed types."""
 
 from __future__ import annotations
 

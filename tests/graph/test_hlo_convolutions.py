@@ -1,4 +1,4 @@
-"""Convolutions and windows as machine code: gradients, layouts, weights that are kept, threads."""
+"""Convolutions and windows as machine code: gradients, layouts, kept packed weights, threads."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Operations that move elements, gather, scatter and random bits in the reference evaluator against
-XLA's own CPU programs."""
+"""Data movement, gather, scatter and random bits in the reference evaluator, against XLA's own CPU
+programs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Operations on elements in the reference evaluator against XLA's own CPU programs: every element
-type, special values included. Accuracy of functions against mpmath."""
+"""Elementwise operations in the reference evaluator, against XLA's own CPU programs: every element
+type, with special values. Accuracy of functions against mpmath."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_integers(element):
 
 
 def python_integer(op: str, a: int, b: int, bits: int, signed: bool) -> int:
-    """What an operation gives before it is cut to the bits."""
+    """The exact result of an operation, before it is reduced to the type's bits."""
     mask = (1 << bits) - 1
     quotient = (abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1) if b else -1
     beyond = (b & mask) >= bits

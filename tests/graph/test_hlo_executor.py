@@ -1,5 +1,4 @@
-"""What machine code computes is what the reference evaluator computes: JAX's functions, and random
-programs."""
+"""Machine code gives the reference evaluator's results: JAX's functions, and random programs."""
 
 from __future__ import annotations
 
@@ -53,7 +52,7 @@ FUNCTIONS = {
 
 
 def many_numbers(dtype) -> np.ndarray:
-    """Of all sizes, with those where functions change their way."""
+    """Numbers of all magnitudes, including those where functions switch formulas."""
     random = np.random.default_rng(7)
     small, middle, large = (random.normal(size=999) * scale for scale in (1, 30, 500))
     sizes = 10.0 ** random.uniform(-44, 38, 999)

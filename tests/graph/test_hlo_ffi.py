@@ -18,7 +18,7 @@ from jax import lax  # noqa: E402
 
 
 def evaluate_as_jax(function, *arguments):
-    """What the module that JAX makes of the function gives, by Lamella and by JAX."""
+    """The results of JAX's module for the function, by Lamella and by JAX."""
     text = jax.jit(function).lower(*arguments).as_text("hlo")
     ours = [one.numpy() for one in lamella.hlo.evaluate(text, *jax.tree.leaves(arguments))]
     theirs = [np.asarray(one) for one in jax.tree.leaves(jax.jit(function)(*arguments))]
@@ -58,13 +58,13 @@ def library():
 
 
 def address(function):
-    """What a function of no arguments returns, as a pointer."""
+    """The pointer that a function without arguments returns."""
     function.restype = ctypes.c_void_p
     return ctypes.c_void_p(function())
 
 
 def describe(*arrays, **attributes):
-    """A function whose result is the text of what the handler was given."""
+    """A function whose result is the text of the handler's arguments."""
     result = jax.ShapeDtypeStruct((10000,), np.uint8)
     return jax.ffi.ffi_call("ffi.describe", result)(*arrays, **attributes)
 

@@ -1,4 +1,4 @@
-"""Programs that are valid and mean harm: sizes, starts, bounds and comparators at their ends."""
+"""Valid but hostile programs: extreme sizes, starts, bounds and comparators."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Indexing, random numbers, integer and special functions as JAX lowers them: the evaluator gives
-what JAX gives, types included."""
+JAX's results, including their types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The linear algebra targets of JAX's programs, run without jaxlib's own handlers."""
+"""The linear-algebra targets of JAX programs, run without jaxlib's handlers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collectives, transfers and asynchronous pairs in the evaluator, where one device is all."""
+"""Collectives, transfers and asynchronous pairs in the evaluator, with a single device."""
 
 from __future__ import annotations
 

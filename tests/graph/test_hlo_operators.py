@@ -1,5 +1,5 @@
-"""Operators in modules and modules as operators: the rows of the operator table through custom
-calls, compared with eager calls; schemas, layers and checks of operators made of modules."""
+"""Operators in modules, and modules as operators: the rows of the operator table as custom calls,
+compared with eager calls; schemas, layers and checks of operators made from modules."""
 
 import gc
 import pathlib

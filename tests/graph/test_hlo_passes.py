@@ -1,4 +1,4 @@
-"""Passes over modules: what each makes of small programs, and that results stay the same."""
+"""Passes over modules: the effect of each on small programs, and unchanged results."""
 
 from __future__ import annotations
 
@@ -327,7 +327,7 @@ def test_attention_whose_weights_are_read_stays(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs_after_passes(seed, tmp_path, monkeypatch):
-    """What the passes leave means what was given, by the evaluator alone."""
+    """The passes preserve a program's results, with the evaluator alone."""
     for number in range(40):
         text, arguments = hlo_random_programs.program(1000 * seed + number)
         folder = tmp_path / str(number)

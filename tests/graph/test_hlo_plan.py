@@ -1,4 +1,4 @@
-"""Programs as they are run: what the passes did, and the plan as a module."""
+"""Compiled programs: the effect of the passes, and the plan as a module."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_plan_names_memory_that_is_reused():
     program = hlo.compile(STEPS)
     text = str(program.plan)
     if has_code(program):
-        # The result lies where the last step's operand was; an argument is nobody's to write.
+        # The result replaces the last step's operand in memory; arguments are never overwritten.
         assert text.count("output_to_operand_aliasing={{}: (0, {})}") >= 1
         entry = text[text.index("ENTRY") :]
         first = next(line for line in entry.splitlines() if "fusion(" in line)

@@ -448,7 +448,7 @@ def test_a_target_of_a_library_is_found_again(monkeypatch, tmp_path):
     subprocess.run(command, check=True)
     refuser = ctypes.CDLL(str(library)).refuser
     refuser.restype = ctypes.c_void_p
-    # A function without a name that anybody could look up.
+    # A function that is in no symbol table.
     lamella.hlo.register_custom_call_target("library_refuses", refuser())
     text = """HloModule m
 ENTRY main {

@@ -1,5 +1,5 @@
-"""Products, windows, sorts, transforms and linear algebra in the reference evaluator against XLA's
-own CPU programs; against NumPy what XLA's CPU does not compile."""
+"""Products, windows, sorts, transforms and linear algebra in the reference evaluator, against XLA's
+own CPU programs, or against NumPy where XLA's CPU compiler does not support them."""
 
 from __future__ import annotations
 

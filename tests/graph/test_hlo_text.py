@@ -1,4 +1,4 @@
-"""What JAX exports as HLO text is read, verified, printed as it was, and reads back."""
+"""HLO text that JAX exports is read, verified, printed unchanged, and reads back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fourier transforms of compiled programs, by the operators."""
+"""Fourier transforms in compiled programs, which the operators compute."""
 
 from __future__ import annotations
 

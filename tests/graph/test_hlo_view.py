@@ -1,4 +1,4 @@
-"""Modules as JSON, DOT and HTML, and what differs between two."""
+"""Modules as JSON, DOT and HTML, and differences between two modules."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ ENTRY main {
 
 @pytest.fixture(scope="module")
 def texts():
-    """What JAX exports, by name."""
+    """The texts that JAX exports, by name."""
     pytest.importorskip("jax")
     return {
         name: program.lowered.as_text("hlo", debug_info=True)

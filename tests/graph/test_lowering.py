@@ -1,4 +1,4 @@
-"""Rules that lower operators to opcodes: what a traced call becomes, against the eager call."""
+"""Rules that lower operators to opcodes: traced calls against eager calls."""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-// HLO text: what is read prints back; what is wrong is said with its line and column.
+// HLO text: valid text prints back; errors have line and column.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// What programs and the host hand to each other: infeed, outfeed, send and recv.
+// Transfers between programs and the host: infeed, outfeed, send and recv.
 #include "lamella/graph/runtime/transfer.h"
 
 #include <gtest/gtest.h>

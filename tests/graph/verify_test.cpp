@@ -1,4 +1,4 @@
-// Each rule of shapes that is broken is named, with the instruction. One row, one rule.
+// Each violated shape rule is reported with the instruction. One row, one rule.
 #include <gtest/gtest.h>
 
 #include <string>

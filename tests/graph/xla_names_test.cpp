@@ -1,4 +1,4 @@
-// Programs as users of XLA write them, through its headers' names.
+// Programs written against XLA's headers and names.
 #include "tensorflow/compiler/xla/array2d.h"
 #include "tensorflow/compiler/xla/client/client_library.h"
 #include "tensorflow/compiler/xla/client/lib/arithmetic.h"

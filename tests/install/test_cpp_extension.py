@@ -1,5 +1,5 @@
-"""lamella.utils.cpp_extension: extensions of C++ text and of files, in a process that has the
-installed tree, as a user's has."""
+"""lamella.utils.cpp_extension: extensions from C++ text and from files, in a process that uses the
+installed tree, as users do."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The installed tree, build/prefix, as a project outside sees it."""
+"""The installed tree, build/prefix, as external projects use it."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-// Packed weights that are kept: addresses that C++ code was given, and what a storage remembers.
+// Kept packed weights: addresses that C++ code obtained, and the state of a storage.
 #include "lamella/core/kept_forms.h"
 
 #include "lamella/api/functions.h"

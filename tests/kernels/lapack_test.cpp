@@ -1,4 +1,4 @@
-// Decompositions of complex matrices that stand right before memory that cannot be read.
+// Decompositions of complex matrices placed directly before an inaccessible page.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// The loops under sorting and selecting, beside the standard library's algorithms.
+// The loops of sorting and selection, against the standard library's algorithms.
 #include "lamella/kernels/cpu/ordering.h"
 
 #include <gtest/gtest.h>

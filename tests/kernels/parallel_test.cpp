@@ -1,4 +1,4 @@
-// The pool of threads: coverage, exceptions, nesting, interrupts, forks.
+// The thread pool: coverage, exceptions, nesting, interrupts, forks.
 #include "lamella/kernels/parallel.h"
 
 #include <pthread.h>

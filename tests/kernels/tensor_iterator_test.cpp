@@ -1,4 +1,4 @@
-// TensorIterator: shapes, dtypes, order of dimensions, overlaps, walking, and dispatch stubs.
+// TensorIterator: shapes, dtypes, order of dimensions, overlaps, iteration, and dispatch stubs.
 #include "lamella/kernels/tensor_iterator_config.h"
 
 #include <gtest/gtest.h>

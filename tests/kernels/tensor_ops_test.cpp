@@ -1,4 +1,4 @@
-// Operators called from C++: results beside hand-made ones, and errors, word for word.
+// Operators called from C++: results against values computed by hand, and exact error texts.
 #include <gtest/gtest.h>
 
 #include "lamella/api/functions.h"

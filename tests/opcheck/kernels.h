@@ -1,4 +1,4 @@
-// What the operators of both libraries are made of.
+// Helpers for the operators of both libraries.
 #pragma once
 #include <lamella/lamella.h>
 

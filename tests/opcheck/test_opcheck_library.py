@@ -180,7 +180,7 @@ def test_mistakes_of_the_caller(loaded):
 
 
 def test_builtin_operators_pass():
-    """The checks ask nothing that well-behaved operators do not do."""
+    """Correct built-in operators pass all checks."""
     x, y = lamella.randn(3, 4), lamella.randn(3, 4)
     for op, args in [
         (lamella.ops.aten.mul.Tensor, (x, y)),

@@ -1,5 +1,5 @@
-"""Published packages of PyTorch extensions, fetched from the package index, built unmodified by
-their own setup.py against Lamella's headers, and used with Lamella standing for torch."""
+"""Published packages of PyTorch extensions from the package index, built unmodified by their own
+setup.py against Lamella's headers, and used with Lamella as torch."""
 
 import os
 import re
@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 
 def there(folder, name):
-    """The folder that index_packages gave; skips the test where there is none."""
+    """The folder that index_packages returned; skips the test if there is none."""
     return folder or pytest.skip(f"the package index has no {name} for us")
 
 

@@ -1,8 +1,8 @@
-"""The accuracy of mathematical functions: one table, for test_accuracy.py and docs/accuracy.md.
+"""The accuracy of mathematical functions: the table for test_accuracy.py and docs/accuracy.md.
 
-A row states a function, its domains and the largest error allowed in units in the last place (ULP)
-of float32 and float64, held against mpmath in 40 digits. `accuracy.py --write` measures every
-capability and writes the page, beside PyTorch's errors.
+A row has a function, its domains and the largest allowed error in units in the last place (ULP) of
+float32 and float64, against mpmath with 40 digits. `accuracy.py --write` measures every CPU
+capability and writes the page, with PyTorch's errors for comparison.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What SciPy and scikit-learn compute on arrays of any library of the array API standard.
+"""Computations of SciPy and scikit-learn on arrays of any library of the array API standard.
 
-Each row is a name and a function of (xp, number of the library's arrays); run by
-test_array_api_peers.py with lamella.array_api and with NumPy.
+Each row has a name and a function of (xp, index of the library); test_array_api_peers.py runs the
+rows with lamella.array_api and with NumPy.
 """
 
 import warnings

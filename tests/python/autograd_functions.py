@@ -1,4 +1,4 @@
-"""Functions and tensors that the tests of lamella.autograd.Function share."""
+"""Functions and tensors for the tests of lamella.autograd.Function."""
 
 import lamella
 from lamella.autograd import Function

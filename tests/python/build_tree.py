@@ -1,4 +1,4 @@
-"""What the build made, and projects outside it that find the installed tree as a user's do.
+"""The files of the build, and external projects that find the installed tree as users' projects do.
 
 LAMELLA_BUILD names the build folder (default: build/).
 """
@@ -18,14 +18,14 @@ CMAKE = "/usr/bin/cmake" if os.path.exists("/usr/bin/cmake") else shutil.which("
 
 
 def run(*command, **options):
-    """What the command prints; it must succeed."""
+    """The output of the command, which must succeed."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
     assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}"
     return done.stdout
 
 
 def build(source, folder, *options):
-    """Compiles what changed since `folder` was built last; gives `folder`."""
+    """Compiles changes since `folder` was last built; returns `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     # Tests run in several processes, of which one at a time may build in a folder.
     with open(folder / "lock", "w") as lock:

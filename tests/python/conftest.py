@@ -10,7 +10,7 @@ _numbers = itertools.count()
 
 
 class Recorder:
-    """Operators that keep what they were called with."""
+    """Operators that record their arguments."""
 
     def __init__(self):
         self.ns = f"recorded{next(_numbers)}"
@@ -18,7 +18,7 @@ class Recorder:
         self.calls = []
 
     def define(self, schema):
-        """Defines an operator that returns nothing; gives its packet."""
+        """Defines an operator without results; returns its packet."""
         name = schema.partition("(")[0]
         self.library.define(f"{schema} -> ()")
 

@@ -1,4 +1,4 @@
-"""Facts of PyTorch's, asked of an interpreter of their own: imports of other tests add to them."""
+"""Queries PyTorch in a separate interpreter, because other tests' imports change the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a compiled program gives beside what the reference evaluator gives."""
+"""Compares a compiled program's results with those of the reference evaluator."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ def to_numpy(tensor: Any) -> np.ndarray:
 
 
 def between(got: Results, expected: Results, text: str = "") -> str | None:
-    """What is wrong with results; nothing where they are those that are expected. `text`: the
-    program's."""
+    """The difference between results, or None. `text`: the program's."""
     for n, (mine, wanted) in enumerate(zip(got, expected)):
         if mine.dtype != wanted.dtype or mine.shape != wanted.shape:
             return f"result {n}: expected {wanted.dtype} {wanted.shape}, got {mine.dtype}"
@@ -51,7 +50,7 @@ def between(got: Results, expected: Results, text: str = "") -> str | None:
 
 
 def difference(text: str, arguments: list[Any]) -> str | None:
-    """What is wrong; nothing where both give the same."""
+    """The difference between both results; None if they are equal."""
     return between(hlo.compile(text)(*arguments), hlo.evaluate(text, *arguments), text)
 
 

@@ -1,4 +1,4 @@
-"""Small HLO programs, arguments for them, and what the reference evaluator gives."""
+"""Small HLO programs, their arguments, and the results of the reference evaluator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random programs of HLO, each with arguments: the same ones for a seed."""
+"""Random HLO programs with arguments, reproducible by seed."""
 
 from __future__ import annotations
 

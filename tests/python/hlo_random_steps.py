@@ -1,4 +1,4 @@
-"""The steps of random programs of HLO: each adds values, or nothing where none fits."""
+"""The steps of random HLO programs: each adds values, or nothing if no values fit."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Steps(Writer):
         if v is not None:
             same = [t for t in (*FLOATS, *INTEGERS) if BITS[t] == BITS[v.type]]
             to = self.pick([t for t in same if t in INTEGERS])
-            # Which NaN an operation gives is nobody's to say.
+            # Bits of a NaN are not determined.
             if v.type in INTEGERS:
                 self.add(to, v.sizes, f"bitcast-convert({v.name})")
             else:

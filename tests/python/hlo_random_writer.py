@@ -1,8 +1,8 @@
-"""What random programs of HLO are written with: their types, values, and lines of text.
+"""The building blocks of random HLO programs: types, values, and lines of text.
 
-Each value knows whether it is exact: made of nothing but operations that are right to the last bit.
-What jumps (floor, compare, convert, ...) or is steep (divide, log, ...) takes only such values, as
-the least error of another would be a large one behind it.
+Each value knows whether it is exact: computed only by operations that are right to the last bit.
+Operations with jumps (floor, compare, convert, ...) or large slopes (divide, log, ...) only take
+exact values, because they would magnify small errors.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def listed(numbers: Any) -> str:
 
 
 class Module:
-    """What all computations of a program share."""
+    """The state that all computations of a program share."""
 
     def __init__(self, seed: int, most: int) -> None:
         self.random = np.random.default_rng(seed)

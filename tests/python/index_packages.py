@@ -1,6 +1,6 @@
-"""Packages of the index, unmodified: installed, or built from their sources.
+"""Unmodified packages of the package index: installed, or built from source.
 
-Each stands in a folder of its own that is kept. A function gives None where there is no index.
+Each has its own folder, which is kept. The functions return None if there is no index.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ def pip(*arguments):
 
 
 def installed(requirement):
-    """The folder of one package without what it needs."""
+    """The folder of one package without its dependencies."""
     kept = BUILD / "compat_packages"
     folder = kept / requirement.replace("==", "-")
     kept.mkdir(exist_ok=True)
@@ -55,7 +55,7 @@ def fetched(requirement, folder=BUILD / "packages"):
 
 
 def build(source, *python):
-    """Builds the extensions of `source` in place; `python` is what runs setup.py after Python."""
+    """Builds the extensions of `source` in place; `python` are the arguments before setup.py's."""
     # Its build compares with the package's sources alone, and knows no change of our headers.
     headers = max(path.stat().st_mtime for path in (PREFIX / "include").rglob("*.h"))
     made = [path.stat().st_mtime for path in source.rglob("*.so")]

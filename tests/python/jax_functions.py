@@ -1,4 +1,4 @@
-"""Functions of JAX that stand for what people export: each a callable and example arguments."""
+"""JAX functions like those that users export: each is a callable with example arguments."""
 
 from __future__ import annotations
 

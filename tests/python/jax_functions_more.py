@@ -1,4 +1,5 @@
-"""More functions of JAX: models and their gradients, element types, empty and deep arrays, NaN."""
+"""More JAX functions: models and their gradients, element types, empty and high-rank arrays,
+NaN."""
 
 from __future__ import annotations
 

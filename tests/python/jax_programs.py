@@ -1,4 +1,4 @@
-"""Functions of JAX as HLO programs with arguments, lowered once for all tests of a process."""
+"""JAX functions as HLO programs with arguments, lowered once for all tests of a process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Program:
 
     @property
     def given(self) -> list[np.ndarray]:
-        """What the program takes: arguments that the function does not read are not passed."""
+        """The arguments of the program: those that the function does not read are not passed."""
         import jax
 
         leaves = jax.tree.leaves(self.arguments)

@@ -1,4 +1,4 @@
-"""Random matrices of LAPACK's four types, and how far from each other two results may be."""
+"""Random matrices of LAPACK's four types, and the allowed distance between two results."""
 
 import numpy as np
 

@@ -75,7 +75,7 @@ KNOWN = read_known()
 
 
 def error_of(function, convert, call):
-    """What a call raises, its arguments included; None where it returns."""
+    """The exception of a call, including that of making its arguments; None if it returns."""
     try:
         first, args, kwargs = convert(call)
         with warnings.catch_warnings():
@@ -111,7 +111,7 @@ class Entry:
         return ours(self.info.get_op())
 
     def samples(self, dtype, count=None):
-        """At most `count`, by default what COUNTS says, spread over those that there are."""
+        """At most `count` samples, by default as in COUNTS, spread over all."""
         count = count or COUNTS[dtype]
         wants_grad = self.info.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
         torch.manual_seed(0)
@@ -185,7 +185,7 @@ class Entry:
 
 
 ENTRIES = [Entry(info) for info in TABLE]
-# Those that Lamella is to have: whichever is not there is a failure of whoever calls it.
+# The entries that Lamella must have; a missing one fails its tests.
 DENSE = [entry for entry in ENTRIES if not entry.known("sparse")]
 PRESENT = [entry for entry in DENSE if not entry.known("absent")]
 
@@ -194,7 +194,7 @@ PRESENT = [entry for entry in DENSE if not entry.known("absent")]
 
 
 def summary():
-    """What was compared, by this process."""
+    """A summary of this process's comparisons."""
     if not compared["entries"]:
         return {}
     absent = {name for name, check in KNOWN if check == "absent"}
@@ -210,7 +210,7 @@ def reason_of(text):
 
 
 def write_known():
-    """Writes anew what is absent and what differs in CHECKS, with the reasons that were given."""
+    """Rewrites the lines of absent and differing entries in CHECKS, keeping their reasons."""
     lines = [line for line in KNOWN_PATH.read_text().splitlines() if line.startswith("#")]
     for entry in ENTRIES:
         found = {check: reason for (name, check), reason in KNOWN.items() if name == entry.name}

@@ -1,4 +1,4 @@
-"""What stands in Lamella for functions and values of PyTorch's. See op_db.py."""
+"""Translates PyTorch's functions and values to Lamella's. See op_db.py."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEEDED = invocations.wrapper_set_seed  # what entries call that draw random numb
 
 
 class Absent(Exception):
-    """Lamella has nothing of this name."""
+    """Lamella lacks this name."""
 
 
 # ---- Functions -----------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def _again(function, memo):
 
 
 def ours(value, memo=None):
-    """What stands in Lamella for something of PyTorch's."""
+    """Lamella's counterpart of an object of PyTorch."""
     memo = {} if memo is None else memo
     if value is torch:
         return Mirror("")

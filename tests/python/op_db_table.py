@@ -1,11 +1,11 @@
-"""What Lamella has of op_db, PyTorch's own table of operators, per entry and dtype.
+"""The coverage of op_db, PyTorch's own table of operators, by entry and dtype.
 
     python tests/python/op_db_table.py [--readme] [ENTRY ...]
 
-prints a line for each entry: the dtypes on which its samples give PyTorch's values, then what
-differs, is absent, or PyTorch itself has no answer for; and behind them the totals. `--readme`
-writes the totals into the README, between the marks that stand there for them. Samples are taken
-as op_db.py takes them, at most two of each dtype; LAMELLA_OP_DB=all takes all.
+prints a line for each entry: the dtypes on which its samples give PyTorch's values, then those that
+differ, are absent, or have no result in PyTorch itself; the totals follow. `--readme` writes the
+totals into the README, between its markers. Samples are chosen as in op_db.py, at most two for each
+dtype; LAMELLA_OP_DB=all takes all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DTYPES = [
 
 
 def outcome(entry, dtype, check):
-    """ "right", or what is the matter; None where PyTorch has no answer for any sample."""
+    """ "right", or the problem; None if PyTorch has no result for any sample."""
     try:
         function = entry.function()
         samples = entry.samples(dtype, 2)

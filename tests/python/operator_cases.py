@@ -1,8 +1,8 @@
-"""Running one operator twice, by PyTorch and by Lamella, and comparing everything that can be seen.
+"""Runs one operator with PyTorch and with Lamella, and compares everything observable.
 
-A test hands `check` the operator's name and PyTorch arguments. The same call is made through
-torch.ops.aten and lamella.ops.aten; results must agree in dtype, shape, strides and values, and so
-must the arguments that are written.
+A test passes the operator's name and PyTorch arguments to `check`. The call is made through
+torch.ops.aten and lamella.ops.aten; results and written arguments must agree in dtype, shape,
+strides and values.
 """
 
 import pytest
@@ -117,7 +117,7 @@ def clone_strided(value):
 
 
 def check(name, *args, strides=True, tolerance=None, meta=True, **kwargs):
-    """Compares results and written arguments; returns what PyTorch gave."""
+    """Compares results and written arguments; returns PyTorch's results."""
     ours = [clone_strided(a) for a in args]
     our_kwargs = {k: clone_strided(v) for k, v in kwargs.items()}
     theirs = [clone_strided(a) for a in args]
@@ -140,7 +140,7 @@ def check(name, *args, strides=True, tolerance=None, meta=True, **kwargs):
 
 
 def check_meta(name, args, kwargs, expected, strides):
-    """Shapes, dtypes and strides on meta are those of the CPU."""
+    """Shapes, dtypes and strides on meta equal the CPU's."""
 
     def onto_meta(value):
         if isinstance(value, torch.Tensor):

@@ -1,8 +1,8 @@
-"""The table of differentiable operators: what to call, with which arguments, in which dtypes.
+"""The table of differentiable operators: functions, arguments and dtypes.
 
-A row names a function by its path under `lamella` and describes its arguments; tensors among them
-are made anew for each dtype, the same ones each time. Values keep away from places where the
-function has no derivative. test_gradcheck.py drives the rows.
+A row names a function by its path under `lamella` and describes its arguments; their tensors are
+made anew for each dtype, with the same values each time. Values keep away from points where the
+function has no derivative. test_gradcheck.py runs the rows.
 """
 
 import copy

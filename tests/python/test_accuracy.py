@@ -1,4 +1,4 @@
-"""Holds every row of the table of accuracy against mpmath at each capability of the processor."""
+"""Every row of the accuracy table against mpmath, with each CPU capability."""
 
 import math
 

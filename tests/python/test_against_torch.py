@@ -1,7 +1,7 @@
 """Operators on random inputs against PyTorch: values, dtypes, shapes, strides, and errors.
 
-A row names an operator, how its arguments are made and the dtypes. Shapes are drawn with sizes of 0
-and 1 among them, layouts are contiguous, permuted, stepped, expanded or a slice.
+A row has an operator, its kinds of arguments and the dtypes. Random shapes include sizes of 0 and
+1; layouts are contiguous, permuted, stepped, expanded or a slice.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""The array API namespace: its functions beside NumPy's of the same name, and its own rules."""
+"""The array API namespace: its functions against NumPy's of the same name, and its own rules."""
 
 import pytest
 

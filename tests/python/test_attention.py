@@ -1,4 +1,4 @@
-"""Attention by tiles against PyTorch: shapes, masks, dtypes, gradients, thread counts."""
+"""Tiled attention against PyTorch: shapes, masks, dtypes, gradients, thread counts."""
 
 import pytest
 from operator_cases import check, compare, error_of, lamella, make, to_lamella, torch

@@ -1,4 +1,4 @@
-"""Autocast: regions, casts of weights that are kept, classes, and the same as PyTorch's."""
+"""Autocast: regions, cached casts of weights, operator classes, and PyTorch's behaviour."""
 
 import re
 import threading
@@ -52,7 +52,7 @@ def test_what_is_cast_is_what_pytorch_casts(device):
 
 
 def test_names_that_are_not_declared_are_pytorchs():
-    """The whole of PyTorch's lists stands in ops/autocast.yaml."""
+    """PyTorch's lists are completely in ops/autocast.yaml."""
     from pathlib import Path
 
     text = (Path(__file__).resolve().parents[2] / "ops" / "autocast.yaml").read_text()
@@ -438,7 +438,7 @@ def same(got, expected):
 
 @pytest.mark.parametrize(("row", "word"), SINGLE, ids=lambda v: getattr(v, "name", v))
 def test_rows_are_cast_as_by_hand(row, word):
-    """Bit for bit what the same call does on inputs that were cast by hand."""
+    """Bit for bit equal to the same call on inputs that are cast explicitly."""
     given, to = (BF16, F32) if word == "float32" else (F32, BF16)
 
     def call(by_hand, **kwargs):

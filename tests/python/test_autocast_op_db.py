@@ -81,7 +81,7 @@ def compare(entry, function, sample, region, dtype):
 
 
 def problem_of(entry, function):
-    """What differs under autocast where nothing differs without."""
+    """The difference under autocast, for samples that agree without it."""
     for region, dtype in (
         ("bfloat16", torch.float32),
         ("bfloat16", torch.bfloat16),

@@ -1,4 +1,4 @@
-"""Autocast in training: casts of weights that are kept, custom functions and checkpoints."""
+"""Autocast in training: cached casts of weights, custom functions and checkpoints."""
 
 import gc
 

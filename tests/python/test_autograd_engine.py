@@ -1,5 +1,5 @@
-"""The engine: what it asks of nodes, graphs that run again, hooks that change what runs, deep
-graphs, and what may be saved.
+"""The engine: calls of nodes, repeated backward, hooks that change the run, deep graphs, and saved
+values.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""How long what lamella.autograd.Function makes stays alive, and which threads may use it."""
+"""The lifetime of objects of lamella.autograd.Function, and the threads that may use them."""
 
 import gc
 import threading

@@ -1,4 +1,4 @@
-"""In-place writes and views: what is allowed, and what the gradients are."""
+"""In-place writes and views: which are allowed, and their gradients."""
 
 import pytest
 
@@ -233,11 +233,11 @@ def test_operators_without_gradients_end_the_history_of_what_they_write():
     )
 
 
-# ---- Who counts writes ----
+# ---- Counting of writes ----
 
 
 def test_data_counts_writes_for_itself():
-    """What `x.data` writes is nothing that backward minds: it computes with what it finds."""
+    """Writes through `x.data` do not concern backward, which uses the values that it finds."""
 
     def program(p, x):
         y = x * x

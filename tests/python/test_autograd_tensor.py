@@ -1,4 +1,4 @@
-"""What tensors have for autograd: attributes, factories, copies, text."""
+"""Autograd's members of tensors: attributes, factories, copies, text."""
 
 import copy
 import gc

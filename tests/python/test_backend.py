@@ -1,4 +1,4 @@
-"""A backend from outside: its devices, memory, streams and the fallback on the CPU."""
+"""An out-of-tree backend: its devices, memory, streams and the fallback to the CPU."""
 
 import copy
 import ctypes

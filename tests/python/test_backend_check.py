@@ -1,4 +1,4 @@
-"""The conformance command: nothing to say of the example, and each missing part by its name."""
+"""The conformance command: no complaints about the example, and a report of each missing part."""
 
 import json
 import os

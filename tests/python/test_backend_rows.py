@@ -1,7 +1,7 @@
-"""Every operator of the tables through a backend from outside, equal to what the CPU gives.
+"""Every operator of the tables on an out-of-tree backend, equal to the CPU's results.
 
-The devices of examples/backend run six operators themselves and everything else by the fallback on
-the CPU, so values are the CPU's to the last bit wherever the fallback serves.
+The devices of examples/backend run six operators themselves and all others by the fallback on the
+CPU, so their results equal the CPU's to the last bit.
 """
 
 import warnings

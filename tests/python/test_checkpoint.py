@@ -1,4 +1,4 @@
-"""Checkpoints: the same gradients, computed again instead of kept."""
+"""Checkpoints: the same gradients, with values recomputed instead of kept."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""lamella.compile: equal to eager calls, with gradients; guards; what runs uncompiled."""
+"""lamella.compile: equal to eager calls, with gradients; guards; functions that run uncompiled."""
 
 import copy
 import pathlib

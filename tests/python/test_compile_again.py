@@ -81,7 +81,7 @@ def test_gradgradcheck():
 
 
 def test_arguments_have_histories():
-    """Gradients go on through what made the arguments."""
+    """Gradients continue through the history of the arguments."""
 
     def penalty_of(f):
         x = numbers(3, 4)

@@ -1,4 +1,4 @@
-"""What compiling leaves in memory, and what it needs meanwhile."""
+"""The memory that compilation keeps, and that it needs temporarily."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ def fn(x):
 
 
 def _mebibytes(function: str, arguments: str) -> tuple[int, int]:
-    """The peak of the first call, and what is left after it, beside what was there before."""
+    """The peak of the first call, and the memory left after it, minus the memory before."""
     program = _PROGRAM.format(function=function, arguments=arguments)
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr

@@ -23,7 +23,7 @@ TOLERANCES = {
     torch.uint8: 1e-5,
     torch.bool: 1e-5,
 }
-# What memory without contents holds is nobody's to say.
+# The contents of uninitialized memory are not compared.
 WITHOUT_VALUES = ("empty", "new_empty")
 
 

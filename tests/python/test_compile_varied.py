@@ -1,4 +1,4 @@
-"""lamella.compile of many kinds of programs: what eager gives, or a reason to run uncompiled."""
+"""lamella.compile of many kinds of programs: eager's results, or a reason to run uncompiled."""
 
 import collections
 import copy

@@ -17,7 +17,7 @@ DTYPES = (torch.complex128, torch.float64)
 
 
 def lazy(value, dtype):
-    """The same numbers, as lazy conjugates or negatives of what memory holds."""
+    """The same numbers as lazy conjugates or negatives of stored values."""
     if isinstance(value, torch.Tensor):
         value = value.detach()
         if value.is_complex():

@@ -1,5 +1,5 @@
-"""Convolutions where the kernels take different ways: channels, strides, layouts, threads, and
-which of oneDNN's implementations run."""
+"""Convolutions that take different paths through the kernels: channels, strides, layouts, threads,
+and which of oneDNN's implementations run."""
 
 import os
 import subprocess

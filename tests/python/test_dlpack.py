@@ -1,4 +1,4 @@
-"""DLPack where arguments are wrong, producers lie and capsules are hostile."""
+"""DLPack with wrong arguments, inconsistent producers and hostile capsules."""
 
 import pytest
 
@@ -81,7 +81,7 @@ def test_producers_that_lie():
         lamella.from_dlpack(Raises())
 
 
-# What a capsule may hold that was made by somebody else; see the C++ tests for more of it.
+# Contents of foreign capsules; the C++ tests have more of them.
 def test_hostile_capsules():
     import ctypes
 

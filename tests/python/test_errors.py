@@ -1,4 +1,4 @@
-"""What a wrong call says, word for word, and which exception says it."""
+"""Error messages of wrong calls, word for word, and the types of their exceptions."""
 
 import textwrap
 import types

@@ -1,4 +1,4 @@
-"""Transforms compute derivatives where the program around them records no gradients."""
+"""Transforms compute derivatives even under no_grad."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Jacobians of functions that write in place, and forward mode where something else is switched."""
+"""Jacobians of functions that write in place, and forward mode with other settings changed."""
 
 import pytest
 from vmap_testing import close

@@ -1,4 +1,4 @@
-"""functionalize: the same results without writes, and a program below that is pure."""
+"""functionalize: the same results without writes, and a functional program below."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""Every operator of op_db, its in-place and out forms too, through functionalize: results, written
-arguments and who shares memory with whom are those of plain calls. See op_db.py.
+"""Every operator of op_db, also its in-place and out forms, through functionalize: results, written
+arguments and aliases are those of plain calls. See op_db.py.
 """
 
 import contextlib

@@ -1,4 +1,5 @@
-"""How gamma and beta numbers move with their shapes, beside differences of SciPy's quantiles."""
+"""Derivatives of gamma and beta samples by their parameters, against differences of SciPy's
+quantiles."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Who runs when: the GIL is let go around long work only, and kernels in Python hold it."""
+"""The GIL: released only around long work, and held by kernels in Python."""
 
 import sys
 import threading
@@ -33,7 +33,7 @@ class Counter(threading.Thread):
 
 
 def counted_during(work, seconds=0):
-    """How often another thread ran while `work` did, where nobody is forced to let go. The work is
+    """How often another thread ran during `work`, without forced switches of the GIL. The work is
     repeated for so many seconds, or until the other thread ran: a busy machine may be late."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1000)

@@ -1,4 +1,4 @@
-"""Gradients of pointwise operators and reductions where they need care, against PyTorch: zeros in
+"""Gradients of pointwise operators and reductions in delicate cases, against PyTorch: zeros in
 products, ties, bounds, norms at zero, NaN, mixed dtypes. test_op_db_gradients.py has the rest."""
 
 import pytest

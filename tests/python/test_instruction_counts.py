@@ -1,4 +1,4 @@
-"""The dispatch rows in instructions, which do not depend on the machine's mood."""
+"""The dispatch rows in instructions, which do not depend on the machine's load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of bytes with sums of int32 (_int_mm): exact, whatever the shape, layout and machine."""
+"""Products of int8 with int32 sums (_int_mm): exact for all shapes, layouts and machines."""
 
 import os
 import subprocess

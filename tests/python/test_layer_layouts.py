@@ -1,4 +1,5 @@
-"""Results of layers lie in memory as PyTorch's do, since what follows may draw in that order."""
+"""Results of layers have PyTorch's memory layouts, because later random draws may depend on
+them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Outputs that share memory with arguments: refused where PyTorch refuses them, right elsewhere."""
+"""Outputs that share memory with arguments: refused where PyTorch refuses, correct elsewhere."""
 
 import pytest
 from operator_cases import lamella

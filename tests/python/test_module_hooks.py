@@ -1,4 +1,4 @@
-"""Hooks of all modules, and those that see entries registered."""
+"""Global module hooks, and hooks for the registration of entries."""
 
 import copy
 import pickle

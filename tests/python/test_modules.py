@@ -1,4 +1,4 @@
-"""Modules: what belongs to them, their calls, hooks, state and text."""
+"""Modules: their entries, calls, hooks, state and text."""
 
 import copy
 import gc

@@ -1,4 +1,4 @@
-"""Mistakes that programs catch: nn.functional raises the kinds of errors that PyTorch does."""
+"""Errors that programs catch: nn.functional raises the same exception types as PyTorch."""
 
 import pytest
 

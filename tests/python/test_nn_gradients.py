@@ -14,7 +14,7 @@ def tensors_of(values):
 
 
 def differentiated(module, name, args, kwargs, seeds, second):
-    """The value, its gradients, and the gradients of those."""
+    """The value, its gradients, and their gradients."""
     out = run(module, name, args, kwargs)
     out = out[0] if isinstance(out, (tuple, list)) else out
     inputs = tensors_of(args)

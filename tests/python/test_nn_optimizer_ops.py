@@ -18,7 +18,7 @@ def lists(dtype, count):
 
 
 def both(name, given, **kwargs):
-    """Small types are compared with what PyTorch computes in float32."""
+    """Small types are compared with PyTorch's float32 results."""
     import lamella
 
     dtype = given[0][0].dtype

@@ -1,5 +1,5 @@
-"""Small programs in PyTorch's words, trained with lamella and with PyTorch: the same losses for the
-same seed, random numbers of dropout included."""
+"""Small training programs in PyTorch's API, run with lamella and with PyTorch: equal losses for
+equal seeds, including dropout's random numbers."""
 
 import random
 

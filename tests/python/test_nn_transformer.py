@@ -1,4 +1,4 @@
-"""Attention of many heads and Transformers against PyTorch's."""
+"""Multi-head attention and transformers against PyTorch's."""
 
 import pytest
 from test_nn_modules import assert_close, check, make_both, to_own

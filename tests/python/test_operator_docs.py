@@ -1,4 +1,4 @@
-"""What operators say of themselves: every one has a text, and every example in it holds."""
+"""Operators' documentation: every operator has a text, and every example in it holds."""
 
 from __future__ import annotations
 

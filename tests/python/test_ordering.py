@@ -1,5 +1,5 @@
 """sort, topk, kthvalue, median, mode, unique, searchsorted and bincount over lengths, dtypes and
-kinds of data, each of which takes another way through the kernels."""
+data that take different paths through the kernels."""
 
 import math
 

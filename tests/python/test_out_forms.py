@@ -1,4 +1,4 @@
-"""`out=` of every entry of PyTorch's operator table that takes it: values, sizes that grow, what is
+"""`out=` of every entry of PyTorch's operator table that takes it: values, resizing, what is
 returned, and the errors of outputs that cannot hold the result."""
 
 import warnings

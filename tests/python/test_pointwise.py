@@ -361,7 +361,7 @@ REDUCTIONS = [
 
 
 def calling(op, *arguments, **keywords):
-    """A call of `op`, for agree(); what is a tuple of any kind is compared as a plain one."""
+    """A call of `op`, for agree(); tuples of any kind are compared as plain ones."""
 
     def call(m, t):
         result = getattr(m, op)(t, *arguments, **keywords)

@@ -1,4 +1,4 @@
-"""Pointwise operators over every way in which operands lie in memory, bit for bit as PyTorch's."""
+"""Pointwise operators over all memory layouts of operands, bit for bit equal to PyTorch's."""
 
 import itertools
 
@@ -183,7 +183,7 @@ def test_conversions(source):
 
 
 def test_fractions_that_wrap():
-    """Small unsigned integers take the lowest bits of what int64 holds."""
+    """Small unsigned integers take the lowest bits of the int64 value."""
     values = [-1.5, -300.0, 255.9, 256.0, 70_000.5, 2.0**31, -(2.0**31), 2.0**31 + 1024, -(2.0**40)]
     for source, n in ((torch.float32, 9), (torch.float64, 9), (torch.float64, 3000)):
         x = torch.tensor(values, dtype=source).repeat(n // 9 + 1)[:n]

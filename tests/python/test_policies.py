@@ -1,4 +1,4 @@
-"""Policies: one word in an operator's definition, as Python says and reads them."""
+"""Policies: the words of an operator's definition, set and read from Python."""
 
 import pytest
 

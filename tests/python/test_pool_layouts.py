@@ -1,4 +1,4 @@
-"""Pooling and interpolation where loops take different ways: layouts, widths, thread counts."""
+"""Pooling and interpolation that take different loops: layouts, widths, thread counts."""
 
 import pytest
 from operator_cases import check, compare, lamella, make, to_lamella, torch

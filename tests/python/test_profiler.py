@@ -1,4 +1,4 @@
-"""lamella.profiler: events, the table, the trace, and calls that stay what they are."""
+"""lamella.profiler: events, the table, the trace, and unchanged results of calls."""
 
 import json
 import threading

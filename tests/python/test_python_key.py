@@ -24,7 +24,7 @@ def parts(library):
 
 
 def both(program):
-    """What a program gives under PyTorch must be what it gives here."""
+    """Runs a program with PyTorch and with Lamella: the results must be equal."""
     assert program(lamella) == program(torch)
 
 
@@ -257,7 +257,7 @@ def test_wrapper_subclass_forward_and_backward():
 
 
 def test_a_wrapper_outlives_its_object():
-    """What autograd saved comes back as the instance that was given."""
+    """Autograd returns the same instance that it saved."""
     for library in LIBRARIES:
         Wrapper = wrapper(library)
 

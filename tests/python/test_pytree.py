@@ -1,4 +1,4 @@
-"""Nests taken apart and put together."""
+"""Pytrees: flattening and rebuilding nested containers."""
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
 

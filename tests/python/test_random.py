@@ -14,7 +14,7 @@ SHAPES = [(5,), (16,), (17,), (40,), (3, 35), (2, 3, 4)]
 
 
 def both(draw, seed=3):
-    """draw(module) with each library, from the same seed; also compares what is drawn after it."""
+    """draw(module) with each library, from the same seed; also compares the next numbers."""
     results = []
     for module in (torch, lamella):
         module.manual_seed(seed)

@@ -1,5 +1,5 @@
-"""Operators of liblamella_more.so beside what op_db compares: special functions against mpmath, and
-values, errors and gradients where PyTorch's samples are few."""
+"""Operators of liblamella_more.so in cases that op_db does not cover: special functions against
+mpmath, and values, errors and gradients where PyTorch has few samples."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Schedulers of learning rates beside PyTorch's: rates, what a state has, and how one goes on."""
+"""Learning-rate schedulers against PyTorch: rates, state dicts, and resuming."""
 
 import warnings
 

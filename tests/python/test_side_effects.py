@@ -1,4 +1,4 @@
-"""The tag side_effect: what acts on more than its results is kept, in its order."""
+"""The tag side_effect: calls with effects beyond their results are kept, in order."""
 
 from __future__ import annotations
 

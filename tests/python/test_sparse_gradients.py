@@ -21,7 +21,7 @@ def embedding(module, **options):
 
 
 def plain(value):
-    """What the two libraries must agree on: layout, parts and numbers."""
+    """The properties on which both libraries must agree: layout, parts and numbers."""
     if isinstance(value, (torch.Tensor, lamella.Tensor)):
         if value.is_sparse:
             own = value.coalesce()

@@ -1,5 +1,5 @@
-"""Results are the same, bit for bit, for any number of threads: operators on inputs that are large
-enough to be split. Also accuracy of sums, and that a process with one core says nothing.
+"""Results have the same bits for any number of threads: operators on inputs large enough to be
+split. Also the accuracy of sums, and no warnings on a single core.
 """
 
 import math

@@ -1,6 +1,6 @@
-"""Threads: how many there are, forks, the end of the process with threads at work, and Ctrl-C.
+"""Threads: their number, forks, exit during running work, and Ctrl-C.
 
-Each case is a process of its own, which must say nothing on standard error.
+Each case is a process of its own, which must print nothing on standard error.
 """
 
 import os
@@ -21,7 +21,7 @@ TIMEOUT = 120
 
 
 def run(code, env=None, **options):
-    """What the code prints."""
+    """The output of the code."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         capture_output=True,
@@ -260,7 +260,7 @@ ENDLESS = """
     cond { s = s32[] parameter(0)  ROOT r = pred[] constant(true) }
     ENTRY e { z = s32[] constant(0)  ROOT w = s32[] while(z), condition=cond, body=body }
 """
-# Work of ten seconds at the least, each: whoever does not look for signals prints "done" first.
+# Each takes at least ten seconds: work that ignores signals prints "done" first.
 LONG = {
     "endless program": "lamella.hlo.evaluate(ENDLESS)",
     "endless compiled program": "lamella.hlo.compile(ENDLESS)()",
@@ -331,7 +331,7 @@ def test_ctrl_c(kind, threads):
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        # Whoever does not stop is stopped, so that no line is waited for without end.
+        # A process that does not end is killed, so that readline() cannot block for ever.
         last = threading.Timer(TIMEOUT, process.kill)
         last.start()
         try:

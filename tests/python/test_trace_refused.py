@@ -1,4 +1,4 @@
-"""lamella.trace: what has no place in a graph is refused, or noticed."""
+"""lamella.trace: constructs that a graph cannot hold are refused or noticed."""
 
 import threading
 import warnings

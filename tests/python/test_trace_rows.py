@@ -1,5 +1,5 @@
-"""Every row of the operator tables, traced: the graph gives what the function gives, on other
-inputs too, and after it was saved and loaded."""
+"""Every row of the operator tables, traced: the graph gives the function's results, also for other
+inputs and after saving and loading."""
 
 import warnings
 

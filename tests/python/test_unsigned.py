@@ -1,4 +1,4 @@
-"""uint16, uint32 and uint64 are computed with: values are those of NumPy, the largest included."""
+"""Computation with uint16, uint32 and uint64: values equal NumPy's, including the largest."""
 
 import pytest
 

@@ -173,7 +173,7 @@ def test_out_argument():
 @pytest.mark.parametrize("plain", ["float32", "float64", "int32", "int64", "bool"])
 @pytest.mark.parametrize("batched", ["float32", "float64", "int32", "int64", "bool", "complex64"])
 def test_promotion_asks_the_examples(batched, plain, dims):
-    """An example without dimensions is weak beside an operand with some."""
+    """Under vmap, examples without dimensions promote weakly, as 0-d tensors do."""
 
     def program(m, x, y):
         return (

@@ -1,4 +1,4 @@
-"""Functions and operators of others under vmap: Function, register_vmap, the loop."""
+"""Custom functions and out-of-tree operators under vmap: Function, register_vmap, the loop."""
 
 import warnings
 
@@ -135,7 +135,7 @@ def test_own_rule():
 
 
 class Silent(Function):
-    """Says nothing about vmap."""
+    """A Function without rules for vmap."""
 
     @staticmethod
     def forward(ctx, x):

@@ -1,4 +1,5 @@
-"""Every row of the operator table under vmap is the loop over its examples. See vmap_rows.py."""
+"""Every row of the operator table under vmap equals the loop over its examples. See
+vmap_rows.py."""
 
 import warnings
 
@@ -19,7 +20,7 @@ CASES = list(vmap_cases.calls())
 
 
 def rows_of(entry):
-    """(row, name) for the entry's samples; nothing where Lamella does not have it."""
+    """(row, name) for the entry's samples; empty if Lamella lacks it."""
     try:
         function = entry.function()
     except op_db_mirror.Absent:

@@ -127,7 +127,7 @@ def test_results_are_free_of_the_graph():
     x, w = lamella.from_numpy(X[0].copy()), lamella.from_numpy(W)
     mixed = lamella.func.jacrev(lamella.func.jacrev(lambda v, w: sine(w, v * w).sum(), argnums=1))
     assert not mixed(x, w).requires_grad
-    assert mixed(x.requires_grad_(), w).requires_grad  # somebody else asks
+    assert mixed(x.requires_grad_(), w).requires_grad  # required by x
 
 
 def test_gradients_of_each_example():

@@ -1,4 +1,4 @@
-"""Calls of operators that the operator table does not reach, for test_vmap_rows.py."""
+"""Calls of operators that the operator table does not cover, for test_vmap_rows.py."""
 
 import lamella
 
@@ -17,7 +17,7 @@ def whole(numbers):
 
 
 def written(function, count=1):
-    """Of a function that writes its first arguments: what it wrote into copies of them."""
+    """For a function that writes its first arguments: the values written to copies of them."""
 
     def called(*args, **kwargs):
         copies = [copied(arg) for arg in args[:count]]

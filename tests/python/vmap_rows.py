@@ -1,8 +1,8 @@
-"""Rows of the operator table under vmap, beside a loop over the examples.
+"""Rows of the operator table under vmap, against a loop over the examples.
 
-A row is a function of tensors. `check` makes examples that differ, calls the function on each, and
-on all at once under vmap in several ways: every tensor batched, each one alone, along another
-dimension, and in two vmaps, one in the other. Results must be those of the loop, stacked.
+A row is a function of tensors. `check` creates different examples, calls the function on each, and
+on all at once under vmap in several ways: all tensors batched, each one alone, along another
+dimension, and in two nested vmaps. Results must equal the stacked results of the loop.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def rebuilt(value, leaves):
 
 
 class Row:
-    """A function of tensors, `leaves`, and what it is called with besides."""
+    """A function of tensors, `leaves`, and its further arguments."""
 
     def __init__(self, function, arguments):
         self.function = function
@@ -235,7 +235,7 @@ class Check:
             self.all_batched(row)
 
     def cotangents(self):
-        """A vmap over the gradients that come in, of one plain graph: what jacrev does."""
+        """vmap over the incoming gradients of one plain graph, as jacrev does."""
         leaves, wanted = list(self.row.leaves), self.row.wanted
         inputs = [leaves[i].detach().requires_grad_() for i in wanted]
         for i, leaf in zip(wanted, inputs):

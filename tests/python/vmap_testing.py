@@ -1,4 +1,4 @@
-"""What the tests of vmap share: the same program with Lamella and with PyTorch."""
+"""Helpers of the vmap tests: the same program with Lamella and with PyTorch."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""XLA itself as an oracle: HLO text compiled and run by the CPU client that jaxlib brings."""
+"""XLA as an oracle: HLO text compiled and run by jaxlib's CPU client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// The rules on names and alias annotations: what breaks them, and what does not.
+// The rules on names and alias annotations: violations, and cases that are allowed.
 #include <gtest/gtest.h>
 
 #include "lamella/schema/alias_check.h"

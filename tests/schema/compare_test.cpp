@@ -1,4 +1,4 @@
-// Equality, differences in words, and compatibility with an older signature.
+// Equality, descriptions of differences, and compatibility with an older signature.
 #include <gtest/gtest.h>
 
 #include "lamella/schema/parser.h"

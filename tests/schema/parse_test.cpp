@@ -1,4 +1,4 @@
-// The grammar: what is read, what it means, and that it prints back.
+// The grammar: valid signatures, their meaning, and printing back.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Reads signatures, one a line, from a file or stdin. Prints each that is lost on the way: that
-// does not parse, whose text changes beyond quotes and spaces inside lists, or that breaks an alias
+// Reads signatures, one a line, from a file or stdin. Prints each that does not survive: that does
+// not parse, whose text changes beyond quotes and spaces inside lists, or that breaks an alias
 // rule.
 //   roundtrip [--exact] [--registered] [--resolved] [FILE]
 // --exact: the printed text must equal the line. --registered: use the rules of registered

@@ -1,5 +1,5 @@
-// The dispatcher tutorial's section on autocast, as a program of our own: three wrappers, by lower
-// precision, by float32 and by the widest dtype, registered for the key Autocast.
+// The dispatcher tutorial's section on autocast: three wrappers registered for the key Autocast,
+// which cast to lower precision, to float32 and to the widest dtype.
 #include <gtest/gtest.h>
 
 #include <ATen/autocast_mode.h>

@@ -1,5 +1,5 @@
-// The tutorial's part on autograd: a kernel for Autograd made of a custom function, a guard and a
-// redispatch; the fallbacks, and those for operators that write or return views.
+// The tutorial's section on autograd: a kernel for Autograd made of a custom function, a guard and
+// a redispatch; the fallbacks, also for operators that write or return views.
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
 #include <torch/library.h>

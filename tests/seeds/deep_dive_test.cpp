@@ -1,4 +1,4 @@
-// The deep dive: from contiguous() down through handle, key set and kernel.
+// The deep dive: from contiguous() through handle and key set to the kernel.
 #include <ATen/ATen.h>
 #include <ATen/NativeFunctions.h>
 #include <ATen/core/dispatch/Dispatcher.h>

@@ -1,4 +1,4 @@
-// The tutorial: kernels for operators that exist already, for another backend, from outside.
+// The tutorial: out-of-tree kernels for existing operators, for another backend.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/library.h>

@@ -1,5 +1,5 @@
-// The tutorial beyond autograd: kernels for the keys of other layers, and what an if-statement
-// would have to do in their place.
+// The tutorial beyond autograd: kernels for the keys of other layers, and the if-statements that
+// they replace.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/library.h>

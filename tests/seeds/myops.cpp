@@ -1,4 +1,5 @@
-// The operators of the namespace in one place, without a kernel, and the function that calls one.
+// Declares the operators of the namespace, without kernels, and defines the function that calls
+// one.
 #include "tests/seeds/myops.h"
 
 #include <torch/library.h>

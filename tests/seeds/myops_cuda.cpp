@@ -1,5 +1,5 @@
-// The kernel for CUDA, in a shared library of its own. What it would run on a device is not the
-// matter here, but which tensors reach it.
+// The kernel for CUDA, in a shared library of its own. It runs nothing on a device; the tests check
+// which tensors reach it.
 #include <torch/library.h>
 #include <torch/torch.h>
 

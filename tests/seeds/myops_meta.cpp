@@ -1,4 +1,4 @@
-// The kernel of another backend, in another shared library: Meta stands for a device here.
+// The kernel of another backend, in another shared library; Meta stands for a device here.
 #include <torch/library.h>
 #include <torch/torch.h>
 

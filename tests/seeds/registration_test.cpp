@@ -1,4 +1,4 @@
-// The deep dive's second half: what the registration macros stand for, and what they hand over.
+// The deep dive's second half: the expansion of the registration macros, and their arguments.
 #include <ATen/NativeFunctions.h>
 #include <gtest/gtest.h>
 #include <torch/library.h>

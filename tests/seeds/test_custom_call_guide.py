@@ -1,7 +1,7 @@
-"""The custom-call guide's C++ and CUDA as they are printed, as a compiler sees them.
+"""Compiles the custom-call guide's C++ and CUDA as printed.
 
-The text lies beside the checkout where there is one; nothing of it is kept here. Pieces are
-compiled unmodified: what a piece takes for granted is put around it.
+The text is next to the checkout, if it is there; nothing of it is kept here. Pieces are compiled
+unmodified, within the declarations that they assume.
 """
 
 import pathlib
@@ -110,7 +110,7 @@ using xla::int64;
 
 
 def test_what_the_text_only_draws(tmp_path):
-    """Two pieces are drawings in the shape of C++; what they say is what the programs check."""
+    """Two pieces are diagrams in C++ syntax; the programs check what they state."""
     found = pieces()
     # Pointers to void are dereferenced, and a semicolon is missing.
     drawn = the_one(found, "subtuple")

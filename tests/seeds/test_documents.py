@@ -1,4 +1,4 @@
-"""The documents' Python, with the same calls and results."""
+"""The documents' Python code: the same calls with the same results."""
 
 import lamella
 

@@ -1,4 +1,4 @@
-"""docs/seeds.md names tests that exist."""
+"""docs/seeds.md names only tests that exist."""
 
 import pathlib
 import re

@@ -1,7 +1,7 @@
-"""The tutorial's C++ as it is printed, and our programs for it, as a compiler sees them.
+"""Compiles the tutorial's C++ as printed, and the programs for it in this folder.
 
-The text lies beside the checkout where there is one; nothing of it is kept here. A program of ours
-uses what a reader of the tutorial would write, so PyTorch's own headers take it as well.
+The text is next to the checkout, if it is there; nothing of it is kept here. A program here uses
+only what a reader of the tutorial would write, so it also compiles with PyTorch's headers.
 """
 
 import importlib.util

@@ -1,4 +1,4 @@
-// Calls one operator with a kernel for autograd and one for the CPU: what the dispatch trace shows.
+// Calls one operator with a kernel for autograd and one for the CPU, to show the dispatch trace.
 #include <torch/library.h>
 #include <torch/torch.h>
 

@@ -1,5 +1,5 @@
-// The rarer activations of lamella::nn, each as a function and as a module: those that draw random
-// numbers, that learn, that cut, and dropout that keeps mean and variance.
+// The less common activations of lamella::nn, each as a function and as a module: randomized,
+// parametric and thresholding ones, and the dropouts that preserve mean and variance.
 #pragma once
 #include "lamella/nn/modules.h"
 
@@ -20,7 +20,7 @@ struct PReLUOptions {
 struct RReLUOptions {
   LAMELLA_OPTION(double, lower) = 1.0 / 8;
   LAMELLA_OPTION(double, upper) = 1.0 / 3;
-  LAMELLA_OPTION(bool, training) = false;  // of the function; a module knows by itself
+  LAMELLA_OPTION(bool, training) = false;  // for the function; a module has its own mode
   LAMELLA_OPTION(bool, inplace) = false;
 };
 struct ThresholdOptions {
@@ -66,7 +66,8 @@ LAMELLA_LAZY Tensor rrelu(Tensor input, const RReLUOptions& options = {}) {
              ? lamella::rrelu_(input, options.lower(), options.upper(), options.training())
              : lamella::rrelu(input, options.lower(), options.upper(), options.training());
 }
-// Dropout for networks of SELU: mean and variance stay. One sets entries, the other channels.
+// Dropout for networks of SELU, which preserves mean and variance: alpha_dropout drops elements,
+// feature_alpha_dropout whole channels.
 #define LAMELLA_ALPHA_DROPOUT(name)                                                     \
   LAMELLA_LAZY Tensor name(Tensor input, const AlphaDropoutFuncOptions& options = {}) { \
     LAMELLA_CHECK_VALUE(options.p() >= 0 && options.p() <= 1,                           \
@@ -77,8 +78,8 @@ LAMELLA_LAZY Tensor rrelu(Tensor input, const RReLUOptions& options = {}) {
 LAMELLA_ALPHA_DROPOUT(alpha_dropout)
 LAMELLA_ALPHA_DROPOUT(feature_alpha_dropout)
 #undef LAMELLA_ALPHA_DROPOUT
-// E. Jang et al., Categorical Reparameterization with Gumbel-Softmax, 2017. hard: the forward
-// values are one-hot, the gradients those of the soft ones.
+// E. Jang et al., Categorical Reparameterization with Gumbel-Softmax, 2017. With `hard`, the
+// forward values are one-hot and the gradients are those of the soft values.
 LAMELLA_LAZY Tensor gumbel_softmax(const Tensor& logits,
                                    const GumbelSoftmaxFuncOptions& options = {}) {
   Tensor waits = lamella::empty_like(logits, TensorOptions(), MemoryFormat::Contiguous);

@@ -1,5 +1,5 @@
-// MultiheadAttention and the transformer that is made of it. Parameters begin as PyTorch's do for
-// the same seed.
+// MultiheadAttention and the encoder and decoder layers built on it. For equal seeds, the initial
+// parameters equal PyTorch's.
 #pragma once
 #include <functional>
 
@@ -14,8 +14,8 @@ struct MultiheadAttentionOptions {
   LAMELLA_OPTION(int64_t, num_heads);
   LAMELLA_OPTION(double, dropout) = 0;
   LAMELLA_OPTION(bool, bias) = true;
-  LAMELLA_OPTION(bool, add_bias_kv) = false;    // one more key and value, which are parameters
-  LAMELLA_OPTION(bool, add_zero_attn) = false;  // one more key and value of zeros
+  LAMELLA_OPTION(bool, add_bias_kv) = false;    // appends one learned key and value
+  LAMELLA_OPTION(bool, add_zero_attn) = false;  // appends one key and value of zeros
   LAMELLA_OPTION(int64_t, kdim);
   LAMELLA_OPTION(int64_t, vdim);
 };
@@ -65,12 +65,11 @@ LAMELLA_LAZY class MultiheadAttentionImplOf : public Cloneable<MultiheadAttentio
       if (bias.defined()) init::xavier_normal_(bias);
     }
   }
-  // A mask that is bool means here what it does in Python; PyTorch's C++ adds it as ones.
-  // query: [T, N, embed_dim], key: [S, N, kdim], value: [S, N, vdim]. key_padding_mask: bool [N,
-  // S], true for what no query attends to. attn_mask: [T, S] or [N * num_heads, T, S], added, or
-  // bool, true for what is left out. Returns [T, N, embed_dim], and the weights [N, T, S], each
-  // head's
-  // ([N, num_heads, T, S]) unless they are averaged, or undefined.
+  // A boolean mask means the same as in Python; PyTorch's C++ adds it as ones instead. query: [T,
+  // N, embed_dim], key: [S, N, kdim], value: [S, N, vdim]. key_padding_mask: bool [N, S], true for
+  // keys that are ignored. attn_mask: [T, S] or [N * num_heads, T, S], either added to the scores
+  // or bool, true for pairs that are masked out. Returns [T, N, embed_dim], and the weights: [N, T,
+  // S], or [N, num_heads, T, S] if they are not averaged, or undefined if they are not needed.
   std::tuple<Tensor, Tensor> forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                      const Tensor& key_padding_mask = {}, bool need_weights = true,
                                      const Tensor& attn_mask = {},
@@ -91,7 +90,7 @@ LAMELLA_LAZY class MultiheadAttentionImplOf : public Cloneable<MultiheadAttentio
     };
     Tensor q = project(query, 0, q_proj_weight) * (1 / std::sqrt(static_cast<double>(width)));
     Tensor k = project(key, 1, k_proj_weight), v = project(value, 2, v_proj_weight);
-    int64_t more = 0;  // keys behind those that the masks know
+    int64_t more = 0;  // keys appended behind those that the masks cover
     if (bias_k.defined()) {
       k = lamella::cat({k, bias_k.expand({1, count, size})});
       v = lamella::cat({v, bias_v.expand({1, count, size})});
@@ -188,7 +187,7 @@ struct TransformerDecoderLayerOptions : TransformerEncoderLayerOptions {
       : TransformerEncoderLayerOptions(other) {}
 };
 
-// What both layers have: attention to themselves and two linear layers, with dropout and norms.
+// The common base of both layers: self-attention and two linear layers, with dropout and norms.
 template <class Derived, class Options>
 class TransformerLayerBase : public Cloneable<Derived> {
   LAMELLA_PART(Derived, MultiheadAttention);
@@ -226,9 +225,9 @@ class TransformerLayerBase : public Cloneable<Derived> {
 
   Options options;
   MultiheadAttention self_attn{nullptr};
-  MultiheadAttention multihead_attn{nullptr};  // of a decoder, to the memory
+  MultiheadAttention multihead_attn{nullptr};  // decoder only: attends to the memory
   Linear linear1{nullptr}, linear2{nullptr};
-  LayerNorm norm1{nullptr}, norm2{nullptr}, norm3{nullptr};  // the third of a decoder
+  LayerNorm norm1{nullptr}, norm2{nullptr}, norm3{nullptr};  // norm3: decoder only
   Dropout dropout{nullptr}, dropout1{nullptr}, dropout2{nullptr}, dropout3{nullptr};
 
  protected:
@@ -242,7 +241,7 @@ class TransformerLayerBase : public Cloneable<Derived> {
                 MultiheadAttention(MultiheadAttentionOptions(options.d_model(), options.nhead())
                                        .dropout(options.dropout())));
   }
-  // x and what a block made of it, after norm i.
+  // The residual connection x + dropout(made), followed by norm i.
   Tensor joined(const Tensor& x, const Tensor& made, size_t i) {
     return norm(i)(x + dropout_of(i)(made));
   }
@@ -258,7 +257,7 @@ LAMELLA_LAZY class TransformerEncoderLayerImplOf
 
  public:
   using Base::Base;
-  // src: [T, N, d_model]; masks as MultiheadAttention has them.
+  // src: [T, N, d_model]; the masks are as for MultiheadAttention.
   Tensor forward(const Tensor& src, const Tensor& src_mask = {},
                  const Tensor& src_key_padding_mask = {}) {
     Tensor attended =

@@ -1,5 +1,5 @@
-// ModuleDict, ParameterDict and ParameterList of lamella::nn: modules and parameters under names
-// or numbers, which the caller uses.
+// ModuleDict, ParameterDict and ParameterList of lamella::nn: modules and parameters by name or by
+// index. They have no forward().
 #pragma once
 #include "lamella/nn/modules.h"
 
@@ -40,13 +40,13 @@ LAMELLA_LAZY class ModuleDictImplOf : public Cloneable<ModuleDictImplOf<lazy_>> 
   auto& at(const std::string& name) const {
     return dynamic_cast<typename detail::ContainedIn<M>::type&>(*(*this)[name]);
   }
-  // Takes a module out.
+  // Removes a module and returns it.
   std::shared_ptr<ModuleOf<lazy_>> pop(const std::string& name) {
     auto module = (*this)[name];
     this->unregister_module(name);
     return module;
   }
-  // Takes over modules, in place of those of the same names.
+  // Inserts the modules and replaces those of equal names.
   void update(const Entries& modules) {
     for (auto& item : modules) insert(item.key(), item.value());
   }
@@ -62,7 +62,7 @@ LAMELLA_LAZY class ModuleDictImplOf : public Cloneable<ModuleDictImplOf<lazy_>> 
 };
 LAMELLA_LAZY_MODULE(ModuleDict)
 
-// Prints each parameter by dtype and shape.
+// The base of ParameterList and ParameterDict; prints each parameter's dtype and shape.
 LAMELLA_LAZY class ParametersOf : public ModuleOf<lazy_> {
  public:
   auto begin() { return entries().begin(); }
@@ -112,7 +112,7 @@ LAMELLA_LAZY class ParameterListImplOf : public ParametersOf<lazy_> {
     }
     return twin;
   }
-  // Whether it is trained stays as it is.
+  // Keeps the parameter's requires_grad.
   void append(const Tensor& parameter) {
     const bool trained = parameter.requires_grad();
     this->register_parameter(std::to_string(this->size()), parameter, trained);
@@ -153,7 +153,7 @@ LAMELLA_LAZY class ParameterDictImplOf : public ParametersOf<lazy_> {
   Tensor& insert(const std::string& key, const Tensor& parameter) {
     return this->register_parameter(key, parameter, parameter.requires_grad());
   }
-  // Takes a parameter out.
+  // Removes a parameter and returns it.
   Tensor pop(const std::string& key) {
     Tensor parameter = get(key);
     this->entries().erase(key);

@@ -1,4 +1,4 @@
-// lamella::nn::functional: layers and losses as functions, over Lamella's operators.
+// lamella::nn::functional: layers and losses as functions, built from Lamella's operators.
 #pragma once
 #include "lamella/layers/autograd/grad_mode.h"
 #include "lamella/nn/options.h"
@@ -12,7 +12,7 @@ struct ConvFuncOptions {
   LAMELLA_OPTION(Tensor, bias);
   LAMELLA_OPTION(Each<D>, stride) = 1;
   LAMELLA_OPTION(Padding<D>, padding) = 0;
-  LAMELLA_OPTION(Each<D>, output_padding) = 0;  // of a transposed one
+  LAMELLA_OPTION(Each<D>, output_padding) = 0;  // only for transposed convolutions
   LAMELLA_OPTION(Each<D>, dilation) = 1;
   LAMELLA_OPTION(int64_t, groups) = 1;
 };
@@ -50,14 +50,14 @@ LAMELLA_LAZY Tensor linear(const Tensor& input, const Tensor& weight, const Tens
 }
 struct EmbeddingFuncOptions {
   LAMELLA_OPTION(std::optional<int64_t>, padding_idx);
-  LAMELLA_OPTION(std::optional<double>, max_norm);  // rows that are longer are shortened first
+  LAMELLA_OPTION(std::optional<double>, max_norm);  // longer rows are rescaled first
   LAMELLA_OPTION(double, norm_type) = 2;
   LAMELLA_OPTION(bool, scale_grad_by_freq) = false;
   LAMELLA_OPTION(bool, sparse) = false;
 };
 namespace detail {
 using namespace lamella::nn::detail;
-// Scales the rows that `input` names down to the norm max_norm, in place.
+// Scales the rows of `weight` that `input` indexes down to the norm max_norm, in place.
 LAMELLA_LAZY void shorten(Tensor weight, const Tensor& input, std::optional<double> max_norm,
                           double norm_type) {
   if (!max_norm) return;
@@ -159,7 +159,7 @@ LAMELLA_LAZY Tensor dropout(Tensor input, const DropoutFuncOptions& options = {}
   return options.inplace() ? lamella::dropout_(input, options.p(), options.training())
                            : lamella::dropout(input, options.p(), options.training());
 }
-// Whole channels at a time.
+// Dropout of whole channels.
 #define LAMELLA_CHANNEL_DROPOUT(name)                                                            \
   LAMELLA_LAZY Tensor name(Tensor input, const DropoutFuncOptions& options = {}) {               \
     LAMELLA_CHECK_VALUE(options.p() >= 0 && options.p() <= 1,                                    \
@@ -296,7 +296,7 @@ struct InterpolateFuncOptions {
 };
 namespace detail {
 using Factors = std::optional<ArrayRef<double>>;
-// One of the family upsample_…, the overload that takes a size or factors.
+// Calls the operator of the upsample_… family with this name, in its overload for sizes or factors.
 LAMELLA_LAZY Tensor upsample(std::string name, const Tensor& input, OptionalIntArrayRef size,
                              std::optional<bool> align_corners, Factors factors) {
   if (!align_corners) {
@@ -311,7 +311,7 @@ LAMELLA_LAZY Tensor upsample(std::string name, const Tensor& input, OptionalIntA
       .call(input, size, *align_corners, factors);
 }
 }  // namespace detail
-// Input of 3 to 5 dimensions: the last one to three become the size, or grow by the factors.
+// The input has 3 to 5 dimensions; all after the first two are resized to a size or by factors.
 LAMELLA_LAZY Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& options = {}) {
   int64_t d = input.dim() - 2;
   LAMELLA_CHECK_VALUE(d >= 1 && d <= 3,
@@ -385,8 +385,8 @@ LAMELLA_LAZY Tensor grid_sample(const Tensor& input, const Tensor& grid,
                  number("padding_mode", options.padding_mode(), {kZeros, kBorder, kReflection}),
                  options.align_corners().value_or(false));
 }
-// The places for grid_sample of an affine map of images: theta is [N, 2, 3] for a size of
-// [N, C, H, W], or [N, 3, 4] for [N, C, D, H, W].
+// The sampling grid of an affine map, for grid_sample: theta is [N, 2, 3] for a size of [N, C, H,
+// W], or [N, 3, 4] for [N, C, D, H, W].
 LAMELLA_LAZY Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool align_corners = false) {
   const auto dims = static_cast<int64_t>(size.size()) - 2;
   LAMELLA_CHECK_VALUE((dims == 2 || dims == 3) && theta.dim() == 3 && theta.size(0) == size[0] &&
@@ -395,7 +395,7 @@ LAMELLA_LAZY Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool alig
                       "with 5, got ",
                       theta.sizes(), " with ", size);
   std::vector<Tensor> columns;
-  for (int64_t i = 0; i < dims; ++i) {  // x, the last dimension, first
+  for (int64_t i = 0; i < dims; ++i) {  // the coordinates begin with x, the last dimension
     int64_t n = size[static_cast<size_t>(dims + 1 - i)];
     LAMELLA_CHECK_VALUE(n > 0, "affine_grid: expected 'size' to be positive, got ", size);
     double end = n == 1 ? 0 : align_corners ? 1 : 1 - 1 / static_cast<double>(n);

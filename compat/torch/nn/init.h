@@ -1,4 +1,4 @@
-// lamella::nn::init: values that parameters begin with. Each function fills its tensor in place.
+// lamella::nn::init: initial values of parameters. Each function fills its tensor in place.
 #pragma once
 #include <cmath>
 
@@ -29,14 +29,14 @@ LAMELLA_LAZY Tensor eye_(Tensor matrix) {
   return matrix;
 }
 
-// What to scale by so that a layer with this nonlinearity keeps the variance.
+// The factor by which a layer with this nonlinearity keeps the variance.
 LAMELLA_LAZY double calculate_gain(Word nonlinearity, double param = 0.01) {
   if (nonlinearity == kTanh) return 5.0 / 3.0;
   if (nonlinearity == kReLU) return std::sqrt(2.0);
   if (nonlinearity == kLeakyReLU) return std::sqrt(2.0 / (1 + param * param));
   return 1;
 }
-// How many numbers each output is made of, and how many outputs each input goes to.
+// The number of inputs of each output (fan-in), and of outputs of each input (fan-out).
 LAMELLA_LAZY std::pair<int64_t, int64_t> _calculate_fan_in_and_fan_out(const Tensor& tensor) {
   LAMELLA_CHECK_VALUE(tensor.dim() >= 2,
                       "fan_in: expected 'tensor' to have at least 2 dimensions, got ",

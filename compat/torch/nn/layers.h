@@ -1,5 +1,5 @@
-// The modules of lamella::nn that have parameters: Linear, convolutions, norms, Embedding. Their
-// parameters begin as PyTorch's do for the same seed.
+// The modules of lamella::nn with parameters: Linear, convolutions, norms, Embedding. For equal
+// seeds, the initial parameters equal PyTorch's.
 #pragma once
 #include "lamella/nn/functional.h"
 #include "lamella/nn/init.h"
@@ -36,7 +36,7 @@ LAMELLA_LAZY class LinearImplOf : public Cloneable<LinearImplOf<lazy_>> {
 };
 LAMELLA_LAZY_MODULE(Linear)
 
-// A convolution over D dimensions, or its transpose.
+// A convolution over D dimensions, or its transpose if `transposed`.
 template <size_t D, bool transposed, class Derived>
 class ConvBase : public Cloneable<Derived> {
  public:
@@ -103,7 +103,7 @@ class ConvBase : public Cloneable<Derived> {
         .dilation(options.dilation())
         .groups(options.groups());
   }
-  // The input with a margin where the padding is not of zeros.
+  // The input with an explicit margin, where padding_mode is not zeros.
   Tensor padded(const Tensor& input, F::ConvFuncOptions<D>& told) const {
     if (options.padding_mode() == kZeros) return input;
     LAMELLA_CHECK_VALUE(options.padding().word() == nullptr,
@@ -148,7 +148,7 @@ LAMELLA_CONV(2)
 LAMELLA_CONV(3)
 #undef LAMELLA_CONV
 
-// What those that normalize channels have: weight, bias and running statistics.
+// The base of layers that normalize channels: weight, bias and running statistics.
 template <class Derived, class Options>
 class ChannelNormBase : public Cloneable<Derived> {
  public:
@@ -183,7 +183,7 @@ class ChannelNormBase : public Cloneable<Derived> {
   Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 };
 
-// Normalizes each channel over the batch, for inputs of `least` to `most` dimensions.
+// Normalizes each channel over the batch; inputs have `least` to `most` dimensions.
 template <int64_t least, int64_t most, class Derived>
 class BatchNormBase : public ChannelNormBase<Derived, BatchNormOptions> {
   using Base = ChannelNormBase<Derived, BatchNormOptions>;
@@ -230,8 +230,8 @@ LAMELLA_BATCH_NORM(2, 4, 4)
 LAMELLA_BATCH_NORM(3, 5, 5)
 #undef LAMELLA_BATCH_NORM
 
-// Weight and bias of those that normalize each example, which begin as ones and zeros. `shape_of`
-// gives their shape by the options, or nothing where there are none.
+// The base of layers that normalize each example: a weight of ones and a bias of zeros. `shape_of`
+// gives their shape from the options, or nullopt for a layer without them.
 template <class Derived, class Options,
           std::optional<std::vector<int64_t>> shape_of(const Options&)>
 class ExampleNormBase : public Cloneable<Derived> {
@@ -304,7 +304,7 @@ LAMELLA_LAZY class GroupNormImplOf
 LAMELLA_LAZY_MODULE(GroupNorm)
 
 namespace detail {
-// The table that is given, or memory for one.
+// The given table, or uninitialized memory for one.
 template <class Options>
 Tensor embedding_table(const char* name, const Options& options) {
   std::vector<int64_t> shape{options.num_embeddings(), options.embedding_dim()};
@@ -319,7 +319,7 @@ LAMELLA_LAZY void draw_embedding(Tensor weight, std::optional<int64_t> padding_i
   NoGradGuard guard;
   weight[*padding_idx].fill_(0);
 }
-// What embeddings and bags of them print alike.
+// Prints the options that Embedding and EmbeddingBag have in common.
 template <class Options>
 void show_embedding(std::ostream& stream, const Options& options) {
   if (options.max_norm()) show(stream, ", max_norm=", *options.max_norm());
@@ -362,7 +362,7 @@ LAMELLA_LAZY class EmbeddingImplOf : public Cloneable<EmbeddingImplOf<lazy_>> {
 LAMELLA_LAZY class EmbeddingOf : public ModuleHolder<EmbeddingImplOf<lazy_>> {
  public:
   using ModuleHolder<EmbeddingImplOf<lazy_>>::ModuleHolder;
-  // A table that is there, which is not trained unless `freeze` is false.
+  // A layer over an existing table, which is frozen unless `freeze` is false.
   static EmbeddingOf from_pretrained(const Tensor& embeddings,
                                      const EmbeddingFromPretrainedOptions& options = {}) {
     LAMELLA_CHECK_VALUE(embeddings.dim() == 2,

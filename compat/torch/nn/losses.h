@@ -1,4 +1,4 @@
-// The rarer losses of lamella::nn, each as a function and as a module.
+// The less common losses of lamella::nn, each as a function and as a module.
 #pragma once
 #include <functional>
 
@@ -8,7 +8,7 @@ namespace lamella::nn {
 
 // ---- Options -----------------------------------------------------------------------------------
 
-// Losses that are told a margin and how to reduce.
+// The options of a loss that has a margin and a reduction.
 #define LAMELLA_MARGIN_OPTIONS(Name, value)                          \
   struct Name##Options {                                             \
     Name##Options(Word reduction = kMean) : reduction_(reduction) {} \
@@ -39,7 +39,7 @@ struct TripletMarginLossOptions {
 };
 struct TripletMarginWithDistanceLossOptions {
   using distance_function_t = std::function<Tensor(const Tensor&, const Tensor&)>;
-  LAMELLA_OPTION(std::optional<distance_function_t>, distance_function);  // none: pairwise_distance
+  LAMELLA_OPTION(std::optional<distance_function_t>, distance_function);  // pairwise_distance
   LAMELLA_OPTION(double, margin) = 1;
   LAMELLA_OPTION(bool, swap) = false;
   LAMELLA_OPTION(Word, reduction) = kMean;
@@ -108,7 +108,7 @@ LAMELLA_LAZY Tensor soft_margin_loss(const Tensor& input, const Tensor& target,
   return lamella::soft_margin_loss(input, target,
                                    detail::reduction("soft_margin_loss", options.reduction()));
 }
-// Over the classes, which are the last dimension, the mean of what each says by itself.
+// The mean over the classes, the last dimension, of each class's own loss.
 LAMELLA_LAZY Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target,
                                                 const LossOptions& options = {}) {
   Tensor loss =
@@ -158,7 +158,7 @@ LAMELLA_LAZY Tensor margin_ranking_loss(const Tensor& input1, const Tensor& inpu
       input1, input2, target, options.margin(),
       detail::reduction("margin_ranking_loss", options.reduction()));
 }
-// The distances of all pairs of rows, [n * (n - 1) / 2].
+// The distances between all pairs of rows, of shape [n * (n - 1) / 2].
 LAMELLA_LAZY Tensor pdist(const Tensor& input, double p = 2.0) { return lamella::pdist(input, p); }
 
 }  // namespace functional

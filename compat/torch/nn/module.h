@@ -1,6 +1,6 @@
-// Module: named parameters, buffers and modules, as a tree; and ModuleHolder, by which PyTorch's
-// modules are passed as values. All of it is templates in name, Note [Lazy functions] of macros.h:
-// files that see it and have no modules do not pay for it.
+// Module: a tree of named parameters, buffers and modules; and ModuleHolder, which passes modules
+// as values the way PyTorch does. All of it is nominally a template (Note [Lazy functions] of
+// macros.h), so files that include it without using modules do not pay for it.
 #pragma once
 #include <functional>
 #include <iosfwd>
@@ -18,7 +18,7 @@ template <class Contained>
 class ModuleHolder;
 
 namespace detail {
-// The module of a holder; a module is itself one.
+// The module class of a holder; for a module class, the class itself.
 template <class T>
 struct ContainedIn {
   using type = T;
@@ -30,7 +30,7 @@ struct ContainedIn<T> {
 };
 }  // namespace detail
 
-// The base of all modules, which shared pointers hold.
+// The base of all modules, which are held by shared pointers.
 LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_>> {
  public:
   using Module = ModuleOf;
@@ -38,28 +38,28 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
   explicit ModuleOf(std::string name) : name_(std::move(name)) {}
   virtual ~ModuleOf() = default;
 
-  // The name that was given, or else that of the class; those of this library have PyTorch's, such
-  // as "torch::nn::LinearImpl", by which programs ask for them.
+  // The given name, or else the name of the class. The classes of this library have PyTorch's
+  // names, such as "torch::nn::LinearImpl", because programs compare with these.
   const std::string& name() const {
     if (name_.empty()) name_ = detail::class_name(typeid(*this).name());
     return name_;
   }
-  // Writes the name and what it is told; << adds the modules inside.
+  // Writes the name and the options; operator<< adds the modules inside.
   virtual void pretty_print(std::ostream& stream) const { detail::show(stream, name()); }
-  // A module with parameters and buffers of its own; needs Cloneable.
+  // A copy with its own parameters and buffers. Only modules that derive from Cloneable have it.
   virtual std::shared_ptr<Module> clone(std::optional<Device> = std::nullopt) const {
     LAMELLA_CHECK_NOT_IMPLEMENTED(false, "clone: expected a module that derives from Cloneable");
     return nullptr;
   }
 
-  // Draws the random numbers that PyTorch draws where this is part of a module that is cloned:
-  // there parts are cloned once more, one by one.
+  // Draws the random numbers that PyTorch draws for this module when its parent is cloned: PyTorch
+  // then clones each part once more.
   virtual void draw_as_clone() const {}
 
-  // Whether files have something of it.
+  // False if files have no entry for this module.
   virtual bool is_serializable() const { return true; }
 
-  // Those of the modules inside have names such as "conv.weight".
+  // Parameters of inner modules have names such as "conv.weight".
   Named<Tensor> named_parameters(bool recurse = true) const {
     return collect<&Module::parameters_>(recurse);
   }
@@ -72,7 +72,7 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
   std::vector<Tensor> buffers(bool recurse = true) const { return named_buffers(recurse).values(); }
   const Named<std::shared_ptr<Module>>& named_children() const { return children_; }
   std::vector<std::shared_ptr<Module>> children() const { return children_.values(); }
-  // This one first, then those inside, each with its path.
+  // This module first, then the inner ones, each with its path.
   Named<std::shared_ptr<Module>> named_modules(const std::string& prefix = "",
                                                bool include_self = true) {
     Named<std::shared_ptr<Module>> all;
@@ -86,7 +86,7 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
   std::vector<std::shared_ptr<Module>> modules(bool include_self = true) {
     return named_modules("", include_self).values();
   }
-  // Needs serialize/save.h.
+  // Include serialize/save.h to use save() and load().
   template <class Archive>
   void save(Archive& archive) const {
     write_module(archive, *this);
@@ -95,7 +95,7 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
   void load(Archive& archive) {
     read_module(archive, *this);
   }
-  // Calls a function with each module, this one last.
+  // Calls the function with each module, this one last.
   void apply(const std::function<void(Module&)>& function) {
     for (auto& child : children_) child.value()->apply(function);
     function(*this);
@@ -117,7 +117,7 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
       }
     }
   }
-  // Floating-point parameters and buffers get the dtype, all of them the device.
+  // The dtype applies to floating-point parameters and buffers, the device to all.
   virtual void to(Device device, ScalarType dtype, bool non_blocking = false) {
     convert(device, dtype, non_blocking);
   }
@@ -128,7 +128,7 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
     convert(device, std::nullopt, non_blocking);
   }
 
-  // This one as a module of class T, Linear or LinearImpl; null where it is another.
+  // This module as a T, such as Linear or LinearImpl, or null if it is of another class.
   template <class T>
   auto* as() noexcept {
     return dynamic_cast<typename detail::ContainedIn<T>::type*>(this);
@@ -167,7 +167,7 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
     buffers_.clear();
     children_.clear();
   }
-  // What a clone takes over.
+  // Copies the values of all parameters, buffers and modules of `other`.
   void copy_from(const Module& other, std::optional<Device> device) {
     NoGradGuard guard;
     auto copy = [&](Named<Tensor>& to, const Named<Tensor>& from) {
@@ -244,7 +244,7 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
 };
 using Module = ModuleOf<>;
 
-// A module that makes its parameters in reset(), and so can be cloned.
+// A module that creates its parameters in reset(), which makes clone() possible.
 template <class Derived, int lazy_ = 0>
 class Cloneable : public ModuleOf<lazy_> {
  public:
@@ -262,7 +262,8 @@ class Cloneable : public ModuleOf<lazy_> {
   void draw_as_clone() const override { clone(); }
 };
 
-// A shared pointer to a module that is made with the module's arguments and called as a function.
+// A shared pointer to a module. It is constructed with the module's arguments and called as a
+// function.
 template <class Contained>
 class ModuleHolder {
  public:
@@ -310,15 +311,15 @@ std::ostream& operator<<(std::ostream& stream, const ModuleHolder<M>& holder) {
 
 }  // namespace lamella::nn
 
-// Name: a holder of NameImpl, which is a template in name.
+// Defines Name, the holder of NameImpl, where NameImplOf is nominally a template.
 #define LAMELLA_LAZY_MODULE(Name)    \
   using Name##Impl = Name##ImplOf<>; \
   using Name = ModuleHolder<Name##Impl>;
-// In a class template T that has modules inside: the type Name of nn, which is then compiled where
-// T is, and not where T is only seen.
+// Used in a class template T with modules as members: the type nn::Name, which is instantiated only
+// when T is.
 #define LAMELLA_PART(T, Name) \
   using Name = typename ::lamella::detail::Later<T, ::lamella::nn::Name>::type
-// Name: a class of its own that holds NameImpl.
+// Defines Name, a class derived from the holder of NameImpl.
 #define LAMELLA_MODULE(Name)                                     \
   class Name : public ::lamella::nn::ModuleHolder<Name##Impl> {  \
    public:                                                       \

@@ -1,5 +1,5 @@
-// The modules of lamella::nn without parameters: activations, dropout, pooling, losses, and those
-// that hold others, Sequential and ModuleList.
+// The modules of lamella::nn without own parameters: activations, dropout, pooling, losses, and the
+// containers Sequential and ModuleList.
 #pragma once
 #include "lamella/nn/layers.h"
 
@@ -7,7 +7,7 @@ namespace lamella::nn {
 
 // ---- Of functions ------------------------------------------------------------------------------
 
-// A module that calls a function with its input and its options; what follows is what it prints.
+// A module that calls a function with its input and its options; `...` is what it prints.
 #define LAMELLA_OF_FUNCTION(Name, Options, call, ...)                       \
   LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
    public:                                                                  \
@@ -18,7 +18,7 @@ namespace lamella::nn {
     Options options;                                                        \
   };                                                                        \
   LAMELLA_LAZY_MODULE(Name)
-// One whose options must be given.
+// The same for options without default values.
 #define LAMELLA_OF_OPTIONS(Name, Options, call, ...)                        \
   LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
    public:                                                                  \
@@ -29,7 +29,7 @@ namespace lamella::nn {
     Options options;                                                        \
   };                                                                        \
   LAMELLA_LAZY_MODULE(Name)
-// One that has none.
+// The same for a function without options.
 #define LAMELLA_OF_INPUT(Name, call)                                        \
   LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
    public:                                                                  \
@@ -75,7 +75,7 @@ LAMELLA_OF_FUNCTION(Dropout, DropoutOptions,
                                           .training(this->is_training())
                                           .inplace(options.inplace())),
                     "p=", options.p(), ", inplace=", options.inplace())
-// Whole channels at a time.
+// Dropout of whole channels.
 #define LAMELLA_CHANNEL_DROPOUT(D)                                               \
   using Dropout##D##dOptions = DropoutOptions;                                   \
   LAMELLA_OF_FUNCTION(Dropout##D##d, DropoutOptions,                             \
@@ -90,7 +90,7 @@ LAMELLA_CHANNEL_DROPOUT(3)
 
 // ---- Windows -----------------------------------------------------------------------------------
 
-// A maximum of windows, which can tell where it was.
+// Maximum pooling, which can return the indices of the maxima as well.
 #define LAMELLA_MAXIMUM(Name, Options, function, ...)                           \
   LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> {     \
    public:                                                                      \
@@ -128,7 +128,7 @@ LAMELLA_POOL(3)
 
 // ---- Losses ------------------------------------------------------------------------------------
 
-// A loss of as many tensors as it has names, most often of input and target.
+// A loss of the tensors in `names`, most often input and target.
 #define LAMELLA_LOSS_OF(Name, types, names, function, ...)                  \
   LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
    public:                                                                  \
@@ -162,7 +162,7 @@ LAMELLA_LOSS(NLLLoss, nll_loss)
 LAMELLA_LOSS(BCELoss, binary_cross_entropy)
 LAMELLA_LOSS(BCEWithLogitsLoss, binary_cross_entropy_with_logits)
 
-// A function of a tensor as a module; what follows the function is given to each call.
+// A function of a tensor as a module; further arguments are passed on at each call.
 LAMELLA_LAZY class FunctionalImplOf : public Cloneable<FunctionalImplOf<lazy_>> {
  public:
   using Function = std::function<Tensor(Tensor)>;
@@ -184,7 +184,7 @@ LAMELLA_LAZY_MODULE(Functional)
 
 // ---- Of modules --------------------------------------------------------------------------------
 
-// Any module whose forward takes tensors and returns one.
+// Type erasure for any module whose forward takes tensors and returns one.
 LAMELLA_LAZY class AnyModuleOf {
  public:
   AnyModuleOf() = default;
@@ -231,7 +231,7 @@ LAMELLA_LAZY class AnyModuleOf {
 
 using AnyModule = AnyModuleOf<>;
 
-// A module under a name, for a Sequential.
+// A named module of a Sequential.
 LAMELLA_LAZY class NamedAnyModuleOf {
  public:
   template <class M>
@@ -246,7 +246,7 @@ LAMELLA_LAZY class NamedAnyModuleOf {
 };
 using NamedAnyModule = NamedAnyModuleOf<>;
 
-// Modules, each called with the result of the one before.
+// A chain of modules: each is called with the result of the one before.
 LAMELLA_LAZY class SequentialImplOf : public Cloneable<SequentialImplOf<lazy_>> {
  public:
   using Iterator = std::vector<AnyModuleOf<lazy_>>::iterator;
@@ -321,7 +321,7 @@ LAMELLA_LAZY class SequentialOf : public ModuleHolder<SequentialImplOf<lazy_>> {
 };
 using Sequential = SequentialOf<>;
 
-// Modules by number; the caller calls them.
+// A list of modules without a forward(): the caller calls them.
 LAMELLA_LAZY class ModuleListImplOf : public Cloneable<ModuleListImplOf<lazy_>> {
  public:
   ModuleListImplOf() = default;

@@ -1,4 +1,4 @@
-// lamella::optim: what optimizers share, SGD, Adam and AdamW; optimizers.h has the others.
+// lamella::optim: the base of all optimizers, SGD, Adam and AdamW. optimizers.h has the others.
 #pragma once
 #include <cmath>
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace lamella::optim {
 
-// What an optimizer is told; each has a class of its own.
+// The base of options; each optimizer has its own class.
 LAMELLA_LAZY class OptimizerOptionsOf {
  public:
   virtual ~OptimizerOptionsOf() = default;
@@ -20,7 +20,7 @@ LAMELLA_LAZY class OptimizerOptionsOf {
 };
 using OptimizerOptions = OptimizerOptionsOf<>;
 
-// Parameters with options of their own, or the optimizer's.
+// Parameters with options of their own, or with the optimizer's defaults.
 LAMELLA_LAZY class OptimizerParamGroupOf {
  public:
   OptimizerParamGroupOf(std::vector<Tensor> params) : params_(std::move(params)) {}  // NOLINT
@@ -64,8 +64,8 @@ LAMELLA_LAZY class OptimizerOf {
   OptimizerOf& operator=(const OptimizerOf&) = delete;
   virtual ~OptimizerOf() = default;
 
-  // Changes each parameter by its gradient, as update() says; the result is the closure's loss, if
-  // there is one.
+  // Updates each parameter by its gradient with update(). Returns the loss of the closure, if one
+  // is given.
   virtual Tensor step(LossClosure closure = nullptr) {
     Tensor loss;
     if (closure) {
@@ -116,7 +116,7 @@ LAMELLA_LAZY class OptimizerOf {
   }
   const OptimizerOptionsOf<lazy_>& defaults() const { return *defaults_; }
 
-  // What an optimizer keeps of a parameter; undefined before it is used.
+  // The state of one parameter; unused tensors are undefined.
   struct State {
     int64_t step = 0;
     Tensor first, second, largest;
@@ -129,7 +129,7 @@ LAMELLA_LAZY class OptimizerOf {
   State& state_of(const Tensor& param) { return states_[param.impl()]; }
 
  protected:
-  // An optimizer has this, or a step() of its own.
+  // An optimizer overrides this or step().
   virtual void update(Tensor&, const Tensor&, const OptimizerOptionsOf<lazy_>&, State&) {
     LAMELLA_CHECK_NOT_IMPLEMENTED(false, "Optimizer: expected update() or step() to be overridden");
   }
@@ -142,7 +142,7 @@ LAMELLA_LAZY class OptimizerOf {
 };
 using Optimizer = OptimizerOf<>;
 
-// Options of class T, with what all have.
+// The base of the options class T, with the members that all options share.
 template <class T, int lazy_ = 0>
 class OptionsOf : public OptimizerOptionsOf<lazy_> {
  public:
@@ -209,8 +209,8 @@ using SGD = SGDOf<>;
 
 // ---- Adam --------------------------------------------------------------------------------------
 
-// D. Kingma, J. Ba, Adam: A Method for Stochastic Optimization, 2015. `decay` is the weight decay
-// that an optimizer begins with.
+// D. Kingma, J. Ba, Adam: A Method for Stochastic Optimization, 2015. `decay` is the default weight
+// decay.
 template <class Derived>
 struct AdamOptionsOf : OptionsOf<Derived> {
   AdamOptionsOf(double lr, double decay) : lr_(lr), weight_decay_(decay) {}
@@ -296,7 +296,7 @@ using AdamW = AdamBase<AdamWOptions>;
 
 namespace lamella::nn::utils {
 
-// All parameters as one vector, and back into them.
+// Concatenates all parameters into one vector; vector_to_parameters copies it back.
 LAMELLA_LAZY Tensor parameters_to_vector(const std::vector<Tensor>& parameters) {
   std::vector<Tensor> parts;
   for (const Tensor& parameter : parameters) parts.push_back(parameter.view({-1}));

@@ -1,4 +1,4 @@
-// The rarer optimizers of lamella::optim: Adagrad, RMSprop and L-BFGS.
+// The less common optimizers of lamella::optim: Adagrad, RMSprop and L-BFGS.
 #pragma once
 #include <algorithm>
 
@@ -83,7 +83,7 @@ LAMELLA_LAZY class RMSpropOf : public OptimizerOf<lazy_> {
       : RMSpropOf(std::vector<OptimizerParamGroupOf<lazy_>>{std::move(params)}, defaults) {}
 
  protected:
-  // The state has the mean square in `second`, the mean in `largest`, the momentum in `first`.
+  // State: `second` is the mean square, `largest` the mean, `first` the momentum.
   void update(Tensor& param, const Tensor& grad, const OptimizerOptionsOf<lazy_>& given,
               typename OptimizerOf<lazy_>::State& state) override {
     const auto& options = static_cast<const RMSpropOptionsOf<lazy_>&>(given);
@@ -118,17 +118,17 @@ LAMELLA_LAZY struct LBFGSOptionsOf : OptionsOf<LBFGSOptionsOf<lazy_>> {
   LBFGSOptionsOf(double lr = 1) : lr_(lr) {}  // NOLINT: implicit
   LAMELLA_OPTION(double, lr);
   LAMELLA_OPTION(int64_t, max_iter) = 20;
-  LAMELLA_OPTION(std::optional<int64_t>, max_eval);  // none: 5 / 4 max_iter
+  LAMELLA_OPTION(std::optional<int64_t>, max_eval);  // default: max_iter * 5 / 4
   LAMELLA_OPTION(double, tolerance_grad) = 1e-7;
   LAMELLA_OPTION(double, tolerance_change) = 1e-9;
   LAMELLA_OPTION(int64_t, history_size) = 100;
-  LAMELLA_OPTION(std::optional<std::string>, line_search_fn);  // or strong_wolfe
+  LAMELLA_OPTION(std::optional<std::string>, line_search_fn);  // the only value is strong_wolfe
 };
 using LBFGSOptions = LBFGSOptionsOf<>;
 
-// J. Nocedal, S. Wright, Numerical Optimization, 2006: algorithms 7.4 and 7.5, and for
-// "strong_wolfe" 3.5 and 3.6. One step makes up to max_iter iterations with up to max_eval calls of
-// the closure, and ends where the gradient is within tolerance_grad, or parameters and loss change
+// J. Nocedal, S. Wright, Numerical Optimization, 2006: algorithms 7.4 and 7.5, and 3.5 and 3.6 for
+// "strong_wolfe". One step makes up to max_iter iterations with up to max_eval calls of the
+// closure. It ends when the gradient is within tolerance_grad, or when parameters and loss change
 // by less than tolerance_change.
 LAMELLA_LAZY class LBFGSOf : public OptimizerOf<lazy_> {
   using typename OptimizerOf<lazy_>::LossClosure;
@@ -148,7 +148,7 @@ LAMELLA_LAZY class LBFGSOf : public OptimizerOf<lazy_> {
   explicit LBFGSOf(std::vector<Tensor> params, const Options& defaults = {})
       : LBFGSOf(std::vector<OptimizerParamGroupOf<lazy_>>{std::move(params)}, defaults) {}
 
-  // The closure computes the loss and the gradients anew; the loss that it gave first is returned.
+  // The closure computes the loss and the gradients. Returns the first loss that it computed.
   Tensor step(LossClosure closure) override {
     LAMELLA_CHECK_TYPE(closure != nullptr, "LBFGS: expected a closure");
     NoGradGuard guard;
@@ -194,7 +194,7 @@ LAMELLA_LAZY class LBFGSOf : public OptimizerOf<lazy_> {
         go(distance_);
       } else {
         go(distance_);
-        if (iteration != options.max_iter()) {  // the next step begins with this evaluation
+        if (iteration != options.max_iter()) {  // the next iteration starts from this evaluation
           loss = number(evaluate());
           grad = gradient();
           ++calls;
@@ -210,7 +210,7 @@ LAMELLA_LAZY class LBFGSOf : public OptimizerOf<lazy_> {
   }
 
  private:
-  // A place along the direction, and the slope there.
+  // A point along the search direction: its loss, and its slope in that direction.
   struct Point {
     double distance, loss;
     Tensor gradient;
@@ -235,7 +235,7 @@ LAMELLA_LAZY class LBFGSOf : public OptimizerOf<lazy_> {
     }
   }
 
-  // The estimated inverse Hessian times -grad, once the history has the last step.
+  // Adds the last step to the history, then returns the estimated inverse Hessian times -grad.
   Tensor next_direction(const Tensor& grad, int64_t history_size) {
     if (iterations_ == 1) {
       history_.clear();
@@ -261,17 +261,17 @@ LAMELLA_LAZY class LBFGSOf : public OptimizerOf<lazy_> {
     return q;
   }
 
-  // Looks for a point that fulfils the strong Wolfe conditions, or for the best one.
+  // Searches for a point that satisfies the strong Wolfe conditions, or else the best one found.
   struct Search {
     double loss, slope, tolerance, size;  // size: the largest entry of the direction
-    int64_t most;                         // evaluations beyond the first
+    int64_t most;                         // limit of further evaluations
     int64_t evaluations = 0;
 
     bool is_high(const Point& point) const {
       return point.loss > loss + 1e-4 * point.distance * slope;
     }
     bool is_flat(const Point& point) const { return std::abs(point.slope) <= -0.9 * slope; }
-    // Where the cubic through two points with their slopes is least: equation 3.59.
+    // The minimum of the cubic through two points with their slopes: equation 3.59.
     static double between(const Point& a, const Point& b, double low, double high) {
       const Point& left = a.distance <= b.distance ? a : b;
       const Point& right = a.distance <= b.distance ? b : a;
@@ -322,7 +322,7 @@ LAMELLA_LAZY class LBFGSOf : public OptimizerOf<lazy_> {
         double place = between(low, high, left, right);
         const double margin = 0.1 * (right - left);
         if (std::min(right - place, place - left) < margin) {
-          // Near an end twice in a row, or at it: away from it.
+          // Moves away from an end that was hit, or that was near twice in a row.
           if (is_stuck || place >= right || place <= left) {
             place =
                 std::abs(place - right) < std::abs(place - left) ? right - margin : left + margin;

@@ -1,5 +1,5 @@
-// What modules and functions of lamella::nn are told: words such as kMean, one size for each
-// dimension, and structures whose fields have functions that read and set them.
+// The options of modules and functions of lamella::nn: words such as kMean, one size for each
+// dimension, and structures whose fields have a getter and a setter of the same name.
 #pragma once
 #include <array>
 #include <concepts>
@@ -8,7 +8,7 @@
 #include "lamella/api/functions.h"
 #include "lamella/dispatch/dispatcher.h"
 
-// A field with a function that reads and one that sets it and gives the structure.
+// A field with a getter and a setter; the setter returns the structure, so that calls chain.
 #define LAMELLA_OPTION(T, name)                            \
  public:                                                   \
   template <int = 0>                                       \
@@ -24,7 +24,7 @@
 
 namespace lamella::nn {
 
-// One of a few words.
+// One of the words below, such as kMean.
 struct Word {
   const char* text;
   bool operator==(const Word& other) const {
@@ -69,7 +69,7 @@ LAMELLA_WORD(kLeakyReLU, "leaky_relu")
 #undef LAMELLA_WORD
 using namespace words;
 
-// A number for each of D dimensions; one number stands for all.
+// A number for each of D dimensions; a single number applies to all.
 template <class T, size_t D>
 class EachOf {
  public:
@@ -92,7 +92,7 @@ class EachOf {
 template <size_t D>
 using Each = EachOf<int64_t, D>;
 
-// Numbers, or kSame or kValid.
+// Numbers, kSame or kValid.
 template <size_t D>
 class Padding {
  public:
@@ -103,7 +103,7 @@ class Padding {
   Padding(Each<D> numbers) : numbers_(numbers) {}                   // NOLINT
   Padding(Word word) : numbers_(0), word_(word.text) {}             // NOLINT
   const Each<D>& numbers() const { return numbers_; }
-  const char* word() const { return word_; }  // or null
+  const char* word() const { return word_; }  // null for numbers
 
  private:
   Each<D> numbers_;
@@ -111,7 +111,7 @@ class Padding {
 };
 
 namespace detail {
-// The number of a reduction, for operators.
+// The reduction's number, as operators take it.
 LAMELLA_LAZY int64_t reduction(const char* op, Word word) {
   if (word == kNone) return 0;
   if (word == kMean) return 1;
@@ -119,11 +119,11 @@ LAMELLA_LAZY int64_t reduction(const char* op, Word word) {
                       word);
   return 2;
 }
-// An undefined tensor stands for None.
+// nullopt for an undefined tensor.
 LAMELLA_LAZY std::optional<Tensor> maybe(const Tensor& tensor) {
   return tensor.defined() ? std::optional<Tensor>(tensor) : std::nullopt;
 }
-// An operator that is found by its name when it is first called.
+// Looks an operator up by name.
 template <class R, class... A>
 TypedOperatorHandle<R(A...)> find(const char* name) {
   return Dispatcher::singleton().findSchemaOrThrow(name, "").template typed<R(A...)>();
@@ -149,7 +149,7 @@ struct ConvOptions {
   LAMELLA_OPTION(Each<D>, kernel_size);
   LAMELLA_OPTION(Each<D>, stride) = 1;
   LAMELLA_OPTION(Padding<D>, padding) = 0;
-  LAMELLA_OPTION(Each<D>, output_padding) = 0;  // of a transposed one
+  LAMELLA_OPTION(Each<D>, output_padding) = 0;  // only for transposed convolutions
   LAMELLA_OPTION(Each<D>, dilation) = 1;
   LAMELLA_OPTION(int64_t, groups) = 1;
   LAMELLA_OPTION(bool, bias) = true;
@@ -160,7 +160,7 @@ struct BatchNormOptions {
   BatchNormOptions(int64_t num_features) : num_features_(num_features) {}  // NOLINT: implicit
   LAMELLA_OPTION(int64_t, num_features);
   LAMELLA_OPTION(double, eps) = 1e-5;
-  LAMELLA_OPTION(std::optional<double>, momentum) = 0.1;  // none: the mean of all batches
+  LAMELLA_OPTION(std::optional<double>, momentum) = 0.1;  // nullopt: the mean of all batches
   LAMELLA_OPTION(bool, affine) = true;
   LAMELLA_OPTION(bool, track_running_stats) = true;
 };
@@ -217,7 +217,7 @@ struct DropoutOptions {
   LAMELLA_OPTION(bool, inplace) = false;
 };
 
-// One number or one switch, which is all that many activations are told.
+// Options with a single number or flag, as many activations have.
 #define LAMELLA_ONE_OPTION(Name, T, name, value)     \
   struct Name##Options {                             \
     Name##Options(T name = value) : name##_(name) {} \
@@ -246,7 +246,7 @@ struct HardtanhOptions {
   LAMELLA_OPTION(bool, inplace) = false;
 };
 
-// Maximum and mean over windows.
+// Maximum and average pooling.
 template <size_t D>
 struct PoolOptions {
   PoolOptions(Each<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
@@ -256,9 +256,9 @@ struct PoolOptions {
   LAMELLA_OPTION(Each<D>, kernel_size);
   LAMELLA_OPTION(Each<D>, stride);
   LAMELLA_OPTION(Each<D>, padding) = 0;
-  LAMELLA_OPTION(Each<D>, dilation) = 1;  // of a maximum
+  LAMELLA_OPTION(Each<D>, dilation) = 1;  // only for maxima
   LAMELLA_OPTION(bool, ceil_mode) = false;
-  LAMELLA_OPTION(bool, count_include_pad) = true;  // of a mean
+  LAMELLA_OPTION(bool, count_include_pad) = true;  // only for averages
   LAMELLA_OPTION(std::optional<int64_t>, divisor_override);
 };
 template <size_t D>
@@ -275,7 +275,7 @@ struct FlattenOptions {
   LAMELLA_OPTION(int64_t, end_dim) = -1;
 };
 
-// Losses that are told how to reduce, and nothing or a weight.
+// The options of losses that have a reduction and no weight, or a weight.
 struct LossOptions {
   LossOptions(Word reduction = kMean) : reduction_(reduction) {}  // NOLINT: implicit
   LAMELLA_OPTION(Word, reduction);
@@ -295,8 +295,8 @@ struct LogitsLossOptions {
 struct SmoothLossOptions {
   SmoothLossOptions(Word reduction = kMean) : reduction_(reduction) {}  // NOLINT: implicit
   LAMELLA_OPTION(Word, reduction);
-  LAMELLA_OPTION(double, beta) = 1;   // of smooth_l1_loss
-  LAMELLA_OPTION(double, delta) = 1;  // of huber_loss
+  LAMELLA_OPTION(double, beta) = 1;   // for smooth_l1_loss
+  LAMELLA_OPTION(double, delta) = 1;  // for huber_loss
 };
 struct KLDivOptions {
   KLDivOptions(Word reduction = kMean) : reduction_(reduction) {}  // NOLINT: implicit

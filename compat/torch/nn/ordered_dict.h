@@ -1,5 +1,4 @@
-// OrderedDict: keys and values in the order in which they came, as parameters and modules have
-// them.
+// OrderedDict: keys and values in insertion order, as modules keep their parameters and buffers.
 #pragma once
 #include <initializer_list>
 #include <type_traits>
@@ -9,7 +8,7 @@
 
 namespace lamella::nn {
 
-// Entries by key, in the order in which they came. at() and operator[] raise IndexError.
+// Entries by key, in insertion order. at() and operator[] raise IndexError for a missing key.
 template <class Key, class Value>
 class OrderedDict {
  public:
@@ -32,7 +31,7 @@ class OrderedDict {
   explicit OrderedDict(std::string what = "Key") : what_(std::move(what)) {}
   OrderedDict(std::initializer_list<Item> items) : items_(items) {}
 
-  // What errors call a key.
+  // The word that errors use for a key.
   const std::string& key_description() const { return what_; }
   size_t size() const { return items_.size(); }
   bool is_empty() const { return items_.empty(); }
@@ -77,7 +76,7 @@ class OrderedDict {
     items_.emplace_back(std::move(key), std::move(value));
     return items_.back().value();
   }
-  // Takes over the entries of another, in place of those with the same keys.
+  // Inserts the entries of another dictionary and replaces those with equal keys.
   void update(const OrderedDict& other) {
     for (const Item& item : other) {
       if (Value* known = find(item.key())) {

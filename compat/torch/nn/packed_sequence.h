@@ -1,12 +1,12 @@
-// lamella::nn::utils::rnn: sequences of different lengths as one tensor, padded or packed.
+// lamella::nn::utils::rnn: batches of sequences of different lengths, padded or packed.
 #pragma once
 #include "lamella/nn/layers.h"
 
 namespace lamella::nn::utils::rnn {
 
-// The rows of all sequences in the order of time: batch_sizes[t] of step t. sorted_indices says
-// which sequence of the batch comes first, second, …; unsorted_indices is its inverse. Both are
-// undefined for sequences that were given in falling length.
+// The rows of all sequences ordered by time step: batch_sizes[t] rows for step t. sorted_indices is
+// the permutation that sorts the sequences by falling length; unsorted_indices is its inverse. Both
+// are undefined for sequences that were already sorted.
 LAMELLA_LAZY class PackedSequenceOf {
  public:
   PackedSequenceOf() = default;
@@ -50,8 +50,8 @@ LAMELLA_LAZY std::vector<int64_t> numbers_of(const Tensor& tensor) {
 }
 }  // namespace detail
 
-// A padded batch [T, N, …], or [N, T, …], without the padding. The lengths must fall if
-// `enforce_sorted`; else the sequences are sorted.
+// Packs a padded batch [T, N, …] or [N, T, …]. With `enforce_sorted` the lengths must be sorted,
+// the longest first; otherwise the sequences are sorted here.
 LAMELLA_LAZY PackedSequence pack_padded_sequence(Tensor input, Tensor lengths,
                                                  bool batch_first = false,
                                                  bool enforce_sorted = true) {
@@ -90,7 +90,7 @@ LAMELLA_LAZY PackedSequence pack_padded_sequence(Tensor input, Tensor lengths,
   return PackedSequence(lamella::cat(steps), batch_sizes, order);
 }
 
-// The padded batch, at least `total_length` long, and the lengths.
+// The padded batch, at least `total_length` long, and the lengths of the sequences.
 LAMELLA_LAZY std::tuple<Tensor, Tensor> pad_packed_sequence(
     PackedSequence sequence, bool batch_first = false, double padding_value = 0,
     std::optional<int64_t> total_length = std::nullopt) {
@@ -123,7 +123,7 @@ LAMELLA_LAZY std::tuple<Tensor, Tensor> pad_packed_sequence(
   return {padded, lengths};
 }
 
-// Sequences [T_i, …] as one tensor [T, N, …] or [N, T, …].
+// Pads sequences [T_i, …] to one tensor [T, N, …] or [N, T, …].
 LAMELLA_LAZY Tensor pad_sequence(ArrayRef<Tensor> sequences, bool batch_first = false,
                                  double padding_value = 0) {
   LAMELLA_CHECK(!sequences.empty(), "pad_sequence: expected at least one of 'sequences'");

@@ -1,4 +1,4 @@
-// The rarer layers of lamella::nn with parameters, and distances as modules.
+// The less common layers of lamella::nn with parameters, and distances as modules.
 #pragma once
 #include "lamella/nn/modules.h"
 
@@ -71,8 +71,8 @@ LAMELLA_LAZY Tensor bilinear(const Tensor& input1, const Tensor& input2, const T
                                       const std::optional<Tensor>&>("aten::bilinear");
   return op.call(input1, input2, weight, detail::maybe(bias));
 }
-// The sum, mean or maximum of the rows of `weight` that each bag of `input` names: a row of 2, or
-// what begins at each of the offsets of 1 dimension.
+// The sum, mean or maximum of the rows of `weight` that each bag indexes. A bag is a row of a
+// matrix `input`, or the part of a vector `input` that begins at one of the offsets.
 LAMELLA_LAZY Tensor embedding_bag(const Tensor& input, const Tensor& weight,
                                   const EmbeddingBagFuncOptions& options = {}) {
   const Word mode = options.mode();
@@ -142,7 +142,7 @@ LAMELLA_LAZY class BilinearImplOf : public Cloneable<BilinearImplOf<lazy_>> {
 };
 LAMELLA_LAZY_MODULE(Bilinear)
 
-// Normalizes each channel of each example, for inputs of `dims` dimensions, or one less without a
+// Normalizes each channel of each example; inputs have `dims` dimensions, or one less without a
 // batch.
 template <int64_t dims, class Derived>
 class InstanceNormBase : public ChannelNormBase<Derived, InstanceNormOptions> {
@@ -228,7 +228,7 @@ LAMELLA_LAZY class EmbeddingBagImplOf : public Cloneable<EmbeddingBagImplOf<lazy
 LAMELLA_LAZY class EmbeddingBagOf : public ModuleHolder<EmbeddingBagImplOf<lazy_>> {
  public:
   using ModuleHolder<EmbeddingBagImplOf<lazy_>>::ModuleHolder;
-  // A table that is there, which is not trained unless `freeze` is false.
+  // A layer over an existing table, which is frozen unless `freeze` is false.
   static EmbeddingBagOf from_pretrained(const Tensor& embeddings,
                                         const EmbeddingBagFromPretrainedOptions& options = {}) {
     LAMELLA_CHECK_VALUE(embeddings.dim() == 2,
@@ -258,16 +258,16 @@ LAMELLA_LOSS_OF(PairwiseDistance, (const Tensor& x1, const Tensor& x2), (x1, x2,
                 pairwise_distance, "p=", options.p(), ", eps=", options.eps(),
                 ", keepdim=", options.keepdim())
 
-// Log probabilities of the targets, and their mean as a loss.
+// The log probability of each target, and the loss: the mean of their negatives.
 struct ASMoutput {
   ASMoutput(Tensor output_, double loss_) : output(std::move(output_)), loss(loss_) {}
   Tensor output;
   double loss;
 };
 
-// Classes in the order of their frequency, cut into a head and clusters: the head has the first
-// cutoffs[0] classes and one for each cluster; cluster i works with in_features / div_value^(i + 1)
-// numbers. E. Grave et al., Efficient softmax approximation for GPUs, 2017.
+// Classes sorted by frequency, split into a head and clusters: the head has the first cutoffs[0]
+// classes and one entry for each cluster; cluster i projects to in_features / div_value^(i + 1)
+// features. E. Grave et al., Efficient softmax approximation for GPUs, 2017.
 LAMELLA_LAZY class AdaptiveLogSoftmaxWithLossImplOf
     : public Cloneable<AdaptiveLogSoftmaxWithLossImplOf<lazy_>> {
   LAMELLA_PART(AdaptiveLogSoftmaxWithLossImplOf, Linear);
@@ -342,7 +342,7 @@ LAMELLA_LAZY class AdaptiveLogSoftmaxWithLossImplOf
     Tensor output = first + inside;
     return ASMoutput(output, -output.mean().item().template to<double>());
   }
-  // [N, n_classes].
+  // The log probabilities of all classes, [N, n_classes].
   Tensor log_prob(const Tensor& input) {
     Tensor first = F::log_softmax(head(input), 1);
     std::vector<Tensor> parts{first.slice(1, 0, shortlist_size)};
@@ -352,7 +352,7 @@ LAMELLA_LAZY class AdaptiveLogSoftmaxWithLossImplOf
     }
     return lamella::cat(parts, 1);
   }
-  // The likeliest class of each row.
+  // The most probable class of each row.
   Tensor predict(const Tensor& input) { return lamella::argmax(log_prob(input), 1); }
 
   AdaptiveLogSoftmaxWithLossOptions options;

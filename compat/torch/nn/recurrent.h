@@ -1,5 +1,5 @@
-// Recurrent layers: RNN, LSTM and GRU over sequences, and their cells for one step. Parameters
-// begin as PyTorch's do for the same seed.
+// Recurrent layers: RNN, LSTM and GRU over sequences, and their cells for one step. For equal
+// seeds, the initial parameters equal PyTorch's.
 #pragma once
 #include "lamella/nn/packed_sequence.h"
 
@@ -12,7 +12,7 @@ namespace lamella::nn {
   LAMELLA_OPTION(int64_t, input_size);                        \
   LAMELLA_OPTION(int64_t, hidden_size);                       \
   LAMELLA_OPTION(bool, bias) = true
-// What the layers have beside; their dropout comes between one and the next.
+// The further options of layers; dropout is applied between consecutive layers.
 #define LAMELLA_LAYERED_OPTIONS(Name)        \
   LAMELLA_RECURRENT_OPTIONS(Name);           \
   LAMELLA_OPTION(int64_t, num_layers) = 1;   \
@@ -25,7 +25,7 @@ struct RNNOptions {
 };
 struct LSTMOptions {
   LAMELLA_LAYERED_OPTIONS(LSTMOptions);
-  LAMELLA_OPTION(int64_t, proj_size) = 0;  // what the hidden state is brought to; 0: nothing
+  LAMELLA_OPTION(int64_t, proj_size) = 0;  // projected size of the hidden state; 0: none
 };
 struct GRUOptions {
   LAMELLA_LAYERED_OPTIONS(GRUOptions);
@@ -45,7 +45,7 @@ struct GRUCellOptions {
 
 namespace detail {
 
-// What the operator _rnn_layer calls a cell, and how many gates it has.
+// The number by which the operator _rnn_layer knows a cell, and its number of gates.
 struct RecurrentKind {
   const char* name;
   int64_t number, gates;
@@ -72,9 +72,9 @@ RecurrentKind kind_of_options(const Options& options) {
   }
 }
 
-// One direction of a layer, over rows in the order of time, batch_sizes[t] for step t: the outputs,
-// and the last hidden state and cell. States are hidden state and, of an LSTM, cell; weights are
-// w_ih, w_hh, then b_ih and b_hh if `bias`, then the projection if there is one.
+// One direction of one layer. Rows are ordered by time, batch_sizes[t] of them for step t. Returns
+// the outputs, the last hidden state, and for an LSTM the last cell; `states` has the initial ones.
+// Weights are w_ih, w_hh, then b_ih and b_hh if `bias`, then the projection if there is one.
 LAMELLA_LAZY std::vector<Tensor> recur(const RecurrentKind& kind, const Tensor& rows,
                                        const std::vector<Tensor>& states,
                                        const std::vector<Tensor>& weights, bool bias,
@@ -110,7 +110,7 @@ LAMELLA_LAZY void check_shape(const char* op, const char* name, const Tensor& te
                 "' to have the shape ", shape, ", got ", tensor.sizes());
 }
 
-// What the layers share. State is Tensor, or of an LSTM a pair of hidden state and cell.
+// The base of the layers. State is a Tensor, or for an LSTM a pair of hidden state and cell.
 template <class Derived, class Options, class State>
 class RecurrentBase : public Cloneable<Derived> {
   static constexpr bool kHasCell = !std::is_same_v<State, Tensor>;
@@ -155,7 +155,7 @@ class RecurrentBase : public Cloneable<Derived> {
     reset_parameters();
   }
   void reset_parameters() { draw_recurrent(all_weights(), options.hidden_size()); }
-  // The parameters are used where they lie.
+  // Does nothing, because the parameters need not be contiguous with each other.
   void flatten_parameters() {}
   std::vector<Tensor> all_weights() const {
     std::vector<Tensor> all;
@@ -164,9 +164,9 @@ class RecurrentBase : public Cloneable<Derived> {
     return all;
   }
 
-  // input: [T, N, input_size], with batch_first [N, T, input_size], or [T, input_size]; the state:
-  // [num_layers * directions, N, hidden], zeros if it is not given. Returns the outputs in the form
-  // of the input, and the last state.
+  // input: [T, N, input_size], [N, T, input_size] with batch_first, or [T, input_size]. hx:
+  // [num_layers * directions, N, hidden], zeros by default. Returns the outputs, in the layout of
+  // the input, and the last state.
   std::tuple<Tensor, State> forward(const Tensor& input, HiddenState hx = {}) {
     const char* name = kind_of_options(options).name;
     LAMELLA_CHECK_VALUE(input.dim() == 2 || input.dim() == 3, name,
@@ -229,7 +229,7 @@ class RecurrentBase : public Cloneable<Derived> {
                   ": expected 'input' to have ", options.input_size(),
                   " numbers in its last dimension, got ", input.sizes());
   }
-  // [num_layers * directions, N, *]
+  // The initial states, each [num_layers * directions, N, *].
   std::vector<Tensor> states_of(const Tensor& input, const HiddenState& hx, int64_t count,
                                 bool batched) const {
     const char* name = kind_of_options(options).name;
@@ -260,7 +260,7 @@ class RecurrentBase : public Cloneable<Derived> {
       return states[0];
     }
   }
-  // All layers over rows in the order of time; the states become the last ones.
+  // Runs all layers over rows that are ordered by time; replaces the states by the last ones.
   Tensor layers(Tensor rows, std::vector<Tensor>* states, const std::vector<int64_t>& batch_sizes) {
     const RecurrentKind kind = kind_of_options(options);
     std::vector<std::vector<Tensor>> last(states->size());
@@ -284,10 +284,10 @@ class RecurrentBase : public Cloneable<Derived> {
     return rows;
   }
 
-  std::vector<std::vector<Tensor>> weights_;  // of each layer and direction
+  std::vector<std::vector<Tensor>> weights_;  // one list for each layer and direction
 };
 
-// What the cells share: [N, input_size] or [input_size], with states of [N, hidden] or [hidden].
+// The base of the cells: input [N, input_size] or [input_size], states [N, hidden] or [hidden].
 template <class Derived, class Options>
 class RecurrentCell : public Cloneable<Derived> {
  public:
@@ -323,7 +323,7 @@ class RecurrentCell : public Cloneable<Derived> {
   Tensor weight_ih, weight_hh, bias_ih, bias_hh;
 
  protected:
-  // The states behind one step; an undefined one begins as zeros.
+  // The states after one step; undefined states are zeros.
   std::vector<Tensor> step(const Tensor& input, std::vector<Tensor> states) const {
     const RecurrentKind kind = kind_of_options(options);
     LAMELLA_CHECK_VALUE(input.dim() == 1 || input.dim() == 2, kind.name,
@@ -386,7 +386,7 @@ LAMELLA_LAZY class LSTMCellImplOf
     : public detail::RecurrentCell<LSTMCellImplOf<lazy_>, LSTMCellOptions> {
  public:
   using detail::RecurrentCell<LSTMCellImplOf<lazy_>, LSTMCellOptions>::RecurrentCell;
-  // Hidden state and cell.
+  // Returns hidden state and cell.
   std::tuple<Tensor, Tensor> forward(const Tensor& input,
                                      std::optional<std::tuple<Tensor, Tensor>> hx = {}) {
     std::vector<Tensor> ends =

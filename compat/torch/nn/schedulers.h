@@ -1,4 +1,4 @@
-// lamella::optim: what changes the learning rates of an optimizer as training goes on.
+// lamella::optim: schedulers, which change an optimizer's learning rates during training.
 #pragma once
 #include <cstdio>
 #include <limits>
@@ -7,8 +7,8 @@
 
 namespace lamella::optim {
 
-// The base: get_lrs() gives the rates that step() sets, one for each group. The optimizer has to
-// live as long.
+// The base: step() sets the rates that get_lrs() returns, one for each group. The optimizer must
+// outlive the scheduler.
 LAMELLA_LAZY class LRSchedulerOf {
  public:
   explicit LRSchedulerOf(OptimizerOf<lazy_>& optimizer) : optimizer_(&optimizer) {}
@@ -37,7 +37,7 @@ LAMELLA_LAZY class LRSchedulerOf {
 };
 using LRScheduler = LRSchedulerOf<>;
 
-// Multiplies the rates by gamma at every step_size-th step.
+// Multiplies the rates by gamma every step_size steps.
 LAMELLA_LAZY class StepLROf : public LRSchedulerOf<lazy_> {
  public:
   StepLROf(OptimizerOf<lazy_>& optimizer, unsigned step_size, double gamma = 0.1)
@@ -58,8 +58,8 @@ LAMELLA_LAZY class StepLROf : public LRSchedulerOf<lazy_> {
 };
 using StepLR = StepLROf<>;
 
-// Multiplies the rates by a factor when a metric has not become better for more than `patience`
-// steps, and then waits for `cooldown` steps.
+// Multiplies the rates by a factor when a metric has not improved for more than `patience` steps,
+// and then waits for `cooldown` steps.
 LAMELLA_LAZY class ReduceLROnPlateauSchedulerOf {
  public:
   enum SchedulerMode { min, max };

@@ -1,4 +1,4 @@
-// How modules print themselves: the words of PyTorch, torch::nn::Name(what it is told).
+// Printing of modules, in PyTorch's format torch::nn::Name(options).
 #pragma once
 #include <cxxabi.h>
 
@@ -10,7 +10,7 @@
 
 namespace lamella::nn::detail {
 
-// kMean of the word "mean".
+// The enumerator's spelling: kMean for the word "mean".
 LAMELLA_LAZY std::string spelled(Word word) {
   std::string name = "k";
   bool is_first = true;
@@ -25,8 +25,8 @@ LAMELLA_LAZY std::string spelled(Word word) {
   }
   return name;
 }
-// Writes the parts one after the other, with words for bools and brackets around lists. A stream is
-// looked at where this is instantiated, so that a program that prints nothing needs no <ostream>.
+// Writes the parts in order; bools are written as words, lists in brackets. The stream's type is
+// only needed on instantiation, so that a program that prints nothing needs no <ostream>.
 template <class... A>
 void show(std::ostream& stream, const A&... parts) {
   auto& out =
@@ -84,7 +84,7 @@ template <class Options>
 const char* inplace_shown(const Options& options, const char* before = "") {
   return !options.inplace() ? "" : *before == 0 ? "inplace=true" : ", inplace=true";
 }
-// What a module is told as PyTorch prints it: torch::nn::Name(parts).
+// Writes torch::nn::Name(parts).
 template <class... A>
 void show_module(std::ostream& stream, const char* name, const A&... parts) {
   show(stream, "torch::nn::", name, "(", shown(parts)..., ")");
@@ -92,12 +92,12 @@ void show_module(std::ostream& stream, const char* name, const A&... parts) {
 
 }  // namespace lamella::nn::detail
 
-// What a module prints: its name and what it is told.
+// Defines pretty_print(), which writes the module's name and options.
 #define LAMELLA_SHOWN(...)                                   \
   void pretty_print(std::ostream& stream) const override {   \
     ::lamella::nn::detail::show_module(stream, __VA_ARGS__); \
   }
-// One whose modules are printed below it.
+// The same for a module whose inner modules are printed below it.
 #define LAMELLA_SHOWN_AS(name)                                \
   void pretty_print(std::ostream& stream) const override {    \
     ::lamella::nn::detail::show(stream, "torch::nn::", name); \

@@ -14,10 +14,10 @@ struct StackOptions {
       : StackOptions(Layer(layer), num_layers) {}
   LAMELLA_OPTION(Layer, layer);
   LAMELLA_OPTION(int64_t, num_layers);
-  LAMELLA_OPTION(AnyModule, norm);  // behind the last layer
+  LAMELLA_OPTION(AnyModule, norm);  // applied after the last layer
 };
 
-// Copies of a layer, one behind the other.
+// A stack of copies of one layer.
 template <class Derived, class Options>
 class StackBase : public Cloneable<Derived> {
   LAMELLA_PART(Derived, ModuleList);
@@ -120,7 +120,7 @@ struct TransformerOptions {
   LAMELLA_OPTION(LayerActivation, activation) = kReLU;
 };
 
-// An encoder of src and a decoder of tgt, which attends to what the encoder made.
+// An encoder of src, and a decoder of tgt that attends to the encoder's result.
 LAMELLA_LAZY class TransformerImplOf : public Cloneable<TransformerImplOf<lazy_>> {
   LAMELLA_PART(TransformerImplOf, TransformerEncoder);
   LAMELLA_PART(TransformerImplOf, TransformerDecoder);
@@ -165,7 +165,7 @@ LAMELLA_LAZY class TransformerImplOf : public Cloneable<TransformerImplOf<lazy_>
     return decoder->forward(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask,
                             memory_key_padding_mask);
   }
-  // Added to scores, it keeps each step from those behind it.
+  // Added to the scores, it masks later steps out.
   static Tensor generate_square_subsequent_mask(int64_t size) {
     return lamella::full({size, size}, -std::numeric_limits<double>::infinity(),
                          TensorOptions(kFloat))

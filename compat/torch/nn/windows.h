@@ -1,5 +1,5 @@
-// The rarer layers of lamella::nn over windows and pictures: unpooling, fractional and power-mean
-// pooling, response norms, margins, and those that move or resize pixels.
+// The less common layers of lamella::nn over windows and images: unpooling, fractional and
+// power-mean pooling, response norms, padding, and rearranging or resizing of pixels.
 #pragma once
 #include "lamella/nn/modules.h"
 
@@ -17,7 +17,7 @@ struct MaxUnpoolOptions {
   LAMELLA_OPTION(Each<D>, kernel_size);
   LAMELLA_OPTION(Each<D>, stride);
   LAMELLA_OPTION(Each<D>, padding) = 0;
-  // The function takes D sizes, or those of all dimensions.
+  // The function takes D sizes, or the sizes of all dimensions.
   LAMELLA_OPTION(std::optional<std::vector<int64_t>>, output_size);
 };
 template <size_t D>
@@ -55,7 +55,7 @@ struct CrossMapLRN2dOptions {
   LAMELLA_OPTION(double, beta) = 0.75;
   LAMELLA_OPTION(int64_t, k) = 1;
 };
-// Margins of the last D dimensions, the last one first.
+// Padding of the last D dimensions, the last dimension first.
 template <size_t D>
 struct MarginOptions {
   MarginOptions(Each<2 * D> padding) : padding_(padding) {}  // NOLINT: implicit
@@ -94,7 +94,8 @@ using LocalResponseNormFuncOptions = LocalResponseNormOptions;
 using PixelUnshuffleFuncOptions = PixelUnshuffleOptions;
 
 namespace detail {
-// The sizes of what max_unpool gives: those wanted, which may differ by less than a window.
+// The output sizes of max_unpool: the requested sizes may differ from the usual ones by up to a
+// stride.
 template <size_t D>
 std::vector<int64_t> unpooled(const Tensor& input, const MaxUnpoolOptions<D>& options) {
   std::vector<int64_t> sizes;
@@ -146,7 +147,7 @@ std::tuple<Tensor, Tensor> fractional(const Tensor& input,
           D == 2 ? "aten::fractional_max_pool2d" : "aten::fractional_max_pool3d");
   return op.call(input, options.kernel_size(), sizes, samples);
 }
-// The root of the sum of powers over windows, from their mean.
+// The p-th root of the sum of powers over a window, from the mean of the powers.
 LAMELLA_LAZY Tensor power_mean(const Tensor& mean, double p, double count) {
   return (mean.sign() * mean.abs().relu()).mul(count).pow(1 / p);
 }
@@ -204,7 +205,8 @@ LAMELLA_LP_POOL(2)
 LAMELLA_LP_POOL(3)
 #undef LAMELLA_LP_POOL
 
-// Divides by a mean of squares over neighbouring channels, the second dimension.
+// Divides by (k + alpha * m)^beta, where m is the mean square over neighbouring channels, the
+// second dimension.
 LAMELLA_LAZY Tensor local_response_norm(const Tensor& input,
                                         const LocalResponseNormOptions& options) {
   LAMELLA_CHECK_VALUE(input.dim() >= 3,
@@ -250,7 +252,7 @@ using FractionalMaxPool3dOptions = FractionalMaxPoolOptions<3>;
 LAMELLA_MAXIMUM(FractionalMaxPool2d, FractionalMaxPoolOptions<2>, fractional_max_pool2d)
 LAMELLA_MAXIMUM(FractionalMaxPool3d, FractionalMaxPoolOptions<3>, fractional_max_pool3d)
 
-// Layers of D dimensions.
+// Defines the pooling and padding layers of D dimensions.
 #define LAMELLA_OF_DIMENSIONS(D)                                                                   \
   using LPPool##D##dOptions = LPPoolOptions<D>;                                                    \
   using ReflectionPad##D##dOptions = MarginOptions<D>;                                             \
@@ -320,12 +322,12 @@ LAMELLA_OF_OPTIONS(Fold, FoldOptions, F::fold(input, options),
 LAMELLA_OF_OPTIONS(Unfold, UnfoldOptions, F::unfold(input, options),
                    "kernel_size=", options.kernel_size(), ", dilation=", options.dilation(),
                    ", padding=", options.padding(), ", stride=", options.stride())
-// What is printed has braces around the sizes.
+// The sizes are printed in braces.
 LAMELLA_OF_OPTIONS(Unflatten, UnflattenOptions, input.unflatten(options.dim(), options.sizes()),
                    "dim=", options.dim(), ", unflattened_size=", detail::in_braces(options.sizes()))
 
-// Windows of (size - 1) / 2 channels on both sides, where the first channel belongs to all of
-// them, as in Lua Torch, whose networks it runs. The input is [N, C, H, W].
+// Windows of (size - 1) / 2 channels on both sides; the first channel belongs to all of them, as in
+// Lua Torch, whose networks this layer supports. The input is [N, C, H, W].
 LAMELLA_LAZY class CrossMapLRN2dImplOf : public Cloneable<CrossMapLRN2dImplOf<lazy_>> {
  public:
   explicit CrossMapLRN2dImplOf(const CrossMapLRN2dOptions& given) : options(given) {}

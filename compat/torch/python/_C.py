@@ -1,4 +1,4 @@
-"""torch._C, as far as programs reach into it: lamella._C, and a few names of PyTorch's."""
+"""torch._C, as far as programs use it: lamella._C, and a few more of PyTorch's names."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from lamella.compat._torch_function import (
 )
 from lamella.nn.modules._to import to_arguments
 
-# What TorchScript is made of: no object is of these classes.
+# Classes of TorchScript: they have no instances.
 _SCRIPT = frozenset(
     "Block CompilationUnit DeviceObjType Graph Node PyTorchFileReader PyTorchFileWriter TensorType "
     "Value".split()
 )
 
-# What PyTorch's library was built with: devices that there are none of here.
+# PyTorch's build flags for devices, all of which are absent here.
 _DEVICES = frozenset({"_has_cuda", "_has_cudnn", "_has_mps", "_has_xpu", "has_cuda"})
 
 
@@ -55,11 +55,11 @@ class _Keys(type):
 
 
 class DispatchKey(metaclass=_Keys):
-    """DispatchKey.AutocastCPU is the key's name, which is what Lamella's functions take."""
+    """DispatchKey.AutocastCPU is the key's name, as Lamella's functions take it."""
 
 
 class DispatchKeySet(lamella._dispatch.DispatchKeySet):
-    """The set of one key, named; other sets join it by `|`. Keys that are not here add nothing."""
+    """A set of one key, by name; `|` joins sets. Keys that Lamella does not have add nothing."""
 
     def __new__(cls, key: Any) -> Any:
         bits = lamella._C._dispatch_key_bits(key) if isinstance(key, str) else key
@@ -67,7 +67,7 @@ class DispatchKeySet(lamella._dispatch.DispatchKeySet):
 
 
 class _ExcludeDispatchKeyGuard:
-    """A context in which calls do not meet some functionalities."""
+    """A context that excludes some functionalities from dispatch."""
 
     def __init__(self, keys: int) -> None:
         self._keys = keys
@@ -83,11 +83,11 @@ ExcludeDispatchKeyGuard = _ExcludeDispatchKeyGuard
 
 
 def _log_api_usage_once(event: str) -> None:
-    """Nothing is logged."""
+    """Does nothing: API usage is not logged."""
 
 
 def _get_tracing_state() -> None:
-    """None: nothing is traced by torch.jit."""
+    """None: torch.jit traces nothing."""
 
 
 def _is_tracing() -> bool:
@@ -103,18 +103,18 @@ def _infer_size(a: Any, b: Any) -> Any:
 
 
 def _get_privateuse1_backend_name() -> str:
-    """The name of a device from outside."""
+    """The device name of an out-of-tree backend."""
     from lamella.utils import backend_registration
 
     return getattr(backend_registration, "_name", None) or "privateuseone"
 
 
 class _TensorMeta(type):
-    """The type of classes that some tensors are instances of."""
+    """The metaclass of classes whose instances are the tensors with some property."""
 
 
 class _Functions(type):
-    """Functions that torch.nn has of its library are those of nn.functional and the operators."""
+    """Functions that torch.nn takes from PyTorch's library: nn.functional and the operators."""
 
     def __getattr__(cls, name: str) -> Any:
         for owner in (lamella.nn.functional, lamella, lamella.ops.aten):
@@ -124,29 +124,29 @@ class _Functions(type):
 
 
 class _nn(metaclass=_Functions):
-    """Functions that torch.nn has of its library."""
+    """Functions that torch.nn takes from PyTorch's library."""
 
     @staticmethod
     def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
-        """(device, dtype, non_blocking, memory_format) of the arguments of Module.to()."""
+        """Parses the arguments of Module.to() into (device, dtype, non_blocking, memory_format)."""
         layout = kwargs.pop("memory_format", None)
         return (*to_arguments(*args, **kwargs), layout)
 
 
 def _are_functorch_transforms_active() -> bool:
-    """Whether vmap, grad or another transform is running."""
+    """True while vmap, grad or another transform is running."""
     return len(lamella._C._vmap_levels()) > 0
 
 
 def _is_torch_function_mode_enabled() -> bool:
-    """Whether a mode sees the calls of this thread."""
+    """True if a mode handles the calls of this thread."""
     from lamella.compat import _modes
 
     return bool(_modes._stack.modes)
 
 
 def _get_accelerator(check: bool | None = None) -> Any:
-    """The CPU, as there is no other device."""
+    """The CPU, because there is no other device."""
     return lamella.device("cpu")
 
 
@@ -156,7 +156,7 @@ def _get_cudnn_enabled() -> bool:
 
 
 def _parallel_info() -> str:
-    """What torch.__config__.parallel_info() says."""
+    """The text of torch.__config__.parallel_info()."""
     from lamella.compat.__config__ import parallel_info
 
     return parallel_info()

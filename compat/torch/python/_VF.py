@@ -1,4 +1,4 @@
-"""torch._VF: the operators that torch.nn calls."""
+"""torch._VF: the operators that torch.nn calls by this name."""
 
 from __future__ import annotations
 

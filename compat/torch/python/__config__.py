@@ -6,11 +6,11 @@ import lamella
 
 
 def show() -> str:
-    """How the library was built, as one line."""
+    """The build configuration, as one line."""
     return f"Lamella {lamella.__version__}"
 
 
 def parallel_info() -> str:
-    """The threads of kernels: a pool of Lamella's own, for which build systems know a name."""
+    """The number of threads. Build scripts search the text for the name of a threading backend."""
     threads = lamella.get_num_threads()
     return f"at::get_num_threads() : {threads}\nATen parallel backend: native thread pool\n"

@@ -1,5 +1,5 @@
-"""torch.__future__: switches of how modules convert their parameters. They keep what they are set
-to; Lamella's modules keep their parameters and exchange what these hold, so both ways are one."""
+"""torch.__future__: switches for how modules convert their parameters. The values are stored and
+change nothing: Lamella's modules always keep the parameter objects and exchange their data."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ _swap = False
 
 
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
-    """Whether conversions replace parameters by new ones."""
+    """Whether conversions replace the parameter objects by new ones."""
     global _overwrite
     _overwrite = value
 
 
 def get_overwrite_module_params_on_conversion() -> bool:
-    """What set_overwrite_module_params_on_conversion() was told, False at first."""
+    """The value given to set_overwrite_module_params_on_conversion(), False by default."""
     return _overwrite
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Whether conversions exchange what parameters hold."""
+    """Whether conversions swap the data of parameters."""
     global _swap
     _swap = value
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """What set_swap_module_params_on_conversion() was told, False at first."""
+    """The value given to set_swap_module_params_on_conversion(), False by default."""
     return _swap

@@ -1,8 +1,8 @@
 """PyTorch's module names for programs that import them: ``lamella.compat.install()``.
 
-After it ``import torch`` gives Lamella's names, and ``import torch.x.y`` the module lamella.x.y.
-What PyTorch has around its operators and Lamella has not, such as ``torch.utils.data``, is in
-modules of this package, which nothing else imports.
+After it, ``import torch`` gives Lamella's names, and ``import torch.x.y`` the module lamella.x.y.
+The parts of PyTorch that are not operators and that Lamella itself lacks, such as
+``torch.utils.data``, are modules of this package. Nothing else imports them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any
 import lamella
 from lamella.compat.torch_version import TorchVersion
 
-# The version whose names and signatures these are.
+# The PyTorch version whose names and signatures this package has.
 VERSION = TorchVersion("2.13.0")
 
-# Modules of this package that stand for no module of PyTorch's.
+# Modules of this package that do not stand for a module of PyTorch.
 _OWN = {"__main__", "_absent", "_fallback", "_names", "_tensor_members", "_torch_function"}
 _OWN |= {"_checks", "_functions", "_settings", "_types", "_pickle_names", "_pickle_writer"}
 _OWN |= {
@@ -49,12 +49,12 @@ _OWN |= {
 }
 
 
-# What install() puts in place besides the modules of torch.
+# The hooks that install() installs besides the modules of torch.
 _TAKEN = ("torch", "functorch")
 
 
 def _find_name(module: ModuleType, name: str) -> Any:
-    """What the module torch has under a name: of this package first, then Lamella's."""
+    """Finds a name of the module torch: first in this package, then in Lamella."""
     if name == "__all__":
         return _list_public_names(module)
     if name.startswith("__") and name not in ("__config__", "__future__"):
@@ -73,7 +73,7 @@ def _find_name(module: ModuleType, name: str) -> Any:
 
             raise _absent.missing(name, dir(module)) from None
     if name not in _names.CHANGING:
-        # The next look at the name does not come here.
+        # Caches the value, so that the next access does not come here.
         setattr(module, name, found)
     return found
 
@@ -85,12 +85,12 @@ def _list_names(module: ModuleType) -> list[str]:
 
 
 def _list_public_names(module: ModuleType) -> list[str]:
-    """What `from torch import *` brings: no modules."""
+    """The names that `from torch import *` imports: all but modules."""
     names = [name for name in _list_names(module) if not name.startswith("_") and name != "slice"]
     return [name for name in names if not isinstance(getattr(module, name, module), ModuleType)]
 
 
-# Modules of PyTorch's that are parts of larger ones here.
+# Modules of PyTorch that are part of a larger module here.
 _PARTS = {
     "dirichlet": "beta",
     "continuous": "cauchy chi2 exponential fishersnedecor gamma laplace normal " "studentT uniform",
@@ -143,8 +143,8 @@ _PART_OF["testing._comparison"] = "testing"
 
 @functools.cache
 def find_module(tail: str) -> str | None:
-    """The module that stands for torch.`tail`: this package's, else Lamella's, else one of names
-    that can only be imported, else None."""
+    """The module that stands for torch.`tail`: this package's, else Lamella's, else a stand-in
+    whose names can only be imported, else None."""
     from lamella.compat._hollow import HOLLOW
 
     own = tail in _OWN or tail == "compat"
@@ -163,7 +163,7 @@ def find_module(tail: str) -> str | None:
 
 
 def lamella_module(tail: str) -> Any:
-    """The module lamella.`tail`; Lamella itself, with nothing of the name, where there is none."""
+    """The module lamella.`tail`, or an empty object if there is no such module."""
     try:
         return importlib.import_module(f"lamella.{tail}")
     except ModuleNotFoundError:
@@ -201,7 +201,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         _added.add(tail, find_module)
         if tail == "nn":
             _homes.name_modules()
-        # Importing sets attributes of the module's spec: it keeps its own.
+        # The import system sets attributes of a module's spec, so the module keeps its own.
         self._kept = module.__spec__, module.__loader__
         return module
 
@@ -209,7 +209,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__spec__, module.__loader__ = self._kept
 
     def get_code(self, fullname: str) -> Any:
-        """What ``python -m`` runs: the code of the module that stands for the name."""
+        """The code for ``python -m``: that of the module that stands for the name."""
         name = find_module(fullname.removeprefix("torch."))
         spec = importlib.util.find_spec(name) if name is not None else None
         getter = getattr(spec and spec.loader, "get_code", None)
@@ -217,7 +217,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install() -> ModuleType:
-    """Puts the modules in place and returns torch. RuntimeError if another torch is imported."""
+    """Installs the modules and returns torch. RuntimeError if another torch is already imported."""
     module = sys.modules.get("torch")
     if isinstance(module, lamella._C._Package):
         return module
@@ -246,7 +246,7 @@ def install() -> ModuleType:
     module.__getattr__ = functools.partial(_find_name, module)
     module.__dir__ = functools.partial(_list_names, module)
     module.__version__ = VERSION
-    # Build systems look for include/ and lib/ beside the file.
+    # Build systems look for include/ and lib/ next to this file.
     module.__path__ = [prefix]
     module.__file__ = os.path.join(prefix, "__init__.py")
     module.__dict__["torch"] = module
@@ -255,14 +255,14 @@ def install() -> ModuleType:
     )
     sys.modules["torch"] = module
     sys.modules["functorch"] = importlib.import_module("lamella.compat._functorch")
-    # Importing it later would put the module where torch.autograd has the function of its name.
+    # Imported now: a later import would replace the function torch.autograd.gradcheck.
     sys.modules["torch.autograd.gradcheck"] = importlib.import_module("lamella.autograd.gradcheck")
     sys.meta_path.insert(0, _Finder())
     return module
 
 
 def uninstall() -> None:
-    """Takes the modules away again; members of tensors stay."""
+    """Removes the modules again; the members added to tensors stay."""
     from lamella.compat import _old_signatures, _processes, _shown_forms, _torch_function
 
     _processes.uninstall()

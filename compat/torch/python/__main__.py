@@ -1,7 +1,7 @@
-"""``python -m lamella.compat script.py``: runs a script with PyTorch's module names in place.
+"""``python -m lamella.compat script.py``: runs a script with PyTorch's module names installed.
 
-As Python does, it takes ``-c CODE`` and ``-m MODULE`` in the script's place. Python processes that
-the script starts, as build systems do to ask for torch's folder, find the same names.
+Like Python, it accepts ``-c CODE`` and ``-m MODULE`` instead of a script. Python processes that the
+script starts find the same names; build systems start such processes to find torch's folder.
 """
 
 import os
@@ -29,6 +29,6 @@ elif kind == "-m":
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 else:
     del sys.argv[0]
-    # Modules beside the script are found, as Python finds them.
+    # The script's folder comes first in sys.path, as in Python.
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
     runpy.run_path(sys.argv[0], run_name="__main__")

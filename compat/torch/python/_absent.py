@@ -1,4 +1,4 @@
-"""What PyTorch has and Lamella has not, and what is said of it."""
+"""The parts of PyTorch that Lamella lacks, and the error messages for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 PAGE = "docs/existing-code.md"
 
-# A sentence for each part that is absent on purpose; of a dotted name the longest that fits.
+# An explanation for each part that is absent on purpose. The longest matching prefix of a dotted
+# name is used.
 ABSENT = {
     "fx": "torch.fx has what traces, changes and runs graphs, and of its passes shape_prop",
     "onnx": "Lamella exports HLO: lamella.trace() and lamella.hlo",
@@ -32,7 +33,7 @@ ABSENT = {
 
 
 def sentence(name: str) -> str | None:
-    """What is said of a dotted name that is absent on purpose, None of others."""
+    """The explanation for a dotted name that is absent on purpose, else None."""
     parts = name.split(".")
     for count in range(len(parts), 0, -1):
         said = ABSENT.get(".".join(parts[:count]))
@@ -42,9 +43,10 @@ def sentence(name: str) -> str | None:
 
 
 def text(name: str, known: Iterable[str]) -> str:
-    """What is said of a name that is not there: the nearest one, and the page with what is absent.
+    """The error message for a missing name: an explanation or the nearest name, and the page that
+    lists absent names.
 
-    name: dotted, without "torch". known: the names that there are beside it.
+    name: dotted, without "torch". known: the names that exist in the same module.
     """
     said = sentence(name)
     if said is None:
@@ -55,8 +57,8 @@ def text(name: str, known: Iterable[str]) -> str:
 
 
 class MissingName(AttributeError):
-    """The error for a name that is not there. Programs ask by hasattr, and read no text, so the
-    nearest name is looked for where the text is read."""
+    """The error for a missing name. hasattr() creates such errors without reading their text, so
+    the search for the nearest name waits until the text is read."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         super().__init__(name)
@@ -70,5 +72,5 @@ class MissingName(AttributeError):
 
 
 def missing(name: str, known: Iterable[str]) -> AttributeError:
-    """The error for a name that is not there."""
+    """The error for a missing name."""
     return MissingName(name, known)

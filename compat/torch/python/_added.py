@@ -1,6 +1,7 @@
-"""Names in modules of Lamella's that programs reach for in PyTorch's, mostly its private ones.
+"""Names that programs import from modules of PyTorch, mostly private ones, and that Lamella's
+modules lack.
 
-They are put there when the module under torch that has them, or a part of it, is first imported.
+They are added when the module under torch that has them, or a part of it, is first imported.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 
 from lamella.compat._types import DTYPES
 
-# For each module and name, the module and the name of what it is.
+# For each module and name: the module and the name of its value.
 ADDED = {
     "_tensor_str.PRINT_OPTS": "lamella._tensor_str._options",
     "_tensor_str.printoptions": "lamella.compat._printing.printoptions",
@@ -109,7 +110,7 @@ ADDED |= {
     ).split()
 }
 
-# Classes that Lamella has in other modules than PyTorch.
+# Classes that are in another module in Lamella than in PyTorch.
 _HOMES = {
     "batchnorm": "LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d",
     "conv": "LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d "
@@ -128,21 +129,21 @@ ADDED |= {f"sparse.{name}Tensor": f"lamella.compat._types.Sparse{name}Tensor" fo
 
 
 def find(path: str) -> object:
-    """What a dotted path names."""
+    """The object at a dotted path."""
     module, _, name = path.rpartition(".")
     owner = importlib.import_module(module)
     return getattr(owner, name) if hasattr(owner, name) else importlib.import_module(path)
 
 
 def add(tail: str, find_module: Callable[[str], str | None]) -> None:
-    """Adds the names of torch.`tail` and of its parts, where there are none. `find_module` says
-    which module stands for one under torch."""
+    """Adds the missing names of torch.`tail` and of its parts. `find_module` gives the module that
+    stands for a module of torch."""
     for path, source in ADDED.items():
         if not f"{path}.".startswith(f"{tail}."):
             continue
         home, _, name = path.rpartition(".")
         found = find_module(home)
-        # What is no module is a class.
+        # A path that is not a module is a class.
         owner = find(f"lamella.{home}") if found is None else importlib.import_module(found)
         if name not in vars(owner):
             setattr(owner, name, find(source))

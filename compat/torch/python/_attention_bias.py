@@ -1,4 +1,4 @@
-"""torch.nn.attention.bias: causal masks of queries and keys that are not as many."""
+"""torch.nn.attention.bias: causal masks for different numbers of queries and keys."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from lamella import Tensor
 
 
 class CausalVariant(enum.IntEnum):
-    """Where the diagonal of a mask begins: at its upper left, or so that it ends at lower right."""
+    """Where the diagonal of a mask lies: from the upper left corner, or to the lower right one."""
 
     UPPER_LEFT, LOWER_RIGHT = 1, 2
 
 
 class CausalBias(Tensor):
-    """A mask of attention: True where a query sees a key."""
+    """An attention mask: True where a query attends to a key."""
 
     variant: CausalVariant
     seq_len_q: int
@@ -49,10 +49,10 @@ def _causal(variant: CausalVariant, size: tuple[int, ...], name: str) -> CausalB
 
 
 def causal_upper_left(*size: int) -> CausalBias:
-    """The mask by which the first query sees the first key."""
+    """The mask whose first query attends to the first key only."""
     return _causal(CausalVariant.UPPER_LEFT, size, "causal_upper_left")
 
 
 def causal_lower_right(*size: int) -> CausalBias:
-    """The mask by which the last query sees the last key."""
+    """The mask whose last query attends to all keys."""
     return _causal(CausalVariant.LOWER_RIGHT, size, "causal_lower_right")

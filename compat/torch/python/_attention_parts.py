@@ -1,4 +1,4 @@
-"""The parts of torch.nn.functional that copies of MultiheadAttention call."""
+"""Helpers of torch.nn.functional that copies of MultiheadAttention call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lamella.nn.functional_attention import _projected, added_mask
 
 
 def _none_or_dtype(input: Tensor | None) -> Any:
-    """The dtype of a tensor, None for None."""
+    """The dtype of a tensor, or None for None."""
     if input is not None and not isinstance(input, Tensor):
         raise RuntimeError(f"_none_or_dtype: expected a Tensor or None, got {type(input).__name__}")
     return None if input is None else input.dtype
@@ -25,7 +25,7 @@ def _canonical_mask(
     target_type: Any,
     check_other: bool = True,
 ) -> Tensor | None:
-    """A mask as numbers to add to the scores. Warns of another mask with another dtype."""
+    """A mask as numbers to add to the scores. Warns if the other mask has another dtype."""
     if mask is not None and check_other and other_type not in (None, mask.dtype):
         warnings.warn(
             f"'{mask_name}' is of {mask.dtype} and '{other_name}' of {other_type}; masks of one "
@@ -38,7 +38,7 @@ def _canonical_mask(
 def _in_projection_packed(
     q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None
 ) -> list[Tensor]:
-    """Query, key and value by three weights [3 * E, E] in one."""
+    """Projects query, key and value by the three weights that w [3 * E, E] packs."""
     return _projected(q, k, v, list(w.chunk(3)), b, w)
 
 
@@ -53,7 +53,7 @@ def _in_projection(
     b_k: Tensor | None = None,
     b_v: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Query, key and value by a weight each."""
+    """Projects query, key and value, each by its own weight."""
     return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
 
 
@@ -65,7 +65,7 @@ def _mha_shape_check(
     attn_mask: Tensor | None,
     num_heads: int,
 ) -> bool:
-    """Whether query, key and value, with masks that fit, are a batch. AssertionError: no."""
+    """True if query, key and value are batched. AssertionError if shapes or masks do not match."""
     dims = query.dim()
     if dims not in (2, 3) or key.dim() != dims or value.dim() != dims:
         raise AssertionError(
@@ -90,7 +90,7 @@ def _mha_shape_check(
 
 
 def _check_key_padding_mask(key_padding_mask: Tensor, src_len: int, bsz: int) -> None:
-    """AssertionError: the mask is not [bsz, src_len]."""
+    """AssertionError unless the mask is [bsz, src_len]."""
     if tuple(key_padding_mask.shape[:2]) != (bsz, src_len):
         raise AssertionError(
             "_check_key_padding_mask: expected 'key_padding_mask' to have the shape "
@@ -99,7 +99,7 @@ def _check_key_padding_mask(key_padding_mask: Tensor, src_len: int, bsz: int) ->
 
 
 def _verify_batch_size(size: Any) -> None:
-    """ValueError: a channel has one value only."""
+    """ValueError if a channel has only one value."""
     count = size[0]
     for each in size[2:]:
         count *= each

@@ -1,4 +1,4 @@
-"""torch._C._functorch and torch._functorch.vmap: batches in tensors."""
+"""torch._C._functorch and torch._functorch.vmap: tensors that carry a batch of vmap."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ __all__ = ["_get_name"]
 
 
 def is_batchedtensor(tensor: Any) -> bool:
-    """Whether a vmap that is running has put a batch into the tensor."""
+    """True if a running vmap has added a batch dimension to the tensor."""
     return isinstance(tensor, Tensor) and _C._vmap_inspect(tensor) is not None
 
 
 def maybe_get_level(tensor: Any) -> int:
-    """The innermost vmap whose batch is in the tensor, -1 where there is none."""
+    """The level of the innermost vmap that batches the tensor, -1 if there is none."""
     fact = _C._vmap_inspect(tensor) if isinstance(tensor, Tensor) else None
     return -1 if fact is None else int(fact[0])
 
 
 def get_unwrapped(tensor: Tensor) -> Tensor:
-    """The tensor with the batch of the innermost vmap as its first dimension."""
+    """The tensor with the innermost vmap's batch as its first dimension."""
     fact = _C._vmap_inspect(tensor)
     return tensor if fact is None else fact[2]
 
 
 def _add_batch_dim(tensor: Tensor, batch_dim: int, level: int) -> Tensor:
-    """The tensor with one dimension taken for the batch of a vmap."""
+    """Makes one dimension of the tensor the batch of a vmap."""
     made: Tensor = _C._vmap_wrap(tensor, batch_dim, level)
     return made
 
 
 def _remove_batch_dim(tensor: Tensor, level: int, batch_size: int, out_dim: int) -> Tensor:
-    """The tensor with the batch of a vmap as a dimension; expanded where it has none."""
+    """Makes the batch of a vmap a dimension again; expands a tensor without that batch."""
     made: Tensor = _C._vmap_unwrap(tensor, level, batch_size, out_dim)
     return made
 
@@ -47,7 +47,7 @@ def _remove_batch_dim(tensor: Tensor, level: int, batch_size: int, out_dim: int)
 def _maybe_remove_batch_dim(
     name: str, batched_output: Any, vmap_level: int, batch_size: int, out_dim: int | None
 ) -> Any:
-    """The same, for what a function returned; where out_dim is None there is no batch to remove."""
+    """_remove_batch_dim() for a function's results; without out_dim there is no batch to remove."""
     if out_dim is None or not isinstance(batched_output, Tensor):
         if maybe_get_level(batched_output) == vmap_level:
             raise ValueError(
@@ -58,12 +58,12 @@ def _maybe_remove_batch_dim(
 
 
 def _broadcast_to_and_flatten(tree: Any, treespec: Any) -> list[Any] | None:
-    """The leaves of a tree, each as often as the larger tree has leaves in its place."""
+    """The leaves of a tree, each repeated for every leaf that the larger tree has in its place."""
     return _spread(tree, treespec)
 
 
-# A library puts functions here whose objects hold tensors with batches, as tensordict's do: what
-# takes the arguments apart, puts the batches into them, and takes them out of what is returned.
+# Hooks for libraries whose objects hold batched tensors, such as tensordict: they flatten the
+# arguments, add the batches, and remove them from the results.
 _process_batched_inputs: Callable[..., Any] | None = None
 _create_batched_inputs: Callable[..., Any] | None = None
 _unwrap_batched: Callable[..., Any] | None = None
@@ -77,7 +77,7 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """lamella.vmap(), by the functions above where there are some."""
+    """lamella.vmap(), through the hooks above if they are set."""
     mapped = lamella.vmap(func, in_dims, out_dims, randomness, chunk_size=chunk_size)
     apart, put, out = _process_batched_inputs, _create_batched_inputs, _unwrap_batched
     if apart is None or put is None or out is None or chunk_size is not None:

@@ -16,7 +16,7 @@ def _check_with(kind: Any, cond: Any, message: Callable[[], Any] | None = None) 
 
 
 def _check(cond: Any, message: Callable[[], Any] | None = None) -> None:
-    """RuntimeError unless the condition holds; `message` makes its text."""
+    """RuntimeError unless the condition holds; message() gives its text."""
     _check_with(RuntimeError, cond, message)
 
 
@@ -41,7 +41,7 @@ def _check_not_implemented(cond: Any, message: Callable[[], Any] | None = None) 
 
 
 def _check_is_size(i: int, message: Callable[[], Any] | None = None, *, max: Any = None) -> None:
-    """RuntimeError unless a size is not negative, and at most `max`."""
+    """RuntimeError unless the size is in [0, `max`]."""
     _check_with(RuntimeError, i >= 0 and (max is None or i <= max), message)
 
 
@@ -61,7 +61,7 @@ def _assert(condition: Any, message: str) -> None:
 
 
 def _check_tensor_all_with(kind: Any, cond: Any, message: Callable[[], Any] | None = None) -> None:
-    """An error of the kind unless all elements are true."""
+    """Raises the given error type unless all elements are true."""
     if not isinstance(cond, Tensor):
         raise TypeError(
             f"_check_tensor_all: expected 'cond' to be a Tensor, got {type(cond).__name__}"

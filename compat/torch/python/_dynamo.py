@@ -1,4 +1,4 @@
-"""torch._dynamo, as far as programs speak to it: lamella.compile traces instead."""
+"""torch._dynamo, as far as programs use it: lamella.compile traces instead."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from lamella.compat.compiler import list_backends as list_backends
 from lamella.compat.compiler import reset as reset
 from lamella.compat.compiler import substitute_in_graph as substitute_in_graph
 
-# What the first versions counted to before they gave up.
+# A limit of older versions, kept for programs that set it.
 _hollow.module("_dynamo.config").__dict__.update(cache_size_limit=8, recompile_limit=8)
 
-# PyTorch's module of that name has OptimizedModule.
+# PyTorch has OptimizedModule in a module of this name.
 eval_frame = sys.modules[__name__]
 
 
 def mark_dynamic(t: Any, index: Any = None, **options: Any) -> None:
-    """Nothing to mark: programs are compiled for each shape."""
+    """Does nothing: programs are compiled for each shape."""
 
 
 maybe_mark_dynamic = mark_static = mark_static_address = mark_unbacked = mark_dynamic
 
 
 def graph_break(msg: str = "") -> None:
-    """Nothing to break."""
+    """Does nothing: there are no graph breaks."""
 
 
 def is_dynamo_supported() -> bool:

@@ -1,4 +1,4 @@
-"""Modules of this package that stand before Lamella's of the same name."""
+"""Modules of this package that extend the module of the same name in Lamella."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from lamella.compat._absent import missing
 def names_of(
     tail: str, extra: Callable[[str], Any] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """__getattr__ and __dir__ of lamella.compat.`tail`: a submodule, then what lamella.`tail` has.
+    """__getattr__ and __dir__ for lamella.compat.`tail`: submodules, then the names of
+    lamella.`tail`.
 
-    extra: gives the value of further names, None for those that it does not know. A function of
-    lamella.`tail` stands before the submodule of its name, as in PyTorch's packages.
+    extra: returns the value of a further name, or None. A function of lamella.`tail` takes
+    precedence over a submodule of the same name, as in PyTorch's packages.
     """
     own = f"lamella.compat.{tail}"
 

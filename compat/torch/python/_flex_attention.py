@@ -1,7 +1,8 @@
-"""torch.nn.attention.flex_attention: attention with scores and masks that functions give.
+"""torch.nn.attention.flex_attention: attention whose scores and masks are given by functions.
 
-The functions are called once, with indices that broadcast to all of (batch, head, query, key), and
-attention is computed from the whole matrix of scores: results are PyTorch's, memory is not.
+The functions are called once, with indices that broadcast to (batch, head, query, key), and
+attention is computed from the whole score matrix: the results equal PyTorch's, but the memory grows
+with queries times keys.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class AuxRequest(NamedTuple):
-    """What flex_attention() gives besides: logarithms of the sums, and the largest scores."""
+    """The further results of flex_attention(): log-sum-exp and maximum of the scores."""
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """What was asked for."""
+    """The further results that were requested."""
 
     lse: Tensor | None = None
     max_scores: Tensor | None = None
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
-    """Every query sees every key."""
+    """A mask function that lets every query attend to every key."""
     return batch.new_ones((), dtype=lamella.bool)
 
 
 def and_masks(*mask_mods: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """What all of the masks let through."""
+    """The intersection of mask functions."""
 
     def both(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
         made = noop_mask(b, h, q, kv)
@@ -48,7 +49,7 @@ def and_masks(*mask_mods: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def or_masks(*mask_mods: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """What one of the masks lets through."""
+    """The union of mask functions."""
 
     def either(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
         made = ~noop_mask(b, h, q, kv)
@@ -60,7 +61,7 @@ def or_masks(*mask_mods: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _indices(sizes: tuple[int, ...], device: Any) -> list[Tensor]:
-    """For each dimension its indices, in a shape that broadcasts with those of the others."""
+    """The index of each dimension, shaped so that the indices broadcast with each other."""
     count = len(sizes)
     return [
         lamella.arange(size, device=device).view([-1 if i == d else 1 for i in range(count)])
@@ -81,7 +82,7 @@ def create_mask(
     KV_LEN: int,
     device: Any = None,
 ) -> Tensor:
-    """What a function of a mask, or of scores, gives for each batch, head, query and key."""
+    """The values of a mask or score function for each batch, head, query and key."""
     sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
     at = _indices(sizes, device)
     if _is_score(mod_fn):
@@ -91,7 +92,7 @@ def create_mask(
 
 
 class BlockMask:
-    """A mask for attention: the function, and which blocks of queries and keys it touches."""
+    """A mask function, and the blocks of queries and keys that it touches."""
 
     def __init__(
         self,
@@ -120,7 +121,7 @@ class BlockMask:
         seq_lengths: tuple[int, int] | None = None,
         **options: Any,
     ) -> BlockMask:
-        """The mask of blocks that are named by number for each row of blocks."""
+        """Builds the mask from the column numbers of the blocks in each row of blocks."""
         size = BLOCK_SIZE if isinstance(BLOCK_SIZE, tuple) else (BLOCK_SIZE, BLOCK_SIZE)
         if seq_lengths is None:
             seq_lengths = kv_indices.size(-2) * size[0], kv_indices.size(-1) * size[1]
@@ -136,11 +137,11 @@ class BlockMask:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Batches, heads, queries, keys."""
+        """(batches, heads, queries, keys)."""
         return (*self.kv_num_blocks.shape[:-1], *self.seq_lengths)
 
     def _blocks(self) -> tuple[Tensor, Tensor]:
-        """Which blocks are touched in part, and which whole."""
+        """The blocks that are partly unmasked, and those that are fully unmasked."""
         columns = -(-self.seq_lengths[1] // self.BLOCK_SIZE[1])
 
         def dense(counts: Tensor | None, indices: Tensor | None) -> Tensor:
@@ -157,25 +158,25 @@ class BlockMask:
         )
 
     def to_dense(self) -> Tensor:
-        """1 for each block that is touched."""
+        """1 for each block that is not fully masked, else 0."""
         part, whole = self._blocks()
         return (part | whole).to(lamella.int32)
 
     def sparsity(self) -> float:
-        """How much is left out, in percent."""
+        """The share of masked blocks, in percent."""
         dense = self.to_dense()
         return 100.0 * (1.0 - float(dense.sum()) / dense.numel())
 
     def numel(self) -> int:
-        """The number of pairs of query and key."""
+        """The number of (query, key) pairs."""
         return math.prod(self.shape)
 
     def to(self, device: Any) -> BlockMask:
-        """The mask itself: there is one device."""
+        """The mask itself, because there is only one device."""
         return self
 
     def _allowed(self, device: Any) -> Tensor:
-        """For each batch, head, query and key whether it counts."""
+        """True for each batch, head, query and key that is not masked."""
         batch, heads = self.kv_num_blocks.shape[:2]
         rows, columns = self.seq_lengths
         part, whole = (
@@ -202,7 +203,7 @@ def create_block_mask(
     separate_full_blocks: bool = True,
     **options: Any,
 ) -> BlockMask:
-    """The blocks that a mask touches: in part, and whole."""
+    """Finds the blocks that a mask function leaves partly or fully unmasked."""
     size = BLOCK_SIZE if isinstance(BLOCK_SIZE, tuple) else (BLOCK_SIZE, BLOCK_SIZE)
     device = None if str(device).startswith("cuda") else device
     mask = create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device)
@@ -238,10 +239,10 @@ def flex_attention(
     *,
     return_aux: AuxRequest | None = None,
 ) -> Any:
-    """softmax(score_mod(query key' scale)) value, over the keys that the mask lets through.
+    """softmax(score_mod(query key' scale)) value, over the keys that the mask does not exclude.
 
     query: (batch, heads, queries, size); key and value: (batch, heads, keys, size), with fewer
-    heads where `enable_gqa`. Rows without keys give zeros.
+    heads if `enable_gqa`. Rows without keys give zeros.
     """
     if query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
         raise ValueError("NYI: query, key, and value must be 4D tensors")
@@ -264,7 +265,7 @@ def flex_attention(
         scores = scores.masked_fill(~allowed[..., :rows, :columns], -math.inf)
     scores = scores.to(lamella.promote_types(scores.dtype, lamella.float32))
     weights = lamella.softmax(scores, -1)
-    # A row of nothing but -inf has no weights at all.
+    # The softmax of a row of only -inf would be NaN.
     weights = weights.masked_fill((scores == -math.inf).all(-1, keepdim=True), 0.0)
     made = weights.to(value.dtype) @ value
     if return_aux is not None:

@@ -1,4 +1,4 @@
-"""torch._foreach_*: an operator over each tensor of lists."""
+"""torch._foreach_*: operators that apply to each tensor of a list."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from lamella import Tensor
 
 
 def _entries(argument: Any, count: int) -> list[Any]:
-    """What an argument is for each tensor: an entry of a list, an element of a tensor of numbers
-    is the caller's business, and everything else is the same for all."""
+    """An argument's value for each tensor: the entries of a list, or the same value for all. The
+    caller splits a tensor of numbers into its elements."""
     return list(argument) if isinstance(argument, (list, tuple)) else [argument] * count
 
 
@@ -30,7 +30,7 @@ def _each(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _pointwise(name: str) -> Callable[..., Any]:
-    """addcmul and addcdiv take the factor behind the tensors, one for all or one for each."""
+    """addcmul and addcdiv: the factor after the tensors is one number, or one for each tensor."""
     function = getattr(lamella, name)
 
     def over(
@@ -54,14 +54,14 @@ def _in_place(made: Callable[..., Any]) -> Callable[..., None]:
 
 
 def _raised(self: Any, exponent: Any) -> tuple[Tensor, ...]:
-    """Powers; either side may be one number."""
+    """Powers; base or exponent may be a single number."""
     if isinstance(self, (list, tuple)):
         return _each(lamella.pow)(self, exponent)
     return tuple(lamella.pow(self, each) for each in exponent)
 
 
 def _bounded(name: str, by_number: str) -> Callable[..., Any]:
-    """maximum and minimum; beside numbers they are bounds."""
+    """maximum and minimum; numbers act as bounds."""
     of_two, of_number = getattr(lamella, name), getattr(lamella, by_number)
 
     def choose(tensor: Tensor, other: Any) -> Tensor:
@@ -77,7 +77,7 @@ def _powsum(self: list[Tensor], ord: Any = 2, dtype: Any = None) -> tuple[Tensor
 
 
 def _natively(name: str, args: tuple[Any, ...]) -> bool:
-    """Whether Lamella's own operator takes the arguments: lists of tensors, and single numbers."""
+    """True if Lamella's operator accepts the arguments: lists of tensors, and single numbers."""
     if not args:
         return True
     if isinstance(args[-1], (list, tuple)):
@@ -105,7 +105,7 @@ _PLAIN = (
 NAMES = [f"_foreach_{name}{end}" for name in (*_PLAIN, *_POINTWISE) for end in ("", "_")]
 
 
-# Operators of Lamella's that take fewer forms of arguments than PyTorch's.
+# Lamella's operators that accept fewer forms of arguments than PyTorch's.
 NARROW = [
     f"_foreach_{name}_" for name in "add addcdiv addcmul div lerp maximum minimum mul sub".split()
 ]

@@ -1,4 +1,5 @@
-"""Functions of the module torch that are methods in Lamella, or small compositions."""
+"""Functions of the module torch that are methods, or short combinations of operators, in
+Lamella."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         raise RuntimeError(f"vander: expected 'N' not to be negative, got {count}")
     if x.dtype == lamella.bool:
         x = x.long()
-    if count < 2:  # no power, or the one of exponent 0
+    if count < 2:  # no column, or only x ** 0
         return lamella.ones(x.numel(), count, dtype=x.dtype, device=x.device)
     powers = lamella.linalg.vander(x, N=count)
     return powers if increasing else powers.flip(-1)
@@ -76,7 +77,7 @@ def to_dlpack(tensor: Tensor) -> Any:
 def from_file(
     filename: str, shared: bool | None = False, size: int = 0, *, dtype: Any = None, **options: Any
 ) -> Tensor:
-    """The first `size` elements of a file, mapped; if shared, writes reach the file."""
+    """The first `size` elements of a file, memory-mapped; with `shared`, writes change the file."""
     dtype = lamella.get_default_dtype() if dtype is None else dtype
     if not size:
         return lamella.empty(0, dtype=dtype, **options)
@@ -125,8 +126,8 @@ def grouped_mm(
     bias: Tensor | None = None,
     out_dtype: Any = None,
 ) -> Tensor:
-    """Products of groups of matrices. `offs` has where each group ends: rows of a matrix mat_a,
-    columns of a matrix mat_b, or what is summed over where both are matrices."""
+    """Matrix products of groups. `offs` has the end of each group: of rows of a matrix mat_a, of
+    columns of a matrix mat_b, or of the inner dimension if both are matrices."""
     if bias is not None:
         raise RuntimeError("grouped_mm: expected 'bias' to be None")
     if mat_a.dim() == 3 and mat_b.dim() == 3:
@@ -155,12 +156,12 @@ _grouped_mm = grouped_mm
 def cond(
     pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], operands: Any = ()
 ) -> Any:
-    """What one of two functions gives of the operands, by a bool or a tensor of one element."""
+    """Calls one of two functions with the operands, chosen by a bool or a one-element tensor."""
     return (true_fun if bool(pred) else false_fun)(*operands)
 
 
 def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """A convolution of (time, batch, channels) by a weight (width, in, out)."""
+    """Convolves an input (time, batch, channels) with a weight (width, in, out)."""
     made = lamella.conv1d(self.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
     return made.permute(2, 0, 1)
 
@@ -168,8 +169,8 @@ def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor
 def _amp_foreach_non_finite_check_and_unscale_(
     self: Sequence[Tensor], found_inf: Tensor, inv_scale: Tensor
 ) -> None:
-    """Multiplies gradients by the inverse of a scale, in place; found_inf becomes 1 where one of
-    them is not finite."""
+    """Multiplies gradients by the inverse of a scale, in place. Sets found_inf to 1 if an element
+    is infinite or NaN."""
     for gradient in self:
         if not bool(gradient.isfinite().all()):
             found_inf.fill_(1)
@@ -184,7 +185,8 @@ def _amp_update_scale_(
     scale_backoff_factor: float,
     growth_interval: int,
 ) -> Tensor:
-    """Makes a scale smaller after a step that was not finite, larger after so many that were."""
+    """Updates a scale: smaller after a step with infinite or NaN gradients, larger after enough
+    good steps."""
     if bool(found_inf):
         self.mul_(scale_backoff_factor)
         growth_tracker.zero_()
@@ -214,7 +216,8 @@ def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:
 def _convert_indices_from_coo_to_csr(
     input: Tensor, size: int, *, out_int32: bool = False
 ) -> Tensor:
-    """Where each row begins among sorted row numbers; `size` is the number of rows."""
+    """The start of each row (crow_indices) from sorted row indices; `size` is the number of
+    rows."""
     kind = lamella.int32 if out_int32 else lamella.int64
     counts = lamella.bincount(input, minlength=size)
     return lamella.cat([counts.new_zeros(1), counts.cumsum(0)]).to(kind)
@@ -223,7 +226,7 @@ def _convert_indices_from_coo_to_csr(
 def _convert_indices_from_csr_to_coo(
     crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
 ) -> Tensor:
-    """Row and column numbers, of where each row begins; `transpose` exchanges the two."""
+    """Row and column indices from the start of each row; `transpose` swaps them."""
     kind = lamella.int32 if out_int32 else lamella.int64
     rows = lamella.arange(crow_indices.numel() - 1, dtype=lamella.int64)
     rows = lamella.repeat_interleave(rows, crow_indices.diff())
@@ -245,7 +248,7 @@ legacy_contiguous_format = lamella.contiguous_format
 
 
 def sym_ite(b: bool, t: Any, f: Any) -> Any:
-    """One of two numbers."""
+    """One of two numbers, by a condition."""
     return t if b else f
 
 
@@ -286,9 +289,9 @@ def lobpcg(
     ortho_fparams: Any = None,
     ortho_bparams: Any = None,
 ) -> tuple[Tensor, Tensor]:
-    """The k largest eigenvalues of symmetric matrices [..., m, m], or the smallest, and their
-    vectors [..., m, k]; with B those of A x = B x e. They come from the whole matrix, so what
-    steers the iteration is not looked at."""
+    """The k largest or smallest eigenvalues of symmetric matrices [..., m, m] and their
+    eigenvectors [..., m, k]; with B, those of A x = B x e. They are computed from a full
+    decomposition, so the arguments that control the iteration are ignored."""
     count = k if k is not None else 1 if X is None else X.size(-1)
     if not 0 < count <= A.size(-1):
         raise ValueError(f"lobpcg: expected 'k' in [1, {A.size(-1)}], got {count}")

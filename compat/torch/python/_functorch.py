@@ -1,4 +1,4 @@
-"""The package functorch, from before its functions were torch.func."""
+"""The package functorch, the predecessor of torch.func."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def _values(named: Any, detached: bool) -> tuple[list[str], tuple[Tensor, ...]]:
 def make_functional_with_buffers(
     model: Module, disable_autograd_tracking: bool = False
 ) -> tuple[Callable[..., Any], tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """(function, parameters, buffers) of a module: function(parameters, buffers, *inputs) calls it
-    with these in the place of its own."""
+    """(function, parameters, buffers) of a module: function(parameters, buffers, *inputs) calls the
+    module with these in place of its own."""
     skeleton = copy.deepcopy(model)
     names, parameters = _values(skeleton.named_parameters(), disable_autograd_tracking)
     buffer_names, buffers = _values(skeleton.named_buffers(), False)
@@ -49,7 +49,7 @@ def make_functional_with_buffers(
 def make_functional(
     model: Module, disable_autograd_tracking: bool = False
 ) -> tuple[Callable[..., Any], tuple[Tensor, ...]]:
-    """(function, parameters) of a module without buffers: function(parameters, *inputs)."""
+    """make_functional_with_buffers() for a module without buffers: (function, parameters)."""
     if list(model.buffers()):
         raise RuntimeError(
             "make_functional(model): `model` has buffers. Please use "
@@ -66,7 +66,8 @@ def make_functional(
 def combine_state_for_ensemble(
     models: Sequence[Module],
 ) -> tuple[Callable[..., Any], tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """(function, parameters, buffers) of several modules of one class, stacked in dimension 0."""
+    """(function, parameters, buffers) of several modules of one class, stacked along dimension
+    0."""
     if not models:
         raise RuntimeError("combine_state_for_ensemble: expected at least one model, got 0.")
     made = [make_functional_with_buffers(model) for model in models]
@@ -76,8 +77,8 @@ def combine_state_for_ensemble(
 
 
 class FunctionalModule:
-    """The class that PyTorch's make_functional() gives an object of; here it gives a function."""
+    """The result class of make_functional() in PyTorch; here it returns a plain function."""
 
 
 class FunctionalModuleWithBuffers:
-    """The same for make_functional_with_buffers()."""
+    """The result class of make_functional_with_buffers() in PyTorch."""

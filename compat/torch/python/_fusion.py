@@ -1,4 +1,4 @@
-"""Batch normalization folded into the weights of the layer before it, for evaluation."""
+"""Folds batch normalization into the weights of the layer before it, for evaluation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fuse_conv_bn_weights(
     bn_b: Any,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a convolution that does what it and the normalization after it do."""
+    """Weight and bias of the convolution that also does the normalization after it."""
     shape = [1] * conv_w.dim()
     shape[1 if transpose else 0] = -1
     return _fused(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape)
@@ -51,7 +51,7 @@ def fuse_linear_bn_weights(
     bn_w: Any,
     bn_b: Any,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a linear layer that does what it and the normalization after it do."""
+    """Weight and bias of the linear layer that also does the normalization after it."""
     return _fused(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, [-1, 1])
 
 
@@ -64,7 +64,7 @@ def _checked(name: str, layer: Any, bn: Any) -> Any:
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """A copy of a convolution that does what it and the normalization after it do, in eval()."""
+    """A copy of a convolution in eval mode that also does the normalization after it."""
     made = _checked("fuse_conv_bn_eval", conv, bn)
     made.weight, made.bias = fuse_conv_bn_weights(
         made.weight,
@@ -80,7 +80,7 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """A copy of a linear layer that does what it and the normalization after it do, in eval()."""
+    """A copy of a linear layer in eval mode that also does the normalization after it."""
     made = _checked("fuse_linear_bn_eval", linear, bn)
     made.weight, made.bias = fuse_linear_bn_weights(
         made.weight, made.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias

@@ -1,8 +1,8 @@
-"""Modules of PyTorch's that programs import for their names, and that are absent here.
+"""Stand-ins for modules of PyTorch that Lamella lacks but that programs import.
 
-Libraries ask whether an object is a DTensor or a GraphModule, and choose between strategies that
-they may never call. The names of HOLLOW can be imported: no object is an instance of the classes,
-and who makes one, or calls one of the functions, is told what there is instead.
+Libraries ask whether an object is a DTensor or a GraphModule, and import strategies that they may
+never use. The names of HOLLOW can be imported: the classes have no instances, and calling one of
+the names raises an error that says what Lamella offers instead.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _QUANTIZED = (
     "get_default_qat_qconfig quantize_dynamic quantize default_qconfig"
 )
 
-# Each module has these names: those of classes begin with a capital letter, of functions not.
+# The names of each module: classes begin with a capital letter, functions do not.
 HOLLOW = {
     "_custom_ops": "",
     "_dynamo.config": "",
@@ -159,8 +159,8 @@ HOLLOW = {
 }
 
 
-# Classes that only say what is wanted; libraries make such objects while they are imported.
-_WISHES = frozenset(
+# Classes of configurations, which libraries instantiate while they are imported.
+_CONFIGS = frozenset(
     "CPUOffload CPUOffloadPolicy ColwiseParallel FullOptimStateDictConfig FullStateDictConfig "
     "LocalOptimStateDictConfig LocalStateDictConfig MixedPrecision MixedPrecisionPolicy "
     "NumaOptions OffloadPolicy OptimStateDictConfig ParallelStyle Partial Placement "
@@ -170,12 +170,12 @@ _WISHES = frozenset(
 )
 
 
-# Functions that decorate others with what they say about them.
+# Functions that are used as decorators with arguments.
 _DECORATORS = frozenset({"parse_args", "quantized_args"})
 
 
-class _Wish:
-    """What is wanted: the arguments, by name where they have one."""
+class _Config:
+    """A configuration object: it stores its arguments, as attributes if they have names."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.args = args
@@ -190,7 +190,7 @@ def _says(tail: str, name: str) -> str:
 
 
 def _refuse(cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """RuntimeError: nothing is of the class."""
+    """RuntimeError: the class has no instances."""
     raise RuntimeError(_says(cls.__module__.removeprefix("torch."), cls.__name__))
 
 
@@ -199,8 +199,8 @@ def _no() -> bool:
     return False
 
 
-class _Nobody(type):
-    """The type of such a class. What is written like a constant is the text of its name."""
+class _HollowType(type):
+    """The metaclass of stand-in classes. An upper-case attribute is a string of its own name."""
 
     def __getattr__(cls, name: str) -> str:
         if name.startswith("_") or not name.isupper():
@@ -209,20 +209,20 @@ class _Nobody(type):
 
 
 def member(tail: str, name: str) -> Any:
-    """The stand-in of torch.`tail`.`name`, None where the name is not one of HOLLOW's."""
+    """The stand-in for torch.`tail`.`name`, or None if the name is not in HOLLOW."""
     if name not in HOLLOW.get(tail, "").split():
         return None
     if name.lstrip("_")[0].isupper():
-        # One class has the names of several modules.
+        # One class may be listed under several modules.
         root = tail.split(".")[0]
         home = next(m for m in HOLLOW if m.split(".")[0] == root and name in HOLLOW[m].split())
         if home != tail:
             return getattr(module(home), name)
         if name.endswith(("Error", "Exception", "Analysis", "Unsupported")):
             return type(name, (RuntimeError,), {"__module__": f"torch.{tail}"})
-        if name in _WISHES:
-            return _Nobody(name, (_Wish,), {"__module__": f"torch.{tail}"})
-        return _Nobody(name, (), {"__module__": f"torch.{tail}", "__new__": _refuse})
+        if name in _CONFIGS:
+            return _HollowType(name, (_Config,), {"__module__": f"torch.{tail}"})
+        return _HollowType(name, (), {"__module__": f"torch.{tail}", "__new__": _refuse})
 
     if name == "is_available":
         return _no
@@ -238,7 +238,7 @@ def member(tail: str, name: str) -> Any:
 
 
 class _Hollow(ModuleType):
-    """A module with the names of one entry of HOLLOW."""
+    """The stand-in for a module: the names of one entry of HOLLOW."""
 
     def __getattr__(self, name: str) -> Any:
         tail = self.__name__.removeprefix("torch.")
@@ -260,7 +260,7 @@ _made: dict[str, ModuleType] = {}
 
 
 class _Switches(ModuleType):
-    """Settings of PyTorch's compilers: they keep what they are set to, and nothing reads them."""
+    """Settings of PyTorch's compilers: values are stored, and nothing reads them."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -272,7 +272,7 @@ class _Switches(ModuleType):
 
     @contextlib.contextmanager
     def patch(self, changes: Any = None, value: Any = None, **more: Any) -> Iterator[None]:
-        """A context, and a decorator, in which some have other values."""
+        """A context, and a decorator, that sets some of the settings temporarily."""
         if isinstance(changes, str):
             changes = {changes: value}
         changes = {**(changes or {}), **more}
@@ -284,12 +284,12 @@ class _Switches(ModuleType):
             self.__dict__.update(before)
 
 
-# Settings that are groups of settings.
+# Settings that are groups of further settings.
 _GROUPS = frozenset("aot_inductor cpp cuda halide rocm trace triton".split())
 
 
 def module(tail: str) -> ModuleType:
-    """The module torch.`tail` with the names of HOLLOW."""
+    """The stand-in for torch.`tail`, with the names of HOLLOW."""
     if tail not in _made:
         kind = _Switches if tail.endswith(".config") else _Hollow
         _made[tail] = kind(f"torch.{tail}", "Names that are absent here.")

@@ -1,4 +1,4 @@
-"""The modules that classes say they are from: libraries choose what to do by it."""
+"""__module__ of classes: libraries compare it with PyTorch's module names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import lamella
 
 
 def name_modules() -> None:
-    """Lets the classes of lamella.nn, and parameters, say that they are from torch.nn."""
+    """Sets __module__ of the classes of lamella.nn, and of parameters, to torch.nn's modules."""
     for kind in vars(lamella.nn).values():
         if isinstance(kind, type) and kind.__module__.startswith("lamella.nn."):
             module = sys.modules[kind.__module__]

@@ -1,4 +1,4 @@
-"""Importing this module puts PyTorch's module names in place: the beginning of another process."""
+"""Importing this module installs PyTorch's module names; child processes begin with it."""
 
 import lamella.compat
 

@@ -1,4 +1,4 @@
-"""torch._jit_internal, as far as programs reach into it."""
+"""torch._jit_internal, as far as programs use it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +35,7 @@ def boolean_dispatch(
     module_name: str,
     func_name: str,
 ) -> Callable[..., Any]:
-    """One of two functions, by an argument that is a bool."""
+    """A function that calls one of two functions, chosen by a bool argument."""
 
     def chosen(*args: Any, **kwargs: Any) -> Any:
         value = kwargs.get(arg_name, args[arg_index] if arg_index < len(args) else default)

@@ -1,7 +1,7 @@
-"""Files of torch.save() without a zip archive, as before PyTorch 1.6.
+"""Files that torch.save() wrote before PyTorch 1.6, which are not zip archives.
 
-Pickles come one after the other: a number that tells the format, its version, facts of the system,
-the object, and the keys of its storages. Then come the storages, each a count and its elements.
+A file is a sequence of pickles: a magic number, the protocol version, system information, the
+object, and the keys of its storages. The storages follow, each as a count and its elements.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def write(obj: Any, file: Any, protocol: int) -> None:
 
 
 class Entries:
-    """The parts of such a file: its pickle, and the bytes of each storage."""
+    """The parts of such a file: the object's pickle, and the bytes of each storage."""
 
     def __init__(self, file: Any, source: Any) -> None:
         self.file, self.source = file, source
@@ -53,7 +53,7 @@ class Entries:
         known = isinstance(system, dict) and system.get("little_endian", True)
         source.expect(known, "little-endian numbers", "others")
         self.begin = file.tell()
-        # The bytes of the storages come behind the pickle, so it is read once without them.
+        # The storages come after the pickle, so it is first read without their contents.
         self.sizes: dict[str, int] = {}
         source.unpickled(file, self)
         keys = source.unpickled(file)
@@ -74,11 +74,11 @@ class Entries:
         return data
 
     def note(self, key: Any, itemsize: int) -> None:
-        """Keeps how large the elements of a storage are."""
+        """Records the element size of a storage."""
         self.sizes[key] = itemsize
 
     def pickled(self) -> Any:
-        """The object's pickle and what is behind it."""
+        """The file, positioned at the object's pickle."""
         self.file.seek(self.begin)
         return self.file
 

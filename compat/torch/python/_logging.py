@@ -1,4 +1,4 @@
-"""torch._logging: Lamella's compiler keeps no logs."""
+"""torch._logging: Lamella's compiler writes no logs."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from typing import Any
 
 
 def set_logs(**options: Any) -> None:
-    """Nothing is logged."""
+    """Does nothing: there are no logs."""

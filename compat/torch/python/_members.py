@@ -1,4 +1,4 @@
-"""torch.nn.utils._named_member_accessor: tensors of a module by dotted names."""
+"""torch.nn.utils._named_member_accessor: access to a module's tensors by dotted names."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from lamella.nn import Module
 _MISSING = object()
 
 
-def _check(who: str, module: Any, name: str, tensor: Any) -> None:
+def _check(op: str, module: Any, name: str, tensor: Any) -> None:
     if not isinstance(module, Module):
-        raise TypeError(f"{who}: expected 'module' to be a Module, got {type(module).__name__}")
+        raise TypeError(f"{op}: expected 'module' to be a Module, got {type(module).__name__}")
     if tensor is not None and tensor is not _MISSING and not isinstance(tensor, Tensor):
-        raise TypeError(f"{who}: expected '{name}' to be a Tensor, got {type(tensor).__name__}")
+        raise TypeError(f"{op}: expected '{name}' to be a Tensor, got {type(tensor).__name__}")
     if not name or "." in name:
-        raise KeyError(f"{who}: expected the name of an attribute, got {name!r}")
+        raise KeyError(f"{op}: expected the name of an attribute, got {name!r}")
 
 
 def set_tensor(module: Module, name: str, tensor: Tensor | None) -> None:
-    """Puts a tensor where a parameter, a buffer or an attribute is."""
+    """Replaces a parameter, a buffer or an attribute by a tensor."""
     _check("set_tensor", module, name, tensor)
     for entries in (module._parameters, module._buffers):
         if name in entries:
@@ -30,7 +30,7 @@ def set_tensor(module: Module, name: str, tensor: Tensor | None) -> None:
 
 
 def swap_tensor(module: Module, name: str, tensor: Any, allow_missing: bool = False) -> Any:
-    """The same; returns what was there. AttributeError where there is nothing."""
+    """Like set_tensor(), but returns the former value. AttributeError if there is none."""
     _check("swap_tensor", module, name, tensor)
     for entries in (module._parameters, module._buffers):
         if name in entries:
@@ -51,7 +51,7 @@ def swap_tensor(module: Module, name: str, tensor: Any, allow_missing: bool = Fa
 
 
 class NamedMemberAccessor:
-    """Reads and writes the tensors of a module and of those below it."""
+    """Reads and writes the tensors of a module and of its submodules."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -70,15 +70,15 @@ class NamedMemberAccessor:
         return getattr(module, last)
 
     def set_tensor(self, name: str, value: Any) -> None:
-        """Puts another one in its place."""
+        """Replaces the tensor with this dotted name."""
         set_tensor(*self._home(name), value)
 
     def del_tensor(self, name: str) -> None:
-        """Takes it away."""
+        """Deletes the tensor with this dotted name."""
         swap_tensor(*self._home(name), _MISSING)
 
     def swap_tensor(self, name: str, value: Any, allow_missing: bool = False) -> Any:
-        """Puts another one in its place, and returns it."""
+        """Replaces the tensor with this dotted name and returns the former one."""
         return swap_tensor(*self._home(name), value, allow_missing)
 
     def get_tensors(self, names: Any) -> list[Any]:
@@ -86,14 +86,15 @@ class NamedMemberAccessor:
         return [self.get_tensor(name) for name in names]
 
     def set_tensors_dict(self, named_tensors: dict[str, Any]) -> None:
-        """Puts others in their places."""
+        """Replaces the tensors with these names."""
         for name, value in named_tensors.items():
             self.set_tensor(name, value)
 
     def swap_tensors_dict(
         self, named_tensors: dict[str, Any], allow_missing: bool = False
     ) -> tuple[dict[str, Any], list[str]]:
-        """The same; returns those that were there, and the names of which there were none."""
+        """Replaces the tensors with these names; returns the former ones, and the names that were
+        missing."""
         before, missing = {}, []
         for name, value in named_tensors.items():
             before[name] = self.swap_tensor(name, value, allow_missing)

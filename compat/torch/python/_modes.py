@@ -1,4 +1,5 @@
-"""Modes of __torch_function__: what answers the calls of a thread before their arguments do."""
+"""Modes of __torch_function__: objects that handle all operator calls of a thread, before the
+__torch_function__ of the arguments."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def _set() -> None:
 
 
 def _answer(function: Any, types: Iterable[type], args: Any, kwargs: Any) -> Any:
-    """The answer of the mode that was entered last; while it runs, the one before is asked."""
+    """Calls the innermost mode. While it runs, the next outer mode is the innermost."""
     mode = _stack.modes.pop()
     _set()
     try:
@@ -35,12 +36,12 @@ def _answer(function: Any, types: Iterable[type], args: Any, kwargs: Any) -> Any
 
 
 class TorchFunctionMode:
-    """A context in which __torch_function__ of this object sees every call of an operator."""
+    """A context in which this object's __torch_function__ handles every operator call."""
 
     def __torch_function__(
         self, func: Any, types: Iterable[type], args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Answers a call; to let it go on: return func(*args, **(kwargs or {}))."""
+        """Handles a call; return func(*args, **(kwargs or {})) to pass it on."""
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -54,7 +55,7 @@ class TorchFunctionMode:
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """A mode that lets every call go on."""
+    """A mode that passes every call on."""
 
     def __torch_function__(
         self, func: Any, types: Iterable[type], args: Any = (), kwargs: Any = None
@@ -63,10 +64,10 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 class TransformGetItemToIndex(BaseTorchFunctionMode):
-    """A mode in which tensors are indexed by batched ones, which they are by everywhere here."""
+    """A mode for indexing by batched tensors, which always works here; it changes nothing."""
 
 
-# Functions that make tensors of nothing but numbers, and so ask for the device.
+# Factories, whose calls have no tensor to take the device from.
 _MAKERS = (
     "arange as_tensor asarray bartlett_window blackman_window empty empty_permuted "
     "empty_strided eye full hamming_window hann_window kaiser_window linspace logspace ones rand "
@@ -77,7 +78,7 @@ _makers = {getattr(lamella, name) for name in _MAKERS if hasattr(lamella, name)}
 
 
 class DeviceContext(BaseTorchFunctionMode):
-    """A mode in which tensors are made on a device where the call names none."""
+    """A mode that creates tensors on a device if the call does not name one."""
 
     def __init__(self, device: Any) -> None:
         self.device = lamella.device(device)
@@ -104,7 +105,7 @@ _default: list[DeviceContext] = []
 
 
 def get_default_device() -> Any:
-    """The device where tensors are made if a call names none."""
+    """The device on which tensors are created if a call does not name one."""
     for mode in reversed(_stack.modes):
         if isinstance(mode, DeviceContext):
             return mode.device
@@ -112,7 +113,7 @@ def get_default_device() -> Any:
 
 
 def set_default_device(device: Any) -> None:
-    """Makes tensors on a device from now on, where a call of this thread names none; None: CPU."""
+    """Sets the device for calls of this thread that do not name one; None means the CPU."""
     for mode in _default:
         if mode in _stack.modes:
             _stack.modes.remove(mode)
@@ -124,5 +125,5 @@ def set_default_device(device: Any) -> None:
 
 
 def install() -> None:
-    """Lets devices be contexts: `with torch.device("meta"):`."""
+    """Makes device objects usable as contexts: `with torch.device("meta"):`."""
     _C._add_to_device({"__enter__": _enter_device, "__exit__": _leave_device})

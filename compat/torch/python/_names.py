@@ -1,4 +1,4 @@
-"""Names of the module torch that Lamella has not, or has with another meaning."""
+"""Names of the module torch that Lamella lacks or uses with another meaning."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ _BY_MODULE = {
     "storage": "Storage TypedStorage is_storage",
 }
 
-# Where each name is: a module of this package that has it.
+# Maps each name to the module of this package that defines it.
 NAMES = {name: module for module, names in _BY_MODULE.items() for name in names.split()}
-# Those that Lamella has are faster.
+# Lamella's own versions take precedence, because they are faster.
 NAMES |= {
     name: "_foreach"
     for name in _foreach.NAMES
     if name in _foreach.NARROW or not hasattr(lamella, name)
 }
 
-# Names whose values change.
+# Names whose values change, so they are not cached.
 CHANGING = frozenset({"default_generator"})
 
 

@@ -1,4 +1,4 @@
-"""Names of torch.nn, torch.optim and torch.utils that are PyTorch's own, and that programs use."""
+"""Private names of torch.nn, torch.optim and torch.utils that programs use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lamella import Tensor
 from lamella.nn import functional, init
 from lamella.nn.modules import _hooks
 
-# The hooks of all modules, by their handles' ids.
+# The global hooks of all modules, by the ids of their handles.
 _everywhere = types.SimpleNamespace(_hooks=_hooks.EVERYWHERE)
 _global_parameter_registration_hooks = _hooks.View(_everywhere, "parameter")
 _global_buffer_registration_hooks = _hooks.View(_everywhere, "buffer")
@@ -23,13 +23,13 @@ _global_forward_hooks = _hooks.View(_everywhere, "forward")
 _global_backward_pre_hooks = _hooks.View(_everywhere, "backward_pre")
 _global_backward_hooks = _hooks.View(_everywhere, "backward")
 
-# What optimizers take.
+# The types of an optimizer's params argument.
 ParamsT = Any
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
-    """The number of inputs or outputs of each element of a layer, by `mode`."""
+    """The fan-in or fan-out of a layer, by `mode`."""
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
@@ -44,7 +44,7 @@ def _no_grad_trunc_normal_(
 
 
 def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
-    """No device records what an optimizer does."""
+    """No devices: none can capture optimizer steps."""
     return []
 
 
@@ -57,7 +57,7 @@ def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Takes a prefix from the names of a state dict, in place, and from those of its metadata."""
+    """Removes a prefix from the keys of a state dict and of its metadata, in place."""
     for key in list(state_dict):
         if key.startswith(prefix):
             state_dict[key[len(prefix) :]] = state_dict.pop(key)
@@ -68,13 +68,13 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
 
 
 def _is_checkpoint_valid() -> bool:
-    """True: checkpoints may be computed again wherever backward runs."""
+    """True: checkpoints may be recomputed during any backward."""
     return True
 
 
 @contextlib.contextmanager
 def _enable_get_lr_call(o: Any) -> Iterator[Any]:
-    """A context in which a scheduler's get_lr() knows that step() called it."""
+    """A context that tells a scheduler's get_lr() that step() called it."""
     o._get_lr_called_within_step = True
     try:
         yield o
@@ -83,17 +83,17 @@ def _enable_get_lr_call(o: Any) -> Iterator[Any]:
 
 
 def _same(function: F) -> F:
-    """The function itself."""
+    """Returns the function unchanged."""
     return function
 
 
 def _neither(*args: Any, **kwargs: Any) -> tuple[bool, bool]:
-    """Neither fused nor foreach."""
+    """(False, False): neither fused nor foreach."""
     return False, False
 
 
 def _get_value(x: Any) -> Any:
-    """The number of a tensor of one element; other values as they are."""
+    """The number in a one-element tensor; other values unchanged."""
     return x.item() if isinstance(x, Tensor) else x
 
 
@@ -103,7 +103,7 @@ def _dispatch_sqrt(x: Any) -> Any:
 
 
 def _view_as_real(params: list[Tensor], *states: list[Tensor]) -> None:
-    """Replaces complex tensors in lists by real views of them."""
+    """Replaces the complex tensors of lists by real views of them."""
     for i, param in enumerate(params):
         if param.is_complex():
             params[i] = lamella.view_as_real(param)
@@ -112,7 +112,8 @@ def _view_as_real(params: list[Tensor], *states: list[Tensor]) -> None:
 
 
 def _channels_last(module: Any, memory_format: Any, dims: int) -> Any:
-    """Puts the weights of convolutions of `dims` dimensions into a memory format; the module."""
+    """Converts the weights of convolutions over `dims` dimensions to a memory format; returns the
+    module."""
     kinds = ("Conv2d", "ConvTranspose2d") if dims == 4 else ("Conv3d", "ConvTranspose3d")
     for part in module.modules():
         if any(isinstance(part, getattr(lamella.nn, kind)) for kind in kinds):
@@ -121,28 +122,28 @@ def _channels_last(module: Any, memory_format: Any, dims: int) -> Any:
 
 
 def convert_conv2d_weight_memory_format(module: Any, memory_format: Any) -> Any:
-    """Puts the weights of convolutions of images into a memory format; the module."""
+    """Converts the weights of 2-d convolutions to a memory format; returns the module."""
     return _channels_last(module, memory_format, 4)
 
 
 def convert_conv3d_weight_memory_format(module: Any, memory_format: Any) -> Any:
-    """Puts the weights of convolutions of volumes into a memory format; the module."""
+    """Converts the weights of 3-d convolutions to a memory format; returns the module."""
     return _channels_last(module, memory_format, 5)
 
 
-# The state dicts of modules carry no patches.
+# State dicts of modules need no patches.
 FALSE = False
 
-# A decorator of steps, which are profiled without it.
+# The decorator for optimizer steps: steps are profiled without it.
 PROFILE_HOOK_STEP = staticmethod(_same)
 
 
 def warn_if_has_hooks(tensor: Tensor) -> None:
-    """Nothing to warn of: hooks are not pickled with tensors."""
+    """Does nothing: hooks are not pickled with tensors."""
 
 
 class _Switch(contextlib.ContextDecorator):
-    """A switch that keeps what it is set to, as a call and as a context."""
+    """A setting that is stored; usable as a call and as a context."""
 
     _is_on = False
 
@@ -158,35 +159,35 @@ class _Switch(contextlib.ContextDecorator):
 
 
 class set_multithreading_enabled(_Switch):  # noqa: N801
-    """Whether backward runs on several threads, which it does within kernels alone."""
+    """Whether backward may use several threads. It is ignored: only kernels are multithreaded."""
 
     _is_on = True
 
 
 class check_sparse_tensor_invariants(_Switch):  # noqa: N801
-    """Whether sparse tensors are checked when they are made, which they always are."""
+    """Whether sparse tensors are checked on creation. It is ignored: they always are."""
 
     def __init__(self, enable: bool = True) -> None:
         super().__init__(enable)
 
     @classmethod
     def is_enabled(cls) -> bool:
-        """What it is set to."""
+        """The stored value."""
         return cls._is_on
 
     @classmethod
     def enable(cls) -> None:
-        """Sets it."""
+        """Turns the setting on."""
         cls._is_on = True
 
     @classmethod
     def disable(cls) -> None:
-        """Takes it back."""
+        """Turns the setting off."""
         cls._is_on = False
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
-    """Exchanges what two tensors hold: memory and attributes. Both are leaves."""
+    """Swaps the memory and the attributes of two tensors, which must be leaves."""
     if t1.grad_fn is not None or t2.grad_fn is not None:
         raise RuntimeError("swap_tensors: expected leaves, got a result of operators")
     t1.data, t2.data = t2.data, t1.data
@@ -203,16 +204,16 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """No devices, and no states of their generators."""
+    """Empty lists: there are no devices."""
     return [], []
 
 
 def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
-    """Nothing to set."""
+    """Does nothing: there are no devices."""
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The tensors among the values without their history."""
+    """Detaches the tensors among the values from their history."""
     made = []
     for value in inputs:
         if isinstance(value, Tensor):
@@ -223,6 +224,6 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def check_backward_validity(inputs: Any) -> None:
-    """Warns where no input requires grad."""
+    """Warns if no input requires grad."""
     if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
         warnings.warn("checkpoint: expected an input that requires grad, got none", stacklevel=2)

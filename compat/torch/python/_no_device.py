@@ -1,6 +1,6 @@
-"""The error of calls that need a device that there is none of."""
+"""The error of calls that need an absent device."""
 
 
 class NoDeviceError(RuntimeError, AssertionError):
-    """There is no CUDA device: PyTorch says so by an AssertionError where it is built without
-    CUDA, and by a RuntimeError where it is built with it."""
+    """There is no CUDA device. PyTorch raises an AssertionError in builds without CUDA and a
+    RuntimeError in builds with it, so this error is both."""

@@ -1,6 +1,7 @@
-"""Old positional signatures: add(x, alpha, y), addcmul(x, value, a, b), addmm(beta, x, a, b).
+"""Deprecated positional signatures: add(x, alpha, y), addcmul(x, value, a, b), addmm(beta, x, a,
+b).
 
-A call that fits no signature of today's is tried with the order that its arguments once had.
+A call that matches no current signature is retried with its arguments in the current order.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ _NUMBERS = ("alpha", "beta", "value")
 
 
 def _orders(before: str, after: str) -> list[list[str]]:
-    """The orders of a product's arguments, with and without the factor before the product."""
+    """The argument orders of a product, with and without the factor before it."""
     return [f"{before} self {middle} {after}".split() for middle in ("", "alpha")]
 
 
-# What came in the place of what is keyword-only today, in the order of the functions. A method's
-# own tensor comes first.
+# The former positions of arguments that are keyword-only today, in the order of functions. For
+# methods, self comes first.
 _ORDERS = {
     "add": [["self", "alpha", "other"]],
     "sub": [["self", "alpha", "other"]],
@@ -37,14 +38,14 @@ _ORDERS = {
 
 def _fits(name: str, value: Any) -> bool:
     number = isinstance(value, numbers.Number)
-    # A scalar may stand for the second term of a sum.
+    # A number may be the second term of a sum.
     return number if name in _NUMBERS else isinstance(value, Tensor) or (name == "other" and number)
 
 
 def _with_memory(
     args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    """The arguments of Tensor.set_() with a tensor over the memory in the place of a storage."""
+    """The arguments of Tensor.set_(), with each storage replaced by a tensor over its memory."""
     storage = args[1] if len(args) > 1 else kwargs.get("source")
     storage = getattr(storage, "_untyped_storage", storage)
     if not isinstance(storage, _storage.UntypedStorage):
@@ -66,7 +67,8 @@ _FACTORIES = frozenset(
 
 
 def _without_options(name: str, kwargs: dict[str, Any]) -> dict[str, Any] | None:
-    """The keywords of a factory that is given `out` beside what `out` has itself; None for none."""
+    """A factory's keywords without the options that `out` already determines; None if `out` is
+    missing."""
     out = kwargs.get("out")
     told = {key: kwargs[key] for key in ("dtype", "device", "layout") if key in kwargs}
     if out is None or not (told or "requires_grad" in kwargs or "pin_memory" in kwargs):
@@ -84,7 +86,7 @@ def _without_options(name: str, kwargs: dict[str, Any]) -> dict[str, Any] | None
 def _rewritten(
     name: str, is_method: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    """The arguments of today's signature for those of an old one; None where there is none."""
+    """Translates an old signature's arguments to today's; None if no old signature matches."""
     if name == "set_" and is_method:
         return _with_memory(args, kwargs)
     if name in _FACTORIES and not is_method:
@@ -117,10 +119,10 @@ def _rewritten(
 
 
 def install() -> None:
-    """Lets calls that fit no signature be tried with an old one, from now on."""
+    """Makes calls that match no signature try the old ones."""
     _C._rewrite_failed_calls(_rewritten)
 
 
 def uninstall() -> None:
-    """Such calls fail again."""
+    """Undoes install()."""
     _C._rewrite_failed_calls(None)

@@ -1,4 +1,4 @@
-"""Operators of PyTorch's that libraries name in torch.ops.aten, and that others do here."""
+"""Operators that libraries name in torch.ops.aten and that are composed of others here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _library: Any = None
 
 
 def install() -> None:
-    """Registers them, once for the process."""
+    """Registers the operators, once in a process."""
     global _library
     if _library is not None:
         return

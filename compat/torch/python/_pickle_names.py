@@ -1,4 +1,4 @@
-"""The functions and classes that a .pt file may name, by PyTorch's names."""
+"""The functions and classes that a .pt file may refer to, by PyTorch's names."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from lamella.nn.parameter import Parameter
 
 
 class StorageType:
-    """What a file names as the type of a storage; no dtype for bytes."""
+    """The type of a storage as a file names it; the dtype is None for untyped storages."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
 
 
 class Stored(TypedStorage):
-    """A storage of a file, with the dtype it was saved with."""
+    """A storage of a file, with the dtype that it was saved with."""
 
     def __init__(self, memory: Any, dtype: Any, target: Any) -> None:
         super().__init__(wrap_storage=memory, dtype=dtype)
-        self.target = target  # the device that its tensors go to
+        self.target = target  # the device of the tensors over it
 
 
 def _expect(right: bool, expected: str, got: Any) -> None:
@@ -66,7 +66,7 @@ def _tensor(
 def _rebuild_v2(
     stored: Any, offset: int, size: Any, stride: Any, requires_grad: bool, *rest: Any
 ) -> Tensor:
-    """rest: hooks, which nobody saves, and lazy bits."""
+    """rest: hooks, which are never saved, and the conjugate and negative bits."""
     metadata = rest[1] if len(rest) > 1 else None
     dtype = getattr(stored, "dtype", None)
     return _tensor(stored, dtype, offset, size, stride, requires_grad, metadata)
@@ -127,7 +127,7 @@ def _rebuild_sparse(layout: Any, parts: Any) -> Any:
 
 
 def _encode(text: str, encoding: str) -> bytes:
-    """Bytes as the older protocols of pickle say them."""
+    """Bytes as pickle protocols before 3 encode them."""
     if encoding != "latin1":
         raise RuntimeError(f"load: expected the encoding latin1, got {encoding!r}")
     return text.encode("latin1")
@@ -165,7 +165,7 @@ _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
 
 
 def find(module: str, name: str) -> Any:
-    """What every file may name, None for what is not of it."""
+    """The object for a name that every file may use, else None."""
     if (module, name) in _ALLOWED:
         return _ALLOWED[module, name]
     if module in ("torch", "torch.cuda", "torch.storage"):
@@ -179,7 +179,7 @@ def find(module: str, name: str) -> Any:
     return None
 
 
-# With weights_only=False.
+# Names that are allowed with weights_only=False.
 _MORE = {
     "builtins": {"list", "dict", "tuple", "int", "float", "str", "bool", "bytes", "frozenset"}
     | {"slice", "range", "object"},
@@ -198,7 +198,7 @@ _MORE = {
 }
 
 
-# What Lamella's own modules and tensors are written with.
+# Names in pickles of Lamella's own modules and tensors.
 _OURS = {
     "lamella.nn.modules._entries": {"Entries"},
     "lamella.nn.modules._hooks": {"Hooks", "WithoutModule"},
@@ -208,8 +208,9 @@ _OURS = {
 
 
 def find_more(module: str, name: str) -> Any:
-    """What a file may name with weights_only=False: plain containers, NumPy's arrays, and classes
-    of modules, named tuples, data classes and enumerations that the program has imported itself."""
+    """The object for a name that is allowed with weights_only=False: plain containers, NumPy's
+    arrays, and classes of modules, named tuples, data classes and enumerations that are imported
+    already."""
     module = {"__builtin__": "builtins", "copy_reg": "copyreg"}.get(module, module)
     if name in _MORE.get(module, ()):
         if module.startswith("numpy.core"):
@@ -230,9 +231,9 @@ def find_more(module: str, name: str) -> Any:
 
 
 def find_made(module: str, name: str) -> Any:
-    """What a file may have objects made of with weights_only=False, but may not call: other classes
-    that the program has imported itself and that are not of the standard library; of Lamella's,
-    those of layers and distributions. Methods of what was made may be there, and not be called."""
+    """A class whose objects a file may contain with weights_only=False without calling the class:
+    imported classes from outside the standard library, and Lamella's layers and distributions.
+    Methods of such objects may be stored, but are not called."""
     if (module, name) in (("builtins", "getattr"), ("__builtin__", "getattr")):
         return _method
     ours = ("torch.distributions", "lamella.compat.distributions", "lamella.nn.")
@@ -252,7 +253,7 @@ def _method(owner: Any, name: str) -> Any:
     return types.MethodType(found, owner)
 
 
-# What makes an object, and does nothing else.
+# Functions that only create objects.
 _PLAIN_NEW = [kind.__new__ for kind in (object, dict, list, tuple, set, str, int, float)]
 
 

@@ -1,4 +1,4 @@
-"""The pickle of a .pt file: Lamella's objects under PyTorch's names, storages as keys."""
+"""The pickle writer for .pt files: Lamella's objects by PyTorch's names, storages as keys."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _STORAGE_NAMES = {dtype: name for name, dtype in STORAGES.items()}
 
 
 class _Global:
-    """A function or class by the name that it has in the file."""
+    """A function or class, written by its name in the file."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
 
-    def __call__(self, *args: Any) -> Any:  # pickle asks whether it is callable
+    def __call__(self, *args: Any) -> Any:  # pickle requires a callable
         raise AssertionError("a name of a file is not called")
 
 
@@ -40,7 +40,7 @@ _BYTES = _Global("torch.storage", "UntypedStorage")
 
 
 class _Kept:
-    """A storage on its way into the file."""
+    """A storage that is being written."""
 
     def __init__(self, key: str, dtype: Any, location: str, count: int) -> None:
         kind = _TYPES[_STORAGE_NAMES[dtype]] if dtype in _STORAGE_NAMES else _BYTES
@@ -48,7 +48,7 @@ class _Kept:
 
 
 def _distributions_home(name: str) -> str:
-    """The module of PyTorch's that has a class of distributions, constraints or transforms."""
+    """PyTorch's module for a class of distributions, constraints or transforms."""
     from lamella.compat import distributions
 
     if hasattr(distributions, name):
@@ -58,11 +58,11 @@ def _distributions_home(name: str) -> str:
 
 
 class Writer(pickle._Pickler):
-    """A pickler that gathers the storages by the keys that it wrote for them."""
+    """A pickler that collects storages under the keys that it wrote for them."""
 
     def __init__(self, file: Any, protocol: int, legacy: bool = False) -> None:
         super().__init__(file, protocol)
-        self.legacy = legacy  # whether views of storages could follow their names
+        self.legacy = legacy  # whether view information may follow a storage's name
         self.storages: dict[str, Any] = {}
         self.itemsizes: dict[str, int] = {}
         self._keys: dict[int, tuple[str, Any]] = {}
@@ -77,7 +77,7 @@ class Writer(pickle._Pickler):
         if not self.legacy:
             return obj.saved
         name, kind, *rest = obj.saved
-        # PyTorch does not read storages without a dtype there.
+        # PyTorch cannot read storages without a dtype here.
         return (name, _TYPES["ByteStorage"] if kind is _BYTES else kind, *rest, None)
 
     def save_global(self, obj: Any, name: str | None = None) -> None:

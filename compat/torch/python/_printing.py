@@ -1,4 +1,4 @@
-"""torch._tensor_str, as far as programs reach into it."""
+"""torch._tensor_str, as far as programs use it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lamella import _tensor_str as printing
 
 @contextlib.contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
-    """A context in which tensors print with other options."""
+    """A context with other print options for tensors."""
     before = printing.get_printoptions()
     printing.set_printoptions(**options)
     try:
@@ -22,12 +22,12 @@ def printoptions(**options: Any) -> Iterator[None]:
 
 
 def _tensor_str(self: Tensor, indent: int) -> str:
-    """The elements alone."""
+    """The text of the elements alone."""
     return "[]" if self.numel() == 0 else printing._body(self.detach(), indent)
 
 
 def _str_intern(inp: Tensor, *, tensor_contents: str | None = None) -> str:
-    """As the tensor prints; with other text in the place of its elements."""
+    """The tensor's repr, optionally with other text in place of the elements."""
     if tensor_contents is None:
         return printing.tensor_repr(inp)
     return f"tensor({tensor_contents})"

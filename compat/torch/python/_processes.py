@@ -1,4 +1,4 @@
-"""PyTorch's module names in the processes that Python's multiprocessing starts anew."""
+"""Installs PyTorch's module names in processes that multiprocessing spawns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(lamella.__file__)))
 
 
 def _with_names(**arguments: Any) -> list[str]:
-    """The command of a process that is spawned, which puts the names in place before all else."""
+    """The command of a spawned process, extended to install the names first."""
     command = _command_line(**arguments)
     if "-c" in command:
         at = command.index("-c") + 1
@@ -26,12 +26,12 @@ def _with_names(**arguments: Any) -> list[str]:
 
 
 def install() -> None:
-    """From now on."""
+    """Extends the commands of processes that are spawned from here on."""
     multiprocessing.spawn.get_command_line = _with_names
     multiprocessing.forkserver.set_forkserver_preload(["lamella.compat._installed", "__main__"])
 
 
 def uninstall() -> None:
-    """No longer."""
+    """Undoes install()."""
     multiprocessing.spawn.get_command_line = _command_line
     multiprocessing.forkserver.set_forkserver_preload(["__main__"])

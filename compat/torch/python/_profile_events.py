@@ -1,4 +1,4 @@
-"""Events of a profile in PyTorch's words: times in microseconds, parents and children, averages."""
+"""Profile events in PyTorch's format: times in microseconds, parents and children, averages."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import lamella.profiler
 
 
 class Interval(NamedTuple):
-    """When an event ran, in microseconds from the beginning of its profile."""
+    """The start and end of an event, in microseconds since the start of its profile."""
 
     start: float
     end: float
 
     def elapsed_us(self) -> float:
-        """How long that is."""
+        """The duration in microseconds."""
         return self.end - self.start
 
 
@@ -27,8 +27,8 @@ def _as_text(us: float) -> str:
 
 
 class _Times:
-    """What single events and averages share. There is no device beside the CPU; memory and counts
-    of operations are not noted."""
+    """The fields that single events and averages share. The only device is the CPU; memory and
+    operation counts are not recorded."""
 
     count: int
     cpu_time_total: float
@@ -43,7 +43,7 @@ class _Times:
 
     @property
     def cpu_time(self) -> float:
-        """The mean of one call."""
+        """The mean time of one call."""
         return self.cpu_time_total / self.count if self.count else 0.0
 
     def __getattr__(self, name: str) -> Any:
@@ -53,7 +53,7 @@ class _Times:
 
 
 class FunctionEvent(_Times):
-    """One call. `name` is an operator's without its overload; `overload_name` has that."""
+    """One call. `name` is the operator's name without the overload, `overload_name` has that."""
 
     count = 1
     scope = 0
@@ -78,7 +78,7 @@ class FunctionEvent(_Times):
 
     @property
     def key(self) -> str:
-        """What averages are taken by."""
+        """The key by which averages group events."""
         return self.name
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ class FunctionEvent(_Times):
 
 
 class FunctionEventAvg(_Times):
-    """The sum of several events with one key."""
+    """The sum over several events with one key."""
 
     def __init__(self, key: str | None = None) -> None:
         self.key = key
@@ -101,7 +101,7 @@ class FunctionEventAvg(_Times):
         self.cpu_children: list[FunctionEvent] = []
 
     def add(self, event: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
-        """Counts one more in; the first one gives its key, if there is none."""
+        """Adds an event. The first event sets the key if there is none."""
         if self.key is None:
             self.key = event.key
         self.count += event.count
@@ -123,11 +123,11 @@ def _own(event: Any) -> float:
 
 
 class EventList(list[Any]):
-    """Events, or their averages, with a table."""
+    """A list of events, or of their averages, that prints as a table."""
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The time of all of them, none of it counted twice."""
+        """The total time of all events, without counting nested time twice."""
         return sum(event.self_cpu_time_total for event in self)
 
     def key_averages(
@@ -143,7 +143,7 @@ class EventList(list[Any]):
         return EventList(found.values())
 
     def total_average(self) -> FunctionEventAvg:
-        """All of them as one, called Total."""
+        """The sum over all events, with the name Total."""
         total = FunctionEventAvg("Total")
         for event in self:
             total.add(event)
@@ -156,7 +156,8 @@ class EventList(list[Any]):
         max_name_column_width: int = 55,
         **options: Any,
     ) -> str:
-        """A line for each, the largest first. sort_by: the name of a time or count."""
+        """A table with one row for each event, largest first. sort_by: the name of a time or
+        count."""
         rows = sorted(self, key=lambda e: getattr(e, sort_by), reverse=True) if sort_by else self
         whole = self.self_cpu_time_total or 1.0
         shown: list[tuple[str, Callable[[Any], str]]] = [
@@ -182,7 +183,7 @@ class EventList(list[Any]):
 
 
 def events_of(events: Iterable[lamella.profiler.Event]) -> EventList:
-    """PyTorch's events of Lamella's, which are in order of beginning."""
+    """Converts Lamella's events, which are sorted by their start, to PyTorch's."""
     made = EventList(FunctionEvent(i, event) for i, event in enumerate(events))
     open_on: dict[int, list[FunctionEvent]] = {}
     for event in made:

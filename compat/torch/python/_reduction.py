@@ -1,4 +1,4 @@
-"""torch.nn._reduction: how losses are reduced, by number, and by the flags from before."""
+"""torch.nn._reduction: the numbers of loss reductions, also from the deprecated flags."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def get_enum(reduction: str) -> int:
 def legacy_get_enum(
     size_average: bool | None, reduce: bool | None, emit_warning: bool = True
 ) -> int:
-    """The number that the flags stand for."""
+    """The number for the deprecated flags size_average and reduce."""
     return _number("mean", True if size_average is None else size_average, reduce)
 
 
 def legacy_get_string(
     size_average: bool | None, reduce: bool | None, emit_warning: bool = True
 ) -> str:
-    """The name that the flags stand for."""
+    """The name for the deprecated flags size_average and reduce."""
     return ("none", "mean", "sum")[legacy_get_enum(size_average, reduce)]

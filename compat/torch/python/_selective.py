@@ -1,7 +1,7 @@
-"""Checkpoints that keep some results: create_selective_checkpoint_contexts().
+"""Selective checkpoints, which keep some results: create_selective_checkpoint_contexts().
 
-The context of the forward pass keeps what a policy says, in the order in which operators gave it;
-the context of running the function again hands it out in that order, and the rest is computed.
+The context of the forward pass keeps the results that a policy selects, in call order. The context
+of the recomputation returns them in the same order; all other results are recomputed.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from lamella.utils._pytree import tree_map
 
 
 class CheckpointPolicy(enum.Enum):
-    """What becomes of an operator's result. The first two keep it, the others compute it again."""
+    """The fate of an operator's result. The first two values keep it, the others recompute it."""
 
     MUST_SAVE, PREFER_SAVE, MUST_RECOMPUTE, PREFER_RECOMPUTE = range(4)
     MUST_CPU_OFFLOAD = 4
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told beside the operator: whether the function runs again."""
+    """The policy's first argument: tells whether the function is being recomputed."""
 
     def __init__(self, *, is_recompute: bool) -> None:
         self.is_recompute = is_recompute
 
 
 class _Keeping(TorchDispatchMode):
-    """Notes for each call what it gave, with its version, or that it is computed again.
+    """The forward context: records each call's result with its version, or that it is recomputed.
 
-    kept: a queue of these for each operator; under None the operators that have a result there.
+    kept: a queue of these records for each operator; the entry None has the operators with a kept
+    result.
     """
 
     def __init__(self, policy: Callable[..., Any], kept: Any) -> None:
@@ -65,7 +66,7 @@ class _Handing(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if not self.kept[func] and func not in self.kept[None]:
-            return func(*args, **(kwargs or {}))  # what the checkpoint itself calls
+            return func(*args, **(kwargs or {}))  # a call of the checkpoint itself
         if not self.kept[func]:
             raise RuntimeError(
                 f"checkpoint: expected {func} as often as in the forward pass, got it once more; "
@@ -92,10 +93,10 @@ class _Handing(TorchDispatchMode):
 def create_selective_checkpoint_contexts(
     policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
 ) -> tuple[Any, Any]:
-    """The two contexts of checkpoint()'s context_fn, by which some operators are not run again.
+    """The two contexts for checkpoint()'s context_fn, which avoid recomputing some operators.
 
     policy_fn_or_list: the operators whose results are kept, or a function of (context, operator,
-    *args, **kwargs) that gives a CheckpointPolicy, or True for what is kept.
+    *args, **kwargs) that returns a CheckpointPolicy, or True to keep the result.
     """
     policy = policy_fn_or_list
     if isinstance(policy, list):

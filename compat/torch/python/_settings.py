@@ -1,5 +1,5 @@
-"""Settings of the module torch. Those that choose among kernels are kept and change nothing: there
-is one kernel, which gives the same bits each time."""
+"""Settings of the module torch. Those that choose among kernels are stored and change nothing:
+there is one kernel for each operator, and it gives the same bits each time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _kept: dict[str, Any] = {
     "warn_always": False,
 }
 
-# There are no symbolic numbers: these are the types of plain ones.
+# There are no symbolic numbers: these are the types of plain numbers.
 SymInt, SymFloat, SymBool = (
     type("SymInt", (), {}),
     type("SymFloat", (), {}),
@@ -28,22 +28,22 @@ sym_int, sym_float, sym_max, sym_min = int, float, max, min
 
 
 def sym_not(a: Any) -> bool:
-    """Whether it is false."""
+    """Logical not."""
     return not a
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Kept: kernels give the same bits each time."""
+    """Stores the value. Kernels always give the same bits."""
     _kept["deterministic"], _kept["warn_only"] = bool(mode), bool(warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """What use_deterministic_algorithms() was told."""
+    """The value given to use_deterministic_algorithms()."""
     return _kept["deterministic"]
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """What use_deterministic_algorithms() was told."""
+    """The warn_only value given to use_deterministic_algorithms()."""
     return _kept["warn_only"]
 
 
@@ -59,12 +59,12 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """What set_deterministic_debug_mode() was told, as a number."""
+    """The value given to set_deterministic_debug_mode(), as a number."""
     return 0 if not _kept["deterministic"] else 1 if _kept["warn_only"] else 2
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Kept: products of float32 are float32."""
+    """Stores the value. Products of float32 always use float32."""
     if precision not in ("highest", "high", "medium"):
         raise ValueError(
             f"set_float32_matmul_precision: expected highest, high or medium, got {precision!r}"
@@ -73,17 +73,17 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """What set_float32_matmul_precision() was told."""
+    """The value given to set_float32_matmul_precision()."""
     return _kept["precision"]
 
 
 def set_warn_always(b: bool) -> None:
-    """Kept."""
+    """Stores the value."""
     _kept["warn_always"] = bool(b)
 
 
 def is_warn_always_enabled() -> bool:
-    """What set_warn_always() was told."""
+    """The value given to set_warn_always()."""
     return _kept["warn_always"]
 
 
@@ -95,30 +95,30 @@ def is_anomaly_enabled() -> bool:
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether a NaN of a backward is an error in anomaly mode."""
+    """Whether anomaly mode raises an error for a NaN in a backward."""
     before = _C._set_nan_check(True)
     _C._set_nan_check(before)
     return before
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
-    """Anomaly mode from now on."""
+    """Turns anomaly mode on or off."""
     _C._set_anomaly_enabled(mode)
     _C._set_nan_check(check_nan)
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """False: the mode of the processor stays as it is."""
+    """False: the processor's mode is not changed."""
     return False
 
 
 def get_num_interop_threads() -> int:
-    """1: operators run one after the other."""
+    """1: operators do not run concurrently."""
     return 1
 
 
 def set_num_interop_threads(num: int) -> None:
-    """Nothing to set: operators run one after the other."""
+    """Does nothing: operators do not run concurrently."""
     if num <= 0:
         raise RuntimeError(f"set_num_interop_threads: expected a positive number, got {num}")
 

@@ -1,8 +1,8 @@
-"""Operators as PyTorch shows them to __torch_dispatch__.
+"""The overloads by which __torch_dispatch__ handlers see operators.
 
-A number beside a tensor is an operator of its own in Lamella (add.Scalar), and a reduction of all
-elements is that of no named dimension (sum.dim_IntList). Handlers written for PyTorch know
-add.Tensor with a number and sum.default, so they are shown these.
+In Lamella an operand that is a number selects an overload of its own (add.Scalar), and a reduction
+over all elements is the overload for dimensions (sum.dim_IntList). Handlers for PyTorch expect
+add.Tensor with a number and sum.default, so these are passed to them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Form = Callable[[tuple[Any, ...], dict[str, Any]], "_Shown | None"]
 
 
 def _with_number(target: Any) -> _Form:
-    """The same with a number for the second tensor; `alpha` is named there."""
+    """The overload for a tensor, called with a number; alpha becomes a keyword."""
 
     def form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Shown:
         return target, args[:2], {**dict(zip(("alpha",), args[2:])), **kwargs}
@@ -27,7 +27,7 @@ def _with_number(target: Any) -> _Form:
 
 
 def _of_all(target: Any) -> _Form:
-    """A reduction that names no dimensions."""
+    """The overload of a reduction without dimensions."""
 
     def form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Shown | None:
         dims = args[1] if len(args) > 1 else kwargs.get("dim")
@@ -40,7 +40,7 @@ def _of_all(target: Any) -> _Form:
 
 
 def _tensor_first(other: Any) -> _Form:
-    """A number before a tensor: `other` takes them the other way round."""
+    """The call with swapped operands, for a number before a tensor."""
 
     def form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Shown | None:
         if len(args) == 2 and not isinstance(args[0], lamella.Tensor):
@@ -73,10 +73,10 @@ def _forms() -> dict[Any, _Form]:
 
 
 def install() -> None:
-    """From now on."""
+    """Makes handlers see PyTorch's overloads."""
     _C._set_shown_forms(_forms())
 
 
 def uninstall() -> None:
-    """Operators as they are."""
+    """Makes handlers see Lamella's overloads."""
     _C._set_shown_forms(None)

@@ -1,4 +1,4 @@
-"""Members of Tensor that PyTorch's programs use and Lamella has not."""
+"""Members of Tensor that programs for PyTorch use and that Lamella's tensors lack."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lamella.compat._no_device import NoDeviceError
 
 
 def _cuda(self: Tensor, device: Any = None, non_blocking: bool = False, **options: Any) -> Tensor:
-    """RuntimeError: there is no such device."""
+    """RuntimeError: there is no CUDA device."""
     raise NoDeviceError("cuda: expected a CUDA device, found none")
 
 
 def _new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """A tensor of the same dtype: of sizes with undefined elements, of values, over a storage, or
+    """A tensor of the same dtype: uninitialized of a given shape, from values, over a storage, or
     empty."""
     from lamella._storage import rebuild_tensor
     from lamella.compat.storage import TypedStorage, UntypedStorage
@@ -80,7 +80,7 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **options
 
 
 def _itself(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The tensor itself: no memory is pinned, and every tensor is dense."""
+    """The tensor itself: memory is never pinned, and every tensor is dense."""
     return self
 
 
@@ -90,14 +90,14 @@ def _false(self: Tensor, *args: Any) -> bool:
 
 
 def _storage(self: Tensor) -> Any:
-    """The memory behind the tensor, in elements."""
+    """The tensor's memory, as a storage of elements."""
     from lamella.compat.storage import TypedStorage
 
     return TypedStorage._over(self.untyped_storage(), self.dtype)
 
 
 def _elements(self: Tensor, function: Callable[..., Any], *others: Tensor) -> Tensor:
-    """Writes function(element, ...) in the place of each element, one after the other."""
+    """Replaces each element by function(element, ...)."""
     if self.requires_grad and lamella.is_grad_enabled():
         raise RuntimeError("apply_: expected a tensor that does not require grad")
     rows = [tensor.expand_as(self).reshape(-1).tolist() for tensor in (self, *others)]
@@ -117,7 +117,8 @@ def _is_nonzero(self: Tensor) -> bool:
 
 
 def _fill_diagonal(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """Fills the main diagonal; with `wrap`, of a tall matrix, again below its end."""
+    """Fills the main diagonal; with `wrap`, a tall matrix's diagonal continues below its square
+    part."""
     if self.dim() < 2:
         raise RuntimeError(f"fill_diagonal_: expected 2 dimensions or more, got {self.dim()}")
     if self.dim() > 2 and len(set(self.shape)) > 1:
@@ -142,12 +143,12 @@ def _swapaxes(self: Tensor, axis0: int, axis1: int) -> Tensor:
 def _dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     """The dimensions from the outermost to the innermost in memory.
 
-    ambiguity_check: whether to raise a RuntimeError where another order would do as well; a list of
-    memory formats raises where several of them fit, and none that says so.
+    ambiguity_check: True raises a RuntimeError if another order fits the strides as well; a list of
+    memory formats raises if several of them fit.
     """
     strides = self.stride()
     if ambiguity_check is True:
-        # A dimension of one element has any place.
+        # A dimension of size 1 could be anywhere.
         unclear = any(size == 1 for size in self.shape) or len(set(strides)) < len(strides)
     else:
         fits = [self.is_contiguous(memory_format=form) for form in ambiguity_check or ()]
@@ -161,7 +162,7 @@ def _dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]
 
 
 def _resize(self: Tensor, *sizes: Any) -> Tensor:
-    """A view with other sizes, as reshape() gives."""
+    """A view with another shape, as by reshape()."""
     return self.reshape(sizes)
 
 
@@ -175,14 +176,14 @@ def _no(name: str) -> Any:
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    """The tensor as text. tensor_contents: what stands in the place of its elements."""
+    """The repr of the tensor. tensor_contents: text in place of the elements."""
     from lamella._tensor_str import tensor_repr
 
     return tensor_repr(self, tensor_contents)
 
 
 def _reversed(self: Tensor) -> Tensor:
-    """The tensor with its first dimension turned round; one without dimensions as it is."""
+    """The tensor flipped along its first dimension; a 0-d tensor is unchanged."""
     return self.flip(0) if self.dim() else self
 
 
@@ -223,7 +224,7 @@ _MEMBERS: dict[str, Any] = {
 
 
 def install() -> None:
-    """Adds the members that are not there. They stay when the names of modules go again."""
+    """Adds the missing members. uninstall() does not remove them."""
     _C._add_to_tensor(
         {
             name: member

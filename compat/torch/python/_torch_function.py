@@ -1,4 +1,5 @@
-"""__torch_function__: subclasses of Tensor survive operators, and may answer in their place."""
+"""__torch_function__: operators preserve subclasses of Tensor, which may also override
+operators."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ _disabled_torch_function_impl = _C._disabled_torch_function_impl
 
 
 class DisableTorchFunctionSubclass:
-    """A context in which no __torch_function__ is asked."""
+    """A context that disables __torch_function__."""
 
     def __enter__(self) -> None:
         _C._torch_function_off(1)
@@ -25,7 +26,7 @@ DisableTorchFunction = DisableTorchFunctionSubclass
 
 
 def _as(value: Any, cls: type[Tensor]) -> Any:
-    """A result as a subclass's; those of tuples and lists too."""
+    """Converts a result, or the tensors in a tuple or list, to a subclass."""
     if isinstance(value, Tensor):
         return value if isinstance(value, cls) else value.as_subclass(cls)
     if isinstance(value, (tuple, list)):
@@ -39,7 +40,7 @@ def _as(value: Any, cls: type[Tensor]) -> Any:
 def _torch_function(
     cls: Any, func: Callable[..., Any], types: Iterable[type], args: Any = (), kwargs: Any = None
 ) -> Any:
-    """What Tensor answers: the operator's result, as a tensor of the subclass."""
+    """Tensor's default __torch_function__: the operator's result, converted to the subclass."""
     if not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():
@@ -48,21 +49,21 @@ def _torch_function(
 
 
 def _dispatches(cls: type) -> bool:
-    """Whether a subclass has a __torch_dispatch__, whose results then stay what they are."""
+    """True if a subclass has a __torch_dispatch__; its results are then not converted."""
     derived = cls.__mro__[: cls.__mro__.index(Tensor)]
     return any("__torch_dispatch__" in vars(kind) for kind in derived)
 
 
 def install() -> None:
-    """Lets operators ask their arguments, from now on."""
+    """Makes operators call __torch_function__ of their arguments."""
     from lamella.nn.parameter import Buffer, Parameter
 
     _C._add_to_tensor({"__torch_function__": classmethod(_torch_function)})
-    for kind in (Parameter, Buffer):  # what is computed with them is a plain tensor
+    for kind in (Parameter, Buffer):  # results computed with them are plain tensors
         setattr(kind, "__torch_function__", _disabled_torch_function_impl)  # noqa: B010
     _C._switch_torch_function(True)
 
 
 def uninstall() -> None:
-    """Operators ask nobody any more, unless there are sparse tensors."""
+    """Makes operators ignore __torch_function__, unless sparse tensors are in use."""
     _C._switch_torch_function("lamella._sparse_tensor" in sys.modules)

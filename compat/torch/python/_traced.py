@@ -1,7 +1,7 @@
-"""What torch.jit.trace gives: graphs of lamella.trace, one for each form of the inputs.
+"""The results of torch.jit.trace(): graphs of lamella.trace, one for each signature of the inputs.
 
-A graph fits inputs of the shapes and dtypes that it was recorded with. Programs trace with one
-batch and call with others, so a call that no graph fits records one more.
+A graph is valid for inputs with the recorded shapes and dtypes. Programs trace with one batch and
+call with others, so a call that fits no graph records another one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lamella.nn import Module
 
 
 def _form(inputs: tuple[Any, ...]) -> Any:
-    """What inputs must have in common with recorded ones to use their graph."""
+    """The key of the inputs: inputs with equal keys use the same graph."""
     leaves, form = _pytree.tree_flatten(inputs)
     kinds = [
         (tuple(x.shape), x.dtype, x.device) if isinstance(x, Tensor) else repr(x) for x in leaves
@@ -28,7 +28,7 @@ def _form(inputs: tuple[Any, ...]) -> Any:
 
 
 class _Graphs:
-    """The graphs of one function; the first is what save() writes."""
+    """The graphs of one function; save() writes the first."""
 
     def __init__(self, function: Callable[..., Any], inputs: tuple[Any, ...], check: bool) -> None:
         self.function = function
@@ -53,7 +53,7 @@ class _Graphs:
 
 
 class Recorded:
-    """What all that trace() and load() give can do; `graph` is that of the example's inputs."""
+    """The common base of the results of trace() and load(); `graph` is for the example inputs."""
 
     graph: Any
 
@@ -74,7 +74,7 @@ class Recorded:
 
 
 class ScriptFunction(Recorded):
-    """What trace() gives for a function."""
+    """The result of trace() for a function."""
 
     def __init__(self, graphs: _Graphs) -> None:
         self._graphs = graphs
@@ -86,7 +86,7 @@ class ScriptFunction(Recorded):
 
 
 class TopLevelTracedModule(Recorded, Module):
-    """What trace() gives for a module, whose parameters, buffers and children it has."""
+    """The result of trace() for a module, with the module's parameters, buffers and children."""
 
     def __init__(self, graphs: _Graphs) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class TopLevelTracedModule(Recorded, Module):
 
 
 class RecursiveScriptModule(Recorded, Module):
-    """What load() gives: one graph, for inputs of the shapes that it was recorded with."""
+    """The result of load(): one graph, for inputs of the recorded shapes."""
 
     def __init__(self, graph: Any) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""torch.LongTensor and its like: dtypes that are called and asked as if they were classes."""
+"""torch.LongTensor and similar types: dtypes that act like classes of tensors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DTYPES = {name.removesuffix("Storage"): dtype for name, dtype in STORAGE_DTYPES.
 
 
 class _TensorType(type):
-    """The type of torch.LongTensor: a class that has tensors of one dtype as its instances."""
+    """The metaclass of torch.LongTensor: tensors of one dtype are instances of the class."""
 
     dtype: Any
     device: str
@@ -25,7 +25,7 @@ class _TensorType(type):
         )
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        """A tensor of values, or of sizes with undefined elements, or an empty one."""
+        """Creates a tensor from values, an uninitialized one from sizes, or an empty one."""
         if cls.device == "sparse":
             from lamella._sparse_making import sparse_coo_tensor
 
@@ -57,7 +57,7 @@ class _TensorType(type):
 
 
 def _sparse_parts(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What sparse_coo_tensor() takes, of parts or of sizes."""
+    """Translates parts or sizes to the arguments of sparse_coo_tensor()."""
     return (None, None, args) if all(type(arg) is int for arg in args) else args
 
 
@@ -69,7 +69,7 @@ def _tensor_type(name: str, device: str) -> _TensorType:
 
 
 _MADE: dict[str, Any] = dict(STORAGE_TYPES)
-# By the text that Tensor.type() takes and gives.
+# The tensor types by the text that Tensor.type() takes and returns.
 TENSOR_TYPES: dict[str, _TensorType] = {}
 for _name in DTYPES:
     for _device in ("cpu", "cuda", "sparse"):
@@ -81,7 +81,7 @@ globals().update(_MADE)
 
 
 class _NamedDtype:
-    """The name of a dtype that no tensor has here."""
+    """The name of a dtype that Lamella lacks."""
 
     is_complex = False
 
@@ -111,7 +111,7 @@ float4_e2m1fn_x2 = _NamedDtype("float4_e2m1fn_x2", 1)
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """Makes the dtype of a tensor type the default: "torch.DoubleTensor", or the type itself."""
+    """Makes a tensor type's dtype the default: "torch.DoubleTensor", or the type itself."""
     kind = TENSOR_TYPES.get(t) if isinstance(t, str) else t
     if not isinstance(kind, _TensorType) or kind.device != "cpu":
         raise TypeError(f"set_default_tensor_type: expected a type of the CPU's tensors, got {t!r}")

@@ -1,4 +1,4 @@
-"""torch._utils, as far as programs reach into it."""
+"""torch._utils, as far as programs use it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lamella._storage import rebuild_tensor
 
 
 def _element_size(dtype: Any) -> int:
-    """The bytes of an element."""
+    """The size of an element, in bytes."""
     return int(dtype.itemsize)
 
 
@@ -30,7 +30,7 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Iterable[Tensor]) -> tuple[T
 
 
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
-    """The index of a device; -1 of the CPU where that is allowed."""
+    """The index of a device; -1 for the CPU if that is allowed."""
     if isinstance(device, int):
         return device
     index: int | None = None if device is None else lamella.device(device).index
@@ -45,21 +45,22 @@ class ExceptionWrapper:
         self.exc_msg = str(exc_info[1])
 
     def reraise(self) -> None:
-        """Raises the same type."""
+        """Raises the exception again, with its type."""
         raise self.exc_type(f"{self.where}: {self.exc_msg}")
 
 
 def _get_device_module(device_type: str) -> Any:
-    """torch.cpu and its like, by the device's name. RuntimeError if there is none."""
+    """The module for a device name, such as torch.cpu. RuntimeError if there is none."""
     return lamella.get_device_module(device_type)
 
 
 def _get_available_device_type() -> None:
-    """None: there is the CPU alone."""
+    """None: the only device is the CPU."""
 
 
 def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
-    """Lists of tensors of one type, each of at least size_limit bytes but the last ones."""
+    """Yields lists of tensors of one dtype with at least size_limit bytes each, except the last
+    ones."""
     waiting: dict[str, list[Tensor]] = {}
     for tensor in tensors:
         held = waiting.setdefault(tensor.type(), [])
@@ -75,7 +76,7 @@ def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -
 
 
 def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
-    """A view of a storage of elements."""
+    """A tensor over a storage, with the given offset, size and strides."""
     return _rebuild_tensor_v2(storage, storage_offset, size, stride, False, None)
 
 
@@ -88,7 +89,7 @@ def _rebuild_tensor_v2(
     backward_hooks: Any,
     metadata: Any = None,
 ) -> Tensor:
-    """The same, as pickles of tensors have it."""
+    """_rebuild_tensor() with the arguments that pickles of tensors have."""
     kept = metadata or {}
     lazy = int(bool(kept.get("conj"))) | int(bool(kept.get("neg"))) << 1
     memory, dtype = storage.untyped(), storage.dtype

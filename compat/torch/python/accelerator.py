@@ -1,4 +1,4 @@
-"""torch.accelerator where there is none."""
+"""torch.accelerator: there is no accelerator."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def current_accelerator(check_available: bool = False) -> None:
 
 
 def synchronize(device: Any = None) -> None:
-    """Nothing to wait for."""
+    """Does nothing: there is no accelerator."""
 
 
 def empty_cache() -> None:
-    """Nothing to free."""
+    """Does nothing: there is no memory to free."""
 
 
 def _none(what: str) -> RuntimeError:
@@ -32,7 +32,7 @@ def _none(what: str) -> RuntimeError:
 
 
 def current_device_index() -> int:
-    """RuntimeError: there is none."""
+    """RuntimeError: there is no accelerator."""
     raise _none("current_device_index")
 
 
@@ -40,7 +40,7 @@ current_device_idx = current_device_index
 
 
 def set_device_index(device: Any) -> None:
-    """RuntimeError: there is none."""
+    """RuntimeError: there is no accelerator."""
     raise _none("set_device_index")
 
 
@@ -48,12 +48,12 @@ set_device_idx = set_device_index
 
 
 def current_stream(device: Any = None) -> Any:
-    """RuntimeError: there is none."""
+    """RuntimeError: there is no accelerator."""
     raise _none("current_stream")
 
 
 def set_stream(stream: Any) -> None:
-    """RuntimeError: there is none."""
+    """RuntimeError: there is no accelerator."""
     raise _none("set_stream")
 
 
@@ -66,4 +66,4 @@ max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Nothing to reset."""
+    """Does nothing."""

@@ -1,4 +1,4 @@
-"""torch.compiler: lamella.compile traces, so there is nothing to say to a compiler of bytecode."""
+"""torch.compiler: lamella.compile traces, so controls for a bytecode compiler do nothing."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import lamella
 from lamella.nn import Module
 
-# Backends of PyTorch's that compile nothing.
+# PyTorch's backends that do not compile.
 _PLAIN = frozenset({"aot_eager", "eager"})
 
 
 class OptimizedModule(Module):
-    """A module whose calls run as compiled programs; everything else is the module's."""
+    """A module whose calls run compiled; all other attributes are those of the wrapped module."""
 
     def __init__(self, mod: Module, run: Callable[..., Any]) -> None:
         super().__init__()
@@ -42,10 +42,10 @@ def compile(
     disable: bool = False,
     **others: Any,
 ) -> Any:
-    """lamella.compile with PyTorch's arguments, as a decorator too; of a module it makes a module.
+    """lamella.compile() with PyTorch's arguments, also as a decorator; a module gives a module.
 
-    backend: "eager" and "aot_eager" compile nothing, and neither does a function, which would want
-    a graph of torch.fx; other names are one compiler. mode, options: nothing to choose.
+    backend: "eager" and "aot_eager" do not compile, nor does a function, because it would expect a
+    graph of torch.fx; all other names select the one compiler. mode and options are ignored.
     """
     if model is None:
         given = dict(fullgraph=fullgraph, dynamic=dynamic, backend=backend, disable=disable)
@@ -59,7 +59,7 @@ def compile(
 
 
 def _compile_in_place(self: Module, **options: Any) -> None:
-    """Runs calls of a module as compiled programs from now on; options are those of compile()."""
+    """Module.compile(): makes a module's calls run compiled. The options are those of compile()."""
     self.__dict__["forward"] = compile(self.forward, **options)
 
 
@@ -72,7 +72,7 @@ is_dynamo_compiling = is_exporting = is_compiling
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """The function itself, with or without arguments of the decorator."""
+    """Returns the function unchanged, with or without decorator arguments."""
     return fn if fn is not None else lambda function: function
 
 
@@ -80,7 +80,7 @@ _disable_dynamo = disable
 
 
 def allow_in_graph(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The function itself."""
+    """Returns the function unchanged."""
     return fn
 
 
@@ -88,7 +88,8 @@ assume_constant_result = substitute_in_graph = allow_in_graph
 
 
 class set_stance:  # noqa: N801
-    """How what is compiled runs: nothing to choose. It is a call, a context and a decorator."""
+    """Ignored: there is one way to run compiled code. Usable as a call, a context and a
+    decorator."""
 
     def __init__(self, stance: str = "default", **options: Any) -> None:
         stances = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile")
@@ -106,13 +107,13 @@ class set_stance:  # noqa: N801
 
 
 def reset() -> None:
-    """Nothing is kept."""
+    """Does nothing: this module caches nothing."""
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Nothing to mark."""
+    """Does nothing."""
 
 
 def list_backends(*args: Any) -> list[str]:
-    """No backends to choose among."""
+    """An empty list: there are no backends to choose from."""
     return []

@@ -24,11 +24,11 @@ def current_device() -> str:
 
 
 def synchronize(device: Any = None) -> None:
-    """Nothing to wait for: operators return when they are done."""
+    """Does nothing: operators are synchronous."""
 
 
 def set_device(device: Any) -> None:
-    """Nothing to choose."""
+    """Does nothing: there is one device."""
 
 
 def is_initialized() -> bool:

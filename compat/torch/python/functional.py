@@ -1,4 +1,4 @@
-"""torch.functional: functions that PyTorch writes in Python."""
+"""torch.functional: the functions that PyTorch implements in Python."""
 
 from lamella import atleast_1d as atleast_1d
 from lamella import atleast_2d as atleast_2d

@@ -1,4 +1,4 @@
-"""torch.futures: values that come later, on threads of one process."""
+"""torch.futures: results that become available later, within one process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Future(Generic[T]):
-    """A value or an error that somebody sets later."""
+    """A value or an error that is set later."""
 
     def __init__(self, *, devices: Any = None) -> None:
         self._set = threading.Condition()
@@ -18,17 +18,17 @@ class Future(Generic[T]):
         self._after: list[Callable[..., Any]] = []
 
     def done(self) -> bool:
-        """Whether there is a value, or an error."""
+        """True once a value or an error is set."""
         return self._done
 
     def wait(self) -> Any:
-        """The value, once it is there; raises the error."""
+        """Waits for the value and returns it, or raises the error."""
         with self._set:
             self._set.wait_for(lambda: self._done)
         return self.value()
 
     def value(self) -> Any:
-        """The value; raises the error. RuntimeError where there is none yet."""
+        """The value; raises the error, or a RuntimeError if nothing is set yet."""
         if not self._done:
             raise RuntimeError("value: expected a future that is done, got one that is not")
         if self._error is not None:
@@ -45,7 +45,7 @@ class Future(Generic[T]):
             callback(self)
 
     def set_result(self, result: Any) -> None:
-        """Sets the value, once."""
+        """Sets the value; allowed once."""
         self._end(result, None)
 
     def set_exception(self, result: BaseException) -> None:
@@ -53,7 +53,7 @@ class Future(Generic[T]):
         self._end(None, result)
 
     def add_done_callback(self, callback: Callable[[Future[Any]], Any]) -> None:
-        """Calls a function with this future when it is done, or now."""
+        """Calls a function with this future once it is done, or immediately if it is."""
         with self._set:
             if not self._done:
                 self._after.append(callback)
@@ -61,7 +61,7 @@ class Future(Generic[T]):
         callback(self)
 
     def then(self, callback: Callable[[Future[Any]], Any]) -> Future[Any]:
-        """A future of what a function makes of this one."""
+        """A future for the result of a function of this future."""
         made: Future[Any] = Future()
 
         def go_on(done: Future[Any]) -> None:
@@ -75,7 +75,7 @@ class Future(Generic[T]):
 
 
 def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
-    """A future of the futures, which is done when all of them are."""
+    """A future for the list of futures, done when all of them are."""
     made: Future[list[Future[Any]]] = Future()
     left, lock = [len(futures)], threading.Lock()
 
@@ -94,5 +94,5 @@ def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
 
 
 def wait_all(futures: Sequence[Future[Any]]) -> list[Any]:
-    """The values of all futures."""
+    """Waits for all futures; returns their values."""
     return [future.wait() for future in futures]

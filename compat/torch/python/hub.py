@@ -1,4 +1,5 @@
-"""torch.hub: nothing is downloaded, and no code of others is run."""
+"""torch.hub: reads cached files only; it neither downloads files nor runs code from
+repositories."""
 
 from __future__ import annotations
 
@@ -12,29 +13,29 @@ try:
 except ImportError:
 
     def tqdm(iterable: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """The values, without a bar of progress: the package tqdm is not there."""
+        """The iterable without a progress bar, because the package tqdm is not installed."""
         return iterable
 
 
-# The part of a file's name that is the beginning of its SHA-256.
+# The prefix of the SHA-256 that a file's name contains.
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 
 _folder: str | None = None
 
 
 def _get_torch_home() -> str:
-    """PyTorch's cache folder, which the environment may name."""
+    """PyTorch's cache folder, which environment variables may set."""
     home = os.environ.get("XDG_CACHE_HOME", os.path.join("~", ".cache"))
     return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(home, "torch")))
 
 
 def get_dir() -> str:
-    """The folder that set_dir() named, else hub in PyTorch's cache folder."""
+    """The folder set by set_dir(), else hub in PyTorch's cache folder."""
     return _folder if _folder is not None else os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
-    """Names the folder."""
+    """Sets the folder."""
     global _folder
     _folder = os.path.expanduser(d)
 
@@ -46,29 +47,30 @@ def _refuse(what: str) -> RuntimeError:
 
 
 def load(*args: Any, **kwargs: Any) -> Any:
-    """RuntimeError: nothing is downloaded."""
+    """RuntimeError: downloads are not supported."""
     raise _refuse("torch.hub.load")
 
 
 def list(*args: Any, **kwargs: Any) -> Any:  # noqa: A001
-    """RuntimeError: nothing is downloaded."""
+    """RuntimeError: downloads are not supported."""
     raise _refuse("torch.hub.list")
 
 
 def help(*args: Any, **kwargs: Any) -> Any:  # noqa: A001
-    """RuntimeError: nothing is downloaded."""
+    """RuntimeError: downloads are not supported."""
     raise _refuse("torch.hub.help")
 
 
 def download_url_to_file(url: str, dst: str, *args: Any, **kwargs: Any) -> None:
-    """RuntimeError: nothing is downloaded."""
+    """RuntimeError: downloads are not supported."""
     raise _refuse("torch.hub.download_url_to_file")
 
 
 def load_state_dict_from_url(
     url: str, model_dir: str | None = None, map_location: Any = None, *args: Any, **kwargs: Any
 ) -> Any:
-    """The file that is in the folder under the address's last part; RuntimeError if it is not."""
+    """Loads the cached file with the URL's file name; RuntimeError if the folder does not have
+    it."""
     from lamella.compat import serialization
 
     folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir

@@ -1,5 +1,5 @@
-"""torch.jit: decorators give the function back, and nothing is scripting. trace() is Lamella's, and
-save() and load() write and read its graphs."""
+"""torch.jit without TorchScript: decorators return the function unchanged. trace() uses
+lamella.trace; save() and load() write and read its graphs."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _is_tracing = is_tracing
 
 
 def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
-    """The object itself."""
+    """Returns the object unchanged."""
     return obj
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """The function itself, with or without arguments of the decorator."""
+    """Returns the function unchanged, with or without decorator arguments."""
     return drop if callable(drop) else lambda function: function
 
 
@@ -51,8 +51,8 @@ unused = export = script_if_tracing = script_method = _overload = _overload_meth
 
 
 def trace(func: Any, example_inputs: Any = None, *args: Any, **options: Any) -> Any:
-    """The operators that a function or module calls, recorded for inputs of these shapes, and anew
-    for those of others."""
+    """Records the operators that a function or module calls with these inputs; calls with inputs of
+    other shapes record again."""
     inputs = (
         tuple(example_inputs)
         if builtins.isinstance(example_inputs, (tuple, list))
@@ -70,17 +70,17 @@ optimize_for_inference = freeze
 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What wait() gives: the function is called at once."""
+    """Calls the function immediately and returns its result, for wait()."""
     return func(*args, **kwargs)
 
 
 def wait(future: Any) -> Any:
-    """What fork() gave."""
+    """Returns the argument, the result of fork()."""
     return future
 
 
 def save(m: Any, f: Any, *args: Any, **kwargs: Any) -> None:
-    """Writes what trace() gave, as its save(). RuntimeError: it is something else."""
+    """Saves a result of trace(). RuntimeError for other objects."""
     if not builtins.isinstance(m, _traced.Recorded):
         raise RuntimeError(
             f"torch.jit.save: expected what torch.jit.trace() gives, got {type(m).__name__}; there "
@@ -90,16 +90,16 @@ def save(m: Any, f: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def load(f: Any, *args: Any, **kwargs: Any) -> Any:
-    """A module of the graph that save() wrote. ValueError: the file is no graph."""
+    """Loads a graph that save() wrote, as a module. ValueError if the file is not a graph."""
     return RecursiveScriptModule(Graph.load(f))
 
 
 def set_fusion_strategy(strategy: Any) -> None:
-    """Nothing to choose."""
+    """Does nothing."""
 
 
 class Attribute:
-    """A value with a type, which is the value."""
+    """Returns the value; the type is ignored."""
 
     def __new__(cls, value: Any, type: Any) -> Any:
         return value
@@ -111,22 +111,23 @@ def annotate(the_type: Any, value: Any) -> Any:
 
 
 def isinstance(obj: Any, kinds: Any) -> bool:  # noqa: A001
-    """As Python's, without the arguments of generic types."""
+    """isinstance() that ignores the arguments of generic types."""
     origins = kinds if builtins.isinstance(kinds, tuple) else (kinds,)
     plain: Any = tuple(typing.get_origin(kind) or kind for kind in origins)
     return builtins.isinstance(obj, plain)
 
 
 class ScriptModule(Module):
-    """A module is of this class if its own class says so: script() gives modules back."""
+    """A module is an instance only if its own class derives from this one: script() returns modules
+    unchanged."""
 
 
 class TracerWarning(Warning):
-    """No warning is of this class."""
+    """Never issued."""
 
 
 class Error(RuntimeError):
-    """No error is of this class."""
+    """Never raised."""
 
 
 TracedModule = TopLevelTracedModule
@@ -134,7 +135,7 @@ _script_if_tracing = script_if_tracing
 
 
 def trace_module(mod: Any, inputs: dict[str, Any], *args: Any, **options: Any) -> Any:
-    """trace() of the one method whose inputs are given."""
+    """trace() for the one method whose inputs are given."""
     if len(inputs) != 1:
         raise RuntimeError(f"trace_module: expected the inputs of one method, got {list(inputs)}")
     [(name, values)] = inputs.items()
@@ -142,12 +143,12 @@ def trace_module(mod: Any, inputs: dict[str, Any], *args: Any, **options: Any) -
 
 
 def _get_trace_graph(f: Any, args: Any = (), *rest: Any, **options: Any) -> Any:
-    """RuntimeError: there are no such graphs."""
+    """RuntimeError: TorchScript graphs do not exist here."""
     raise RuntimeError("_get_trace_graph: expected no TorchScript; lamella.trace() gives a Graph")
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """Nothing to choose."""
+    """Does nothing."""
 
 
 def onednn_fusion_enabled() -> bool:

@@ -1,7 +1,7 @@
-"""torch.masked: reductions and normalizations of the elements where a mask is True.
+"""torch.masked: reductions and normalizations over the elements whose mask is True.
 
-Elements without a mask are replaced by what leaves the result as it is: 0 in sums, infinity in
-minima. MaskedTensor is absent: a tensor and its mask are two tensors here.
+Masked-out elements are replaced by the identity of the operation: 0 in sums, infinity in minima.
+MaskedTensor is absent: a tensor and its mask are two tensors here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Dims = Any  # None, an int or a sequence of ints
 
 
 def _filled(op: str, input: Tensor, mask: Tensor | None, fill: Any, dtype: Any = None) -> Tensor:
-    """The input with `fill` where the mask is False. mask: broadcastable to the input."""
+    """The input with `fill` where the mask, which must broadcast to it, is False."""
     input = input if dtype is None else input.to(dtype)
     if mask is None:
         return input
@@ -35,7 +35,7 @@ def _all_dims(input: Tensor, dim: _Dims) -> tuple[int, ...]:
 
 
 def _counted(input: Tensor, dtype: Any) -> Any:
-    """The dtype of sums and products: int64 for whole numbers."""
+    """The result dtype of sums and products: int64 for integers."""
     if dtype is not None:
         return dtype
     whole = not (input.is_floating_point() or input.is_complex())
@@ -64,7 +64,7 @@ def sum(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The sums over dimensions, all of them by default; 0 where nothing is left."""
+    """Sums over dimensions, all of them by default; 0 if all elements are masked out."""
     filled = _filled("sum", input, mask, 0, _counted(input, dtype))
     return filled.sum(_all_dims(input, dim), keepdim)
 
@@ -77,7 +77,7 @@ def prod(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The products over dimensions, all of them by default; 1 where nothing is left."""
+    """Products over dimensions, all of them by default; 1 if all elements are masked out."""
     result = _filled("prod", input, mask, 1, _counted(input, dtype))
     dims = sorted((d % max(result.dim(), 1) for d in _all_dims(input, dim)), reverse=True)
     for d in dims:
@@ -86,12 +86,12 @@ def prod(
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The sums up to each element."""
+    """Cumulative sums."""
     return _filled("cumsum", input, mask, 0, _counted(input, dtype)).cumsum(dim)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The products up to each element."""
+    """Cumulative products."""
     return _filled("cumprod", input, mask, 1, _counted(input, dtype)).cumprod(dim)
 
 
@@ -103,7 +103,7 @@ def amax(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The largest elements; the dtype's least value where nothing is left."""
+    """Maxima; the dtype's smallest value if all elements are masked out."""
     filled = _filled("amax", input, mask, _least(dtype or input.dtype), dtype)
     return filled.amax(_all_dims(input, dim), keepdim)
 
@@ -116,7 +116,7 @@ def amin(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The smallest elements; the dtype's largest value where nothing is left."""
+    """Minima; the dtype's largest value if all elements are masked out."""
     filled = _filled("amin", input, mask, _most(dtype or input.dtype), dtype)
     return filled.amin(_all_dims(input, dim), keepdim)
 
@@ -129,7 +129,7 @@ def argmax(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The places of the largest elements, as numbers of the input's dtype."""
+    """Indices of the maxima, as numbers of the input's dtype."""
     filled = _filled("argmax", input, mask, _least(input.dtype))
     return filled.argmax(dim, keepdim).to(dtype or input.dtype)
 
@@ -142,7 +142,7 @@ def argmin(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The places of the smallest elements, as numbers of the input's dtype."""
+    """Indices of the minima, as numbers of the input's dtype."""
     filled = _filled("argmin", input, mask, _most(input.dtype))
     return filled.argmin(dim, keepdim).to(dtype or input.dtype)
 
@@ -160,7 +160,7 @@ def mean(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The means over dimensions, all of them by default; NaN where nothing is left."""
+    """Means over dimensions, all of them by default; NaN if all elements are masked out."""
     dtype = _floating("mean", input, dtype)
     dims = _all_dims(input, dim)
     total = sum(input, dims, keepdim=keepdim, dtype=dtype, mask=mask)
@@ -175,8 +175,8 @@ def median(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The lower medians along a dimension; NaN where nothing is left. ValueError for a NaN beside a
-    mask."""
+    """Lower medians along a dimension; NaN if all elements are masked out. ValueError if the input
+    of a call with a mask contains NaN."""
     dtype = _floating("median", input, dtype)
     filled = _filled("median", input, mask, math.nan, dtype)
     if mask is not None and bool(input.isnan().any()):
@@ -194,8 +194,8 @@ def var(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The variances over dimensions. correction: what the count is less by, 1 unless told, or 0
-    for unbiased=False."""
+    """Variances over dimensions. correction: subtracted from the count; 1 by default, 0 for
+    unbiased=False."""
     if unbiased is not None and correction is not None:
         raise RuntimeError("var: expected either 'unbiased' or 'correction', got both")
     less = correction if correction is not None else int(unbiased is not False)
@@ -233,7 +233,7 @@ def norm(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The norms of vectors over dimensions, all of them by default."""
+    """Vector norms over dimensions, all of them by default."""
     filled = _filled("norm", input, mask, 0 if ord >= 0 else math.inf, dtype)
     return lamella.linalg.vector_norm(filled, ord, _all_dims(input, dim), keepdim)
 
@@ -247,7 +247,7 @@ def normalize(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The elements divided by the norm along a dimension, which is at least `eps`."""
+    """Divides by the norm along a dimension, which is clamped to at least `eps`."""
     length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _filled("normalize", input, mask, 0, dtype) / length.clamp_min(eps)
 
@@ -260,7 +260,7 @@ def logsumexp(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """log(sum(exp(input))) over dimensions; -infinity where nothing is left."""
+    """log(sum(exp(input))) over dimensions; -infinity if all elements are masked out."""
     filled = _filled("logsumexp", input, mask, -math.inf, dtype)
     return filled.logsumexp(_all_dims(input, dim), keepdim)
 
@@ -273,13 +273,13 @@ def logaddexp(
     input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
 ) -> Tensor:
-    """log(exp(input) + exp(other)), each of them where its own mask is True."""
+    """log(exp(input) + exp(other)), with a mask for each of the two."""
     one = _filled("logaddexp", input, input_mask, -math.inf, dtype)
     return lamella.logaddexp(one, _filled("logaddexp", other, other_mask, -math.inf, dtype))
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """softmax() along a dimension; 0 elsewhere, and NaN where nothing is left."""
+    """softmax() along a dimension; masked-out elements are 0, or NaN if all are masked out."""
     return functional.softmax(_filled("softmax", input, mask, -math.inf, dtype), dim)
 
 

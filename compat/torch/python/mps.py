@@ -1,4 +1,4 @@
-"""torch.mps where there is none."""
+"""torch.mps: there is no Apple GPU device."""
 
 from __future__ import annotations
 
@@ -24,4 +24,4 @@ def device_count() -> int:
 
 
 def manual_seed(seed: Any) -> None:
-    """Nothing to seed."""
+    """Does nothing: there is no generator to seed."""

@@ -1,4 +1,4 @@
-"""torch.mtia where there is none."""
+"""torch.mtia: there is no such device."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ def device_count() -> int:
 
 
 def manual_seed_all(seed: Any) -> None:
-    """Nothing to seed."""
+    """Does nothing: there is no generator to seed."""

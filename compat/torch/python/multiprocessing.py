@@ -1,6 +1,6 @@
 """torch.multiprocessing: Python's multiprocessing.
 
-Tensors go to other processes as copies, those of share_memory_() by their place in shared memory.
+Tensors are sent to other processes as copies; those of share_memory_() share their memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """The names that set_sharing_strategy() takes."""
+    """The names that set_sharing_strategy() accepts."""
     return {"file_descriptor", "file_system"}
 
 
@@ -29,7 +29,7 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Nothing to choose: shared memory has names in the system's files."""
+    """Does nothing: shared memory always uses named files."""
     if new_strategy not in get_all_sharing_strategies():
         raise ValueError(
             "set_sharing_strategy: expected file_descriptor or file_system, got "
@@ -38,7 +38,8 @@ def set_sharing_strategy(new_strategy: str) -> None:
 
 
 class ProcessException(Exception):
-    """A process of start_processes() failed. error_index: its number; pid: the system's."""
+    """The failure of a process of start_processes(). error_index: its index; pid: its process
+    id."""
 
     def __init__(self, msg: str, error_index: int, pid: int) -> None:
         super().__init__(msg)
@@ -46,11 +47,11 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """It raised an exception, whose traceback is in the text."""
+    """The process raised an exception; the message has its traceback."""
 
 
 class ProcessExitedException(ProcessException):
-    """It ended otherwise: by exit_code, or by the signal of signal_name."""
+    """The process exited with exit_code, or was ended by the signal signal_name."""
 
     def __init__(
         self, msg: str, error_index: int, pid: int, exit_code: int, signal_name: str | None = None
@@ -60,11 +61,11 @@ class ProcessExitedException(ProcessException):
 
 
 def _call(fn: Callable[..., Any], i: int, args: tuple[Any, ...], told: str) -> None:
-    """What a process does. The traceback of an exception goes into the file `told`."""
+    """Runs in the process. Writes the traceback of an exception to the file `told`."""
     try:
         fn(i, *args)
     except KeyboardInterrupt:
-        pass  # the program that started it ends too
+        pass  # the parent ends as well
     except Exception:
         with open(told, "w", encoding="utf-8") as file:
             file.write(traceback.format_exc())
@@ -79,12 +80,12 @@ class ProcessContext:
         self._told = told
 
     def pids(self) -> list[Any]:
-        """Their numbers in the system."""
+        """The process ids."""
         return [process.pid for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Waits until one ends, `timeout` seconds at most. True where all have ended well. If one
-        failed, the others are told to end, and killed after grace_period seconds."""
+        """Waits up to `timeout` seconds for a process to end. True if all have succeeded. After a
+        failure, the others are terminated, and killed after grace_period seconds."""
         running = {p.sentinel: p for p in self.processes if p.exitcode is None}
         for sentinel in _base.connection.wait(list(running), timeout) if running else ():
             running[sentinel].join()

@@ -1,4 +1,4 @@
-"""torch.onnx, of which there is the question that modules ask."""
+"""torch.onnx: only the functions that modules call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def is_in_onnx_export() -> bool:
 
 
 def register_custom_op_symbolic(*args: Any, **kwargs: Any) -> None:
-    """Nothing to register: no program is exported."""
+    """Does nothing: there is no export to ONNX."""
 
 
 unregister_custom_op_symbolic = register_custom_op_symbolic

@@ -1,4 +1,4 @@
-"""torch.overrides: what asks whether arguments have a __torch_function__ of their own."""
+"""torch.overrides: tests and dispatch for arguments with their own __torch_function__."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lamella.compat._torch_function import _disabled_torch_function_impl
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether it is a tensor or has a __torch_function__."""
+    """True for tensors and objects with a __torch_function__."""
     return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")
 
 
@@ -24,24 +24,25 @@ def _overrides(value: Any) -> bool:
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether one of the arguments has a __torch_function__ of its own."""
+    """True if an argument overrides __torch_function__."""
     return any(_overrides(value) for value in relevant_args)
 
 
 def has_torch_function_unary(tensor: Any) -> bool:
-    """Whether the argument has a __torch_function__ of its own."""
+    """True if the argument overrides __torch_function__."""
     return _overrides(tensor)
 
 
 def has_torch_function_variadic(*args: Any) -> bool:
-    """Whether one of the arguments has a __torch_function__ of its own."""
+    """True if an argument overrides __torch_function__."""
     return has_torch_function(args)
 
 
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """The answer of the first __torch_function__ that gives one; subclasses are asked first."""
+    """The first result that a __torch_function__ of the arguments returns; subclasses come
+    first."""
     kinds: list[type] = []
     for value in relevant_args:
         kind = type(value)
@@ -60,19 +61,19 @@ def handle_torch_function(
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
-    """Whether a function is a member of Tensor."""
+    """True if the function is a member of Tensor."""
     return any(member is func for member in vars(Tensor).values()) or (
         getattr(func, "__name__", None) == "__get__"
     )
 
 
 def get_default_nowrap_functions() -> set[Any]:
-    """Functions whose results stay plain tensors: attributes of the base class."""
+    """Functions whose results are not converted to subclasses: attributes of the base class."""
     return set()
 
 
 def get_ignored_functions() -> set[Any]:
-    """Functions that ask no argument: those that make tensors of none."""
+    """Functions that ignore __torch_function__: those without tensor arguments."""
     import torch
 
     names = "tensor zeros ones empty full eye arange linspace logspace rand randn randint randperm"
@@ -80,7 +81,7 @@ def get_ignored_functions() -> set[Any]:
 
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
-    """The functions that ask their arguments, by where they are."""
+    """Functions that can be overridden, by namespace."""
     import torch
 
     ignored, found = get_ignored_functions(), {}
@@ -96,13 +97,14 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
 
 
 def resolve_name(f: Callable[..., Any]) -> str | None:
-    """The name of a function under torch, None of others."""
+    """The function's name under torch, or None."""
     name, module = getattr(f, "__name__", None), getattr(f, "__module__", None) or "torch"
     return None if name is None else f"{module.replace('lamella', 'torch')}.{name}"
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
-    """A decorator: arguments that dispatcher(*args, **kwargs) gives may answer in its place."""
+    """A decorator: the arguments that dispatcher(*args, **kwargs) returns may override the
+    function."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)

@@ -17,7 +17,7 @@ __getattr__, __dir__ = names_of("profiler")
 
 
 class ProfilerActivity(enum.Enum):
-    """What is noted: calls on the CPU; of the others there are none."""
+    """The activities to record: CPU calls; the others do not exist here."""
 
     CPU, XPU, MTIA, CUDA, HPU, PrivateUse1 = range(6)
 
@@ -29,7 +29,7 @@ class ProfilerAction(enum.Enum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """The CPU's alone."""
+    """{ProfilerActivity.CPU}."""
     return {ProfilerActivity.CPU}
 
 
@@ -42,7 +42,8 @@ def schedule(
     skip_first: int = 0,
     skip_first_wait: int = 0,
 ) -> Callable[[int], ProfilerAction]:
-    """What a profile does in each step: some are skipped, and then others recorded, in a cycle."""
+    """A function from the step number to the action: a cycle of skipping, warming up and
+    recording."""
 
     def action(step: int) -> ProfilerAction:
         step -= skip_first
@@ -66,7 +67,7 @@ def schedule(
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False
 ) -> Callable[[Any], None]:
-    """Writes the trace of a profile into a folder, where TensorBoard looks for it."""
+    """A callback that writes a profile's trace into a folder for TensorBoard."""
 
     def write(profile: Any) -> None:
         os.makedirs(dir_name, exist_ok=True)
@@ -79,10 +80,10 @@ def tensorboard_trace_handler(
 
 
 class profile(lamella.profiler.profile):
-    """Notes what runs on the CPU, in all steps or in those of a schedule.
+    """Records what runs on the CPU, in all steps or in those of a schedule.
 
     `on_trace_ready(profile)` is called at the end of each cycle of the schedule, or of the profile.
-    Shapes are noted always; stacks, memory and counts of operations are not.
+    Shapes are always recorded; stacks, memory and operation counts are not.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class profile(lamella.profiler.profile):
         self._switch(False)
 
     def events(self) -> EventList:
-        """All calls, in order of beginning."""
+        """All calls, sorted by their start."""
         return events_of(super().events())
 
     def key_averages(  # type: ignore[override]
@@ -135,8 +136,8 @@ class profile(lamella.profiler.profile):
 
 
 class OldProfile(profile):
-    """torch.autograd.profiler.profile, whose events are attributes. Where it is not enabled,
-    nothing is noted, and `with` gives None."""
+    """torch.autograd.profiler.profile: its events are attributes. If disabled, it records nothing
+    and `with` gives None."""
 
     def __init__(self, enabled: bool = True, **options: Any) -> None:
         super().__init__()
@@ -157,20 +158,20 @@ class OldProfile(profile):
 
     @property
     def function_events(self) -> EventList:
-        """All calls, in order of beginning."""
+        """All calls, sorted by their start."""
         return self.events()
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The time of all calls, none of it counted twice."""
+        """The total time of all calls, without counting nested time twice."""
         return self.events().self_cpu_time_total
 
     def total_average(self) -> FunctionEventAvg:
-        """All calls as one."""
+        """The sum over all calls."""
         return self.events().total_average()
 
     def table(self, sort_by: str | None = None, row_limit: int = 100, **options: Any) -> str:
-        """A line for each call."""
+        """A table with one row for each call."""
         return self.events().table(sort_by, row_limit, **options)
 
     def __str__(self) -> str:
@@ -178,5 +179,5 @@ class OldProfile(profile):
 
 
 def kineto_available() -> bool:
-    """Whether profiles can be made."""
+    """True: profiles can be recorded."""
     return True

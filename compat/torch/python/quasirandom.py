@@ -1,4 +1,4 @@
-"""torch.quasirandom: Sobol' points, with the direction numbers that SciPy has."""
+"""torch.quasirandom: Sobol' points, with SciPy's direction numbers."""
 
 from __future__ import annotations
 
@@ -48,17 +48,18 @@ class SobolEngine:
         self.shift = (shifts * powers).sum(1)
         matrices = lamella.randint(2, (count, bits, bits), generator=generator).tril()
         matrices.diagonal(0, -2, -1).fill_(1)
-        # Bits from the highest to the lowest: row p of the matrix makes bit p of each number.
+        # Row p of the matrix gives bit p of each number, the highest bit first.
         held = (self.sobolstate.unsqueeze(-1) >> lamella.arange(bits - 1, -1, -1)) & 1
         made = (held.double() @ matrices.double().transpose(1, 2)).long() & 1
         self.sobolstate = (made * powers.flip(0)).sum(-1)
 
     def _points(self, n: int) -> list[Tensor]:
-        """The next n vectors of integers."""
+        """The next n points, as integers."""
         points = []
         for _ in range(n):
             points.append(self.quasi)
-            # The numbers go by Gray code: one direction each step, that of the lowest zero bit.
+            # Points follow the Gray code: each step applies one direction number, that of the
+            # lowest zero bit of the index.
             step = self.num_generated
             low = ((step + 1) & ~step).bit_length() - 1
             self.quasi = self.quasi ^ self.sobolstate[:, low]
@@ -85,12 +86,12 @@ class SobolEngine:
         return self.draw(n, out=out, dtype=dtype)
 
     def reset(self) -> SobolEngine:
-        """Begins again."""
+        """Restarts the sequence."""
         self.quasi, self.num_generated = self.shift.clone(), 0
         return self
 
     def fast_forward(self, n: int) -> SobolEngine:
-        """Leaves n points out."""
+        """Skips n points."""
         self._points(n)
         return self
 

@@ -19,7 +19,7 @@ from lamella import set_rng_state as set_rng_state
 def fork_rng(
     devices: Any = None, enabled: bool = True, *args: Any, **kwargs: Any
 ) -> Iterator[None]:
-    """Random numbers after the block are what they would be without it."""
+    """A context that restores the state of the random number generators."""
     if not enabled:
         yield
         return

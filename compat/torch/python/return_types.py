@@ -1,4 +1,4 @@
-"""torch.return_types: what operators with several results give, which is a class for each."""
+"""torch.return_types: the named-tuple classes of operators with several results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def __getattr__(name: str) -> Any:
     function = None if name.startswith("__") else getattr(home, last if where else name, None)
     if where and function is None:
         function = getattr(lamella, name, None)
-    # An operator's class is made when it first returns.
+    # An operator's class is created when it first returns.
     vector, matrix = lamella.ones(1), lamella.eye(1)
     for arguments in ((vector, 0), (vector, 1, 0), (vector,), (matrix,), (matrix, matrix)):
         try:

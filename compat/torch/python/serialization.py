@@ -1,7 +1,7 @@
-"""torch.serialization: PyTorch's .pt files, read and written.
+"""torch.serialization: reads and writes PyTorch's .pt files.
 
-A file is a zip archive with a pickle of the object, in which each storage is a key, and the bytes
-of each storage. Those from before PyTorch 1.6 are no archives: _legacy_files.py.
+A file is a zip archive with a pickle of the object, in which storages are keys, and with the bytes
+of each storage. Files from before PyTorch 1.6 are not archives: see _legacy_files.py.
 """
 
 from __future__ import annotations
@@ -33,22 +33,23 @@ DEFAULT_PROTOCOL = 2
 FILE_LIKE = Union[str, os.PathLike, Any]
 MAP_LOCATION = Optional[Union[Callable[..., Any], lamella.device, str, dict[str, str]]]
 
-# PyTorch's: so that storages can be mapped.
+# PyTorch's alignment of storages, which allows memory mapping.
 _ALIGNMENT = 64
 
 
 def location_tag(storage: Any) -> str:
-    """Where a storage is, as files have it."""
+    """The location of a storage, as files record it."""
     return str(storage.device)
 
 
 def normalize_storage_type(storage_type: type) -> type:
-    """The type itself: storages have one."""
+    """The type itself, which already is a storage type."""
     return storage_type
 
 
 def default_restore_location(storage: Any, location: str) -> Any:
-    """The storage, of a file that says where it was; RuntimeError where there is no such device."""
+    """The storage, for the location that a file records; RuntimeError if the device does not
+    exist."""
     if not _is_there(lamella.device(location)):
         raise RuntimeError(
             f"default_restore_location: expected a device that is there, got {location}"
@@ -66,12 +67,12 @@ def save(
     pickle_protocol: int = 2,
     _use_new_zipfile_serialization: bool = True,
 ) -> None:
-    """Writes an object with its tensors to a .pt file, which PyTorch reads as well.
+    """Writes an object with its tensors to a .pt file, which PyTorch can read as well.
 
-    obj: tensors, numbers, text, lists, dictionaries, and what else pickle takes. Tensors that share
-    memory share it in the file. f: a path, whose file is put in place when it is complete, or a
-    file that is open for writing bytes. _use_new_zipfile_serialization: False writes a file that
-    versions before PyTorch 1.6 read as well.
+    obj: tensors, numbers, text, lists, dictionaries, and other objects that can be pickled. Tensors
+    that share memory share it in the file. f: a path, which is replaced when the file is complete,
+    or a binary file open for writing. _use_new_zipfile_serialization: False writes the format from
+    before PyTorch 1.6.
     """
     zipped = _use_new_zipfile_serialization
     if not isinstance(f, (str, os.PathLike)):
@@ -125,7 +126,7 @@ _safe: dict[tuple[str, str], Any] = {}
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Further functions and classes that files may name; pairs give one another name."""
+    """Allows further functions and classes in files; a pair gives one another name."""
     for entry in safe_globals:
         value, name = entry if isinstance(entry, tuple) else (entry, None)
         if name is None:
@@ -135,18 +136,18 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
 
 
 def get_safe_globals() -> list[Any]:
-    """What add_safe_globals() was given."""
+    """The functions and classes given to add_safe_globals()."""
     return list(_safe.values())
 
 
 def clear_safe_globals() -> None:
-    """Takes back what add_safe_globals() was given."""
+    """Undoes add_safe_globals()."""
     _safe.clear()
 
 
 @contextlib.contextmanager
 def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
-    """add_safe_globals() for a block."""
+    """A context in which add_safe_globals() is in effect."""
     before = dict(_safe)
     add_safe_globals(safe_globals)
     try:
@@ -166,34 +167,35 @@ def load(
     encoding: str = "utf-8",
     **pickle_load_args: Any,
 ) -> Any:
-    """The object of a .pt file, PyTorch's or Lamella's; the tensors of a safetensors file by name.
+    """Loads the object of a .pt file (PyTorch's or Lamella's), or a safetensors file's tensors by
+    name.
 
-    f: a path, or a file that is open for reading bytes. map_location: a device for all storages, a
-    dictionary of locations, or a function of a storage and its location. weights_only: False allows
-    classes of modules that are imported already, NumPy's arrays and plain containers in addition;
-    other classes and functions are named to add_safe_globals() first. encoding: of text that Python
-    2 wrote. Raises UnpicklingError for a file that names anything else, RuntimeError for one that
-    is damaged.
+    f: a path, or a binary file open for reading. map_location: a device for all storages, a
+    dictionary of locations, or a function of a storage and its location. weights_only: False also
+    allows classes of modules that are already imported, NumPy's arrays and plain containers; other
+    classes and functions must be given to add_safe_globals() first. encoding: of text written by
+    Python 2. Raises UnpicklingError for a file that refers to anything else, RuntimeError for a
+    damaged one.
     """
     weights_only = weights_only is not False
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
             begin = file.read(9)
             file.seek(0)
-            if begin[8:] == b"{":  # a safetensors file's header comes after its length
+            if begin[8:] == b"{":  # safetensors: the header comes after its length
                 return lamella.load(f, "cpu" if map_location is None else map_location)
             return _Source(file, os.fspath(f), map_location, weights_only, encoding).read()
     if not hasattr(f, "read"):
         raise TypeError(f"load: expected 'f' to be a path or a file, got {type(f).__name__}")
     data = f if getattr(f, "seekable", lambda: False)() else io.BytesIO(f.read())
     if data is f and f.tell():
-        data = io.BytesIO(f.read())  # a zip archive's places count from its own begin
+        data = io.BytesIO(f.read())  # offsets in a zip archive count from its own start
     where = getattr(f, "name", "the file")
     return _Source(data, where, map_location, weights_only, encoding).read()
 
 
 def _load_from_bytes(b: bytes) -> Any:
-    """What a pickle of one of PyTorch's storages holds."""
+    """Loads the contents of a pickle of one of PyTorch's storages."""
     return load(io.BytesIO(b), weights_only=False)
 
 
@@ -246,7 +248,7 @@ class _Archive:
 
 
 class _Source:
-    """One file that is read: its storages by key, each once."""
+    """A file being read: each storage is loaded once and kept by its key."""
 
     def __init__(
         self, file: Any, where: Any, map_location: Any, weights_only: bool, encoding: str
@@ -267,7 +269,7 @@ class _Source:
         return self.unpickled(self.entries.pickled())
 
     def unpickled(self, file: Any, notes: Any = None) -> Any:
-        """The object of a pickle. notes: takes the kinds of storages, which are not read then."""
+        """Unpickles an object. notes: records the types of storages, which are then not read."""
         begin = file.tell()
         try:
             try:
@@ -286,7 +288,7 @@ class _Source:
             ) from None
 
     def storage(self, key: Any, dtype: Any, location: Any, count: Any) -> _pickle_names.Stored:
-        """A storage with the dtype that it was saved with; None where it is of bytes."""
+        """A storage with its saved dtype; a dtype of None means bytes."""
         right = isinstance(key, str) and isinstance(location, str) and isinstance(count, int)
         self.expect(
             right, "a storage's key, location and size", f"{key!r}, {location!r}, {count!r}"
@@ -299,7 +301,7 @@ class _Source:
         return _pickle_names.Stored(storage, dtype, device)
 
     def _placed(self, memory: Tensor, location: str) -> tuple[Any, Any]:
-        """The storage, and the device that its tensors go to."""
+        """The storage, mapped to a location, and the device of the tensors over it."""
         storage = memory.untyped_storage()
         target = self.map_location
         if isinstance(target, dict):
@@ -326,16 +328,16 @@ def _is_there(device: Any) -> bool:
     return find_module(device.type) is not None
 
 
-# The unpickler in Python, whose steps can be overridden; its types do not tell of them.
+# The Python implementation, whose methods can be overridden; type stubs do not declare them.
 _SlowUnpickler: Any = pickle._Unpickler
 
 
 class _NeedsCare(Exception):
-    """A pickle names a class whose objects it may have made, but which it may not call."""
+    """A pickle refers to a class whose objects it may create but which it must not call."""
 
 
 class _Names:
-    """What the names in a pickle stand for."""
+    """Resolves the names and storages that a pickle refers to."""
 
     source: _Source
     notes: Any
@@ -346,7 +348,7 @@ class _Names:
     def persistent_load(self, saved: Any) -> Any:
         expect = self.source.expect
         if isinstance(saved, tuple) and len(saved) == 4 and saved[0] == "module":
-            return saved[1]  # a class of modules; its source comes with it
+            return saved[1]  # a module class, pickled with its source
         right = isinstance(saved, tuple) and len(saved) in (5, 6) and saved[0] == "storage"
         expect(right, "the name of a storage", repr(saved)[:80])
         expect(len(saved) == 5 or saved[5] is None, "whole storages", "a view of one")
@@ -385,7 +387,7 @@ class _Reader(_Names, pickle.Unpickler):
 
 
 class _CarefulReader(_Names, _SlowUnpickler):
-    """Reads slowly, and looks at what is called."""
+    """A slower reader, which checks every call that the pickle makes."""
 
     dispatch = dict(_SlowUnpickler.dispatch)
 
@@ -408,7 +410,7 @@ class _CarefulReader(_Names, _SlowUnpickler):
         self.append(made)
 
     def _called(self, function: Any, args: Any) -> Any:
-        # _reconstructor calls its second argument's __init__, and _method nothing at all.
+        # _reconstructor calls its second argument's __init__; _method calls nothing.
         calls = [function] if function is not _pickle_names._method else []
         if function is copyreg._reconstructor:  # type: ignore[attr-defined]
             calls.extend(args[1:2])

@@ -1,4 +1,4 @@
-"""torch.storage: storages that know the dtype of their elements."""
+"""torch.storage: storages with a dtype."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lamella import UntypedStorage as UntypedStorage
 from lamella._storage import rebuild_tensor
 from lamella.compat._functions import from_file
 
-# The dtypes that have a class of storages.
+# The dtypes that have a storage class.
 STORAGE_DTYPES: dict[str, Any] = {
     "DoubleStorage": lamella.float64,
     "FloatStorage": lamella.float32,
@@ -30,20 +30,20 @@ STORAGE_DTYPES: dict[str, Any] = {
 
 
 def _dtype_to_storage_type_map() -> dict[Any, str]:
-    """The names of the classes of storages, by dtype."""
+    """The names of the storage classes, by dtype."""
     return {dtype: name for name, dtype in STORAGE_DTYPES.items()}
 
 
 def _storage_type_to_dtype_map() -> dict[str, Any]:
-    """The dtypes of the classes of storages, by name."""
+    """The dtypes of the storage classes, by name."""
     return dict(STORAGE_DTYPES)
 
 
 class TypedStorage:
-    """The memory behind a tensor, counted in elements of its dtype.
+    """The memory of a tensor, as elements of its dtype.
 
-    A new one has as many undefined elements as it is told, or the values of a sequence; or it is
-    over the memory of an UntypedStorage. dtype: none is the default one.
+    It is created with a number of uninitialized elements, from a sequence of values, or over an
+    UntypedStorage. dtype: None is the default dtype.
     """
 
     dtype: Any = None
@@ -87,7 +87,7 @@ class TypedStorage:
     def from_buffer(
         cls, data: Any, byte_order: str = "native", count: int = -1, offset: int = 0
     ) -> TypedStorage:
-        """A copy of a buffer's elements. byte_order: native, little or big."""
+        """A storage with a copy of a buffer's elements. byte_order: native, little or big."""
         dtype = cls.dtype or lamella.uint8
         if byte_order not in ("native", "little", "big"):
             raise ValueError(
@@ -111,7 +111,7 @@ class TypedStorage:
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
-        """The first `size` elements of a file, whose memory it shares where it is told to."""
+        """The first `size` elements of a file; with `shared` it shares the file's memory."""
         made = from_file(os.fspath(filename), shared, size, dtype=cls.dtype)
         return cls(wrap_storage=made.untyped_storage())
 
@@ -120,7 +120,7 @@ class TypedStorage:
 
     @property
     def device(self) -> Any:
-        """Where the memory is."""
+        """The device of the memory."""
         return self._untyped_storage.device
 
     @property
@@ -133,26 +133,26 @@ class TypedStorage:
     size = _size = __len__
 
     def nbytes(self) -> int:
-        """The number of bytes."""
+        """The size in bytes."""
         return int(self._untyped_storage.nbytes())
 
     def element_size(self) -> int:
-        """The bytes of one element."""
+        """The size of one element, in bytes."""
         return int(self.dtype.itemsize)
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes()
 
     def data_ptr(self) -> int:
-        """Where the memory begins."""
+        """The address of the memory."""
         return int(self._untyped_storage.data_ptr())
 
     def untyped(self) -> Any:
-        """The memory in bytes."""
+        """The same memory as bytes."""
         return self._untyped_storage
 
     def tolist(self) -> list[Any]:
-        """The elements."""
+        """The elements as a list."""
         return list(self._elements().tolist())
 
     def __getitem__(self, index: Any) -> Any:
@@ -168,32 +168,32 @@ class TypedStorage:
         return iter(self.tolist())
 
     def fill_(self, value: Any) -> TypedStorage:
-        """Writes a number everywhere."""
+        """Sets all elements to a number."""
         self._elements().fill_(value)
         return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
-        """Writes the elements of another one, converted to the dtype."""
+        """Copies the elements of another storage, converted to this dtype."""
         self._elements().copy_(source._elements())
         return self
 
     def clone(self) -> TypedStorage:
-        """A copy in memory of its own."""
+        """A copy with its own memory."""
         return TypedStorage._over(self._untyped_storage.clone(), self.dtype)
 
     def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
-        """The storage itself on its own device, a copy on another one."""
+        """The storage itself if it is on the device, else a copy there."""
         return TypedStorage._over(self._untyped_storage.to(device), self.dtype)
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """The name of the class for the dtype; with a dtype a storage of converted elements."""
+        """The class name for the dtype; given a dtype, a storage with converted elements."""
         if dtype is None:
             return f"torch.{self.pickle_storage_type()}"
         kind = STORAGE_DTYPES.get(str(dtype).rpartition(".")[2], dtype)
         return TypedStorage._over(self._elements().to(kind).untyped_storage(), kind)
 
     def pickle_storage_type(self) -> str:
-        """The name of the class for the dtype."""
+        """The class name for the dtype."""
         name = _dtype_to_storage_type_map().get(self.dtype)
         if name is None:
             raise KeyError(f"TypedStorage: expected a dtype with a storage type, got {self.dtype}")
@@ -205,15 +205,15 @@ class TypedStorage:
         return TypedStorage(size, dtype=self.dtype, device=device)
 
     def resizable(self) -> bool:
-        """True: a tensor over the memory can grow."""
+        """True: a tensor over the memory may grow it."""
         return True
 
     def is_shared(self) -> bool:
-        """Whether other processes see what is written."""
+        """True if the memory is shared with other processes."""
         return bool(self._elements().is_shared())
 
     def share_memory_(self) -> TypedStorage:
-        """Moves the elements to memory that other processes see."""
+        """Moves the elements to shared memory."""
         self._elements().share_memory_()
         return self
 
@@ -239,7 +239,7 @@ class TypedStorage:
     __repr__ = __str__
 
     def cpu(self) -> TypedStorage:
-        """The storage itself on the CPU, a copy of one elsewhere."""
+        """The storage itself if it is on the CPU, else a copy there."""
         return self.to(device="cpu")
 
 
@@ -258,7 +258,7 @@ for _name, _dtype in STORAGE_DTYPES.items():
 
 
 class _StorageType(type):
-    """The type of torch.FloatStorage: a class that has storages of one dtype as its instances."""
+    """The metaclass of torch.FloatStorage: storages of one dtype are instances of the class."""
 
     dtype: Any
 
@@ -266,7 +266,7 @@ class _StorageType(type):
         return isinstance(value, TypedStorage) and value.dtype == cls.dtype
 
 
-# torch.FloatStorage and its like.
+# torch.FloatStorage and the other classes.
 STORAGE_TYPES: dict[str, Any] = {
     name: _StorageType(name, (TypedStorage,), {"__module__": "torch", "dtype": dtype})
     for name, dtype in STORAGE_DTYPES.items()

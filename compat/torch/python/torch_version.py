@@ -1,4 +1,4 @@
-"""torch.torch_version: a version as text that is compared as a version."""
+"""torch.torch_version: version strings that compare as versions."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-# The numbers of a release, what comes before it, and a build of it: "1.13.0a0", "2.0.0+cpu".
+# A release, with an optional pre-release and build: "1.13.0a0", "2.0.0+cpu".
 _RELEASE = re.compile(r"v?(\d+(?:\.\d+)*)(?:[._-]?(a|b|rc|dev)[._-]?(\d*))?(?:\+(.*))?")
 _EARLIER = {"dev": -4, "a": -3, "b": -2, "rc": -1, None: 0}
 
 
 def _key(version: Any) -> tuple[Any, ...] | None:
-    """What a version is ordered by: its numbers without trailing zeros, releases after what comes
-    before them, builds last. None of what is no version."""
+    """The sort key of a version: its numbers without trailing zeros, then the pre-release (before
+    the release), then the build. None if the text is not a version."""
     if isinstance(version, Iterable) and not isinstance(version, str):
         version = ".".join(str(part) for part in version)
     found = _RELEASE.fullmatch(version) if isinstance(version, str) else None
@@ -26,7 +26,7 @@ def _key(version: Any) -> tuple[Any, ...] | None:
 
 
 class TorchVersion(str):
-    """A version: "2.13.0" >= "2.9", and >= (2, 9). Beside what is no version it is text."""
+    """A version: "2.13.0" >= "2.9", and >= (2, 9). Compared with other text, it is plain text."""
 
     def _compare(self, other: Any, method: str) -> Any:
         own, theirs = _key(str(self)), _key(other)

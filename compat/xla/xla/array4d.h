@@ -1,3 +1,3 @@
-// XLA's spelling of arrays of four dimensions.
+// XLA's names for arrays of four dimensions.
 #pragma once
 #include "xla/lamella_names.h"

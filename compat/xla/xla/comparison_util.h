@@ -1,3 +1,3 @@
-// XLA's spelling of comparisons.
+// XLA's names for comparisons.
 #pragma once
 #include "xla/lamella_names.h"

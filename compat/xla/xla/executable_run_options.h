@@ -1,3 +1,3 @@
-// XLA's spelling of options of running.
+// XLA's names for run options.
 #pragma once
 #include "xla/lamella_names.h"

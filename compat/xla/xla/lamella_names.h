@@ -1,5 +1,5 @@
-// The namespace xla: Lamella's names of HLO, found through it, and those that XLA spells otherwise.
-// See Note [Directives, not copies] in c10/lamella_names.h.
+// The namespace xla, through which Lamella's HLO names are found, and names that XLA spells
+// differently. See Note [Directives, not copies] in c10/lamella_names.h.
 #pragma once
 #include <complex>
 

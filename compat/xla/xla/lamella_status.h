@@ -1,4 +1,4 @@
-// XLA's and TensorFlow's spelling of errors and of passing them on.
+// XLA's and TensorFlow's names for errors and for the macros that return them.
 #pragma once
 #include "xla/lamella_names.h"
 

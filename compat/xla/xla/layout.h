@@ -1,3 +1,3 @@
-// XLA's spelling of layouts.
+// XLA's names for layouts.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of what makes layouts.
+// XLA's names for factories of layouts.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of literals.
+// XLA's names for literals.
 #pragma once
 #include "xla/lamella_names.h"

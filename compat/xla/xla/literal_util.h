@@ -1,3 +1,3 @@
-// XLA's spelling of what makes literals.
+// XLA's names for factories of literals.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of element types.
+// XLA's names for element types.
 #pragma once
 #include "xla/lamella_names.h"

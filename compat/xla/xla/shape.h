@@ -1,3 +1,3 @@
-// XLA's spelling of shapes.
+// XLA's names for shapes.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of what makes shapes.
+// XLA's names for factories of shapes.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of errors.
+// XLA's names for errors.
 #pragma once
 #include "xla/lamella_status.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of passing errors on.
+// XLA's names for macros that return errors.
 #pragma once
 #include "xla/lamella_status.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of a value or an error.
+// XLA's names for a value or an error.
 #pragma once
 #include "xla/lamella_status.h"

@@ -1,4 +1,4 @@
-// XLA's names of numbers.
+// XLA's names for numbers.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-"""Divergences of every two distributions, tiny concentrations, arguments that are refused."""
+"""Divergences between all pairs of distributions, tiny concentrations, invalid arguments."""
 
 import itertools
 import warnings

@@ -1,5 +1,5 @@
-"""Transforms of networks: gradients of each example, ensembles, Jacobians, neural tangent kernels,
-and steps of learning inside of what is differentiated."""
+"""Transforms of networks: gradients for each example, ensembles, Jacobians, neural tangent kernels,
+and differentiated training steps."""
 
 import copy
 

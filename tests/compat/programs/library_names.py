@@ -1,5 +1,5 @@
-"""Names that libraries reach for behind PyTorch's public ones: mapped files, settings of compilers,
-batches in tensors, sparse types, what scales gradients, and conditions as functions."""
+"""Private names of PyTorch that libraries use: mapped files, compiler settings, batched tensors,
+sparse types, gradient scaling, and conditions as functions."""
 
 import os
 import tempfile

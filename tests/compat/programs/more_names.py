@@ -1,4 +1,5 @@
-"""Names that few programs use: versions, windows, storages, switches. Prints the same with both."""
+"""Names that few programs use: versions, windows, storages, settings. The output is the same with
+both."""
 
 import collections
 

@@ -1,4 +1,4 @@
-"""Names around the operators, and tensors' older members."""
+"""Names around the operators, and deprecated members of tensors."""
 
 import io
 import warnings

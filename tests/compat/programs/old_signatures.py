@@ -1,4 +1,4 @@
-"""Calls with a number where it stood before it was a keyword."""
+"""Calls with positional numbers that are keyword-only today."""
 
 import warnings
 

@@ -1,5 +1,5 @@
-"""Names that trainers and libraries of models use: modes, trees with paths, sequences of Sobol,
-attention by functions, pruning, lists of tensors, futures, compiled modules."""
+"""Names that trainers and model libraries use: modes, trees with paths, Sobol' sequences, flex
+attention, pruning, lists of tensors, futures, compiled modules."""
 
 import torch
 from torch.distributed.fsdp import FullyShardedDataParallel

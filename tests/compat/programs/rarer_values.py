@@ -1,4 +1,4 @@
-"""Values, dtypes and kinds of errors at the edges of operators."""
+"""Values, dtypes and types of errors in corner cases of operators."""
 
 import torch
 import torch.nn.functional as F

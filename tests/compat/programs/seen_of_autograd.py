@@ -1,4 +1,4 @@
-"""What programs see of autograd: saved tensors by hooks, settings, the events of its profiler."""
+"""Autograd as programs observe it: saved-tensor hooks, settings, profiler events."""
 
 import warnings
 

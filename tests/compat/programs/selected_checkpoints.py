@@ -1,4 +1,4 @@
-"""Checkpoints that keep what a policy says, and causal masks of fewer queries than keys."""
+"""Selective checkpoints, and causal masks with fewer queries than keys."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""What __torch_dispatch__ is shown of calls: the overloads and arguments that handlers know."""
+"""The overloads and arguments that __torch_dispatch__ handlers receive."""
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode

@@ -1,4 +1,4 @@
-"""Sparse tensors as programs meet them: how they print, arithmetic, files, modules, gradients."""
+"""Sparse tensors as programs use them: printing, arithmetic, files, modules, gradients."""
 
 import copy
 import io

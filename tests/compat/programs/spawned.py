@@ -1,4 +1,4 @@
-"""Processes that spawn fresh interpreters, and what a DataLoader says of mistakes."""
+"""Processes that spawn fresh interpreters, and a DataLoader's error messages."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Names that are imported all at once."""
+"""`from ... import *` of PyTorch's modules."""
 
 import torch
 from torch import *  # noqa: F403

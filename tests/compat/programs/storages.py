@@ -1,4 +1,4 @@
-"""Storages, typed and in bytes, and memory that processes share."""
+"""Typed and untyped storages, and shared memory."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""Parameters of tensors that have a class of their own, and copies of wrappers."""
+"""Parameters over subclasses of Tensor, and copies of wrapper subclasses."""
 
 import copy
 import pickle

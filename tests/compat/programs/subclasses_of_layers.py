@@ -1,4 +1,4 @@
-"""Layers that derive from what PyTorch's layers share, and override or call the parts of it."""
+"""Layers that derive from base classes of PyTorch's layers, and override or call their methods."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Attributes of tensors, subclasses, __torch_function__, and texts of values."""
+"""Attributes of tensors, subclasses, __torch_function__, and printed values."""
 
 import copy
 import gc

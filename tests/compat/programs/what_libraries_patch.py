@@ -1,5 +1,5 @@
-"""What libraries do with classes of PyTorch: methods that they add and replace, modules whose class
-they change, and names that they override or call."""
+"""Changes that libraries make to classes of PyTorch: methods that they add and replace, modules
+whose class they change, and names that they override or call."""
 
 import copy
 import io

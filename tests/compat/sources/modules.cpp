@@ -1,5 +1,5 @@
-// The modules that networks.cpp and sequences.cpp leave out, what all of them print, and the
-// optimizers and schedulers beyond Adam.
+// The modules that networks.cpp and sequences.cpp leave out, the printed form of all modules, and
+// the optimizers and schedulers besides Adam.
 #include <torch/torch.h>
 
 #include <iostream>

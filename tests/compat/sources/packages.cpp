@@ -1,5 +1,5 @@
-// Names that operator packages use around their kernels: accessors of their own, broadcasting,
-// registries, borrowed tensors, DLPack, hashes, and functions of the rarer operators.
+// Names that operator packages use around their kernels: their own accessors, broadcasting,
+// registries, borrowed tensors, DLPack, hashes, and less common operators.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/DLConvertor.h>

@@ -1,4 +1,4 @@
-// Registrations as PyTorch's extensions write them: each kind of argument and of result.
+// Registrations as PyTorch's extensions write them, with each type of argument and result.
 #include <torch/script.h>
 
 namespace {

@@ -1,4 +1,4 @@
-// Tensors as PyTorch's extensions make, index and read them.
+// Creating, indexing and reading tensors, as PyTorch's extensions do.
 #include <ATen/AccumulateType.h>
 #include <ATen/Dispatch.h>
 #include <ATen/Dispatch_v2.h>

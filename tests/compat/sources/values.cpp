@@ -1,5 +1,4 @@
-// Operators that take a value of any type and ask what it is, as extensions of PyTorch's write
-// them.
+// Operators that take a value of any type and query its type, as PyTorch's extensions write them.
 #include <torch/csrc/jit/serialization/pickle.h>
 #include <torch/custom_class.h>
 #include <torch/script.h>

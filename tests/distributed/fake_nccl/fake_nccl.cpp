@@ -1,6 +1,6 @@
-// A stand-in for NCCL and the CUDA runtime on a machine without a GPU. Devices "cuda" have memory
-// of the host, their operators run on the CPU, and collectives are MPI's. Launches are written down
-// with the stream they came into, for tests to read.
+// A fake NCCL and CUDA runtime for machines without a GPU. Devices "cuda" have host memory, their
+// operators run on the CPU, and collectives are MPI's. Launches are recorded with their stream, for
+// tests to read.
 #include <mpi.h>
 #include <nccl.h>
 
@@ -218,7 +218,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   std::memcpy(id->internal, numbers, sizeof(numbers));
   return ncclSuccess;
 }
-// The ranks tell the one that made the number who they are, and hear of all others from it.
+// Each rank sends its number to the rank that created the id, and receives those of all others.
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
   int numbers[2], me = 0;
   std::memcpy(numbers, id.internal, sizeof(numbers));

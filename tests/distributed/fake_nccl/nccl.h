@@ -1,5 +1,5 @@
-// The part of NCCL's and CUDA's interfaces that Lamella calls, as facts: what liblamella_nccl.so is
-// compiled with for tests, where the headers themselves need not be there.
+// The part of the interfaces of NCCL and CUDA that Lamella calls: liblamella_nccl.so is compiled
+// with it for tests, where the real headers may be missing.
 #pragma once
 #include <stddef.h>
 

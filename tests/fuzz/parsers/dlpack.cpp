@@ -1,5 +1,5 @@
-// Structures of DLPack that another library hands over: refused, or a tensor whose elements all lie
-// within the address space.
+// DLPack structures from another library: refused, or a tensor whose elements all lie within the
+// address space.
 #include "lamella/core/dlpack.h"
 
 #include "lamella/core/error.h"

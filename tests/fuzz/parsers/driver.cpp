@@ -1,8 +1,8 @@
-// Runs a target on mutated seeds: the same inputs for the same --seed, on any compiler.
+// Runs a target on mutated seeds: the same inputs for the same --seed, with any compiler.
 //   fuzz_x [--seed N] [--runs N] [--seconds N]     mutates
 //   fuzz_x FILE...                                 reads each file once
-// An input that ends the process, or takes longer than 20 seconds, is left as crash-<target>-<hash>
-// in the working folder, and the exit status is not 0.
+// An input that crashes the process, or takes longer than 20 seconds, is saved as
+// crash-<target>-<hash> in the working folder, and the exit status is nonzero.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>

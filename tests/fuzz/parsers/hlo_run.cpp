@@ -1,4 +1,4 @@
-// Programs of HLO that are valid, run on hostile numbers: a result, or an error of the program's.
+// Valid HLO programs, run with hostile numbers: a result, or a documented error.
 #include <algorithm>
 
 #include "hlo_texts.h"

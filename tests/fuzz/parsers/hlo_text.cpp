@@ -1,4 +1,4 @@
-// XLA's text: an error with a place, or a module that prints, is drawn, and reads back.
+// XLA's text: an error with its position, or a module that prints, is drawn, and reads back.
 #include "hlo_texts.h"
 #include "lamella/core/error.h"
 #include "lamella/graph/hlo/module.h"

@@ -1,4 +1,4 @@
-// The programs.
+// The seed programs of hlo_texts.h.
 #include "hlo_texts.h"
 
 namespace lamella::fuzz {

@@ -1,4 +1,4 @@
-// Programs of HLO to begin with: every family of opcodes, each in a few lines.
+// Seed programs in HLO: every family of opcodes, each in a few lines.
 #pragma once
 #include <string>
 #include <vector>

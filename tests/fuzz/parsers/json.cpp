@@ -1,4 +1,4 @@
-// Modules of HLO as JSON: an error with a place, or a module that is written and reads back.
+// HLO modules as JSON: an error with its position, or a module that is written and reads back.
 #include "lamella/graph/view/json.h"
 
 #include "hlo_texts.h"

@@ -1,4 +1,4 @@
-// What libFuzzer needs of us: with FUZZ_SEEDS set, the target's seeds and its dictionary are
+// The entry points of libFuzzer. With FUZZ_SEEDS set, the target's seeds and its dictionary are
 // written to that folder, and the process ends.
 #include <cstdio>
 #include <cstdlib>

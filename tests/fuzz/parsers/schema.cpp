@@ -1,4 +1,4 @@
-// Operator signatures: an error with a place, or a schema that prints and reads back.
+// Operator signatures: an error with its position, or a schema that prints and reads back.
 #include <fstream>
 
 #include "lamella/schema/parser.h"

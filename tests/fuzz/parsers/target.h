@@ -1,6 +1,5 @@
-// A parser under attack: what each target of this folder defines, and what it is built from. The
-// same targets run under libFuzzer (libfuzzer.cpp) and under a small driver of our own
-// (driver.cpp).
+// The interface of the fuzz targets in this folder. The same targets run under libFuzzer
+// (libfuzzer.cpp) and under our own driver (driver.cpp).
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Autocast from C++: regions, and which operators see it at all.
+// Autocast from C++: regions, and which operators it affects.
 #include <gtest/gtest.h>
 
 #include "lamella/lamella.h"

@@ -1,4 +1,4 @@
-// Operators without a derivative: what the fallbacks record and say.
+// Operators without a derivative: the nodes and messages of the fallbacks.
 #include "tests/layers/autograd/testing.h"
 
 namespace lamella {

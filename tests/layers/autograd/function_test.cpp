@@ -1,5 +1,4 @@
-// autograd::Function: arguments and outputs of every kind, what the context keeps, errors, and that
-// nothing leaks.
+// autograd::Function: arguments and outputs of every kind, saved values, errors, and leaks.
 #include "tests/layers/autograd/testing.h"
 
 namespace lamella {

@@ -1,4 +1,4 @@
-// Writes in place, through views and beside what was saved.
+// In-place writes, through views and to saved tensors.
 #include "tests/layers/autograd/testing.h"
 
 namespace lamella {

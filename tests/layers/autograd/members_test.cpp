@@ -1,4 +1,4 @@
-// What a Tensor says about its gradients: leaves, grad, hooks, views, options of factories.
+// A Tensor's autograd members: leaves, grad, hooks, views, options of factories.
 #include "tests/layers/autograd/testing.h"
 
 namespace lamella {

@@ -1,4 +1,4 @@
-// The modes of a thread and their guards.
+// The autograd modes of a thread and their guards.
 #include <thread>
 
 #include "tests/layers/autograd/testing.h"

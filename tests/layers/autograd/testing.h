@@ -1,5 +1,5 @@
-// What the tests of gradients share: tensors from numbers and back, expected errors, a counter of
-// what lives.
+// Helpers of the autograd tests: tensors from numbers and back, expected errors, a counter of live
+// objects.
 #pragma once
 #include <gtest/gtest.h>
 

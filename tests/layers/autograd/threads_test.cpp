@@ -1,5 +1,5 @@
-// Several threads run backward at once: on graphs of their own, on one shared graph, and while
-// others record. Meant for the thread sanitizer.
+// Several threads run backward at once: on separate graphs, on one shared graph, and while others
+// record. Meant for the thread sanitizer.
 #include <thread>
 
 #include "tests/layers/autograd/testing.h"

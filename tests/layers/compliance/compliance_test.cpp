@@ -1,4 +1,4 @@
-// Composite kernels that keep to the rules, and one that breaks each of them.
+// Composite kernels that follow the rules, and one that breaks each rule.
 #include <gtest/gtest.h>
 
 #include "lamella/abi/autograd.h"

@@ -1,4 +1,5 @@
-// Lazy conjugates and negatives: what is resolved, what passes, and what memory holds.
+// Lazy conjugates and negatives: when they are resolved, when they are kept, and the memory behind
+// them.
 #include <gtest/gtest.h>
 
 #include "lamella/api/functions.h"

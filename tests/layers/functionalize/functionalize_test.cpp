@@ -1,4 +1,4 @@
-// The program that functionalization calls, seen by a layer above.
+// The program that functionalization dispatches, as a layer above observes it.
 #include "lamella/layers/functionalize/functionalize.h"
 
 #include <gtest/gtest.h>

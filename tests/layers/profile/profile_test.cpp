@@ -1,4 +1,4 @@
-// lamella/profiler.h: what a profile holds, and what it leaves alone.
+// lamella/profiler.h: the contents of a profile, and calls that it must not affect.
 #include <lamella/lamella.h>
 #include <lamella/profiler.h>
 

@@ -1,4 +1,4 @@
-// Graphs made by hand: reading, printing, running, comparing, dead code.
+// Graphs built by hand: reading, printing, running, comparing, dead code.
 #include <gtest/gtest.h>
 
 #include "lamella/lamella.h"
@@ -168,7 +168,7 @@ TEST(Graph, TakesDeadCodeAway) {
   Graph graph;
   ValueId x = input(graph, "x");
   ValueId unused = unary(graph, "aten::exp", x);
-  unary(graph, "aten::neg_", unused, unused);  // writes memory that nobody reads
+  unary(graph, "aten::neg_", unused, unused);  // a write to an unused value
   ValueId copy = unary(graph, "aten::sin", x);
   ValueId written = unary(graph, "aten::neg_", copy, copy);
   unary(graph, "aten::exp_", written, copy);  // after it is read: the output still sees it

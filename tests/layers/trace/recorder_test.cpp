@@ -1,4 +1,4 @@
-// Recording what C++ code calls.
+// Recording of operators called from C++.
 #include "lamella/layers/trace/recorder.h"
 
 #include <gtest/gtest.h>

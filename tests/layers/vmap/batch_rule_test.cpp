@@ -1,4 +1,4 @@
-// A batching rule written outside of Lamella.
+// A batching rule defined outside of Lamella.
 #include "tests/layers/vmap/testing.h"
 
 namespace lamella {

@@ -1,4 +1,4 @@
-// Which rules serve the built-in operators.
+// The batching rule of each built-in operator.
 #include <gtest/gtest.h>
 
 #include "lamella/dispatch/registry.h"

@@ -1,4 +1,4 @@
-// What the tests of vmap share: a level that runs, tensors in and out of it.
+// Helpers of the vmap tests: a running level, and tensors in and out of it.
 #pragma once
 #include "lamella/layers/vmap/vmap.h"
 #include "tests/layers/autograd/testing.h"

@@ -1,4 +1,4 @@
-// Batched calls from C++: rules of the core, levels, the loop.
+// Batched calls from C++: core rules, levels, the fallback loop.
 #include "tests/layers/vmap/testing.h"
 
 #include <thread>

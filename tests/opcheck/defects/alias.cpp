@@ -1,4 +1,4 @@
-// Results that share memory with what they should not, or do not with what they should.
+// Defects: results that share memory undeclared, or that do not share it as declared.
 #include "tests/opcheck/kernels.h"
 
 namespace {

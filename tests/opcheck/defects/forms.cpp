@@ -1,4 +1,4 @@
-// Other layouts, other forms and defaults that do not give the same.
+// Defects: results that depend on the layout, the form, or on passing a default explicitly.
 #include "tests/opcheck/kernels.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// Gradients that are lost or wrong.
+// Defects: lost or wrong gradients.
 #include "tests/opcheck/kernels.h"
 
 namespace {

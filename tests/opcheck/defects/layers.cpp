@@ -1,4 +1,4 @@
-// Kernels for layers that do something else than the operator.
+// Defects: kernels for layers that differ from the operator.
 #include "tests/opcheck/kernels.h"
 
 namespace {

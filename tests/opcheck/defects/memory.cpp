@@ -1,4 +1,4 @@
-// Memory that is not theirs, not written, or not given back.
+// Defects: out-of-bounds memory, uninitialized results, leaks.
 #include "tests/opcheck/kernels.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// Kernels for Meta that say something else than the CPU's do, and one that is not there.
+// Defects: Meta kernels that disagree with the CPU kernel, and a missing one.
 #include "tests/opcheck/kernels.h"
 
 namespace {

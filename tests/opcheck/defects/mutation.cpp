@@ -1,4 +1,4 @@
-// Writes that the schema does not tell, and writes it tells that never come.
+// Defects: undeclared writes, and declared writes that do not happen.
 #include "tests/opcheck/kernels.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// Results that depend on more than the arguments.
+// Defects: results that depend on more than the arguments.
 #include "tests/opcheck/kernels.h"
 
 namespace {

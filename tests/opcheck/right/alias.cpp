@@ -1,4 +1,4 @@
-// Results that share memory with the arguments that the schema names, and with no others.
+// Correct: results share memory with the arguments that the schema names, and with no others.
 #include "tests/opcheck/kernels.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// Layouts, forms, defaults and optional arguments that all give the same.
+// Correct: equal results for all layouts, forms, defaults and optional arguments.
 #include "tests/opcheck/kernels.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// Gradients that arrive and are right.
+// Correct: gradients that are recorded and right.
 #include "tests/opcheck/kernels.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// Kernels for layers that do what the operator does.
+// Correct: kernels for layers that agree with the operator.
 #include "tests/opcheck/kernels.h"
 
 namespace {

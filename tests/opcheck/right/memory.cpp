@@ -1,4 +1,4 @@
-// Memory that is their own, written, and given back.
+// Correct: memory that is in bounds, initialized, and freed.
 #include "tests/opcheck/kernels.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// Kernels for Meta that say what the CPU's do.
+// Correct: Meta kernels that agree with the CPU kernel.
 #include "tests/opcheck/kernels.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// Writes that the schema tells, with the version counted.
+// Correct: declared writes, counted in the version.
 #include "tests/opcheck/kernels.h"
 
 namespace {

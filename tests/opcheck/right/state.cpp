@@ -1,4 +1,4 @@
-// Results that depend on the arguments alone, or on the generator, which is theirs to use.
+// Correct: results that depend on the arguments alone, or on the generator, which is allowed.
 #include <atomic>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// A backend that lacks, or does wrongly, what the environment variable CRIPPLED says: words with
-// commas between. Without any it is right: synchronous, on memory of the host.
+// A backend with the defects that the environment variable CRIPPLED lists, separated by commas.
+// Without any it is correct: synchronous, in host memory.
 #include <lamella/backend.h>
 #include <lamella/lamella.h>
 

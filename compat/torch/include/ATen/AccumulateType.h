@@ -1,4 +1,4 @@
-// at::acc_type: the type that sums are gathered in.
+// at::acc_type: the type in which sums are accumulated.
 #pragma once
 #include <ATen/OpMathType.h>
 

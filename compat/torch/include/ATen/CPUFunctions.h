@@ -1,4 +1,4 @@
-// at::cpu: operators, which find the kernel of the CPU themselves.
+// at::cpu: the operators. Each call dispatches as usual, so it runs the CPU kernel for CPU tensors.
 #pragma once
 #include <ATen/Functions.h>
 

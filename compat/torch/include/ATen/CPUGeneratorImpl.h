@@ -1,4 +1,4 @@
-// at::CPUGeneratorImpl: the CPU's stream of random numbers, drawn one by one.
+// at::CPUGeneratorImpl: the CPU's random number generator, drawn from number by number.
 #pragma once
 #include <ATen/core/Generator.h>
 #include <torch/standard_headers.h>
@@ -12,7 +12,7 @@ constexpr uint64_t default_rng_seed_val = 67280421310721;
 namespace at {
 using c10::detail::default_rng_seed_val;
 
-// A stream of its own. Numbers for a seed are those of torch.Generator.
+// An independent stream. The numbers for a seed equal those of torch.Generator.
 class CPUGeneratorImpl {
  public:
   explicit CPUGeneratorImpl(uint64_t seed = default_rng_seed_val) : seed_(seed) {
@@ -26,7 +26,7 @@ class CPUGeneratorImpl {
     has_half_ = false;
   }
   uint64_t current_seed() const { return seed_; }
-  // 32 random bits. The stream gives 64 at once, of which the lower half is kept.
+  // 32 random bits: the lower half of the 64 that the stream yields at once.
   uint32_t random() {
     if (has_half_) {
       has_half_ = false;

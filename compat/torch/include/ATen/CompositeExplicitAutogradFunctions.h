@@ -1,4 +1,4 @@
-// at::compositeexplicitautograd: operators, which find their kernel themselves.
+// at::compositeexplicitautograd: the operators. Each call dispatches as usual.
 #pragma once
 #include <ATen/Functions.h>
 

@@ -1,4 +1,4 @@
-// at::compositeexplicitautogradnonfunctional: operators, which find their kernel themselves.
+// at::compositeexplicitautogradnonfunctional: the operators. Each call dispatches as usual.
 #pragma once
 #include <ATen/Functions.h>
 

@@ -1,4 +1,4 @@
-// at::compositeimplicitautograd: operators, which find their kernel themselves.
+// at::compositeimplicitautograd: the operators. Each call dispatches as usual.
 #pragma once
 #include <ATen/Functions.h>
 

@@ -1,4 +1,4 @@
-// How PyTorch was built: Lamella has none of these libraries under PyTorch's names.
+// PyTorch's build configuration: Lamella is built with none of these libraries.
 #pragma once
 #define AT_MKLDNN_ENABLED() 0
 #define AT_MKL_ENABLED() 0

@@ -1,4 +1,4 @@
-// at::globalContext(): what this library can do and was told, by PyTorch's names.
+// at::globalContext(): capabilities and settings of the library, under PyTorch's names.
 #pragma once
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Tensor.h>
@@ -23,14 +23,14 @@ class Context {
   static bool hasMAGMA() { return false; }
   static bool hasCuDNN() { return false; }
 
-  // These are kept for the code that asks for them: Lamella's own kernels are deterministic.
+  // Only stored for callers that read the settings: Lamella's kernels are deterministic.
   bool deterministicAlgorithms() const { return deterministic_; }
   bool deterministicAlgorithmsWarnOnly() const { return warn_only_; }
   void setDeterministicAlgorithms(bool on, bool warn_only = false) {
     deterministic_ = on;
     warn_only_ = warn_only;
   }
-  // What a kernel calls whose result depends on the order of its threads.
+  // Called by kernels whose result depends on the order of their threads.
   void alertNotDeterministic(std::string_view caller) const {
     if (!deterministic_) return;
     TORCH_CHECK(warn_only_, caller, ": expected an operator with a deterministic kernel");
@@ -43,7 +43,7 @@ class Context {
   bool allowTF32CuDNN() const { return false; }
   void lazyInitCUDA() const {}
 
-  // The generator that operators on the device use when they are given none.
+  // The generator that operators on the device use by default.
   Generator defaultGenerator(Device device = DeviceType::CPU) const {
     lamella_object* generator = nullptr;
     lamella::detail::check(
@@ -55,11 +55,11 @@ class Context {
   bool deterministic_ = false;
   bool warn_only_ = false;
 };
-// One for each library that is built with it.
+// Each library that includes this header has its own.
 LAMELLA_HIDDEN inline Context global_context;
 inline Context& globalContext() { return global_context; }
 
-// What tensors of a dtype on the CPU are, for factories: PyTorch's older spelling.
+// The options of CPU tensors with a dtype, in PyTorch's older spelling for factories.
 inline lamella::TensorKind CPU(ScalarType type) { return {type, DeviceType::CPU}; }
 inline lamella::TensorKind CUDA(ScalarType type) { return {type, DeviceType::CUDA}; }
 
@@ -81,7 +81,7 @@ inline Generator createCPUGenerator(uint64_t seed = 67280421310721) {
 }
 }  // namespace detail
 
-// Begins the stream of a seed, on every device.
+// Seeds the default generators of all devices.
 inline void manual_seed(uint64_t seed) {
   for (DeviceType type : {DeviceType::CPU, DeviceType::CUDA}) {
     for (int32_t i = 0; i < lamella_device_count(static_cast<uint8_t>(type)); ++i) {

@@ -1,4 +1,4 @@
-// at::toDLPack, at::fromDLPack: tensors on the CPU and other libraries' structures over one memory.
+// at::toDLPack, at::fromDLPack: conversion of CPU tensors to and from DLPack, without a copy.
 #pragma once
 #include <ATen/Functions.h>
 #include <ATen/dlpack.h>
@@ -6,7 +6,7 @@
 namespace at {
 namespace detail {
 
-// A dtype and its code; the rest of the type is its size.
+// The DLPack type code of a dtype; its bits and lanes follow from the dtype's size.
 struct DLPackCode {
   ScalarType dtype;
   DLDataTypeCode code;
@@ -32,7 +32,7 @@ inline constexpr DLPackCode kDLPackCodes[] = {
     {lamella::kFloat8_e5m2, kDLFloat8_e5m2},
 };
 
-// The tensor that a structure keeps, with sizes and strides of its own.
+// A DLPack structure that owns a tensor and copies of its sizes and strides.
 template <class Managed>
 struct DLPackHolder {
   Tensor tensor;
@@ -45,7 +45,7 @@ Managed* to_dlpack(const Tensor& source);
 
 }  // namespace detail
 
-// Throws where DLPack has no code.
+// Throws for a dtype without a DLPack code.
 inline DLDataType getDLDataType(const Tensor& tensor) {
   for (const detail::DLPackCode& entry : detail::kDLPackCodes) {
     if (entry.dtype == tensor.scalar_type()) {
@@ -87,7 +87,7 @@ Managed* detail::to_dlpack(const Tensor& source) {
   return &managed;
 }
 
-// The structure keeps the tensor until its deleter runs.
+// The structure keeps the tensor alive until its deleter runs.
 inline DLManagedTensor* toDLPack(const Tensor& source) {
   return detail::to_dlpack<DLManagedTensor>(source);
 }
@@ -97,7 +97,7 @@ inline DLManagedTensorVersioned* toDLPackVersioned(const Tensor& source) {
   return managed;
 }
 
-// A tensor over the structure's memory, and a function that ends it once nobody sees the memory.
+// A tensor over the structure's memory. `deleter` runs when no tensor uses the memory any more.
 template <class Deleter>
 Tensor fromDLPack(const DLTensor& source, Deleter deleter) {
   LAMELLA_CHECK(source.device.device_type == kDLCPU, "fromDLPack: expected memory of the CPU, got ",

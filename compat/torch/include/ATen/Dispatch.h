@@ -1,12 +1,12 @@
-// AT_DISPATCH_…: run a generic lambda for a tensor's element type, as scalar_t (as index_t as well,
-// where the types are those of indices).
+// AT_DISPATCH_…: calls a generic lambda with the tensor's element type as scalar_t (and as index_t
+// for index types).
 #pragma once
 #include <c10/core/ScalarType.h>
 #include <c10/util/Exception.h>
 
 #include "lamella/core/visit_dtype.h"
 
-// Macros that packages copied from PyTorch's ask for the dtype by this name.
+// The macros find the dtype through a function of this name, which packages use in copies of them.
 namespace detail {
 inline c10::ScalarType scalar_type(c10::ScalarType type) { return type; }
 }  // namespace detail
@@ -23,7 +23,7 @@ inline c10::ScalarType scalar_type(c10::ScalarType type) { return type; }
     using index_t [[maybe_unused]] = scalar_t;                               \
     return __VA_ARGS__();                                                    \
   }
-// AT_DISPATCH_SWITCH(type, "operator", cases): NotImplementedError where no case fits.
+// AT_DISPATCH_SWITCH(type, "operator", cases): NotImplementedError if no case matches.
 #define AT_DISPATCH_SWITCH(type, name, ...)                        \
   [&] {                                                            \
     const ::lamella::ScalarType lamella_switch_type = (type);      \
@@ -34,7 +34,7 @@ inline c10::ScalarType scalar_type(c10::ScalarType type) { return type; }
     }                                                              \
   }()
 
-// The cases of each group of types.
+// The cases for each group of types.
 #define AT_DISPATCH_CASE_FLOATING_TYPES(...)                   \
   AT_DISPATCH_CASE(::lamella::ScalarType::Double, __VA_ARGS__) \
   AT_DISPATCH_CASE(::lamella::ScalarType::Float, __VA_ARGS__)

@@ -1,5 +1,5 @@
 // AT_DISPATCH_V2(type, "operator", AT_WRAP([&] { ... scalar_t ... }), AT_EXPAND(AT_ALL_TYPES),
-// kHalf)
+// kHalf): AT_DISPATCH_… with a free list of types.
 #pragma once
 #include <ATen/Dispatch.h>
 

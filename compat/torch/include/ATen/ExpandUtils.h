@@ -9,12 +9,12 @@
 
 namespace at {
 
-// The sizes to which two shapes broadcast. Throws where they do not.
+// The shape to which two shapes broadcast. Throws if they do not.
 template <class Sizes = std::vector<int64_t>>
 Sizes infer_size(IntArrayRef a, IntArrayRef b) {
   size_t dims = std::max(a.size(), b.size());
   Sizes sizes(dims, 1);
-  for (size_t d = 1; d <= dims; ++d) {  // counted from the end
+  for (size_t d = 1; d <= dims; ++d) {  // counted from the last dimension
     int64_t of_a = d <= a.size() ? a[a.size() - d] : 1;
     int64_t of_b = d <= b.size() ? b[b.size() - d] : 1;
     LAMELLA_CHECK(of_a == of_b || of_a == 1 || of_b == 1,
@@ -30,7 +30,7 @@ LAMELLA_LAZY std::vector<int64_t> infer_size_symint(IntArrayRef a, IntArrayRef b
   return infer_size(a, b);
 }
 
-// Whether a tensor of sizes `from` can be expanded to `to`.
+// True if a tensor of shape `from` can be expanded to `to`.
 inline bool is_expandable_to(IntArrayRef from, IntArrayRef to) {
   if (from.size() > to.size()) return false;
   for (size_t d = 1; d <= from.size(); ++d) {
@@ -47,8 +47,8 @@ inline bool are_expandable(IntArrayRef a, IntArrayRef b) {
   return true;
 }
 
-// The tensor, or its view of other sizes. The operator's name was for messages, as Lamella's
-// expand() has its own.
+// The tensor itself if it has these sizes, else an expanded view. The operator's name is unused,
+// because Lamella's expand() writes its own error message.
 LAMELLA_LAZY c10::MaybeOwned<Tensor> expand_size(const Tensor& tensor, IntArrayRef sizes,
                                                  const char* = "expand_size") {
   return tensor.sizes() == sizes ? c10::MaybeOwned<Tensor>::borrowed(tensor)
@@ -74,7 +74,7 @@ expand_outplace(const Tensor& a, const Tensor& b, const Tensor& c,
   sizes = infer_size_dimvector(sizes, c.sizes());
   return {expand_size(a, sizes), expand_size(b, sizes), expand_size(c, sizes)};
 }
-// Undefined tensors stay.
+// Undefined tensors stay undefined.
 LAMELLA_LAZY std::vector<Tensor> expand_outplace(TensorList tensors) {
   DimVector sizes;
   for (const Tensor& tensor : tensors) {
@@ -87,7 +87,7 @@ LAMELLA_LAZY std::vector<Tensor> expand_outplace(TensorList tensors) {
   return results;
 }
 
-// The sum over what broadcasting to the tensor's sizes repeated.
+// Sums over the dimensions that broadcasting added or repeated.
 LAMELLA_LAZY Tensor sum_to(const Tensor& tensor, IntArrayRef sizes, bool always_copy = false) {
   Tensor sum = tensor.sum_to_size(sizes);
   return always_copy && sum.is_same(tensor) ? sum.clone() : sum;

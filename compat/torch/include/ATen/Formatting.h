@@ -1,3 +1,3 @@
-// operator<< of tensors.
+// operator<< for tensors.
 #pragma once
 #include <ATen/ATen.h>

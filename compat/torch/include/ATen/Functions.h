@@ -1,4 +1,4 @@
-// at::add, at::empty and all other functions.
+// at::add, at::empty and all other operators as functions.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -6,7 +6,7 @@
 #include "lamella/api/tensor_of.h"
 #include "lamella_more/functions.h"
 
-// The rarer operators, whose library is loaded when the first of them is called.
+// The less common operators; their library is loaded on the first call of one of them.
 namespace lamella::redispatch {}
 namespace at {
 using namespace ::aten;
@@ -20,14 +20,14 @@ using namespace ::aten::ops;
 }  // namespace at
 
 namespace at {
-// Facts of tensors, which are functions as well here. c10::is_complex is a class over types.
+// Properties of tensors, also as functions. c10::is_complex is a class template over types.
 using lamella::is_complex;
 using lamella::is_floating_point;
 inline bool is_complex(const Tensor& tensor) { return tensor.is_complex(); }
 inline bool is_floating_point(const Tensor& tensor) { return tensor.is_floating_point(); }
 inline bool is_signed(const Tensor& tensor) { return tensor.is_signed(); }
 
-// Factories with a place for names of dimensions, which tensors do not have here.
+// Overloads of factories with a parameter for dimension names, which Lamella does not support.
 #define LAMELLA_UNNAMED(name)                                                                 \
   using lamella::name;                                                                        \
   LAMELLA_LAZY Tensor name(IntArrayRef size, std::nullopt_t, std::optional<ScalarType> dtype, \
@@ -41,7 +41,7 @@ LAMELLA_UNNAMED(rand)
 LAMELLA_UNNAMED(randn)
 #undef LAMELLA_UNNAMED
 
-// The functions whose sizes may be symbols, which are plain integers here.
+// The variants for symbolic sizes, which are plain integers here.
 #define LAMELLA_SYMBOLIC(name)                            \
   template <class... A>                                   \
   Tensor name##_symint(IntArrayRef size, A&&... args) {   \
@@ -78,7 +78,7 @@ LAMELLA_SYMBOLIC(slice)
 LAMELLA_SYMBOLIC(split)
 #undef LAMELLA_SYMBOLIC
 
-// Functions that Lamella has under other names.
+// Functions that have another name in Lamella.
 LAMELLA_LAZY Tensor frobenius_norm(const Tensor& self, OptionalIntArrayRef dim,
                                    bool keepdim = false) {
   return lamella::linalg_vector_norm(self, 2, dim, keepdim);
@@ -87,7 +87,7 @@ inline int64_t get_device(const Tensor& self) { return self.get_device(); }
 inline bool is_same_size(const Tensor& self, const Tensor& other) {
   return self.sizes() == other.sizes();
 }
-// Throws unless there is one element.
+// Throws unless the tensor has exactly one element.
 LAMELLA_LAZY bool is_nonzero(const Tensor& self) {
   LAMELLA_CHECK(self.numel() == 1, "is_nonzero: expected 'self' to have 1 element, got ",
                 self.numel());

@@ -1,9 +1,9 @@
-// at::infer_size of a view: sizes of which one may be -1.
+// at::infer_size: replaces a size of -1 in the shape of a view.
 #pragma once
 #include <ATen/ExpandUtils.h>
 
 namespace at {
-// Throws unless the sizes fit the number of elements.
+// Throws if the sizes do not match the number of elements.
 template <class Sizes = std::vector<int64_t>>
 Sizes infer_size(IntArrayRef shape, int64_t numel) {
   Sizes sizes(shape.begin(), shape.end());

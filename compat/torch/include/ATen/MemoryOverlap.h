@@ -1,4 +1,4 @@
-// at::MemOverlap, at::MemOverlapStatus and the checks of memory that is shared.
+// at::MemOverlap, at::MemOverlapStatus and the checks for tensors that share memory.
 #pragma once
 #include <ATen/core/TensorBase.h>
 

@@ -1,4 +1,5 @@
-// at::meta: operators, which find their kernel themselves.
+// at::meta: the operators. Each call dispatches as usual, so it runs the Meta kernel for meta
+// tensors.
 #pragma once
 #include <ATen/Functions.h>
 

@@ -1,4 +1,4 @@
-// at::native: kernels that are made of operators and may be called directly.
+// at::native: composite kernels, callable directly.
 #pragma once
 #include <ATen/Functions.h>
 
@@ -6,7 +6,7 @@
 
 namespace at::native {
 using lamella::composite::contiguous;
-// Methods, as functions.
+// Defines a function that calls the method of the same name.
 #define LAMELLA_METHOD(name)                                               \
   template <class... A>                                                    \
   decltype(auto) name(const Tensor& self, IntArrayRef size, A&&... args) { \

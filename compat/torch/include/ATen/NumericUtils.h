@@ -1,4 +1,4 @@
-// at::_isnan and its kin.
+// at::_isnan and similar functions.
 #pragma once
 #include <c10/core/ScalarType.h>
 

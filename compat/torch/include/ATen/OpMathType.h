@@ -1,4 +1,4 @@
-// at::opmath_type: the type to compute in.
+// at::opmath_type: the type in which elements of a type are computed.
 #pragma once
 #include <c10/core/ScalarType.h>
 

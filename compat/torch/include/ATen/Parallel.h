@@ -1,4 +1,4 @@
-// at::parallel_for and its kin, on Lamella's threads.
+// at::parallel_for and similar functions, on Lamella's thread pool.
 #pragma once
 #include <c10/lamella_names.h>
 
@@ -13,7 +13,7 @@ inline void set_num_threads(int threads) {
 }
 inline bool in_parallel_region() { return lamella_in_parallel_loop() != 0; }
 inline int get_thread_num() { return lamella_thread_number(); }
-// Tasks of an operator beside it: there is no second pool, so each has run when this returns.
+// There is no second pool for tasks between operators: the task has run when this returns.
 template <class F>
 void launch(F&& task) {
   task();

@@ -1,3 +1,3 @@
-// at::parallel_for, whose threads are Lamella's.
+// at::parallel_for, on Lamella's thread pool.
 #pragma once
 #include <ATen/Parallel.h>

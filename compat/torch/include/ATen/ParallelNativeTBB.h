@@ -1,3 +1,3 @@
-// at::parallel_for: the backend is Lamella's own, whatever is asked for.
+// at::parallel_for, on Lamella's thread pool.
 #pragma once
 #include <ATen/Parallel.h>

@@ -1,4 +1,4 @@
-// at::redispatch: operators with the keys to dispatch on.
+// at::redispatch: the operators with an explicit key set as first argument.
 #pragma once
 #include <ATen/Functions.h>
 

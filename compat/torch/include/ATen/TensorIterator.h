@@ -41,7 +41,7 @@ class TensorIterator : public TensorIteratorBase {
     auto config = TensorIteratorConfig().check_all_same_dtype(false).resize_outputs(false);
     return config.add_owned_output(out).build();
   }
-  // `out` has dimensions of size 1 where it is reduced.
+  // `out` keeps the reduced dimensions, with size 1.
   static TensorIterator reduce_op(TensorBase& out, const TensorBase& a) {
     auto config = TensorIteratorConfig().set_check_mem_overlap(false).is_reduction(true);
     config.check_all_same_dtype(false).resize_outputs(false).promote_inputs_to_common_dtype(true);

@@ -1,3 +1,3 @@
-// Operators of tensors.
+// C++ operators (+, -, …) for tensors.
 #pragma once
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// at::TensorArg and the checks of a kernel's arguments: checkDim, checkAllSameType, ….
+// at::TensorArg and checks for arguments of kernels: checkDim, checkAllSameType, ….
 #pragma once
 #include <ATen/ATen.h>
 #include <c10/core/Backend.h>
@@ -10,10 +10,10 @@
 
 namespace at {
 
-// The operator, for messages.
+// The name of the operator, for error messages.
 using CheckedFrom = const char*;
 
-// A tensor with its name and position among the arguments.
+// A tensor with its name and its position in the argument list, for error messages.
 struct TensorArg {
   TensorArg(Tensor tensor, const char* name, int position)
       : tensor(std::move(tensor)), name(name), pos(position) {}
@@ -26,7 +26,7 @@ struct TensorArg {
 using TensorGeometryArg = TensorArg;
 
 namespace detail {
-// Checks that one fact is the same of all.
+// Checks that a property is the same for all tensors.
 template <class Fact>
 void check_same(CheckedFrom op, ArrayRef<TensorArg> tensors, const char* what, const Fact& fact) {
   const TensorArg* first = nullptr;
@@ -47,7 +47,7 @@ LAMELLA_LAZY void checkDim(CheckedFrom op, const Tensor& tensor, const char* nam
                            int64_t dim) {
   checkDim(op, TensorArg(tensor, name, position), dim);
 }
-// From `from` to `to - 1` dimensions.
+// The number of dimensions must be in [from, to).
 LAMELLA_LAZY void checkDimRange(CheckedFrom op, const TensorArg& arg, int64_t from, int64_t to) {
   LAMELLA_CHECK(arg->dim() >= from && arg->dim() < to, op, ": expected '", arg.name,
                 "' to have from ", from, " to ", to - 1, " dimensions, got ", arg->dim());

@@ -1,10 +1,10 @@
-// at::ThreadLocalState: what the thread adds to calls, to take it along to another thread.
+// at::ThreadLocalState: captures the thread's dispatch state, to apply it on another thread.
 #pragma once
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 namespace at {
-// Gradients recorded or not, and the keys that guards added and took.
+// The state: whether gradients are recorded, and the keys that guards included and excluded.
 class ThreadLocalState {
  public:
   ThreadLocalState() = default;
@@ -33,7 +33,7 @@ class ThreadLocalStateGuard {
   ThreadLocalState before_;
 };
 
-// The callback with the state of the thread that wraps it.
+// Wraps a callback, so that it runs with the state of the wrapping thread.
 template <class F>
 auto wrapPropagateTLSState(F callback) {
   return [state = ThreadLocalState(), callback = std::move(callback)](auto&&... args) {

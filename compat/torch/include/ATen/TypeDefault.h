@@ -1,3 +1,3 @@
-// The functions of all operators.
+// All operators as functions.
 #pragma once
 #include <ATen/Functions.h>

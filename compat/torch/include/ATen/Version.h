@@ -1,3 +1,3 @@
-// The version of PyTorch whose names these are.
+// The PyTorch version whose names these headers provide.
 #pragma once
 #include <torch/version.h>

@@ -6,7 +6,8 @@
 
 namespace at {
 constexpr size_t dim_bitset_size = 64;
-// The set of the dimensions; all of them where there is no list. Throws for one given twice.
+// The listed dimensions as a bit set; all dimensions without a list. Throws for a dimension that is
+// listed twice.
 inline std::bitset<dim_bitset_size> dim_list_to_bitset(OptionalIntArrayRef dims, size_t ndims) {
   LAMELLA_CHECK(ndims <= dim_bitset_size, "dim_list_to_bitset: expected at most ", dim_bitset_size,
                 " dimensions, got ", ndims);

@@ -1,4 +1,4 @@
-// RECORD_FUNCTION: the profiler sees operators by itself.
+// RECORD_FUNCTION does nothing: the profiler records operators itself.
 #pragma once
 #include <ATen/core/Tensor.h>
 

@@ -1,8 +1,8 @@
-// The namespaces c10, at and torch: Lamella's names, found through them. Each header here adds only
-// the few that PyTorch spells otherwise.
+// The namespaces c10, at and torch, through which Lamella's names are found. The other headers only
+// add the names that PyTorch spells differently.
 //
 // Note [Directives, not copies]
-//   A using-directive makes every name of Lamella's reachable as at::…, c10::… and torch::… while
+//   A using-directive makes every name of Lamella reachable as at::…, c10::… and torch::… while
 //   it stays one entity, so code that opens all three namespaces meets no ambiguity. Inner
 //   namespaces that code may reopen (at::native, at::_ops, c10::impl, …) exist here from the start,
 //   because a namespace declared later would hide Lamella's of the same name.

@@ -1,5 +1,4 @@
-// Everything of torch:: that Lamella has, and what code includes through it of the standard
-// library.
+// All of torch:: that Lamella has, and the standard headers that code includes through PyTorch's.
 #pragma once
 #include <ATen/Parallel.h>
 #include <ATen/TensorIndexing.h>
@@ -17,7 +16,8 @@
 #include <torch/utils.h>
 #include <torch/version.h>
 
-// A fifth of what the compiler reads here, which code of operators alone can do without.
+// The networks take a fifth of the compile time of this header; code that only defines operators
+// can leave them out.
 #ifndef LAMELLA_WITHOUT_NETWORKS
 #include <torch/data.h>
 #include <torch/nn.h>

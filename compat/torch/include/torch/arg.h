@@ -1,4 +1,4 @@
-// TORCH_ARG: a member with a function that reads and one that sets it.
+// TORCH_ARG: a member with a getter and a setter.
 #pragma once
 #include "lamella/nn/options.h"
 

@@ -1,4 +1,4 @@
-// torch::cuda: whether there are such devices, and how many.
+// torch::cuda: device availability and count.
 #pragma once
 #include <ATen/Context.h>
 

@@ -1,3 +1,3 @@
-// torch::kMean, torch::kReflect and other words of options.
+// torch::kMean, torch::kReflect and other option words.
 #pragma once
 #include <torch/nn.h>

@@ -1,8 +1,8 @@
-// What an extension for Python includes: all of torch::, pybind11 and the casters between them.
+// The header for Python extensions: all of torch::, pybind11 and the casters between them.
 #pragma once
 #include <torch/torch.h>
 
-// Operators that are registered and not bound need neither Python nor pybind11.
+// Operators that are registered without Python bindings need neither Python nor pybind11.
 #if __has_include(<Python.h>) && __has_include(<pybind11/pybind11.h>)
 #include <torch/python_casters.h>
 #endif

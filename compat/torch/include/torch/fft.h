@@ -1,5 +1,5 @@
-// torch::fft::fft and its kin. Their kernels are in Lamella's library of rarer operators, which is
-// loaded when the first of them is called.
+// torch::fft::fft and the other transforms. Their kernels are in Lamella's library of less common
+// operators, which is loaded on the first call of one of them.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>

@@ -1,4 +1,4 @@
-// TORCH_LIBRARY and its kin, torch::Library, torch::CppFunction.
+// TORCH_LIBRARY and related macros, torch::Library, torch::CppFunction.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -12,7 +12,7 @@
 #include "lamella/dispatch/whole_values.h"
 
 namespace c10 {
-// What the operators alias is what their schemas say, whichever of these is given.
+// The kinds are accepted and ignored: the schema says what an operator aliases.
 enum class AliasAnalysisKind : uint8_t {
   INTERNAL_SPECIAL_CASE,
   CONSERVATIVE,
@@ -29,7 +29,7 @@ namespace torch::detail {
 using TorchLibraryInit = lamella::detail::LibraryInit;
 }
 namespace c10::impl {
-// Every key is built in.
+// No key is filtered out.
 constexpr bool dispatch_key_allowlist_check(lamella::DispatchKey) { return true; }
 }  // namespace c10::impl
 
@@ -37,6 +37,6 @@ constexpr bool dispatch_key_allowlist_check(lamella::DispatchKey) { return true;
 #define TORCH_LIBRARY_FRAGMENT(ns, m) LAMELLA_LIBRARY_FRAGMENT(ns, m)
 #define TORCH_LIBRARY_IMPL(ns, k, m) LAMELLA_LIBRARY_IMPL(ns, k, m)
 #define TORCH_LIBRARY_THREAD_UNSAFE_LAZY_INIT(ns, m) LAMELLA_LIBRARY(ns, m)
-// Every operator and kernel is selected.
+// No operator and no kernel is filtered out.
 #define TORCH_SELECTIVE_NAME(name) name
 #define TORCH_SELECTIVE_SCHEMA(schema) schema

@@ -1,4 +1,4 @@
-// torch::linalg::inv and its kin, which are operators called torch::linalg_inv, ….
+// torch::linalg::inv and the other operators named torch::linalg_….
 #pragma once
 #include <ATen/Functions.h>
 

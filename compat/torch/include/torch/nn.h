@@ -1,4 +1,4 @@
-// torch::nn: modules, functions, initial values; TORCH_MODULE.
+// torch::nn: modules, functional, init; TORCH_MODULE.
 #pragma once
 #include <torch/ordered_dict.h>
 #include <torch/types.h>
@@ -13,7 +13,7 @@
 
 namespace torch {
 using namespace lamella::nn::words;
-// The very namespace, so that `nn` is one name where both are visible.
+// An alias of the namespace, so that `nn` is unambiguous where both are visible.
 namespace nn = lamella::nn;
 }  // namespace torch
 

@@ -1,4 +1,4 @@
-// torch::optim: optimizers, and schedulers of their learning rates.
+// torch::optim: optimizers and learning-rate schedulers.
 #pragma once
 #include <torch/types.h>
 

@@ -1,4 +1,4 @@
-// What an operator library includes: torch:: with TORCH_LIBRARY.
+// The header for operator libraries: torch:: with TORCH_LIBRARY.
 #pragma once
 #include <c10/util/order_preserving_flat_hash_map.h>
 #include <torch/all.h>

@@ -1,4 +1,4 @@
-// torch::special::erf and its kin, which are operators called torch::special_erf, ….
+// torch::special::erf and the other operators named torch::special_….
 #pragma once
 #include <ATen/Functions.h>
 

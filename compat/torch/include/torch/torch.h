@@ -1,8 +1,8 @@
-// Everything of torch:: that Lamella has.
+// All of torch:: that Lamella has.
 #pragma once
 #include <torch/all.h>
 
-// Extensions for Python that are built by their setup.py may leave torch/extension.h out.
+// Python extensions built by a setup.py need not include torch/extension.h.
 #ifdef TORCH_API_INCLUDE_EXTENSION_H
 #include <torch/extension.h>
 #endif

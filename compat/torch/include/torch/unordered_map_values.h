@@ -1,5 +1,5 @@
-// std::unordered_map as a parameter or a return: a dictionary. A header of its own, since the
-// standard's is a large one.
+// std::unordered_map as a parameter or a return type: a dictionary. It is a separate header because
+// <unordered_map> is expensive to include.
 #pragma once
 #include <unordered_map>
 

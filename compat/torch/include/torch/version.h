@@ -1,4 +1,4 @@
-// The version of PyTorch whose names these are.
+// The PyTorch version whose names these headers provide.
 #pragma once
 #define TORCH_VERSION_MAJOR 2
 #define TORCH_VERSION_MINOR 13

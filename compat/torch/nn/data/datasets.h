@@ -1,5 +1,5 @@
-// What data are read from: data sets that give batches, single examples or what another one gives,
-// with a transform behind it.
+// Data sets, the sources of data loaders: they yield batches, single examples, or the transformed
+// examples of another data set.
 #pragma once
 #include <fstream>
 
@@ -10,7 +10,7 @@ namespace lamella::data::datasets {
 template <class Source, class Transform>
 class MapDataset;
 
-// The base: answers requests, such as lists of indices, with batches.
+// The base class: answers a request, such as a list of indices, with a batch.
 template <class Self, class Batch, class Request = ArrayRef<size_t>>
 class BatchDataset {
  public:
@@ -21,10 +21,10 @@ class BatchDataset {
 
   virtual ~BatchDataset() = default;
   virtual Batch get_batch(Request request) = 0;
-  // How many examples there are; nothing where that is not known.
+  // The number of examples, or nullopt where it is unknown.
   virtual std::optional<size_t> size() const = 0;
 
-  // The data set with a transform behind it.
+  // This data set, with the transform applied to its batches.
   template <class Transform>
   MapDataset<Self, Transform> map(Transform transform) & {
     return {static_cast<Self&>(*this), std::move(transform)};
@@ -35,7 +35,7 @@ class BatchDataset {
   }
 };
 
-// A data set of examples that are read one by one.
+// A data set whose examples are read one by one.
 template <class Self, class SingleExample = Example<>>
 class Dataset : public BatchDataset<Self, std::vector<SingleExample>> {
  public:
@@ -49,12 +49,12 @@ class Dataset : public BatchDataset<Self, std::vector<SingleExample>> {
   }
 };
 
-// A data set that is asked for a number of examples: the next ones.
+// A data set whose requests are counts: each batch has the next examples.
 template <class Self, class Batch = std::vector<Example<>>>
 using StreamDataset = BatchDataset<Self, Batch, size_t>;
 
 namespace detail {
-// Where a batch may be nothing, for want of examples, so may what is made of it.
+// A transform of batches that may be nullopt (no more examples) gives an optional result too.
 template <class T>
 struct IsOptional : std::false_type {};
 template <class T>
@@ -108,7 +108,7 @@ MapDataset<Source, Transform> map(Source source, Transform transform) {
   return {std::move(source), std::move(transform)};
 }
 
-// A data set whose position its readers share; it is told to begin anew.
+// A data set that keeps its own position, which all its readers share; reset() starts it again.
 template <class Self, class Batch = std::vector<Example<>>, class Request = size_t>
 class StatefulDataset : public BatchDataset<Self, std::optional<Batch>, Request> {
  public:
@@ -116,7 +116,7 @@ class StatefulDataset : public BatchDataset<Self, std::optional<Batch>, Request>
   virtual void reset() = 0;
 };
 
-// One data set that all workers of a loader share.
+// Makes all workers of a loader use one data set instead of a copy each.
 template <class Shared>
 class SharedBatchDataset
     : public BatchDataset<SharedBatchDataset<Shared>, typename Shared::BatchType,
@@ -149,7 +149,7 @@ SharedBatchDataset<Shared> make_shared_dataset(A&&... arguments) {
   return {std::make_shared<Shared>(std::forward<A>(arguments)...)};
 }
 
-// The entries of a tensor along its first dimension.
+// The slices of a tensor along its first dimension.
 LAMELLA_LAZY class TensorDatasetOf : public Dataset<TensorDatasetOf<lazy_>, TensorExample> {
  public:
   explicit TensorDatasetOf(const std::vector<Tensor>& tensors)
@@ -162,12 +162,12 @@ LAMELLA_LAZY class TensorDatasetOf : public Dataset<TensorDatasetOf<lazy_>, Tens
 };
 using TensorDataset = TensorDatasetOf<>;
 
-// The handwritten digits of Y. LeCun, C. Cortes and C. Burges, read from the four files in which
-// they are published: images of [1, 28, 28] float32 in [0, 1], and their digits as int64.
+// The handwritten digits of Y. LeCun, C. Cortes and C. Burges, read from the four published files:
+// images as float32 [1, 28, 28] in [0, 1], labels as int64.
 LAMELLA_LAZY class MNISTOf : public Dataset<MNISTOf<lazy_>> {
  public:
   enum class Mode { kTrain, kTest };
-  // Error if a file is missing or is no such file.
+  // Error if a file is missing or is not in the published format.
   explicit MNISTOf(const std::string& root, Mode mode = Mode::kTrain)
       : train_(mode == Mode::kTrain),
         images_(read(root, "-images-idx3-ubyte", {28, 28})),
@@ -185,7 +185,7 @@ LAMELLA_LAZY class MNISTOf : public Dataset<MNISTOf<lazy_>> {
   const Tensor& targets() const { return targets_; }
 
  private:
-  // The bytes of a file whose header says how many arrays of these sizes there are.
+  // The contents of a file whose header must name arrays of these sizes.
   Tensor read(const std::string& root, const char* ending, std::vector<int64_t> sizes) const {
     std::string path = root + "/" + (train_ ? "train" : "t10k") + ending;
     std::ifstream file(path, std::ios::binary);

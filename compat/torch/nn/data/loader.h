@@ -1,4 +1,4 @@
-// DataLoader: the batches of a data set, one after the other, read by threads if it is told to.
+// DataLoader: iterates over the batches of a data set, which worker threads may read ahead.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -17,10 +17,10 @@
 
 namespace lamella::data {
 
-// `workers` threads read ahead, each with a copy of the data set, up to `max_jobs` batches (twice
-// as many as workers where it is not said); without any, a batch is read when it is asked for.
-// Batches come in the sampler's order unless `enforce_ordering` is false. `drop_last` leaves out a
-// last batch that is not full. `timeout` is the longest that a batch is waited for.
+// `workers` threads, each with a copy of the data set, read up to `max_jobs` batches ahead (by
+// default twice the number of workers); without workers each batch is read when it is requested.
+// Batches come in the sampler's order unless `enforce_ordering` is false. `drop_last` leaves out an
+// incomplete last batch. `timeout` is the longest wait for one batch.
 LAMELLA_LAZY struct DataLoaderOptionsOf {
   DataLoaderOptionsOf(size_t batch_size = 1) : batch_size_(batch_size) {}  // NOLINT: implicit
   LAMELLA_OPTION(size_t, batch_size);
@@ -32,7 +32,7 @@ LAMELLA_LAZY struct DataLoaderOptionsOf {
 };
 using DataLoaderOptions = DataLoaderOptionsOf<>;
 
-// What a thread failed with, as the reader sees it.
+// The error that the reader of batches sees when a worker thread failed.
 LAMELLA_LAZY class WorkerExceptionOf : public Error {
  public:
   explicit WorkerExceptionOf(std::exception_ptr original)
@@ -85,8 +85,8 @@ class BatchTeam {
     ++pending_;
     asked_.notify_one();
   }
-  // The next batch in the order of the requests, or whichever is ready. Throws what its thread
-  // threw as a WorkerException, and Error after `timeout`.
+  // The next batch in the order of the requests, or any finished one. An exception of a worker is
+  // rethrown as a WorkerException; Error after `timeout`.
   std::optional<Batch> get(bool ordered, std::optional<std::chrono::milliseconds> timeout) {
     std::unique_lock<std::mutex> lock(mutex_);
     auto is_ready = [&] { return ordered ? done_.count(given_count_) != 0 : !done_.empty(); };
@@ -104,7 +104,7 @@ class BatchTeam {
     if (answer.failure) throw WorkerException(answer.failure);
     return std::move(answer.batch);
   }
-  // Forgets what was asked for, when what is being read has been.
+  // Drops the pending requests, after waiting for the batches that are being read.
   void drain() {
     std::unique_lock<std::mutex> lock(mutex_);
     pending_ -= waiting_.size();
@@ -147,12 +147,12 @@ class BatchTeam {
   std::map<size_t, Request> waiting_;
   std::map<size_t, Answer> done_;
   size_t asked_count_ = 0, given_count_ = 0;
-  size_t pending_ = 0;  // asked for and not given; the reader's alone
+  size_t pending_ = 0;  // requests without a delivered answer; only the reader uses it
   bool ends_ = false;
   std::vector<std::thread> threads_;
 };
 
-// Where requests come from when a data set keeps its own position: each is for a whole batch.
+// The sampler of a data set that keeps its own position: each request is for a whole batch.
 struct NoSampler {
   using BatchRequestType = size_t;
 };
@@ -193,7 +193,7 @@ class DataLoader {
   DataLoader(const DataLoader&) = delete;
   DataLoader& operator=(const DataLoader&) = delete;
 
-  // Goes through the batches once; begin() begins an epoch.
+  // Iterates over the batches once; begin() starts an epoch.
   class Iterator {
    public:
     using difference_type = std::ptrdiff_t;
@@ -212,7 +212,7 @@ class DataLoader {
       return *batch_;
     }
     BatchType* operator->() { return &**this; }
-    // Iterators differ unless both are at the end, or of one loader.
+    // Two iterators are equal if both are at the end or both belong to one loader.
     bool operator==(const Iterator& other) const { return loader_ == other.loader_; }
 
    private:
@@ -225,7 +225,7 @@ class DataLoader {
     return Iterator(this);
   }
   Iterator end() { return Iterator(); }
-  // Ends the threads. The loader gives nothing any more.
+  // Ends the threads. The loader yields no batches afterwards.
   void join() {
     team_.reset();
     joined_ = true;
@@ -284,7 +284,7 @@ class DataLoader {
   DataLoaderOptions options_;
   Dataset dataset_;
   Sampler sampler_;
-  std::unique_ptr<Team> team_;  // ends before what it reads
+  std::unique_ptr<Team> team_;  // declared last, so that it ends before what it reads
   bool joined_ = false;
 };
 template <class Dataset, class Sampler>
@@ -300,7 +300,7 @@ std::unique_ptr<StatelessDataLoader<Dataset, Sampler>> make_data_loader(Dataset 
   return std::make_unique<StatelessDataLoader<Dataset, Sampler>>(
       std::move(dataset), std::move(sampler), std::move(options));
 }
-// With a sampler over the size of the data set.
+// Creates the sampler for the size of the data set.
 template <class Sampler = samplers::RandomSampler, class Dataset>
   requires(!Dataset::is_stateful)
 std::unique_ptr<StatelessDataLoader<Dataset, Sampler>> make_data_loader(
@@ -309,7 +309,7 @@ std::unique_ptr<StatelessDataLoader<Dataset, Sampler>> make_data_loader(
   LAMELLA_CHECK(size, "DataLoader: expected a data set that knows its size, or a sampler");
   return make_data_loader(std::move(dataset), Sampler(*size), std::move(options));
 }
-// A data set that keeps its own position takes no sampler.
+// A data set that keeps its own position has no sampler.
 template <class Dataset>
   requires(Dataset::is_stateful)
 std::unique_ptr<StatefulDataLoader<Dataset>> make_data_loader(

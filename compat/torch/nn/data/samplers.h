@@ -1,4 +1,4 @@
-// Samplers: which examples of a data set come next.
+// Samplers: the order in which the examples of a data set are read.
 #pragma once
 #include <memory>
 #include <vector>
@@ -7,13 +7,13 @@
 
 namespace lamella::data::samplers {
 
-// Answers with up to a number of indices, or nothing at the end.
+// next() returns up to batch_size indices, or nullopt at the end.
 template <class Request = std::vector<size_t>>
 class Sampler {
  public:
   using BatchRequestType = Request;
   virtual ~Sampler() = default;
-  // Begins anew, over another number of examples if there is one.
+  // Starts again, over `new_size` examples if it is given.
   virtual void reset(std::optional<size_t> new_size) = 0;
   virtual std::optional<Request> next(size_t batch_size) = 0;
 };
@@ -39,7 +39,7 @@ LAMELLA_LAZY class SequentialSamplerOf : public Sampler<> {
 };
 using SequentialSampler = SequentialSamplerOf<>;
 
-// In an order that randperm draws from the default generator, anew at each reset.
+// Indices in random order, drawn by randperm from the default generator at each reset.
 LAMELLA_LAZY class RandomSamplerOf : public Sampler<> {
  public:
   explicit RandomSamplerOf(int64_t size, ScalarType index_dtype = kLong)
@@ -66,9 +66,9 @@ LAMELLA_LAZY class RandomSamplerOf : public Sampler<> {
 };
 using RandomSampler = RandomSamplerOf<>;
 
-// The share of one of many processes: each has as many examples as the others, for which the first
-// ones are repeated, or the last ones left out unless `allow_duplicates`. set_epoch() before
-// reset() gives each epoch an order of its own.
+// The share of one process among many. All shares have equal sizes: the first examples are repeated
+// for that, or without `allow_duplicates` the last ones left out. set_epoch() before reset() gives
+// each epoch its own order.
 LAMELLA_LAZY class DistributedSamplerOf : public Sampler<> {
  public:
   DistributedSamplerOf(size_t size, size_t num_replicas, size_t rank, bool allow_duplicates)
@@ -127,7 +127,7 @@ LAMELLA_LAZY class DistributedSequentialSamplerOf : public DistributedSamplerOf<
 };
 using DistributedSequentialSampler = DistributedSequentialSamplerOf<>;
 
-// Every process draws the same order, from the number of the epoch; it is not PyTorch's.
+// All processes draw the same order, which depends on the epoch; it differs from PyTorch's.
 LAMELLA_LAZY class DistributedRandomSamplerOf : public DistributedSamplerOf<lazy_> {
  public:
   explicit DistributedRandomSamplerOf(size_t size, size_t num_replicas = 1, size_t rank = 0,
@@ -153,7 +153,7 @@ LAMELLA_LAZY class DistributedRandomSamplerOf : public DistributedSamplerOf<lazy
 };
 using DistributedRandomSampler = DistributedRandomSamplerOf<>;
 
-// The sizes of batches, for data sets that are streams.
+// Batch sizes, for streaming data sets.
 LAMELLA_LAZY class StreamSamplerOf : public Sampler<size_t> {
  public:
   explicit StreamSamplerOf(size_t epoch_size) : epoch_size_(epoch_size) {}

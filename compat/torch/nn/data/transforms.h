@@ -1,4 +1,4 @@
-// Examples, and what is done to them or to a batch of them on the way to the reader.
+// Examples, and the transforms that are applied to them or to whole batches.
 #pragma once
 #include <functional>
 #include <memory>
@@ -9,7 +9,7 @@
 namespace lamella::data {
 
 namespace example {
-// Stands where examples have no target.
+// The target type of examples without a target.
 using NoTarget = void;
 }  // namespace example
 
@@ -36,7 +36,7 @@ using TensorExample = Example<Tensor, example::NoTarget>;
 
 namespace transforms {
 
-// A function of a whole batch.
+// A function from a whole batch to its result.
 template <class Input, class Output>
 class BatchTransform {
  public:
@@ -46,7 +46,7 @@ class BatchTransform {
   virtual Output apply_batch(Input batch) = 0;
 };
 
-// A function of each example.
+// A function that is applied to each example.
 template <class Input, class Output>
 class Transform : public BatchTransform<std::vector<Input>, std::vector<Output>> {
  public:
@@ -82,7 +82,7 @@ class Lambda : public Transform<Input, Output> {
   FunctionType function_;
 };
 
-// A function of the tensor in `data`; the target stays.
+// A function that is applied to the `data` of each example and keeps the target.
 template <class Target = Tensor>
 class TensorTransform : public Transform<Example<Tensor, Target>, Example<Tensor, Target>> {
  public:
@@ -104,8 +104,8 @@ class TensorLambda : public TensorTransform<Target> {
   FunctionType function_;
 };
 
-// Subtracts the mean and divides by the deviation, of all numbers or of each channel, which is the
-// first dimension of [C, H, W].
+// Subtracts the mean and divides by the standard deviation; both are one number or one for each
+// channel, the first dimension of [C, H, W].
 template <class Target = Tensor>
 struct Normalize : TensorTransform<Target> {
   Normalize(ArrayRef<double> mean, ArrayRef<double> stddev)
@@ -122,7 +122,7 @@ struct Normalize : TensorTransform<Target> {
   Tensor mean, stddev;
 };
 
-// Makes one example of many.
+// Combines the examples of a batch into one.
 template <class T, class Batch = std::vector<T>>
 class Collation : public BatchTransform<Batch, T> {};
 template <class E = Example<>>

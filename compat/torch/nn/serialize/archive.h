@@ -1,5 +1,5 @@
-// OutputArchive and InputArchive: values by name in a file that PyTorch's C++ and torch.jit.load()
-// read, and that they write.
+// OutputArchive and InputArchive: files of named values, exchangeable with PyTorch's C++ archives
+// and torch.jit.
 #pragma once
 #include <fstream>
 #include <functional>
@@ -16,16 +16,16 @@ LAMELLA_LAZY class OutputArchiveOf {
 
  public:
   OutputArchiveOf() : tree_(std::make_shared<Tree>()) {}
-  // PyTorch's archives share what compiles their classes; these have none.
+  // For PyTorch's signature: its archives share a compilation unit, these have none.
   explicit OutputArchiveOf(std::nullptr_t) : OutputArchiveOf() {}
   std::nullptr_t compilation_unit() const { return nullptr; }
 
-  // A tensor is a parameter unless `is_buffer`; an undefined one is left out.
+  // The tensor is a parameter unless `is_buffer`; an undefined one is not written.
   void write(const std::string& key, const Tensor& tensor, bool is_buffer = false) {
     if (!tensor.defined()) return;
     add(key, is_buffer ? Tree::Kind::kBuffer : Tree::Kind::kParameter, IValue(tensor), nullptr);
   }
-  // None, a tensor, a number, a string, a list of numbers or a tuple of these.
+  // The value is None, a tensor, a number, a string, a list of numbers or a tuple of these.
   void write(const std::string& key, const IValue& value) {
     add(key, Tree::Kind::kAttribute, value, nullptr);
   }
@@ -79,16 +79,16 @@ LAMELLA_LAZY class OutputArchiveOf {
 };
 using OutputArchive = OutputArchiveOf<>;
 
-// Reads what OutputArchive, PyTorch's and torch.jit.save() write, and state dictionaries of
-// torch.save(), where a dot in a key leads to an archive inside.
+// Reads the files of OutputArchive, of PyTorch's archives and of torch.jit.save(), and state
+// dictionaries of torch.save(), where a dot in a key separates an inner archive's name.
 LAMELLA_LAZY class InputArchiveOf {
   using Tree = ArchiveTreeOf<lazy_>;
 
  public:
   InputArchiveOf() : tree_(std::make_shared<Tree>()) {}
 
-  // False if there is no such key; buffers are read as parameters are. A tensor that is defined
-  // gets the numbers, of their own dtype; others become the tensor that is read.
+  // False if the key is missing; parameters and buffers are read alike. A defined tensor gets the
+  // data that is read, with its dtype; an undefined one becomes the tensor that is read.
   bool try_read(const std::string& key, Tensor& tensor, bool = false) {
     const auto* found = tree_->find(key);
     if (found == nullptr || !found->value.isTensor()) return false;
@@ -115,7 +115,7 @@ LAMELLA_LAZY class InputArchiveOf {
     archive.device_ = device_;
     return true;
   }
-  // Error if there is no such key.
+  // Error if the key is missing.
   void read(const std::string& key, Tensor& tensor, bool = false) {
     LAMELLA_CHECK(try_read(key, tensor), "load: expected a tensor '", key, "', got none");
   }
@@ -135,7 +135,7 @@ LAMELLA_LAZY class InputArchiveOf {
     return all;
   }
 
-  // Tensors go to the device, if one is given.
+  // Tensors are moved to the device, if one is given.
   void load_from(const std::string& filename, std::optional<Device> device = std::nullopt) {
     std::ifstream file(filename, std::ios::binary);
     LAMELLA_CHECK(file, "load: expected a file '", filename, "', got none that can be read");
@@ -181,8 +181,8 @@ LAMELLA_LAZY InputArchiveOf<lazy_>& operator>>(InputArchiveOf<lazy_>& archive, T
 
 namespace lamella {
 
-// The bytes of a file in which Python's torch.load() and pickle_load() find the value. TypeError
-// for what such a file does not hold: tensors, numbers, strings, and containers of these are held.
+// A file, as bytes, that Python's torch.load() and pickle_load() read. The value consists of
+// tensors, numbers, strings and containers of these; TypeError for others.
 LAMELLA_LAZY std::vector<char> pickle_save(const IValue& value) {
   serialize::detail::ZipWriterOf<lazy_> files;
   const std::string pickle = serialize::detail::PickleWriterOf<lazy_>(&files).pickle(value);
@@ -192,8 +192,8 @@ LAMELLA_LAZY std::vector<char> pickle_save(const IValue& value) {
   const std::string bytes = files.finish();
   return std::vector<char>(bytes.begin(), bytes.end());
 }
-// The value in the bytes of a file of pickle_save() or of Python's torch.save(). An empty list or
-// one of mixed types is a list of values of any type.
+// Reads the bytes of a file of pickle_save() or of Python's torch.save(). A list that is empty or
+// of mixed types becomes a list of values of any type.
 LAMELLA_LAZY IValue pickle_load(const std::vector<char>& data) {
   serialize::detail::ZipReaderOf<lazy_> files(std::string_view(data.data(), data.size()));
   return serialize::detail::PickleReaderOf<lazy_>(files, files.get("data.pkl")).read_value();

@@ -1,5 +1,5 @@
-// Reading the pickles of PyTorch's archives. It builds values alone: no name in a pickle is looked
-// up or called.
+// A reader of the pickles in PyTorch's archives. It only builds values: names in a pickle are never
+// imported or called.
 #pragma once
 #include "lamella/nn/serialize/tree.h"
 #include "lamella/nn/serialize/zip.h"
@@ -11,9 +11,9 @@ LAMELLA_LAZY struct PickledOf {
   enum Kind : uint8_t { kMark, kPlain, kGlobal, kStorage, kTuple, kList, kDict, kUnknown };
   using Ref = std::shared_ptr<PickledOf>;
   Kind kind = kUnknown;
-  IValue plain;            // None, a bool, a number, a string, a tensor; of a storage its elements
-  std::string text;        // of a global: "module name"
-  std::vector<Ref> items;  // of a dictionary: key, value, key, value, …
+  IValue plain;            // also the elements of a storage
+  std::string text;        // for kGlobal: "module name"
+  std::vector<Ref> items;  // for kDict: key, value, key, value, …
 };
 
 LAMELLA_LAZY class PickleReaderOf {
@@ -26,7 +26,7 @@ LAMELLA_LAZY class PickleReaderOf {
   PickleReaderOf(const PickleReaderOf&) = delete;
   PickleReaderOf& operator=(const PickleReaderOf&) = delete;
   ~PickleReaderOf() {
-    // Values of a pickle may hold each other.
+    // Breaks reference cycles between values of the pickle.
     for (const Ref& value : made_) value->items.clear();
   }
 
@@ -38,8 +38,8 @@ LAMELLA_LAZY class PickleReaderOf {
     fill(*root, tree.get(), 0);
     return tree;
   }
-  // A value of any type. Error for objects of classes that PyTorch's files do not share with
-  // Python.
+  // The value, of any type. Error for objects of classes other than those that PyTorch's files
+  // share with Python.
   IValue read_value() {
     const Ref root = run();
     for (const Ref& each : made_) {
@@ -211,14 +211,14 @@ LAMELLA_LAZY class PickleReaderOf {
           dict.insert(dict.end(), items.begin(), items.end());
           break;
         }
-        case '\x81':  // an object, which is what it is told by 'b'
+        case '\x81':  // an object; its contents come with the opcode 'b'
           pop();
           pop();
           push(make(Value::kDict));
           break;
         case 'b': {
           Ref state = pop();
-          // What Python's dictionaries carry beside their entries says nothing here.
+          // State of an object other than a dictionary's entries is ignored.
           LAMELLA_CHECK(!stack_.empty(), kDamaged);
           if (stack_.back()->kind == Value::kDict && stack_.back()->items.empty() &&
               state->kind == Value::kDict) {
@@ -305,7 +305,7 @@ LAMELLA_LAZY class PickleReaderOf {
   Ref call(const Value& function, const Value& arguments) {
     const std::string& name = function.text;
     if (name == "collections OrderedDict") return make(Value::kDict);
-    // Lists of one type, values whose types are written behind them, and parameters.
+    // Typed lists, values annotated with their types, and parameters: the value itself comes first.
     if (name.rfind("torch.jit._pickle ", 0) == 0 || name == "torch._utils _rebuild_parameter") {
       LAMELLA_CHECK(!arguments.items.empty(), kDamaged);
       return arguments.items[0];
@@ -335,8 +335,8 @@ LAMELLA_LAZY class PickleReaderOf {
     return value;
   }
 
-  // Values of the tree; a dictionary inside is a tree inside, and so is what a dot in a key
-  // divides, as in the state dictionaries of Python.
+  // Adds the entries of a dictionary to a tree. A dictionary inside becomes a tree inside, and so
+  // does each part of a key before a dot, as in Python's state dictionaries.
   void fill(const Value& dict, ArchiveTreeOf<lazy_>* tree, int depth) {
     check_size(depth);
     for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
@@ -356,7 +356,8 @@ LAMELLA_LAZY class PickleReaderOf {
       }
     }
   }
-  // A value that is named twice is read twice, so a few bytes could stand for any number of values.
+  // A shared value is read once for each reference, so without a limit a few bytes could expand to
+  // any number of values.
   void check_size(int depth) {
     LAMELLA_CHECK(depth < kMostInside && ++filled_ <= bytes_.size(), "load: expected at most ",
                   kMostInside, " values inside of each other and ", bytes_.size(), " in all");

@@ -1,5 +1,5 @@
-// The pickles of PyTorch's archives, as torch.jit.load() reads them: a tree of values by name, with
-// tensors whose numbers are files of their own and classes that are declared as code.
+// A writer of the pickles in PyTorch's archives, as torch.jit.load() reads them: a tree of named
+// values, with tensor data in separate files and classes declared as code.
 #pragma once
 #include "lamella/core/list.h"
 #include "lamella/nn/serialize/tree.h"
@@ -10,19 +10,19 @@ namespace lamella::serialize::detail {
 LAMELLA_LAZY class PickleWriterOf {
  public:
   explicit PickleWriterOf(ZipWriterOf<lazy_>* files) : files_(files) {}
-  // The tree as an object of the class that `code` then declares.
+  // Pickles the tree as an object of a class that write_code() declares.
   std::string pickle(const ArchiveTreeOf<lazy_>& tree) {
     out_ = "\x80\x02";
     object(tree);
     return std::move(out_) + '.';
   }
-  // A value that is no object, as Python's torch.save() has it.
+  // Pickles a plain value, as Python's torch.save() does.
   std::string pickle(const IValue& value) {
     out_ = "\x80\x02";
     this->value(value);
     return std::move(out_) + '.';
   }
-  // Classes of the objects, as files of code.
+  // Adds the declarations of all classes as code files.
   void write_code() const {
     for (size_t i = 0; i < code_.size(); ++i) {
       files_->add(
@@ -231,7 +231,7 @@ LAMELLA_LAZY class PickleWriterOf {
 
   ZipWriterOf<lazy_>* files_;
   std::string out_;
-  std::vector<std::string> code_;  // of each object
+  std::vector<std::string> code_;  // one for each object
   int64_t tensors_ = 0;
 };
 

@@ -7,7 +7,7 @@
 
 namespace lamella::nn {
 
-// Parameters and buffers by name, and the modules inside as archives inside.
+// Writes parameters and buffers by name, and inner modules as inner archives.
 LAMELLA_LAZY void write_module(serialize::OutputArchiveOf<lazy_>& archive, const Module& module) {
   for (auto& item : module.named_parameters(false)) archive.write(item.key(), item.value());
   for (auto& item : module.named_buffers(false)) archive.write(item.key(), item.value(), true);
@@ -19,7 +19,7 @@ LAMELLA_LAZY void write_module(serialize::OutputArchiveOf<lazy_>& archive, const
   }
 }
 namespace detail {
-// The tensors of a module, and what the archive has for them.
+// Pairs of a module's tensor and the tensor read for it.
 using Readings = std::vector<std::pair<Tensor, Tensor>>;
 LAMELLA_LAZY void find_readings(serialize::InputArchiveOf<lazy_>& archive, const Module& module,
                                 Readings* readings) {
@@ -33,7 +33,7 @@ LAMELLA_LAZY void find_readings(serialize::InputArchiveOf<lazy_>& archive, const
   for (auto& child : module.named_children()) {
     if (!child.value()->is_serializable()) continue;
     serialize::InputArchiveOf<lazy_> inner;
-    // In a state dictionary there is nothing of a module that has nothing.
+    // A state dictionary has no entry for a module without parameters and buffers.
     const bool is_empty = child.value()->parameters().empty() && child.value()->buffers().empty();
     if (is_empty && !archive.try_read(child.key(), inner)) continue;
     if (!is_empty) archive.read(child.key(), inner);
@@ -41,7 +41,7 @@ LAMELLA_LAZY void find_readings(serialize::InputArchiveOf<lazy_>& archive, const
   }
 }
 }  // namespace detail
-// The module stays as it is if the archive lacks something.
+// The module stays unchanged if the archive lacks something.
 LAMELLA_LAZY void read_module(serialize::InputArchiveOf<lazy_>& archive, Module& module) {
   detail::Readings readings;
   detail::find_readings(archive, module, &readings);
@@ -80,7 +80,7 @@ namespace lamella::optim {
 
 namespace detail {
 
-// What a file calls the state of each kind of optimizer, and its options.
+// Calls f with the name in files and the value of each of the optimizer's options.
 template <class F>
 void with_options(OptimizerOptionsOf<>& options, F&& f) {
   auto adam = [&](auto& each) {
@@ -181,8 +181,8 @@ struct ValueReader {
 
 }  // namespace detail
 
-// PyTorch's form: "state" has what belongs to each parameter under the parameter's address, and
-// "param_groups" the addresses and options of each group.
+// PyTorch's format: "state" maps each parameter's address to its state, and "param_groups" has the
+// addresses and options of each group.
 LAMELLA_LAZY serialize::OutputArchiveOf<lazy_>& operator<<(
     serialize::OutputArchiveOf<lazy_>& archive, const OptimizerOf<lazy_>& optimizer) {
   auto count = [](size_t n) { return lamella::tensor(static_cast<int64_t>(n)); };
@@ -213,7 +213,7 @@ LAMELLA_LAZY serialize::OutputArchiveOf<lazy_>& operator<<(
   archive.write("param_groups", groups);
   return archive;
 }
-// Into an optimizer of the same kind with as many parameters in as many groups.
+// Reads into an optimizer of the same class with equally many groups and parameters.
 LAMELLA_LAZY serialize::InputArchiveOf<lazy_>& operator>>(serialize::InputArchiveOf<lazy_>& archive,
                                                           OptimizerOf<lazy_>& optimizer) {
   auto count = [](serialize::InputArchiveOf<lazy_>& from, const char* key) {
@@ -265,7 +265,7 @@ void save(const std::vector<Tensor>& tensors, To&&... to) {
   for (size_t i = 0; i < tensors.size(); ++i) archive.write(std::to_string(i), tensors[i]);
   archive.save_to(std::forward<To>(to)...);
 }
-// Reads into a tensor, or into a module or an optimizer that is made as the one that was saved.
+// Reads into a tensor, or into a module or an optimizer that is constructed like the saved one.
 template <class Value, class... From>
 void load(Value& value, From&&... from) {
   serialize::InputArchive archive;

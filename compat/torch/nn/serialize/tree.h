@@ -1,4 +1,4 @@
-// What an archive holds: a tree of values by name.
+// The contents of an archive: a tree of named values.
 #pragma once
 #include <memory>
 #include <vector>
@@ -8,14 +8,14 @@
 
 namespace lamella::serialize {
 
-// Values by name, in the order in which they came.
+// Named values, in insertion order.
 LAMELLA_LAZY struct ArchiveTreeOf {
   enum class Kind : uint8_t { kParameter, kBuffer, kAttribute };
   struct Entry {
     std::string key;
     Kind kind;
     IValue value;
-    std::shared_ptr<ArchiveTreeOf> inner;  // instead of the value
+    std::shared_ptr<ArchiveTreeOf> inner;  // a tree inside, in place of `value`
   };
   const Entry* find(std::string_view key) const {
     for (const Entry& entry : entries) {

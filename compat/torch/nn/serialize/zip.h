@@ -1,5 +1,5 @@
-// Files inside of a file: the part of ZIP (PKWARE's APPNOTE 6.3) that PyTorch's files use, entries
-// that are stored as they are, in archives of less than 4 GiB.
+// ZIP archives (PKWARE's APPNOTE 6.3) as far as PyTorch's files need them: uncompressed entries, in
+// archives of less than 4 GiB.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -11,7 +11,7 @@
 
 namespace lamella::serialize::detail {
 
-// CRC-32 of ISO 3309, as ZIP has it.
+// CRC-32 of ISO 3309, as ZIP uses it.
 LAMELLA_LAZY uint32_t checksum(std::string_view bytes) {
   uint32_t table[256];
   for (uint32_t i = 0; i < 256; ++i) {
@@ -28,7 +28,7 @@ LAMELLA_LAZY uint32_t checksum(std::string_view bytes) {
 LAMELLA_LAZY void put(std::string& out, uint64_t number, int bytes) {
   for (int i = 0; i < bytes; ++i) out += static_cast<char>(number >> (8 * i));
 }
-// 0 where the text ends before the number does.
+// A little-endian number; 0 where the bytes end before it does.
 LAMELLA_LAZY uint64_t number_at(std::string_view bytes, size_t at, int count) {
   if (at > bytes.size() || bytes.size() - at < static_cast<size_t>(count)) return 0;
   uint64_t number = 0;
@@ -40,7 +40,7 @@ LAMELLA_LAZY uint64_t number_at(std::string_view bytes, size_t at, int count) {
 
 LAMELLA_LAZY class ZipWriterOf {
  public:
-  // Contents begin at a multiple of 64, so that a reader may map them.
+  // Contents are aligned to 64 bytes, so that a reader may map them.
   void add(const std::string& name, std::string_view contents) {
     constexpr uint64_t kMost = 0xffffffff;
     LAMELLA_CHECK(contents.size() < kMost && bytes_.size() + contents.size() < kMost,
@@ -48,9 +48,9 @@ LAMELLA_LAZY class ZipWriterOf {
     const auto begin = bytes_.size();
     const size_t unpadded = begin + 30 + name.size() + 4;
     const size_t padding = (64 - unpadded % 64) % 64;
-    std::string facts;  // those that both headers have
-    put(facts, 0, 2);   // stored
-    put(facts, 0, 4);   // no time, so that equal contents make equal files
+    std::string facts;  // the fields that both headers share
+    put(facts, 0, 2);   // method: stored
+    put(facts, 0, 4);   // no time stamp, so that equal contents make equal files
     put(facts, checksum(contents), 4);
     put(facts, contents.size(), 4);
     put(facts, contents.size(), 4);
@@ -93,8 +93,8 @@ LAMELLA_LAZY class ZipWriterOf {
   uint64_t count_ = 0;
 };
 
-// The entries by name, without the folder that all of them are in. Error if the bytes are no such
-// archive; an entry that is compressed is refused when it is asked for.
+// The entries by name, without the folder that contains them all. Error if the bytes are not such
+// an archive; get() refuses compressed entries.
 LAMELLA_LAZY class ZipReaderOf {
  public:
   explicit ZipReaderOf(std::string_view bytes) : bytes_(bytes) {

@@ -1,1 +1,2 @@
-"""What Python processes that a program starts find first: torch is Lamella there too."""
+"""The first entry of sys.path in child Python processes: imports of torch give Lamella there
+too."""

@@ -1,4 +1,4 @@
-"""torch.amp: lamella.amp, and the scaling of losses."""
+"""torch.amp: lamella.amp, and GradScaler."""
 
 from __future__ import annotations
 

@@ -11,17 +11,16 @@ from lamella import Tensor
 
 
 class OptState(enum.Enum):
-    """How far the step of an optimizer is."""
+    """The progress of an optimizer's step."""
 
     READY, UNSCALED, STEPPED = 0, 1, 2
 
 
 class GradScaler:
-    """Scales losses so that gradients of half precision do not vanish, and takes it back.
+    """Scales losses so that half-precision gradients do not underflow, and unscales the gradients.
 
-    step() leaves out the steps whose gradients are not finite, and update() makes the scale smaller
-    then, or larger after `growth_interval` good steps. For a device that is not there it does
-    nothing.
+    step() skips steps whose gradients are infinite or NaN. update() then reduces the scale, or
+    increases it after `growth_interval` good steps. Without the device it does nothing.
     """
 
     def __init__(
@@ -52,11 +51,11 @@ class GradScaler:
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
         self._growth_tracker = 0
-        # For each optimizer whose gradients were scaled back: whether one was not finite.
+        # For each optimizer with unscaled gradients: True if a gradient was infinite or NaN.
         self._found: dict[int, bool] = {}
 
     def scale(self, outputs: Any) -> Any:
-        """A tensor, or each of a nest of lists and tuples, times the scale."""
+        """Multiplies a tensor, or each tensor in nested lists and tuples, by the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
@@ -66,7 +65,8 @@ class GradScaler:
         raise ValueError(f"scale: expected tensors, got {type(outputs).__name__}")
 
     def unscale_(self, optimizer: Any) -> None:
-        """Divides the gradients of an optimizer's parameters by the scale; once for each step."""
+        """Divides the gradients of an optimizer's parameters by the scale; allowed once in each
+        step."""
         if not self._enabled:
             return
         if id(optimizer) in self._found:
@@ -81,7 +81,7 @@ class GradScaler:
         self._found[id(optimizer)] = found
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """optimizer.step(), unless a gradient is not finite."""
+        """Calls optimizer.step() unless a gradient is infinite or NaN."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -91,7 +91,7 @@ class GradScaler:
         return None if self._found[id(optimizer)] else optimizer.step(*args, **kwargs)
 
     def update(self, new_scale: Any = None) -> None:
-        """The scale of the next step: `new_scale`, or what the gradients of this one say."""
+        """Sets the next step's scale: `new_scale`, or according to the gradients of this step."""
         if not self._enabled:
             return
         if new_scale is not None:
@@ -109,27 +109,27 @@ class GradScaler:
         self._found.clear()
 
     def get_scale(self) -> float:
-        """The scale; 1.0 if it is disabled."""
+        """The scale, or 1.0 if disabled."""
         return self._scale if self._enabled else 1.0
 
     def is_enabled(self) -> bool:
-        """Whether it does anything."""
+        """Whether scaling is enabled."""
         return self._enabled
 
     def get_growth_factor(self) -> float:
-        """What the scale is multiplied by when it grows."""
+        """The factor by which the scale grows."""
         return self._growth_factor
 
     def get_backoff_factor(self) -> float:
-        """What the scale is multiplied by when it shrinks."""
+        """The factor by which the scale shrinks."""
         return self._backoff_factor
 
     def get_growth_interval(self) -> int:
-        """After how many good steps it grows."""
+        """The number of good steps after which the scale grows."""
         return self._growth_interval
 
     def state_dict(self) -> dict[str, Any]:
-        """Its state; empty if it is disabled."""
+        """The state, or an empty dictionary if disabled."""
         if not self._enabled:
             return {}
         return {
@@ -141,7 +141,7 @@ class GradScaler:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes a state of state_dict()."""
+        """Restores a state of state_dict()."""
         if not self._enabled:
             return
         if not state_dict:

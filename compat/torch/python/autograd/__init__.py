@@ -1,4 +1,4 @@
-"""torch.autograd: lamella.autograd, and the names of before tensors had gradients themselves."""
+"""torch.autograd: lamella.autograd, and deprecated names such as Variable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __getattr__, __dir__ = names_of("autograd")
 
 
 def _profiler_enabled() -> bool:
-    """False: what profiles knows it itself."""
+    """False."""
     return False
 
 
@@ -23,11 +23,11 @@ class _VariableType(type):
 
 
 class _Engine:
-    """What runs backward, as far as programs reach for it."""
+    """The backward engine, as far as programs use it."""
 
     @staticmethod
     def queue_callback(function: Callable[[], Any]) -> None:
-        """Calls `function` when the backward that runs on this thread has ended."""
+        """Calls `function` at the end of the backward that is running on this thread."""
         _C._queue_callback(function)
 
 

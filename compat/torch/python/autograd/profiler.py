@@ -1,4 +1,4 @@
-"""torch.autograd.profiler: lamella.profiler, and names of PyTorch's."""
+"""torch.autograd.profiler: lamella.profiler, and PyTorch's names for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __getattr__, __dir__ = names_of("profiler")
 
 
 class emit_nvtx:
-    """RuntimeError where it is enabled: there is no GPU. Else a context that does nothing."""
+    """RuntimeError if enabled, because there is no GPU; else a context that does nothing."""
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
         if enabled:
@@ -28,4 +28,4 @@ class emit_nvtx:
 
 
 class emit_itt(emit_nvtx):
-    """The same with the name of another tool."""
+    """The same as emit_nvtx(), for another tool."""

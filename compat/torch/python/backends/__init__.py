@@ -1,4 +1,4 @@
-"""torch.backends: switches of libraries that are not used. They keep what they are set to."""
+"""torch.backends: settings of libraries that Lamella does not use. Values are only stored."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 
 class _Backend(ModuleType):
-    """A library's switches; is_available() is False unless told otherwise."""
+    """A library's settings; is_available() is False by default."""
 
     def __init__(self, name: str, available: bool = False, **switches: Any) -> None:
         super().__init__(f"{__name__}.{name}", f"torch.backends.{name}")
         self._available = available
         self.__dict__.update(switches)
-        # So that it can be imported by its name.
+        # Makes it importable as a module.
         sys.modules[self.__name__] = self
 
     def is_available(self) -> bool:
-        """Whether it is used."""
+        """Whether the library is used."""
         return self._available
 
     is_built = is_available
@@ -34,7 +34,7 @@ def _version() -> None:
 
 
 class _Switches:
-    """What torch.backends.cuda.matmul is: attributes."""
+    """A group of settings, such as torch.backends.cuda.matmul."""
 
     def __init__(self, **switches: Any) -> None:
         self.__dict__.update(switches)
@@ -93,7 +93,7 @@ xeon = _Backend("xeon")
 
 
 def _capability() -> str:
-    """The widest vectors that the processor has."""
+    """The widest vector instructions of the processor."""
     try:
         with open("/proc/cpuinfo") as file:
             features = set(file.read().split())
@@ -111,7 +111,7 @@ quantized = _Backend("quantized", engine="none", supported_engines=[])
 
 
 def disable_global_flags() -> None:
-    """Nothing to keep from changing."""
+    """Does nothing: settings stay changeable."""
 
 
 def flags_frozen() -> bool:

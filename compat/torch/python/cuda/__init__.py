@@ -1,4 +1,4 @@
-"""torch.cuda where there is none."""
+"""torch.cuda: there is no CUDA device."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ for _text, _type in _TENSOR_TYPES.items():
 
 
 class OutOfMemoryError(RuntimeError):
-    """What PyTorch raises where a device has no memory left."""
+    """PyTorch's error for exhausted device memory."""
 
 
 class AcceleratorError(RuntimeError):
-    """What PyTorch raises for errors of a device."""
+    """PyTorch's error for failures of a device."""
 
 
 CudaError = AcceleratorError
@@ -48,20 +48,20 @@ is_bf16_supported = is_current_stream_capturing = is_initialized
 
 
 def init() -> None:
-    """RuntimeError: there is none."""
+    """RuntimeError: there is no CUDA device."""
     raise _none("init")
 
 
 def synchronize(device: Any = None) -> None:
-    """Nothing to wait for."""
+    """Does nothing: there is no CUDA device."""
 
 
 def empty_cache() -> None:
-    """Nothing to free."""
+    """Does nothing: there is no memory to free."""
 
 
 def _lazy_call(function: Callable[[], Any], **options: Any) -> None:
-    """Nothing: what is called once there is a device."""
+    """Does nothing: the call would wait for a device."""
 
 
 _initialized = False
@@ -82,37 +82,37 @@ memory_cached = max_memory_cached = memory_allocated
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """Nothing to tell."""
+    """An empty text."""
     return ""
 
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
-    """Nothing to tell."""
+    """An empty dictionary."""
     return {}
 
 
 def manual_seed_all(seed: int) -> None:
-    """Nothing to seed."""
+    """Does nothing: there is no generator to seed."""
 
 
 def manual_seed(seed: int) -> None:
-    """Nothing to seed."""
+    """Does nothing: there is no generator to seed."""
 
 
 seed = seed_all = empty_cache
 
 
 def get_rng_state_all() -> list[Any]:
-    """No states."""
+    """An empty list."""
     return []
 
 
 def set_rng_state_all(new_states: Any) -> None:
-    """Nothing to set."""
+    """Does nothing."""
 
 
 def get_arch_list() -> list[str]:
-    """No architectures."""
+    """An empty list."""
     return []
 
 
@@ -121,7 +121,7 @@ def _none(what: str) -> NoDeviceError:
 
 
 def _as_for(kind: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """__getattr__ and __dir__ of the module of another kind of device that there is none of."""
+    """__getattr__ and __dir__ for the module of another absent device."""
 
     def find(name: str) -> Any:
         found = None if name.startswith("__") else globals().get(name)
@@ -153,21 +153,21 @@ for _name in (
 
 
 class Stream:
-    """A stream of a device: RuntimeError, there is none."""
+    """A device's stream: RuntimeError, there is no CUDA device."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise _none("Stream")
 
 
 class Event:
-    """An event of a device: RuntimeError, there is none."""
+    """A device's event: RuntimeError, there is no CUDA device."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise _none("Event")
 
 
 class CUDAGraph:
-    """A recorded graph: RuntimeError, there is none."""
+    """A recorded graph: RuntimeError, there is no CUDA device."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise _none("CUDAGraph")
@@ -178,12 +178,12 @@ graph = CUDAGraph
 
 
 def stream(stream: Any) -> Any:
-    """A context that changes nothing; for None only, as there are no streams."""
+    """A context that changes nothing; it accepts only None, because there are no streams."""
     return contextlib.nullcontext()
 
 
 class device:
-    """A context that makes a device the current one; none is None or negative."""
+    """A context for a current device; it accepts only None or a negative index."""
 
     def __init__(self, device: Any) -> None:
         if device is not None and not (isinstance(device, int) and device < 0):
@@ -197,5 +197,5 @@ class device:
 
 
 def device_of(obj: Any) -> device:
-    """A context that does nothing: no tensor is on such a device."""
+    """A context that does nothing: no tensor is on a CUDA device."""
     return device(None)

@@ -1,4 +1,4 @@
-"""torch.cuda.amp where there is no such device."""
+"""torch.cuda.amp: there is no CUDA device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def amp_definitely_not_available() -> bool:
 
 
 class autocast:
-    """Casts for a device that is not there: nothing, as a context and as a decorator."""
+    """autocast for an absent device: a context and decorator that does nothing."""
 
     def __init__(self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True) -> None:
         pass
@@ -30,10 +30,10 @@ class autocast:
 
 
 def custom_fwd(fwd: Any = None, *, cast_inputs: Any = None) -> Any:
-    """The function itself."""
+    """Returns the function unchanged."""
     return fwd if fwd is not None else lambda function: function
 
 
 def custom_bwd(bwd: Any) -> Any:
-    """The function itself."""
+    """Returns the function unchanged."""
     return bwd

@@ -1,4 +1,4 @@
-"""torch.cuda.nvtx and torch.cuda.profiler: marks that nobody reads."""
+"""torch.cuda.nvtx and torch.cuda.profiler: annotations, which are ignored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def range_pop() -> int:
 
 
 def mark(msg: str) -> None:
-    """Nothing to mark."""
+    """Does nothing."""
 
 
 class _Range(contextlib.ContextDecorator):
@@ -29,17 +29,17 @@ class _Range(contextlib.ContextDecorator):
 
 
 def range(msg: str, *args: Any, **kwargs: Any) -> Any:  # noqa: A001
-    """A context, or decorator, that changes nothing."""
+    """A context, or decorator, that does nothing."""
     return _Range()
 
 
 def profile() -> Any:
-    """A context that changes nothing."""
+    """A context that does nothing."""
     return _Range()
 
 
 def start() -> None:
-    """Nothing to begin."""
+    """Does nothing."""
 
 
 stop = start

@@ -1,4 +1,4 @@
-"""torch.distributed: lamella.distributed, whose ranks MPI connects, under PyTorch's names."""
+"""torch.distributed: lamella.distributed (ranks connected by MPI) under PyTorch's names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ default_pg_timeout = datetime.timedelta(minutes=30)
 
 
 class ReduceOp(lamella.distributed.ReduceOp):
-    """How the values of all ranks become one; the last four are names that no collective takes."""
+    """Reductions over ranks; no collective accepts the last four."""
 
     BAND, BOR, BXOR, PREMUL_SUM = "band", "bor", "bxor", "premul_sum"
 
@@ -28,7 +28,7 @@ reduce_op = ReduceOp
 
 
 class Backend(str):
-    """The name of a backend."""
+    """A backend's name."""
 
     GLOO, NCCL, MPI, UCC, UNDEFINED = "gloo", "nccl", "mpi", "ucc", "undefined"
 
@@ -51,7 +51,7 @@ def is_torchelastic_launched() -> bool:
 
 
 class GradBucket:
-    """RuntimeError: gradients travel without buckets."""
+    """RuntimeError: gradients are not grouped into buckets."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError("GradBucket: expected no buckets; gradients travel one by one")

@@ -1,4 +1,4 @@
-"""torch.distributed.checkpoint: Lamella's own, and names that can only be imported."""
+"""torch.distributed.checkpoint: Lamella's own, and stand-ins for names that it lacks."""
 
 from __future__ import annotations
 

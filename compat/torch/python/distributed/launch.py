@@ -1,4 +1,4 @@
-"""torch.distributed.launch: the older name of torch.distributed.run."""
+"""torch.distributed.launch: the deprecated name of torch.distributed.run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.distributed.nn: collectives with gradients, which those of lamella.distributed have."""
+"""torch.distributed.nn: differentiable collectives, as those of lamella.distributed are."""
 
 from __future__ import annotations
 

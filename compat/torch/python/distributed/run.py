@@ -1,8 +1,8 @@
 """torch.distributed.run: starts a program in several processes, which init_process_group() joins.
 
-    python -m lamella.compat -m torch.distributed.run --nproc-per-node 2 program.py ARGUMENT...
+python -m lamella.compat -m torch.distributed.run --nproc-per-node 2 program.py ARGUMENT...
 
-It is torchrun on one machine, without restarts: when a process fails, the others are ended.
+It is torchrun on one machine, without restarts: if a process fails, the others are terminated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 import uuid
 from collections.abc import Sequence
 
-# Options that say how several machines meet or what is tried again, with a value each.
+# Options for several machines and for restarts, each with a value; they are ignored.
 _TAKEN = (
     "rdzv-backend",
     "rdzv-endpoint",
@@ -117,7 +117,7 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _watch(processes: list[subprocess.Popen[bytes]]) -> int:
-    """Waits until all have ended well, or one has not."""
+    """Waits until all processes have succeeded or one has failed."""
     while True:
         states = [process.poll() for process in processes]
         for rank, state in enumerate(states):

@@ -1,6 +1,6 @@
-"""torch.distributions: random values with densities, for parameters with gradients.
+"""torch.distributions: probability distributions with differentiable parameters.
 
-Samples for a seed are PyTorch's.
+For equal seeds, the samples equal PyTorch's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Distributions made of others."""
+"""Distributions composed of other distributions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lamella.compat.distributions.utils import (
 
 
 class Independent(Distribution):
-    """A distribution whose last batch dimensions count as one value."""
+    """A distribution whose last batch dimensions are treated as event dimensions."""
 
     arg_constraints: Any = {}
 
@@ -48,7 +48,7 @@ class Independent(Distribution):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Independent:
         made = self._get_checked_instance(Independent, _instance)
         inner = tuple(self.event_shape)[: self.reinterpreted_batch_ndims]
-        # Pyro's subclass keeps what _like() sets in its base, which is there first therefore.
+        # Set before _like(): Pyro's subclass stores its attributes in base_dist.
         made.base_dist = self.base_dist.expand(Size(tuple(batch_shape) + inner))
         made.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
         return self._like(Independent, made, batch_shape)
@@ -100,7 +100,7 @@ class Independent(Distribution):
 
 
 class TransformedDistribution(Distribution):
-    """The images of a distribution's values under maps, one after the other."""
+    """The distribution of a base distribution's values after a sequence of transforms."""
 
     arg_constraints: Any = {}
     base_dist: Any
@@ -203,7 +203,7 @@ class TransformedDistribution(Distribution):
 
 
 class MixtureSameFamily(Distribution):
-    """One of several distributions, which lie along the last batch dimension."""
+    """A mixture: the components lie along the last batch dimension."""
 
     arg_constraints: Any = {}
 
@@ -248,7 +248,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mixture_distribution(self) -> Categorical:
-        """How probable each component is."""
+        """The probabilities of the components."""
         return self._mixture_distribution
 
     @property
@@ -293,7 +293,7 @@ class MixtureSameFamily(Distribution):
 
 
 class LogitRelaxedBernoulli(_Binary):
-    """Log odds of a relaxed 0 or 1."""
+    """The log odds of a relaxed Bernoulli value."""
 
     support = constraints.real
     has_rsample = True
@@ -328,7 +328,7 @@ class LogitRelaxedBernoulli(_Binary):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """A number of (0, 1) near 0 or 1, with gradients."""
+    """A number in (0, 1), mostly near 0 or 1, with gradients."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
@@ -397,7 +397,7 @@ class ExpRelaxedCategorical(Distribution):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """A point of the simplex near a corner, with gradients."""
+    """A point of the simplex, mostly near a corner, with gradients."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex

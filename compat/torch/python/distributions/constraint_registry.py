@@ -1,4 +1,5 @@
-"""torch.distributions.constraint_registry: a map from all numbers to each region."""
+"""torch.distributions.constraint_registry: for each constraint, a transform from the reals to
+it."""
 
 from __future__ import annotations
 
@@ -8,13 +9,13 @@ from lamella.compat.distributions import constraints, transforms
 
 
 class ConstraintRegistry:
-    """Functions that make the map for a type of regions."""
+    """Maps types of constraints to functions that create a transform."""
 
     def __init__(self) -> None:
         self._registry: dict[type, Any] = {}
 
     def register(self, constraint: Any, factory: Any = None) -> Any:
-        """Says what makes the map for a type of regions, or for that of a region."""
+        """Registers the function for a type of constraints, or for the type of a constraint."""
         if factory is None:
             return lambda made: self.register(constraint, made)
         kind = constraint if isinstance(constraint, type) else type(constraint)
@@ -24,7 +25,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: Any) -> Any:
-        """The map to a region."""
+        """The transform from the reals to a constraint."""
         factory = self._registry.get(type(constraint))
         if factory is None:
             raise NotImplementedError(f"expected a region with a map, got {constraint!r}")

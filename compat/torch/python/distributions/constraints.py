@@ -1,4 +1,4 @@
-"""torch.distributions.constraints: which values and parameters are right."""
+"""torch.distributions.constraints: the valid regions of values and parameters."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = (
 
 
 class Constraint:
-    """A region: check() says which values are in it. A value has `event_dim` last dimensions."""
+    """A region of valid values; the last `event_dim` dimensions of a tensor form one value."""
 
     is_discrete = False
     event_dim = 0
 
     def check(self, value: Any) -> Any:
-        """Whether each value is in the region."""
+        """True for each value in the region."""
         raise NotImplementedError(f"{type(self).__name__}: expected the class to have check()")
 
     def __repr__(self) -> str:
@@ -55,7 +55,7 @@ class _Dependent(Constraint):
     def __call__(
         self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented
     ) -> Any:
-        """The same with what is known of it."""
+        """The same constraint with known is_discrete or event_dim."""
         if is_discrete is NotImplemented:
             is_discrete = self._is_discrete
         if event_dim is NotImplemented:
@@ -67,7 +67,7 @@ class _Dependent(Constraint):
 
 
 class _DependentProperty(property, _Dependent):
-    """A property whose value is a constraint; on the class itself it is a dependent one."""
+    """A property whose value is a constraint; on the class it is a dependent constraint."""
 
     _is_discrete: Any
     _event_dim: Any
@@ -79,12 +79,12 @@ class _DependentProperty(property, _Dependent):
         self.__dict__.update(_is_discrete=is_discrete, _event_dim=event_dim)
 
     def __call__(self, fn: Any) -> Any:  # type: ignore[override]
-        """As a decorator with arguments."""
+        """Use as a decorator with arguments."""
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
 class _IndependentConstraint(Constraint):
-    """A region of which the last dimensions count as one value."""
+    """A constraint whose last dimensions are treated as event dimensions."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint = base_constraint
@@ -127,7 +127,7 @@ class _OneHot(Constraint):
 
 
 class _Bounded(Constraint):
-    """A region between bounds; None for no bound."""
+    """An interval; a bound of None means unbounded."""
 
     def __init__(self, lower_bound: Any = None, upper_bound: Any = None) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
@@ -170,7 +170,7 @@ class _IntegerGreaterThan(_Bounded):
 
 class _Real(Constraint):
     def check(self, value: Tensor) -> Tensor:
-        return value == value  # no NaN
+        return value == value  # false for NaN
 
 
 class _GreaterThan(_Bounded):
@@ -271,7 +271,7 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _Parts(Constraint):
-    """A region for each part of a value along a dimension."""
+    """A constraint for each part of a value along a dimension."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         self.cseq, self.dim = list(cseq), dim
@@ -305,7 +305,7 @@ class _Stack(_Parts):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The region of each component."""
+    """The constraint of the values of a mixture's components."""
 
     def __init__(self, base_constraint: Constraint) -> None:
         self.base_constraint = base_constraint
@@ -328,7 +328,7 @@ class MixtureSameFamilyConstraint(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether the region depends on parameters."""
+    """True if the constraint depends on parameters."""
     return isinstance(constraint, _Dependent)
 
 

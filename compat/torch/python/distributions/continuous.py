@@ -1,4 +1,4 @@
-"""Distributions of one real number each."""
+"""Continuous univariate distributions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _numbers(*values: Any) -> bool:
 
 
 class Normal(ExponentialFamily):
-    """Mean `loc`, standard deviation `scale`."""
+    """Normal distribution: mean `loc`, standard deviation `scale`."""
 
     arg_constraints = {"loc": _REAL, "scale": _POSITIVE}
     support = _REAL
@@ -84,7 +84,7 @@ class Normal(ExponentialFamily):
 
 
 class Laplace(Distribution):
-    """Two exponential tails of scale `scale` around `loc`."""
+    """Laplace distribution: two exponential tails of scale `scale` around `loc`."""
 
     arg_constraints = {"loc": _REAL, "scale": _POSITIVE}
     support = _REAL
@@ -136,7 +136,7 @@ class Laplace(Distribution):
 
 
 class Cauchy(Distribution):
-    """The ratio of two normal values, scaled by `scale` around `loc`."""
+    """Cauchy distribution: the ratio of two normal values, scaled by `scale` around `loc`."""
 
     arg_constraints = {"loc": _REAL, "scale": _POSITIVE}
     support = _REAL
@@ -183,7 +183,7 @@ class Cauchy(Distribution):
 
 
 class Uniform(Distribution):
-    """The same density from `low` to `high`."""
+    """Uniform distribution from `low` to `high`."""
 
     has_rsample = True
 
@@ -242,7 +242,7 @@ class Uniform(Distribution):
 
 
 class Exponential(ExponentialFamily):
-    """Waiting times of events of `rate`."""
+    """Exponential distribution: waiting times between events of `rate`."""
 
     arg_constraints = {"rate": _POSITIVE}
     support = constraints.nonnegative
@@ -298,7 +298,7 @@ class Exponential(ExponentialFamily):
 
 
 class Gamma(ExponentialFamily):
-    """Shape `concentration`, inverse scale `rate`."""
+    """Gamma distribution: shape `concentration`, inverse scale `rate`."""
 
     arg_constraints: Any = {"concentration": _POSITIVE, "rate": _POSITIVE}
     support = constraints.nonnegative
@@ -359,7 +359,7 @@ class Gamma(ExponentialFamily):
 
 
 class Chi2(Gamma):
-    """The sum of `df` squares of standard normal values."""
+    """Chi-squared distribution: the sum of `df` squares of standard normal values."""
 
     arg_constraints = {"df": _POSITIVE}
 
@@ -376,7 +376,7 @@ class Chi2(Gamma):
 
 
 class StudentT(Distribution):
-    """A normal value over the root of a mean of `df` squares."""
+    """Student's t: a normal value divided by the root of a mean of `df` squares."""
 
     arg_constraints = {"df": _POSITIVE, "loc": _REAL, "scale": _POSITIVE}
     support = _REAL
@@ -435,7 +435,7 @@ class StudentT(Distribution):
 
 
 class FisherSnedecor(Distribution):
-    """The ratio of two means of squares."""
+    """F distribution: the ratio of two means of squares."""
 
     arg_constraints = {"df1": _POSITIVE, "df2": _POSITIVE}
     support = _POSITIVE
@@ -491,13 +491,14 @@ def gumbel_entropy(scale: Tensor) -> Tensor:
 
 
 def shape_of(*values: Any) -> Size:
-    """The shape of the values when they are broadcast; () for numbers."""
+    """The broadcast shape of the values; () for numbers."""
     return Size(()) if _numbers(*values) else broadcast_all(*values)[0].size()
 
 
 class GeneralizedPareto(Distribution):
-    """What lies beyond a threshold `loc`, by `scale` and the shape `concentration`: heavy tails
-    where that is above 0, an exponential at 0, bounded below it (Coles 2001, section 4.2)."""
+    """Generalized Pareto distribution: the excess over a threshold `loc`, with `scale` and the
+    shape `concentration`: heavy-tailed if that is positive, exponential at 0, bounded if it is
+    negative (Coles 2001, section 4.2)."""
 
     arg_constraints = {"loc": _REAL, "scale": _POSITIVE, "concentration": _REAL}
     has_rsample = True
@@ -514,18 +515,20 @@ class GeneralizedPareto(Distribution):
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
-        """From `loc` on, up to loc - scale / concentration where that is below 0."""
+        """[loc, inf), or [loc, loc - scale / concentration] for a negative concentration."""
         k = self.concentration
         end = lamella.where(k < 0, self.loc - self.scale / k, math.inf)
         return constraints.interval(self.loc, end)
 
     def _parts(self) -> tuple[Tensor, Tensor]:
-        """Where the shape is as good as 0, and the shape with 1 in its place."""
+        """A mask of the (nearly) zero concentrations, and the concentrations with 1 in these
+        places."""
         is_exponential = lamella.isclose(self.concentration, lamella.zeros_like(self.concentration))
         return is_exponential, lamella.where(is_exponential, 1.0, self.concentration)
 
     def _log_growth(self, value: Tensor) -> tuple[Tensor, Tensor]:
-        """log(1 + k z) / k and, at k = 0, z; of z = (value - loc) / scale. And k."""
+        """log(1 + k z) / k, or z for k = 0, with z = (value - loc) / scale; and k, the
+        concentration."""
         z = (value - self.loc) / self.scale
         is_exponential, k = self._parts()
         growth = lamella.where(is_exponential, z, lamella.log1p(k * z) / k)
@@ -549,7 +552,7 @@ class GeneralizedPareto(Distribution):
         return -self.scale.log() - (1 + k) * growth
 
     def log_survival_function(self, value: Tensor) -> Tensor:
-        """The logarithm of the probability of more than `value`."""
+        """The logarithm of the probability of exceeding `value`."""
         self._check_value(value)
         return -self._log_growth(value)[0]
 

@@ -20,8 +20,8 @@ from lamella.compat.distributions.utils import (
 
 
 class ContinuousBernoulli(ExponentialFamily):
-    """A number of [0, 1] with density proportional to pˣ (1 - p)¹⁻ˣ (Loaiza-Ganem and Cunningham
-    2019). Near p = 1/2, within `lims`, the normaliser and moments are Taylor's."""
+    """A number in [0, 1] with density proportional to pˣ (1 - p)¹⁻ˣ (Loaiza-Ganem and Cunningham
+    2019). For p within `lims`, near 1/2, normaliser and moments are Taylor expansions."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval

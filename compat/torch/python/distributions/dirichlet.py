@@ -1,4 +1,4 @@
-"""Points of the simplex, and a number of [0, 1] as the first of two."""
+"""The Dirichlet and the beta distribution."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Dirichlet(ExponentialFamily):
 
 
 class Beta(ExponentialFamily):
-    """A number of [0, 1]: the first part of a Dirichlet of two."""
+    """Beta distribution: the first component of a Dirichlet of two."""
 
     arg_constraints = {"concentration1": _POSITIVE, "concentration0": _POSITIVE}
     support = constraints.unit_interval

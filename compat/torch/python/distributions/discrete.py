@@ -24,7 +24,7 @@ def _one_of(kind: str, probs: Any, logits: Any) -> None:
 
 
 class _Binary(Distribution):
-    """Parameters of something that happens or does not: probs or logits."""
+    """The base for binary outcomes, parametrized by probs or logits."""
 
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
 
@@ -106,7 +106,7 @@ class Bernoulli(_Binary, ExponentialFamily):
 
 
 class Geometric(_Binary):
-    """How many failures come before the first success."""
+    """The number of failures before the first success."""
 
     support = constraints.nonnegative_integer
 
@@ -151,7 +151,7 @@ class Geometric(_Binary):
 
 
 class Binomial(_Binary):
-    """How many of `total_count` happen."""
+    """The number of successes in `total_count` trials."""
 
     arg_constraints = {
         "total_count": constraints.nonnegative_integer,
@@ -217,7 +217,7 @@ class Binomial(_Binary):
 
 
 class NegativeBinomial(_Binary):
-    """How many successes come before `total_count` failures."""
+    """The number of successes before `total_count` failures."""
 
     arg_constraints = {
         "total_count": constraints.greater_than_eq(0),
@@ -269,7 +269,7 @@ class NegativeBinomial(_Binary):
 
 
 class Poisson(ExponentialFamily):
-    """How many events of `rate` happen."""
+    """The number of events at `rate`."""
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
@@ -312,7 +312,7 @@ class Poisson(ExponentialFamily):
 
 
 class Categorical(Distribution):
-    """One of the last dimension's categories, by its index."""
+    """The index of one category; the categories lie along the last dimension."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
@@ -391,7 +391,7 @@ class Categorical(Distribution):
 
 
 class OneHotCategorical(Distribution):
-    """One of the last dimension's categories, as a vector with one 1."""
+    """One category as a one-hot vector; the categories lie along the last dimension."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
@@ -468,7 +468,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
 
 class Multinomial(Distribution):
-    """How often each category comes in `total_count` draws."""
+    """The number of times each category occurs in `total_count` draws."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 

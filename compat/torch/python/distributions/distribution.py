@@ -12,7 +12,7 @@ from lamella.compat.distributions.utils import lazy_property
 
 
 class Distribution:
-    """Random values: `batch_shape` independent ones, each of `event_shape`."""
+    """A batch of independent distributions: `batch_shape` of them, with values of `event_shape`."""
 
     has_rsample = False
     has_enumerate_support = False
@@ -20,7 +20,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Whether arguments are checked where nothing else is said."""
+        """Sets whether arguments are checked by default."""
         if value not in (True, False):
             raise ValueError(f"set_default_validate_args: expected a bool, got {value!r}")
         Distribution._validate_args = value
@@ -47,7 +47,7 @@ class Distribution:
             if name not in self.__dict__ and isinstance(
                 getattr(type(self), name, None), lazy_property
             ):
-                continue  # it would be computed for the check alone
+                continue  # reading it would compute it
             value = getattr(self, name)
             if not bool(region.check(value).all().item()):
                 raise ValueError(
@@ -56,7 +56,8 @@ class Distribution:
                 )
 
     def _like(self, cls: Any, instance: Any, batch_shape: Any, event_shape: Any = None) -> Any:
-        """The shapes of an expanded one, whose parameters were checked."""
+        """An instance for expand(): sets the shapes and keeps validate_args, without checking
+        parameters."""
         made = cls.__new__(type(self)) if instance is None else instance
         event = self._event_shape if event_shape is None else Size(event_shape)
         made._batch_shape, made._event_shape = Size(batch_shape), event
@@ -64,7 +65,7 @@ class Distribution:
         return made
 
     def _expanded(self, names: str, batch_shape: Any, instance: Any) -> Any:
-        """One whose parameters of these names, those that there are, have another batch shape."""
+        """expand(): those of the named parameters that are set are expanded to the batch shape."""
         made = self._like(type(self), instance, batch_shape)
         for name in names.split():
             if name in self.__dict__:
@@ -72,7 +73,7 @@ class Distribution:
         return made
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distribution with another batch shape."""
+        """The same distribution, expanded to another batch shape."""
         raise NotImplementedError(f"{type(self).__name__}: has no expand()")
 
     @property
@@ -87,12 +88,12 @@ class Distribution:
 
     @property
     def arg_constraints(self) -> dict[str, Any]:
-        """The region of each parameter."""
+        """The constraint of each parameter."""
         raise NotImplementedError
 
     @property
     def support(self) -> Any:
-        """The region of values."""
+        """The constraint of the values."""
         raise NotImplementedError
 
     @property
@@ -116,12 +117,12 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        """Values without gradients, of sample_shape + batch_shape + event_shape."""
+        """Samples without gradients, of shape sample_shape + batch_shape + event_shape."""
         with lamella.no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        """Values with gradients for the parameters."""
+        """Samples that are differentiable in the parameters."""
         raise NotImplementedError(f"{type(self).__name__}: has no rsample()")
 
     def sample_n(self, n: int) -> Tensor:
@@ -137,15 +138,15 @@ class Distribution:
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:
-        """The probability of values up to these."""
+        """The cumulative distribution function."""
         raise NotImplementedError
 
     def icdf(self, value: Tensor) -> Tensor:
-        """The values up to which probabilities reach."""
+        """The inverse of cdf()."""
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """All values."""
+        """All possible values."""
         raise NotImplementedError
 
     def entropy(self) -> Tensor:
@@ -224,7 +225,7 @@ class ExponentialFamily(Distribution):
         raise NotImplementedError
 
     def entropy(self) -> Tensor:
-        """By the gradients of the log normaliser (Bregman divergence)."""
+        """Computed from the gradients of the log normaliser (Bregman divergence)."""
         result = -self._mean_carrier_measure
         params = [p.detach().requires_grad_() for p in self._natural_params]
         log_normalizer = self._log_normalizer(*params)

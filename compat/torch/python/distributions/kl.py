@@ -1,4 +1,4 @@
-"""torch.distributions.kl: the expected log ratio of two distributions under the first."""
+"""torch.distributions.kl: Kullback-Leibler divergences."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _KL_REGISTRY: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Any:
-    """Says what computes the divergence of two types; a decorator."""
+    """A decorator that registers the function for two types of distributions."""
     if not (isinstance(type_p, type) and isinstance(type_q, type)):
         raise TypeError(f"register_kl: expected types, got {type_p} and {type_q}")
 
@@ -51,7 +51,7 @@ def register_kl(type_p: type, type_q: type) -> Any:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """KL(p, q) of the batch's shape, by the rule of the nearest types."""
+    """KL(p || q), of the batch shape, by the rule for the most specific types."""
     best: Any = None
     for (kind_p, kind_q), function in _KL_REGISTRY.items():
         if isinstance(p, kind_p) and isinstance(q, kind_q):

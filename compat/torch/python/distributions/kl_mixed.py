@@ -1,7 +1,7 @@
-"""Divergences of two distributions of different kinds.
+"""Divergences between distributions of different families.
 
-KL(p, q) = -H(p) - E[log q(x)] for x of p. The expectation needs a few moments of p alone: of x, of
-its square, of log x, log(1 - x) and exp(-x / s). Where p has values that q has not, it is infinite.
+KL(p || q) = -H(p) - E[log q(x)] for x of p. The expectation needs only a few moments of p: of x, x
+squared, log x, log(1 - x) and exp(-x / s). It is infinite if p has values outside q's support.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from lamella.compat.distributions.kl import register_kl
 from lamella.compat.distributions.transformed import Gumbel, Pareto
 from lamella.compat.distributions.utils import _sum_rightmost, euler_constant
 
-# ---- Moments of the first ----
+# ---- Moments of p ----
 
 
 def _log_of_uniform(low: Tensor, high: Tensor) -> Tensor:
-    """E[log x] of x between two numbers, 0 log 0 being 0."""
+    """E[log x] for x uniform between two numbers, with 0 log 0 = 0."""
     return (high.xlogy(high) - low.xlogy(low)) / (high - low) - 1
 
 
@@ -57,7 +57,7 @@ def _moment(table: dict[type, Any], p: Any) -> Any:
     return next(table[kind] for kind in type(p).__mro__ if kind in table)
 
 
-# ---- E[log q(x)] by the second ----
+# ---- E[log q(x)] by the family of q ----
 
 
 def _in_exponential(p: Any, q: Any) -> Tensor:
@@ -111,12 +111,12 @@ def _in_continuous_bernoulli(p: Any, q: Any) -> Tensor:
     return found
 
 
-def _in_poisson(p: Any, q: Any) -> Tensor:  # of 0 and 1, whose factorials are 1
+def _in_poisson(p: Any, q: Any) -> Tensor:  # x is 0 or 1, so log x! is 0
     found: Tensor = p.probs * q.rate.log() - q.rate
     return found
 
 
-# ---- Where p has values that q has not ----
+# ---- Infinite where p has values outside q's support ----
 
 
 def _never(p: Any, q: Any) -> Any:
@@ -177,7 +177,7 @@ _RULES: tuple[tuple[type, type, Any, Any], ...] = (
     (Uniform, Gumbel, _in_gumbel, _never),
     (Uniform, Pareto, _in_pareto, _below_scale),
 )
-# Always: p goes where q never does.
+# Always infinite: every p of these has values outside q's support.
 _INFINITE: tuple[tuple[type, tuple[type, ...]], ...] = (
     (Beta, (Pareto,)),
     (ContinuousBernoulli, (Pareto,)),
@@ -213,7 +213,7 @@ for _p, _others in _INFINITE:
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _exponential_family(p: Any, q: Any) -> Tensor:
-    """By the normalisers and their gradients (Bregman divergence)."""
+    """By the log normalisers and their gradients (Bregman divergence)."""
     if type(p) is not type(q):
         raise NotImplementedError(
             f"kl_divergence: no rule for {type(p).__name__} and {type(q).__name__}"

@@ -1,4 +1,4 @@
-"""Normal vectors, and correlations."""
+"""Multivariate normal distributions, and correlation matrices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _batch_mv(mat: Tensor, vec: Tensor) -> Tensor:
 
 
 def _batch_mahalanobis(triangle: Tensor, x: Tensor) -> Tensor:
-    """The squares of the lengths of triangle⁻¹ x."""
+    """The squared norms of triangle⁻¹ x."""
     solved = lamella.linalg.solve_triangular(triangle, x.unsqueeze(-1), upper=False)
     return solved.squeeze(-1).pow(2).sum(-1)
 
@@ -31,7 +31,8 @@ def _precision_to_scale_tril(precision: Tensor) -> Tensor:
 
 
 class MultivariateNormal(Distribution):
-    """Normal vectors by mean and covariance, its inverse, or its Cholesky factor."""
+    """Multivariate normal with mean and covariance, precision, or Cholesky factor of the
+    covariance."""
 
     arg_constraints = {
         "loc": constraints.real_vector,
@@ -136,7 +137,7 @@ class MultivariateNormal(Distribution):
 
 
 class LowRankMultivariateNormal(Distribution):
-    """Normal vectors of covariance cov_factor cov_factorᵀ + diag(cov_diag)."""
+    """Multivariate normal with covariance cov_factor cov_factorᵀ + diag(cov_diag)."""
 
     arg_constraints = {
         "loc": constraints.real_vector,

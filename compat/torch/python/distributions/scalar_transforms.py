@@ -1,4 +1,4 @@
-"""Maps of numbers with inverses and slopes: the base of torch.distributions.transforms."""
+"""Elementwise transforms, and the base classes of torch.distributions.transforms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lamella.compat.distributions.utils import (
 
 
 class Transform:
-    """A map from `domain` to `codomain`. With cache_size 1 the last pair of values is kept."""
+    """A transform from `domain` to `codomain`. cache_size 1 caches the last input and output."""
 
     bijective = False
     domain: Any
@@ -37,14 +37,14 @@ class Transform:
 
     @property
     def event_dim(self) -> int:
-        """How many dimensions one value has."""
+        """The number of dimensions of one value."""
         if self.domain.event_dim != self.codomain.event_dim:
             raise ValueError("event_dim: expected domain and codomain with the same dimensions")
         return self.domain.event_dim
 
     @property
     def inv(self) -> Transform:
-        """The map back."""
+        """The inverse transform."""
         inverse = self._inv() if self._inv is not None else None
         if inverse is None:
             inverse = _InverseTransform(self)
@@ -53,11 +53,11 @@ class Transform:
 
     @property
     def sign(self) -> Any:
-        """1 for a rising map, -1 for a falling one."""
+        """1 for an increasing transform, -1 for a decreasing one."""
         raise NotImplementedError
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """The same map with another cache."""
+        """The same transform with another cache size."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
@@ -73,7 +73,7 @@ class Transform:
     __hash__ = object.__hash__
 
     def __call__(self, x: Any) -> Any:
-        """The image of values."""
+        """Applies the transform."""
         if self._cache_size == 0:
             return self._call(x)
         x_old, y_old = self._cached_x_y
@@ -100,18 +100,18 @@ class Transform:
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """The logarithm of |dy/dx|, summed over each value's dimensions."""
+        """log |dy/dx|, summed over the dimensions of each value."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
     def forward_shape(self, shape: Any) -> Any:
-        """The shape of the image of values of a shape."""
+        """The output shape for an input shape."""
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """The shape of values whose image has a shape."""
+        """The input shape for an output shape."""
         return shape
 
 
@@ -165,7 +165,7 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """Maps one after the other."""
+    """A sequence of transforms."""
 
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
         if cache_size:
@@ -268,7 +268,7 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A map whose last dimensions count as one value."""
+    """A transform whose last dimensions are treated as event dimensions."""
 
     def __init__(
         self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
@@ -324,7 +324,7 @@ class IndependentTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """Values in another shape."""
+    """Reshapes values."""
 
     bijective = True
 
@@ -376,7 +376,7 @@ class ReshapeTransform(Transform):
 
 
 class _Scalar(Transform):
-    """A rising bijection of numbers that has no parameters."""
+    """The base of increasing bijections of numbers without parameters."""
 
     domain: Any = constraints.real
     codomain: Any = constraints.real
@@ -440,7 +440,7 @@ class PowerTransform(Transform):
 
 
 def _clipped_sigmoid(x: Tensor) -> Tensor:
-    """1 / (1 + exp(-x)) between the smallest number and the largest below 1."""
+    """1 / (1 + exp(-x)), clipped to the smallest positive number and the largest below 1."""
     info = lamella.finfo(x.dtype)
     return lamella.sigmoid(x).clamp(min=info.tiny, max=1.0 - info.eps)
 
@@ -580,7 +580,7 @@ class AffineTransform(Transform):
 
 
 def check_dims(transform: Any, shape: Any, count: int) -> None:
-    """Raises where a shape has fewer dimensions than values of a map."""
+    """Raises if a shape has fewer dimensions than a value of the transform."""
     if len(shape) < count:
         raise ValueError(
             f"{type(transform).__name__}: expected {count} dimensions or more, got {list(shape)}"

@@ -1,4 +1,4 @@
-"""Distributions that are images of others under maps."""
+"""Distributions that are transforms of other distributions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lamella.compat.distributions.utils import broadcast_all, euler_constant
 
 
 class _Transformed(TransformedDistribution):
-    """One with parameters of its own, by name in arg_constraints, of the batch's shape."""
+    """The base: expands its own parameters, those in arg_constraints, to the batch shape."""
 
     _names = ""
 
@@ -42,7 +42,7 @@ class _Transformed(TransformedDistribution):
 
 
 class LogNormal(_Transformed):
-    """The exponential of normal values."""
+    """Log-normal distribution: the exponential of normal values."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
@@ -80,7 +80,7 @@ class LogNormal(_Transformed):
 
 
 class _Half(_Transformed):
-    """The size of values around 0."""
+    """The base for absolute values of a distribution that is symmetric around 0."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
@@ -117,7 +117,7 @@ class _Half(_Transformed):
 
 
 class HalfNormal(_Half):
-    """The size of normal values."""
+    """The absolute value of normal values."""
 
     _base = Normal
 
@@ -131,7 +131,7 @@ class HalfNormal(_Half):
 
 
 class HalfCauchy(_Half):
-    """The size of Cauchy values."""
+    """The absolute value of Cauchy values."""
 
     _base = Cauchy
 
@@ -145,7 +145,7 @@ class HalfCauchy(_Half):
 
 
 class Gumbel(_Transformed):
-    """The largest of many values, by `loc` and `scale`."""
+    """Gumbel distribution, the limit of the maximum of many values, with `loc` and `scale`."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -198,7 +198,7 @@ class Gumbel(_Transformed):
 
 
 class Weibull(_Transformed):
-    """Powers of exponential values."""
+    """Weibull distribution: powers of exponential values."""
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
@@ -313,7 +313,7 @@ class InverseGamma(_Transformed):
 
 
 class Kumaraswamy(_Transformed):
-    """A number of [0, 1] by two powers."""
+    """Kumaraswamy distribution: a number in [0, 1] from a uniform one by two powers."""
 
     arg_constraints = {
         "concentration1": constraints.positive,
@@ -366,7 +366,7 @@ class Kumaraswamy(_Transformed):
 
 
 class LogisticNormal(_Transformed):
-    """Points of the simplex from normal values, by breaking a stick."""
+    """Points of the simplex from normal values, by stick breaking."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex

@@ -1,4 +1,4 @@
-"""Maps of vectors and matrices, and of parts of values: of torch.distributions.transforms."""
+"""torch.distributions.transforms: transforms of vectors, matrices, and parts of values."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ __all__ = (
 
 
 class SoftmaxTransform(Transform):
-    """Numbers to probabilities, up to a common term."""
+    """From real vectors to probabilities; not bijective, since adding a constant changes
+    nothing."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -64,7 +65,7 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """Numbers to one more probability, each a part of what the former left."""
+    """From real vectors to probability vectors with one more entry, by stick breaking."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -101,7 +102,7 @@ class StickBreakingTransform(Transform):
 
 
 class LowerCholeskyTransform(Transform):
-    """Matrices to lower triangles with a positive diagonal."""
+    """From matrices to lower triangular ones with a positive diagonal."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -119,7 +120,7 @@ class LowerCholeskyTransform(Transform):
 
 
 class PositiveDefiniteTransform(Transform):
-    """Matrices to positive definite ones."""
+    """From matrices to positive definite ones."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -138,7 +139,7 @@ class PositiveDefiniteTransform(Transform):
 
 
 class CorrCholeskyTransform(Transform):
-    """Numbers to Cholesky factors of correlation matrices."""
+    """From real vectors to Cholesky factors of correlation matrices."""
 
     domain = constraints.real_vector
     codomain = constraints.corr_cholesky
@@ -181,7 +182,7 @@ class CorrCholeskyTransform(Transform):
 
 
 class _PartsTransform(Transform):
-    """A map for each part of a value along a dimension."""
+    """The base: a transform for each part of a value along a dimension."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         if cache_size:
@@ -219,7 +220,7 @@ class _PartsTransform(Transform):
 
 
 class CatTransform(_PartsTransform):
-    """A map for each stretch of `lengths` along a dimension."""
+    """A transform for each section along a dimension; `lengths` are the sections' sizes."""
 
     def __init__(
         self, tseq: Sequence[Transform], dim: int = 0, lengths: Any = None, cache_size: int = 0
@@ -258,7 +259,7 @@ class CatTransform(_PartsTransform):
 
 
 class StackTransform(_PartsTransform):
-    """A map for each slice along a dimension."""
+    """A transform for each slice along a dimension."""
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         if self._cache_size == cache_size:
@@ -282,7 +283,7 @@ class StackTransform(_PartsTransform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """Values to the probabilities of values up to them."""
+    """From values to their cumulative probabilities."""
 
     bijective = True
     codomain = constraints.unit_interval

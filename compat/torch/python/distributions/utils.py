@@ -14,7 +14,7 @@ euler_constant = 0.57721566490153286060
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Tensors of one shape; numbers become tensors of the dtype and device of the first tensor."""
+    """Broadcasts all values; numbers become tensors with the first tensor's dtype and device."""
     like: dict[str, Any] = {"dtype": lamella.get_default_dtype()}
     for value in values:
         if isinstance(value, Tensor):
@@ -30,7 +30,7 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
 
 
 def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
-    """Draws of the standard normal distribution."""
+    """Samples of the standard normal distribution."""
     return lamella.empty(shape, dtype=dtype, device=device).normal_()
 
 
@@ -42,24 +42,25 @@ def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Probabilities between eps and 1 - eps."""
+    """Clamps probabilities to [eps, 1 - eps]."""
     eps = lamella.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Probabilities of log odds, or of unnormalised log probabilities."""
+    """Converts log odds, or unnormalised log probabilities, to probabilities."""
     return lamella.sigmoid(logits) if is_binary else F.softmax(logits, dim=-1)
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Log odds, or log probabilities."""
+    """Converts probabilities to log odds or log probabilities."""
     clamped = clamp_probs(probs)
     return clamped.log() - (-clamped).log1p() if is_binary else clamped.log()
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """Lower triangles of vectors of their elements, row by row, from diagonal `diag` down."""
+    """Builds lower triangular matrices from their elements in row order, from diagonal `diag`
+    down."""
     count, size = vec.shape[-1], 0
     while sum(max(0, min(size, i + 1 + diag)) for i in range(size)) < count:
         size += 1
@@ -72,14 +73,14 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """The elements of the lower triangle from diagonal `diag` down, row by row."""
+    """The elements of lower triangles in row order, from diagonal `diag` down."""
     size = mat.shape[-1]
     rows, columns = lamella.tril_indices(size, size, diag).unbind(0)
     return mat[..., rows, columns]
 
 
 class lazy_property:  # noqa: N801
-    """A property that is computed once, with gradients."""
+    """A property that is computed once and then stored; gradients are enabled for it."""
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         self.wrapped = wrapped
@@ -96,7 +97,7 @@ class lazy_property:  # noqa: N801
 
 
 class _LazyOfClass(lazy_property, property):
-    """What a class shows under the name of a lazy property."""
+    """The value of a lazy property on the class."""
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         property.__init__(self, wrapped)

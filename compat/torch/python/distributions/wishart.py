@@ -1,4 +1,4 @@
-"""The Wishart distribution of covariances."""
+"""The Wishart distribution."""
 
 from __future__ import annotations
 
@@ -144,8 +144,8 @@ class Wishart(ExponentialFamily):
             return found.amax(batch) if batch else found
 
         sample = self._draw(sample_shape)
-        # PyTorch draws what is positive definite a second time, and from then on what is not: the
-        # same numbers for a seed take the same draws.
+        # In the first check PyTorch redraws the positive definite samples, afterwards the others.
+        # The same is done here, so that equal seeds give equal samples.
         again = over_batch(self.support.check(sample))
         for _ in range(max_try_correction):
             if not again.any():

@@ -1,7 +1,8 @@
-"""torch.fx: graphs of calls that a module or a function makes, changed and run as Python again.
+"""torch.fx: graphs of the calls in a module or function, which can be transformed and run as
+Python.
 
-Values are followed by what is done with them, so control flow that looks at them cannot be traced;
-`lamella.trace` runs a program with values instead. The parts are loaded when a name asks for them.
+Tracing uses proxies without values, so control flow that depends on values cannot be traced;
+`lamella.trace` runs a program with values instead. Submodules are loaded on first use.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ _HOMES = {
     "subgraph_rewriter": "replace_pattern",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
-# Functions whose calls with proxies become nodes, by the namespace that has them.
+# Functions whose calls with proxies become nodes, as (namespace, name).
 _wrapped: list[tuple[dict[str, Any], str]] = []
 
 
 def wrap(fn_or_name: Any) -> Any:
-    """Lets calls of a function of the caller's module become nodes; returns what it is given."""
+    """Makes calls of a function in the caller's module become nodes; returns the argument."""
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError(
             "wrap: expected 'fn_or_name' to be a function or a name, got "

@@ -1,4 +1,4 @@
-"""torch.fx._compatibility: which names are promised to stay."""
+"""torch.fx._compatibility: a marker for stable names."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ _Named = TypeVar("_Named", bound=Callable[..., Any])
 
 
 def compatibility(is_backward_compatible: bool) -> Callable[[_Named], _Named]:
-    """A decorator that gives the function or class back as it is."""
+    """A decorator that returns the function or class unchanged."""
     return lambda named: named

@@ -1,4 +1,4 @@
-"""Tracing of torch.fx: a module or function is run with proxies."""
+"""Symbolic tracing of torch.fx: runs a module or function with proxies."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from lamella.compat.fx.proxy import Proxy as Proxy
 from lamella.compat.fx.proxy import TracerBase, _first
 from lamella.nn import Module, Parameter, Sequential
 
-# Tracers of other libraries patch and call these.
+# Tracers of other libraries patch and call these names.
 _orig_module_call, _orig_module_getattr = Module.__call__, Module.__getattr__
 
 _tracing = 0
 
 
 def is_fx_tracing() -> bool:
-    """Whether a tracer runs."""
+    """True while a tracer is running."""
     return _tracing > 0
 
 
@@ -53,13 +53,13 @@ class _Placeholder:
         return "PH"
 
 
-# In concrete_args: a value that is not known.
+# A placeholder in concrete_args: the argument stays symbolic.
 PH = _Placeholder()
 
 
 class ProxyableClassMeta(type):
-    """Of classes whose objects, made with proxies while a tracer runs, become nodes of calls of the
-    class."""
+    """The metaclass of classes whose construction from proxies, during tracing, becomes a call
+    node."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         found = _first((*args, *kwargs.values()))
@@ -77,7 +77,7 @@ has_side_effect(_assert_is_none)
 
 
 def _with_variables(function: Any, count: int) -> Any:
-    """The function; what comes for *args and **kwargs is the value of these names."""
+    """The function with *args and **kwargs turned into two plain parameters of these names."""
     code = function.__code__
     made = FunctionType(
         code.replace(
@@ -95,13 +95,13 @@ def _with_variables(function: Any, count: int) -> Any:
 
 
 class _Patcher:
-    """Values that are put in place while a tracer runs, and taken back."""
+    """Patches values during tracing and restores them afterwards."""
 
     def __init__(self) -> None:
         self.undo: list[Callable[[], Any]] = []
 
     def patch(self, home: dict[str, Any], name: str, value: Any, deduplicate: bool = True) -> None:
-        """Puts a value into a namespace."""
+        """Sets a value in a namespace."""
         if name in home:
             self.undo.append(lambda old=home[name]: home.__setitem__(name, old))  # type: ignore[misc]
         else:
@@ -109,7 +109,7 @@ class _Patcher:
         home[name] = value
 
     def patch_method(self, home: Any, name: str, value: Any, deduplicate: bool = True) -> None:
-        """Puts a method into a class."""
+        """Sets a method of a class."""
         if name in vars(home):
             self.undo.append(lambda old=vars(home)[name]: setattr(home, name, old))  # type: ignore[misc]
         else:
@@ -125,7 +125,7 @@ class _Patcher:
 
 
 def _patch_wrapped_functions(patcher: _Patcher) -> None:
-    """Patches the functions that wrap() was told of."""
+    """Patches the functions that wrap() registered."""
     for home, name in reversed(_wrapped):
         original = home.get(name, getattr(builtins, name, None))
         if original is not None:
@@ -133,14 +133,14 @@ def _patch_wrapped_functions(patcher: _Patcher) -> None:
 
 
 def _autowrap_check(patcher: _Patcher, home: dict[str, Any], function_ids: set[int]) -> None:
-    """Patches what a namespace has of the functions that are wrapped by themselves."""
+    """Patches the functions of a namespace that are wrapped automatically."""
     for name, value in list(home.items()):
         if not name.startswith("__") and id(value) in function_ids:
             patcher.patch(home, name, _noting(value))
 
 
 class Tracer(TracerBase):
-    """Makes the graph of a module, whose modules from torch.nn stay calls of modules."""
+    """Builds the graph of a module; calls of modules from torch.nn stay calls of modules."""
 
     def __init__(
         self,
@@ -155,19 +155,19 @@ class Tracer(TracerBase):
             for name, function in vars(module).items()
             if not name.startswith("_") and callable(function) and not isinstance(function, type)
         ]
-        self._autowrap_functions = (*functions, *autowrap_functions)  # kept, so that ids are theirs
+        self._autowrap_functions = (*functions, *autowrap_functions)  # held: ids must stay valid
         self._autowrap_function_ids = set(map(id, self._autowrap_functions))
         self.param_shapes_constant = param_shapes_constant
         self.root: Module = Module()
         self.module_stack: dict[str, Any] = {}
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Whether calls of the module stay calls: those of torch.nn but Sequential."""
+        """True for modules whose calls become nodes: those of torch.nn except Sequential."""
         package = m.__module__.split(".")[:2]
         return package in (["torch", "nn"], ["lamella", "nn"]) and not isinstance(m, Sequential)
 
     def path_of_module(self, mod: Module) -> str:
-        """The dotted name of a module in the root. NameError if it is not there."""
+        """The dotted name of a module in the root module. NameError if it is not part of it."""
         for name, module in self.root.named_modules(remove_duplicate=False):
             if module is mod:
                 return name
@@ -176,14 +176,14 @@ class Tracer(TracerBase):
     def call_module(
         self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """What a call of a module gives: a node, or what its forward does."""
+        """The result of a module call: a node, or the result of tracing its forward."""
         name = self.path_of_module(m)
         if not self.is_leaf_module(m, name):
             return forward(*args, **kwargs)
         return self.create_proxy("call_module", name, args, kwargs)
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
-        """What an attribute of a module gives: a node for parameters of the root."""
+        """The value of a module's attribute: a node if it is a parameter of the root module."""
         buffers = self.proxy_buffer_attributes and isinstance(attr_val, Tensor)
         if not isinstance(attr_val, Parameter) and not buffers:
             return attr_val
@@ -196,7 +196,7 @@ class Tracer(TracerBase):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
         made = type(self).__new__(type(self))
-        for name, value in vars(self).items():  # modules cannot be copied
+        for name, value in vars(self).items():  # modules cannot be copied deeply
             kept = name in ("_autowrap_search", "_autowrap")
             vars(made)[name] = copy.copy(value) if kept else copy.deepcopy(value, memo)
         return made
@@ -234,7 +234,7 @@ class Tracer(TracerBase):
     def create_args_for_root(
         self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None
     ) -> tuple[Callable[..., Any], list[Any]]:
-        """The function, and a placeholder for each parameter that is given no value."""
+        """The function, and its arguments: placeholders, or the values in concrete_args."""
         fixed = concrete_args or {}
         function = inspect.unwrap(root_fn)
         kinds = function.__annotations__ if hasattr(function, "__annotations__") else {}
@@ -244,7 +244,7 @@ class Tracer(TracerBase):
             inspect.Parameter.VAR_KEYWORD: "**",
         }
         with_stars = any(parameter.kind in stars for parameter in parameters)
-        if with_stars:  # the order of a function's variables
+        if with_stars:  # as in the order of a function's local variables
             parameters.sort(key=lambda parameter: parameter.kind in stars)
         args: list[Any] = []
         if is_module:
@@ -276,7 +276,7 @@ class Tracer(TracerBase):
         return root_fn, args
 
     def _fixed(self, name: str, value: Any, place: int, default: tuple[Any, ...]) -> Any:
-        """The value; the graph takes the argument as well, and checks that it is the same."""
+        """The value. The graph keeps the argument, and checks that it equals the value."""
         import torch
 
         given = self.create_proxy("placeholder", f"{name}_{place}", default, {})
@@ -292,7 +292,7 @@ class Tracer(TracerBase):
     ) -> Graph:
         """The graph of a module's forward or of a function.
 
-        concrete_args: values that parameters have, by name.
+        concrete_args: values for parameters, by name.
         """
         global _tracing
         if isinstance(root, Module):
@@ -334,7 +334,7 @@ class Tracer(TracerBase):
             patcher.patch_method(Module, "__call__", call_module)
             _patch_wrapped_functions(patcher)
             for traced in self.root.modules():
-                if isinstance(traced, GraphModule):  # what its text calls are nodes again
+                if isinstance(traced, GraphModule):  # its code is traced like a module's
                     for name in traced._called:
                         called = {**vars(builtins), **traced._names}[name]
                         patcher.patch(traced._names, name, _noting(called))
@@ -362,7 +362,7 @@ class Tracer(TracerBase):
 def symbolic_trace(
     root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
 ) -> GraphModule:
-    """The module of a graph that a tracer made of a module or function."""
+    """Traces a module or function into a GraphModule."""
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, Module) else root.__name__

@@ -1,4 +1,4 @@
-"""Graphs of torch.fx: a list of nodes, and the Python function that it stands for."""
+"""Graphs of torch.fx: a list of nodes, and the code of the Python function that they form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from lamella.compat.fx.node import Argument, Node, Target, map_arg, qualified_name, type_name
 
-# Calls of operator's functions are written as what they stand for.
+# Calls of functions of the module operator are written as Python expressions.
 _BINARY = {
     **dict(add="+", sub="-", mul="*", truediv="/", floordiv="//", mod="%", matmul="@", pow="**"),
     **dict(and_="&", or_="|", xor="^", lshift="<<", rshift=">>"),
@@ -18,36 +18,36 @@ _BINARY = {
 }
 _FORMATS = {name: f"{{}} {sign} {{}}" for name, sign in _BINARY.items()}
 _FORMATS |= {"getitem": "{}[{}]", "pos": "+{}", "neg": "-{}", "invert": "~{}"}
-# Statements that change the first argument.
+# Statements that update their first operand in place.
 _WRITES = {f"i{name.strip('_')}": f"{{}} {sign}= {{}}" for name, sign in list(_BINARY.items())[:12]}
 _WRITES["setitem"] = "{}[{}] = {}"
 
 
 class PythonCode(NamedTuple):
-    """The text of a function, and the names that it uses."""
+    """The code of a function, and the global names that it uses."""
 
     src: str
     globals: dict[str, Any]
 
 
 class CodeGen:
-    """What writes the text of a graph; subclasses may change arguments and results."""
+    """Generates the code of a graph; subclasses may change arguments and results."""
 
     def process_inputs(self, *args: Any) -> Any:
-        """The values of the placeholders, of what the graph module is called with."""
+        """Converts the arguments of a call to the values of the placeholders."""
         return args
 
     def process_outputs(self, outputs: Any) -> Any:
-        """What the graph module returns, of the value of the output node."""
+        """Converts the output node's value to the result of the graph module."""
         return outputs
 
 
 class _Names:
-    """Names that are valid in Python and taken once."""
+    """Allocates valid and unique Python names."""
 
     def __init__(self) -> None:
         self.taken: set[str] = set()
-        self.counts: dict[str, int] = {}  # the number behind the newest name of each beginning
+        self.counts: dict[str, int] = {}  # the last suffix used for each prefix
 
     def create(self, candidate: str) -> str:
         candidate = re.sub(r"[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"
@@ -67,7 +67,7 @@ class _Names:
 
 
 def _is_reserved(name: str) -> bool:
-    """Whether a name means something in the text of a graph."""
+    """True if the name has a meaning in generated code."""
     own = ("inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree")
     return keyword.iskeyword(name) or hasattr(builtins, name) or name in own
 
@@ -80,7 +80,7 @@ def _candidate(target: Target) -> str:
 
 
 class _Nodes:
-    """The nodes in their order; those that are erased on the way are passed over."""
+    """The nodes in order; nodes that are erased during the iteration are skipped."""
 
     def __init__(self, root: Node, backwards: bool = False) -> None:
         self.root, self.backwards = root, backwards
@@ -101,7 +101,7 @@ class _Nodes:
 
 
 class _InsertPoint:
-    """Where a graph puts new nodes from now on; the end of a context brings the old place back."""
+    """Sets where a graph inserts nodes; leaving the context restores the former place."""
 
     def __init__(self, graph: Graph, insert: Callable[[Node], None]) -> None:
         self.graph, self.before = graph, graph._insert
@@ -115,7 +115,7 @@ class _InsertPoint:
 
 
 class Graph:
-    """A list of nodes, of which those before a node give its arguments."""
+    """A list of nodes in topological order: arguments of a node come before it."""
 
     def __init__(
         self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: Any = None
@@ -141,31 +141,31 @@ class Graph:
         name: str | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """A new node where nodes are inserted, at the end by default."""
+        """Adds a node at the insertion point, which is the end by default."""
         name = self._names.create(name if name is not None else _candidate(target))
         node = Node(self, name, op, target, args or (), kwargs or {}, type_expr)
         self._insert(node)
         return node
 
     def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
-        """A parameter of the function."""
+        """Adds a parameter of the function."""
         args = () if default_value is ... else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
-        """An attribute of the module that owns the graph."""
+        """Adds a read of an attribute of the owning module."""
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_module(
         self, module_name: str, args: Any = None, kwargs: Any = None, type_expr: Any = None
     ) -> Node:
-        """A call of a module by its dotted name."""
+        """Adds a call of a module by its dotted name."""
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
     def call_method(
         self, method_name: str, args: Any = None, kwargs: Any = None, type_expr: Any = None
     ) -> Node:
-        """A call of a method of the first argument."""
+        """Adds a call of a method of the first argument."""
         return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
 
     def call_function(
@@ -176,26 +176,26 @@ class Graph:
         type_expr: Any = None,
         name: str | None = None,
     ) -> Node:
-        """A call of a function."""
+        """Adds a call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
     def output(self, result: Argument, type_expr: Any = None) -> Node:
-        """What the function returns."""
+        """Adds the node that returns the result."""
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
     def output_node(self) -> Node:
-        """The node of what is returned."""
+        """The node that returns the result."""
         return next(node for node in reversed(self.nodes) if node.op == "output")
 
     def find_nodes(self, *, op: str, target: Target = None, sort: bool = True) -> list[Node]:
-        """The nodes of an operation, and of a target where one is given."""
+        """The nodes with this op, and with this target if one is given."""
         found = [node for node in self.nodes if node.op == op]
         return found if target is None else [node for node in found if node.target == target]
 
     def node_copy(
         self, node: Node, arg_transform: Callable[[Node], Argument] = lambda x: x
     ) -> Node:
-        """A copy of a node of another graph; arg_transform(node) gives its arguments here."""
+        """Copies a node of another graph; arg_transform(node) maps its arguments to this graph."""
         args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
         made = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
         made.meta = dict(node.meta)
@@ -204,7 +204,7 @@ class Graph:
     def graph_copy(
         self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False
     ) -> Any:
-        """Copies the nodes of `g` but its output, of which it returns the argument."""
+        """Copies the nodes of `g` except its output node; returns that node's mapped argument."""
         for node in g.nodes:
             if node in val_map:
                 continue
@@ -232,7 +232,7 @@ class Graph:
         return _of_rows, (rows,)
 
     def erase_node(self, to_erase: Node) -> None:
-        """Removes a node. RuntimeError if another one uses it."""
+        """Removes a node. RuntimeError if it has users."""
         if to_erase.users:
             raise RuntimeError(
                 f"erase_node: expected '{to_erase}' to have no users, got "
@@ -244,15 +244,15 @@ class Graph:
             to_erase._erased = True
 
     def inserting_before(self, n: Node | None = None) -> Any:
-        """New nodes come before `n`, or first; until a context ends."""
+        """Inserts new nodes before `n`, or at the beginning; usable as a context."""
         return _InsertPoint(self, self._root.append if n is None else n.prepend)
 
     def inserting_after(self, n: Node | None = None) -> Any:
-        """New nodes come right behind `n`, the newest first, or last; until a context ends."""
+        """Inserts new nodes directly after `n`, or at the end; usable as a context."""
         return _InsertPoint(self, self._root.prepend if n is None else n.append)
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-        """Removes nodes that nobody uses; says whether there were any."""
+        """Removes nodes without users; returns whether there were any."""
         before = len(self.nodes)
         for node in reversed(self.nodes):
             impure = is_impure_node(node) if is_impure_node else self._impure(node)
@@ -266,7 +266,7 @@ class Graph:
         return node.is_impure()
 
     def lint(self) -> None:
-        """RuntimeError if a node uses one that is not before it, or a name is there twice."""
+        """RuntimeError if a node uses a later one, or if a name occurs twice."""
         seen: dict[Node, None] = {}
         names: set[str] = set()
         for node in self.nodes:
@@ -295,15 +295,15 @@ class Graph:
                     value = getattr(value, part)
 
     def set_codegen(self, codegen: CodeGen) -> None:
-        """Takes another writer of its text."""
+        """Replaces the code generator."""
         self._codegen = codegen
 
     def process_inputs(self, *args: Any) -> Any:
-        """The values of the placeholders, of the arguments of a call."""
+        """Converts the arguments of a call to the values of the placeholders."""
         return self._codegen.process_inputs(*args)
 
     def process_outputs(self, out: Any) -> Any:
-        """The result of a call, of the value of the output node."""
+        """Converts the output node's value to the result of a call."""
         return self._codegen.process_outputs(out)
 
     def __str__(self) -> str:
@@ -320,9 +320,9 @@ class Graph:
             print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
 
     def python_code(self, root_module: str = "self", **_: Any) -> PythonCode:
-        """The text of the function, a method where `root_module` is "self"."""
+        """The generated code of the function, a method if `root_module` is "self"."""
         names: dict[str, Any] = {}
-        # The last user of each node lets its value go.
+        # Values are released after their last use.
         last: dict[Node, list[Node]] = {}
         seen: set[Node] = set()
         for node in reversed(self.nodes):
@@ -370,7 +370,7 @@ def _is_function(name: str, value: Any) -> bool:
 
 
 class _Place(int):
-    """The place of a node among those of its graph, in what is pickled."""
+    """In pickles: a reference to a node, as its position in the graph."""
 
 
 def _of_rows(rows: list[Any]) -> Graph:
@@ -385,7 +385,7 @@ def _of_rows(rows: list[Any]) -> Graph:
 
 
 def _global(value: Any, names: dict[str, Any]) -> str:
-    """How the text names a function or type; what it is comes into `names`."""
+    """The expression for a function or type in the code; its value is added to `names`."""
     path = qualified_name(value)
     if path.startswith("builtins."):
         return path.removeprefix("builtins.")
@@ -423,7 +423,7 @@ def _of_type(kind: Any, names: dict[str, Any]) -> str:
 
 
 def _written(value: Any, names: dict[str, Any]) -> str:
-    """An argument as Python writes it."""
+    """An argument as a Python expression."""
     if isinstance(value, Node):
         return value.name
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -452,7 +452,7 @@ def _written(value: Any, names: dict[str, Any]) -> str:
 
 
 def _kept(value: Any, names: dict[str, Any]) -> str:
-    """The name of an object that the text cannot write: torch.float32 and its like by theirs."""
+    """A name for an object without a Python expression; torch.float32 and the like keep theirs."""
     text = repr(value)
     if re.fullmatch(r"torch(\.\w+)+", text):
         import torch
@@ -472,7 +472,7 @@ def _is_operator(node: Node, formats: dict[str, str]) -> bool:
 
 
 def _call(node: Node, root: str, names: dict[str, Any]) -> str:
-    """What a node computes, as Python writes it."""
+    """The Python expression or statement of a node."""
     args = [_written(argument, names) for argument in node.args]
     pairs = [f"{key} = {_written(value, names)}" for key, value in node.kwargs.items()]
     if node.op == "get_attr":

@@ -1,4 +1,4 @@
-"""Modules of torch.fx: what a graph needs of another module, with its text as forward."""
+"""GraphModule of torch.fx: a module whose forward is the generated code of a graph."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _CodeOnlyModule(Module):
 
 
 def _home(module: Module, path: str) -> tuple[Any, str]:
-    """The module that has, or is to have, the last name of a path; those on the way are made."""
+    """The module that owns the last name of a path; missing modules on the way are created."""
     *parents, name = path.split(".")
     for parent in parents:
         if not isinstance(getattr(module, parent, None), Module):
@@ -34,7 +34,7 @@ def _home(module: Module, path: str) -> tuple[Any, str]:
 
 
 def _assign_attr(value: Any, module: Module, path: str) -> None:
-    """Gives a module an attribute by its path; tensors become buffers."""
+    """Sets an attribute of a module by its path; tensors become buffers."""
     home, name = _home(module, path)
     if isinstance(value, Tensor) and not isinstance(value, Parameter):
         if name not in home._buffers and hasattr(home, name):
@@ -45,7 +45,7 @@ def _assign_attr(value: Any, module: Module, path: str) -> None:
 
 
 def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
-    """Gives a module what another one has at a path, and leaves modules that it has itself."""
+    """Copies the attribute at a path to another module; submodules that exist there are kept."""
     *parents, name = target.split(".")
     owner: Any = from_module
     for parent in parents:
@@ -66,13 +66,14 @@ def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
 
 
 class GraphModule(Module):
-    """A module whose forward is a graph's text.
+    """A module whose forward is generated from a graph.
 
-    root: a module, or a dictionary of values by path; what the graph names of it is taken over.
+    root: a module, or a dictionary of values by path; the attributes that the graph uses are
+    copied.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        # Each has a forward of its own, so each has a class of its own.
+        # forward belongs to the class, so each GraphModule has its own class.
         for kind in cls.__mro__:
             name = kind.__qualname__.rpartition(".")[2]
             if name != "GraphModuleImpl":
@@ -96,17 +97,17 @@ class GraphModule(Module):
                 _assign_attr(root[target], self, target)
         self.meta: dict[str, Any] = dict(getattr(root, "meta", None) or {})
         if graph._tracer_cls is not None and "<locals>" in graph._tracer_cls.__qualname__:
-            graph._tracer_cls = None  # its name finds nothing, so pickles could not have it
+            graph._tracer_cls = None  # pickle cannot find a local class
         self._tracer_cls, self._tracer_extras = graph._tracer_cls, graph._tracer_extras
         self.graph = graph
 
-    # The names of the text, and those of functions among them.
+    # The global names of the code, including those of its functions.
     _names: dict[str, Any]
     _called: list[str]
 
     @property
     def graph(self) -> Graph:
-        """The graph. Who changes it calls recompile()."""
+        """The graph. Call recompile() after changing it."""
         return self._graph
 
     @graph.setter
@@ -119,18 +120,18 @@ class GraphModule(Module):
 
     @property
     def code(self) -> str:
-        """The text of forward."""
+        """The source code of forward."""
         return self._code
 
     def recompile(self) -> Any:
-        """Makes forward anew from the graph; returns its text and names."""
+        """Regenerates forward from the graph; returns its code and names."""
         global _count
         import torch
 
         written = self._graph.python_code("self")
         self._code = written.src
         names = {**written.globals, "torch": torch}
-        # Wraps are for those who trace the text's own module.
+        # Skips the leading calls of wrap(), which matter only if the code is traced as a module.
         body = self._code[self._code.index("\ndef ") :]
         _count += 1
         path = f"<eval_with_key>.{_count}"
@@ -152,7 +153,7 @@ class GraphModule(Module):
         return written
 
     def add_submodule(self, target: str, m: Module) -> bool:
-        """Adds a module at a path; False where something else is in the way."""
+        """Adds a module at a path; False if something else is in the way."""
         *parents, name = target.split(".")
         home: Any = self
         for parent in parents:
@@ -165,7 +166,7 @@ class GraphModule(Module):
         return True
 
     def delete_submodule(self, target: str) -> bool:
-        """Removes the module at a path; False where there is none."""
+        """Removes the module at a path; False if there is none."""
         parent, _, name = target.rpartition(".")
         try:
             home = self.get_submodule(parent)
@@ -190,7 +191,7 @@ class GraphModule(Module):
             self.delete_submodule(name)
 
     def print_readable(self, print_output: bool = True, **_: Any) -> str:
-        """The text of forward as a class's; printed unless told not to."""
+        """The code as a class with forward; printed unless print_output is False."""
         body = "".join(f"    {line}\n" if line.strip() else "\n" for line in self.code.splitlines())
         text = f"class {type(self).__name__}(torch.nn.Module):\n{body}"
         if print_output:

@@ -1,4 +1,4 @@
-"""Runs torch.fx graphs node by node, and makes new ones of them."""
+"""Runs torch.fx graphs node by node, and transforms them into new graphs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lamella.nn import Module
 
 
 class Interpreter:
-    """Runs the graph of a module; subclasses say what a node of each kind does."""
+    """Runs the graph of a module; subclasses override what a node of each kind does."""
 
     def __init__(
         self,
@@ -34,9 +34,9 @@ class Interpreter:
         initial_env: dict[Node, Any] | None = None,
         enable_io_processing: bool = True,
     ) -> Any:
-        """The graph's result for these arguments.
+        """The graph's result for the arguments.
 
-        initial_env: values of nodes that are not run.
+        initial_env: values of nodes that need not run.
         """
         self.env = dict(initial_env or {})
         given = self.graph.process_inputs(*args) if enable_io_processing else args
@@ -61,18 +61,18 @@ class Interpreter:
         return None
 
     def boxed_run(self, args_list: list[Any]) -> Any:
-        """run(), which empties the list of arguments."""
+        """run(), which also clears the list of arguments."""
         args = list(args_list)
         args_list.clear()
         return self.run(*args)
 
     def run_node(self, n: Node) -> Any:
-        """The value of a node."""
+        """Computes a node's value."""
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         return getattr(self, n.op)(n.target, args, kwargs)
 
     def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The next argument, or the default."""
+        """The next argument, or the parameter's default."""
         if target.startswith("*"):
             return list(self.args_iter)
         try:
@@ -87,19 +87,19 @@ class Interpreter:
         return self.fetch_attr(target)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the function gives."""
+        """Calls a function."""
         return target(*args, **kwargs)
 
     def call_method(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the method of the first argument gives."""
+        """Calls a method of the first argument."""
         return getattr(args[0], target)(*args[1:], **kwargs)
 
     def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the module at a path gives."""
+        """Calls the module at a path."""
         return self.submodules[target](*args, **kwargs)
 
     def output(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What is returned."""
+        """The graph's result."""
         return args[0]
 
     def fetch_attr(self, target: str) -> Any:
@@ -116,7 +116,7 @@ class Interpreter:
         return self.map_nodes_to_values((n.args, n.kwargs), n)
 
     def map_nodes_to_values(self, args: Any, n: Node) -> Any:
-        """`args` with the value of each node in it."""
+        """`args` with each node replaced by its value."""
         return map_arg(args, self.env.__getitem__)
 
 
@@ -129,7 +129,7 @@ class _Appending(TracerBase):
 
 
 class Transformer(Interpreter):
-    """Makes a new graph of one: each node gives a proxy, as the methods say."""
+    """Creates a new graph: the methods turn each node into proxies of new nodes."""
 
     def __init__(self, module: Any) -> None:
         super().__init__(module)
@@ -138,23 +138,23 @@ class Transformer(Interpreter):
         self.tracer.root = module  # type: ignore[attr-defined]
 
     def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy:
-        """A parameter of the new graph."""
+        """Adds a parameter to the new graph."""
         return Proxy(self.new_graph.placeholder(target, default_value=(*args, ...)[0]), self.tracer)
 
     def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy:
-        """An attribute in the new graph."""
+        """Adds a read of an attribute to the new graph."""
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
     def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call of a module in the new graph."""
+        """Adds a module call to the new graph."""
         return self.tracer.create_proxy("call_module", target, args, kwargs)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call of a function in the new graph."""
+        """Adds a function call to the new graph."""
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 
     def transform(self) -> GraphModule:
-        """The module of the new graph."""
+        """Returns a GraphModule of the new graph."""
         result = super().run(enable_io_processing=False)
         if result is not None:
             strip = lambda value: value.node if isinstance(value, Proxy) else value  # noqa: E731

@@ -1,4 +1,4 @@
-"""Nodes of a torch.fx graph: one call each, with arguments that are nodes or constants."""
+"""Nodes of a torch.fx graph: each is one call, with nodes and constants as arguments."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _impure: set[Any] = set()
 
 
 def has_side_effect(fn: Any) -> Any:
-    """Keeps calls of a function whose results nobody uses; returns the function."""
+    """Protects calls of a function from dead-code elimination; returns the function."""
     _impure.add(fn)
     return fn
 
 
 def map_aggregate(a: Argument, fn: Callable[[Any], Any]) -> Any:
-    """`a` with fn(leaf) for each leaf of its tuples, lists, dictionaries and slices."""
+    """`a` with fn applied to each leaf of its tuples, lists, dictionaries and slices."""
     if isinstance(a, tuple):
         entries = [map_aggregate(entry, fn) for entry in a]
         return type(a)(*entries) if hasattr(a, "_fields") else tuple(entries)
@@ -37,12 +37,12 @@ def map_aggregate(a: Argument, fn: Callable[[Any], Any]) -> Any:
 
 
 def map_arg(a: Argument, fn: Callable[[Node], Any]) -> Any:
-    """`a` with fn(node) for each node in it."""
+    """`a` with each node replaced by fn(node)."""
     return map_aggregate(a, lambda leaf: fn(leaf) if isinstance(leaf, Node) else leaf)
 
 
 def qualified_name(function: Any) -> str:
-    """The dotted name of a function: torch's for Lamella's, "_operator.add" for operators."""
+    """A function's dotted name: torch's for Lamella's functions, "_operator.add" for operators."""
     if getattr(builtins, getattr(function, "__name__", ""), None) is function:
         return f"builtins.{function.__name__}"
     import torch
@@ -64,7 +64,7 @@ def qualified_name(function: Any) -> str:
 
 
 class Node:
-    """One call: `op` is one of OPS, `target` what is called, `args` and `kwargs` its arguments."""
+    """One call: `op` is one of OPS, `target` the callee, `args` and `kwargs` the arguments."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class Node:
         raise TypeError(f"Node: expected no iteration over '{self.name}'")
 
     def prepend(self, x: Node) -> None:
-        """Moves `x`, a node of the same graph, to the place before this one."""
+        """Moves `x`, a node of the same graph, directly before this one."""
         if x is self:
             return
         x._unlink()
@@ -128,7 +128,7 @@ class Node:
         self._prev._next = self._prev = x
 
     def append(self, x: Node) -> None:
-        """Moves `x`, a node of the same graph, to the place behind this one."""
+        """Moves `x`, a node of the same graph, directly after this one."""
         if x is not self:
             self._next.prepend(x) if self._next is not x else None
 
@@ -150,7 +150,7 @@ class Node:
         self.kwargs = {**self.kwargs, key: arg}
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:
-        """Takes `new_input` wherever this node took `old_input`."""
+        """Replaces `old_input` in the arguments by `new_input`."""
         swap = lambda node: new_input if node is old_input else node  # noqa: E731
         self._set(map_arg(self.args, swap), map_arg(self.kwargs, swap))
 
@@ -161,7 +161,8 @@ class Node:
         *,
         propagate_meta: bool = False,
     ) -> list[Node]:
-        """Lets the users for which delete_user_cb(user) holds take `replace_with`; returns them."""
+        """Replaces this node by `replace_with` in its users for which delete_user_cb(user) is true;
+        returns these users."""
         if propagate_meta:
             replace_with.meta.update(self.meta)
         users = [user for user in self.users if delete_user_cb(user)]
@@ -170,13 +171,13 @@ class Node:
         return users
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Whether the node does something besides giving a result."""
+        """True if the node has side effects."""
         if self.op == "call_function":
             return self.target in _impure
         return self.op in ("placeholder", "output")
 
     def format_node(self, *_: Any, **__: Any) -> str:
-        """The node as a line of its graph's text."""
+        """The node as one line of text."""
         if self.op == "output":
             said = f" -> {type_name(self.type)}" if self.type else ""
             return f"return{said} {self.args[0]}"
@@ -195,7 +196,7 @@ class Node:
 
 
 def type_name(kind: Any) -> str:
-    """A type as an annotation writes it."""
+    """The name of a type in an annotation."""
     if not isinstance(kind, type):
         return str(kind)
     if kind.__module__ == "builtins":

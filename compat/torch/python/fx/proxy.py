@@ -1,4 +1,4 @@
-"""Proxies of torch.fx: values that note in a graph what is done with them."""
+"""Proxies of torch.fx: stand-ins for values that record operations on them in a graph."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from lamella.compat.fx.node import Argument, Node, Target, has_side_effect, map_
 
 
 class TraceError(ValueError):
-    """What a tracer cannot follow."""
+    """The error for code that cannot be traced."""
 
 
 class TracerBase:
-    """Makes nodes of calls."""
+    """The base of tracers: creates nodes and proxies."""
 
     graph: Graph
     record_stack_traces = False
@@ -38,7 +38,7 @@ class TracerBase:
         name: str | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """A node in the tracer's graph."""
+        """Adds a node to the tracer's graph."""
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
 
     def proxy(self, node: Node) -> Proxy:
@@ -55,13 +55,14 @@ class TracerBase:
         type_expr: Any = None,
         proxy_factory_fn: Callable[[Node], Proxy] | None = None,
     ) -> Proxy:
-        """A node of a call of values, and a proxy of it."""
+        """Adds a node for a call with proxies; returns its proxy."""
         given, named = self.create_arg(args), self.create_arg(kwargs)
         node = self.create_node(kind, target, given, named, name, type_expr)
         return (proxy_factory_fn or self.proxy)(node)
 
     def create_arg(self, a: Any) -> Argument:
-        """An argument of a node, of a value with proxies. NotImplementedError for other objects."""
+        """Converts a value with proxies to a node's argument. NotImplementedError for other
+        objects."""
         return map_aggregate(a, self._leaf)
 
     def _leaf(self, a: Any) -> Argument:
@@ -85,13 +86,13 @@ class TracerBase:
         )
 
     def to_bool(self, obj: Proxy) -> bool:
-        """Called where a proxy decides what runs: TraceError."""
+        """Called if a branch depends on a proxy: TraceError."""
         raise TraceError(
             f"'{obj.node}': expected no decision by a value, which a trace does not have"
         )
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
-        """Called where a proxy is iterated over: TraceError but where it is unpacked into names."""
+        """Called if a proxy is iterated over: TraceError, except for unpacking into names."""
         count = _unpacked(sys._getframe(2))
         if count is None:
             raise TraceError(
@@ -100,12 +101,12 @@ class TracerBase:
         return (operator.getitem(obj, i) for i in range(count))
 
     def keys(self, obj: Proxy) -> Any:
-        """Called for obj.keys(), and where a proxy is unpacked into keyword arguments."""
+        """Called for obj.keys(), and for unpacking a proxy into keyword arguments."""
         return Attribute(obj, "keys")()
 
 
 def _unpacked(frame: FrameType) -> int | None:
-    """How many names the running instruction of a frame unpacks a value into."""
+    """The number of names into which the frame's current instruction unpacks a value."""
     for instruction in dis.get_instructions(frame.f_code):
         if instruction.offset == frame.f_lasti and instruction.opname == "UNPACK_SEQUENCE":
             return int(instruction.arg or 0)
@@ -113,14 +114,14 @@ def _unpacked(frame: FrameType) -> int | None:
 
 
 class GraphAppendingTracer(TracerBase):
-    """Appends to a graph that there is."""
+    """A tracer that appends to an existing graph."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
 
 class Proxy:
-    """Stands for the value of a node; what is done with it becomes nodes of the graph."""
+    """Stands for a node's value; operations on it become nodes of the graph."""
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         self.node = node
@@ -170,7 +171,8 @@ class Proxy:
 
 
 class Attribute(Proxy):
-    """An attribute of a proxy: a node of its own where it is used, none where it is called."""
+    """A proxy's attribute: it becomes a node when it is used as a value, but not when it is
+    called."""
 
     def __init__(self, root: Proxy, attr: str) -> None:
         self.root, self.attr, self.tracer = root, attr, root.tracer
@@ -208,7 +210,7 @@ for _name in _REFLECTED.split():
 
 
 def asking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function; a call of it with a proxy becomes a node."""
+    """A wrapper of the function: a call with a proxy becomes a node."""
 
     @functools.wraps(function)
     def asked(*args: Any, **kwargs: Any) -> Any:
@@ -231,7 +233,7 @@ def _first(values: Any) -> Proxy | None:
     return None
 
 
-# Functions of torch that are Python code here and take tensors.
+# Functions of torch that are implemented in Python and take tensors.
 _PYTHON = (
     "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist "
     "chain_matmul einsum meshgrid nonzero norm numel tensordot unique "
@@ -240,8 +242,8 @@ _PYTHON = (
 
 
 def ask_functions_in_python() -> None:
-    """Lets functions that are Python code ask as well: they look at shapes, which a proxy has not,
-    before an operator asks."""
+    """Makes functions that are implemented in Python accept proxies: they read shapes, which
+    proxies lack, before they call an operator."""
     import torch
 
     functional = torch.nn.functional

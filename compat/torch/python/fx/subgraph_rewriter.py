@@ -1,4 +1,4 @@
-"""Replaces parts of torch.fx graphs that look like another graph."""
+"""Replaces parts of torch.fx graphs that match a pattern."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["Match", "replace_pattern"]
 
 
 class Match(NamedTuple):
-    """A part that was replaced."""
+    """One match that was replaced."""
 
-    anchor: Node  # the node of the pattern that gives its result
+    anchor: Node  # the node that matches the pattern's result
     nodes_map: dict[Node, Node]  # from nodes of the pattern to nodes of the graph
 
 
@@ -31,14 +31,14 @@ def _graph_of(what: Any) -> tuple[Graph, Module | None]:
 
 
 class _Matching:
-    """One attempt: from nodes of the pattern to nodes of the graph."""
+    """One attempt to match: maps nodes of the pattern to nodes of the graph."""
 
     def __init__(self, pattern: Graph) -> None:
         self.found: dict[Node, Any] = {}
         self.pattern = pattern
 
     def same(self, wanted: Any, got: Any) -> bool:
-        """Whether an argument of a node is what the pattern has in its place."""
+        """True if a node's argument matches the pattern's."""
         if isinstance(wanted, Node):
             if wanted in self.found:
                 return self.found[wanted] is got
@@ -72,7 +72,7 @@ class _Matching:
         return self.same(wanted.args, got.args) and self.same(wanted.kwargs, got.kwargs)
 
     def is_closed(self, results: list[Node]) -> bool:
-        """Whether nobody outside uses what the part computes on the way to its results."""
+        """True if only the results are used outside of the matched part."""
         own = {got for wanted, got in self.found.items() if wanted.op != "placeholder"}
         inner = own - {self.found[result] for result in results if result.op != "placeholder"}
         return all(user in own for node in inner for user in node.users)
@@ -89,11 +89,11 @@ def replace_pattern(
     pattern: Callable[..., Any] | GraphModule,
     replacement: Callable[..., Any] | GraphModule,
 ) -> list[Match]:
-    """Replaces each part of gm's graph that does what `pattern` does by what `replacement` does.
+    """Replaces each part of gm's graph that matches `pattern` by `replacement`.
 
-    pattern, replacement: functions of the same number of parameters, which are traced, or modules
-    of graphs. Parts do not overlap, and nothing but their result is used elsewhere. Returns a Match
-    for each part. RuntimeError if the numbers of parameters or results differ.
+    pattern, replacement: functions with equally many parameters, which are traced, or graph
+    modules. Matches do not overlap, and only their results may be used outside. Returns a Match for
+    each replaced part. RuntimeError if the numbers of parameters or results differ.
     """
     wanted, _ = _graph_of(pattern)
     instead, home = _graph_of(replacement)
@@ -127,7 +127,7 @@ def replace_pattern(
         taken |= part
         matches.append(Match(anchor, attempt.found))
     place = {node: number for number, node in enumerate(graph.nodes)}
-    changed: dict[Node, Any] = {}  # what stands for nodes that were replaced before
+    changed: dict[Node, Any] = {}  # the replacement of each replaced node
     for match in matches:
         found = match.nodes_map
         values = {
@@ -153,7 +153,7 @@ def replace_pattern(
 
 
 def _copy_missing(source: Module, module: Module, target: str) -> None:
-    """Gives a module what a replacement names and it has not."""
+    """Copies an attribute that the replacement uses and the module lacks."""
     value: Any = module
     for part in target.split("."):
         if not hasattr(value, part):

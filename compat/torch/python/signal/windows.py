@@ -1,5 +1,5 @@
-"""torch.signal.windows: windows of M samples, symmetric, or with sym=False periodic, which are one
-sample longer and lose their last one. Formulas as in SciPy's documentation."""
+"""torch.signal.windows: windows of M samples. With sym=False they are periodic: a symmetric window
+of M + 1 samples without its last one. The formulas are those of SciPy's documentation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ __all__ = [
 
 
 def _window(formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A window of a formula of the places 0, 1, …, and of the last of them."""
+    """Evaluates a window's formula, a function of the positions 0, 1, … and of the last
+    position."""
 
     @functools.wraps(formula)
     def window(
@@ -59,7 +60,7 @@ def _window(formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _sum_of_cosines(k: Tensor, last: int, a: Iterable[float]) -> Tensor:
-    """a0 - a1 cos(t) + a2 cos(2t) - … over one turn."""
+    """a0 - a1 cos(t) + a2 cos(2t) - … over one period."""
     turn = k * (2 * math.pi / max(last, 1))
     terms = [(-1) ** i * weight * (turn * i).cos() for i, weight in enumerate(a)]
     return lamella.stack(terms).sum(0) if terms else lamella.zeros_like(k)
@@ -67,7 +68,7 @@ def _sum_of_cosines(k: Tensor, last: int, a: Iterable[float]) -> Tensor:
 
 @_window
 def general_cosine(k: Tensor, last: int, *, a: Iterable[float]) -> Tensor:
-    """A sum of cosines with the weights `a`, their signs by turns."""
+    """A sum of cosines with the weights `a` and alternating signs."""
     weights = list(a) if isinstance(a, Iterable) else None
     if not weights:
         raise ValueError(f"general_cosine: expected 'a' to have weights, got {a!r}")
@@ -112,13 +113,13 @@ def bartlett(k: Tensor, last: int) -> Tensor:
 
 @_window
 def cosine(k: Tensor, last: int) -> Tensor:
-    """Half a turn of a sine."""
+    """Half a period of a sine."""
     return ((k + 0.5) * (math.pi / max(last + 1, 1))).sin()
 
 
 @_window
 def exponential(k: Tensor, last: int, *, center: float | None = None, tau: float = 1.0) -> Tensor:
-    """exp(-|k - center| / tau); a center is only for periodic windows."""
+    """exp(-|k - center| / tau); a center is only allowed for periodic windows."""
     if tau <= 0:
         raise ValueError(f"exponential: expected 'tau' to be positive, got {tau}")
     if center is not None and last == k.numel() - 1:
@@ -128,7 +129,7 @@ def exponential(k: Tensor, last: int, *, center: float | None = None, tau: float
 
 @_window
 def gaussian(k: Tensor, last: int, *, std: float = 1.0) -> Tensor:
-    """A bell of standard deviation `std`."""
+    """A Gaussian of standard deviation `std`."""
     if std <= 0:
         raise ValueError(f"gaussian: expected 'std' to be positive, got {std}")
     return (-(((k - last / 2) / std) ** 2) / 2).exp()
@@ -136,7 +137,7 @@ def gaussian(k: Tensor, last: int, *, std: float = 1.0) -> Tensor:
 
 @_window
 def kaiser(k: Tensor, last: int, *, beta: float = 12.0) -> Tensor:
-    """Bessel functions of the shape `beta`."""
+    """The Kaiser window, a ratio of Bessel functions with the shape parameter `beta`."""
     if beta < 0:
         raise ValueError(f"kaiser: expected 'beta' not to be negative, got {beta}")
     x = 2 * k / max(last, 1) - 1

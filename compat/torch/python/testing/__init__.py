@@ -11,7 +11,7 @@ from lamella.compat._fallback import names_of
 
 __getattr__, __dir__ = names_of("testing")
 
-# (rtol, atol) by dtype; numbers without one and integers are compared exactly.
+# (rtol, atol) by dtype; other values, such as integers, must be equal.
 _TOLERANCES = {
     lamella.float16: (1e-3, 1e-5),
     lamella.bfloat16: (1.6e-2, 1e-5),
@@ -38,8 +38,8 @@ def assert_close(
 ) -> None:
     """AssertionError unless |actual - expected| <= atol + rtol * |expected| for all elements.
 
-    Tensors, arrays, numbers, and nests of them. The tolerances are those of the dtype, the wider of
-    two; both or neither are given.
+    Accepts tensors, arrays, numbers, and nests of them. The default tolerances are those of the
+    dtype, the larger of two; rtol and atol are given together or not at all.
     """
     if (rtol is None) != (atol is None):
         raise ValueError(f"assert_close: expected rtol and atol, or neither, got {rtol} and {atol}")
@@ -53,7 +53,7 @@ def assert_close(
 def _difference(
     actual: Any, expected: Any, at: str, rtol: Any, atol: Any, nan: bool, checks: dict[str, bool]
 ) -> str | None:
-    """What differs first, None for no difference."""
+    """Describes the first difference; None if there is none."""
     where = f" at {at}" if at else ""
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if set(actual) != set(expected):
@@ -136,7 +136,7 @@ def assert_allclose(
     equal_nan: bool = True,
     msg: str = "",
 ) -> None:
-    """assert_close() without a look at dtypes and devices."""
+    """assert_close() that ignores dtypes and devices."""
     assert_close(
         lamella.as_tensor(actual),
         lamella.as_tensor(expected),
@@ -160,7 +160,7 @@ def make_tensor(
     exclude_zero: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """Random elements of [low, high), by default of [-9, 9), as far as the dtype has them."""
+    """Random elements in [low, high), by default [-9, 9), limited to the dtype's range."""
     sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     sizes = list(sizes)
     if noncontiguous and sizes:

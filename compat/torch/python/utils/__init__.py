@@ -1,4 +1,4 @@
-"""torch.utils: data loading, and what lamella.utils has."""
+"""torch.utils: this package's data loading, and lamella.utils."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ __getattr__, __dir__ = names_of("utils")
 
 
 def set_module(obj: Any, module: str) -> None:
-    """Says in which module an object is."""
+    """Sets the __module__ of an object."""
     obj.__module__ = module

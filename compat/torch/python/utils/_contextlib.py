@@ -1,4 +1,4 @@
-"""torch.utils._contextlib: contexts that are decorators as well."""
+"""torch.utils._contextlib: context managers that also are decorators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from lamella.autograd._decorate import decorate
 
 
 class _DecoratorContextManager:
-    """A context whose objects decorate functions; clone() makes the one of each call."""
+    """A context manager that also decorates functions; clone() creates the context for each
+    call."""
 
     def __call__(self, orig_func: Callable[..., Any]) -> Callable[..., Any]:
         decorated: Callable[..., Any] = decorate(self, orig_func)
@@ -26,7 +27,7 @@ class _DecoratorContextManager:
 
 
 class _NoParamDecoratorContextManager(_DecoratorContextManager):
-    """The same, as a decorator with or without parentheses."""
+    """The same, usable as a decorator with or without parentheses."""
 
     def __new__(cls, orig_func: Callable[..., Any] | None = None) -> Any:
         return super().__new__(cls) if orig_func is None else cls()(orig_func)

@@ -1,4 +1,4 @@
-"""torch.utils._foreach_utils: tensors in groups that one call can take."""
+"""torch.utils._foreach_utils: groups tensors for calls that take lists."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from lamella import Tensor
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
-    """No device gains by taking lists of tensors."""
+    """An empty list: no device gains from lists of tensors."""
     return []
 
 
 def _get_fused_kernels_supported_devices() -> list[str]:
-    """No device gains by taking lists of tensors."""
+    """An empty list: no device gains from lists of tensors."""
     return []
 
 
 def _has_foreach_support(tensors: list[Tensor], device: Any) -> bool:
-    """False: no device gains by taking lists of tensors."""
+    """False: no device gains from lists of tensors."""
     return False
 
 
 def _group_tensors_by_device_and_dtype(
     tensorlistlist: list[list[Tensor | None]], with_indices: bool = False
 ) -> dict[tuple[lamella.device, lamella.dtype], tuple[list[list[Tensor | None]], list[int]]]:
-    """Entries of lists of one length, by the device and dtype of the first list's tensors.
+    """Groups the entries of lists of equal length by the device and dtype of the first list's
+    tensors.
 
-    with_indices: whether to say which entries of the lists are in a group.
+    with_indices: also returns the indices of each group's entries.
     """
     groups: dict[Any, tuple[list[list[Tensor | None]], list[int]]] = {}
     for place, row in enumerate(zip(*tensorlistlist)):

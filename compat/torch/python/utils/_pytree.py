@@ -1,4 +1,4 @@
-"""torch.utils._pytree: lamella.utils._pytree, with paths to leaves and names of PyTorch's."""
+"""torch.utils._pytree: lamella.utils._pytree, with paths to leaves and PyTorch's names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __getattr__, __dir__ = names_of("utils._pytree")
 
 @dataclasses.dataclass(frozen=True)
 class SequenceKey:
-    """The place of a child in a list or tuple."""
+    """The index of a child in a list or tuple."""
 
     idx: int
 
@@ -47,7 +47,7 @@ class MappingKey:
 
 @dataclasses.dataclass(frozen=True)
 class GetAttrKey:
-    """The name of a child that is an attribute."""
+    """The attribute name of a child."""
 
     name: str
 
@@ -59,7 +59,7 @@ class GetAttrKey:
 
 
 def _keys(node: Any, count: int) -> list[Any]:
-    """A key for each child of a node."""
+    """The key of each child of a node."""
     if isinstance(node, dict):
         return [MappingKey(key) for key in node]
     if hasattr(node, "_fields"):
@@ -70,14 +70,14 @@ def _keys(node: Any, count: int) -> list[Any]:
     return [SequenceKey(i) for i in range(count)]
 
 
-# What gives (key, child) pairs of nodes of classes that were registered with it.
+# For each class registered with one, a function that returns a node's (key, child) pairs.
 _keyed: dict[type, Callable[[Any], Any]] = {}
-# What takes nodes apart and builds them, by class.
+# The functions that flatten and rebuild nodes, by class.
 SUPPORTED_NODES = own._kinds
 
 
 def _get_node_type(tree: Any) -> Any:
-    """The type under which SUPPORTED_NODES has a node."""
+    """The key in SUPPORTED_NODES for a node."""
     kind = own._kind_of(tree)[0]
     return namedtuple if kind is own.NamedTuple else kind
 
@@ -90,7 +90,8 @@ def register_pytree_node(
     flatten_with_keys_fn: Callable[[Any], Any] | None = None,
     **serialization: Any,
 ) -> None:
-    """Makes objects of exactly this class nodes: flatten_fn gives (children, context)."""
+    """Registers a class (without its subclasses) as a node type: flatten_fn returns (children,
+    context)."""
     own.register_pytree_node(cls, flatten_fn, unflatten_fn)
     if flatten_with_keys_fn is not None:
         _keyed[cls] = flatten_with_keys_fn
@@ -99,7 +100,7 @@ def register_pytree_node(
 def _register_pytree_node(
     cls: type, flatten_fn: Any, unflatten_fn: Any, *serialization: Any, **options: Any
 ) -> None:
-    """register_pytree_node(), where the class is not registered yet."""
+    """register_pytree_node(), unless the class is already registered."""
     if cls not in own._kinds:
         own.register_pytree_node(cls, flatten_fn, unflatten_fn)
 
@@ -111,7 +112,7 @@ def register_dataclass(
     drop_field_names: list[str] | None = None,
     serialized_type_name: str | None = None,
 ) -> None:
-    """Makes objects of a data class nodes, with their fields as children."""
+    """Registers a data class as a node type, with its fields as children."""
     names = field_names or [f.name for f in dataclasses.fields(cls) if f.init]
     names = [name for name in names if name not in (drop_field_names or ())]
 
@@ -144,7 +145,7 @@ def _with_paths(
 def tree_leaves_with_path(
     tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[tuple[KeyPath, Any]]:
-    """The leaves, each with the keys that lead to it."""
+    """The leaves, each with its path of keys."""
     found: list[Any] = []
     _with_paths(tree, (), is_leaf, found)
     return found
@@ -153,7 +154,7 @@ def tree_leaves_with_path(
 def tree_flatten_with_path(
     tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
-    """The leaves with their paths, and the spec that tree_unflatten needs."""
+    """The leaves with their paths, and the spec for tree_unflatten."""
     return tree_leaves_with_path(tree, is_leaf), own.tree_structure(tree, is_leaf)
 
 
@@ -163,40 +164,40 @@ def tree_map_with_path(
     *rests: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
-    """The nest with func(path, leaf, ...) for each leaf."""
+    """The nest with each leaf replaced by func(path, leaf, ...)."""
     paths = [path for path, _ in tree_leaves_with_path(tree, is_leaf)]
     left = iter(paths)
     return own.tree_map(lambda *leaves: func(next(left), *leaves), tree, *rests, is_leaf=is_leaf)
 
 
 def keystr(kp: KeyPath) -> str:
-    """A path as the text that leads from the nest to the leaf."""
+    """A path as Python text, such as [0].name."""
     return "".join(map(str, kp))
 
 
 def key_get(obj: Any, kp: KeyPath) -> Any:
-    """What a path leads to."""
+    """The object at a path."""
     for key in kp:
         obj = key.get(obj)
     return obj
 
 
 def tree_iter(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    """The leaves, one after the other."""
+    """Iterates over the leaves."""
     return iter(own.tree_leaves(tree, is_leaf))
 
 
 def tree_all(
     pred: Callable[[Any], bool], tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> bool:
-    """Whether it holds of all leaves."""
+    """True if pred(leaf) is true for all leaves."""
     return all(map(pred, own.tree_leaves(tree, is_leaf)))
 
 
 def tree_any(
     pred: Callable[[Any], bool], tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> bool:
-    """Whether it holds of a leaf."""
+    """True if pred(leaf) is true for a leaf."""
     return any(map(pred, own.tree_leaves(tree, is_leaf)))
 
 
@@ -206,7 +207,7 @@ def tree_all_only(
     tree: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> bool:
-    """Whether it holds of all leaves of these types."""
+    """True if pred(leaf) is true for all leaves of these types."""
     leaves = own.tree_leaves(tree, is_leaf)
     return all(pred(leaf) for leaf in leaves if isinstance(leaf, type_or_types))
 
@@ -217,7 +218,7 @@ def tree_any_only(
     tree: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> bool:
-    """Whether it holds of a leaf of these types."""
+    """True if pred(leaf) is true for a leaf of these types."""
     leaves = own.tree_leaves(tree, is_leaf)
     return any(pred(leaf) for leaf in leaves if isinstance(leaf, type_or_types))
 
@@ -228,7 +229,7 @@ def tree_map_only_(
     tree: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
-    """Calls func(leaf) for the leaves of these types; the nest itself."""
+    """Calls func(leaf) for the leaves of these types; returns the nest unchanged."""
     for leaf in own.tree_leaves(tree, is_leaf):
         if isinstance(leaf, type_or_types):
             func(leaf)
@@ -236,22 +237,22 @@ def tree_map_only_(
 
 
 def is_namedtuple_class(cls: Any) -> bool:
-    """Whether it is a class of named tuples."""
+    """True for a named-tuple class."""
     return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
 
 
 def is_namedtuple_instance(obj: Any) -> bool:
-    """Whether it is a named tuple."""
+    """True for a named tuple."""
     return is_namedtuple_class(type(obj))
 
 
 def is_structseq_class(cls: Any) -> bool:
-    """Whether it is a class of the named results of operators, or of CPython's like it."""
+    """True for the result class of an operator, or for a CPython class of that kind."""
     return is_namedtuple_class(cls) is False and hasattr(cls, "n_sequence_fields")
 
 
 def is_structseq_instance(obj: Any) -> bool:
-    """Whether it is of such a class."""
+    """True for an instance of such a class."""
     return is_structseq_class(type(obj))
 
 
@@ -259,12 +260,12 @@ is_structseq = is_structseq_instance
 
 
 def is_namedtuple(obj: Any) -> bool:
-    """Whether it is a named tuple or a class of them."""
+    """True for a named tuple or a named-tuple class."""
     return is_namedtuple_class(obj) or is_namedtuple_instance(obj)
 
 
 def tree_is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
-    """Whether an object is no nest."""
+    """True if the object is a leaf."""
     return own._kind_of(tree)[1] is None or (is_leaf is not None and is_leaf(tree))
 
 

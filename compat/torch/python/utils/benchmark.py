@@ -1,4 +1,4 @@
-"""torch.utils.benchmark: times of statements."""
+"""torch.utils.benchmark: measures the run time of statements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import lamella
 
 
 class Measurement:
-    """Times of a statement, in seconds for one run of it each."""
+    """The measured times of a statement, in seconds for each run."""
 
     def __init__(self, number_per_run: int, raw_times: list[float], label: str | None) -> None:
         self.number_per_run = number_per_run
@@ -20,7 +20,7 @@ class Measurement:
 
     @property
     def times(self) -> list[float]:
-        """The time of one run in each round."""
+        """The time of one run, for each round."""
         return [total / self.number_per_run for total in self.raw_times]
 
     @property
@@ -35,7 +35,7 @@ class Measurement:
 
     @property
     def iqr(self) -> float:
-        """The distance between the quarters."""
+        """The interquartile range of the times."""
         if len(self.times) < 2:
             return 0.0
         quarters = statistics.quantiles(self.times, n=4)
@@ -47,7 +47,7 @@ class Measurement:
 
 
 class Timer:
-    """Runs a statement and measures; with `num_threads` threads of kernels."""
+    """Measures a statement; `num_threads` threads run its kernels."""
 
     def __init__(
         self,
@@ -79,12 +79,12 @@ class Timer:
             lamella.set_num_threads(before)
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
-        """One round of `number` runs, after a hundredth of them to warm up."""
+        """Measures one round of `number` runs, after a warm-up of a hundredth of them."""
         self._run(max(number // 100, 2))
         return Measurement(number, [self._run(number)], self._label)
 
     def blocked_autorange(self, callback: Any = None, min_run_time: float = 0.2) -> Measurement:
-        """Rounds of a thousandth of the time and more, for `min_run_time` seconds."""
+        """Measures rounds for `min_run_time` seconds, each at least a thousandth of that."""
         number = 1
         while self._run(number) < min_run_time / 1000 and number < 1 << 30:
             number *= 10

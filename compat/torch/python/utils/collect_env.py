@@ -8,7 +8,7 @@ import lamella
 
 
 def get_pretty_env_info() -> str:
-    """The versions of Lamella and Python, and the system."""
+    """The versions of Lamella, Python and the system."""
     return (
         f"Lamella {lamella.__version__}\nPython {platform.python_version()}\n{platform.platform()}"
     )

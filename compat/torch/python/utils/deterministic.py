@@ -1,3 +1,3 @@
-"""torch.utils.deterministic. What is not initialized is filled by no mode."""
+"""torch.utils.deterministic. Uninitialized memory is never filled."""
 
 fill_uninitialized_memory = True

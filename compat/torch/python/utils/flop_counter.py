@@ -1,7 +1,7 @@
-"""torch.utils.flop_counter: how many floating-point operations a program takes.
+"""torch.utils.flop_counter: counts the floating-point operations of a program.
 
 A multiplication and an addition are two operations. Matrix products, convolutions, attention and
-recurrent layers are counted; what is done to each element is not.
+recurrent layers are counted; elementwise operators are not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lamella.utils._python_dispatch import TorchDispatchMode
 aten = lamella.ops.aten
 Formula = Callable[..., int]
 
-# By operator: a function of the call's arguments and its result, which is `out_val`.
+# For each operator a function of the call's arguments and, as `out_val`, its result.
 flop_registry: dict[Any, Formula] = {}
 
 
@@ -38,7 +38,7 @@ def _shape_of(value: Any) -> Any:
 
 
 def shape_wrapper(formula: Formula) -> Formula:
-    """The formula, for shapes in place of tensors and `out_shape` in place of `out_val`."""
+    """Adapts a formula for shapes to tensors: `out_shape` is the shape of `out_val`."""
 
     def of_shapes(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
         named = {name: _shape_of(value) for name, value in kwargs.items()}
@@ -48,10 +48,10 @@ def shape_wrapper(formula: Formula) -> Formula:
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Formula], Formula]:
-    """A decorator: the function counts the operations of an operator, or of each of a list.
+    """A decorator: registers the formula for an operator, or for each of a list.
 
-    It is given the call's arguments, with shapes in place of tensors unless get_raw, and the
-    result's shapes as the keyword out_shape (the result as out_val).
+    The formula gets the call's arguments with tensors replaced by their shapes, and the result's
+    shapes as out_shape. With get_raw it gets the tensors themselves, and the result as out_val.
     """
 
     def register(formula: Formula) -> Formula:
@@ -74,7 +74,7 @@ def mm_flop(a_shape: Any, b_shape: Any, *args: Any, **kwargs: Any) -> int:
 
 @register_flop_formula(aten.addmm)
 def addmm_flop(self_shape: Any, a_shape: Any, b_shape: Any, *args: Any, **kwargs: Any) -> int:
-    """As mm: the addition is not counted."""
+    """[m, k] times [k, n]; the addition is not counted."""
     return mm_flop(a_shape, b_shape)
 
 
@@ -86,7 +86,7 @@ def bmm_flop(a_shape: Any, b_shape: Any, *args: Any, **kwargs: Any) -> int:
 
 @register_flop_formula(aten.baddbmm)
 def baddbmm_flop(self_shape: Any, a_shape: Any, b_shape: Any, *args: Any, **kwargs: Any) -> int:
-    """As bmm."""
+    """[b, m, k] times [b, k, n]; the addition is not counted."""
     return bmm_flop(a_shape, b_shape)
 
 
@@ -103,8 +103,8 @@ def _linear_backward_flop(
 
 
 def conv_flop_count(x_shape: Any, w_shape: Any, out_shape: Any, transposed: bool = False) -> int:
-    """Of a convolution without its bias. Shapes: [batch, channels, sizes ...]; that of the weight
-    is [out channels, in channels of a group, kernel ...]."""
+    """The operations of a convolution without its bias. Shapes: [batch, channels, sizes ...];
+    weight: [out channels, in channels of a group, kernel ...]."""
     places = (x_shape if transposed else out_shape)[2:]
     return int(2 * x_shape[0] * math.prod(places) * math.prod(w_shape))
 
@@ -141,13 +141,13 @@ def conv_backward_flop(
     output_mask: Any,
     **kwargs: Any,
 ) -> int:
-    """The gradients of the input and of the weight each take what the convolution takes."""
+    """The gradients of input and weight each cost as much as the convolution."""
     once = conv_flop_count(x_shape, w_shape, grad_shape, transposed)
     return once * (bool(output_mask[0]) + bool(output_mask[1]))
 
 
 def sdpa_flop_count(query_shape: Any, key_shape: Any, value_shape: Any) -> int:
-    """Of [batch, heads, length, size]: two products."""
+    """Two matrix products over [batch, heads, length, size]."""
     batch, heads, length, size = query_shape
     keys = key_shape[-2]
     return int(
@@ -156,7 +156,7 @@ def sdpa_flop_count(query_shape: Any, key_shape: Any, value_shape: Any) -> int:
 
 
 def sdpa_backward_flop_count(query_shape: Any, key_shape: Any, value_shape: Any) -> int:
-    """Five products: the scores are computed again."""
+    """Five matrix products, because the scores are recomputed."""
     batch, heads, length, size = query_shape
     keys, columns = key_shape[-2], value_shape[-1]
     of_size, of_columns = _product(length, size, keys), _product(length, keys, columns)
@@ -188,10 +188,10 @@ def _rnn_layer_backward_flop(
 
 
 class FlopCounterMode(TorchDispatchMode):
-    """Counts the operations of what runs inside the block, in all and by module.
+    """Counts the operations executed in the block, in total and for each module.
 
-    depth: how many levels of modules the table has. display: whether it is printed at the end.
-    custom_mapping: further formulas, by operator, as register_flop_formula() takes them.
+    depth: the number of module levels in the table. display: whether the table is printed at the
+    end. custom_mapping: further formulas by operator, as for register_flop_formula().
     """
 
     def __init__(
@@ -218,15 +218,15 @@ class FlopCounterMode(TorchDispatchMode):
         self._open: list[Module] = []
 
     def get_total_flops(self) -> int:
-        """Of everything."""
+        """The total count."""
         return sum(self.flop_counts["Global"].values())
 
     def get_flop_counts(self) -> dict[str, dict[Any, int]]:
-        """By module, "Global" for all, and by operator."""
+        """The counts by module ("Global" for all) and operator."""
         return {name: dict(counts) for name, counts in self.flop_counts.items()}
 
     def get_table(self, depth: int | None = None) -> str:
-        """The counts as text, to a depth of modules."""
+        """The counts as a table, down to a depth of modules."""
         depth = self.depth if depth is None else depth
         total = max(self.get_total_flops(), 1)
         rows = [("Module", "FLOP", "% Total")]
@@ -281,8 +281,8 @@ class FlopCounterMode(TorchDispatchMode):
             self._inside.remove(self._names[module])
 
     def _end_backward(self, module: Module, grad_input: Any, grad_output: Any) -> None:
-        # Without gradients of inputs there is no end to see, and the hook runs at the beginning:
-        # what follows, until the next forward, is the module's.
+        # If no input requires gradients, the hook runs at the beginning of the module's backward.
+        # The operations from there to the next forward are then counted for the module.
         if any(grad is not None for grad in grad_input):
             self._end(module)
         else:

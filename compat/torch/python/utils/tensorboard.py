@@ -1,4 +1,4 @@
-"""torch.utils.tensorboard: files of events, written by the package tensorboard."""
+"""torch.utils.tensorboard: event files, written with the package tensorboard."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def _array(value: Any) -> Any:
 
 
 def _histogram(values: Any, bins: Any, max_bins: int | None) -> Any:
-    """The histogram of numbers, from an empty bin before the first one that is not."""
+    """The histogram of numbers; leading and trailing empty bins are dropped, except one before."""
     values = _array(values).reshape(-1)
     if values.size == 0:
         raise ValueError("add_histogram: expected 'values' to have elements, got none")
     if isinstance(bins, str) and bins == "tensorflow":
-        # Edges that grow by a tenth on both sides of zero.
+        # Bin edges grow by a tenth, on both sides of zero.
         grown = 1e-12 * 1.1 ** np.arange(774)
         bins = np.concatenate([-grown[::-1], [0], grown])
     counts, edges = np.histogram(values, bins=bins)
@@ -54,7 +54,7 @@ def _histogram(values: Any, bins: Any, max_bins: int | None) -> Any:
 
 
 def _picture(image: Any, axes: str) -> Any:
-    """A picture of (height, width[, channels]) as its axes say; several images stand in a grid."""
+    """An image of (height, width[, channels]) from axes in the given order; several form a grid."""
     image, axes = _array(image), axes.upper()
     if image.ndim != len(axes) or set(axes) - set("NHWC") or len(set(axes)) != len(axes):
         raise ValueError(
@@ -91,9 +91,9 @@ def _encoded(image: Any) -> Any:
 
 
 class SummaryWriter:
-    """Writes what a program measures into a folder that TensorBoard shows.
+    """Writes a program's measurements into a folder for TensorBoard.
 
-    log_dir: the folder, None for one in runs/ that is named by the time and the machine.
+    log_dir: the folder; None creates one in runs/, named by time and host.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class SummaryWriter:
         new_style: bool = False,
         double_precision: bool = False,
     ) -> None:
-        """One number."""
+        """Writes one number."""
         value = float(_array(scalar_value).reshape(-1).item())
         self._add(tag, global_step, walltime, simple_value=value)
 
@@ -152,7 +152,7 @@ class SummaryWriter:
         global_step: Any = None,
         walltime: float | None = None,
     ) -> None:
-        """Numbers that are shown together: each has a folder of its own."""
+        """Writes numbers that are shown in one chart; each has its own folder."""
         for tag, value in tag_scalar_dict.items():
             folder = f"{self.log_dir}/{main_tag.replace('/', '_')}_{tag}"
             if folder not in self._parts:
@@ -168,7 +168,7 @@ class SummaryWriter:
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """How the numbers of an array are distributed."""
+        """Writes the distribution of an array's numbers."""
         self._add(tag, global_step, walltime, histo=_histogram(values, bins, max_bins))
 
     def add_image(
@@ -179,7 +179,7 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """A picture of bytes, or of numbers from 0 to 1."""
+        """Writes an image of bytes, or of numbers in [0, 1]."""
         image = _encoded(_picture(img_tensor, dataformats))
         self._add(tag, global_step, walltime, image=image)
 
@@ -191,7 +191,7 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:
-        """Pictures, in a grid of eight in a row."""
+        """Writes images as a grid with eight in a row."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     def add_figure(
@@ -202,7 +202,7 @@ class SummaryWriter:
         close: bool = True,
         walltime: float | None = None,
     ) -> None:
-        """What a figure, or each of a list, of matplotlib shows."""
+        """Writes a matplotlib figure, or a list of figures, as images."""
         figures = list(figure) if isinstance(figure, Sequence) else [figure]
         drawn = []
         for one in figures:
@@ -220,7 +220,7 @@ class SummaryWriter:
     def add_text(
         self, tag: str, text_string: str, global_step: Any = None, walltime: float | None = None
     ) -> None:
-        """A text."""
+        """Writes a text."""
         plugin = summary_pb2.SummaryMetadata.PluginData(plugin_name="text")
         shape = tensor_shape_pb2.TensorShapeProto(
             dim=[tensor_shape_pb2.TensorShapeProto.Dim(size=1)]
@@ -239,7 +239,7 @@ class SummaryWriter:
         run_name: str | None = None,
         global_step: Any = None,
     ) -> None:
-        """What a run was set to, and what it reached, in a folder of its own."""
+        """Writes the parameters and results of a run, in a folder of its own."""
         from tensorboard.plugins.hparams import metadata, plugin_data_pb2, summary_v2
 
         domains = hparam_domain_discrete or {}
@@ -271,12 +271,12 @@ class SummaryWriter:
                 run.add_scalar(name, value, global_step)
 
     def flush(self) -> None:
-        """Writes what is still waiting."""
+        """Flushes the files."""
         for writer in (self, *self._parts.values()):
             writer._file.flush()
 
     def close(self) -> None:
-        """Ends the files."""
+        """Closes the files."""
         for writer in (*self._parts.values(), self):
             writer._file.close()
 

@@ -1,4 +1,4 @@
-"""torch.utils.weak: references to tensors, and mappings by identity, that keep nothing alive."""
+"""torch.utils.weak: weak references to tensors, and mappings by identity with weak keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lamella import Tensor
 
 
 class WeakIdRef(weakref.ReferenceType[Any]):
-    """A reference that is equal to others of the same object, whatever the object's == says."""
+    """A weak reference that compares by identity, whatever the object's == does."""
 
     __slots__ = ("_id",)
 
@@ -32,7 +32,7 @@ class WeakIdRef(weakref.ReferenceType[Any]):
 
 
 class WeakIdKeyDictionary(MutableMapping[Any, Any]):
-    """A dictionary by identity, whose keys it does not keep alive."""
+    """A dictionary by identity with weak keys."""
 
     def __init__(self, dict: Any = None, ref_type: Any = WeakIdRef) -> None:  # noqa: A002
         self.data: Any = {}
@@ -69,7 +69,7 @@ WeakTensorKeyDictionary = WeakIdKeyDictionary
 
 
 class TensorWeakRef:
-    """A reference to a tensor: called, it gives the tensor, or None."""
+    """A weak reference to a tensor: a call returns the tensor, or None."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.ref = weakref.ref(tensor)

@@ -1,3 +1,3 @@
-// XLA's spelling of shardings.
+// XLA's names for shardings.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of the builder.
+// XLA's names for the builder.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of built computations.
+// XLA's names for built computations.
 #pragma once
 #include "xla/lamella_names.h"

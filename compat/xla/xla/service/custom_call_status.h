@@ -1,4 +1,4 @@
-// XLA's spelling of the status of a custom call.
+// XLA's names for the status of a custom call.
 #pragma once
 #include "lamella/custom_call.h"
 

@@ -1,4 +1,4 @@
-// XLA's spelling of the registration of custom-call targets.
+// XLA's names for the registration of custom-call targets.
 #pragma once
 #include "lamella/custom_call.h"
 

@@ -1,4 +1,4 @@
-// at::DeprecatedTypeProperties: what Tensor::type() gives, a dtype and a device.
+// at::DeprecatedTypeProperties: the result of Tensor::type(), a dtype and a device.
 #pragma once
 #include <ATen/core/Tensor.h>
 

@@ -1,3 +1,3 @@
-// Guards that call below autograd.
+// Guards that exclude the autograd keys.
 #pragma once
 #include <c10/core/impl/LocalDispatchKeySet.h>

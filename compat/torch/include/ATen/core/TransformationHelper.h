@@ -1,4 +1,4 @@
-// at::transformation: random bits and uniform numbers made values of distributions.
+// at::transformation: turns random bits and uniform numbers into samples of distributions.
 #pragma once
 #include <ATen/OpMathType.h>
 #include <c10/lamella_names.h>
@@ -12,12 +12,13 @@ namespace at {
 
 namespace transformation {
 
-// A whole number of [base, base + range).
+// An integer in [base, base + range).
 template <class T, class V>
 T uniform_int_from_to(V bits, uint64_t range, int64_t base) {
   return static_cast<T>(static_cast<int64_t>(bits % range + static_cast<uint64_t>(base)));
 }
-// A whole number of all that the type has from 0 on; of those it has exactly for floating types.
+// An integer from 0 to the largest value of T; for a floating type, to the largest integer up to
+// which it represents all integers exactly.
 template <class T, class V>
 T uniform_int(V bits) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -30,7 +31,7 @@ T uniform_int(V bits) {
     return static_cast<T>(bits % ((uint64_t{1} << std::numeric_limits<T>::digits) + 1));
   }
 }
-// A number of [from, to) with as many random bits as the type has digits.
+// A uniform number in [from, to) with as many random bits as T has digits.
 template <class T, class V>
 at::opmath_type<T> uniform_real(V bits, T from, T to) {
   using R = at::opmath_type<T>;
@@ -40,12 +41,12 @@ at::opmath_type<T> uniform_real(V bits, T from, T to) {
   return x * (R(to) - R(from)) + R(from);
 }
 
-// Takes a value with mean 0 and deviation 1.
+// `value` is a sample with mean 0 and standard deviation 1.
 template <class T>
 T normal(T value, T mean, T deviation) {
   return value * deviation + mean;
 }
-// From here on each takes a value of [0, 1).
+// The functions below take a uniform number in [0, 1).
 template <class T>
 T cauchy(T value, T median, T sigma) {
   return median + sigma * std::tan(T(3.14159265358979323846) * (value - T(0.5)));

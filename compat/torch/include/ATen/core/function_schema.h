@@ -1,4 +1,4 @@
-// c10::FunctionSchema and c10::Argument, as a kernel asks for them.
+// c10::FunctionSchema and c10::Argument, as boxed kernels read them.
 #pragma once
 #include <ATen/core/operator_name.h>
 

@@ -1,4 +1,4 @@
-// at::native::cpublas: gemm and its batches, brgemm, axpy and copy over raw memory.
+// at::native::cpublas: gemm, batched gemm, brgemm, axpy and copy over raw memory.
 #pragma once
 #include <ATen/OpMathType.h>
 #include <ATen/native/TransposeType.h>
@@ -53,22 +53,22 @@ void copy(int64_t n, const T* x, int64_t incx, T* y, int64_t incy) {
   lamella::column_major::copy(n, x, incx, y, incy);
 }
 
-// Whether brgemm takes a right operand whose rows are interleaved; none is taken, so that callers
-// who ask first keep theirs plain.
+// True if brgemm takes a right operand with interleaved rows. It never does here, so callers that
+// ask first pass plain rows.
 inline bool could_pack(at::ScalarType) { return false; }
 inline void pack(int64_t, int64_t, int64_t, int64_t, at::ScalarType, at::ScalarType, const void*,
                  void*) {
   TORCH_CHECK(false, "pack: expected could_pack() to be asked first; operands stay plain here");
 }
 
-// C = A B, or C += A B, in rows: A is M by K, B K by N, and C of the dtype in which it is computed.
+// C = A B or C += A B, row-major: A is M by K, B is K by N; C has the type of the computation.
 template <class A, class B, class C>
 void brgemm(int64_t M, int64_t N, int64_t K, int64_t ld_a, int64_t ld_b, int64_t ld_c, bool add_C,
             const A* a, const B* b, C* c, bool is_vnni = !std::is_same_v<A, float>) {
   TORCH_CHECK(!is_vnni, "brgemm: expected 'is_vnni' to be false, as could_pack() says");
   if constexpr (std::is_same_v<A, B>) {
-    // Rows of a matrix are columns of the transposed one, whose product takes the operands by
-    // turns.
+    // A row-major matrix is its transpose in column-major order, so the product is computed with
+    // the operands swapped.
     constexpr auto plain = lamella::column_major::Transposed::kNo;
     lamella::column_major::gemm(plain, plain, 1, N, M, K, Factor<C>(1), b, ld_b, 0, a, ld_a, 0,
                                 Factor<C>(add_C), c, ld_c, 0);

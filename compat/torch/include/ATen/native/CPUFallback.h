@@ -4,6 +4,6 @@
 #include "lamella/api/functions.h"
 #include "lamella/dispatch/cpu_fallback.h"
 
-// PyTorch has this one in its headers of operators.
+// PyTorch declares this macro in its operator headers.
 #define ATEN_OP(name) at::_ops::name
 #define ATEN_OP2(name, overload) at::_ops::name##_##overload

@@ -1,4 +1,4 @@
-// DECLARE_DISPATCH and its kin: kernels chosen by device.
+// DECLARE_DISPATCH and related macros: kernels chosen by device.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -13,7 +13,7 @@ template <class FnPtr>
 class DeviceStub {
  public:
   constexpr explicit DeviceStub(const char* name) : name_(name) {}
-  // NotImplementedError, naming the stub, where the device has no kernel.
+  // NotImplementedError with the stub's name if the device has no kernel.
   template <class... A>
   decltype(auto) operator()(DeviceType type, A&&... arguments) {
     FnPtr kernel = kernels_[static_cast<int>(type)];
@@ -21,7 +21,8 @@ class DeviceStub {
                                   ", got none");
     return kernel(std::forward<A>(arguments)...);
   }
-  // Several may come for a device: the kernel of the highest rank stays, for the newest processor.
+  // If a device gets several kernels, the one of the highest rank is kept: ranks order CPU
+  // capabilities.
   void set(DeviceType type, FnPtr kernel, int rank = 0) {
     if (rank < ranks_[static_cast<int>(type)]) return;
     kernels_[static_cast<int>(type)] = kernel;
@@ -40,7 +41,7 @@ template <class Stub, class FnPtr>
 struct RegisterDeviceStub {
   RegisterDeviceStub(Stub& stub, DeviceType type, FnPtr kernel) { stub.set(type, kernel); }
 };
-// For the CPU: a kernel that was compiled for a capability, if the processor has it.
+// Registers a CPU kernel compiled for a capability, if the processor supports it.
 template <class Stub, class FnPtr>
 struct RegisterCapabilityStub {
   enum Capability : uint8_t { DEFAULT, AVX2, AVX512, ZVECTOR, VSX, SVE256, RVV };
@@ -63,7 +64,7 @@ struct RegisterCapabilityStub {
   };                                                                   \
   extern stub##_DECLARE_DISPATCH_type stub;
 #define DEFINE_DISPATCH(stub) stub##_DECLARE_DISPATCH_type stub
-// The macros that register end with their semicolon, as PyTorch's do.
+// The macros include the semicolon, as PyTorch's do.
 #define LAMELLA_REGISTER_STUB(stub, device, fn)                                      \
   static const ::at::native::RegisterDeviceStub<stub##_DECLARE_DISPATCH_type,        \
                                                 stub##_DECLARE_DISPATCH_type::FnPtr> \
@@ -80,7 +81,7 @@ struct RegisterCapabilityStub {
 #define REGISTER_AVX512_DISPATCH(stub, fn) REGISTER_ARCH_DISPATCH(stub, AVX512, fn)
 #define REGISTER_ALL_CPU_DISPATCH(stub, fn) REGISTER_ARCH_DISPATCH(stub, DEFAULT, fn)
 #define REGISTER_NO_CPU_DISPATCH(stub)
-// A file that is compiled for each capability says which by CPU_CAPABILITY.
+// Files that are compiled once for each capability define CPU_CAPABILITY.
 #if defined(CPU_CAPABILITY_AVX512)
 #define REGISTER_DISPATCH(stub, fn) REGISTER_ARCH_DISPATCH(stub, AVX512, fn)
 #elif defined(CPU_CAPABILITY_AVX2)

@@ -1,3 +1,3 @@
-// at::result_type and its kin.
+// at::result_type and similar functions.
 #pragma once
 #include <ATen/core/Tensor.h>

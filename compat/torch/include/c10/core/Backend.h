@@ -1,4 +1,5 @@
-// c10::Backend: a device and a layout in one word, from before there were dispatch keys.
+// c10::Backend: a device type and a layout in one enumerator, PyTorch's predecessor of dispatch
+// keys.
 #pragma once
 #include <c10/core/DeviceType.h>
 #include <c10/core/Layout.h>
@@ -21,7 +22,7 @@ enum class Backend {
   Undefined
 };
 
-// The type of device that a backend's tensors are on; TypeError for Undefined.
+// The device type of a backend's tensors; TypeError for Undefined.
 inline lamella::DeviceType backendToDeviceType(Backend backend) {
   using lamella::DeviceType;
   switch (backend) {

@@ -1,4 +1,4 @@
-// c10::GetCPUAllocator: memory on the CPU for code that keeps it itself.
+// c10::GetCPUAllocator: the CPU allocator, for code that manages memory itself.
 #pragma once
 #include <c10/core/Allocator.h>
 #include <c10/core/impl/alloc_cpu.h>
@@ -24,7 +24,7 @@ inline Allocator* GetCPUAllocator() {
   return allocator;
 }
 inline Allocator* GetDefaultCPUAllocator() { return GetCPUAllocator(); }
-// There are no others for the CPU.
+// There is only one allocator for the CPU.
 inline Allocator* GetAllocator(DeviceType type) {
   LAMELLA_CHECK(type == DeviceType::CPU, "GetAllocator: expected the CPU, got ", type);
   return GetCPUAllocator();

@@ -1,4 +1,4 @@
-// c10::CompileTimeFunctionPointer and TORCH_FN: a function as a type.
+// c10::CompileTimeFunctionPointer and TORCH_FN: a type that stands for a function.
 #pragma once
 #include <c10/lamella_names.h>
 

@@ -1,4 +1,4 @@
-// c10::DeviceType, at::kCPU, …, and the name of PrivateUse1's devices.
+// c10::DeviceType, at::kCPU, …, and the name of the PrivateUse1 device type.
 #pragma once
 #include <c10/lamella_names.h>
 
@@ -6,7 +6,7 @@
 
 #include "lamella/core/backend.h"
 
-// Beside the type, so that it is found by it alone.
+// Declared in the type's namespace, so that argument-dependent lookup finds it.
 namespace lamella {
 // "CPU", or "cpu".
 inline std::string DeviceTypeName(DeviceType type, bool lower_case = false) {

@@ -5,7 +5,7 @@
 
 #include "lamella/core/text_stream.h"
 
-// Beside the type, so that it is found by it alone.
+// Declared in the type's namespace, so that argument-dependent lookup finds it.
 namespace lamella {
 template <detail::TextStream Stream>
 Stream& operator<<(Stream& out, DispatchKey key) {

@@ -3,9 +3,9 @@
 #include <c10/lamella_names.h>
 #include "lamella/core/scalar_type.h"
 
-// Beside the type, so that they are found by it alone.
+// Declared in the type's namespace, so that argument-dependent lookup finds it.
 namespace lamella {
-// Quantized types have a name alone here, of the integers that they would lie in.
+// Quantized types exist by name only, as the integer types of their storage.
 constexpr bool isQIntType(lamella::ScalarType type) {
   using enum lamella::ScalarType;
   return type == QInt8 || type == QUInt8 || type == QInt32 || type == QUInt4x2 || type == QUInt2x4;
@@ -26,7 +26,7 @@ struct ScalarTypeToCPPType {
 };
 }  // namespace c10::impl
 
-// AT_FORALL_…(_): _(C++ type, name of the dtype) for each of a group.
+// AT_FORALL_…(_): expands to _(C++ type, name of the dtype) for each type of a group.
 #define AT_FORALL_INT_TYPES(_) \
   _(uint8_t, Byte)             \
   _(int8_t, Char)              \

@@ -1,4 +1,4 @@
-// A dtype as an enumerator and as a TypeMeta.
+// Conversion between a dtype's enumerator and its TypeMeta.
 #pragma once
 #include <c10/core/ScalarType.h>
 #include <c10/util/typeid.h>
@@ -10,7 +10,7 @@ constexpr lamella::ScalarType typeMetaToScalarType(lamella::TypeMeta type) { ret
 constexpr lamella::TypeMeta scalarTypeToTypeMeta(lamella::ScalarType type) {
   return lamella::TypeMeta(type);
 }
-// TensorOptions::dtype_opt() gives what the second takes.
+// The second overload takes the result of TensorOptions::dtype_opt().
 LAMELLA_LAZY std::optional<lamella::ScalarType> optTypeMetaToScalarType(
     std::optional<lamella::TypeMeta> type) {
   return type;

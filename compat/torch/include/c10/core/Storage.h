@@ -1,4 +1,4 @@
-// c10::Storage: what Tensor::storage() gives.
+// c10::Storage: the result of Tensor::storage().
 #pragma once
 #include <ATen/core/Tensor.h>
 

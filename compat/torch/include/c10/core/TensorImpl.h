@@ -1,12 +1,12 @@
-// Facts of sizes that PyTorch keeps beside its tensor's implementation; tensors here have another
-// one.
+// Products of sizes, which PyTorch declares next to its TensorImpl. Lamella's tensors have another
+// implementation.
 #pragma once
 #include <ATen/core/TensorBase.h>
 #include <c10/util/DimVector.h>
 #include <c10/util/accumulate.h>
 
 namespace c10 {
-// Products of sizes before dimension k, from it on, and between two.
+// The product of the sizes before dimension k, from k on, and between two dimensions.
 inline int64_t size_between_dim_(int k, int l, IntArrayRef dims) {
   LAMELLA_CHECK(0 <= k && 0 <= l && static_cast<size_t>(k) < dims.size() &&
                     static_cast<size_t>(l) < dims.size(),

@@ -4,6 +4,6 @@
 #include "lamella/core/array_ref.h"
 
 namespace c10 {
-// The name of PyTorch 0.4.
+// PyTorch 0.4's name.
 using IntList = lamella::IntArrayRef;
 }  // namespace c10

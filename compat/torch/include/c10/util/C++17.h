@@ -1,4 +1,4 @@
-// Stand-ins that PyTorch wrote for parts of the standard library.
+// PyTorch's own versions of parts of the standard library.
 #pragma once
 #include <c10/lamella_names.h>
 #include <c10/macros/Macros.h>
@@ -24,7 +24,7 @@ using negation = std::negation<T>;
 template <class... T>
 using void_t = std::void_t<T...>;
 
-// The result of the first callable if Condition, else of the second.
+// Calls the first callable if Condition is true, else the second.
 template <bool Condition, class Then, class Else>
 constexpr decltype(auto) if_constexpr(Then&& then_callback, Else&& else_callback) {
   if constexpr (Condition) {

@@ -1,4 +1,4 @@
-// Marks of what PyTorch deprecates.
+// Macros that mark deprecated names.
 #pragma once
 #define C10_DEPRECATED [[deprecated]]
 #define C10_DEPRECATED_MESSAGE(message) [[deprecated(message)]]

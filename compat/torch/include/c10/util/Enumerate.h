@@ -1,4 +1,4 @@
-// c10::enumerate: entries of a range with their numbers.
+// c10::enumerate: iterates over a range with indices.
 #pragma once
 #include <cstdint>
 #include <iterator>
@@ -11,7 +11,7 @@ namespace detail {
 template <class Iterator>
 class Enumerator {
  public:
-  // What *it gives; `index` first, as structured bindings take it apart.
+  // The result of *iterator; `index` is the first member, as structured bindings expect.
   struct Entry {
     const size_t index;
     decltype(*std::declval<Iterator&>()) element;

@@ -1,4 +1,4 @@
-// PyTorch's checks.
+// PyTorch's checks: TORCH_CHECK and related macros.
 #pragma once
 #include <c10/lamella_names.h>
 #include <c10/macros/Macros.h>
@@ -6,7 +6,7 @@
 #include "lamella/core/error.h"
 #include "lamella/core/warning.h"
 
-// A check is a whole `if`, so it needs no semicolon behind it.
+// The macro expands to a complete `if` statement, so a semicolon after it is optional.
 #define TORCH_CHECK_WITH(type, condition, ...)                                           \
   if (C10_UNLIKELY(!(condition))) {                                                      \
     ::lamella::detail::check_failed<::c10::type>(#condition __VA_OPT__(, ) __VA_ARGS__); \
@@ -30,8 +30,8 @@
   ::lamella::str("expected " #condition __VA_OPT__(, ": ", ) __VA_ARGS__)
 
 namespace c10 {
-// A check that failed, to which << adds words; it throws when the loop of its macro comes to its
-// next round. Empty where the check holds.
+// A failed check: << appends to its message, and it throws when the macro's loop advances. Empty if
+// the check holds.
 class FailedCheck {
  public:
   FailedCheck() = default;
@@ -68,7 +68,7 @@ T check_not_null(T&& pointer, const char* what) {
 }
 }  // namespace c10
 
-// Two values, looked at once; the message says both, and what is written behind it with <<.
+// Compares two values, each evaluated once; the message has both, and the text appended by <<.
 #define TORCH_CHECK_OP(a, b, op)                                                                 \
   for (auto lamella_check = ::c10::check_pair(                                                   \
            a, b, #a " " #op " " #b,                                                              \
@@ -82,7 +82,7 @@ T check_not_null(T&& pointer, const char* what) {
 #define TORCH_CHECK_GE(a, b) TORCH_CHECK_OP(a, b, >=)
 #define TORCH_CHECK_GT(a, b) TORCH_CHECK_OP(a, b, >)
 #define TORCH_CHECK_NOTNULL(pointer) ::c10::check_not_null(pointer, #pointer)
-// The same in debug builds only.
+// The same checks, in debug builds only.
 #ifdef NDEBUG
 #define TORCH_DCHECK_OP(a, b, op) \
   while (false) TORCH_CHECK_OP(a, b, op)

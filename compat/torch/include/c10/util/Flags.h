@@ -1,5 +1,5 @@
-// C10_DEFINE_bool, C10_DECLARE_bool and their kin: variables FLAGS_name, which keep their defaults,
-// because nothing here reads a command line.
+// C10_DEFINE_bool, C10_DECLARE_bool and related macros: variables FLAGS_name, which keep their
+// defaults because no command line is parsed.
 #pragma once
 #include <cstdint>
 #include <string>

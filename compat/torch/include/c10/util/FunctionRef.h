@@ -1,4 +1,4 @@
-// c10::function_ref: a callable that is borrowed for the time of a call.
+// c10::function_ref: a non-owning reference to a callable.
 #pragma once
 #include <cstdint>
 #include <type_traits>

@@ -1,5 +1,5 @@
-// PyTorch's logging macros. Uses of the API are not logged, and messages go to the standard error
-// stream from the level of warnings on.
+// PyTorch's logging macros. API usage is not logged; messages of the level warning and above go to
+// the standard error stream.
 #pragma once
 #include <c10/util/Exception.h>
 #include <c10/util/StringUtil.h>
@@ -12,8 +12,8 @@
 
 namespace c10 {
 
-// One line of a log, written with << and ended with its semicolon.
-// Warnings and errors go to the warning handler, what is below them nowhere; FATAL throws.
+// One log message, written with << and emitted at the end of the statement. Warnings and errors go
+// to the warning handler, lower levels are dropped, and FATAL throws.
 class LogLine {
  public:
   enum Severity : uint8_t { INFO, WARNING, ERROR, FATAL };

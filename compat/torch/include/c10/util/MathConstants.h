@@ -1,4 +1,4 @@
-// c10::pi and its kin.
+// c10::pi and other constants.
 #pragma once
 #include <c10/lamella_names.h>
 

@@ -1,4 +1,4 @@
-// c10::guts: facts about callables.
+// c10::guts: traits of callables, and functions over tuples.
 #pragma once
 #include <c10/util/C++17.h>
 #include <c10/util/TypeList.h>
@@ -37,8 +37,8 @@ struct infer_function_traits<R(A...)> : function_traits<R(A...)> {};
 template <class F>
 using infer_function_traits_t = infer_function_traits<F>;
 
-// Entries of a tuple: the first or last n, those from one on, those of the numbers, and what a
-// function gives for each.
+// Parts of a tuple: the first or last n entries, the entries from an index on, those at given
+// indices, and the results of a function of each.
 template <class Tuple, size_t... i>
 constexpr auto tuple_elements(Tuple tuple, std::index_sequence<i...>) {
   return std::tuple<std::tuple_element_t<i, Tuple>...>(std::get<i>(tuple)...);

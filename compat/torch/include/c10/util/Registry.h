@@ -1,4 +1,5 @@
-// Registries of a package's own: makers of objects by key, entered before main().
+// Registries that packages define for themselves: factories of objects by key, registered before
+// main().
 #pragma once
 #include <c10/util/Exception.h>
 #include <torch/standard_headers.h>
@@ -12,7 +13,7 @@ class Registry {
  public:
   using Creator = std::function<Object(A...)>;
 
-  // A key that has a maker of the same priority is a mistake; a higher priority takes its place.
+  // Error for a key that is registered with the same priority; a higher priority replaces it.
   void Register(const Key& key, Creator creator, RegistryPriority priority = REGISTRY_DEFAULT) {
     enter(key, std::move(creator), "", priority);
   }
@@ -24,7 +25,7 @@ class Registry {
     std::lock_guard<std::mutex> guard(mutex_);
     return entries_.count(key) != 0;
   }
-  // A null pointer for a key that nobody entered.
+  // Null for a key that is not registered.
   Object Create(const Key& key, A... args) const {
     Creator creator;
     {

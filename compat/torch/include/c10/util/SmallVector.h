@@ -1,4 +1,4 @@
-// c10::SmallVector: a vector here.
+// c10::SmallVector, a std::vector here.
 #pragma once
 #include <c10/lamella_names.h>
 

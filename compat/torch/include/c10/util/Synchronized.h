@@ -1,4 +1,4 @@
-// c10::Synchronized: a value that is reached under its lock alone.
+// c10::Synchronized: a value that is only accessible while its mutex is held.
 #pragma once
 #include <c10/lamella_names.h>
 #include <torch/standard_headers.h>

@@ -1,4 +1,4 @@
-// c10::guts: facts about types.
+// c10::guts: traits of types.
 #pragma once
 #include <c10/lamella_names.h>
 

@@ -1,4 +1,4 @@
-// c10::ForcedUnroll: f(0), f(1), … as constants of the compiler.
+// c10::ForcedUnroll: calls f(0), f(1), …, with compile-time constants.
 #pragma once
 #include <type_traits>
 #include <utility>

@@ -1,4 +1,4 @@
-// c10::complex, and which types are complex.
+// c10::complex, and traits of complex types.
 #pragma once
 #include <c10/lamella_names.h>
 
@@ -6,7 +6,7 @@
 
 namespace c10 {
 namespace detail {
-// c10::complex and std::complex, whose header is not needed here.
+// Declared here for c10::complex and std::complex, so that <complex> need not be included.
 template <class T>
 concept HasParts = requires(const T& z) {
   typename T::value_type;
@@ -15,10 +15,10 @@ concept HasParts = requires(const T& z) {
 };
 }  // namespace detail
 
-// A class, where Lamella and at:: have a function of that name for dtypes and tensors.
+// A class template, whereas lamella:: and at:: have functions of this name for dtypes and tensors.
 template <class T>
 struct is_complex : std::bool_constant<detail::HasParts<T>> {};
-// The type of the real part; a real type itself.
+// The type of the real part; a real type maps to itself.
 template <class T>
 struct scalar_value_type {
   using type = T;

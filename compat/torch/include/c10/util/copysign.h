@@ -10,7 +10,7 @@ template <class T, class U>
 auto copysign(const T& a, const U& b) {
   return std::copysign(a, b);
 }
-// The sign is the highest bit of both.
+// The sign is the highest bit of both formats.
 template <class T>
   requires(lamella::detail::is_small_float_v<T> && sizeof(T) == 2)
 T copysign(T a, T b) {

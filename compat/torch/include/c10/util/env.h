@@ -12,7 +12,7 @@ inline std::optional<std::string> get_env(const char* name) noexcept {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 inline bool has_env(const char* name) noexcept { return std::getenv(name) != nullptr; }
-// Whether a variable is "1" or "0"; none where it is absent or something else.
+// True for "1", false for "0", nullopt if the variable is unset or has another value.
 inline std::optional<bool> check_env(const char* name) {
   std::optional<std::string> value = get_env(name);
   return value == "1" || value == "0" ? std::optional<bool>(value == "1") : std::nullopt;

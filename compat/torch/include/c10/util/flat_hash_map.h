@@ -1,4 +1,4 @@
-// ska::flat_hash_map: the standard library's here.
+// ska::flat_hash_map, a std::unordered_map here.
 #pragma once
 #include <c10/lamella_names.h>
 

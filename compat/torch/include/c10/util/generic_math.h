@@ -1,4 +1,4 @@
-// Division that rounds towards minus infinity, as Python's.
+// Division that rounds towards minus infinity, as in Python.
 #pragma once
 #include <cmath>
 
@@ -18,7 +18,7 @@ T div_floor_floating(T a, T b) {
   T quotient = (a - rest) / b;
   if (rest != T(0) && (b < T(0)) != (rest < T(0))) quotient -= T(1);
   if (quotient == T(0)) return c10::copysign(T(0), a / b);
-  // The quotient is a whole number but for rounding.
+  // Corrects floor() where the quotient was rounded across an integer.
   T whole = std::floor(quotient);
   return quotient - whole > T(0.5) ? whole + T(1) : whole;
 }

@@ -23,8 +23,7 @@ size_t get_hash(const T&... values) {
   }
 }
 
-// What has neither std::hash nor a function hash() of its class, `static size_t hash(const T&)`, is
-// a range or a tuple.
+// Types with neither std::hash nor a static member hash(const T&) are treated as ranges or tuples.
 template <class T>
 struct hash {
   size_t operator()(const T& value) const {

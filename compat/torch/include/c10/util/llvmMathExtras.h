@@ -1,4 +1,4 @@
-// c10::llvm: bits of numbers.
+// c10::llvm: bit operations on integers.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -16,7 +16,7 @@ template <class T>
 std::size_t countTrailingZeros(T value, ZeroBehavior = ZB_Width) {
   return static_cast<std::size_t>(std::countr_zero(static_cast<std::make_unsigned_t<T>>(value)));
 }
-// The place of the lowest and of the highest bit that is set; the largest number for 0.
+// The index of the lowest and of the highest set bit; the largest value of the type for 0.
 template <class T>
 T findFirstSet(T value) {
   return value == 0 ? std::numeric_limits<T>::max() : static_cast<T>(countTrailingZeros(value));

@@ -1,5 +1,5 @@
-// Vectors, maps, sets and pairs are written to streams, as PyTorch's headers do where it is built
-// without glog: elements with spaces between, at most a hundred of them, and (first, second).
+// operator<< for vectors, maps, sets and pairs, as in PyTorch builds without glog: elements
+// separated by spaces, at most a hundred of them; pairs as (first, second).
 #pragma once
 #include <torch/standard_headers.h>
 
@@ -8,7 +8,7 @@ template <class Iterator>
 void PrintSequence(std::ostream& out, Iterator begin, Iterator end);
 }  // namespace c10
 
-// They stand in std because streams and containers do, so that they are found.
+// Declared in std, so that argument-dependent lookup finds them.
 namespace std {
 template <class First, class Second>
 std::ostream& operator<<(std::ostream& out, const std::pair<First, Second>& pair) {

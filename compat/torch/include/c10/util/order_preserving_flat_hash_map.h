@@ -1,5 +1,5 @@
-// ska_ordered::order_preserving_flat_hash_map: a hash map whose iteration is in the order of
-// insertion, over the standard library's.
+// ska_ordered::order_preserving_flat_hash_map: a hash map that iterates in insertion order, built
+// from standard containers.
 #pragma once
 #include <c10/lamella_names.h>
 
@@ -13,8 +13,8 @@
 
 namespace ska_ordered {
 
-// Iterators stay valid until their entry is erased. Copies share nothing. An allocator is taken for
-// the signature alone: memory is the standard one's.
+// Iterators stay valid until their entry is erased. The allocator parameter exists for the
+// signature only; memory comes from the standard allocator.
 template <class K, class V, class Hash = std::hash<K>, class Equal = std::equal_to<K>,
           class Allocator = std::allocator<std::pair<K, V>>>
 class order_preserving_flat_hash_map {
@@ -59,11 +59,11 @@ class order_preserving_flat_hash_map {
   }
   bool contains(const K& key) const { return places_.count(key) != 0; }
   size_t count(const K& key) const { return places_.count(key); }
-  // std::out_of_range if the key is missing.
+  // Throws std::out_of_range if the key is missing.
   V& at(const K& key) { return places_.at(key)->second; }
   const V& at(const K& key) const { return places_.at(key)->second; }
   V& operator[](const K& key) { return emplace(key, V()).first->second; }
-  // Whether it was inserted: an entry that exists stays.
+  // The bool is false if the key exists; its entry is then kept.
   std::pair<iterator, bool> insert(const value_type& entry) {
     return emplace(entry.first, entry.second);
   }

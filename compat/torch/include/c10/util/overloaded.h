@@ -1,4 +1,4 @@
-// c10::overloaded: one callable of several, for std::visit.
+// c10::overloaded: combines callables into one overload set, for std::visit.
 #pragma once
 #include <c10/lamella_names.h>
 

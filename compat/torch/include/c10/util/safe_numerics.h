@@ -1,11 +1,11 @@
-// Arithmetic that says whether it overflowed.
+// Integer arithmetic with overflow detection.
 #pragma once
 #include <cstdint>
 
 #include <c10/lamella_names.h>
 
 namespace c10 {
-// True if the result is not the sum, which is then taken modulo 2^64.
+// True on overflow; the result is then the sum modulo 2^64.
 inline bool add_overflows(uint64_t a, uint64_t b, uint64_t* result) {
   return __builtin_add_overflow(a, b, result);
 }

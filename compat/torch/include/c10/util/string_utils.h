@@ -1,4 +1,4 @@
-// Spellings of std::to_string and its kin.
+// c10's names for std::to_string and similar functions.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// caffe2::TypeMeta, which dtype() gives.
+// caffe2::TypeMeta, the type of Tensor::dtype().
 #pragma once
 #include <c10/lamella_names.h>
 

@@ -1,9 +1,9 @@
-// PyTorch's checks; exceptions become Python's by the casters.
+// PyTorch's checks, and the translation of C++ exceptions to Python's.
 #pragma once
 #include <c10/util/Exception.h>
 #include <torch/python_casters.h>
 
-// The body of a function that Python calls: what it throws becomes Python's.
+// Encloses the body of a function that Python calls, and turns its exceptions into Python's.
 #define HANDLE_TH_ERRORS try {
 #define END_HANDLE_TH_ERRORS_RET(result)   \
   }                                        \

@@ -1,4 +1,4 @@
-// The namespace torch::headeronly: Lamella's names, found through it.
+// The namespace torch::headeronly, through which Lamella's names are found.
 #pragma once
 #include <c10/lamella_names.h>
 

@@ -1,3 +1,3 @@
-// What PyTorch version the names are of.
+// The PyTorch version whose names these headers provide.
 #pragma once
 #include <torch/version.h>

@@ -1,4 +1,4 @@
-"""Stands for torch until the names are in place, which are then what was imported."""
+"""Imported as torch in a child process: installs the names, and with them the real module torch."""
 
 import sys
 

@@ -1,1 +1,1 @@
-"""torch.fx.experimental, as far as programs speak to it: sizes are numbers here, never symbols."""
+"""torch.fx.experimental, as far as programs use it; sizes are numbers here, never symbols."""

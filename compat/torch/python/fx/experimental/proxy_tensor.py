@@ -1,4 +1,4 @@
-"""torch.fx.experimental.proxy_tensor: nothing is traced by it."""
+"""torch.fx.experimental.proxy_tensor: Lamella does not trace with it."""
 
 from __future__ import annotations
 

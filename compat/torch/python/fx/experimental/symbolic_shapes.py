@@ -1,4 +1,4 @@
-"""Questions about sizes that might be symbols: here they are numbers, and the answers plain."""
+"""Functions for symbolic sizes; sizes are plain numbers here, which makes the answers simple."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 
 class GuardOnDataDependentSymNode(RuntimeError):
-    """No error is of this class: no size is a symbol."""
+    """Never raised: no size is symbolic."""
 
 
 def guard_or_false(a: Any) -> bool:
-    """Whether it holds."""
+    """The condition as a bool."""
     return bool(a)
 
 
@@ -32,7 +32,7 @@ def is_concrete_int(a: Any) -> bool:
 
 
 def free_symbols(value: Any) -> set[Any]:
-    """None of them."""
+    """An empty set."""
     return set()
 
 

@@ -1,1 +1,1 @@
-"""torch.fx.passes: what is there of it is `shape_prop`."""
+"""torch.fx.passes: only `shape_prop` exists."""

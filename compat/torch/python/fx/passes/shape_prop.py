@@ -1,4 +1,4 @@
-"""Shapes of the values of a graph, noted while it runs with examples."""
+"""Shape propagation: runs a graph with example inputs and records the shapes of its values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ShapeProp", "TensorMetadata"]
 
 
 class TensorMetadata(NamedTuple):
-    """What is known of a tensor without its values."""
+    """The properties of a tensor without its values."""
 
     shape: Any
     dtype: Any
@@ -40,8 +40,8 @@ def _extract_tensor_metadata(result: Tensor, include_contiguity: bool = True) ->
 
 
 class ShapeProp(Interpreter):
-    """Runs a graph and gives its nodes `meta["tensor_meta"]`, where their values are tensors or
-    nests of tensors, and `meta["type"]`."""
+    """Runs a graph and sets `meta["tensor_meta"]` of nodes whose values are tensors or nested
+    tensors, and `meta["type"]` of all nodes."""
 
     def __init__(self, gm: Any, fake_mode: Any = None) -> None:
         super().__init__(gm)
@@ -68,5 +68,5 @@ class ShapeProp(Interpreter):
         return result
 
     def propagate(self, *args: Any) -> Any:
-        """The result of the graph for these arguments."""
+        """The graph's result for the arguments."""
         return super().run(*args)

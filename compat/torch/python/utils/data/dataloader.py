@@ -1,4 +1,4 @@
-"""torch.utils.data.dataloader: batches of a data set, made here or by worker processes."""
+"""torch.utils.data.dataloader: batches of a data set, loaded in this process or by workers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _worker_init_fn_t = Callable[[int], None]
 
 
 class _DatasetKind:
-    """The two kinds of data sets, by index and iterable."""
+    """The two kinds of data sets: by index, and iterable."""
 
     Map, Iterable = 0, 1
 
@@ -41,21 +41,21 @@ class _DatasetKind:
     def create_fetcher(
         kind: int, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool
     ) -> workers.Fetcher:
-        """What fetches the examples of a batch."""
+        """Creates the fetcher that reads the examples of a batch."""
         return workers.Fetcher(dataset, kind == 1, auto_collation, collate_fn, drop_last)
 
 
-# What a DataLoader was made for, so that it does not change under its iterators.
+# Attributes that are fixed after construction, because iterators depend on them.
 _SETTLED = frozenset(
     ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 )
 
-# How often a program that waits looks whether the workers are alive, in seconds.
+# The interval, in seconds, at which a waiting process checks that the workers are alive.
 _LOOK = 5.0
 
 
 class _Endless(Sampler[Any]):
-    """The sampler of an iterable data set: it says how many, not which."""
+    """The sampler for an iterable data set: its entries only count examples."""
 
     def __iter__(self) -> Iterator[Any]:
         while True:
@@ -65,10 +65,10 @@ class _Endless(Sampler[Any]):
 class DataLoader(Generic[T_co]):
     """Batches of a data set, in the order of a sampler.
 
-    dataset: by index or iterable. batch_size: None gives single examples. num_workers: how many
-    processes fetch examples; 0 fetches in the program. collate_fn: makes a batch of a list of
-    examples. generator: random numbers of the order and of the workers' seeds. The order and the
-    seeds are PyTorch's for the same seed. pin_memory is accepted: there is no device to copy to.
+    dataset: by index or iterable. batch_size: None gives single examples. num_workers: the number
+    of processes that load examples; 0 loads in this process. collate_fn: combines a list of
+    examples into a batch. generator: random numbers for the order and for the workers' seeds; for
+    equal seeds both equal PyTorch's. pin_memory is ignored: there is no device to copy to.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class DataLoader(Generic[T_co]):
             collate_fn = default_collate if batch_sampler is not None else default_convert
         self.collate_fn = collate_fn
         self._kept: _MultiProcessingDataLoaderIter | None = None
-        # What len() said of an iterable data set; the iterators look here.
+        # The result of len() of an iterable data set, shared with the iterators.
         self._announced: list[int] = []
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -204,7 +204,7 @@ class DataLoader(Generic[T_co]):
         return count
 
     def check_worker_number_rationality(self) -> None:
-        """Nothing is checked."""
+        """Does nothing."""
 
 
 def _fetcher(loader: DataLoader[Any]) -> Callable[[], workers.Fetcher]:
@@ -223,7 +223,7 @@ class _BaseDataLoaderIter:
         self._announced, self._given = loader._announced, 0
         self._indices = iter(loader._index_sampler)
         self._count = len(loader) if not loader._iterable else -1
-        # Drawn whether there are workers or not, so that the numbers after it are the same.
+        # Drawn with and without workers, so that the random numbers after it are the same.
         self._base_seed = int(
             lamella.empty((), dtype=lamella.int64).random_(generator=loader.generator).item()
         )
@@ -265,8 +265,8 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
 
 def _stop(owner: int, processes: list[Any], inboxes: list[Any], results: Any) -> None:
-    """Ends the workers: asks, waits, and then terminates those that do not answer."""
-    if os.getpid() != owner:  # a process that was forked beside them
+    """Ends the workers: asks them to stop, waits, then terminates those still running."""
+    if os.getpid() != owner:  # in a fork of the process that owns them
         return
     for inbox in inboxes:
         inbox.put(None)
@@ -294,7 +294,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._inboxes, self._workers = [], []
         for number in range(loader.num_workers):
             inbox = context.Queue()
-            # Ends with the program even if the program is killed while it writes.
+            # Lets the process exit without flushing the queue.
             inbox.cancel_join_thread()
             process = context.Process(
                 target=workers.run,
@@ -319,7 +319,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._begin()
 
     def restart(self, loader: DataLoader[Any]) -> None:
-        """A new epoch with the same workers; what was asked for and not taken is thrown away."""
+        """Starts a new epoch with the same workers; outstanding batches are discarded."""
         while self._asked > self._answers:
             self._receive()
         self._indices, self._given = iter(loader._index_sampler), 0
@@ -329,7 +329,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def _begin(self) -> None:
         self._asked = self._answers = self._next = 0
-        self._of: dict[int, int] = {}  # the worker of each batch that was asked for
+        self._of: dict[int, int] = {}  # the worker of each requested batch
         self._ready: dict[int, Any] = {}
         self._working = [True] * len(self._workers)
         self._turn = 0
@@ -337,7 +337,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._ask()
 
     def _ask(self, worker: int | None = None) -> None:
-        """Asks a worker for the next batch: the next in turn, unless one is given."""
+        """Requests the next batch from a worker: the given one, or the next in turn."""
         if worker is None:
             for _ in self._workers:
                 worker, self._turn = self._turn, (self._turn + 1) % len(self._workers)
@@ -355,7 +355,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._asked += 1
 
     def _receive(self) -> None:
-        """Waits for one answer."""
+        """Waits for one answer of a worker."""
         waited = 0.0
         while True:
             step = min(_LOOK, self._timeout - waited) if self._timeout else _LOOK

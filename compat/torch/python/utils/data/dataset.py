@@ -1,4 +1,4 @@
-"""torch.utils.data.dataset: examples by index or one after the other."""
+"""torch.utils.data.dataset: data sets by index, and iterable ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """Examples by index: a subclass has __getitem__(), and __len__() where samplers ask for it."""
+    """A data set by index: subclasses define __getitem__(), and __len__() if a sampler needs it."""
 
     def __getitem__(self, index: Any) -> T_co:
         raise NotImplementedError(f"{type(self).__name__}: expected the class to have __getitem__")
@@ -25,14 +25,14 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
-    """Examples in one order: a subclass has __iter__()."""
+    """A data set with a fixed order: subclasses define __iter__()."""
 
     def __add__(self, other: Dataset[T_co]) -> Any:
         return ChainDataset([self, other])
 
 
 def _examples(dataset: Any, indices: list[int]) -> list[Any]:
-    """The examples at some indices, all at once where the data set has a way."""
+    """The examples at some indices, by one call of __getitems__() if the data set has it."""
     many = getattr(dataset, "__getitems__", None)
     if many is None:
         return [dataset[i] for i in indices]
@@ -66,7 +66,8 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Examples that have one part of each data set: tuples, or dictionaries for names."""
+    """Combines data sets: examples are tuples, or dictionaries, with one part from each data
+    set."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if bool(args) == bool(kwargs):
@@ -96,7 +97,7 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """Data sets one behind the other."""
+    """Concatenates data sets."""
 
     datasets: list[Dataset[T_co]]
     cumulative_sizes: list[int]
@@ -111,7 +112,7 @@ class ConcatDataset(Dataset[T_co]):
 
     @staticmethod
     def cumsum(sequence: Any) -> list[int]:
-        """Where each data set ends."""
+        """The end index of each data set."""
         ends, end = [], 0
         for one in sequence:
             end += len(one)
@@ -124,7 +125,7 @@ class ConcatDataset(Dataset[T_co]):
     def __getitem__(self, index: int) -> T_co:
         size = len(self)
         if not -size <= index < size:
-            # An IndexError ends `for example in dataset`.
+            # The IndexError ends iteration over the data set.
             raise IndexError(
                 f"ConcatDataset: expected an index within {size} examples, got {index}"
             )
@@ -135,7 +136,7 @@ class ConcatDataset(Dataset[T_co]):
 
 
 class ChainDataset(IterableDataset[T_co]):
-    """Iterable data sets, one after the other."""
+    """Concatenates iterable data sets."""
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets = datasets
@@ -154,7 +155,7 @@ class ChainDataset(IterableDataset[T_co]):
 
 
 class Subset(Dataset[T_co]):
-    """The examples of a data set at some indices."""
+    """The examples of a data set at given indices."""
 
     dataset: Dataset[T_co]
     indices: Sequence[int]
@@ -178,10 +179,10 @@ class Subset(Dataset[T_co]):
 def random_split(
     dataset: Dataset[Any], lengths: Sequence[int | float], generator: Any = None
 ) -> list[Subset[Any]]:
-    """Parts without common examples, drawn at random.
+    """Splits a data set randomly into disjoint parts.
 
-    lengths: counts that add up to the whole, or fractions that add up to 1; what rounding leaves
-    goes to the first parts, one each.
+    lengths: counts that add up to the size, or fractions that add up to 1; the remainder after
+    rounding down is spread over the first parts.
     """
     size = len(dataset)  # type: ignore[arg-type]
     if sum(lengths) <= 1 and math.isclose(sum(lengths), 1):

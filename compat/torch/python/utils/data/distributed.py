@@ -1,4 +1,4 @@
-"""torch.utils.data.distributed: each rank's part of the examples."""
+"""torch.utils.data.distributed: the share of examples of each rank."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lamella.compat.utils.data.sampler import Sampler
 
 
 class DistributedSampler(Sampler[int]):
-    """Every `num_replicas`-th index from `rank` on, the same number for each rank.
+    """Every `num_replicas`-th index, starting at `rank`; all ranks get equally many.
 
-    The order is that of seed + epoch: set_epoch() gives another one. Without `drop_last` the first
-    indices come again where the count does not divide.
+    The order depends on seed + epoch, so set_epoch() changes it. Without `drop_last` the first
+    indices are repeated if the count is not divisible.
     """
 
     def __init__(
@@ -63,5 +63,5 @@ class DistributedSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Another order from the next iteration on."""
+        """Changes the order of the next iteration."""
         self.epoch = epoch

@@ -1,4 +1,4 @@
-"""torch.utils.data.sampler: in which order examples come."""
+"""torch.utils.data.sampler: the order in which examples are read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _expect_count(what: str, name: str, value: Any) -> None:
 
 
 class Sampler(Generic[T_co]):
-    """An order of indices: a subclass has __iter__()."""
+    """An order of indices: subclasses define __iter__()."""
 
     def __init__(self, data_source: Any = None) -> None:
         pass
@@ -39,9 +39,9 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """A random order; with `replacement` any index each time.
+    """A random permutation; with `replacement`, independent random indices.
 
-    num_samples: how many indices, by default as many as examples.
+    num_samples: the number of indices, by default the number of examples.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class RandomSampler(Sampler[int]):
         size = len(self.data_source)
         generator = self.generator
         if generator is None:
-            # One draw of the default generator, whatever the number of examples.
+            # Always one draw of the default generator, whatever the number of examples.
             generator = lamella.Generator()
             generator.manual_seed(int(lamella.empty((), dtype=lamella.int64).random_().item()))
         whole, rest = divmod(self.num_samples, 32 if self.replacement else max(size, 1))
@@ -89,7 +89,7 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """Given indices in a random order."""
+    """The given indices in random order."""
 
     def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
         self.indices = indices
@@ -104,7 +104,7 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Indices as often as their weights say."""
+    """Random indices, with probabilities proportional to the weights."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """The indices of another sampler in lists of `batch_size`; the last may be shorter."""
+    """Groups another sampler's indices into lists of `batch_size`; the last may be shorter."""
 
     def __init__(self, sampler: Any, batch_size: int, drop_last: bool) -> None:
         _expect_count("BatchSampler", "batch_size", batch_size)

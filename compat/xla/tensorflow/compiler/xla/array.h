@@ -1,3 +1,3 @@
-// XLA's spelling of arrays.
+// XLA's names for arrays.
 #pragma once
 #include "xla/lamella_names.h"

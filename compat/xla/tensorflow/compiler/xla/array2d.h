@@ -1,3 +1,3 @@
-// XLA's spelling of arrays of two dimensions.
+// XLA's names for arrays of two dimensions.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of arrays of three dimensions.
+// XLA's names for arrays of three dimensions.
 #pragma once
 #include "xla/lamella_names.h"

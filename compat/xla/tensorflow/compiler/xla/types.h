@@ -1,3 +1,3 @@
-// XLA's names of numbers.
+// XLA's names for numbers.
 #pragma once
 #include "xla/types.h"

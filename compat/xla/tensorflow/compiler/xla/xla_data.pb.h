@@ -1,3 +1,3 @@
-// XLA's spelling of types, numbers of dimensions and options.
+// XLA's names for types, numbers of dimensions and options.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of constants of each type.
+// XLA's names for constants of each type.
 #pragma once
 #include "xla/lamella_names.h"

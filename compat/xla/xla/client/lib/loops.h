@@ -1,3 +1,3 @@
-// XLA's spelling of loops.
+// XLA's names for loops.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of matrices.
+// XLA's names for matrices.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,4 +1,4 @@
-// c10::KernelFunction: a kernel before it is registered.
+// c10::KernelFunction: a kernel that is not registered yet.
 #pragma once
 #include <ATen/core/boxing/OperatorKernel.h>
 #include <ATen/core/stack.h>

@@ -1,5 +1,5 @@
-// torch::RegisterOperators, c10::RegisterOperators: PyTorch's older way to register operators, one
-// call for each, in any namespaces.
+// torch::RegisterOperators, c10::RegisterOperators: PyTorch's older API to register operators, one
+// call for each, in any namespace.
 //
 //   static auto registry = torch::RegisterOperators().op("mine::twice", &twice);
 #pragma once
@@ -9,10 +9,10 @@ namespace c10 {
 
 class RegisterOperators {
  public:
-  // What a registration says beside the name: kernels, each for a key or for all.
+  // The options of one registration: its kernels, each for one key or for all.
   class Options {
    public:
-    // A function for one key.
+    // Registers a function for one key.
     template <class Function, Function* f>
     Options&& kernel(DispatchKey key) && {
       return std::move(*this).add(key, CppFunction(f));
@@ -21,7 +21,7 @@ class RegisterOperators {
     Options&& catchAllKernel() && {
       return std::move(*this).add(DispatchKey::None, CppFunction(f));
     }
-    // A functor, made of the arguments.
+    // Registers a functor that is constructed from the arguments.
     template <class Functor, class... A>
     Options&& kernel(DispatchKey key, A&&... arguments) && {
       return std::move(*this).add(key, CppFunction(make<Functor>(std::forward<A>(arguments)...)));
@@ -31,7 +31,7 @@ class RegisterOperators {
       return std::move(*this).add(DispatchKey::None,
                                   CppFunction(make<Functor>(std::forward<A>(arguments)...)));
     }
-    // A lambda or a function pointer.
+    // Registers a lambda or a function pointer.
     template <class F>
     Options&& kernel(DispatchKey key, F&& f) && {
       return std::move(*this).add(key, CppFunction(std::forward<F>(f)));
@@ -44,7 +44,7 @@ class RegisterOperators {
       schema_ = text;
       return std::move(*this);
     }
-    // What the operator aliases is what its schema says.
+    // Ignored: the schema already says what the operator aliases.
     template <class Kind>
     Options&& aliasAnalysis(Kind) && {
       return std::move(*this);
@@ -77,8 +77,8 @@ class RegisterOperators {
     std::move(*this).op(name_or_schema, std::forward<F>(f));
   }
 
-  // A name, whose schema is inferred from the kernel, or a schema; then a kernel that serves every
-  // backend, options, or nothing.
+  // The first argument is a schema, or a name whose schema is inferred from the kernel. Options, a
+  // kernel for all backends, or nothing may follow.
   LAMELLA_LAZY RegisterOperators&& op(const std::string& name_or_schema, Options&& options) && {
     guarded(name_or_schema, [&](Library& library, const std::string& text) {
       register_all(library, text, options);
@@ -99,7 +99,7 @@ class RegisterOperators {
     return std::move(*this).op(name_or_schema,
                                std::move(options).catchAllKernel(std::forward<F>(f)));
   }
-  // For those that keep an object and add to it.
+  // Overloads for a named object to which registrations are added.
   template <class... A>
   RegisterOperators& op(const std::string& name_or_schema, A&&... rest) & {
     std::move(*this).op(name_or_schema, std::forward<A>(rest)...);
@@ -107,7 +107,8 @@ class RegisterOperators {
   }
 
  private:
-  // A static initialiser must not throw: Library's own blocks keep a failure for the loader too.
+  // A static initialiser must not throw, so a failure is kept for the loader, as in Library's
+  // blocks.
   template <class F>
   void guarded(const std::string& name_or_schema, F&& body) {
     try {
@@ -131,7 +132,7 @@ class RegisterOperators {
     if (defined) library.def(text);
     for (size_t i = 0; i < options.kernels_.size(); ++i) {
       CppFunction kernel = std::move(options.kernels_[i]).with_key(options.keys_[i]);
-      // Without a schema the operator's is the first kernel's.
+      // Without a schema, the first kernel's signature becomes the schema.
       if (defined) {
         library.impl(name, std::move(kernel));
       } else {

@@ -1,4 +1,4 @@
-// at::vec::map, at::vec::reduce_all and their kin.
+// at::vec::map, at::vec::reduce_all and similar functions.
 #pragma once
 #include <ATen/cpu/vec/vec.h>
 

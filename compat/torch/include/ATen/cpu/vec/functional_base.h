@@ -1,3 +1,3 @@
-// at::vec::map, at::vec::reduce_all and their kin.
+// at::vec::map, at::vec::reduce_all and similar functions.
 #pragma once
 #include <ATen/cpu/vec/functional.h>

@@ -1,4 +1,4 @@
-// at::native::cpu_kernel, cpu_kernel_vec and their kin.
+// at::native::cpu_kernel, cpu_kernel_vec and similar functions.
 #pragma once
 #include <ATen/TensorIterator.h>
 #include <ATen/cpu/vec/vec.h>

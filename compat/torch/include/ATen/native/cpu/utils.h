@@ -1,4 +1,4 @@
-// at::native: the index of an element as a number for each dimension, and its steps.
+// at::native: splits a linear element index into one index for each dimension, and steps these.
 #pragma once
 #include <ATen/Parallel.h>
 #include <ATen/cpu/vec/vec.h>
@@ -7,7 +7,8 @@
 
 namespace at::native {
 
-// data_index_init(n, x, X, y, Y): the digits of n in the bases X and Y, the last one the fastest.
+// data_index_init(n, x, X, y, Y): sets x and y to the digits of n in the bases X and Y; the last
+// one varies fastest.
 template <class T>
 T data_index_init(T offset) {
   return offset;
@@ -18,7 +19,7 @@ T data_index_init(T offset, T& x, const T& X, A&&... rest) {
   x = offset % X;
   return offset / X;
 }
-// One further. True if it came back to the beginning.
+// Increments the indices. True if they wrapped around to zero.
 inline bool data_index_step() { return true; }
 template <class T, class... A>
 bool data_index_step(T& x, const T& X, A&&... rest) {

@@ -1,4 +1,4 @@
-// What the thread adds to and takes from every key set, and the guards that change it.
+// The keys that the thread adds to and removes from every key set, and the guards for them.
 #pragma once
 #include <c10/core/DispatchKeySet.h>
 

@@ -7,7 +7,7 @@
 #include "lamella/core/error.h"
 
 namespace c10 {
-// Null for none. Throws where there is no memory.
+// Null for 0 bytes. Throws if the allocation fails.
 inline void* alloc_cpu(size_t bytes) {
   if (bytes == 0) return nullptr;
   void* data = nullptr;

@@ -1,4 +1,4 @@
-// torch::autograd::autogradNotImplementedFallback and its kin.
+// torch::autograd::autogradNotImplementedFallback and related fallbacks.
 #pragma once
 #include <torch/library.h>
 

@@ -1,3 +1,3 @@
-// PyTorch's marks for its profiler: Lamella's sees operators by itself.
+// PyTorch's profiler annotations, which do nothing: Lamella's profiler records operators itself.
 #pragma once
 #include <ATen/record_function.h>

@@ -1,4 +1,4 @@
-// Tensors as objects of Python's C API.
+// Conversion between tensors and PyObjects.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <torch/python_casters.h>
@@ -6,11 +6,11 @@
 inline bool THPVariable_Check(PyObject* object) {
   return object != Py_None && pybind11::detail::make_caster<at::Tensor>().load(object, false);
 }
-// RuntimeError for an object that is no tensor.
+// RuntimeError if the object is not a tensor.
 inline at::Tensor THPVariable_Unpack(PyObject* object) {
   return pybind11::handle(object).cast<at::Tensor>();
 }
-// A new reference.
+// Returns a new reference.
 inline PyObject* THPVariable_Wrap(const at::TensorBase& tensor) {
   return pybind11::cast(at::Tensor(tensor)).release().ptr();
 }

@@ -1,4 +1,4 @@
-// STABLE_TORCH_LIBRARY and its kin, TORCH_BOX.
+// STABLE_TORCH_LIBRARY and related macros, TORCH_BOX.
 #pragma once
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/stableivalue_conversions.h>
@@ -12,7 +12,7 @@ class StableLibrary {
     library_.def(schema);
     return *this;
   }
-  // A kernel that TORCH_BOX made, or one of StableIValue.
+  // Registers a kernel made by TORCH_BOX, or one that takes a stack of StableIValue words.
   template <auto f>
   StableLibrary& impl(const char* name, lamella::CompileTimeFunction<f> function) {
     library_.impl(name, function);
@@ -30,7 +30,7 @@ class StableLibrary {
 
 #define TORCH_BOX(f) (::lamella::CompileTimeFunction<f>())
 
-// `open` is one of Lamella's macros up to its block's name.
+// `open` is one of Lamella's macros, up to the name of its block.
 #define LAMELLA_STABLE_LIBRARY_(open, body, m)                      \
   static void body(::torch::stable::detail::StableLibrary&);        \
   open {                                                            \

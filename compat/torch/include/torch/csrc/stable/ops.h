@@ -7,7 +7,7 @@
 #include <torch/headeronly/core/MemoryFormat.h>
 
 namespace torch::stable {
-// Operators that are functions are found as they are; those that are methods alone follow.
+// Makes Lamella's functions visible; operators that are only methods follow.
 using namespace lamella;
 using at::get_num_threads;
 using at::parallel_for;
@@ -58,7 +58,7 @@ inline Tensor to(const lamella::Tensor& self, lamella::Device device, bool non_b
                  bool copy = false) {
   return self.to(device, self.scalar_type(), non_blocking, copy);
 }
-// Over one dimension, which is 0 for {}, or over those of a list.
+// Reduces one dimension or a list of them; {} means dimension 0.
 inline Tensor amax(const lamella::Tensor& self, lamella::IntArrayRef dims, bool keepdim = false) {
   return lamella::amax(self, dims, keepdim);
 }

@@ -17,7 +17,7 @@ T to(StableIValue word) {
 }
 }  // namespace torch::stable::detail
 
-// PyTorch has them there too.
+// PyTorch declares them in this namespace as well.
 template <class T>
 StableIValue from(const T& value) {
   return torch::stable::detail::from(value);

@@ -14,7 +14,7 @@ class Tensor : public lamella::Tensor {
   Tensor() = default;
   Tensor(lamella::Tensor tensor) : lamella::Tensor(std::move(tensor)) {}  // NOLINT: implicit
   explicit Tensor(lamella::TensorBase tensor) : lamella::Tensor(std::move(tensor)) {}
-  // Takes over the handle.
+  // Takes ownership of the handle.
   explicit Tensor(AtenTensorHandle owned) : Tensor(lamella::TensorBase::adopt(owned)) {}
   AtenTensorHandle get() const { return impl(); }
   int32_t get_device_index() const { return get_device(); }

@@ -1,4 +1,4 @@
-// torch::utils: tensors of one kind laid side by side in one, and taken apart again.
+// torch::utils: flattens tensors of one dtype into a vector, and splits it again.
 #pragma once
 #include <ATen/Functions.h>
 
@@ -12,7 +12,7 @@ inline lamella::Tensor flatten_dense_tensors(lamella::TensorList tensors) {
   }
   return lamella::cat(flat);
 }
-// The parts of `flat`, with the sizes of the tensors. Empty tensors get memory of their own.
+// Splits `flat` into parts with the shapes of the tensors. Empty tensors get their own memory.
 inline std::vector<lamella::Tensor> unflatten_dense_tensors(const lamella::Tensor& flat,
                                                             lamella::TensorList tensors) {
   std::vector<lamella::Tensor> parts;

@@ -1,3 +1,3 @@
-// Marks of what a library exports.
+// Macros that mark exported symbols.
 #pragma once
 #include <c10/macros/Export.h>

@@ -1,3 +1,3 @@
-// Marks of what PyTorch deprecates.
+// Macros that mark deprecated names.
 #pragma once
 #include <c10/util/Deprecated.h>

@@ -1,4 +1,4 @@
-// Facts about callables.
+// Traits of callables.
 #pragma once
 #include <c10/util/Metaprogramming.h>
 #include <torch/headeronly/lamella_names.h>

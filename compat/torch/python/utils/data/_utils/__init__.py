@@ -1,4 +1,4 @@
-"""torch.utils.data._utils, as far as programs reach into it."""
+"""torch.utils.data._utils, as far as programs use it."""
 
 from lamella.compat.utils.data._utils import collate as collate
 from lamella.compat.utils.data._utils import worker as worker

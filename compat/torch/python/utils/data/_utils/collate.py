@@ -1,4 +1,4 @@
-"""Batches of examples: torch.utils.data._utils.collate."""
+"""torch.utils.data._utils.collate: combines examples into batches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _is_number_of_numpy(value: Any) -> bool:
 
 
 def _rebuilt(like: Any, parts: list[Any]) -> Any:
-    """A sequence of the type of another; a list where the type does not take its entries."""
+    """A sequence of another one's type; a list if that type cannot be built from the entries."""
     if isinstance(like, tuple) and hasattr(like, "_fields"):
         return type(like)(*parts)
     if type(like) in (list, tuple):
@@ -46,7 +46,7 @@ def _mapped(like: Mapping[Any, Any], entries: dict[Any, Any]) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """NumPy's arrays become tensors, in nests too; what else there is stays."""
+    """Converts NumPy arrays to tensors, also inside nests; other values stay as they are."""
     if isinstance(data, Tensor):
         return data
     if _is_array(data) or _is_number_of_numpy(data):
@@ -61,11 +61,11 @@ def default_convert(data: Any) -> Any:
 
 
 def collate(batch: Any, *, collate_fn_map: _Rules | None = None) -> Any:
-    """One batch of examples of the same form.
+    """Combines examples of the same structure into a batch.
 
-    Tensors and arrays are stacked, numbers become tensors, text a list; dictionaries and sequences
-    have a batch of each entry. collate_fn_map: functions for further types, each called with the
-    examples and collate_fn_map=.
+    Tensors and arrays are stacked, numbers become a tensor, texts a list; dictionaries and
+    sequences are combined entry by entry. collate_fn_map: functions for further types, called with
+    the examples and collate_fn_map=.
     """
     first = batch[0]
     for kind, rule in (collate_fn_map or {}).items():
@@ -107,15 +107,15 @@ def collate(batch: Any, *, collate_fn_map: _Rules | None = None) -> Any:
 
 default_collate_fn_map: _Rules = {}
 
-# The kinds of arrays that make no batch.
+# Kinds of NumPy dtypes that cannot become tensors.
 np_str_obj_array_pattern = re.compile(r"[SaUO]")
 
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: _Rules | None = None) -> Tensor:
-    """The tensors as one, in a new first dimension."""
+    """Stacks the tensors along a new first dimension."""
     return lamella.stack(list(batch), 0)
 
 
 def default_collate(batch: Any) -> Any:
-    """collate() with the rules of default_collate_fn_map, which programs add to."""
+    """collate() with default_collate_fn_map, which programs may extend."""
     return collate(batch, collate_fn_map=default_collate_fn_map)

@@ -1,4 +1,4 @@
-"""torch.utils.data._utils.pin_memory: memory that no device copies from stays as it is."""
+"""torch.utils.data._utils.pin_memory: memory is never pinned, because there is no device."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from typing import Any
 
 
 def pin_memory(data: Any, device: Any = None) -> Any:
-    """The data itself."""
+    """Returns the data unchanged."""
     return data

@@ -1,4 +1,4 @@
-"""What a worker process of a DataLoader does: torch.utils.data._utils.worker."""
+"""torch.utils.data._utils.worker: the worker processes of a DataLoader."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import lamella
 
 @dataclass
 class WorkerInfo:
-    """What get_worker_info() gives: the worker's number, their count, its seed and data set."""
+    """The result of get_worker_info(): worker index and count, seed and data set."""
 
     id: int
     num_workers: int
@@ -27,18 +27,18 @@ _info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """In a worker process what it is; elsewhere None."""
+    """The WorkerInfo in a worker process; None in other processes."""
     return _info
 
 
 class _Plain(str):
-    """A text that KeyError, which shows its argument by repr(), shows in lines."""
+    """A message for KeyError, which shows its argument by repr(): this repr() keeps line breaks."""
 
     __repr__ = str.__str__
 
 
 class Failure:
-    """An exception on its way from a worker to the program: its type and its traceback's text."""
+    """An exception on its way from a worker to the main process: its type and traceback text."""
 
     def __init__(self, error: BaseException, where: str) -> None:
         self.kind = type(error)
@@ -46,27 +46,27 @@ class Failure:
         self.where = where
 
     def reraise(self) -> None:
-        """Raises the same type with the worker's traceback in its text."""
+        """Raises the same type, with the worker's traceback as message."""
         text = f"DataLoader: {self.where} raised {self.kind.__name__}\n{self.text}"
-        if issubclass(self.kind, KeyError):  # it shows its text by repr()
+        if issubclass(self.kind, KeyError):  # its message is shown by repr()
             text = _Plain(text)
         try:
             error = self.kind(text)
-        except Exception:  # a type whose constructor wants other arguments
+        except Exception:  # the type's constructor takes other arguments
             error = RuntimeError(text)
         raise error
 
 
 class Ended:
-    """An iterable data set has no more examples in this worker."""
+    """The worker's iterable data set is exhausted."""
 
 
 class Reset:
-    """A new epoch in a worker that stays. Its random numbers go on from where they are."""
+    """Starts a new epoch in a persistent worker; its random generators keep their state."""
 
 
 class Fetcher:
-    """Examples for the indices of a batch, collated. Raises StopIteration at an iterable's end."""
+    """Reads and collates the examples of a batch. StopIteration at an iterable data set's end."""
 
     def __init__(
         self, dataset: Any, iterable: bool, batches: bool, collate: Any, drop_last: bool
@@ -105,7 +105,7 @@ class Fetcher:
 
 
 def _generate_state(base_seed: int, worker_id: int) -> Any:
-    """The four words that NumPy's generator of a worker is seeded with."""
+    """The four words that seed NumPy's generator in a worker."""
     import numpy
 
     entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
@@ -134,14 +134,14 @@ def run(
     worker: int,
     count: int,
 ) -> None:
-    """Takes (number, index) from a queue and gives pickled (number, worker, batch)
-    until it gets None."""
+    """Reads (number, index) from a queue and writes pickled (number, worker, batch), until it reads
+    None."""
     global _info
     parent = os.getppid()
     fetch: Any = None
     failure = None
     try:
-        # One thread: the workers share the machine.
+        # One thread each, because the workers share the processor.
         lamella.set_num_threads(1)
         seed = _seed(worker, base_seed)
         _info = WorkerInfo(worker, count, seed, dataset)
@@ -171,12 +171,12 @@ def run(
 
 
 def _packed(number: int, worker: int, result: Any) -> bytes:
-    """The answer as bytes: what cannot be pickled is the worker's error, said to the program."""
+    """The pickled answer. If the result cannot be pickled, the answer is that error."""
     try:
         return bytes(ForkingPickler.dumps((number, worker, result)))
     except Exception as error:
         told = Failure(error, f"worker process {worker}")
-        if isinstance(result, Failure):  # of a type that cannot be pickled
+        if isinstance(result, Failure):  # its type cannot be pickled
             told = result
         told.kind = RuntimeError
         return bytes(ForkingPickler.dumps((number, worker, told)))

@@ -1,3 +1,3 @@
-// XLA's spelling of clients.
+// XLA's names for clients.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of the library of clients.
+// XLA's names for the client library.
 #pragma once
 #include "xla/lamella_names.h"

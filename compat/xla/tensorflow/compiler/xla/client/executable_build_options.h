@@ -1,3 +1,3 @@
-// XLA's spelling of options of compiling.
+// XLA's names for compile options.
 #pragma once
 #include "xla/lamella_names.h"

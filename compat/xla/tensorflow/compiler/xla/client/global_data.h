@@ -1,3 +1,3 @@
-// XLA's spelling of values that a client holds.
+// XLA's names for values held by a client.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of the local client.
+// XLA's names for the local client.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of padding.
+// XLA's names for padding.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of the registration of custom-call targets.
+// XLA's names for the registration of custom-call targets.
 #pragma once
 #include "xla/service/custom_call_target_registry.h"

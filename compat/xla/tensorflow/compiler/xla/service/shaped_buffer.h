@@ -1,3 +1,3 @@
-// XLA's spelling of buffers.
+// XLA's names for buffers.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of comparators.
+// XLA's names for comparators.
 #pragma once
 #include "xla/lamella_names.h"

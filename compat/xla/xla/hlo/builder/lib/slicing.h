@@ -1,3 +1,3 @@
-// XLA's spelling of slices of the last dimensions.
+// XLA's names for slices of the last dimensions.
 #pragma once
 #include "xla/lamella_names.h"

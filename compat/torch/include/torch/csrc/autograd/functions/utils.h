@@ -10,7 +10,7 @@ inline bool any_variable_requires_grad(const variable_list& variables) {
   }
   return false;
 }
-// Whether gradients are on and one of the arguments, tensors among others, requires them.
+// True if gradients are enabled and a tensor among the arguments requires them.
 template <class... A>
 bool compute_requires_grad(const A&... arguments) {
   auto requires_grad = [](const auto& argument) {
@@ -29,13 +29,13 @@ bool compute_requires_grad(const A&... arguments) {
   };
   return c10::GradMode::is_enabled() && (requires_grad(arguments) || ...);
 }
-// RuntimeError for a leaf that requires gradients, which must not be written.
+// RuntimeError for a leaf that requires gradients: it must not be written in place.
 inline void check_inplace(const lamella::Tensor& tensor, bool requires_grad) {
   LAMELLA_CHECK(!requires_grad || !tensor.requires_grad() || !tensor.is_leaf(),
                 "expected a tensor to write that is no leaf that requires gradients; "
                 "write to a copy of it");
 }
-// Tells that a kernel wrote to the tensor's memory.
+// Reports that a kernel wrote to the tensor's memory.
 inline void increment_version(const lamella::Tensor& tensor) {
   lamella_tensor_bump_version(tensor.impl());
 }

@@ -1,3 +1,3 @@
-// torch::empty and its kin.
+// torch::empty and the other factories.
 #pragma once
 #include <torch/types.h>

@@ -1,5 +1,5 @@
-// torch::jit::Module: code that takes programs of TorchScript compiles, and says that there are
-// none when it runs.
+// torch::jit::Module: declared so that code with TorchScript programs compiles; at run time its
+// functions throw, because Lamella has no TorchScript.
 #pragma once
 #include <ATen/core/Dict.h>
 #include <ATen/core/Tensor.h>
@@ -20,12 +20,12 @@ namespace detail {
 }
 }  // namespace detail
 
-// What no value is of, as of Module below.
+// Has no instances, because Module has none.
 struct Method {
   lamella::IValue operator()(std::vector<lamella::IValue>) { detail::no_torchscript("Method"); }
 };
 
-// What no value is of. Its constructor and its methods throw.
+// Has no instances: the constructor and the methods throw.
 class Module {
  public:
   Module() { detail::no_torchscript("Module"); }
@@ -56,7 +56,7 @@ class Module {
   }
 };
 
-// Throw: there is no TorchScript to read.
+// Throws: Lamella cannot read TorchScript files.
 template <class... A>
 Module load(const std::string&, A&&...) {
   detail::no_torchscript("load");

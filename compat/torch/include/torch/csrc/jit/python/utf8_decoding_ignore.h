@@ -1,5 +1,5 @@
-// torch::jit::setUTF8DecodingIgnore. Bytes that are no UTF-8 come to Python as surrogates, whatever
-// is set, so nothing that an operator returns fails to be decoded.
+// torch::jit::setUTF8DecodingIgnore. It has no effect: invalid UTF-8 is always passed to Python as
+// surrogates, so decoding never fails.
 #pragma once
 #include <c10/lamella_names.h>
 

@@ -1,3 +1,3 @@
-// XLA's spelling of computations of two scalars.
+// XLA's names for computations on two scalars.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,3 +1,3 @@
-// XLA's spelling of functions on each element.
+// XLA's names for elementwise functions.
 #pragma once
 #include "xla/lamella_names.h"

@@ -1,3 +1,3 @@
-// Everything of torch:: that Lamella has.
+// All of torch:: that Lamella has.
 #pragma once
 #include <torch/torch.h>

@@ -1,5 +1,5 @@
-// The C functions that PyTorch's stable interface stands on, as far as kernels call them: each
-// gives 0, or the status of a failure whose text lamella_error_text() has.
+// The C functions beneath PyTorch's stable interface, as far as kernels call them. Each returns 0,
+// or an error status; lamella_error_text() then has the message.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -68,7 +68,7 @@ inline int32_t aoti_torch_dtype_float32() { return static_cast<int32_t>(lamella:
 inline int32_t aoti_torch_dtype_float64() { return static_cast<int32_t>(lamella::kDouble); }
 inline int32_t aoti_torch_dtype_int32() { return static_cast<int32_t>(lamella::kInt); }
 inline int32_t aoti_torch_dtype_int64() { return static_cast<int32_t>(lamella::kLong); }
-// Calls an operator: arguments as words in, returns out.
+// Calls an operator: `stack` holds the arguments as words, and receives the results.
 inline AOTITorchError aoti_torch_call_dispatcher(const char* name, const char* overload,
                                                  lamella::Word* stack) {
   return lamella::detail::guarded([&] { lamella::call_words(name, overload, stack); });
