@@ -77,7 +77,7 @@ lamella_status lamella_autograd_inplace_or_view(const lamella_kernel*, const lam
   }
 }
 
-// Says in a backward that there is no derivative. Note [By parts].
+// Raises an error in backward: the operator has no derivative. Note [By parts].
 lamella_status lamella_autograd_not_implemented(const lamella_kernel*, const lamella_operator* op,
                                                 uint64_t keys, const lamella_value* arguments,
                                                 lamella_value* returns) noexcept {

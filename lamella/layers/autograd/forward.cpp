@@ -181,8 +181,8 @@ BatchLevels levels_of_tangents(const ForwardCall& call) {
   return all;
 }
 
-// The operator applied to the tangents; zeros stand for those that are missing. An argument without
-// a formula is no part of what is linear.
+// The operator applied to the tangents, with zeros for missing ones. Arguments that have no formula
+// are passed unchanged: the operator is not linear in them.
 std::vector<Tensor> linear(const ForwardCall& call, const lamella_derivative* d) {
   std::vector<lamella_value> arguments(call.originals, call.originals + call.op->argument_count);
   std::vector<Tensor> holder;

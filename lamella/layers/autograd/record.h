@@ -53,7 +53,7 @@ struct RecordPlan : OperatorPlan {
   // The operator and its derivative are Lamella's own, so that the plan is never dropped; its nodes
   // need not count.
   bool stays = false;
-  // For the keys whose calls have a derivative of their own.
+  // Plans for the keys that have their own derivative.
   std::vector<std::pair<DispatchKey, const RecordPlan*>> keyed;  // one reference each
   std::string node_name;
   // The name of nodes of calls without this argument (-1: there is none such); see Note [Names of

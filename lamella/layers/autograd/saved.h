@@ -53,7 +53,7 @@ class LAMELLA_PRIVATE_API SavedTensor {
     state_ = kTensor;
   }
   // Undefined where an undefined tensor was saved. Throws if the tensor was written meanwhile, or
-  // was given up. `node`: whose it is; may be null.
+  // was released. `node`: the node that saved it; may be null.
   LAMELLA_ALWAYS_INLINE TensorBase unpack(Node* node, const char* what) const {
     if (LAMELLA_LIKELY(unchanged() != nullptr)) return tensor_;
     return unpack_slowly(node, what);

@@ -81,7 +81,8 @@ void set_leaf_requires_grad(lamella_tensor* t, bool value) {
   }
   if (value) {
     if (requires_grad(t)) return;
-    // Within the mode modules can be made, whose parameters then are of no use to autograd outside.
+    // Allowed inside inference mode so that modules can be built there, although their parameters
+    // cannot be trained outside of it.
     LAMELLA_CHECK((t->flags & LAMELLA_TENSOR_INFERENCE) == 0 ||
                       (lamella_modes() & LAMELLA_MODE_INFERENCE) != 0,
                   "requires_grad_: expected a tensor made outside of inference mode");
@@ -124,7 +125,7 @@ NodePtr leaf_node(lamella_tensor* t) {
 }
 
 namespace {
-// A tensor whose grad is kept has got another node by a write: the grad is that of its value now.
+// Moves retain_grad() to the node that a write gave the tensor: the grad is that of the new value.
 void move_retained(lamella_tensor* t, NodePtr& from, const Edge& to) {
   if (from) {
     auto& kept = from->extras().retained;
@@ -224,7 +225,7 @@ bool may_steal(const TensorBase& g) {
 }  // namespace
 
 // Note [Accumulating]
-//   The first gradient becomes the grad: as it is if nobody else holds it, else as a copy in the
+//   The first gradient becomes the grad: as it is if it has no other reference, else as a copy in the
 //   leaf's strides. Later ones are added to it in place; with a graph of the backward, or where a
 //   dense gradient meets a sparse one, out of place.
 lamella_status LeafNode::accumulate(TensorBase g) {

@@ -83,12 +83,12 @@ inline void show_gradient_bits(lamella_tensor* t) {
 bool is_stale_view(const lamella_tensor* t);
 inline bool requires_grad(const lamella_tensor* t) {
   if ((t->flags & LAMELLA_TENSOR_REQUIRES_GRAD) != 0) return true;
-  // The bit alone: a view whose base may have been written with gradients since.
+  // Only the key bit is set: a view whose base may have been written with gradients since.
   return (t->key_set & kRequiresGradBits) != 0 && is_stale_view(t);
 }
 // The same, also of a batched tensor.
 inline bool any_requires_grad(lamella_tensor* t) { return requires_grad(behind_levels(t)); }
-// Throws for tensors that cannot, and for false on one that is no leaf.
+// Throws for a dtype that cannot require gradients, and for `false` on a tensor that is not a leaf.
 LAMELLA_PRIVATE_API void set_leaf_requires_grad(lamella_tensor* t, bool value);
 // A leaf: no node made it.
 LAMELLA_PRIVATE_API bool is_leaf(lamella_tensor* t);
@@ -102,7 +102,8 @@ LAMELLA_PRIVATE_API NodePtr leaf_node(lamella_tensor* t);
 
 // Makes the tensor an output of a node that has that output already.
 void attach(lamella_tensor* t, Edge edge);
-// Takes the node, whose output 0 the fresh tensor is, over: Note [A node in the place of metadata].
+// Takes ownership of the node that made the fresh tensor as its output 0: Note [A node in the place
+// of metadata].
 inline void attach_bare(lamella_tensor* t, Node* node) {
   t->autograd = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(node) | 1);
   t->flags |= LAMELLA_TENSOR_REQUIRES_GRAD;

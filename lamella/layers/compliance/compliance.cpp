@@ -194,7 +194,7 @@ lamella_status run_operator(const lamella_operator* op, const Facts& facts, uint
   lamella_status status;
   {
     Enter enter(nullptr);
-    // Not `keys`: a tensor that is no guard may have come with others.
+    // Not simply `keys`: arguments that are not guards may contribute keys that `keys` lacks.
     uint64_t now = key_set_of_call(op, real.data()) & ~kBit & keys;
     status = abi::call_boxed(op, now, real.data(), returns);
     if (status == LAMELLA_OK) status = check_undefined_returns(op, real.data(), returns);

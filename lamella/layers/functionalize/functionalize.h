@@ -40,13 +40,13 @@ LAMELLA_PRIVATE_API Session* begin(bool copies);
 LAMELLA_PRIVATE_API Session* current();
 // From now on views become copies as well; returns whether they did before.
 LAMELLA_PRIVATE_API bool set_copies(Session* session, bool copies);
-// The wrappers of arguments. Equal tensors have equal wrappers, those that share memory have
-// wrappers that do.
+// The wrappers of arguments. The same tensor gets the same wrapper, and tensors that share memory
+// get wrappers that share memory.
 LAMELLA_PRIVATE_API std::vector<TensorBase> wrap_arguments(Session* session,
                                                            const std::vector<TensorBase>& tensors);
-// Ends the function's part: writes the arguments that were changed, and gives what stands behind
-// `outputs`. An output that is an argument is that argument; one that shares memory with an
-// argument does so, unless views become copies.
+// To be called when the function returned: writes changes back to the arguments, and returns the
+// tensors behind `outputs`. An output that is an argument is returned as that argument; one that
+// shares memory with an argument still does, unless views become copies.
 LAMELLA_PRIVATE_API std::vector<TensorBase> finish(Session* session,
                                                    const std::vector<TensorBase>& outputs);
 // Closes the session; to be called in any case, on its thread.

@@ -34,7 +34,7 @@ uint64_t fresh_id() {
   return ++last;
 }
 
-// Forgets aliases whose wrapper is gone. Their places are used again.
+// The index of an unused entry of `aliases`; entries whose wrapper is gone are reused.
 uint32_t free_place(Shared& shared) {
   if (shared.aliases.size() >= shared.sweep_at) {
     size_t alive = 0;

@@ -37,7 +37,7 @@ struct View {
   const lamella_operator* op = nullptr;
   Values arguments;
   size_t self = 0;  // which argument is viewed
-  int index = -1;   // which entry of a list; -1: the result is no list
+  int index = -1;   // the entry of a result list; -1: the result is not a list
   Geometry from, to;
 };
 using Chain = std::shared_ptr<const View>;
@@ -61,7 +61,7 @@ struct Shared {
   Geometry geometry;  // of the wrapper that stands for the whole
   std::vector<Pending> pending;
   uint64_t generation = 0;  // writes so far
-  bool captured = false;    // of a tensor that is no argument: must not be written
+  bool captured = false;    // from a tensor that is not an argument: must not be written
   bool ambiguous = false;   // of an argument that shares memory with another, with gradients
   bool resized = false;     // replaces the storage of an argument that grew
   uint64_t session = 0;
@@ -101,7 +101,7 @@ class Below {
 // Throws where no session is open.
 Session& session_for(const char* op);
 
-// A wrapper that nobody shares, of a value.
+// A new wrapper of `value` that shares its storage with no other wrapper.
 Tensor wrap_value(Session& session, const Tensor& value, bool keep_offset = false);
 // Throws for a wrapper of a session that has ended.
 Shared& shared_of(const lamella_tensor* wrapper);

@@ -35,8 +35,8 @@ Tensor row_major(const Tensor& value) {
   return value.is_contiguous() ? value : value.clone(MemoryFormat::Contiguous);
 }
 
-// A tensor in whose memory the elements of `value` lie as in the wrapper's; `offset` becomes the
-// place of the wrapper's offset in it.
+// A tensor with the elements of `value` in the wrapper's memory layout. `offset` receives the
+// storage offset in it that corresponds to the wrapper's.
 Tensor laid_out(const Tensor& value, const Geometry& like, int64_t* offset) {
   if (value.strides().equals(like.strides)) {
     *offset = value.storage_offset();

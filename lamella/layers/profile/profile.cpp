@@ -79,7 +79,7 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
   try {
     add(entry_of(op)->full_name(), "operator", std::move(given), start);
   } catch (...) {
-    // An event is lost where there is no memory left; the call is done.
+    // Out of memory: the event is dropped, since the call itself has completed.
   }
   return status;
 }
@@ -157,7 +157,7 @@ void lamella_profiler_enter(const char* name) noexcept {
     if (ranges == nullptr) ranges = new std::vector<Range>;
     ranges->push_back({name, runs ? now() : -1});
   } catch (...) {
-    // Without memory there is no range.
+    // Out of memory: the range is dropped.
   }
 }
 

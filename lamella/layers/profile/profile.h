@@ -54,7 +54,7 @@ class Span {
   int64_t start_ = -1;
 };
 
-// In text.cpp. Events are in order of beginning, those that hold others before these.
+// In text.cpp. Events are sorted by start; an event comes before the events nested in it.
 void find_own_times(std::vector<Event>& events);
 std::string table_of(const std::vector<Event>& events, std::string_view sort_by, int64_t rows);
 std::string trace_of(const std::vector<Event>& events);

@@ -83,7 +83,7 @@ class LAMELLA_PRIVATE_API Recorder {
   lamella_status record_group(const lamella_operator* op, uint64_t keys,
                               const lamella_value* arguments, lamella_value* returns);
   bool is_decomposed(const lamella_operator* op, uint64_t keys) const;
-  // For who reads elements outside of operators; throws if strict.
+  // To be called where code reads elements outside of operators; throws if strict.
   void note_read(lamella_tensor* tensor, const char* what);
   // A tensor made without an operator becomes a copy of a constant, so that each run has its own.
   void note_made(const TensorBase& tensor);

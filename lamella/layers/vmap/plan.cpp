@@ -16,7 +16,7 @@ bool states_batching(const OperatorEntry& op) {
   return std::ranges::any_of(op.tags,
                              [](const std::string& tag) { return tag.starts_with("batching:"); });
 }
-// Whether nothing says how to batch an operator whose result depends on values.
+// True for operators whose result depends on values and that state no `batching:`.
 bool depends_on_values(const OperatorEntry& op) {
   return !states_batching(op) &&
          (op.has_tag("data_dependent_output") || op.has_tag("dynamic_output_shape"));

@@ -9,7 +9,7 @@
 namespace lamella::vmap {
 namespace {
 
-// The level whose turn it is, while a call goes through the levels.
+// The level that currently handles the call; levels handle it one after the other.
 struct Turn {
   Level* level;
 };

@@ -1,5 +1,5 @@
-// Rules for linear algebra where stacks of matrices are not enough: systems whose sides may be
-// vectors, permutations, tolerances.
+// Rules for linear algebra where batching as a stack of matrices does not suffice: systems whose
+// right-hand side may be a vector, permutations, and tolerances.
 #include "lamella/layers/vmap/rules_common.h"
 
 namespace lamella::vmap {
