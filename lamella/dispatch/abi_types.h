@@ -192,7 +192,7 @@ struct Param<std::vector<T>> : Param<ArrayRef<T>> {
 template <class T>
 struct Plain;
 
-// The form of an optional whose plain form has a value to spare, kNone.
+// The form of an optional whose plain form has an unused value, kNone, that stands for None.
 template <class F, F kNone>
 struct WithSpare {
   using Optional = F;
@@ -201,7 +201,7 @@ struct WithSpare {
   static F some(F form) { return form; }
   static F get(F form) { return form; }
 };
-// The form of an optional whose plain form is in use as a whole.
+// The form of an optional whose plain form uses all its values: a flag says whether it is given.
 template <class F>
 struct WithFlag {
   using Optional = Maybe<F>;

@@ -194,7 +194,7 @@ class Library final {
 
 namespace detail {
 // Runs a registration block before main or when a library is loaded. A static initialiser must not
-// throw, so a failure is kept for whoever loads the library; see lamella_defer_failure.
+// throw, so a failure is kept until the loading code asks for it; see lamella_defer_failure.
 class LibraryInit {
  public:
   LibraryInit(Library::Kind kind, void (*body)(Library&), const char* name_space, BlockKey key,

@@ -69,8 +69,8 @@ void unmap_unused() {
   });
 }
 
-// The loader knows files by their names: one that was built anew under the name of a library that
-// is still mapped gets another name.
+// The loader identifies files by name: a rebuilt library whose old version is still mapped under
+// the same path is opened through a symbolic link with another name.
 void* open_under_another_name(const char* path) {
   char folder[] = "/tmp/lamella-XXXXXX";
   char* whole = realpath(path, nullptr);

@@ -97,7 +97,8 @@ class LAMELLA_PRIVATE_API Registry {
   // Sets what an operator of this owner computes, in words. Throws if it is not the owner's.
   void document(const void* owner, std::string_view qualified_name,
                 std::unique_ptr<const std::string> text);
-  // What a generator checked, by Lamella itself. See Note [Operators that nobody has asked for].
+  // Registers Lamella's own tables, which a generator checked. See Note [Operators without an
+  // entry].
   void define_rows(const char* name_space, const char* file, ArrayRef<SchemaRow> rows);
   void implement_rows(DispatchKey key, const char* file, ArrayRef<KernelRow> rows);
   void derive_rows(const char* file, ArrayRef<DerivativeRow> rows);

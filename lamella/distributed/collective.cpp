@@ -223,8 +223,8 @@ void Running::all_reduce(MPI_Request* request) {
   }
   MPI_Datatype type = moved_type(input_.scalar_type());
   if (request != nullptr) {
-    // Everything comes to every rank, as one call: a second call would have to be begun in the
-    // same order on all ranks, and nobody knows when the first is done.
+    // One call gathers all inputs on every rank: a second call would have to start in the same
+    // order on all ranks, but the time at which the first completes differs between them.
     scratch_ = empty({group_.size, count}, input_.options());
     folds_later_ = true;
     check_mpi(
@@ -455,7 +455,7 @@ bool sum_small(const Collective& asked, const Group& group) {
 void run(const Collective& asked) {
   const char* name = name_of(asked.kind);
   const Group& group = joined_group(asked.group, name);
-  // A sum in shared memory waits for those that were begun before it.
+  // A sum in shared memory has to run after the sums that were started before it.
   bool sums = asked.kind == Kind::AllReduce || asked.kind == Kind::ReduceScatter;
   if (sums && group.window != nullptr && !group.window->is_free() && asked.input.is_cpu()) {
     return wait(start(asked));

@@ -1,10 +1,10 @@
-// What the ranks of one machine know of each other, so that one that is told to end can say why.
+// State that the ranks of one machine share, so that a rank that is told to end can report why.
 //
 // Note [How a job ends]
-//   MPI has no word for a rank that died: mpirun sees it, and tells all others to end (SIGTERM).
+//   MPI does not report a rank that died: mpirun sees it, and tells all others to end (SIGTERM).
 //   So each rank has a slot in memory that the ranks of a machine share (a window of MPI): its
 //   process, the operator it is in, and whether it raised an error. The handler of SIGTERM reads
-//   the slots, writes a line that names who failed, in which operator, and what this rank was
+//   the slots, writes a line that names the failed rank, its operator, and what this rank was
 //   doing, and lets the signal end the process. It calls nothing but write(), kill() and the like.
 //   Ranks of other machines are not seen; mpirun itself names their machine. Ctrl-C is a
 //   KeyboardInterrupt between operators and while a work is waited for. Inside of a blocking call

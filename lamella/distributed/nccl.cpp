@@ -194,7 +194,7 @@ class Nccl final : public DeviceTransport {
     auto [at, fresh] = communicators_.try_emplace({group.number, call.device.index()});
     if (!fresh) return at->second;
     try {
-      // Rank 0 passes its failure on, so that nobody waits for it in NCCL.
+      // Rank 0 sends its failure to the other ranks, so that they do not wait for it in NCCL.
       struct {
         ncclUniqueId id{};
         ncclResult_t status = ncclSuccess;

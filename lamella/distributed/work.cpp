@@ -23,7 +23,7 @@ struct Work {
   Work(const Collective& asked, const Group& group) : running(asked, group) {}
   Running running;
   MPI_Request request = MPI_REQUEST_NULL;
-  // Guarded by the mutex, as is the error. What is on a device needs nobody to look after it.
+  // Guarded by the mutex, as is the error. Works on a device progress without the thread here.
   bool done = false;
   std::exception_ptr error;
 };

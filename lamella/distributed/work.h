@@ -1,11 +1,11 @@
 // Collectives that were begun and are waited for later.
 //
 // Note [Progress]
-//   MPI moves data only while somebody is inside of it. As long as a work is under way, a thread of
-//   this library looks after all works again and again, and sleeps in between: 20 µs at first, and
-//   up to 1 ms where nothing happens for long. Without works it sleeps until there is one. It calls
-//   MPI_Test and goes on with sums in shared memory; what is left to do behind MPI, sums in the
-//   ranks' order and copies, is done by whoever waits.
+//   MPI moves data only while a thread is inside an MPI call. As long as a work is under way, a
+//   thread of this library polls all works and sleeps in between: 20 µs at first, up to 1 ms after
+//   a long time without progress. Without works it sleeps until there is one. It calls MPI_Test and
+//   continues sums in shared memory. The steps after MPI is done (sums in the ranks' order, copies)
+//   run on the thread that waits for the work.
 #pragma once
 #include <mpi.h>
 

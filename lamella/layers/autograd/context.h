@@ -42,8 +42,8 @@ class SavedVariable {
   void reset_data() {
     if (saved_ != nullptr) lamella_saved_tensor_release(detail::take(saved_));
   }
-  // The tensor; undefined if nothing was kept. `node` is the node whose backward runs: the error for
-  // a tensor written meanwhile names it, and a saved output gets it as its history.
+  // The tensor; undefined if nothing was kept. `node` is the node whose backward runs: the error
+  // for a tensor written meanwhile names it, and a saved output gets it as its history.
   Tensor unpack(const GraphNodePtr& node = {}) const {
     return unpack(node ? node->handle() : nullptr);
   }

@@ -325,8 +325,8 @@ class LAMELLA_PRIVATE_API Node {
   //   Runs that are inside of a node are counted, and nothing that it keeps goes while one is: a
   //   formula needs no references of its own. A run that does not retain the graph gives up what
   //   the node keeps when it leaves, if it is alone inside; otherwise the last one that leaves
-  //   does. A run that enters later learns this from the same word (kCleared) before it reads values
-  //   that may be in the middle of their release.
+  //   does. A run that enters later learns this from the same word (kCleared) before it reads
+  //   values that may be in the middle of their release.
   static constexpr uint32_t kGivenUp = 1u << 31;
   static constexpr uint32_t kCleared = 1u << 30;  // release_saved() was called
   void enter() { __atomic_fetch_add(&inside_, 1, __ATOMIC_ACQUIRE); }

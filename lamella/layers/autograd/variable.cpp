@@ -225,8 +225,8 @@ bool may_steal(const TensorBase& g) {
 }  // namespace
 
 // Note [Accumulating]
-//   The first gradient becomes the grad: as it is if it has no other reference, else as a copy in the
-//   leaf's strides. Later ones are added to it in place; with a graph of the backward, or where a
+//   The first gradient becomes the grad: as it is if it has no other reference, else as a copy in
+//   the leaf's strides. Later ones are added to it in place; with a graph of the backward, or where a
 //   dense gradient meets a sparse one, out of place.
 lamella_status LeafNode::accumulate(TensorBase g) {
   TensorBase variable = variable_.lock();

@@ -1,3 +1,4 @@
+// Runs composite kernels on guards: see Note [Composite kernels under guard].
 #include "lamella/layers/compliance/compliance.h"
 #include "lamella/dispatch/boxed_tensors.h"
 

@@ -6,8 +6,8 @@
 //   accessed before and after, and its end, rounded up to 64 bytes, at the end of a page. Between
 //   block and pages lie margins of a known byte; what is written there is damage, and what is read
 //   there differs with the byte. New memory is filled with another known byte, so that results
-//   that differ with it come from elements that were never written. Freed blocks stay inaccessible for a
-//   while. A block may also touch the page before it or the page after it, like memory that a
+//   that differ with it come from elements that were never written. Freed blocks stay inaccessible
+//   for a while. A block may also touch the page before it or the page after it, like memory that a
 //   program brings along; such a block is only as aligned as its elements are.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The fallbacks that resolve lazy conjugates and negatives: see Note [Lazy conjugates].
 #include "lamella/layers/conj/conj.h"
 
 #include <string_view>

@@ -1,3 +1,4 @@
+// Records a thread's calls as a Graph: see Note [Recording a trace].
 #include "lamella/layers/trace/recorder.h"
 
 #include <algorithm>

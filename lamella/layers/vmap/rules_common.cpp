@@ -1,3 +1,4 @@
+// Helpers that the families of batching rules share: inputs, alignment, and changed calls.
 #include "lamella/layers/vmap/rules_common.h"
 
 #include "lamella/layers/vmap/rules_table.h"

@@ -1,3 +1,4 @@
+// Derivatives of losses, and their double backwards.
 #include "lamella/layers/autograd/formulas/losses.h"
 
 #include "lamella/api/functions.h"

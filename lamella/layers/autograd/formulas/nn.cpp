@@ -1,3 +1,4 @@
+// Derivatives of linear maps, convolution, pooling, embedding, dropout and attention.
 #include "lamella/layers/autograd/formulas/nn.h"
 
 #include <cmath>

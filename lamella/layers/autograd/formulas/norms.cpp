@@ -1,3 +1,4 @@
+// Derivatives of normalisation: see Note [The derivative of a norm].
 #include "lamella/layers/autograd/formulas/norms.h"
 
 #include <vector>

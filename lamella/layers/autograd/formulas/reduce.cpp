@@ -1,3 +1,4 @@
+// Helpers for the derivatives of reductions, running sums and softmax.
 #include "lamella/layers/autograd/formulas/reduce.h"
 
 #include <cmath>
