@@ -41,8 +41,8 @@ namespace lamella {
 using KernelList = std::list<std::shared_ptr<KernelEntry>>;
 
 // Holds what serves keys besides an operator's own kernels: fallbacks, the layers' rules, and
-// kernels that wrap others (traces, gates). Everything runs under the registry's mutex; after a change the
-// caller must fill the operators' slots again. See Note [How a slot is filled].
+// kernels that wrap others (traces, gates). Everything runs under the registry's mutex; after a
+// change the caller must fill the operators' slots again. See Note [How a slot is filled].
 class LAMELLA_PRIVATE_API SlotFiller {
  public:
   SlotFiller();

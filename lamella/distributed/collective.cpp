@@ -1,4 +1,4 @@
-// The collectives by calls of MPI.
+// Implements the collectives by MPI calls.
 #include "lamella/distributed/collective.h"
 
 #include <climits>
@@ -32,7 +32,7 @@ void check_rows(const char* name, const char* argument, IntArrayRef rows, const 
   }
 }
 
-// That `rows` of the input are what the numbers of rows say, at `rank` or in total.
+// Checks the input's `rows` against the given numbers of rows, at `rank` or in total.
 void check_input_rows(const char* name, const char* argument, int64_t got, int64_t expected) {
   LAMELLA_CHECK(got == expected, name, ": expected 'self' to have ", expected, " rows, as '",
                 argument, "' says, got ", got);

@@ -20,10 +20,11 @@ void wait(int64_t work);
 // Whether it is done; wait() returns at once then.
 bool test(int64_t work);
 void wait_for_all_works();
-// Ends the thread that looks after works.
+// Ends the progress thread.
 void stop_progress();
 
-// Until the request is done, or `seconds` have passed: false. Sleeps, and looks for interrupts.
+// Waits until the request is done (true) or `seconds` have passed (false). Sleeps between polls and
+// checks for interrupts.
 bool wait_for(MPI_Request* request, double seconds);
 
 }  // namespace lamella::distributed

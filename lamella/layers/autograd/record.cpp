@@ -58,7 +58,7 @@ void drop_returns(const lamella_operator* op, lamella_value* returns) {
   for (uint32_t i = 0; i < op->return_count; ++i) IValue::adopt(returns[i]);
 }
 
-// Arguments with copies where a write would take what a formula needs.
+// The arguments, with copies of those that the call overwrites but a formula needs.
 struct Originals {
   std::vector<lamella_value> values;
   std::vector<TensorBase> copies;
@@ -299,7 +299,7 @@ lamella_status record(const lamella_kernel* kernel, const lamella_operator* op, 
           if (t != nullptr && requires_grad(t)) needs |= uint64_t{1} << s;
         });
       }
-      // A formula's table may leave arguments out that are written all the same.
+      // A derivative may omit arguments that the operator nevertheless writes.
       for (uint16_t i : plan->written) {
         if (plan->slot_of[i] >= 0) continue;
         each_tensor(arguments[i], [&](lamella_tensor* t) {

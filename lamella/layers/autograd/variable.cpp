@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kMetaClass = detail::pool_class(sizeof(AutogradMeta));
 
-// Guards grads. One of a few locks, by address: they are held for a moment only.
+// The lock for a tensor's grad, chosen by address from a few locks; each is held only briefly.
 struct GradLocks {
   GradLocks() {
     for (std::mutex& mutex : mutexes) fork::hold(fork::Level::kLayers, &mutex);
@@ -226,8 +226,8 @@ bool may_steal(const TensorBase& g) {
 
 // Note [Accumulating]
 //   The first gradient becomes the grad: as it is if it has no other reference, else as a copy in
-//   the leaf's strides. Later ones are added to it in place; with a graph of the backward, or where a
-//   dense gradient meets a sparse one, out of place.
+//   the leaf's strides. Later ones are added to it in place; with a graph of the backward, or where
+//   a dense gradient meets a sparse one, out of place.
 lamella_status LeafNode::accumulate(TensorBase g) {
   TensorBase variable = variable_.lock();
   if (!variable.defined() || !g.defined()) return LAMELLA_OK;
@@ -411,7 +411,7 @@ void remember_dual(lamella_tensor* t) {
   all.tensors.emplace_back(TensorBase::borrow(t));
 }
 
-// Whether elements stand at the same places from the first one on.
+// True if both tensors have the same element offsets relative to their first element.
 bool laid_out_alike(const lamella_tensor* a, const lamella_tensor* b) {
   for (int32_t d = 0; d < a->ndim; ++d) {
     if (a->sizes[d] > 1 && a->strides[d] != b->strides[d]) return false;

@@ -1,4 +1,4 @@
-// Wrappers and what stands behind them.
+// Functional wrappers and the values that they stand for.
 #include "lamella/layers/functionalize/value.h"
 
 #include <algorithm>
