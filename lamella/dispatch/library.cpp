@@ -16,7 +16,7 @@ struct lamella_library {
   Origin origin;
   const code::Library* code = nullptr;  // that opened the block; null: never unloaded
   uint64_t number = 0;                  // of blocks opened so far
-  Parked parked;                        // what it had, while its library is unloaded
+  Parked parked;                        // its registrations, while its library is unloaded
 };
 
 namespace {

@@ -1,4 +1,4 @@
-// See Note [Unloading] in lamella/abi/loading.h.
+// Loads and unloads libraries of operators: see Note [Unloading] in lamella/abi/loading.h.
 #include "lamella/dispatch/loading.h"
 
 #include <dlfcn.h>
@@ -48,7 +48,7 @@ void unmap(code::Library& library, void* handle) {
   code::set_closing(false);
 }
 
-// Takes the registrations back, and unmaps the library if nothing needs it.
+// Removes the library's registrations, and unmaps the library if nothing needs it.
 void let_go(code::Library& library, void* handle) {
   const bool left = park_blocks(&library) && !reclaim::inside_call();
   reclaim::collect();
@@ -125,7 +125,7 @@ std::vector<std::string> take_load_failures() {
 Loaded load_shared(const char* path) {
   std::lock_guard lock(loading);
   unmap_unused();
-  // What failed before is not this library's fault, and is not lost.
+  // Earlier failures belong to other libraries; they are put aside and kept.
   std::vector<std::string> before = take_load_failures();
   const uint64_t blocks = blocks_opened();
   Loaded result;

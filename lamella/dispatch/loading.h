@@ -8,7 +8,7 @@
 
 namespace lamella {
 
-// What became of loading a library. Without a handle it is not loaded.
+// The outcome of loading a library. A null handle means that it is not loaded.
 struct Loaded {
   void* handle = nullptr;
   std::string problem;                // why it could not be opened
@@ -42,7 +42,7 @@ bool park_blocks(const code::Library* library);
 // Throws where something else is registered in their place; they are parked again then.
 void resume_blocks(const code::Library* library);
 bool has_blocks(const code::Library* library);
-// Takes back what was registered since `count` of blocks_opened(), by whatever library.
+// Removes all registrations made since blocks_opened() returned `count`, by any library.
 uint64_t blocks_opened();
 void park_blocks_since(uint64_t count);
 

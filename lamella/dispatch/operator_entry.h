@@ -1,4 +1,4 @@
-// OperatorEntry and KernelEntry: what the table of operators holds. Internal to Lamella.
+// OperatorEntry and KernelEntry: the records of the operator table. Internal to Lamella.
 #pragma once
 #include <atomic>
 #include <list>
@@ -68,7 +68,7 @@ struct SlotGate {
   lamella_boxed_function run = nullptr;
 };
 
-// A schema that was read, what follows from it, and its texts for the C ABI.
+// A parsed schema, the facts derived from it, and its texts for the C ABI.
 struct Declared {
   FunctionSchema schema;
   OperatorFacts facts;

@@ -1,4 +1,4 @@
-// Operators that fold dimensions of their first argument.
+// The batching rule of operators that reduce dimensions of their first argument.
 #include "lamella/layers/vmap/rule.h"
 
 namespace lamella::vmap {

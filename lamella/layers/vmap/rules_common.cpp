@@ -55,7 +55,7 @@ int64_t memory_extent(IntArrayRef size, IntArrayRef stride) {
 // ---- Results ---------------------------------------------------------------------------------
 
 namespace {
-// The argument that return `number` is, -1: none.
+// The index of the argument that return `number` aliases; -1: none.
 int written_argument(const BatchedCall& call, uint32_t number) {
   return call.plan().facts->returns[number].written;
 }

@@ -26,7 +26,7 @@
 //   3. the rule that `batching:` names, or that the tags pointwise and reduction stand for;
 //   4. operators whose result depends on values in a way that one shape cannot hold (tags
 //      dynamic_output_shape, data_dependent_output) are refused;
-//   5. the loop over the examples, which says once for each operator that it is slow.
+//   5. the loop over the examples, which warns once for each operator that it is slow.
 #pragma once
 #include <cstdint>
 
