@@ -59,7 +59,7 @@ LAMELLA_ABI_API const char* lamella_error_text(void) LAMELLA_ABI_NOEXCEPT;
 
 typedef struct lamella_storage lamella_storage;
 
-/* The visible part of a tensor. Readable by anyone who holds a reference; written by Lamella only.
+/* The visible part of a tensor. Readable by any holder of a reference; written by Lamella only.
  * `references` and `weak_references` are atomic. An undefined tensor is a null pointer. */
 typedef struct lamella_tensor {
   uint32_t references;
@@ -268,8 +268,8 @@ struct lamella_operator {
   /* Lamella's own fields follow. */
 };
 
-/* What one thread adds to and takes from every key set. `readers` counts the dispatched calls in
- * flight on this thread (Note [Deregistering while others call]). */
+/* The keys that one thread includes in and excludes from every key set. `readers` counts the
+ * dispatched calls in flight on this thread (Note [Deregistering while others call]). */
 typedef struct lamella_thread_state {
   uint64_t included;
   uint64_t excluded;

@@ -1,4 +1,4 @@
-// See Note [Deregistering while others call] in reclaim.h.
+// Grace periods: see Note [Deregistering while others call] in reclaim.h.
 #include "lamella/dispatch/reclaim.h"
 
 #include <linux/membarrier.h>

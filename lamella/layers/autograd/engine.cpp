@@ -65,7 +65,7 @@ class GradList : public ShortList<lamella_tensor*> {
   uint32_t count_;
 };
 
-// Formulas run in the dtypes of what the forward saved.
+// Formulas run with autocast off, in the dtypes of the saved tensors.
 struct WithoutAutocast {
   uint64_t before = lamella_autocast_exchange(0);
   ~WithoutAutocast() { lamella_autocast_exchange(before); }
@@ -92,7 +92,7 @@ class Engine {
     if (!fast_) tables_ = std::make_unique<Tables>();
   }
   ~Engine() {
-    // After an error, what still waits is dropped.
+    // After an error, the pending gradients are dropped.
     for (Node* node : heap_) drop(node);
     if (fast_) fast_lane_taken.store(false, std::memory_order_release);
   }
@@ -172,7 +172,7 @@ class Engine {
       tables_->queued.erase(node);
     }
   }
-  // Moves what waits for a node out.
+  // Moves the pending gradients of a node out.
   void take(Node* node, lamella_tensor** grads) {
     uint32_t n = node->output_count_;
     lamella_tensor** from = waiting(node);
@@ -386,7 +386,7 @@ class Engine {
     return false;
   }
 
-  // Takes the gradients that were asked for. Returns whether the node has to run as well.
+  // Captures the requested gradients. Returns true if the node has to run as well.
   bool capture(Node* node, lamella_tensor** grads) {
     auto found = paths_->capture_of.find(node);
     if (found == paths_->capture_of.end()) return true;
@@ -515,7 +515,7 @@ lamella_status run_backward(std::vector<Root> roots, const std::vector<Edge>& in
                             const BackwardOptions& options, std::vector<TensorBase>* results) {
   try {
     DepthGuard guard;
-    // The backward runs as its own caller would, not below whatever layer started it.
+    // Autograd's keys take part even if the layer that started the backward excludes them.
     constexpr uint64_t below = autograd_dispatch_keyset.raw_repr();
     lamella_status status;
     {

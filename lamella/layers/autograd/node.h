@@ -118,7 +118,7 @@ struct Edge {
   explicit operator bool() const { return static_cast<bool>(node); }
 };
 
-// What runs with the gradient of one output of a node, which it may replace. Hooks run in the order
+// A hook that runs with the gradient of one output of a node and may replace it. Hooks run in the order
 // of their ids.
 struct Hook {
   uint64_t id;

@@ -143,7 +143,7 @@ LAMELLA_PRIVATE_API void remove_post_accumulate_hook(lamella_tensor* t, uint64_t
 // tensor's tangent is laid out in memory as it is, so that views of both can be taken alike.
 LAMELLA_PRIVATE_API TensorBase tangent(const lamella_tensor* t);
 LAMELLA_PRIVATE_API void set_tangent(lamella_tensor* t, const TensorBase& tangent);
-// Opens the level: from here on views are noted, so that they share tangents with their base.
+// Opens the level: views made from then on are recorded, so that they share their base's tangent.
 LAMELLA_PRIVATE_API void begin_forward_level();
 // Removes the tangents of all tensors.
 LAMELLA_PRIVATE_API void end_forward_level();

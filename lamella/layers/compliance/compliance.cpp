@@ -35,7 +35,7 @@ struct Running {
   Session& in;
 };
 
-// What the registry knows of an operator.
+// Facts about an operator, from the registry.
 struct Facts {
   bool composite = false;
   bool may_read = false;
@@ -162,7 +162,7 @@ lamella_status run_composite(const lamella_operator* op, const Facts& facts, uin
   });
   lamella_status status = abi::call_boxed(op, keys, guarded.data(), returns);
   if (status == LAMELLA_OK) {
-    // Also where the results are not needed: every guard that goes out is looked at.
+    // Also done where the results are not needed, since it checks every guard that is returned.
     change_returns(op, returns, [&](const TensorBase& tensor, uint32_t) {
       TensorBase real = in.real(tensor);
       return outermost ? real : tensor;

@@ -1,5 +1,5 @@
-// Memory for tensors that shows when it is used wrongly. Internal to Lamella; for
-// lamella.testing.opcheck.
+// An allocator for tensors that detects out-of-bounds and uninitialised accesses. Internal to
+// Lamella; for lamella.testing.opcheck.
 //
 // Note [Guarded memory]
 //   While it is on, each new CPU storage stands in a mapping of its own: pages that must not be

@@ -1,4 +1,4 @@
-// The profiler: what ran, and when. Internal; users have lamella/profiler.h.
+// The profiler: records which operators ran, and when. Internal; users have lamella/profiler.h.
 //
 // Note [A layer that only looks]
 //   A thread that is profiled includes the key PreDispatch, above all other layers, in every call.
@@ -35,7 +35,7 @@ LAMELLA_PRIVATE_API int64_t now();
 LAMELLA_PRIVATE_API void add(std::string name, const char* kind, std::string arguments,
                              int64_t start);
 
-// A part of a profile from here to the end of the scope. The name is asked for only if one runs.
+// A named range of a profile that ends with the scope. The name is built only while a profile runs.
 class Span {
  public:
   explicit Span(const char* kind) : kind_(kind) {
