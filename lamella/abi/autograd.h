@@ -151,7 +151,7 @@ LAMELLA_ABI_API lamella_tensor* lamella_tensor_grad(lamella_tensor* tensor) LAME
 /* grad: borrowed, NULL takes it away. Checks shape, dtype and device. */
 LAMELLA_ABI_API lamella_status lamella_tensor_set_grad(lamella_tensor* tensor,
                                                        lamella_tensor* grad) LAMELLA_ABI_NOEXCEPT;
-/* Keeps the gradient of a tensor that is no leaf. */
+/* Keeps the gradient of a tensor that is not a leaf. */
 LAMELLA_ABI_API lamella_status lamella_tensor_retain_grad(lamella_tensor* tensor)
     LAMELLA_ABI_NOEXCEPT;
 /* The tensor that this one is a view of, owned by the caller; NULL: it is none. */

@@ -118,8 +118,8 @@ struct Edge {
   explicit operator bool() const { return static_cast<bool>(node); }
 };
 
-// A hook that runs with the gradient of one output of a node and may replace it. Hooks run in the order
-// of their ids.
+// A hook that runs with the gradient of one output of a node and may replace it. Hooks run in the
+// order of their ids.
 struct Hook {
   uint64_t id;
   lamella_tensor_hook tensor;
