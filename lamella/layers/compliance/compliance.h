@@ -6,9 +6,9 @@
 //   what it does. While LAMELLA_MODE_COMPOSITE_CHECK is on, every call of the thread first reaches
 //   this layer's kernel (the fallback of TESTING_ONLY_GenericMode). It calls a composite kernel
 //   with guards in the place of its tensors: tensors with the same shape, type, keys and flags,
-//   whose memory is a trap. An operator that a composite kernel calls gets the real tensors instead, and
-//   its results are guarded in turn. So anything that a composite kernel does besides calling
-//   operators is detected:
+//   whose memory is a trap. An operator that a composite kernel calls gets the real tensors
+//   instead, and its results are guarded in turn. So anything that a composite kernel does
+//   besides calling operators is detected:
 //     - reading or writing elements meets the trap, which notes it and lets it pass;
 //     - sizes, strides, types or flags that a guard has and its tensor has not;
 //     - a tensor over a guard's memory that no operator made;
