@@ -59,7 +59,7 @@ LAMELLA_ABI_API const char* lamella_error_text(void) LAMELLA_ABI_NOEXCEPT;
 
 typedef struct lamella_storage lamella_storage;
 
-/* The visible part of a tensor. Readable by anyone who holds a reference; written by Lamella only.
+/* The visible part of a tensor. Readable by any holder of a reference; written by Lamella only.
  * `references` and `weak_references` are atomic. An undefined tensor is a null pointer. */
 typedef struct lamella_tensor {
   uint32_t references;
@@ -176,7 +176,7 @@ enum {
 
 /* The pointer of a list, string or complex value has a lamella_block in front of its first
  * element, counts references there and owns its elements. Without the flag it is a span of
- * memory that somebody else keeps alive. */
+ * memory that the value does not own. */
 enum { LAMELLA_VALUE_BLOCK = 1 };
 
 typedef struct lamella_block {
@@ -240,7 +240,7 @@ typedef struct lamella_operator lamella_operator;
 typedef struct lamella_kernel lamella_kernel;
 
 /* A boxed kernel: reads op->argument_count values, writes op->return_count owned ones. On failure
- * it leaves nothing owned in them, and nobody reads them. */
+ * it leaves nothing owned in them, and the caller does not read them. */
 typedef lamella_status (*lamella_boxed_function)(const lamella_kernel* kernel,
                                                  const lamella_operator* op, uint64_t key_set,
                                                  const lamella_value* arguments,
@@ -268,8 +268,8 @@ struct lamella_operator {
   /* Lamella's own fields follow. */
 };
 
-/* What one thread adds to and takes from every key set. `readers` counts the dispatched calls in
- * flight on this thread (Note [Deregistering while others call]). */
+/* The keys that one thread includes in and excludes from every key set. `readers` counts the
+ * dispatched calls in flight on this thread (Note [Deregistering while others call]). */
 typedef struct lamella_thread_state {
   uint64_t included;
   uint64_t excluded;
@@ -380,7 +380,7 @@ LAMELLA_ABI_API lamella_status lamella_handshake(uint32_t major, uint32_t minor,
                                                  uint32_t operator_bytes,
                                                  const char* library) LAMELLA_ABI_NOEXCEPT;
 /* A failure inside a library's static initialiser is kept here (it must not throw there) until
- * whoever loaded the library asks for it. */
+ * the code that loaded the library asks for it. */
 LAMELLA_ABI_API void lamella_defer_failure(const char* text, const char* file,
                                            uint32_t line) LAMELLA_ABI_NOEXCEPT;
 /* Fails with the texts of all failures kept so far, one a line, and forgets them; succeeds if there

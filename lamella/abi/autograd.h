@@ -1,6 +1,6 @@
 /* Autograd's part of the frozen C ABI: derivatives as constant tables, nodes of the backward graph,
  * and the engine. Pure C. The C++ headers in lamella/layers/autograd that users include are inline
- * over it. See abi.h for who owns what, for errors and for versions.
+ * over it. See abi.h for ownership, errors and versions.
  */
 #ifndef LAMELLA_ABI_AUTOGRAD_H_
 #define LAMELLA_ABI_AUTOGRAD_H_
@@ -14,7 +14,7 @@ extern "C" {
 /* ---- Derivatives ---------------------------------------------------------------------------- */
 
 /* Note [Derivatives are tables]
- *   One boxed kernel records every operator. What differs between operators stands in a constant
+ *   One boxed kernel records every operator. The differences between operators are in a constant
  *   table: which arguments have gradients, what is saved for the formulas, and the formulas.
  *
  *   A slot is one differentiable argument: a Tensor, Tensor?, Tensor[] or Tensor?[] of the schema.
@@ -22,7 +22,7 @@ extern "C" {
  *   `first` says where each slot's results begin.
  */
 
-/* What is kept of one argument or return. Lists of tensors keep a list of the same. */
+/* The part of an argument or return that is saved. For a list of tensors, a list of these. */
 enum {
   LAMELLA_SAVE_VALUE = 0,          /* itself; tensors with a check of their version */
   LAMELLA_SAVE_SIZES = 1,          /* INT_LIST; of a tensor list: LIST of INT_LIST */
@@ -44,8 +44,8 @@ typedef struct lamella_saved {
   uint64_t used_by; /* slots whose gradient needs it: kept only when one of them is wanted */
 } lamella_saved;
 
-/* What a backward formula works on. Everything is borrowed but the results. A value that was not
- * saved, because no wanted slot needs it, is NONE. */
+/* The inputs and results of a backward formula. Everything but the results is borrowed. A
+ * value that was not saved, because no wanted slot needs it, is NONE. */
 typedef struct lamella_backward {
   const lamella_value* saved;   /* in the order of the table */
   lamella_tensor* const* grads; /* one for each return of the operator; NULL: none */
@@ -79,7 +79,7 @@ enum {
   LAMELLA_FORWARD_LINEAR = 1u << 0,
   /* result: auto_element_wise. From the backward formula: conj(backward(conj(tangent))), summed. */
   LAMELLA_FORWARD_ELEMENTWISE = 1u << 1,
-  /* Says that the operator has no derivative: its returns never require gradients. */
+  /* The operator is not differentiable: its returns never require gradients. */
   LAMELLA_NOT_DIFFERENTIABLE = 1u << 2
 };
 
@@ -142,19 +142,19 @@ LAMELLA_ABI_API uint32_t lamella_set_modes(uint32_t which, uint32_t value) LAMEL
 LAMELLA_ABI_API int32_t lamella_tensor_requires_grad(lamella_tensor* tensor) LAMELLA_ABI_NOEXCEPT;
 LAMELLA_ABI_API lamella_status lamella_tensor_set_requires_grad(lamella_tensor* tensor,
                                                                 int32_t value) LAMELLA_ABI_NOEXCEPT;
-/* The tensor becomes what `source` is, memory, shape, dtype and device, and keeps its gradient and
- * its place in the graph. */
+/* Gives the tensor the memory, shape, dtype and device of `source`. It keeps its gradient and its
+ * place in the graph. */
 LAMELLA_ABI_API lamella_status lamella_tensor_set_data(lamella_tensor* tensor,
                                                        lamella_tensor* source) LAMELLA_ABI_NOEXCEPT;
 /* The accumulated gradient, owned by the caller; NULL: none. */
 LAMELLA_ABI_API lamella_tensor* lamella_tensor_grad(lamella_tensor* tensor) LAMELLA_ABI_NOEXCEPT;
-/* grad: borrowed, NULL takes it away. Checks shape, dtype and device. */
+/* grad: borrowed; NULL removes the gradient. Checks shape, dtype and device. */
 LAMELLA_ABI_API lamella_status lamella_tensor_set_grad(lamella_tensor* tensor,
                                                        lamella_tensor* grad) LAMELLA_ABI_NOEXCEPT;
-/* Keeps the gradient of a tensor that is no leaf. */
+/* Keeps the gradient of a tensor that is not a leaf. */
 LAMELLA_ABI_API lamella_status lamella_tensor_retain_grad(lamella_tensor* tensor)
     LAMELLA_ABI_NOEXCEPT;
-/* The tensor that this one is a view of, owned by the caller; NULL: it is none. */
+/* The tensor that this one is a view of, owned by the caller; NULL: not a view. */
 LAMELLA_ABI_API lamella_tensor* lamella_tensor_base(lamella_tensor* tensor) LAMELLA_ABI_NOEXCEPT;
 /* Another tensor over the same memory: without history, and with a count of writes of its own. */
 LAMELLA_ABI_API lamella_status lamella_tensor_data(lamella_tensor* tensor,
@@ -176,7 +176,7 @@ LAMELLA_ABI_API void lamella_tensor_remove_hook(lamella_tensor* tensor,
 
 typedef struct lamella_node lamella_node;
 
-/* What a node made outside of Lamella does. All functions get the node's context. */
+/* The functions of a node made outside of Lamella. All of them get the node's context. */
 typedef struct lamella_node_class {
   const char* name;
   /* grads: one for each output of the forward, NULL: none. results: one for each input, NULL
@@ -189,7 +189,7 @@ typedef struct lamella_node_class {
   void (*dispose)(void* context);
 } lamella_node_class;
 
-/* A node with one reference and no edges. Takes the context over, also on failure. */
+/* A node with one reference and no edges. Takes ownership of the context, also on failure. */
 LAMELLA_ABI_API lamella_status lamella_node_make(const lamella_node_class* type, void* context,
                                                  lamella_node** node) LAMELLA_ABI_NOEXCEPT;
 LAMELLA_ABI_API void lamella_node_retain(lamella_node* node) LAMELLA_ABI_NOEXCEPT;
@@ -222,7 +222,7 @@ typedef struct lamella_saved_tensor lamella_saved_tensor;
 LAMELLA_ABI_API lamella_status lamella_saved_tensor_make(
     lamella_tensor* tensor, int32_t is_output, lamella_saved_tensor** saved) LAMELLA_ABI_NOEXCEPT;
 LAMELLA_ABI_API void lamella_saved_tensor_release(lamella_saved_tensor* saved) LAMELLA_ABI_NOEXCEPT;
-/* node: whose backward asks, for the message and as the history of a saved output. */
+/* node: the node whose backward runs, for the message and as the history of a saved output. */
 LAMELLA_ABI_API lamella_status
 lamella_saved_tensor_unpack(const lamella_saved_tensor* saved, lamella_node* node,
                             lamella_tensor** tensor) LAMELLA_ABI_NOEXCEPT;

@@ -1,5 +1,5 @@
-/* The C ABI of backends: what a library hands over to make a kind of device known, and what anyone
- * may ask of the devices that are known. Pure C, beside abi.h and under its rules.
+/* The C ABI of backends: the functions that a library registers to add a type of device, and
+ * queries about the registered devices. Pure C, beside abi.h and under its rules.
  *
  * Note [A backend in parts]
  *   lamella_register_backend() may be called more than once for a device type, by parts that differ

@@ -1,5 +1,5 @@
 /* Loading and unloading libraries of operators: a part of the frozen C ABI. Pure C; see abi.h for
- * who owns what, for errors and for versions.
+ * ownership, errors and versions.
  *
  * Note [Unloading]
  *   Unloading ends a library's registrations at once: it returns when no other thread is inside its

@@ -29,7 +29,8 @@ typedef struct lamella_profile_event {
 
 /* Fails if a profile is running. */
 LAMELLA_ABI_API lamella_status lamella_profiler_start(void) LAMELLA_ABI_NOEXCEPT;
-/* What was seen, in order of beginning; the caller owns it. Fails if no profile is running. */
+/* Ends the profile and returns its events by start, owned by the caller. Fails if none is
+ * running. */
 LAMELLA_ABI_API lamella_status lamella_profiler_stop(lamella_profile** profile)
     LAMELLA_ABI_NOEXCEPT;
 LAMELLA_ABI_API void lamella_profile_free(lamella_profile* profile) LAMELLA_ABI_NOEXCEPT;

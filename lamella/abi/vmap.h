@@ -1,6 +1,6 @@
 /* vmap's part of the frozen C ABI: for batching rules of operators that are defined outside of
- * Lamella. Pure C. lamella/layers/vmap/batch_rule.h is inline over it. See abi.h for who owns what,
- * for errors and for versions.
+ * Lamella. Pure C. lamella/layers/vmap/batch_rule.h is inline over it. See abi.h for ownership,
+ * errors and versions.
  */
 #ifndef LAMELLA_ABI_VMAP_H_
 #define LAMELLA_ABI_VMAP_H_

@@ -11,7 +11,7 @@ namespace lamella::abi {
 template <class R, class Enable = void>
 struct Return {  // everything without a form of its own travels as a value
   using Form = lamella_value;
-  // The letter is the one that a parameter of the type has, since schemas know no other.
+  // The type letter of a parameter of the same type: schemas have no other letters for returns.
   static constexpr const char* code() {
     if constexpr (requires { Param<R>::code(); }) {
       return Param<R>::code();

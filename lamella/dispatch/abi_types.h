@@ -192,7 +192,7 @@ struct Param<std::vector<T>> : Param<ArrayRef<T>> {
 template <class T>
 struct Plain;
 
-// The form of an optional whose plain form has a value to spare, kNone.
+// The form of an optional whose plain form has an unused value, kNone, that stands for None.
 template <class F, F kNone>
 struct WithSpare {
   using Optional = F;
@@ -201,7 +201,7 @@ struct WithSpare {
   static F some(F form) { return form; }
   static F get(F form) { return form; }
 };
-// The form of an optional whose plain form is in use as a whole.
+// The form of an optional whose plain form uses all its values: a flag says whether it is given.
 template <class F>
 struct WithFlag {
   using Optional = Maybe<F>;
@@ -233,7 +233,7 @@ inline bool unbox_word(const lamella_value& v, uint8_t tag, int64_t* word) {
   *word = v.as.i;
   return v.tag == tag || (tag == LAMELLA_INT && v.tag == LAMELLA_BOOL);
 }
-// The whole range of an int is in use; the other words leave one value free for none.
+// An int uses its whole range; the other one-word types leave one value unused, for None.
 template <class T>
   requires is_word<T>
 struct Plain<T>
@@ -408,7 +408,7 @@ struct Param<std::optional<T>> : OptionalParam<std::optional<T>, T> {};
 template <class T>
 struct Param<OptionalArrayRef<T>> : OptionalParam<OptionalArrayRef<T>, ArrayRef<T>> {};
 
-// Owners of what a span shows: an owner is made for the kernel.
+// Owning types such as std::vector: one is constructed for the kernel from the span.
 template <class Owner, class View>
 struct OwnerParam : Param<View> {
   struct Holder {

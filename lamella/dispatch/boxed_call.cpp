@@ -1,4 +1,4 @@
-// Boxed calls from C: key sets from schemas, and the questions a caller may ask an operator.
+// Boxed calls from C: key sets from schemas, and queries about an operator.
 #include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/dispatch/return_rules.h"

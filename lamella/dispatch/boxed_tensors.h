@@ -1,4 +1,4 @@
-// What a boxed call is made of. Internal to Lamella.
+// Helpers for boxed calls: their key set, and the tensors in a value. Internal to Lamella.
 #pragma once
 #include "lamella/abi/abi.h"
 #include "lamella/core/macros.h"

@@ -1,8 +1,8 @@
-// Why a call goes where it goes, and the report when it goes nowhere.
+// Explains which kernel a call reaches and why, and reports a missing kernel.
 //
 // Note [Explaining a call]
 //   explain() walks the same key set and the same slots as a call, from the highest key down, and
-//   says of each key why it is passed over, until the kernel that would run. It runs nothing.
+//   states for each key why it is skipped, down to the kernel that would run. It runs no kernel.
 #include <algorithm>
 
 #include "lamella/dispatch/boxed_tensors.h"
@@ -48,7 +48,7 @@ std::string device_of_key(DispatchKey key) {
   return name;
 }
 
-// What the kernel that records gradients does.
+// Describes what the kernel that records gradients does for the operator.
 Explanation::Step recording(const OperatorEntry& op, DispatchKey key) {
   const lamella_derivative* derivative = op.derivative;
   if (derivative == nullptr) {
@@ -68,7 +68,7 @@ Explanation::Step recording(const OperatorEntry& op, DispatchKey key) {
   return {key, "runs", "records the gradient with the " + which + ", then goes on"};
 }
 
-// Tensors by what they are, in place of their numbers.
+// Shows tensors by dtype, shape and device instead of their elements.
 class Description final : public ValueWords {
  public:
   std::string tensor(lamella_tensor* tensor) override { return describe_tensor(tensor); }

@@ -1,4 +1,4 @@
-// Why a call goes where it goes. Internal to Lamella.
+// Explanations of dispatch: which kernel a call reaches, and why. Internal to Lamella.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@ namespace lamella {
 // "float32[2, 3] on cpu" for a tensor, a short text for any other value.
 std::string describe_value(const lamella_value& value);
 
-// Why a call would go where it goes: Note [Explaining a call] in explain.cpp.
+// Which kernel a call would reach, and why: Note [Explaining a call] in explain.cpp.
 struct LAMELLA_PRIVATE_API Explanation {
   struct Step {
     DispatchKey key;

@@ -1,4 +1,4 @@
-// What this thread adds to and takes from the key set of every call, for as long as a guard lives.
+// Guards that include or exclude dispatch keys for every call of this thread during their lifetime.
 #pragma once
 #include "lamella/dispatch/dispatch_key.h"
 
@@ -56,7 +56,7 @@ class AutoDispatchBelowADInplaceOrView : ExcludeDispatchKeyGuard {
 // The older name of AutoDispatchBelowAutograd.
 using AutoNonVariableTypeMode = AutoDispatchBelowAutograd;
 
-// What this thread adds and takes, as it stands.
+// The keys that this thread currently includes and excludes.
 struct LocalDispatchKeySet {
   DispatchKeySet included_;
   DispatchKeySet excluded_;

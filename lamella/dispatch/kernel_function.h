@@ -236,7 +236,7 @@ class CppFunction {
     if (description_.dispose != nullptr) description_.dispose(description_.context);
   }
 
-  // "Not here": the call goes to the next key.
+  // A fallthrough: the call continues at the next key.
   static CppFunction makeFallthrough() { return CppFunction(Empty()); }
   template <auto* f>
   static CppFunction makeFromBoxedFunction() {

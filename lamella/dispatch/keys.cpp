@@ -48,7 +48,7 @@ struct Names {
 #include "lamella/abi/dispatch_keys.def"
     for (uint16_t slot = 0; slot < LAMELLA_SLOTS; ++slot) {
       DispatchKey key = static_cast<DispatchKey>(slot);
-      // A split functionality's own number is no run-time key: its backends' keys are.
+      // A split functionality's own number is not a run-time key; its backends' keys are.
       bool is_split_head = false;
 #define LAMELLA_FUNCTIONALITY(name)
 #define LAMELLA_SPLIT(name, prefix) is_split_head |= key == DispatchKey::name;

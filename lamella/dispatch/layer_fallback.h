@@ -1,4 +1,4 @@
-// How a layer of Lamella's own puts itself in front of all operators. Internal to Lamella.
+// Registers the boxed fallback of a built-in layer for all operators. Internal to Lamella.
 #pragma once
 #include <atomic>
 

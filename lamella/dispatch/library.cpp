@@ -14,9 +14,9 @@ struct lamella_library {
   std::string name_space;
   DispatchKey key;
   Origin origin;
-  const code::Library* code = nullptr;  // whose code opened it; null: some that stays
+  const code::Library* code = nullptr;  // that opened the block; null: never unloaded
   uint64_t number = 0;                  // of blocks opened so far
-  Parked parked;                        // what it had, while its library is unloaded
+  Parked parked;                        // its registrations, while its library is unloaded
 };
 
 namespace {
@@ -61,7 +61,8 @@ bool park(const std::vector<lamella_library*>& found) {
   return gone;
 }
 
-// The library whose code opens a block: `file` is a literal of it, unless it is another language's.
+// The library that opens a block, or null if it is never unloaded. `file` is a string literal in
+// that library, except for callers in other languages; `caller` is then an address in it.
 const code::Library* opener(const char* file, const void* caller) {
   const code::Library* library = code::library_of(file);
   if (library == nullptr) library = code::library_of(caller);

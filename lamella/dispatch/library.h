@@ -17,7 +17,7 @@ enum class AutocastClass : uint8_t {
   kBanned,
   kNone
 };
-// What a definition says to the layers beside its schema; null where it says nothing.
+// Information for the layers that a definition gives besides its schema; null fields are not given.
 struct Policies {
   AutocastClass autocast = AutocastClass::kUnsaid;
   const char* batching = nullptr;  // "pointwise", "reduction", "composite", "loop", a rule's name
@@ -169,7 +169,7 @@ class Library final {
       return CppFunction(std::forward<F>(f));
     }
   }
-  // Says what the operator computes that a schema begins with, or a name; null says nothing.
+  // Sets the documentation of an operator, given by its name or schema; does nothing if null.
   LAMELLA_LAZY Library& document(std::string schema, const char* doc) & {
     if (doc == nullptr) return *this;
     std::string_view text = schema;
@@ -194,7 +194,7 @@ class Library final {
 
 namespace detail {
 // Runs a registration block before main or when a library is loaded. A static initialiser must not
-// throw, so a failure is kept for whoever loads the library; see lamella_defer_failure.
+// throw, so a failure is kept until the loading code asks for it; see lamella_defer_failure.
 class LibraryInit {
  public:
   LibraryInit(Library::Kind kind, void (*body)(Library&), const char* name_space, BlockKey key,

@@ -1,4 +1,4 @@
-// See Note [Unloading] in lamella/abi/loading.h.
+// Loads and unloads libraries of operators: see Note [Unloading] in lamella/abi/loading.h.
 #include "lamella/dispatch/loading.h"
 
 #include <dlfcn.h>
@@ -48,7 +48,7 @@ void unmap(code::Library& library, void* handle) {
   code::set_closing(false);
 }
 
-// Takes the registrations back, and unmaps the library if nothing needs it.
+// Removes the library's registrations, and unmaps the library if nothing needs it.
 void let_go(code::Library& library, void* handle) {
   const bool left = park_blocks(&library) && !reclaim::inside_call();
   reclaim::collect();
@@ -69,8 +69,8 @@ void unmap_unused() {
   });
 }
 
-// The loader knows files by their names: one that was built anew under the name of a library that
-// is still mapped gets another name.
+// The loader identifies files by name: a rebuilt library whose old version is still mapped under
+// the same path is opened through a symbolic link with another name.
 void* open_under_another_name(const char* path) {
   char folder[] = "/tmp/lamella-XXXXXX";
   char* whole = realpath(path, nullptr);
@@ -125,7 +125,7 @@ std::vector<std::string> take_load_failures() {
 Loaded load_shared(const char* path) {
   std::lock_guard lock(loading);
   unmap_unused();
-  // What failed before is not this library's fault, and is not lost.
+  // Earlier failures belong to other libraries; they are put aside and kept.
   std::vector<std::string> before = take_load_failures();
   const uint64_t blocks = blocks_opened();
   Loaded result;

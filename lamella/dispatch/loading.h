@@ -8,7 +8,7 @@
 
 namespace lamella {
 
-// What became of loading a library. Without a handle it is not loaded.
+// The outcome of loading a library. A null handle means that it is not loaded.
 struct Loaded {
   void* handle = nullptr;
   std::string problem;                // why it could not be opened
@@ -22,8 +22,8 @@ LAMELLA_PRIVATE_API void unload_shared(void* handle);
 //   Fourier transforms, special functions and other families that most programs never call are in
 //   a library of their own (lamella/kernels/families/, declared in ops/families.yaml), which registers them as any
 //   library of operators does. The registry loads it when it looks for an operator of namespace
-//   `aten` that it does not have, and before it tells of all there are. So nobody has to name the
-//   library, and nobody who does not need it pays for it.
+//   `aten` that it does not have, and before it lists all operators. So programs need not name the
+//   library, and programs that do not use it do not pay for it.
 //
 // Loads liblamella_more.so from beside liblamella.so. False if that was tried before.
 bool load_more_operators();
@@ -42,7 +42,7 @@ bool park_blocks(const code::Library* library);
 // Throws where something else is registered in their place; they are parked again then.
 void resume_blocks(const code::Library* library);
 bool has_blocks(const code::Library* library);
-// Takes back what was registered since `count` of blocks_opened(), by whatever library.
+// Removes all registrations made since blocks_opened() returned `count`, by any library.
 uint64_t blocks_opened();
 void park_blocks_since(uint64_t count);
 

@@ -1,4 +1,4 @@
-// OperatorEntry and KernelEntry: what the table of operators holds. Internal to Lamella.
+// OperatorEntry and KernelEntry: the records of the operator table. Internal to Lamella.
 #pragma once
 #include <atomic>
 #include <list>
@@ -62,13 +62,13 @@ struct SlotRule {
   std::string (*describe)(const OperatorEntry& op, DispatchKey key);
   bool before_fallbacks;
 };
-// A kernel that decides whether the one that is its context runs. See Note [How a slot is filled].
+// A kernel that decides whether the kernel in its context runs. See Note [How a slot is filled].
 struct SlotGate {
   bool (*applies)(DispatchKey key) = nullptr;
   lamella_boxed_function run = nullptr;
 };
 
-// A schema that was read, what follows from it, and its texts for the C ABI.
+// A parsed schema, the facts derived from it, and its texts for the C ABI.
 struct Declared {
   FunctionSchema schema;
   OperatorFacts facts;
@@ -85,11 +85,11 @@ struct OperatorEntry : lamella_operator {
   uint32_t place = 0;             // in the order of first registration
 
   // Everything below is guarded by the registry's mutex, except that `schema` of a resolved
-  // operator may be read by those who keep it defined.
+  // operator may be read without it while the operator is kept defined.
   bool resolved = false;  // the header's counts, mask and slots are filled in
   std::string schema_text;
-  // What was read of the text; null: nothing yet. All that ever was stays as long as the process:
-  // who read a schema may still look at it when the operator has become another one.
+  // The parsed schema; null: not parsed yet. Parsed schemas are never freed, since readers may
+  // still use one after the operator was redefined.
   const Declared* current = nullptr;
   const FunctionSchema* schema = nullptr;  // of `current`
   std::vector<std::unique_ptr<const Declared>> declared;

@@ -1,3 +1,4 @@
+// Stores, drops and replaces the plans of operators: see Note [Plans].
 #include "lamella/dispatch/operator_plan.h"
 
 #include <algorithm>

@@ -1,16 +1,18 @@
-// OperatorPlan: what a layer works out of an operator once. Internal to Lamella.
+// OperatorPlan: data that a layer derives from an operator once and keeps with it. Internal to
+// Lamella.
 //
 // Note [Plans]
-//   A layer reads an operator's schema, tags and kernels once, and leaves what follows from them
-//   with the operator. A plan is made under the registry's mutex, so it never holds half of a
-//   change. Whoever changes operators publishes the change first, and then, still under the mutex,
-//   drops the plans that followed from what was before, and moves the generation (for what is kept
-//   elsewhere, by a number read before it was made). So whoever asks after a registration has
-//   returned is given what follows from it; who asks while it goes on is given one or the other.
-//   Dispatch knows no layer: each has a kind of plan of its own, and says what ends them.
-//   Inside a dispatched call a plan may be read without more: a dropped one ends through
-//   reclaim.h, when all calls that may have found it are over. Who keeps it longer holds a
-//   reference.
+//   A layer reads an operator's schema, tags and kernels once, and stores the data derived from
+//   them, a plan, with the operator. A plan is made under the registry's mutex, so it never sees
+//   half of a change. Code that changes operators publishes the change first and then, still under
+//   the mutex, drops the outdated plans and advances the generation (which validates data cached
+//   elsewhere: it is kept with the generation read before it was made). A request after a
+//   registration has returned therefore gets the new plan; a request during it gets the old or the
+//   new one. Dispatch depends on no layer: each layer has its own kind of plan and states which
+//   changes end it.
+//   Inside a dispatched call a plan may be read without a reference: a dropped plan is destroyed
+//   through reclaim.h, after all calls that may have found it. Code that keeps a plan longer holds
+//   a reference.
 #pragma once
 #include <atomic>
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Tables of declared operators, looked up by name: see Note [Operators without an entry].
 #include "lamella/dispatch/operator_rows.h"
 
 #include <algorithm>

@@ -1,13 +1,13 @@
 // OperatorRows: operators that a generator declared in tables. Internal to Lamella.
 //
-// Note [Operators that nobody has asked for]
-//   The library declares some 1,400 operators, of which a program calls a few. The entry of one
-//   takes more than a kilobyte and a dozen allocations, so to make them all is most of what loading
-//   the library would cost. Their schemas, kernels and derivatives are constant tables, and loading
-//   notes where the rows of each name are. An operator is entered into the registry when somebody
-//   looks it up, adds to it, or asks for all there are. Nobody can tell when that was: a row says
-//   what an entry would, its place among the operators is kept for it, and what follows from an
-//   operator follows from an entry that somebody has looked at.
+// Note [Operators without an entry]
+//   The library declares some 1,400 operators, of which a program calls a few. An entry takes more
+//   than a kilobyte and a dozen allocations, so making all entries would be most of the cost of
+//   loading the library. Their schemas, kernels and derivatives are constant tables, and loading
+//   records only where the rows of each name are. An operator's entry is made when the operator is
+//   looked up, when a registration adds to it, or when all operators are listed. The delay is not
+//   observable: a row holds the same facts as an entry, the operator's place in the order is
+//   reserved, and plans are derived from entries only.
 #pragma once
 #include <atomic>
 #include <cstdint>

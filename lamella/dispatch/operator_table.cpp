@@ -1,3 +1,4 @@
+// The hash table of operators by name, and splitting of operator names.
 #include "lamella/dispatch/operator_table.h"
 
 #include <algorithm>

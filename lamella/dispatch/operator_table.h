@@ -17,8 +17,8 @@ std::pair<std::string_view, std::string_view> split_overload(std::string_view fu
 // "core" and "pointwise" of "core,pointwise"; null: none.
 std::vector<std::string> split_tags(const char* tags);
 
-// An entry stays as long as the process, so that who found one may keep it. Everything but lookup()
-// runs under the registry's mutex.
+// Entries are never freed, so pointers to them stay valid. Everything but lookup() runs under the
+// registry's mutex.
 class LAMELLA_PRIVATE_API OperatorTable {
  public:
   OperatorTable() : buckets_(kBuckets) {}
@@ -29,8 +29,8 @@ class LAMELLA_PRIVATE_API OperatorTable {
   OperatorEntry* add(std::unique_ptr<OperatorEntry> op, uint32_t place);
   // Keeps places for operators that are added later, and gives the first.
   uint32_t keep_places(size_t count);
-  // A new entry in the place of one that is not defined, with its kernels and derivative. The old
-  // one stays undefined.
+  // Replaces an undefined entry by a new one that takes its kernels and derivative. The old entry
+  // stays undefined.
   OperatorEntry* succeed(OperatorEntry* op);
   const std::vector<OperatorEntry*>& all() const { return all_; }
   // In the order of their first registration.

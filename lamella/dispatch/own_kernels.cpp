@@ -1,4 +1,4 @@
-// Lamella's own kernels: what runs where no one registered anything, and at a thread's first call.
+// Built-in kernels: those of keys without a registered kernel, and that of a thread's first call.
 #include "lamella/dispatch/explain.h"
 #include "lamella/dispatch/layer_fallback.h"
 #include "lamella/dispatch/reclaim.h"

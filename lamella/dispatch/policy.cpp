@@ -1,4 +1,4 @@
-// What an operator says to the layers. See Note [One word in the declaration].
+// Reads an operator's policies from its tags: see Note [One word in the declaration].
 #include "lamella/dispatch/policy.h"
 
 #include "lamella/abi/policy.h"
@@ -16,7 +16,7 @@ std::string_view derived_batching(const OperatorEntry& op) {
   return composite && !op.has_any_backend_kernel() ? "composite" : "";
 }
 
-// What tags say under the very name "autocast" or "autocast.cuda".
+// The tags' value under the exact name "autocast" or "autocast.cuda".
 std::string_view stated(const OperatorEntry& op, std::string_view name) {
   for (const std::string& tag : op.tags) {
     std::string_view text = tag;

@@ -1,4 +1,4 @@
-// See Note [Deregistering while others call] in reclaim.h.
+// Grace periods: see Note [Deregistering while others call] in reclaim.h.
 #include "lamella/dispatch/reclaim.h"
 
 #include <linux/membarrier.h>
@@ -40,7 +40,7 @@ State& state() {
     made->membarrier =
         syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
     fork::hold(fork::Level::kReclaim, &made->mutex);
-    // A child has this thread alone: nobody else can be inside a call.
+    // A forked child has only this thread, so no other thread can be inside a call.
     fork::in_child([] {
       auto& threads = state().threads;
       threads.erase(std::remove_if(threads.begin(), threads.end(),

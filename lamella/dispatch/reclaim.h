@@ -25,12 +25,12 @@ bool inside_call();
 // Has `destroy(object)` run by a later collect(), once no call can be using the object. To be
 // called when no new call can find it any more.
 void retire(void (*destroy)(void*), void* object);
-// Ends what was retired, where it is known that nobody uses it; else a later collect() does. To be
-// called without locks, because what ends may be anybody's. Nothing ends while the calling thread
-// is inside a call.
+// Destroys the retired objects that no call can be using; a later collect() destroys the rest. To
+// be called without locks held, because destructors may run arbitrary code. Destroys nothing while
+// the calling thread is inside a call.
 void collect();
 
-// Counts as a call for the time that it lives: what it finds in the tables is not ended meanwhile.
+// Counts as a call for its lifetime: objects found in the tables meanwhile are not destroyed.
 class Reading {
  public:
   Reading() {

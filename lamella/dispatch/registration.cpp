@@ -1,4 +1,4 @@
-// Registrations: definitions, kernels, derivatives and fallbacks, as they come and go.
+// Adds and removes registrations: definitions, kernels, derivatives and fallbacks.
 #include <algorithm>
 
 #include "lamella/core/code.h"
@@ -392,7 +392,7 @@ bool Registry::remove(const void* owner, Parked* parked) {
 }
 
 void Registry::resume(const void* owner, Parked& parked) {
-  // What throws, and what would have come after it, stays parked.
+  // The registration that throws, and those after it, stay parked.
   auto each = [](auto& list, auto&& again) {
     for (; !list.empty(); list.erase(list.begin())) again(list.front());
   };

@@ -1,4 +1,4 @@
-// Looking operators up, and reading what they were declared with.
+// Looks operators up, and parses their declarations.
 #include "lamella/dispatch/registry.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ OperatorEntry* Registry::lookup_rows(std::string_view name, std::string_view ove
   {
     std::lock_guard lock(mutex_);
     if (OperatorRows::Operator* rows = rows_.find(name, overload)) return enter(rows);
-    // Entered meanwhile, perhaps.
+    // Another thread may have entered it meanwhile.
     if (OperatorEntry* op = table_.lookup(name, overload)) return op;
   }
   if (!name.starts_with(kOwnNamespace) || !load_more_operators()) return nullptr;

@@ -1,4 +1,4 @@
-// Registry: what operators, kernels and derivatives the process has. Internal to Lamella.
+// Registry: the operators, kernels and derivatives of the process. Internal to Lamella.
 #pragma once
 #include <atomic>
 #include <map>
@@ -19,7 +19,7 @@
 
 namespace lamella {
 
-// What a definition or a kernel came with, for the next message that needs it.
+// The origin of a definition or kernel, for messages.
 struct Origin {
   std::string file;
   uint32_t line = 0;
@@ -51,9 +51,9 @@ struct Parked {
   std::vector<Derivative> derivatives;
 };
 
-// Takes registrations and gives what is known of an operator. The table of names, the filling of
-// slots and the dropping of plans are its parts; it guards them with one mutex and tells each of a
-// change.
+// Takes registrations and answers queries about operators. Its parts are the table of names, the
+// filling of slots and the dropping of plans; it guards them with one mutex and notifies each of
+// changes.
 class LAMELLA_PRIVATE_API Registry {
  public:
   static Registry& get();
@@ -66,7 +66,7 @@ class LAMELLA_PRIVATE_API Registry {
     OperatorEntry* op = table_.lookup(name, overload);
     return op != nullptr || !rows_.left() ? op : lookup_rows(name, overload);
   }
-  // Fills in the header of an operator that was not looked at before. Throws SchemaError where the
+  // Fills in the header of an operator at its first look-up. Throws SchemaError where the
   // text of a generated definition cannot be read.
   void resolve(OperatorEntry* op);
   // Throws with near names if it is not defined.
@@ -79,7 +79,7 @@ class LAMELLA_PRIVATE_API Registry {
   const Declared& declared(OperatorEntry* op);
   const FunctionSchema& schema(OperatorEntry* op) { return declared(op).schema; }
   const OperatorFacts& facts(OperatorEntry* op) { return declared(op).facts; }
-  // What serves a key now.
+  // The kernel that currently serves a key.
   Slot slot(OperatorEntry* op, DispatchKey key);
 
   // Registrations. `owner` identifies the library block.
@@ -97,12 +97,13 @@ class LAMELLA_PRIVATE_API Registry {
   // Sets what an operator of this owner computes, in words. Throws if it is not the owner's.
   void document(const void* owner, std::string_view qualified_name,
                 std::unique_ptr<const std::string> text);
-  // What a generator checked, by Lamella itself. See Note [Operators that nobody has asked for].
+  // Registers Lamella's own tables, which a generator checked. See Note [Operators without an
+  // entry].
   void define_rows(const char* name_space, const char* file, ArrayRef<SchemaRow> rows);
   void implement_rows(DispatchKey key, const char* file, ArrayRef<KernelRow> rows);
   void derive_rows(const char* file, ArrayRef<DerivativeRow> rows);
   // Undoes everything of an owner, and waits until no other thread can be in its kernels. False if
-  // some thread still was after some seconds. What it had goes to `parked`, if that is given.
+  // some thread still was after some seconds. Its registrations go to `parked`, if given.
   bool remove(const void* owner, Parked* parked = nullptr);
   // The reverse. Throws what the registrations throw; some may have been done then.
   void resume(const void* owner, Parked& parked);
@@ -146,8 +147,8 @@ class LAMELLA_PRIVATE_API Registry {
   // The newest kernel registered as a fallback for the key, or null.
   const KernelEntry* fallback_for(DispatchKey key) const { return slots_.fallback_for(key); }
 
-  // Moves after operators or kernels have come or gone: what was looked up under another number,
-  // read before, may be stale. Note [Plans].
+  // Advances after operators or kernels were added or removed: results of look-ups made under an
+  // earlier number may be stale. Note [Plans].
   static uint64_t generation() { return generation_.load(std::memory_order_acquire); }
 
   // Guards everything that is not wait-free. Recursive: messages print schemas.
@@ -164,8 +165,8 @@ class LAMELLA_PRIVATE_API Registry {
   void check_kernel(const OperatorEntry& op, const KernelEntry& kernel) const;
   void read_schema(OperatorEntry* op);
   void drop(std::shared_ptr<KernelEntry> kernel);
-  // Ends every change: what followed from what was before is dropped. Under the mutex, when the
-  // change can be seen.
+  // Completes every change: drops plans derived from the former state. To be called under the
+  // mutex, after the change is visible.
   void published(OperatorEntry* op, OperatorChange change);
 
   mutable std::recursive_mutex mutex_;

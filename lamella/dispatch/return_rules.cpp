@@ -1,4 +1,4 @@
-// See Note [Undefined tensors].
+// Checks the returns of kernels: see Note [Undefined tensors].
 #include "lamella/dispatch/return_rules.h"
 #include "lamella/dispatch/explain.h"
 

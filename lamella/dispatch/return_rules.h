@@ -1,5 +1,5 @@
-// Rules that hold for what every kernel returns, checked where somebody asked for it: debug builds
-// and the composite check. Internal to Lamella.
+// Rules for the returns of every kernel, checked in debug builds and by the composite check only.
+// Internal to Lamella.
 #pragma once
 #include "lamella/abi/abi.h"
 #include "lamella/core/macros.h"

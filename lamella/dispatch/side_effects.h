@@ -1,4 +1,4 @@
-// Whether the process has operators that act on more than their arguments and results.
+// Tells whether the process has operators with side effects beyond their arguments and results.
 #pragma once
 #include "lamella/core/macros.h"
 

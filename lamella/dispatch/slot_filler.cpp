@@ -1,3 +1,4 @@
+// Finds the kernel for each key of an operator: see Note [How a slot is filled].
 #include "lamella/dispatch/slot_filler.h"
 
 #include <cstdlib>
@@ -26,7 +27,7 @@ const KernelEntry* SlotFiller::fallback_for(DispatchKey key) const {
 }
 
 namespace {
-// Whether a backend has a kernel whose autograd key is AutogradOther: all but the dense ones.
+// True if a backend whose autograd key is AutogradOther (all but the dense ones) has a kernel.
 bool has_kernel_below_autograd_other(const OperatorEntry& op) {
   for (const auto& [key, list] : op.kernels) {
     if (list.empty() || !is_backend_key(key)) continue;

@@ -40,9 +40,9 @@ namespace lamella {
 // Kernels registered for one key, newest first.
 using KernelList = std::list<std::shared_ptr<KernelEntry>>;
 
-// Knows what serves keys beside an operator's own kernels: fallbacks, what layers said, and the
-// kernels that stand in front of others. Everything runs under the registry's mutex; who changes
-// something fills the slots of the operators again. See Note [How a slot is filled].
+// Holds what serves keys besides an operator's own kernels: fallbacks, the layers' rules, and
+// kernels that wrap others (traces, gates). Everything runs under the registry's mutex; after a
+// change the caller must fill the operators' slots again. See Note [How a slot is filled].
 class LAMELLA_PRIVATE_API SlotFiller {
  public:
   SlotFiller();
@@ -60,7 +60,7 @@ class LAMELLA_PRIVATE_API SlotFiller {
 
   Slot find(const OperatorEntry& op, DispatchKey key) const;
   void fill(OperatorEntry* op);
-  // Ends what stands in front of a kernel that left all slots.
+  // Drops the wrappers (trace, gate) of a kernel that was removed from all slots.
   void forget(const lamella_kernel* kernel);
 
  private:
@@ -73,7 +73,7 @@ class LAMELLA_PRIVATE_API SlotFiller {
   SlotGate gate_;
   std::vector<const SlotRule*> rules_;
   bool trace_ = false;
-  uint64_t backends_ = 0;  // those that have kernels
+  uint64_t backends_ = 0;  // bit set of the backends that have kernels
 };
 
 // A kernel that prints the call and goes on to `target`; owned by the caller.

@@ -10,7 +10,7 @@
 namespace lamella {
 namespace {
 
-// The shortest text that reads back as the same number, and is no integer's.
+// The shortest text that reads back as the same number and cannot be read as an integer.
 template <class T>
 std::string real_text(T number) {
   char text[32];

@@ -1,4 +1,4 @@
-// Values as text, as whoever writes a call would write its arguments. Internal to Lamella.
+// Values as text, in the notation for arguments of a call. Internal to Lamella.
 #pragma once
 #include <optional>
 #include <string>

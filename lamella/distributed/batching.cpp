@@ -1,5 +1,5 @@
 // How vmap runs collectives: as one message for all examples. The operators that move or reduce
-// rows get the examples behind the rows; for all others they are elements like any other.
+// rows get the examples behind the rows; for all others the examples are just more elements.
 #include "lamella/lamella.h"
 #include "lamella_mpi/functions.h"
 

@@ -1,4 +1,4 @@
-// The collectives by calls of MPI.
+// Implements the collectives by MPI calls.
 #include "lamella/distributed/collective.h"
 
 #include <climits>
@@ -32,7 +32,7 @@ void check_rows(const char* name, const char* argument, IntArrayRef rows, const 
   }
 }
 
-// That `rows` of the input are what the numbers of rows say, at `rank` or in total.
+// Checks the input's `rows` against the given numbers of rows, at `rank` or in total.
 void check_input_rows(const char* name, const char* argument, int64_t got, int64_t expected) {
   LAMELLA_CHECK(got == expected, name, ": expected 'self' to have ", expected, " rows, as '",
                 argument, "' says, got ", got);
@@ -223,8 +223,8 @@ void Running::all_reduce(MPI_Request* request) {
   }
   MPI_Datatype type = moved_type(input_.scalar_type());
   if (request != nullptr) {
-    // Everything comes to every rank, as one call: a second call would have to be begun in the
-    // same order on all ranks, and nobody knows when the first is done.
+    // One call gathers all inputs on every rank: a second call would have to start in the same
+    // order on all ranks, but the time at which the first completes differs between them.
     scratch_ = empty({group_.size, count}, input_.options());
     folds_later_ = true;
     check_mpi(
@@ -455,7 +455,7 @@ bool sum_small(const Collective& asked, const Group& group) {
 void run(const Collective& asked) {
   const char* name = name_of(asked.kind);
   const Group& group = joined_group(asked.group, name);
-  // A sum in shared memory waits for those that were begun before it.
+  // A sum in shared memory has to run after the sums that were started before it.
   bool sums = asked.kind == Kind::AllReduce || asked.kind == Kind::ReduceScatter;
   if (sums && group.window != nullptr && !group.window->is_free() && asked.input.is_cpu()) {
     return wait(start(asked));

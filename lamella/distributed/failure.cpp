@@ -35,7 +35,7 @@ MPI_Comm machine = MPI_COMM_NULL;
 std::atomic<bool> returns_to_caller{true};
 struct sigaction earlier_term, earlier_int;
 
-// A line put together without memory of the heap.
+// Builds a line of text without heap memory, as a signal handler must.
 struct Line {
   char text[512];
   size_t length = 0;
@@ -63,7 +63,7 @@ void add_place(Line& line, int kind) {
   if (kind >= 0) line.add(name_of(static_cast<Kind>(kind)));
 }
 
-// What is known of the rank that ended the job.
+// Describes the rank that ended the job, as far as its slot shows.
 void add_cause(Line& line) {
   for (int i = 0; i < slot_count; ++i) {
     const Slot& slot = slots[i];
@@ -139,7 +139,7 @@ void open_slots(int rank) {
   int local = 0;
   MPI_Comm_rank(machine, &local);
   MPI_Comm_size(machine, &slot_count);
-  // The first rank has the memory of all, so that the slots are one array.
+  // The first rank allocates the memory of all ranks, so that the slots are one array.
   auto bytes =
       static_cast<MPI_Aint>(local == 0 ? sizeof(Slot) * static_cast<size_t>(slot_count) : 0);
   void* base = nullptr;

@@ -1,14 +1,14 @@
-// What the ranks of one machine know of each other, so that one that is told to end can say why.
+// State that the ranks of one machine share, so that a rank that is told to end can report why.
 //
 // Note [How a job ends]
-//   MPI has no word for a rank that died: mpirun sees it, and tells all others to end (SIGTERM).
+//   MPI does not report a rank that died: mpirun sees it, and tells all others to end (SIGTERM).
 //   So each rank has a slot in memory that the ranks of a machine share (a window of MPI): its
 //   process, the operator it is in, and whether it raised an error. The handler of SIGTERM reads
-//   the slots, writes a line that names who failed, in which operator, and what this rank was
+//   the slots, writes a line that names the failed rank, its operator, and what this rank was
 //   doing, and lets the signal end the process. It calls nothing but write(), kill() and the like.
 //   Ranks of other machines are not seen; mpirun itself names their machine. Ctrl-C is a
-//   KeyboardInterrupt between operators and while a work is waited for. Inside of a blocking call
-//   of MPI nothing can be returned from: the rank then says where it was and ends.
+//   KeyboardInterrupt between operators and while a work is waited for. A blocking MPI call
+//   cannot be left by an exception: the rank then reports where it was and ends.
 #pragma once
 #include <mpi.h>
 
@@ -22,9 +22,9 @@ namespace lamella::distributed {
 void open_slots(int rank);
 void close_slots();
 
-// Says in this rank's slot that it is inside of an operator, as long as the object lives. `whole`:
-// of the group of all ranks. `returns`: the loop around it looks for interrupts, so that Ctrl-C can
-// be raised as usual.
+// Marks this rank's slot as inside an operator for the lifetime of the object. `whole`: the
+// operator runs on the group of all ranks. `returns`: the operator polls for interrupts, so that
+// Ctrl-C can be raised as usual.
 class Inside {
  public:
   Inside(int kind, bool whole, bool returns);
@@ -35,7 +35,7 @@ class Inside {
   int outer_;
 };
 
-// Writes down that this rank failed, and why, for the others to read.
+// Records in this rank's slot that it failed, and why, for the other ranks to read.
 void mark_failed(std::string_view reason);
 // A rank of this machine that has waited for the group of all since `seconds`, or -1; and where.
 int rank_left_waiting(double seconds, const char** operator_name);

@@ -84,7 +84,7 @@ bool debug_mode() { return debug; }
 void finalize() {
   if (!is_initialized()) return;
   wait_for_all_works();
-  // A rank that ends while others still wait for it would leave them waiting.
+  // A rank that ended while others still wait for it would leave them waiting forever.
   const Group& world = *groups[0].load();
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(world.comm, &request);

@@ -13,7 +13,7 @@ namespace lamella::distributed {
 
 struct Group {
   int64_t number = 0;
-  MPI_Comm comm = MPI_COMM_NULL;   // none where this rank is no member
+  MPI_Comm comm = MPI_COMM_NULL;   // null if this rank is not a member
   MPI_Comm check = MPI_COMM_NULL;  // in debug mode: what the ranks tell each other of their calls
   int rank = -1;
   int size = 0;

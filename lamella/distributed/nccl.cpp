@@ -25,7 +25,7 @@ void check_nccl(ncclResult_t status, const char* op_name) {
                   has_more ? more : ""));
 }
 
-// A device that is current for as long as the object lives.
+// Makes a device current for the lifetime of the object.
 class CurrentDevice {
  public:
   CurrentDevice(int device, const char* op_name) {
@@ -194,7 +194,7 @@ class Nccl final : public DeviceTransport {
     auto [at, fresh] = communicators_.try_emplace({group.number, call.device.index()});
     if (!fresh) return at->second;
     try {
-      // Rank 0 passes its failure on, so that nobody waits for it in NCCL.
+      // Rank 0 sends its failure to the other ranks, so that they do not wait for it in NCCL.
       struct {
         ncclUniqueId id{};
         ncclResult_t status = ncclSuccess;
@@ -225,7 +225,7 @@ class Nccl final : public DeviceTransport {
 
   void launch(const DeviceCall& call, const Group& group, ncclComm_t comm, cudaStream_t stream) {
     const char* name = call.op_name;
-    // What is only moved is bytes.
+    // Collectives that only move data treat it as bytes.
     size_t bytes = elementSize(call.dtype);
     auto* in = static_cast<const char*>(call.in);
     auto* out = static_cast<char*>(call.out);

@@ -32,7 +32,7 @@ namespace meta {
 
 #define LAMELLA_DIST_OUTPUT(...) \
   set_output_raw_strided(0, result_sizes(Collective{__VA_ARGS__}, self), {}, self.options())
-// Where the result has the shape of the input.
+// The shape function of operators whose result has the input's shape.
 #define LAMELLA_DIST_LIKE_SELF(...)                           \
   lamella::distributed::check(Collective{__VA_ARGS__}, self); \
   set_output_raw_strided(0, self.sizes(), {}, self.options())

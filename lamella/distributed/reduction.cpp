@@ -93,7 +93,7 @@ void divide_each(void* values, int64_t count, int divisor) {
   }
 }
 
-// What MPI itself reduces as tensors need it, or MPI_DATATYPE_NULL.
+// The datatype whose reduction by MPI has the semantics of tensors, or MPI_DATATYPE_NULL.
 MPI_Datatype own_type(Reduction reduction, ScalarType dtype) {
   bool ordered = reduction == Reduction::Min || reduction == Reduction::Max;
   switch (dtype) {

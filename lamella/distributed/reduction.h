@@ -8,7 +8,7 @@
 
 namespace lamella::distributed {
 
-// How values of all ranks become one. Mean is a sum that is divided afterwards.
+// How the values of all ranks are combined. A mean is a sum that is divided afterwards.
 enum class Reduction { Sum, Product, Min, Max, Mean };
 
 // "sum", "product", "min", "max" or "mean"; the error begins with the operator's name.
@@ -18,7 +18,7 @@ const char* word_of(Reduction reduction);
 // of integers.
 void check_reduction(Reduction reduction, ScalarType dtype, const char* op_name);
 
-// Elements that are moved: all dtypes of one width have one datatype.
+// The datatype for moving elements: all dtypes of one width share one.
 MPI_Datatype moved_type(ScalarType dtype);
 
 struct ReducedType {
@@ -29,7 +29,7 @@ struct ReducedType {
 // for such dtypes the operation is one of Lamella's own, made at its first use.
 ReducedType reduced_type(Reduction reduction, ScalarType dtype);
 
-// Makes sums means: divides `count` elements of a floating-point or complex dtype.
+// Turns sums into means: divides `count` elements of a floating-point or complex dtype.
 void divide(void* values, int64_t count, ScalarType dtype, int divisor);
 
 }  // namespace lamella::distributed

@@ -1,4 +1,4 @@
-// See Note [Sums in shared memory] in window.h.
+// Implements sums through shared memory: see Note [Sums in shared memory] in window.h.
 #include "lamella/distributed/window.h"
 
 #include <linux/futex.h>
@@ -20,7 +20,7 @@ namespace lamella::distributed {
 namespace {
 
 constexpr int64_t kSlotBytes = int64_t{1} << 20;  // of one rank's values at a time
-constexpr int64_t kBlockBytes = 16 << 10;  // what is summed while it stays in the first cache
+constexpr int64_t kBlockBytes = 16 << 10;  // summed at a time, so that it stays in the L1 cache
 constexpr int kMaxWindows = 64;
 constexpr int kMaxRanks = 256;
 
@@ -42,7 +42,7 @@ void stream(char* to, const char* from, int64_t bytes) {
                        _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
     }
   }
-  _mm_sfence();  // what is posted next comes behind these
+  _mm_sfence();  // orders the stores before the step that is posted next
 #endif
   if (at < bytes) std::memcpy(to + at, from + at, static_cast<size_t>(bytes - at));
 }
@@ -61,11 +61,11 @@ int64_t nanoseconds_now() {
 
 }  // namespace
 
-// What a rank tells the others, alone in its line of the cache.
+// The state that a rank publishes, in a cache line of its own.
 struct alignas(128) Window::Line {
-  std::atomic<uint32_t> steps{0};     // that the rank has done
+  std::atomic<uint32_t> steps{0};     // steps that the rank has completed
   std::atomic<uint32_t> sleepers{0};  // ranks that sleep until `steps` changes
-  // What its present sum is of.
+  // Arguments of its current sum, which all ranks compare.
   std::atomic<int64_t> count{0}, layout{0};
   std::atomic<int32_t> dtype{0}, reduction{0};
 };
@@ -84,7 +84,7 @@ std::unique_ptr<Window> Window::open(MPI_Comm comm) {
     MPI_Comm_free(&machine);
     return nullptr;
   }
-  // The first rank has the memory of all, so that it is one array.
+  // The first rank allocates the memory of all ranks, so that it is one array.
   auto bytes = static_cast<MPI_Aint>(
       rank == 0 ? size * static_cast<int64_t>(sizeof(Line)) + (size + 1) * kSlotBytes + 4096 : 0);
   MPI_Win window = MPI_WIN_NULL;
@@ -127,7 +127,7 @@ char* Window::results() const { return slots_ + size_ * kSlotBytes; }
 
 int Window::missing(uint32_t steps) const {
   for (int r = 0; r < size_; ++r) {
-    // The counters may pass their end and begin again.
+    // The counters may wrap around.
     auto ahead = lines_[r].steps.load(std::memory_order_acquire) - steps;
     if (static_cast<int32_t>(ahead) < 0) return r;
   }
@@ -162,7 +162,7 @@ SharedSum::SharedSum(Window& window, const char* in, char* out, int64_t count, R
 }
 
 SharedSum::Piece SharedSum::piece(int rank) const {
-  // Whole lines of the cache, so that no two ranks write one.
+  // Rounded to whole cache lines, so that no two ranks write the same line.
   int64_t unit = 128 / width_;
   if (scatters()) {
     int64_t left = std::max<int64_t>(parts_.counts[rank] - at_, 0);
@@ -260,7 +260,7 @@ bool SharedSum::advance() {
       }
       case Phase::Reduce:
         if (window_.missing(window_.steps_) >= 0) return false;
-        // Where they differ, the second step still says that everybody has read the others' lines.
+        // If they differ, the second step still tells that all ranks have read the others' lines.
         if (at_ != 0 || compare()) reduce();
         window_.post(++window_.steps_);
         phase_ = Phase::CopyOut;

@@ -1,4 +1,4 @@
-// Sums of ranks that share a machine, through memory that all of them see.
+// Sums across ranks on one machine, through shared memory.
 //
 // Note [Sums in shared memory]
 //   MPI's ranks of one machine send each other messages, so that every value of a large all_reduce
@@ -11,10 +11,10 @@
 //   a wait behind their last reading, and so are results, so that one buffer of each is enough.
 //   In a reduce_scatter a rank's piece of a chunk is one of its own rows, and stays with it.
 //
-//   Each rank counts the steps it has done in a word of its own. Who waits for a word looks at it
-//   for some microseconds, then sleeps until it changes (futex), so that ranks may be more than
-//   cores. The sum is a machine of states: a blocking call goes through them at once, and the
-//   thread that looks after works goes on with it whenever the others have come.
+//   Each rank counts its completed steps in a word of its own. A rank that waits for a word polls
+//   it for some microseconds, then sleeps until it changes (futex), so that there may be more ranks
+//   than cores. The sum is a state machine: a blocking call runs it to the end, and for a started
+//   work the progress thread advances it whenever the other ranks have reached the step.
 #pragma once
 #include <mpi.h>
 

@@ -1,4 +1,4 @@
-// Works, and the thread that looks after them. See Note [Progress] in work.h.
+// Started works, and the thread that advances them. See Note [Progress] in work.h.
 #include "lamella/distributed/work.h"
 
 #include <pthread.h>
@@ -23,7 +23,7 @@ struct Work {
   Work(const Collective& asked, const Group& group) : running(asked, group) {}
   Running running;
   MPI_Request request = MPI_REQUEST_NULL;
-  // Guarded by the mutex, as is the error. What is on a device needs nobody to look after it.
+  // Guarded by the mutex, as is the error. Works on a device progress without the thread here.
   bool done = false;
   std::exception_ptr error;
 };
@@ -49,7 +49,7 @@ void rest(int64_t idle_since) {
   nanosleep(&time, nullptr);
 }
 
-// With the mutex held: goes on with every work. True if one ended.
+// Advances every work; the mutex must be held. True if one completed.
 bool look() {
   bool ended = false;
   for (auto& [number, work] : works) {
@@ -99,7 +99,7 @@ void look_after_works() {
 void ensure_progress() {
   if (progress.joinable()) return;
   stopping = false;
-  // Signals are for the thread that runs the program.
+  // Signals are blocked here, so that the program's own threads handle them.
   sigset_t all, earlier;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &earlier);

@@ -1,11 +1,11 @@
 // Collectives that were begun and are waited for later.
 //
 // Note [Progress]
-//   MPI moves data only while somebody is inside of it. As long as a work is under way, a thread of
-//   this library looks after all works again and again, and sleeps in between: 20 µs at first, and
-//   up to 1 ms where nothing happens for long. Without works it sleeps until there is one. It calls
-//   MPI_Test and goes on with sums in shared memory; what is left to do behind MPI, sums in the
-//   ranks' order and copies, is done by whoever waits.
+//   MPI moves data only while a thread is inside an MPI call. As long as a work is under way, a
+//   thread of this library polls all works and sleeps in between: 20 µs at first, up to 1 ms after
+//   a long time without progress. Without works it sleeps until there is one. It calls MPI_Test and
+//   continues sums in shared memory. The steps after MPI is done (sums in the ranks' order, copies)
+//   run on the thread that waits for the work.
 #pragma once
 #include <mpi.h>
 
@@ -20,10 +20,11 @@ void wait(int64_t work);
 // Whether it is done; wait() returns at once then.
 bool test(int64_t work);
 void wait_for_all_works();
-// Ends the thread that looks after works.
+// Ends the progress thread.
 void stop_progress();
 
-// Until the request is done, or `seconds` have passed: false. Sleeps, and looks for interrupts.
+// Waits until the request is done (true) or `seconds` have passed (false). Sleeps between polls and
+// checks for interrupts.
 bool wait_for(MPI_Request* request, double seconds);
 
 }  // namespace lamella::distributed

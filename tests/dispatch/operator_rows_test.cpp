@@ -1,4 +1,4 @@
-// Operators of constant tables: Note [Operators that nobody has asked for].
+// Operators of constant tables: Note [Operators without an entry].
 #include "lamella/dispatch/operator_rows.h"
 
 #include <gtest/gtest.h>

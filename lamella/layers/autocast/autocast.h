@@ -126,7 +126,7 @@ LAMELLA_LAZY inline std::vector<Tensor> cached_cast(ScalarType to_type,
                                                     DeviceType device = DeviceType::CUDA) {
   return cached_cast(to_type, TensorList(args), device);
 }
-// Anything else stays what it is.
+// Arguments that are not tensors are returned unchanged.
 template <class T>
 T cached_cast(ScalarType, T arg, DeviceType = DeviceType::CUDA) {
   return arg;

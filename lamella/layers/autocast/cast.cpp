@@ -166,7 +166,7 @@ lamella_status call_changed(const lamella_operator* op, uint64_t keys,
     Arguments made(op, arguments);
     change(made, device);
     Off off;
-    // Casts may have other keys than what was cast.
+    // The key set is computed anew, since a cast tensor may have other keys than the original.
     const uint64_t now =
         abi::with_thread(abi::keys_of_values(made.data(), op->argument_count), op, lamella_thread);
     return call_below(op, now, made.data(), returns);

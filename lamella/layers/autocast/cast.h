@@ -5,9 +5,9 @@
 
 namespace lamella::autocast {
 
-// A boxed kernel for an autocast key of one operator: casts the floating-point tensors on its
-// device type among the arguments, float64 aside, to the dtype whose number is the kernel's
-// context, and calls the operator with autocast off.
+// A boxed kernel for an autocast key of one operator. It casts the floating-point arguments on the
+// key's device type, except float64, to the dtype whose number is the kernel's context, and calls
+// the operator with autocast off.
 LAMELLA_PRIVATE_API lamella_status cast_to_context(const lamella_kernel* kernel,
                                                    const lamella_operator* op, uint64_t keys,
                                                    const lamella_value* arguments,

@@ -156,7 +156,7 @@ void lamella_autocast_set_cache_enabled(int32_t enabled) noexcept {
 
 void lamella_autocast_clear_cache(void) noexcept {
   if (state.casts == nullptr) return;
-  // What ends with a cast may ask for autocast's state.
+  // Destroying a cast may run code that reads autocast's state.
   autocast::Casts gone;
   gone.swap(*state.casts);
 }

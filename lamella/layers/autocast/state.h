@@ -1,5 +1,5 @@
-// What autocast keeps for a thread: Notes [Autocast on a thread] and [Casts of weights] in
-// lamella/abi/autocast.h. Internal.
+// The state that autocast keeps for each thread: Notes [Autocast on a thread] and [Casts of
+// weights] in lamella/abi/autocast.h. Internal.
 #pragma once
 #include "lamella/abi/autocast.h"
 #include "lamella/api/tensor.h"

@@ -40,7 +40,7 @@ TensorBase root_grad(lamella_tensor* root, lamella_tensor* grad, uint32_t index)
                   ", since it has more than one element, shape ", t.sizes());
     LAMELLA_CHECK(t.is_floating_point(), "backward: expected 'gradient' for output ", index,
                   ", since it is ", t.scalar_type());
-    // A wrapper's gradient is to be a wrapper as well, which the layer that made it has to see.
+    // The gradient of a wrapper must be a wrapper too, so its layer has to see the call.
     if ((root->flags & LAMELLA_TENSOR_WRAPPER) != 0) return lamella::ones_like(t);
     Tensor one{make_empty(t.sizes(), t.scalar_type(), t.device())};
     one.fill_(1);
@@ -101,7 +101,7 @@ lamella_status lamella_tensor_retain_grad(lamella_tensor* tensor) noexcept {
   return lamella::detail::guarded([&] { retain_grad(tensor); });
 }
 lamella_tensor* lamella_tensor_base(lamella_tensor* tensor) noexcept {
-  if (is_batched(tensor)) return nullptr;  // what it wraps is no concern of its user's
+  if (is_batched(tensor)) return nullptr;  // the wrapped tensor's base is not exposed
   return TensorBase::borrow(static_cast<TensorImpl*>(tensor)->base).unsafe_release();
 }
 lamella_status lamella_tensor_data(lamella_tensor* tensor, lamella_tensor** result) noexcept {

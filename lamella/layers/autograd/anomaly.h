@@ -1,5 +1,5 @@
 // Anomaly mode: nodes remember where they were recorded, and gradients are searched for NaN.
-// Internal to Lamella. What a "where" is belongs to the language above: it sets the hooks.
+// Internal to Lamella. The language binding sets the hooks and defines the objects for places.
 #pragma once
 #include <string>
 

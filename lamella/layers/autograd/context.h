@@ -42,8 +42,8 @@ class SavedVariable {
   void reset_data() {
     if (saved_ != nullptr) lamella_saved_tensor_release(detail::take(saved_));
   }
-  // The tensor; undefined if nothing was kept. `node`: whose backward asks, named if it was written
-  // to, and the history of a saved output.
+  // The tensor; undefined if nothing was kept. `node` is the node whose backward runs: the error
+  // for a tensor written meanwhile names it, and a saved output gets it as its history.
   Tensor unpack(const GraphNodePtr& node = {}) const {
     return unpack(node ? node->handle() : nullptr);
   }
@@ -133,8 +133,8 @@ class ContextBase {
   // Anything but inputs and outputs, which save_for_backward() keeps without cycles.
   SavedData saved_data;
 
-  // In forward: keeps inputs, outputs or other tensors; undefined ones are allowed. Again replaces
-  // the former.
+  // In forward: keeps inputs, outputs or other tensors; undefined ones are allowed. Another call
+  // replaces the tensors of the former one.
   void save_for_backward(variable_list tensors) { to_save_ = std::move(tensors); }
   // In backward: these tensors. An error if one was written to since, or if an earlier backward
   // without retain_graph has freed them.
@@ -186,7 +186,7 @@ class ContextBase {
       "through "
       "the graph again";
 
-  // Backward holds the list while it takes tensors out, whoever releases it meanwhile.
+  // Counted, so that backward can keep the list alive if it is released while tensors are read.
   struct SavedList {
     uint32_t references = 1;
     std::vector<SavedVariable> items;
@@ -196,7 +196,7 @@ class ContextBase {
       delete list;
     }
   }
-  // A lock of a few instructions; <mutex> would weigh on everyone who includes this.
+  // A small spin lock, so that this public header need not include <mutex>.
   class Lock {
    public:
     explicit Lock(bool* flag) : flag_(flag) {

@@ -32,7 +32,7 @@ std::atomic<bool> fast_lane_taken{false};
 
 constexpr uint32_t kStack = 16;
 
-// A list on the stack where it is short, NULLs at first.
+// A list that starts as NULLs and lives on the stack where it is short.
 template <class T>
 class ShortList {
  public:
@@ -65,7 +65,7 @@ class GradList : public ShortList<lamella_tensor*> {
   uint32_t count_;
 };
 
-// Formulas run in the dtypes of what the forward saved.
+// Formulas run with autocast off, in the dtypes of the saved tensors.
 struct WithoutAutocast {
   uint64_t before = lamella_autocast_exchange(0);
   ~WithoutAutocast() { lamella_autocast_exchange(before); }
@@ -92,12 +92,12 @@ class Engine {
     if (!fast_) tables_ = std::make_unique<Tables>();
   }
   ~Engine() {
-    // After an error, what still waits is dropped.
+    // After an error, the pending gradients are dropped.
     for (Node* node : heap_) drop(node);
     if (fast_) fast_lane_taken.store(false, std::memory_order_release);
   }
 
-  // Held to the paths to these edges.
+  // Runs only the nodes on paths to these edges.
   void restrict_to(const std::vector<Root>& roots, const std::vector<Edge>& inputs) {
     restricted_ = true;
     paths_ = std::make_unique<Paths>();
@@ -109,7 +109,7 @@ class Engine {
       paths_->needed.insert(inputs[i].node.get());
       lowest = std::min(lowest, inputs[i].node->rank());
     }
-    // A depth-first pass that leaves a node when all that it leads to is known.
+    // A depth-first pass in postorder: a node is decided after all nodes its edges lead to.
     std::vector<std::pair<Node*, uint32_t>> stack;
     for (const Root& root : roots) {
       if (root.edge) visit(root.edge.node.get(), lowest, stack);
@@ -172,7 +172,7 @@ class Engine {
       tables_->queued.erase(node);
     }
   }
-  // Moves what waits for a node out.
+  // Moves the pending gradients of a node out.
   void take(Node* node, lamella_tensor** grads) {
     uint32_t n = node->output_count_;
     lamella_tensor** from = waiting(node);
@@ -192,7 +192,7 @@ class Engine {
   // ---- Delivery ----
 
   // Brings a gradient into the form that an output has: summed to its shape, cast to its dtype.
-  // Takes `grad` over, also on failure.
+  // Takes ownership of `grad`, also on failure.
   lamella_status validate(const OutputMeta& meta, lamella_tensor** grad, const Node* from,
                           uint32_t index, const Node* to) {
     lamella_tensor* g = *grad;
@@ -238,7 +238,7 @@ class Engine {
     return lead == 0 ? sum : sum.reshape(sizes);
   }
 
-  // Takes `grad` (may be NULL: no gradient) over.
+  // Takes ownership of `grad`; NULL means no gradient.
   lamella_status deliver(const Edge& edge, lamella_tensor* grad, const Node* from, uint32_t index) {
     Node* to = edge.node.get();
     if (grad != nullptr) {
@@ -264,7 +264,7 @@ class Engine {
     }
     return LAMELLA_OK;
   }
-  // Takes `grad` over. The sum goes into the memory of one that nobody else holds.
+  // Takes ownership of `grad`. Adds in place into an operand that has no other reference.
   lamella_status add_to(lamella_tensor*& slot, lamella_tensor* grad) {
     return detail::guarded([&] {
       Tensor sum{TensorBase::adopt(std::exchange(slot, nullptr))};
@@ -301,7 +301,7 @@ class Engine {
     uint32_t n = node->edge_count_;
     GradList results(std::max<uint32_t>(n, 1));
     Node* outer = std::exchange(running, node);
-    // Found before the node runs, so that it computes nothing that nobody asked for.
+    // Found before the node runs, so that it skips gradients that were not requested.
     ShortList<bool> asked(restricted_ ? n : 0);
     WantedEdges edges;
     if (LAMELLA_UNLIKELY(restricted_)) {
@@ -386,7 +386,7 @@ class Engine {
     return false;
   }
 
-  // Takes the gradients that were asked for. Returns whether the node has to run as well.
+  // Captures the requested gradients. Returns true if the node has to run as well.
   bool capture(Node* node, lamella_tensor** grads) {
     auto found = paths_->capture_of.find(node);
     if (found == paths_->capture_of.end()) return true;
@@ -467,13 +467,13 @@ class Engine {
   bool restricted_ = false;
   bool told_ = false;
   std::vector<Node*> heap_;  // alive as long as the roots are: edges of a node never change
-  // What a run without the fast lane keeps.
+  // Pending gradients of a run without the fast lane.
   struct Tables {
     std::unordered_map<Node*, lamella_tensor*> waiting;
     std::unordered_set<Node*> queued;
   };
   std::unique_ptr<Tables> tables_;
-  // What a run keeps that is held to the paths to some inputs.
+  // State of a run that is restricted to the paths to some inputs.
   struct Paths {
     std::unordered_set<Node*> needed;
     std::unordered_set<Node*> visited;
@@ -490,7 +490,7 @@ struct DepthGuard {
   ~DepthGuard() { --depth; }
 };
 
-// Runs what was queued, by the outermost run alone; and what that queues.
+// Runs the queued callbacks and those they queue. Only the outermost run does this.
 lamella_status run_callbacks(bool call) {
   lamella_status status = LAMELLA_OK;
   while (depth == 1 && thread_runs != nullptr) {
@@ -515,7 +515,7 @@ lamella_status run_backward(std::vector<Root> roots, const std::vector<Edge>& in
                             const BackwardOptions& options, std::vector<TensorBase>* results) {
   try {
     DepthGuard guard;
-    // The backward runs as its own caller would, not below whatever layer started it.
+    // Autograd's keys take part even if the layer that started the backward excludes them.
     constexpr uint64_t below = autograd_dispatch_keyset.raw_repr();
     lamella_status status;
     {

@@ -1,9 +1,10 @@
 // The engine: runs the backward graph. Internal to Lamella.
 //
 // Note [Two lanes]
-//   Gradients that wait for a node stand in the node itself while a run holds the fast lane, of
-//   which the process has one. A run that finds it taken (another thread's, or the run that it was
-//   started from: a backward inside a hook) keeps them in a table of its own. Nothing else differs.
+//   While a run holds the fast lane, pending gradients of a node are stored in the node itself. The
+//   process has one fast lane. A run that finds it taken (by another thread, or by the run that
+//   started it: a backward inside a hook) keeps pending gradients in its own table. Nothing else
+//   differs.
 #pragma once
 #include "lamella/layers/autograd/node.h"
 
@@ -16,7 +17,7 @@ struct BackwardOptions {
   bool accumulate = true;  // into grad; otherwise results are captured
 };
 
-// Where a run starts.
+// An output that a run starts from, with its gradient.
 struct Root {
   Edge edge;
   TensorBase grad;
@@ -31,7 +32,7 @@ LAMELLA_PRIVATE_API lamella_status run_backward(std::vector<Root> roots,
                                                 const BackwardOptions& options,
                                                 std::vector<TensorBase>* results);
 
-// The node that runs on this thread now; null where none does.
+// The node that currently runs on this thread; null if none does.
 LAMELLA_PRIVATE_API Node* current_node();
 // Functions to be run when the outermost backward of this thread ends without an error.
 LAMELLA_PRIVATE_API void queue_callback(void (*call)(void*), void (*dispose)(void*), void* context);

@@ -2,7 +2,7 @@
 //
 // Note [Foreign views and writes]
 //   A kernel built outside of Lamella may return a tensor over its argument's memory that was not
-//   made as a view, and may write without counting it. What its schema says is made true here:
+//   made as a view, and may write without counting it. This kernel enforces the schema:
 //   results in an alias set become views of their argument's base, and a write is counted unless
 //   the kernel did. Operators that write and are not Lamella's own get this at ADInplaceOrView
 //   unless they bring a kernel for it.
@@ -77,7 +77,7 @@ lamella_status lamella_autograd_inplace_or_view(const lamella_kernel*, const lam
   }
 }
 
-// Says in a backward that there is no derivative. Note [By parts].
+// Raises an error in backward: the operator has no derivative. Note [By parts].
 lamella_status lamella_autograd_not_implemented(const lamella_kernel*, const lamella_operator* op,
                                                 uint64_t keys, const lamella_value* arguments,
                                                 lamella_value* returns) noexcept {

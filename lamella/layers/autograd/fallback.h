@@ -12,8 +12,8 @@ namespace lamella::autograd {
 inline CppFunction autogradNotImplementedFallback() {
   return CppFunction::makeFromBoxedKernel(&lamella_autograd_not_implemented);
 }
-// The same for the key ADInplaceOrView, next to the one above: keeps the books of operators that
-// write an argument or return a view of one, as their schema says.
+// The same for the key ADInplaceOrView, next to the one above: tracks versions and views for
+// operators that write an argument or return a view of one, as their schema says.
 inline CppFunction autogradNotImplementedInplaceOrViewFallback() {
   return CppFunction::makeFromBoxedKernel(&lamella_autograd_inplace_or_view);
 }

@@ -12,7 +12,7 @@
 namespace lamella::autograd {
 namespace {
 
-// What the apply() of a foreign node on this thread was asked for.
+// The gradients that the running apply() of a foreign node on this thread should compute.
 struct Asked {
   const Node* node;
   WantedEdges wanted;

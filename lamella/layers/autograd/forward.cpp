@@ -21,7 +21,7 @@
 namespace lamella::autograd {
 namespace {
 
-// Takes tangents off for as long as it lives; autograd keys as outside of the recorded call.
+// Switches tangents off for its lifetime; autograd keys are as outside of the recorded call.
 struct WithoutTangents {
   ModeGuard mode{LAMELLA_MODE_NO_FORWARD, LAMELLA_MODE_NO_FORWARD};
 };
@@ -78,7 +78,7 @@ Tensor part_for(const lamella_tensor* view, const TensorBase& whole) {
       view->storage_offset - base->storage_offset + behind_levels(whole.impl())->storage_offset);
 }
 
-// Gives views of a tensor that has its first tangent their parts of it.
+// When a tensor gets its first tangent, gives each of its views the matching part.
 void share_with_views(lamella_tensor* base) {
   std::vector<WeakTensorRef> made;
   {
@@ -104,7 +104,7 @@ void share_with_views(lamella_tensor* base) {
 // Gives a result its tangent, in place where it was written.
 void assign(lamella_tensor* t, Tensor value, bool written) {
   if (!value.defined()) {
-    // A write without a tangent leaves none, through whatever view.
+    // Writing a value without a tangent zeroes the tangent, also through a view.
     if (written) {
       if (TensorBase there = tangent(t); there.defined()) Tensor(there).zero_();
     }
@@ -181,8 +181,8 @@ BatchLevels levels_of_tangents(const ForwardCall& call) {
   return all;
 }
 
-// The operator applied to the tangents; zeros stand for those that are missing. An argument without
-// a formula is no part of what is linear.
+// The operator applied to the tangents, with zeros for missing ones. Arguments that have no formula
+// are passed unchanged: the operator is not linear in them.
 std::vector<Tensor> linear(const ForwardCall& call, const lamella_derivative* d) {
   std::vector<lamella_value> arguments(call.originals, call.originals + call.op->argument_count);
   std::vector<Tensor> holder;
@@ -231,7 +231,7 @@ std::vector<Tensor> linear(const ForwardCall& call, const lamella_derivative* d)
 Tensor elementwise(const ForwardCall& call, const lamella_derivative* d) {
   std::vector<Saved> saved(d->saved_count);
   std::vector<lamella_value> values(d->saved_count + 1);
-  // What is kept until the formula has run is not saved for backward.
+  // Values kept until the formula has run are not saved for backward.
   std::optional<ModeGuard> no_hooks(std::in_place, LAMELLA_MODE_SAVED_HOOKS, 0u);
   for (uint32_t k = 0; k < d->saved_count; ++k) {
     const lamella_saved& one = d->saved[k];

@@ -53,7 +53,7 @@ class Applied : public Tensor {
 
 namespace detail {
 
-// What a Function's class gives; the rest is not a template.
+// The facts that depend on a Function's class; the rest is not a template.
 struct FunctionClass {
   lamella_node_class node_class;
   std::vector<Tensor> (*backward)(autograd::AutogradContext*, std::vector<Tensor>);
@@ -281,7 +281,7 @@ class FunctionCall {
     bool differentiable = recorded_ && output.defined() && !again &&
                           (output.is_floating_point() || output.is_complex()) &&
                           !contains(ctx.non_differentiable_, output);
-    // What has a history of its own, as an input returned as it is, is not given another one.
+    // A tensor that already has a history, such as an input returned unchanged, gets no other.
     if (output.defined() && !written && !again &&
         (contains(inputs_, output) || output.requires_grad())) {
       output = differentiable ? output.alias() : output.detach();
@@ -303,7 +303,7 @@ class FunctionCall {
   bool has_tangent_ = false;
 };
 
-// What forward returns as a list, and the list as what apply() returns.
+// Converts the result of forward to a list, and a list to the result of apply().
 template <class R>
 struct FunctionOutputs {
   static_assert(std::is_base_of_v<TensorBase, R>,

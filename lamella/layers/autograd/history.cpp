@@ -1,4 +1,4 @@
-// In-place writes and views: whom a write concerns, and what its gradient is.
+// In-place writes and views: which tensors' histories a write changes, and its gradient.
 #include <mutex>
 
 #include "lamella/api/functions.h"
@@ -125,7 +125,7 @@ class CopySlices final : public Node {
 
 fork::Held<std::mutex> view_lock{fork::Level::kLayers};
 
-// Gives a view whose base was rebased the node that makes it from its base now.
+// Gives a view whose base got a new history by a write the node that makes it from that base.
 void refresh(lamella_tensor* t) {
   auto* impl = static_cast<TensorImpl*>(t);
   if (AutogradMeta* meta = meta_of(t); meta != nullptr && meta->of_function && is_stale_view(t)) {
@@ -137,7 +137,7 @@ void refresh(lamella_tensor* t) {
   Edge edge;
   {
     GradGuard grad(true);
-    // The operators are recorded, whatever layer asks.
+    // The operators must be recorded whatever modes the caller has set.
     ExcludedKeysGuard above(lamella_thread.excluded &
                             ~(autograd_dispatch_keyset.raw_repr() & ~kTangentBits));
     Tensor base{TensorBase::borrow(impl->base)};

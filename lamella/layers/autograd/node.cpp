@@ -99,7 +99,7 @@ LAMELLA_NOINLINE uint32_t Node::add_another_output(const lamella_tensor* tensor)
 }
 
 namespace {
-// Nodes that wait to be freed on this thread: a chain is taken down link by link, not by recursion.
+// Nodes that this thread has yet to free: long chains are freed in a loop, not by recursion.
 __thread Node* dead __attribute__((tls_model("initial-exec"))) = nullptr;
 __thread bool burying __attribute__((tls_model("initial-exec"))) = false;
 }  // namespace

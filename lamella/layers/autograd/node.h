@@ -118,8 +118,8 @@ struct Edge {
   explicit operator bool() const { return static_cast<bool>(node); }
 };
 
-// What runs with the gradient of one output of a node, which it may replace. Hooks run in the order
-// of their ids.
+// A hook that runs with the gradient of one output of a node and may replace it. Hooks run in the
+// order of their ids.
 struct Hook {
   uint64_t id;
   lamella_tensor_hook tensor;
@@ -145,8 +145,8 @@ struct LAMELLA_PRIVATE_API HookLock {
   ~HookLock();
   HookLock(const HookLock&) = delete;
 };
-// Hooks by id. Whoever runs them takes all() first: a hook may add hooks and remove them, itself
-// included, and other threads may too; what was there at first runs.
+// Hooks by id. To run them, take all() first: hooks and other threads may add and remove hooks
+// meanwhile, and exactly the hooks present at the start run.
 template <class H>
 class HookList {
  public:
@@ -185,7 +185,7 @@ struct WantedEdges {
   bool operator[](uint32_t i) const { return list == nullptr || list[i]; }
 };
 
-// What few nodes have.
+// Data that only few nodes have, allocated on first use.
 struct LAMELLA_PRIVATE_API NodeExtras {
   HookList<Hook> tensor_hooks;
   HookList<NodeHook> pre_hooks;
@@ -226,7 +226,7 @@ class LAMELLA_PRIVATE_API Node {
   Node& operator=(const Node&) = delete;
 
   // grads: output_count() gradients, NULL: none. results: edge_count() entries, all NULL before, to
-  // be filled with owned tensors; where `wanted` says no, nobody asks for one. Gradients of the
+  // be filled with owned tensors; no gradient is needed where `wanted` is false. Gradients of the
   // grad mode that the engine has set.
   virtual lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results,
                                WantedEdges wanted) = 0;
@@ -239,7 +239,7 @@ class LAMELLA_PRIVATE_API Node {
   virtual bool keeps_something() const noexcept { return false; }
   // A leaf's accumulation: runs as soon as a gradient comes.
   virtual bool is_leaf() const { return false; }
-  // Saved values by name, for those who look at the graph ("self", "result"): owned; NULL: unknown.
+  // A saved value by its name ("self", "result"), for inspecting the graph: owned; NULL: unknown.
   lamella_status saved_value(const char* name, lamella_value* value, bool* found) {
     enter();
     lamella_status status = find_saved(name, value, found);
@@ -325,8 +325,8 @@ class LAMELLA_PRIVATE_API Node {
   //   Runs that are inside of a node are counted, and nothing that it keeps goes while one is: a
   //   formula needs no references of its own. A run that does not retain the graph gives up what
   //   the node keeps when it leaves, if it is alone inside; otherwise the last one that leaves
-  //   does. Who enters later is told by the same word, before it looks at what may be going just
-  //   then.
+  //   does. A run that enters later learns this from the same word (kCleared) before it reads
+  //   values that may be in the middle of their release.
   static constexpr uint32_t kGivenUp = 1u << 31;
   static constexpr uint32_t kCleared = 1u << 30;  // release_saved() was called
   void enter() { __atomic_fetch_add(&inside_, 1, __ATOMIC_ACQUIRE); }
@@ -380,7 +380,7 @@ inline Node* from_abi(const lamella_node* node) {
   return reinterpret_cast<Node*>(const_cast<lamella_node*>(node));
 }
 
-// Says that a run needs what another one gave up. `name`: the node's.
+// Throws: this run needs saved values that another one released. `name`: the node's.
 [[noreturn]] void throw_given_up(const std::string& name);
 
 }  // namespace lamella::autograd

@@ -1,4 +1,4 @@
-// Nodes of a user's functions that were called on batched tensors. Internal to Lamella.
+// Nodes of user-defined functions that were called on batched tensors. Internal to Lamella.
 //
 // Note [Nodes under vmap]
 //   The graph connects the tensors behind all levels. A function of a user's that was called on

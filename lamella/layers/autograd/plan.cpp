@@ -1,4 +1,4 @@
-// Plans: what recording an operator means, read from its schema and its derivative.
+// Plans for recording an operator, derived from its schema and its derivative.
 #include "lamella/core/error.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/layers/autograd/record.h"
@@ -127,7 +127,7 @@ RecordPlan::~RecordPlan() {
   }
 }
 
-// Nodes recorded by it find that its derivative is gone.
+// Nodes recorded with the plan will find that its derivative is gone.
 void RecordPlan::retire() const {
   derivative.store(nullptr, std::memory_order_release);
   for (auto& [key, plan] : keyed) plan->retire();

@@ -42,9 +42,9 @@ LAMELLA_ALWAYS_INLINE lamella_status go_below_autograd(const lamella_operator* o
 }
 
 // Note [By parts]
-//   Somebody's operator may have a kernel for a backend and no derivative. Where the kernel is made
-//   of operators, these are recorded, and the results have gradients already. Where it works on
-//   memory, the results have none, and get a node that says so in a backward.
+//   A user's operator may have a kernel for a backend but no derivative. Where the kernel calls
+//   operators, these are recorded and its results have gradients already. Where it computes in
+//   memory itself, the results have none and get a node that raises an error in backward.
 bool has_gradients(const RecordPlan* plan, const lamella_value* returns) {
   bool found = false;
   for (size_t r = 0; r < plan->returns.size(); ++r) {
@@ -58,7 +58,7 @@ void drop_returns(const lamella_operator* op, lamella_value* returns) {
   for (uint32_t i = 0; i < op->return_count; ++i) IValue::adopt(returns[i]);
 }
 
-// Arguments with copies where a write would take what a formula needs.
+// The arguments, with copies of those that the call overwrites but a formula needs.
 struct Originals {
   std::vector<lamella_value> values;
   std::vector<TensorBase> copies;
@@ -86,7 +86,7 @@ TensorBase copy_of(lamella_tensor* t) { return Tensor(TensorBase::borrow(t)).clo
           who, "' that does; call it without 'out', or under no_grad()"));
 }
 
-// Whether a call writes numbers that gradients flow through; whole numbers and bools lose none.
+// Whether a call writes tensors of a floating-point or complex dtype, which can have gradients.
 bool writes_fractions(const RecordPlan* plan, const lamella_value* arguments) {
   bool found = false;
   for (uint16_t i : plan->written) {
@@ -109,13 +109,14 @@ std::string short_name(const RecordPlan* plan) {
                   "expected its schema to say so, or a new tensor"));
 }
 
-// Step 4 of a plain call whose result has metadata already: a view, or an argument by mistake.
+// Step 4 of a plain call whose result already has metadata: a view, or an argument that the kernel
+// returned by mistake.
 [[gnu::noinline]] lamella_status finish_plain(const RecordPlan* plan, const lamella_operator* op,
                                               const NodePtr& owned, lamella_value* returns) {
   try {
     lamella_tensor* t = returns[0].as.tensor;
     if ((t->flags & LAMELLA_TENSOR_REQUIRES_GRAD) != 0) throw_has_history(plan);
-    // A result that is a view of what its kernel made for it stands for itself.
+    // A result whose base is a temporary of its kernel is not treated as a view.
     if (!plan->returns[0].is_view) leave_base(static_cast<TensorImpl*>(t));
     set_history(t, owned);
     if (plan->saves_returns) static_cast<RecordNode*>(owned.get())->save(returns, true);
@@ -243,7 +244,7 @@ lamella_status record_call(const RecordPlan* plan, const lamella_operator* op, u
   return LAMELLA_OK;
 }
 
-// The usual case: one fresh tensor from single tensors. The same steps, without the questions.
+// The fast path for one fresh result from single tensors: the same steps with fewer checks.
 LAMELLA_ALWAYS_INLINE lamella_status record_plain(const RecordPlan* plan,
                                                   const lamella_operator* op, uint64_t keys,
                                                   const lamella_value* arguments,
@@ -298,7 +299,7 @@ lamella_status record(const lamella_kernel* kernel, const lamella_operator* op, 
           if (t != nullptr && requires_grad(t)) needs |= uint64_t{1} << s;
         });
       }
-      // A formula's table may leave arguments out that are written all the same.
+      // A derivative may omit arguments that the operator nevertheless writes.
       for (uint16_t i : plan->written) {
         if (plan->slot_of[i] >= 0) continue;
         each_tensor(arguments[i], [&](lamella_tensor* t) {

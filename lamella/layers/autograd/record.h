@@ -1,15 +1,15 @@
 // The kernel that records every operator. Internal to Lamella.
 //
 // Note [Recording a call]
-//   1. Which arguments need gradients: none, and the call just goes on below.
+//   1. Find the arguments that need gradients. If there are none, redispatch the call below.
 //   2. Checks of what is written in place; a node; edges to the arguments' nodes; what the wanted
 //      formulas need of the arguments is saved.
 //   3. The call goes on below autograd.
 //   4. Fresh results become outputs of the node; what was written is rebased; results that formulas
 //      need are saved.
 //   5. Tangents, if an argument has one: forward.cpp.
-//   What steps 2 and 4 do for an operator stands in its plan, made once from its schema and its
-//   derivative.
+//   The details of steps 2 and 4 for an operator are in its plan, made once from its schema and
+//   its derivative.
 #pragma once
 #include "lamella/core/code.h"
 #include "lamella/core/ivalue.h"
@@ -35,7 +35,7 @@ struct ReturnPlan {
   bool is_tensor = false;  // or a list of tensors
   bool is_list = false;
   bool differentiable = false;  // the derivative allows it
-  int written = -1;             // argument that it is, written in place
+  int written = -1;             // index of the argument written in place that it is; -1: none
   bool is_view = false;         // of some argument that is not written
 };
 struct SlotPlan {
@@ -53,7 +53,7 @@ struct RecordPlan : OperatorPlan {
   // The operator and its derivative are Lamella's own, so that the plan is never dropped; its nodes
   // need not count.
   bool stays = false;
-  // For the keys whose calls have a derivative of their own.
+  // Plans for the keys that have their own derivative.
   std::vector<std::pair<DispatchKey, const RecordPlan*>> keyed;  // one reference each
   std::string node_name;
   // The name of nodes of calls without this argument (-1: there is none such); see Note [Names of

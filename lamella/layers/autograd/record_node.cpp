@@ -23,7 +23,7 @@ constexpr Identity make_identity() {
 }
 constexpr Identity kIdentity = make_identity();
 
-// What a formula is given: up to kMaxInlineSaved things on the stack, any number and lists on the
+// The saved values that a formula gets: up to kMaxInlineSaved on the stack, more and lists on the
 // heap.
 constexpr uint32_t kMaxInlineSaved = 8;
 struct Held {
@@ -101,7 +101,7 @@ void RecordNode::save(const lamella_value* values, bool returns) {
       });
     }
     int output = -1;
-    // A return that has no gradient does not hold the node, and comes back without a history.
+    // A return without a gradient does not refer to the node, and is unpacked without a history.
     if (returns && plan_->returns[one.index].differentiable) {
       output = 0;
       for (uint16_t r = 0; r < one.index; ++r) {
@@ -128,8 +128,7 @@ void RecordNode::save_tangents(const lamella_value* returns) {
   }
 }
 
-// Only tensors are given up: sizes and numbers stay, so that a node that kept nothing else may run
-// again.
+// Only tensors are released; sizes and numbers stay, so a node that saved no tensors may run again.
 bool RecordNode::keeps_something() const noexcept {
   for (uint32_t i = 0; i < saved_count_; ++i) {
     const Saved& saved = saved_[i];
@@ -159,7 +158,7 @@ void throw_given_up(const std::string& name) {
 lamella_status RecordNode::apply(lamella_tensor* const* grads, lamella_tensor** results,
                                  WantedEdges wanted) {
   if (LAMELLA_LIKELY(plan_->stays)) return run_formula(grads, results, wanted);
-  // Taking the derivative back waits until its formula has been left.
+  // Unregistering the derivative waits until its formula has returned.
   reclaim::Reading reading;
   return run_formula(grads, results, wanted);
 }
@@ -187,7 +186,7 @@ lamella_status RecordNode::run_formula(lamella_tensor* const* grads, lamella_ten
       many->values.resize(saved_count_);
       values = many->values.data();
     }
-    Held held;  // keeps alive what is handed out
+    Held held;  // keeps the values passed to the formula alive
     for (uint32_t k = 0; k < saved_count_; ++k) {
       const Saved& saved = saved_[k];
       const lamella_saved& one = d->saved[k];

@@ -116,7 +116,7 @@ void SavedTensor::set_hooks(std::shared_ptr<SavedHooks> hooks, lamella_tensor* s
   auto packed = std::make_unique<Packed>();
   packed->hooks = std::move(hooks);
   {
-    // What a hook computes is no part of the graph, and nothing it saves comes back here.
+    // The hook's operators are not recorded, and tensors saved inside it call no hooks.
     GradGuard no_grad(false);
     ModeGuard no_hooks(LAMELLA_MODE_SAVED_HOOKS, 0);
     lamella_tensor* own = tensor_.impl();

@@ -2,9 +2,9 @@
 //
 // Note [Saved tensors]
 //   An input is kept as it is; an output of the node as a detached alias, so that it does not keep
-//   the node that keeps it. Both remember the count of writes and refuse to come back when it
-//   moved. With hooks set on the thread, what the pack hook gives is kept instead. The hook sees an
-//   output with its history; where it gives that tensor back, the alias is kept.
+//   the node that keeps it. Both remember the tensor's version and unpacking fails if it has
+//   changed. With hooks set on the thread, the pack hook's result is kept instead. The hook sees an
+//   output with its history; if it returns that same tensor, the alias is kept.
 #pragma once
 #include "lamella/core/version_counter.h"
 #include "lamella/layers/autograd/node.h"
@@ -53,7 +53,7 @@ class LAMELLA_PRIVATE_API SavedTensor {
     state_ = kTensor;
   }
   // Undefined where an undefined tensor was saved. Throws if the tensor was written meanwhile, or
-  // was given up. `node`: whose it is; may be null.
+  // was released. `node`: the node that saved it; may be null.
   LAMELLA_ALWAYS_INLINE TensorBase unpack(Node* node, const char* what) const {
     if (LAMELLA_LIKELY(unchanged() != nullptr)) return tensor_;
     return unpack_slowly(node, what);

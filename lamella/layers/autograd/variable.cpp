@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kMetaClass = detail::pool_class(sizeof(AutogradMeta));
 
-// Guards grads. One of a few locks, by address: they are held for a moment only.
+// The lock for a tensor's grad, chosen by address from a few locks; each is held only briefly.
 struct GradLocks {
   GradLocks() {
     for (std::mutex& mutex : mutexes) fork::hold(fork::Level::kLayers, &mutex);
@@ -81,7 +81,8 @@ void set_leaf_requires_grad(lamella_tensor* t, bool value) {
   }
   if (value) {
     if (requires_grad(t)) return;
-    // Within the mode modules can be made, whose parameters then are of no use to autograd outside.
+    // Allowed inside inference mode so that modules can be built there, although their parameters
+    // cannot be trained outside of it.
     LAMELLA_CHECK((t->flags & LAMELLA_TENSOR_INFERENCE) == 0 ||
                       (lamella_modes() & LAMELLA_MODE_INFERENCE) != 0,
                   "requires_grad_: expected a tensor made outside of inference mode");
@@ -124,7 +125,7 @@ NodePtr leaf_node(lamella_tensor* t) {
 }
 
 namespace {
-// A tensor whose grad is kept has got another node by a write: the grad is that of its value now.
+// Moves retain_grad() to the node that a write gave the tensor: the grad is that of the new value.
 void move_retained(lamella_tensor* t, NodePtr& from, const Edge& to) {
   if (from) {
     auto& kept = from->extras().retained;
@@ -224,9 +225,9 @@ bool may_steal(const TensorBase& g) {
 }  // namespace
 
 // Note [Accumulating]
-//   The first gradient becomes the grad: as it is if nobody else holds it, else as a copy in the
-//   leaf's strides. Later ones are added to it in place; with a graph of the backward, or where a
-//   dense gradient meets a sparse one, out of place.
+//   The first gradient becomes the grad: as it is if it has no other reference, else as a copy in
+//   the leaf's strides. Later ones are added to it in place; with a graph of the backward, or where
+//   a dense gradient meets a sparse one, out of place.
 lamella_status LeafNode::accumulate(TensorBase g) {
   TensorBase variable = variable_.lock();
   if (!variable.defined() || !g.defined()) return LAMELLA_OK;
@@ -410,7 +411,7 @@ void remember_dual(lamella_tensor* t) {
   all.tensors.emplace_back(TensorBase::borrow(t));
 }
 
-// Whether elements stand at the same places from the first one on.
+// True if both tensors have the same element offsets relative to their first element.
 bool laid_out_alike(const lamella_tensor* a, const lamella_tensor* b) {
   for (int32_t d = 0; d < a->ndim; ++d) {
     if (a->sizes[d] > 1 && a->strides[d] != b->strides[d]) return false;

@@ -1,9 +1,9 @@
-// What autograd knows of a tensor. Internal to Lamella.
+// The autograd metadata of a tensor. Internal to Lamella.
 //
 // Note [A tensor's history]
-//   A tensor without gradients has nothing here. `requires_grad` stands as a flag and a key bit in
-//   the tensor itself; everything else in an AutogradMeta that hangs on it: the node that made it,
-//   or, for a leaf, its gradient and the node that accumulates it.
+//   A tensor without gradients has no metadata. `requires_grad` is a flag and a key bit in the
+//   tensor itself; everything else is in an AutogradMeta that the tensor owns: the node that made
+//   it, or, for a leaf, its gradient and the node that accumulates it.
 //
 //   A view's base counts in `history` how often it was rebased: given another node because it, or a
 //   view of it, was written. A view remembers the count at which its own node was made; if the
@@ -29,8 +29,8 @@ struct AutogradMeta {
   bool of_function = false;  // see set_function_history()
 };
 
-// Accumulates into the grad of a leaf. The leaf owns it, so do the graphs that lead there; it does
-// not own the leaf.
+// Accumulates into the grad of a leaf. The leaf and the graphs that lead to it own this node; it
+// does not own the leaf.
 class LAMELLA_PRIVATE_API LeafNode final : public Node {
  public:
   explicit LeafNode(const TensorBase& variable) : Node(nullptr, 0), variable_(variable) {
@@ -53,8 +53,8 @@ class LAMELLA_PRIVATE_API LeafNode final : public Node {
 };
 
 // Note [A node in the place of metadata]
-//   Most results of a call need nothing but their node, as its output 0. Then the node itself,
-//   owned, stands in the tensor's slot, marked in its lowest bit.
+//   Most results of a call need no metadata but their node, of which they are output 0. The
+//   tensor's slot then holds an owned pointer to the node itself, tagged in its lowest bit.
 inline Node* bare_node(void* slot) {
   auto bits = reinterpret_cast<uintptr_t>(slot);
   return (bits & 1) != 0 ? reinterpret_cast<Node*>(bits & ~uintptr_t{1}) : nullptr;
@@ -83,12 +83,12 @@ inline void show_gradient_bits(lamella_tensor* t) {
 bool is_stale_view(const lamella_tensor* t);
 inline bool requires_grad(const lamella_tensor* t) {
   if ((t->flags & LAMELLA_TENSOR_REQUIRES_GRAD) != 0) return true;
-  // The bit alone: a view whose base may have been written with gradients since.
+  // Only the key bit is set: a view whose base may have been written with gradients since.
   return (t->key_set & kRequiresGradBits) != 0 && is_stale_view(t);
 }
 // The same, also of a batched tensor.
 inline bool any_requires_grad(lamella_tensor* t) { return requires_grad(behind_levels(t)); }
-// Throws for tensors that cannot, and for false on one that is no leaf.
+// Throws for a dtype that cannot require gradients, and for `false` on a tensor that is not a leaf.
 LAMELLA_PRIVATE_API void set_leaf_requires_grad(lamella_tensor* t, bool value);
 // A leaf: no node made it.
 LAMELLA_PRIVATE_API bool is_leaf(lamella_tensor* t);
@@ -102,7 +102,8 @@ LAMELLA_PRIVATE_API NodePtr leaf_node(lamella_tensor* t);
 
 // Makes the tensor an output of a node that has that output already.
 void attach(lamella_tensor* t, Edge edge);
-// Takes the node, whose output 0 the fresh tensor is, over: Note [A node in the place of metadata].
+// Takes ownership of the node that made the fresh tensor as its output 0: Note [A node in the place
+// of metadata].
 inline void attach_bare(lamella_tensor* t, Node* node) {
   t->autograd = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(node) | 1);
   t->flags |= LAMELLA_TENSOR_REQUIRES_GRAD;
@@ -120,13 +121,12 @@ LAMELLA_PRIVATE_API void rebase_history(lamella_tensor* t, const NodePtr& node, 
 // Throws if the tensor must not be written in place while gradients are recorded. `op` begins the
 // message, `argument` names it.
 LAMELLA_PRIVATE_API void check_inplace(const char* op, const char* argument, lamella_tensor* t);
-// Cuts the tensor off its history. Throws for views.
+// Detaches the tensor from its history in place. Throws for views.
 LAMELLA_PRIVATE_API void detach_in_place(lamella_tensor* t);
 
-// The gradient; undefined if there is none. Borrowed semantics are not safe across threads, so
-// owned.
+// The gradient; undefined if there is none. Returned owned, since another thread may replace it.
 LAMELLA_PRIVATE_API TensorBase grad(lamella_tensor* t);
-// Throws where shape, dtype or device differ. Undefined takes it away.
+// Throws where shape, dtype or device differ. An undefined tensor removes the gradient.
 LAMELLA_PRIVATE_API void set_grad(lamella_tensor* t, const TensorBase& grad);
 LAMELLA_PRIVATE_API void retain_grad(lamella_tensor* t);
 LAMELLA_PRIVATE_API bool retains_grad(lamella_tensor* t);
@@ -143,9 +143,9 @@ LAMELLA_PRIVATE_API void remove_post_accumulate_hook(lamella_tensor* t, uint64_t
 // tensor's tangent is laid out in memory as it is, so that views of both can be taken alike.
 LAMELLA_PRIVATE_API TensorBase tangent(const lamella_tensor* t);
 LAMELLA_PRIVATE_API void set_tangent(lamella_tensor* t, const TensorBase& tangent);
-// Opens the level: from here on views are noted, so that they share tangents with their base.
+// Opens the level: views made from then on are recorded, so that they share their base's tangent.
 LAMELLA_PRIVATE_API void begin_forward_level();
-// Takes the tangents of all tensors away.
+// Removes the tangents of all tensors.
 LAMELLA_PRIVATE_API void end_forward_level();
 
 }  // namespace lamella::autograd

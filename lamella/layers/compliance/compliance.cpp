@@ -1,3 +1,4 @@
+// Runs composite kernels on guards: see Note [Composite kernels under guard].
 #include "lamella/layers/compliance/compliance.h"
 #include "lamella/dispatch/boxed_tensors.h"
 
@@ -34,7 +35,7 @@ struct Running {
   Session& in;
 };
 
-// What the registry knows of an operator.
+// Facts about an operator, from the registry.
 struct Facts {
   bool composite = false;
   bool may_read = false;
@@ -161,7 +162,7 @@ lamella_status run_composite(const lamella_operator* op, const Facts& facts, uin
   });
   lamella_status status = abi::call_boxed(op, keys, guarded.data(), returns);
   if (status == LAMELLA_OK) {
-    // Also where the results are not needed: every guard that goes out is looked at.
+    // Also done where the results are not needed, since it checks every guard that is returned.
     change_returns(op, returns, [&](const TensorBase& tensor, uint32_t) {
       TensorBase real = in.real(tensor);
       return outermost ? real : tensor;
@@ -194,7 +195,7 @@ lamella_status run_operator(const lamella_operator* op, const Facts& facts, uint
   lamella_status status;
   {
     Enter enter(nullptr);
-    // Not `keys`: a tensor that is no guard may have come with others.
+    // Not simply `keys`: arguments that are not guards may contribute keys that `keys` lacks.
     uint64_t now = key_set_of_call(op, real.data()) & ~kBit & keys;
     status = abi::call_boxed(op, now, real.data(), returns);
     if (status == LAMELLA_OK) status = check_undefined_returns(op, real.data(), returns);

@@ -1,14 +1,14 @@
-// Composite kernels held to their rules. Internal to Lamella; Python has
+// Checks that composite kernels only call operators. Internal to Lamella; Python has
 // lamella.testing.check_composite_compliance.
 //
 // Note [Composite kernels under guard]
 //   A composite kernel (CompositeImplicitAutograd) only calls operators, so that every layer sees
-//   what it does. While LAMELLA_MODE_COMPOSITE_CHECK is on, every call of the thread meets a kernel
-//   of its own first (the fallback of TESTING_ONLY_GenericMode). It calls a composite kernel with
-//   guards in the place of its tensors: tensors with the same shape, type, keys and flags, whose
-//   memory is a trap. An operator that a composite kernel calls gets the real tensors instead, and
-//   its results are guarded in turn. So whatever a composite kernel does beside calling operators
-//   shows:
+//   what it does. While LAMELLA_MODE_COMPOSITE_CHECK is on, every call of the thread first reaches
+//   this layer's kernel (the fallback of TESTING_ONLY_GenericMode). It calls a composite kernel
+//   with guards in the place of its tensors: tensors with the same shape, type, keys and flags,
+//   whose memory is a trap. An operator that a composite kernel calls gets the real tensors
+//   instead, and its results are guarded in turn. So anything that a composite kernel does
+//   besides calling operators is detected:
 //     - reading or writing elements meets the trap, which notes it and lets it pass;
 //     - sizes, strides, types or flags that a guard has and its tensor has not;
 //     - a tensor over a guard's memory that no operator made;

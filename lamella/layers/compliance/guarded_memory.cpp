@@ -1,4 +1,4 @@
-// See Note [Guarded memory].
+// Memory guards and their allocator: see Note [Guarded memory].
 #include "lamella/layers/compliance/guarded_memory.h"
 
 #include <signal.h>
@@ -123,7 +123,7 @@ class GuardingAllocator final : public Allocator {
   }
 
  private:
-  // Counts a block once: its margins are made good.
+  // Restores the margins, so that a damaged block is counted once.
   void note_damage(Region& region) noexcept {
     size_t page = page_size();
     auto* first = reinterpret_cast<uint8_t*>(region.begin.load()) + page;

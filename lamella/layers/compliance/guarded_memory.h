@@ -1,13 +1,13 @@
-// Memory for tensors that shows when it is used wrongly. Internal to Lamella; for
-// lamella.testing.opcheck.
+// An allocator for tensors that detects out-of-bounds and uninitialised accesses. Internal to
+// Lamella; for lamella.testing.opcheck.
 //
 // Note [Guarded memory]
 //   While it is on, each new CPU storage stands in a mapping of its own: pages that must not be
 //   accessed before and after, and its end, rounded up to 64 bytes, at the end of a page. Between
 //   block and pages lie margins of a known byte; what is written there is damage, and what is read
 //   there differs with the byte. New memory is filled with another known byte, so that results
-//   that differ with it come from elements nobody wrote. Freed blocks stay inaccessible for a
-//   while. A block may also touch the page before it or the page after it, like memory that a
+//   that differ with it come from elements that were never written. Freed blocks stay inaccessible
+//   for a while. A block may also touch the page before it or the page after it, like memory that a
 //   program brings along; such a block is only as aligned as its elements are.
 #pragma once
 #include <cstdint>

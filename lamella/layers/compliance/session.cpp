@@ -1,3 +1,4 @@
+// One call of a composite kernel: makes the guards of its tensors and checks them.
 #include "lamella/layers/compliance/session.h"
 
 #include "lamella/abi/autograd.h"

@@ -14,9 +14,10 @@ namespace lamella::compliance {
 class Session {
  public:
   // The guard of a tensor, made when first asked for. `origin` says what the tensor is, for
-  // messages: "argument 'self'". A guard is its own; so is a tensor without a storage.
+  // messages: "argument 'self'". Guards and tensors without a storage are
+  // returned as they are.
   TensorBase guard(const TensorBase& tensor, const std::string& origin);
-  // The tensor behind a guard; what is no guard is returned as it is. Throws where the guard's
+  // The tensor behind a guard; any other tensor is returned as it is. Throws where the guard's
   // metadata is not the tensor's, or where no operator made a tensor over a guard's memory.
   TensorBase real(const TensorBase& tensor);
   // After a call with the real tensors: metadata of an argument that it changed.

@@ -1,6 +1,8 @@
+// Memory traps: the SIGSEGV handler and its table.
+//
 // Note [Traps]
-//   The handler of SIGSEGV looks the address up in a fixed table, which needs no lock, and hands
-//   faults elsewhere on to whoever handled them before. It is installed while there are traps.
+//   The handler of SIGSEGV looks the address up in a fixed table, which needs no lock, and passes
+//   faults at other addresses to the previous handler. It is installed while there are traps.
 #include "lamella/layers/compliance/trap.h"
 
 #include <signal.h>

@@ -4,8 +4,8 @@
 
 namespace lamella::compliance {
 
-// Pages of which none may be accessed. The first access is noted by a signal handler, which then
-// makes them ordinary memory of zeros, so that whoever touched them goes on.
+// Pages that must not be accessed. A signal handler notes the first access and then turns them into
+// ordinary memory of zeros, so that the accessing code can go on.
 class Trap {
  public:
   // Throws where there is no address space or there are too many traps.

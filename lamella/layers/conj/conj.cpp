@@ -1,3 +1,4 @@
+// The fallbacks that resolve lazy conjugates and negatives: see Note [Lazy conjugates].
 #include "lamella/layers/conj/conj.h"
 
 #include <string_view>
@@ -15,7 +16,7 @@
 namespace lamella::lazy {
 namespace {
 
-// What one of the two flags means.
+// The flag, key and operators of lazy conjugates or of lazy negatives.
 struct Lazy {
   DispatchKey key;
   uint32_t flag;
@@ -35,7 +36,7 @@ const Lazy kNegative = {DispatchKey::Negative, LAMELLA_TENSOR_NEG,
                         [](Tensor& t) { t.neg_(); }};
 
 struct Facts {
-  bool passes = false;  // takes the flag as it is
+  bool passes = false;  // its kernel handles tensors with the flag
   std::vector<bool> written;
 };
 
@@ -49,7 +50,7 @@ Facts facts_of(const lamella_operator* op, uint64_t keys) {
   facts.passes = schema.is_view() || (slot.entry != nullptr &&
                                       slot.entry->key == DispatchKey::CompositeImplicitAutograd);
   for (const std::string& tag : entry->tags) facts.passes |= tag == "inplace_view";
-  // These change what a tensor is, and no element.
+  // These change a tensor's metadata but no element.
   std::string_view name = entry->name_storage;
   facts.passes |= name == "aten::set_" || name == "aten::resize_" || name == "aten::resize_as_";
   for (const Argument& argument : schema.arguments) facts.written.push_back(argument.is_write());
@@ -69,7 +70,7 @@ class Resolved {
         if (is_lazy(t)) targets_.push_back(t);
       });
     }
-    // What is read first: computing in place changes what shares the memory.
+    // Read arguments are resolved first: resolving a written one in place changes its aliases.
     for (bool written : {false, true}) {
       for (size_t i = 0; i < values_.size(); ++i) {
         if (facts.written[i] != written) continue;
@@ -88,7 +89,7 @@ class Resolved {
 
   const lamella_value* data() const { return values_.data(); }
 
-  // What was written becomes lazy again.
+  // Written arguments become lazy again.
   void change_back() {
     AutoDispatchBelowAutograd below;
     for (Written& written : written_) {
@@ -97,7 +98,7 @@ class Resolved {
       auto n = static_cast<size_t>(now->ndim);
       if (written.plain.sizes() != written.lazy.sizes() ||
           now->storage != written.lazy.impl()->storage) {
-        // An out argument that was given another shape.
+        // An out argument that was resized.
         shallow_copy_from(TensorImpl::of(written.lazy),
                           TensorImpl::of(lazy_.toggled(written.plain)));
       } else {

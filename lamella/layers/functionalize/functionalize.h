@@ -1,13 +1,14 @@
-// Programs without writes. Internal to Lamella; Python has lamella.func.functionalize.
+// Functionalization: turns in-place writes and views into pure operators. Internal to Lamella;
+// Python has lamella.func.functionalize.
 //
 // Note [Programs without writes]
 //   While a session is open on a thread, operators do not write and, if wanted, do not alias: what
 //   is called below the Functionalize key is a program of pure operators with the same results.
 //
 //   A functional wrapper is a tensor without memory: real sizes, strides, offset and dtype, as they
-//   would be without the layer, but its storage has no data. What stands behind is kept with the
-//   storage, which all aliases share (Shared): the value of the whole, what was written since, and
-//   for each alias the views that lead to it from the whole (View).
+//   would be without the layer, but its storage has no data. Its state is kept with the storage,
+//   which all aliases share (Shared): the value of the whole storage, the writes since then, and
+//   for each alias the chain of views that leads to it from the whole (View).
 //
 //   - A pure operator is called with the values of its arguments; its results are wrapped.
 //   - A view operator's kernel runs on the wrapper, for it touches nothing but sizes, strides and
@@ -16,7 +17,7 @@
 //   - An operator that writes is replaced by its functional form (plan.h). The result is the new
 //     value of the alias. It is noted as pending; when another alias is read, pending values go
 //     into the whole by the inverse of each view (select_scatter of select, ...: views.cpp).
-//   - A composite kernel runs on the wrappers, so that its parts come here.
+//   - A composite kernel runs on the wrappers, so that the operators it calls come here.
 //   When the session ends, arguments that were written get their value by one copy_ each.
 //
 // Note [Above and below]
@@ -40,13 +41,13 @@ LAMELLA_PRIVATE_API Session* begin(bool copies);
 LAMELLA_PRIVATE_API Session* current();
 // From now on views become copies as well; returns whether they did before.
 LAMELLA_PRIVATE_API bool set_copies(Session* session, bool copies);
-// The wrappers of arguments. Equal tensors have equal wrappers, those that share memory have
-// wrappers that do.
+// The wrappers of arguments. The same tensor gets the same wrapper, and tensors that share memory
+// get wrappers that share memory.
 LAMELLA_PRIVATE_API std::vector<TensorBase> wrap_arguments(Session* session,
                                                            const std::vector<TensorBase>& tensors);
-// Ends the function's part: writes the arguments that were changed, and gives what stands behind
-// `outputs`. An output that is an argument is that argument; one that shares memory with an
-// argument does so, unless views become copies.
+// To be called when the function returned: writes changes back to the arguments, and returns the
+// tensors behind `outputs`. An output that is an argument is returned as that argument; one that
+// shares memory with an argument still does, unless views become copies.
 LAMELLA_PRIVATE_API std::vector<TensorBase> finish(Session* session,
                                                    const std::vector<TensorBase>& outputs);
 // Closes the session; to be called in any case, on its thread.

@@ -22,7 +22,7 @@ namespace {
 constexpr uint64_t kKernels =
     DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::BackendSelect).raw_repr();
 
-// The value with change(tensor) for each tensor of it.
+// A copy of the value with each tensor in it replaced by change(tensor).
 template <class F>
 IValue changed(const IValue& value, F&& change) {
   if (value.isTensor()) {
@@ -56,7 +56,7 @@ void give(Values&& results, lamella_value* returns) {
 
 // ---- Pure operators ----
 
-// No layer sees the calls made while this lives.
+// For its lifetime, calls go to the level below without any layer that the thread includes.
 class Unseen {
  public:
   explicit Unseen(Session* session) : below_(session), included_(lamella_thread.included) {
@@ -145,8 +145,8 @@ void note_result(const lamella_operator* op, const lamella_value* arguments, siz
   note_view(result, std::move(view));
 }
 
-// A kernel from elsewhere may look at memory, so it gets the value, and its result says what the
-// wrapper's view looks like.
+// A kernel of another library may read memory, so it gets the value, and the geometry of its result
+// becomes that of the wrapper's view.
 void run_foreign_view(Session& session, const lamella_operator* op, const lamella_value* arguments,
                       lamella_value* returns, size_t self, lamella_tensor* of) {
   Values values;
@@ -198,7 +198,7 @@ void run_view(Session& session, const lamella_operator* op, uint64_t keys,
   Tensor of{TensorBase::borrow(arguments[self].as.tensor)};
   if (!is_functional(of.impl())) {
     of = wrap_value(session, of, true);
-    // What lamella.tensor() made is not anybody else's yet.
+    // A tensor just made by lamella.tensor() has no other users yet.
     if (std::string_view(op->name) == "aten::lift_fresh") {
       returns[0] = IValue(of).unsafe_release();
       return;
@@ -264,7 +264,7 @@ Values form_arguments(const Form& form, const FunctionalizePlan& plan,
   return values;
 }
 
-// The place among a form's results of the new value of a written argument.
+// The index, among a form's results, of the new value of a written argument.
 size_t place_of(const FunctionalizePlan& plan, size_t argument) {
   const OperatorFacts& facts = *plan.facts;
   for (size_t r = 0; r < facts.returns.size(); ++r) {
@@ -379,7 +379,7 @@ void give_self(const lamella_operator* op, const lamella_value* arguments, lamel
   if (op->return_count != 0) returns[0] = IValue::from_borrowed(arguments[0]).unsafe_release();
 }
 
-// The wrapper becomes what another wrapper is.
+// Gives the wrapper the storage, geometry and view of another wrapper.
 void become(lamella_tensor* t, lamella_tensor* other) {
   Chain view = alias_of(other).view;
   shallow_copy_from(static_cast<TensorImpl*>(t), static_cast<TensorImpl*>(other));

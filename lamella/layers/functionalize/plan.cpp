@@ -1,3 +1,4 @@
+// Finds the functional form of an operator: see Note [Functional forms].
 #include "lamella/layers/functionalize/plan.h"
 
 #include <algorithm>

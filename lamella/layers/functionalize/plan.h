@@ -1,12 +1,13 @@
-// What functionalization does with an operator. Internal to the layer.
+// The plan of an operator for functionalization. Internal to the layer.
 //
 // Note [Functional forms]
 //   The functional form of an operator that writes has the same arguments, without those that it
 //   only writes (out), and returns what it returned and then each written argument that it did not
 //   return. It is found among the operators of its family by its signature: `add.Tensor` for
 //   `add_.Tensor` and `add.out`. Where the family has none, one is made when it is first needed:
-//   `my::f_functional` copies what `my::f_` writes, runs it on the copies and returns them. So no
-//   operator is left out. `my::v_copy` is made of a view operator `my::v` in the same way.
+//   `my::f_functional` copies what `my::f_` writes, runs it on the copies and returns them. So
+//   every operator that writes has a form. `my::v_copy` is made of a view operator `my::v` in the
+//   same way.
 #pragma once
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-// Arguments on their way in, results on their way out.
+// Wraps the arguments of a session's function, and unwraps its results.
 #include <unordered_map>
 
 #include "lamella/abi/autograd.h"
@@ -13,7 +13,7 @@ bool records_gradients(const Tensor& tensor) {
          (tensor.key_set() & kGradientBits) != 0;
 }
 
-// All memory of a storage as a line of elements.
+// All memory of a storage as a one-dimensional tensor.
 Tensor line_of(Session& session, const Tensor& tensor) {
   Below below(&session);
   auto count =
@@ -78,7 +78,7 @@ std::vector<TensorBase> wrap_arguments(Session* session, const std::vector<Tenso
 
 namespace {
 
-// What stands behind one output before arguments are written; undefined: to be asked for after.
+// The tensor for one output, taken before arguments are written; undefined: to be computed after.
 Tensor value_before(Session& session, const Tensor& output) {
   Shared& shared = shared_of(output.impl());
   if (session.copies) return value_of(output.impl());

@@ -1,4 +1,4 @@
-// Wrappers and what stands behind them.
+// Functional wrappers and the values that they stand for.
 #include "lamella/layers/functionalize/value.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ uint64_t fresh_id() {
   return ++last;
 }
 
-// Forgets aliases whose wrapper is gone. Their places are used again.
+// The index of an unused entry of `aliases`; entries whose wrapper is gone are reused.
 uint32_t free_place(Shared& shared) {
   if (shared.aliases.size() >= shared.sweep_at) {
     size_t alive = 0;

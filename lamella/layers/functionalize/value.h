@@ -1,4 +1,5 @@
-// What stands behind functional wrappers. Internal to the layer: Note [Programs without writes].
+// The values that functional wrappers stand for. Internal to the layer: Note [Programs without
+// writes].
 #pragma once
 #include <memory>
 #include <string>
@@ -37,7 +38,7 @@ struct View {
   const lamella_operator* op = nullptr;
   Values arguments;
   size_t self = 0;  // which argument is viewed
-  int index = -1;   // which entry of a list; -1: the result is no list
+  int index = -1;   // the entry of a result list; -1: the result is not a list
   Geometry from, to;
 };
 using Chain = std::shared_ptr<const View>;
@@ -55,13 +56,13 @@ struct Pending {
   Tensor value;
 };
 
-// Behind the storage of wrappers.
+// The state that all wrappers over one storage share.
 struct Shared {
-  Tensor base;        // the whole, without what is pending
+  Tensor base;        // the value of the whole storage, without pending writes
   Geometry geometry;  // of the wrapper that stands for the whole
   std::vector<Pending> pending;
   uint64_t generation = 0;  // writes so far
-  bool captured = false;    // of a tensor that is no argument: must not be written
+  bool captured = false;    // from a tensor that is not an argument: must not be written
   bool ambiguous = false;   // of an argument that shares memory with another, with gradients
   bool resized = false;     // replaces the storage of an argument that grew
   uint64_t session = 0;
@@ -85,7 +86,7 @@ struct Session {
   std::vector<Input> arguments;
 };
 
-// The level below for as long as it lives: Note [Above and below].
+// Switches to the level below for its lifetime: Note [Above and below].
 class Below {
  public:
   explicit Below(Session* session);
@@ -101,19 +102,19 @@ class Below {
 // Throws where no session is open.
 Session& session_for(const char* op);
 
-// A wrapper that nobody shares, of a value.
+// A new wrapper of `value` that shares its storage with no other wrapper.
 Tensor wrap_value(Session& session, const Tensor& value, bool keep_offset = false);
 // Throws for a wrapper of a session that has ended.
 Shared& shared_of(const lamella_tensor* wrapper);
 Alias& alias_of(lamella_tensor* wrapper);
 // Notes that a wrapper is a view of another, unless that is known.
 void note_view(lamella_tensor* wrapper, Chain view);
-// A step by as_strided from the whole to what the wrapper's strides say.
+// An as_strided view of the whole with the wrapper's geometry.
 Chain strided_chain(const Shared& shared, const Geometry& to);
 
 // What a wrapper stands for; any other tensor is itself.
 Tensor value_of(lamella_tensor* tensor);
-// All that is pending goes into the whole.
+// Applies all pending writes to the value of the whole.
 void flush(Session& session, Shared& shared);
 // A new value of the same shape and dtype. `op` and `argument` begin errors.
 void set_value(lamella_tensor* wrapper, const Tensor& value);
@@ -128,7 +129,7 @@ void replace(Session& session, lamella_tensor* wrapper, const Tensor& value);
 
 // The views applied to the value of the whole. real: views, even where they become copies.
 Tensor replay(const Tensor& whole, const Chain& view, bool copies);
-// The whole with a new value in the place that a view shows.
+// The whole with the elements that a view shows replaced by a new value.
 Tensor write_back(const Tensor& whole, const Chain& view, const Tensor& value, bool copies);
 
 }  // namespace lamella::functionalize

@@ -35,8 +35,8 @@ Tensor row_major(const Tensor& value) {
   return value.is_contiguous() ? value : value.clone(MemoryFormat::Contiguous);
 }
 
-// A tensor in whose memory the elements of `value` lie as in the wrapper's; `offset` becomes the
-// place of the wrapper's offset in it.
+// A tensor with the elements of `value` in the wrapper's memory layout. `offset` receives the
+// storage offset in it that corresponds to the wrapper's.
 Tensor laid_out(const Tensor& value, const Geometry& like, int64_t* offset) {
   if (value.strides().equals(like.strides)) {
     *offset = value.storage_offset();
@@ -85,7 +85,7 @@ int64_t dim_at(const View& view, size_t i) {
   return maybe_wrap_dim(int_at(view, i), static_cast<int64_t>(view.from.sizes.size()));
 }
 
-// For any view: the places that it shows, found by the view of the places themselves.
+// For any view: finds the elements that it shows by applying the view to a tensor of their indices.
 Tensor write_places(const View& view, const Tensor& parent, const Tensor& value, bool copies) {
   int64_t count = parent.numel();
   Tensor places = lamella::arange(count, parent.options().dtype(kLong));
@@ -99,7 +99,7 @@ Tensor write_places(const View& view, const Tensor& parent, const Tensor& value,
   return shaped(line, view.from.sizes, copies);
 }
 
-// The parent with `value` in the place of the view.
+// The parent with the view's elements replaced by `value`.
 Tensor inverse(const View& view, const Tensor& parent, const Tensor& value, bool copies) {
   if (is(view, "aten::alias") || is(view, "aten::lift_fresh") || is(view, "aten::detach")) {
     return value;

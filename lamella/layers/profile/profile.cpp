@@ -25,7 +25,7 @@ std::atomic<bool> is_running{false};
 
 namespace {
 
-std::mutex mutex;  // of what follows
+std::mutex mutex;  // guards the variables below
 std::vector<Event> events;
 int64_t beginning = 0;
 std::atomic<uint32_t> threads{0};
@@ -79,7 +79,7 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
   try {
     add(entry_of(op)->full_name(), "operator", std::move(given), start);
   } catch (...) {
-    // An event is lost where there is no memory left; the call is done.
+    // Out of memory: the event is dropped, since the call itself has completed.
   }
   return status;
 }
@@ -136,7 +136,7 @@ lamella_status lamella_profiler_stop(lamella_profile** profile) noexcept {
       made->events = std::move(events);
       events = {};
     }
-    // Events were noted at their ends; one that holds others begins no later and ends no earlier.
+    // Events are recorded when they end; an enclosing event starts no later and ends no earlier.
     std::stable_sort(made->events.begin(), made->events.end(), [](const Event& a, const Event& b) {
       return a.start != b.start ? a.start < b.start : a.end > b.end;
     });
@@ -157,7 +157,7 @@ void lamella_profiler_enter(const char* name) noexcept {
     if (ranges == nullptr) ranges = new std::vector<Range>;
     ranges->push_back({name, runs ? now() : -1});
   } catch (...) {
-    // Without memory there is no range.
+    // Out of memory: the range is dropped.
   }
 }
 
@@ -167,7 +167,7 @@ void lamella_profiler_leave() noexcept {
     Range& last = ranges->back();
     if (last.start >= 0) add(std::move(last.name), "range", {}, last.start);
   } catch (...) {
-    // The same.
+    // Out of memory: the event of the range is dropped.
   }
   ranges->pop_back();
   if (ranges->empty()) delete std::exchange(ranges, nullptr);

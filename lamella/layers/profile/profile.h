@@ -1,4 +1,4 @@
-// The profiler: what ran, and when. Internal; users have lamella/profiler.h.
+// The profiler: records which operators ran, and when. Internal; users have lamella/profiler.h.
 //
 // Note [A layer that only looks]
 //   A thread that is profiled includes the key PreDispatch, above all other layers, in every call.
@@ -35,7 +35,7 @@ LAMELLA_PRIVATE_API int64_t now();
 LAMELLA_PRIVATE_API void add(std::string name, const char* kind, std::string arguments,
                              int64_t start);
 
-// A part of a profile from here to the end of the scope. The name is asked for only if one runs.
+// A named range of a profile that ends with the scope. The name is built only while a profile runs.
 class Span {
  public:
   explicit Span(const char* kind) : kind_(kind) {
@@ -54,7 +54,7 @@ class Span {
   int64_t start_ = -1;
 };
 
-// In text.cpp. Events are in order of beginning, those that hold others before these.
+// In text.cpp. Events are sorted by start; an event comes before the events nested in it.
 void find_own_times(std::vector<Event>& events);
 std::string table_of(const std::vector<Event>& events, std::string_view sort_by, int64_t rows);
 std::string trace_of(const std::vector<Event>& events);

@@ -1,3 +1,4 @@
+// Registers the kernel of the key Python, and makes the tensors that carry it.
 #include "lamella/layers/python_key/python_key.h"
 
 #include "lamella/abi/autograd.h"

@@ -1,4 +1,4 @@
-// The key Python: tensors and threads whose operators a handler written in Python sees.
+// The key Python: routes calls on some tensors or threads to a handler written in Python.
 // Internal to Lamella; python/src/python_key.cpp has the kernel.
 //
 // Note [The key Python]

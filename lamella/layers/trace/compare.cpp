@@ -1,4 +1,4 @@
-// Whether two graphs say the same, and where they first differ.
+// Compares two graphs and reports their first difference.
 #include <bit>
 #include <cstring>
 

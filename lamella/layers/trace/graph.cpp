@@ -1,4 +1,4 @@
-// Graphs as data: reading, making, putting in order, taking dead code away.
+// Graphs as data: reading, building, reordering, and removing dead code.
 #include "lamella/layers/trace/graph.h"
 
 #include "lamella/core/error.h"
@@ -275,7 +275,7 @@ Graph Graph::rebuilt(const std::vector<bool>* kept_nodes) const {
   to.ids_.reserve(ids_.size());
   to.dims_.reserve(dims_.size());
   std::vector<ValueId> now(values_.size(), kNoValue);
-  // A root that is gone hands its part to the first value of it that stays.
+  // If a root was removed, its first remaining value becomes the root of the others.
   std::vector<ValueId> root_now(values_.size(), kNoValue);
   auto carry = [&](ValueId id) {
     const Value& v = values_[id];

@@ -134,7 +134,7 @@ class LAMELLA_PRIVATE_API Graph {
   // ---- Running ----
 
   // Calls the operators in order. Inputs must have the recorded shapes, dtypes and devices. Values
-  // are let go after their last use. What fails says at which node.
+  // are released after their last use. Errors name the node that failed.
   std::vector<TensorBase> run(ArrayRef<TensorBase> inputs) const;
   // Elements of the largest value: how much work a run is.
   int64_t largest() const { return largest_; }
@@ -177,9 +177,8 @@ class LAMELLA_PRIVATE_API Graph {
   // The graph with values numbered in the order of Note [What a graph says], without parameters
   // and constants that nothing uses.
   Graph ordered() const;
-  // The graph without nodes that the outputs, the tensors from outside and the world do not need:
-  // kept are nodes that write inputs, parameters, constants or memory that is read later, and
-  // operators that return nothing.
+  // The graph without dead code. Kept are the nodes that the outputs need, nodes that write inputs,
+  // parameters, constants or memory that is read later, and operators that return nothing.
   Graph without_dead_code() const;
 
  private:

@@ -1,3 +1,4 @@
+// Reads from an operator's schema, once, what recording and reading graphs needs.
 #include "lamella/layers/trace/operators.h"
 
 #include <memory>

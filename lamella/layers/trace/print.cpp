@@ -1,4 +1,4 @@
-// Graphs as text.
+// Prints graphs as text.
 #include "lamella/core/error.h"
 #include "lamella/dispatch/value_text.h"
 #include "lamella/layers/trace/graph.h"
@@ -92,7 +92,7 @@ std::string Graph::node_text(const Node& node) const {
     if (r != 0) text += ", ";
     ArrayRef<ValueId> ids = tensors(results[r]);
     if (results[r].form == Operand::kPlain) {
-      text += "_";  // a number: what became of it is Python's
+      text += "_";  // a Python number, which is not a value of the graph
     } else if (results[r].form == Operand::kTensor) {
       text += one(ids[0]);
     } else {

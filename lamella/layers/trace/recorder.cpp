@@ -1,3 +1,4 @@
+// Records a thread's calls as a Graph: see Note [Recording a trace].
 #include "lamella/layers/trace/recorder.h"
 
 #include <algorithm>
@@ -387,7 +388,7 @@ void Recorder::note_read(lamella_tensor* tensor, const char* what) {
   }
   for (const Escape& escape : escapes_) {
     bool same_place = escape.where.file == where.file && escape.where.line == where.line;
-    // One note for a line, as bool() and its likes read through item().
+    // One note per source line: bool(), int() and the like read through item().
     if (same_place && (!where.file.empty() || escape.what == what)) return;
   }
   escapes_.push_back({what, std::move(where)});

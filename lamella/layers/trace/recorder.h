@@ -29,8 +29,8 @@
 //
 // Note [Memory of a trace]
 //   The trace needs the headers of tensors, which tell values apart, and not their elements. So
-//   memory that only tensors of the trace have goes back while it runs, each time that a quarter of
-//   what is in use was made anew.
+//   memory that only the trace refers to is freed while it runs, each time that new memory amounts
+//   to a quarter of the memory in use.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -44,7 +44,7 @@ namespace lamella::tracing {
 
 struct TraceOptions {
   bool decompose = false;
-  bool strict = false;    // an element that is read raises in the place of a note
+  bool strict = false;    // reading an element raises an error instead of a note
   bool locations = true;  // nodes know where they were called, if the language above does
 };
 
@@ -83,7 +83,7 @@ class LAMELLA_PRIVATE_API Recorder {
   lamella_status record_group(const lamella_operator* op, uint64_t keys,
                               const lamella_value* arguments, lamella_value* returns);
   bool is_decomposed(const lamella_operator* op, uint64_t keys) const;
-  // For who reads elements outside of operators; throws if strict.
+  // To be called where code reads elements outside of operators; throws if strict.
   void note_read(lamella_tensor* tensor, const char* what);
   // A tensor made without an operator becomes a copy of a constant, so that each run has its own.
   void note_made(const TensorBase& tensor);

@@ -200,8 +200,8 @@ void Recorder::note_made(const TensorBase& tensor) {
   add_made_node("aten::clone", {plain(LAMELLA_NONE)}, constant, tensor.impl());
 }
 
-// See Note [Memory of a trace]. A tensor that others have as well is counted more often than it is
-// held here, and so is the storage of one that is not known here.
+// See Note [Memory of a trace]. A tensor that has references outside of the trace has a higher
+// reference count than the trace accounts for; so has a storage with views that are unknown here.
 void Recorder::release_unreadable() {
   constexpr size_t kLeastBytes = size_t{4} << 20;
   if (fresh_bytes_ < std::max(kLeastBytes, readable_bytes_ / 4)) return;

@@ -1,4 +1,5 @@
-// The kernel that batched calls meet: Note [Batched tensors and levels] in vmap.h.
+// The kernel of the key Batched, which handles calls on batched tensors: Note [Batched tensors and
+// levels] in vmap.h.
 #include "lamella/core/dual_hook.h"
 #include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/layer_fallback.h"
@@ -30,7 +31,7 @@ LAMELLA_ALWAYS_INLINE void each_tensor(const BatchingPlan& plan, const lamella_v
   }
 }
 
-// What is written must have room for every example.
+// Checks that written arguments are batched, so that they have room for every example.
 void check_written(const BatchingPlan& plan, const Level& level, const lamella_value* arguments) {
   each_tensor(plan, arguments, [&](lamella_tensor* t, uint32_t i) {
     if (!plan.facts->arguments[i].is_written || (is_batched(t) && level_number(t) == level.number))
@@ -125,7 +126,7 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t,
 
 void run_composite(BatchedCall& call, const lamella_value* arguments) {
   const OperatorEntry& op = *call.plan().op;
-  std::shared_ptr<KernelEntry> kernel;  // kept over the call, whatever is registered meanwhile
+  std::shared_ptr<KernelEntry> kernel;  // kept alive during the call, in case it is unregistered
   {
     std::lock_guard lock(Registry::get().mutex());
     for (DispatchKey key :

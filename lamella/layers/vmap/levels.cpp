@@ -15,7 +15,7 @@ std::atomic<uint32_t> last_number{0};
 
 uint32_t next_level_number() {
   uint32_t number = last_number.fetch_add(1, std::memory_order_relaxed) + 1;
-  return number != 0 ? number : next_level_number();  // 0 is no level
+  return number != 0 ? number : next_level_number();  // 0 is not a valid level
 }
 
 void enter(Level* level) {

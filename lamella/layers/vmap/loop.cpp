@@ -1,4 +1,4 @@
-// The loop: any operator, one example after the other.
+// The fallback for operators without a rule: a loop that calls the operator for each example.
 #include <atomic>
 #include <mutex>
 #include <set>
@@ -14,7 +14,7 @@ std::atomic<WarningHook> warning_hook{nullptr};
 
 fork::Held<std::mutex> told_mutex{fork::Level::kLayers};
 
-// Says once for each operator that it is slow.
+// Warns once for each operator that the loop is slow.
 void tell(const BatchingPlan& plan) {
   WarningHook hook = warning_hook.load();
   if (hook == nullptr) return;

@@ -1,4 +1,4 @@
-// Plans: which rule serves an operator, and what rules ask of it.
+// Plans: the rule that serves an operator, and the facts about the operator that rules use.
 #include <algorithm>
 
 #include "lamella/dispatch/policy.h"
@@ -16,7 +16,7 @@ bool states_batching(const OperatorEntry& op) {
   return std::ranges::any_of(op.tags,
                              [](const std::string& tag) { return tag.starts_with("batching:"); });
 }
-// Whether nothing says how to batch an operator whose result depends on values.
+// True for operators whose result depends on values and that state no `batching:`.
 bool depends_on_values(const OperatorEntry& op) {
   return !states_batching(op) &&
          (op.has_tag("data_dependent_output") || op.has_tag("dynamic_output_shape"));
@@ -47,7 +47,7 @@ Rule rule_of(const OperatorEntry& op, const BatchingPlan& plan) {
   Rule rule = find_rule(name);
   LAMELLA_CHECK(rule != nullptr, op.full_name(), ": expected 'batching' to name a rule, got '",
                 name, "'");
-  // A tag says too little where the dimensions are not named.
+  // The tag does not suffice where the operator has no argument that names the dimensions.
   if (!states_batching(op) && rule == &reduction_rule && plan.find("dim") < 0) {
     bool composite = op.kernel_for(DispatchKey::CompositeImplicitAutograd) != nullptr;
     if (composite && !op.has_any_backend_kernel()) return &composite_rule;

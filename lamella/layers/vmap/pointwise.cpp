@@ -1,4 +1,4 @@
-// Pointwise operators.
+// The batching rule of pointwise operators.
 //
 // Note [Broadcasting and types of examples]
 //   Unbatched operands broadcast against batched ones by themselves, since the batch stands in

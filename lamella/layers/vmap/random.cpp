@@ -1,4 +1,4 @@
-// See Note [Drawing under vmap].
+// Random operators under vmap: see Note [Drawing under vmap].
 #include "lamella/layers/vmap/random.h"
 #include "lamella/dispatch/boxed_tensors.h"
 
@@ -9,7 +9,7 @@
 namespace lamella::vmap {
 namespace {
 
-// The level whose turn it is, while a call goes through the levels.
+// The level that currently handles the call; levels handle it one after the other.
 struct Turn {
   Level* level;
 };
@@ -38,7 +38,7 @@ Tensor tensor_of(const lamella_value& value) {
   return Tensor(TensorBase::borrow(value.tag == LAMELLA_TENSOR ? value.as.tensor : nullptr));
 }
 
-// On to the level outside of this one, or to the rest of the call.
+// Passes the call on to the next outer level, or, after the last, redispatches it.
 void go_on(const lamella_operator* op, const Level& level, const lamella_value* arguments,
            lamella_value* returns) {
   lamella_status status;
@@ -52,7 +52,7 @@ void go_on(const lamella_operator* op, const Level& level, const lamella_value* 
   lamella::detail::check(status);
 }
 
-// Wraps the tensors that came back for the level.
+// Wraps the returned tensors as batched at the level.
 void batch_returns(const lamella_operator* op, const Level& level, lamella_value* returns) {
   for (uint32_t r = 0; r < op->return_count; ++r) {
     if (returns[r].tag != LAMELLA_TENSOR || returns[r].as.tensor == nullptr) continue;

@@ -1,4 +1,4 @@
-// Operators that fold dimensions of their first argument.
+// The batching rule of operators that reduce dimensions of their first argument.
 #include "lamella/layers/vmap/rule.h"
 
 namespace lamella::vmap {
@@ -64,7 +64,8 @@ void reduction_rule(BatchedCall& call) {
 
   const lamella_value& given = call.value(dim);
   bool everything = given.tag == LAMELLA_NONE;
-  // An empty list folds everything, except where a list is no more than that: all, any.
+  // An empty list of dimensions reduces all of them, except for all() and any(), which then reduce
+  // none.
   bool is_list = plan.facts->arguments[dim].is_list;
   bool empty = given.tag == LAMELLA_INT_LIST && given.size == 0;
   if (empty && plan.name != "all" && plan.name != "any") everything = true;

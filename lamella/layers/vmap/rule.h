@@ -37,8 +37,8 @@ namespace lamella::vmap {
 class BatchedCall;
 using Rule = void (*)(BatchedCall& call);  // throws
 
-// What rules ask of an operator. Made when it is first batched, and again when it or its kernels
-// changed: Note [Plans] in lamella/dispatch/operator_plan.h.
+// The facts about an operator that rules use. Made when it is first batched, and again after it or
+// its kernels changed: Note [Plans] in lamella/dispatch/operator_plan.h.
 struct BatchingPlan : OperatorPlan {
   struct ArgumentPlan {
     std::string name;
@@ -52,8 +52,8 @@ struct BatchingPlan : OperatorPlan {
   bool has_list = false;        // some argument is a list of tensors
   bool random = false;          // tag nondeterministic_seeded
   Rule rule = nullptr;
-  // What stands in for a reduction without `dim`: the operator that folds the dimensions given as
-  // its argument 1, with `keepdim` and then this one's arguments behind them. Null: there is none.
+  // The replacement for a reduction without `dim`: an operator that reduces the dimensions given as
+  // its argument 1, followed by `keepdim` and this operator's other arguments. Null: there is none.
   const OperatorEntry* over_dims = nullptr;
   bool dims_are_list = false;  // its argument 1
 
@@ -65,9 +65,9 @@ struct BatchingPlan : OperatorPlan {
 // The plan of an operator, inside of a call to it. Throws where its declaration names a rule that
 // does not exist.
 LAMELLA_PRIVATE_API const BatchingPlan& plan_of(const lamella_operator* op);
-// Which kernels dispatch takes for the keys of this layer.
+// Tells dispatch which kernels to use for the keys of this layer.
 void add_slot_rules();
-// NULL: there is no rule of that name.
+// The rule of a name; NULL if there is none.
 Rule find_rule(std::string_view name);
 
 // Sizes are those that each example has: dim() of a batched tensor is one less than the dimensions
@@ -188,7 +188,7 @@ class LAMELLA_PRIVATE_API BatchedCall {
 
 // Results have the shape to which the arguments broadcast.
 void pointwise_rule(BatchedCall& call);
-// Folds the dimensions that argument `dim` names, all where there is none.
+// Reduces the dimensions that argument `dim` names, all if the operator has no such argument.
 void reduction_rule(BatchedCall& call);
 // The composite kernel (CompositeImplicitAutograd, else CompositeExplicitAutograd), on the batched
 // tensors; the second on others in their place.
@@ -198,7 +198,7 @@ void run_composite(BatchedCall& call, const lamella_value* arguments);
 void random_rule(BatchedCall& call);
 // Calls the operator for each example, and stacks the results.
 LAMELLA_PRIVATE_API void loop_rule(BatchedCall& call);
-// Raises: the shape of the result, or what becomes of it, depends on values.
+// Raises an error: the result's shape, or a result that is not a tensor, depends on values.
 void refuse_rule(BatchedCall& call);
 
 }  // namespace lamella::vmap

@@ -1,3 +1,4 @@
+// Helpers that the families of batching rules share: inputs, alignment, and changed calls.
 #include "lamella/layers/vmap/rules_common.h"
 
 #include "lamella/layers/vmap/rules_table.h"
@@ -54,7 +55,7 @@ int64_t memory_extent(IntArrayRef size, IntArrayRef stride) {
 // ---- Results ---------------------------------------------------------------------------------
 
 namespace {
-// The argument that return `number` is, -1: none.
+// The index of the argument that return `number` aliases; -1: none.
 int written_argument(const BatchedCall& call, uint32_t number) {
   return call.plan().facts->returns[number].written;
 }

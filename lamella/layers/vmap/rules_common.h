@@ -1,5 +1,5 @@
-// What the families of batching rules share: typed rules, decompositions, and calls with changed
-// arguments. Internal.
+// Helpers that the families of batching rules share: typed rules, decompositions, and calls with
+// changed arguments. Internal.
 //
 // Note [Three ways to write a rule]
 //   A rule for a named `batching:` policy is one of
@@ -77,7 +77,7 @@ void give_value(BatchedCall& call, uint32_t number, const std::vector<Tensor>& v
 void give_result(BatchedCall& call, uint32_t number, const Tensor& result);
 void give_result(BatchedCall& call, uint32_t number, const std::vector<Tensor>& results);
 
-// The batched tensor that is argument `i`, the call's first return, wraps `value` from now on.
+// Makes the batched tensor that is argument `i`, the call's first return, wrap `value`.
 void become(BatchedCall& call, uint32_t i, TensorBase value);
 
 // ---- Rules from C++ functions ----------------------------------------------------------------

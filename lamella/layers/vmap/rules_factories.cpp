@@ -26,7 +26,7 @@ uint32_t written_argument(const BatchedCall& call) {
   return static_cast<uint32_t>(written);
 }
 
-// What is the same for all examples is made once; what is drawn, once for each.
+// Results that are the same for all examples are made once; random ones once for each example.
 void factory_out(BatchedCall& call) {
   const uint32_t at = written_argument(call);
   Tensor out = call.tensor(at);

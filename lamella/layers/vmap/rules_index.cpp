@@ -97,7 +97,7 @@ Tensor index(BatchedCall& call, In self, std::vector<In> indices) {
   return picked.movedim(made, wanted);
 }
 
-// One value where a mask says so, which may then differ between examples.
+// True for writes of one value through a mask; mask and value may differ between examples.
 bool is_one_value_by_mask(const std::vector<In>& indices, const In& values) {
   if (indices.empty() || values.numel() != 1) return false;
   for (const In& index : indices) {
@@ -229,7 +229,7 @@ Tensor index_fill_each(const Tensor& self, int64_t dim, const Tensor& index, con
   return self.masked_fill(lines_at(self, dim, index), value);
 }
 
-// What a common index leaves to the operator, others to `each`.
+// Calls the operator itself if all examples share the index, else `each`.
 template <auto each>
 void by_line(BatchedCall& call) {
   if (!has_common_index(call, call.plan().name.c_str())) decomposed<each>(call);

@@ -1,5 +1,5 @@
-// Rules for linear algebra where stacks of matrices are not enough: systems whose sides may be
-// vectors, permutations, tolerances.
+// Rules for linear algebra where batching as a stack of matrices does not suffice: systems whose
+// right-hand side may be a vector, permutations, and tolerances.
 #include "lamella/layers/vmap/rules_common.h"
 
 namespace lamella::vmap {
@@ -14,7 +14,7 @@ bool has_shape_of_rows(const In& a, const In& b) {
 }
 In as_matrix(const In& b) { return {b.value.unsqueeze(-1), b.batched}; }
 
-// What was not asked for has no elements, and no batch either.
+// Results that were not requested have no elements, so they get no batch dimension.
 Tensor for_all(const BatchedCall& call, const Tensor& x) {
   return x.dim() == 1 && x.numel() == 0 ? front(call, {x, false}) : x;
 }

@@ -126,7 +126,7 @@ bool is_differentiated(const Tensor& input) {
   constexpr uint32_t either = LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_TANGENT;
   return (input.impl()->flags & either) != 0;
 }
-// (square + eps)^-1/2, where `saved` tells the eps.
+// (square + eps)^-1/2, with the eps recovered from `saved`.
 Tensor reciprocal_root(const Tensor& square, const Tensor& saved) {
   constexpr uint32_t both = LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_NO_FORWARD;
   struct Plain {

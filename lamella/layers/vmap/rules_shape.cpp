@@ -1,5 +1,5 @@
-// Rules for operators that speak of dimensions and sizes: views, joining and splitting, and
-// whatever works along a dimension or on the last ones.
+// Rules for operators with arguments for dimensions or sizes: views, joining, splitting, and
+// operators along a dimension or on the last dimensions.
 //
 // Note [Rules by the names of arguments]
 //   `dims`      the batch goes in front of every tensor; arguments named dim, dims, dim0, ... are
@@ -78,8 +78,8 @@ void dims_rule(BatchedCall& call, int64_t more) {
 void dims(BatchedCall& call) { dims_rule(call, 0); }
 void new_dim(BatchedCall& call) { dims_rule(call, 1); }
 
-// Operators that give their argument another shape: the one without the mark of in-place ones makes
-// what the batched tensor is to wrap.
+// Operators that reshape their argument in place: their out-of-place form makes the new value that
+// the batched tensor wraps.
 void inplace_view(BatchedCall& call) {
   std::string name(call.op()->name);
   name.pop_back();
@@ -116,7 +116,7 @@ void fold(BatchedCall& call) {
   for (uint32_t i = 0; i < call.op()->argument_count; ++i) {
     const lamella_value& value = call.value(i);
     if (is_tensor(call, i)) {
-      // The batch would be taken for the channels of a tensor that has none.
+      // A tensor without channels would take the batch for its channels.
       LAMELLA_CHECK(call.dim(i) > spatial, call.plan().name, ": expected '",
                     call.plan().arguments[i].name, "' to have ", spatial + 1, " or ", spatial + 2,
                     " dimensions, got ", call.dim(i));

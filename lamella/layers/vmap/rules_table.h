@@ -6,7 +6,7 @@
 
 namespace lamella::vmap {
 
-// NULL: no family has a rule of that name.
+// The rule of a name; NULL if no family has one.
 Rule find_operator_rule(std::string_view name);
 
 }  // namespace lamella::vmap

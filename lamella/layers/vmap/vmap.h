@@ -19,14 +19,14 @@
 //   and hide() carry levels across.
 //
 // Note [Which rule serves an operator]
-//   1. a kernel that somebody registered for Batched (also spelled FuncTorchBatched), or for
+//   1. a kernel registered for Batched (also spelled FuncTorchBatched), or for
 //      FuncTorchBatchedDecomposition;
 //   2. the composite kernel, run on the batched tensors, where the operator has no other kernel or
 //      says `batching: composite`;
 //   3. the rule that `batching:` names, or that the tags pointwise and reduction stand for;
 //   4. operators whose result depends on values in a way that one shape cannot hold (tags
 //      dynamic_output_shape, data_dependent_output) are refused;
-//   5. the loop over the examples, which says once for each operator that it is slow.
+//   5. the loop over the examples, which warns once for each operator that it is slow.
 #pragma once
 #include <cstdint>
 
@@ -106,8 +106,8 @@ LAMELLA_PRIVATE_API bool has_level(const lamella_tensor* t, uint32_t level);
 // The same tensor, batched at all levels that run on this thread.
 LAMELLA_PRIVATE_API TensorBase batch_over_all(const TensorBase& t);
 
-// Called once for each operator that is served by the loop; a failure of it fails the call. NULL:
-// nobody is told.
+// Called once for each operator that is served by the loop; a failure of it fails the call. NULL
+// turns the warnings off.
 using WarningHook = lamella_status (*)(const char* text);
 LAMELLA_PRIVATE_API void set_warning_hook(WarningHook hook);
 

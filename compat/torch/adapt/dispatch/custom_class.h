@@ -1,4 +1,4 @@
-// Classes of C++ whose objects operators take and return, and Python makes: class_<T>.
+// class_<T>: registers C++ classes whose objects operators take and return and Python can create.
 //
 //   struct Stack : lamella::CustomClassHolder {
 //     explicit Stack(std::vector<std::string> items);
@@ -146,7 +146,8 @@ struct AsMemberOf<R (C::*)(A...) const noexcept, T> {
   using type = R (T::*)(A...) const;
 };
 
-// A function that gives a dtype, as one that gives its number: what Python gets from PyTorch.
+// Wraps a function that returns a dtype as one that returns its number, as Python gets it in
+// PyTorch.
 template <class F, class Fn>
 struct DtypeAsNumber {
   static constexpr bool applies = false;
@@ -198,7 +199,7 @@ detail::Factory<std::decay_t<F>> init(F&& make) {
 }
 
 // Registers a class that derives from CustomClassHolder; made in a static initialiser, or by
-// Library::class_. What fails is kept for whoever loads the library, as with LAMELLA_LIBRARY.
+// Library::class_. A failure is kept until the loading code asks for it, as with LAMELLA_LIBRARY.
 template <class T>
 class class_ {
   static_assert(std::is_base_of_v<CustomClassHolder, T>,

@@ -5,7 +5,7 @@
 namespace lamella {
 
 // A kernel with state: derive from it and give operator() the operator's signature. Any functor
-// serves as well; the base is for code that says it.
+// works as well; the base exists for source compatibility with code that names it.
 struct LAMELLA_PUBLIC OperatorKernel {
   virtual ~OperatorKernel() = default;
 };

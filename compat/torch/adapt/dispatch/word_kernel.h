@@ -1,6 +1,6 @@
-// Kernels that take all arguments as words of 64 bits, and leave their returns there: PyTorch's
-// stable convention. A word is a number's bits, an owned tensor, or the address of an object on the
-// heap for what is optional, a list or a string; who reads a word owns what it holds.
+// Kernels that take all arguments as 64-bit words and store their returns in the same array:
+// PyTorch's stable calling convention. A word holds a number's bits, an owned tensor, or the
+// address of a heap object (for optionals, lists and strings); reading a word takes ownership.
 #pragma once
 #include "lamella/dispatch/library.h"
 

@@ -1,3 +1,4 @@
+// Helpers that the derivative formulas of all families share.
 #include "lamella/layers/autograd/formulas/common.h"
 
 #include "lamella/abi/autograd.h"

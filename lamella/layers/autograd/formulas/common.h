@@ -8,9 +8,9 @@ namespace lamella {
 
 // The real part; a real tensor is itself.
 Tensor real_of(const Tensor& x);
-// Whether what a backward computes from x may be differentiated again: it is recorded, or x carries
-// a tangent. Then a formula is made of x itself; otherwise it may use results that have no
-// derivative, such as factors.
+// True if values that a backward computes from x may be differentiated again: they are recorded, or
+// x carries a tangent. A formula must then be built from x itself; otherwise it may use results
+// without a derivative, such as factors of a decomposition.
 bool differentiated_again(const Tensor& x);
 // x where the condition holds, 0 elsewhere. Both broadcast.
 Tensor keep(const Tensor& x, const Tensor& condition);

@@ -11,7 +11,7 @@ namespace lamella {
 
 // Zeros of `sizes` with `grad` added where indices picked it from.
 Tensor index_backward(const Tensor& grad, IntArrayRef sizes, TensorList indices);
-// The gradient of what index_put overwrote.
+// The gradient of the elements that index_put overwrote.
 Tensor index_put_backward(const Tensor& grad, TensorList indices);
 Tensor gather_backward(const Tensor& grad, IntArrayRef sizes, int64_t dim, const Tensor& index);
 Tensor take_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& index);

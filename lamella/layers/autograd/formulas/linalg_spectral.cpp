@@ -131,7 +131,7 @@ Tensor svd_backward(const Tensor& grad_U, const Tensor& grad_S, const Tensor& gr
   }
   if (grad_S.defined()) inner = inner.add(lamella::diag_embed(grad_S.to(inner.scalar_type())));
   Tensor result = U.matmul(inner).matmul(Vh);
-  // What leaves the spaces that U and V span.
+  // The part outside the spaces that U and V span.
   if (gU.defined() && U.size(-2) > k) {
     Tensor out = gU.sub(U.matmul(Uh.matmul(gU)));
     result = result.add(scale_columns(out, S.reciprocal()).matmul(Vh));
@@ -186,7 +186,7 @@ Tensor eigh_backward(const Tensor& grad_values, const Tensor& grad_vectors, cons
   if (!grad_values.defined() && !grad_vectors.defined()) return Tensor();
   Tensor Vh = adjoint_of(vectors);
   if (!grad_vectors.defined()) return scale_columns(vectors, grad_values).matmul(Vh);
-  // Vectors turn, and do nothing else: only the skew-Hermitian part counts.
+  // Vectors stay orthonormal, so only the skew-Hermitian part contributes.
   Tensor turn = skew(Vh.matmul(grad_vectors)).mul(0.5);
   Tensor inner = without_diagonal(turn.div(differences(values)));
   if (grad_values.defined()) inner = with_diagonal(inner, grad_values);
@@ -206,7 +206,7 @@ Tensor eig_backward(const Tensor& grad_values, const Tensor& grad_vectors, const
   if (!grad_vectors.defined()) {
     return lamella::linalg_solve(Vh, scale_rows(Vh, grad_values));
   }
-  // Vectors keep length 1: what would change it does not count.
+  // Vectors keep length 1, so the component that would change their length is removed.
   Tensor given = Vh.matmul(grad_vectors);
   Tensor lengths = lamella::real(given.diagonal(0, -2, -1));
   Tensor free = given.sub(scale_columns(Vh.matmul(vectors), lengths));

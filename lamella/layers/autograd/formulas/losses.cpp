@@ -1,3 +1,4 @@
+// Derivatives of losses, and their double backwards.
 #include "lamella/layers/autograd/formulas/losses.h"
 
 #include "lamella/api/functions.h"
@@ -6,7 +7,7 @@
 namespace lamella {
 
 namespace {
-// What reaches each element of a loss over `count` elements.
+// The gradient that reaches each element of a loss over `count` elements.
 Tensor share(const Tensor& grad, int64_t count, int64_t reduction) {
   return reduction == 1 ? grad / static_cast<double>(count) : grad;
 }

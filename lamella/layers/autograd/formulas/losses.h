@@ -7,7 +7,7 @@
 
 namespace lamella {
 
-// 0: as it is, 1: the mean, 2: the sum.
+// Applies the reduction: 0 none, 1 mean, 2 sum.
 Tensor reduce_loss(const Tensor& values, int64_t reduction);
 
 // The gradients of the backward operators for self and target. `grad` is the gradient of what they

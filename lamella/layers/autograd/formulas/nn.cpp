@@ -1,3 +1,4 @@
+// Derivatives of linear maps, convolution, pooling, embedding, dropout and attention.
 #include "lamella/layers/autograd/formulas/nn.h"
 
 #include <cmath>
@@ -67,7 +68,8 @@ std::tuple<Tensor, Tensor, Tensor> linear_double_backward(TensorList grads, cons
   return {for_input, for_grad, for_weight};
 }
 
-// What is linear in each of two arguments has as its tangent the sum of it with either's tangent.
+// The tangent of a function bilinear in two arguments: the sum of its values with either argument
+// replaced by its tangent.
 namespace {
 ThreeGradients sum_of(const ThreeGradients& a, const ThreeGradients& b) {
   auto sum = [](const Tensor& x, const Tensor& y) {
@@ -207,7 +209,7 @@ struct Attention {
                                            : scores + mask;
     }
     weights = softmax(scores, -1);
-    if (mask.defined()) {  // a query that sees nothing gets nothing
+    if (mask.defined()) {  // a fully masked query gets zero weights
       weights = weights.masked_fill(scores.eq(nothing).all(-1, true), 0);
     }
   }

@@ -52,7 +52,7 @@ Tensor gather_pooled(const Tensor& tensor, const Tensor& indices, int64_t spatia
 Tensor embedding_double_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights,
                                  int64_t padding_idx, bool scale_grad_by_freq);
 
-// What native_dropout multiplies kept elements with.
+// The factor by which native_dropout multiplies kept elements.
 double dropout_scale(double p, std::optional<bool> train);
 
 // attn_mask and dropout_mask may be undefined. Gradients of query, key and value.

@@ -1,3 +1,4 @@
+// Derivatives of normalisation: see Note [The derivative of a norm].
 #include "lamella/layers/autograd/formulas/norms.h"
 
 #include <vector>
@@ -32,8 +33,8 @@ struct Norm {
   Tensor weighted(const Tensor& g) const { return weight.defined() ? g * weight : g; }
 };
 
-// Mean and rstd are taken from `input` again, so that they may be differentiated. What was added to
-// the variance is what `rstd` says.
+// Mean and rstd are taken from `input` again, so that they may be differentiated. The eps
+// added to the variance is recovered from `rstd`.
 void take_statistics(Norm& norm, const Tensor& input, const Tensor& rstd) {
   Tensor centre = norm.centred ? input - input.mean(IntArrayRef(norm.dims), true) : input;
   Tensor var = (centre * centre).mean(IntArrayRef(norm.dims), true);

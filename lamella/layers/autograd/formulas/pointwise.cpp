@@ -1,3 +1,4 @@
+// Helpers for the derivatives of pointwise operators.
 #include "lamella/layers/autograd/formulas/pointwise.h"
 
 #include <cmath>

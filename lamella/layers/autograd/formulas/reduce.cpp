@@ -1,3 +1,4 @@
+// Helpers for the derivatives of reductions, running sums and softmax.
 #include "lamella/layers/autograd/formulas/reduce.h"
 
 #include <cmath>
@@ -16,7 +17,7 @@ uint64_t dim_mask(OptionalIntArrayRef dim, int64_t ndim) {
   for (int64_t d : *dim) mask |= uint64_t{1} << (d < 0 ? d + ndim : d);
   return mask;
 }
-// A tensor without dimensions has one element along "dimension" 0.
+// False for a 0-dimensional tensor, which acts as one element along dimension 0.
 bool has_dim(const Tensor& x) { return x.dim() > 0; }
 int64_t wrap(int64_t dim, const Tensor& x) { return dim < 0 ? dim + x.dim() : dim; }
 

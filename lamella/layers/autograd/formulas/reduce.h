@@ -4,15 +4,15 @@
 
 namespace lamella {
 
-// A reduction's result, to be broadcast against what it folded: the dimensions that are gone come
-// back at size 1. No dimensions: all.
+// A reduction's result in a shape that broadcasts against its input: reduced dimensions come back
+// with size 1. No dimensions means all.
 Tensor with_reduced_dims(const Tensor& x, OptionalIntArrayRef dim, bool keepdim, int64_t ndim);
-// The number of elements that a reduction of `sizes` folds into one.
+// The number of elements of `sizes` that a reduction combines into one result.
 int64_t reduced_numel(IntArrayRef sizes, OptionalIntArrayRef dim);
 
 Tensor mean_backward(const Tensor& grad, IntArrayRef sizes, OptionalIntArrayRef dim, bool keepdim);
 
-// Products of all other elements along `dim`, without a division: zeros need no care.
+// Products of all other elements along `dim`, computed without division, so zeros are exact.
 Tensor product_of_others(const Tensor& self, int64_t dim);
 Tensor prod_backward(const Tensor& grad, const Tensor& self, int64_t dim, bool keepdim);
 Tensor prod_tangent(const Tensor& self_p, const Tensor& self_t, int64_t dim, bool keepdim,

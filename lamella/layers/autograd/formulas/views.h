@@ -14,7 +14,7 @@ inline Tensor conj_of(const Tensor& tensor) {
 inline Tensor mul_conj(const Tensor& grad, const Tensor& factor) {
   return factor.is_complex() ? grad.mul(factor.conj_physical()) : grad.mul(factor);
 }
-// Matrices transposed and conjugated: what a factor becomes on its way into the other's gradient.
+// The conjugate transpose of matrices, as in the gradients of a matrix product.
 Tensor adjoint_of(const Tensor& tensor);
 // tensor * number, without the product where the number is 1.
 Tensor scaled(const Tensor& tensor, const Scalar& number);
