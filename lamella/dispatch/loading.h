@@ -20,10 +20,10 @@ LAMELLA_PRIVATE_API void unload_shared(void* handle);
 
 // Note [The rarer operators]
 //   Fourier transforms, special functions and other families that most programs never call are in
-//   a library of their own (lamella/kernels/families/, declared in ops/families.yaml), which registers them as any
-//   library of operators does. The registry loads it when it looks for an operator of namespace
-//   `aten` that it does not have, and before it lists all operators. So programs need not name the
-//   library, and programs that do not use it do not pay for it.
+//   a library of their own (lamella/kernels/families/, declared in ops/families.yaml), which
+//   registers them as any library of operators does. The registry loads it when it looks for an
+//   operator of namespace `aten` that it does not have, and before it lists all operators. So
+//   programs need not name the library, and programs that do not use it do not pay for it.
 //
 // Loads liblamella_more.so from beside liblamella.so. False if that was tried before.
 bool load_more_operators();

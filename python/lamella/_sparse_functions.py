@@ -325,8 +325,7 @@ def _sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 
 def mul(input: Any, other: Any) -> SparseTensor:
-    """The product with a number or a tensor; it stores the elements that all sparse factors store.
-    """
+    """The product with a number or a tensor; it stores what all sparse factors store."""
     if not isinstance(input, SparseTensor):
         input, other = other, input
     if not isinstance(other, Tensor) or (other.dim() == 0 and not isinstance(other, SparseTensor)):

@@ -69,8 +69,7 @@ TEST_F(Transfer, InfeedAndOutfeedKeepTheOrder) {
 }
 
 TEST_F(Transfer, WhatDoesNotFitIsAnError) {
-  EXPECT_EQ(error_of(kFeed),
-            "hlo: 'a' (infeed): expected f32[] in the queue, got nothing");
+  EXPECT_EQ(error_of(kFeed), "hlo: 'a' (infeed): expected f32[] in the queue, got nothing");
   transfers().infeed().put(Literal(Shape::array(ElementType::S32, {2})));
   EXPECT_EQ(error_of(kFeed), "hlo: 'a' (infeed): expected f32[], got s32[2]");
 }

@@ -113,8 +113,7 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self,
     int64_t m = a.size(x), n = b.size(y);
     LAMELLA_CHECK(m == n || m == 1 || n == 1, "tensordot: expected dimension ", y,
                   " of 'other' to be of size ", m, ", got ", n);
-    if (m == 1 && n != 1)
-      b = b.sum(IntArrayRef(y), true, b.scalar_type());  // a has size 1 there
+    if (m == 1 && n != 1) b = b.sum(IntArrayRef(y), true, b.scalar_type());  // a has size 1 there
     if (n == 1 && m != 1) a = a.sum(IntArrayRef(x), true, a.scalar_type());
     inner_size *= a.size(x);
   }

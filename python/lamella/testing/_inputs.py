@@ -98,8 +98,7 @@ def _nest(values: list[Any], shape: Sequence[int]) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """The arguments of one call by name, with tensors as specs. Missing arguments are not passed.
-    """
+    """The arguments of a call by name, with tensors as specs. Missing ones are not passed."""
 
     values: dict[str, Any]
 
