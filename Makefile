@@ -1,5 +1,5 @@
 # make demo | test | bench | lint | sanitize | fuzz | aarch64 | wheel | reference: each installs what it needs, builds, and runs.
-# JOBS=n limits parallel jobs; PYTHON=… chooses the interpreter (3.9 or newer).
+# `make test ROOM=kernels` tests one folder of tests/. JOBS=n limits parallel jobs; PYTHON=… chooses the interpreter (3.9 or newer).
 # `make bench TOPIC` measures one topic: kernels, cpp, python, autograd, layers, graph, size, extensions, packages or distributed.
 
 PYTHON ?= python3
@@ -40,8 +40,8 @@ test:
 	$(compiler)
 	$(mpi)
 	$(call prepare,build test demo)
-	@cd $(ROOT) && sh tools/build.sh release -- lamella_tests bench_dispatch
-	@cd $(ROOT) && sh tools/run_tests.sh
+	@cd $(ROOT) && sh tools/build.sh release -- $(or $(ROOM:%=tests/%/all),lamella_tests bench_dispatch)
+	@cd $(ROOT) && sh tools/run_tests.sh $(ROOM)
 
 bench:
 	$(compiler)

@@ -179,7 +179,13 @@ Loaded load_shared(const char* path) {
   return result;
 }
 
-bool load_more_operators() {
+namespace {
+std::atomic<bool> no_families{false};
+}  // namespace
+
+bool families_are_missing() { return no_families.load(std::memory_order_relaxed); }
+
+bool load_families() {
   static std::atomic<bool> tried{false};
   static bool loading_it = false;
   if (tried.load(std::memory_order_acquire)) return false;
@@ -188,12 +194,14 @@ bool load_more_operators() {
   if (tried.load(std::memory_order_relaxed)) return true;
   // A program that has Lamella's code in itself has operators that no library could reach.
   Dl_info info;
-  if (dladdr(reinterpret_cast<const void*>(&load_more_operators), &info) != 0) {
+  if (dladdr(reinterpret_cast<const void*>(&load_families), &info) != 0) {
     const std::string path = info.dli_fname != nullptr ? info.dli_fname : "";
     const size_t name = path.rfind('/') + 1;
     if (path.compare(name, kOwnFile.size(), kOwnFile) == 0) {
       loading_it = true;
-      load_shared((path.substr(0, name) + "liblamella_more.so").c_str());
+      const std::string library = path.substr(0, name) + "liblamella_more.so";
+      load_shared(library.c_str());
+      no_families.store(access(library.c_str(), F_OK) != 0, std::memory_order_relaxed);
       loading_it = false;
     }
   }

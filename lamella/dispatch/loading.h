@@ -18,7 +18,7 @@ LAMELLA_PRIVATE_API Loaded load_shared(const char* path);
 // Throws Error for a handle that is not loaded.
 LAMELLA_PRIVATE_API void unload_shared(void* handle);
 
-// Note [The rarer operators]
+// Note [Families in a library of their own]
 //   Fourier transforms, special functions and other families that most programs never call are in
 //   a library of their own (lamella/kernels/families/, declared in ops/families.yaml), which
 //   registers them as any library of operators does. The registry loads it when it looks for an
@@ -26,7 +26,9 @@ LAMELLA_PRIVATE_API void unload_shared(void* handle);
 //   programs need not name the library, and programs that do not use it do not pay for it.
 //
 // Loads liblamella_more.so from beside liblamella.so. False if that was tried before.
-bool load_more_operators();
+bool load_families();
+// True if that was tried and there is no such library.
+bool families_are_missing();
 
 // Registrations that failed while a library loaded, where nothing may be thrown, in the order they
 // happened.

@@ -34,12 +34,12 @@ OperatorEntry* Registry::lookup_rows(std::string_view name, std::string_view ove
     // Another thread may have entered it meanwhile.
     if (OperatorEntry* op = table_.lookup(name, overload)) return op;
   }
-  if (!name.starts_with(kOwnNamespace) || !load_more_operators()) return nullptr;
+  if (!name.starts_with(kOwnNamespace) || !load_families()) return nullptr;
   return table_.lookup(name, overload);
 }
 
 std::vector<OperatorEntry*> Registry::entries() {
-  load_more_operators();
+  load_families();
   std::lock_guard lock(mutex_);
   enter_all();
   return table_.in_order();
@@ -52,7 +52,7 @@ std::vector<OperatorEntry*> Registry::overloads(std::string_view name) {
     return table_.overloads(name);
   };
   std::vector<OperatorEntry*> result = found();
-  if (result.empty() && name.starts_with(kOwnNamespace) && load_more_operators()) result = found();
+  if (result.empty() && name.starts_with(kOwnNamespace) && load_families()) result = found();
   for (OperatorEntry* op : result) resolve(op);
   return result;
 }
@@ -63,14 +63,18 @@ OperatorEntry* Registry::find(std::string_view name, std::string_view overload) 
     resolve(op);  // takes the lock only the first time
     return op;
   }
-  load_more_operators();
+  load_families();
   std::lock_guard lock(mutex_);
   if (op != nullptr && op->is_published()) {  // defined meanwhile
     resolve(op);
     return op;
   }
   enter_all();
-  throw Error(table_.why_unknown(name, overload));
+  std::string text = table_.why_unknown(name, overload);
+  if (name.starts_with(kOwnNamespace) && families_are_missing()) {
+    text += "; this build has no liblamella_more.so, which holds families of operators: `make build`";
+  }
+  throw Error(text);
 }
 
 void Registry::read_schema(OperatorEntry* op) {
