@@ -332,7 +332,7 @@ TEST(FfiRegistration, Versions) {
   EXPECT_EQ(said(versioned<0, 4>), expected + "0.4");
   EXPECT_EQ(said(versioned<1, 1>), expected + "1.1");
   EXPECT_EQ(said(knows_no_metadata),
-            "hlo: expected the handler 'test.version' to say which version it was compiled "
+            "hlo: expected the handler 'test.version' to report the version it was compiled "
             "against, got: INVALID_ARGUMENT: wrong number of arguments");
   EXPECT_EQ(said(nullptr),
             "hlo: expected the handler 'test.version' to have a function for execute, got none");

@@ -313,8 +313,8 @@ TEST(OperatorArguments, SayWhatIsWrong) {
             "ns::r: column 2 of the arguments: expected Device for argument 'd', got cuda:1; "
             "modules run on the CPU");
   EXPECT_EQ(error("ns::r(Storage s) -> Tensor", "(1)", 0),
-            "ns::r: column 2 of the arguments: argument 's' is of type Storage, which a text "
-            "cannot say");
+            "ns::r: column 2 of the arguments: argument 's' is of type Storage, which has no "
+            "text");
   EXPECT_EQ(error("ns::two(Tensor[] a, Tensor[] b) -> Tensor", "", 2),
             "ns::two: expected its tensors to be written out, as in ([%0, %1], None), because "
             "several arguments could take any number; got ''");
