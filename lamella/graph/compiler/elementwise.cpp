@@ -138,7 +138,7 @@ llvm::Value* Emitter::call_vector(Opcode opcode, const char* name, llvm::ArrayRe
   auto width = static_cast<unsigned>(vector_bytes /
                                      (x[0]->getType()->getScalarType()->isDoubleTy() ? 8 : 4));
   auto call = [&](llvm::ArrayRef<llvm::Value*> part) {
-    llvm::Value* made = part.size() == 1 ? instructions_of(opcode, part[0]) : nullptr;
+    llvm::Value* made = part.size() == 1 ? instructions_of(opcode, name, part[0]) : nullptr;
     return made != nullptr ? made : call_kernel(name, part);
   };
   bool scalar = !x[0]->getType()->isVectorTy();

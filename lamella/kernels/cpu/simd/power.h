@@ -1,6 +1,7 @@
 // Powers and remainders in vectors.
 #pragma once
 #include "lamella/kernels/cpu/simd/logarithm.h"
+#include "lamella/kernels/cpu/simd/vec_math.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
@@ -19,18 +20,18 @@ inline Twice<V> v_log2_twice(V x) {
   static_assert(kEntries == 1 << kIndexBits);
   Parts<V> parts = v_frexp_of_log(x);
   IntOf<V> at = (v_bits(parts.mantissa) >> (VecTraits<V>::kMantissa - kIndexBits)) & (kEntries - 1);
-  Twice<V> product = v_product(parts.mantissa, v_lookup(Log::inverse, at));
+  Twice<V> product = v_product(parts.mantissa, v_lookup<V>(Log::inverse, at));
   V r = product.high - 1;
   // r (head[0] + head[1] r + rest[2] r^2 + ...), of which `slope` is the derivative.
   const V head0 = V{} + Log::head[0], head1 = V{} + Log::head[1];
   V sum = v_fma(r, head1, head0);
   V rest = v_fma(r, head1, head0 - sum) + v_polynomial(r, Log::rest);
-  if constexpr (!kHasFma) rest += v_product_error(r, head1, r * head1);
+  if constexpr (!VecTraits<V>::kHasFma) rest += v_product_error(r, head1, r * head1);
   Twice<V> near = v_product(r, sum);
   V slope = v_fma(r * r, 3 * Log::rest[2], v_fma(r, head1, sum));
   near.low = v_fma(r, rest, v_fma(product.low, slope, near.low));
-  Twice<V> log = v_fast_sum(parts.exponent + v_lookup(Log::high, at), near.high);
-  return {log.high, log.low + (near.low + v_lookup(Log::low, at))};
+  Twice<V> log = v_fast_sum(parts.exponent + v_lookup<V>(Log::high, at), near.high);
+  return {log.high, log.low + (near.low + v_lookup<V>(Log::low, at))};
 }
 
 // |x|^y as 2^(y log2 |x|); where that formula does not say it, as ISO C says (annex F.10.4.4):
@@ -48,11 +49,11 @@ inline V v_pow(V x, V y) {
   Twice<V> power = v_product(log.high, y);
   power.low = v_fma(y, log.low, power.low);
   auto near = v_abs(power.high) < kFar;
-  bool usual = !v_any(~((x > 0) & near));
+  bool usual = !v_any<V>(v_not<V>((x > 0) & near));
   if (LAMELLA_UNLIKELY(!usual)) {
-    power.low = near ? power.low : V{};
+    power.low = v_select(near, power.low, V{});
     V cut = v_at_most(v_at_least(whole_log * y, -kFar), kFar);
-    power.high = near ? power.high : cut;
+    power.high = v_select(near, power.high, cut);
   }
   Rounded<V> n = v_round(power.high + power.low);
   V r = power.high - n.value + power.low;
@@ -61,12 +62,12 @@ inline V v_pow(V x, V y) {
   // Whole numbers by twice themselves: odd ones have a half that is none.
   auto whole = v_rint(y) == y;
   V half = y * T(0.5);
-  auto odd = whole && v_rint(half) != half && v_abs(y) < kInf<T>;
-  result = x < 0 && !whole && size < kInf<T> ? V{} + kQuietNan<T> : result;
-  result = odd ? v_copysign(result, x) : result;
+  auto odd = whole & (v_rint(half) != half) & (v_abs(y) < kInf<T>);
+  result = v_select((x < 0) & v_not<V>(whole) & (size < kInf<T>), V{} + kQuietNan<T>, result);
+  result = v_select(odd, v_copysign(result, x), result);
   // A base of size 1 has no logarithm to multiply an infinite exponent by.
-  result = size == 1 && v_abs(y) == kInf<T> ? V{} + 1 : result;
-  return x == 1 || y == 0 ? V{} + 1 : result;
+  result = v_select((size == 1) & (v_abs(y) == kInf<T>), V{} + 1, result);
+  return v_select((x == 1) | (y == 0), V{} + 1, result);
 }
 
 // sqrt(x^2 + y^2): float32 in double precision, where squares do not overflow.
@@ -102,7 +103,7 @@ inline VecD v_hypot(VecD x, VecD y) {
 template <class V>
 inline V v_fmod_step(V a, V b) {
   V q = v_round(a / b).value, r;
-  if constexpr (kHasFma) {
+  if constexpr (VecTraits<V>::kHasFma) {
     r = v_fma(-q, b, a);
   } else {
     Twice<V> p = v_product(q, b);
@@ -129,7 +130,7 @@ inline VecD v_fmod(VecD x, VecD y) {
   VecD divisor = usual ? (tiny ? b * 0x1p100 : b) : VecD{} + 1;
   // Without fused multiplication, the product with the quotient must not overflow.
   VecD scale = VecD{} + 1;
-  if constexpr (!kHasFma) scale = a > 0x1p1000 ? VecD{} + 0.25 : scale;
+  if constexpr (!VecTraits<VecD>::kHasFma) scale = a > 0x1p1000 ? VecD{} + 0.25 : scale;
   VecD r = v_fmod_positive(usual ? a * scale : VecD{}, divisor * scale) / scale;
   if (LAMELLA_UNLIKELY(v_any(tiny))) {  // what is left by 2^100 b, and then, scaled up, by b
     VecD rest = v_fmod_positive(tiny & usual ? r * 0x1p100 : VecD{}, divisor) * 0x1p-100;
@@ -141,7 +142,7 @@ inline VecD v_fmod(VecD x, VecD y) {
   return v_from_bits<VecD>(v_bits(r) | v_sign(x));
 }
 inline VecF v_fmod(VecF x, VecF y) {
-  if constexpr (kHasFma) {
+  if constexpr (VecTraits<VecF>::kHasFma) {
     VecF a = v_abs(x), b = v_abs(y);
     auto usual = (a < b * 0x1p20f) & (b > 0x1p-100f) & (b < kInf<float>);
     if (LAMELLA_LIKELY(!v_any(~usual))) return v_flip(v_fmod_step(a, b), v_sign(x));
