@@ -120,12 +120,12 @@ inline V v_sigmoid_of(V x, V low) {
   using T = ElementOf<V>;
   V size = v_from_bits<V>(v_bits(x) | kSignBit<V>);
   Exponent<V> parts = v_exp_parts(v_at_least(size, kLeastExp<T>), low);
-  Twice<V> power = v_fast_sum(V{} + 1, parts.minus_one);
-  V e = v_ldexp(power.high, parts.n), e_low = v_ldexp(power.low, parts.n);
+  V scale = v_ldexp(V{} + 1, parts.n);
+  V e = v_fma(scale, parts.minus_one, scale), e_low = v_fma(scale, parts.minus_one, scale - e);
   Twice<V> divisor = v_fast_sum(V{} + 1, e);
   auto negative = x < 0;
   V quotient = v_select(negative, e, V{} + 1) / divisor.high;
-  V rest = v_select(negative, e_low, V{}) - quotient * (divisor.low + e_low);
+  V rest = v_fma(-quotient, divisor.low + e_low, v_select(negative, e_low, V{}));
   return v_fma(rest, v_select(negative, 1 - quotient, quotient), quotient);
 }
 template <class V>
