@@ -12,42 +12,33 @@
 namespace lamella::hlo::compiler {
 namespace {
 
-// Null where the function is not emitted but called.
 template <class T>
-llvm::Value* function_of_vector(Opcode opcode, llvm::Value* argument) {
-  EmittedValue<T> x(argument);
-  switch (opcode) {
-    case Opcode::Cos:
-      return native::v_cos(x).v;
-    case Opcode::Erf:
-      return native::v_erf(x).v;
-    case Opcode::Exp:
-      return native::v_exp(x).v;
-    case Opcode::Expm1:
-      return native::v_expm1(x).v;
-    case Opcode::Log:
-      return native::v_log(x).v;
-    case Opcode::Log1p:
-      return native::v_log1p(x).v;
-    case Opcode::Logistic:
-      return native::v_sigmoid(x).v;
-    case Opcode::Sin:
-      return native::v_sin(x).v;
-    case Opcode::Tanh:
-      return native::v_tanh(x).v;
-    default:
-      return nullptr;
+llvm::Value* function_of_vector(std::string_view name, llvm::Value* argument) {
+  using V = EmittedValue<T>;
+  struct Function {
+    const char* name;
+    V (*emit)(V);
+  };
+  static constexpr Function kEmitted[] = {
+      {"cos", native::v_cos},         {"erf", native::v_erf},     {"exp", native::v_exp},
+      {"exp2", native::v_exp2},       {"expm1", native::v_expm1}, {"log", native::v_log},
+      {"log10", native::v_log10},     {"log1p", native::v_log1p}, {"log2", native::v_log2},
+      {"sigmoid", native::v_sigmoid}, {"sin", native::v_sin},     {"tanh", native::v_tanh},
+  };
+  for (const Function& function : kEmitted) {
+    if (function.name == name) return function.emit(V(argument)).v;
   }
+  return nullptr;
 }
 
 }  // namespace
 
-llvm::Value* Emitter::instructions_of(Opcode opcode, const char* name, llvm::Value* x) {
+llvm::Value* Emitter::instructions_of(const char* name, llvm::Value* x) {
   if (vector_bytes < 32) return nullptr;
   Emission emission(*this);
   llvm::Value* result = x->getType()->getScalarType()->isFloatTy()
-                            ? function_of_vector<float>(opcode, x)
-                            : function_of_vector<double>(opcode, x);
+                            ? function_of_vector<float>(name, x)
+                            : function_of_vector<double>(name, x);
   if (emission.rare == nullptr) return result;
   llvm::BasicBlock* before = b.GetInsertBlock();
   auto* far = llvm::BasicBlock::Create(context, "far", before->getParent());
