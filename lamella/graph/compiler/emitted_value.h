@@ -133,6 +133,12 @@ struct VecTraits<hlo::compiler::EmittedValue<F>> : hlo::compiler::EmittedTraits<
 
   static V fma(V x, V y, V z) { return intrinsic(llvm::Intrinsic::fma, {x.v, y.v, z.v}); }
   static V sqrt(V x) { return intrinsic(llvm::Intrinsic::sqrt, {x.v}); }
+  // By intrinsics, as LLVM 19 miscompiles bits with masks: it makes a select(m, x, (x & a) | y) of
+  // integers one instruction that takes the operands for each other.
+  static V abs(V x) { return intrinsic(llvm::Intrinsic::fabs, {x.v}); }
+  static V copysign(V size, V sign) {
+    return intrinsic(llvm::Intrinsic::copysign, {size.v, sign.v});
+  }
   static V at_most(V x, V bound) { return VecTraits::select(bound < x, bound, x); }
   static V at_least(V x, V bound) { return VecTraits::select(x < bound, bound, x); }
   static Int bits(V x) { return Int(b().CreateBitCast(x.v, Int::type())); }

@@ -46,7 +46,8 @@ LAMELLA_NOINLINE inline Quadrant<V> v_reduce_huge(V x) {
     V piece = VecTraits<V>::gather(kTwoOverPi + k, first);
     piece *= weight;
     weight *= 0x1p-24;
-    for (V term : {upper * piece, lower * piece}) {
+    const V terms[] = {upper * piece, lower * piece};
+    for (V term : terms) {
       term -= 8 * v_rint(term * 0.125);
       sum = v_add(sum, term);
       V eights = 8 * v_rint(sum.high * 0.125);

@@ -160,6 +160,8 @@ struct FloatTraits : RegisterTraits<V, Element> {
   static constexpr bool kHasFma = registers::kHasFma;
   static V fma(V a, V b, V c) { return registers::fma(a, b, c); }
   static V sqrt(V x) { return registers::sqrt(x); }
+  static V abs(V x) { return from_bits(bits(x) & ~kSignBit<V>); }
+  static V copysign(V size, V sign) { return from_bits(bits(abs(size)) | v_sign(sign)); }
   static V at_most(V x, V bound) { return registers::at_most(x, bound); }
   static V at_least(V x, V bound) { return registers::at_least(x, bound); }
   static Int bits(V x) { return reinterpret_cast<Int>(x); }
@@ -216,17 +218,6 @@ inline VecF v_narrow(Wide x) {
   return v_join<VecF>(__builtin_convertvector(x.low, HalfF),
                       __builtin_convertvector(x.high, HalfF));
 }
-template <class F>
-inline VecF v_by_double(VecF x, const F& f) {
-  Wide wide = v_widen(x);
-  return v_narrow({f(wide.low), f(wide.high)});
-}
-template <class F>
-inline VecF v_by_double(VecF x, VecF y, const F& f) {
-  Wide a = v_widen(x), b = v_widen(y);
-  return v_narrow({f(a.low, b.low), f(a.high, b.high)});
-}
-
 typedef uint32_t UnsignedI __attribute__((vector_size(kVecBytes)));
 typedef uint64_t UnsignedL __attribute__((vector_size(kVecBytes)));
 template <>

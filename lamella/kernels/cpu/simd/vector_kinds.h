@@ -16,7 +16,7 @@
 //     kMantissa, kBias       of T
 //     kHasFma                whether v_fma rounds once
 //     fma, sqrt              as v_fma and v_sqrt below, and so the next ones
-//     at_most, at_least, select, bits, from_bits, shift_right
+//     abs, copysign, at_most, at_least, select, bits, from_bits, shift_right
 //     complement(mask)       the other lanes
 //     has_scaling()          whether ldexp is one instruction
 //     ldexp, frexp_of_log    v_ldexp_by_bits and v_frexp_of_log_by_bits where there is no better
@@ -24,11 +24,12 @@
 //     lookup(table, entry)   an element of a table of 32 floats or 16 doubles for each lane
 //     if_any(mask, way)      way(mask) if any lane is set
 //   VecTraits<Int> has T, select and complement. Those of registers are in vec_math.h, those of the
-//   compiler's values in graph/compiler/emitted_value.h. What only some functions ask for, such as
-//   `widen`, is said where it is used.
+//   compiler's values in graph/compiler/emitted_value.h, which lack what only rarer ways ask for
+//   (any, gather, widen, narrow).
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "lamella/core/macros.h"
 #include "lamella/kernels/cpu/simd/coefficients.h"
@@ -59,22 +60,19 @@ inline constexpr T kInf = __builtin_huge_val();
 template <class T>
 inline constexpr T kQuietNan = __builtin_nan("");
 
-// a b + c.
-template <class V>
-inline V v_fma(V a, V b, V c) {
-  return VecTraits<V>::fma(a, b, c);
+// The vector x, or one that has the number x in each lane.
+template <class V, class X>
+inline V v_vector(X x) {
+  if constexpr (std::is_same_v<X, V>) {
+    return x;
+  } else {
+    return V{} + x;
+  }
 }
-template <class V>
-inline V v_fma(V a, V b, ElementOf<V> c) {
-  return v_fma(a, b, V{} + c);
-}
-template <class V>
-inline V v_fma(V a, ElementOf<V> b, V c) {
-  return v_fma(a, V{} + b, c);
-}
-template <class V>
-inline V v_fma(V a, ElementOf<V> b, ElementOf<V> c) {
-  return v_fma(a, V{} + b, V{} + c);
+// a b + c; b and c may be numbers.
+template <class V, class B, class C>
+inline V v_fma(V a, B b, C c) {
+  return VecTraits<V>::fma(a, v_vector<V>(b), v_vector<V>(c));
 }
 template <class V>
 inline V v_sqrt(V x) {
@@ -121,7 +119,7 @@ inline V v_from_bits(IntOf<V> bits) {
 
 template <class V>
 inline V v_abs(V x) {
-  return v_from_bits<V>(v_bits(x) & ~kSignBit<V>);
+  return VecTraits<V>::abs(x);
 }
 // The sign bit of `x` alone.
 template <class V>
@@ -134,7 +132,7 @@ inline V v_flip(V x, IntOf<V> sign) {
 }
 template <class V>
 inline V v_copysign(V size, V sign) {
-  return v_from_bits<V>(v_bits(v_abs(size)) | v_sign(sign));
+  return VecTraits<V>::copysign(size, sign);
 }
 // Logical, whatever the sign.
 template <class V>
@@ -259,6 +257,23 @@ inline V v_polynomial(V x, const T (&c)[N]) {
 template <class V, class I>
 inline V v_lookup(const ElementOf<V>* table, I entry) {
   return VecTraits<V>::lookup(table, entry);
+}
+
+// ---- float32 in double precision ----
+
+// For kinds that have vectors of doubles: VecTraits<V>::widen(x) gives the `low` and `high` half of
+// the lanes, and narrow({low, high}) takes them back.
+template <class V, class F>
+inline V v_by_double(V x, const F& f) {
+  using Traits = VecTraits<V>;
+  auto wide = Traits::widen(x);
+  return Traits::narrow({f(wide.low), f(wide.high)});
+}
+template <class V, class F>
+inline V v_by_double(V x, V y, const F& f) {
+  using Traits = VecTraits<V>;
+  auto a = Traits::widen(x), b = Traits::widen(y);
+  return Traits::narrow({f(a.low, b.low), f(a.high, b.high)});
 }
 
 // ---- Twice the precision ----
