@@ -5,6 +5,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/graph/compiler/emitter.h"
+#include "lamella/graph/execute/function_call.h"
 
 namespace lamella::hlo::compiler {
 
@@ -134,11 +135,11 @@ llvm::Value* Emitter::call_kernel(const char* name, llvm::ArrayRef<llvm::Value*>
 }
 
 // The functions take vectors of one width: shorter vectors are widened, longer ones split.
-llvm::Value* Emitter::call_vector(Opcode opcode, const char* name, llvm::ArrayRef<llvm::Value*> x) {
+llvm::Value* Emitter::call_vector(const char* name, llvm::ArrayRef<llvm::Value*> x) {
   auto width = static_cast<unsigned>(vector_bytes /
                                      (x[0]->getType()->getScalarType()->isDoubleTy() ? 8 : 4));
   auto call = [&](llvm::ArrayRef<llvm::Value*> part) {
-    llvm::Value* made = part.size() == 1 ? instructions_of(opcode, part[0]) : nullptr;
+    llvm::Value* made = part.size() == 1 ? instructions_of(name, part[0]) : nullptr;
     return made != nullptr ? made : call_kernel(name, part);
   };
   bool scalar = !x[0]->getType()->isVectorTy();
@@ -350,9 +351,11 @@ constexpr std::pair<Opcode, const char*> kKernels[] = {
 llvm::Value* Emitter::function_of(const Instruction* i, llvm::ArrayRef<llvm::Value*> x) {
   ElementType type = i->shape->element_type();
   for (auto [opcode, name] : kKernels) {
-    if (opcode == i->opcode) return rounded(type, call_vector(opcode, name, x));
+    if (opcode == i->opcode) return rounded(type, call_vector(name, x));
   }
   switch (i->opcode) {
+    case Opcode::CustomCall:
+      return rounded(type, call_vector(function_call(*i), x));
     case Opcode::Sqrt:
       return rounded(type, intrinsic(llvm::Intrinsic::sqrt, {x[0]}));
     case Opcode::Rsqrt:

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lamella/core/error.h"
+#include "lamella/graph/execute/function_call.h"
 
 namespace lamella::hlo::compiler {
 namespace {
@@ -19,7 +20,8 @@ int own_weight(const Instruction* i) {
   weight,
 #include "lamella/schema/hlo_opcodes.def"
   };
-  return kAll[static_cast<size_t>(i->opcode)];
+  // Functions that no opcode is cost what others do.
+  return kAll[static_cast<size_t>(function_call(*i) != nullptr ? Opcode::Log : i->opcode)];
 }
 
 bool is_same_elements(const Instruction* i) {
@@ -57,6 +59,7 @@ bool is_tiled(const Instruction* i) {
 }
 Unit::Kind kind_of(const Instruction* i) {
   if (is_tiled(i)) return Unit::Other;
+  if (function_call(*i) != nullptr) return Unit::Loops;
   switch (i->opcode) {
     case Opcode::Convolution:
     case Opcode::CustomCall:
@@ -256,8 +259,10 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       case Opcode::GetTupleElement:
         need(i->operands[0], true);
         continue;
-      case Opcode::Convolution:
       case Opcode::CustomCall:
+        if (function_call(*i) != nullptr) break;
+        [[fallthrough]];
+      case Opcode::Convolution:
       case Opcode::Dot:
         written_.insert(i);
         for (const Instruction* operand : i->operands) need(view(operand).base, true);

@@ -7,6 +7,7 @@
 #include "lamella/kernels/cpu/simd/logarithm.h"
 #include "lamella/kernels/cpu/simd/power.h"
 #include "lamella/kernels/cpu/simd/trigonometric.h"
+#include "lamella/kernels/cpu/simd/vec_math.h"
 
 namespace lamella::hlo::compiler {
 namespace {
@@ -14,10 +15,10 @@ namespace {
 using native::VecD;
 using native::VecF;
 
-#define LAMELLA_FUNCTIONS(one, two)                                                              \
-  one(acos) one(acosh) one(asin) one(asinh) one(atan) one(atanh) one(cos) one(cosh) one(erf)     \
-      one(exp) one(expm1) one(log) one(log1p) one(sigmoid) one(sin) one(sinh) one(tan) one(tanh) \
-          two(atan2) two(fmod) two(pow)
+#define LAMELLA_FUNCTIONS(one, two)                                                                \
+  one(acos) one(acosh) one(asin) one(asinh) one(atan) one(atanh) one(cos) one(cosh) one(erf)       \
+      one(erfc) one(erfinv) one(exp) one(exp2) one(expm1) one(log) one(log10) one(log1p) one(log2) \
+          one(sigmoid) one(sin) one(sinh) one(tan) one(tanh) two(atan2) two(fmod) two(pow)
 
 #define LAMELLA_ONE(name)                                   \
   VecF name##_float(VecF x) { return native::v_##name(x); } \

@@ -7,6 +7,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/graph/execute/attention_call.h"
+#include "lamella/graph/execute/function_call.h"
 #include "lamella/graph/execute/select_scatter.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/passes/convolution_problem.h"
@@ -172,7 +173,7 @@ bool NativeRules::has_native_details(const Instruction& i) {
     case Opcode::Convolution:
       return convolution_problem(i).has_value();
     case Opcode::CustomCall:
-      return attention_call(i).has_value();
+      return attention_call(i).has_value() || function_call(i) != nullptr;
     case Opcode::Dot: {
       ElementType type = i.shape->element_type();
       bool same =

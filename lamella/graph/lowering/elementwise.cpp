@@ -20,13 +20,6 @@ Ops rounding(Call& c) {
 }
 Op truncated(const Call& c, Op x) { return Select(Lt(x, c.like(x, 0)), Ceil(x), Floor(x)); }
 
-// A logarithm to a base other than e: the natural logarithm times `scale`.
-template <Op (*kFunction)(Operand)>
-Ops scaled_log(Call& c, double scale) {
-  c.widen();
-  return {Mul(kFunction(c.in("self")), c.fill(scale))};
-}
-
 bool is_float_input(const Call& c) { return is_floating(c.type_of(c.op("self"))); }
 Op as_is(const Call& c) { return c.op("self"); }
 Op pred(const Call& c, Op x) { return c.convert(x, ElementType::PRED); }
@@ -82,14 +75,6 @@ const Rule kUnary[] = {
      }},
     {"aten::positive", [](Call& c) -> Ops { return {as_is(c)}; }},
     {"aten::neg", [](Call& c) -> Ops { return {Neg(c.in("self"))}; }},
-    {"aten::exp2",
-     [](Call& c) -> Ops {
-       c.widen();
-       if (is_complex(c.type())) return {};
-       return {Pow(c.fill(2), c.in("self"))};
-     }},
-    {"aten::log2", [](Call& c) -> Ops { return scaled_log<Log>(c, std::numbers::log2e); }},
-    {"aten::log10", [](Call& c) -> Ops { return scaled_log<Log>(c, std::numbers::log10e); }},
     {"aten::deg2rad",
      [](Call& c) -> Ops { return {Mul(c.in("self"), c.fill(std::numbers::pi / 180))}; }},
     {"aten::rad2deg",

@@ -1,6 +1,7 @@
 // Gradients of activations: of the gradient of the output, and the input or output.
 #include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/simd/error_function.h"
+#include "lamella/kernels/cpu/simd/vec_math.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {

@@ -1,5 +1,6 @@
 // The error function, the normal distribution, their inverses, and gelu.
 #include "lamella/kernels/cpu/simd/error_function.h"
+#include "lamella/kernels/cpu/simd/vec_math.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
@@ -22,12 +23,10 @@ void gelu_small(char* const* data, int64_t n, const void*, int) {
   constexpr const auto& kMills = Pieces<float>::mills;
   auto apply = [&](V x) {
     V size = v_at_most(v_abs(x), kTailEnd<float>);
-    VecI at = v_shift_right<V>(v_bits(size), kMills.shift) - (kMills.first - 1);
-    at = at < 0 ? VecI{} : at;
-    at = at > kMills.kEntries - 1 ? VecI{} + (kMills.kEntries - 1) : at;  // where x is NaN
-    V t = size - v_lookup(kMills.center, at);
-    V factor = v_horner<kTerms - 1>(v_lookup(kMills.c[kTerms - 1], at), t,
-                                    [&](int i) { return v_lookup(kMills.c[i], at); });
+    VecI at = v_piece_of(size, kMills);
+    V t = size - v_lookup<V>(kMills.center, at);
+    V factor = v_horner<kTerms - 1>(v_lookup<V>(kMills.c[kTerms - 1], at), t,
+                                    [&](int i) { return v_lookup<V>(kMills.c[i], at); });
     V tail = v_exp_times(size * size * -0.5f, -V{}, factor);
     return v_at_least(x, -kTailEnd<float>) * (x < 0 ? tail : 1 - tail);
   };

@@ -9,7 +9,7 @@ template <class V>
 inline V v_erf(V x) {
   using T = ElementOf<V>;
   V size = v_at_most(v_abs(x), sizeof(T) == 4 ? T(4) : T(6));
-  return v_copysign((size < 1 ? size : V{}) + v_piecewise(size, Pieces<T>::erf), x);
+  return v_copysign(v_select(size < 1, size, V{}) + v_piecewise(size, Pieces<T>::erf), x);
 }
 
 // ---- The tail of the normal distribution ----
@@ -39,7 +39,7 @@ inline V v_tail_factor_anywhere(V x) {
   constexpr double c = 0.39894228040143267794;  // 1 / sqrt(2 pi)
   static constexpr T kSeries[] = {T(c), T(-c), T(3 * c), T(-15 * c), T(105 * c), T(-945 * c)};
   V far = v_polynomial(inverse * inverse, kSeries) / x;
-  return x > kEnd ? far : near;
+  return v_select(x > kEnd, far, near);
 }
 // exp(-(x^2) / 2) M(x) for 0 <= x <= kTailEnd.
 template <class V>
@@ -58,7 +58,7 @@ inline V v_erfc(V x) {
                                       v_fma(size, V{} + kRootTwoRest<T>, argument.low));
   factor = {factor.high * 2, factor.low * 2};
   V tail = v_exp_times(-square.high, -square.low, factor);
-  return x < 0 ? 2 - tail : tail;
+  return v_select(x < 0, 2 - tail, tail);
 }
 // exp(x^2) erfc(x), for negative x 2 exp(x^2) - erfcx(-x).
 template <class V>
@@ -66,45 +66,51 @@ inline V v_erfcx(V x) {
   using T = ElementOf<V>;
   V size = v_abs(x);
   V factor = 2 * v_tail_factor_anywhere(size * kRootTwo<T>);
-  if (LAMELLA_LIKELY(!v_any(x < 0))) return factor;
+  if (LAMELLA_LIKELY(!v_any<V>(x < 0))) return factor;
   V cut = v_at_most(size, sizeof(T) == 4 ? T(10) : T(28));
   Twice<V> square = v_product(cut, cut);
-  return x < 0 ? 2 * v_exp(square.high, square.low) - factor : factor;
+  return v_select(x < 0, 2 * v_exp(square.high, square.low) - factor, factor);
 }
 template <class V>
 inline V v_log_ndtr(V x) {
   using T = ElementOf<V>;
   V size = v_abs(x);
   V above = v_log1p(-v_normal_tail(v_at_most(size, kTailEnd<T>)));
-  if (LAMELLA_LIKELY(!v_any(x < 0))) return above;
+  if (LAMELLA_LIKELY(!v_any<V>(x < 0))) return above;
   V below = v_log(v_tail_factor_anywhere(size)) - T(0.5) * x * x;
-  return x < 0 ? (size == kInf<T> ? x : below) : above;
+  return v_select(x < 0, v_select(size == kInf<T>, x, below), above);
 }
 // x times the normal distribution function.
 template <class V>
 inline V v_gelu(V x) {
   using T = ElementOf<V>;
   V tail = v_normal_tail(v_at_most(v_abs(x), kTailEnd<T>));
-  // Bounds x, because an infinite x times a tail of 0 would be NaN.
-  return v_at_least(x, -kTailEnd<T>) * (x < 0 ? tail : 1 - tail);
+  // An infinite x must not meet a tail of 0.
+  return v_at_least(x, -kTailEnd<T>) * v_select(x < 0, tail, 1 - tail);
 }
 
 // ---- Inverses ----
 
 // erfinv(x) / x, from w = -log(1 - x^2).
-inline Twice<VecF> v_erfinv_factor(VecF w) { return v_piecewise_twice(w, Pieces<float>::erfinv); }
-inline Twice<VecD> v_erfinv_factor(VecD w) {
-  Twice<VecD> near = v_piecewise_twice(v_at_most(w, 80.0), Pieces<double>::erfinv);
-  auto far = w > 64;
-  if (LAMELLA_LIKELY(!v_any(far))) return near;
-  return {far ? v_piecewise(w, Pieces<double>::erfinv_far) : near.high, far ? VecD{} : near.low};
+template <class V>
+inline Twice<V> v_erfinv_factor(V w) {
+  using T = ElementOf<V>;
+  if constexpr (sizeof(T) == 4) {
+    return v_piecewise_twice(w, Pieces<T>::erfinv);
+  } else {
+    Twice<V> near = v_piecewise_twice(v_at_most(w, T(80)), Pieces<T>::erfinv);
+    auto far = w > 64;
+    if (LAMELLA_LIKELY(!v_any<V>(far))) return near;
+    return {v_select(far, v_piecewise(w, Pieces<T>::erfinv_far), near.high),
+            v_select(far, V{}, near.low)};
+  }
 }
 template <class V>
 inline V v_erfinv(V x) {
   using T = ElementOf<V>;
   V size = v_abs(x);
   V result = x * v_erfinv_factor(0 - v_log((1 - size) * (1 + size))).high;
-  return size == 1 ? x * kInf<T> : result;
+  return v_select(size == 1, x * kInf<T>, result);
 }
 // sqrt(2) erfinv(2 p - 1), where 1 - (2 p - 1)^2 = 4 p (1 - p).
 template <class V>
@@ -114,9 +120,9 @@ inline V v_ndtri(V p) {
   Twice<V> factor = v_product(inverse.high, V{} + kRootTwo<T>);
   factor.low += v_fma(inverse.low, V{} + kRootTwo<T>, inverse.high * kRootTwoRest<T>);
   V place = 2 * p - 1;
-  V result = kHasFma ? v_fma(2 * p, factor.high, -factor.high) : place * factor.high;
+  V result = VecTraits<V>::kHasFma ? v_fma(2 * p, factor.high, -factor.high) : place * factor.high;
   result = v_fma(place, factor.low, result);
-  return p == 0 || p == 1 ? (2 * p - 1) * kInf<T> : result;
+  return v_select((p == 0) | (p == 1), (2 * p - 1) * kInf<T>, result);
 }
 
 }  // namespace CPU_CAPABILITY

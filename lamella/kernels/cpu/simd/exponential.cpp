@@ -1,5 +1,6 @@
 // Exponentials, hyperbolic functions and the logistic function.
 #include "lamella/kernels/cpu/simd/exponential.h"
+#include "lamella/kernels/cpu/simd/vec_math.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {

@@ -1,6 +1,6 @@
 // Exponentials, hyperbolic functions and the logistic function in vectors.
 #pragma once
-#include "lamella/kernels/cpu/simd/vec_math.h"
+#include "lamella/kernels/cpu/simd/vector_kinds.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
@@ -93,45 +93,49 @@ inline V v_sinh(V x) {
   using T = ElementOf<V>;
   V half = v_half_exp(v_abs(x)), square = x * x;
   V small = v_fma(x * square, v_polynomial(square, Coefficients<T>::sinh), x);
-  return v_abs(x) < 1 ? small : v_copysign(half - T(0.25) / half, x);
+  return v_select(v_abs(x) < 1, small, v_copysign(half - T(0.25) / half, x));
 }
-inline VecF v_tanh(VecF x) {
-  return v_copysign(v_piecewise(v_at_most(v_abs(x), 9.2f), Pieces<float>::tanh), x);
-}
-// With e = exp(-2 |x|): (1 - e) / (1 + e) near 0, where 1 - e comes from exp(r) - 1, and else
-// 1 - 2 e / (1 + e), in which the quotient is small beside 1.
-inline VecD v_tanh(VecD x) {
-  using V = VecD;
-  using T = double;
-  V size = v_abs(x);
-  Exponent<V> e = v_exp_parts(v_at_least(size * -2, T(-40)), -V{});
-  V scale = v_power_of_two<V>(e.n.whole);
-  V minus = v_fma(scale, e.minus_one, scale - 1);
-  auto large = size > T(0.55);
-  V divisor = minus + 2, rest = minus - (divisor - 2);
-  V quotient = (large ? 2 * v_fma(scale, e.minus_one, scale) : minus) / divisor;
-  quotient = v_fma(quotient * rest, T(-0.62), quotient);  // 1 / divisor is within 25 %
-  return v_copysign(large ? 1 - quotient : quotient, x);
-}
-// The logistic function of x + low, for a small `low`: 1 / (1 + e) or e / (1 + e), with
-// e = exp(-|x|). The quotient is corrected for the rounding errors of e and 1 + e.
+// float32 in pieces. float64 with e = exp(-2 |x|): (1 - e) / (1 + e) near 0, where 1 - e comes from
+// exp(r) - 1, and else 1 - 2 e / (1 + e), in which the quotient is small beside 1.
 template <class V>
-inline V v_sigmoid(V x, V low) {
+inline V v_tanh(V x) {
+  using T = ElementOf<V>;
+  V size = v_abs(x);
+  if constexpr (sizeof(T) == 4) {
+    return v_copysign(v_piecewise(v_at_most(size, 9.2f), Pieces<T>::tanh), x);
+  } else {
+    Exponent<V> e = v_exp_parts(v_at_least(size * -2, T(-40)), -V{});
+    V scale = v_power_of_two<V>(e.n.whole);
+    V minus = v_fma(scale, e.minus_one, scale - 1);
+    auto large = size > T(0.55);
+    V divisor = minus + 2, rest = minus - (divisor - 2);
+    V quotient = v_select(large, 2 * v_fma(scale, e.minus_one, scale), minus) / divisor;
+    quotient = v_fma(quotient * rest, T(-0.62), quotient);  // 1 / divisor is within 25 %
+    return v_copysign(v_select(large, 1 - quotient, quotient), x);
+  }
+}
+// 1 / (1 + e) or e / (1 + e), with e = exp(-|x|); of x + low, for a small `low`, of which the
+// argument is that of -|x|. What rounding took from e and 1 + e is given back to the quotient.
+template <class V>
+inline V v_sigmoid_of(V x, V low) {
   using T = ElementOf<V>;
   V size = v_from_bits<V>(v_bits(x) | kSignBit<V>);
-  Exponent<V> parts =
-      v_exp_parts(v_at_least(size, kLeastExp<T>), v_flip(low, v_sign(x) ^ kSignBit<V>));
-  Twice<V> power = v_fast_sum(V{} + 1, parts.minus_one);
-  V e = v_ldexp(power.high, parts.n), e_low = v_ldexp(power.low, parts.n);
+  Exponent<V> parts = v_exp_parts(v_at_least(size, kLeastExp<T>), low);
+  V scale = v_ldexp(V{} + 1, parts.n);
+  V e = v_fma(scale, parts.minus_one, scale), e_low = v_fma(scale, parts.minus_one, scale - e);
   Twice<V> divisor = v_fast_sum(V{} + 1, e);
   auto negative = x < 0;
-  V quotient = (negative ? e : V{} + 1) / divisor.high;
-  V rest = (negative ? e_low : V{}) - quotient * (divisor.low + e_low);
-  return v_fma(rest, negative ? 1 - quotient : quotient, quotient);
+  V quotient = v_select(negative, e, V{} + 1) / divisor.high;
+  V rest = v_fma(-quotient, divisor.low + e_low, v_select(negative, e_low, V{}));
+  return v_fma(rest, v_select(negative, 1 - quotient, quotient), quotient);
+}
+template <class V>
+inline V v_sigmoid(V x, V low) {
+  return v_sigmoid_of(x, v_flip(low, v_sign(x) ^ kSignBit<V>));
 }
 template <class V>
 inline V v_sigmoid(V x) {
-  return v_sigmoid(x, -V{});
+  return v_sigmoid_of(x, -V{});
 }
 
 }  // namespace CPU_CAPABILITY

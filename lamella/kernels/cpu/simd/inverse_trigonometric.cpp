@@ -1,5 +1,6 @@
 // Inverse trigonometric and inverse hyperbolic functions.
 #include "lamella/kernels/cpu/simd/inverse_trigonometric.h"
+#include "lamella/kernels/cpu/simd/vec_math.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {

@@ -23,10 +23,10 @@ template <class V>
 inline Angle<V> v_angle(V a, V b) {
   using T = ElementOf<V>;
   auto steep = a > b * T(2.414213562), middle = a > b * T(0.4142135624);
-  V up = steep ? -b : middle ? a - b : a;
-  V down = steep ? a : middle ? a + b : b;
-  V base = steep ? V{} + kHalfPi<T> : middle ? V{} + kHalfPi<T> / 2 : V{};
-  V rest = steep ? V{} + kHalfPiRest<T> : middle ? V{} + kHalfPiRest<T> / 2 : V{};
+  V up = v_select(steep, -b, v_select(middle, a - b, a));
+  V down = v_select(steep, a, v_select(middle, a + b, b));
+  V base = v_select(steep, V{} + kHalfPi<T>, v_select(middle, V{} + kHalfPi<T> / 2, V{}));
+  V rest = v_select(steep, V{} + kHalfPiRest<T>, v_select(middle, V{} + kHalfPiRest<T> / 2, V{}));
   V t = up / down, z = t * t;
   V small = v_fma(t * z, v_polynomial(z, Coefficients<T>::atan), rest);
   V high = base + t;
@@ -43,42 +43,42 @@ inline V v_atan2(V y, V x) {
   V a = v_abs(y), b = v_abs(x);
   // Operands are bounded so that sums do not overflow and inf / inf and 0 / 0 become 1 and 0.
   constexpr T kHuge = sizeof(T) == 4 ? T(0x1p126) : T(0x1p1022);
-  auto huge = a > kHuge || b > kHuge;
-  auto infinite = a == kInf<T> && b == kInf<T>;
-  a = infinite ? V{} + 1 : huge ? a * T(0.25) : a;
-  b = infinite || (a == 0 && b == 0) ? V{} + 1 : huge ? b * T(0.25) : b;
+  auto huge = (a > kHuge) | (b > kHuge);
+  auto infinite = (a == kInf<T>)&(b == kInf<T>);
+  a = v_select(infinite, V{} + 1, v_select(huge, a * T(0.25), a));
+  b = v_select(infinite | ((a == 0) & (b == 0)), V{} + 1, v_select(huge, b * T(0.25), b));
   Angle<V> angle = v_angle(a, b);
   // pi - angle where x is negative, -0 included.
   V high = 2 * kHalfPi<T> - angle.high;
   V low = ((2 * kHalfPi<T> - high) - angle.high) + (2 * kHalfPiRest<T> - angle.low);
-  V result = v_sign(x) != 0 ? high + low : angle.high + angle.low;
+  V result = v_select(v_sign(x) != 0, high + low, angle.high + angle.low);
   return v_copysign(result, y);
 }
 
 // asin(|x|) up to 0.55, from where on twice the rest to pi / 2 is below 1; then half of that rest.
 template <class V>
-inline V v_asin_of(V x, IntOf<V>* large) {
+inline V v_asin_of(V x, MaskOf<V>* large) {
   using T = ElementOf<V>;
   V size = v_abs(x);
   *large = size > T(0.55);
-  V z = *large ? T(0.5) - size * T(0.5) : x * x;
-  V t = *large ? v_sqrt(z) : size;
+  V z = v_select(*large, T(0.5) - size * T(0.5), x * x);
+  V t = v_select(*large, v_sqrt(z), size);
   return v_fma(t * z, v_polynomial(z, Coefficients<T>::asin), t);
 }
 template <class V>
 inline V v_asin(V x) {
   using T = ElementOf<V>;
-  IntOf<V> large;
+  MaskOf<V> large;
   V angle = v_asin_of(x, &large);
-  return v_copysign(large ? kHalfPi<T> - (2 * angle - kHalfPiRest<T>) : angle, x);
+  return v_copysign(v_select(large, kHalfPi<T> - (2 * angle - kHalfPiRest<T>), angle), x);
 }
 template <class V>
 inline V v_acos(V x) {
   using T = ElementOf<V>;
-  IntOf<V> large;
+  MaskOf<V> large;
   V angle = v_asin_of(x, &large);
-  V near = x > 0 ? 2 * angle : 2 * kHalfPi<T> - (2 * angle - 2 * kHalfPiRest<T>);
-  return large ? near : kHalfPi<T> - (v_flip(angle, v_sign(x)) - kHalfPiRest<T>);
+  V near = v_select(x > 0, 2 * angle, 2 * kHalfPi<T> - (2 * angle - 2 * kHalfPiRest<T>));
+  return v_select(large, near, kHalfPi<T> - (v_flip(angle, v_sign(x)) - kHalfPiRest<T>));
 }
 
 // From here on squares would overflow, and asinh(x) and acosh(x) are log(2 x).
@@ -88,7 +88,7 @@ template <class V>
 inline V v_log1p_or_twice(V t, V x) {
   using T = ElementOf<V>;
   auto huge = x > kHugeRoot<T>;
-  return v_log1p(huge ? x : t) + (huge ? V{} + T(0.69314718055994530942) : V{});
+  return v_log1p(v_select(huge, x, t)) + v_select(huge, V{} + T(0.69314718055994530942), V{});
 }
 template <class V>
 inline V v_asinh(V x) {
@@ -96,12 +96,12 @@ inline V v_asinh(V x) {
   V size = v_abs(x), z = size * size;
   V small = v_fma(size * z, v_polynomial(z, Coefficients<T>::asinh), size);
   V large = v_log1p_or_twice(size + z / (1 + v_sqrt(1 + z)), size);
-  return v_copysign(size <= T(0.5) ? small : large, x);
+  return v_copysign(v_select(size <= T(0.5), small, large), x);
 }
 template <class V>
 inline V v_acosh(V x) {
   using T = ElementOf<V>;
-  V u = x < 1 ? V{} + kQuietNan<T> : x - 1;
+  V u = v_select(x < 1, V{} + kQuietNan<T>, x - 1);
   return v_log1p_or_twice(u + v_sqrt(v_fma(u, u, 2 * u)), x);
 }
 template <class V>

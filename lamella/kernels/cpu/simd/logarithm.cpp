@@ -1,5 +1,6 @@
 // Logarithms.
 #include "lamella/kernels/cpu/simd/logarithm.h"
+#include "lamella/kernels/cpu/simd/vec_math.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {

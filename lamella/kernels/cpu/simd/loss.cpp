@@ -6,6 +6,7 @@
 
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/simd/logarithm.h"
+#include "lamella/kernels/cpu/simd/vec_math.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {

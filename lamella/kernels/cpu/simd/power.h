@@ -19,18 +19,18 @@ inline Twice<V> v_log2_twice(V x) {
   static_assert(kEntries == 1 << kIndexBits);
   Parts<V> parts = v_frexp_of_log(x);
   IntOf<V> at = (v_bits(parts.mantissa) >> (VecTraits<V>::kMantissa - kIndexBits)) & (kEntries - 1);
-  Twice<V> product = v_product(parts.mantissa, v_lookup(Log::inverse, at));
+  Twice<V> product = v_product(parts.mantissa, v_lookup<V>(Log::inverse, at));
   V r = product.high - 1;
   // r (head[0] + head[1] r + rest[2] r^2 + ...), of which `slope` is the derivative.
   const V head0 = V{} + Log::head[0], head1 = V{} + Log::head[1];
   V sum = v_fma(r, head1, head0);
   V rest = v_fma(r, head1, head0 - sum) + v_polynomial(r, Log::rest);
-  if constexpr (!kHasFma) rest += v_product_error(r, head1, r * head1);
+  if constexpr (!VecTraits<V>::kHasFma) rest += v_product_error(r, head1, r * head1);
   Twice<V> near = v_product(r, sum);
   V slope = v_fma(r * r, 3 * Log::rest[2], v_fma(r, head1, sum));
   near.low = v_fma(r, rest, v_fma(product.low, slope, near.low));
-  Twice<V> log = v_fast_sum(parts.exponent + v_lookup(Log::high, at), near.high);
-  return {log.high, log.low + (near.low + v_lookup(Log::low, at))};
+  Twice<V> log = v_fast_sum(parts.exponent + v_lookup<V>(Log::high, at), near.high);
+  return {log.high, log.low + (near.low + v_lookup<V>(Log::low, at))};
 }
 
 // |x|^y as 2^(y log2 |x|); special cases follow ISO C (annex F.10.4.4): signs, and 1 for x = 1 or
@@ -48,11 +48,11 @@ inline V v_pow(V x, V y) {
   Twice<V> power = v_product(log.high, y);
   power.low = v_fma(y, log.low, power.low);
   auto near = v_abs(power.high) < kFar;
-  bool usual = !v_any(~((x > 0) & near));
+  bool usual = !v_any<V>(v_not<V>((x > 0) & near));
   if (LAMELLA_UNLIKELY(!usual)) {
-    power.low = near ? power.low : V{};
+    power.low = v_select(near, power.low, V{});
     V cut = v_at_most(v_at_least(whole_log * y, -kFar), kFar);
-    power.high = near ? power.high : cut;
+    power.high = v_select(near, power.high, cut);
   }
   Rounded<V> n = v_round(power.high + power.low);
   V r = power.high - n.value + power.low;
@@ -61,38 +61,41 @@ inline V v_pow(V x, V y) {
   // A whole number is odd if its half is not a whole number.
   auto whole = v_rint(y) == y;
   V half = y * T(0.5);
-  auto odd = whole && v_rint(half) != half && v_abs(y) < kInf<T>;
-  result = x < 0 && !whole && size < kInf<T> ? V{} + kQuietNan<T> : result;
-  result = odd ? v_copysign(result, x) : result;
+  auto odd = whole & (v_rint(half) != half) & (v_abs(y) < kInf<T>);
+  result = v_select((x < 0) & v_not<V>(whole) & (size < kInf<T>), V{} + kQuietNan<T>, result);
+  result = v_select(odd, v_copysign(result, x), result);
   // A base of size 1 has no logarithm to multiply an infinite exponent by.
-  result = size == 1 && v_abs(y) == kInf<T> ? V{} + 1 : result;
-  return x == 1 || y == 0 ? V{} + 1 : result;
+  result = v_select((size == 1) & (v_abs(y) == kInf<T>), V{} + 1, result);
+  return v_select((x == 1) | (y == 0), V{} + 1, result);
 }
 
-// sqrt(x^2 + y^2): float32 in double precision, where squares do not overflow.
-inline VecF v_hypot(VecF x, VecF y) {
-  VecF result = v_by_double(x, y, [](VecD a, VecD b) { return v_sqrt(a * a + b * b); });
-  auto infinite = v_abs(x) == kInf<float> || v_abs(y) == kInf<float>;
-  return infinite ? VecF{} + kInf<float> : result;
-}
-// float64 is scaled by a power of two that brings the larger operand near 1, and the error of the
-// square root is corrected (the residue of a correctly rounded root is exact with split squares).
-inline VecD v_hypot(VecD x, VecD y) {
-  using V = VecD;
-  V a = v_abs(x), b = v_abs(y);
-  V large = a > b ? a : b, small = a > b ? b : a;
-  V up = large > 0x1p500 ? V{} + 0x1p-600 : large < 0x1p-450 ? V{} + 0x1p600 : V{} + 1;
-  V down = large > 0x1p500 ? V{} + 0x1p600 : large < 0x1p-450 ? V{} + 0x1p-600 : V{} + 1;
-  large *= up;
-  small *= up;
-  Twice<V> square = v_product(large, large);
-  V other = small * small;
-  Twice<V> sum = v_fast_sum(square.high, other);
-  V root = v_sqrt(sum.high);
-  V result = root + (square.low + sum.low) / (2 * root);
-  result = (large == 0 ? V{} : result) * down;
-  result = v_is_nan(a) || v_is_nan(b) ? a + b : result;
-  return a == kInf<double> || b == kInf<double> ? V{} + kInf<double> : result;
+// sqrt(x^2 + y^2). float32 in double precision, where squares do not overflow; float64 by a power
+// of two that brings the larger one near 1, with the error of the square root taken back (the
+// residue of a correctly rounded root is exact with the squares in two parts).
+template <class V>
+inline V v_hypot(V x, V y) {
+  using T = ElementOf<V>;
+  V a = v_abs(x), b = v_abs(y), result;
+  if constexpr (sizeof(T) == 4) {
+    result = v_by_double(x, y, [](auto u, auto v) { return v_sqrt(u * u + v * v); });
+  } else {
+    auto swapped = v_not<V>(a > b);
+    V large = v_select(swapped, b, a), small = v_select(swapped, a, b);
+    auto huge = large > T(0x1p500), tiny = large < T(0x1p-450);
+    V one = V{} + 1, most = V{} + T(0x1p600), least = V{} + T(0x1p-600);
+    V up = v_select(huge, least, v_select(tiny, most, one));
+    V down = v_select(huge, most, v_select(tiny, least, one));
+    large = large * up;
+    small = small * up;
+    Twice<V> square = v_product(large, large);
+    V other = small * small;
+    Twice<V> sum = v_fast_sum(square.high, other);
+    V root = v_sqrt(sum.high);
+    result = root + (square.low + sum.low) / (2 * root);
+    result = v_select(large == 0, V{}, result) * down;
+    result = v_select(v_not<V>((a <= kInf<T>)&(b <= kInf<T>)), a + b, result);  // NaN
+  }
+  return v_select((a == kInf<T>) | (b == kInf<T>), V{} + kInf<T>, result);
 }
 
 // ---- Remainders ----
@@ -102,76 +105,84 @@ inline VecD v_hypot(VecD x, VecD y) {
 template <class V>
 inline V v_fmod_step(V a, V b) {
   V q = v_round(a / b).value, r;
-  if constexpr (kHasFma) {
+  if constexpr (VecTraits<V>::kHasFma) {
     r = v_fma(-q, b, a);
   } else {
     Twice<V> p = v_product(q, b);
     r = (a - p.high) - p.low;
   }
-  return r < 0 ? r + b : r;
+  return v_select(r < 0, r + b, r);
 }
-// The remainder of a >= 0 by b > 2^-950, both finite. While the quotient has too many bits,
-// multiples of b times a power of two are subtracted.
-inline VecD v_fmod_positive(VecD a, VecD b) {
+// The remainder of a >= 0 by b > 2^-950, both finite float64. While a quotient has too many bits, b
+// times a power of two is taken away.
+template <class V>
+inline V v_fmod_positive(V a, V b) {
   auto far = a > b * 0x1p50;
-  while (LAMELLA_UNLIKELY(v_any(far))) {
-    VecL gap = v_shift_right<VecD>(v_bits(a), 52) - v_shift_right<VecD>(v_bits(b), 52) - 50;
-    VecD larger = v_from_bits<VecD>(v_bits(b) + (gap << 52));
-    a = far ? v_fmod_step(a, larger) : a;
+  while (LAMELLA_UNLIKELY(v_any<V>(far))) {
+    IntOf<V> gap = v_shift_right<V>(v_bits(a), 52) - v_shift_right<V>(v_bits(b), 52) - 50;
+    V larger = v_from_bits<V>(v_bits(b) + (gap << 52));
+    a = v_select(far, v_fmod_step(a, larger), a);
     far = a > b * 0x1p50;
   }
   return v_fmod_step(a, b);
 }
-inline VecD v_fmod(VecD x, VecD y) {
-  VecD a = v_abs(x), b = v_abs(y);
-  auto usual = (a < kInf<double>)&(b > 0) & (b < kInf<double>);
+template <class V>
+inline V v_fmod_of_doubles(V x, V y) {
+  using T = ElementOf<V>;
+  V a = v_abs(x), b = v_abs(y);
+  auto usual = (a < kInf<T>)&(b > 0) & (b < kInf<T>);
   auto tiny = b < 0x1p-900;
-  VecD divisor = usual ? (tiny ? b * 0x1p100 : b) : VecD{} + 1;
+  V divisor = v_select(usual, v_select(tiny, b * 0x1p100, b), V{} + 1);
   // Without fused multiplication, the product with the quotient must not overflow.
-  VecD scale = VecD{} + 1;
-  if constexpr (!kHasFma) scale = a > 0x1p1000 ? VecD{} + 0.25 : scale;
-  VecD r = v_fmod_positive(usual ? a * scale : VecD{}, divisor * scale) / scale;
-  if (LAMELLA_UNLIKELY(v_any(tiny))) {  // what is left by 2^100 b, and then, scaled up, by b
-    VecD rest = v_fmod_positive(tiny & usual ? r * 0x1p100 : VecD{}, divisor) * 0x1p-100;
-    r = tiny ? rest : r;
+  V scale = V{} + 1;
+  if constexpr (!VecTraits<V>::kHasFma) scale = v_select(a > 0x1p1000, V{} + 0.25, scale);
+  V r = v_fmod_positive(v_select(usual, a * scale, V{}), divisor * scale) / scale;
+  if (LAMELLA_UNLIKELY(v_any<V>(tiny))) {  // what is left by 2^100 b, and then, scaled up, by b
+    V rest = v_fmod_positive(v_select(tiny & usual, r * 0x1p100, V{}), divisor) * 0x1p-100;
+    r = v_select(tiny, rest, r);
   }
   // NaN but for the remainder by infinity, which is x.
-  VecD other = (a < kInf<double>)&(b == kInf<double>) ? a : VecD{} + kQuietNan<double>;
-  r = usual ? r : other;
-  return v_from_bits<VecD>(v_bits(r) | v_sign(x));
+  V other = v_select((a < kInf<T>)&(b == kInf<T>), a, V{} + kQuietNan<T>);
+  r = v_select(usual, r, other);
+  return v_from_bits<V>(v_bits(r) | v_sign(x));
 }
-inline VecF v_fmod(VecF x, VecF y) {
-  if constexpr (kHasFma) {
-    VecF a = v_abs(x), b = v_abs(y);
-    auto usual = (a < b * 0x1p20f) & (b > 0x1p-100f) & (b < kInf<float>);
-    if (LAMELLA_LIKELY(!v_any(~usual))) return v_flip(v_fmod_step(a, b), v_sign(x));
+template <class V>
+inline V v_fmod(V x, V y) {
+  if constexpr (sizeof(ElementOf<V>) == 8) {
+    return v_fmod_of_doubles(x, y);
+  } else {
+    if constexpr (VecTraits<V>::kHasFma) {
+      V a = v_abs(x), b = v_abs(y);
+      auto usual = (a < b * 0x1p20f) & (b > 0x1p-100f) & (b < kInf<float>);
+      if (LAMELLA_LIKELY(!v_any<V>(v_not<V>(usual)))) return v_flip(v_fmod_step(a, b), v_sign(x));
+    }
+    return v_by_double(x, y, [](auto a, auto b) { return v_fmod_of_doubles(a, b); });
   }
-  return v_by_double(x, y, [](VecD a, VecD b) { return v_fmod(a, b); });
 }
 // With the sign of the divisor, a zero too.
 template <class V>
 inline V v_remainder(V x, V y) {
   V r = v_fmod(x, y);
-  return v_copysign(r != 0 && (v_sign(r) != v_sign(y)) ? r + y : r, y);
+  return v_copysign(v_select((r != 0) & (v_sign(r) != v_sign(y)), r + y, r), y);
 }
 template <class V>
 inline V v_floor_divide(V x, V y) {
   using T = ElementOf<V>;
   V r = v_fmod(x, y);
   V q = (x - r) / y;
-  q = r != 0 && (v_sign(r) != v_sign(y)) ? q - 1 : q;
+  q = v_select((r != 0) & (v_sign(r) != v_sign(y)), q - 1, q);
   // q is near a whole number; that one is taken.
   V floor = v_floor(q);
-  floor = q - floor > T(0.5) ? floor + 1 : floor;
+  floor = v_select(q - floor > T(0.5), floor + 1, floor);
   V zero = v_flip(V{}, v_sign(x) ^ v_sign(y));
-  return y == 0 ? x / y : q == 0 ? zero : floor;
+  return v_select(y == 0, x / y, v_select(q == 0, zero, floor));
 }
 // Infinite quotients and divisors give the floor of the exact quotient; v_floor_divide gives NaN
 // and -1 there, as NumPy and PyTorch do.
 template <class V>
 inline V v_floor_quotient(V x, V y) {
   using T = ElementOf<V>;
-  return (v_abs(x) == kInf<T>) | (v_abs(y) == kInf<T>) ? x / y : v_floor_divide(x, y);
+  return v_select((v_abs(x) == kInf<T>) | (v_abs(y) == kInf<T>), x / y, v_floor_divide(x, y));
 }
 
 }  // namespace CPU_CAPABILITY

@@ -2,6 +2,7 @@
 #include "lamella/kernels/cpu/simd/random.h"
 
 #include "lamella/kernels/cpu/simd/logarithm.h"
+#include "lamella/kernels/cpu/simd/vec_math.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {

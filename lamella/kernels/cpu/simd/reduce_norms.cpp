@@ -8,6 +8,7 @@
 
 #include "lamella/kernels/cpu/simd/power.h"
 #include "lamella/kernels/cpu/simd/reduce_fold.h"
+#include "lamella/kernels/cpu/simd/vec_math.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {

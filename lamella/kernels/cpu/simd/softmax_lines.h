@@ -2,6 +2,7 @@
 #pragma once
 #include "lamella/kernels/cpu/simd/exponential.h"
 #include "lamella/kernels/cpu/simd/reduce_fold.h"
+#include "lamella/kernels/cpu/simd/vec_math.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {

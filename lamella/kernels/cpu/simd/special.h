@@ -4,6 +4,7 @@
 #include "lamella/kernels/cpu/simd/gamma_pieces.h"
 #include "lamella/kernels/cpu/simd/power.h"
 #include "lamella/kernels/cpu/simd/trigonometric.h"
+#include "lamella/kernels/cpu/simd/vec_math.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {

@@ -1,5 +1,6 @@
 // Sine, cosine and tangent.
 #include "lamella/kernels/cpu/simd/trigonometric.h"
+#include "lamella/kernels/cpu/simd/vec_math.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {

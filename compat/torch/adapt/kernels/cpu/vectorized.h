@@ -18,6 +18,7 @@
 #include "lamella/kernels/cpu/simd/logarithm.h"
 #include "lamella/kernels/cpu/simd/power.h"
 #include "lamella/kernels/cpu/simd/trigonometric.h"
+#include "lamella/kernels/cpu/simd/vec_math.h"
 
 namespace lamella::vec {
 inline namespace CPU_CAPABILITY {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "lamella/kernels/cpu/simd/exponential.h"
+#include "lamella/kernels/cpu/simd/vec_math.h"
 
 namespace lamella::rnn {
 inline namespace CPU_CAPABILITY {

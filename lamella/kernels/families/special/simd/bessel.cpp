@@ -9,6 +9,7 @@
 #include "lamella/kernels/cpu/simd/exponential.h"
 #include "lamella/kernels/cpu/simd/logarithm.h"
 #include "lamella/kernels/cpu/simd/trigonometric.h"
+#include "lamella/kernels/cpu/simd/vec_math.h"
 #include "lamella/kernels/families/special/bessel_coefficients.h"
 #include "lamella/kernels/families/special/over_blocks.h"
 
