@@ -286,8 +286,8 @@ void begin_child() {
     if (job->running.exchange(0) == 0) continue;
     try {
       throw Error(
-          "expected no fork inside of a parallel computation, whose other threads the child does "
-          "not have");
+          "expected no fork inside of a parallel computation: the child process lacks its other "
+          "threads");
     } catch (...) {
       job->fail();
     }

@@ -13,8 +13,8 @@ Tensor prelu(const Tensor& self, const Tensor& weight) {
   LAMELLA_CHECK(weight.dim() <= 1, "prelu: expected 'weight' to have at most 1 dimension, got ",
                 weight.sizes());
   if (weight.numel() == 1) return lamella::_prelu_kernel(self, weight.reshape({}));
-  LAMELLA_CHECK(self.dim() > 0, "prelu: expected 'self' to have dimensions, as 'weight' has ",
-                weight.numel(), " elements, got shape ", self.sizes());
+  LAMELLA_CHECK(self.dim() > 0, "prelu: expected 'self' to have at least 1 dimension for a ",
+                "'weight' of ", weight.numel(), " elements, got a tensor with 0");
   int64_t channels = self.dim() > 1 ? self.size(1) : 1;
   LAMELLA_CHECK(weight.numel() == channels, "prelu: expected 'weight' to have 1 element or ",
                 channels, ", got ", weight.numel());

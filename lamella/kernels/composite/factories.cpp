@@ -13,7 +13,7 @@ namespace {
       std::optional<bool> pin_memory
 
 [[noreturn]] LAMELLA_COLD void throw_layout(const char* op) {
-  throw NotImplementedError(str(op, ": expected a strided 'layout', got another one"));
+  throw NotImplementedError(str(op, ": expected 'layout' to be strided, got another layout"));
 }
 [[noreturn]] LAMELLA_COLD void throw_pinned(const char* op) {
   throw Error(str(op, ": expected 'pin_memory' to be False on a machine without an accelerator"));

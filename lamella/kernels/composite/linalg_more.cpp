@@ -115,7 +115,7 @@ Tensor linalg_tensorsolve(const Tensor& self, const Tensor& other, OptionalIntAr
 }
 Tensor linalg_vander(const Tensor& x, std::optional<int64_t> N) {
   LAMELLA_CHECK(x.dim() > 0 || N, "linalg_vander: expected 'N' for an 'x' without dimensions");
-  LAMELLA_CHECK(x.dtype() != kBool, "linalg_vander: expected 'x' to be of numbers, got bool");
+  LAMELLA_CHECK(x.dtype() != kBool, "linalg_vander: expected 'x' not to be bool");
   int64_t n = N ? *N : x.size(-1);
   LAMELLA_CHECK(n > 1, "linalg_vander: expected 'N' above 1, got ", n);
   Tensor rows = x.dim() == 0 ? x.unsqueeze(0) : x;

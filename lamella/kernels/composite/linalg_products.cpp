@@ -7,7 +7,8 @@ Tensor linalg_cross(const Tensor& self, const Tensor& other, int64_t dim) {
   const char* op = "linalg_cross";
   LAMELLA_CHECK(self.dim() == other.dim(), op, ": expected 'other' to have ", self.dim(),
                 " dimensions as 'self' does, got ", other.sizes());
-  LAMELLA_CHECK(self.dim() > 0, op, ": expected 'self' to have dimensions, got one without");
+  LAMELLA_CHECK(self.dim() > 0, op,
+                ": expected 'self' to have at least 1 dimension, got a tensor with 0");
   LAMELLA_CHECK(self.size(dim) == 3 && other.size(dim) == 3, op, ": expected dimension ", dim,
                 " of both arguments to be of size 3, got ", self.sizes(), " and ", other.sizes());
   Dims shape = broadcast_shapes(self.sizes(), other.sizes(), op, "other");

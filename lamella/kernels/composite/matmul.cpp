@@ -46,8 +46,8 @@ Tensor folded_matmul(const Tensor& a, const Tensor& b) {
 
 Tensor matmul(const Tensor& self, const Tensor& other) {
   int64_t a = self.dim(), b = other.dim();
-  LAMELLA_CHECK(a > 0 && b > 0, "matmul: expected both arguments to have dimensions, got ",
-                self.sizes(), " and ", other.sizes());
+  LAMELLA_CHECK(a > 0 && b > 0, "matmul: expected both arguments to have at least 1 ",
+                "dimension, got ", self.sizes(), " and ", other.sizes());
   if (a == 1 && b == 1) return self.dot(other);
   if (a == 2 && b == 1) return self.mv(other);
   if (a == 1 && b == 2) return self.unsqueeze(0).mm(other).squeeze(0);

@@ -39,7 +39,7 @@ Tensor float_power(const Tensor& self, const Scalar& exponent) {
 
 Tensor square(const Tensor& self) { return lamella::pow(self, 2); }
 Tensor positive(const Tensor& self) {
-  LAMELLA_CHECK(self.dtype() != kBool, "positive: expected 'self' to be of numbers, got bool");
+  LAMELLA_CHECK(self.dtype() != kBool, "positive: expected 'self' not to be bool");
   return self;
 }
 Tensor isreal(const Tensor& self) {

@@ -172,7 +172,8 @@ Tensor& renorm_(Tensor& self, const Scalar& p, int64_t dim, const Scalar& maxnor
 Tensor diff(const Tensor& self, int64_t n, int64_t dim, const MaybeTensor& prepend,
             const MaybeTensor& append) {
   LAMELLA_CHECK(n >= 0, "diff: expected 'n' not to be negative, got ", n);
-  LAMELLA_CHECK(self.dim() >= 1, "diff: expected 'self' to have dimensions, got shape []");
+  LAMELLA_CHECK(self.dim() >= 1,
+                "diff: expected 'self' to have at least 1 dimension, got a tensor with 0");
   dim = maybe_wrap_dim(dim, self.dim(), "diff");
   if (n == 0) return self.clone();
   Tensor x = self;
@@ -200,13 +201,13 @@ struct Steps {
   int64_t dim;
 };
 Steps steps_of(const char* op, const Tensor& y, const Tensor* x, int64_t dim) {
-  LAMELLA_CHECK(y.dtype() != kBool, op, ": expected 'y' to be of numbers, got bool");
+  LAMELLA_CHECK(y.dtype() != kBool, op, ": expected 'y' not to be bool");
   dim = maybe_wrap_dim(dim, y.dim(), op);
   int64_t size = std::max<int64_t>(y.size(dim) - 1, 0);
   int64_t from = std::min<int64_t>(1, y.size(dim));
   Tensor sums = y.narrow(dim, from, size) + y.narrow(dim, 0, size);
   if (x == nullptr) return {sums, Tensor(), dim};
-  LAMELLA_CHECK(x->dtype() != kBool, op, ": expected 'x' to be of numbers, got bool");
+  LAMELLA_CHECK(x->dtype() != kBool, op, ": expected 'x' not to be bool");
   Tensor places = *x;
   if (x->dim() == 1) {
     LAMELLA_CHECK(x->size(0) == y.size(dim), op, ": expected 'x' to have ", y.size(dim),
@@ -254,7 +255,7 @@ Tensor cov(const Tensor& self, int64_t correction, const MaybeTensor& fweights,
            const MaybeTensor& aweights) {
   LAMELLA_CHECK(self.dim() <= 2, "cov: expected 'self' to have at most 2 dimensions, got ",
                 self.dim());
-  LAMELLA_CHECK(self.dtype() != kBool, "cov: expected 'self' to be of numbers, got bool");
+  LAMELLA_CHECK(self.dtype() != kBool, "cov: expected 'self' not to be bool");
   Tensor x = self.dim() < 2 ? self.reshape({1, -1}) : self;
   if (is_integral(x.dtype(), true)) x = x.to(kFloat);
   int64_t count = x.size(1);

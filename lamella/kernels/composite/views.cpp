@@ -266,7 +266,7 @@ Tensor& squeeze_(Tensor& self, IntArrayRef dim) {
 
 Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   LAMELLA_CHECK_INDEX(self.dim() > 0,
-                      "select: expected 'self' to have dimensions, got one without");
+                      "select: expected 'self' to have at least 1 dimension, got a tensor with 0");
   dim = maybe_wrap_dim(dim, self.dim(), "select");
   int64_t size = self.sizes()[static_cast<size_t>(dim)];
   LAMELLA_CHECK_INDEX(index >= -size && index < size, "select: expected 'index' in [", -size, ", ",
@@ -276,7 +276,8 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
 
 Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
              std::optional<int64_t> end, int64_t step) {
-  LAMELLA_CHECK(self.dim() > 0, "slice: expected 'self' to have dimensions, got one without");
+  LAMELLA_CHECK(self.dim() > 0,
+                "slice: expected 'self' to have at least 1 dimension, got a tensor with 0");
   LAMELLA_CHECK(step > 0, "slice: expected a 'step' of at least 1, got ", step);
   auto d = static_cast<size_t>(maybe_wrap_dim(dim, self.dim(), "slice"));
   int64_t size = self.sizes()[d];
@@ -304,7 +305,8 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
 }
 
 Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
-  LAMELLA_CHECK(self.dim() > 0, "narrow: expected 'self' to have dimensions, got one without");
+  LAMELLA_CHECK(self.dim() > 0,
+                "narrow: expected 'self' to have at least 1 dimension, got a tensor with 0");
   LAMELLA_CHECK(length >= 0, "narrow: expected a 'length' of at least 0, got ", length);
   dim = maybe_wrap_dim(dim, self.dim(), "narrow");
   int64_t size = self.sizes()[static_cast<size_t>(dim)];

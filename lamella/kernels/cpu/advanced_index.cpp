@@ -186,8 +186,8 @@ void check_devices(const char* op, const Tensor& self, TensorList indices) {
                   ": expected 'indices' on cpu or on ", self.device(), ", got one on ",
                   index.device());
     LAMELLA_CHECK_NOT_IMPLEMENTED(!index.is_meta() || !is_mask(index), op,
-                                  ": expected 'indices' with data where one is a mask, got a mask "
-                                  "on meta, whose result has a shape that its data decides");
+                                  ": expected masks in 'indices' to have data, which determines "
+                                  "the result's shape, got a mask on meta");
   }
 }
 

@@ -98,7 +98,7 @@ std::tuple<Tensor, Tensor, Tensor> normalise(const char* op, const Tensor& input
   check_floating(op, "running_mean", running_mean);
   check_floating(op, "running_var", running_var);
   LAMELLA_CHECK_VALUE(has(running_mean) == has(running_var), op,
-                      ": expected both 'running_mean' and 'running_var', or none, got one");
+                      ": expected both 'running_mean' and 'running_var' or neither, got only one");
   LAMELLA_CHECK(training || (has(running_mean) && has(running_var)), op,
                 ": expected 'running_mean' and 'running_var' outside of training");
   ScalarType dtype = input.scalar_type();

@@ -74,7 +74,7 @@ void load() {
   using Table = const lamella_blas* (*)();
   auto table = reinterpret_cast<Table>(dlsym(handle, "lamella_blas_table"));
   LAMELLA_CHECK(table != nullptr && table()->version == LAMELLA_BLAS_VERSION, "expected ", kName,
-                " of version ", LAMELLA_BLAS_VERSION, ", got another one");
+                " of version ", LAMELLA_BLAS_VERSION, ", got another version");
   loaded.store(table(), std::memory_order_release);
   std::atexit(&close_blas_library);
 }

@@ -22,8 +22,8 @@ LAMELLA_META_FUNC(cat)(TensorList tensors, int64_t dim) {
   bool one_format = true;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& tensor = tensors[i];
-    LAMELLA_CHECK(tensor.dim() > 0, "cat: expected 'tensors' to have dimensions, got one without ",
-                  "at position ", i);
+    LAMELLA_CHECK(tensor.dim() > 0, "cat: expected 'tensors' to have at least 1 dimension, got ",
+                  "a tensor with 0 at position ", i);
     check_no_overlap(0, "tensors", tensor);
     if (tensor.scalar_type() != dtype) {
       dtype = promote_types(dtype, tensor.scalar_type());

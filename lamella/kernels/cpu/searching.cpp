@@ -89,8 +89,8 @@ bool has_last_nan(const Tensor& lines, const int64_t* order) {
 
 Tensor search(const char* op, const Tensor& sequence, const Tensor& values, bool out_int32,
               bool right, const std::optional<Tensor>& sorter) {
-  LAMELLA_CHECK(sequence.dim() > 0, op, ": expected the sorted numbers to have dimensions, got ",
-                sequence.sizes());
+  LAMELLA_CHECK(sequence.dim() > 0, op,
+                ": expected the sorted numbers to have at least 1 dimension, got a tensor with 0");
   bool one_line = sequence.dim() == 1;
   if (!one_line) {
     bool fits = sequence.dim() == values.dim();
@@ -242,7 +242,7 @@ LAMELLA_REGISTER_DISPATCH(isin_stub, &isin_kernel);
 Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
   LAMELLA_CHECK(bins > 0, "histc: expected 'bins' of at least 1, got ", bins);
   LAMELLA_CHECK(self.is_floating_point() || is_integral(self.scalar_type(), false),
-                "histc: expected 'self' to be floating point or whole numbers, got ",
+                "histc: expected 'self' to be floating point or integers, got ",
                 self.scalar_type());
   Tensor counts = lamella::zeros({bins}, self.options());
   if (self.is_meta() || self.numel() == 0) return counts;
@@ -324,7 +324,7 @@ class SmallCounts {
 
 Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_t minlength) {
   LAMELLA_CHECK(self.dim() == 1 && is_integral(self.scalar_type(), false),
-                "bincount: expected 'self' to be whole numbers in 1 dimension, got ",
+                "bincount: expected 'self' to be integers in 1 dimension, got ",
                 self.scalar_type(), " ", self.sizes());
   LAMELLA_CHECK(minlength >= 0, "bincount: expected 'minlength' of at least 0, got ", minlength);
   bool weighted = weights.has_value() && weights->defined();

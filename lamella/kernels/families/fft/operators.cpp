@@ -21,7 +21,7 @@ int64_t normalization_of(const char* op, const Norm& norm, bool forward) {
 Tensor floating_point(const char* op, const Tensor& self, bool complex) {
   ScalarType type = floating(self.scalar_type());
   LAMELLA_CHECK_TYPE(type != kHalf && type != kBFloat16 && type != kComplexHalf, op,
-                     ": expected 'self' to have at least 32 bits for a number, got ", type);
+                     ": expected 'self' to have elements of at least 32 bits, got ", type);
   if (complex) type = to_complex_type(type);
   return type == self.scalar_type() ? self : self.to(type);
 }
@@ -128,7 +128,8 @@ std::optional<int64_t> last_of(const OptionalIntArrayRef& s) {
   return s->back();
 }
 Part one_part(const char* op, const Tensor& self, const std::optional<int64_t>& n, int64_t dim) {
-  LAMELLA_CHECK_INDEX(self.dim() > 0, op, ": expected 'self' to have dimensions, got a number");
+  LAMELLA_CHECK_INDEX(self.dim() > 0, op,
+                      ": expected 'self' to have at least 1 dimension, got a tensor with 0");
   Part part{{wrapped(op, dim, self.dim())}, {}};
   part.sizes.push_back(n.value_or(self.size(part.dims[0])));
   LAMELLA_CHECK(part.sizes[0] >= 1, op, ": expected at least one point along dimension ",

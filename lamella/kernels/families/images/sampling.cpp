@@ -88,7 +88,7 @@ Tensor sample(const char* op, const Tensor& input, const Tensor& grid, int64_t m
                 ": expected 'input' to have 4 dimensions for bicubic interpolation, got ",
                 input.sizes());
   for (int64_t d = 2; d < input.dim(); ++d) {
-    LAMELLA_CHECK(input.size(d) > 0, op, ": expected 'input' with points, got ", input.sizes());
+    LAMELLA_CHECK(input.size(d) > 0, op, ": expected 'input' to have pixels, got ", input.sizes());
   }
   // Coordinates have the innermost dimension first.
   std::vector<std::vector<Tap>> axes;
@@ -177,7 +177,7 @@ double resize_step(int64_t in, int64_t out, bool align_corners,
 
 void check_resize(const char* op, const Tensor& self, IntArrayRef output_size) {
   LAMELLA_CHECK(self.dim() == 4 && self.size(2) > 0 && self.size(3) > 0, op,
-                ": expected 'self' to have 4 dimensions and points, got ", self.sizes());
+                ": expected 'self' to have 4 dimensions and at least 1 pixel, got ", self.sizes());
   LAMELLA_CHECK(output_size.size() == 2 && output_size[0] > 0 && output_size[1] > 0, op,
                 ": expected 'output_size' to be two positive numbers, got ", output_size);
   LAMELLA_CHECK_TYPE(!self.is_complex(), op, ": expected 'self' to be real, got ",

@@ -17,7 +17,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _embedding_bag(
                 weight.sizes(), ", ", indices.sizes(), " and ", offsets.sizes());
   LAMELLA_CHECK(mode >= 0 && mode <= 2, op, ": expected 'mode' to be 0, 1 or 2, got ", mode);
   LAMELLA_CHECK(!weighted || mode == 0, op,
-                ": expected no 'per_sample_weights' but with sums, got some with mode ", mode);
+                ": expected 'per_sample_weights' only with 'mode' 0 (sum), got 'mode' ", mode);
   LAMELLA_CHECK(!weighted || per_sample_weights->sizes() == indices.sizes(), op,
                 ": expected 'per_sample_weights' to have the shape ", indices.sizes(), ", got ",
                 weighted ? per_sample_weights->sizes() : IntArrayRef());
@@ -214,7 +214,7 @@ Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight
                 weight.sizes(), " for ", input1.sizes(), " and ", input2.sizes());
   for (int64_t d = 0; d + 1 < input1.dim(); ++d) {
     LAMELLA_CHECK(input1.size(d) == input2.size(d), op,
-                  ": expected inputs that differ in their last dimension alone, got ",
+                  ": expected the inputs to differ only in their last dimension, got ",
                   input1.sizes(), " and ", input2.sizes());
   }
   const int64_t out = weight.size(0), in2 = weight.size(2);

@@ -70,7 +70,7 @@ Layer layer_of(const char* op, int64_t rows, ScalarType type, const Tensor& hx, 
                 ": expected 'w_hh' to have a multiple of ", parts, " rows, got ", w_hh.size(0));
   check_shape(op, "w_hh", w_hh, {layer.gates, layer.out});
   LAMELLA_CHECK(!layer.projected || layer.mode == Mode::kLstm, op,
-                ": expected no 'w_hr' but for the LSTM");
+                ": expected 'w_hr' only for an LSTM, got it for another cell");
   if (layer.projected) {
     check_shape(op, "w_hr", *w_hr, {layer.out, layer.hidden});
   } else {
@@ -79,8 +79,8 @@ Layer layer_of(const char* op, int64_t rows, ScalarType type, const Tensor& hx, 
   LAMELLA_CHECK(!batch_sizes.empty(), op, ": expected 'batch_sizes' not to be empty");
   int64_t at = 0, before = layer.batch;
   for (int64_t n : batch_sizes) {
-    LAMELLA_CHECK(n >= 0 && n <= before, op, ": expected 'batch_sizes' to fall from at most ",
-                  layer.batch, ", got ", batch_sizes);
+    LAMELLA_CHECK(n >= 0 && n <= before, op, ": expected 'batch_sizes' to be non-increasing ",
+                  "from at most ", layer.batch, ", got ", batch_sizes);
     layer.starts.push_back(at);
     at += n, before = n;
   }
@@ -98,7 +98,7 @@ void check_rest(const char* op, const Layer& layer, const Tensor& input, const o
                 const optional<Tensor>& b_hh) {
   check_shape(op, "input", input, {layer.rows, layer.gates});
   LAMELLA_CHECK(given(cx) == (layer.mode == Mode::kLstm), op,
-                ": expected 'cx' for the LSTM, and for no other cell");
+                ": expected 'cx' for an LSTM and for no other cell");
   if (given(cx)) check_shape(op, "cx", *cx, {layer.batch, layer.hidden});
   if (given(b_hh)) check_shape(op, "b_hh", *b_hh, {layer.gates});
   for (const auto* t : {&cx, &b_hh}) {
@@ -328,7 +328,8 @@ Six rnn_layer_backward_cpu(const optional<Tensor>& grad_output, const optional<T
   const ScalarType type = output.scalar_type(), inner = computed(type);
   const Layer layer = layer_of(op, output.size(0), type, hx, w_hh, w_hr, batch_sizes, mode);
   LAMELLA_CHECK(saved.sizes() == IntArrayRef({layer.rows, layer.saved_row}), op,
-                ": expected 'saved' as _rnn_layer leaves it with 'keep', got ", saved.sizes());
+                ": expected 'saved' to be of shape [", layer.rows, ", ", layer.saved_row,
+                "], as _rnn_layer returns it with 'keep', got ", saved.sizes());
   const auto options = output.options().dtype(inner);
   auto start = [&](const optional<Tensor>& grad, int64_t columns) {
     return given(grad) ? grad->to(inner).contiguous().clone()

@@ -176,7 +176,8 @@ Tensor standard_gamma(const Tensor& self, std::optional<Generator> generator) {
 
 Tensor sample_dirichlet(const Tensor& self, std::optional<Generator> generator) {
   const char* op = "_sample_dirichlet";
-  LAMELLA_CHECK(self.dim() > 0, op, ": expected 'self' to have 1 dimension or more, got 0");
+  LAMELLA_CHECK(self.dim() > 0, op,
+                ": expected 'self' to have at least 1 dimension, got a tensor with 0");
   if (self.is_meta()) return lamella::empty(self.sizes(), self.options());
   // Numbers that all underflow to 0 are treated as equal.
   const Tensor drawn =
