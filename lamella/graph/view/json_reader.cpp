@@ -235,7 +235,7 @@ class Reader {
       }
       auto n = static_cast<size_t>(made->parameter_number);
       if (parent.parameters.size() <= n) parent.parameters.resize(n + 1);
-      if (parent.parameters[n] != nullptr) number.fail("a parameter number that no other parameter has");
+      if (parent.parameters[n] != nullptr) number.fail("a unique parameter number");
       parent.parameters[n] = made;
     }
   }

@@ -6,7 +6,8 @@
 
 namespace lamella::native {
 
-// One slope for all, or one for each channel: dimension 1, or the only element.
+// `weight` has one slope for all elements, or one for each channel (dimension 1; a vector has one
+// channel).
 Tensor prelu(const Tensor& self, const Tensor& weight) {
   LAMELLA_CHECK(self.dtype() == weight.dtype(), "prelu: expected 'weight' to have dtype ",
                 self.dtype(), ", got ", weight.dtype());
@@ -51,7 +52,8 @@ Tensor glu(const Tensor& self, int64_t dim) {
   return lamella::mul(self.narrow(dim, 0, half), lamella::sigmoid(self.narrow(dim, half, half)));
 }
 
-// In training the slope for each number that is not positive is drawn, else it is the mean.
+// In training, the slope of each element that is not positive is drawn at random; otherwise it is
+// the mean of `lower` and `upper`.
 Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
              std::optional<Generator> generator) {
   double low = lower.toDouble(), high = upper.toDouble();

@@ -127,7 +127,8 @@ Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const std::optional
 namespace {
 constexpr const char* kCrossEntropy = "cross_entropy_loss";
 
-// A weight for each class, beside a tensor of `rank` dimensions.
+// Reshapes a weight per class so that it broadcasts along `class_dim` of a tensor of `rank`
+// dimensions.
 Tensor beside(const Tensor& weight, int64_t rank, int64_t class_dim) {
   if (rank <= 1) return weight;
   Dims shape(static_cast<size_t>(rank), 1);

@@ -30,12 +30,12 @@ Selected without(Tensor values, Tensor indices, int64_t dim, bool keepdim) {
   }
   return {lamella::_unsafe_view(values, shape), lamella::_unsafe_view(indices, shape)};
 }
-// The element at `position` (a tensor, or size 1 along dim) of the sorted line, and where it was.
+// The element at `position` (of size 1 along `dim`) of each sorted line, and its original index.
 Selected at_position(const Selected& sorted, const Tensor& position, int64_t dim, bool keepdim) {
   return without(lamella::gather(std::get<0>(sorted), dim, position),
                  lamella::gather(std::get<1>(sorted), dim, position), dim, keepdim);
 }
-// Selects with the device's own kernel; nothing if it has none.
+// Selects with the device's own kernel; nullopt if the device has none.
 std::optional<Selected> select_directly(const char* op, const Tensor& self, int64_t dim,
                                         Selecting what, int64_t k, bool keepdim) {
   if (self.is_meta() || !select_stub.is_device_supported(self.device().type())) {
@@ -106,7 +106,8 @@ Selected kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
                      keepdim);
 }
 
-// The end of the longest run of the sorted line; the first of them has the smallest value.
+// The mode is the last element of the longest run in a sorted line. Of runs of that length, the
+// first counts, which has the smallest value.
 Selected mode(const Tensor& self, int64_t dim, bool keepdim) {
   dim = maybe_wrap_dim(dim, self.dim(), "mode");
   check_selectable("mode", self, dim);
@@ -197,7 +198,7 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const MaybeTensor& prepe
 namespace {
 struct Steps {
   Tensor sums;    // of neighbours
-  Tensor widths;  // undefined: all equal
+  Tensor widths;  // undefined if all are equal
   int64_t dim;
 };
 Steps steps_of(const char* op, const Tensor& y, const Tensor* x, int64_t dim) {
@@ -228,7 +229,7 @@ Steps steps_of(const char* op, const Tensor& y, const Tensor* x, int64_t dim) {
 }
 }  // namespace
 
-// The area below the lines that join neighbours.
+// The area below the lines that join adjacent samples.
 Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
   Steps steps = steps_of("trapezoid", y, &x, dim);
   return (steps.sums * steps.widths).sum(steps.dim) / 2;

@@ -99,7 +99,7 @@ Tensor imag(const Tensor& self) {
   return lamella::_neg_view(lamella::view_as_real(lamella::_conj(self)).select(-1, 1));
 }
 
-// Lazy: Note [Lazy conjugates] in lamella/layers/conj/conj.h.
+// Lazy conjugation and negation: Note [Lazy conjugates] in lamella/layers/conj/conj.h.
 namespace {
 Tensor toggled(const Tensor& self, uint32_t flag, uint64_t key) {
   Tensor view = view_of(self, self.sizes(), self.strides(), self.storage_offset());

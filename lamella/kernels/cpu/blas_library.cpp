@@ -26,9 +26,9 @@ std::string folder_of_this_library() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-// OpenBLAS starts a thread for each processor while it is loaded, and ends the process if the
-// system refuses one. With this environment variable set meanwhile it starts none: Note [Threads of
-// the libraries].
+// While it is loaded, OpenBLAS starts a thread for each processor, and ends the process if the
+// system refuses one. This object sets an environment variable for that time, so that OpenBLAS
+// starts none: Note [Threads of the libraries].
 class OneThread {
  public:
   OneThread() {

@@ -1,4 +1,5 @@
-// scatter and its reductions: out[..., index, ...] takes in elements of src, or a number.
+// scatter and its reductions: elements of src, or a number, are written to out[..., index, ...] or
+// combined with the elements there.
 #include <cmath>
 
 #include "lamella/kernels/cpu/offset_loop.h"

@@ -6,7 +6,7 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 
 // log2(x) for x >= 0 as a sum of two numbers, with an error of less than 2^-10 units in the last
-// place of the first. Tables bring x near 1, and of log2(1 + r) the terms that matter so much are
+// place of the first. Tables reduce x to 1 + r, and the leading terms of log2(1 + r) are computed
 // in two parts: see PowerLog (P. Tang, Table-driven implementation of the logarithm function in
 // IEEE floating-point arithmetic, 1990). The second number is up to 2^-10 times the first, and NaN
 // where x is 0 or infinite.
@@ -21,7 +21,7 @@ inline Twice<V> v_log2_twice(V x) {
   IntOf<V> at = (v_bits(parts.mantissa) >> (VecTraits<V>::kMantissa - kIndexBits)) & (kEntries - 1);
   Twice<V> product = v_product(parts.mantissa, v_lookup(Log::inverse, at));
   V r = product.high - 1;
-  // r (head[0] + head[1] r + rest[2] r^2 + ...), of which `slope` is the derivative.
+  // r (head[0] + head[1] r + rest[2] r^2 + ...); `slope` is its derivative.
   const V head0 = V{} + Log::head[0], head1 = V{} + Log::head[1];
   V sum = v_fma(r, head1, head0);
   V rest = v_fma(r, head1, head0 - sum) + v_polynomial(r, Log::rest);
@@ -64,7 +64,7 @@ inline V v_pow(V x, V y) {
   auto odd = whole && v_rint(half) != half && v_abs(y) < kInf<T>;
   result = x < 0 && !whole && size < kInf<T> ? V{} + kQuietNan<T> : result;
   result = odd ? v_copysign(result, x) : result;
-  // A base of size 1 has no logarithm to multiply an infinite exponent by.
+  // The logarithm of 1 times an infinite exponent is NaN, but |x|^y is 1.
   result = size == 1 && v_abs(y) == kInf<T> ? V{} + 1 : result;
   return x == 1 || y == 0 ? V{} + 1 : result;
 }
@@ -131,11 +131,11 @@ inline VecD v_fmod(VecD x, VecD y) {
   VecD scale = VecD{} + 1;
   if constexpr (!kHasFma) scale = a > 0x1p1000 ? VecD{} + 0.25 : scale;
   VecD r = v_fmod_positive(usual ? a * scale : VecD{}, divisor * scale) / scale;
-  if (LAMELLA_UNLIKELY(v_any(tiny))) {  // what is left by 2^100 b, and then, scaled up, by b
+  if (LAMELLA_UNLIKELY(v_any(tiny))) {  // the remainder by 2^100 b, and then, scaled up, by b
     VecD rest = v_fmod_positive(tiny & usual ? r * 0x1p100 : VecD{}, divisor) * 0x1p-100;
     r = tiny ? rest : r;
   }
-  // NaN but for the remainder by infinity, which is x.
+  // NaN, except for the remainder of a finite x by infinity, which is x.
   VecD other = (a < kInf<double>)&(b == kInf<double>) ? a : VecD{} + kQuietNan<double>;
   r = usual ? r : other;
   return v_from_bits<VecD>(v_bits(r) | v_sign(x));
@@ -148,7 +148,7 @@ inline VecF v_fmod(VecF x, VecF y) {
   }
   return v_by_double(x, y, [](VecD a, VecD b) { return v_fmod(a, b); });
 }
-// With the sign of the divisor, a zero too.
+// The remainder with the sign of the divisor, also for a zero.
 template <class V>
 inline V v_remainder(V x, V y) {
   V r = v_fmod(x, y);
@@ -160,7 +160,7 @@ inline V v_floor_divide(V x, V y) {
   V r = v_fmod(x, y);
   V q = (x - r) / y;
   q = r != 0 && (v_sign(r) != v_sign(y)) ? q - 1 : q;
-  // q is near a whole number; that one is taken.
+  // q is a whole number up to rounding; takes that number.
   V floor = v_floor(q);
   floor = q - floor > T(0.5) ? floor + 1 : floor;
   V zero = v_flip(V{}, v_sign(x) ^ v_sign(y));

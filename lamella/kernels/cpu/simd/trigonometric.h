@@ -15,11 +15,11 @@ inline constexpr float kHalfPi2F = 0x1.daa0p-15f;
 inline constexpr float kHalfPi3F = 0x1.10b4p-30f;
 inline constexpr float kHalfPi4F = 0x1.8469898cc5170p-48f;
 
-// x = n pi / 2 + r, with |r| <= pi / 4 and a little; n counts modulo 4 at least.
+// x = n pi / 2 + r, where |r| exceeds pi / 4 by rounding errors at most; n is right modulo 4.
 template <class V>
 struct Quadrant {
   V r;
-  V rest;  // of r, beyond its precision
+  V rest;  // what rounding took from r
   IntOf<V> n;
 };
 
@@ -54,14 +54,15 @@ LAMELLA_NOINLINE inline Quadrant<VecD> v_reduce_huge(VecD x) {
   }
   Rounded<VecD> n = v_round(sum.high);
   Twice<VecD> part = v_sum(sum.high - n.value, sum.low);
-  // Times pi / 2.
+  // Multiplies by pi / 2.
   constexpr double kUpper = 0x1.921fb54442d18p+0, kLower = 0x1.1a62633145c07p-54;
   Twice<VecD> r = v_product(part.high, VecD{} + kUpper);
   r = v_fast_sum(r.high, r.low + (part.low * kUpper + part.high * kLower));
-  return {r.high + 0 * x, r.low, n.whole};  // NaN of infinities
+  return {r.high + 0 * x, r.low, n.whole};  // NaN for infinities
 }
 
-// Cody and Waite's reduction, with pi / 2 in parts of which all but the last are exact times n.
+// Cody and Waite's reduction: pi / 2 is split into parts, and only the product of the last one
+// with n is rounded.
 inline Quadrant<VecD> v_reduce(VecD x) {
   constexpr double kLimit = 1e6;
   Rounded<VecD> n = v_whole_of_shifted(v_fma(x, 0.63661977236758134308, kRounder<double>));
@@ -110,7 +111,7 @@ template <class V>
 struct SinCos {
   V sin, cos;
 };
-// This is the function of r + rest.
+// Sine and cosine of r + rest.
 template <class V>
 inline SinCos<V> v_sincos_of(const Quadrant<V>& q) {
   using T = ElementOf<V>;
