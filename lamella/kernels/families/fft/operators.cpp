@@ -1,4 +1,4 @@
-// lamella.fft: all Fourier transforms, made of the three primitive ones.
+// The operators of lamella.fft, made of the three primitive transforms.
 #include <optional>
 #include <string_view>
 
@@ -9,7 +9,8 @@ namespace {
 
 using Norm = std::optional<std::string_view>;
 
-// The scaling of the result; `forward`: the transform is not an inverse one.
+// The number by which the primitives know the scaling of the result; `forward` is false for inverse
+// transforms.
 int64_t normalization_of(const char* op, const Norm& norm, bool forward) {
   const std::string_view word = norm.value_or("backward");
   if (word == "ortho") return 1;
@@ -46,7 +47,7 @@ Tensor with_size(const char* op, const Tensor& self, int64_t dim, int64_t size) 
 struct Part {
   Dims dims, sizes;
 };
-// The dimensions that `s` and `dim` name, with the number of points of each.
+// The dimensions that `s` and `dim` select, with the number of points of each.
 Part part_of(const char* op, const Tensor& self, const OptionalIntArrayRef& s,
              const OptionalIntArrayRef& dim) {
   Part part;
@@ -100,13 +101,14 @@ Tensor real_to_complex(const char* op, const Tensor& self, const Part& part, con
   const int64_t how = normalization_of(op, norm, forward);
   const Tensor input = with_sizes(op, real_numbers(op, self), part);
   if (forward) return aten::_fft_r2c(input, part.dims, how, true);
-  // Only the last dimension is real; the others are inverse transforms of its result.
+  // Only the last dimension is transformed from real points. The others are inverse transforms of
+  // that result.
   const Tensor half =
       aten::_fft_r2c(input, IntArrayRef(&part.dims.back(), 1), how, true).conj_physical();
   if (part.dims.size() == 1) return half;
   return aten::_fft_c2c(half, IntArrayRef(part.dims.data(), part.dims.size() - 1), how, false);
 }
-// `last`: points of the last dimension of the result, if they were given.
+// `last` is the size of the result's last dimension, if it was given.
 Tensor complex_to_real(const char* op, const Tensor& self, Part part,
                        const std::optional<int64_t>& last, const Norm& norm, bool forward) {
   LAMELLA_CHECK(!part.dims.empty(), op, ": expected at least one dimension, got none");

@@ -1,5 +1,6 @@
-// The three Fourier transforms that all others are made of: of complex numbers, of real ones, and
-// the inverse of that. `normalization`: 0 none, 1 by the root of the number of points, 2 by it.
+// The three primitive Fourier transforms: of complex numbers, of real numbers, and the inverse of
+// the latter. `normalization` is 0 for none, 1 for a division by the square root of the number of
+// points, 2 for one by that number.
 #include <cmath>
 
 #include "lamella/kernels/families/families.h"
@@ -38,7 +39,7 @@ fft::Shape shape_of(IntArrayRef sizes, int64_t dim) {
   return shape;
 }
 
-// f with a null pointer to float or to double, by the precision of a dtype.
+// Calls f with a null pointer to float or double, by the precision of a dtype.
 template <class F>
 void by_precision(ScalarType type, F f) {
   if (type == kFloat || type == kComplexFloat) {

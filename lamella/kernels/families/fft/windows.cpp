@@ -14,8 +14,8 @@ struct Options {
   std::optional<bool> pin_memory;
 };
 
-// Makes a window by f(points, number of steps), with points 0, 1, ... in float64; a periodic window
-// is the symmetric one with one more point, without that point.
+// Makes a window by f(points, number of steps), with points 0, 1, ... in float64. A periodic window
+// is the symmetric window with one more point, without its last point.
 template <class F>
 Tensor window(const char* op, int64_t length, bool periodic, const Options& options, F f) {
   LAMELLA_CHECK(length >= 0, op, ": expected 'window_length' not to be negative, got ", length);
@@ -187,7 +187,7 @@ Tensor stft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length
                     onesided, return_complex, align_to_window);
 }
 
-// Overlap-adds the pieces, and divides by the sum of the squared windows.
+// Adds the overlapping pieces, and divides by the sum of the squared windows.
 Tensor istft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length,
              std::optional<int64_t> win_length, const std::optional<Tensor>& window, bool center,
              bool normalized, std::optional<bool> onesided, std::optional<int64_t> length,
@@ -218,7 +218,7 @@ Tensor istft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_lengt
     parts = aten::fft_irfft(half ? x : x.narrow(-1, 0, n_fft / 2 + 1), n_fft, -1, norm);
   }
   const int64_t whole = n_fft + hop * (pieces - 1);
-  // Adds each piece where it belongs.
+  // Adds each piece at its position in the signal.
   auto joined = [&](const Tensor& t) {
     const Tensor at = lamella::arange(whole, t.options().dtype(kLong)).unfold(0, n_fft, hop);
     return lamella::zeros({t.size(0), whole}, t.options())

@@ -1,5 +1,5 @@
-// Rarer layers of neural networks, made of operators: bags of embeddings, the reverse of max
-// pooling, pooling over random windows, bilinear forms, a softmax of rows that may be empty.
+// Layers of neural networks made of operators: bags of embeddings, the reverse of max pooling,
+// pooling over random windows, bilinear forms, a softmax of rows that may be all -inf.
 #include <limits>
 
 #include "lamella/kernels/families/families.h"
@@ -107,7 +107,7 @@ Tensor max_unpool3d(const Tensor& self, const Tensor& indices, IntArrayRef outpu
 
 // ---- Pooling over random windows (B. Graham, Fractional max-pooling, 2014) ----
 
-// Where the largest element of each window is, counted over all spatial dimensions.
+// The index of the largest element of each window, counted over all spatial dimensions.
 Tensor fractional_pool_places(const Tensor& self, IntArrayRef kernel_size, IntArrayRef output_size,
                               const Tensor& random_samples) {
   const char* op = "fractional_max_pool";
@@ -235,7 +235,7 @@ Tensor _safe_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> 
   return result.masked_fill(none, 0);
 }
 
-// Batch normalization with a fourth result, which other backends reserve for the backward pass.
+// Batch normalization with an empty fourth result, in which other backends keep data for backward.
 namespace {
 std::tuple<Tensor, Tensor, Tensor, Tensor> with_reserve(
     const std::tuple<Tensor, Tensor, Tensor>& results) {

@@ -42,9 +42,9 @@ using std::optional;
 
 struct Layer {
   Mode mode;
-  int64_t rows, batch, hidden, out, gates, saved_row;  // `out`: numbers of the hidden state
+  int64_t rows, batch, hidden, out, gates, saved_row;  // `out`: size of the hidden state
   bool projected;
-  std::vector<int64_t> starts;  // of each step's rows
+  std::vector<int64_t> starts;  // first row of each step
 };
 
 bool given(const optional<Tensor>& t) { return t.has_value() && t->defined(); }
@@ -108,7 +108,7 @@ void check_rest(const char* op, const Layer& layer, const Tensor& input, const o
   }
 }
 
-// c = a b, or a b + d of a row d: all dense, m x k by k x n.
+// c = a b, plus the row d for each row unless d is null. All are dense; a is m x k, b is k x n.
 template <class T>
 void product(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c, const T* d = nullptr) {
   const lamella::native::CodeProduct p = {static_cast<int64_t>(sizeof(T) == 4 ? kFloat : kDouble),
@@ -182,7 +182,7 @@ void run(const Layer& layer, const Tensor& input, const Tensor& w_hh, const opti
   }
 }
 
-// Adds the outer gradient of a step's outputs, if there is one, to the gradient from later steps.
+// Adds `count` numbers of a gradient to another.
 template <class T>
 void add_rows(T* to, const T* from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] += from[i];
@@ -237,7 +237,7 @@ void run_backward(const Layer& layer, const Tensor& grad_output, const Tensor& g
   }
 }
 
-// Numbers of half precision are computed in float32.
+// The dtype of the computation: float32 for half precision.
 ScalarType computed(ScalarType type) { return type == kHalf || type == kBFloat16 ? kFloat : type; }
 optional<Tensor> as(const optional<Tensor>& t, ScalarType type) {
   return given(t) ? optional<Tensor>(t->to(type)) : std::nullopt;

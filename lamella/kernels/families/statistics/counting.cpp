@@ -1,4 +1,4 @@
-// Histograms, and operators on the bits, places and layouts of elements.
+// Histograms, and operators on the bits, positions and layouts of elements.
 #include <cmath>
 #include <limits>
 

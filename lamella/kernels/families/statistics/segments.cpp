@@ -7,9 +7,9 @@
 
 namespace aten::native {
 
-// The index of the segment of each of `size` elements; the number of segments for elements in none.
-// The last dimension of `bounds` has the lengths of a line's segments, or with `are_offsets` their
-// beginnings and the last end.
+// The index of the segment of each of `size` elements; elements in no segment get the number of
+// segments. The last dimension of `bounds` has the lengths of the segments of a line, or, if
+// `are_offsets`, their beginnings and the end of the last one.
 Tensor segment_places(const Tensor& bounds, int64_t size, bool are_offsets, bool unsafe) {
   const char* op = "segment_reduce";
   const char* name = are_offsets ? "offsets" : "lengths";
@@ -101,7 +101,7 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce,
   return result.div(initial ? counts.clamp_min(1) : counts);
 }
 
-// All bits of the elements, of float64 or of 64-bit integers, by exclusive or.
+// The exclusive or of the bits of the elements, converted to float64 or int64.
 Tensor hash_tensor(const Tensor& self, IntArrayRef dim, bool keepdim, int64_t mode) {
   const char* op = "hash_tensor";
   LAMELLA_CHECK(mode == 0, op, ": expected 'mode' to be 0, got ", mode);
