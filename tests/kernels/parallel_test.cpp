@@ -322,8 +322,8 @@ TEST(Parallel, AForkInsideFailsInTheChildAlone) {
   });
   if (child == 0) {
     _exit(
-        text == "expected no fork inside of a parallel computation: the child process lacks its other "
-                "threads"
+        text == "expected no fork inside of a parallel computation: the child process lacks its "
+                "other threads"
             ? 0
             : 1);
   }
