@@ -17,8 +17,8 @@ Tensor view_dtype(const Tensor& self, ScalarType dtype) {
   Dims sizes(self.sizes()), strides(self.strides());
   int64_t offset = self.storage_offset();
   if (from != to) {
-    LAMELLA_CHECK(self.dim() > 0, "view: expected 'self' to have at least 1 dimension to ",
-                  "see ", self.scalar_type(), " as ", dtype, ", got a tensor with 0");
+    LAMELLA_CHECK(self.dim() > 0, "view: expected 'self' to have at least 1 dimension to see ",
+                  self.scalar_type(), " as ", dtype, ", got a tensor with 0");
     LAMELLA_CHECK(strides.back() == 1, "view: expected the last stride of 'self' to be 1 to see ",
                   self.scalar_type(), " as ", dtype, ", got ", self.strides());
   }

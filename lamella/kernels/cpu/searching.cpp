@@ -325,8 +325,8 @@ class SmallCounts {
 
 Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_t minlength) {
   LAMELLA_CHECK(self.dim() == 1 && is_integral(self.scalar_type(), false),
-                "bincount: expected 'self' to be integers in 1 dimension, got ",
-                self.scalar_type(), " ", self.sizes());
+                "bincount: expected 'self' to be integers in 1 dimension, got ", self.scalar_type(),
+                " ", self.sizes());
   LAMELLA_CHECK(minlength >= 0, "bincount: expected 'minlength' of at least 0, got ", minlength);
   bool weighted = weights.has_value() && weights->defined();
   LAMELLA_CHECK(!weighted || weights->sizes().equals(self.sizes()),

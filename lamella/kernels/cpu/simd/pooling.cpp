@@ -156,8 +156,7 @@ class ShortRows {
     constexpr int64_t kMaxPlaneOutputs = 1 << 14;
     const PoolRange &a = p.ranges[0][0], &b = p.ranges[1][0];
     taken_ = p.lanes == 1 && segments.size() == 1 && 2 * p.out[2] <= kBlock &&
-             segments[0].taps() < kWide &&
-             p.out[0] * p.out[1] * p.out[2] <= kMaxPlaneOutputs;
+             segments[0].taps() < kWide && p.out[0] * p.out[1] * p.out[2] <= kMaxPlaneOutputs;
     auto as_large = [](const PoolRange& x, const PoolRange& y) {
       return x.end - x.begin == y.end - y.begin && x.step == y.step;
     };
