@@ -17,7 +17,7 @@ constexpr int64_t kRows = 16;           // rows that are folded in one step
 constexpr int64_t kMaxStepRows = 254;   // so that a byte can number the rows of a step
 constexpr int64_t kSteps = 16;          // steps of one level
 constexpr int kLevels = 8;
-constexpr int64_t kShortRows = 4096;     // fewest elements of the rows that are folded in one step
+constexpr int64_t kShortRows = 4096;     // elements of short rows that are folded in one step
 constexpr int64_t kBufferBytes = 32768;  // bytes that are converted or gathered at a time
 // Elements are gathered from at most kGatherBytes of memory at a time, but at least
 // kMinGathered elements.
