@@ -204,8 +204,8 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
   };
   const bool src_last = is_dense(src, p.src_strides, true);
   const bool dst_last = is_dense(dst, p.dst_strides, true);
-  // If channels are innermost in one operand, both use that layout. But with few input channels, the
-  // source is read in place, and the result uses the library's blocked layout.
+  // If channels are innermost in one operand, both use that layout. But if there are few input
+  // channels, the source is read in place, and the result uses the library's blocked layout.
   constexpr int64_t kMaxInPlaceInputs = 4;
   const bool few = is_forward && p.groups == 1 && p.in_channels <= kMaxInPlaceInputs;
   const bool last = !few && ((src_last && p.in_channels != 1) || (dst_last && p.out_channels != 1));
