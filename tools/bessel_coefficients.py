@@ -76,11 +76,11 @@ def modified(order: int) -> Callable[[Any], Any]:
 
 # Name, comment, the function for each order, bounds, number of terms.
 TABLES: list[tuple[str, str, Callable[[int], Any], Any, Any, int]] = [
-    ("kSmallJ", "J0, and J1 by x, in x^2 up to 64.", first_kind, 0, SPLIT**2, 17),
-    ("kSmallY", "Y0 - 2 / pi log(x) J0, and (Y1 - 2 / pi (log(x) J1 - 1 / x)) by x, in the same.",
+    ("kSmallJ", "J0, and J1 / x, as series in x^2 up to 64.", first_kind, 0, SPLIT**2, 17),
+    ("kSmallY", "Y0 - 2 / pi log(x) J0, and (Y1 - 2 / pi (log(x) J1 - 1 / x)) / x, likewise.",
      second_kind, 0, SPLIT**2, 17),
     ("kPhaseP", "P of either order in (8 / x)^2.", lambda order: phase(order, False), 0, 1, 13),
-    ("kPhaseQ", "x Q in the same.", lambda order: phase(order, True), 0, 1, 13),
+    ("kPhaseQ", "x Q likewise.", lambda order: phase(order, True), 0, 1, 13),
     ("kLargeK", "exp(x) sqrt(x) K(x) in 2 / x - 1, for x from 1.", modified, -1, 1, 32),
 ]  # fmt: skip
 

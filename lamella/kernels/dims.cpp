@@ -25,7 +25,7 @@ Dims infer_size(const char* op, IntArrayRef requested, int64_t numel) {
   int64_t count = none ? 0 : known.value();
   bool fits = open < 0 ? count == numel : count > 0 && numel % count == 0;
   if (open >= 0 && count == 0) {
-    LAMELLA_CHECK(numel != 0, op, ": expected a 'size' that leaves no choice for -1, got ",
+    LAMELLA_CHECK(numel != 0, op, ": expected a 'size' that determines the size for -1, got ",
                   requested, " for a tensor without elements");
   }
   LAMELLA_CHECK(fits, op, ": expected 'size' to hold ", numel, " elements, got ", requested);

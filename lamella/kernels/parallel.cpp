@@ -46,8 +46,8 @@ constexpr int64_t kPartsEach = 8;
 // foreign loops often have a grain of 1, whatever the work.
 constexpr int64_t kGrainsUnchecked = 8;
 constexpr int64_t kPartsChecked = 32;
-// Shares that a job's parts are divided into at most.
-constexpr int kMostShares = 16;
+// The most shares that a job's parts are divided into.
+constexpr int kMaxShares = 16;
 // How long a thread spins before it sleeps: Note [The pool].
 constexpr std::chrono::microseconds kLongestWatch{200}, kShortestWatch{5}, kWatchForEnd{50};
 
@@ -76,7 +76,7 @@ struct Job {
   void* context = nullptr;
   int64_t begin = 0, end = 0, size = 0;
   lamella_thread_state caller{};
-  std::array<Share, kMostShares> shares;
+  std::array<Share, kMaxShares> shares;
   int share_count = 1;
   std::atomic<int> running{0};  // workers inside; changed under the pool's lock
   std::atomic<bool> failed{false};
@@ -91,7 +91,7 @@ struct Job {
     for (Share& share : shares) share.next.store(share.end, std::memory_order_relaxed);
   }
   void divide(int64_t parts, int64_t threads) {
-    share_count = static_cast<int>(std::min<int64_t>(threads, kMostShares));
+    share_count = static_cast<int>(std::min<int64_t>(threads, kMaxShares));
     for (int i = 0; i < share_count; ++i) {
       shares[i].next.store(parts * i / share_count, std::memory_order_relaxed);
       shares[i].end = parts * (i + 1) / share_count;
@@ -286,8 +286,8 @@ void begin_child() {
     if (job->running.exchange(0) == 0) continue;
     try {
       throw Error(
-          "expected no fork inside of a parallel computation, whose other threads the child does "
-          "not have");
+          "expected no fork inside of a parallel computation: the child process lacks its other "
+          "threads");
     } catch (...) {
       job->fail();
     }

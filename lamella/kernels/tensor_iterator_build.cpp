@@ -421,7 +421,7 @@ TensorIteratorConfig& TensorIteratorConfig::add(const TensorBase& tensor, bool o
   LAMELLA_CHECK(output || tensor.defined(), name_,
                 ": expected a defined input, got an undefined tensor");
   LAMELLA_CHECK(!output || count_ == outputs_, name_,
-                ": expected outputs to be added before inputs, got one after");
+                ": expected outputs to be added before inputs, got an output after one");
   operands_[count_++] = tensor.impl();
   if (output) ++outputs_;
   if (owned) owned_.push_back(tensor);

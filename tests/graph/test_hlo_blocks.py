@@ -144,8 +144,8 @@ def test_what_is_not_elementwise_is_said_to_be_so():
     """
     )
     assert printed.strip() == (
-        "hlo: 'b' (custom-call): expected blocks::wrong to give 8192 elements of f32, as its tag "
-        "pointwise says"
+        "hlo: 'b' (custom-call): expected blocks::wrong to give 8192 elements of f32, because it "
+        "has the tag pointwise"
     )
 
 

@@ -26,7 +26,7 @@ TEST(InferSize, FillsTheOpenDimension) {
   EXPECT_EQ(error_of([] { infer_size("view", {-2}, 6); }),
             "view: expected sizes of at least 0 in 'size', got [-2]");
   EXPECT_EQ(error_of([] { infer_size("view", {0, -1}, 0); }),
-            "view: expected a 'size' that leaves no choice for -1, got [0, -1] for a tensor "
+            "view: expected a 'size' that determines the size for -1, got [0, -1] for a tensor "
             "without elements");
 }
 

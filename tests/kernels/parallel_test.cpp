@@ -321,11 +321,10 @@ TEST(Parallel, AForkInsideFailsInTheChildAlone) {
     });
   });
   if (child == 0) {
-    _exit(
-        text == "expected no fork inside of a parallel computation, whose other threads the child "
-                "does not have"
-            ? 0
-            : 1);
+    _exit(text == "expected no fork inside of a parallel computation: the child process lacks its "
+                  "other threads"
+              ? 0
+              : 1);
   }
   EXPECT_EQ(text, "no exception");
   int status = 0;

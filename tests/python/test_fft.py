@@ -188,4 +188,6 @@ def test_a_number_has_nothing_to_transform(name):
     x = lamella.tensor(1.0, dtype=lamella.float32 if name == "_fft_r2c" else lamella.complex64)
     with pytest.raises(RuntimeError) as error:
         getattr(lamella.ops.aten, name)(x, [0], 0, 1 if name == "_fft_c2r" else True)
-    assert str(error.value) == f"{name}: expected 'self' to have dimensions, got none"
+    assert str(error.value) == (
+        f"{name}: expected 'self' to have at least 1 dimension, got a tensor with 0"
+    )

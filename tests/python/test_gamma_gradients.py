@@ -69,7 +69,7 @@ ERRORS = [
     (lambda: lamella._standard_gamma(lamella.tensor([1])),
      "_standard_gamma: expected 'self' to be floating point, got int64"),
     (lambda: lamella._sample_dirichlet(lamella.tensor(1.0)),
-     "_sample_dirichlet: expected 'self' to have 1 dimension or more, got 0"),
+     "_sample_dirichlet: expected 'self' to have at least 1 dimension, got a tensor with 0"),
     (lambda: lamella._dirichlet_grad(lamella.ones(2), lamella.ones(3), lamella.ones(3)),
      "_dirichlet_grad: expected 'alpha' to be broadcastable to [2], got [3]"),
 ]  # fmt: skip

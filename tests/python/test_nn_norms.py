@@ -152,7 +152,9 @@ def test_errors():
     text = error_of("native_batch_norm", make(3, 4), None, None, None, None, False, 0.1, 1e-5)
     assert text == ("batch_norm: expected 'running_mean' and 'running_var' outside of training")
     text = error_of("native_batch_norm", make(3, 4), None, None, make(4), None, True, 0.1, 1e-5)
-    assert text == ("batch_norm: expected both 'running_mean' and 'running_var', or none, got one")
+    assert text == (
+        "batch_norm: expected both 'running_mean' and 'running_var' or neither, got only one"
+    )
     text = error_of("group_norm", make(3, 4), 3)
     assert text == "group_norm: expected 'num_groups' to divide 4 channels, got 3"
     text = error_of("embedding_dense_backward", make(2, 3), torch.tensor([0, 7]), 5, -1, False)

@@ -264,11 +264,11 @@ def test_what_the_operator_does_not_take():
         ),
         (
             (lamella.ones(4, 12), h, h, w, None, None, [1, 3], 2, False, False),
-            "_rnn_layer: expected 'batch_sizes' to fall from at most 2, got [1, 3]",
+            "_rnn_layer: expected 'batch_sizes' to be non-increasing from at most 2, got [1, 3]",
         ),
         (
             (lamella.ones(4, 12), h, None, w, None, None, [2, 2], 2, False, False),
-            "_rnn_layer: expected 'cx' for the LSTM, and for no other cell",
+            "_rnn_layer: expected 'cx' for an LSTM and for no other cell",
         ),
         (
             (lamella.ones(4, 11), h, h, w, None, None, [2, 2], 2, False, False),

@@ -138,7 +138,7 @@ ERRORS = [
     ),
     (
         lambda: lamella.stft(lamella.ones(9), 4),
-        "stft: expected 'return_complex' for real 'self' and 'window', got none",
+        "stft: expected 'return_complex' to be given for real 'self' and 'window', got None",
     ),
     (lambda: lamella.frexp(lamella.ones(2, dtype=lamella.int64)),
      "frexp: expected 'self' to be floating point, got int64"),

@@ -235,7 +235,10 @@ ERRORS = [
         ("select.int", X, 0, 2),
         "select: expected 'index' in [-2, 1] for dimension 0 of [2, 3, 4], got 2",
     ),
-    (("select.int", make(), 0, 0), "select: expected 'self' to have dimensions, got one without"),
+    (
+        ("select.int", make(), 0, 0),
+        "select: expected 'self' to have at least 1 dimension, got a tensor with 0",
+    ),
     (("slice.Tensor", X, 0, 0, 1, 0), "slice: expected a 'step' of at least 1, got 0"),
     (("transpose.int", X, 0, 3), "transpose: expected 'dim' in [-3, 2], got 3"),
     (("permute", X, [0, 0, 1]), "permute: expected 'dims' to be distinct, got [0, 0, 1]"),

@@ -414,7 +414,8 @@ def twice(*args):
         (
             lambda: vmap(lambda a: a.view(lamella.int16))(ZEROS),
             RuntimeError,
-            "view: expected 'self' to have dimensions to see float32 as int16, got one without",
+            "view: expected 'self' to have at least 1 dimension to see float32 as int16, got a "
+            "tensor with 0",
         ),
         (
             lambda: vmap(lambda a: lamella.nn.functional.avg_pool2d(a, 1))(lamella.ones(2, 3, 4)),

@@ -125,7 +125,7 @@ Lane Emitter::of_dimension(const Extent& extent, const Index& index, int64_t dim
   if (position < 0) return uniform(i64(0));
   for (const Group& g : index) {
     if (g.first <= position && position < g.first + g.count) {
-      LAMELLA_INTERNAL_ASSERT(g.count == 1, "compiler: expected a dimension on its own");
+      LAMELLA_INTERNAL_ASSERT(g.count == 1, "compiler: expected a group of 1 dimension");
       return g.at;
     }
   }

@@ -69,7 +69,7 @@ bool ScalarCall::lay_out(const Computation& computation,
   size_t count = computation.instructions.size();
   // Bounds the total, because nested calls may expand exponentially.
   visited_ += count;
-  if (visited_ > kMostLaidOut) return false;
+  if (visited_ > kMaxLaidOut) return false;
   std::vector<bool> needed(count, false);
   needed[static_cast<size_t>(computation.root->index)] = true;
   for (size_t n = count; n-- > 0;) {

@@ -61,7 +61,7 @@ class ScalarCall {
   const Computation& computation_;
   Run& run_;
   bool whole_ = false;
-  static constexpr size_t kMostLaidOut = 100000;
+  static constexpr size_t kMaxLaidOut = 100000;
   size_t visited_ = 0;  // instructions laid out, counted once for each call
   std::vector<ScalarStep> steps_;
   std::vector<uint32_t> operands_;

@@ -116,7 +116,7 @@ void verify(const Module& module) {
       LAMELLA_HLO_REQUIRE(depth <= kMaxNestedCalls, *i, "expected calls to be at most ",
                           kMaxNestedCalls, " deep, got more");
       LAMELLA_HLO_REQUIRE(i->parent == computation && i->index == index++, *i,
-                          "expected the instruction to stand where its computation has it");
+                          "expected the instruction's index to be its position in its computation");
       for (const Instruction* operand : i->operands) {
         LAMELLA_HLO_REQUIRE(operand->parent == computation && operand->index < i->index, *i,
                             "expected operands to precede it in '", computation->name, "', got '",

@@ -292,7 +292,7 @@ class Converter {
       bool said = schema_says_written(node, *plan.facts, id);
       if (!said && !part_.rules) {
         refuse(node,
-               str("expected a call that writes what its schema states, got a write to %", id));
+               str("expected a call that writes what its schema declares, got a write to %", id));
       }
       written.push_back(id);
       results.push_back(id);
@@ -408,7 +408,7 @@ class Converter {
                          const std::vector<OperatorArgument>& arguments,
                          const std::vector<Op>& operands, const std::vector<Shape>& shapes) {
     if (node.also_writes != 0) {
-      refuse(node, "expected a call that writes what its schema states, got one that writes more");
+      refuse(node, "expected a call that writes what its schema declares, got more writes");
     }
     std::string text;
     try {

@@ -290,14 +290,14 @@ Instruction* written_transposed(Rewriter& to, const Instruction& i) {
 bool is_fast_last(const Instruction& i) {
   std::optional<ConvolutionProblem> problem = convolution_problem(i);
   if (!problem) return false;
-  constexpr int64_t kVector = 16, kFewProducts = 32, kManyProducts = 96;
+  constexpr int64_t kVector = 16, kMaxBlockedProducts = 32, kMinProducts = 96;
   const ConvolutionProblem& p = *problem;
   if (p.groups != 1) return p.groups == p.in_channels && p.out_channels == p.in_channels;
   int64_t products = p.in_channels;
   for (const ConvolutionProblem::Spatial& s : p.spatial) products *= s.kernel;
-  bool in_blocks = products <= kFewProducts && p.out_channels == kVector;
+  bool in_blocks = products <= kMaxBlockedProducts && p.out_channels == kVector;
   return p.out_channels >= kVector &&
-         (p.in_channels >= kVector || products >= kManyProducts || in_blocks);
+         (p.in_channels >= kVector || products >= kMinProducts || in_blocks);
 }
 
 int64_t channels_last(Module& module) {

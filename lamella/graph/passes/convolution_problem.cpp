@@ -61,8 +61,8 @@ std::optional<ConvolutionProblem> convolution_problem(const Instruction& i) {
   p.weights = {1, in_order(d.kernel_output_feature, d.kernel_input_feature, d.kernel_spatial)};
   p.dst = {2, in_order(d.output_batch, d.output_feature, d.output_spatial)};
   // A forward convolution is fast if its kernel has few taps.
-  constexpr int64_t kFewTaps = 16;
-  if (is_plain && !has_holes && groups == 1 && taps > std::max(outputs, kFewTaps)) {
+  constexpr int64_t kMaxForwardTaps = 16;
+  if (is_plain && !has_holes && groups == 1 && taps > std::max(outputs, kMaxForwardTaps)) {
     // Sums run over the batch; the batch of the input takes the role of channels.
     p.kind = Problem::BackwardWeights;
     p.src = {0, in_order(d.input_feature, d.input_batch, d.input_spatial)};

@@ -46,7 +46,7 @@ class At {
   }
 
   int64_t integer() const {
-    if (!json_.is_number_integer()) fail("a whole number");
+    if (!json_.is_number_integer()) fail("an integer");
     return json_.get<int64_t>();
   }
   bool boolean() const {
@@ -121,7 +121,7 @@ class Reader {
     for (size_t i = 0; i < computations.size(); ++i) {
       At one = computations[i];
       Computation* made = module_->add_computation(one["name"].text());
-      if (!computations_.insert(made->name, made)) one["name"].fail("a name of its own");
+      if (!computations_.insert(made->name, made)) one["name"].fail("a unique name");
       if (one.has("attributes")) made->attributes = arena().copy(one["attributes"].text());
     }
     for (size_t i = 0; i < computations.size(); ++i) {
@@ -217,7 +217,7 @@ class Reader {
                      [](const Attribute& a, const Attribute& b) { return a.key < b.key; });
     Instruction* made = module_->add_instruction(&parent, *opcode, at["name"].text(),
                                                  intern(at["shape"]), operands, attributes);
-    if (!instructions_.insert(made->name, made)) at["name"].fail("a name of its own");
+    if (!instructions_.insert(made->name, made)) at["name"].fail("a unique name");
     if (*opcode == Opcode::Constant) {
       made->literal = at["literal"].read([&](const std::string& from) {
         Scanner scanner(from, "literal");
@@ -235,7 +235,7 @@ class Reader {
       }
       auto n = static_cast<size_t>(made->parameter_number);
       if (parent.parameters.size() <= n) parent.parameters.resize(n + 1);
-      if (parent.parameters[n] != nullptr) number.fail("a number of its own");
+      if (parent.parameters[n] != nullptr) number.fail("a unique parameter number");
       parent.parameters[n] = made;
     }
   }

@@ -204,10 +204,10 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
   };
   const bool src_last = is_dense(src, p.src_strides, true);
   const bool dst_last = is_dense(dst, p.dst_strides, true);
-  // If channels are innermost in one operand, both use that layout. Except with few input channels:
-  // they are read in place, and the result uses the library's blocked layout.
-  constexpr int64_t kFewInputs = 4;
-  const bool few = is_forward && p.groups == 1 && p.in_channels <= kFewInputs;
+  // If channels are innermost in one operand, both use that layout. But if there are few input
+  // channels, the source is read in place, and the result uses the library's blocked layout.
+  constexpr int64_t kMaxInPlaceInputs = 4;
+  const bool few = is_forward && p.groups == 1 && p.in_channels <= kMaxInPlaceInputs;
   const bool last = !few && ((src_last && p.in_channels != 1) || (dst_last && p.out_channels != 1));
   auto data_any = [&](const memory::dims& dims) {
     return memory::desc(dims, type, last ? last_tag : tag::any);
@@ -262,13 +262,13 @@ std::shared_ptr<const ConvolutionPlan> make_plan(const lamella_convolution& p) {
         attributes, engine());
   };
   auto forward = forward_of(data_any(src), data_any(dst));
-  // Very few products for each element are faster in blocks of channels.
-  constexpr int64_t kBlock = 16, kFewProducts = 32;
+  // With very few products per element, results in blocks of channels are faster.
+  constexpr int64_t kBlock = 16, kMaxBlockedProducts = 32;
   static constexpr tag outermost[] = {tag::abc, tag::abcd, tag::abcde};
   static constexpr tag in_blocks[] = {tag::aBc16b, tag::aBcd16b, tag::aBcde16b};
   int64_t products = p.in_channels;
   for (int d = 0; d < p.ndim; ++d) products *= p.kernel[d];
-  bool is_blocked = few && dst_last && !p.bfloat16 && products <= kFewProducts &&
+  bool is_blocked = few && dst_last && !p.bfloat16 && products <= kMaxBlockedProducts &&
                     p.out_channels % kBlock == 0 && is_dense(src, p.src_strides, false);
   if (is_blocked) {
     try {

@@ -104,7 +104,7 @@ template <class T>
 const T* as(const void* data) {
   return static_cast<const T*>(data);
 }
-// How much work space a routine's query asked for.
+// The size of the work space, from a routine's answer to a query.
 template <class T>
 Int wanted(const T& answer) {
   double count = std::real(answer);

@@ -6,15 +6,16 @@
 
 namespace lamella::native {
 
-// One slope for all, or one for each channel: dimension 1, or the only element.
+// `weight` has one slope for all elements, or one for each channel (dimension 1; a vector has one
+// channel).
 Tensor prelu(const Tensor& self, const Tensor& weight) {
   LAMELLA_CHECK(self.dtype() == weight.dtype(), "prelu: expected 'weight' to have dtype ",
                 self.dtype(), ", got ", weight.dtype());
   LAMELLA_CHECK(weight.dim() <= 1, "prelu: expected 'weight' to have at most 1 dimension, got ",
                 weight.sizes());
   if (weight.numel() == 1) return lamella::_prelu_kernel(self, weight.reshape({}));
-  LAMELLA_CHECK(self.dim() > 0, "prelu: expected 'self' to have dimensions, as 'weight' has ",
-                weight.numel(), " elements, got shape ", self.sizes());
+  LAMELLA_CHECK(self.dim() > 0, "prelu: expected 'self' to have at least 1 dimension for a ",
+                "'weight' of ", weight.numel(), " elements, got a tensor with 0");
   int64_t channels = self.dim() > 1 ? self.size(1) : 1;
   LAMELLA_CHECK(weight.numel() == channels, "prelu: expected 'weight' to have 1 element or ",
                 channels, ", got ", weight.numel());
@@ -51,7 +52,8 @@ Tensor glu(const Tensor& self, int64_t dim) {
   return lamella::mul(self.narrow(dim, 0, half), lamella::sigmoid(self.narrow(dim, half, half)));
 }
 
-// In training the slope for each number that is not positive is drawn, else it is the mean.
+// In training, the slope of each element that is not positive is drawn at random; otherwise it is
+// the mean of `lower` and `upper`.
 Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
              std::optional<Generator> generator) {
   double low = lower.toDouble(), high = upper.toDouble();

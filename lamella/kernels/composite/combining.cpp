@@ -1,4 +1,4 @@
-// Tensors made of all ways to combine others: block_diag, cartesian_prod, combinations.
+// Combinations of tensors: block_diag, cartesian_prod, combinations.
 #include "lamella/core/checked_size.h"
 #include "lamella/kernels/native.h"
 
@@ -16,7 +16,7 @@ Tensor block_diag(TensorList tensors) {
     total += blocks.back().size(1);
     dtype = lamella::promote_types(dtype, tensor.scalar_type());
   }
-  // Each block, with zeros on both sides, is a band of rows.
+  // Each block is padded with zeros on both sides to a band of whole rows.
   int64_t before = 0, columns = total.value();
   for (Tensor& block : blocks) {
     int64_t width = block.size(1);
@@ -46,7 +46,7 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
   LAMELLA_CHECK(r <= static_cast<int64_t>(kMaxDims), "combinations: expected 'r' of at most ",
                 kMaxDims, ", got ", r);
   int64_t n = self.numel();
-  // All r-tuples of positions that ascend, or do not descend.
+  // All r-tuples of positions, of which the ascending (or non-descending) ones are kept.
   std::vector<Tensor> axes(static_cast<size_t>(r),
                            lamella::arange(n, TensorOptions(kLong).device(self.device())));
   std::vector<Tensor> grid = lamella::meshgrid(axes, "ij");

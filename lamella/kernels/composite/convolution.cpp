@@ -1,11 +1,13 @@
-// Convolutions by dimension and by name of the padding, made of `convolution`.
+// conv1d to conv3d, also with padding given by name, and conv_transpose1d to 3d, all made of
+// `convolution`.
 #include "lamella/core/checked_size.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
 
 namespace {
-// A single sample becomes a batch of one on the way.
+// Calls convolve() with a batch; a single sample becomes a batch of one, which is removed from the
+// result.
 template <class F>
 Tensor with_batch(const char* op, const Tensor& input, const Tensor& weight, int64_t spatial,
                   F&& convolve) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kEllipsis = -1;
 
-// Labels of one operand or of the result; kEllipsis stands for the dimensions not named.
+// The labels of one operand or of the result. kEllipsis stands for the dimensions without a label.
 std::vector<int> read_labels(std::string_view text) {
   std::vector<int> labels;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -53,7 +53,8 @@ Equation read_equation(std::string_view text, size_t count) {
     equation.result = read_labels(text.substr(arrow + 2));
     return equation;
   }
-  // Without an arrow: the ellipsis, then the labels that occur once, in alphabetical order.
+  // Without an arrow, the result has the dimensions of the ellipsis, then those of the labels that
+  // occur once, in alphabetical order.
   int times[256] = {};
   bool ellipsis = false;
   for (const auto& labels : equation.operands) {
@@ -131,9 +132,10 @@ Layout lay_out(const Equation& equation, TensorList tensors) {
   return layout;
 }
 
-// The operand with one dimension for each place, of size 1 if it lacks the label.
+// Returns the operand with one dimension for each place of the layout, of size 1 where it lacks the
+// label.
 Tensor aligned(Tensor operand, std::vector<int> labels, const Layout& layout) {
-  // Repeated labels take the diagonal.
+  // A label that is repeated takes the diagonal of its dimensions.
   for (size_t i = 0; i < labels.size(); ++i) {
     for (size_t j = i + 1; j < labels.size(); ++j) {
       if (labels[i] == kEllipsis || labels[i] != labels[j]) continue;
@@ -236,7 +238,7 @@ Tensor contract(const Tensor& a, const Tensor& b, const std::vector<int64_t>& su
   Tensor x = left.permute(order(batch, rows, inner, left)).reshape({nb, nr, ni});
   Tensor y = right.permute(order(batch, inner, columns, right)).reshape({nb, ni, nc});
   Tensor z = lamella::bmm(x, y);
-  // Back to one dimension per place.
+  // Restores one dimension per place.
   Dims made(batch);
   made.append_all(rows);
   made.append_all(columns);
@@ -268,7 +270,7 @@ Tensor einsum(std::string_view equation, TensorList tensors, OptionalIntArrayRef
   }
   Tensor result = operands[0];
   for (size_t i = 1; i <= operands.size(); ++i) {
-    // Sums over places that no later operand has.
+    // Sums over the places that neither the result nor a later operand has.
     std::vector<int64_t> sums;
     for (int64_t d = layout.result_rank; d < layout.rank; ++d) {
       bool later = false;

@@ -13,7 +13,7 @@ namespace {
       std::optional<bool> pin_memory
 
 [[noreturn]] LAMELLA_COLD void throw_layout(const char* op) {
-  throw NotImplementedError(str(op, ": expected a strided 'layout', got another one"));
+  throw NotImplementedError(str(op, ": expected 'layout' to be strided, got another layout"));
 }
 [[noreturn]] LAMELLA_COLD void throw_pinned(const char* op) {
   throw Error(str(op, ": expected 'pin_memory' to be False on a machine without an accelerator"));
@@ -24,7 +24,7 @@ LAMELLA_ALWAYS_INLINE void check_options(const char* op, std::optional<Layout> l
   if (LAMELLA_UNLIKELY(pin_memory && *pin_memory)) throw_pinned(op);
 }
 bool is_own(Device device) { return device.is_cpu() || device.is_meta(); }
-// Without an index, a backend's current device.
+// A backend's device without an index is its current device.
 LAMELLA_NOINLINE Device with_index(Device device) {
   auto type = static_cast<uint8_t>(device.type());
   if (lamella_has_backend(type) != 0) device.set_index(lamella_device_current(type));

@@ -1,4 +1,4 @@
-// One operator for each tensor of a list.
+// The foreach operators, which call one operator for each tensor of a list.
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -8,7 +8,7 @@ void check_lists(const char* op, TensorList self, const char* name, TensorList o
   LAMELLA_CHECK(self.size() == other.size(), op, ": expected '", name, "' to have ", self.size(),
                 " tensors, one for each in 'self', got ", other.size());
 }
-// Tensors of a list are handles: writing through a copy writes the tensor.
+// Calls f for each tensor of the list. Tensors are handles, so f can write through copies.
 template <class F>
 void each(TensorList self, F&& f) {
   for (size_t i = 0; i < self.size(); ++i) {

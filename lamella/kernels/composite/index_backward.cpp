@@ -1,4 +1,5 @@
-// Backwards of operators that pick elements: zeros with the gradient where the elements came from.
+// Backwards of operators that select elements: zeros, with the gradient where the elements came
+// from.
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {

@@ -1,4 +1,4 @@
-// Joining tensors, all by way of cat: stack, hstack, vstack, dstack and their other names.
+// Operators that join tensors, made of cat: stack, hstack, vstack, dstack and their aliases.
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {

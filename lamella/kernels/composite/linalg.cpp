@@ -231,7 +231,7 @@ Tensor linalg_matrix_norm(const Tensor& self, const Scalar& ord, IntArrayRef dim
     Tensor values = singular_values(a, dims);
     return with_kept_dims(most ? values.amax(-1) : values.amin(-1), dims, keepdim);
   }
-  // Sums along one dimension, of which the other one's extreme is taken.
+  // The norm is an extreme, over one dimension, of the sums along the other.
   int64_t along = size == 1 ? dims.rows : dims.columns;
   int64_t over = size == 1 ? dims.columns : dims.rows;
   Tensor sums = lamella::linalg_vector_norm(a, 1, IntArrayRef(along), keepdim);

@@ -1,4 +1,4 @@
-// Linear algebra by other linear algebra: matrix_exp, least squares, inverses and systems of
+// Linear algebra made of other operators: matrix_exp, least squares, inverses and systems of
 // tensors, older names of LU and of triangular systems, distances.
 #include "lamella/core/checked_size.h"
 #include "lamella/kernels/distances.h"
@@ -17,8 +17,8 @@ Tensor linalg_matrix_exp(const Tensor& self) {
   if (self.scalar_type() == kHalf || self.scalar_type() == kBFloat16) {
     return lamella::linalg_matrix_exp(self.to(kFloat)).to(self.scalar_type());
   }
-  // exp(A) = exp(A / 2^s)^(2^s), with an s for each matrix, just so large that 14 terms of the
-  // series are exact in the dtype: each squaring doubles the error.
+  // exp(A) = exp(A / 2^s)^(2^s). Each squaring doubles the error, so each matrix has the smallest s
+  // for which 14 terms of the series are exact in the dtype.
   ScalarType real = self.is_complex() ? to_real_type(self.scalar_type()) : self.scalar_type();
   const double largest = real == kDouble ? 0.5 : 2;
   Tensor norm = lamella::linalg_matrix_norm(self, 1).to(kDouble).unsqueeze(-1).unsqueeze(-1);
@@ -54,7 +54,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& self, cons
                 " rows, got ", b.sizes());
   ScalarType real = self.is_complex() ? to_real_type(self.scalar_type()) : self.scalar_type();
   double eps = real == kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07;
-  // LAPACK's drivers differ: gels takes any rank for full, and gelsd no tolerance from 1 on.
+  // As in LAPACK's drivers: gels assumes full rank; a negative tolerance, or for gelsd one that is
+  // not between 0 and 1, stands for the precision of the dtype.
   double tolerance = rcond.value_or(eps * static_cast<double>(m > n ? m : n));
   if (which == "gels") {
     tolerance = 0;
@@ -115,7 +116,7 @@ Tensor linalg_tensorsolve(const Tensor& self, const Tensor& other, OptionalIntAr
 }
 Tensor linalg_vander(const Tensor& x, std::optional<int64_t> N) {
   LAMELLA_CHECK(x.dim() > 0 || N, "linalg_vander: expected 'N' for an 'x' without dimensions");
-  LAMELLA_CHECK(x.dtype() != kBool, "linalg_vander: expected 'x' to be of numbers, got bool");
+  LAMELLA_CHECK(x.dtype() != kBool, "linalg_vander: expected 'x' not to be bool");
   int64_t n = N ? *N : x.size(-1);
   LAMELLA_CHECK(n > 1, "linalg_vander: expected 'N' above 1, got ", n);
   Tensor rows = x.dim() == 0 ? x.unsqueeze(0) : x;

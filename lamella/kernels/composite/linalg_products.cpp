@@ -7,7 +7,8 @@ Tensor linalg_cross(const Tensor& self, const Tensor& other, int64_t dim) {
   const char* op = "linalg_cross";
   LAMELLA_CHECK(self.dim() == other.dim(), op, ": expected 'other' to have ", self.dim(),
                 " dimensions as 'self' does, got ", other.sizes());
-  LAMELLA_CHECK(self.dim() > 0, op, ": expected 'self' to have dimensions, got one without");
+  LAMELLA_CHECK(self.dim() > 0, op,
+                ": expected 'self' to have at least 1 dimension, got a tensor with 0");
   LAMELLA_CHECK(self.size(dim) == 3 && other.size(dim) == 3, op, ": expected dimension ", dim,
                 " of both arguments to be of size 3, got ", self.sizes(), " and ", other.sizes());
   Dims shape = broadcast_shapes(self.sizes(), other.sizes(), op, "other");
@@ -69,10 +70,11 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Sc
 // ---- Several matrices ----
 
 namespace {
-// Where to split each chain of matrices so that all products together cost least.
+// Where to split each chain of matrices so that the products together take the fewest
+// multiplications.
 class Order {
  public:
-  // Matrix i is of sizes[i] rows and sizes[i + 1] columns.
+  // Matrix i has sizes[i] rows and sizes[i + 1] columns.
   explicit Order(const std::vector<int64_t>& sizes) : count_(sizes.size() - 1) {
     std::vector<double> cost(count_ * count_, 0);
     split_.resize(count_ * count_, 0);
@@ -142,7 +144,7 @@ Tensor linalg_matrix_power(const Tensor& self, int64_t n) {
   if (n == 0) return self.clone().copy_(lamella::eye(self.size(-1), self.options()));
   if (n == 1) return self.clone();
   Tensor square = n < 0 ? lamella::linalg_inv(self) : self;
-  // One bit of the exponent after the other.
+  // Squares the matrix for each bit of the exponent, from the lowest.
   Tensor result;
   for (uint64_t left = n < 0 ? 0 - static_cast<uint64_t>(n) : static_cast<uint64_t>(n); left != 0;
        left >>= 1) {

@@ -44,7 +44,7 @@ Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Ten
                            double margin, int64_t reduction) {
   const char* op = "margin_ranking_loss";
   LAMELLA_CHECK(input1.dim() == input2.dim() && input1.dim() == target.dim(), op,
-                ": expected 'input1', 'input2' and 'target' to have as many dimensions, got ",
+                ": expected 'input1', 'input2' and 'target' to have equally many dimensions, got ",
                 input1.sizes(), ", ", input2.sizes(), " and ", target.sizes());
   return apply_reduction(op, target.mul(input2.sub(input1)).add(margin).clamp_min(0), reduction);
 }
@@ -54,8 +54,8 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
   int64_t rank = target.dim();
   LAMELLA_CHECK(
       (rank == 0 || rank == 1) && input1.dim() == rank + 1 && input2.dim() == rank + 1, op,
-      ": expected vectors with a 'target' of one number, or rows of vectors with one ",
-      "of a number for each, got ", input1.sizes(), ", ", input2.sizes(), " and ", target.sizes());
+      ": expected 'input1' and 'input2' to have one dimension more than 'target', which has at ",
+      "most 1, got ", input1.sizes(), ", ", input2.sizes(), " and ", target.sizes());
   constexpr double kLeast = 1e-12;
   auto along = [&](const Tensor& product) { return product.sum(IntArrayRef(rank)); };
   Tensor lengths = along(input1.mul(input1)).add(kLeast).mul(along(input2.mul(input2)).add(kLeast));
@@ -84,8 +84,8 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
                            double margin, double p, double eps, bool swap, int64_t reduction) {
   const char* op = "triplet_margin_loss";
   LAMELLA_CHECK(anchor.dim() == positive.dim() && anchor.dim() == negative.dim(), op,
-                ": expected 'anchor', 'positive' and 'negative' to have as many dimensions, got ",
-                anchor.sizes(), ", ", positive.sizes(), " and ", negative.sizes());
+                ": expected 'anchor', 'positive' and 'negative' to have equally many dimensions, ",
+                "got ", anchor.sizes(), ", ", positive.sizes(), " and ", negative.sizes());
   LAMELLA_CHECK_VALUE(margin > 0, op, ": expected 'margin' to be greater than 0, got ", margin);
   Tensor near = lamella::pairwise_distance(anchor, positive, p, eps);
   Tensor far = lamella::pairwise_distance(anchor, negative, p, eps);
@@ -106,7 +106,8 @@ Tensor nll_loss2d(const Tensor& self, const Tensor& target, const std::optional<
 Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
                    int64_t reduction, int64_t ignore_index) {
   const char* op = "nll_loss_nd";
-  LAMELLA_CHECK_VALUE(self.dim() >= 1, op, ": expected 'self' to have dimensions, got one without");
+  LAMELLA_CHECK_VALUE(self.dim() >= 1, op,
+                      ": expected 'self' to have at least 1 dimension, got a tensor with 0");
   LAMELLA_CHECK_VALUE(self.dim() == 1 || (target.dim() > 0 && self.size(0) == target.size(0)), op,
                       ": expected 'target' to have a class for each sample of 'self' ",
                       self.sizes(), ", got ", target.sizes());
@@ -126,7 +127,8 @@ Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const std::optional
 namespace {
 constexpr const char* kCrossEntropy = "cross_entropy_loss";
 
-// A weight for each class, beside a tensor of `rank` dimensions.
+// Reshapes a weight per class so that it broadcasts along `class_dim` of a tensor of `rank`
+// dimensions.
 Tensor beside(const Tensor& weight, int64_t rank, int64_t class_dim) {
   if (rank <= 1) return weight;
   Dims shape(static_cast<size_t>(rank), 1);
@@ -187,7 +189,7 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target,
   LAMELLA_CHECK(label_smoothing >= 0 && label_smoothing <= 1, kCrossEntropy,
                 ": expected 'label_smoothing' in [0, 1], got ", label_smoothing);
   LAMELLA_CHECK(self.dim() >= 1, kCrossEntropy,
-                ": expected 'self' to have dimensions, got one without");
+                ": expected 'self' to have at least 1 dimension, got a tensor with 0");
   if (self.sizes().equals(target.sizes())) {
     LAMELLA_CHECK(ignore_index < 0, kCrossEntropy, ": expected no 'ignore_index' with a 'target' ",
                   "of class probabilities, got ", ignore_index);

@@ -7,7 +7,7 @@ namespace lamella::native {
 
 namespace {
 
-// The two as stacks of matrices over one batch shape, then as one stack each.
+// Expands both operands to one batch shape, and multiplies them as flat stacks of matrices by bmm.
 Tensor batched_matmul(const Tensor& a, const Tensor& b) {
   auto lead = [](const Tensor& t) { return t.sizes().slice(0, t.sizes().size() - 2); };
   size_t an = a.sizes().size(), bn = b.sizes().size();
@@ -31,7 +31,8 @@ Tensor batched_matmul(const Tensor& a, const Tensor& b) {
   return lamella::_unsafe_view(product, shape);
 }
 
-// A stack of matrices times one matrix or vector is one product of a taller matrix.
+// The product of a stack of matrices with one matrix or vector, computed as one product of the
+// matrices stacked along their rows.
 Tensor folded_matmul(const Tensor& a, const Tensor& b) {
   Dims shape(a.sizes());
   int64_t k = shape.back();
@@ -46,8 +47,8 @@ Tensor folded_matmul(const Tensor& a, const Tensor& b) {
 
 Tensor matmul(const Tensor& self, const Tensor& other) {
   int64_t a = self.dim(), b = other.dim();
-  LAMELLA_CHECK(a > 0 && b > 0, "matmul: expected both arguments to have dimensions, got ",
-                self.sizes(), " and ", other.sizes());
+  LAMELLA_CHECK(a > 0 && b > 0, "matmul: expected both arguments to have at least 1 ",
+                "dimension, got ", self.sizes(), " and ", other.sizes());
   if (a == 1 && b == 1) return self.dot(other);
   if (a == 2 && b == 1) return self.mv(other);
   if (a == 1 && b == 2) return self.unsqueeze(0).mm(other).squeeze(0);

@@ -22,7 +22,7 @@ Tensor _to_copy(const Tensor& self, std::optional<ScalarType> dtype, std::option
                 std::optional<Device> device, std::optional<bool> pin_memory, bool non_blocking,
                 std::optional<MemoryFormat> memory_format) {
   LAMELLA_CHECK(!layout || *layout == Layout::Strided,
-                "_to_copy: expected a strided 'layout', got another one");
+                "_to_copy: expected 'layout' to be strided, got another layout");
   Tensor result = lamella::empty_like(self, dtype, layout, device, pin_memory,
                                       memory_format.value_or(MemoryFormat::Preserve));
   result.copy_(self, non_blocking);

@@ -27,7 +27,7 @@ Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape,
   return std::get<0>(lamella::native_layer_norm(input, normalized_shape, weight, bias, eps));
 }
 namespace {
-// Takes the mean of the complex squares, as PyTorch does, not of their absolute values.
+// As in PyTorch, the mean of the complex squares is taken, not that of their absolute values.
 Tensor complex_rms_norm(const Tensor& input, IntArrayRef normalized_shape,
                         const std::optional<Tensor>& weight, std::optional<double> eps) {
   const char* op = "rms_norm";
@@ -135,7 +135,7 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_attention_math(
                  : scores.add(*attn_mask);
   }
   Tensor weights = lamella::softmax(scores, -1);
-  if (has(attn_mask)) {  // a query that sees no key gets zeros
+  if (has(attn_mask)) {  // queries whose keys are all masked get zeros
     Tensor nothing = scores.eq(Scalar(-HUGE_VAL)).all(-1, true);
     weights = weights.masked_fill(nothing, 0);
   }
@@ -165,7 +165,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   bool heads_fit =
       query.dim() == 4 && fit(key) && fit(value) && key.numel() != 0 &&
       (key.size(1) == query.size(1) || (enable_gqa && query.size(1) % key.size(1) == 0));
-  // The fused kernel has a derivative, though none for the mask.
+  // The fused kernel has no derivative for the mask.
   bool fused = query.is_cpu() && heads_fit && query.numel() != 0 &&
                !(has(attn_mask) && attn_mask->requires_grad()) &&
                (query.scalar_type() == kFloat || query.scalar_type() == kBFloat16 ||
@@ -174,7 +174,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     std::optional<Tensor> noise;
     if (dropout_p > 0) {
       check_probability(op, dropout_p);
-      // Like the weights, whose shape they have, so that the random numbers are those of dropout.
+      // Laid out like the attention weights, so that dropout draws the same random numbers.
       const int64_t shape[4] = {query.size(0), query.size(1), query.size(2), key.size(2)};
       Tensor weights = query.select(-1, 0).unsqueeze(-1).expand(shape);
       noise = dropout_p == 1 ? lamella::zeros_like(weights)
@@ -288,7 +288,7 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double
   LAMELLA_CHECK(is_floating_point(dtype), "cosine_similarity: expected floating-point tensors, ",
                 "got ", x1.scalar_type(), " and ", x2.scalar_type());
   auto unit = [&](const Tensor& x) {
-    // Its derivative is 0 at 0, where that of a square root is not finite.
+    // The derivative of the norm is 0 at 0, where that of a square root is not finite.
     return x.div(lamella::linalg_vector_norm(x, 2, IntArrayRef(dim), true).clamp_min(eps));
   };
   // The dimension refers to the broadcast shape.

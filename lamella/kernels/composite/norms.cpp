@@ -63,7 +63,8 @@ Tensor group_norm(const Tensor& input, int64_t num_groups, const Parameter& weig
 // ---- Dropout ----
 
 namespace {
-// With `features`, one decision for each channel of each sample.
+// 1 for each element that is kept, and 0 for each dropped one. With `features`, whole channels of a
+// sample are kept or dropped.
 Tensor decisions(const char* op, const Tensor& input, double p, bool features) {
   if (!features) return lamella::empty_like(input).bernoulli_(1 - p);
   LAMELLA_CHECK(input.dim() >= 2, op, ": expected 'input' to have at least 2 dimensions, got ",

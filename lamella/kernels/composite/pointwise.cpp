@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// A number as a tensor that is weak in promotion.
+// A number as a 0-d tensor that counts as a number in type promotion.
 Tensor wrapped(const Scalar& number, Device device) {
   Tensor tensor = lamella::full({}, number, number.type(), std::nullopt, device, std::nullopt);
   set_flag(TensorImpl::of(tensor), LAMELLA_TENSOR_WRAPPED_NUMBER, true);
@@ -39,7 +39,7 @@ Tensor float_power(const Tensor& self, const Scalar& exponent) {
 
 Tensor square(const Tensor& self) { return lamella::pow(self, 2); }
 Tensor positive(const Tensor& self) {
-  LAMELLA_CHECK(self.dtype() != kBool, "positive: expected 'self' to be of numbers, got bool");
+  LAMELLA_CHECK(self.dtype() != kBool, "positive: expected 'self' not to be bool");
   return self;
 }
 Tensor isreal(const Tensor& self) {
@@ -64,7 +64,7 @@ Tensor where(const Tensor& condition, const Scalar& self, const Scalar& other) {
   return lamella::where(condition, wrapped(self, condition.device()),
                         wrapped(other, condition.device()));
 }
-// The places where the condition holds: one list of indices for each dimension.
+// The indices of the true elements, as one list for each dimension.
 std::vector<Tensor> where(const Tensor& condition) {
   Tensor at_least_1d = condition.dim() == 0 ? condition.unsqueeze(0) : condition;
   return lamella::unbind(lamella::nonzero(at_least_1d), 1);

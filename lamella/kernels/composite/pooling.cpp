@@ -4,7 +4,7 @@
 namespace lamella::native {
 
 namespace {
-// One entry of a list for 1 dimension, as one for 2 of which the first is trivial.
+// Converts a list of one entry, for 1 dimension, to one for 2 dimensions that begins with `first`.
 Dims second(const char* op, const char* name, IntArrayRef list, int64_t first) {
   LAMELLA_CHECK(list.size() == 1, op, ": expected '", name, "' to have 1 entry, got ", list);
   Dims both;

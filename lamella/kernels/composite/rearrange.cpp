@@ -74,8 +74,8 @@ Tensor roll(const Tensor& self, IntArrayRef shifts, IntArrayRef dims) {
   }
   LAMELLA_CHECK(shifts.size() == dims.size(), "roll: expected as many 'shifts' as 'dims', got ",
                 shifts, " for ", dims);
-  LAMELLA_CHECK_INDEX(self.dim() > 0 || dims.empty(), "roll: expected 'dims' of a tensor that has ",
-                      "dimensions, got ", dims, " and one without");
+  LAMELLA_CHECK_INDEX(self.dim() > 0 || dims.empty(), "roll: expected 'dims' to be empty for a ",
+                      "tensor with 0 dimensions, got ", dims);
   if (self.numel() == 0) return self.clone(MemoryFormat::Preserve);
   Tensor result = self;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -110,7 +110,8 @@ Tensor fliplr(const Tensor& self) {
   return self.flip({1});
 }
 Tensor flipud(const Tensor& self) {
-  LAMELLA_CHECK(self.dim() >= 1, "flipud: expected 'self' to have dimensions, got one without");
+  LAMELLA_CHECK(self.dim() >= 1,
+                "flipud: expected 'self' to have at least 1 dimension, got a tensor with 0");
   return self.flip({0});
 }
 

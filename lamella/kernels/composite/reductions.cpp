@@ -95,7 +95,7 @@ Tensor norm(const Tensor& self, const Scalar& p) {
   return lamella::linalg_vector_norm(self, p, OptionalIntArrayRef(), false, ::std::nullopt);
 }
 
-// log(sum(exp(x))), the largest x taken out first.
+// log(sum(exp(x))), as max(x) + log(sum(exp(x - max(x)))) to avoid overflow.
 Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
   if (self.device() == kCPU && self.is_floating_point() && !is_float8(self.dtype())) {
     DimMask mask = reduced_dims("logsumexp", dim, self.dim());
@@ -106,7 +106,7 @@ Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
   Tensor x = is_integral(self.dtype(), true) ? self.to(kFloat) : self;
   if (x.numel() == 0) return lamella::log(lamella::sum(lamella::exp(x), dim, keepdim));
   Tensor most = lamella::amax(x.is_complex() ? lamella::real(x) : x, dim, true);
-  // An infinite one would leave inf - inf.
+  // An infinite maximum is not subtracted, because inf - inf is NaN.
   most = lamella::where(lamella::isinf(most), Scalar(0), most);
   Tensor sum = lamella::sum(lamella::exp(lamella::sub(x, most)), dim, true);
   Tensor result = lamella::add(lamella::log(sum), most);

@@ -30,12 +30,12 @@ Selected without(Tensor values, Tensor indices, int64_t dim, bool keepdim) {
   }
   return {lamella::_unsafe_view(values, shape), lamella::_unsafe_view(indices, shape)};
 }
-// The element at `position` (a tensor, or size 1 along dim) of the sorted line, and where it was.
+// The element at `position` (of size 1 along `dim`) of each sorted line, and its original index.
 Selected at_position(const Selected& sorted, const Tensor& position, int64_t dim, bool keepdim) {
   return without(lamella::gather(std::get<0>(sorted), dim, position),
                  lamella::gather(std::get<1>(sorted), dim, position), dim, keepdim);
 }
-// Selects with the device's own kernel; nothing if it has none.
+// Selects with the device's own kernel; nullopt if the device has none.
 std::optional<Selected> select_directly(const char* op, const Tensor& self, int64_t dim,
                                         Selecting what, int64_t k, bool keepdim) {
   if (self.is_meta() || !select_stub.is_device_supported(self.device().type())) {
@@ -106,7 +106,8 @@ Selected kthvalue(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
                      keepdim);
 }
 
-// The end of the longest run of the sorted line; the first of them has the smallest value.
+// The mode is the last element of the longest run in a sorted line. Of runs of that length, the
+// first counts, which has the smallest value.
 Selected mode(const Tensor& self, int64_t dim, bool keepdim) {
   dim = maybe_wrap_dim(dim, self.dim(), "mode");
   check_selectable("mode", self, dim);
@@ -172,7 +173,8 @@ Tensor& renorm_(Tensor& self, const Scalar& p, int64_t dim, const Scalar& maxnor
 Tensor diff(const Tensor& self, int64_t n, int64_t dim, const MaybeTensor& prepend,
             const MaybeTensor& append) {
   LAMELLA_CHECK(n >= 0, "diff: expected 'n' not to be negative, got ", n);
-  LAMELLA_CHECK(self.dim() >= 1, "diff: expected 'self' to have dimensions, got shape []");
+  LAMELLA_CHECK(self.dim() >= 1,
+                "diff: expected 'self' to have at least 1 dimension, got a tensor with 0");
   dim = maybe_wrap_dim(dim, self.dim(), "diff");
   if (n == 0) return self.clone();
   Tensor x = self;
@@ -196,17 +198,17 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const MaybeTensor& prepe
 namespace {
 struct Steps {
   Tensor sums;    // of neighbours
-  Tensor widths;  // undefined: all equal
+  Tensor widths;  // undefined if all are equal
   int64_t dim;
 };
 Steps steps_of(const char* op, const Tensor& y, const Tensor* x, int64_t dim) {
-  LAMELLA_CHECK(y.dtype() != kBool, op, ": expected 'y' to be of numbers, got bool");
+  LAMELLA_CHECK(y.dtype() != kBool, op, ": expected 'y' not to be bool");
   dim = maybe_wrap_dim(dim, y.dim(), op);
   int64_t size = std::max<int64_t>(y.size(dim) - 1, 0);
   int64_t from = std::min<int64_t>(1, y.size(dim));
   Tensor sums = y.narrow(dim, from, size) + y.narrow(dim, 0, size);
   if (x == nullptr) return {sums, Tensor(), dim};
-  LAMELLA_CHECK(x->dtype() != kBool, op, ": expected 'x' to be of numbers, got bool");
+  LAMELLA_CHECK(x->dtype() != kBool, op, ": expected 'x' not to be bool");
   Tensor places = *x;
   if (x->dim() == 1) {
     LAMELLA_CHECK(x->size(0) == y.size(dim), op, ": expected 'x' to have ", y.size(dim),
@@ -227,7 +229,7 @@ Steps steps_of(const char* op, const Tensor& y, const Tensor* x, int64_t dim) {
 }
 }  // namespace
 
-// The area below the lines that join neighbours.
+// The area below the lines that join adjacent samples.
 Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
   Steps steps = steps_of("trapezoid", y, &x, dim);
   return (steps.sums * steps.widths).sum(steps.dim) / 2;
@@ -254,7 +256,7 @@ Tensor cov(const Tensor& self, int64_t correction, const MaybeTensor& fweights,
            const MaybeTensor& aweights) {
   LAMELLA_CHECK(self.dim() <= 2, "cov: expected 'self' to have at most 2 dimensions, got ",
                 self.dim());
-  LAMELLA_CHECK(self.dtype() != kBool, "cov: expected 'self' to be of numbers, got bool");
+  LAMELLA_CHECK(self.dtype() != kBool, "cov: expected 'self' not to be bool");
   Tensor x = self.dim() < 2 ? self.reshape({1, -1}) : self;
   if (is_integral(x.dtype(), true)) x = x.to(kFloat);
   int64_t count = x.size(1);

@@ -28,7 +28,8 @@ std::vector<Tensor> split_runs(const Tensor& self, IntArrayRef lengths, int64_t 
 }  // namespace
 
 std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
-  LAMELLA_CHECK(self.dim() > 0, "split: expected 'self' to have dimensions, got one without");
+  LAMELLA_CHECK(self.dim() > 0,
+                "split: expected 'self' to have at least 1 dimension, got a tensor with 0");
   LAMELLA_CHECK(split_size >= 0, "split: expected a 'split_size' of at least 0, got ", split_size);
   dim = maybe_wrap_dim(dim, self.dim(), "split");
   int64_t size = self.sizes()[static_cast<size_t>(dim)];
@@ -45,7 +46,8 @@ std::vector<Tensor> unsafe_split(const Tensor& self, int64_t split_size, int64_t
 }
 std::vector<Tensor> split_with_sizes(const Tensor& self, IntArrayRef split_sizes, int64_t dim) {
   LAMELLA_CHECK(self.dim() > 0,
-                "split_with_sizes: expected 'self' to have dimensions, got one without");
+                "split_with_sizes: expected 'self' to have at least 1 dimension, got a tensor "
+                "with 0");
   dim = maybe_wrap_dim(dim, self.dim(), "split_with_sizes");
   CheckedSize sum(0, "split_with_sizes");
   for (int64_t length : split_sizes) {
@@ -62,7 +64,8 @@ std::vector<Tensor> split(const Tensor& self, IntArrayRef split_size, int64_t di
 }
 
 std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
-  LAMELLA_CHECK(self.dim() > 0, "chunk: expected 'self' to have dimensions, got one without");
+  LAMELLA_CHECK(self.dim() > 0,
+                "chunk: expected 'self' to have at least 1 dimension, got a tensor with 0");
   LAMELLA_CHECK(chunks > 0, "chunk: expected 'chunks' of at least 1, got ", chunks);
   dim = maybe_wrap_dim(dim, self.dim(), "chunk");
   int64_t size = self.sizes()[static_cast<size_t>(dim)];
@@ -79,7 +82,7 @@ std::vector<Tensor> unsafe_chunk(const Tensor& self, int64_t chunks, int64_t dim
 
 std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t dim) {
   LAMELLA_CHECK(self.dim() > 0,
-                "tensor_split: expected 'self' to have dimensions, got one without");
+                "tensor_split: expected 'self' to have at least 1 dimension, got a tensor with 0");
   LAMELLA_CHECK(sections > 0, "tensor_split: expected 'sections' of at least 1, got ", sections);
   dim = maybe_wrap_dim(dim, self.dim(), "tensor_split");
   int64_t size = self.sizes()[static_cast<size_t>(dim)];
@@ -89,7 +92,7 @@ std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t d
 }
 std::vector<Tensor> tensor_split(const Tensor& self, IntArrayRef indices, int64_t dim) {
   LAMELLA_CHECK(self.dim() > 0,
-                "tensor_split: expected 'self' to have dimensions, got one without");
+                "tensor_split: expected 'self' to have at least 1 dimension, got a tensor with 0");
   dim = maybe_wrap_dim(dim, self.dim(), "tensor_split");
   std::vector<Tensor> parts;
   int64_t start = 0;
@@ -114,7 +117,7 @@ std::vector<Tensor> tensor_split(const Tensor& self, const Tensor& tensor_indice
 
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
   LAMELLA_CHECK_INDEX(self.dim() > 0,
-                      "unbind: expected 'self' to have dimensions, got one without");
+                      "unbind: expected 'self' to have at least 1 dimension, got a tensor with 0");
   dim = maybe_wrap_dim(dim, self.dim(), "unbind");
   auto d = static_cast<size_t>(dim);
   Dims sizes(self.sizes()), strides(self.strides());

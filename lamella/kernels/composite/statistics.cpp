@@ -112,8 +112,9 @@ Tensor nanquantile(const Tensor& self, double q, MaybeDim dim, bool keepdim,
 
 namespace {
 
-// Inside by the parabola through three neighbours; at the ends by the line through two, or, of
-// order 2, by the parabola through three. even: whether all widths are the same.
+// The slope along `dim`: inside, that of the parabola through three adjacent samples; at the ends,
+// that of the line through two samples, or, if `edge_order` is 2, of the parabola through three.
+// `even`: all widths are the same.
 Tensor slope_along(const Tensor& y, int64_t dim, const Tensor& widths, bool even,
                    int64_t edge_order) {
   int64_t n = y.size(dim);
@@ -123,7 +124,7 @@ Tensor slope_along(const Tensor& y, int64_t dim, const Tensor& widths, bool even
   Tensor left = part(widths, 0, n - 2), right = part(widths, 1, n - 2);
   Tensor inside;
   if (even) {
-    // The formula does not read the sample in the middle, so it may be infinite.
+    // This formula does not read the middle sample, which may be infinite.
     inside = (part(y, 2, n - 2) - part(y, 0, n - 2)) / (left * 2);
   } else {
     inside = (part(y, 2, n - 2) * left * left - part(y, 0, n - 2) * right * right +
@@ -146,7 +147,7 @@ Tensor slope_along(const Tensor& y, int64_t dim, const Tensor& widths, bool even
   return lamella::cat({begin, inside, end}, dim);
 }
 
-// spacing[i] is a number or the places of the samples along dims[i].
+// spacing[i] is the distance between samples along dims[i], or their coordinates.
 std::vector<Tensor> slopes(const Tensor& self, IntArrayRef dims, int64_t edge_order,
                            const std::vector<Tensor>& spacing) {
   LAMELLA_CHECK(edge_order == 1 || edge_order == 2,

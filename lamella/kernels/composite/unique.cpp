@@ -14,7 +14,7 @@ struct Runs {
 Runs runs_of(const Tensor& begins) {
   return {begins.nonzero().flatten(), begins.to(kLong).cumsum(0).sub(1)};
 }
-// Whether each line differs from the one before.
+// True for each line that differs from the one before it, and for the first one.
 Tensor begins_of(const Tensor& lines) {
   int64_t n = lines.size(0);
   Tensor first = lamella::ones({n < 1 ? n : 1}, TensorOptions(kBool).device(lines.device()));
@@ -82,7 +82,7 @@ std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, int64_t dim, b
   dim = maybe_wrap_dim(dim, self.dim(), "unique_dim");
   int64_t n = self.size(dim);
   Tensor lines = self.movedim(dim, 0).reshape({n, n == 0 ? 0 : self.numel() / n});
-  // Sorted by the last column first: stable sorts by the others keep that among equal ones.
+  // Sorts by the last column first; stable sorts by the others keep that order of equal elements.
   Tensor order = lamella::arange(n, TensorOptions(kLong).device(self.device()));
   for (int64_t column = lines.size(1); column-- > 0;) {
     Tensor keys = lines.select(1, column).index_select(0, order);

@@ -1,4 +1,4 @@
-// Forms of interpolation by scale factors, and padding by name of the mode.
+// Interpolation by scale factors, and padding with a mode given by name.
 #include <cmath>
 
 #include "lamella/kernels/native.h"

@@ -85,7 +85,8 @@ Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
           b = maybe_wrap_dim(dim2, ndim, "diag_embed");
   LAMELLA_CHECK(a != b, "diag_embed: expected 'dim1' and 'dim2' to differ, got ", dim1, " and ",
                 dim2);
-  LAMELLA_CHECK(self.dim() > 0, "diag_embed: expected 'self' to have dimensions, got one without");
+  LAMELLA_CHECK(self.dim() > 0,
+                "diag_embed: expected 'self' to have at least 1 dimension, got a tensor with 0");
   Dims sizes(self.sizes());
   CheckedSize length(sizes.back(), "diag_embed");
   int64_t n = (offset < 0 ? length - offset : length + offset).value();

@@ -1,4 +1,4 @@
-// Views as copies, for programs without aliases, and the atleast_*d operators.
+// The *_copy forms of views, for programs without aliases, and the atleast_*d operators.
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {

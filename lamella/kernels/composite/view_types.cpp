@@ -17,8 +17,8 @@ Tensor view_dtype(const Tensor& self, ScalarType dtype) {
   Dims sizes(self.sizes()), strides(self.strides());
   int64_t offset = self.storage_offset();
   if (from != to) {
-    LAMELLA_CHECK(self.dim() > 0, "view: expected 'self' to have dimensions to see ",
-                  self.scalar_type(), " as ", dtype, ", got one without");
+    LAMELLA_CHECK(self.dim() > 0, "view: expected 'self' to have at least 1 dimension to see ",
+                  self.scalar_type(), " as ", dtype, ", got a tensor with 0");
     LAMELLA_CHECK(strides.back() == 1, "view: expected the last stride of 'self' to be 1 to see ",
                   self.scalar_type(), " as ", dtype, ", got ", self.strides());
   }
@@ -99,7 +99,7 @@ Tensor imag(const Tensor& self) {
   return lamella::_neg_view(lamella::view_as_real(lamella::_conj(self)).select(-1, 1));
 }
 
-// Lazy: Note [Lazy conjugates] in lamella/layers/conj/conj.h.
+// Lazy conjugation and negation: Note [Lazy conjugates] in lamella/layers/conj/conj.h.
 namespace {
 Tensor toggled(const Tensor& self, uint32_t flag, uint64_t key) {
   Tensor view = view_of(self, self.sizes(), self.strides(), self.storage_offset());

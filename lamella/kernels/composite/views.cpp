@@ -7,11 +7,11 @@ namespace lamella::native {
 namespace {
 constexpr int64_t kMax = INT64_MAX;
 
-// A view without dimension `dim`, from `index` on.
+// The view of `self` at `index` of dimension `dim`, without that dimension.
 Tensor drop_dim(const Tensor& self, int64_t dim, int64_t index) {
   auto d = static_cast<size_t>(dim);
   int64_t offset = self.storage_offset() + index * self.strides()[d];
-  // One by one, as in slice().
+  // Copies elements one by one, as in slice().
   Dims sizes, strides;
   for (size_t i = 0; i < self.sizes().size(); ++i) {
     if (i == d) continue;
@@ -89,7 +89,7 @@ Tensor alias(const Tensor& self) {
 }
 Tensor detach(const Tensor& self) { return Tensor(make_detached(self)); }
 Tensor& detach_(Tensor& self) { return self; }
-// Returns new tensors, so that recorded calls may give them a history.
+// Both return new tensors, to which autograd can attach a history.
 Tensor lift(const Tensor& self) { return alias(self); }
 Tensor lift_fresh(const Tensor& self) { return alias(self); }
 
@@ -127,7 +127,7 @@ Tensor as_strided(const Tensor& self, IntArrayRef size, IntArrayRef stride,
 const Tensor& as_strided_(const Tensor& self, IntArrayRef size, IntArrayRef stride,
                           std::optional<int64_t> storage_offset) {
   int64_t offset = storage_offset.value_or(self.storage_offset());
-  make_checked_view(self, size, stride, offset);  // for its checks
+  make_checked_view(self, size, stride, offset);  // called only for its checks
   set_sizes_and_strides(TensorImpl::of(self), size, stride, offset);
   return self;
 }
@@ -266,7 +266,7 @@ Tensor& squeeze_(Tensor& self, IntArrayRef dim) {
 
 Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   LAMELLA_CHECK_INDEX(self.dim() > 0,
-                      "select: expected 'self' to have dimensions, got one without");
+                      "select: expected 'self' to have at least 1 dimension, got a tensor with 0");
   dim = maybe_wrap_dim(dim, self.dim(), "select");
   int64_t size = self.sizes()[static_cast<size_t>(dim)];
   LAMELLA_CHECK_INDEX(index >= -size && index < size, "select: expected 'index' in [", -size, ", ",
@@ -276,7 +276,8 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
 
 Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
              std::optional<int64_t> end, int64_t step) {
-  LAMELLA_CHECK(self.dim() > 0, "slice: expected 'self' to have dimensions, got one without");
+  LAMELLA_CHECK(self.dim() > 0,
+                "slice: expected 'self' to have at least 1 dimension, got a tensor with 0");
   LAMELLA_CHECK(step > 0, "slice: expected a 'step' of at least 1, got ", step);
   auto d = static_cast<size_t>(maybe_wrap_dim(dim, self.dim(), "slice"));
   int64_t size = self.sizes()[d];
@@ -290,11 +291,11 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   int64_t length = last - first;
   int64_t stride = self.strides()[d];
   int64_t offset = self.storage_offset() + first * stride;
-  if (step != 1) {  // a division costs as much as all the rest
+  if (step != 1) {  // the division costs as much as the rest of this function
     length = length / step + (length % step != 0 ? 1 : 0);
     stride = stepped(stride, step, length);
   }
-  // One by one, as a copy of so few elements as a block is a call.
+  // Copies elements one by one: a block copy would be a call, which costs more for few elements.
   Dims sizes, strides;
   for (size_t i = 0; i < self.sizes().size(); ++i) {
     sizes.push_back(i == d ? length : self.sizes()[i]);
@@ -304,7 +305,8 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
 }
 
 Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
-  LAMELLA_CHECK(self.dim() > 0, "narrow: expected 'self' to have dimensions, got one without");
+  LAMELLA_CHECK(self.dim() > 0,
+                "narrow: expected 'self' to have at least 1 dimension, got a tensor with 0");
   LAMELLA_CHECK(length >= 0, "narrow: expected a 'length' of at least 0, got ", length);
   dim = maybe_wrap_dim(dim, self.dim(), "narrow");
   int64_t size = self.sizes()[static_cast<size_t>(dim)];

@@ -30,8 +30,8 @@ bool is_mask(const Tensor& index) {
   return index.scalar_type() == kBool || index.scalar_type() == kByte;
 }
 
-// One entry per dimension of self, undefined where it is taken whole. Dimensions of self that one
-// mask covers are merged if their strides allow it.
+// Returns one entry per dimension of self, undefined for dimensions without an index. Dimensions of
+// self that one mask covers are merged if their strides allow it.
 std::vector<Tensor> expand_masks(const char* op, Tensor& self, TensorList indices) {
   const Dims sizes(self.sizes());
   size_t at = 0;  // the dimension of self as it was given
@@ -98,7 +98,7 @@ IndexPlan make_plan(const char* op, const Tensor& self, TensorList given) {
                       self.sizes(), ", got ", given.size());
   IndexPlan plan;
   plan.self = self;
-  // Masks without dimensions select the whole of a new leading dimension, or nothing of it.
+  // A mask without dimensions becomes a mask of one element over a new dimension of size 1.
   for (size_t i = 0; i < given.size(); ++i) {
     if (!given[i].defined() || !is_mask(given[i]) || given[i].dim() != 0) continue;
     std::vector<Tensor> rest(given.begin(), given.end());
@@ -116,7 +116,7 @@ IndexPlan make_plan(const char* op, const Tensor& self, TensorList given) {
                         " and ", index.sizes());
     plan.index_shape = broadcast_shapes(plan.index_shape, index.sizes(), op, "indices");
   }
-  // Are the indexed dimensions neighbours?
+  // Whether the indexed dimensions are adjacent.
   size_t last = 0;
   bool any = false, neighbours = true;
   for (size_t d = 0; d < indices.size(); ++d) {
@@ -153,7 +153,7 @@ IndexPlan make_plan(const char* op, const Tensor& self, TensorList given) {
   return plan;
 }
 
-// self seen in the result's shape, with stride 0 along the index dimensions.
+// Strides of self in the result's shape: 0 along the index dimensions.
 Dims restrided_self(const IndexPlan& plan) {
   IntArrayRef strides = plan.self.strides();
   Dims out(strides.slice(0, plan.first));
@@ -167,7 +167,7 @@ Places places_of(const char* op, const IndexPlan& plan, const Tensor& written) {
     parts.push_back(places_along(op, plan.self, static_cast<int64_t>(plan.first + i),
                                  plan.indices[i], true, written));
   }
-  // Without any index the whole of self is taken: a single place.
+  // Without indices all of self is read: one place with offset 0.
   if (parts.empty()) return {lamella::zeros({}, kLong)};
   return sum_of(parts);
 }
@@ -186,8 +186,8 @@ void check_devices(const char* op, const Tensor& self, TensorList indices) {
                   ": expected 'indices' on cpu or on ", self.device(), ", got one on ",
                   index.device());
     LAMELLA_CHECK_NOT_IMPLEMENTED(!index.is_meta() || !is_mask(index), op,
-                                  ": expected 'indices' with data where one is a mask, got a mask "
-                                  "on meta, whose result has a shape that its data decides");
+                                  ": expected masks in 'indices' to have data, which determines "
+                                  "the result's shape, got a mask on meta");
   }
 }
 
@@ -227,7 +227,7 @@ Tensor& _index_put_impl_(Tensor& self, TensorList indices, const Tensor& values,
   LAMELLA_CHECK_INDEX(values.scalar_type() == self.scalar_type(),
                       "index_put_: expected 'values' to be ", self.scalar_type(), ", got ",
                       values.scalar_type());
-  // One number may be written twice to the memory of an expanded tensor, but not added twice.
+  // Assigning a single value to an expanded tensor may write an element twice; adding may not.
   if (accumulate || values.numel() != 1) check_no_internal_overlap("index_put_", "self", self);
   check_no_overlap("index_put_", "self", self, "values", values);
   for (const Tensor& index : indices) {
@@ -256,7 +256,7 @@ Tensor& index_put_(Tensor& self, TensorList indices, const Tensor& values, bool 
   device_check.see("self", self);
   device_check.see_indices("indices", indices);
   device_check.see_number("values", values);
-  // A mask with one value needs no positions.
+  // Assigning one value through a mask needs no positions.
   if (!accumulate && values.numel() == 1 && indices.size() == 1 && indices[0].defined() &&
       indices[0].scalar_type() == kBool && values.scalar_type() == self.scalar_type() &&
       indices[0].dim() <= self.dim() && values.is_cpu() && self.is_cpu() &&

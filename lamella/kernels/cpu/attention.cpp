@@ -32,7 +32,7 @@ void check_heads(const char* op, const Tensor& query, const Tensor& key, const T
                 query.scalar_type(), " of shape [", query.sizes()[0], ", ", heads, ", ",
                 key.sizes()[2], ", *], got ", value.scalar_type(), " ", value.sizes());
 }
-// The dropout factors in the form that the kernels read.
+// The dropout factors, as dense rows in the kernels' dtype.
 Tensor factors_of(const char* op, const std::optional<Tensor>& dropout_mask, double dropout_p,
                   IntArrayRef shape, ScalarType dtype) {
   bool given = dropout_mask && dropout_mask->defined();
@@ -51,7 +51,7 @@ Tensor factors_of(const char* op, const std::optional<Tensor>& dropout_mask, dou
 Tensor with_dense_rows(const Tensor& t) {
   return t.size(3) == 1 || t.stride(3) == 1 ? t : t.contiguous();
 }
-// A mask as numbers to add to the scores; a bool mask becomes -infinity where it is false.
+// The mask as values that are added to the scores; a bool mask becomes -infinity where it is false.
 Tensor additive_mask(const Tensor& mask, IntArrayRef shape, ScalarType dtype) {
   Tensor added = mask;
   if (mask.scalar_type() == kBool) {
@@ -71,12 +71,12 @@ AttentionRows rows_of(const Tensor& t, int64_t b, int64_t h) {
           strides[2] * size};
 }
 
-// The operands as the kernels take them.
+// The operands in the layout and dtype that the kernels read.
 struct Heads {
   Tensor q, k, v, mask, factors;
   double scale;
   bool causal;
-  int64_t shared;  // heads of the query for each of the keys
+  int64_t shared;  // query heads per key head
 
   Heads(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& additive,
         const Tensor& dropout, bool is_causal, double factor)
@@ -133,7 +133,7 @@ std::tuple<Tensor, Tensor> attention_in_steps(const Tensor& query, const Tensor&
   }
   if (mask.defined()) scores.add_(mask);
   Tensor logsumexp = lamella::logsumexp(scores, {-1});
-  // A row that sees no key gives zeros.
+  // A query whose keys are all masked gives zeros.
   Tensor none = logsumexp.eq(Scalar(-HUGE_VAL)).unsqueeze(-1);
   Tensor weights = (scores - logsumexp.unsqueeze(-1)).exp().masked_fill_(none, Scalar(0));
   if (dropout.defined()) weights.mul_(dropout);

@@ -41,8 +41,8 @@ ScalarType parameter_type(const Tensor& input, std::initializer_list<const Param
   return input.scalar_type();
 }
 
-// The memory format that needs no copy, and its planes. With channels innermost, planes have one
-// element.
+// The memory format in which the input needs no copy, and its planes. If channels are innermost,
+// planes have one element.
 struct Layout {
   MemoryFormat format = MemoryFormat::Contiguous;
   Planes planes;
@@ -65,8 +65,8 @@ struct Layout {
   }
 };
 
-// running = (1 - momentum) * running + momentum * factor * now. The write is not counted, because
-// the backward of an earlier call in training does not read the running statistics.
+// running = (1 - momentum) * running + momentum * factor * now. The version of `running` stays the
+// same, because the backward of an earlier call in training does not read the running statistics.
 void update_running(const Parameter& running, const Tensor& now, double momentum, double factor) {
   if (!has(running)) return;
   visit_floating(running->scalar_type(), "batch_norm", [&](auto tag) {
@@ -98,7 +98,7 @@ std::tuple<Tensor, Tensor, Tensor> normalise(const char* op, const Tensor& input
   check_floating(op, "running_mean", running_mean);
   check_floating(op, "running_var", running_var);
   LAMELLA_CHECK_VALUE(has(running_mean) == has(running_var), op,
-                      ": expected both 'running_mean' and 'running_var', or none, got one");
+                      ": expected both 'running_mean' and 'running_var' or neither, got only one");
   LAMELLA_CHECK(training || (has(running_mean) && has(running_var)), op,
                 ": expected 'running_mean' and 'running_var' outside of training");
   ScalarType dtype = input.scalar_type();

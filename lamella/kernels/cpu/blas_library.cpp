@@ -26,9 +26,9 @@ std::string folder_of_this_library() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-// OpenBLAS starts a thread for each processor while it is loaded, and ends the process if the
-// system refuses one. With this environment variable set meanwhile it starts none: Note [Threads of
-// the libraries].
+// While it is loaded, OpenBLAS starts a thread for each processor, and ends the process if the
+// system refuses one. This object sets an environment variable for that time, so that OpenBLAS
+// starts none: Note [Threads of the libraries].
 class OneThread {
  public:
   OneThread() {
@@ -74,7 +74,7 @@ void load() {
   using Table = const lamella_blas* (*)();
   auto table = reinterpret_cast<Table>(dlsym(handle, "lamella_blas_table"));
   LAMELLA_CHECK(table != nullptr && table()->version == LAMELLA_BLAS_VERSION, "expected ", kName,
-                " of version ", LAMELLA_BLAS_VERSION, ", got another one");
+                " of version ", LAMELLA_BLAS_VERSION, ", got another version");
   loaded.store(table(), std::memory_order_release);
   std::atexit(&close_blas_library);
 }

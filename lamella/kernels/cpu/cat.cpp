@@ -22,8 +22,8 @@ LAMELLA_META_FUNC(cat)(TensorList tensors, int64_t dim) {
   bool one_format = true;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& tensor = tensors[i];
-    LAMELLA_CHECK(tensor.dim() > 0, "cat: expected 'tensors' to have dimensions, got one without ",
-                  "at position ", i);
+    LAMELLA_CHECK(tensor.dim() > 0, "cat: expected 'tensors' to have at least 1 dimension, got ",
+                  "a tensor with 0 at position ", i);
     check_no_overlap(0, "tensors", tensor);
     if (tensor.scalar_type() != dtype) {
       dtype = promote_types(dtype, tensor.scalar_type());
@@ -72,14 +72,15 @@ namespace native {
 namespace {
 constexpr int64_t kCatGrain = 1 << 19;  // bytes
 
-// All contiguous and of one dtype: each outer position is a row of blocks, one of each tensor.
+// Contiguous tensors of one dtype: the result has a row for each outer position, in which each
+// tensor has one block.
 struct Blocks {
   std::vector<const char*> from;
-  std::vector<int64_t> bytes;  // of a block of each
-  int64_t outer = 1, row = 0;  // rows, and the bytes of one
+  std::vector<int64_t> bytes;  // size of each tensor's block
+  int64_t outer = 1, row = 0;  // number of rows, bytes in a row
 };
 
-// Copies each tensor as one piece, one after the other.
+// Copies the tensors one after the other, for a result of one row.
 void join_pieces(const Blocks& blocks, char* to) {
   const bool stream = blocks.row >= kStreamBytes;
   for (size_t k = 0; k < blocks.from.size(); ++k) {

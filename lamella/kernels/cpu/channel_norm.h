@@ -7,10 +7,10 @@
 
 namespace lamella::native {
 
-// The type to compute in.
+// The dtype that elements of `dtype` are computed in.
 inline ScalarType wide_type(ScalarType dtype) { return dtype == kDouble ? kDouble : kFloat; }
 
-// f(TypeTag<float>()) or f(TypeTag<double>()).
+// Calls f(TypeTag<float>()) or f(TypeTag<double>()).
 template <class F>
 void visit_wide(ScalarType wide, F&& f) {
   if (wide == kDouble) {

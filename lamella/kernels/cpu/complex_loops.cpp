@@ -1,4 +1,4 @@
-// Elementary functions of complex numbers, by the standard library's.
+// Loops of elementary functions over complex numbers, made of the standard library's functions.
 #include <complex>
 #include <limits>
 
@@ -42,7 +42,7 @@ C<R> sinc_of(C<R> z) {
   constexpr R kPi = R(3.14159265358979323846);
   return z == C<R>(0) ? C<R>(1) : std::sin(kPi * z) / (kPi * z);
 }
-// The gradient, by the derivative's conjugate.
+// grad times the conjugate of the derivative of silu.
 template <class R>
 void silu_backward_loop(char* const* data, int64_t n, const void*) {
   auto* out = reinterpret_cast<C<R>*>(data[0]);
@@ -54,7 +54,7 @@ void silu_backward_loop(char* const* data, int64_t n, const void*) {
   }
 }
 
-// log(exp(a) + exp(b)) without overflow: the larger one is taken out.
+// log(exp(a) + exp(b)) without overflow, as most + log(1 + exp(least - most)).
 template <class R>
 void logaddexp_loop(char* const* data, int64_t n, const void*) {
   auto* out = reinterpret_cast<C<R>*>(data[0]);

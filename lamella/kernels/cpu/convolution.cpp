@@ -34,7 +34,7 @@ bool convolution_by_library(const Convolution& c) {
 
 namespace {
 
-// ---- The library ----
+// ---- Calls into liblamella_blas.so ----
 //
 // Note [Shares of a convolution]
 //   The library computes on the calling thread, so the problem is cut into shares, one call each:
@@ -43,10 +43,10 @@ namespace {
 //   small. Gradients of weights are sums over the batch: each share of the batch computes a partial
 //   sum, and these are added.
 
-// Bounds of the multiplications in one call: the least where threads share a convolution (some 100
-// microseconds), and the most, so that interrupts are noticed between calls.
-constexpr double kLeastShare = 1 << 22;
-constexpr double kMostShare = 4e9;
+// Bounds of the multiplications in one call: the minimum for threads that share a convolution (some
+// 100 microseconds), and the maximum, so that interrupts are noticed between calls.
+constexpr double kMinShareWork = 1 << 22;
+constexpr double kMaxShareWork = 4e9;
 // Channels are cut at multiples of the library's vector length.
 constexpr int64_t kChannelStep = 16;
 
@@ -231,10 +231,10 @@ void library_convolution(const char* op, const lamella_convolution& p, Storage* 
   Shares shares(p);
   bool is_sum = p.kind == LAMELLA_CONVOLUTION_BACKWARD_WEIGHTS;
   int64_t threads = in_parallel_region() ? 1 : get_num_threads();
-  auto most = static_cast<int64_t>(shares.work / (is_sum ? kLeastSum : kLeastShare)) + 1;
-  auto least = static_cast<int64_t>(shares.work / kMostShare) + 1;
+  auto most = static_cast<int64_t>(shares.work / (is_sum ? kLeastSum : kMinShareWork)) + 1;
+  auto least = static_cast<int64_t>(shares.work / kMaxShareWork) + 1;
   // The order of sums over the batch follows from the sizes alone.
-  int64_t useful = is_sum ? kMostSums : threads == 1 ? 1 : 2 * threads;
+  int64_t useful = is_sum ? kMaxSums : threads == 1 ? 1 : 2 * threads;
   int64_t wanted = std::max(least, std::min(useful, most));
   if (wanted == 1) return call_library(op, p, storage);
   Cut cut = shares.best(wanted);
@@ -310,7 +310,7 @@ void from_columns(const Volume& v, const T* columns, T* src, int64_t channels) {
                });
 }
 
-// Sizes and addresses that every sample and group uses.
+// Sizes that are equal for all samples and groups, and the memory for columns.
 struct Parts {
   Volume v;
   int64_t in_each, out_each, rows;  // channels of a group; rows of the columns
@@ -327,7 +327,7 @@ struct Parts {
         bytes(element_size(c.dtype)) {
     if (needs_columns && !direct) columns = new_tensor({rows, v.outputs}, c.dtype, kCPU);
   }
-  // src and dst of group g of sample n, the weights of group g.
+  // Addresses of group g of sample n in src and dst, and of the weights of group g.
   char* at_src(const Tensor& src, const Convolution& c, int64_t n, int64_t g) const {
     return offset(src, (n * c.groups + g) * in_each * v.inputs);
   }
@@ -422,8 +422,8 @@ bool is_small(ScalarType dtype) { return dtype == kHalf || dtype == kBFloat16; }
 Tensor widened(const Tensor& t) { return t.defined() ? t.to(kFloat) : t; }
 void narrow_into(const Tensor& to, const Tensor& from) { const_cast<Tensor&>(to).copy_(from); }
 
-// A kernel of one element over rows of a whole plane is a matrix product that needs no other
-// layout.
+// True if the convolution is one matrix product in the given layout: its kernel has one element and
+// stride 1, and channels are outermost.
 bool is_product(const Convolution& c) {
   constexpr int64_t kLeastColumns = 256;
   Volume v(c);
@@ -437,7 +437,7 @@ Convolution in_float(Convolution c) {
   c.dtype = kFloat;
   return c;
 }
-// Groups of few channels are faster in float32.
+// True if the library has fast bfloat16 code. Groups of fewer channels are faster in float32.
 constexpr int64_t kLeastPaired = 8;
 bool is_fast_small(const Convolution& c, int kind) {
   if (c.dtype != kBFloat16 || !convolution_by_library(c) || c.batch == 0 ||
@@ -536,10 +536,10 @@ void convolution_in_place(const char* op, const lamella_convolution& p, Storage*
     }
     return true;
   };
-  constexpr int64_t kFewInputs = 4;
+  constexpr int64_t kMaxPlaneInputs = 4;
   const int64_t inputs = p.in_channels / p.groups;
   bool has_own_way =
-      (inputs <= kFewInputs || (is_product(c) && p.kind == LAMELLA_CONVOLUTION_FORWARD)) &&
+      (inputs <= kMaxPlaneInputs || (is_product(c) && p.kind == LAMELLA_CONVOLUTION_FORWARD)) &&
       convolution_by_library(c) &&
       lies_so(p.src_strides, rows.src_strides, p.batch, p.in_channels, p.in) &&
       lies_so(p.dst_strides, rows.dst_strides, p.batch, p.out_channels, p.out) &&

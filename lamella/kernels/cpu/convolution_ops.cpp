@@ -90,7 +90,8 @@ Problem problem_of(const char* op, const Tensor& input, const Tensor& weight, In
     c.in[d] = transposed ? result : size;
     c.out[d] = transposed ? size : result;
     p.shape.push_back(result);
-    // A step beyond the only window, or between the taps of a kernel of one, is never taken.
+    // The stride of a single output and the dilation of a single tap have no effect: they become
+    // small, so that sizes computed from them do not overflow.
     int64_t room = (CheckedSize(padding_of_both, op) + c.in[d] - reach).value();
     if (c.stride[d] > room) c.stride[d] = room < 0 ? 1 : room + 1;
     if (c.kernel[d] == 1) c.dilation[d] = 1;
@@ -104,7 +105,7 @@ Problem problem_of(const char* op, const Tensor& input, const Tensor& weight, In
   return p;
 }
 
-// The format that the kernels get operands in.
+// The memory format in which the kernels read the operands.
 MemoryFormat inner_format(const Problem& p) {
   return p.c.channels_last ? p.format : MemoryFormat::Contiguous;
 }

@@ -6,7 +6,7 @@
 
 namespace lamella::native {
 
-// Three spatial dimensions, whatever there are.
+// The sizes of a convolution, extended to three spatial dimensions.
 struct Volume {
   int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
   int64_t inputs, outputs, taps;  // products of in, out, kernel
@@ -37,7 +37,7 @@ struct Volume {
 // The least multiplications in a share of a weight gradient, and the greatest number of shares:
 // Note [Shares of a convolution].
 constexpr double kLeastSum = 1 << 24;
-constexpr int64_t kMostSums = 8;
+constexpr int64_t kMaxSums = 8;
 
 // weight[0..elements) = the sum over `count` shares of the values that f(i, to) writes.
 template <class F>

@@ -11,7 +11,7 @@ LAMELLA_DEFINE_DISPATCH(depthwise_forward_stub);
 LAMELLA_DEFINE_DISPATCH(depthwise_backward_weights_stub);
 
 namespace {
-constexpr int64_t kFewInputs = 4;
+constexpr int64_t kMaxPlaneInputs = 4;
 
 // The problem for the kernels of simd/depthwise.h, or nothing where the library is faster: with
 // many input channels, or where padding or strides make the buffer large.
@@ -62,7 +62,7 @@ void run_forward(const Depthwise& p) {
 
 bool planes_forward(const Convolution& c, const Tensor& src, const Tensor& weight,
                     const Tensor& bias, const Tensor& dst) {
-  auto p = depthwise(c, kFewInputs, src, weight, bias, dst);
+  auto p = depthwise(c, kMaxPlaneInputs, src, weight, bias, dst);
   if (p) run_forward(*p);
   return p.has_value();
 }
@@ -81,7 +81,7 @@ bool planes_backward_data(const Convolution& c, const Tensor& dst, const Tensor&
     if (c.stride[d] != 1 || back.padding[d] < 0) return false;
   }
   int64_t inputs = c.in_channels / c.groups, outputs = c.out_channels / c.groups;
-  if (inputs > kFewInputs) return false;
+  if (inputs > kMaxPlaneInputs) return false;
   auto problem = depthwise(back, outputs, dst, weight, Tensor(), src);
   if (!problem) return false;
   int64_t taps = weight.numel() / (c.out_channels * inputs);
@@ -110,7 +110,7 @@ bool planes_backward_weight(const Convolution& c, const Tensor& src, const Tenso
   auto most = static_cast<int64_t>(static_cast<double>(work_of(p)) *
                                    static_cast<double>(p.batch * p.groups) / kLeastSum) +
               1;
-  int64_t wanted = p.groups >= kManyGroups ? 1 : std::min({kMostSums, most, p.batch});
+  int64_t wanted = p.groups >= kManyGroups ? 1 : std::min({kMaxSums, most, p.batch});
   int64_t each = (p.batch + wanted - 1) / wanted, count = (p.batch + each - 1) / each;
   auto* sum = weight.mutable_data_ptr<float>();
   sum_of_shares(count, sum, weight.numel(), [&](int64_t i, float* to) {

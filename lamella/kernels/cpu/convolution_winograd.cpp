@@ -98,7 +98,7 @@ class Pixels {
     if (strides[3] == 1) return;
     copy_ = new_tensor({sizes[0], sizes[1], sizes[2], sizes[3]}, kFloat, kCPU);
   }
-  // For its samples, rows and pixels.
+  // Stores the strides between samples, rows and pixels.
   void place(int64_t* sample, int64_t* row, int64_t* column) const {
     const int64_t* strides = copy_.defined() ? copy_.strides().data() : strides_.data();
     *sample = strides[0];

@@ -78,7 +78,7 @@ void copy_same_type(StridedLoop<2>& loop, int64_t bytes) {
       kCopyGrain);
 }
 
-// ---- Types without direct conversions: float8 and complex32 go through a wider one. ----
+// ---- Types without direct conversions: float8 and complex32 are converted by way of another. ----
 
 struct Bridge {
   ScalarType core;
@@ -266,7 +266,8 @@ void copy_span(const Tensor& to, const Tensor& from, bool non_blocking) {
   lamella::detail::check(lamella_device_copy(place_of(to.impl()), place_of(from.impl()),
                                              byte_span(from.impl()).size(), non_blocking));
 }
-// On the CPU, with the same strides, which need not be dense.
+// The tensor itself if it is on the CPU; otherwise a tensor there with the same strides, which need
+// not be dense, and with its contents if `contents`.
 Tensor on_cpu(const Tensor& self, bool contents) {
   if (self.is_cpu()) return self;
   Tensor image = new_strided(self.sizes(), self.strides(), self.scalar_type(), kCPU);

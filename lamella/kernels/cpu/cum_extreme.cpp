@@ -1,4 +1,4 @@
-// cummax and cummin: the extreme so far along a dimension, and where it is.
+// cummax and cummin: the extreme of the elements so far along a dimension, and its index.
 #include "lamella/core/interrupt.h"
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/native.h"
@@ -16,7 +16,8 @@ Pair make_outputs(const char* op, const Tensor& self, int64_t dim) {
           new_tensor(self.sizes(), kLong, self.device())};
 }
 
-// Among equals the last one counts, and a NaN is above everything.
+// True if x, which comes later, replaces `best`. Of equal elements the last one counts, and NaN
+// replaces every number.
 template <bool kLargest, class T>
 bool takes_over(T x, T best) {
   bool is_further = kLargest ? x >= best : x <= best;

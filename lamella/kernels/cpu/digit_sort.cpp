@@ -13,9 +13,9 @@
 namespace lamella::native {
 
 uint64_t* sort_by_digits(uint64_t* words, uint64_t* other, int64_t n, int bits) {
-  constexpr int64_t kPart = 1 << 16, kMostParts = 16;
+  constexpr int64_t kPart = 1 << 16, kMaxParts = 16;
   int64_t parts = in_parallel_region() ? 1 : std::min<int64_t>(n / kPart, get_num_threads());
-  parts = std::clamp<int64_t>(parts, 1, kMostParts);
+  parts = std::clamp<int64_t>(parts, 1, kMaxParts);
   int64_t size = (n + parts - 1) / parts;
   // More buckets save passes, unless there are few words or the write positions exceed the caches.
   int widest = n < (1 << 14) || n > (1 << 18) ? 8 : 11;

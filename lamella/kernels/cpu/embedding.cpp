@@ -1,4 +1,4 @@
-// The backward of embedding: rows of a gradient added up by index.
+// The backward of embedding: sums the rows of the gradient that belong to the same index.
 #include <vector>
 
 #include "lamella/core/visit_dtype.h"

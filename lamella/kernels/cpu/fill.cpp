@@ -83,7 +83,7 @@ Tensor& zero_(Tensor& self) {
 // ---- Ranges ----
 
 namespace {
-// Results in any strides: computed into a contiguous tensor first where they have gaps.
+// Calls f(out) if `out` is contiguous, else f(a contiguous tensor), which is then copied to `out`.
 template <class F>
 void write_dense(Tensor& out, F&& f) {
   if (out.is_contiguous()) return f(out);
@@ -92,7 +92,7 @@ void write_dense(Tensor& out, F&& f) {
   out.copy_(dense);
 }
 
-// Integers are computed exactly.
+// The number of elements of an integer range, computed exactly.
 int64_t whole_length(const char* op, int64_t start, int64_t end, int64_t step, bool inclusive) {
   __int128 span = static_cast<__int128>(end) - start;
   __int128 length = inclusive ? span / step + 1 : (span + step - (step > 0 ? 1 : -1)) / step;
@@ -148,7 +148,7 @@ void fill_range(const char* op, const Scalar& start, const Scalar& step, int64_t
 }  // namespace
 
 Tensor& arange_out(const Scalar& start, const Scalar& end, const Scalar& step, Tensor& out) {
-  // Only int64 rounds the ends before it counts, as in PyTorch; narrower integers do not.
+  // As in PyTorch, only int64 results round fractional ends before the elements are counted.
   bool whole = is_integral(out.scalar_type(), true);
   int64_t n = out.scalar_type() == kLong &&
                       !(start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true))
@@ -244,8 +244,8 @@ Tensor& logspace_out(const Scalar& start, const Scalar& end, int64_t steps, doub
 }
 
 namespace {
-// The positions on and below a diagonal: row r has the first r + diagonal + 1 columns, of which
-// none are negative and none above `columns`.
+// The positions on and below a diagonal: row r has its first r + diagonal + 1 columns, limited to
+// [0, columns].
 struct Triangle {
   int64_t rows, columns, diagonal;
 
@@ -259,9 +259,9 @@ struct Triangle {
     int64_t n = diagonal < columns - row ? row + diagonal + 1 : columns;
     return n < 0 ? 0 : n;
   }
-  // Rows from here on have columns.
+  // The first row that is not empty, if there are any.
   int64_t first_row() const { return diagonal < 0 ? -diagonal : 0; }
-  // Rows from here on have all.
+  // The first row that has all columns, at least first_row().
   int64_t first_full() const {
     if (diagonal < columns - rows) return rows;
     int64_t full = columns - diagonal - 1;

@@ -151,9 +151,9 @@ void scale(const Gemm& p) {
   }
 }
 
-// Up to this many rows sums along k are faster than tiles; up to kFewLongRows if k is long, when
-// packing b costs more than it saves.
-constexpr int64_t kFewRows = 4, kFewLongRows = 11, kLong = 128;
+// Sums along k are faster than tiles for at most kMaxDotRows rows, or kMaxLongDotRows if k is at
+// least kMinLong, because then packing b costs more than it saves.
+constexpr int64_t kMaxDotRows = 4, kMaxLongDotRows = 11, kMinLong = 128;
 
 // Solves a problem of few rows or few columns by sums along k, and returns whether it did. Copies
 // the small operand if only its layout does not fit.
@@ -171,8 +171,8 @@ bool take_dots(const Gemm& p) {
     dots_gemm(dense);
     return true;
   };
-  return take(p, p.k >= kLong ? kFewLongRows : kFewRows) ||
-         (p.n <= kFewRows && take(transposed(p), kFewRows));
+  return take(p, p.k >= kMinLong ? kMaxLongDotRows : kMaxDotRows) ||
+         (p.n <= kMaxDotRows && take(transposed(p), kMaxDotRows));
 }
 
 // Up to this size, the matrices b of a batch are transposed together rather than one by one.

@@ -10,10 +10,10 @@ namespace lamella::native {
 
 namespace {
 
-// Bounds of the multiplications in one call into the library: the least for a part of a product
-// (some milliseconds), and the most, so that interrupts are noticed between calls.
-constexpr int64_t kLeastShare = int64_t{1} << 24;
-constexpr int64_t kMostShare = int64_t{1} << 31;
+// Bounds of the multiplications in one call into the library: the minimum for a part of a product
+// (some milliseconds), and the maximum, so that interrupts are noticed between calls.
+constexpr int64_t kMinShareWork = int64_t{1} << 24;
+constexpr int64_t kMaxShareWork = int64_t{1} << 31;
 // The usual number of shares, enough to keep all threads busy.
 constexpr int64_t kShares = 16;
 
@@ -110,8 +110,8 @@ void library_gemm(const char* op, const Gemm& p) {
   // The library's order of sums depends on the sizes of a call, so these must not depend on the
   // number of threads.
   auto work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-  auto least = static_cast<int64_t>(work / static_cast<double>(kMostShare)) + 1;
-  auto most = static_cast<int64_t>(work / static_cast<double>(kLeastShare)) + 1;
+  auto least = static_cast<int64_t>(work / static_cast<double>(kMaxShareWork)) + 1;
+  auto most = static_cast<int64_t>(work / static_cast<double>(kMinShareWork)) + 1;
   Tiles tiles(p.m, p.n, std::max(least, std::min(kShares, most)));
   int64_t each = tiles.down * tiles.across;
   auto bytes = static_cast<int64_t>(element_size(p.dtype));
@@ -135,7 +135,7 @@ void library_gemm(const char* op, const Gemm& p) {
       begin += part.batch;
     }
   };
-  auto grain = static_cast<int64_t>(static_cast<double>(kLeastShare) * static_cast<double>(each) /
+  auto grain = static_cast<int64_t>(static_cast<double>(kMinShareWork) * static_cast<double>(each) /
                                     std::max(work, 1.0));
   parallel_for(0, p.batch * each, std::max<int64_t>(grain, 1), run);
 }

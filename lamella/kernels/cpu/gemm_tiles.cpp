@@ -19,16 +19,16 @@ namespace {
 constexpr int64_t kBlockRows = 256, kBlockBytes = int64_t{1} << 18;
 // Columns of c in a block if k has several stretches: they stay in the second-level cache as well.
 constexpr int64_t kBlockColumns = 1024;
-// A b with contiguous rows is not packed for at most so many rows of a, or if it has so few bytes.
+// A b with contiguous rows is not packed if a has at most this many rows, or b this many bytes.
 constexpr int64_t kUnpackedRows = 256, kUnpackedBytes = 16384;
 // Shares that a large product is cut into: many, so that threads finish at about the same time.
 constexpr int64_t kShares = 32;
 // The fewest multiplications for which another thread pays.
-constexpr int64_t kLeastShare = int64_t{1} << 19;
+constexpr int64_t kMinShareWork = int64_t{1} << 19;
 // The most multiplications between two checks for interrupts.
-constexpr int64_t kMostShare = int64_t{1} << 31;
+constexpr int64_t kMaxShareWork = int64_t{1} << 31;
 // The most bytes that are packed at a time.
-constexpr int64_t kMostPacked = int64_t{1} << 26;
+constexpr int64_t kMaxPackedBytes = int64_t{1} << 26;
 // Bytes of b that the second-level cache is likely to keep from one product to the next.
 constexpr int64_t kNearBytes = int64_t{1} << 18;
 // Shorter rows, in bytes, end before the hardware prefetcher detects the stream.
@@ -101,7 +101,7 @@ class Product {
     int64_t width = p_.n;
     if (unpacked_ == 0) {
       // The memory for packing is bounded, but holds at least one panel.
-      int64_t panels = kMostPacked / std::max<int64_t>(k_ * element_ * kernels_.columns, 1);
+      int64_t panels = kMaxPackedBytes / std::max<int64_t>(k_ * element_ * kernels_.columns, 1);
       width = std::min(p_.n, std::max<int64_t>(panels, 1) * kernels_.columns);
     }
     for (int64_t j = 0; j < p_.n; j += width) columns(j, std::min(width, p_.n - j), alpha);
@@ -176,18 +176,18 @@ class Product {
     int64_t rows = std::min(p_.m, round_up((p_.m + down - 1) / down, 8));
     down = (p_.m + rows - 1) / rows;
     int64_t work = saturated_product(saturated_product(rows, n), k_ + 1);
-    int64_t wanted = std::max((kShares + down - 1) / down, work / kMostShare + 1);
-    int64_t across = std::max<int64_t>(1, std::min(wanted, work / kLeastShare));
+    int64_t wanted = std::max((kShares + down - 1) / down, work / kMaxShareWork + 1);
+    int64_t across = std::max<int64_t>(1, std::min(wanted, work / kMinShareWork));
     int64_t wide = round_up((n + across - 1) / across, tile);
     across = (n + wide - 1) / wide;
-    int64_t grain = std::max<int64_t>(1, kLeastShare / std::max<int64_t>(work / across, 1));
+    int64_t grain = std::max<int64_t>(1, kMinShareWork / std::max<int64_t>(work / across, 1));
     // If b is read once, parts are long, so that each panel prefetches the next one.
     int64_t long_part = down == 1 ? across / get_num_threads() : 1;
-    grain = std::max(grain, std::min(long_part, kMostShare / (work / across + 1)));
+    grain = std::max(grain, std::min(long_part, kMaxShareWork / (work / across + 1)));
     parallel_for(0, down * across, grain, [&](int64_t begin, int64_t end) {
       for (int64_t share = begin, count; share < end; share += count) {
         int64_t i = share / across * rows, j = share % across * wide;
-        // Neighbours in the same rows are one block.
+        // Adjacent shares of the same rows are computed as one block.
         count = std::min(end - share, across - share % across);
         if (k_ > kStretch) count = std::clamp<int64_t>(kBlockColumns / wide, 1, count);
         GemmBlock g = whole;
@@ -274,7 +274,7 @@ void small_gemms(const Gemm& p, const Factor& alpha) {
   g.n = p.n;
   g.k = p.k;
   g.alpha = alpha.bytes;
-  parallel_for(0, p.batch, kLeastShare / (p.m * p.n * p.k) + 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, p.batch, kMinShareWork / (p.m * p.n * p.k) + 1, [&](int64_t begin, int64_t end) {
     GemmSmall part = all;
     part.count = end - begin;
     part.first.a = static_cast<const char*>(p.a.data) + begin * all.a_next;
@@ -293,11 +293,11 @@ void tiled_gemm(const Gemm& p) {
   if (is_small(p)) return small_gemms(p, alpha);
   int64_t work = saturated_product(saturated_product(p.m, p.n), p.k + 1);
   // Large products share their own work.
-  if (p.batch == 1 || work > 16 * kLeastShare) {
+  if (p.batch == 1 || work > 16 * kMinShareWork) {
     for (int64_t i = 0; i < p.batch; ++i) Product(p, i).run(alpha.bytes);
     return;
   }
-  parallel_for(0, p.batch, kLeastShare / std::max<int64_t>(work, 1) + 1,
+  parallel_for(0, p.batch, kMinShareWork / std::max<int64_t>(work, 1) + 1,
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) Product(p, i).run(alpha.bytes);
                });
@@ -326,7 +326,7 @@ void dots_gemm(const Gemm& p) {
   int64_t row_bytes = p.k * number;
   whole.b_is_far = row_bytes <= kShortRow && p.n * row_bytes > kNearBytes;
   // Columns that are assigned to a thread together: a multiple of the columns of one loop.
-  int64_t wide = std::max<int64_t>(64, round_up(kLeastShare / (whole.k * p.m) / 4, 64));
+  int64_t wide = std::max<int64_t>(64, round_up(kMinShareWork / (whole.k * p.m) / 4, 64));
   int64_t across = (p.n + wide - 1) / wide;
   auto run = [&](int64_t begin, int64_t end) {
     for (int64_t share = begin; share < end; ++share) {
@@ -343,7 +343,7 @@ void dots_gemm(const Gemm& p) {
       kernels.dots(g);
     }
   };
-  parallel_for(0, p.batch * across, kLeastShare / (whole.k * p.m * std::min(wide, p.n)) + 1, run);
+  parallel_for(0, p.batch * across, kMinShareWork / (whole.k * p.m * std::min(wide, p.n)) + 1, run);
 }
 
 bool has_gemm(ScalarType dtype) { return gemm_kernels_stub(kCPU, dtype) != nullptr; }

@@ -95,7 +95,7 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
 
 Tensor& index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   check_list("index_fill_", index);
-  // One number may be written twice to the memory of an expanded tensor.
+  // Writing one value to an expanded tensor may write an element twice.
   check_no_overlap("index_fill_", "self", self, "index", index);
   dim = maybe_wrap_dim(dim, self.dim(), "index_fill_");
   LAMELLA_CHECK(!value.isComplex() || self.is_complex(),
@@ -202,8 +202,8 @@ LAMELLA_META_FUNC(gather)(const Tensor& self, int64_t dim, const Tensor& index, 
     for (int64_t d = 0; d < index.dim() && self.dim() > 0; ++d) {
       auto i = static_cast<size_t>(d);
       LAMELLA_CHECK(d == dim || index.sizes()[i] <= self.sizes()[i],
-                    "gather: expected 'index' to be no larger than 'self' but in dimension ", dim,
-                    ", got ", index.sizes(), " for ", self.sizes());
+                    "gather: expected 'index' to be no larger than 'self' except in dimension ",
+                    dim, ", got ", index.sizes(), " for ", self.sizes());
     }
   }
   set_output_raw_strided(0, index.sizes(), {}, self.options());

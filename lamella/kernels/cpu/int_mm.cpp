@@ -33,7 +33,7 @@ LAMELLA_DEFINE_DISPATCH(byte_gemm_kernels_stub);
 LAMELLA_DEFINE_DISPATCH(byte_corrections_stub);
 
 namespace {
-// A copy in another dtype whose rows are padded with zeros.
+// Copies x to `dtype`, with rows padded with zeros to `columns` elements.
 Tensor filled_up(const Tensor& x, int64_t columns, ScalarType dtype) {
   Tensor t = new_tensor({x.sizes()[0], columns}, dtype, kCPU);
   if (columns != x.sizes()[1]) std::memset(t.data_ptr(), 0, t.nbytes());
@@ -42,7 +42,7 @@ Tensor filled_up(const Tensor& x, int64_t columns, ScalarType dtype) {
   return t;
 }
 
-// Writes `count` corrections for each row to `to`.
+// Writes the correction of each row (Note [Products of bytes]) `count` times to `to`.
 void correct(const Tensor& a, int32_t* to, int64_t count) {
   int64_t rows = a.sizes()[0], k = a.sizes()[1];
   const auto* from = static_cast<const int8_t*>(a.const_data_ptr());
@@ -78,8 +78,8 @@ LAMELLA_IMPL_FUNC(int_mm_cpu)(const Tensor& self, const Tensor& mat2, const Tens
     p.beta = 0;
     return gemm("_int_mm", p);
   }
-  constexpr int64_t kFewRows = 8;
-  bool by_dots = is_dots_gemm(p, kFewRows);
+  constexpr int64_t kMaxDotRows = 8;
+  bool by_dots = is_dots_gemm(p, kMaxDotRows);
   Tensor added;
   if (dtype == kChar && by_dots) {
     added = new_tensor({m}, kInt, kCPU);

@@ -7,7 +7,8 @@
 
 namespace lamella::native {
 
-// LAPACK's functions. Called for each matrix of a stack, because it also checks for interrupts.
+// LAPACK's functions. Callers call this for each matrix of a stack, because it also checks for
+// interrupts.
 inline const lamella_lapack& lapack() {
   check_interrupt();
   return *blas_library().lapack;
@@ -72,8 +73,8 @@ inline Tensor copy_columns(const Tensor& a) {
   return result;
 }
 
-// A stack of matrices or vectors as LAPACK takes them, one at a time. It must be laid out by
-// empty_columns, or contiguous with `tail` dimensions each.
+// Gives LAPACK the matrices or vectors of a stack one at a time. The tensor must be laid out by
+// empty_columns(), or be contiguous; each item has the last `tail` dimensions.
 class Stack {
  public:
   explicit Stack(const Tensor& a, size_t tail = 2) : data_(static_cast<char*>(a.data_ptr())) {
@@ -99,7 +100,7 @@ inline void check_pivots(const char* op, const char* name, const Tensor& pivots,
                   "' to be in [1, ", rows, "], got ", p[i]);
   }
 }
-// Pivots for each matrix of the batch, `count` of them.
+// Checks the pivots and expands them to `count` contiguous pivots for each matrix of the batch.
 inline Tensor contiguous_pivots(const char* op, const char* name, const Tensor& pivots,
                                 const Dims& batch, int64_t count, int64_t rows) {
   LAMELLA_CHECK(pivots.scalar_type() == kInt, op, ": expected '", name, "' to be int32, got ",
@@ -113,7 +114,7 @@ inline Tensor contiguous_pivots(const char* op, const char* name, const Tensor& 
   return dense.sizes().equals(shape) ? dense : dense.expand(shape).contiguous();
 }
 
-// Whether the elements of a contiguous stretch of memory are neither infinite nor NaN.
+// True if no element of a contiguous stretch of memory is infinite or NaN.
 inline bool all_finite(const void* data, int64_t count, ScalarType dtype) {
   auto finite = [](const auto* p, int64_t n) {
     auto sum = *p * 0;  // infinities and NaNs give NaN

@@ -46,7 +46,7 @@ std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& A, bool piv
 }
 
 namespace {
-// The permutation matrices of exchanges of rows that LAPACK counts from 1.
+// The permutation matrices of LAPACK's pivots, row exchanges counted from 1.
 Tensor permutations(const Tensor& pivots, int64_t m, ScalarType dtype) {
   Dims batch(pivots.sizes());
   batch.pop_back();

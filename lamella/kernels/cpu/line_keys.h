@@ -22,8 +22,8 @@ inline int bits_of(K x) {
                    (sizeof(K) == 8 ? __builtin_clzll(x) : __builtin_clz(static_cast<unsigned>(x)));
 }
 
-// f(keys, count, position of the first) for blocks of the line's elements [begin, end), until it
-// returns false.
+// Calls f(keys, count, position of the first key) for blocks of the line's elements [begin, end)
+// until it returns false.
 template <class K, class F>
 void for_each_block(const Line& line, int64_t begin, int64_t end, F&& f) {
   const KeyLoops<K>& loops = key_loops<K>();

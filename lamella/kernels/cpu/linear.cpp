@@ -36,7 +36,8 @@ Tensor odd_linear(const Tensor& input, const Tensor& weight, const std::optional
 Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
   const char* op = "linear";
   int64_t rank = input.dim();
-  LAMELLA_CHECK(rank > 0, "linear: expected 'input' to have dimensions, got one without");
+  LAMELLA_CHECK(rank > 0,
+                "linear: expected 'input' to have at least 1 dimension, got a tensor with 0");
   LAMELLA_CHECK(weight.dim() == 2 || weight.dim() == 1,
                 "linear: expected 'weight' to have 1 or 2 dimensions, got ", weight.sizes());
   int64_t features = weight.sizes()[static_cast<size_t>(weight.dim() - 1)];

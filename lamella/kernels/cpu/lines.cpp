@@ -23,7 +23,7 @@ Lines::Lines(std::initializer_list<const Tensor*> tensors, int64_t dim, int64_t 
     }
     ++t;
   }
-  for (; t < kMostTensors; ++t) strides_[t] = Dims(sizes_.size(), 0);
+  for (; t < kMaxTensors; ++t) strides_[t] = Dims(sizes_.size(), 0);
 }
 
 }  // namespace lamella::native

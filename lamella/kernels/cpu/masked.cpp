@@ -23,7 +23,7 @@ Tensor& masked_fill_(Tensor& self, const Tensor& mask, const Scalar& value) {
   LAMELLA_CHECK(is_expandable(mask.sizes(), self.sizes()),
                 "masked_fill_: expected 'mask' to be broadcastable to ", self.sizes(), ", got ",
                 mask.sizes());
-  // One number may be written twice to the memory of an expanded tensor.
+  // Writing one value to an expanded tensor may write an element twice.
   check_no_partial_overlap("masked_fill_", "self", self, "mask", mask);
   if (self.is_meta() || self.numel() == 0) return self;
   Tensor number = lamella::scalar_tensor(value, self.scalar_type());

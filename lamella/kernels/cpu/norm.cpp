@@ -13,7 +13,7 @@ LAMELLA_DEFINE_DISPATCH(norm_stub);
 LAMELLA_DEFINE_DISPATCH(norm_backward_stub);
 
 namespace {
-// Rows of `size` elements, as many as `count`.
+// `count` rows of `size` elements.
 struct RowShape {
   int64_t count, size;
   Dims statistics;  // shape of mean and rstd
@@ -106,7 +106,7 @@ std::tuple<Tensor, Tensor> _fused_rms_norm(const Tensor& input, IntArrayRef norm
   Tensor out = new_tensor(input.sizes(), dtype, input.device());
   Tensor rstd = new_tensor(shape.statistics, inside, input.device());
   if (input.is_meta()) return {out, rstd};
-  // The default is the epsilon of the type of the computation.
+  // The default eps is the machine epsilon of the dtype of the computation.
   double least = inside == kDouble ? std::numeric_limits<double>::epsilon()
                                    : static_cast<double>(std::numeric_limits<float>::epsilon());
   normalise(shape, input, as_statistic(weight, inside), Tensor(), eps.value_or(least), out, nullptr,
@@ -149,9 +149,9 @@ NormGradients norm_backward(const char* op, const Tensor& grad_out, const Tensor
     Tensor m = mean.defined() ? mean.to(inside).contiguous() : Tensor();
     // Each part sums the parameters' gradients separately; the parts are then added in order. Their
     // number depends only on the sizes, so results do not depend on the number of threads.
-    constexpr int64_t kMostParts = 16;
+    constexpr int64_t kMaxParts = 16;
     int64_t parts = shape.count * shape.size / kGrainSize + 1;
-    parts = std::min({parts, shape.count, kMostParts});
+    parts = std::min({parts, shape.count, kMaxParts});
     Tensor sums;
     if (wanted[1] || wanted[2]) {
       sums = lamella::zeros({parts, 2, shape.size}, TensorOptions(inside));

@@ -81,7 +81,7 @@ Places sum_of(const std::vector<Places>& parts) {
 }
 
 namespace {
-// From an index to bytes behind the base.
+// Converts an index to a byte offset from the base.
 struct Offset {
   int64_t size, scale;
 

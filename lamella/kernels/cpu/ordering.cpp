@@ -52,12 +52,12 @@ uint64_t* OrderScratch::reserve(Tensor& words, int64_t n) {
 
 namespace {
 
-constexpr int64_t kShort = 8192;  // elements of a line that the network may sort
-constexpr int64_t kMostWords = INT64_C(1) << 32;
+constexpr int64_t kShort = 8192;  // most elements of a line that the network sorts
+constexpr int64_t kMaxWords = INT64_C(1) << 32;
 
 // ---- Storing ----
 
-// Element at(i) of the line, for i < k.
+// Stores the k elements at positions at(0), ..., at(k - 1) of the line.
 template <class F>
 void store(const Line& line, int64_t k, const OrderedLine& out, F&& at) {
   auto run = [&]<class U>(U) {
@@ -72,7 +72,7 @@ void store(const Line& line, int64_t k, const OrderedLine& out, F&& at) {
   visit_bytes(line.kind.bytes, [&](auto tag) { run(type_of<decltype(tag)>{}); });
 }
 
-// The same from sorted words. Elements are recomputed from their keys, except NaN and zeros,
+// Like store(), from sorted words. Elements are recomputed from their keys, except NaN and zeros,
 // because reading a long line in sorted order is slow.
 template <class K>
 void store_words(const Line& line, const Packing<K>& packing, const uint64_t* words, int64_t k,
@@ -174,17 +174,17 @@ bool order_short(const Line& line, int64_t k, const OrderedLine& out, OrderScrat
 
 // ---- Long lines ----
 
-// Counting sort for few different keys: each element goes directly to its place, after those with
+// Counting sort for keys of few bits: each element goes directly to its place, after those with
 // lesser keys and after equal ones that come before it. Integers with equal keys are identical, so
 // they are written bucket by bucket.
-constexpr int kFewBits = 11, kMostBits = 16;
+constexpr int kMaxSmallBits = 11, kMaxCountingBits = 16;
 template <class K>
 void order_by_counting(const Line& line, const Packing<K>& packing, const OrderedLine& out,
                        OrderScratch& scratch) {
   // With few counters, four parts of the line are counted separately, because consecutive
   // increments of one counter would wait for each other: next[bucket * parts + part].
   constexpr int64_t kParts = 4, kKeys = kBlock / kParts;
-  const int64_t parts = packing.bits <= kFewBits ? kParts : 1;
+  const int64_t parts = packing.bits <= kMaxSmallBits ? kParts : 1;
   const size_t counters = (size_t{1} << packing.bits) * static_cast<size_t>(parts);
   auto* next = reinterpret_cast<uint32_t*>(scratch.second(static_cast<int64_t>(counters + 1) / 2));
   std::fill(next, next + counters, 0);
@@ -282,7 +282,7 @@ void order_long(const Line& line, int64_t k, const OrderedLine& out, OrderScratc
     store(line, k, out, [](int64_t i) { return i; });
     return;
   }
-  if (n > kMostWords) {  // a position does not fit in half a word
+  if (n > kMaxWords) {  // a position does not fit in half a word
     std::vector<KeyAndIndex<K>> all(static_cast<size_t>(n));
     for_each_block<K>(line, 0, n, [&](const K* keys, int64_t count, int64_t at) {
       for (int64_t i = 0; i < count; ++i) all[static_cast<size_t>(at + i)] = {keys[i], at + i};
@@ -296,7 +296,8 @@ void order_long(const Line& line, int64_t k, const OrderedLine& out, OrderScratc
     return;
   }
   Packing<K> packing = packing_of(bounds);
-  bool are_few = packing.bits <= kFewBits || (packing.bits <= kMostBits && n >> packing.bits >= 2);
+  bool are_few =
+      packing.bits <= kMaxSmallBits || (packing.bits <= kMaxCountingBits && n >> packing.bits >= 2);
   if (k == n && are_few && (get_num_threads() == 1 || n < kGrainSize)) {
     return order_by_counting(line, packing, out, scratch);
   }
@@ -334,7 +335,7 @@ void order_few(const Line& line, int64_t k, const OrderedLine& out, OrderScratch
   int64_t room = std::max<int64_t>(4 * k, 256), kept = 0;
   auto* found = reinterpret_cast<KeyAndIndex<K>*>(scratch.first(
       (room + kBlock + 1) * static_cast<int64_t>(sizeof(KeyAndIndex<K>) / sizeof(uint64_t))));
-  bool is_complete = false;  // nothing that follows is among the first k
+  bool is_complete = false;  // no later element is among the first k
   auto keep = [&] {
     if (kept > k) {
       std::nth_element(found, found + k - 1, found + kept);
@@ -370,8 +371,8 @@ void order_few(const Line& line, int64_t k, const OrderedLine& out, OrderScratch
 template <class K>
 struct Selected {
   K key;
-  int64_t before;      // how many are less
-  int64_t index = -1;  // where it is, if that is known
+  int64_t before;      // number of lesser elements
+  int64_t index = -1;  // its position in the line, or -1 if that is not known
 };
 
 // Finds the key at position k by repeatedly narrowing to the bucket of leading bits that holds it.

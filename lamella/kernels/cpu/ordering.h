@@ -29,7 +29,7 @@ class OrderScratch {
   // Buffers of n words each; contents are lost when a larger size is requested.
   uint64_t* first(int64_t n) { return reserve(first_, n); }
   uint64_t* second(int64_t n) { return reserve(second_, n); }
-  // Not used by order_line() and select_in_line(), but by order_first() and settle_kth().
+  // For order_first() and settle_kth(); order_line() and select_in_line() do not use it.
   uint64_t* third(int64_t n) { return reserve(third_, n); }
 
  private:
@@ -47,30 +47,30 @@ void order_first(const Line& line, int64_t k, bool sorted, const OrderedLine& ou
                  OrderScratch& scratch);
 // The index of the element at position k, among those equal to the element at `found`.
 int64_t settle_kth(const Line& line, int64_t k, int64_t found, OrderScratch& scratch);
-// How many elements are NaN.
+// The number of elements that are NaN.
 int64_t count_nan(const Line& line);
 
 // Iterates over lines along one dimension of several tensors, whose sizes may differ only in that
 // dimension.
 class Lines {
  public:
-  static constexpr size_t kMostTensors = 3;
+  static constexpr size_t kMaxTensors = 3;
 
   // Of dimension `skipped`, only index 0 is visited.
   Lines(std::initializer_list<const Tensor*> tensors, int64_t dim, int64_t skipped = -1);
   int64_t size() const { return size_; }  // elements of a line of the first tensor
   int64_t count() const { return count_; }
-  // Elements between neighbours of a line, in the tensor of this number.
+  // The stride of a line, in elements, in the tensor of this number.
   int64_t stride(size_t tensor) const { return along_[tensor]; }
   // Calls f(number of the line, where it starts in each tensor, in elements) for lines [begin,
   // end).
   template <class F>
   void walk(int64_t begin, int64_t end, F&& f) const {
     Dims index(sizes_.size(), 0);
-    int64_t starts[kMostTensors] = {}, rest = begin;
+    int64_t starts[kMaxTensors] = {}, rest = begin;
     for (size_t d = sizes_.size(); d-- > 0; rest /= sizes_[d]) {
       index[d] = rest % sizes_[d];
-      for (size_t t = 0; t < kMostTensors; ++t) starts[t] += index[d] * strides_[t][d];
+      for (size_t t = 0; t < kMaxTensors; ++t) starts[t] += index[d] * strides_[t][d];
     }
     for (int64_t i = begin; i < end; ++i) {
       f(i, starts);
@@ -78,7 +78,7 @@ class Lines {
         bool wraps = ++index[d] == sizes_[d];
         int64_t steps = wraps ? 1 - sizes_[d] : 1;
         if (wraps) index[d] = 0;
-        for (size_t t = 0; t < kMostTensors; ++t) starts[t] += steps * strides_[t][d];
+        for (size_t t = 0; t < kMaxTensors; ++t) starts[t] += steps * strides_[t][d];
         if (!wraps) break;
       }
     }
@@ -86,8 +86,8 @@ class Lines {
 
  private:
   int64_t size_ = 1, count_ = 1;
-  Dims sizes_, strides_[kMostTensors];  // of the other dimensions
-  int64_t along_[kMostTensors] = {};
+  Dims sizes_, strides_[kMaxTensors];  // of the other dimensions
+  int64_t along_[kMaxTensors] = {};
 };
 
 // Calls f(line, starts, scratch) in parallel for all lines of the first tensor; starts as in

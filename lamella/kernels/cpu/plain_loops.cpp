@@ -36,7 +36,7 @@ inline T quotient(T a, T b) {
   return static_cast<T>((static_cast<uint64_t>(cut) ^ static_cast<uint64_t>(minus)) -
                         static_cast<uint64_t>(minus));
 }
-// 1 if the rest of a division is not 0 and has another sign than the divisor, else 0.
+// 1 if the remainder is not 0 and has another sign than the divisor, else 0.
 template <class T>
 inline T apart(T rest, T b) {
   return static_cast<T>((rest != 0) & ((rest ^ b) < 0));
@@ -62,7 +62,7 @@ struct DivFloor {
     return static_cast<T>(q - apart(rest, b));
   }
 };
-// The sign of the divisor.
+// The result has the sign of the divisor.
 template <class T>
 struct Remainder {
   explicit Remainder(const void*) {}
@@ -72,7 +72,7 @@ struct Remainder {
     return static_cast<T>(rest + (b & -apart(rest, b)));
   }
 };
-// The sign of the dividend.
+// The result has the sign of the dividend.
 template <class T>
 struct Fmod {
   explicit Fmod(const void*) {}
@@ -139,7 +139,7 @@ struct RoundDecimals {
 };
 
 template <class T>
-struct Replace {  // returns the parameter, whatever the element is
+struct Replace {  // returns its parameter for every element
   T value;
   explicit Replace(const void* p) : value(param<T>(p, 0)) {}
   T operator()(T) const { return value; }

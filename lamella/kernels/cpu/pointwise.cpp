@@ -334,7 +334,7 @@ LAMELLA_NOINLINE void run_general(TensorIteratorBase& iter, const LoopTable& tab
   LAMELLA_INTERNAL_ASSERT(iter.ntensors() == count);
   for (int i = 0; i < count; ++i) {
     LAMELLA_CHECK_NOT_IMPLEMENTED(loop_index(iter.dtype(i)) >= 0, table.name,
-                                  ": expected tensors with arithmetic, got ", iter.dtype(i));
+                                  ": expected a dtype with arithmetic, got ", iter.dtype(i));
   }
   const bool widens = type != loop_type(type);
   const ConvertFn widen = widens ? get_convert(type, kFloat) : nullptr;

@@ -33,7 +33,7 @@ Pooling pooling_of(const char* op, const Tensor& input, int spatial) {
     p.in[3 - spatial + d] = size;
   }
   p.format = input.suggest_memory_format();
-  // Channels that stand innermost are lanes.
+  // Innermost channels are lanes.
   if (rank == spatial + 2 && p.format != MemoryFormat::Contiguous) {
     p.inner = p.format;
     p.planes = input.sizes()[0];
@@ -56,7 +56,7 @@ void Pooling::lay() {
       ranges[d].push_back({0, 1, 1, 1});
     }
   }
-  // One window over whole planes has one line.
+  // A window that covers the whole plane is a single line.
   bool whole = lanes == 1 && out[1] == 1 && out[2] == 1;
   for (int d = 1; d < 3; ++d) {
     const PoolRange& range = ranges[d].front();
@@ -107,7 +107,7 @@ Pooling fixed_pooling(const char* op, const Tensor& input, int spatial, const Po
         int64_t end = begin + covered;
         if (end > size) end = size;
         if (begin < 0) begin += (-begin - 1) / step * step + step;
-        // A step beyond the input is one past its end.
+        // A larger step is never taken; it is limited so that sums with it do not overflow.
         ranges.push_back(
             {begin, end, step < size ? step : size, count_padding ? covered : end - begin});
       }
@@ -190,7 +190,7 @@ struct Summed {
     out.zero_();
     if (grad.numel() != 0) p.lay();
   }
-  // f(begin, end) for lanes, counted over all planes: each is summed up by one call.
+  // Calls f(begin, end) for ranges of lanes, counted over all planes. One call sums all of a lane.
   template <class F>
   Tensor run(const Pooling& p, F&& f) {
     if (!grad.defined()) return out;
@@ -227,7 +227,8 @@ void spread_maxima(const char* op, const Pooling& p, const T* grad, const int64_
 std::tuple<Tensor, Tensor> max_pooling(const char* op, Pooling p, const Tensor& input) {
   ScalarType dtype = input.scalar_type();
   if (input.is_meta()) return {on_meta(p, p.shape, dtype), on_meta(p, p.shape, kLong)};
-  // The loops have four types, of which the two narrow ones cannot index very large planes.
+  // There are loops for int32, int64, float32 and float64. Indices have the width of the elements,
+  // so planes of more than 2^31 elements are computed in a 64-bit type.
   ScalarType wide = visit_real(dtype, op, [&](auto tag) {
     using T = type_of<decltype(tag)>;
     bool large = sizeof(T) > 4 || p.inputs() > std::numeric_limits<int32_t>::max();

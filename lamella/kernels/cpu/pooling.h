@@ -22,7 +22,7 @@ struct Pooling {
   std::function<void(std::vector<PoolRange>&)> layer[3];
   std::vector<PoolRange> ranges[3];
   Dims shape;           // of the output
-  int64_t divisor = 0;  // not 0: what an average divides by instead
+  int64_t divisor = 0;  // if not 0, averages divide by it instead of the ranges' counts
   // The layout of the results, and the layout in which the loops work.
   MemoryFormat format = MemoryFormat::Contiguous, inner = MemoryFormat::Contiguous;
 

@@ -25,19 +25,19 @@ CpuGenerator& choose(MaybeGenerator generator) {
 }
 
 // Calls f(pointer, count) over the elements in memory order, with a contiguous temporary if there
-// are gaps. The generator is locked for one piece of at most kMostDrawn elements at a time.
-constexpr int64_t kMostDrawn = 1 << 20;  // a multiple of 16
+// are gaps. The generator is locked for one piece of at most kMaxDrawn elements at a time.
+constexpr int64_t kMaxDrawn = 1 << 20;  // a multiple of 16
 template <class F>
 Tensor& draw_bytes(Tensor& self, CpuGenerator& generator, F&& f) {
   bool is_dense = self.is_non_overlapping_and_dense();
   Tensor dense = is_dense ? self : new_tensor(self.sizes(), self.scalar_type(), kCPU);
   char* data = static_cast<char*>(dense.mutable_data_ptr());
   auto bytes = static_cast<int64_t>(dense.element_size());
-  for (int64_t begin = 0, n = dense.numel(); begin < n; begin += kMostDrawn) {
+  for (int64_t begin = 0, n = dense.numel(); begin < n; begin += kMaxDrawn) {
     if (begin != 0) check_interrupt();
     std::lock_guard<std::mutex> lock(generator.mutex);
-    f(data + begin * bytes, std::min(kMostDrawn, n - begin));
-    if (n - begin <= kMostDrawn) break;
+    f(data + begin * bytes, std::min(kMaxDrawn, n - begin));
+    if (n - begin <= kMaxDrawn) break;
   }
   return is_dense ? self : self.copy_(dense);
 }
@@ -72,7 +72,7 @@ Tensor& draw_blocks(Tensor& self, CpuGenerator& generator, int each, F&& fill) {
   });
 }
 
-// In [0, 1); small types round a float.
+// A uniform number in [0, 1), drawn as a float for small types.
 template <class T>
 compute_type<T> uniform(CpuGenerator& generator) {
   if constexpr (std::is_same_v<T, double>) {
@@ -147,7 +147,7 @@ T saturate(double number) {
   }
 }
 
-// Each element drawn by itself from `next(generator)`, a double.
+// Fills `self` with one next(generator), a double, for each element.
 template <class F>
 Tensor& draw_each(const char* op, Tensor& self, MaybeGenerator generator, F&& next) {
   if (self.is_meta() || self.numel() == 0) return self;
@@ -198,7 +198,7 @@ Tensor& uniform_(Tensor& self, double from, double to, std::optional<Generator> 
   }
   CpuGenerator& source = choose(generator);
   const RandomLoops& loops = random_loops_stub(kCPU);
-  // Rounding can reach `to`, which is not part of the range: `from` stands for it.
+  // The range excludes `to`. A number that rounds to it is replaced by `from`.
   if (self.scalar_type() == kDouble) {
     return draw_blocks<double>(self, source, 2, [&](const uint32_t* words, double* out, int64_t n) {
       loops.uniform_double(words, out, n, from, to - from, to);
@@ -290,7 +290,7 @@ uint64_t largest_random(ScalarType dtype) {
 }  // namespace
 
 namespace {
-// Refuses a bound that the dtype of `self` cannot hold.
+// Throws if the dtype of `self` cannot hold the bound.
 void check_bound(const Tensor& self, const char* name, int64_t bound) {
   ScalarType dtype = self.scalar_type();
   bool fits = true;
@@ -420,7 +420,7 @@ Tensor& cauchy_(Tensor& self, double median, double sigma, std::optional<Generat
   });
 }
 
-// How many trials of chance p the first success takes.
+// The number of trials, each with probability p of success, up to the first success.
 Tensor& geometric_(Tensor& self, double p, std::optional<Generator> generator) {
   LAMELLA_CHECK(p > 0 && p < 1, "geometric_: expected 'p' in (0, 1), got ", p);
   return draw_each("geometric_", self, generator, [=](CpuGenerator& source) {
@@ -428,8 +428,8 @@ Tensor& geometric_(Tensor& self, double p, std::optional<Generator> generator) {
   });
 }
 
-// The slopes of rrelu in training: 1 for positive numbers; for the others, in [lower, upper), drawn
-// in the order of their places.
+// The slopes of rrelu in training: 1 for positive elements and NaN; the others are drawn from
+// [lower, upper) in the order of the elements.
 Tensor _rrelu_slopes(const Tensor& self, double lower, double upper,
                      std::optional<Generator> generator) {
   check_floating("rrelu", self);
@@ -453,8 +453,8 @@ Tensor _rrelu_slopes(const Tensor& self, double lower, double upper,
 }
 
 namespace {
-// Each row of `out` is drawn from the row of weights: the first category whose share of the sum,
-// with all before it, is not below a uniform number.
+// Draws each row of `out` from the same row of weights: a draw is the first category whose
+// cumulative share of the sum is not below a uniform number.
 template <class T>
 void draw_categories(const Tensor& weights, CpuGenerator& generator, Tensor& out) {
   using C = compute_type<T>;
@@ -472,23 +472,23 @@ void draw_categories(const Tensor& weights, CpuGenerator& generator, Tensor& out
       if (static_cast<C>(weight[i]) > 0) last = i;
     }
     for (C& share : shares) share /= sum;
-    for (int64_t drawn = 0; drawn < draws; drawn += kMostDrawn) {
+    for (int64_t drawn = 0; drawn < draws; drawn += kMaxDrawn) {
       if (drawn != 0) check_interrupt();
       std::lock_guard<std::mutex> lock(generator.mutex);
-      for (int64_t i = std::min(kMostDrawn, draws - drawn); i > 0; --i) {
+      for (int64_t i = std::min(kMaxDrawn, draws - drawn); i > 0; --i) {
         double u = generator.uniform_double();
         auto at = std::partition_point(shares.begin(), shares.begin() + static_cast<int64_t>(last),
                                        [u](C share) { return static_cast<double>(share) < u; });
         *category++ = at - shares.begin();
       }
-      if (draws - drawn <= kMostDrawn) break;
+      if (draws - drawn <= kMaxDrawn) break;
     }
   }
 }
 }  // namespace
 
-// Without replacement, or with one draw, the largest of the weights over exponential numbers come
-// first.
+// Without replacement, or with one draw, each weight is divided by an exponential random number;
+// the categories with the largest quotients are the result.
 Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement,
                    std::optional<Generator> generator) {
   LAMELLA_CHECK(self.dim() == 1 || self.dim() == 2,
@@ -573,7 +573,7 @@ Tensor& randperm_out(int64_t n, std::optional<Generator> generator, Tensor& out)
           first = data;
           for (int64_t j = 0; j < n; ++j) first[j] = static_cast<T>(j);
         }
-        // The last element has none left to be exchanged with.
+        // The last element has no later element to be exchanged with.
         uint32_t words[2 * kBlock];
         for (int64_t end = std::min(i + count, n - 1); i < end;) {
           int64_t now = std::min(kBlock, end - i);

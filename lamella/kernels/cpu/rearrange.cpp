@@ -74,7 +74,8 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_si
 }
 
 namespace {
-// Keeps columns [0, row + diagonal] (lower) or [row + diagonal, ...) (upper) of each matrix.
+// Copies columns [0, row + diagonal] (lower) or [row + diagonal, ...) (upper) of each row of the
+// matrices; the others become 0.
 void keep_triangle(const Tensor& self, const Tensor& out, int64_t diagonal, bool lower) {
   if (out.numel() == 0) return;
   Tensor from = self.contiguous();

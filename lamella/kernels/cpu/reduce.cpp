@@ -12,19 +12,21 @@ namespace lamella::native {
 
 namespace {
 
-constexpr int64_t kPieceBytes = 16384;  // of a line that is folded in one step
-constexpr int64_t kRows = 16;           // that are folded in one step
-constexpr int64_t kMostRows = 254;      // of one step, so that a byte can number them
-constexpr int64_t kSteps = 16;          // of one level
+constexpr int64_t kPieceBytes = 16384;  // bytes of a line that are folded in one step
+constexpr int64_t kRows = 16;           // rows that are folded in one step
+constexpr int64_t kMaxStepRows = 254;   // so that a byte can number the rows of a step
+constexpr int64_t kSteps = 16;          // steps of one level
 constexpr int kLevels = 8;
-constexpr int64_t kShortRows = 4096;     // elements of rows that are folded in one step
-constexpr int64_t kBufferBytes = 32768;  // of elements that are converted or gathered at a time
-constexpr int64_t kFew = 2048, kFewBytes = 4096;  // least elements; span of more
-constexpr int64_t kBlockBytes = 32768;            // of the accumulators of one block of rows
-constexpr int64_t kBlockWork = 65536;             // elements of one block of lines
-constexpr int64_t kMostLines = 512;
+constexpr int64_t kShortRows = 4096;     // elements of short rows that are folded in one step
+constexpr int64_t kBufferBytes = 32768;  // bytes that are converted or gathered at a time
+// Elements are gathered from at most kGatherBytes of memory at a time, but at least
+// kMinGathered elements.
+constexpr int64_t kMinGathered = 2048, kGatherBytes = 4096;
+constexpr int64_t kBlockBytes = 32768;  // bytes of the accumulators of one block of rows
+constexpr int64_t kBlockWork = 65536;   // elements of one block of lines
+constexpr int64_t kMaxBlockLines = 512;
 constexpr int64_t kPartWork = 65536;  // elements of one part of a block
-constexpr int64_t kMostParts = 32;
+constexpr int64_t kMaxParts = 32;
 
 struct Dim {
   int64_t size, in, out, values;  // strides in bytes
@@ -163,10 +165,10 @@ struct Reduction {
   Dims64 kept = {}, reduced = {};
   bool across = false;  // rows: the innermost dimension is kept
   int64_t outputs = 1, length = 1;
-  int64_t block = 1;   // outputs that are computed together
+  int64_t block = 1;   // outputs of a block
   int64_t in_row = 1;  // blocks of the innermost kept dimension
   int64_t blocks = 1;
-  int64_t step = 1;  // lines' elements, or rows, that are folded at a time
+  int64_t step = 1;  // elements of a line, or rows, that are folded at a time
   int levels = 1;
 
   void plan(FoldFn along_fn, FoldFn across_fn) {
@@ -178,26 +180,26 @@ struct Reduction {
     int64_t row = kept.empty() ? 1 : kept[0].size;
     int64_t most =
         across ? std::max<int64_t>(64, kBlockBytes / loops.acc_bytes)
-               : std::clamp<int64_t>(kBlockWork / std::max<int64_t>(length, 1), 1, kMostLines);
+               : std::clamp<int64_t>(kBlockWork / std::max<int64_t>(length, 1), 1, kMaxBlockLines);
     step = across ? std::max(kRows, kShortRows / row) : kPieceBytes / bytes;
     if (fold_fn == nullptr) {
       int64_t inner = reduced.empty() ? 1 : reduced[0].size;
       int64_t room = kBufferBytes / std::max(bytes, static_cast<int64_t>(element_size(type)));
       // Gathers fewer elements at a time, so that reads of memory overlap with folding.
       int64_t apart = across ? kept[0].in : reduced.empty() ? bytes : reduced[0].in;
-      int64_t few = kFewBytes / std::max<int64_t>(1, std::abs(apart));
-      int64_t buffered = std::clamp(few, std::min(kFew, room), room);
+      int64_t few = kGatherBytes / std::max<int64_t>(1, std::abs(apart));
+      int64_t buffered = std::clamp(few, std::min(kMinGathered, room), room);
       most = std::min(most, across ? room : std::max<int64_t>(1, buffered / inner));
       step =
           across ? std::max<int64_t>(1, buffered / std::min(most, row)) : std::min(inner, buffered);
     }
-    if (across) step = std::min(step, kMostRows);
+    if (across) step = std::min(step, kMaxStepRows);
     in_row = (row + most - 1) / most;
     block = (row + in_row - 1) / in_row;
     in_row = (row + block - 1) / block;
     blocks = outputs / row * in_row;
     int64_t inner = reduced.empty() ? 1 : reduced[0].size;
-    // A range that begins within a line has one step more.
+    // A range that begins within a line takes one more step.
     levels = Cascade::levels(((inner + step - 1) / step + 1) * (length / inner + 1), across);
   }
 
@@ -282,8 +284,8 @@ struct Reduction {
     }
   }
   void write(const Place& to, const void* acc) const {
-    alignas(64) char finished[kMostLines * 16], converted[kMostLines * 16];
-    bool whole = to.n <= kMostLines;
+    alignas(64) char finished[kMaxBlockLines * 16], converted[kMaxBlockLines * 16];
+    bool whole = to.n <= kMaxBlockLines;
     Scratch memory(whole ? 0 : to.n * 32);
     char* first = whole ? finished : memory.get();
     char* second = whole ? converted : first + to.n * 16;
@@ -314,8 +316,8 @@ struct Reduction {
   }
   void run() const {
     int64_t work = block * length;
-    int64_t parts = std::min(std::min(length, kMostParts), work / kPartWork);
-    if (parts <= 1 || blocks >= kMostParts) {
+    int64_t parts = std::min(std::min(length, kMaxParts), work / kPartWork);
+    if (parts <= 1 || blocks >= kMaxParts) {
       parallel_for(0, blocks, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(work, 1)),
                    [&](int64_t begin, int64_t end) { whole_blocks(begin, end); });
     } else {

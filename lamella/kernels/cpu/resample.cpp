@@ -13,7 +13,7 @@ LAMELLA_DEFINE_DISPATCH(resample_stub);
 LAMELLA_DEFINE_DISPATCH(resample_backward_stub);
 
 namespace {
-// The formats of the result and of the loops. Channels that stand innermost are lanes.
+// The memory formats of the result and of the loops. Innermost channels are lanes.
 struct Layout {
   MemoryFormat format, inner = MemoryFormat::Contiguous;
   int64_t lanes = 1;

@@ -1,4 +1,5 @@
-// scatter and its reductions: out[..., index, ...] takes in elements of src, or a number.
+// scatter and its reductions: elements of src, or a number, are written to out[..., index, ...] or
+// combined with the elements there.
 #include <cmath>
 
 #include "lamella/kernels/cpu/offset_loop.h"
@@ -30,8 +31,8 @@ void check_scatter(const MetaBase& output, const char* op, const Tensor& self, i
                 src ? src->sizes() : IntArrayRef());
   for (int64_t d = 0; d < rank(index); ++d) {
     LAMELLA_CHECK(d == dim || extent(index, d) <= extent(self, d), op,
-                  ": expected 'index' to be no larger than 'self' but in dimension ", dim, ", got ",
-                  index.sizes(), " for ", self.sizes());
+                  ": expected 'index' to be no larger than 'self' except in dimension ", dim,
+                  ", got ", index.sizes(), " for ", self.sizes());
     LAMELLA_CHECK(src == nullptr || extent(index, d) <= extent(*src, d), op,
                   ": expected 'index' to be no larger than 'src', got ", index.sizes(), " for ",
                   src ? src->sizes() : IntArrayRef());

@@ -31,7 +31,7 @@ int64_t search_plainly(const T* sorted, const int64_t* order, int64_t n, T value
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
     auto x = static_cast<compute_type<T>>(sorted[order != nullptr ? order[middle] : middle]);
-    // NaN compares false, and is placed after all numbers.
+    // NaN compares false, and so is placed after all numbers.
     if (right ? !(x > y) : !(x >= y)) {
       low = middle + 1;
     } else {
@@ -41,7 +41,8 @@ int64_t search_plainly(const T* sorted, const int64_t* order, int64_t n, T value
   return low;
 }
 
-// Searches `each` values in each line of n numbers by their keys. found(i, where) takes results.
+// Searches for `each` values in each line of n elements by their keys. Calls found(i, position) for
+// value i.
 template <class K, class F>
 void search_by_keys(ScalarType dtype, const Tensor& lines, int64_t n, const Tensor& values,
                     int64_t each, bool right, F&& found) {
@@ -89,8 +90,8 @@ bool has_last_nan(const Tensor& lines, const int64_t* order) {
 
 Tensor search(const char* op, const Tensor& sequence, const Tensor& values, bool out_int32,
               bool right, const std::optional<Tensor>& sorter) {
-  LAMELLA_CHECK(sequence.dim() > 0, op, ": expected the sorted numbers to have dimensions, got ",
-                sequence.sizes());
+  LAMELLA_CHECK(sequence.dim() > 0, op,
+                ": expected the sorted numbers to have at least 1 dimension, got a tensor with 0");
   bool one_line = sequence.dim() == 1;
   if (!one_line) {
     bool fits = sequence.dim() == values.dim();
@@ -157,7 +158,7 @@ Tensor search(const char* op, const Tensor& sequence, const Tensor& values, bool
   });
   return result;
 }
-// A number is converted to the tensor's dtype, in which it may wrap or become infinite.
+// The number as a tensor of the dtype that it has beside `like`, in which it may wrap or overflow.
 Tensor number_like(const Scalar& number, const Tensor& like) {
   return lamella::full({}, number, TensorOptions(number.type()).device(like.device()))
       .to(lamella::result_type(like, number));
@@ -242,7 +243,7 @@ LAMELLA_REGISTER_DISPATCH(isin_stub, &isin_kernel);
 Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
   LAMELLA_CHECK(bins > 0, "histc: expected 'bins' of at least 1, got ", bins);
   LAMELLA_CHECK(self.is_floating_point() || is_integral(self.scalar_type(), false),
-                "histc: expected 'self' to be floating point or whole numbers, got ",
+                "histc: expected 'self' to be floating point or integers, got ",
                 self.scalar_type());
   Tensor counts = lamella::zeros({bins}, self.options());
   if (self.is_meta() || self.numel() == 0) return counts;
@@ -276,7 +277,7 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
 
 namespace {
 
-// The greatest element as unsigned, so that negative numbers are the greatest.
+// The greatest element by its unsigned value, in which negative numbers exceed all others.
 int64_t greatest_without_sign(const int64_t* p, int64_t n) {
   return static_cast<int64_t>(
       key_loops<uint64_t>().bounds(reinterpret_cast<const uint64_t*>(p), n).most);
@@ -286,7 +287,7 @@ int64_t greatest_without_sign(const int64_t* p, int64_t n) {
 // neighbours would wait for each other's increment.
 class SmallCounts {
  public:
-  static constexpr int64_t kLeast = 1 << 14;  // numbers for which it pays
+  static constexpr int64_t kLeast = 1 << 14;  // fewest numbers for which this is faster
 
   // Returns false if a number is negative or too large; the counts are then invalid.
   bool add(const int64_t* p, int64_t n) {
@@ -324,8 +325,8 @@ class SmallCounts {
 
 Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_t minlength) {
   LAMELLA_CHECK(self.dim() == 1 && is_integral(self.scalar_type(), false),
-                "bincount: expected 'self' to be whole numbers in 1 dimension, got ",
-                self.scalar_type(), " ", self.sizes());
+                "bincount: expected 'self' to be integers in 1 dimension, got ", self.scalar_type(),
+                " ", self.sizes());
   LAMELLA_CHECK(minlength >= 0, "bincount: expected 'minlength' of at least 0, got ", minlength);
   bool weighted = weights.has_value() && weights->defined();
   LAMELLA_CHECK(!weighted || weights->sizes().equals(self.sizes()),

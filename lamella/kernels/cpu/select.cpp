@@ -10,8 +10,8 @@ LAMELLA_DEFINE_DISPATCH(select_stub);
 
 namespace {
 
-// The end of the longest run of equal elements in a sorted line; the first run of that length
-// counts. No NaN is equal to another.
+// The index of the last element of the longest run of equal elements in a sorted line; of runs of
+// that length the first counts. NaN differs from NaN.
 template <class T>
 int64_t longest_run(const char* values, int64_t stride, int64_t n) {
   auto at = [&](int64_t i) -> compute_type<T> {

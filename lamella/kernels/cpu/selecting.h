@@ -12,11 +12,11 @@ namespace lamella::native {
 struct Selecting {
   // The number of flags that are true.
   int64_t (*count)(const uint8_t* flags, int64_t n);
-  // Writes the positions of the true flags, ascending; `out` has room up to `end`. Returns how
-  // many.
+  // Writes the positions of the true flags, ascending, to `out`, which has room up to `end`.
+  // Returns the number of positions.
   int64_t (*positions)(const uint8_t* flags, int64_t n, int64_t* out, const int64_t* end);
 
-  // Returns the bits below: whether some index lies outside [low, high), or is negative.
+  // Returns kOutside if an index lies outside [low, high), and kNegative if one is negative.
   static constexpr int kOutside = 1, kNegative = 2;
   int (*check)(const int64_t* index, int64_t n, int64_t low, int64_t high);
   // out = or += scale * index, where a negative index has `size` added.
@@ -28,12 +28,12 @@ LAMELLA_DECLARE_DISPATCH(selecting_fn, selecting_stub);
 
 // The same for elements of 1, 2, 4, 8 or 16 bytes.
 struct SelectingElements {
-  // Writes the elements of src, `stride` bytes apart, whose flag is true; there is room up to
-  // `end`. Returns how many.
+  // Writes the elements of src, `stride` bytes apart, whose flag is true, to `out`, which has room
+  // up to `end`. Returns the number of elements.
   int64_t (*select)(const char* src, int64_t stride, const uint8_t* flags, int64_t n, char* out,
                     const char* end);
-  // The opposite: elements of dst whose flag is true are taken from contiguous src, which ends at
-  // `end`. Returns how many.
+  // The opposite: elements of dst whose flag is true are replaced by those of contiguous src, which
+  // ends at `end`. Returns their number.
   int64_t (*spread)(char* dst, int64_t stride, const uint8_t* flags, int64_t n, const char* src,
                     const char* end);
   // Elements of dst whose flag is true become the value.

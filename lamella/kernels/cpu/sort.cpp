@@ -60,8 +60,8 @@ void order_lines_beside(const Tensor& self, int64_t dim, int64_t k, bool descend
   });
 }
 
-// The first k elements of each line of `self`, as order_one(line, out, scratch) finds them; outputs
-// have size k there.
+// Writes the first k elements of each line of `self` and their indices, which order_one(line, out,
+// scratch) finds for one line. The outputs have size k along `dim`.
 template <class F>
 void order_lines(const char* op, const Tensor& self, int64_t dim, int64_t k, bool descending,
                  const Tensor& values, const Tensor& indices, F&& order_one) {

@@ -39,8 +39,8 @@ KeyAndIndex<K>* make_pairs(const K* keys, int64_t n) {
   return pairs;
 }
 
-// Moves the element of position k to it, lesser ones before and greater ones behind it (Hoare's
-// quickselect).
+// Reorders the pairs so that position k holds the element of rank k, after no greater and before no
+// lesser elements (Hoare's quickselect).
 template <class K>
 void quickselect(KeyAndIndex<K>* a, int64_t n, int64_t k) {
   int64_t low = 0, high = n - 1;
@@ -113,7 +113,7 @@ void order_by_heap(const Line& line, int64_t k, const OrderedLine& out, OrderScr
         if (filled < k) return true;
         std::make_heap(heap, heap + k, is_less);
       }
-      if (heap[0].key == 0) return false;  // nothing is less
+      if (heap[0].key == 0) return false;  // no key is less
       const auto limit = static_cast<K>(heap[0].key - 1);
       const int64_t less = loops.append(keys + i, count - i, limit, at + i, found);
       for (int64_t c = 0; c < less; ++c) {

@@ -1,4 +1,4 @@
-// Backwards of select and slice: writes the gradient to its place and zeros elsewhere in one pass.
+// The backwards of select and slice, which write the gradient and the zeros around it in one pass.
 #include <cstring>
 
 #include "lamella/kernels/native.h"
@@ -10,8 +10,8 @@ namespace {
 // Rows shorter than this many bytes are cheaper to copy as one strided block.
 constexpr int64_t kRowBytes = 64;
 
-// A tensor of `sizes` that is `grad` at first, first + step, ... along `dim`, and zero elsewhere.
-// `grad` has the shape of these positions.
+// A tensor of `sizes` that has `grad` at positions first, first + step, ... along `dim` (`count` of
+// them), and zero elsewhere.
 Tensor placed(const Tensor& grad, IntArrayRef sizes, int64_t dim, int64_t first, int64_t count,
               int64_t step) {
   Tensor result = new_tensor(sizes, grad.scalar_type(), grad.device());

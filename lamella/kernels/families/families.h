@@ -1,4 +1,4 @@
-// Helpers that the files of this library share.
+// Helpers that the files of the operator families share.
 #pragma once
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ using Dims = std::vector<int64_t>;
 
 inline Dims sizes_of(const Tensor& self) { return Dims(self.sizes().begin(), self.sizes().end()); }
 
-// The shape that both broadcast to; throws `op: expected 'name' to be broadcastable to ...`.
+// The shape that a and b broadcast to; throws `op: expected 'name' to be broadcastable to ...`.
 inline Dims broadcast(const char* op, const char* name, IntArrayRef a, IntArrayRef b) {
   const auto shape = lamella::native::broadcast_shapes(a, b, op, name);
   return Dims(shape.begin(), shape.end());
@@ -38,7 +38,7 @@ inline ScalarType floating(ScalarType type) {
   return is_integral(type, true) ? lamella::get_default_dtype() : type;
 }
 
-// f(begin, end) on the kernels' threads, for ranges of at least `grain`.
+// Calls f(begin, end) on the kernels' threads, for ranges of at least `grain` items.
 template <class F>
 void in_parallel(int64_t count, int64_t grain, const F& f) {
   void* buffers[] = {const_cast<void*>(static_cast<const void*>(&f))};

@@ -13,7 +13,7 @@ LAMELLA_IMPL_OF(relu_cpu)(const Tensor&, const Tensor&) {
 }
 
 LAMELLA_META_OF(hardtanh)(const Tensor& self, const Scalar& min_val, const Scalar& max_val) {
-  LAMELLA_CHECK(self.dtype() != kBool, op_name(), ": expected 'self' to be of numbers, got bool");
+  LAMELLA_CHECK(self.dtype() != kBool, op_name(), ": expected 'self' not to be bool");
   LAMELLA_CHECK(self.dtype() != kByte || (min_val.toDouble() >= 0 && max_val.toDouble() >= 0),
                 op_name(), ": expected bounds that fit uint8, got ", min_val, " and ", max_val);
   build_unary(self, kPromoted);

@@ -12,7 +12,7 @@ constexpr uint32_t kFloating = TensorIteratorBase::kPointwiseFloat;
 
 LAMELLA_META_OF(neg)(const Tensor& self) {
   LAMELLA_CHECK(self.dtype() != kBool, op_name(),
-                ": expected 'self' to be of numbers, got bool; use logical_not or ~");
+                ": expected 'self' not to be bool; use logical_not or ~");
   build_unary(self, kPromoted);
 }
 LAMELLA_IMPL_OF(neg_cpu)(const Tensor&, const Tensor&) {

@@ -75,8 +75,7 @@ namespace {
 
 void arg_meta(MetaBase& op, const Tensor& self, const std::optional<int64_t>& dim, bool keepdim) {
   check_real(op.op_name(), self);
-  LAMELLA_CHECK(self.dtype() != kBool, op.op_name(),
-                ": expected 'self' to be of numbers, got bool");
+  LAMELLA_CHECK(self.dtype() != kBool, op.op_name(), ": expected 'self' not to be bool");
   DimMask mask;
   if (dim.has_value()) {
     mask = native::reduced_dims(op.op_name(), *dim, self.dim());

@@ -152,7 +152,8 @@ Tensor linear_product(const BatchedCall& call, const In& input, const In& weight
 }
 
 Tensor linear(BatchedCall& call, In input, In weight, In bias) {
-  LAMELLA_CHECK(input.rank() >= 1, "linear: expected 'input' to have dimensions, got one without");
+  LAMELLA_CHECK(input.rank() >= 1,
+                "linear: expected 'input' to have at least 1 dimension, got a tensor with 0");
   const int64_t product_rank = input.rank() - (weight.rank() == 1 ? 1 : 0);
   const bool bias_is_wider = bias.defined() && bias.rank() > product_rank;
   if (!weight.batched && !bias.batched && !bias_is_wider) {

@@ -261,7 +261,8 @@ Tensor cat(BatchedCall& call, std::vector<In> tensors, int64_t dim) {
   for (const In& x : tensors) {
     if (!is_nothing(x)) rank = x.rank();
   }
-  LAMELLA_CHECK(rank > 0, "cat: expected 'tensors' to have dimensions, got one without");
+  LAMELLA_CHECK(rank > 0,
+                "cat: expected 'tensors' to have at least 1 dimension, got a tensor with 0");
   for (const In& x : tensors) {
     if (rank == 1 || !is_nothing(x)) parts.push_back(front(call, x));
   }
@@ -277,8 +278,8 @@ Tensor constant_pad_nd(BatchedCall&, In self, IntArrayRef pad, const Scalar& val
 Tensor view_dtype(BatchedCall& call, In self, ScalarType dtype) {
   LAMELLA_CHECK(
       self.rank() > 0 || !is_supported(dtype) || element_size(dtype) == self.value.itemsize(),
-      "view: expected 'self' to have dimensions to see ", self.value.scalar_type(), " as ", dtype,
-      ", got one without");
+      "view: expected 'self' to have at least 1 dimension to see ", self.value.scalar_type(),
+      " as ", dtype, ", got a tensor with 0");
   return front(call, self).view(dtype);
 }
 

@@ -26,7 +26,7 @@ BuiltComputation CreateScalarComparisonComputation(
     equal = equal.valid() ? And(equal, same) : same;
   }
   LAMELLA_CHECK(less.valid() || !b->first_error().ok(), name,
-                ": expected a comparator for one operand at least, got none");
+                ": expected a comparator for at least one operand, got none");
   return b->Build(less).value();
 }
 

@@ -173,8 +173,8 @@ inline void require_square(Int rows, Int columns) {
 // Throws if a workspace has more elements than LAPACK's 32-bit integers can count.
 inline void require_countable(double elements) {
   LAMELLA_CHECK(elements <= std::numeric_limits<Int>::max(),
-                "expected smaller matrices, got some that need more work space than LAPACK counts "
-                "in 32 bits");
+                "expected smaller matrices, got matrices whose work space has more elements than "
+                "LAPACK counts in 32 bits");
 }
 // The workspace size from LAPACK's answer to a query.
 template <class T>

@@ -1,4 +1,4 @@
-// Activations of neural networks, and sums of exponentials by their logarithms.
+// Activations of neural networks, and logaddexp.
 #include "lamella/kernels/cpu/simd/logarithm.h"
 #include "lamella/kernels/cpu/simd/vec_math.h"
 
@@ -15,7 +15,7 @@ inline Vec<T> gelu_tanh(Vec<T> a) {
   constexpr long double kScale = 1.595769121605730711759542L, kCube = 0.071354816272600248779574L;
   constexpr T kScaleUpper = T(kScale), kCubeUpper = T(kCube);
   constexpr T kScaleRest = T(kScale - kScaleUpper), kCubeRest = T(kCube - kCubeUpper);
-  // From here on the result is a, or 0.
+  // Beyond 40 the result is a, below -40 it is 0, so the bounds change nothing.
   V x = v_at_most(v_at_least(a, T(-40)), T(40));
   // An error of u is multiplied by u in the result, so u is computed in two parts.
   Twice<V> square = v_product(x, x);
@@ -56,7 +56,8 @@ inline Vec<T> mish(Vec<T> a) {
 }
 LAMELLA_VEC1(Mish, mish<T>(a))
 LAMELLA_VEC1(LogSigmoid, (a < 0 ? a : Vec<T>{}) - v_log1p(v_exp(-v_abs(a))))
-// log(exp a + exp b) without overflow; equal infinities stay.
+// log(exp a + exp b) without overflow. Equal operands are a case of their own, because inf - inf is
+// NaN.
 LAMELLA_VEC2(LogAddExp, a == b ? a + T(0.69314718055994530942)
                                : (a > b ? a : b) + v_log1p(v_exp(-v_abs(a - b))))
 LAMELLA_VEC2(LogAddExp2,

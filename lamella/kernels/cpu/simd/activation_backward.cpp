@@ -1,4 +1,4 @@
-// Gradients of activations: of the gradient of the output, and the input or output.
+// Gradients of activations, computed from the gradient of the output and the input or output.
 #include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/simd/error_function.h"
 #include "lamella/kernels/cpu/simd/vec_math.h"
@@ -19,7 +19,7 @@ inline T conj_of(T x) {
 LAMELLA_OP2(SigmoidBackward, a* conj_of<T>(b*(T(1) - b)))
 LAMELLA_OP2(TanhBackward, a* conj_of<T>(T(1) - b * b))
 
-// `b` is the input from here on.
+// From here on `b` is the input, unless noted otherwise.
 template <class T>
 struct ThresholdBackward {
   T threshold;
@@ -46,7 +46,7 @@ struct ShrinkBackward {
 };
 LAMELLA_OP2(HardswishBackward, b <= T(-3) ? T(0) : b < T(3) ? a * (b / T(3) + T(0.5)) : a)
 LAMELLA_OP2(HardsigmoidBackward, (b > T(-3)) & (b < T(3)) ? a / T(6) : T(0))
-// Parameter: the bound to which the input was clamped; negative: none.
+// Parameter: the bound to which the input was clamped; negative without clamping.
 template <class T>
 struct LogitBackward {
   T eps;
@@ -89,10 +89,10 @@ inline Vec<T> mish_slope(Vec<T> x) {
 }
 LAMELLA_VEC2(MishBackward, a* mish_slope<T>(b))
 LAMELLA_VEC2(LogSigmoidBackward, a* v_sigmoid(-b))
-// Phi(x) + x phi(x), with the normal distribution's function and density. Both are settled at 40,
-// where an infinite x could still meet a 0. float32 takes Phi from a rational approximation that is
-// within 1.5e-7 (M. Abramowitz, I. Stegun, Handbook of Mathematical Functions, 7.1.26), whose
-// exponential is that of the density.
+// Phi(x) + x phi(x), with the normal distribution's function Phi and density phi. x is limited to
+// [-40, 40], where both have reached their limits, because inf * 0 is NaN. float32 takes Phi from a
+// rational approximation that is within 1.5e-7 (M. Abramowitz, I. Stegun, Handbook of Mathematical
+// Functions, 7.1.26) and shares the exponential with the density.
 template <class T>
 inline Vec<T> gelu_slope(Vec<T> x) {
   x = x > 40 ? v_set<T>(40) : x < -40 ? v_set<T>(-40) : x;

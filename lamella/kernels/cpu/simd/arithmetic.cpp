@@ -54,7 +54,7 @@ inline complex<T> product(complex<T> a, complex<T> b) {
   return {fused(a.real(), b.real(), -(a.imag() * b.imag())),
           fused(a.real(), b.imag(), a.imag() * b.real())};
 }
-// As complex's own operator.
+// The quotient, in the order of operations of the division of `complex`.
 template <class T>
 inline complex<T> quotient(complex<T> a, complex<T> b) {
   T re = b.real() < 0 ? -b.real() : b.real(), im = b.imag() < 0 ? -b.imag() : b.imag();

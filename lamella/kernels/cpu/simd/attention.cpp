@@ -10,8 +10,8 @@ inline namespace CPU_CAPABILITY {
 namespace {
 using namespace tiles;
 
-// Replaces the scores of a vector of queries by their powers of 2, relative to the maximum, and
-// updates the maximum, the sum and the factor for earlier sums.
+// Replaces the scores of a vector of queries by 2^(score - maximum), and updates the maximum, the
+// sum of these powers and the factor by which earlier sums are scaled.
 void weigh(float* scores, int64_t columns, int64_t keys, float* most, float* total,
            float* factors) {
   Lanes before = load(most), now = before;
@@ -44,7 +44,7 @@ void write_result(const AttentionForward& call, int64_t query, float* sum, float
 
 // ---- Few queries: vectors along the keys' rows, and then along the keys ----
 
-constexpr int64_t kFewQueries = kLanes / 4;
+constexpr int64_t kMaxFewQueries = kLanes / 4;
 
 float sum_of(Lanes v) {
   float parts[kLanes], sum = 0;
@@ -52,7 +52,7 @@ float sum_of(Lanes v) {
   for (float part : parts) sum += part;
   return sum;
 }
-// The products of q with four rows. Rows are whole vectors, or q is 0 past their end.
+// The dot products of q with four rows. Rows are whole vectors, or q is 0 past their end.
 Four four_products(const float* q, const float* rows, int64_t row, int64_t width) {
   Lanes sums[4] = {};
   for (int64_t d = 0; d < width; d += kLanes) {
@@ -80,12 +80,12 @@ void attend_few(const AttentionForward& call, int64_t first, int64_t last) {
   const AttentionHead& h = call.head;
   int64_t width = whole_vectors(h.width), value_width = whole_vectors(h.value_width);
   int64_t rows = last - first;
-  Scratch scratch((kFewQueries + kKeys) * (width + value_width));
-  float* queries = scratch.take(kFewQueries * width);
-  float* sums = scratch.take(kFewQueries * value_width);
+  Scratch scratch((kMaxFewQueries + kKeys) * (width + value_width));
+  float* queries = scratch.take(kMaxFewQueries * width);
+  float* sums = scratch.take(kMaxFewQueries * value_width);
   float* key_room = scratch.take(kKeys * width);
   float* value_room = scratch.take(kKeys * value_width);
-  float most[kFewQueries], total[kFewQueries], scores[kKeys];
+  float most[kMaxFewQueries], total[kMaxFewQueries], scores[kKeys];
   RowReader read_wide(h.dtype, h.width), read_values(h.dtype, h.value_width);
   Rows q = read_wide.read(h.q, first, rows, key_room, false);
   const auto scale = static_cast<float>(static_cast<double>(h.scale) * kLog2E);
@@ -155,7 +155,7 @@ void attend_few(const AttentionForward& call, int64_t first, int64_t last) {
 }
 
 void attention_kernel(const AttentionForward& call, int64_t first, int64_t last) {
-  if (last - first <= kFewQueries) return attend_few(call, first, last);
+  if (last - first <= kMaxFewQueries) return attend_few(call, first, last);
   const AttentionHead& h = call.head;
   int64_t rows = last - first, columns = whole_vectors(rows);
   int64_t width = whole_vectors(h.width), value_width = whole_vectors(h.value_width);
@@ -198,7 +198,7 @@ void attention_kernel(const AttentionForward& call, int64_t first, int64_t last)
     }
     Rows values = read_values.read(h.v, key, count, value_room, true);
     for (int64_t i = 0; i < rows; i += kTileRows) {
-      // There is memory for whole tiles, which cost no more than two rows.
+      // A whole tile costs no more than two rows, and there is memory for it.
       int64_t group = rows - i > 2 ? kTileRows : rows - i;
       int64_t seen = compute.seen(i, kTileRows, key, count);
       multiply(scores + i, 1, columns, values.data, values.row, sums + i * value_width, value_width,

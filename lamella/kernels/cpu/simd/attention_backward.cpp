@@ -15,7 +15,7 @@ using namespace tiles;
 
 constexpr int64_t kQueries = kAttentionRows;
 
-// Rows of `width` floats, `from_row` apart, added to those at `to`.
+// Adds `count` rows of `width` floats, `from_row` apart, to the rows at `to`.
 void add_rows(const float* from, int64_t from_row, int64_t count, int64_t width, float* to,
               int64_t to_row) {
   for (int64_t i = 0; i < count; ++i) {
@@ -24,8 +24,8 @@ void add_rows(const float* from, int64_t from_row, int64_t count, int64_t width,
   }
 }
 
-// For a vector of queries, scores become weights, and gradients of weights those of scores. With
-// factors of dropout, weights are multiplied by them.
+// For a vector of queries, replaces scores by weights, and gradients of weights by gradients of
+// scores. Weights are multiplied by the dropout factors if there are any.
 void scores_gradient(float* scores, float* grads, const float* factors, int64_t columns,
                      int64_t keys, Lanes logsumexp, Lanes delta, Lanes scale) {
   for (int64_t j = 0; j < keys; ++j) {

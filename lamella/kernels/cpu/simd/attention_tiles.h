@@ -25,8 +25,8 @@ constexpr float kLeast = -std::numeric_limits<float>::infinity();
 constexpr double kLog2E = 1.4426950408889634074;
 constexpr float kLn2 = 0.693147180559945309f;
 
-// Takes lanes of a where the condition holds, else of b; infinities and NaN of the lanes that are
-// not taken have no effect.
+// The lanes of a where the condition holds, else those of b; infinities and NaN in lanes that are
+// not selected have no effect.
 inline Lanes select(IntLanes condition, Lanes a, Lanes b) { return condition ? a : b; }
 inline Lanes larger(Lanes a, Lanes b) { return a > b ? a : b; }
 // 0, 1, 2, ...
@@ -152,8 +152,8 @@ inline void transpose(const float* from, int64_t from_row, int64_t rows, int64_t
   }
 }
 
-// Rows of floats: read in place, or copied into `room`, whose rows are padded with zeros to whole
-// vectors.
+// Rows of floats that were read in place or copied into memory whose rows are padded with zeros to
+// whole vectors.
 struct Rows {
   const float* data;
   int64_t row;
@@ -229,7 +229,7 @@ class Scores {
     return end < 0 ? 0 : end < count ? end : count;
   }
 
-  // The products of the tile's rows of `width` elements with the columns that see them.
+  // Multiplies the tile's rows of `width` elements by the queries' columns that see them.
   void products(const Rows& rows, int64_t width, const float* columns, int64_t key, int64_t count,
                 float* to) const {
     for (int64_t x = 0; x < columns_; x += 2 * kLanes) {
@@ -287,13 +287,14 @@ class Scores {
   float* mask_;
 };
 
-// The factors of dropout for a tile, laid out as its scores are.
+// Writes the dropout factors of a tile in the layout of its scores.
 inline void factors_as_columns(const AttentionHead& h, int64_t first, int64_t rows, int64_t key,
                                int64_t count, float* to, int64_t columns) {
   transpose(h.factors + first * h.factors_row + key, h.factors_row, rows, count, to, columns, 1);
 }
 
-// The queries as columns, scaled for scores as exponents of 2; columns past the last query are 0.
+// Writes the queries as columns, scaled so that scores are exponents of 2; columns past the last
+// query are 0.
 inline void queries_as_columns(const Rows& rows, int64_t count, int64_t width, float scale,
                                float* to, int64_t columns) {
   transpose(rows.data, rows.row, count, width, to, columns, scale);

@@ -12,7 +12,8 @@ namespace {
 
 constexpr int64_t kLanes = 16;
 
-// The sum of term(0 .. n - 1): short runs are summed in the element type, their sums in double.
+// The sum of term(0), ..., term(n - 1): short runs are summed in the element type, their sums in
+// double.
 template <class T, class F>
 double sum_of(int64_t n, F&& term) {
   constexpr int64_t kRun = 512;

@@ -5,8 +5,8 @@
 
 namespace lamella::native {
 
-// Element i of channel c of sample o is at (o * channels + c) * inner + i. Numbers of channels are
-// of the element type.
+// Element i of channel c of sample o is at (o * channels + c) * inner + i. Arrays with one number
+// per channel have the element type.
 struct Planes {
   ScalarType dtype;
   int64_t outer, channels, inner;
@@ -22,7 +22,7 @@ using channel_sums_fn = void (*)(const Planes& p, const void* dy, const void* x,
                                  void* sum, void* dot, int64_t begin, int64_t end);
 LAMELLA_DECLARE_DISPATCH(channel_sums_fn, channel_sums_stub);
 
-// out = b[c] * x + k[c], plus a[c] * dy if there is one, for rows [begin, end): row r is channel
+// out = b[c] * x + k[c], plus a[c] * dy unless dy is null, for rows [begin, end): row r is channel
 // r % channels of sample r / channels.
 struct ChannelAffine {
   const void* x;

@@ -43,7 +43,7 @@ inline To convert_one(const From& x) {
   }
 }
 
-// Between floats and a small type.
+// Conversions between float32 and a small type.
 template <class Small>
 LAMELLA_NOINLINE void widen(const void* src, void* dst, int64_t n) {
   auto* a = static_cast<const Small*>(src);

@@ -14,11 +14,11 @@ inline namespace CPU_CAPABILITY {
 namespace {
 using namespace lanes;
 
-constexpr int kVectors = 4;  // of a row that are computed together
+constexpr int kVectors = 4;  // vectors of a row that are computed together
 constexpr int64_t kBlock = kVectors * kLanes;
 
-// Load and store of the first n lanes; the others are 0. Without mask instructions, in pieces of
-// fixed sizes.
+// Loads and stores of the first n lanes; the others are loaded as 0. Without mask instructions,
+// memory is copied in pieces of fixed sizes.
 #if defined(CPU_CAPABILITY_AVX512)
 constexpr bool kHasMasks = true;
 inline __mmask16 mask_of(int64_t n) {
@@ -33,7 +33,7 @@ inline void copy_few(const float* from, float* to, int64_t n) {
 }
 #else
 constexpr bool kHasMasks = false;
-// n < kLanes.
+// Requires n < kLanes.
 inline void copy_few(const float* from, float* to, int64_t n) {
 #pragma GCC unroll 4
   for (int64_t piece = kLanes / 2; piece > 0; piece /= 2) {
@@ -63,7 +63,7 @@ inline void copy_row(const float* from, float* to, int64_t n) {
   copy_few(from + i, to + i, n - i);
 }
 
-// All bits of the first n lanes.
+// A mask with all bits set in the first n lanes.
 IntLanes first_lanes(int64_t n) {
   IntLanes lanes;
   for (int i = 0; i < kLanes; ++i) lanes[i] = i;
@@ -73,7 +73,7 @@ Lanes kept(IntLanes keep, Lanes v) {
   return reinterpret_cast<Lanes>(keep & reinterpret_cast<IntLanes>(v));
 }
 
-// The lanes First, First + 2, ... of two concatenated vectors.
+// Lanes First, First + 2, ... of two concatenated vectors.
 template <int First, int... I>
 inline Lanes every_second(Lanes x, Lanes y, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(x, y, (First + 2 * I)...);
@@ -82,10 +82,11 @@ inline Lanes every_second(Lanes x, Lanes y, std::integer_sequence<int, I...>) {
 int64_t product(const int64_t (&sizes)[3]) { return sizes[0] * sizes[1] * sizes[2]; }
 int64_t whole_lanes(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
-// The channels of a group with their padding, or the columns made of them.
+// The padded input channels of one group, and the columns made of them if there are any: Note
+// [Padded planes].
 class Plane {
  public:
-  // With `rows`, rows of outputs that fill their vectors stay rows.
+  // With `rows`, no columns are made if rows of outputs fill their vectors well.
   Plane(const Depthwise& p, bool rows)
       : p_(p), rows_out_(p.out[0] * p.out[1]), width_(p.out[2]), is_flat_(is_flat(p, rows)) {
     for (int d = 0; d < 3; ++d) padded_[d] = p.in[d] + 2 * p.padding[d];
@@ -95,7 +96,8 @@ class Plane {
     row_ = phase_ * stride_;
     int64_t channel = padded_[0] * padded_[1] * row_;
     memory_.assign(static_cast<size_t>(p.inputs * channel), 0.0f);
-    // The offsets of input rows, and in them of the first columns of each remainder.
+    // rows_ has the offset of each input row, and columns_ the offset in a row of the first element
+    // with each remainder.
     for (int64_t row = 0; row < p.inputs * p.in[0] * p.in[1]; ++row) {
       int64_t y = row % p.in[1], z = row / p.in[1] % p.in[0], c = row / p.in[1] / p.in[0];
       rows_.push_back(((c * padded_[0] + z + p.padding[0]) * padded_[1] + y + p.padding[1]) * row_);
@@ -134,12 +136,12 @@ class Plane {
   }
 
  private:
-  // Whether many channels read the same columns, which fit the cache.
+  // True if columns are made: they fit the cache, and many output channels read them.
   static bool is_flat(const Depthwise& p, bool rows) {
-    constexpr int64_t kLeastReaders = 4, kMostColumns = 1 << 15;
+    constexpr int64_t kMinReaders = 4, kMaxColumns = 1 << 15;
     int64_t columns = p.inputs * product(p.kernel) * whole_lanes(product(p.out));
     bool fills = whole_lanes(p.out[2]) * 7 <= p.out[2] * 8;
-    return p.multiplier >= kLeastReaders && columns <= kMostColumns && !(rows && fills);
+    return p.multiplier >= kMinReaders && columns <= kMaxColumns && !(rows && fills);
   }
   const float* in_plane(int64_t row) const {
     int64_t z = p_.out[0] == 1 ? 0 : row / p_.out[1], y = row - z * p_.out[1];
@@ -165,7 +167,7 @@ class Plane {
   void bring_plane(const float* src) {
     int64_t n = p_.in[2], padding = p_.padding[2];
     const float *from = src, *end = src + static_cast<int64_t>(rows_.size()) * n;
-    // Reads whole vectors where memory continues, and discards the excess.
+    // Reads a whole vector if `src` is long enough, and sets the excess lanes to 0.
     auto piece = [&](const float* x, int64_t count) {
       if constexpr (kHasMasks) return load_some(x, count);
       bool has_room = end - x >= kLanes;
@@ -203,7 +205,8 @@ class Plane {
   std::vector<int64_t> taps_, plane_taps_, rows_, columns_;
 };
 
-// f(a constant number of vectors, row, first output of a block, how many) for an output channel.
+// Calls f(number of vectors as a constant, row, first output, number of outputs) for the blocks of
+// an output channel.
 template <class F>
 void each_block(const Plane& plane, F&& f) {
   for (int64_t row = 0; row < plane.rows(); ++row) {
@@ -219,7 +222,8 @@ void each_block(const Plane& plane, F&& f) {
     }
   }
 }
-// C channels of dst, `channel` elements apart. Every S-th tap has a sum of its own.
+// Computes n outputs of C channels of dst, `channel` elements apart. There are S partial sums, each
+// of every S-th tap.
 template <int C, int V, int S>
 inline void outputs_of(const float* at, const std::vector<int64_t>& taps, const float* weights,
                        const float* bias, float* to, int64_t channel, int64_t n) {
@@ -294,7 +298,8 @@ void forward_kernel(const Depthwise& p, int64_t begin, int64_t end) {
   }
 }
 
-// Adds the products of M channels of the gradient, `channel` apart, with T columns to their sums.
+// Adds the products of M channels of the gradient, `channel` apart, with T columns to the M * T
+// vectors of `sums`.
 template <int M, int T>
 void flat_products(const float* grad, int64_t channel, const float* columns, int64_t column,
                    int64_t n, float* sums, int64_t sums_row) {
@@ -335,7 +340,7 @@ void flat_channels(const Plane& plane, const float* grad, float* sums) {
                         count * kLanes);
   }
 }
-// The same for one channel, whose rows are those of the plane.
+// Adds the products of one channel of the gradient with the taps, if the plane has no columns.
 void channel_by_rows(const Plane& plane, const float* grad, float* sums) {
   const std::vector<int64_t>& taps = plane.taps();
   auto count = static_cast<int64_t>(taps.size());

@@ -1,5 +1,5 @@
-// Convolutions whose groups have few input channels (one in depthwise ones), float32, row-major,
-// one set for each CPU capability.
+// Kernels of convolutions whose groups have few input channels (one if depthwise), float32,
+// row-major, one set for each CPU capability.
 //
 // Note [Padded planes]
 //   The input channels of one group of one sample are copied with their padding into a buffer in
@@ -13,8 +13,9 @@
 
 namespace lamella::native {
 
-// Three spatial dimensions; those in front may be 1. src is [batch][groups * inputs][in...],
-// weights [groups * multiplier][inputs][kernel...], dst [batch][groups * multiplier][out...].
+// There are three spatial dimensions; leading ones may have size 1.
+// src is [batch][groups * inputs][in...], weights [groups * multiplier][inputs][kernel...],
+// dst [batch][groups * multiplier][out...].
 struct Depthwise {
   int64_t batch, groups, inputs, multiplier;
   int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
@@ -25,9 +26,9 @@ struct Depthwise {
 };
 using depthwise_fn = void (*)(const Depthwise& problem, int64_t begin, int64_t end);
 
-// dst, for groups [begin, end), counted over all samples.
+// Computes dst for groups [begin, end), counted over all samples.
 LAMELLA_DECLARE_DISPATCH(depthwise_fn, depthwise_forward_stub);
-// weights, for groups [begin, end) with all their samples.
+// Computes the gradient of the weights of groups [begin, end), summed over all samples.
 LAMELLA_DECLARE_DISPATCH(depthwise_fn, depthwise_backward_weights_stub);
 
 }  // namespace lamella::native

@@ -90,7 +90,7 @@ struct Power {
   }
 };
 
-// f(panel, its first row, its width in memory) for the panels.
+// Calls f(panel, its first row, its width in memory) for the panels.
 template <class T, class F>
 void each_panel(const Distances& p, F&& f) {
   for (int64_t first = 0; first < p.others; first += p.panel) {
@@ -99,7 +99,7 @@ void each_panel(const Distances& p, F&& f) {
   }
 }
 
-// R rows with V vectors of the second matrix.
+// The distances of R rows from the rows in V vectors of the second matrix.
 template <class T, class Order, int R, int V>
 void tile(const Distances& p, const Order& order, const T* rows, int64_t row, const T* others,
           int64_t width, T* out, int64_t n) {
@@ -174,7 +174,7 @@ void backward_rows(const Distances& p, int64_t begin, int64_t end) {
     count_steps(p.columns * p.others / 8);
     std::memcpy(weights.data(), static_cast<const T*>(p.grad) + i * p.others, bytes);
     std::memcpy(distances.data(), static_cast<const T*>(p.distances) + i * p.others, bytes);
-    // Past the last row, gradients and distances are 0.
+    // Gradients and distances are 0 past the last row.
     for (int64_t j = 0; j < whole; j += kWidth<T>) {
       T* at = weights.data() + j;
       v_store(at, order.weight(v_load(at), v_load(distances.data() + j)));
@@ -207,7 +207,7 @@ void backward_rows(const Distances& p, int64_t begin, int64_t end) {
   }
 }
 
-// f(the order's type) for the order p.
+// Calls f(std::type_identity of the class for order p).
 template <class T, class F>
 void with_order(double p, F&& f) {
   if (p == 0) return f(std::type_identity<Count<T>>());

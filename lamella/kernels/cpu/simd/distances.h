@@ -18,7 +18,7 @@ struct Distances {
   const void* rows;              // [..., columns] of the first matrix
   const void* panels;            // of the second
   void* out;                     // the distances [..., others]; or the gradient [..., columns]
-  const void *grad, *distances;  // of the gradient alone: [..., others]
+  const void *grad, *distances;  // [..., others]; read only by the backward
 };
 using distances_fn = void (*)(const Distances& problem, int64_t begin, int64_t end);
 

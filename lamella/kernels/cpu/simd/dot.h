@@ -5,7 +5,7 @@
 
 namespace lamella::native {
 
-// float32 or float64; contiguous.
+// The dot product of contiguous vectors of n float32 or float64 elements.
 using dot_fn = void (*)(ScalarType dtype, const void* a, const void* b, int64_t n, void* result);
 LAMELLA_DECLARE_DISPATCH(dot_fn, dot_stub);
 

@@ -20,10 +20,10 @@ inline V v_erf(V x) {
 //   that the result keeps its relative accuracy until it underflows. erfc, erfcx, log_ndtr and gelu
 //   are made of M.
 
-// From here on the tail is 0, or 1 for the negative argument.
+// Beyond this x the normal distribution function of -x is 0, and that of x is 1.
 template <class T>
 inline constexpr T kTailEnd = sizeof(T) == 4 ? T(15) : T(39);
-// sqrt(2) as the sum of both.
+// sqrt(2) as the sum of kRootTwo and kRootTwoRest.
 template <class T>
 inline constexpr T kRootTwo = T(1.41421356237309504880);
 template <class T>
@@ -60,7 +60,7 @@ inline V v_erfc(V x) {
   V tail = v_exp_times(-square.high, -square.low, factor);
   return v_select(x < 0, 2 - tail, tail);
 }
-// exp(x^2) erfc(x), for negative x 2 exp(x^2) - erfcx(-x).
+// exp(x^2) erfc(x); for negative x that is 2 exp(x^2) - erfcx(-x).
 template <class V>
 inline V v_erfcx(V x) {
   using T = ElementOf<V>;

@@ -1,4 +1,4 @@
-// Matrix products of elements that are summed in their own type, and of bfloat16 summed in float32.
+// Matrix products of float32, float64, int32 and int64, and of bfloat16 with sums of float32.
 #include "lamella/kernels/cpu/simd/gemm.h"
 
 #include "lamella/kernels/cpu/simd/gemm_tile.h"
@@ -23,7 +23,7 @@ constexpr GemmKernels kernels_of(void (*dots)(const GemmDots&)) {
 }
 
 #if defined(CPU_CAPABILITY_AVX512)
-// Pairs of bfloat16, whose products are added to a sum in float32.
+// Elements are pairs of bfloat16, whose products are added to a sum in float32.
 struct BFloat16Pairs {
   using Element = uint32_t;
   using Sum = float;

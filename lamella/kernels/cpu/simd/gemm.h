@@ -27,12 +27,12 @@ struct GemmBlock {
   int64_t tail_row;
   char* c;
   int64_t c_row;
-  const char* d;  // of c's dtype, NULL for nothing; may be c
+  const char* d;  // of c's dtype; may be c, or NULL if nothing is added
   int64_t d_row;
   int64_t m, n, k;
   const void* alpha;  // of c's dtype
   bool b_is_far;      // b is not packed, and is larger than the second-level cache
-  const char* after;  // the part of b that is read after this block; NULL: unknown
+  const char* after;  // the part of b that is read after this block, or NULL if it is unknown
 };
 
 // A series of products, each with at most as many columns as a vector has lanes, and b not packed:
@@ -65,7 +65,7 @@ struct GemmPacking {
   int64_t row, column;  // bytes between numbers; one of them is the size of a number
   char* to;
   int64_t n, k;
-  int64_t to_row;  // bytes between rows, 0: panels
+  int64_t to_row;  // bytes between rows; 0 for panels
 };
 
 // An element of a and b is one number, or a group of consecutive numbers along k whose products are
@@ -77,7 +77,7 @@ struct GemmKernels {
   int64_t number_bytes;  // of a and b
   int64_t sum_bytes;     // of c, d and alpha
   void (*block)(const GemmBlock& block);
-  void (*small)(const GemmSmall& problems);  // may be NULL, as may the next
+  void (*small)(const GemmSmall& problems);  // may be NULL, as may `dots`
   void (*dots)(const GemmDots& problem);
   void (*pack)(const GemmPacking& packing);
 };

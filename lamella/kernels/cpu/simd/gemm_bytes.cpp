@@ -27,7 +27,7 @@ constexpr GemmKernels kernels_of(int64_t group, void (*dots)(const GemmDots&),
           pack};
 }
 
-// Pairs of int16.
+// Elements are pairs of int16, whose products are added to a sum in int32.
 struct ShortPairs {
   using Element = uint32_t;
   using Sum = uint32_t;
@@ -46,7 +46,8 @@ struct ShortPairs {
 #if defined(CPU_CAPABILITY_AVX512)
 constexpr uint32_t kHighBits = 0x80808080;
 
-// Groups of four bytes, of which those of a or those of b are unsigned. `Turned` adds 128 to b.
+// Elements are groups of four bytes; those of b are unsigned if BIsUnsigned, else those of a.
+// `Turned` adds 128 to b.
 template <bool BIsUnsigned, bool Turned>
 struct ByteFours {
   using Element = uint32_t;
@@ -73,7 +74,7 @@ void pack_fours(const GemmPacking& p) {
     fours.row = kBytes;
     pack<uint32_t>(fours);
     if (!Turn) return;
-    // Panels are one run of vectors, rows a run each.
+    // All panels together are one run of vectors; each row is a run of its own.
     int64_t runs = p.to_row == 0 ? 1 : p.k;
     int64_t bytes = (p.n + kLanes<uint32_t> - 1) / kLanes<uint32_t> * kVectorBytes * (p.k / runs);
     for (int64_t run = 0; run < runs; ++run) {

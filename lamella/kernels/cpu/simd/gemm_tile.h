@@ -18,8 +18,8 @@
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 
-// A tile and its factors fill the registers. Tiles of at most kWideRows rows over an unpacked b
-// have twice the columns, so that more of each row of b is read at once.
+// The size of tiles, whose sums and factors fill the registers. Tiles of at most kWideRows rows
+// over an unpacked b have twice the columns, so that more of each row of b is read at once.
 #if defined(CPU_CAPABILITY_AVX512)
 inline constexpr int kVectorBytes = 64, kTileRows = 8, kTileVectors = 3, kWideRows = 4;
 #elif defined(CPU_CAPABILITY_AVX2)
@@ -65,7 +65,7 @@ inline __m256i mask_of(int64_t count) {
 }
 #endif
 
-// The first `count` lanes; the others are zero.
+// Loads the first `count` lanes; the others are zero.
 template <class T>
 inline Lanes<T> load_part(const void* p, int64_t count) {
 #if defined(CPU_CAPABILITY_AVX512)
@@ -107,7 +107,7 @@ inline void store_part(void* p, Lanes<T> x, int64_t count) {
 #endif
 }
 
-// Elements of one type, multiplied and summed as they are.
+// Elements that are multiplied and summed in their own type.
 template <class T>
 struct SameType {
   using Element = T;
@@ -156,7 +156,7 @@ inline int64_t fetching_tiles(int64_t rows) {
   return rows <= (kTileVectors - 1) * kTileRows ? 1 : kTileVectors;
 }
 
-// R rows of V vectors, the last of which has `last` columns.
+// Computes a tile of R rows of V vectors, the last of which has `last` columns.
 template <class P, int R, int V, Tile KIND>
 void tile(const GemmBlock& g, const char* a, const char* b, int64_t b_row, char* c, const char* d,
           int64_t last, const char* next) {
@@ -229,7 +229,8 @@ TileFn<P> tile_of(int64_t rows, int64_t vectors) {
   return tile_of<P, 2 * kTileVectors>(rows, std::make_integer_sequence<int, kWideRows>());
 }
 
-// For a large b that is not packed: the hardware prefetcher does not foresee the order of its rows.
+// True if b is large and not packed: the hardware prefetcher does not follow the order in which its
+// rows are read.
 template <class P>
 bool fetches_b(const GemmBlock& g) {
   return std::is_floating_point_v<typename P::Element> && g.b_is_far;
@@ -239,8 +240,8 @@ TileFn<P> fetching_tile_of(int64_t rows, bool is_wide) {
   constexpr Tile kKind =
       std::is_floating_point_v<typename P::Element> ? Tile::kFetches : Tile::kPlain;
   constexpr auto kAll = std::make_integer_sequence<int, kTileRows>();
-  constexpr auto kFew = std::make_integer_sequence<int, kWideRows>();
-  return is_wide ? tile_of<P, 2 * kTileVectors, kKind>(rows, kFew)
+  constexpr auto kWide = std::make_integer_sequence<int, kWideRows>();
+  return is_wide ? tile_of<P, 2 * kTileVectors, kKind>(rows, kWide)
                  : tile_of<P, kTileVectors, kKind>(rows, kAll);
 }
 
@@ -315,11 +316,12 @@ void small(const GemmSmall& s) {
 
 // ---- Products of rows with rows ----
 
-// Lane i of the result is the sum of the lanes of x[i]; N is their number.
+// Adds adjacent blocks of s lanes. In each group of 2 s lanes, the result has the sum of the blocks
+// of x, followed by that of the blocks of y.
 template <class T, int... I>
 inline Lanes<T> halves_added(Lanes<T> x, Lanes<T> y, int s, std::integer_sequence<int, I...>) {
   constexpr int N = sizeof...(I);
-  // Blocks of s lanes: those at even places of x and y, and those at odd ones.
+  // The blocks with even numbers of x and y, plus those with odd numbers.
   switch (s) {
 #define LAMELLA_HALVES(S)                                                \
   case S:                                                                \
@@ -336,6 +338,7 @@ inline Lanes<T> halves_added(Lanes<T> x, Lanes<T> y, int s, std::integer_sequenc
   }
   return x;
 }
+// Lane i of the result is the sum of the lanes of x[i].
 template <class T>
 inline Lanes<T> sums_of_lanes(Lanes<T> (&x)[kLanes<T>]) {
   constexpr int N = kLanes<T>;
@@ -349,8 +352,8 @@ inline Lanes<T> sums_of_lanes(Lanes<T> (&x)[kLanes<T>]) {
   return x[0];
 }
 
-// R rows of a with as many rows of b as there are lanes for; rows past `m` and `n` are read as the
-// last ones.
+// Products of R rows of a with as many rows of b as a vector has lanes. The last row is read in
+// place of rows past `m` and `n`.
 template <class P, int R, bool FETCHES>
 void dots_tile(const GemmDots& g, const char* a, const char* b, int64_t m, int64_t n, char* c,
                const char* d) {
@@ -423,7 +426,7 @@ void dots(const GemmDots& g) {
 
 // ---- Packing ----
 
-// Rows become columns.
+// Exchanges blocks of S lanes of two rows, a step of a transpose.
 template <class E, int S, int... I>
 inline void exchange(Lanes<E>& x, Lanes<E>& y, std::integer_sequence<int, I...>) {
   constexpr int N = sizeof...(I);

@@ -5,7 +5,7 @@
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 
-// pi / 2 in two parts.
+// pi / 2 as the sum of kHalfPi and kHalfPiRest.
 template <class T>
 inline constexpr T kHalfPi = T(1.57079632679489661923);
 template <class T>
@@ -81,7 +81,7 @@ inline V v_acos(V x) {
   return v_select(large, near, kHalfPi<T> - (v_flip(angle, v_sign(x)) - kHalfPiRest<T>));
 }
 
-// From here on squares would overflow, and asinh(x) and acosh(x) are log(2 x).
+// Squares of larger numbers would overflow; there asinh(x) and acosh(x) are log(2 x).
 template <class T>
 inline constexpr T kHugeRoot = sizeof(T) == 4 ? T(1e9) : T(1e18);
 template <class V>

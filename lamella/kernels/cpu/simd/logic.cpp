@@ -1,4 +1,4 @@
-// Comparison, logic and bits.
+// Comparisons, logical operators and bitwise operators.
 #include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/cpu/simd/vec.h"
 #include "lamella/kernels/cpu/wide_types.h"
@@ -53,7 +53,7 @@ template <class T>
 struct ShiftRight {
   explicit ShiftRight(const void*) {}
   T operator()(T a, T b) const {
-    // The sign fills what is shifted in.
+    // The sign bit is shifted in.
     constexpr T most = sizeof(T) * 8 - (std::is_signed_v<T> ? 1 : 0);
     bool out = b < 0 || b >= most;
     if constexpr (std::is_signed_v<T>) {

@@ -1,4 +1,4 @@
-// Losses element by element, and their slopes.
+// Losses of single elements, and their derivatives.
 #include "lamella/kernels/cpu/simd/loss.h"
 
 #include <limits>
@@ -78,7 +78,7 @@ struct Entropy {
   }
 };
 
-// to[i] = f(x[i], t[i]); `f` takes vectors where it `needs` them.
+// to[i] = f(x[i], t[i]); if `needs`, f is called with vectors.
 template <bool needs, class T, class F>
 inline void each(const T* x, const T* t, T* to, int64_t n, F f) {
   int64_t i = 0;
@@ -97,7 +97,7 @@ inline void each(const T* x, const T* t, T* to, int64_t n, F f) {
     for (; i < n; ++i) to[i] = f(x[i], t[i]);
   }
 }
-// True if a loss, or its slope, calls elementary functions.
+// True if the loss (kValueNeeds) or its derivative calls elementary functions.
 template <template <class> class Op, class T>
 constexpr bool kValueNeeds =
     std::is_same_v<Op<T>, SoftMargin<T>> || std::is_same_v<Op<T>, Entropy<T>>;

@@ -1,4 +1,4 @@
-// Losses element by element, float32 and float64, one set for each CPU capability.
+// Losses of single elements, float32 and float64, one set for each CPU capability.
 #pragma once
 #include "lamella/core/scalar_type.h"
 #include "lamella/kernels/dispatch_stub.h"
@@ -8,12 +8,12 @@ namespace lamella::native {
 enum class Loss : uint8_t {
   kSquare,      // (x - t)^2
   kSmoothL1,    // (x - t)^2 / (2 beta) up to beta, |x - t| - beta / 2 beyond
-  kHuber,       // beta times that
+  kHuber,       // beta times kSmoothL1
   kSoftMargin,  // log(1 + exp(-t x))
   kEntropy,     // -t log x - (1 - t) log(1 - x), logarithms not below -100
 };
 
-// With `out` the n losses are stored, without it their sum is returned.
+// Stores the n losses in `out`, or returns their sum if `out` is null.
 using loss_fn = double (*)(Loss loss, ScalarType dtype, const void* x, const void* t, void* out,
                            int64_t n, double beta);
 LAMELLA_DECLARE_DISPATCH(loss_fn, loss_stub);

@@ -27,7 +27,7 @@ void fill_run(T* to, T value, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = value;
 }
 
-// n elements between strided places, not both contiguous.
+// Copies n elements between strided places, not both contiguous.
 template <class T>
 void move_run(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n) {
   constexpr int64_t kBytes = sizeof(T);
@@ -99,7 +99,7 @@ void copy_rows(const Plane& dst, const Plane& src, int64_t bytes, int64_t rows, 
     }
     return end_stream();
   }
-  // The branches on the length leave the loop only where it is a constant there.
+  // Inlined, so that for constant lengths the branches of RunCopier are resolved outside the loop.
   auto each = [&](int64_t length) __attribute__((always_inline)) {
     const RunCopier copy(length);
     for (int64_t r = 0; r < rows; ++r) copy(to + r * dst.stride[1], from + r * src.stride[1]);
@@ -167,7 +167,7 @@ void interleave(char* dst, const char* const* src, int64_t count, int64_t n) {
 // ---- Transposes ----
 
 #if defined(__x86_64__)
-// Loads of a run into each lane, and the interleaving of the lower or upper halves of each lane.
+// Loads a run into each 16-byte lane, and interleaves the lower or upper halves of each lane.
 #define LAMELLA_UNPACK(V, prefix)                                    \
   template <int kBytes>                                              \
   inline V unpack_low(V a, V b) {                                    \
@@ -199,7 +199,7 @@ using Register = __m128i;
 #endif
 #undef LAMELLA_UNPACK
 
-// R rows of dst, as long as the register, from as many columns of src.
+// Writes R rows of dst, each as long as the register, from R columns of src.
 template <int kBytes, class V>
 inline void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t src_column) {
   constexpr int kRun = 16 / kBytes;
@@ -224,7 +224,8 @@ inline void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t
 }
 #endif
 
-// A contiguous row of dst is a column of src; a contiguous run of src a column of dst.
+// Transposes a plane: contiguous rows of dst are columns of src, and contiguous runs of src are
+// columns of dst.
 template <class T>
 void transpose_plane(char* dst, int64_t dst_row, const char* src, int64_t src_column,
                      int64_t columns, int64_t rows) {

@@ -16,7 +16,7 @@ T total(const T (&lanes)[kLanes]) {
   return sum;
 }
 
-// factor(i) is the weight of element i.
+// The gradient of the input for one row; factor(i) is the weight of element i.
 template <class T, class F>
 void row_gradient(const T* dy, const T* x, T mean, T rstd, bool centred, T* dx, int64_t n,
                   F&& factor) {

@@ -6,9 +6,9 @@
 namespace lamella::native {
 
 // For rows [begin, end) of `size` elements, with g = dy * weight and n = (x - mean) * rstd:
-//   dx = rstd * (g - average(g) - n * average(g * n)), where an RMS norm has no average(g);
-//   dweight += dy * n, dbias += dy, summed over the rows; both or none.
-// All of one type. weight, mean (an RMS norm has none), dx, dweight and dbias may be null.
+//   dx = rstd * (g - average(g) - n * average(g * n)), without average(g) for an RMS norm;
+//   dweight += dy * n, dbias += dy, summed over the rows; both are computed, or neither.
+// All arrays have `dtype`. weight, mean (for an RMS norm), dx, dweight and dbias may be null.
 struct NormBackward {
   ScalarType dtype;
   const void* dy;

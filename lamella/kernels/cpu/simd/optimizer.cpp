@@ -10,7 +10,7 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
-// The gradient that a step starts from.
+// The gradient with its scale and sign applied; the scaled gradient is stored if `scaled`.
 template <class T, class C>
 inline C taken(T* g, int64_t i, C scale, C sign, bool scaled) {
   C value = static_cast<C>(g[i]);

@@ -130,7 +130,7 @@ inline void search_together(const K* sorted, int64_t n, const K* values, int64_t
   for (int j = 0; j < kCount; ++j) found[j] = static_cast<int64_t>(base[j]);
 }
 #if defined(CPU_CAPABILITY_AVX512)
-// The same for 32 values at a time.
+// search_together() for 32 values at a time, with gather instructions.
 inline int64_t search_gathering(const uint32_t* sorted, int64_t n, const uint32_t* values,
                                 int64_t count, int64_t* found) {
   int64_t i = 0;

@@ -22,7 +22,7 @@ struct KeyKind {
 };
 KeyKind key_kind(ScalarType dtype, bool descending);
 
-// The key that an element has; U is the unsigned type of its size, or wider.
+// The key of the element with these bits; U is the unsigned type of the element's size, or wider.
 template <class U, bool is_float>
 inline U key_of(U bits, const KeyKind& kind) {
   if constexpr (is_float) {
@@ -48,7 +48,7 @@ struct KeyBounds {
   bool ascending;  // no key is less than the one before
 };
 
-// A key, and where it is in its line.
+// A key and its position in its line.
 template <class K>
 struct KeyAndIndex {
   K key;
@@ -64,7 +64,7 @@ template <class K>
 struct KeyLoops {
   // Keys of n elements that are `stride` bytes apart. K has 32 bits, or 64 for elements of 8 bytes.
   void (*read)(const KeyKind& kind, const char* from, int64_t stride, int64_t n, K* keys);
-  // n > 0.
+  // The least and greatest key, and whether the keys ascend; n > 0.
   KeyBounds<K> (*bounds)(const K* keys, int64_t n);
   // words[i] = (keys[i] - least) >> right << left | i.
   void (*pack)(const K* keys, int64_t n, K least, int right, int left, uint32_t* words);
@@ -74,7 +74,7 @@ struct KeyLoops {
   // `out` has room for one more.
   int64_t (*append)(const K* keys, int64_t n, K limit, int64_t first, KeyAndIndex<K>* out);
   int64_t (*count)(const K* keys, int64_t n, K key);
-  // found[i] = how many of n < 2^31 sorted keys are less than values[i].
+  // found[i] = the number of the n < 2^31 sorted keys that are less than values[i].
   void (*search)(const K* sorted, int64_t n, const K* values, int64_t count, int64_t* found);
 };
 using key_loops32_fn = const KeyLoops<uint32_t>& (*)();
@@ -95,7 +95,8 @@ inline const KeyLoops<K>& key_loops() {
 using has_ties_fn = bool (*)(const uint32_t* words, int64_t n, uint32_t mask);
 LAMELLA_DECLARE_DISPATCH(has_ties_fn, has_ties_stub);
 
-// Elements of `from`, of `bytes` bytes each, at positions words[i] & mask, and these positions.
+// Stores the elements of `from`, of `bytes` bytes each, at positions words[i] & mask, and these
+// positions.
 using store_picked_fn = void (*)(const uint32_t* words, int64_t n, uint32_t mask, int bytes,
                                  const char* from, char* values, int64_t* indices);
 LAMELLA_DECLARE_DISPATCH(store_picked_fn, store_picked_stub);

@@ -1,4 +1,4 @@
-// Maxima and averages of windows: Note [Rows of a pooling].
+// Maxima and averages of pooling windows: Note [Rows of a pooling].
 #include "lamella/kernels/cpu/simd/pooling.h"
 
 #include <algorithm>
@@ -15,15 +15,15 @@ inline namespace CPU_CAPABILITY {
 namespace {
 
 constexpr int64_t kBlock = 64;  // results that are computed together
-constexpr int64_t kWide = 32;   // windows from this width on fill vectors with their own positions
+constexpr int64_t kWide = 32;   // for windows this wide, lanes are the positions of one window
 // Blocks are rounded up to whole vectors if the excess elements that are read lie in memory.
 constexpr int64_t kStep = 16;
 int64_t whole(int64_t n) { return (n + kStep - 1) / kStep * kStep; }
 
-// Windows along dimension 2 with one size and one distance.
+// Consecutive windows along dimension 2 of equal size, whose starts are `stride` apart.
 struct Segment {
   int64_t first, count, stride;
-  PoolRange range;  // of the first
+  PoolRange range;  // of the first window
   int64_t taps() const { return (range.end - range.begin + range.step - 1) / range.step; }
 };
 std::vector<Segment> segments_of(const PoolRows& p) {
@@ -48,7 +48,7 @@ std::vector<Segment> segments_of(const PoolRows& p) {
   return found;
 }
 
-// f(x + offset) for the offsets of the lines of a window.
+// Calls f(x + offset) for the offsets of the lines of a window.
 template <class F>
 void each_line(const PoolRows& p, const PoolRange& a, const PoolRange& b, F&& f) {
   for (int64_t i = a.begin; i < a.end; i += a.step) {
@@ -59,7 +59,7 @@ int64_t lines_of(const PoolRange& a, const PoolRange& b) {
   return (a.end - a.begin) * (b.end - b.begin);
 }
 
-// f(plane, ranges of dimensions 0 and 1, row) for the rows.
+// Calls f(plane, ranges of dimensions 0 and 1, row) for rows [begin, end).
 template <class F>
 void each_row(const PoolRows& p, int64_t begin, int64_t end, F&& f) {
   for (int64_t r = begin; r < end; ++r) {
@@ -99,7 +99,8 @@ struct Maxima {
       at[j] = static_cast<Place<T>>(place + move * j);
     }
   }
-  // x[j] is at place + move * j. The first maximum counts, or the last NaN.
+  // Updates maximum j with x[j], which is at position place + move * j of the plane. The first
+  // maximum counts, or the last NaN.
   void take(const T* x, int64_t place, int64_t move, int64_t n) {
     const auto first = static_cast<Place<T>>(place), each = static_cast<Place<T>>(move);
     T* values = best;
@@ -118,7 +119,7 @@ struct Maxima {
       indices[j] = at[j];
     }
   }
-  // The same with x[j] at places[j] + move.
+  // The same for x[j] at position from[j] + move.
   void take(const T* x, const Place<T>* from, int64_t move, int64_t n) {
     const auto by = static_cast<Place<T>>(move);
     T* values = best;
@@ -146,16 +147,16 @@ struct Maxima {
   }
 };
 
-// Processes several short rows of windows together; all have one size and distance, and none
-// crosses an edge.
+// Processes several short rows of windows together, if all windows have one size and distance, and
+// none crosses an edge.
 template <class T>
 class ShortRows {
  public:
   ShortRows(const PoolRows& p, const std::vector<Segment>& segments) : p_(p) {
-    constexpr int64_t kMostPlane = 1 << 14;
+    constexpr int64_t kMaxPlaneOutputs = 1 << 14;
     const PoolRange &a = p.ranges[0][0], &b = p.ranges[1][0];
     taken_ = p.lanes == 1 && segments.size() == 1 && 2 * p.out[2] <= kBlock &&
-             segments[0].taps() < kWide && p.out[0] * p.out[1] * p.out[2] <= kMostPlane;
+             segments[0].taps() < kWide && p.out[0] * p.out[1] * p.out[2] <= kMaxPlaneOutputs;
     auto as_large = [](const PoolRange& x, const PoolRange& y) {
       return x.end - x.begin == y.end - y.begin && x.step == y.step;
     };
@@ -183,8 +184,8 @@ class ShortRows {
     // For windows that do not overlap, whole lines are copied together.
     int64_t pitch = s.stride * p_.out[2];
     bool apart = s.taps() * s.range.step <= s.stride && s.range.begin + pitch <= p_.in[2] &&
-                 s.stride <= kMostStride;
-    T lines[kMostStride * kBlock], staged[kBlock];
+                 s.stride <= kMaxCopiedStride;
+    T lines[kMaxCopiedStride * kBlock], staged[kBlock];
     const T* starts[kBlock];
     const T* plane = static_cast<const T*>(p_.from) + begin / in_plane * inputs;
     for (int64_t row = begin, inside = begin % in_plane; row < end; row += together_) {
@@ -223,9 +224,9 @@ class ShortRows {
   }
 
  private:
-  static constexpr int64_t kMostStride = 8;
+  static constexpr int64_t kMaxCopiedStride = 8;
 
-  // By fours, because lines are short.
+  // Copies four elements at a time, because lines are short.
   static void copy_line(const T* from, int64_t n, T* to) {
     if (n % 4 == 0) {
       for (int64_t x = 0; x < n; x += 4) std::memcpy(to + x, from + x, 4 * sizeof(T));
@@ -237,7 +238,7 @@ class ShortRows {
   bool taken_;
   int64_t together_ = 1;
   std::vector<int64_t> rows_;
-  std::vector<Place<T>> windows_;  // the first place of each, from a row of the plane on
+  std::vector<Place<T>> windows_;  // position in the plane of each window's first element, by rows
 };
 
 template <class T>
@@ -252,7 +253,8 @@ void max_rows(const PoolRows& p, int64_t begin, int64_t end) {
     T* y = static_cast<T*>(p.to) + row * p.out[2] * p.lanes;
     int64_t* at = p.indices + row * p.out[2] * p.lanes;
     int64_t lead = (a.begin * p.in[1] + b.begin) * p.in[2];
-    // Elements behind the beginning of the window's last line.
+    // The number of elements from the beginning of the last line of the window to the end of the
+    // tensor.
     int64_t room = (p.planes - plane) * p.in[0] * p.in[1] * p.in[2] -
                    ((a.end - 1) * p.in[1] + b.end - 1) * p.in[2];
     for (const Segment& s : segments) {

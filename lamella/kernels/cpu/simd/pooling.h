@@ -24,13 +24,13 @@ struct PoolRows {
   ScalarType dtype;  // of `from` and `to`
   int64_t planes, lanes, in[3], out[3];
   const PoolRange* ranges[3];  // out[d] of them
-  int64_t divisor;             // not 0: what an average divides by instead of its counts
+  int64_t divisor;             // if not 0, averages divide by it instead of the ranges' counts
   const void* from;
   void* to;
-  int64_t* indices;  // places in the plane that hold the maxima
+  int64_t* indices;  // of the maxima, counted in the plane
 };
 
-// For rows [begin, end) of windows along dimension 2, of which each plane has out[0] * out[1].
+// For rows [begin, end) of windows along dimension 2; each plane has out[0] * out[1] rows.
 // Maxima are of float32, float64, int32 (for planes of less than 2^31 elements) or int64; averages
 // of float32, float64 or int64.
 using pool_rows_fn = void (*)(const PoolRows& rows, int64_t begin, int64_t end);

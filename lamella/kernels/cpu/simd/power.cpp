@@ -1,4 +1,4 @@
-// Powers, remainders and neighbours.
+// Powers, remainders and nextafter.
 #include "lamella/kernels/cpu/simd/special.h"
 
 namespace lamella::native {
@@ -14,7 +14,7 @@ LAMELLA_VEC2(FloorQuotient, v_floor_quotient(a, b))
 // Parameter: 1 for neighbours among float16, 2 among bfloat16.
 template <class T>
 struct NextAfter {
-  int dropped;  // bits of the loop's type that the small type lacks
+  int dropped;  // mantissa bits that the loop's type has and the small type lacks
   T spacing;    // of the small type's least numbers, which are those within `end`
   T end;
   explicit NextAfter(const void* p) {
@@ -24,7 +24,7 @@ struct NextAfter {
     end = small == 1 ? T(0x1p-14) : T(-1);
   }
   Vec<T> operator()(Vec<T> a, Vec<T> b) const {
-    // Beyond the largest float16 comes 2^16, were there no infinity.
+    // The numbers next to infinity are those next to 2^16, which follows the largest float16.
     if (spacing > 0) a = v_abs(a) == kInf<T> && a != b ? v_copysign(Vec<T>{} + T(65536), a) : a;
     return v_nextafter(a, b, dropped, spacing, end);
   }

@@ -6,7 +6,7 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 
 // log2(x) for x >= 0 as a sum of two numbers, with an error of less than 2^-10 units in the last
-// place of the first. Tables bring x near 1, and of log2(1 + r) the terms that matter so much are
+// place of the first. Tables reduce x to 1 + r, and the leading terms of log2(1 + r) are computed
 // in two parts: see PowerLog (P. Tang, Table-driven implementation of the logarithm function in
 // IEEE floating-point arithmetic, 1990). The second number is up to 2^-10 times the first, and NaN
 // where x is 0 or infinite.
@@ -21,7 +21,7 @@ inline Twice<V> v_log2_twice(V x) {
   IntOf<V> at = (v_bits(parts.mantissa) >> (VecTraits<V>::kMantissa - kIndexBits)) & (kEntries - 1);
   Twice<V> product = v_product(parts.mantissa, v_lookup<V>(Log::inverse, at));
   V r = product.high - 1;
-  // r (head[0] + head[1] r + rest[2] r^2 + ...), of which `slope` is the derivative.
+  // r (head[0] + head[1] r + rest[2] r^2 + ...); `slope` is its derivative.
   const V head0 = V{} + Log::head[0], head1 = V{} + Log::head[1];
   V sum = v_fma(r, head1, head0);
   V rest = v_fma(r, head1, head0 - sum) + v_polynomial(r, Log::rest);
@@ -159,7 +159,7 @@ inline V v_fmod(V x, V y) {
     return v_by_double(x, y, [](auto a, auto b) { return v_fmod_of_doubles(a, b); });
   }
 }
-// With the sign of the divisor, a zero too.
+// The remainder with the sign of the divisor, also for a zero.
 template <class V>
 inline V v_remainder(V x, V y) {
   V r = v_fmod(x, y);

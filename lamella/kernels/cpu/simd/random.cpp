@@ -20,7 +20,7 @@ inline float fused(float a, float b, float c) {
 }
 inline double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
-// The first of two words is the high one.
+// Joins two words, the first of which is the high one.
 inline uint64_t joined(const uint32_t* words) {
   uint64_t both;
   std::memcpy(&both, words, sizeof(both));
@@ -66,7 +66,7 @@ void remainders(const uint32_t* words, int64_t* to, int64_t n, int64_t low, uint
     for (int64_t i = 0; i < n; ++i) to[i] = low;
     return;
   }
-  // The quotient by way of a reciprocal is right or one off.
+  // The quotient, computed as a product with the reciprocal, is off by at most one.
   const double reciprocal = 1.0 / range;
   const auto divisor = static_cast<int32_t>(range);
 #pragma GCC ivdep
@@ -81,7 +81,7 @@ void remainders(const uint32_t* words, int64_t* to, int64_t n, int64_t low, uint
 }
 
 // The logarithm, sine and cosine of the Cephes library (S. Moshier, 1992), in the order of
-// operations in which PyTorch's vectors compute them. `x` is positive and no denormal number.
+// operations of PyTorch's vectors. `x` must be positive and not denormal.
 inline float log_of(float x) {
   auto bits = __builtin_bit_cast(int32_t, x);
   float exponent = static_cast<float>((bits >> 23) - 126);
@@ -103,7 +103,7 @@ inline float log_of(float x) {
   p = fused(square, -0.5f, p);
   return fused(exponent, 0.693359375f, m + p);
 }
-// `x` is at least 0 and below 8192.
+// Requires 0 <= x < 8192.
 inline void sin_cos_of(float x, float& sine, float& cosine) {
   int32_t octant = (static_cast<int32_t>(x * 1.27323954473516f) + 1) & ~1;
   float y = static_cast<float>(octant);

@@ -7,8 +7,8 @@
 namespace lamella::native {
 
 struct RandomLoops {
-  // n numbers in [low, low + span): of 24 bits of a word, or of 53 bits of two. Those that rounding
-  // brings to `end` become `low`.
+  // n numbers in [low, low + span), made of 24 bits of one word or 53 bits of two. Numbers that
+  // round to `end` become `low`.
   void (*uniform_float)(const uint32_t* words, float* to, int64_t n, float low, float span,
                         float end);
   void (*uniform_double)(const uint32_t* words, double* to, int64_t n, double low, double span,

@@ -19,7 +19,7 @@ void whole_range(void* to, int64_t begin, int64_t n, const RangeStart& start) {
 template <class T>
 void real_range(void* to, int64_t begin, int64_t n, const RangeStart& start) {
   T* out = static_cast<T*>(to);
-  // Parts whose numbers fit 32 bits, which convert in vectors everywhere.
+  // Indices in a part fit 32 bits, which every capability can convert in vectors.
   constexpr int64_t kPart = 1 << 20;
   for (int64_t from = 0; from < n; from += kPart) {
     const int part = static_cast<int>(n - from < kPart ? n - from : kPart);

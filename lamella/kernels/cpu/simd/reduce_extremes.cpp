@@ -1,4 +1,4 @@
-// Largest and smallest elements, and their places.
+// Largest and smallest elements, and their indices.
 #include "lamella/kernels/cpu/simd/reduce_fold.h"
 #include "lamella/kernels/cpu/wide_types.h"
 
@@ -32,7 +32,7 @@ struct SeenNan {
 #endif
 };
 
-// The extreme of n elements, NaN if there is one.
+// The extreme of n elements, or NaN if an element is NaN.
 template <class L, bool kLargest, class In>
 inline L extreme_of(const In* x, int64_t n) {
   using Op = Ordered<L, kLargest>;
@@ -54,7 +54,7 @@ inline L extreme_of(const In* x, int64_t n) {
       pair(0, load<L>(x + i), load<L>(x + i + kLanes));
       pair(2, load<L>(x + i + 2 * kLanes), load<L>(x + i + 3 * kLanes));
     }
-    // The last granule may overlap elements that were folded already, which does not matter.
+    // The last granule may fold elements a second time, which does not change the extreme.
     const Granule<L> last = load<L>(x + n - kLanes);
     for (; i + kLanes <= n; i += kLanes) pair(0, load<L>(x + i), last);
     pair(0, last, last);
@@ -96,7 +96,7 @@ constexpr ReduceTable extreme_table(const char* name, Types<T...>) {
 LAMELLA_REGISTER_REDUCE(max, extreme_table<true>("max", WideRealTypes()));
 LAMELLA_REGISTER_REDUCE(min, extreme_table<false>("min", WideRealTypes()));
 
-// ---- Both at once ----
+// ---- Smallest and largest together ----
 
 // A block's accumulators: the smallest elements of all, then the largest. What is folded in one
 // step is in the first-level cache when it is read for the second time.
@@ -143,7 +143,7 @@ constexpr ReduceTable both_table(Types<T...>) {
 }
 LAMELLA_REGISTER_REDUCE(aminmax, both_table(WideRealTypes()));
 
-// ---- Places ----
+// ---- Indices ----
 
 // A block's accumulators: the indices of all outputs, -1 before the first element, then the
 // elements there. The first of equal elements is taken, and NaN counts as the extreme.
@@ -187,7 +187,7 @@ void merge_places(void* acc, const void* other, int64_t n) {
     a.best[j] = b.best[j];
   }
 }
-// The first index of `found`, which occurs; if it is NaN, the first NaN's.
+// The index of the first element equal to `found`, which must occur; for NaN, of the first NaN.
 template <class T, class In>
 inline int64_t place_of(const In* x, int64_t n, T found) {
   int64_t i = 0;
@@ -236,7 +236,7 @@ void across_places(void* acc, const ReduceInput& in) {
     }
     first = 1;
   }
-  // Rows are told apart by numbers as wide as elements: there are few in one step.
+  // Row numbers have the width of elements, which suffices because a step has few rows.
   using G = Granule<T>;
   using Bits = typename G::Bits;
   using U = BitsOf<T>;

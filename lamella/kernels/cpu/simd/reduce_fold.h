@@ -66,10 +66,10 @@ inline constexpr bool kReadsHalf = true;
 inline constexpr bool kReadsHalf = false;
 #endif
 
-// As many elements at p as To has lanes, each converted. GCC 12 takes several instructions where
-// the machine has one, so that one is named.
+// Loads as many elements at p as To has lanes, each converted. GCC 12 emits several instructions
+// where the machine has one, so the instruction is named.
 #if defined(CPU_CAPABILITY_AVX512)
-// The masked forms, as GCC 12 warns of the plain ones.
+// The masked forms, because GCC 12 warns about the plain ones.
 #define LAMELLA_WIDE(name, x) _mm512_maskz_##name(-1, x)
 #define LAMELLA_HALF_FLOATS(p) _mm256_loadu_ps(p)
 #define LAMELLA_HALF(p) _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))
@@ -209,8 +209,8 @@ inline L read_one(const In& x) {
   }
 }
 
-// Op has: Lane, kIdentity, and lift(x) and join(a, b) of scalars and of vectors. n is at least a
-// granule of lanes.
+// Folds a run of n elements, at least a granule. Op has Lane, kIdentity, and lift(x) and join(a, b)
+// for scalars and for vectors.
 template <class Op, class In>
 inline Granule<typename Op::Lane> fold_lanes(const In* x, int64_t n) {
   using L = typename Op::Lane;
@@ -240,8 +240,8 @@ inline typename Op::Lane fold(const In* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) total = Op::join(total, L(Op::lift(read_one<L>(x[i]))));
   return total;
 }
-// Rows that follow one another, of fewer elements than a granule has lanes. Each lane of as many
-// granules as a row has elements always meets the same element of a row.
+// Folds contiguous rows that have fewer elements than a granule has lanes. In groups of as many
+// granules as a row has elements, each lane always has the same element of a row.
 template <class Op, class In>
 void fold_short_rows(typename Op::Lane* acc, const In* x, int64_t n, int64_t count) {
   using L = typename Op::Lane;
@@ -261,7 +261,7 @@ void fold_short_rows(typename Op::Lane* acc, const In* x, int64_t n, int64_t cou
     for (int64_t k = 0; k < n; ++k) acc[k] = Op::join(acc[k], L(Op::lift(read_one<L>(x[k]))));
   }
 }
-// Element j of each row into acc[j].
+// Folds element j of each row into acc[j].
 template <class Op, class In>
 void fold_rows(typename Op::Lane* acc, const ReduceInput& in) {
   using L = typename Op::Lane;
@@ -325,7 +325,7 @@ struct Sum {
     return a + b;
   }
 };
-// The larger or smaller of two, which are not NaN; a NaN affects only its own lane.
+// The larger or smaller of two numbers that are not NaN; NaN affects only its own lane.
 template <class L, bool kLargest>
 struct Ordered {
   using Lane = L;
@@ -362,7 +362,7 @@ struct Extreme : Ordered<L, kLargest> {
 };
 // ---- Tables ----
 
-// f(j, line) for each line.
+// Calls f(j, line) for each line.
 template <class In, class F>
 inline void each_line(const ReduceInput& in, F&& f) {
   auto* p = static_cast<const char*>(in.data);
@@ -371,12 +371,12 @@ inline void each_line(const ReduceInput& in, F&& f) {
     p += in.stride;
   }
 }
-// Op's lanes are its accumulators.
+// Folds lines; Op's lanes are the accumulators.
 template <class Op, class In>
 void along_lanes(void* acc, const ReduceInput& in) {
   using L = typename Op::Lane;
   auto* a = static_cast<L*>(acc);
-  // Lines of three, which are points and colours, side by side.
+  // Lines of three elements, such as points and colours, are folded side by side.
   if constexpr (std::is_floating_point_v<In>) {
     if (in.n == 3 && in.stride == 3 * static_cast<int64_t>(sizeof(In))) {
       auto* x = static_cast<const In*>(in.data);
@@ -407,7 +407,7 @@ void merge_lanes(void* acc, const void* other, int64_t n) {
 #pragma GCC ivdep
   for (int64_t j = 0; j < n; ++j) a[j] = Op::join(a[j], b[j]);
 }
-// The accumulator, stored as Out.
+// Stores the accumulators as Out.
 template <class L, class Out>
 void finish_same(const void* acc, void* out, int64_t n, const void*) {
   auto* a = static_cast<const L*>(acc);
@@ -426,7 +426,7 @@ constexpr ReduceLoops lane_loops() {
           nullptr,
           CppTypeToScalarType<T>::value};
 }
-// The place of T's loops in a table.
+// The index of T's loops in a table.
 template <class T>
 constexpr int slot_of() {
   return loop_index(CppTypeToScalarType<T>::value);

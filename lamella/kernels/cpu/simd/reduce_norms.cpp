@@ -1,4 +1,4 @@
-// Norms, variances, and sums of exponentials in logarithms.
+// Norms and variances.
 //
 // Note [Sums in the narrower type]
 //   The sum of a norm's powers is kept in float64, in which squares of float32 cannot overflow. The
@@ -134,7 +134,7 @@ LAMELLA_REGISTER_REDUCE(
 LAMELLA_REGISTER_REDUCE(
     norm_min, (norm_table<SizeExtreme<float, false>, SizeExtreme<double, false>>("norm_min")));
 
-// |x|^order in vectors: as float32 where that is accurate, else as float64.
+// |x|^order in vectors, in float32 where that is accurate, else in float64.
 inline Wide power_of_size(VecF x, double order) {
   VecF size = v_abs(x), power = v_pow(size, VecF{} + static_cast<float>(order));
   auto lost = ~((power > 1e-30f) & (power < kInf<float>)) & (size > 0) & (size < kInf<float>);
@@ -216,7 +216,7 @@ constexpr ReduceTable general_table() {
   table.loops[slot_of<double>()] = general_loops<double>();
   return table;
 }
-// The order is the parameter.
+// The parameter is the order of the norm.
 LAMELLA_REGISTER_REDUCE(norm_general, general_table());
 
 // ---- Variances ----
@@ -228,7 +228,7 @@ struct Moments {
   double *count, *mean, *squares;
   Moments(void* acc, int64_t n)
       : count(static_cast<double*>(acc)), mean(count + n), squares(mean + n) {}
-  // Takes in as many elements with these moments.
+  // Adds n elements with these moments to accumulator j.
   void add(int64_t j, double n, double other_mean, double other_squares) {
     double total = count[j] + n;
     double part = total > 0 ? n / total : 0;
@@ -244,7 +244,7 @@ void merge_moments(void* acc, const void* other, int64_t n) {
 #pragma GCC ivdep
   for (int64_t j = 0; j < n; ++j) a.add(j, b.count[j], b.mean[j], b.squares[j]);
 }
-// A line's moments by two passes over what the first-level cache holds.
+// Moments of lines, by two passes over pieces that fit the first-level cache.
 template <class T, class In>
 void along_moments(void* acc, const ReduceInput& in) {
   Moments a(acc, in.count);

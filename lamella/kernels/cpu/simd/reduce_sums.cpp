@@ -38,7 +38,7 @@ void finish_mean(const void* acc, void* out, int64_t n, const void* params) {
   }
 }
 
-// Small integers are added in 32 bits, which hold the sum of what is folded in one step.
+// Small integers are added in 32 bits, which suffice for the elements of one step.
 template <class In>
 void along_narrow(void* acc, const ReduceInput& in) {
   auto* a = static_cast<uint64_t*>(acc);
@@ -49,8 +49,8 @@ void along_narrow(void* acc, const ReduceInput& in) {
 
 // ---- Complex numbers ----
 
-// Their sums are sums of twice as many real numbers, with real and imaginary parts in separate
-// lanes.
+// Sums of complex numbers are sums of twice as many real numbers, with real and imaginary parts in
+// separate lanes.
 template <class R>
 void along_complex_sum(void* acc, const ReduceInput& in) {
   using Op = Sum<R>;

@@ -42,7 +42,7 @@ struct Look {
   }
 };
 
-// The most elements that lanes of one byte count without overflow.
+// The maximum number of elements that lanes of one byte count without overflow.
 constexpr int64_t kCounted = 62 * 4 * kGranuleBytes;
 
 template <class T>
@@ -101,7 +101,7 @@ void across_truth(void* acc, const ReduceInput& in) {
   }
 }
 
-// The accumulators of `count` are int64, those of the others bytes.
+// The accumulators: int64 for counts, bytes for all and any.
 template <Truth kind>
 struct Kept {
   using Lane = std::conditional_t<kind == Truth::kCount, int64_t, uint8_t>;

@@ -24,7 +24,7 @@ struct Line {
     for (int64_t o = 0; o < axis.out; ++o) share.push_back(static_cast<T>(axis.share[o]));
   }
 
-  // y[o] for a line x.
+  // Computes y[o] from a line x for all o.
   void read(const T* x, T* y, int64_t lanes) const {
     auto n = static_cast<int64_t>(first.size());
     const Place *a = first.data(), *b = second.data();
@@ -88,7 +88,7 @@ bool is_mixed(const ResampleTable& axis, int64_t o) {
   return axis.second != nullptr && axis.share[o] != 0;
 }
 
-// f(input line, weight) for the lines of a plane that output line (i, j) reads.
+// Calls f(input line, weight) for the lines of a plane that output line (i, j) reads.
 template <class T, class F>
 void each_source(const ResampleLines& p, int64_t i, int64_t j, F&& f) {
   auto taps = [](const ResampleTable& axis, int64_t o, int64_t(&place)[2], T(&weight)[2]) {
@@ -108,7 +108,7 @@ void each_source(const ResampleLines& p, int64_t i, int64_t j, F&& f) {
   }
 }
 
-// A cache of four lines; adjacent lines use different slots.
+// A cache of four resampled lines; adjacent lines use different slots.
 template <class T>
 struct Kept {
   int64_t size, tags[4] = {-1, -1, -1, -1};

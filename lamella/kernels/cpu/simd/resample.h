@@ -11,8 +11,8 @@
 
 namespace lamella::native {
 
-// What output position o of a dimension reads: element first[o], or a mixture with second[o] of
-// which share[o] in [0, 1] is the second's part. Without `second` only the first.
+// The elements that output position o of a dimension reads: first[o], or, unless `second` is null,
+// (1 - share[o]) * first[o] + share[o] * second[o].
 struct ResampleTable {
   int64_t in, out;
   const int64_t* first;
@@ -28,7 +28,7 @@ struct ResampleLines {
 };
 using resample_fn = void (*)(const ResampleLines& lines, int64_t begin, int64_t end);
 
-// `to` from `from`, for output lines [begin, end), counted over all planes.
+// Computes output lines [begin, end) of `to`, counted over all planes, from `from`.
 LAMELLA_DECLARE_DISPATCH(resample_fn, resample_stub);
 
 // Adds the contributions of the outputs' gradients `from` to the inputs' gradients `to`, for planes

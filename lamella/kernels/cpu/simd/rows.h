@@ -5,8 +5,8 @@
 
 namespace lamella::native {
 
-// `count` slices of `size` elements, `inner` apart, at x + (i / inner) * size * inner + i % inner
-// for slice i in [begin, end). With inner 1 these are rows.
+// Softmax, or its logarithm, of slices [begin, end): slice i has `size` elements, `inner` apart,
+// from x + (i / inner) * size * inner + i % inner on. With inner 1 slices are rows.
 using softmax_fn = void (*)(ScalarType dtype, const void* x, void* y, int64_t size, int64_t inner,
                             int64_t begin, int64_t end, bool logarithm);
 LAMELLA_DECLARE_DISPATCH(softmax_fn, softmax_stub);

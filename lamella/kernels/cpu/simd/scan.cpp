@@ -43,8 +43,8 @@ struct ScanOp {
     }
   }
 };
-// log(exp(a) + exp(b)) with the larger real part taken out, which is b's of equal ones and decides
-// the branch of a complex logarithm; infinities stay.
+// log(exp(a) + exp(b)), computed relative to the operand with the larger real part (b if both are
+// equal), which decides the branch of a complex logarithm. Infinite operands are handled first.
 template <>
 struct ScanOp<Scan::kLogSumExp> {
   static double join(double a, double b) {
@@ -94,8 +94,8 @@ void along(const void* in, void* out, int64_t n, void* state) {
 
 // ---- In vectors ----
 
-// In each group of 2 * width lanes, lane width - 1 for the upper ones, and one of `other` for the
-// lower ones.
+// In each group of 2 * width lanes, the upper half becomes copies of the last lane of the lower
+// half, which itself is replaced by that of `other`.
 template <int width, class V, int... i>
 inline V spread(V x, V other, std::integer_sequence<int, i...>) {
   constexpr int kLanes = sizeof...(i);
@@ -137,7 +137,7 @@ void along_vectors(const void* in, void* out, int64_t n, void* state) {
       std::is_same_v<T, double> || (kind == Scan::kProduct && !std::is_integral_v<T>);
   auto* x = static_cast<const T*>(in);
   auto* y = static_cast<T*>(out);
-  // The input of checked runs is saved, because they may be repeated after they were overwritten.
+  // Saves the input of runs that are checked, because they may be repeated after being overwritten.
   constexpr int64_t kRun = 64;
   int64_t i = 0;
   while (n - i >= kRun) {
@@ -155,7 +155,7 @@ void along_vectors(const void* in, void* out, int64_t n, void* state) {
       for (int p = 0; p < G::kParts; ++p) {
         if constexpr (kChecks) {
           V size = g.part[p] < 0 ? -g.part[p] : g.part[p];
-          // Not zero and not NaN if all values are within bounds.
+          // 0 if the value is within bounds.
           V fine = kind == Scan::kProduct ? (size > kSmall) & (size < kLarge) ? V{} : V{} + 1
                                           : g.part[p] - g.part[p];
           doubt += fine;
@@ -190,7 +190,8 @@ constexpr void add(ScanTable& table) {
   table.loops[1][at] = {&init<S, Scan::kProduct>, &along<T, Scan::kProduct>,
                         &across<T, Scan::kProduct>};
   if constexpr (!is_complex_type_v<T>) table.loops[0][at].along = &along_vectors<T, Scan::kSum>;
-  // Products of float64 may leave its range in any order but their own.
+  // Products of float64 have no vector loop, because in another order of multiplication
+  // intermediate products may overflow or underflow.
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, int64_t>) {
     table.loops[1][at].along = &along_vectors<T, Scan::kProduct>;
   }

@@ -1,9 +1,9 @@
 // Selection by masks and by indices over contiguous memory.
 //
 // Note [Selection without branches]
-//   Flags of real data are as good as random, so that a branch on each costs more than the move it
-//   saves. Every element is written to the next place, and the place moves on only where the flag
-//   is true. With AVX-512 a register is compressed at once.
+//   Flags in real data are unpredictable, so that a branch on each flag costs more than the move it
+//   saves. Every element is written to the output, whose position advances only if the flag is
+//   true. With AVX-512 a whole register is compressed at once.
 #include "lamella/kernels/cpu/selecting.h"
 
 #include "lamella/kernels/cpu/movement.h"
@@ -25,7 +25,7 @@ int64_t count(const uint8_t* flags, int64_t n) {
 #if defined(CPU_CAPABILITY_AVX512)
   for (; i + 64 <= n; i += 64) total += __builtin_popcountll(flags_of_64(flags + i));
 #endif
-  // Sums of a part fit 16 bits, of which a register holds more than of 64.
+  // The count of a part fits 16 bits, and a register holds more 16-bit than 64-bit counters.
   constexpr int64_t kPart = 32768;
   while (i < n) {
     int64_t last = n - i < kPart ? n : i + kPart;
@@ -61,7 +61,7 @@ int64_t positions(const uint8_t* flags, int64_t n, int64_t* out, const int64_t* 
 }
 
 int check(const int64_t* index, int64_t n, int64_t low, int64_t high) {
-  // One comparison does for both ends where the numbers are taken as unsigned.
+  // One comparison of unsigned numbers checks both ends of the range.
   const auto range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   int64_t negative = 0, outside = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -92,7 +92,7 @@ const Selecting& selecting() {
 
 // ---- Elements ----
 
-// a or b, by their bits: the compiler would make a branch of a condition.
+// a if `first`, else b, by masking bits: for a condition, the compiler would emit a branch.
 template <class T>
 inline T chosen(bool first, T a, T b) {
   if constexpr (sizeof(T) == 16) {

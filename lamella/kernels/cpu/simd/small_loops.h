@@ -24,13 +24,13 @@ inline constexpr int kSmallWidth = 4;
 typedef float SmallAsFloats __attribute__((vector_size(4 * kSmallWidth)));
 typedef uint32_t SmallAsWords __attribute__((vector_size(4 * kSmallWidth)));
 
-// The lanes that are NaN: nothing else differs from itself.
+// The lanes that are NaN, which alone differs from itself.
 template <class V>
 inline auto v_is_nan(V x) {
   return x != x;  // NOLINT(misc-redundant-expression)
 }
 
-// kSmallWidth numbers between memory and a vector of floats.
+// Loads and stores of kSmallWidth small numbers as a vector of floats.
 template <class Small>
 struct SmallVec {
   static constexpr bool kIsFast = false;
@@ -145,7 +145,7 @@ void small_loop_of(char* const* data, int64_t n, const void* params) {
     } else {
       SmallAsFloats floats;
       std::memcpy(&floats, result, sizeof(floats));
-      // A number among the operands may have more digits.
+      // A float among the operands (Number >= 0) may have more digits than the small type.
       if constexpr (kResultIsExact<Op> && Number < 0 && std::is_same_v<Small, BFloat16>) {
         SmallVec<Small>::store_exact(to, floats);
       } else {

@@ -45,8 +45,8 @@ void softmax_rows(ScalarType dtype, const T* x, T* y, int64_t n, int64_t begin, 
   }
 }
 
-// Interleaved slices: processes a group of adjacent ones at a time. Exponentials are stored in `y`
-// if its type can hold them.
+// Interleaved slices, of which a group of adjacent ones is processed at a time. Exponentials are
+// stored in `y` if its type can hold them.
 template <class T>
 void softmax_columns(ScalarType dtype, const T* x, T* y, int64_t size, int64_t inner, int64_t begin,
                      int64_t end, bool logarithm) {

@@ -62,7 +62,7 @@ void rows(ScalarType dtype, const T* grad, const T* y, T* x, int64_t n, int64_t 
   }
 }
 
-// Interleaved slices: processes a group of adjacent ones at a time.
+// Interleaved slices, of which a group of adjacent ones is processed at a time.
 template <class T>
 void columns(const T* grad, const T* y, T* x, int64_t size, int64_t inner, int64_t begin,
              int64_t end, bool logarithm) {

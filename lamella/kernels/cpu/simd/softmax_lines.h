@@ -18,7 +18,7 @@ inline Granule<C> minus(Granule<C> a, const Granule<C>& b) {
   return a;
 }
 
-// f(i, n) for granules at elements i, n of them; the last one may be less than whole.
+// Calls f(i, count) for each granule, from element i; only the last one may have fewer elements.
 template <class C, class F>
 inline void each_granule(int64_t n, F&& f) {
   constexpr int64_t kLanes = Granule<C>::kLanes;
@@ -26,7 +26,7 @@ inline void each_granule(int64_t n, F&& f) {
   for (; i + kLanes <= n; i += kLanes) f(i, std::integral_constant<int64_t, kLanes>());
   if (i < n) f(i, n - i);
 }
-// Up to a granule of elements; the lanes beyond get `value`.
+// Loads n elements, at most a granule; the other lanes become `value`.
 template <class C, class N>
 inline Granule<C> load_some(const C* x, N n, C value) {
   constexpr int64_t kLanes = Granule<C>::kLanes;

@@ -40,7 +40,7 @@ LAMELLA_INLINE void store(uint32_t* p, Vec32 v) { *reinterpret_cast<VecMemory*>(
 LAMELLA_INLINE void order(Vec32& low, Vec32& high) {
   Vec32 a = low, b = high;
 #if defined(CPU_CAPABILITY_AVX2)
-  // GCC 12 sees the minimum in the general form for the other widths, but not always for this one.
+  // GCC 12 does not always recognize the minimum and maximum in the general form for this width.
   low = (Vec32)_mm256_min_epu32((__m256i)a, (__m256i)b);
   high = (Vec32)_mm256_max_epu32((__m256i)a, (__m256i)b);
 #else
@@ -57,7 +57,7 @@ template <int kXor>
 LAMELLA_INLINE Vec32 swap_lanes(Vec32 v) {
   return swap_lanes<kXor>(v, std::make_index_sequence<kLanes>());
 }
-// Lanes of `a` where their number lacks the bit kBit, those of `b` where it has it.
+// Takes the lanes whose number has the bit kBit from `b`, and the others from `a`.
 template <int kBit, size_t... I>
 LAMELLA_INLINE Vec32 blend(Vec32 a, Vec32 b, std::index_sequence<I...>) {
   return __builtin_shufflevector(a, b, (I & kBit ? I + kLanes : I)...);
@@ -92,7 +92,7 @@ LAMELLA_INLINE void sort_rows(Vec32 (&v)[R]) {
   }
 }
 
-// Orders lanes that are kDistance apart, and then those at half of it and so on.
+// Orders lanes that are kDistance apart, then those half that distance apart, and so on.
 template <int kDistance>
 LAMELLA_INLINE Vec32 merge_lanes(Vec32 v) {
   if constexpr (kDistance > 0) {
@@ -102,7 +102,8 @@ LAMELLA_INLINE Vec32 merge_lanes(Vec32 v) {
   }
   return v;
 }
-// Makes sorted groups of kGroup columns of sorted groups of half as many.
+// Merges pairs of sorted groups of columns into sorted groups of kGroup columns, then of twice as
+// many, and so on.
 template <int kGroup, int R>
 LAMELLA_INLINE void merge_columns(Vec32 (&v)[R]) {
   if constexpr (kGroup <= kLanes) {
@@ -124,7 +125,7 @@ LAMELLA_INLINE void merge_columns(Vec32 (&v)[R]) {
   }
 }
 
-// Rows kFrom to kFrom + kLanes become columns.
+// Transposes rows [kFrom, kFrom + kLanes).
 template <int kDistance, int kFrom, int R>
 LAMELLA_INLINE void transpose(Vec32 (&v)[R]) {
   if constexpr (kDistance > 0) {
@@ -148,12 +149,12 @@ LAMELLA_INLINE void store_columns(Vec32 (&v)[R], uint32_t* words) {
   }
 }
 
-// The lower or upper halves of both, lane by lane in turn.
+// Interleaves the lanes of the lower or upper halves of a and b.
 template <int kFirst, size_t... I>
 LAMELLA_INLINE Vec32 interleave(Vec32 a, Vec32 b, std::index_sequence<I...>) {
   return __builtin_shufflevector(a, b, (kFirst + I / 2 + (I % 2) * kLanes)...);
 }
-// Fewer rows than lanes: log2(R) perfect shuffles make columns of them.
+// Stores the columns of fewer rows than lanes, which log2(R) perfect shuffles transpose.
 template <int kSpan, int R>
 LAMELLA_INLINE void store_short_columns(Vec32 (&v)[R], uint32_t* words) {
   if constexpr (kSpan > 1) {
@@ -199,7 +200,7 @@ void merge_runs(uint32_t* words, int64_t count, int64_t width) {
       store(p, low);
       store(q, swap_lanes<kLanes - 1>(high));
     }
-    // Two steps at a time, as long as there are two.
+    // Takes two steps at a time while two are left.
     int64_t d = width / 2;
     for (; d >= 2; d /= 4) {
       int64_t h = d / 2;
@@ -243,7 +244,7 @@ void sort_words_kernel(uint32_t* words, int64_t n) {
   for (int64_t at = 0; at < count; at += 32) {
     uint32_t* block = words + at * kLanes;
     int64_t rows = count - at;
-    // The greatest words fill the last block.
+    // The last block is filled up with the greatest words.
     int64_t filled = rows > 16 ? 32 : rows > 8 ? 16 : rows > 4 ? 8 : rows > 2 ? 4 : 2;
     for (int64_t i = n - at * kLanes; i < filled * kLanes; ++i) block[i] = ~uint32_t{0};
     if (rows > 16) {

@@ -6,7 +6,7 @@ namespace lamella::native {
 
 // Words behind the list that the kernel may overwrite.
 inline constexpr int64_t kWordsSpare = 512;
-// Sorts n words in ascending order; a bitonic network, best below some ten thousand.
+// Sorts n words in ascending order by a bitonic network, which is fast up to about 10000 words.
 using sort_words_fn = void (*)(uint32_t* words, int64_t n);
 LAMELLA_DECLARE_DISPATCH(sort_words_fn, sort_words_stub);
 

@@ -37,7 +37,7 @@ inline V v_sinc(V x) {
 
 // ---- Gamma ----
 
-// From here on the asymptotic series are used (M. Abramowitz, I. Stegun, Handbook of Mathematical
+// From this x on the asymptotic series are used (M. Abramowitz, I. Stegun, Handbook of Mathematical
 // Functions, 6.1.41, 6.3.18, 6.4.12); below, tables of functions of x + 1, divided by their zeros.
 inline constexpr double kAsymptotic = 8;
 
@@ -203,7 +203,7 @@ inline V v_xlog1py(V x, V y) {
   V result = x * v_log1p(y);
   return x == 0 && !v_is_nan(y) ? V{} : result;
 }
-// log(x / (1 - x)): near 1/2 by log1p of (2 x - 1) / (1 - x), elsewhere of the quotient.
+// log(x / (1 - x)): near 1/2 as log1p((2 x - 1) / (1 - x)), elsewhere as the log of the quotient.
 template <class V>
 inline V v_logit(V x) {
   using T = ElementOf<V>;
@@ -212,13 +212,13 @@ inline V v_logit(V x) {
   V quotient = (near ? 2 * x - 1 : x) / rest;
   return v_log1p_or_log(quotient, near);
 }
-// The neighbour of x towards y, among numbers without the last `dropped` bits; within `end` these
-// are `spacing` apart.
+// The neighbour of x towards y, among numbers without the last `dropped` bits; those whose absolute
+// value is at most `end` are `spacing` apart.
 template <class V>
 inline V v_nextafter(V x, V y, int dropped = 0, ElementOf<V> spacing = 0, ElementOf<V> end = -1) {
   using I = IntOf<V>;
   I bits = v_bits(x), step = (I{} + 1) << dropped;
-  // Away from 0 the bits of a number count up, whatever its sign.
+  // Away from 0 the bits of a number count up for either sign.
   auto away = (x < y) == (x > 0);
   V moved = v_from_bits<V>(away ? bits + step : bits - step);
   V result = x == 0 ? v_from_bits<V>(v_sign(y) | step) : moved;

@@ -30,7 +30,7 @@ struct MemoryOf<Pair> {
 template <class T>
 using Memory = typename MemoryOf<T>::type;
 
-// f of a type of as many bytes.
+// Calls f with a value of a type that has `bytes` bytes.
 template <class F>
 inline void visit_size(int64_t bytes, F&& f) {
   switch (bytes) {
@@ -47,7 +47,7 @@ inline void visit_size(int64_t bytes, F&& f) {
   }
 }
 
-// Sixteen elements of four bytes: of four columns at `src`, to four rows.
+// Transposes sixteen elements of four bytes: four columns at `src` become four rows.
 typedef uint32_t Four __attribute__((vector_size(16), aligned(1), may_alias));
 inline void turn_four(const char* src, int64_t stride, char* dst, int64_t row) {
   auto column = [&](int64_t c) { return *reinterpret_cast<const Four*>(src + c * stride); };

@@ -15,11 +15,11 @@ inline constexpr T kHalfPi3 = sizeof(T) == 4 ? T(0x1.10b4p-30) : T(0x1.3198a2e00
 template <class T>
 inline constexpr T kHalfPi4 = sizeof(T) == 4 ? T(0x1.8469898cc5170p-48) : T(0x1.b839a252049c1p-104);
 
-// x = n pi / 2 + r, with |r| <= pi / 4 and a little; n counts modulo 4 at least.
+// x = n pi / 2 + r, where |r| exceeds pi / 4 by rounding errors at most; n is right modulo 4.
 template <class V>
 struct Quadrant {
   V r;
-  V rest;  // of r, beyond its precision
+  V rest;  // what rounding took from r
   IntOf<V> n;
 };
 
@@ -60,7 +60,7 @@ LAMELLA_NOINLINE inline Quadrant<V> v_reduce_huge(V x) {
   constexpr double kUpper = 0x1.921fb54442d18p+0, kLower = 0x1.1a62633145c07p-54;
   Twice<V> r = v_product(part.high, V{} + kUpper);
   r = v_fast_sum(r.high, r.low + (part.low * kUpper + part.high * kLower));
-  return {r.high + 0 * x, r.low, n.whole};  // NaN of infinities
+  return {r.high + 0 * x, r.low, n.whole};  // NaN for infinities
 }
 template <class V>
 inline Quadrant<V> v_reduce(V x);
@@ -105,7 +105,7 @@ template <class V>
 struct SinCos {
   V sin, cos;
 };
-// This is the function of r + rest.
+// Sine and cosine of r + rest.
 template <class V>
 inline SinCos<V> v_sincos_of(const Quadrant<V>& q) {
   using T = ElementOf<V>;

@@ -153,7 +153,7 @@ struct SignBit {
     }
   }
 };
-// Parameters: for NaN, +infinity, -infinity.
+// Parameters: the replacements of NaN, +infinity and -infinity.
 template <class T>
 struct NanToNum {
   T nan, most, least;
@@ -178,7 +178,6 @@ struct NanToNum {
 };
 LAMELLA_OP1(Conj, T(a.real(), -a.imag()))
 
-// max(x, 0) as clamp does it: NaN stays.
 template <class T>
 struct LeakyRelu {
   T slope;
@@ -261,7 +260,7 @@ LAMELLA_POINTWISE(clamp_max_scalar,
                   plain_table<ClampMaxScalar, 1>("clamp_max", 1, WideRealTypes()));
 LAMELLA_PLAIN1(hardswish, Hardswish, FloatTypes);
 LAMELLA_PLAIN1(hardsigmoid, Hardsigmoid, FloatTypes);
-// The last type, a complex one, says how the table stores results.
+// The last type, which is complex, determines how the table stores results.
 using SizeTypes = JoinTypes<WidestUnsigned, NumberTypes>;
 // The result of a complex number is real: a table of its own kind for it is chosen by the type.
 LAMELLA_POINTWISE(abs, plain_table<Abs, 1>("abs", 0, SizeTypes()));

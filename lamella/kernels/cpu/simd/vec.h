@@ -49,7 +49,7 @@ void plain_loop(char* const* data, int64_t n, const void* params) {
   }
 }
 
-// The same for two operands of which one is a number.
+// The same for two operands, one of which is a number.
 template <class Op, class T>
 void number_loop(char* const* data, int64_t n, const void* params, int number) {
   const Op op(params);
@@ -95,7 +95,7 @@ constexpr LoopTable plain_table(const char* name, int params, Types<T...>,
     if constexpr (std::is_floating_point_v<U> && N == 2) {
       table.number[sizeof(U) / 8] = &number_loop<Op<U>, U>;
     }
-    // A table for bool and other types stores bool where the others do, else their own type.
+    // In a table of bool and other types, the other types determine the type of results.
     if (!std::is_same_v<U, bool> || sizeof...(T) == 1) table.out = plain_out<Op, N, U>();
   };
   (add(std::type_identity<T>()), ...);
@@ -173,7 +173,7 @@ void vector_loop(char* const* data, int64_t n, const void* params) {
   }
 }
 
-// Op<T> works on Vec<T>.
+// A table whose loops call Op<T> on vectors of type Vec<T>.
 template <template <class> class Op, int N>
 constexpr LoopTable vector_table(const char* name, int params, const LoopFn* others = nullptr) {
   LoopTable table{};
@@ -189,7 +189,7 @@ constexpr LoopTable vector_table(const char* name, int params, const LoopFn* oth
 }  // namespace CPU_CAPABILITY
 }  // namespace lamella::native
 
-// A stateless operator: an expression of a (and b).
+// Defines an operator without parameters by an expression of a (and b).
 #define LAMELLA_OP1(Name, expression)                 \
   template <class T>                                  \
   struct Name {                                       \

@@ -8,7 +8,7 @@ inline namespace CPU_CAPABILITY {
 namespace {
 using namespace lanes;
 
-constexpr int kSide = 4;  // rows and columns of elements that a tile reads
+constexpr int kSide = 4;  // a tile reads kSide x kSide elements
 
 struct Tile {
   int64_t sample, y, x;  // of its first result
@@ -29,7 +29,7 @@ void elements_kernel(const WinogradPlanes& p, int64_t first, int64_t count, floa
   const int64_t point = count * p.from_channels;
   for (int64_t t = 0; t < count; ++t) {
     const Tile tile = tile_at(p, first + t);
-    const float* pixels[kSide][kSide];  // null: outside
+    const float* pixels[kSide][kSide];  // null for pixels in the padding
     for (int i = 0; i < kSide; ++i) {
       for (int j = 0; j < kSide; ++j) {
         int64_t y = tile.y - p.above + i, x = tile.x - p.left + j;

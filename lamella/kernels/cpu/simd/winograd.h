@@ -34,13 +34,13 @@ struct WinogradWeights {
 };
 
 struct WinogradKernels {
-  // values[point][tile][channel] of tiles [first, first + count).
+  // Writes values[point][tile][channel] for tiles [first, first + count).
   void (*elements)(const WinogradPlanes& planes, int64_t first, int64_t count, float* values);
-  // values[point][from][to] for channels [begin, end) of the former, `values_row` elements apart.
+  // Writes values[point][from][to] for input channels [begin, end), in rows `values_row` apart.
   void (*weights)(const WinogradWeights& weights, int64_t begin, int64_t end, float* values,
                   int64_t values_row);
-  // The results of tiles [first, first + count) from values[point][tile][channel]; whether all of
-  // them are finite.
+  // Writes the results of tiles [first, first + count) from values[point][tile][channel]. Returns
+  // whether all of them are finite.
   bool (*results)(const WinogradPlanes& planes, int64_t first, int64_t count, const float* values);
 };
 LAMELLA_DECLARE_DISPATCH(const WinogradKernels* (*)(), winograd_kernels_stub);

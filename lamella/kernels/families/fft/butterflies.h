@@ -1,7 +1,7 @@
 // Transforms of a few points, in registers, over numbers or vectors of numbers.
 //
-// V is float, double, or a vector of them as GCC and Clang have it: each lane is a transform of its
-// own. All are forward: the sum over j of a[j] exp(-2 pi i j k / r), in order.
+// V is float, double, or a GCC vector of them, each lane of which is a separate transform. All are
+// forward transforms of r points: a[k] becomes the sum over j of a[j] exp(-2 pi i j k / r).
 #pragma once
 #include "lamella/core/macros.h"
 
@@ -98,7 +98,7 @@ struct Butterfly<T, 8> {
     constexpr T kHalf = T(0.70710678118654752440);
     Pair<V> even[4] = {a[0] + a[4], a[1] + a[5], a[2] + a[6], a[3] + a[7]};
     Pair<V> odd[4] = {a[0] - a[4], a[1] - a[5], times_minus_i(a[2] - a[6]), a[3] - a[7]};
-    // exp(-i pi / 4) and exp(-3 i pi / 4) times the second and the fourth.
+    // Multiplies the second number by exp(-i pi / 4), and the fourth by exp(-3 i pi / 4).
     odd[1] = {kHalf * (odd[1].re + odd[1].im), kHalf * (odd[1].im - odd[1].re)};
     odd[3] = {kHalf * (odd[3].im - odd[3].re), -kHalf * (odd[3].re + odd[3].im)};
     Butterfly<T, 4>::run(even);

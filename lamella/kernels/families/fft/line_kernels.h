@@ -1,4 +1,4 @@
-// Transforms of lines, for the files of each precision: see Note [Fourier transforms].
+// Transforms of lines, included by one file for each precision: Note [Fourier transforms].
 #pragma once
 #include "lamella/kernels/families/fft/lines.h"
 
@@ -23,7 +23,7 @@ template <class P>
 P* aligned(P* p) {
   return reinterpret_cast<P*>((reinterpret_cast<uintptr_t>(p) + 63) & ~uintptr_t{63});
 }
-// Scratch memory for numbers of T, aligned to 64 bytes.
+// Scratch memory for numbers of type T, aligned to 64 bytes.
 template <class T>
 class Scratch {
  public:
@@ -54,7 +54,7 @@ void line_of_lanes(const LinePlan<T>& plan, const T* in, T* out, T* scratch, boo
   const Pair<V>* z;
   if constexpr (kLanes == 8) {
     z = run_passes(*plan.columns, points, a, a + rows);
-  } else {  // passes only over memory need less code
+  } else {  // copies the points first, so that all passes read memory, which needs less code
     for (int64_t row = 0; row < rows; ++row) a[rows + row] = points(row);
     z = run_passes(*plan.columns, InMemory<V>{a + rows}, a, a + rows);
   }
@@ -95,7 +95,8 @@ void line_of_lanes(const LinePlan<T>& plan, const T* in, T* out, T* scratch, boo
   }
 }
 
-// A circular convolution with the chirp's transform, between two multiplications by the chirp.
+// Bluestein's algorithm: multiplies by the chirp, convolves with the kernel (by transforms of
+// padded->n points), and multiplies by the chirp again.
 template <class T>
 void line_by_chirp(const LinePlan<T>& plan, const T* in, T* out, T* scratch, bool forward, T scale);
 
@@ -139,7 +140,7 @@ void complex_lines(const LinePlan<T>& plan, const Lines<T>& lines, int64_t begin
   }
 }
 
-// ---- Lanes that are lines ----
+// ---- Several lines at once, one in each lane ----
 
 template <class T>
 void complex_columns(const Plan<T>& plan, const Lines<T>& lines, int64_t count, int64_t begin,
@@ -149,7 +150,7 @@ void complex_columns(const Plan<T>& plan, const Lines<T>& lines, int64_t count, 
   const int64_t n = lines.n;
   const Scratch<T> scratch(4 * n * kLanes + 2 * kLanes);
   auto* a = reinterpret_cast<Pair<V>*>(scratch.begin());
-  // Neighbours, and how many groups of lanes they are.
+  // The number of lines that are adjacent in memory, and of the groups of lanes that they fill.
   const bool apart = lines.inner == 1;
   const int64_t neighbours = apart ? count : lines.inner;
   const int64_t groups = (neighbours + kLanes - 1) / kLanes;
@@ -171,8 +172,8 @@ void complex_columns(const Plan<T>& plan, const Lines<T>& lines, int64_t count, 
       }
       continue;
     }
-    // Lanes are gathered before into memory that the first pass does not write, and scattered
-    // after.
+    // The lanes are first gathered into memory that the first pass does not write, and the results
+    // are scattered in the end.
     Pair<V>* together = a + n;
     const int64_t blocks = here == kLanes ? n / kLanes * kLanes : 0;
     for (int64_t i = 0; i < blocks; i += kLanes) {
@@ -219,9 +220,10 @@ void complex_columns(const Plan<T>& plan, const Lines<T>& lines, int64_t count, 
 
 // ---- Real lines ----
 //
-// The even and the odd points of a real line, as parts of complex ones, have the transform Z of
-// half the length h; with E = (Z[k] + conj Z[h - k]) / 2 and O = (Z[k] - conj Z[h - k]) / 2i, X[k]
-// = E + w^k O and X[h - k] = conj(E - w^k O), w the root of n.
+// The even points of a real line of n points are the real parts, and the odd ones the imaginary
+// parts, of h = n / 2 complex points with the transform Z. With
+// E = (Z[k] + conj Z[h - k]) / 2, O = (Z[k] - conj Z[h - k]) / 2i and w = exp(-2 pi i / n),
+// the transform of the line is X[k] = E + w^k O and X[h - k] = conj(E - w^k O).
 
 template <class T, int kLanes>
 LAMELLA_ALWAYS_INLINE void mix(const Pair<Vector<T, kLanes>>& a, const Pair<Vector<T, kLanes>>& b,

@@ -6,15 +6,14 @@
 
 namespace lamella::fft {
 
-// Complex numbers are pairs, real parts first. `out` may be `in`. Scratch memory is aligned to 64
-// bytes where the functions below allocate it themselves.
+// Complex numbers are pairs, real parts first. For complex lines, `out` may be `in`.
 
-// One line of complex numbers; `scratch` holds plan.scratch() numbers.
+// Transforms one line of complex numbers; `scratch` holds plan.scratch() numbers.
 template <class T>
 void complex_line(const LinePlan<T>& plan, const T* in, T* out, T* scratch, bool forward, T scale);
 
-// The data of a transform: `count` lines of n points. The points of a line are `stride` apart, and
-// lines lie in groups of `inner` neighbours: line l begins at (l / inner) * n * inner + l % inner.
+// The data of a transform: lines of n points. The points of a line are `inner` apart, and lines lie
+// in groups of `inner` neighbours: line l begins at (l / inner) * n * inner + l % inner.
 template <class T>
 struct Lines {
   const T* in;
@@ -30,14 +29,15 @@ struct Functions {
   int64_t wide;  // lanes
   void (*complex_line)(const LinePlan<T>& plan, const T* in, T* out, T* scratch, bool forward,
                        T scale);
-  // Lines [begin, end) of contiguous points.
+  // Transforms lines [begin, end) of contiguous points.
   void (*complex_lines)(const LinePlan<T>& plan, const Lines<T>& lines, int64_t begin, int64_t end);
   // Transforms groups [begin, end) of `wide` lines; the last of each group of neighbours may have
   // fewer. If inner is 1, these are consecutive lines of contiguous points.
   void (*complex_columns)(const Plan<T>& plan, const Lines<T>& lines, int64_t count, int64_t begin,
                           int64_t end);
-  // `plan` is for half of an even n, and for an odd n itself. Real lines of n points to complex
-  // ones of n / 2 + 1, and the reverse. `roots`: n / 4 + 1 roots of n, where n is even.
+  // Transforms real lines of n points to complex lines of n / 2 + 1 points, and the reverse. `plan`
+  // is for n / 2 points if n is even, else for n. If n is even, `roots` has the first n / 4 + 1
+  // n-th roots of unity.
   void (*real_lines)(const LinePlan<T>& plan, const T* roots, const Lines<T>& lines, int64_t begin,
                      int64_t end);
   void (*lines_to_real)(const LinePlan<T>& plan, const T* roots, const Lines<T>& lines,

@@ -1,4 +1,4 @@
-// lamella.fft: all Fourier transforms, made of the three primitive ones.
+// The operators of lamella.fft, made of the three primitive transforms.
 #include <optional>
 #include <string_view>
 
@@ -9,7 +9,8 @@ namespace {
 
 using Norm = std::optional<std::string_view>;
 
-// The scaling of the result; `forward`: the transform is not an inverse one.
+// The number by which the primitives know the scaling of the result; `forward` is false for inverse
+// transforms.
 int64_t normalization_of(const char* op, const Norm& norm, bool forward) {
   const std::string_view word = norm.value_or("backward");
   if (word == "ortho") return 1;
@@ -21,7 +22,7 @@ int64_t normalization_of(const char* op, const Norm& norm, bool forward) {
 Tensor floating_point(const char* op, const Tensor& self, bool complex) {
   ScalarType type = floating(self.scalar_type());
   LAMELLA_CHECK_TYPE(type != kHalf && type != kBFloat16 && type != kComplexHalf, op,
-                     ": expected 'self' to have at least 32 bits for a number, got ", type);
+                     ": expected 'self' to have elements of at least 32 bits, got ", type);
   if (complex) type = to_complex_type(type);
   return type == self.scalar_type() ? self : self.to(type);
 }
@@ -46,7 +47,7 @@ Tensor with_size(const char* op, const Tensor& self, int64_t dim, int64_t size) 
 struct Part {
   Dims dims, sizes;
 };
-// The dimensions that `s` and `dim` name, with the number of points of each.
+// The dimensions that `s` and `dim` select, with the number of points of each.
 Part part_of(const char* op, const Tensor& self, const OptionalIntArrayRef& s,
              const OptionalIntArrayRef& dim) {
   Part part;
@@ -100,13 +101,14 @@ Tensor real_to_complex(const char* op, const Tensor& self, const Part& part, con
   const int64_t how = normalization_of(op, norm, forward);
   const Tensor input = with_sizes(op, real_numbers(op, self), part);
   if (forward) return aten::_fft_r2c(input, part.dims, how, true);
-  // Only the last dimension is real; the others are inverse transforms of its result.
+  // Only the last dimension is transformed from real points. The others are inverse transforms of
+  // that result.
   const Tensor half =
       aten::_fft_r2c(input, IntArrayRef(&part.dims.back(), 1), how, true).conj_physical();
   if (part.dims.size() == 1) return half;
   return aten::_fft_c2c(half, IntArrayRef(part.dims.data(), part.dims.size() - 1), how, false);
 }
-// `last`: points of the last dimension of the result, if they were given.
+// `last` is the size of the result's last dimension, if it was given.
 Tensor complex_to_real(const char* op, const Tensor& self, Part part,
                        const std::optional<int64_t>& last, const Norm& norm, bool forward) {
   LAMELLA_CHECK(!part.dims.empty(), op, ": expected at least one dimension, got none");
@@ -128,7 +130,8 @@ std::optional<int64_t> last_of(const OptionalIntArrayRef& s) {
   return s->back();
 }
 Part one_part(const char* op, const Tensor& self, const std::optional<int64_t>& n, int64_t dim) {
-  LAMELLA_CHECK_INDEX(self.dim() > 0, op, ": expected 'self' to have dimensions, got a number");
+  LAMELLA_CHECK_INDEX(self.dim() > 0, op,
+                      ": expected 'self' to have at least 1 dimension, got a tensor with 0");
   Part part{{wrapped(op, dim, self.dim())}, {}};
   part.sizes.push_back(n.value_or(self.size(part.dims[0])));
   LAMELLA_CHECK(part.sizes[0] >= 1, op, ": expected at least one point along dimension ",

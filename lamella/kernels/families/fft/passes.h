@@ -22,7 +22,8 @@ struct VectorOf<T, 1> {
 template <class T, int kLanes>
 using Vector = typename VectorOf<T, kLanes>::type;
 
-// `a` where the lane's bit of h is 0 comes from a, else from b, h lanes before; or the reverse.
+// In groups of 2 h lanes, low_blocks() joins the lower halves of a and b, and high_blocks() the
+// upper halves; the half of a comes first.
 template <int h, class V, size_t... i>
 LAMELLA_ALWAYS_INLINE V low_blocks(const V& a, const V& b, std::index_sequence<i...>) {
   constexpr int n = sizeof...(i);
@@ -69,7 +70,7 @@ LAMELLA_ALWAYS_INLINE V reversed(const V& a, std::index_sequence<i...>) {
   return __builtin_shufflevector(a, a, (static_cast<int>(sizeof...(i) - 1 - i))...);
 }
 
-// kLanes complex numbers from memory, and to it.
+// Loads and stores kLanes complex numbers, with real and imaginary parts in separate vectors.
 template <class T, int kLanes>
 LAMELLA_ALWAYS_INLINE Pair<Vector<T, kLanes>> load(const T* from) {
   using V = Vector<T, kLanes>;
@@ -102,7 +103,8 @@ LAMELLA_ALWAYS_INLINE Pair<V> turned_if(bool turn, const Pair<V>& z) {
 
 // ---- Passes ----
 
-// A butterfly combines point j of `source` with those at multiples of `stride * groups` after it.
+// A pass of butterflies, which combine each point of `source` with those at multiples of
+// `stride * groups` after it.
 template <class T, int kRadix, class V, class Source>
 void run_pass(const Pass<T>& pass, int64_t stride, const Source& source, Pair<V>* out) {
   const int64_t apart = stride * pass.groups;
@@ -125,7 +127,8 @@ void run_pass(const Pass<T>& pass, int64_t stride, const Source& source, Pair<V>
   }
 }
 
-// A prime radix by the definition of the transform, pairing the points of opposite angles.
+// A pass of a prime radix, by the definition of the transform; points of opposite angles are
+// paired.
 template <class T, class V, class Source>
 void run_prime_pass(const Pass<T>& pass, int64_t stride, const Source& source, Pair<V>* out) {
   const int64_t radix = pass.radix, half = (radix - 1) / 2, apart = stride * pass.groups;
@@ -183,7 +186,7 @@ void run_any_pass(const Pass<T>& pass, int64_t stride, const Source& source, Pai
   }
 }
 
-// Points that lie in memory, as a source.
+// A source that reads points from memory.
 template <class V>
 struct InMemory {
   const Pair<V>* from;

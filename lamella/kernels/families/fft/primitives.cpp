@@ -1,5 +1,6 @@
-// The three Fourier transforms that all others are made of: of complex numbers, of real ones, and
-// the inverse of that. `normalization`: 0 none, 1 by the root of the number of points, 2 by it.
+// The three primitive Fourier transforms: of complex numbers, of real numbers, and the inverse of
+// the latter. `normalization` is 0 for none, 1 for a division by the square root of the number of
+// points, 2 for one by that number.
 #include <cmath>
 
 #include "lamella/kernels/families/families.h"
@@ -23,7 +24,7 @@ Dims checked(const char* op, const Tensor& self, IntArrayRef dims, bool complex)
                      complex ? "complex64 or complex128" : "float32 or float64", ", got ",
                      self.scalar_type());
   LAMELLA_CHECK(self.dim() > 0 || dims.empty(), op,
-                ": expected 'self' to have dimensions, got none");
+                ": expected 'self' to have at least 1 dimension, got a tensor with 0");
   Dims result;
   for (int64_t d : dims) result.push_back(wrapped(op, d, self.dim()));
   return result;
@@ -38,7 +39,7 @@ fft::Shape shape_of(IntArrayRef sizes, int64_t dim) {
   return shape;
 }
 
-// f with a null pointer to float or to double, by the precision of a dtype.
+// Calls f with a null pointer to float or double, by the precision of a dtype.
 template <class F>
 void by_precision(ScalarType type, F f) {
   if (type == kFloat || type == kComplexFloat) {
@@ -74,7 +75,7 @@ Tensor fft_c2c(const Tensor& self, IntArrayRef dim, int64_t normalization, bool 
 
 Tensor fft_r2c(const Tensor& self, IntArrayRef dim, int64_t normalization, bool onesided) {
   const Dims dims = checked("_fft_r2c", self, dim, false);
-  LAMELLA_CHECK(!dims.empty(), "_fft_r2c: expected 'dim' to name dimensions, got none");
+  LAMELLA_CHECK(!dims.empty(), "_fft_r2c: expected 'dim' not to be empty");
   const ScalarType type = to_complex_type(self.scalar_type());
   const int64_t last = dims.back();
   Dims sizes = sizes_of(self);
@@ -106,7 +107,7 @@ Tensor fft_r2c(const Tensor& self, IntArrayRef dim, int64_t normalization, bool 
 
 Tensor fft_c2r(const Tensor& self, IntArrayRef dim, int64_t normalization, int64_t last_dim_size) {
   const Dims dims = checked("_fft_c2r", self, dim, true);
-  LAMELLA_CHECK(!dims.empty(), "_fft_c2r: expected 'dim' to name dimensions, got none");
+  LAMELLA_CHECK(!dims.empty(), "_fft_c2r: expected 'dim' not to be empty");
   const ScalarType type = to_real_type(self.scalar_type());
   const int64_t last = dims.back();
   LAMELLA_CHECK(last_dim_size > 0 && self.size(last) == last_dim_size / 2 + 1,

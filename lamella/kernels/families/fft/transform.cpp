@@ -15,15 +15,16 @@ namespace lamella::fft {
 namespace {
 
 constexpr size_t kPlansKept = 16;
-constexpr int64_t kGrainPoints = 1 << 14;  // for a thread
-// Shorter lines are transformed side by side in lanes if there are enough of them; so are longer
-// ones that do not fill vectors by themselves, while a group of them fits the cache.
+constexpr int64_t kGrainPoints = 1 << 14;  // fewest points for which another thread pays
+// Lines shorter than kShortLine are transformed side by side in lanes if there are enough of them.
+// So are lines shorter than kLongLine, of which a group fits the cache, if a single line does not
+// fill whole vectors.
 constexpr int64_t kShortLine = 64;
 constexpr int64_t kLongLine = 2048;
 
 fork::Held<std::mutex> plans_lock{fork::Level::kCore};
 
-// The plans of a kind that were used last, the newest first.
+// A cache of the most recently used plans, the latest first.
 template <class P>
 class PlanCache {
  public:
@@ -72,7 +73,7 @@ std::shared_ptr<const std::vector<T>> roots_of(int64_t n) {
   });
 }
 
-// f(begin, end) on the kernels' threads; `points` in each piece of the work.
+// Calls f(begin, end) on the kernels' threads; each item of the range has `points` points.
 template <class F>
 void in_parallel(int64_t count, int64_t points, const F& f) {
   void* buffers[] = {const_cast<void*>(static_cast<const void*>(&f))};

@@ -14,8 +14,8 @@ struct Options {
   std::optional<bool> pin_memory;
 };
 
-// Makes a window by f(points, number of steps), with points 0, 1, ... in float64; a periodic window
-// is the symmetric one with one more point, without that point.
+// Makes a window by f(points, number of steps), with points 0, 1, ... in float64. A periodic window
+// is the symmetric window with one more point, without its last point.
 template <class F>
 Tensor window(const char* op, int64_t length, bool periodic, const Options& options, F f) {
   LAMELLA_CHECK(length >= 0, op, ": expected 'window_length' not to be negative, got ", length);
@@ -23,7 +23,7 @@ Tensor window(const char* op, int64_t length, bool periodic, const Options& opti
   LAMELLA_CHECK_TYPE(is_floating_point(type), op, ": expected 'dtype' to be floating point, got ",
                      type);
   if (options.layout && *options.layout != Layout::Strided) {
-    throw NotImplementedError(str(op, ": expected a strided 'layout', got another one"));
+    throw NotImplementedError(str(op, ": expected 'layout' to be strided, got another layout"));
   }
   LAMELLA_CHECK(!options.pin_memory.value_or(false), op,
                 ": expected 'pin_memory' to be False on a machine without an accelerator");
@@ -143,7 +143,7 @@ Tensor stft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length
   LAMELLA_CHECK(self.dim() == 1 || self.dim() == 2, op,
                 ": expected 'self' to have 1 or 2 dimensions, got ", self.sizes());
   LAMELLA_CHECK(!(center && align_to_window.has_value()), op,
-                ": expected no 'align_to_window' with 'center', got one");
+                ": expected no 'align_to_window' with 'center', got both");
   const int64_t hop = hop_length.value_or(n_fft / 4);
   LAMELLA_CHECK(n_fft > 0 && hop > 0, op,
                 ": expected 'n_fft' and 'hop_length' to be positive, got ", n_fft, " and ", hop);
@@ -168,7 +168,7 @@ Tensor stft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length
   const bool complex = self.is_complex() || (has && window->is_complex());
   const bool complex_result = return_complex.value_or(complex);
   LAMELLA_CHECK(return_complex.has_value() || complex, op,
-                ": expected 'return_complex' for real 'self' and 'window', got none");
+                ": expected 'return_complex' to be given for real 'self' and 'window', got None");
   const bool half = onesided.value_or(!complex);
   LAMELLA_CHECK(!(half && complex), op, ": expected 'onesided' to be false for complex numbers");
   Tensor pieces = x.unfold(-1, n_fft, hop).mul(under);
@@ -187,7 +187,7 @@ Tensor stft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length
                     onesided, return_complex, align_to_window);
 }
 
-// Overlap-adds the pieces, and divides by the sum of the squared windows.
+// Adds the overlapping pieces, and divides by the sum of the squared windows.
 Tensor istft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length,
              std::optional<int64_t> win_length, const std::optional<Tensor>& window, bool center,
              bool normalized, std::optional<bool> onesided, std::optional<int64_t> length,
@@ -218,7 +218,7 @@ Tensor istft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_lengt
     parts = aten::fft_irfft(half ? x : x.narrow(-1, 0, n_fft / 2 + 1), n_fft, -1, norm);
   }
   const int64_t whole = n_fft + hop * (pieces - 1);
-  // Adds each piece where it belongs.
+  // Adds each piece at its position in the signal.
   auto joined = [&](const Tensor& t) {
     const Tensor at = lamella::arange(whole, t.options().dtype(kLong)).unfold(0, n_fft, hop);
     return lamella::zeros({t.size(0), whole}, t.options())

@@ -8,7 +8,8 @@
 namespace aten::native {
 namespace {
 
-// Filters of the distance from an output, in inputs where it does not shrink.
+// The filters, as functions of the distance from the output position; the distance is counted in
+// input elements, or, when shrinking, in outputs.
 Tensor bilinear(const Tensor& x) { return x.neg().add(1).clamp_min(0); }
 
 // R. Keys, Cubic convolution interpolation for digital image processing, 1981, with the parameter
@@ -19,7 +20,7 @@ Tensor bicubic(const Tensor& x) {
   return lamella::where(x.lt(1), inner, outer).masked_fill(x.ge(2), 0);
 }
 
-// C. Lanczos' sinc(x) sinc(x / 3).
+// The Lanczos filter, sinc(x) sinc(x / 3).
 Tensor lanczos(const Tensor& x) {
   return lamella::sinc(x).mul(lamella::sinc(x.div(3))).masked_fill(x.ge(3), 0);
 }
@@ -29,13 +30,13 @@ using Filter = Tensor (*)(const Tensor& distance);
 Tensor shrunk(const Tensor& x, int64_t dim, int64_t out, bool align_corners,
               const std::optional<double>& scale, double reach, Filter filter, bool bytes) {
   const int64_t in = x.size(dim);
-  if (in == out) return x;  // whatever scale is given, as in PyTorch
+  if (in == out) return x;  // for any given scale, as in PyTorch
   const double step = resize_step(in, out, align_corners, scale), wide = std::max(step, 1.0);
   const auto most =
       static_cast<int64_t>(std::min(static_cast<double>(in), 2 * std::ceil(reach * wide) + 1));
   const auto options = TensorOptions(kDouble).device(x.device());
   const Tensor center = lamella::arange(out, options).add(0.5).mul(step);
-  // A scale that does not match the sizes may lead past the image; its edge is then read.
+  // A scale that does not match the sizes may lead past the edge of the image, which is then read.
   const Tensor first = center.sub(reach * wide - 0.5).clamp(0, in).floor().clamp_max(in - 1);
   const Tensor end =
       lamella::maximum(center.add(reach * wide + 0.5).clamp(0, in).floor(), first.add(1));

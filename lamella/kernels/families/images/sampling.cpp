@@ -1,4 +1,4 @@
-// Reading images between their pixels: grid_sample and bicubic interpolation. Made of gathers and
+// Samples images between their pixels: grid_sample and bicubic interpolation. Made of gathers and
 // products, which provide the gradients.
 #include "lamella/kernels/families/images/resize.h"
 
@@ -37,8 +37,8 @@ Tap tap_at(const Tensor& place, const Tensor& weight, int64_t size) {
   return {lamella::where(inside, place, 0).to(kLong), weight.defined() ? weight.mul(mask) : mask};
 }
 
-// Weights of four points around the position `t` after the second one (R. Keys, Cubic convolution
-// interpolation for digital image processing, 1981), with the parameter -0.75.
+// Weights of four points for the position at distance `t` after the second point (R. Keys, Cubic
+// convolution interpolation for digital image processing, 1981), with the parameter -0.75.
 std::vector<Tensor> cubic_weights(const Tensor& t) {
   constexpr double kA = -0.75;
   auto inner = [](const Tensor& x) {  // for distances up to 1
@@ -88,7 +88,7 @@ Tensor sample(const char* op, const Tensor& input, const Tensor& grid, int64_t m
                 ": expected 'input' to have 4 dimensions for bicubic interpolation, got ",
                 input.sizes());
   for (int64_t d = 2; d < input.dim(); ++d) {
-    LAMELLA_CHECK(input.size(d) > 0, op, ": expected 'input' with points, got ", input.sizes());
+    LAMELLA_CHECK(input.size(d) > 0, op, ": expected 'input' to have pixels, got ", input.sizes());
   }
   // Coordinates have the innermost dimension first.
   std::vector<std::vector<Tap>> axes;
@@ -177,7 +177,7 @@ double resize_step(int64_t in, int64_t out, bool align_corners,
 
 void check_resize(const char* op, const Tensor& self, IntArrayRef output_size) {
   LAMELLA_CHECK(self.dim() == 4 && self.size(2) > 0 && self.size(3) > 0, op,
-                ": expected 'self' to have 4 dimensions and points, got ", self.sizes());
+                ": expected 'self' to have 4 dimensions and at least 1 pixel, got ", self.sizes());
   LAMELLA_CHECK(output_size.size() == 2 && output_size[0] > 0 && output_size[1] > 0, op,
                 ": expected 'output_size' to be two positive numbers, got ", output_size);
   LAMELLA_CHECK_TYPE(!self.is_complex(), op, ": expected 'self' to be real, got ",
@@ -198,7 +198,7 @@ Tensor resized(const Tensor& x, int64_t dim, int64_t out, bool align_corners,
     taps.push_back({first.add(k - 1).clamp(0, in - 1).to(kLong), weights[static_cast<size_t>(k)]});
   }
   if (!bytes) return weighted_sum(x, dim, taps);
-  // Weights of one element are rounded as one.
+  // Taps at the same element are joined, so that the sum of their weights is rounded once.
   for (size_t k = 0; k + 1 < taps.size(); ++k) {
     const Tensor same = taps[k].place.eq(taps[k + 1].place);
     taps[k + 1].weight = taps[k + 1].weight.add(taps[k].weight.mul(same.to(kDouble)));

@@ -95,7 +95,8 @@ Tensor linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B,
   return aten::_linalg_ldl_solve(LD, pivots.unsqueeze(-1), B, hermitian);
 }
 
-// `pivots` are columns, so that all three are stacks of matrices, which are broadcast.
+// `pivots` has a column for each matrix, so that all three operands are stacks of matrices, which
+// are broadcast.
 Tensor _linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian) {
   const char* op = "linalg_ldl_solve";
   const int64_t n = LD.size(-1);

@@ -25,7 +25,7 @@ Tensor adjoint(const Tensor& t) {
   return flipped.is_complex() ? flipped.conj_physical() : flipped;
 }
 
-// H_i x, or x H_i, for reflector i; `turned`: of its adjoint.
+// H_i x if `left`, else x H_i, for reflector i, or its adjoint if `turned`.
 Tensor reflected(const Tensor& a, const Tensor& tau, int64_t i, const Tensor& x, bool left,
                  bool turned) {
   const int64_t rows = a.size(-2);
@@ -66,7 +66,7 @@ Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, boo
   LAMELLA_CHECK(input3.dim() == self.dim() && input3.size(left ? -2 : -1) == self.size(-2), op,
                 ": expected 'input3' to have ", self.size(-2), left ? " rows" : " columns",
                 ", got ", input3.sizes());
-  // Q x and x Q^H begin with the last reflector.
+  // For Q x and x Q^H, the last reflector is applied first.
   const bool last_first = left != transpose;
   const int64_t count = input2.size(-1);
   Tensor result = input3;

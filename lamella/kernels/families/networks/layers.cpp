@@ -1,5 +1,5 @@
-// Rarer layers of neural networks, made of operators: bags of embeddings, the reverse of max
-// pooling, pooling over random windows, bilinear forms, a softmax of rows that may be empty.
+// Layers of neural networks made of operators: bags of embeddings, the reverse of max pooling,
+// pooling over random windows, bilinear forms, a softmax of rows that may be all -inf.
 #include <limits>
 
 #include "lamella/kernels/families/families.h"
@@ -17,7 +17,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _embedding_bag(
                 weight.sizes(), ", ", indices.sizes(), " and ", offsets.sizes());
   LAMELLA_CHECK(mode >= 0 && mode <= 2, op, ": expected 'mode' to be 0, 1 or 2, got ", mode);
   LAMELLA_CHECK(!weighted || mode == 0, op,
-                ": expected no 'per_sample_weights' but with sums, got some with mode ", mode);
+                ": expected 'per_sample_weights' only with 'mode' 0 (sum), got 'mode' ", mode);
   LAMELLA_CHECK(!weighted || per_sample_weights->sizes() == indices.sizes(), op,
                 ": expected 'per_sample_weights' to have the shape ", indices.sizes(), ", got ",
                 weighted ? per_sample_weights->sizes() : IntArrayRef());
@@ -107,7 +107,7 @@ Tensor max_unpool3d(const Tensor& self, const Tensor& indices, IntArrayRef outpu
 
 // ---- Pooling over random windows (B. Graham, Fractional max-pooling, 2014) ----
 
-// Where the largest element of each window is, counted over all spatial dimensions.
+// The index of the largest element of each window, counted over all spatial dimensions.
 Tensor fractional_pool_places(const Tensor& self, IntArrayRef kernel_size, IntArrayRef output_size,
                               const Tensor& random_samples) {
   const char* op = "fractional_max_pool";
@@ -214,7 +214,7 @@ Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight
                 weight.sizes(), " for ", input1.sizes(), " and ", input2.sizes());
   for (int64_t d = 0; d + 1 < input1.dim(); ++d) {
     LAMELLA_CHECK(input1.size(d) == input2.size(d), op,
-                  ": expected inputs that differ in their last dimension alone, got ",
+                  ": expected the inputs to differ only in their last dimension, got ",
                   input1.sizes(), " and ", input2.sizes());
   }
   const int64_t out = weight.size(0), in2 = weight.size(2);
@@ -235,7 +235,7 @@ Tensor _safe_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> 
   return result.masked_fill(none, 0);
 }
 
-// Batch normalization with a fourth result, which other backends reserve for the backward pass.
+// Batch normalization with an empty fourth result, in which other backends keep data for backward.
 namespace {
 std::tuple<Tensor, Tensor, Tensor, Tensor> with_reserve(
     const std::tuple<Tensor, Tensor, Tensor>& results) {

@@ -81,7 +81,7 @@ Dims lengths_of(const Tensor& t) {
 
 struct Sequences {
   Tensor log_probs, targets;  // float64 [T, N, C] and int64, dense
-  Dims starts;                // of each example's labels
+  Dims starts;                // position of each example's first label
   int64_t steps, batch, classes, states;
 };
 Sequences sequences(const char* op, const Tensor& log_probs, const Tensor& targets,
@@ -193,8 +193,8 @@ std::tuple<Tensor, Tensor> ctc_loss_meta(const Tensor& log_probs, const Tensor& 
           lamella::empty({batch, log_probs.size(0), 2 * longest + 1}, log_probs.options())};
 }
 
-// As for a loss of log_softmax: exp(log_probs) minus each step's contribution to the probability of
-// the sequence.
+// The gradient of the input of the log_softmax that computed log_probs: exp(log_probs) minus each
+// step's contribution to the probability of the sequence.
 Tensor ctc_loss_backward_cpu(const Tensor& grad, const Tensor& log_probs, const Tensor& targets,
                              IntArrayRef input_lengths, IntArrayRef target_lengths,
                              const Tensor& neg_log_likelihood, const Tensor& log_alpha,

@@ -1,4 +1,4 @@
-// One step of recurrent cells over memory; compiled for each capability of the processor.
+// One step of recurrent cells; compiled for each capability of the processor.
 //
 // Note [Recurrent layers]
 //   A layer iterates once over a sequence whose rows, [total, *], are ordered by time: step t has
@@ -18,20 +18,20 @@ enum class Mode : int64_t { kTanh, kRelu, kLstm, kGru };
 constexpr int64_t gates_of(Mode mode) {
   return mode == Mode::kLstm ? 4 : mode == Mode::kGru ? 3 : 1;
 }
-// Parts of `hidden` numbers in a row of what is saved, before the hidden state: the LSTM's gates
-// i, f, g, o and the cell before; the GRU's r, z, n and the hidden state's share of n.
+// Parts of `hidden` numbers that precede the hidden state in a row of `saved`: the LSTM's gates
+// i, f, g, o and previous cell; the GRU's r, z, n and the hidden state's share of n.
 constexpr int64_t saved_of(Mode mode) {
   return mode == Mode::kLstm ? 5 : mode == Mode::kGru ? 4 : 0;
 }
 
-// Rows [begin, end) of a step. Rows of gates are gates_of(mode) * hidden numbers long.
+// The operands of a step. Rows of gates are gates_of(mode) * hidden numbers long.
 template <class T>
 struct Step {
   Mode mode;
   int64_t hidden;
-  const T *input, *recurrent;  // the gates' shares, biases included
-  const T* hidden_before;      // [n, hidden]: of the GRU
-  T* cell;                     // [n, hidden]: of the LSTM, replaced by the new one
+  const T *input, *recurrent;  // the shares of the gates, biases included
+  const T* hidden_before;      // [n, hidden], for the GRU
+  T* cell;                     // [n, hidden], for the LSTM; replaced by the new cell
   T* output;                   // [n, hidden]
   T* saved;                    // or null
   int64_t saved_row;
@@ -43,15 +43,16 @@ template <class T>
 struct StepBackward {
   Mode mode;
   int64_t hidden;
-  const T* grad;           // [n, hidden]: of the output, that of the steps behind included
-  const T* output;         // [n, hidden]: of the cells without gates
-  const T* hidden_before;  // of the GRU
+  const T* grad;           // [n, hidden]: of the output, with the gradients from later steps
+  const T* output;         // [n, hidden], for cells without gates
+  const T* hidden_before;  // for the GRU
   int64_t hidden_row;
   const T* saved;
   int64_t saved_row;
   T *gates, *recurrent;  // may be the same
-  T* state;              // [n, hidden]: of the LSTM the gradient of the cell, replaced by that of
-                         // the cell before; of the GRU it gets what reaches the state directly
+  T* state;              // [n, hidden]; LSTM: the gradient of the cell, replaced by that of the
+                         // previous cell; GRU: set to the part of the gradient of the previous
+                         // state that does not pass through the gates
 };
 
 // The functions of one capability.

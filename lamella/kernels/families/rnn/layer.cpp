@@ -42,9 +42,9 @@ using std::optional;
 
 struct Layer {
   Mode mode;
-  int64_t rows, batch, hidden, out, gates, saved_row;  // `out`: numbers of the hidden state
+  int64_t rows, batch, hidden, out, gates, saved_row;  // `out`: size of the hidden state
   bool projected;
-  std::vector<int64_t> starts;  // of each step's rows
+  std::vector<int64_t> starts;  // first row of each step
 };
 
 bool given(const optional<Tensor>& t) { return t.has_value() && t->defined(); }
@@ -70,7 +70,7 @@ Layer layer_of(const char* op, int64_t rows, ScalarType type, const Tensor& hx, 
                 ": expected 'w_hh' to have a multiple of ", parts, " rows, got ", w_hh.size(0));
   check_shape(op, "w_hh", w_hh, {layer.gates, layer.out});
   LAMELLA_CHECK(!layer.projected || layer.mode == Mode::kLstm, op,
-                ": expected no 'w_hr' but for the LSTM");
+                ": expected 'w_hr' only for an LSTM, got it for another cell");
   if (layer.projected) {
     check_shape(op, "w_hr", *w_hr, {layer.out, layer.hidden});
   } else {
@@ -79,8 +79,8 @@ Layer layer_of(const char* op, int64_t rows, ScalarType type, const Tensor& hx, 
   LAMELLA_CHECK(!batch_sizes.empty(), op, ": expected 'batch_sizes' not to be empty");
   int64_t at = 0, before = layer.batch;
   for (int64_t n : batch_sizes) {
-    LAMELLA_CHECK(n >= 0 && n <= before, op, ": expected 'batch_sizes' to fall from at most ",
-                  layer.batch, ", got ", batch_sizes);
+    LAMELLA_CHECK(n >= 0 && n <= before, op, ": expected 'batch_sizes' to be non-increasing ",
+                  "from at most ", layer.batch, ", got ", batch_sizes);
     layer.starts.push_back(at);
     at += n, before = n;
   }
@@ -98,7 +98,7 @@ void check_rest(const char* op, const Layer& layer, const Tensor& input, const o
                 const optional<Tensor>& b_hh) {
   check_shape(op, "input", input, {layer.rows, layer.gates});
   LAMELLA_CHECK(given(cx) == (layer.mode == Mode::kLstm), op,
-                ": expected 'cx' for the LSTM, and for no other cell");
+                ": expected 'cx' for an LSTM and for no other cell");
   if (given(cx)) check_shape(op, "cx", *cx, {layer.batch, layer.hidden});
   if (given(b_hh)) check_shape(op, "b_hh", *b_hh, {layer.gates});
   for (const auto* t : {&cx, &b_hh}) {
@@ -108,7 +108,7 @@ void check_rest(const char* op, const Layer& layer, const Tensor& input, const o
   }
 }
 
-// c = a b, or a b + d of a row d: all dense, m x k by k x n.
+// c = a b, plus the row d for each row unless d is null. All are dense; a is m x k, b is k x n.
 template <class T>
 void product(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c, const T* d = nullptr) {
   const lamella::native::CodeProduct p = {static_cast<int64_t>(sizeof(T) == 4 ? kFloat : kDouble),
@@ -182,7 +182,7 @@ void run(const Layer& layer, const Tensor& input, const Tensor& w_hh, const opti
   }
 }
 
-// Adds the outer gradient of a step's outputs, if there is one, to the gradient from later steps.
+// Adds `count` numbers of a gradient to another.
 template <class T>
 void add_rows(T* to, const T* from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] += from[i];
@@ -237,7 +237,7 @@ void run_backward(const Layer& layer, const Tensor& grad_output, const Tensor& g
   }
 }
 
-// Numbers of half precision are computed in float32.
+// The dtype of the computation: float32 for half precision.
 ScalarType computed(ScalarType type) { return type == kHalf || type == kBFloat16 ? kFloat : type; }
 optional<Tensor> as(const optional<Tensor>& t, ScalarType type) {
   return given(t) ? optional<Tensor>(t->to(type)) : std::nullopt;
@@ -328,7 +328,8 @@ Six rnn_layer_backward_cpu(const optional<Tensor>& grad_output, const optional<T
   const ScalarType type = output.scalar_type(), inner = computed(type);
   const Layer layer = layer_of(op, output.size(0), type, hx, w_hh, w_hr, batch_sizes, mode);
   LAMELLA_CHECK(saved.sizes() == IntArrayRef({layer.rows, layer.saved_row}), op,
-                ": expected 'saved' as _rnn_layer leaves it with 'keep', got ", saved.sizes());
+                ": expected 'saved' to be of shape [", layer.rows, ", ", layer.saved_row,
+                "], as _rnn_layer returns it with 'keep', got ", saved.sizes());
   const auto options = output.options().dtype(inner);
   auto start = [&](const optional<Tensor>& grad, int64_t columns) {
     return given(grad) ? grad->to(inner).contiguous().clone()

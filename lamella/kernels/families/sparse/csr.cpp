@@ -1,4 +1,4 @@
-// Products of matrices in compressed sparse rows.
+// Products of sparse matrices in CSR format (compressed sparse rows).
 #include <algorithm>
 #include <atomic>
 
@@ -37,7 +37,7 @@ const RowFunctions<T, I>& rows() {
 namespace aten::native {
 namespace {
 
-constexpr int64_t kGrain = 32768;  // products
+constexpr int64_t kGrain = 32768;  // multiplications for which another thread pays
 
 template <class T, class I>
 void multiply(const char* op, const Tensor& crow, const Tensor& columns, const Tensor& values,

@@ -25,7 +25,7 @@ struct RowProduct {
 // The functions of one capability.
 template <class T, class I>
 struct RowFunctions {
-  // The product of these rows; false: some column is not in [0, inner).
+  // Computes rows [begin, end). Returns false if a column index is not in [0, inner).
   bool (*product)(const RowProduct<T, I>& of, int64_t begin, int64_t end);
 };
 

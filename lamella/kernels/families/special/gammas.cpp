@@ -3,12 +3,11 @@
 // reparameterization gradients, 2018), to nearly full precision.
 //
 // Note [Series of distribution functions]
-//   The incomplete gamma function is x^a e^-x / a (1 + U), U = sum over n of x^n / ((a + 1) ... (a
-//   + n)); the incomplete beta function is x^a (1 - x)^b / a (1 + U), U = sum of x^n (a + b) ... (a
-//   + b
-//   + n - 1) / ((a + 1) ... (a + n)): all terms are positive. Derived by a and divided by the
-//   density, with psi(a) = psi(1 + a) - 1 / a, nothing large is left that would cancel, however
-//   small a is.
+//   The incomplete gamma function is x^a e^-x / a (1 + U), where U is the sum over n of
+//   x^n / ((a + 1) ... (a + n)). The incomplete beta function is x^a (1 - x)^b / a (1 + U), where U
+//   is the sum of x^n (a + b) ... (a + b + n - 1) / ((a + 1) ... (a + n)). All terms are positive.
+//   After differentiation by a and division by the density, with psi(a) = psi(1 + a) - 1 / a, no
+//   large terms are left that would cancel, however small a is.
 #include <cmath>
 
 #include "lamella/kernels/families/families.h"
@@ -30,8 +29,8 @@ double psi(double x) {
   return std::log(x) - 0.5 / x - series - below;
 }
 
-// A sum of positive terms t(n) = t(n - 1) ratio(n - 1), n >= 1, and of t(n) (w(0) + ... + w(n -
-// 1)).
+// Two sums over n >= 1, of positive terms t(n) = t(n - 1) ratio(n - 1) with t(0) = 1, and of
+// t(n) (weight(0) + ... + weight(n - 1)).
 template <class Ratio, class Weight>
 std::pair<double, double> sums(Ratio ratio, Weight weight) {
   double term = 1, weights = 0, sum = 0, weighted = 0;
@@ -47,7 +46,7 @@ std::pair<double, double> sums(Ratio ratio, Weight weight) {
 }
 
 // Large shapes: x = a + sqrt(a) z + (z^2 - 1) / 3 + (z^3 - 7 z) / (36 sqrt(a)) + ... of a normal z
-// (Cornish and Fisher), solved for z and derived.
+// (Cornish and Fisher). The equation is solved for z, and x differentiated by a.
 double large_gamma_slope(double a, double x) {
   const double root = std::sqrt(a);
   double z = (x - a) / root;
@@ -77,7 +76,7 @@ double beta_slope(double x, double a, double total) {
                               [&](double n) { return 1 / (total + n) - 1 / (a + 1 + n); });
     return -x / a * ((std::log(x) + psi(total) - psi(1 + a)) * (1 + u) + du);
   }
-  // From the other end, where the series is short.
+  // Uses the series of 1 - x, which is shorter here.
   const double y = 1 - x;
   const auto [u, du] = sums([&](double n) { return y * (total + n) / (b + 1 + n); },
                             [&](double n) { return 1 / (total + n); });

@@ -30,7 +30,7 @@ Tensor in_memory(const Tensor& x) {
   return made.is_non_overlapping_and_dense() ? made : made.contiguous();
 }
 
-// block(from, to, count) computes `count` results.
+// Applies block(from, to, count), which computes `count` results, to all elements of x.
 template <class F>
 Tensor map_blocks(const char* op, const Tensor& x, const F& block) {
   check_real(op, "self", x);
@@ -53,7 +53,8 @@ Tensor map(const char* op, const Tensor& x, special::Function f) {
   return map_blocks(op, x, special::blocks().function[static_cast<int>(f)]);
 }
 
-// block(x, y, to, count) computes `count` results; y has one element for all of them if `one`.
+// Applies block(x, y, to, count), which computes `count` results, to all elements. If `one`, b is a
+// single number, and y points to it.
 template <class F>
 Tensor map_blocks(const char* op, const Tensor& a, const Tensor& b, bool one, const F& block) {
   check_real(op, "self", a);
@@ -96,7 +97,7 @@ double spherical_j0(double x) {
 // ---- Airy's function ----
 
 constexpr int kFirstPoint = -12, kLastPoint = 12;
-// Ai and its derivative at the integers between.
+// Ai and its derivative at the integers from kFirstPoint to kLastPoint.
 constexpr double kAiry[][2] = {
     {-0.066555175054373129474, 1.0231104533679707299},
     {-0.00875958925570238129, -1.0273278736645794215},
@@ -124,9 +125,9 @@ constexpr double kAiry[][2] = {
     {4.2262758649603595913e-12, -1.4111441246628517335e-11},
     {1.393184688875360839e-13, -4.854736554985308463e-13},
 };
-// Far out, by the series of Abramowitz and Stegun 10.4.59 and 10.4.60.
+// Ai for large |x|, by the series of Abramowitz and Stegun 10.4.59 and 10.4.60.
 double airy_far(double x) {
-  // zeta = 2 / 3 size^(3/2) as a sum of two numbers, as exp, sin and cos make its last bits count.
+  // zeta = 2 / 3 size^(3/2) as a sum of two numbers, because exp, sin and cos amplify its error.
   const double size = std::fabs(x), half = std::sqrt(size), product = size * half;
   const double product_rest =
       std::fma(size, half, -product) + size * std::fma(-half, half, size) / (2 * half);
@@ -144,7 +145,7 @@ double airy_far(double x) {
   }
   const double root = std::sqrt(half * kPi);
   if (x > 0) return std::exp(-zeta) * (1 - rest) * (even - odd) / (2 * root);
-  // The angle is zeta and an eighth of a turn.
+  // The angle is zeta plus an eighth of a turn.
   double sine = std::sin(zeta), cosine = std::cos(zeta);
   const double turned = sine + rest * cosine;
   cosine -= rest * sine;
@@ -157,7 +158,7 @@ double airy_ai(double x) {
   if (std::isinf(x)) return 0;
   const double nearest = std::nearbyint(x);
   if (nearest < kFirstPoint || nearest > kLastPoint) return airy_far(x);
-  // The series about the nearest of the points; y'' = x y gives its coefficients.
+  // The Taylor series about the nearest integer; y'' = x y gives its coefficients.
   const double* start = kAiry[static_cast<int>(nearest) - kFirstPoint];
   const double h = x - nearest;
   double before = 0, now = start[0], next = start[1], power = h, sum = start[0];
@@ -177,7 +178,8 @@ double airy_ai(double x) {
 using special::Family;
 constexpr double kHighestDegree = 1e6;
 
-// With x = cos t: cos n t; sin (n + 1) t / sin t; cos and sin of (n + 1/2) t over those of t / 2.
+// Closed forms with x = cos t: T is cos n t; U is sin (n + 1) t / sin t; V is
+// cos (n + 1/2) t / cos (t / 2); W is sin (n + 1/2) t / sin (t / 2).
 double chebyshev_of_high_degree(Family family, double x, double n, bool is_odd) {
   const double sign = x < 0 && is_odd ? -1 : 1;
   if (std::fabs(x) < 1) {
@@ -193,7 +195,7 @@ double chebyshev_of_high_degree(Family family, double x, double n, bool is_odd) 
         return std::sin((n + 0.5) * t) / std::sin(t / 2);
     }
   }
-  // Beyond 1 cosines become hyperbolic, and V and W change their parts below -1.
+  // For |x| >= 1 the functions are hyperbolic, and V and W exchange roles for negative x.
   const double t = std::acosh(std::fabs(x));
   if (family == Family::kChebyshevT) return sign * std::cosh(n * t);
   const bool is_u = family == Family::kChebyshevU;
@@ -206,7 +208,7 @@ double chebyshev_of_high_degree(Family family, double x, double n, bool is_odd) 
                            : std::sinh(high * t) / std::sinh(low * t));
 }
 bool is_chebyshev(Family family) { return family <= Family::kChebyshevW; }
-// `count` elements of one degree.
+// Computes `count` elements of the polynomial of one degree.
 void polynomial(Family family, bool shifted, const double* from, double degree, double* to,
                 int64_t count) {
   const auto n = static_cast<int64_t>(std::fmin(degree, 1e18));
@@ -232,7 +234,8 @@ void polynomial(Family family, bool shifted, const double* from, double degree, 
 }
 Tensor map_polynomial(const char* op, const Tensor& x, const Tensor& n, Family family,
                       bool shifted = false) {
-  // A step for each degree, so there is a highest; those of Chebyshev have a closed form.
+  // The degree is limited, because each takes a step, except for Chebyshev polynomials, which have
+  // closed forms.
   if (!is_chebyshev(family) && !n.is_meta() && n.numel() != 0) {
     const double highest = n.nan_to_num(0.0, kInf, -kInf).max().item().toDouble();
     LAMELLA_CHECK_VALUE(!(highest > kHighestDegree), op, ": expected 'n' to be at most ",
@@ -251,7 +254,7 @@ Tensor map_polynomial(const char* op, const Tensor& x, const Tensor& n, Family f
 
 // ---- Incomplete gamma functions ----
 
-// log(1 + u) - u, for small u by its series.
+// log(1 + u) - u, by its series for small u.
 double log1p_beyond(double u) {
   if (std::fabs(u) >= 0.1) return std::log1p(u) - u;
   double power = u, sum = 0;
@@ -261,7 +264,7 @@ double log1p_beyond(double u) {
   }
   return sum;
 }
-// x^a exp(-x) / Gamma(a + 1), near the largest terms without cancellation.
+// x^a exp(-x) / Gamma(a + 1), computed without cancellation where x is near a.
 double first_term(double a, double x) {
   if (a < 8 || std::fabs(x - a) > 0.4 * a) {
     return std::exp(a * std::log(x) - x - std::lgamma(a + 1));
@@ -276,7 +279,7 @@ double first_term(double a, double x) {
       a;
   return std::exp(a * log_part - rest) / std::sqrt(2 * kPi * a);
 }
-// Abramowitz and Stegun 6.5.29, and the continued fraction 6.5.31 by Lentz's way.
+// The series of Abramowitz and Stegun 6.5.29, and the continued fraction 6.5.31 by Lentz's method.
 double lower_series(double a, double x) {
   double term = 1, sum = 1;
   for (double k = a + 1; term > sum * 1e-17; k += 1) sum += term *= x / k;
@@ -298,7 +301,7 @@ double upper_fraction(double a, double x) {
   }
   return first_term(a, x) * a * h;
 }
-// For small a and x 1 - P loses what counts: Gamma(a) Q = Gamma(a) - x^a / a - sum ...
+// Q for small a and x, where 1 - P would cancel: Gamma(a) Q = Gamma(a) - x^a / a - sum ...
 double upper_small(double a, double x) {
   double term = 1, sum = 0;
   for (int k = 1; k < 60; ++k) {
@@ -310,13 +313,13 @@ double upper_small(double a, double x) {
   const double log_power = a * std::log(x) - std::lgamma(a + 1);
   return -std::expm1(log_power) - a * std::exp(log_power) * sum;
 }
-// For huge a Temme's expansion, which Paris gives as DLMF 8.12.3 to 8.12.7; what it leaves out is
-// of the size of a^(-3/2).
+// For huge a, Temme's expansion (DLMF 8.12.3 to 8.12.7); the omitted terms are of the order
+// a^(-3/2).
 constexpr double kHuge = 1e8;
 double gamma_of_huge(double a, double x, bool upper) {
   const double u = (x - a) / a, half = -log1p_beyond(u);
   const double eta = std::copysign(std::sqrt(2 * half), u);
-  // 1 / u - 1 / eta loses its digits near 0.
+  // Near 0, 1 / u - 1 / eta cancels, so its series is used.
   const double first =
       std::fabs(u) < 1e-3 ? -1.0 / 3 + u / 12 - u * u * 23.0 / 540 : 1 / u - 1 / eta;
   const double rest = std::exp(-a * half) / std::sqrt(2 * kPi * a) * first;

@@ -9,7 +9,7 @@
 namespace lamella::special {
 inline namespace CPU_CAPABILITY {
 
-// to[i] = f(from[i]); the last ones stand in a vector with repeats of the last of them.
+// to[i] = f(from[i]) in vectors; the last vector is padded with copies of the last element.
 template <class F>
 void over_blocks(const double* from, double* to, int64_t count, const F& f) {
   constexpr int64_t kLanes = sizeof(native::VecD) / sizeof(double);

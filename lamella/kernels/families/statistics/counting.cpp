@@ -1,4 +1,4 @@
-// Histograms, and operators on the bits, places and layouts of elements.
+// Histograms, and operators on the bits, positions and layouts of elements.
 #include <cmath>
 #include <limits>
 
@@ -30,7 +30,7 @@ std::pair<double, double> range_of(const char* op, const Tensor& x, const ArrayR
   }
   LAMELLA_CHECK(std::isfinite(low) && std::isfinite(high), op, ": expected a finite range, got [",
                 low, ", ", high, "]");
-  LAMELLA_CHECK(low <= high, op, ": expected the range to grow, got [", low, ", ", high, "]");
+  LAMELLA_CHECK(low <= high, op, ": expected the range to ascend, got [", low, ", ", high, "]");
   if (low == high) {
     low -= 0.5;
     high += 0.5;

@@ -32,9 +32,9 @@ class Uniform {
   Generator from_;
 };
 
-// Small rates: how many uniform numbers can be multiplied before the product is below e^-rate.
-// Others: W. Hörmann, The transformed rejection method for generating Poisson random variables,
-// Insurance: Mathematics and Economics 12 (1993) 39, algorithm PTRS.
+// For small rates, the count of uniform numbers whose product stays above e^-rate. For others:
+// W. Hörmann, The transformed rejection method for generating Poisson random variables, Insurance:
+// Mathematics and Economics 12 (1993) 39, algorithm PTRS.
 double draw_poisson(double rate, Uniform& uniform) {
   if (rate == 0) return 0;
   if (rate < 10) {
@@ -58,7 +58,7 @@ double draw_poisson(double rate, Uniform& uniform) {
   }
 }
 
-// The difference of log(k!) and Stirling's formula.
+// The error of Stirling's formula for log(k!).
 double stirling_rest(double k) {
   if (k < 10) {
     return std::lgamma(k + 1) - (0.91893853320467274178 + (k + 0.5) * std::log(k + 1) - (k + 1));
@@ -67,9 +67,9 @@ double stirling_rest(double k) {
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
 }
 
-// Few successes: the sum of waits for each, which are geometric. Others: W. Hörmann, The generation
-// of binomial random variates, Journal of Statistical Computation and Simulation 46 (1993) 101,
-// algorithm BTRS. `p` is at most a half.
+// If few successes are expected, adds up the geometric waiting times between them. Otherwise:
+// W. Hörmann, The generation of binomial random variates, Journal of Statistical Computation and
+// Simulation 46 (1993) 101, algorithm BTRS. `p` is at most a half.
 double draw_successes(double n, double p, Uniform& uniform) {
   if (n * p < 10) {
     const double log_failure = std::log1p(-p);
@@ -130,7 +130,7 @@ double draw_gamma(double shape, Uniform& uniform, CpuGenerator& generator) {
   }
 }
 
-// One for each shape, in double precision.
+// Draws one number for each shape, in double precision.
 Tensor draw_gammas(const char* op, const Tensor& self, const std::optional<Generator>& generator) {
   LAMELLA_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), op,
                                 ": expected 'self' to be floating point, got ", self.scalar_type());
@@ -151,7 +151,7 @@ Tensor draw_gammas(const char* op, const Tensor& self, const std::optional<Gener
   return result;
 }
 
-// The least and, for numbers below 1, the largest value of a dtype.
+// The smallest positive normal number of a dtype, and the largest number below 1.
 std::pair<double, double> open_interval(ScalarType type) {
   switch (type) {
     case kDouble:
@@ -176,7 +176,8 @@ Tensor standard_gamma(const Tensor& self, std::optional<Generator> generator) {
 
 Tensor sample_dirichlet(const Tensor& self, std::optional<Generator> generator) {
   const char* op = "_sample_dirichlet";
-  LAMELLA_CHECK(self.dim() > 0, op, ": expected 'self' to have 1 dimension or more, got 0");
+  LAMELLA_CHECK(self.dim() > 0, op,
+                ": expected 'self' to have at least 1 dimension, got a tensor with 0");
   if (self.is_meta()) return lamella::empty(self.sizes(), self.options());
   // Numbers that all underflow to 0 are treated as equal.
   const Tensor drawn =

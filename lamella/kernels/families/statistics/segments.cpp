@@ -7,9 +7,9 @@
 
 namespace aten::native {
 
-// The index of the segment of each of `size` elements; the number of segments for elements in none.
-// The last dimension of `bounds` has the lengths of a line's segments, or with `are_offsets` their
-// beginnings and the last end.
+// The index of the segment of each of `size` elements; elements in no segment get the number of
+// segments. The last dimension of `bounds` has the lengths of the segments of a line, or, if
+// `are_offsets`, their beginnings and the end of the last one.
 Tensor segment_places(const Tensor& bounds, int64_t size, bool are_offsets, bool unsafe) {
   const char* op = "segment_reduce";
   const char* name = are_offsets ? "offsets" : "lengths";
@@ -55,10 +55,11 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce,
   const bool by_offset = !by_length && offsets.has_value() && offsets->defined();
   LAMELLA_CHECK_NOT_IMPLEMENTED(!(indices.has_value() && indices->defined()), op,
                                 ": expected 'lengths' or 'offsets', got 'indices'");
-  LAMELLA_CHECK(by_length || by_offset, op, ": expected 'lengths' or 'offsets', got none");
+  LAMELLA_CHECK(by_length || by_offset, op, ": expected 'lengths' or 'offsets', got neither");
   LAMELLA_CHECK_TYPE(data.is_floating_point(), op, ": expected 'data' to be floating point, got ",
                      data.scalar_type());
-  LAMELLA_CHECK(data.dim() >= 1, op, ": expected 'data' to have a dimension, got a number");
+  LAMELLA_CHECK(data.dim() >= 1, op,
+                ": expected 'data' to have at least 1 dimension, got a tensor with 0");
   const int64_t dim = wrapped(op, axis, data.dim());
   const bool largest = reduce == "max" || reduce == "amax",
              smallest = reduce == "min" || reduce == "amin";
@@ -100,7 +101,7 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce,
   return result.div(initial ? counts.clamp_min(1) : counts);
 }
 
-// All bits of the elements, of float64 or of 64-bit integers, by exclusive or.
+// The exclusive or of the bits of the elements, converted to float64 or int64.
 Tensor hash_tensor(const Tensor& self, IntArrayRef dim, bool keepdim, int64_t mode) {
   const char* op = "hash_tensor";
   LAMELLA_CHECK(mode == 0, op, ": expected 'mode' to be 0, got ", mode);
@@ -113,8 +114,8 @@ Tensor hash_tensor(const Tensor& self, IntArrayRef dim, bool keepdim, int64_t mo
   for (int64_t d : dim) {
     const int64_t at = wrapped(op, d, self.dim());
     if (rank == 0) continue;
-    LAMELLA_CHECK(!reduced[static_cast<size_t>(at)], op, ": expected each of 'dim' once, got ",
-                  dim);
+    LAMELLA_CHECK(!reduced[static_cast<size_t>(at)], op,
+                  ": expected each dimension once in 'dim', got ", dim);
     reduced[static_cast<size_t>(at)] = true;
   }
   Dims order, last, shape;
@@ -131,8 +132,8 @@ Tensor hash_tensor(const Tensor& self, IntArrayRef dim, bool keepdim, int64_t mo
       shape.push_back(n);
     }
   }
-  LAMELLA_CHECK_INDEX(inner > 0, op, ": expected something to reduce, got ", self.sizes(),
-                      " and 'dim' ", dim);
+  LAMELLA_CHECK_INDEX(inner > 0, op, ": expected 'self' to have elements to reduce, got ",
+                      self.sizes(), " with 'dim' ", dim);
   const Tensor result = lamella::empty(shape, self.options().dtype(kUInt64));
   if (self.is_meta() || outer == 0) return result;
   order.insert(order.end(), last.begin(), last.end());

@@ -16,7 +16,7 @@ using native::v_tanh;
 template <class T>
 using VecOf = std::conditional_t<std::is_same_v<T, float>, native::VecF, native::VecD>;
 
-// `count` numbers, up to a vector; the others are zeros.
+// Loads `count` numbers, at most a vector; the other lanes are zero.
 template <class T>
 LAMELLA_ALWAYS_INLINE VecOf<T> load(const T* from, int64_t count) {
   VecOf<T> v = {};

@@ -33,13 +33,13 @@ inline Pair<R> sum_of(Pair<R> a, Pair<R> b) {
 // The dense matrix's row for one stored element; null if the element's column is out of range.
 template <class T, class I>
 LAMELLA_ALWAYS_INLINE const T* line_of(const RowProduct<T, I>& of, I k) {
-  const auto column = static_cast<uint64_t>(of.columns[k]);  // a negative one is a huge one
+  const auto column = static_cast<uint64_t>(of.columns[k]);  // negative columns become huge
   return LAMELLA_LIKELY(column < of.inner) ? of.other + column * static_cast<uint64_t>(of.width)
                                            : nullptr;
 }
 
-// Columns [at, at + kWidth) of a row, whose sums stay in registers. Like all of these, false if a
-// column of the sparse matrix is outside of the dense one.
+// Computes columns [at, at + kWidth) of a row, whose sums stay in registers. Like the functions
+// below, returns false if a column index is not in [0, inner).
 template <int64_t kWidth, class T, class I>
 bool stripe(const RowProduct<T, I>& of, int64_t row, int64_t at) {
   T sums[kWidth] = {};
@@ -55,7 +55,7 @@ bool stripe(const RowProduct<T, I>& of, int64_t row, int64_t at) {
 
 template <class T>
 using VecOf = std::conditional_t<std::is_same_v<T, float>, native::VecF, native::VecD>;
-// The same for whole vectors.
+// Computes kVectors vectors of a row from column `at` on.
 template <int kVectors, class T, class I>
 bool vectors(const RowProduct<T, I>& of, int64_t row, int64_t at) {
   using V = VecOf<T>;
@@ -76,7 +76,8 @@ bool vectors(const RowProduct<T, I>& of, int64_t row, int64_t at) {
   return true;
 }
 
-// A vector on the right: uses four sums, because each addition waits for the previous one.
+// Computes a row for a dense matrix of one column. Uses four sums, because each addition waits for
+// the previous one.
 template <class T, class I>
 bool gathered(const RowProduct<T, I>& of, int64_t row) {
   T sums[4] = {};

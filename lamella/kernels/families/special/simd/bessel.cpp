@@ -35,7 +35,7 @@ LAMELLA_ALWAYS_INLINE VecD v_chebyshev(VecD u, const double (&c)[kTerms]) {
   return v_fma(u, b, c[0] / 2 - before);
 }
 
-// For |x| from 8.
+// For |x| >= 8: Note [Bessel functions].
 template <int kOrder, bool kSecond>
 LAMELLA_ALWAYS_INLINE VecD by_phase(VecD size) {
   VecD inverse = 1 / size, w = 64 * (inverse * inverse), u = w + w - 1;
@@ -51,8 +51,8 @@ LAMELLA_ALWAYS_INLINE VecD by_phase(VecD size) {
   return size == kInf<double> ? VecD{} : found;
 }
 
-// Power series in x^2 / 4: of I, which are those of J with other signs, and these terms times the
-// sums of 1 / k that K has.
+// Coefficients of power series in x^2 / 4: `whole` of I (J has them with alternating signs), and
+// `weighted`, the same times the sums of 1 / k that occur in K and Y.
 struct PowerSeries {
   static constexpr int kTerms = 12;
   double whole[kTerms], weighted[kTerms];
@@ -86,7 +86,7 @@ VecD v_bessel_j(VecD x) {
   if (v_any(~far)) {
     VecD z = size * size;
     found = v_chebyshev(z * 0x1p-5 - 1, kSmallJ[kOrder]);
-    // The largest values, to the last bits.
+    // The power series is accurate to the last bits where |J| is largest.
     static constexpr PowerSeries kSeries = power_series<kOrder>();
     auto near = size < 2;
     if (v_any(near)) {
@@ -99,7 +99,7 @@ VecD v_bessel_j(VecD x) {
   return kOrder == 1 ? v_flip(found, v_sign(x)) : found;
 }
 
-// For x up to 2: Abramowitz and Stegun, 9.1.11 and 9.1.13.
+// Y for x <= 2: Abramowitz and Stegun, 9.1.11 and 9.1.13.
 template <int kOrder>
 LAMELLA_ALWAYS_INLINE VecD y_by_powers(VecD x) {
   static constexpr PowerSeries kSeries = power_series<kOrder>();
