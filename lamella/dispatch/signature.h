@@ -110,8 +110,7 @@ template <class... A>
   return source.device != 0 ? source.device : device_keys(Device(DeviceType::CPU));
 }
 
-// ---- Positions of the arguments that returned references stand for
-// -------------------------------
+// ---- Positions of the arguments that returned references stand for ----------------------------
 
 template <class... A>
 struct References {

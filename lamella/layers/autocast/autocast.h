@@ -87,8 +87,7 @@ class Region {
   ScalarType dtype_before_;
 };
 
-// ---- Casts
-// ---------------------------------------------------------------------------------------
+// ---- Casts ------------------------------------------------------------------------------------
 
 // Whether casts apply: defined, on the device type, floating-point, not float64.
 inline bool is_eligible(const Tensor& arg, DeviceType device = DeviceType::CUDA) {

@@ -131,8 +131,7 @@ void change_returns(const lamella_operator* op, lamella_value* returns, Change c
   }
 }
 
-// ---- Calls
-// ---------------------------------------------------------------------------------------
+// ---- Calls ------------------------------------------------------------------------------------
 
 void check_call(const Session& in, const Facts& facts, std::string_view name) {
   bool reads =

@@ -17,8 +17,7 @@ void new_empty_strided(BatchedCall& call) {
   call.run();
 }
 
-// ---- Into a tensor that is given
-// ---------------------------------------------------------------------
+// ---- Into a tensor that is given --------------------------------------------------------------
 
 uint32_t written_argument(const BatchedCall& call) {
   int written = call.plan().facts->returns[0].written;
@@ -69,8 +68,7 @@ void set(BatchedCall& call) {
                   "given other memory"));
 }
 
-// ---- Filling and copying
-// --------------------------------------------------------------------------
+// ---- Filling and copying ----------------------------------------------------------------------
 
 Tensor fill_with(const Tensor& self, const Tensor& value) {
   LAMELLA_CHECK(value.dim() == 0, "fill: expected 'value' to have no dimensions, got ",

@@ -5,8 +5,7 @@
 namespace lamella::vmap {
 namespace {
 
-// ---- Advanced indexing
-// -----------------------------------------------------------------------------
+// ---- Advanced indexing ------------------------------------------------------------------------
 //
 // Note [Indices under vmap]
 //   Dimensions that indices take are replaced by those to which the indices broadcast, `width` of
@@ -133,8 +132,7 @@ Tensor index_put(BatchedCall& call, In self, std::vector<In> indices, In values,
   return r.self.index_put_(r.indices, source, accumulate);
 }
 
-// ---- Along a dimension
-// -------------------------------------------------------------------------------
+// ---- Along a dimension ------------------------------------------------------------------------
 
 // gather's result has the dimensions of index, scatter's those of self. Tensors without dimensions
 // get one for the call.
@@ -244,8 +242,7 @@ void index_fill(BatchedCall& call) {
   call.run_and([&](Tensor result) { return scalar ? result.squeeze(1) : result; });
 }
 
-// ---- Positions in the flattened tensor
-// -----------------------------------------------------------------
+// ---- Positions in the flattened tensor --------------------------------------------------------
 
 Tensor counted_from_front(const Tensor& index, int64_t size) {
   Tensor flat = index.reshape({-1}).to(kLong);
@@ -264,8 +261,7 @@ Tensor put(const Tensor& self, const Tensor& index, const Tensor& source, bool a
       .view(self.sizes());
 }
 
-// ---- Masks
-// ---------------------------------------------------------------------------------------------
+// ---- Masks ------------------------------------------------------------------------------------
 
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
   LAMELLA_CHECK(value.dim() == 0, "masked_fill: expected 'value' to have no dimensions, got ",

@@ -46,8 +46,7 @@ void loss(BatchedCall& call) {
   });
 }
 
-// ---- Negative log-likelihood
-// -----------------------------------------------------------------------------
+// ---- Negative log-likelihood ------------------------------------------------------------------
 
 // How many classes an input [C], [N, C] or [N, C, ...] has, and what each target weighs (0: it is
 // ignored).

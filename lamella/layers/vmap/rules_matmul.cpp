@@ -17,8 +17,7 @@ void check_same_dtype(const char* op, const char* name, const In& a, const In& b
                 "' to be of ", a.value.scalar_type(), ", got ", b.value.scalar_type());
 }
 
-// ---- Products of two
-// -------------------------------------------------------------------------------
+// ---- Products of two --------------------------------------------------------------------------
 
 Tensor mm(BatchedCall& call, In self, In mat2) {
   check_rank("mm", "self", self, 2);
@@ -87,8 +86,7 @@ Tensor vdot(BatchedCall&, In self, In other) {
   return product_of_vectors("vdot", self, other, left);
 }
 
-// ---- beta * self + alpha * product
-// -----------------------------------------------------------------
+// ---- beta * self + alpha * product ------------------------------------------------------------
 
 bool is_zero(const Scalar& number) { return number.equal(0) || number.equal(false); }
 
@@ -176,8 +174,7 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& self, const Ten
   return {grad_self, grad_weight, grad_bias};
 }
 
-// ---- Distances between rows
-// --------------------------------------------------------------------------------
+// ---- Distances between rows -------------------------------------------------------------------
 
 int64_t rank_of_stacks(In x1, In x2) {
   LAMELLA_CHECK(x1.rank() >= 2 && x2.rank() >= 2,

@@ -5,8 +5,7 @@
 namespace lamella::vmap {
 namespace {
 
-// ---- Searching
-// -------------------------------------------------------------------------------------
+// ---- Searching --------------------------------------------------------------------------------
 
 Tensor searchsorted(BatchedCall& call, In sorted_sequence, In self, bool out_int32, bool right,
                     std::optional<std::string_view> side, In sorter) {
@@ -56,8 +55,7 @@ Tensor number_isin(const Scalar& element, const Tensor& test_elements, bool, boo
   return invert ? found.logical_not() : found;
 }
 
-// ---- Counting and order
-// ------------------------------------------------------------------------------
+// ---- Counting and order -----------------------------------------------------------------------
 
 Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
   LAMELLA_CHECK(bins > 0, "histc: expected 'bins' of at least 1, got ", bins);
@@ -98,8 +96,7 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
   return self.unsqueeze(-1).eq(classes).to(kLong);
 }
 
-// ---- Ranges between tensors
-// ----------------------------------------------------------------------------
+// ---- Ranges between tensors -------------------------------------------------------------------
 
 // Counted from the nearer end, as the operator itself does.
 Tensor spaced(const Tensor& start, const Tensor& end, int64_t steps,
@@ -161,8 +158,7 @@ Tensor logspace_from_number(const Scalar& start, const Tensor& end, int64_t step
   return logspace(as_tensor(start, end), end, steps, base, dtype);
 }
 
-// ---- Fused steps of optimizers
-// ---------------------------------------------------------------------------
+// ---- Fused steps of optimizers ----------------------------------------------------------------
 //
 // By operators on each parameter, since learning rates and counts of steps may differ between
 // examples. A step where found_inf is set changes nothing.

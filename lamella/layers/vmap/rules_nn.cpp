@@ -5,8 +5,7 @@
 namespace lamella::vmap {
 namespace {
 
-// ---- Convolution
-// -----------------------------------------------------------------------------------
+// ---- Convolution ------------------------------------------------------------------------------
 //
 // Where all examples have the same weight, the batch joins the samples. Where each has its own, the
 // batch becomes groups: channels [batch * C] in `batch` times as many groups keep examples apart.
@@ -84,8 +83,7 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(BatchedCall& call, In gr
   return {grad_input, grad_weight, grad_bias};
 }
 
-// ---- Embedding
-// ---------------------------------------------------------------------------------------
+// ---- Embedding --------------------------------------------------------------------------------
 //
 // Tables of all examples are one table, and an example's indices begin where its own does.
 
@@ -123,8 +121,7 @@ Tensor embedding_dense_backward(BatchedCall& call, In grad_output, In indices, i
   return result.view({call.batch_size(), num_weights, result.size(1)});
 }
 
-// ---- Attention
-// ---------------------------------------------------------------------------------------
+// ---- Attention --------------------------------------------------------------------------------
 
 // The mask (of either kind) of all examples' samples, joined.
 Tensor joined_mask(BatchedCall& call, In query, In attn_mask) {

@@ -14,8 +14,7 @@ Tensor part_first(const BatchedCall& call, const Tensor& x) {
   return x.unflatten(0, {batch, batch == 0 ? x.size(0) : x.size(0) / batch});
 }
 
-// ---- Batch norm: the batch joins the channels
-// --------------------------------------------------------
+// ---- Batch norm: the batch joins the channels -------------------------------------------------
 
 void check_channels(const BatchedCall& call, const char* name, const In& x) {
   LAMELLA_CHECK(x.rank() >= 2, call.plan().name, ": expected '", name,
@@ -77,8 +76,7 @@ Three batch_norm_backward(BatchedCall& call, In grad_out, In input, In weight, I
           gb.defined() ? part_first(call, gb) : gb};
 }
 
-// ---- Layer norm: parameters of each example are applied behind it
-// --------------------------------------
+// ---- Layer norm: parameters of each example are applied behind it -----------------------------
 
 void check_rank(const char* op, const In& input, IntArrayRef normalized_shape) {
   LAMELLA_CHECK(input.rank() >= static_cast<int64_t>(normalized_shape.size()), op,
@@ -177,8 +175,7 @@ std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& grad_out, const Tenso
   return {grad_input, grad_weight};
 }
 
-// ---- Group norm: the batch joins the samples
-// -------------------------------------------------------------
+// ---- Group norm: the batch joins the samples --------------------------------------------------
 
 // [batch, C] beside [batch, N, C, ...]
 Tensor beside_channels(const BatchedCall& call, const In& parameter, int64_t dims) {
