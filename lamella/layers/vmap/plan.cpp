@@ -91,7 +91,8 @@ std::unique_ptr<BatchingPlan> build(OperatorEntry* op) {
   plan->random = op->has_tag("nondeterministic_seeded");
   plan->rule = rule_of(*op, *plan);
   if (plan->rule == &reduction_rule && plan->find("dim") < 0) find_over_dims(*plan);
-  // These look themselves: the composite's operators do, and batch norm knows whether it trains.
+  // These rules check it themselves: composites in the operators that they call, batch norm only
+  // in training.
   plan->checks_written =
       plan->writes() && plan->rule != &composite_rule && plan->rule != find_rule("batch_norm");
   return plan;

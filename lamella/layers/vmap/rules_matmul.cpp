@@ -33,7 +33,7 @@ Tensor mm(BatchedCall& call, In self, In mat2) {
   }
   return lamella::matmul(self.value, mat2.value);
 }
-// The examples' matrices stand one beside the other where only one operand has the batch.
+// If only one operand is batched, its matrices are concatenated into one product.
 Tensor int_mm(BatchedCall& call, In self, In mat2) {
   check_rank("_int_mm", "self", self, 2);
   check_rank("_int_mm", "mat2", mat2, 2);
@@ -90,14 +90,14 @@ Tensor vdot(BatchedCall&, In self, In other) {
 
 bool is_zero(const Scalar& number) { return number.equal(0) || number.equal(false); }
 
-// In the type of the tensors, as the operators themselves do it.
+// Truncates a floating-point factor of an integral product, as the operators do.
 Scalar in_type(const Scalar& number, const Tensor& product) {
   return is_integral(product.scalar_type(), false) && number.isFloatingPoint()
              ? Scalar(static_cast<int64_t>(number.toDouble()))
              : number;
 }
 
-// With beta 0, what self holds does not count, not even NaN. self broadcasts to the product.
+// With beta 0 self is ignored, even if it holds NaN. self broadcasts to the product.
 Tensor added(const char* op, const Tensor& self, const Tensor& product, const Scalar& beta,
              const Scalar& alpha) {
   LAMELLA_CHECK(self.dim() <= product.dim(), op, ": expected 'self' to be broadcastable to ",
@@ -131,7 +131,7 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
 
 // ---- linear ----------------------------------------------------------------------------------
 
-// The product of the examples, with the batch in front.
+// input @ weight.T of all examples, with the batch in front.
 Tensor linear_product(const BatchedCall& call, const In& input, const In& weight) {
   if (!weight.batched)
     return front(call, {lamella::linear(input.value, weight.value), input.batched});

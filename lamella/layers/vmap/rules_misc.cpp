@@ -98,7 +98,7 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
 
 // ---- Ranges between tensors -------------------------------------------------------------------
 
-// Counted from the nearer end, as the operator itself does.
+// Each element is computed from the nearer end, as the operator does, so both ends are exact.
 Tensor spaced(const Tensor& start, const Tensor& end, int64_t steps,
               std::optional<ScalarType> dtype) {
   LAMELLA_CHECK(steps >= 0, "linspace: expected 'steps' of at least 0, got ", steps);
@@ -140,7 +140,7 @@ Tensor linspace_from_number(const Scalar& start, const Tensor& end, int64_t step
                             std::optional<ScalarType> dtype) {
   return spaced(as_tensor(start, end), end, steps, dtype);
 }
-// In double precision, before the dtype is that of the result.
+// Computed in double precision, then converted to the result's dtype.
 Tensor logspace(const Tensor& start, const Tensor& end, int64_t steps, double base,
                 std::optional<ScalarType> dtype) {
   bool is_wide = start.is_complex() || end.is_complex() || (dtype && is_complex(*dtype));
@@ -160,8 +160,8 @@ Tensor logspace_from_number(const Scalar& start, const Tensor& end, int64_t step
 
 // ---- Fused steps of optimizers ----------------------------------------------------------------
 //
-// By operators on each parameter, since learning rates and counts of steps may differ between
-// examples. A step where found_inf is set changes nothing.
+// These decompose into operators on each parameter, since learning rates and step counts may differ
+// between examples. A step with found_inf set changes nothing.
 
 struct Common {
   Tensor rate;  // undefined: `lr`
