@@ -122,7 +122,7 @@ class Fallback {
   void see(uint32_t i) {
     const Argument& argument = schema_.arguments[i];
     const lamella_value& value = given_[i];
-    // Batch norm writes its running statistics, but its schema, which is PyTorch's, does not say so.
+    // Batch norm writes its running statistics, although its schema (PyTorch's) does not say so.
     bool written =
         argument.is_write() || argument.name == "running_mean" || argument.name == "running_var";
     if (value.tag == LAMELLA_TENSOR) {

@@ -2,8 +2,8 @@
 // Lamella; for lamella.testing.opcheck.
 //
 // Note [Guarded memory]
-//   While it is on, each new CPU storage gets a mapping of its own, with an inaccessible page before
-//   and after it. The block's end, rounded up to 64 bytes, is at the end of a page. The margins
+//   While it is on, each new CPU storage gets its own mapping, with an inaccessible page before and
+//   after it. The block's end, rounded up to 64 bytes, is at the end of a page. The margins
 //   between the block and those pages are filled with a known byte: a write there is detected as
 //   damage, and results that read there change with the byte. New memory is filled with another
 //   known byte, so results that change with that one read elements that were never written. Freed

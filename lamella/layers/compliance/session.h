@@ -17,7 +17,8 @@ class Session {
   // messages: "argument 'self'". Guards and tensors without a storage are returned as they are.
   TensorBase guard(const TensorBase& tensor, const std::string& origin);
   // The tensor behind a guard; any other tensor is returned as it is. Throws if the guard's
-  // metadata differs from the tensor's, or for a tensor over a guard's memory that no operator made.
+  // metadata differs from the tensor's, or if a tensor over a guard's memory was not made by an
+  // operator.
   TensorBase real(const TensorBase& tensor);
   // After a call with the real tensors: copies changed metadata of an argument to its guard.
   void renew(const TensorBase& tensor);

@@ -15,8 +15,8 @@
 //
 //   Autograd comes below this layer and sees only plain tensors. Functions that query a tensor's
 //   gradient state look at the tensor behind a batched one (Note [Batched tensors, seen from
-//   elsewhere] in lamella/layers/autograd/variable.h). Gradients and tangents may be batched where
-//   the tensors that they belong to are not; expose() and hide() convert between the two forms.
+//   elsewhere] in lamella/core/wrapper.h). Gradients and tangents may be batched where the tensors
+//   that they belong to are not; expose() and hide() convert between the two forms.
 //
 // Note [Which rule serves an operator]
 //   1. a kernel registered for Batched (also spelled FuncTorchBatched), or for
