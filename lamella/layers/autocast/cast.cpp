@@ -7,7 +7,7 @@
 //                      would be cast; with a dtype given, nothing changes
 //   widest             they become the widest dtype among them, at least that of lower precision
 //   banned             an error
-//   Arguments on other device types, of float64 and of no floating-point dtype stay what they are.
+//   Arguments on other device types, of float64, or not of a floating-point dtype stay unchanged.
 #include "lamella/layers/autocast/cast.h"
 
 #include <array>
@@ -38,7 +38,7 @@ DeviceType device_of(uint64_t keys) {
   }
 }
 
-// The arguments of a call, copied once something among them is cast.
+// The arguments of a call, copied when the first of them is cast.
 class Arguments {
  public:
   Arguments(const lamella_operator* op, const lamella_value* given)

@@ -126,7 +126,7 @@ void assign(lamella_tensor* t, Tensor value, bool written) {
       return;
     }
     if (!there.defined() && impl->base != nullptr) {
-      // The base takes part from now on.
+      // From here on the base has a tangent as well.
       TensorBase whole = tangent(impl->base);
       if (!whole.defined()) {
         whole = zeros_over(impl->base, levels_of(value.impl()));

@@ -2,12 +2,12 @@
 //
 // Note [Recording a call]
 //   1. Find the arguments that need gradients. If there are none, redispatch the call below.
-//   2. Checks of what is written in place; a node; edges to the arguments' nodes; what the wanted
-//      formulas need of the arguments is saved.
-//   3. The call goes on below autograd.
-//   4. Fresh results become outputs of the node; what was written is rebased; results that formulas
-//      need are saved.
-//   5. Tangents, if an argument has one: forward.cpp.
+//   2. Check the arguments written in place; make a node with edges to the arguments' nodes; save
+//      the argument values that the wanted formulas need.
+//   3. Redispatch the call below autograd.
+//   4. Make fresh results outputs of the node, rebase written arguments, and save the results that
+//      the wanted formulas need.
+//   5. Compute tangents, if an argument has one: forward.cpp.
 //   The details of steps 2 and 4 for an operator are in its plan, made once from its schema and
 //   its derivative.
 #pragma once

@@ -34,7 +34,7 @@ Tensor rounded_division_tangent(const Tensor& self_t, const Tensor& other_p, con
 
 Tensor base_backward(const Tensor& grad, const Tensor& self, const Scalar& exponent) {
   if (exponent.equal(0) || exponent.equal(false)) return zeros_for(grad);
-  // In the exponent's own kind, so that an integer stays one.
+  // Computed in the exponent's own type, so that an integer stays an integer.
   if (exponent.isComplex()) {
     complex<double> e = exponent.toComplexDouble();
     return grad * conj_of(self.pow(Scalar(e - complex<double>(1, 0))) * exponent);

@@ -222,7 +222,7 @@ Zeros find_zeros(const Tensor& self, int64_t dim) {
   Tensor all = self == 0;
   return {all, all.logical_and(all.cumsum(dim) == 1)};
 }
-// For every pair (i, k) the product of the elements up to k but for i, and 0 where i is beyond k.
+// For every pair (i, k) the product of the elements up to k except element i; 0 where i > k.
 Tensor cumprod_slopes(const Tensor& self, int64_t dim) {
   int64_t size = self.size(dim);
   Tensor x = self.movedim(dim, -1).unsqueeze(-2);  // [..., 1, k]
@@ -238,8 +238,8 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, con
     Tensor g = grad.movedim(dim, -1).unsqueeze(-2);
     return (g * conj_of(cumprod_slopes(x, dim))).sum(-1).movedim(-1, dim);
   }
-  // Up to the first zero the product without element i is the product over it. At the first zero
-  // it is the product as if a 1 stood there, and behind it there is nothing but zeros.
+  // Before the first zero, the product without element i is the product divided by it. At the first
+  // zero it is the product with a 1 in its place; behind it all products are zero.
   Zeros zeros = find_zeros(x, dim);
   Tensor divisor = lamella::where(zeros.all, Scalar(1), x);
   Tensor plain = sum_to_end(grad * conj_of(result), dim) / conj_of(divisor);
@@ -284,7 +284,7 @@ Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tenso
 Tensor logcumsumexp_tangent(const Tensor& self_p, const Tensor& self_t, const Tensor& result,
                             int64_t dim) {
   if (!has_dim(self_p) || self_p.numel() == 0) return self_t.clone();
-  // Where nothing but log(0) was summed so far, nothing moves.
+  // Where only log(0) was summed so far, the tangent is zero.
   Tensor real = result.is_complex() ? lamella::real(result) : result;
   Tensor sums = lamella::where(lamella::isneginf(real), Scalar(0), result);
   auto part = [&](const Tensor& t) {
