@@ -348,7 +348,7 @@ lamella_status propagate_tangents(const RecordPlan* plan, const lamella_operator
     WithoutTangents guard;
     std::vector<Tensor> results;
     if (call.with == 0) {
-      // Only what is written has one.
+      // No slot has a tangent, only an argument that is written.
     } else if (d != nullptr && (d->flags & LAMELLA_FORWARD_LINEAR) != 0) {
       results = linear(call, d);
     } else if (d != nullptr && (d->flags & LAMELLA_FORWARD_ELEMENTWISE) != 0) {

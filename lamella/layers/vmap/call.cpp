@@ -105,7 +105,7 @@ void BatchedCall::invoke(const lamella_operator* other, lamella_value* returns) 
 
 void BatchedCall::run(const lamella_operator* other) {
   invoke(other, returns_);
-  // From here on all returns are owned; on an error the caller releases them.
+  // From here on all returns are owned; on an error run_call() releases them.
   given_ = op_->return_count;
   for (uint32_t r = 0; r < op_->return_count; ++r) wrap(r, &returns_[r]);
   if (LAMELLA_UNLIKELY(plan_.writes()) && op_->return_count == 0) {

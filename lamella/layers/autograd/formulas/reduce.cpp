@@ -136,7 +136,7 @@ Tensor deviation_to_variance(const Tensor& x, const Tensor& deviation) {
 // ---- Norms ----
 
 namespace {
-// The derivative of |x|^p / p by x, with x itself in its direction: x |x|^(p - 2).
+// The derivative of |x|^p / p by x: x |x|^(p - 2), which also covers complex x.
 Tensor power_slope(const Tensor& self, double p) {
   if (p == 1) return self.sgn();
   if (p == 2) return self;
@@ -144,7 +144,8 @@ Tensor power_slope(const Tensor& self, double p) {
   if (p > 2) return self * size.pow(p - 2);
   return keep(self.sgn() * size.pow(p - 1), size != 0);
 }
-// What each element adds to the norm, per unit: conj(slope) * tangent, summed, is the tangent.
+// The derivative of the norm by each element: the norm's tangent is the sum of
+// conj(slope) * tangent.
 Tensor norm_slope(const Tensor& self, double p, const Tensor& norm, OptionalIntArrayRef dim) {
   if (std::isinf(p)) {
     Tensor size = self.abs();
@@ -262,7 +263,7 @@ Tensor cumprod_tangent(const Tensor& self_p, const Tensor& self_t, int64_t dim,
 }
 
 namespace {
-// log(x) where x > 0 or complex and not 0, elsewhere a number that exp takes to 0.
+// log(x) where x > 0 (complex: x != 0), elsewhere a number whose exp is 0.
 Tensor log_or_lowest(const Tensor& x) {
   Tensor has_log = x.is_complex() ? x.ne(0) : x > 0;
   return lamella::where(has_log, lamella::where(has_log, x, Scalar(1)).log(), Scalar(kLowest));
@@ -274,8 +275,8 @@ Tensor logcumsumexp_from_end(const Tensor& x, int64_t dim) {
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
                              int64_t dim) {
   if (self.numel() == 0 || !has_dim(self)) return grad;
-  // In logarithms, as exp(self) alone could overflow; those of real numbers are of positive and
-  // negative ones apart.
+  // Computed with logarithms, as exp(self) alone could overflow. Positive and negative real
+  // gradients are handled separately, since only positive numbers have real logarithms.
   auto part = [&](const Tensor& g) {
     return (logcumsumexp_from_end(log_or_lowest(g) - result, dim) + self).exp();
   };
