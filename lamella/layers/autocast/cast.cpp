@@ -214,7 +214,7 @@ lamella_status run_where_on(const lamella_kernel* kernel, const lamella_operator
 const lamella_kernel* kernel_of_class(std::string_view word) {
   static constexpr std::string_view words[] = {"lower_precision", "float32", "float32_set_dtype",
                                                "widest", "banned"};
-  // Made when first asked for, which may be before this file's globals are.
+  // Made at the first use, which may come before this file's globals are initialised.
   static const auto kernels = [] {
     std::array<lamella_kernel, std::size(words)> made{};
     for (uintptr_t i = 0; i < made.size(); ++i) {

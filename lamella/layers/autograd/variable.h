@@ -97,7 +97,7 @@ LAMELLA_PRIVATE_API bool is_leaf(lamella_tensor* t);
 LAMELLA_PRIVATE_API Edge gradient_edge(lamella_tensor* t);
 // The node that made the tensor; null for leaves. Brings views up to date.
 LAMELLA_PRIVATE_API NodePtr grad_fn(lamella_tensor* t);
-// The leaf's accumulation node, made when first asked for.
+// The leaf's accumulation node, made at the first request.
 LAMELLA_PRIVATE_API NodePtr leaf_node(lamella_tensor* t);
 
 // Makes the tensor an output of a node that has that output already.

@@ -39,7 +39,7 @@ Slot random_slot(const OperatorEntry& op, DispatchKey key) {
 constexpr SlotRule kComposite = {&composite_slot, nullptr, true};
 constexpr SlotRule kRandom = {&random_slot, nullptr, true};
 
-// See Note [Which rule serves an operator]. Kernels registered for Batched are not asked for here.
+// See Note [Which rule serves an operator]. Kernels registered for Batched are found elsewhere.
 Rule rule_of(const OperatorEntry& op, const BatchingPlan& plan) {
   std::string_view name = policy_of(op, Policy::kBatching);
   if (depends_on_values(op)) return &refuse_rule;
