@@ -312,7 +312,8 @@ lamella_operator_argument(const lamella_operator* op, int32_t kind, uint32_t ind
 /* Whether a kernel is registered for the dispatch key itself. */
 LAMELLA_ABI_API int32_t lamella_operator_has_kernel(const lamella_operator* op,
                                                     uint16_t key) LAMELLA_ABI_NOEXCEPT;
-/* Calls: counts checked against the schema, key set from the arguments and the thread. */
+/* Calls an operator. Checks the counts against the schema; the key set comes from the arguments and
+ * the thread. */
 LAMELLA_ABI_API lamella_status lamella_call_boxed(const lamella_operator* op,
                                                   const lamella_value* arguments,
                                                   uint32_t argument_count, lamella_value* returns,
@@ -320,7 +321,7 @@ LAMELLA_ABI_API lamella_status lamella_call_boxed(const lamella_operator* op,
 LAMELLA_ABI_API lamella_status lamella_redispatch_boxed(
     const lamella_operator* op, uint64_t key_set, const lamella_value* arguments,
     lamella_value* returns) LAMELLA_ABI_NOEXCEPT;
-/* "CPU", "AutogradCPU", ...; fails for an unknown name. Numbering of DispatchKey. */
+/* The number of a DispatchKey by its name: "CPU", "AutogradCPU", ...; fails for an unknown name. */
 LAMELLA_ABI_API lamella_status lamella_dispatch_key_from_name(const char* name,
                                                               uint16_t* key) LAMELLA_ABI_NOEXCEPT;
 LAMELLA_ABI_API const char* lamella_dispatch_key_name(uint16_t key) LAMELLA_ABI_NOEXCEPT;
@@ -350,11 +351,11 @@ LAMELLA_ABI_API lamella_status lamella_library_open(int32_t kind, const char* na
 /* The namespace of a block, for as long as it is open. */
 LAMELLA_ABI_API const char* lamella_library_namespace(const lamella_library* library)
     LAMELLA_ABI_NOEXCEPT;
-/* Undoes all registrations of the block. Returns when no other thread is still inside one of its
+/* Undoes all registrations of the block. Returns once no other thread is inside one of its
  * kernels. */
 LAMELLA_ABI_API void lamella_library_close(lamella_library* library) LAMELLA_ABI_NOEXCEPT;
 /* Defines an operator. `schema`: a full schema, or (with inferred != NULL) a name, for the schema
- * that the signature `inferred` stands for. `tags`: comma-separated names or NULL. */
+ * inferred from the signature `inferred`. `tags`: comma-separated names or NULL. */
 LAMELLA_ABI_API lamella_status lamella_library_define(lamella_library* library, const char* schema,
                                                       const char* inferred, const char* tags,
                                                       const char* file,
@@ -368,9 +369,9 @@ LAMELLA_ABI_API lamella_status lamella_library_fallback(lamella_library* library
                                                         const lamella_kernel_description* kernel)
     LAMELLA_ABI_NOEXCEPT;
 
-/* Registers the built-in operators; again is harmless. Runs by itself when the shared library is
- * loaded. A program that links Lamella statically calls it once, so that the linker drops nothing.
- */
+/* Registers the built-in operators; further calls do nothing. Runs automatically when the shared
+ * library is loaded. A program that links Lamella statically must call it, so that the linker keeps
+ * the registrations. */
 LAMELLA_ABI_API void lamella_register_all(void) LAMELLA_ABI_NOEXCEPT;
 
 /* Called by every separately built library before its first registration, with the versions and

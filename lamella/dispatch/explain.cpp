@@ -63,7 +63,7 @@ Explanation::Step recording(const OperatorEntry& op, DispatchKey key) {
   }
   which += " registered at " + op.derivative_file + ":" + std::to_string(op.derivative_line);
   if ((derivative->flags & LAMELLA_NOT_DIFFERENTIABLE) != 0) {
-    return {key, "skipped", "not differentiable, says the " + which};
+    return {key, "skipped", "not differentiable according to the " + which};
   }
   return {key, "runs", "records the gradient with the " + which + ", then goes on"};
 }

@@ -1,5 +1,5 @@
-// Call<R(A...)>: what follows from a C++ signature alone, shared by all operators that have it:
-// the signature string, the key set of the arguments, calling a kernel, boxing and unboxing.
+// Call<R(A...)>: the code that depends only on a C++ signature and is shared by all operators that
+// have it: the signature string, the arguments' key set, calling a kernel, boxing and unboxing.
 #pragma once
 #include "lamella/core/key_set.h"
 #include "lamella/dispatch/abi_returns.h"
@@ -7,7 +7,7 @@
 namespace lamella::abi {
 
 // Marks a dispatched call in flight: Note [Deregistering while others call]. Nothing between enter
-// and leave throws, and calls nest, so the former count is simply put back.
+// and leave throws, and calls nest, so leave_call() restores the previous count.
 [[gnu::always_inline]] inline uint32_t enter_call() {
   uint32_t before = lamella_thread.readers;
   __atomic_store_n(&lamella_thread.readers, before + 1, __ATOMIC_RELAXED);
@@ -21,7 +21,7 @@ namespace lamella::abi {
 [[gnu::always_inline]] inline uint64_t masked(const lamella_operator* op, uint64_t keys) {
   return keys & __atomic_load_n(&op->mask, __ATOMIC_RELAXED);
 }
-// The kernel that serves a key set now. Between enter_call and leave_call only.
+// The kernel that serves a key set. Valid only between enter_call and leave_call.
 [[gnu::always_inline]] inline const lamella_kernel* kernel_of(const lamella_operator* op,
                                                               uint64_t keys) {
   return __atomic_load_n(&op->slots[detail::slot_of(keys)], __ATOMIC_ACQUIRE);
@@ -41,7 +41,7 @@ namespace lamella::abi {
 
 struct KeySource {
   uint64_t keys = 0;
-  uint64_t device = 0;  // of a Device argument: decides where there is no tensor
+  uint64_t device = 0;  // of a Device argument: used if there is no tensor
 };
 inline uint64_t device_keys(Device device) { return default_key_set(device.type(), true); }
 template <class T>
@@ -110,8 +110,7 @@ template <class... A>
   return source.device != 0 ? source.device : device_keys(Device(DeviceType::CPU));
 }
 
-// ---- Positions of the arguments that returned references stand for
-// -------------------------------
+// ---- Positions of the arguments that are returned by reference --------------------------------
 
 template <class... A>
 struct References {
@@ -126,7 +125,7 @@ struct References {
     constexpr bool table[] = {is_tensor<std::decay_t<A>>..., false};
     return table[i];
   }
-  // The position of the k-th mutable tensor; where there is none, of the first tensor.
+  // The position of the k-th mutable tensor, or of the first tensor if there is none.
   static constexpr size_t position(size_t k) {
     for (size_t i = 0; i < sizeof...(A); ++i) {
       if (is_mutable(i) && k-- == 0) return i;
@@ -140,7 +139,7 @@ struct References {
 
 // ---- Results -----------------------------------------------------------------------------------
 
-// One value.
+// How a return of type R is stored by a kernel, loaded, boxed and unboxed. Here: a single value.
 template <class R, class = void>
 struct Result {
   using Forms = typename Return<R>::Form;
@@ -302,7 +301,7 @@ struct Call<R(A...)> {
 
   // See Note [Typed convention].
   static const char* signature() { return kSignature.data; }
-  // Whether a parameter or return has the code V, which stands for many types.
+  // Whether a parameter or return has the code V, which is shared by many types.
   static constexpr bool travels_whole() {
     for (char code : kSignature.data) {
       if (code == 'V') return true;
@@ -310,7 +309,7 @@ struct Call<R(A...)> {
     return false;
   }
 
-  // Calls the kernel that serves `keys`. Throws what the kernel failed with.
+  // Calls the kernel that serves `keys`. Throws the kernel's error.
   [[gnu::always_inline]] static inline R invoke(const lamella_operator* op, uint64_t keys,
                                                 std::remove_reference_t<A>&... arguments) {
     lamella_status status;
@@ -329,7 +328,7 @@ struct Call<R(A...)> {
     return Res::template load<Refs>(forms, arguments...);
   }
 
-  // A typed call of a kernel that is only boxed.
+  // A typed call of a kernel that has only a boxed function.
   [[gnu::noinline]] static lamella_status invoke_boxed(const lamella_kernel* kernel,
                                                        const lamella_operator* op, uint64_t keys,
                                                        FormOf<A>... forms, Forms* result) {
@@ -351,7 +350,7 @@ struct Call<R(A...)> {
   }
 
  private:
-  // The length of the signature, which is written unless `out` is null.
+  // Returns the length of the signature, and writes it to `out` unless that is null.
   static constexpr size_t write_signature(char* out) {
     size_t size = 0;
     auto put = [&](const char* code) {

@@ -57,7 +57,7 @@ std::string code_of(SchemaType type) {
   }
 }
 
-// The code that starts at `at`: one letter, with its '?'.
+// The code that starts at `at`: one letter, or '?' and a letter.
 std::string_view next_code(std::string_view signature, size_t at) {
   return signature.substr(at, signature[at] == '?' ? 2 : 1);
 }
@@ -76,8 +76,8 @@ std::vector<std::string_view> codes(std::string_view signature, bool returns) {
 
 bool code_fits(std::string_view expected, std::string_view got) {
   if (expected == got) return true;
-  // A kernel may take a Tensor where None is an undefined one, an int for an enumeration, and a
-  // plain Generator: their C forms are the same.
+  // A kernel may take Tensor for Tensor? (None is an undefined tensor), int for an enumeration, and
+  // Generator for Generator?: their C forms are the same.
   if (expected == "?T" && got == "T") return true;
   if (got == "i") return expected == "y" || expected == "l" || expected == "m";
   return expected == "?G" && got == "G";
@@ -154,7 +154,6 @@ std::string signature_of(const FunctionSchema& schema) {
 bool signature_fits(std::string_view expected, std::string_view got) {
   for (bool returns : {false, true}) {
     std::vector<std::string_view> e = codes(expected, returns), g = codes(got, returns);
-    // A kernel that writes its argument may leave out the reference it would return.
     if (e.size() != g.size()) return false;
     for (size_t i = 0; i < e.size(); ++i) {
       if (!code_fits(e[i], g[i])) return false;

@@ -1,4 +1,4 @@
-// Signatures of kernels beside schemas. Internal to Lamella.
+// Compares the signatures of kernels with schemas. Internal to Lamella.
 #pragma once
 #include <string>
 #include <string_view>

@@ -145,8 +145,8 @@ void SlotFiller::fill(OperatorEntry* op) {
   if (op->kernel_for(DispatchKey::BackendSelect) != nullptr) {
     always = DispatchKeySet(DispatchKey::BackendSelect).raw_repr();
   }
-  // A key leaves the mask before its slots change and enters after: in between, calls see the
-  // operator as it was.
+  // A removed key leaves the mask before the slots change, and an added key enters it afterwards,
+  // so that no call reaches a slot that does not serve its key.
   __atomic_store_n(&op->mask, op->mask & mask, __ATOMIC_RELEASE);
   for (size_t i = 0; i < LAMELLA_SLOTS; ++i) {
     __atomic_store_n(&op->slots[i], next[i], __ATOMIC_RELEASE);
@@ -156,7 +156,7 @@ void SlotFiller::fill(OperatorEntry* op) {
 }
 
 void SlotFiller::forget(const lamella_kernel* kernel) {
-  // What stands in front of it, and what stands in front of that.
+  // The gate and trace kernels in front of it, including trace kernels in front of its gate.
   std::vector<const lamella_kernel*> in_front{kernel};
   for (auto* table : {&gates_, &trace_kernels_}) {
     for (size_t i = 0; i < in_front.size(); ++i) {

@@ -1,8 +1,8 @@
 // The dispatch trace: each kernel entered, printed to stderr, indented by nesting.
 //
 // Note [A trace that is free when off]
-//   Tracing puts a small kernel of its own in front of every kernel in the slots, and takes it out
-//   again when it ends. The path of a call has no test for it.
+//   Tracing puts a small kernel in front of every kernel in the slots, and removes it when tracing
+//   ends. A call itself does not test whether tracing is on.
 #include <cstdio>
 #include <vector>
 

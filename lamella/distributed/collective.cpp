@@ -44,7 +44,7 @@ void check_divisible(const char* name, int64_t rows, const Group& group) {
                 " ranks, or the sizes to be given, got ", rows, " rows");
 }
 
-// Counts and places in elements of parts that follow each other.
+// The counts and starts, in elements, of consecutive parts.
 void lay_out(const char* name, IntArrayRef rows, int64_t row_elements, std::vector<int>& counts,
              std::vector<int>& starts) {
   int64_t at = 0;
@@ -150,7 +150,7 @@ Running::Running(const Collective& asked, const Group& group)
   const char* name = name_of(kind_);
   bool on_device = !asked.input.is_cpu(), is_message = kind_ >= Kind::Send;
   if (on_device && !is_message) transport_ = &transport_of(asked.input.device(), name);
-  // Only its shape counts for what is received.
+  // recv uses only the shape of its input.
   if (kind_ != Kind::Recv) input_ = on_device && is_message ? asked.input.cpu() : asked.input;
   if (kind_ != Kind::Recv) input_ = input_.contiguous();
   if (kind_ == Kind::Send) return;
@@ -259,7 +259,7 @@ void Running::reduce_scatter(MPI_Request* request) {
   }
   if (group_.window != nullptr &&
       input_.numel() * static_cast<int64_t>(input_.itemsize()) >= SharedSum::kLeastBytes) {
-    // Rows that were not yet read may not be written.
+    // The output must not overwrite input rows before they are read.
     const char* end = in() + input_.numel() * static_cast<int64_t>(input_.itemsize());
     if (out() >= in() && out() < end) input_ = input_.clone();
     sum_in_shared_memory({counts_.data(), starts_.data()}, request != nullptr);
@@ -417,7 +417,7 @@ void Running::post(MPI_Request* request) {
 
 void Running::finish() {
   if (device_work_) device_work_->wait();
-  // NCCL gives means.
+  // NCCL and sums in shared memory compute means themselves.
   bool divides = reduction_ == Reduction::Mean && !shared_ && (!transport_ || folds_later_);
   if (!folds_later_ && !divides && !result_.defined()) return;
   AutoDispatchBelowAutograd below;
@@ -432,7 +432,7 @@ void Running::finish() {
 
 namespace {
 
-// The usual small sum is one call of MPI with nothing to keep for later. False: it is another one.
+// Runs a common small reduction as one call of MPI, without a Running. False: it is not such a one.
 bool sum_small(const Collective& asked, const Group& group) {
   if (asked.kind != Kind::AllReduce || asked.reduction == Reduction::Mean) return false;
   const Tensor &in = asked.input, &out = asked.output;

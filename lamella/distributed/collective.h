@@ -1,4 +1,4 @@
-// One collective, as an operator asks for it: what is checked, and which call of MPI does it.
+// One collective: its arguments, their checks, and its execution by MPI, shared memory or a device.
 #pragma once
 #include <mpi.h>
 
@@ -37,37 +37,38 @@ struct Collective {
   Tensor output = {};
   Reduction reduction = Reduction::Sum;
   int64_t peer = 0;                              // root, receiver or source
-  OptionalIntArrayRef rows = std::nullopt;       // of each rank
-  OptionalIntArrayRef send_rows = std::nullopt;  // of an all_to_all
+  OptionalIntArrayRef rows = std::nullopt;       // the number of rows of each rank
+  OptionalIntArrayRef send_rows = std::nullopt;  // rows that all_to_all sends to each rank
   int64_t tag = 0;
   int64_t group = 0;
   bool deterministic = false;
-  bool gradient = false;  // of a send or recv
+  bool gradient = false;  // a send or recv in the backward of another
 };
 
-// Throws where the peer, the tag or the reduction do not suit the group and the input.
+// Throws if the peer, the tag or the reduction is not valid for the group and the input.
 void check(const Collective& asked, const Tensor& input);
-// The same, also of the input's rows; the shape of the result.
+// The same, and checks the input's rows; returns the shape of the result.
 std::vector<int64_t> result_sizes(const Collective& asked, const Tensor& input);
 
-// Does it and returns when it is done.
+// Runs the collective. On the CPU, returns when it is done; on a device, when it was launched.
 void run(const Collective& asked);
 
-// A collective with its buffers, between its beginning and its end.
+// A collective in progress, with its buffers.
 class Running {
  public:
   // `output` may have any strides and may be the input. Both stay alive.
   Running(const Collective& asked, const Group& group);
   ~Running();
-  // With a request the call returns before the collective is done.
+  // Starts the collective. Without a request, returns when the data was exchanged (on a device:
+  // when the exchange was launched).
   void post(MPI_Request* request);
-  // The sum in shared memory that was begun instead of a request of MPI, if it is one.
+  // The sum in shared memory that post() began instead of an MPI request; null if it began none.
   SharedSum* shared() { return shared_ ? &*shared_ : nullptr; }
-  // What is left to do once MPI is done: sums in the ranks' order, means, strides. The rest of a
-  // collective on a device is put into its current stream.
+  // Completes the collective after MPI: sums in the ranks' order, means, results with strides. For
+  // a collective on a device these steps are launched in its current stream.
   void finish();
   bool on_device() const { return transport_ != nullptr; }
-  // Whether a collective on a device that was begun is done there.
+  // Whether a started collective on a device is done there.
   bool device_is_done() const;
   Kind kind() const { return kind_; }
   const Group& group() const { return group_; }
@@ -82,7 +83,7 @@ class Running {
   void all_gather(MPI_Request* request);
   void gather(MPI_Request* request);
   void scatter(MPI_Request* request);
-  // parts: one result's elements from each rank, in the ranks' order. Sums them into `into`.
+  // Reduces the ranks' values of `elements` elements, stored one rank after the other, into `into`.
   void fold(const char* parts, int elements, char* into);
   int elements(const Tensor& tensor) const;
   int row_elements(const Tensor& tensor) const;
@@ -93,11 +94,11 @@ class Running {
   Reduction reduction_;
   const Group& group_;
   Tensor input_, output_;  // contiguous
-  Tensor result_;          // where output_ goes at the end, if that is another
+  Tensor result_;          // the caller's output, if output_ is a temporary in its place
   Tensor scratch_;
   std::vector<int> counts_, starts_;            // of `rows`, in elements
   std::vector<int> send_counts_, send_starts_;  // of `send_rows`
-  bool equal_ = true, send_equal_ = true;       // no rows were given
+  bool equal_ = true, send_equal_ = true;       // no numbers of rows were given
   int peer_, tag_;
   bool deterministic_;
   bool folds_later_ = false;

@@ -1,4 +1,4 @@
-// What ranks tell each other before a collective, in debug mode.
+// Debug mode: ranks exchange descriptions of their calls before each collective.
 #include "lamella/distributed/debug.h"
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 namespace lamella::distributed {
 namespace {
 
-constexpr int kTold = 256;  // bytes that each rank tells
+constexpr int kTold = 256;  // bytes of each rank's description
 
-// What must be the same on all ranks of the group, in words.
+// A description of the call that must be the same on all ranks of the group.
 std::string words_of(const Collective& asked) {
   std::string text = name_of(asked.kind);
   if (asked.kind == Kind::Barrier) return text;
@@ -21,7 +21,7 @@ std::string words_of(const Collective& asked) {
   bool whole = asked.kind == Kind::AllReduce || asked.kind == Kind::Broadcast ||
                (!asked.rows && asked.kind != Kind::Scatter);
   IntArrayRef sizes = asked.input.sizes();
-  // Where ranks have their own numbers of rows, only the shape of a row is compared.
+  // If ranks may have different numbers of rows, only the shape of a row is compared.
   text += str("[");
   for (size_t d = 0; d < sizes.size(); ++d) {
     text += d == 0 ? str("") : str(", ");
@@ -46,8 +46,8 @@ double timeout() {
   return seconds > 0 ? seconds : 30;
 }
 
-// Which ranks have come to the check is not known before all have, so the others of this machine
-// are asked where they are.
+// The exchange does not tell which ranks are missing, so the error reports where the other ranks of
+// this machine are, from their slots.
 [[noreturn]] void throw_absent(const std::string& mine, const Group& group) {
   std::vector<int> others = group.ranks;
   others.erase(others.begin() + group.rank);
@@ -72,7 +72,7 @@ void agree(const Collective& asked, const Group& group) {
             name_of(asked.kind));
   Inside inside(static_cast<int>(asked.kind), group.number == 0, /*returns=*/true);
   if (!wait_for(&request, timeout())) {
-    // MPI may write the texts as long as the process lives.
+    // Leaked on purpose: the exchange is still pending, and MPI may access both texts later.
     new std::string(std::move(all));
     new std::string(mine);
     throw_absent(mine.c_str(), group);

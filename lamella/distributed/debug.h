@@ -4,9 +4,9 @@
 
 namespace lamella::distributed {
 
-// Throws on every rank of the group, and lists what each rank calls, unless all call one operator
-// with arguments that go together; also if a rank does not come within LAMELLA_DISTRIBUTED_TIMEOUT
-// seconds (30). send and recv involve only two ranks of the group, so they are not compared.
+// Throws on every rank of the group, listing each rank's call, unless all ranks call the same
+// operator with matching arguments; also if a rank makes no call within LAMELLA_DISTRIBUTED_TIMEOUT
+// seconds (default 30). send and recv involve only two ranks, so they are not compared.
 void agree(const Collective& asked, const Group& group);
 
 }  // namespace lamella::distributed

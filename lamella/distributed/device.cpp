@@ -1,4 +1,4 @@
-// Finding the library for a type of device, and collectives by it. See Note [Collectives on a GPU].
+// Loads the library for a device type and runs collectives with it: Note [Collectives on a GPU].
 #include "lamella/distributed/device.h"
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@ struct Loaded {
   std::string obstacle;
 };
 
-// The library beside this one, or what LAMELLA_NCCL names.
+// Loads the file that LAMELLA_NCCL names, else liblamella_nccl.so from this library's folder.
 Loaded load() {
   std::string path;
   if (const char* named = std::getenv("LAMELLA_NCCL"); named != nullptr && *named != '\0') {
@@ -25,7 +25,7 @@ Loaded load() {
     if (dladdr(reinterpret_cast<void*>(&device_obstacle), &info) != 0) path = info.dli_fname;
     path = path.substr(0, path.rfind('/') + 1) + "liblamella_nccl.so";
     if (access(path.c_str(), F_OK) != 0) {
-      return {nullptr, "liblamella_nccl.so is not there; it is built where NCCL's headers are"};
+      return {nullptr, "liblamella_nccl.so was not found; it is built where NCCL's headers are"};
     }
   }
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -117,7 +117,7 @@ void Running::post_on_device(bool begun) {
   std::vector<int> counts, starts;
   if (deterministic_ && group_.size > 1 &&
       (kind == Kind::AllReduce || kind == Kind::ReduceScatter)) {
-    // The values of all ranks come here, and operators add them up in the order of the ranks.
+    // Gathers the values of all ranks; fold_on_device() reduces them in the order of the ranks.
     scratch_ = empty({group_.size, call.out_count}, output_.options());
     folds_later_ = true;
     call.out = scratch_.data_ptr();

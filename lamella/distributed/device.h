@@ -1,17 +1,16 @@
-// Collectives of tensors that are not in the memory of the CPU, by a library of their own.
+// Collectives of tensors on devices other than the CPU, by a separately loaded library.
 //
 // Note [Collectives on a GPU]
-//   Operators, checks, groups, works and gradients are the same for tensors on CUDA. Only what
-//   moves the data is another library, liblamella_nccl.so, which is loaded for the first such
-//   tensor: NCCL's communicator of a group and device is made at the first collective, for which
-//   rank 0 of the group tells the others NCCL's number over MPI.
-//   A collective goes into the thread's current stream of the device, behind what was launched
-//   there before and before what comes next, and the call returns at once. One that is begun runs
-//   in a stream of the communicator's own, which waits for an event of the current stream; wait()
-//   makes the stream that is current then wait for the end, and not the CPU.
-//   Messages are staged through the memory of the CPU and sent by MPI: NCCL has no tags, and takes
-//   messages of one communicator one after the other, so that two ranks which both begin to
-//   receive before they send would wait for ever.
+//   Operators, checks, groups, works and gradients are the same for CUDA tensors. The data is moved
+//   by another library, liblamella_nccl.so, which is loaded for the first such tensor. NCCL's
+//   communicator of a group and device is made at the first collective; rank 0 of the group sends
+//   NCCL's id to the others over MPI.
+//   A blocking collective is launched in the thread's current stream of the device, and the call
+//   returns at once. A started one runs in a stream of the communicator, which waits for an event
+//   of the current stream; wait() makes the stream that is current then wait for it, not the CPU.
+//   send and recv are staged through CPU memory and sent by MPI: NCCL has no tags and runs the
+//   messages of a communicator one after the other, so two ranks that both start to receive before
+//   they send would deadlock.
 #pragma once
 #include <memory>
 #include <string>
@@ -20,7 +19,7 @@
 
 namespace lamella::distributed {
 
-// A collective on contiguous memory of a device. Counts and places are elements of `dtype`.
+// A collective on contiguous memory of a device. Counts and starts are in elements of `dtype`.
 struct DeviceCall {
   Kind kind;
   const char* op_name;
@@ -31,43 +30,43 @@ struct DeviceCall {
   void* out;
   int in_count, out_count;
   bool equal;  // all ranks have the same counts
-  // Parts of each rank: what all_to_all, all_gather and gather receive, and what reduce_scatter and
-  // scatter send. send_* are what all_to_all sends.
+  // The parts of each rank: those received by all_to_all, all_gather and gather, and those sent by
+  // reduce_scatter and scatter. send_* are the parts that all_to_all sends.
   const int *counts, *starts, *send_counts, *send_starts;
   int root;
-  bool begun;  // in a stream of its own
+  bool begun;  // runs in the communicator's stream, until DeviceWork::wait()
 };
 
-// A collective that was begun.
+// A started collective.
 class DeviceWork {
  public:
   virtual ~DeviceWork() = default;
   virtual bool is_done() = 0;
-  // What is launched in the current stream from now on comes behind it.
+  // Makes later launches in the current stream wait for the collective.
   virtual void wait() = 0;
 };
 
-// What liblamella_nccl.so gives.
+// The interface that liblamella_nccl.so implements.
 class DeviceTransport {
  public:
-  // Why it cannot work on this machine, or nothing.
+  // The reason why it cannot work on this machine; empty if it can.
   virtual std::string obstacle() = 0;
-  // Throws where the library cannot do the call, before anything is launched.
+  // Throws if the library does not support the call; launches nothing.
   virtual void check(const DeviceCall& call) = 0;
   // Launches it; the work is null unless the call is begun. All ranks of the group call it.
   virtual std::unique_ptr<DeviceWork> post(const DeviceCall& call, const Group& group) = 0;
-  // Ends all communicators; their ranks call it together.
+  // Ends all communicators; collective over their ranks.
   virtual void close() = 0;
 
  protected:
   ~DeviceTransport() = default;
 };
 
-// Why collectives cannot take tensors of a type of device here; nothing where they can.
+// The reason why collectives cannot take tensors of this device type; empty if they can.
 std::string device_obstacle(DeviceType type);
-// Throws with the obstacle if there is one.
+// The transport for a device; throws with the obstacle if there is one.
 DeviceTransport& transport_of(Device device, const char* op_name);
-// Ends what was opened.
+// Closes the transport, if it was loaded.
 void close_transports();
 
 }  // namespace lamella::distributed

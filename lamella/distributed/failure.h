@@ -37,7 +37,8 @@ class Inside {
 
 // Records in this rank's slot that it failed, and why, for the other ranks to read.
 void mark_failed(std::string_view reason);
-// A rank of this machine that has waited for the group of all since `seconds`, or -1; and where.
+// A rank of this machine that has waited for `seconds` in an operator of all ranks, and the name of
+// that operator; or -1.
 int rank_left_waiting(double seconds, const char** operator_name);
 // "rank 1 is in recv, rank 2 in no operator" of the ranks given; empty if they are elsewhere.
 std::string whereabouts(const int* ranks, int count);

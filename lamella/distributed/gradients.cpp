@@ -7,7 +7,7 @@
 namespace dist {
 namespace {
 
-// The product of the other ranks' values: by multiplication, as a value may be 0.
+// The product of the other ranks' values, computed without division, as a value may be 0.
 Tensor product_of_others(const Tensor& self, int64_t group) {
   Tensor all = dist::all_gather(self.unsqueeze(0), std::nullopt, group);
   int64_t rank = dist::rank(group), size = dist::size(group);
@@ -18,13 +18,13 @@ Tensor product_of_others(const Tensor& self, int64_t group) {
   return product.is_complex() ? product.conj() : product;
 }
 
-// 1 where this rank has the extreme value, divided by how many ranks have it.
+// 1 where this rank has the extreme value, divided by the number of ranks that have it.
 Tensor share_of_extreme(const Tensor& self, const Tensor& extreme, int64_t group) {
   Tensor mask = self.eq(extreme).to(self.scalar_type());
   return mask / dist::all_reduce(mask, "sum", group);
 }
 
-// The rank at the other end would have to know that its messages are differentiated twice.
+// Differentiating a message twice would need matching messages on the other rank, so it is refused.
 void check_first(const char* name, bool is_gradient) {
   LAMELLA_CHECK(!is_gradient, name, ": the gradient of a message cannot be differentiated again");
 }
@@ -71,8 +71,8 @@ Tensor broadcast_backward(const Tensor& grad, int64_t root, int64_t group) {
 Tensor send_backward(const Tensor& grad, const Tensor& self, int64_t to, int64_t tag, int64_t group,
                      bool gradient) {
   check_first("send", gradient);
-  // What recv is given only says what comes. It depends on the gradient, so that a program that is
-  // divided into forward and backward has it in backward.
+  // recv's argument only gives shape and dtype. It is made to depend on the gradient, so that the
+  // recv belongs to backward where a program is divided into forward and backward.
   return dist::recv(self * grad, to, tag, group, /*gradient=*/true);
 }
 

@@ -8,7 +8,7 @@ using lamella::IntArrayRef;
 using lamella::OptionalIntArrayRef;
 using lamella::Tensor;
 
-// The rows of every rank: `sizes`, or as many on each as here.
+// The number of rows of every rank: `sizes`, or `own[0]` for each.
 std::vector<int64_t> all_rows(OptionalIntArrayRef sizes, IntArrayRef own, int64_t group);
 
 // Where several ranks have the smallest or largest value, each gets the same part of the gradient.
@@ -22,7 +22,7 @@ Tensor broadcast_backward(const Tensor& grad, int64_t root, int64_t group);
 // The gradient comes from the rank that received `self`.
 Tensor send_backward(const Tensor& grad, const Tensor& self, int64_t to, int64_t tag, int64_t group,
                      bool gradient);
-// The gradient goes to the rank that sent. `self` of recv, which was not read, has none.
+// Sends the gradient to the rank that sent the value. `self` of recv is not read and has none.
 Tensor recv_backward(const Tensor& grad, int64_t source, int64_t tag, int64_t group, bool gradient);
 Tensor scatter_backward(const Tensor& grad, IntArrayRef sizes_of_self, int64_t root,
                         OptionalIntArrayRef sizes, int64_t group);

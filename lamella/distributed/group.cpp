@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kMaxGroups = 4096;
 
 std::mutex mutex;
-std::array<std::atomic<Group*>, kMaxGroups> groups;  // entries are never taken away before the end
+std::array<std::atomic<Group*>, kMaxGroups> groups;  // entries stay until finalize()
 int64_t group_count = 0;
 std::map<std::vector<int>, int64_t> numbers;  // of the groups, by their ranks
 bool began_mpi = false;

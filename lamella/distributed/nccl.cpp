@@ -70,7 +70,7 @@ class Mark {
 
 struct Communicator {
   ncclComm_t comm = nullptr;
-  cudaStream_t stream = nullptr;  // of collectives that are begun
+  cudaStream_t stream = nullptr;  // for started collectives
 };
 
 class NcclWork final : public DeviceWork {
@@ -105,7 +105,7 @@ class NcclWork final : public DeviceWork {
 struct Reduced {
   ncclDataType_t type;
   ncclRedOp_t operation;
-  size_t width = 1;  // numbers of that type in an element
+  size_t width = 1;  // how many values of that type make one element
 };
 
 std::optional<Reduced> reduced(Reduction reduction, ScalarType dtype) {
@@ -213,7 +213,7 @@ class Nccl final : public DeviceTransport {
     return at->second;
   }
 
-  // Parts to and from each rank, as one operation.
+  // Runs the sends and receives that `body` issues as one operation of NCCL.
   template <class Body>
   static void together(const char* op_name, Body body) {
     check_nccl(ncclGroupStart(), op_name);

@@ -1,4 +1,4 @@
-// The operators of dist.yaml: meta, and the kernels that hand over to MPI.
+// The operators of dist.yaml: their shape functions, and the kernels that run the collectives.
 #include <cstdlib>
 
 #include "lamella/distributed/collective.h"

@@ -32,7 +32,7 @@ struct Product {
       return T(float(a) * float(b));
   }
 };
-// NaN wins, from whichever rank it comes.
+// If a value of any rank is NaN, so is the result.
 template <class T>
 bool is_nan_value(T a) {
   if constexpr (kIsReal<T>) {
@@ -54,7 +54,7 @@ struct Max {
   }
 };
 
-// These combine booleans, which may be any byte and are true unless it is 0.
+// These combine booleans, stored as bytes of which any but 0 is true.
 struct Any {
   static uint8_t of(uint8_t a, uint8_t b) { return a != 0 || b != 0; }
 };
@@ -62,7 +62,7 @@ struct All {
   static uint8_t of(uint8_t a, uint8_t b) { return a != 0 && b != 0; }
 };
 
-// MPI's signature: inout = in (of the lower rank) combined with inout.
+// A user function of MPI: combines `in`, which is of the lower rank, with `inout` in place.
 template <class T, class Operation>
 void reduce(void* in, void* inout, int* count, MPI_Datatype*) {
   const T* a = static_cast<const T*>(in);

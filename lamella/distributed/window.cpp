@@ -30,9 +30,9 @@ void futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const tim
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), operation, value, timeout, nullptr, 0);
 }
 
-// Copies into the window past the caches. A plain store to a line that another core has read first
-// takes the line away from it, one line after the other, which made a sum of 64 MB take four times
-// as long. `to` begins a line of the cache.
+// Copies into the window with non-temporal stores. A plain store to a cache line that another core
+// has read must first invalidate it there, line by line, which makes a sum of 64 MB take four times
+// as long. `to` is the start of a cache line.
 void stream(char* to, const char* from, int64_t bytes) {
   int64_t at = 0;
 #ifdef __SSE2__
@@ -246,7 +246,7 @@ bool SharedSum::advance() {
         chunk_ = std::min(count_ - at_, kSlotBytes / width_);
         if (scatters()) chunk_ = kSlotBytes / window_.size_ / 128 * (128 / width_);
         if (at_ == 0) {
-          // The others read these after the step that is posted below, and write nothing of mine.
+          // Relaxed stores suffice: the other ranks read these after the step posted below.
           Window::Line& line = window_.lines_[window_.rank_];
           line.count.store(count_, std::memory_order_relaxed);
           line.layout.store(layout_, std::memory_order_relaxed);
@@ -260,7 +260,7 @@ bool SharedSum::advance() {
       }
       case Phase::Reduce:
         if (window_.missing(window_.steps_) >= 0) return false;
-        // If they differ, the second step still tells that all ranks have read the others' lines.
+        // If they differ, the second step is still posted, so that every rank has read all lines.
         if (at_ != 0 || compare()) reduce();
         window_.post(++window_.steps_);
         phase_ = Phase::CopyOut;
@@ -298,7 +298,7 @@ void SharedSum::wait_for_others() {
       sched_yield();
       continue;
     }
-    // What MPI itself was asked for goes on meanwhile.
+    // Lets MPI make progress on its own requests meanwhile.
     int flag = 0;
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, window_.comm_, &flag, MPI_STATUS_IGNORE);
     std::atomic<uint32_t>& word = window_.lines_[rank].steps;

@@ -1,15 +1,15 @@
 // Sums across ranks on one machine, through shared memory.
 //
 // Note [Sums in shared memory]
-//   MPI's ranks of one machine send each other messages, so that every value of a large all_reduce
-//   is copied several times and summed by one rank after the other. A group whose ranks are all on
-//   one machine has a window of memory instead (MPI_Win_allocate_shared), with a slot for each
-//   rank. A tensor goes through it in chunks. Each rank is the owner of one piece of a chunk: it
-//   copies the other pieces of its own values into its slot, waits for the others, adds all ranks'
-//   values of its piece in the order of the ranks, leaves the result in a part of the window that
-//   is for results, waits again, and copies the other owners' results out. Slots are written after
-//   a wait behind their last reading, and so are results, so that one buffer of each is enough.
-//   In a reduce_scatter a rank's piece of a chunk is one of its own rows, and stays with it.
+//   MPI ranks of one machine exchange messages, so every value of a large all_reduce is copied
+//   several times and summed by one rank after the other. A group whose ranks are all on one
+//   machine has a window of shared memory instead (MPI_Win_allocate_shared), with a slot for each
+//   rank. A tensor is summed in chunks. Each rank owns one piece of a chunk: it copies the other
+//   pieces of its own values into its slot, waits for the other ranks, adds all ranks' values of
+//   its piece in the order of the ranks, writes the result to the results area of the window, waits
+//   again, and copies the other owners' results out. Each buffer is overwritten only after a wait
+//   that follows its last read, so one buffer of each is enough.
+//   In a reduce_scatter a rank's piece consists of its own rows, and is not copied out by others.
 //
 //   Each rank counts its completed steps in a word of its own. A rank that waits for a word polls
 //   it for some microseconds, then sleeps until it changes (futex), so that there may be more ranks
@@ -29,10 +29,10 @@ namespace lamella::distributed {
 
 class Window {
  public:
-  // The group's window, or none where its ranks are on several machines, or where there are many
-  // windows already. All ranks of the group call it.
+  // The group's window; null if its ranks are on several machines, or if too many windows are open.
+  // Collective over the group.
   static std::unique_ptr<Window> open(MPI_Comm comm);
-  // All ranks of the group end it together.
+  // Collective over the group.
   ~Window();
   // Whether no sum is under way.
   bool is_free() const { return begun_ == ended_.load(std::memory_order_acquire); }
@@ -44,7 +44,7 @@ class Window {
   Window(MPI_Comm comm, MPI_Win window, char* memory, int rank, int size);
   char* slot(int rank) const;
   char* results() const;
-  // The first rank that has not done `steps` steps, or -1.
+  // The first rank that has not completed `steps` steps, or -1.
   int missing(uint32_t steps) const;
   void post(uint32_t steps);
 
@@ -53,8 +53,8 @@ class Window {
   Line* lines_;
   char* slots_;
   int rank_, size_;
-  uint32_t steps_ = 0;  // that this rank has done
-  // Sums of this rank, which use the window in the order of their beginning.
+  uint32_t steps_ = 0;  // completed by this rank
+  // Counts of this rank's sums, which use the window in the order in which they were started.
   uint64_t begun_ = 0;
   std::atomic<uint64_t> ended_{0};
 };
@@ -67,25 +67,26 @@ class SharedSum {
     const int* counts = nullptr;
     const int* starts = nullptr;
   };
-  // From how many bytes on it is faster than MPI's messages.
+  // The smallest size for which it is faster than MPI's messages.
   static constexpr int64_t kLeastBytes = 2048;
-  // `in` holds `count` elements, and so does `out`, which may be `in`; with parts it holds those of
-  // this rank, and is apart. Both stay alive until advance() says true.
+  // `in` and `out` hold `count` elements each and may be the same; with parts, `out` holds those of
+  // this rank and does not overlap `in`. Both stay alive until advance() returns true.
   SharedSum(Window& window, const char* in, char* out, int64_t count, Reduction reduction,
             ScalarType dtype, Parts parts);
-  // Does what can be done without waiting. True when the result is there. Throws, on every rank,
-  // where the ranks pass different numbers of elements, dtypes, reductions or parts.
+  // Advances as far as possible without waiting; true when the result is complete. Throws on every
+  // rank if the ranks pass different numbers of elements, dtypes, reductions or parts.
   bool advance();
-  // Returns when advance() has more to do, or some time has passed.
+  // Returns when advance() can make progress, or after some time.
   void wait_for_others();
 
  private:
   void copy_in();
   void reduce();
   void copy_out();
-  // Whether all ranks ask for the same; what they ask for becomes `error_` otherwise.
+  // Whether all ranks pass the same arguments; otherwise `error_` describes the difference.
   bool compare();
-  // The rank's piece of the present chunk, in elements: its place in a slot, and in `in`.
+  // The rank's piece of the current chunk: its count and its offsets in a slot and in `in`, in
+  // elements.
   struct Piece {
     int64_t count, place, source;
   };
@@ -97,12 +98,12 @@ class SharedSum {
   const char* in_;
   char* out_;
   int64_t count_, at_ = 0, chunk_ = 0;  // in elements; with parts, those of one rank
-  int64_t end_;                         // where `at_` ends
+  int64_t end_;                         // the final value of `at_`
   int64_t width_;                       // bytes of an element
   Reduction reduction_;
   ScalarType dtype_;
   Parts parts_;
-  int64_t layout_ = 0;  // a number that other parts do not give
+  int64_t layout_ = 0;  // a hash of the parts' counts, to compare them; 0: no parts
   uint64_t turn_;
   std::string error_;
   enum class Phase { Begin, Reduce, CopyOut } phase_ = Phase::Begin;

@@ -41,7 +41,7 @@ int64_t microseconds_now() {
   return now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-// Longer the longer nothing happened.
+// Sleeps longer the longer there was no progress.
 void rest(int64_t idle_since) {
   int64_t idle = microseconds_now() - idle_since;
   long length = idle < 5000 ? 20 : idle < 100000 ? 200 : 1000;
@@ -150,7 +150,7 @@ void wait(int64_t number) {
       look();
       if (work->done) break;
       lock.unlock();
-      // Short works are not slept over.
+      // The first 50 µs are polled, so that short works are not delayed by a sleep.
       if (microseconds_now() - since < 50) {
         std::this_thread::yield();
       } else {

@@ -1,4 +1,4 @@
-// Collectives that were begun and are waited for later.
+// Started collectives (works), which are waited for later.
 //
 // Note [Progress]
 //   MPI moves data only while a thread is inside an MPI call. As long as a work is under way, a

@@ -326,7 +326,7 @@ TEST(Derive, ExplainSaysWhereTheDerivativeStands) {
   EXPECT_EQ(first_step("aten::mul", "Tensor", {x.detach(), x.detach()}),
             "skipped: no argument requires gradients");
   EXPECT_EQ(first_step("aten::detach", "", {x}),
-            "skipped: not differentiable, says the derivative registered at " +
+            "skipped: not differentiable according to the derivative registered at " +
                 entry_place(builtin, "detach"));
   EXPECT_EQ(first_step("derive::stuck", "", {x}),
             "runs: records the gradient with the derivative registered at " +

@@ -92,7 +92,7 @@ def test_why_there_is_no_nccl():
     there = os.path.exists(os.path.join(os.path.dirname(_job._library()), "liblamella_nccl.so"))
     found = obstacle_of_cuda()
     if not there:
-        assert found == ("liblamella_nccl.so is not there; it is built where NCCL's headers are")
+        assert found == ("liblamella_nccl.so was not found; it is built where NCCL's headers are")
     elif found:
         assert found.startswith("no GPU is here"), found
     assert obstacle_of_cuda(LAMELLA_NCCL="/nowhere/lib.so").startswith(

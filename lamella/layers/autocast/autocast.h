@@ -44,7 +44,7 @@ inline void set_autocast_cache_enabled(bool enabled) {
   lamella_autocast_set_cache_enabled(enabled);
 }
 inline void clear_cache() { lamella_autocast_clear_cache(); }
-// The depth of regions on this thread; coming back to 0 gives up the kept casts.
+// The depth of nested regions on this thread; on return to 0 the kept casts are released.
 inline int increment_nesting() { return lamella_autocast_nesting(1); }
 inline int decrement_nesting() { return lamella_autocast_nesting(-1); }
 
@@ -87,8 +87,7 @@ class Region {
   ScalarType dtype_before_;
 };
 
-// ---- Casts
-// ---------------------------------------------------------------------------------------
+// ---- Casts ------------------------------------------------------------------------------------
 
 // Whether casts apply: defined, on the device type, floating-point, not float64.
 inline bool is_eligible(const Tensor& arg, DeviceType device = DeviceType::CUDA) {
@@ -99,8 +98,8 @@ inline bool is_eligible(const Tensor& arg, DeviceType device = DeviceType::CUDA)
   return there && is_floating_point(arg.scalar_type()) && arg.scalar_type() != ScalarType::Double;
 }
 
-// `arg` as `to_type` where it is eligible, else itself. Casts of weights to the dtype of lower
-// precision are kept.
+// `arg` as `to_type` if it is eligible, else `arg` itself. Casts of weights to the lower-precision
+// dtype are kept.
 inline Tensor cached_cast(ScalarType to_type, const Tensor& arg,
                           DeviceType device = DeviceType::CUDA) {
   lamella_tensor* made = nullptr;
@@ -160,8 +159,8 @@ ScalarType prioritize(ScalarType current, const T&, DeviceType = DeviceType::CUD
   return current;
 }
 
-// The widest dtype of `current` and the eligible tensors among `args`; other arguments count
-// nothing. Without a device type: of those on CUDA.
+// The widest dtype of `current` and the eligible tensors among `args`; other arguments are
+// ignored. Without a device type, tensors on CUDA are considered.
 template <class... Args>
 ScalarType promote_type(ScalarType current, DeviceType device, const Args&... args) {
   ((current = prioritize(current, args, device)), ...);

@@ -7,7 +7,7 @@
 //                      would be cast; with a dtype given, nothing changes
 //   widest             they become the widest dtype among them, at least that of lower precision
 //   banned             an error
-//   Arguments on other device types, of float64 and of no floating-point dtype stay what they are.
+//   Arguments on other device types, of float64, or not of a floating-point dtype stay unchanged.
 #include "lamella/layers/autocast/cast.h"
 
 #include <array>
@@ -38,7 +38,7 @@ DeviceType device_of(uint64_t keys) {
   }
 }
 
-// The arguments of a call, copied once something among them is cast.
+// The arguments of a call, copied when the first of them is cast.
 class Arguments {
  public:
   Arguments(const lamella_operator* op, const lamella_value* given)
@@ -214,7 +214,7 @@ lamella_status run_where_on(const lamella_kernel* kernel, const lamella_operator
 const lamella_kernel* kernel_of_class(std::string_view word) {
   static constexpr std::string_view words[] = {"lower_precision", "float32", "float32_set_dtype",
                                                "widest", "banned"};
-  // Made when first asked for, which may be before this file's globals are.
+  // Made at the first use, which may come before this file's globals are initialised.
   static const auto kernels = [] {
     std::array<lamella_kernel, std::size(words)> made{};
     for (uintptr_t i = 0; i < made.size(); ++i) {

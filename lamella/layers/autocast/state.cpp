@@ -15,10 +15,10 @@ namespace {
 
 constexpr uint64_t kAutocast =
     detail::functionality_bit(detail::Functionality::AutocastFunctionality);
-// Layers that change nothing about a call.
+// Layers that do not change a call.
 constexpr uint64_t kHarmless = detail::functionality_bit(detail::Functionality::ThreadInit) |
                                detail::functionality_bit(detail::Functionality::PreDispatch);
-// Modes in which a cast comes out different.
+// Modes on which the result of a cast depends.
 constexpr uint32_t kModes = LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_INFERENCE | LAMELLA_MODE_NO_FORWARD;
 
 struct Kept {
@@ -69,7 +69,7 @@ bool is_weight(const lamella_tensor* t) {
          static_cast<const TensorImpl*>(t)->base == nullptr;
 }
 
-// Layers that see every call must see every cast.
+// True if a layer is active that sees every call: it must see every cast too, so none is reused.
 bool is_intercepted() { return (lamella_thread.included & ~(kAutocast | kHarmless)) != 0; }
 
 TensorBase fresh_cast(lamella_tensor* t, ScalarType dtype) {

@@ -19,7 +19,7 @@ namespace {
 TensorBase root_grad(lamella_tensor* root, lamella_tensor* grad, uint32_t index) {
   Tensor t{TensorBase::borrow(root)};
   if (LAMELLA_UNLIKELY(is_batched(root))) {
-    // In terms of the tensor behind it.
+    // The gradient is that of the tensor behind the batched root.
     lamella_tensor* variable = behind_levels(root);
     BatchLevels levels = levels_of(root);
     if (grad == nullptr) {
@@ -54,7 +54,7 @@ TensorBase root_grad(lamella_tensor* root, lamella_tensor* grad, uint32_t index)
   return g;
 }
 
-// A hook with the library that its functions are in.
+// A hook, with a reference to the library that contains its functions.
 struct KeptHook {
   explicit KeptHook(const lamella_tensor_hook& hook)
       : code(lamella::code::address_of(hook.call)), hook(hook) {}

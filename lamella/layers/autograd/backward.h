@@ -14,7 +14,7 @@ using tensor_list = std::vector<Tensor>;
 }  // namespace autograd
 
 namespace detail {
-// Gradients of `roots`; a missing entry, or none at all, stands for ones.
+// Completes the gradients of `roots`: missing entries become ones.
 LAMELLA_LAZY inline std::vector<Tensor> complete_gradients(const char* op, const char* roots,
                                                            const char* gradients, size_t count,
                                                            const std::vector<Tensor>& given) {

@@ -68,7 +68,7 @@ class SavedValues {
   using iterator = typename std::vector<value_type>::iterator;
   using const_iterator = typename std::vector<value_type>::const_iterator;
 
-  // None is put in for a name that is not there.
+  // Inserts None if the name is missing.
   Value& operator[](std::string_view name) {
     iterator found = find(name);
     return found != end() ? found->second : values_.emplace_back(name, Value()).second;
@@ -136,8 +136,8 @@ class ContextBase {
   // In forward: keeps inputs, outputs or other tensors; undefined ones are allowed. Another call
   // replaces the tensors of the former one.
   void save_for_backward(variable_list tensors) { to_save_ = std::move(tensors); }
-  // In backward: these tensors. An error if one was written to since, or if an earlier backward
-  // without retain_graph has freed them.
+  // In backward: the tensors of save_for_backward(). An error if one was written since, or if an
+  // earlier backward without retain_graph has freed them.
   variable_list get_saved_variables() const {
     SavedList* list = hold();
     struct Drop {
@@ -155,17 +155,17 @@ class ContextBase {
   void mark_dirty(const variable_list& inputs) { dirty_ = inputs; }
   // In forward: these outputs have no gradient.
   void mark_non_differentiable(const variable_list& outputs) { non_differentiable_ = outputs; }
-  // Whether backward gets zeros for an output that no gradient came for (the default), or an
-  // undefined tensor.
+  // Whether backward gets zeros (the default) or an undefined tensor for an output without a
+  // gradient.
   void set_materialize_grads(bool value) { materialize_grads_ = value; }
 
-  // Whether the gradient of a tensor given to forward is asked for. Counts tensors only, those in
-  // lists one by one.
+  // Whether the gradient of a tensor argument of forward is needed. The index counts only tensors,
+  // including each tensor of a list.
   bool needs_input_grad(size_t index) const {
     return node_ != nullptr && index < lamella_node_input_count(node_) &&
            lamella_node_needs_input(node_, static_cast<uint32_t>(index)) != 0;
   }
-  // Whether one in these ranges is.
+  // Whether any gradient in these ranges is needed.
   bool needs_input_grad(std::initializer_list<IndexRange> ranges) const {
     for (const IndexRange& range : ranges) {
       for (size_t i = range.first; i < range.second; ++i) {
@@ -223,7 +223,7 @@ class ContextBase {
     }
     drop(list);
   }
-  // After forward: what to_save_ names becomes saved tensors of the node.
+  // After forward: saves the tensors of to_save_ for the node.
   void save_outputs_and_inputs() {
     auto* list = new SavedList;
     saved_ = list;
@@ -250,8 +250,8 @@ class ContextBase {
   bool materialize_grads_ = true;
 };
 
-// Handed to a Function's forward and backward. Backward may run on several threads at once; what
-// saved_data holds is then for the author to guard.
+// Passed to a Function's forward and backward. Backward may run on several threads at once; the
+// author of the Function must then synchronise access to saved_data.
 class AutogradContext : public ContextBase<Tensor> {};
 
 }  // namespace autograd

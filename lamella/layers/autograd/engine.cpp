@@ -147,7 +147,7 @@ class Engine {
 
   static bool by_rank(const Node* a, const Node* b) { return a->rank_ < b->rank_; }
 
-  // ---- Gradients that wait ----
+  // ---- Pending gradients ----
 
   lamella_tensor** waiting(Node* node) {
     uint32_t n = node->output_count_;
@@ -191,7 +191,7 @@ class Engine {
 
   // ---- Delivery ----
 
-  // Brings a gradient into the form that an output has: summed to its shape, cast to its dtype.
+  // Makes a gradient match an output: sums it to the output's shape, casts it to its dtype.
   // Takes ownership of `grad`, also on failure.
   lamella_status validate(const OutputMeta& meta, lamella_tensor** grad, const Node* from,
                           uint32_t index, const Node* to) {

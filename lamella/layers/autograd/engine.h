@@ -23,9 +23,9 @@ struct Root {
   TensorBase grad;
 };
 
-// Runs from the roots. With `inputs` empty, gradients go to all leaves. Otherwise the run is held
-// to the paths to these edges; with `accumulate` their leaves (or retained grads) get the
-// gradients, else results[i] does (undefined: unused, an error unless allow_unused).
+// Runs backward from the roots. With `inputs` empty, gradients go to all leaves. Otherwise the run
+// is restricted to the paths to these edges: with `accumulate` their leaves (or retained grads) get
+// the gradients, else results[i] does (undefined: unused, an error unless allow_unused).
 // `input_names`: for messages, may be empty. Never throws; the text is lamella_error_text().
 LAMELLA_PRIVATE_API lamella_status run_backward(std::vector<Root> roots,
                                                 const std::vector<Edge>& inputs,

@@ -126,7 +126,7 @@ void assign(lamella_tensor* t, Tensor value, bool written) {
       return;
     }
     if (!there.defined() && impl->base != nullptr) {
-      // The base takes part from now on.
+      // From here on the base has a tangent as well.
       TensorBase whole = tangent(impl->base);
       if (!whole.defined()) {
         whole = zeros_over(impl->base, levels_of(value.impl()));
@@ -348,7 +348,7 @@ lamella_status propagate_tangents(const RecordPlan* plan, const lamella_operator
     WithoutTangents guard;
     std::vector<Tensor> results;
     if (call.with == 0) {
-      // Only what is written has one.
+      // No slot has a tangent, only an argument that is written.
     } else if (d != nullptr && (d->flags & LAMELLA_FORWARD_LINEAR) != 0) {
       results = linear(call, d);
     } else if (d != nullptr && (d->flags & LAMELLA_FORWARD_ELEMENTWISE) != 0) {

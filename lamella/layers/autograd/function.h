@@ -59,7 +59,7 @@ struct FunctionClass {
   std::vector<Tensor> (*backward)(autograd::AutogradContext*, std::vector<Tensor>);
 };
 
-// "Square" for typeid(Square).name(); goes with the library that made it, as the class itself does.
+// "Square" for typeid(Square).name(). Lives as long as the library that the class is in.
 class ClassName {
  public:
   explicit ClassName(const char* name) : name_(name) {
@@ -100,7 +100,7 @@ class FunctionState {
  private:
   friend class FunctionCall<Context>;
 
-  // An output that the node does not know: it has no gradient, or was returned before.
+  // An output that is not connected to the node: it has no gradient, or was returned before.
   struct Unconnected {
     uint32_t index;
     std::vector<int64_t> sizes;
@@ -129,7 +129,7 @@ class FunctionState {
     }
     std::vector<Tensor> got = type_->backward(&ctx_, std::move(given));
 
-    // Undefined tensors beyond the last argument do no harm.
+    // Undefined tensors beyond the last argument are ignored.
     while (got.size() > is_tensor_.size() && !got.back().defined()) got.pop_back();
     LAMELLA_CHECK(got.size() == is_tensor_.size(), ctx_.name_,
                   ": expected backward to return a gradient for each of the ", is_tensor_.size(),
@@ -168,7 +168,7 @@ class FunctionCall {
     }
   }
 
-  // Behind the last argument: makes the node if this call is recorded.
+  // Called after the last argument was added: makes the node if this call is recorded.
   void begin() {
     if (recorded_) recorded_ = GradMode::is_enabled();
     LAMELLA_CHECK_NOT_IMPLEMENTED(
@@ -188,7 +188,7 @@ class FunctionCall {
   }
   Context* context() { return &state_->ctx_; }
 
-  // Connects what forward returned with the node.
+  // Connects the outputs of forward to the node.
   void end(std::vector<Tensor>& outputs) {
     Context& ctx = state_->ctx_;
     for (const Tensor& tensor : ctx.dirty_) {
@@ -347,8 +347,8 @@ namespace autograd {
 //     each argument of forward: for a tensor its gradient or an undefined tensor, for a list of
 //     tensors one for each entry, for any other argument an undefined tensor.
 // Arguments whose gradients are recorded are Tensors, optional Tensors, and lists (TensorList,
-// std::vector, std::array) of either. What backward calls is recorded in its turn where the engine
-// is asked to (create_graph). Exceptions of both come out of apply() or backward() with their text.
+// std::vector, std::array) of either. The calls of backward are recorded as well with
+// create_graph. Exceptions of both leave apply() or backward() with their text.
 template <class T>
 struct Function {
   static constexpr bool is_traceable = false;

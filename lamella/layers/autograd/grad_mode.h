@@ -6,7 +6,7 @@
 namespace lamella {
 
 namespace detail {
-// Sets some of this thread's modes and puts them back.
+// Sets some of this thread's modes and restores them at the end of its lifetime.
 class ModesGuard {
  public:
   ModesGuard(uint32_t which, uint32_t value)
@@ -45,7 +45,7 @@ class AutoFwGradMode : detail::ModesGuard {
       : ModesGuard(LAMELLA_MODE_NO_FORWARD, enabled ? 0 : LAMELLA_MODE_NO_FORWARD) {}
 };
 
-// While it lives nothing is recorded, and tensors that are made never take part in autograd.
+// During its lifetime nothing is recorded, and tensors made then never take part in autograd.
 // InferenceMode(false) turns recording on again inside of another one.
 class InferenceMode : detail::ModesGuard {
  public:

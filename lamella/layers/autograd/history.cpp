@@ -26,8 +26,8 @@ struct Geometry {
         lazy(t->flags & (LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG)) {}
 };
 
-// The memory of a dense `base`, seen with the dtype of a view: real views of complex tensors and
-// the reverse. Recorded as the operators that it is made of.
+// A view of a dense `base` with the dtype of one of its views: real for complex tensors, and the
+// reverse. Recorded as the operators that it calls.
 Tensor as_dtype(const Tensor& base, ScalarType dtype) {
   if (base.scalar_type() == dtype) return base;
   if (base.is_complex()) return view_as_real(base.is_conj() ? _conj(base) : base);
@@ -45,8 +45,8 @@ int64_t offset_in(ScalarType dtype, const Geometry& base) {
   return is_complex(base.dtype) ? base.offset * 2 : base.offset / 2;
 }
 
-// The gradient of a base that was written through a view: what the write did not touch keeps its
-// gradient; the written part goes through the node of the write.
+// The gradient of a base that was written through a view: elements that were not written keep their
+// gradient; the gradient of the written part goes through the node of the write.
 class CopySlices final : public Node {
  public:
   CopySlices(lamella_tensor* base, const lamella_tensor* view, Edge before, NodePtr write,
@@ -125,7 +125,7 @@ class CopySlices final : public Node {
 
 fork::Held<std::mutex> view_lock{fork::Level::kLayers};
 
-// Gives a view whose base got a new history by a write the node that makes it from that base.
+// Gives a view whose base was rebased a new node, which computes it from the base.
 void refresh(lamella_tensor* t) {
   auto* impl = static_cast<TensorImpl*>(t);
   if (AutogradMeta* meta = meta_of(t); meta != nullptr && meta->of_function && is_stale_view(t)) {

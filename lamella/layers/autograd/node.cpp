@@ -31,8 +31,8 @@ uint64_t next_hook_id() {
 namespace {
 fork::Held<std::mutex> hook_mutex{fork::Level::kLayers};
 
-// The highest rank of a node in the order. It begins again where no such node lives, so that ranks
-// do not grow from one step of a training to the next.
+// The highest rank of a node with side effects. It is reset when no such node is alive, so that
+// ranks do not grow from one training step to the next.
 struct SideEffects {
   fork::Held<std::mutex> mutex{fork::Level::kMemory};  // nothing else is taken inside
   uint32_t last = 0, alive = 0;

@@ -11,13 +11,13 @@
 // Note [The order of side effects]
 //   The backward of a collective is a collective, which all ranks of a job must call in one order.
 //   A call of an operator with the tag side_effect gets a rank above those of all such calls before
-//   it, so that a backward takes them in the reverse order of the forward, however the rest of each
-//   rank's graph looks. What a function from outside does in its backward is not known, so that it
-//   counts as such a call in a process that has operators with the tag.
+//   it, so that backward runs them in the reverse order of the forward, whatever the rest of each
+//   rank's graph is. The backward of a function defined outside of Lamella may have side effects,
+//   so it is treated as such a call in a process that has operators with the tag.
 //
 // Note [Names of the two directions]
-//   A node's "outputs" are the outputs of the forward call: gradients come in there. Its "edges"
-//   lead to what were inputs of the forward call: gradients go out there.
+//   A node's "outputs" are the outputs of the forward call: backward passes their gradients to the
+//   node. Its "edges" belong to the inputs of the forward call: the node's results go there.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -35,7 +35,7 @@ struct NodeExtras;
 
 LAMELLA_PRIVATE_API void destroy_node(Node* node) noexcept;
 
-// Gradient metadata of one output of a node: what a gradient that comes in there must look like.
+// Gradient metadata of one output of a node: the properties that its gradient must have.
 struct OutputMeta {
   static constexpr int kInlineDims = 4;
   uint8_t dtype = 0;
@@ -48,7 +48,7 @@ struct OutputMeta {
     int64_t* heap_sizes;
   };
 
-  OutputMeta() {}  // sizes count for nothing until ndim says so
+  OutputMeta() {}  // sizes are uninitialised while ndim is -1
   OutputMeta(const OutputMeta&) = delete;
   OutputMeta& operator=(const OutputMeta&) = delete;
   ~OutputMeta() { clear(); }
@@ -158,7 +158,7 @@ class HookList {
     ++count_;
   }
   void remove(uint64_t id) {
-    std::shared_ptr<H> removed;  // ends when the lock is given back
+    std::shared_ptr<H> removed;  // destroyed after the lock is released
     HookLock lock;
     for (auto it = entries_.begin(); it != entries_.end(); ++it) {
       if (it->first != id) continue;
@@ -179,7 +179,7 @@ class HookList {
   uint32_t count_ = 0;
 };
 
-// The edges whose gradients a backward asks for; without a list, all that lead somewhere.
+// The edges whose gradients a backward needs; without a list, all edges that are not empty.
 struct WantedEdges {
   const bool* list = nullptr;
   bool operator[](uint32_t i) const { return list == nullptr || list[i]; }
@@ -220,24 +220,24 @@ class LAMELLA_PRIVATE_API SideEffectPlace {
 
 class LAMELLA_PRIVATE_API Node {
  public:
-  // Takes the edges' memory from the derived class: `edges` stand in it or on the heap.
+  // The derived class provides the memory of the edges: inside of the node or on the heap.
   Node(Edge* edges, uint32_t edge_count) : edges_(edges), edge_count_(edge_count) {}
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
   // grads: output_count() gradients, NULL: none. results: edge_count() entries, all NULL before, to
-  // be filled with owned tensors; no gradient is needed where `wanted` is false. Gradients of the
-  // grad mode that the engine has set.
+  // be filled with owned tensors; no gradient is needed where `wanted` is false. The engine has set
+  // the grad mode to run under.
   virtual lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results,
                                WantedEdges wanted) = 0;
   // "MulBackward0".
   virtual std::string name() const = 0;
-  // Gives up what is kept for backward; apply() fails afterwards where it needs it. Only the engine
-  // calls it: Note [Who gives up what is saved].
+  // Releases the values saved for backward; apply() fails afterwards if it needs them. Called only
+  // by the engine: Note [Releasing saved values].
   virtual void release_saved() noexcept {}
-  // Whether there is something to give up.
+  // Whether there are saved values to release.
   virtual bool keeps_something() const noexcept { return false; }
-  // A leaf's accumulation: runs as soon as a gradient comes.
+  // True for a leaf's accumulation, which runs as soon as a gradient arrives.
   virtual bool is_leaf() const { return false; }
   // A saved value by its name ("self", "result"), for inspecting the graph: owned; NULL: unknown.
   lamella_status saved_value(const char* name, lamella_value* value, bool* found) {
@@ -302,7 +302,7 @@ class LAMELLA_PRIVATE_API Node {
     *found = false;
     return LAMELLA_OK;
   }
-  // Whether some run gave up what was kept.
+  // Whether some run has released the saved values.
   bool given_up() const { return (__atomic_load_n(&inside_, __ATOMIC_ACQUIRE) & kGivenUp) != 0; }
   virtual ~Node() {
     if (LAMELLA_UNLIKELY(extras_ != nullptr)) delete extras_;
@@ -321,12 +321,12 @@ class LAMELLA_PRIVATE_API Node {
   friend class Engine;
   LAMELLA_NOINLINE uint32_t add_another_output(const lamella_tensor* tensor);
 
-  // Note [Who gives up what is saved]
-  //   Runs that are inside of a node are counted, and nothing that it keeps goes while one is: a
-  //   formula needs no references of its own. A run that does not retain the graph gives up what
-  //   the node keeps when it leaves, if it is alone inside; otherwise the last one that leaves
-  //   does. A run that enters later learns this from the same word (kCleared) before it reads
-  //   values that may be in the middle of their release.
+  // Note [Releasing saved values]
+  //   Runs inside of a node are counted, and saved values are not released while there is one, so
+  //   formulas need no references of their own. When a run that does not retain the graph leaves
+  //   the node, it releases the saved values if no other run is inside; otherwise the last run to
+  //   leave does. A run that enters later sees this in the same word (kCleared) before it could
+  //   read values that are being released.
   static constexpr uint32_t kGivenUp = 1u << 31;
   static constexpr uint32_t kCleared = 1u << 30;  // release_saved() was called
   void enter() { __atomic_fetch_add(&inside_, 1, __ATOMIC_ACQUIRE); }
@@ -358,7 +358,7 @@ class LAMELLA_PRIVATE_API Node {
   // The engine's, while it holds the fast lane: Note [Two lanes].
   lamella_tensor* incoming_ = nullptr;  // several outputs: a block of them
   Node* next_dead_ = nullptr;           // chain of nodes that are being freed
-  uint32_t inside_ = 0;                 // runs inside, and what became of what is kept
+  uint32_t inside_ = 0;                 // runs inside, and the flags kGivenUp and kCleared
   bool queued_ = false;                 // the engine's, as incoming_
   OutputMeta first_output_;
 };

@@ -1,11 +1,11 @@
 // Nodes of user-defined functions that were called on batched tensors. Internal to Lamella.
 //
 // Note [Nodes under vmap]
-//   The graph connects the tensors behind all levels. A function of a user's that was called on
-//   batched tensors expects batched gradients in its backward: those of the outputs are batched as
-//   the outputs were before it is called, in the levels as they were then, and those that it
-//   returns are turned back. Where an input was not batched at a level at which the outputs were,
-//   the gradients of all examples are added.
+//   The graph connects the tensors behind all levels. A user-defined function that was called on
+//   batched tensors expects batched gradients in its backward. So the outputs' gradients are
+//   batched like the outputs were, under the same levels, before its backward is called, and its
+//   results are unwrapped. If an input was not batched at a level of the outputs, the gradients of
+//   all examples are added.
 #pragma once
 #include <algorithm>
 
@@ -31,7 +31,7 @@ class NodeLevels {
                ? grad
                : batching_hooks().hide(grad, *levels);
   }
-  // What the function returned for input i, as the gradient of the tensor behind it.
+  // Converts the gradient that the function returned for input i to that of the tensor behind it.
   TensorBase expose_input(const TensorBase& grad, uint32_t i) const {
     BatchLevels added;
     for (const auto& level : of_outputs_) {

@@ -2,12 +2,12 @@
 //
 // Note [Recording a call]
 //   1. Find the arguments that need gradients. If there are none, redispatch the call below.
-//   2. Checks of what is written in place; a node; edges to the arguments' nodes; what the wanted
-//      formulas need of the arguments is saved.
-//   3. The call goes on below autograd.
-//   4. Fresh results become outputs of the node; what was written is rebased; results that formulas
-//      need are saved.
-//   5. Tangents, if an argument has one: forward.cpp.
+//   2. Check the arguments written in place; make a node with edges to the arguments' nodes; save
+//      the argument values that the wanted formulas need.
+//   3. Redispatch the call below autograd.
+//   4. Make fresh results outputs of the node, rebase written arguments, and save the results that
+//      the wanted formulas need.
+//   5. Compute tangents, if an argument has one: forward.cpp.
 //   The details of steps 2 and 4 for an operator are in its plan, made once from its schema and
 //   its derivative.
 #pragma once
@@ -34,7 +34,7 @@ inline bool is_differentiable_dtype(const lamella_tensor* t) {
 struct ReturnPlan {
   bool is_tensor = false;  // or a list of tensors
   bool is_list = false;
-  bool differentiable = false;  // the derivative allows it
+  bool differentiable = false;  // by the operator's derivative
   int written = -1;             // index of the argument written in place that it is; -1: none
   bool is_view = false;         // of some argument that is not written
 };
@@ -46,18 +46,17 @@ struct RecordPlan : OperatorPlan {
   RecordPlan(const lamella_derivative* derivative, const void* function)
       : derivative(derivative), code(function) {}
   ~RecordPlan() override;
-  // Null: none, or not any more, because the plan was dropped.
+  // Null: there is none, or the plan was dropped.
   mutable std::atomic<const lamella_derivative*> derivative;
   code::Use code;  // the library of its formulas
   const OperatorEntry* op = nullptr;
-  // The operator and its derivative are Lamella's own, so that the plan is never dropped; its nodes
-  // need not count.
+  // The operator and its derivative are Lamella's own, so the plan is never dropped and its nodes
+  // hold no references to it.
   bool stays = false;
   // Plans for the keys that have their own derivative.
   std::vector<std::pair<DispatchKey, const RecordPlan*>> keyed;  // one reference each
   std::string node_name;
-  // The name of nodes of calls without this argument (-1: there is none such); see Note [Names of
-  // nodes].
+  // The node name for calls that leave out argument `without` (-1: none): Note [Names of nodes].
   std::string name_without;
   int without = -1;
   std::string where;  // the operator was registered
@@ -94,8 +93,8 @@ extern const lamella_kernel kRecord;
 // The plan of an operator, inside of a call to it. Throws where it has no schema.
 const RecordPlan* plan_of(const lamella_operator* op);
 
-// Bit r: return r (63: and those after it) may require gradients in a call with these arguments,
-// where its plan says that it may at all.
+// Bit r: return r (bit 63: and those after it) may require gradients in a call with these
+// arguments, provided that its plan says that it is differentiable.
 inline uint64_t differentiable_returns(const lamella_derivative* d,
                                        const lamella_value* arguments) {
   uint64_t returns = ~uint64_t{0};
@@ -163,11 +162,11 @@ class RecordNode final : public Node {
   uint32_t bytes_ = 0;
   uint32_t saved_count_ = 0;
   bool released_ = false;
-  bool is_without_ = false;  // the call was, of the argument that the plan says
+  bool is_without_ = false;  // the call left out the argument RecordPlan::without
   SideEffectPlace place_;
 };
 
-// Keeps one thing of a value, as LAMELLA_SAVE_* says.
+// Saves the part of a value that `what`, a LAMELLA_SAVE_* constant, selects.
 void keep(const lamella_value& value, uint8_t what, int output, Saved* saved);
 // Step 5. `originals`: the arguments as they were before the call.
 lamella_status propagate_tangents(const RecordPlan* plan, const lamella_operator* op,
@@ -177,12 +176,12 @@ bool has_tangent(const RecordPlan* plan, const lamella_value* arguments);
 // Zeros of the tensor's shape, laid out as it is, with memory of their own for each example of the
 // levels, which come highest first.
 TensorBase zeros_over(const lamella_tensor* t, const BatchLevels& levels);
-// Lets go of the views that wait for a tangent of their base.
+// Forgets the views that are recorded until their base gets a tangent.
 void forget_views();
 // The hook of core/dual_hook.h.
 TensorBase expose_with_tangent(const TensorBase& t, const std::pair<uint32_t, int64_t>& level);
 
-// Registers the kernel and the hooks of tensors; again is harmless.
+// Registers the kernel and the hooks of tensors; further calls do nothing.
 LAMELLA_PRIVATE_API void register_layer();
 void register_tensor_hooks();
 

@@ -59,7 +59,7 @@ void check_savable(const char* op, const char* argument, const lamella_tensor* t
 struct SavedTensor::Packed {
   std::shared_ptr<SavedHooks> hooks;
   lamella_object* object = nullptr;
-  Edge edge;        // of an input: kept where its memory is not
+  Edge edge;        // of an input, if the tensor itself is not kept
   TensorBase dual;  // has the tangent, until the forward level ends
   void keep_tangent(const TensorBase& t) {
     if (!t.defined()) return;

@@ -1,8 +1,8 @@
 // Tensors kept for backward. Internal to Lamella.
 //
 // Note [Saved tensors]
-//   An input is kept as it is; an output of the node as a detached alias, so that it does not keep
-//   the node that keeps it. Both remember the tensor's version and unpacking fails if it has
+//   An input is kept as it is; an output of the node as a detached alias, so that no reference
+//   cycle with the node arises. Both remember the tensor's version, and unpacking fails if it has
 //   changed. With hooks set on the thread, the pack hook's result is kept instead. The hook sees an
 //   output with its history; if it returns that same tensor, the alias is kept.
 #pragma once
@@ -28,7 +28,7 @@ LAMELLA_PRIVATE_API void pop_saved_hooks();
 LAMELLA_PRIVATE_API void disable_saved_hooks(const std::string& text);
 LAMELLA_PRIVATE_API std::string saved_hooks_disabled();
 
-// Throws for a tensor that was made in inference mode: nothing counts what is written to it. `op`
+// Throws for a tensor that was made in inference mode, whose writes are not counted. `op`
 // begins the message, `argument` names the tensor.
 LAMELLA_PRIVATE_API void check_savable(const char* op, const char* argument,
                                        const lamella_tensor* tensor);

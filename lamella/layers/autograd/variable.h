@@ -5,9 +5,9 @@
 //   tensor itself; everything else is in an AutogradMeta that the tensor owns: the node that made
 //   it, or, for a leaf, its gradient and the node that accumulates it.
 //
-//   A view's base counts in `history` how often it was rebased: given another node because it, or a
-//   view of it, was written. A view remembers the count at which its own node was made; if the
-//   base's has moved on, gradient_edge() gives it a new node, by as_strided of the base.
+//   A base counts in `history` how often it was rebased, that is, given another node because it or
+//   a view of it was written. A view remembers the count at which its own node was made; if the
+//   base's count has changed, gradient_edge() gives the view a new node, by as_strided of the base.
 #pragma once
 #include "lamella/core/wrapper.h"
 #include "lamella/layers/autograd/node.h"
@@ -62,7 +62,7 @@ inline Node* bare_node(void* slot) {
 inline Node* bare_node(const lamella_tensor* t) {
   return bare_node(__atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE));
 }
-// NULL where there is none, or only a bare node.
+// NULL if there is none, or only a bare node.
 inline AutogradMeta* meta_of(const lamella_tensor* t) {
   void* slot = __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
   return (reinterpret_cast<uintptr_t>(slot) & 1) != 0 ? nullptr : static_cast<AutogradMeta*>(slot);
@@ -70,8 +70,8 @@ inline AutogradMeta* meta_of(const lamella_tensor* t) {
 // Makes it if there is none yet; a bare node moves into it.
 AutogradMeta* ensure_meta(lamella_tensor* t);
 
-// A batched tensor has the flags of what it wraps. Everything below that is asked of a batched
-// tensor is asked of the tensor behind it: Note [Batched tensors, seen from elsewhere].
+// A batched tensor has the flags of the tensor that it wraps. The functions below work on the
+// tensor behind a batched one: Note [Batched tensors, seen from elsewhere].
 inline void show_gradient_bits(lamella_tensor* t) {
   constexpr uint32_t shown = LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_TANGENT;
   if (!is_batched(t)) return;
@@ -97,7 +97,7 @@ LAMELLA_PRIVATE_API bool is_leaf(lamella_tensor* t);
 LAMELLA_PRIVATE_API Edge gradient_edge(lamella_tensor* t);
 // The node that made the tensor; null for leaves. Brings views up to date.
 LAMELLA_PRIVATE_API NodePtr grad_fn(lamella_tensor* t);
-// The leaf's accumulation node, made when first asked for.
+// The leaf's accumulation node, made at the first request.
 LAMELLA_PRIVATE_API NodePtr leaf_node(lamella_tensor* t);
 
 // Makes the tensor an output of a node that has that output already.

@@ -1,20 +1,19 @@
 // The boxed kernel that serves a backend for every operator it has no kernel for.
 //
 // Note [Falling back to the CPU]
-//   The operator sees the memory of the device as it is: for each storage, the bytes between the
-//   first and the last that an argument reaches are copied to the CPU once, and all arguments over
-//   that storage become tensors over the copy, with the strides they have. So overlapping
-//   arguments overlap, and expanded ones are refused where the operator refuses them. Then the
-//   operator's CPU kernel is called itself, not dispatched to: the layers above have had their
-//   turn. On the way back
-//     * arguments that the schema writes are copied to where they came from, and the write is
-//       counted; those that were resized take on the new shape, with new memory if need be;
-//     * a result that is an argument is that argument;
-//     * a result over an argument's memory becomes a view of it on the device;
-//     * any other tensor goes to the device, with its strides: that of a Device argument, else of
-//       the first tensor.
-//   Tensors on the CPU without dimensions may stand beside those of a device, as do the indices in
-//   a list of optional ones.
+//   For each device storage, the bytes from the first to the last that an argument reaches are
+//   copied to the CPU once. All arguments over that storage become tensors over the copy with
+//   unchanged strides, so overlapping arguments still overlap, and the operator refuses expanded
+//   ones as usual. Then the operator's CPU kernel is called directly, without dispatch, since the
+//   layers above have already run. Afterwards
+//     * arguments that the schema writes are copied back and their versions are bumped; those that
+//       were resized get the new shape, with new memory if necessary;
+//     * a result that is an argument becomes that argument;
+//     * a result over an argument's memory becomes a view of the argument on the device;
+//     * any other result is copied to the device of a Device argument, else of the first tensor on
+//       a device, and keeps its strides if it is dense.
+//   0-dimensional CPU tensors that are not written may be mixed with tensors of a device, and so
+//   may tensors in lists of optional tensors, such as indices.
 #include <vector>
 
 #include "lamella/abi/backend.h"
@@ -29,7 +28,7 @@
 namespace lamella {
 namespace {
 
-constexpr size_t kAlignment = 64;  // of the copy of a storage, relative to the storage
+constexpr size_t kAlignment = 64;  // copies begin at a multiple of it in the storage
 
 TensorBase bytes_of(Storage* storage, ByteSpan span) {
   storage_retain(storage);
@@ -42,20 +41,20 @@ void copy_bytes(const TensorBase& from, const TensorBase& to) {
   if (from.numel() != 0) lamella::_copy_from(Tensor(from), Tensor(to), false);
 }
 
-// The part of a device's storage that the call reaches, and its copy.
+// The part of a device storage that the call reaches, and its copy.
 struct Image {
   Storage* storage;
   ByteSpan span;
   TensorBase copy;  // bytes on the CPU; undefined until all arguments are known
 };
 
-// An argument on the device, and what stands for it.
+// An argument on the device, and the CPU tensor that replaces it.
 struct Stand {
   lamella_tensor* real;
   size_t image;
   TensorBase cpu;
   bool written = false;
-  bool counted = false;  // the schema says so
+  bool counted = false;  // the schema says that it is written, so its version is bumped
 };
 
 class Fallback {
@@ -94,7 +93,7 @@ class Fallback {
  private:
   const char* op_name() const { return schema_.name.name.c_str(); }
 
-  // ---- What the arguments say ----
+  // ---- Reading the arguments ----
 
   void find_device() {
     for (uint32_t i = 0; i < op_->argument_count; ++i) {
@@ -108,7 +107,7 @@ class Fallback {
       return;
     }
   }
-  // Counts as one of the tensors that must share a device.
+  // Throws unless the tensor is on the device of the others, or is a 0-dimensional CPU tensor.
   void check_device(const char* name, const lamella_tensor* t, bool written) {
     Device device(static_cast<DeviceType>(t->device_type), t->device_index);
     if (device.is_cpu() && t->ndim == 0 && !written) return;
@@ -123,7 +122,7 @@ class Fallback {
   void see(uint32_t i) {
     const Argument& argument = schema_.arguments[i];
     const lamella_value& value = given_[i];
-    // Batch norm writes its running statistics, and its schema is PyTorch's, which does not say so.
+    // Batch norm writes its running statistics, although its schema (PyTorch's) does not say so.
     bool written =
         argument.is_write() || argument.name == "running_mean" || argument.name == "running_var";
     if (value.tag == LAMELLA_TENSOR) {
@@ -164,10 +163,10 @@ class Fallback {
     return at;
   }
 
-  // ---- There ----
+  // ---- Copying to the CPU ----
 
   void bring(Image& image) {
-    // Elements of every dtype keep their alignment.
+    // Rounded down, so that elements of every dtype stay aligned.
     image.span.begin = image.span.begin / kAlignment * kAlignment;
     auto size = static_cast<int64_t>(image.span.size());
     image.copy = make_empty(IntArrayRef(size), ScalarType::Byte, kCPU);
@@ -212,7 +211,7 @@ class Fallback {
     }
   }
 
-  // A device's generator lends its state to one of the CPU.
+  // A CPU generator with the state of the device's generator replaces it for the call.
   void see_generator(uint32_t i) {
     lender_ = Generator::borrow(static_cast<lamella_object*>(given_[i].as.pointer));
     GeneratorImpl& lender = GeneratorImpl::of(lender_);
@@ -235,7 +234,7 @@ class Fallback {
     lender.set_state(state.data(), state.size());
   }
 
-  // ---- And back ----
+  // ---- Copying back ----
 
   void write_back(Stand& stand) {
     lamella_tensor* real = stand.real;

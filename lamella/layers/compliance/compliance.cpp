@@ -64,7 +64,7 @@ Facts facts_of(const lamella_operator* op, uint64_t keys) {
   return facts;
 }
 
-// ---- Values with other tensors in them ---------------------------------------------------------
+// ---- Replacing the tensors of values -----------------------------------------------------------
 
 // Arguments of a call with each tensor replaced. Owns what it points to.
 class Arguments {
@@ -131,8 +131,7 @@ void change_returns(const lamella_operator* op, lamella_value* returns, Change c
   }
 }
 
-// ---- Calls
-// ---------------------------------------------------------------------------------------
+// ---- Calls ------------------------------------------------------------------------------------
 
 void check_call(const Session& in, const Facts& facts, std::string_view name) {
   bool reads =
@@ -162,7 +161,7 @@ lamella_status run_composite(const lamella_operator* op, const Facts& facts, uin
   });
   lamella_status status = abi::call_boxed(op, keys, guarded.data(), returns);
   if (status == LAMELLA_OK) {
-    // Also done where the results are not needed, since it checks every guard that is returned.
+    // Called in nested kernels too, since real() checks every guard that is returned.
     change_returns(op, returns, [&](const TensorBase& tensor, uint32_t) {
       TensorBase real = in.real(tensor);
       return outermost ? real : tensor;

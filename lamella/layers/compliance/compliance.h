@@ -9,20 +9,20 @@
 //   whose memory is a trap. An operator that a composite kernel calls gets the real tensors
 //   instead, and its results are guarded in turn. So anything that a composite kernel does
 //   besides calling operators is detected:
-//     - reading or writing elements meets the trap, which notes it and lets it pass;
-//     - sizes, strides, types or flags that a guard has and its tensor has not;
-//     - a tensor over a guard's memory that no operator made;
-//     - calls of item, resize_, set_ and out= operators, by their names. An operator tagged
-//       data_dependent_output or dynamic_output_shape may call item, one with an out argument of
-//       its own out= operators.
-//   The call then fails and names the operator, and what its kernel did.
+//     - reading or writing elements touches the trap, which records it and lets the access pass;
+//     - changing the sizes, strides, dtype or flags of a guard makes it differ from its tensor;
+//     - making a tensor over a guard's memory without an operator leaves a tensor without a guard;
+//     - item, resize_, set_ and out= operators are recognised when they are called. An operator
+//       tagged data_dependent_output or dynamic_output_shape may call item; one with an out
+//       argument may call out= operators.
+//   The call then fails, and the error names the operator and what its kernel did.
 #pragma once
 #include "lamella/core/macros.h"
 
 namespace lamella::compliance {
 
-// Puts the kernel in front of all calls of this thread, or takes it away. For lamella_set_modes().
-// The first time registers it.
+// Puts the kernel in front of all calls of this thread, or removes it. For lamella_set_modes(). The
+// first call registers the kernel.
 LAMELLA_PRIVATE_API void set_on_thread(bool on);
 
 }  // namespace lamella::compliance

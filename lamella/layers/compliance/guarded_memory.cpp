@@ -21,9 +21,9 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr size_t kMaxBlocks = size_t{1} << 14;
 constexpr size_t kKeptFreed = 512;
-// A larger mapping is given back as soon as it is freed, for the sake of limits on address space.
+// A larger mapping is unmapped as soon as it is freed, to stay within limits on address space.
 constexpr size_t kMostKept = size_t{1} << 20;
-// Sizes are rounded up below, which must not overflow.
+// Limits sizes, so that rounding them up cannot overflow.
 constexpr size_t kMostBytes = size_t{1} << 48;
 
 // Read by the signal handler, without the lock.
@@ -209,7 +209,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
     ssize_t written = write(report_to, text.characters, text.size);
     _exit(written < 0 ? 1 : kGuardFaultStatus);
   }
-  signal(number, SIG_DFL);  // the same access faults again, for good
+  signal(number, SIG_DFL);  // the access faults again and ends the process
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace lamella::compliance {
 namespace {
 
-// A mark for type promotion that composite kernels may set on numbers they make.
+// A flag for type promotion that composite kernels may set on tensors that they make from numbers.
 constexpr uint32_t kFree = LAMELLA_TENSOR_WRAPPED_NUMBER;
 
 void drop_trap(void* context) { delete static_cast<std::shared_ptr<Trap>*>(context); }
@@ -17,7 +17,7 @@ IntArrayRef sizes_of(const lamella_tensor* t) { return {t->sizes, static_cast<si
 IntArrayRef strides_of(const lamella_tensor* t) {
   return {t->strides, static_cast<size_t>(t->ndim)};
 }
-// The flags that a guard has for a tensor: a view may require gradients without the flag.
+// The flags of a tensor's guard: a view may require gradients without having the flag itself.
 uint32_t flags_for(lamella_tensor* real) {
   bool required = lamella_tensor_requires_grad(real) != 0;
   return required ? real->flags | LAMELLA_TENSOR_REQUIRES_GRAD

@@ -1,4 +1,4 @@
-// One call of a composite kernel under guard: which guard stands for which tensor. Internal to
+// One call of a composite kernel under guard: maps guards to tensors and back. Internal to
 // Lamella; see Note [Composite kernels under guard].
 #pragma once
 #include <memory>
@@ -13,18 +13,18 @@ namespace lamella::compliance {
 
 class Session {
  public:
-  // The guard of a tensor, made when first asked for. `origin` says what the tensor is, for
-  // messages: "argument 'self'". Guards and tensors without a storage are
-  // returned as they are.
+  // The guard of a tensor, made on the first request. `origin` says what the tensor is, for
+  // messages: "argument 'self'". Guards and tensors without a storage are returned as they are.
   TensorBase guard(const TensorBase& tensor, const std::string& origin);
-  // The tensor behind a guard; any other tensor is returned as it is. Throws where the guard's
-  // metadata is not the tensor's, or where no operator made a tensor over a guard's memory.
+  // The tensor behind a guard; any other tensor is returned as it is. Throws if the guard's
+  // metadata differs from the tensor's, or if a tensor over a guard's memory was not made by an
+  // operator.
   TensorBase real(const TensorBase& tensor);
-  // After a call with the real tensors: metadata of an argument that it changed.
+  // After a call with the real tensors: copies changed metadata of an argument to its guard.
   void renew(const TensorBase& tensor);
-  // The same for flags of all: a write through a view gives its base a history.
+  // The same for the flags of all guards: a write through a view gives its base a history.
   void renew_flags();
-  // Throws if elements of any guard were touched since the last look.
+  // Throws if elements of any guard were accessed since the last check.
   void check_memory();
 
   // The composite kernels that are running, innermost last.
@@ -40,7 +40,7 @@ class Session {
     TensorBase real;
     TensorBase guard;
     std::string origin;
-    uint32_t flags;    // as the guard was given them
+    uint32_t flags;    // those that the guard was given
     uint64_t key_set;  // likewise
   };
   struct GuardedStorage {
@@ -56,7 +56,7 @@ class Session {
 
   std::unordered_map<lamella_tensor*, size_t> by_guard_;
   std::unordered_map<lamella_tensor*, size_t> by_real_;
-  std::vector<Guarded> guarded_;  // keeps both alive, so that no address comes again
+  std::vector<Guarded> guarded_;  // keeps both alive, so that no address is reused
   std::unordered_map<Storage*, GuardedStorage> storages_;
   std::unordered_map<Storage*, Storage*> real_storages_;  // by the guards'
 };

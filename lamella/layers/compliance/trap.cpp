@@ -42,7 +42,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
   if ((before.sa_flags & SA_SIGINFO) != 0) {
     before.sa_sigaction(number, info, context);
   } else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
-    sigaction(SIGSEGV, &before, nullptr);  // the same access faults again, for good
+    sigaction(SIGSEGV, &before, nullptr);  // the access faults again, with the previous handler
   } else {
     before.sa_handler(number);
   }

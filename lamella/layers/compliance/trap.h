@@ -1,14 +1,14 @@
-// Memory that notes when it is touched. Internal to Lamella.
+// Memory that records whether it was accessed. Internal to Lamella.
 #pragma once
 #include <cstddef>
 
 namespace lamella::compliance {
 
-// Pages that must not be accessed. A signal handler notes the first access and then turns them into
-// ordinary memory of zeros, so that the accessing code can go on.
+// Inaccessible pages. A signal handler records the first access and then turns them into ordinary
+// zeroed memory, so that the accessing code can go on.
 class Trap {
  public:
-  // Throws where there is no address space or there are too many traps.
+  // Throws if there is no address space left or there are too many traps.
   explicit Trap(size_t bytes);
   ~Trap();
   Trap(const Trap&) = delete;

@@ -109,7 +109,7 @@ class Resolved {
     written_.clear();
   }
 
-  // Returned arguments are the caller's, not those without the flag.
+  // Returns that are arguments become the caller's tensors again, with the flag.
   void restore(const lamella_operator* op, lamella_value* returns) const {
     for (uint32_t r = 0; r < op->return_count; ++r) {
       if (returns[r].tag != LAMELLA_TENSOR) continue;

@@ -2,14 +2,13 @@
 //
 // Note [Lazy conjugates]
 //   conj() of a complex tensor is a view with LAMELLA_TENSOR_CONJ set: its elements are the
-//   conjugates of what stands in memory. In the same way LAMELLA_TENSOR_NEG says that they are the
+//   conjugates of the elements in memory. In the same way LAMELLA_TENSOR_NEG says that they are the
 //   negatives; imag() of a lazy conjugate is such a view. A tensor with the flag has the key
 //   Conjugate or Negative, so that each call with one meets this layer, and no other call does.
 //
 //   By the operator:
 //   - views pass the flag on, and composite kernels call operators that come here themselves;
-//   - an operator that a kernel was registered for at the key, a fallthrough as well, is its
-//     author's: it takes the flag;
+//   - an operator with a kernel (or a fallthrough) registered at the key handles the flag itself;
 //   - any other gets its arguments resolved: a copy with the elements computed. An argument that it
 //     writes is resolved in its memory, handed over without the flag, and changed back after.
 #pragma once

@@ -74,9 +74,9 @@ Tensor without_elements(const Tensor& like) {
                                    Device(DeviceType::Meta)));
 }
 
-// Values may be laid out otherwise than the tensors that they stand for, so a result may be as
-// well. Its wrapper gets the strides that a call on the tensors themselves would have given, which
-// views after it rely on; where that cannot be said without elements, those of its value.
+// The strides of a value may differ from those of its wrapper, and so may those of results. The
+// result's wrapper gets the strides that a call without the layer would give, as later views depend
+// on them; they come from a call on meta tensors. If that fails, the value's own strides are kept.
 void set_reference_strides(Session& session, const lamella_operator* op,
                            const lamella_value* arguments, const Values& values, Values& results) {
   bool differs = false;
@@ -145,8 +145,8 @@ void note_result(const lamella_operator* op, const lamella_value* arguments, siz
   note_view(result, std::move(view));
 }
 
-// A kernel of another library may read memory, so it gets the value, and the geometry of its result
-// becomes that of the wrapper's view.
+// A view kernel of another library may read memory, so it runs on the value instead of the wrapper.
+// The geometry of its result becomes that of a view of the wrapper.
 void run_foreign_view(Session& session, const lamella_operator* op, const lamella_value* arguments,
                       lamella_value* returns, size_t self, lamella_tensor* of) {
   Values values;
@@ -198,7 +198,7 @@ void run_view(Session& session, const lamella_operator* op, uint64_t keys,
   Tensor of{TensorBase::borrow(arguments[self].as.tensor)};
   if (!is_functional(of.impl())) {
     of = wrap_value(session, of, true);
-    // A tensor just made by lamella.tensor() has no other users yet.
+    // A tensor just made by lamella.tensor() has no other users, so it may be written.
     if (std::string_view(op->name) == "aten::lift_fresh") {
       returns[0] = IValue(of).unsafe_release();
       return;
@@ -306,7 +306,7 @@ bool all_fit(const FunctionalizePlan& plan, const lamella_value* arguments, cons
   return true;
 }
 
-// Out arguments without elements take any shape.
+// True if all written arguments are out arguments without elements: they take the result's shape.
 bool takes_shape(const FunctionalizePlan& plan, const lamella_value* arguments,
                  const Values& results) {
   for (uint16_t i : plan.facts->written) {
@@ -321,7 +321,8 @@ bool takes_shape(const FunctionalizePlan& plan, const lamella_value* arguments,
   return true;
 }
 
-// In place, a pointwise operator computes in the common type and converts, as is done here.
+// Converts the result of an in-place pointwise operator, computed in the common type, to the dtype
+// of its target.
 bool convert(Session& session, const FunctionalizePlan& plan, const lamella_value* arguments,
              Values& results) {
   if (!plan.in_place || !plan.pointwise || arguments[0].tag != LAMELLA_TENSOR) return false;
@@ -392,7 +393,7 @@ void run_metadata(Session& session, const lamella_operator* op, uint64_t keys,
                   const FunctionalizePlan& plan) {
   check_writable(plan.name.c_str(), plan.argument_names[0].c_str(), arguments[0].as.tensor);
   if (plan.view.op == nullptr) {
-    // The wrapper's new strides say what it is from now on.
+    // The wrapper is then an as_strided view with the new geometry: see alias_of().
     lamella::detail::check(
         abi::call_boxed(op, abi::masked(op, keys & kKernels), arguments, returns));
     return;
@@ -442,7 +443,7 @@ void run_resize(Session& session, const lamella_operator* op, const lamella_valu
     alias_of(t);
     return;
   }
-  // A larger storage, with the old elements in front. Aliases keep the old one.
+  // The wrapper gets a larger storage that begins with the old elements; aliases keep the old one.
   line.sizes = {there};
   line.strides = {1};
   flush(session, shared);

@@ -13,7 +13,7 @@
 namespace lamella::functionalize {
 namespace {
 
-// The form of one operator is found among the others of its family.
+// Forms are found among other operators, so the plan of one depends on which others are defined.
 PlanKind functionalize_plans(OperatorChange::kKernels | OperatorChange::kDefined |
                                  OperatorChange::kUndefined,
                              true);
@@ -29,7 +29,7 @@ int option_of(const Argument& argument) {
   return 0;
 }
 
-// Whether `candidate` is a functional form of `schema`; how its arguments are found.
+// True if `candidate` is a functional form of `schema`; fills in the form's arguments.
 bool matches(const FunctionSchema& schema, const FunctionSchema& candidate,
              const FunctionalizePlan& plan, bool views, Form* form) {
   if (candidate.is_mutable() || candidate.is_view() != views) return false;
@@ -147,7 +147,7 @@ lamella_status run_made(const lamella_kernel* kernel, const lamella_operator* op
     }
     for (uint16_t i : made.facts->written) values[i] = copied(values[i]);
     Values results = call(made.original, values);
-    // A view's: its results are copied.
+    // The original is a view operator, so its results are copied.
     if (made.facts->written.empty()) {
       for (IValue& result : results) result = copied(result);
     }
@@ -156,7 +156,8 @@ lamella_status run_made(const lamella_kernel* kernel, const lamella_operator* op
   });
 }
 
-// Where gradients are recorded, those of the operators that it is made of.
+// The autograd kernel: if gradients are recorded, runs the operators that the made one consists of,
+// so that their gradients are recorded.
 lamella_status run_recorded(const lamella_kernel* kernel, const lamella_operator* op, uint64_t keys,
                             const lamella_value* arguments, lamella_value* returns) {
   if ((keys & kGradientBits) != 0) return run_made(kernel, op, keys, arguments, returns);
@@ -181,7 +182,7 @@ const lamella_operator* define_made(const lamella_operator* op, const char* suff
     if (returns_written) {
       for (uint16_t i : plan.facts->not_returned) schema.returns.push_back(schema.arguments[i]);
     }
-    // Names with "out" in them would say that the operator writes.
+    // An overload name that contains "out" marks operators that write.
     std::string& label = schema.name.overload_name;
     for (size_t at; (at = label.find("out")) != std::string::npos;) label.replace(at, 3, "into");
     for (Argument& argument : schema.arguments) {
@@ -227,7 +228,7 @@ const lamella_operator* define_made(const lamella_operator* op, const char* suff
 
 // Guards the tables below; no operator runs under it.
 fork::Held<std::recursive_mutex> tables_lock{fork::Level::kLayers};
-// By the original and its schema: another library may define the name anew.
+// Keyed by the original and its schema, since another library may redefine the name.
 using Table = std::map<std::pair<const lamella_operator*, std::string>, const lamella_operator*>;
 Table::key_type key_of(const lamella_operator* op) { return {op, lamella_operator_schema(op)}; }
 Table& made_forms() {

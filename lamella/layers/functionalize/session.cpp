@@ -78,7 +78,8 @@ std::vector<TensorBase> wrap_arguments(Session* session, const std::vector<Tenso
 
 namespace {
 
-// The tensor for one output, taken before arguments are written; undefined: to be computed after.
+// The tensor of one output, computed before arguments are written back. Undefined for a view of an
+// argument, which value_after() computes.
 Tensor value_before(Session& session, const Tensor& output) {
   Shared& shared = shared_of(output.impl());
   if (session.copies) return value_of(output.impl());
@@ -91,7 +92,7 @@ Tensor value_before(Session& session, const Tensor& output) {
   return replay(shared.base, view, false);
 }
 
-// A view of an argument's memory.
+// The tensor of an output that views an argument's memory.
 Tensor value_after(Session& session, const Tensor& output) {
   Chain view = alias_of(output.impl()).view;
   for (const Input& argument : session.arguments) {
@@ -103,7 +104,7 @@ Tensor value_after(Session& session, const Tensor& output) {
   return Tensor();
 }
 
-// Sizes, strides and storage that the function gave to an argument itself.
+// Applies to an argument the sizes, strides and storage that the function gave its wrapper.
 void change_metadata(Session& session, const Input& argument, const Tensor& value) {
   Geometry now(argument.wrapper.impl());
   bool same_storage = argument.wrapper.impl()->storage == argument.origin.impl()->storage;
@@ -158,7 +159,7 @@ std::vector<TensorBase> finish(Session* session, const std::vector<TensorBase>& 
   }
   for (size_t k = 0; k < outputs.size(); ++k) {
     if (!values[k].defined()) values[k] = value_after(*session, Tensor(outputs[k]));
-    // Different tensors of the function are different objects, even over the same memory.
+    // Distinct tensors of the function become distinct objects, even over the same memory.
     for (size_t j = 0; j < k; ++j) {
       if (values[j].is_same(values[k]) && !outputs[j].is_same(outputs[k])) {
         Below below(session);

@@ -22,7 +22,7 @@ constexpr uint64_t kAutocast = functionality(lamella::detail::Functionality::Aut
 constexpr uint64_t kAround = functionality(lamella::detail::Functionality::Tracer) |
                              functionality(lamella::detail::Functionality::TracerBelowAutograd) |
                              functionality(lamella::detail::Functionality::VmapMode);
-// Keys below this layer: what the function itself switches on there holds.
+// Keys below this layer, which keep the function's own settings.
 constexpr uint64_t kUnder =
     DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::Functionalize).raw_repr() &
     ~lamella::detail::kBackendMask;
@@ -97,7 +97,7 @@ Below::Below(Session* session)
   open = nullptr;
   lamella_thread.included = (session->included & ~kUnder) | (included_ & kUnder);
   lamella_thread.excluded = (session->excluded & ~kUnder) | (excluded_ & kUnder) | kAutocast;
-  // The grad modes of the moment, on the keys of the session's beginning.
+  // Applies the current grad modes to the keys that the session began with.
   lamella_set_modes(0, 0);
 }
 Below::~Below() {
@@ -174,7 +174,7 @@ Tensor wrap_value(Session& session, const Tensor& given, bool keep_offset) {
     delete shared;
     throw;
   }
-  // One reference goes to make_tensor, even if it throws; then `shared` ends with the storage.
+  // make_tensor takes the only reference, even if it throws; the storage then deletes `shared`.
   TensorBase made = make_tensor(storage, geometry.sizes, geometry.strides, geometry.offset,
                                 geometry.dtype, default_key_set(value.device().type()) | kBit);
   Alias& alias = note(*shared, made.impl(), nullptr);
@@ -196,7 +196,7 @@ Chain strided_chain(const Shared& shared, const Geometry& to) {
     return view;
   };
   if (to.dtype == shared.geometry.dtype) return strided(nullptr, shared.geometry, to);
-  // The whole as a line of elements, seen under the other type.
+  // Views the whole as a one-dimensional tensor, then as the other dtype, then by strides.
   Geometry line;
   line.dtype = shared.geometry.dtype;
   line.offset = shared.geometry.offset;
@@ -225,7 +225,7 @@ Alias& alias_of(lamella_tensor* wrapper) {
   if (known && shared.aliases[place - 1].geometry == Geometry(wrapper)) {
     return shared.aliases[place - 1];
   }
-  // Made or changed by something else than an operator: its strides say what it is.
+  // A wrapper made or changed without an operator is an as_strided view of the whole.
   Chain view = strided_chain(shared, Geometry(wrapper));
   if (!known) return note(shared, wrapper, std::move(view));
   Alias& alias = shared.aliases[place - 1];

@@ -46,10 +46,10 @@ using Chain = std::shared_ptr<const View>;
 struct Alias {
   lamella_tensor* wrapper = nullptr;
   WeakTensorRef alive;  // the wrapper
-  Geometry geometry;    // as it was when noted
+  Geometry geometry;    // of the wrapper when it was recorded
   Chain view;
   Tensor value;             // undefined: not computed yet
-  uint64_t generation = 0;  // of the value
+  uint64_t generation = 0;  // of Shared when `value` was computed
 };
 struct Pending {
   Chain view;
@@ -62,20 +62,20 @@ struct Shared {
   Geometry geometry;  // of the wrapper that stands for the whole
   std::vector<Pending> pending;
   uint64_t generation = 0;  // writes so far
-  bool captured = false;    // from a tensor that is not an argument: must not be written
-  bool ambiguous = false;   // of an argument that shares memory with another, with gradients
-  bool resized = false;     // replaces the storage of an argument that grew
+  bool captured = false;    // wraps a tensor that is not an argument: must not be written
+  bool ambiguous = false;   // argument sharing memory with another wrapper: must not be written
+  bool resized = false;     // replaces the storage of an argument that was enlarged
   uint64_t session = 0;
   std::vector<Alias> aliases;  // TensorImpl::reserved - 1 is the index
   size_t sweep_at = 64;
 };
 
-// A tensor that the function was given.
+// An argument of the function.
 struct Input {
   Tensor tensor;
-  Tensor wrapper;  // which the function may give other sizes, strides or another storage
-  Tensor origin;   // an alias of it as it was
-  Tensor whole;    // what Shared::base was of
+  Tensor wrapper;  // the function may change its sizes, strides and storage
+  Tensor origin;   // an alias of the wrapper with its original sizes, strides and storage
+  Tensor whole;    // the tensor that Shared::base was at first
 };
 
 struct Session {
@@ -107,29 +107,29 @@ Tensor wrap_value(Session& session, const Tensor& value, bool keep_offset = fals
 // Throws for a wrapper of a session that has ended.
 Shared& shared_of(const lamella_tensor* wrapper);
 Alias& alias_of(lamella_tensor* wrapper);
-// Notes that a wrapper is a view of another, unless that is known.
+// Records the chain of views that leads to a wrapper, unless it is already recorded.
 void note_view(lamella_tensor* wrapper, Chain view);
 // An as_strided view of the whole with the wrapper's geometry.
 Chain strided_chain(const Shared& shared, const Geometry& to);
 
-// What a wrapper stands for; any other tensor is itself.
+// The current value of a wrapper; any other tensor is returned as it is.
 Tensor value_of(lamella_tensor* tensor);
 // Applies all pending writes to the value of the whole.
 void flush(Session& session, Shared& shared);
-// A new value of the same shape and dtype. `op` and `argument` begin errors.
+// Gives a wrapper a new value of the same shape and dtype.
 void set_value(lamella_tensor* wrapper, const Tensor& value);
-// Throws where a tensor must not be written.
+// Throws if a tensor must not be written. `op` and `argument` begin the message.
 void check_writable(const char* op, const char* argument, const lamella_tensor* tensor);
-// Other strides for a wrapper that stands for the whole and has no views.
+// Sets the strides of a wrapper that stands for the whole storage and has no views.
 void set_layout(lamella_tensor* wrapper, IntArrayRef strides);
 // Gives the wrapper a storage of its own for a value of any shape.
 void replace(Session& session, lamella_tensor* wrapper, const Tensor& value);
 
-// ---- views.cpp. To be called below. ----
+// ---- views.cpp. Call these while a Below exists. ----
 
-// The views applied to the value of the whole. real: views, even where they become copies.
+// Applies a chain of views to the value of the whole. `copies`: by the *_copy forms.
 Tensor replay(const Tensor& whole, const Chain& view, bool copies);
-// The whole with the elements that a view shows replaced by a new value.
+// The whole with the elements of a view replaced by a new value.
 Tensor write_back(const Tensor& whole, const Chain& view, const Tensor& value, bool copies);
 
 }  // namespace lamella::functionalize

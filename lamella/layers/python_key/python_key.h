@@ -3,11 +3,11 @@
 //
 // Note [The key Python]
 //   A tensor whose class has a handler carries the functionality Python; a thread with a mode on
-//   includes it in every call. It stands below autograd and all other layers, above the backends:
-//   a handler sees the operators that would reach a backend, composite ones taken apart, and what
-//   autograd calls for their gradients. While a handler runs, everything above the key is excluded
-//   on its thread, so that what it calls is not recorded, cast or batched a second time; but for
-//   lazy conjugates and negatives, which a tensor inside of a wrapper may be.
+//   includes it in every call. It comes below autograd and all other layers, above the backends: a
+//   handler sees the operators that would reach a backend (for composite ones the operators that
+//   they call) and those of their gradients. While a handler runs, all keys above this one are
+//   excluded on its thread, so that its calls are not recorded, cast or batched a second time. Lazy
+//   conjugates and negatives are the exception, as a tensor inside of a wrapper may be one.
 #pragma once
 #include "lamella/core/array_ref.h"
 #include "lamella/core/tensor_base.h"

@@ -30,7 +30,7 @@ bool same_tensor(const TensorBase& a, const TensorBase& b) {
     return false;
   }
   if (a.numel() == 0 || a.is_meta()) return true;
-  // Elements elsewhere cannot be seen from here.
+  // Only elements in CPU memory can be compared.
   if (!a.is_cpu() || a.data_ptr() == nullptr || b.data_ptr() == nullptr) return false;
   if (a.is_contiguous() && b.is_contiguous()) {
     return a.nbytes() == 0 || std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()) == 0;
@@ -47,7 +47,7 @@ bool same_value(const lamella_value& a, const lamella_value& b) {
   switch (a.tag) {
     case LAMELLA_NONE:
       return true;
-    case LAMELLA_TENSOR:  // a number, or the place of a value
+    case LAMELLA_TENSOR:  // a Python number, or a placeholder for a value
       if (a.as.tensor == nullptr || b.as.tensor == nullptr) return a.as.tensor == b.as.tensor;
       return same_tensor(TensorBase::borrow(a.as.tensor), TensorBase::borrow(b.as.tensor));
     case LAMELLA_INT:
@@ -55,7 +55,7 @@ bool same_value(const lamella_value& a, const lamella_value& b) {
     case LAMELLA_DEVICE:
       return a.as.i == b.as.i;
     case LAMELLA_DOUBLE:
-      // The same bits: NaN equals itself here, and the zeros differ.
+      // Compared by bits: NaN equals itself, and 0 differs from -0.
       return std::bit_cast<uint64_t>(a.as.d) == std::bit_cast<uint64_t>(b.as.d);
     case LAMELLA_COMPLEX:
       return std::memcmp(a.as.pointer, b.as.pointer, 2 * sizeof(double)) == 0;
@@ -80,7 +80,7 @@ bool same_value(const lamella_value& a, const lamella_value& b) {
       return true;
     }
     default:
-      // A graph that was read has generators of its own.
+      // Generators of a graph that was read from a file differ from the original's.
       return true;
   }
 }
@@ -91,7 +91,7 @@ std::string Graph::difference(const Graph& other, bool contents) const {
   if (inputs_.size() != other.inputs_.size()) {
     return lamella::str(inputs_.size(), " inputs, and ", other.inputs_.size());
   }
-  // Values of the one as those of the other, as they are met.
+  // Maps each value of this graph to the value of the other, in the order of their first use.
   std::vector<ValueId> map(values_.size(), kNoValue);
   auto same_type = [&](ValueId a, ValueId b) {
     return values_[a].dtype == other.values_[b].dtype && sizes(a) == other.sizes(b) &&

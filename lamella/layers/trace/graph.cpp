@@ -23,7 +23,7 @@ bool holds_tensor(const lamella_value& value) {
   return any;
 }
 
-// The value with an undefined tensor in the place of each tensor.
+// The value with an undefined tensor in place of each tensor.
 IValue without_tensors(const lamella_value& value) {
   switch (value.tag) {
     case LAMELLA_TENSOR:
@@ -330,7 +330,7 @@ Graph Graph::without_dead_code() const {
   for (ValueId id = 0; id < values_.size(); ++id) {
     if (values_[id].kind != ValueKind::kResult) live_root[values_[id].root] = true;
   }
-  // Backwards: whatever reads a node's results or the memory that it writes has been seen.
+  // Backwards, so that all readers of a node's results and writes are visited before the node.
   std::vector<bool> kept(nodes_.size());
   for (size_t n = nodes_.size(); n-- > 0;) {
     const Node& node = nodes_[n];

@@ -1,13 +1,13 @@
-// Graph: the operators that a function called, in order, as data that can be walked, run, printed,
-// compared and made by hand.
+// Graph: the operators that a function called, in order. Graphs can be walked, run, printed,
+// compared and built by hand.
 //
 // Note [What a graph says]
 //   Values are tensors and have numbers: inputs first, then parameters, constants, and the results
 //   of nodes. Each value is defined once. A node is one call of an operator. An operator that
 //   returns its argument, as in-place operators do, defines a new value for the same tensor;
-//   `root` is the first value over the same memory. Nodes that write change all values of that
-//   root, so that nodes must keep their order where memory is written; a graph without writes is
-//   pure and any order that defines before it uses will do.
+//   `root` is the first value over the same memory. A node that writes memory changes all values
+//   of that root, so nodes around writes must keep their order. A graph without writes is pure:
+//   its nodes may take any order in which definitions come before uses.
 //   Parameters are tensors from outside that are trained or belong to a module's state; constants
 //   are all others. Sizes, strides, dtypes and devices are those of the call that was recorded.
 #pragma once
@@ -43,11 +43,11 @@ struct Value {
   ValueId root;      // the first value over the same memory; the value itself if it is that
 };
 
-// One argument or return of a node. `value` has an undefined tensor in the place of each tensor;
-// which values those are is told by Graph::tensors(), in order.
+// One argument or return of a node. `value` holds an undefined tensor in place of each tensor;
+// Graph::tensors() gives their values of the graph, in order.
 struct Operand {
   enum Form : uint8_t {
-    kPlain,   // no value of the graph in it: `value` is all. A tensor there is a Python number's
+    kPlain,   // holds no value of the graph. A tensor in `value` stands for a Python number
     kTensor,  // one tensor
     kList,    // a list of tensors; `value` is NONE
     kNested,  // lists, tuples or dictionaries with tensors in them
@@ -58,7 +58,7 @@ struct Operand {
   Form form = kPlain;
 };
 
-// Grad mode of a node's call, where it is not the caller's own.
+// Grad mode of a node's call, if it differs from that of the run.
 enum class GradMode : uint8_t { kInherit, kOff, kOn };
 
 struct Node {
@@ -68,7 +68,7 @@ struct Node {
   uint16_t return_count;
   uint32_t place;  // source location: Graph::location()
   GradMode grad_mode;
-  uint64_t also_writes;  // bit i: argument i was seen to be written, which the schema does not say
+  uint64_t also_writes;  // bit i: argument i was written, although the schema does not say so
 };
 
 struct LAMELLA_PRIVATE_API SourceLocation {
@@ -77,8 +77,8 @@ struct LAMELLA_PRIVATE_API SourceLocation {
   std::string str() const;  // "file.py:12", without folders; empty if not known
 };
 
-// Where calls come from, as the language above knows it. A store is an object of that language's
-// and keeps places by number.
+// Source locations of calls, provided by the language binding. A store is an object of the binding
+// that keeps locations by number.
 struct PlaceHooks {
   lamella_object* (*make_store)() = nullptr;  // owned
   uint32_t (*capture)(lamella_object* store) = nullptr;
@@ -114,10 +114,10 @@ class LAMELLA_PRIVATE_API Graph {
   ArrayRef<Operand> arguments(const Node& node) const;
   ArrayRef<Operand> returns(const Node& node) const;
   ArrayRef<ValueId> tensors(const Operand& operand) const;
-  // Values that the node takes and defines, undefined ones left out.
+  // Values that the node uses and defines, without undefined ones.
   std::vector<ValueId> used_by(const Node& node) const;
   std::vector<ValueId> made_by(const Node& node) const;
-  // Values whose memory the node writes, as the operator's schema says or the trace has seen.
+  // Values whose memory the node writes, by the operator's schema or as observed by the trace.
   std::vector<ValueId> written_by(const Node& node) const;
   SourceLocation location(const Node& node) const;
   // Inputs, parameters and constants whose memory some node writes.
@@ -136,14 +136,14 @@ class LAMELLA_PRIVATE_API Graph {
   // Calls the operators in order. Inputs must have the recorded shapes, dtypes and devices. Values
   // are released after their last use. Errors name the node that failed.
   std::vector<TensorBase> run(ArrayRef<TensorBase> inputs) const;
-  // Elements of the largest value: how much work a run is.
+  // The number of elements of the largest value, as a measure of the work of a run.
   int64_t largest() const { return largest_; }
 
   // ---- Comparing ----
 
-  // The first difference in one sentence, empty if there is none: operators, arguments, which
-  // values they are, outputs, and what is written; with `contents`, shapes and the elements of
-  // parameters and constants as well. Places do not count.
+  // The first difference in one sentence, empty if there is none. Compares operators, arguments,
+  // uses of values, outputs and writes; with `contents`, also shapes and the elements of parameters
+  // and constants. Source locations are ignored.
   std::string difference(const Graph& other, bool contents) const;
 
   // ---- Making ----
@@ -152,33 +152,34 @@ class LAMELLA_PRIVATE_API Graph {
   ValueId add_input(std::string name, ScalarType dtype, Device device, IntArrayRef sizes,
                     IntArrayRef strides);
   ValueId add_outside(ValueKind kind, std::string name, TensorBase tensor);
-  // A node: arguments first, then returns, then end_node().
+  // Begins a node. Its arguments are added next, then its returns; end_node() completes it.
   void begin_node(const lamella_operator* op);
   // `ids` are the values of the tensors in `value`, in order. A tensor that stands for a Python
   // number has none: it is part of the node.
   void add_operand(const lamella_value& value, ArrayRef<ValueId> ids);
-  // A value that the node under way defines, to be named in one of its returns.
+  // A value that the begun node defines, to be used in one of its returns.
   ValueId add_result(const TensorBase& like, ValueId root);
   ValueId add_result(ScalarType dtype, Device device, IntArrayRef sizes, IntArrayRef strides,
                      ValueId root);
   void end_node(uint32_t place, GradMode grad_mode, uint64_t also_writes = 0);
-  // The node under way without a place among the others, for set_nodes().
+  // Completes the begun node without appending it to nodes(), for set_nodes().
   Node close_node(uint32_t place, GradMode grad_mode, uint64_t also_writes);
   void set_nodes(std::vector<Node> nodes) { nodes_ = std::move(nodes); }
   void abandon_node();
   void set_requires_grad(ValueId id, bool value) { values_[id].requires_grad = value; }
-  // `root` is over the same memory.
+  // `root` must be a value over the same memory.
   void set_root(ValueId id, ValueId root) { values_[id].root = root; }
   void set_outputs(std::vector<ValueId> outputs);
-  // Locations by number, for a graph that was not recorded; or the store that has them.
+  // The locations by number, for a graph that was not recorded; or the store that holds them.
   void set_locations(std::vector<SourceLocation> locations) { locations_ = std::move(locations); }
   void set_store(ObjectRef<> store) { store_ = std::move(store); }
 
-  // The graph with values numbered in the order of Note [What a graph says], without parameters
-  // and constants that nothing uses.
+  // The graph with values numbered in the order of Note [What a graph says], without unused
+  // parameters and constants.
   Graph ordered() const;
-  // The graph without dead code. Kept are the nodes that the outputs need, nodes that write inputs,
-  // parameters, constants or memory that is read later, and operators that return nothing.
+  // The graph without dead code. Keeps nodes that the outputs need, nodes that write inputs,
+  // parameters, constants or memory that is read later, and operators that return nothing or have
+  // side effects.
   Graph without_dead_code() const;
 
  private:
@@ -187,7 +188,7 @@ class LAMELLA_PRIVATE_API Graph {
     TensorBase tensor;  // undefined for inputs
   };
   struct RunPlan;
-  // The plan of run(), made by the first. Threads that run one graph share it; copies make theirs.
+  // The plan of run(), made by the first run and shared by all threads; copies make their own.
   struct PlanCache {
     std::shared_ptr<const RunPlan> plan;  // atomic
     PlanCache() = default;
@@ -213,7 +214,7 @@ class LAMELLA_PRIVATE_API Graph {
   std::vector<SourceLocation> locations_;
   ObjectRef<> store_;
   int64_t largest_ = 0;
-  Node open_{};  // the node under way
+  Node open_{};  // the begun node
   uint32_t open_ids_ = 0;
   uint32_t open_values_ = 0;
   mutable PlanCache plan_;

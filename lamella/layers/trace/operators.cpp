@@ -8,7 +8,7 @@
 namespace lamella::tracing {
 namespace {
 
-// An operator that is gone is still named in graphs.
+// Graphs may still name an operator that was undefined, so only a new definition drops the plan.
 PlanKind tracing_plans(static_cast<unsigned>(OperatorChange::kDefined));
 
 // Operators that fill what they write, by name.

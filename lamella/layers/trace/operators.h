@@ -18,17 +18,17 @@ struct TracingPlan : OperatorPlan {
   std::vector<uint8_t> keyword_only;   // one for each argument
   const OperatorFacts* facts = nullptr;
   std::vector<SchemaType> types;  // of the arguments
-  // Normalisations write running statistics while they train, which PyTorch's schemas of them leave
-  // out: bits of those arguments, and the argument that says whether it trains, or -1.
+  // Normalisations write running statistics in training, although PyTorch's schemas do not say so:
+  // the bits of those arguments, and the index of the argument that enables training, or -1.
   uint64_t statistics = 0;
   int32_t trains = -1;
   bool overwrites = false;  // what it writes, it does not read first
   bool random = false;
   bool acts = false;            // has side effects: is never dead
-  bool reads_elements = false;  // gives numbers that depend on elements
+  bool reads_elements = false;  // returns numbers that depend on elements
 };
 
-// The operator is defined, or was when its plan was last asked for.
+// The plan of an operator that is defined, or was when its plan was last requested.
 LAMELLA_PRIVATE_API PlanRef<TracingPlan> plan_of(const lamella_operator* op);
 
 }  // namespace lamella::tracing

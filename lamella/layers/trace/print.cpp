@@ -20,7 +20,7 @@ std::string joined(uint32_t count, F&& item, const char* open = "[", const char*
 }
 std::string value_name(ValueId id) { return id == kNoValue ? "None" : str("%", id); }
 
-// Tensors of a plain value are Python's numbers; in the place of others stand values of the graph.
+// Tensors in a plain operand are Python numbers; all other tensors are values of the graph.
 class Words final : public ValueWords {
  public:
   explicit Words(ArrayRef<ValueId> ids) : next_(ids.data()) {}

@@ -19,7 +19,7 @@ namespace {
 constexpr uint64_t kBelow =
     lamella::detail::functionality_bit(lamella::detail::Functionality::TracerBelowAutograd);
 constexpr uint64_t kBoth = kTracingBits;
-// The keys of calls for which autograd keeps something.
+// Keys of the calls that autograd records.
 constexpr uint64_t kHistory =
     lamella::detail::functionality_bit(lamella::detail::Functionality::AutogradRequired) |
     lamella::detail::functionality_bit(lamella::detail::Functionality::AutogradTangent);
@@ -53,9 +53,9 @@ void register_kernels() {
   register_layer_fallback(DispatchKey::TracerBelowAutograd, &run_below, __FILE__, __LINE__);
 }
 
-constexpr ValueId kNumber = kNoValue - 1;  // in the place of a value: part of the node
+constexpr ValueId kNumber = kNoValue - 1;  // marks a Python number, which is not a value
 
-// Which arguments a call writes, by the counts of writes: schemas do not always say.
+// Detects by version counters which arguments a call writes, as schemas do not always say so.
 class Writes {
  public:
   Writes(const lamella_operator* op, const lamella_value* arguments)
@@ -173,8 +173,8 @@ GradMode Recorder::grad_mode() const {
   return now == grad_at_start_ ? GradMode::kInherit : now ? GradMode::kOn : GradMode::kOff;
 }
 
-// Fills ids_ with the values of all tensors among the arguments; whether one of them depends on
-// what the graph is given.
+// Fills ids_ with the values of all tensors among the arguments. Returns true if the call's results
+// depend on inputs, parameters, random numbers or side effects.
 bool Recorder::read_arguments(const lamella_operator* op, const TracingPlan& plan,
                               const lamella_value* arguments) {
   ids_.clear();
@@ -295,14 +295,14 @@ lamella_status Recorder::record_group(const lamella_operator* op, uint64_t keys,
         }
         ValueId id = value_of(tensor, false);
         if (id < group.first_value) {
-          // An argument that comes back: a value of the node's own, which nothing has to use.
+          // A returned argument gets a value of its own, defined by this node.
           id = graph_.add_result(TensorBase::borrow(tensor), graph_.value(id).root);
           keep(id, tensor, depends, false);
         }
         made[r].push_back(id);
       });
     }
-    // The operands of the node stand together, behind those of its parts.
+    // The node's operands are contiguous, and stored behind those of its parts.
     graph_.begin_node(op);
     add_arguments(op, arguments, given);
     for (uint32_t r = 0; r < op->return_count; ++r) graph_.add_operand(returns[r], made[r]);

@@ -3,29 +3,29 @@
 // Note [Recording a trace]
 //   While a trace runs, its thread includes the keys Tracer and TracerBelowAutograd in every call.
 //   Both have one boxed fallback for all operators, registered when the first trace starts.
-//   The kernel of Tracer, above autograd, records a call as one node and lets the operator run with
-//   both keys taken away, so that what its kernel calls is not recorded. Only where autograd's own
-//   kernel comes next does it leave the recording to the kernel of TracerBelowAutograd: what
-//   autograd calls for itself (copies of what will be overwritten, tangents) is then recorded
-//   beside the operator, in the right order. With `decompose`, operators whose kernel is
-//   CompositeImplicitAutograd are not recorded; what they call is.
+//   The kernel of Tracer, above autograd, records a call as one node and runs the operator with
+//   both keys removed, so that calls made by its kernel are not recorded. Only if autograd's own
+//   kernel is next does it leave the recording to the kernel of TracerBelowAutograd: autograd's own
+//   calls (copies of tensors that will be overwritten, tangents) are then recorded beside the
+//   operator, in the right order. With `decompose`, operators whose kernel is
+//   CompositeImplicitAutograd are not recorded; the operators that they call are.
 //
 // Note [Groups]
-//   A composite operator on tensors that require gradients saves for its backward what its parts
-//   made, and so does an operator with an autograd kernel of its own. If the trace goes on to
-//   record that backward, these values are needed. So the parts are recorded as well, as a group;
-//   when the trace ends, each group becomes one node, unless something outside of it uses what only
-//   its parts make. Then the parts stay; an autograd kernel that went on below autograd by itself
-//   made its results without parts, and its node stays behind them.
+//   The parts of a composite operator are the operators that it calls. On tensors that require
+//   gradients their results are saved for backward, as they are by an operator with an autograd
+//   kernel of its own. A trace that also records that backward needs these values, so the parts are
+//   recorded as a group. When the trace ends, each group becomes one node, unless a node outside
+//   of it uses a value that only a part makes. Then the parts stay, followed by the operator's own
+//   node if some result was made by no recorded part.
 //
 // Note [Which value a tensor is]
-//   Tensors are known by identity; the trace keeps all of them alive. A tensor that no recorded
-//   call has made may be another object for the memory of one that is known (autograd unpacks what
-//   it saved so): with the same geometry it is the same value, with another one the node
-//   as_strided gives it. One whose memory is unknown comes from outside: a parameter if it requires
-//   gradients or was named as one, else a constant. Memory without contents yet that the library
-//   makes for itself shows first as something to be filled, without a Python object: it is made by
-//   empty_strided.
+//   Tensors are identified by address; the trace keeps all of them alive. A tensor that no recorded
+//   call has made may be another object over the memory of a known one (as autograd unpacks saved
+//   tensors). With the same geometry it is the same value; otherwise a node as_strided makes it. A
+//   tensor over unknown memory comes from outside: it is a parameter if it requires gradients or
+//   was named as one, else a constant. The exception are uninitialised tensors that the library
+//   allocates internally: a tensor without a Python object whose first use is to be overwritten is
+//   made by a node empty_strided.
 //
 // Note [Memory of a trace]
 //   The trace needs the headers of tensors, which tell values apart, and not their elements. So
@@ -45,7 +45,7 @@ namespace lamella::tracing {
 struct TraceOptions {
   bool decompose = false;
   bool strict = false;    // reading an element raises an error instead of a note
-  bool locations = true;  // nodes know where they were called, if the language above does
+  bool locations = true;  // nodes keep the source location of the call, if place hooks are set
 };
 
 // An element of a traced tensor was read, or its memory handed out, outside of operators.
@@ -64,12 +64,12 @@ class LAMELLA_PRIVATE_API Recorder {
 
   // Before start().
   void add_input(std::string name, const TensorBase& tensor);
-  // What a tensor from outside is to be called, and what it is, if it turns up.
+  // The kind and name of a tensor from outside, in case a recorded call uses it.
   void name_outside(ValueKind kind, std::string name, const TensorBase& tensor);
 
   void start();  // on the thread that calls it
-  void stop();   // on the same thread; again is harmless
-  // The graph, with values in order. Once, after stop().
+  void stop();   // on the same thread; may be called again
+  // The graph, with values in order. Stops the trace; to be called once.
   Graph finish(ArrayRef<TensorBase> outputs);
 
   const std::vector<Escape>& escapes() const { return escapes_; }
@@ -83,7 +83,7 @@ class LAMELLA_PRIVATE_API Recorder {
   lamella_status record_group(const lamella_operator* op, uint64_t keys,
                               const lamella_value* arguments, lamella_value* returns);
   bool is_decomposed(const lamella_operator* op, uint64_t keys) const;
-  // To be called where code reads elements outside of operators; throws if strict.
+  // To be called by code that reads elements outside of operators; throws if strict.
   void note_read(lamella_tensor* tensor, const char* what);
   // A tensor made without an operator becomes a copy of a constant, so that each run has its own.
   void note_made(const TensorBase& tensor);
@@ -94,14 +94,14 @@ class LAMELLA_PRIVATE_API Recorder {
     const lamella_storage* storage = nullptr;
     ValueId id = kNoValue;
   };
-  // Nodes first_node up to end_node are the parts of `node`; groups from first_group on up to this
-  // one are groups among them.
+  // The nodes [first_node, end_node) are the parts of `node`; the groups from first_group up to
+  // this one are nested in it.
   struct Group {
     Node node;
     uint32_t first_node, end_node;
     ValueId first_value, end_value;
     uint32_t first_group;
-    bool needed;  // it makes values that no part makes
+    bool needed;  // `node` returns tensors that no part makes
   };
   struct Named {
     ValueKind kind;
@@ -133,20 +133,20 @@ class LAMELLA_PRIVATE_API Recorder {
 
   TraceOptions options_;
   Graph graph_;
-  std::vector<TensorBase> tensors_;  // of each value
-  std::vector<bool> depends_;        // on inputs, parameters or random numbers, by value
-  std::vector<Known> known_;         // by address, with open addressing; no entry leaves
+  std::vector<TensorBase> tensors_;  // by value
+  std::vector<bool> depends_;        // by value: on inputs, parameters, random numbers, effects
+  std::vector<Known> known_;         // by address, with open addressing; entries are never removed
   size_t known_count_ = 0;
   std::unordered_map<const lamella_storage*, ValueId> memory_;  // the last value over each
-  std::vector<ValueId> previous_;  // value over the same memory before this one, by value
+  std::vector<ValueId> previous_;  // by value: the value before it over the same memory
   std::unordered_map<const lamella_tensor*, Named> named_;
   std::vector<TensorBase> named_tensors_;
   std::vector<Escape> escapes_;
   std::vector<ValueId> ids_;   // scratch
-  size_t fresh_bytes_ = 0;     // made by calls since memory was last released
-  size_t readable_bytes_ = 0;  // of what they made, not released then
+  size_t fresh_bytes_ = 0;     // of new memory since memory was last released
+  size_t readable_bytes_ = 0;  // of the trace's memory that could not be released then
   std::vector<Group> groups_;
-  uint32_t depth_ = 0;  // of groups under way
+  uint32_t depth_ = 0;  // of the groups being recorded
   ObjectRef<> store_;
   uint32_t constants_ = 0;
   uint32_t parameters_ = 0;
@@ -160,7 +160,7 @@ inline constexpr uint64_t kTracingBits =
 // Whether calls of this thread are recorded now.
 inline bool is_tracing() { return (lamella_thread.included & kTracingBits) != 0; }
 
-// Calls of this thread are not recorded for as long as it lives.
+// Stops recording the calls of this thread for its lifetime.
 class Pause {
  public:
   Pause() : taken_(lamella_thread.included & kTracingBits) {

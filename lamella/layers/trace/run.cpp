@@ -1,4 +1,4 @@
-// Runs a graph: boxed calls in order, values let go after their last use.
+// Runs a graph: boxed calls in order; values are released after their last use.
 #include <array>
 #include <atomic>
 
@@ -9,7 +9,7 @@
 
 namespace lamella::tracing {
 
-// Which values each node is the last to use: those of node n are released[begin[n]] and on.
+// The values whose last use is each node: those of node n begin at released[begin[n]].
 struct Graph::RunPlan {
   std::vector<uint32_t> begin;
   std::vector<ValueId> released;
@@ -21,7 +21,7 @@ constexpr size_t kFewArguments = 64;
 
 lamella_value plain_value(uint8_t tag) { return {{0}, 0, tag, 0, 0}; }
 
-// A nested value with tensors put where they belong.
+// A nested value with its placeholders replaced by tensors.
 IValue filled(const lamella_value& value, const ValueId** next, lamella_tensor* const* tensors) {
   auto one = [&] {
     ValueId id = *(*next)++;
@@ -69,7 +69,7 @@ class GradModeOf {
   bool set_ = false;
 };
 
-// The tensors of one run: those made in it are owned.
+// The tensors of one run, by value. Owns those that the run made.
 class Slots {
  public:
   explicit Slots(size_t count) : tensors_(count), owned_(count) {}
@@ -97,7 +97,7 @@ class Slots {
   std::vector<bool> owned_;
 };
 
-// Arguments of one call; owns what is not the graph's.
+// Arguments of one call. Owns lists and nested values that the graph does not hold.
 class Arguments {
  public:
   Arguments(const Graph& graph, const Node& node, const Slots& slots) {
@@ -183,7 +183,8 @@ const Graph::RunPlan& Graph::plan() const {
       made->released[at[last[id]]++] = id;
     }
   }
-  // Another thread's plan is as good; the one that is stored stays as long as the graph.
+  // A plan that another thread stored first is used instead. The stored plan lives as long as the
+  // graph.
   std::shared_ptr<const RunPlan> none;
   std::atomic_compare_exchange_strong(&plan_.plan, &none,
                                       std::shared_ptr<const RunPlan>(std::move(made)));

@@ -110,7 +110,7 @@ ValueId Recorder::value_of(lamella_tensor* tensor, bool filled) {
   ValueId alias = alias_of(tensor);
   if (alias != kNoValue) {
     know(tensor, alias);
-    // Kept, so that its address does not come again as another tensor's.
+    // Kept alive, so that its address is not reused for another tensor.
     named_tensors_.push_back(TensorBase::borrow(tensor));
     return alias;
   }
@@ -145,7 +145,7 @@ ValueId Recorder::alias_of(lamella_tensor* tensor) {
       other, tensor);
 }
 
-// A node for a tensor that is there already. `of`: its first argument, if it has a tensor.
+// Adds a node as if `name` had made an existing tensor. `of`: its tensor argument, or kNoValue.
 ValueId Recorder::add_made_node(const char* name, std::initializer_list<lamella_value> arguments,
                                 ValueId of, lamella_tensor* tensor) {
   const lamella_operator* op = nullptr;
@@ -247,7 +247,7 @@ void Recorder::release_unreadable() {
   }
 }
 
-// A Python number that came as a tensor.
+// True for a Python number that was passed as a tensor.
 bool Recorder::is_number(const lamella_value& value) const {
   return value.tag == LAMELLA_TENSOR &&
          (value.as.tensor->flags & LAMELLA_TENSOR_WRAPPED_NUMBER) != 0 &&

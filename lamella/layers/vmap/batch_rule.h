@@ -11,8 +11,8 @@
 //   LAMELLA_LIBRARY_IMPL(mine, Batched, m) { m.impl("scale", &scale_batched); }
 //
 // A kernel for the key Batched (also spelled FuncTorchBatched) is called whenever an argument is
-// batched, at any level; what it calls in turn is dispatched as usual, so that nested vmaps and
-// gradients follow by themselves.
+// batched, at any level. The operators that it calls are dispatched as usual, so nested vmaps and
+// gradients need no code of their own.
 #pragma once
 #include <utility>
 
@@ -24,7 +24,7 @@ namespace lamella::vmap {
 
 using LevelInfo = lamella_vmap_level;
 
-// The highest level at which one of the tensors is batched; number 0: none is.
+// The highest level at which one of the tensors is batched; its number is 0 if none is.
 template <class... T>
 LevelInfo highest_level(const T&... tensors) {
   LevelInfo highest{};
@@ -36,14 +36,14 @@ LevelInfo highest_level(const T&... tensors) {
   (see(tensors), ...);
   return highest;
 }
-// All examples, the batch in dimension 0, and true; the tensor itself and false if it is not
-// batched at the level.
+// The tensor of all examples with the batch in dimension 0, and true; or the tensor itself and
+// false if it is not batched at the level.
 LAMELLA_LAZY inline std::pair<Tensor, bool> unwrap(const Tensor& tensor, const LevelInfo& level) {
   lamella_tensor* value = lamella_vmap_unwrap(tensor.impl(), level.number);
   if (value == nullptr) return {tensor, false};
   return {Tensor(TensorBase::adopt(value)), true};
 }
-// A batched tensor of all examples, the batch in dimension 0.
+// A batched tensor over `value`, which holds all examples with the batch in dimension 0.
 inline Tensor wrap(const Tensor& value, const LevelInfo& level) {
   lamella_tensor* result = nullptr;
   lamella::detail::check(lamella_vmap_wrap(value.impl(), level.number, &result));

@@ -105,7 +105,7 @@ void BatchedCall::invoke(const lamella_operator* other, lamella_value* returns) 
 
 void BatchedCall::run(const lamella_operator* other) {
   invoke(other, returns_);
-  // From here on all returns are owned; what wrap() has not reached yet is released by the caller.
+  // From here on all returns are owned; on an error run_call() releases them.
   given_ = op_->return_count;
   for (uint32_t r = 0; r < op_->return_count; ++r) wrap(r, &returns_[r]);
   if (LAMELLA_UNLIKELY(plan_.writes()) && op_->return_count == 0) {
@@ -135,8 +135,8 @@ void BatchedCall::give_written(uint32_t r) {
 }
 
 namespace {
-// The returns of a call on tensors of these shapes without memory, below all layers; none where the
-// operator has no kernel for those.
+// The returns of a call on meta tensors of these shapes, below all layers; none if the operator has
+// no kernel for them.
 std::vector<IValue> call_on_meta(const lamella_operator* op, const lamella_value* arguments) {
   auto meta = [](const lamella_tensor* t) {
     if (t == nullptr) return TensorBase();
@@ -173,8 +173,8 @@ std::vector<IValue> call_on_meta(const lamella_operator* op, const lamella_value
 }
 }  // namespace
 
-// A rule that joins the batch with another dimension cannot tell how long that one is where there
-// are no examples. What one would give says it.
+// With a batch of size 0, a rule that joined the batch with another dimension cannot recover that
+// dimension's size. A call on meta tensors of one example gives it.
 TensorBase BatchedCall::in_shape_of_example(uint32_t r, TensorBase result) {
   const IntArrayRef sizes = result.sizes();
   if (std::find(sizes.begin() + 1, sizes.end(), 0) == sizes.end()) return result;

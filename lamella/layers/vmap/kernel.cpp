@@ -50,8 +50,8 @@ void check_written(const BatchingPlan& plan, const Level& level, const lamella_v
   });
 }
 
-// The arguments of a call, where some have tangents that are batched at the level and are not so
-// themselves: Note [Tangents of more levels].
+// The arguments of a call in which some tensor is not batched at the level but has a tangent that
+// is: Note [Tangents of more levels].
 class ExposedDuals {
  public:
   ExposedDuals(const BatchingPlan& plan, const Level& level, uint32_t count,
@@ -147,7 +147,7 @@ void refuse_rule(BatchedCall& call) {
   const BatchingPlan& plan = call.plan();
   if (plan.name == "item" || plan.name == "_local_scalar_dense" || plan.name == "is_nonzero" ||
       plan.name == "equal" || plan.name == "allclose") {
-    // Python reads elements by the second name.
+    // Python reads elements with _local_scalar_dense, which users know as item.
     throw Error(str(plan.name == "_local_scalar_dense" ? "item" : plan.name,
                     ": expected a tensor that is not batched, because under vmap each of ",
                     call.batch_size(),

@@ -39,7 +39,7 @@ Slot random_slot(const OperatorEntry& op, DispatchKey key) {
 constexpr SlotRule kComposite = {&composite_slot, nullptr, true};
 constexpr SlotRule kRandom = {&random_slot, nullptr, true};
 
-// See Note [Which rule serves an operator]. Kernels registered for Batched are not asked for here.
+// See Note [Which rule serves an operator]. Kernels registered for Batched are found elsewhere.
 Rule rule_of(const OperatorEntry& op, const BatchingPlan& plan) {
   std::string_view name = policy_of(op, Policy::kBatching);
   if (depends_on_values(op)) return &refuse_rule;
@@ -91,7 +91,8 @@ std::unique_ptr<BatchingPlan> build(OperatorEntry* op) {
   plan->random = op->has_tag("nondeterministic_seeded");
   plan->rule = rule_of(*op, *plan);
   if (plan->rule == &reduction_rule && plan->find("dim") < 0) find_over_dims(*plan);
-  // These look themselves: the composite's operators do, and batch norm knows whether it trains.
+  // These rules check it themselves: composites in the operators that they call, batch norm only
+  // in training.
   plan->checks_written =
       plan->writes() && plan->rule != &composite_rule && plan->rule != find_rule("batch_norm");
   return plan;

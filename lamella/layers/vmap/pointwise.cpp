@@ -1,11 +1,11 @@
 // The batching rule of pointwise operators.
 //
 // Note [Broadcasting and types of examples]
-//   Unbatched operands broadcast against batched ones by themselves, since the batch stands in
-//   front. Batched ones of lower rank get dimensions of size 1 behind the batch.
-//   Type promotion asks which operands have dimensions, and that is asked of the examples: a
-//   batched operand whose examples have none is converted to the type that the others decide on; an
-//   unbatched one without dimensions gets one where no example has any.
+//   Unbatched operands broadcast against batched ones without changes, since the batch is in front.
+//   Batched operands of lower rank get dimensions of size 1 behind the batch.
+//   Type promotion depends on which operands are 0-dimensional, and here that means their examples:
+//   a batched operand with 0-dimensional examples is converted to the type that the others decide
+//   on; an unbatched 0-dimensional operand gets a dimension if no example has any.
 #include "lamella/layers/vmap/rule.h"
 
 namespace lamella::vmap {
@@ -18,8 +18,8 @@ int category(ScalarType type) {
   return type == ScalarType::Bool ? 0 : 1;
 }
 
-// The type in which a 0-dimensional operand of type `own` meets operands with dimensions that
-// decided on `type`. Undefined: its own.
+// The type to convert a 0-dimensional operand of type `own` to, where the operands with dimensions
+// have the common type `type`. Undefined: no conversion.
 ScalarType type_among(ScalarType own, ScalarType type) {
   if (own == type || category(own) == 0 || category(own) > category(type)) {
     return ScalarType::Undefined;

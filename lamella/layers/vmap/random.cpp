@@ -62,7 +62,7 @@ void batch_returns(const lamella_operator* op, const Level& level, lamella_value
   }
 }
 
-// A factory's tensors of all examples at once; one after the other where it has no `size`.
+// Makes a factory's tensors of all examples at once, or one by one if it has no `size`.
 void make_different(const BatchingPlan& plan, const lamella_operator* op, const Level& level,
                     const lamella_value* arguments, lamella_value* returns) {
   Arguments changed(op, arguments);
@@ -146,7 +146,7 @@ void draw_same(const BatchingPlan& plan, const lamella_operator* op, const Level
   }
 }
 
-// Whether the call draws nothing, as dropout outside of training and attention without dropout.
+// True if the call draws nothing, as dropout outside of training or attention without dropout.
 bool draws_nothing(const BatchingPlan& plan, const lamella_value* arguments) {
   for (const char* name : {"train", "training"}) {
     int i = plan.find(name);

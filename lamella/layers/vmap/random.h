@@ -1,16 +1,15 @@
 // Random numbers under vmap. Internal to Lamella.
 //
 // Note [Drawing under vmap]
-//   While a vmap runs, operators tagged nondeterministic_seeded meet the kernel of VmapMode first,
-//   batched arguments or not. For each level, innermost first, it does what the level's
-//   `randomness` says:
-//     error       raises;
-//     different   sees to it that an argument is batched at the level (a factory makes all
-//     examples'
-//                 tensors at once), so that the operator draws for every example;
-//     same        lets the operator draw for one example, and gives every example the result.
-//   Then the call goes on as any other, and the operator's rule finds the batch where it is.
-//   Composite operators are left alone: the operators that they call draw.
+//   While a vmap runs, operators tagged nondeterministic_seeded reach the kernel of VmapMode first,
+//   with or without batched arguments. For each level, innermost first, it acts by the level's
+//   `randomness`:
+//     error       raises an error;
+//     different   makes an argument batched at the level, so that the operator draws for every
+//                 example (a factory makes the tensors of all examples at once);
+//     same        lets the operator draw for one example and gives every example that result.
+//   Then the call is redispatched like any other, to the operator's batching rule if an argument is
+//   batched. Composite operators pass through: the operators that they call draw.
 #pragma once
 #include "lamella/abi/abi.h"
 

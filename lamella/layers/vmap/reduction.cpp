@@ -4,7 +4,7 @@
 namespace lamella::vmap {
 namespace {
 
-// [batch, elements], given as argument 1.
+// Reductions over all elements, and the operators over given dimensions that replace them.
 struct OverOne {
   std::string_view name;
   const char* other;
@@ -18,10 +18,10 @@ constexpr OverOne kOverOne[] = {
     {"aten::min", "aten::amin", "", true},
 };
 
-// [batch, elements]
+// Flattens each example: [batch, elements].
 Tensor flat(const BatchedCall& call, uint32_t i) {
   Tensor t = call.tensor(i);
-  int64_t elements = 1;  // not -1, which an empty batch does not tell
+  int64_t elements = 1;  // not -1, which cannot be inferred for an empty batch
   for (int64_t size : t.sizes().slice(1)) elements *= size;
   return t.reshape({call.batch_size(), elements});
 }

@@ -1,16 +1,16 @@
 // How a batching rule is written. Internal to Lamella; see batch_rule.h for rules outside of it.
 //
 // Note [Writing a rule]
-//   A rule is a function of a BatchedCall: the arguments of a call in which at least one tensor is
-//   batched at the level in question. Tensors batched at it are unwrapped already, the batch in
-//   dimension 0; all others are as they came, and mean the same tensor for every example. A rule
-//   changes arguments until one call of the operator (or of others) on them computes all examples,
-//   the batch again in dimension 0 of every result, and then either
+//   A rule is a function of a BatchedCall: a call in which at least one argument is batched at the
+//   level being handled. Tensors of that level are already unwrapped, with the batch in dimension
+//   0; all others are unchanged and are the same for every example. A rule changes the arguments
+//   until one call of the operator (or of others) on them computes all examples, with the batch in
+//   dimension 0 of every result, and then either
 //     - calls run(), which calls the operator on the arguments and wraps its results, or
 //     - computes results itself and gives each to give().
 //   For an operator that writes an argument, run() and give() return the batched tensor that was
-//   written; that it was batched has been checked before. A rule reads what it needs to know of the
-//   operator from plan(): rules serve families, not single operators.
+//   written; the kernel has checked that it is batched. A rule reads facts about the operator from
+//   plan(), since one rule serves a family of operators.
 //
 //   void over_last(BatchedCall& call) {                    // an operator over the last dimension
 //     Tensor self = call.front(0);                  // batch in front, whether batched or not
@@ -37,8 +37,8 @@ namespace lamella::vmap {
 class BatchedCall;
 using Rule = void (*)(BatchedCall& call);  // throws
 
-// The facts about an operator that rules use. Made when it is first batched, and again after it or
-// its kernels changed: Note [Plans] in lamella/dispatch/operator_plan.h.
+// The facts about an operator that rules use. Made at its first batched call, and again after it or
+// its kernels change: Note [Plans] in lamella/dispatch/operator_plan.h.
 struct BatchingPlan : OperatorPlan {
   struct ArgumentPlan {
     std::string name;
@@ -48,30 +48,30 @@ struct BatchingPlan : OperatorPlan {
   const OperatorFacts* facts;
   std::string name;  // "add_": begins messages
   std::vector<ArgumentPlan> arguments;
-  bool checks_written = false;  // that all of them are batched, before the rule runs
+  bool checks_written = false;  // the kernel checks that written arguments are batched
   bool has_list = false;        // some argument is a list of tensors
   bool random = false;          // tag nondeterministic_seeded
   Rule rule = nullptr;
-  // The replacement for a reduction without `dim`: an operator that reduces the dimensions given as
-  // its argument 1, followed by `keepdim` and this operator's other arguments. Null: there is none.
+  // The replacement for a reduction without `dim`: an operator whose argument 1 is the dimensions
+  // to reduce, followed by `keepdim` and this operator's other arguments. Null: there is none.
   const OperatorEntry* over_dims = nullptr;
   bool dims_are_list = false;  // its argument 1
 
   bool writes() const { return !facts->written.empty(); }
-  // The argument of a name, -1: none.
+  // The index of the argument with this name; -1: none.
   int find(std::string_view argument) const;
 };
 
-// The plan of an operator, inside of a call to it. Throws where its declaration names a rule that
+// The plan of an operator, valid during a call to it. Throws if its declaration names a rule that
 // does not exist.
 LAMELLA_PRIVATE_API const BatchingPlan& plan_of(const lamella_operator* op);
 // Tells dispatch which kernels to use for the keys of this layer.
 void add_slot_rules();
-// The rule of a name; NULL if there is none.
+// The rule with this name; NULL if there is none.
 Rule find_rule(std::string_view name);
 
-// Sizes are those that each example has: dim() of a batched tensor is one less than the dimensions
-// of tensor(). Indices of arguments are not checked.
+// One call, as a rule sees it. dim() counts the dimensions of one example: for a batched tensor one
+// less than tensor() has. Indices of arguments are not checked.
 class LAMELLA_PRIVATE_API BatchedCall {
  public:
   BatchedCall(const BatchingPlan& plan, const lamella_operator* op, const Level& level,
@@ -87,9 +87,9 @@ class LAMELLA_PRIVATE_API BatchedCall {
 
   // ---- Arguments ----
 
-  // The argument as the operator will get it.
+  // The argument as run() will pass it to the operator.
   const lamella_value& value(uint32_t i) const { return values_[i]; }
-  // The argument as it came.
+  // The argument as the caller passed it: batched tensors are not unwrapped.
   const lamella_value& original(uint32_t i) const { return originals_[i]; }
   bool has(uint32_t i) const {
     return values_[i].tag != LAMELLA_NONE &&
@@ -99,7 +99,7 @@ class LAMELLA_PRIVATE_API BatchedCall {
   bool is_batched(uint32_t i) const { return ((batched_ >> i) & 1) != 0; }
   // The same for entry k of a list.
   bool is_batched(uint32_t i, uint32_t k) const;
-  // The tensor as it is now; undefined if there is none.
+  // The tensor that run() will pass; undefined if there is none.
   Tensor tensor(uint32_t i) const {
     return Tensor(
         TensorBase::borrow(values_[i].tag == LAMELLA_TENSOR ? values_[i].as.tensor : nullptr));
@@ -116,13 +116,13 @@ class LAMELLA_PRIVATE_API BatchedCall {
     return {static_cast<const int64_t*>(values_[i].as.pointer), values_[i].size};
   }
 
-  // Another argument in its place, kept until the call is over. A tensor counts as batched from
-  // then on, unless told otherwise.
+  // Replaces an argument; the new one is kept alive until the call is over. A tensor counts as
+  // batched from then on unless `batched` is false.
   void set(uint32_t i, const Tensor& tensor, bool batched = true);
   void set(uint32_t i, const std::vector<Tensor>& list);
   void set_value(uint32_t i, IValue value);
-  // `dim` as one of `ndim` dimensions of an example (0-dimensional ones count as having one), as
-  // the same dimension of all examples. IndexError names the operator.
+  // Converts `dim`, one of the `ndim` dimensions of an example (at least one is assumed), to the
+  // same dimension of the tensor with the batch in front. IndexError names the operator.
   int64_t shifted(int64_t dim, int64_t ndim) const;
 
   // ---- Results ----
@@ -130,7 +130,7 @@ class LAMELLA_PRIVATE_API BatchedCall {
   // Calls the operator, or another one with the same returns, on the arguments as they are now.
   void run() { run(op_); }
   void run(const lamella_operator* other);
-  // The same, with each tensor returned, also in a list, changed by `change` before it is wrapped.
+  // The same, but applies `change` to each returned tensor, also in lists, before wrapping it.
   template <class Change>  // Tensor(Tensor)
   void run_and(Change change) {
     ValueBuffer made(op_->return_count);
@@ -152,12 +152,12 @@ class LAMELLA_PRIVATE_API BatchedCall {
       }
     }
   }
-  // Calls a kernel of the operator on batched tensors: on the arguments as they came, or on others.
+  // Calls a kernel of the operator on batched tensors, such as the caller's own arguments.
   void run_kernel(const lamella_kernel* kernel, const lamella_value* arguments);
-  // Return r: a tensor with the batch in dimension 0; ignored for an argument that was written.
+  // Sets return r to a tensor with the batch in dimension 0; ignored for a written argument.
   void give(uint32_t r, const Tensor& result);
   void give(uint32_t r, const std::vector<Tensor>& list);
-  // Return r that is the same for all examples.
+  // Sets return r to a value that is the same for all examples.
   void give_value(uint32_t r, IValue result);
 
  private:
@@ -188,13 +188,13 @@ class LAMELLA_PRIVATE_API BatchedCall {
 
 // Results have the shape to which the arguments broadcast.
 void pointwise_rule(BatchedCall& call);
-// Reduces the dimensions that argument `dim` names, all if the operator has no such argument.
+// Reduces the dimensions in argument `dim`, or all if the operator has no such argument.
 void reduction_rule(BatchedCall& call);
-// The composite kernel (CompositeImplicitAutograd, else CompositeExplicitAutograd), on the batched
-// tensors; the second on others in their place.
+// Runs the composite kernel (CompositeImplicitAutograd, else CompositeExplicitAutograd) on the
+// batched tensors; run_composite runs it on the arguments given.
 void composite_rule(BatchedCall& call);
 void run_composite(BatchedCall& call, const lamella_value* arguments);
-// Draws for every example, where some argument is batched: Note [Drawing under vmap].
+// Draws separate numbers for every example of the batched argument: Note [Drawing under vmap].
 void random_rule(BatchedCall& call);
 // Calls the operator for each example, and stacks the results.
 LAMELLA_PRIVATE_API void loop_rule(BatchedCall& call);

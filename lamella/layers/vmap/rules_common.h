@@ -3,16 +3,13 @@
 //
 // Note [Three ways to write a rule]
 //   A rule for a named `batching:` policy is one of
-//     typed<f>        f(BatchedCall&, arguments...) has the operator's arguments, with In for each
-//     tensor:
-//                     its value, the batch in front if it has one. It returns values with the batch
-//                     in front.
-//     decomposed<f>   f(arguments...) has the operator's own C++ signature; it is handed the
-//                     batched tensors themselves and calls other operators on them.
-//     a function of BatchedCall, for many operators at once: it goes by the names of their
-//     arguments.
-//   The first two serve in-place and out forms too: what they return is copied into the argument
-//   that is written. f may leave out arguments at the end, such as `out`.
+//     typed<f>        f(BatchedCall&, arguments...) takes the operator's arguments, with an In for
+//                     each tensor. It returns values with the batch in front.
+//     decomposed<f>   f(arguments...) has the operator's own C++ signature. It gets the batched
+//                     tensors themselves and calls other operators on them.
+//     a function of BatchedCall that serves many operators: it selects arguments by their names.
+//   The first two serve in-place and out variants too: their result is copied into the written
+//   argument. f may omit trailing arguments, such as `out`.
 #pragma once
 #include <array>
 #include <string_view>
@@ -30,7 +27,7 @@ using Sizes = std::vector<int64_t>;
 
 // ---- Tensor arguments ------------------------------------------------------------------------
 
-// A tensor argument: its value, of which dimension 0 is the batch if `batched`.
+// A tensor argument: if `batched`, dimension 0 of the value is the batch.
 struct In {
   Tensor value;
   bool batched = false;
@@ -51,11 +48,11 @@ std::vector<In> inputs(const BatchedCall& call, uint32_t index);  // of a list
 Tensor front(const BatchedCall& call, const In& x);
 // The same, with an example's sizes padded with ones in front up to `rank`.
 Tensor front(const BatchedCall& call, const In& x, int64_t rank);
-// Only where it is batched: an example's sizes padded with ones in front up to `rank`, so that it
-// broadcasts with others of that rank.
+// Pads the sizes of one example with ones in front up to `rank`, so that the batch broadcasts
+// correctly; a tensor that is not batched is returned unchanged.
 Tensor aligned(const In& x, int64_t rank);
-// Throws unless each example of the first argument has two dimensions at least: in front of a row,
-// the batch would pass for the rows of a matrix.
+// Throws unless each example of the first argument has at least two dimensions: in front of a
+// vector, the batch would be taken for the rows of a matrix.
 void need_matrices(const BatchedCall& call);
 // {batch, sizes...}
 Sizes with_batch(const BatchedCall& call, IntArrayRef sizes);
@@ -69,15 +66,15 @@ inline std::optional<Tensor> or_none(const Tensor& tensor) {
 
 // ---- Results ---------------------------------------------------------------------------------
 
-// Return `number` of the call: a value with the batch in front. Where the return is an argument
-// that was written, the value is copied into it.
+// Sets return `number` of the call to a value with the batch in front. If the return is a written
+// argument, the value is copied into it.
 void give_value(BatchedCall& call, uint32_t number, const Tensor& value);
 void give_value(BatchedCall& call, uint32_t number, const std::vector<Tensor>& values);
-// The same for what a decomposition computed from the batched tensors.
+// The same for a batched tensor, as decompositions compute them.
 void give_result(BatchedCall& call, uint32_t number, const Tensor& result);
 void give_result(BatchedCall& call, uint32_t number, const std::vector<Tensor>& results);
 
-// Makes the batched tensor that is argument `i`, the call's first return, wrap `value`.
+// Makes the batched tensor of argument `i`, which is also the call's return 0, wrap `value`.
 void become(BatchedCall& call, uint32_t i, TensorBase value);
 
 // ---- Rules from C++ functions ----------------------------------------------------------------
@@ -134,7 +131,7 @@ struct PlainSignature<R (*)(A...)> {
   }
 };
 
-// give(number, value) for one result, or each of a tuple.
+// Calls give(number, value) for a single result, or for each element of a tuple.
 template <class R, class Give>
 void each_result(const R& result, Give give) {
   if constexpr (requires { std::tuple_size<R>::value; }) {

@@ -17,8 +17,7 @@ void new_empty_strided(BatchedCall& call) {
   call.run();
 }
 
-// ---- Into a tensor that is given
-// ---------------------------------------------------------------------
+// ---- Writing into a given tensor --------------------------------------------------------------
 
 uint32_t written_argument(const BatchedCall& call) {
   int written = call.plan().facts->returns[0].written;
@@ -26,7 +25,7 @@ uint32_t written_argument(const BatchedCall& call) {
   return static_cast<uint32_t>(written);
 }
 
-// Results that are the same for all examples are made once; random ones once for each example.
+// Random results are made once for each example; all others once, for all examples.
 void factory_out(BatchedCall& call) {
   const uint32_t at = written_argument(call);
   Tensor out = call.tensor(at);
@@ -47,7 +46,7 @@ void factory_out(BatchedCall& call) {
   call.give_value(0, IValue());
 }
 
-// Elements keep their places in each example.
+// Each example keeps its first elements, in row-major order.
 void resize(BatchedCall& call) {
   const uint32_t at = written_argument(call);
   Tensor value = call.tensor(at);
@@ -69,8 +68,7 @@ void set(BatchedCall& call) {
                   "given other memory"));
 }
 
-// ---- Filling and copying
-// --------------------------------------------------------------------------
+// ---- Filling and copying ----------------------------------------------------------------------
 
 Tensor fill_with(const Tensor& self, const Tensor& value) {
   LAMELLA_CHECK(value.dim() == 0, "fill: expected 'value' to have no dimensions, got ",

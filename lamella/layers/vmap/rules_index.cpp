@@ -5,24 +5,24 @@
 namespace lamella::vmap {
 namespace {
 
-// ---- Advanced indexing
-// -----------------------------------------------------------------------------
+// ---- Advanced indexing ------------------------------------------------------------------------
 //
 // Note [Indices under vmap]
-//   Dimensions that indices take are replaced by those to which the indices broadcast, `width` of
-//   them: in their place if the indices stand side by side, in front if not. If no index is
-//   batched, the batch is one more dimension that nothing indexes; it ends up behind the new
-//   dimensions where those go to the front. If some are, the batch is indexed by its own numbers,
-//   which keeps each example with its indices; then the new dimensions always go to the front.
+//   Indexing replaces the indexed dimensions by the `width` dimensions to which the indices
+//   broadcast: in place if the indexed dimensions are adjacent, else in front. If no index is
+//   batched, the batch is one more dimension without an index; it ends up behind the new dimensions
+//   if those go to the front. If some index is batched, the batch is indexed by arange(batch),
+//   which pairs each example with its own indices; the result then begins with the batch and the
+//   new dimensions.
 
 struct Indexed {
   Tensor self;                  // batch in front
-  std::vector<Tensor> indices;  // one for each of its dimensions, undefined where none
-  bool pairs = false;           // the batch is indexed as well
-  int64_t before = 0;           // dimensions in front of the first index, for one example
+  std::vector<Tensor> indices;  // by dimension of self; undefined: not indexed
+  bool pairs = false;           // some index is batched, so the batch is indexed as well
+  int64_t before = 0;           // dimensions of one example in front of the first index
   int64_t width = 0;
   bool adjacent = true;
-  int64_t rank = 0;  // of what one example picks
+  int64_t rank = 0;  // of the result for one example
 };
 
 bool is_mask(const Tensor& index) {
@@ -77,7 +77,8 @@ Indexed indexed(BatchedCall& call, const char* op, const In& self, const std::ve
   return r;
 }
 
-// Where the new dimensions are, and where they belong.
+// True if the new dimensions must be moved from behind the batch to the place of the indexed ones;
+// moves() gives their positions before and after.
 bool is_moved(const Indexed& r) { return r.pairs && r.adjacent && r.before > 0; }
 std::pair<Sizes, Sizes> moves(const Indexed& r) {
   Sizes made, wanted;
@@ -133,11 +134,10 @@ Tensor index_put(BatchedCall& call, In self, std::vector<In> indices, In values,
   return r.self.index_put_(r.indices, source, accumulate);
 }
 
-// ---- Along a dimension
-// -------------------------------------------------------------------------------
+// ---- Along a dimension ------------------------------------------------------------------------
 
-// gather's result has the dimensions of index, scatter's those of self. Tensors without dimensions
-// get one for the call.
+// gather's result has the shape of `index`, scatter's that of self. 0-dimensional tensors get a
+// dimension for the call.
 void along_dim(BatchedCall& call, uint32_t result_like) {
   const int64_t rank = call.dim(0);
   const bool scalar = call.dim(result_like) == 0;
@@ -153,8 +153,8 @@ void along_dim(BatchedCall& call, uint32_t result_like) {
 void gather(BatchedCall& call) { along_dim(call, 2); }
 void scatter(BatchedCall& call) { along_dim(call, 0); }
 
-// An index of a line along `dim`, for every line of a tensor of `like`'s other sizes. All as one
-// example sees them; dim is not negative.
+// Expands a one-dimensional index along `dim` over the other dimensions of `like`. Shapes are those
+// of one example; dim is not negative.
 Tensor in_every_line(const Tensor& index, const Tensor& like, int64_t dim) {
   if (like.dim() == 0) return index.reshape({}).to(kLong);
   Sizes line(static_cast<size_t>(like.dim()), 1);
@@ -166,7 +166,7 @@ void check_line(const char* op, const Tensor& index) {
   LAMELLA_CHECK_INDEX(index.dim() <= 1, op, ": expected 'index' to have at most 1 dimension, got ",
                       index.sizes());
 }
-// The operator itself, where all examples have the same index.
+// Calls the operator itself if all examples share the index; returns false otherwise.
 bool has_common_index(BatchedCall& call, const char* op) {
   if (call.is_batched(2)) return false;
   check_line(op, call.tensor(2));
@@ -210,7 +210,7 @@ Tensor index_reduce_each(const Tensor& self, int64_t dim, const Tensor& index, c
   dim = maybe_wrap_dim(dim, self.dim(), "index_reduce");
   return self.scatter_reduce(dim, in_every_line(index, self, dim), source, reduce, include_self);
 }
-// Where the lines are that `index` names.
+// A mask over `self` of the slices along `dim` that `index` selects.
 Tensor lines_at(const Tensor& self, int64_t dim, const Tensor& index) {
   Tensor nowhere = lamella::zeros(self.sizes(), self.options().dtype(kBool));
   return nowhere.scatter(dim, in_every_line(index, self, dim), Scalar(true));
@@ -244,8 +244,7 @@ void index_fill(BatchedCall& call) {
   call.run_and([&](Tensor result) { return scalar ? result.squeeze(1) : result; });
 }
 
-// ---- Positions in the flattened tensor
-// -----------------------------------------------------------------
+// ---- Positions in the flattened tensor --------------------------------------------------------
 
 Tensor counted_from_front(const Tensor& index, int64_t size) {
   Tensor flat = index.reshape({-1}).to(kLong);
@@ -264,8 +263,7 @@ Tensor put(const Tensor& self, const Tensor& index, const Tensor& source, bool a
       .view(self.sizes());
 }
 
-// ---- Masks
-// ---------------------------------------------------------------------------------------------
+// ---- Masks ------------------------------------------------------------------------------------
 
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
   LAMELLA_CHECK(value.dim() == 0, "masked_fill: expected 'value' to have no dimensions, got ",
@@ -275,7 +273,7 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) 
 Tensor masked_fill_number(const Tensor& self, const Tensor& mask, const Scalar& value) {
   return lamella::masked_fill(self, mask, value);
 }
-// The n-th place that the mask names gets the n-th element of the source.
+// The n-th true position of the mask gets the n-th element of the source.
 Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
   LAMELLA_CHECK(mask.scalar_type() == kBool, "masked_scatter: expected 'mask' to be bool, got ",
                 mask.scalar_type());
@@ -287,7 +285,7 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& sour
   return lamella::where(both[1], values, both[0]);
 }
 
-// A common mask picks as many elements of each example.
+// A mask that all examples share selects equally many elements of each.
 void masked_select(BatchedCall& call) {
   if (call.is_batched(1)) return refuse_rule(call);
   In self = input(call, 0);

@@ -7,14 +7,14 @@ namespace {
 
 using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
-// Whether the right-hand sides are vectors, as the operators themselves decide it.
+// True if the right-hand side is a vector, by the rule of the operators themselves.
 bool has_shape_of_rows(const In& a, const In& b) {
   return a.rank() - 1 == b.rank() &&
          b.sizes().equals(a.sizes().slice(0, static_cast<size_t>(b.rank())));
 }
 In as_matrix(const In& b) { return {b.value.unsqueeze(-1), b.batched}; }
 
-// Results that were not requested have no elements, so they get no batch dimension.
+// Results that were not requested have shape [0], without the batch: it is put in front.
 Tensor for_all(const BatchedCall& call, const Tensor& x) {
   return x.dim() == 1 && x.numel() == 0 ? front(call, {x, false}) : x;
 }

@@ -6,8 +6,8 @@ namespace {
 
 enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
-// Losses of pairs of elements, and their backwards: the operator is asked for the values of the
-// elements (or for gradients of them), which are reduced here.
+// Elementwise losses and their backwards: the operator is called without reduction, and the
+// reduction of each example is done here.
 void loss(BatchedCall& call) {
   const BatchingPlan& plan = call.plan();
   auto reduction_at = static_cast<uint32_t>(plan.find("reduction"));
@@ -46,14 +46,13 @@ void loss(BatchedCall& call) {
   });
 }
 
-// ---- Negative log-likelihood
-// -----------------------------------------------------------------------------
+// ---- Negative log-likelihood ------------------------------------------------------------------
 
-// How many classes an input [C], [N, C] or [N, C, ...] has, and what each target weighs (0: it is
-// ignored).
+// The class dimension of an input [C], [N, C] or [N, C, ...], and the class and weight of each
+// target (weight 0: ignored).
 struct Classes {
   int64_t dim;
-  Tensor target;  // a class, also where it is ignored
+  Tensor target;  // a valid class; 0 where it is ignored
   Tensor weight;
 };
 Classes classes_of(const char* op, const Tensor& self, const Tensor& target,
@@ -78,7 +77,7 @@ std::tuple<Tensor, Tensor> nll_loss(const char* op, const Tensor& self, const Te
                                     int64_t ignore_index) {
   Classes c = classes_of(op, self, target, weight, ignore_index);
   Tensor picked = self.gather(c.dim, c.target.unsqueeze(c.dim)).squeeze(c.dim);
-  // Not even an infinite value counts where the target is ignored.
+  // An ignored target contributes 0 even where the value is infinite.
   Tensor losses = picked.neg().masked_fill(c.weight.eq(0), 0).mul(c.weight);
   if (reduction == kNone && self.dim() > 1) {
     return {losses, lamella::zeros({}, self.options())};

@@ -17,8 +17,7 @@ void check_same_dtype(const char* op, const char* name, const In& a, const In& b
                 "' to be of ", a.value.scalar_type(), ", got ", b.value.scalar_type());
 }
 
-// ---- Products of two
-// -------------------------------------------------------------------------------
+// ---- Products of two --------------------------------------------------------------------------
 
 Tensor mm(BatchedCall& call, In self, In mat2) {
   check_rank("mm", "self", self, 2);
@@ -34,7 +33,7 @@ Tensor mm(BatchedCall& call, In self, In mat2) {
   }
   return lamella::matmul(self.value, mat2.value);
 }
-// The examples' matrices stand one beside the other where only one operand has the batch.
+// If only one operand is batched, its matrices are concatenated into one product.
 Tensor int_mm(BatchedCall& call, In self, In mat2) {
   check_rank("_int_mm", "self", self, 2);
   check_rank("_int_mm", "mat2", mat2, 2);
@@ -87,19 +86,18 @@ Tensor vdot(BatchedCall&, In self, In other) {
   return product_of_vectors("vdot", self, other, left);
 }
 
-// ---- beta * self + alpha * product
-// -----------------------------------------------------------------
+// ---- beta * self + alpha * product ------------------------------------------------------------
 
 bool is_zero(const Scalar& number) { return number.equal(0) || number.equal(false); }
 
-// In the type of the tensors, as the operators themselves do it.
+// Truncates a floating-point factor of an integral product, as the operators do.
 Scalar in_type(const Scalar& number, const Tensor& product) {
   return is_integral(product.scalar_type(), false) && number.isFloatingPoint()
              ? Scalar(static_cast<int64_t>(number.toDouble()))
              : number;
 }
 
-// With beta 0, what self holds does not count, not even NaN. self broadcasts to the product.
+// With beta 0 self is ignored, even if it holds NaN. self broadcasts to the product.
 Tensor added(const char* op, const Tensor& self, const Tensor& product, const Scalar& beta,
              const Scalar& alpha) {
   LAMELLA_CHECK(self.dim() <= product.dim(), op, ": expected 'self' to be broadcastable to ",
@@ -133,7 +131,7 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
 
 // ---- linear ----------------------------------------------------------------------------------
 
-// The product of the examples, with the batch in front.
+// input @ weight.T of all examples, with the batch in front.
 Tensor linear_product(const BatchedCall& call, const In& input, const In& weight) {
   if (!weight.batched)
     return front(call, {lamella::linear(input.value, weight.value), input.batched});
@@ -177,8 +175,7 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& self, const Ten
   return {grad_self, grad_weight, grad_bias};
 }
 
-// ---- Distances between rows
-// --------------------------------------------------------------------------------
+// ---- Distances between rows -------------------------------------------------------------------
 
 int64_t rank_of_stacks(In x1, In x2) {
   LAMELLA_CHECK(x1.rank() >= 2 && x2.rank() >= 2,

@@ -5,8 +5,7 @@
 namespace lamella::vmap {
 namespace {
 
-// ---- Searching
-// -------------------------------------------------------------------------------------
+// ---- Searching --------------------------------------------------------------------------------
 
 Tensor searchsorted(BatchedCall& call, In sorted_sequence, In self, bool out_int32, bool right,
                     std::optional<std::string_view> side, In sorter) {
@@ -56,8 +55,7 @@ Tensor number_isin(const Scalar& element, const Tensor& test_elements, bool, boo
   return invert ? found.logical_not() : found;
 }
 
-// ---- Counting and order
-// ------------------------------------------------------------------------------
+// ---- Counting and order -----------------------------------------------------------------------
 
 Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
   LAMELLA_CHECK(bins > 0, "histc: expected 'bins' of at least 1, got ", bins);
@@ -98,10 +96,9 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
   return self.unsqueeze(-1).eq(classes).to(kLong);
 }
 
-// ---- Ranges between tensors
-// ----------------------------------------------------------------------------
+// ---- Ranges between tensors -------------------------------------------------------------------
 
-// Counted from the nearer end, as the operator itself does.
+// Each element is computed from the nearer end, as the operator does, so both ends are exact.
 Tensor spaced(const Tensor& start, const Tensor& end, int64_t steps,
               std::optional<ScalarType> dtype) {
   LAMELLA_CHECK(steps >= 0, "linspace: expected 'steps' of at least 0, got ", steps);
@@ -143,7 +140,7 @@ Tensor linspace_from_number(const Scalar& start, const Tensor& end, int64_t step
                             std::optional<ScalarType> dtype) {
   return spaced(as_tensor(start, end), end, steps, dtype);
 }
-// In double precision, before the dtype is that of the result.
+// Computed in double precision, then converted to the result's dtype.
 Tensor logspace(const Tensor& start, const Tensor& end, int64_t steps, double base,
                 std::optional<ScalarType> dtype) {
   bool is_wide = start.is_complex() || end.is_complex() || (dtype && is_complex(*dtype));
@@ -161,11 +158,10 @@ Tensor logspace_from_number(const Scalar& start, const Tensor& end, int64_t step
   return logspace(as_tensor(start, end), end, steps, base, dtype);
 }
 
-// ---- Fused steps of optimizers
-// ---------------------------------------------------------------------------
+// ---- Fused steps of optimizers ----------------------------------------------------------------
 //
-// By operators on each parameter, since learning rates and counts of steps may differ between
-// examples. A step where found_inf is set changes nothing.
+// These decompose into operators on each parameter, since learning rates and step counts may differ
+// between examples. A step with found_inf set changes nothing.
 
 struct Common {
   Tensor rate;  // undefined: `lr`

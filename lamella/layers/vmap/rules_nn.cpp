@@ -5,11 +5,10 @@
 namespace lamella::vmap {
 namespace {
 
-// ---- Convolution
-// -----------------------------------------------------------------------------------
+// ---- Convolution ------------------------------------------------------------------------------
 //
-// Where all examples have the same weight, the batch joins the samples. Where each has its own, the
-// batch becomes groups: channels [batch * C] in `batch` times as many groups keep examples apart.
+// If all examples share the weight, the batch is joined with the samples. If each has its own, the
+// batch is joined with the channels, and `batch` times as many groups keep the examples apart.
 
 // [batch, N, C, ...] -> [batch * N, C, ...]
 Tensor join_samples(const Tensor& x) { return x.flatten(0, 1); }
@@ -23,11 +22,11 @@ Tensor part_channels(const BatchedCall& call, const Tensor& x) {
   int64_t batch = call.batch_size();
   return x.unflatten(1, {batch, batch == 0 ? x.size(1) : x.size(1) / batch}).transpose(0, 1);
 }
-// `count` for each example.
+// batch * count, checked for overflow.
 int64_t for_all(const BatchedCall& call, int64_t count) {
   return (CheckedSize(count, call.plan().name.c_str()) * call.batch_size()).value();
 }
-// Parameters of all examples as those of one operator: [batch, C, ...] -> [batch * C, ...]
+// [batch, C, ...] -> [batch * C, ...]
 Tensor join_parameters(const Tensor& x) { return x.flatten(0, 1); }
 
 Tensor convolution(BatchedCall& call, In input, In weight, In bias, IntArrayRef stride,
@@ -84,10 +83,10 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(BatchedCall& call, In gr
   return {grad_input, grad_weight, grad_bias};
 }
 
-// ---- Embedding
-// ---------------------------------------------------------------------------------------
+// ---- Embedding --------------------------------------------------------------------------------
 //
-// Tables of all examples are one table, and an example's indices begin where its own does.
+// The tables of all examples are joined into one, and each example's indices are offset by the
+// first row of its own table.
 
 Tensor in_joined_table(const BatchedCall& call, const Tensor& indices, int64_t rows) {
   Sizes shape(static_cast<size_t>(indices.dim()), 1);
@@ -100,7 +99,7 @@ Tensor embedding(BatchedCall& call, In weight, In indices, int64_t padding_idx,
                  bool scale_grad_by_freq, bool sparse) {
   LAMELLA_CHECK(weight.rank() == 2, "embedding: expected 'weight' to have 2 dimensions, got ",
                 weight.sizes());
-  // Uses of a row are counted within an example, so those share no table.
+  // scale_grad_by_freq counts the uses of a row within an example, so no table is shared then.
   if (!weight.batched && !scale_grad_by_freq) {
     return lamella::embedding(weight.value, indices.value, padding_idx, false, sparse);
   }
@@ -123,10 +122,9 @@ Tensor embedding_dense_backward(BatchedCall& call, In grad_output, In indices, i
   return result.view({call.batch_size(), num_weights, result.size(1)});
 }
 
-// ---- Attention
-// ---------------------------------------------------------------------------------------
+// ---- Attention --------------------------------------------------------------------------------
 
-// The mask (of either kind) of all examples' samples, joined.
+// An attention or dropout mask, expanded to the joined samples if it is batched or of rank 4.
 Tensor joined_mask(BatchedCall& call, In query, In attn_mask) {
   if (!attn_mask.batched && !(attn_mask.defined() && attn_mask.rank() == 4)) return attn_mask.value;
   Tensor whole = front(call, attn_mask, 4);

@@ -7,15 +7,15 @@ namespace {
 
 using Three = std::tuple<Tensor, Tensor, Tensor>;
 
-// Statistics that were not computed have no elements, for all examples.
+// [batch * C, ...] -> [batch, C, ...]. Statistics that were not computed have no elements and are
+// expanded instead.
 Tensor part_first(const BatchedCall& call, const Tensor& x) {
   int64_t batch = call.batch_size();
   if (x.numel() == 0 && batch != 0) return x.expand(with_batch(call, x.sizes()));
   return x.unflatten(0, {batch, batch == 0 ? x.size(0) : x.size(0) / batch});
 }
 
-// ---- Batch norm: the batch joins the channels
-// --------------------------------------------------------
+// ---- Batch norm: the batch joins the channels -------------------------------------------------
 
 void check_channels(const BatchedCall& call, const char* name, const In& x) {
   LAMELLA_CHECK(x.rank() >= 2, call.plan().name, ": expected '", name,
@@ -77,8 +77,7 @@ Three batch_norm_backward(BatchedCall& call, In grad_out, In input, In weight, I
           gb.defined() ? part_first(call, gb) : gb};
 }
 
-// ---- Layer norm: parameters of each example are applied behind it
-// --------------------------------------
+// ---- Layer norm: batched weights and biases are applied afterwards ----------------------------
 
 void check_rank(const char* op, const In& input, IntArrayRef normalized_shape) {
   LAMELLA_CHECK(input.rank() >= static_cast<int64_t>(normalized_shape.size()), op,
@@ -107,7 +106,7 @@ std::tuple<Tensor, Tensor> rms_norm(BatchedCall& call, In input, IntArrayRef nor
   return {out, rstd};
 }
 
-// Dimensions that are normalised, and those in front of them.
+// The normalised dimensions (inner), and those in front of them (outer).
 struct Norm {
   Sizes inner, outer;
   Norm(const Tensor& input, IntArrayRef normalized_shape) {
@@ -120,8 +119,8 @@ struct Norm {
   }
 };
 
-// Saved moments have no history, and no derivative of the operators below gives them one any more.
-// So where the input is differentiated they are computed from it again.
+// The saved moments have no autograd history. If the input is differentiated, they must be computed
+// from it again.
 bool is_differentiated(const Tensor& input) {
   constexpr uint32_t either = LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_TANGENT;
   return (input.impl()->flags & either) != 0;
@@ -177,10 +176,9 @@ std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& grad_out, const Tenso
   return {grad_input, grad_weight};
 }
 
-// ---- Group norm: the batch joins the samples
-// -------------------------------------------------------------
+// ---- Group norm: the batch joins the samples --------------------------------------------------
 
-// [batch, C] beside [batch, N, C, ...]
+// Reshapes [batch, C] so that it broadcasts with [batch, N, C, ...].
 Tensor beside_channels(const BatchedCall& call, const In& parameter, int64_t dims) {
   Sizes shape(static_cast<size_t>(dims), 1);
   shape[2] = parameter.size(0);

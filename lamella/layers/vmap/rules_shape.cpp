@@ -2,19 +2,19 @@
 // operators along a dimension or on the last dimensions.
 //
 // Note [Rules by the names of arguments]
-//   `dims`      the batch goes in front of every tensor; arguments named dim, dims, dim0, ... are
-//               moved behind it, and input_sizes get it in front. Tensors without dimensions get
-//               one for the call.
-//   `new_dim`   the same where dims count those of the result, which has one more.
+//   `dims`      puts the batch in front of every tensor and of input_sizes, and shifts arguments
+//               named dim, dims, dim0, ... by one. 0-dimensional tensors get a dimension for the
+//               call.
+//   `new_dim`   the same for operators that add a dimension: dims refer to the result.
 //   `inplace_view`   the argument takes the shape that the operator without the `_` gives.
-//   `sizes`     `size` gets the batch in front.
-//   `leading`   the batch goes in front of every tensor, of as many dimensions behind it; nothing
-//               else changes: the operator works on the last dimensions, or element by element.
-//   `matrices`  the same for operators on stacks of matrices, each example one at least.
-//   `lines`     the same for operators along the last dimension, which each example must have.
-//   `pairs`     the same for the operator on pairs of a real and an imaginary part.
-//   `fold1d`, `fold2d`, `fold3d`   [N, C, spatial...] and [C, spatial...]: the batch joins the N
-//               samples, or stands in their place.
+//   `sizes`     puts the batch in front of `size`.
+//   `leading`   puts the batch in front of every tensor and pads all examples to one rank; for
+//               operators that work on the last dimensions, or element by element.
+//   `matrices`  the same for operators on matrices; each example must have two dimensions.
+//   `lines`     the same for operators along the last dimension; each example must have one.
+//   `pairs`     the same for view_as_complex, whose last dimension is (real, imaginary).
+//   `fold1d`, `fold2d`, `fold3d`   for [N, C, spatial...] and [C, spatial...]: the batch is joined
+//               with the N samples, or takes their place.
 #include "lamella/layers/vmap/rules_common.h"
 
 namespace lamella::vmap {
@@ -33,7 +33,7 @@ void dims_rule(BatchedCall& call, int64_t more) {
   const uint32_t count = call.op()->argument_count;
   int64_t rank = -1;
   bool scalars = more == 0;  // every tensor has no dimensions
-  bool by_sizes = false;     // input_sizes tell the dimensions
+  bool by_sizes = false;     // the rank comes from input_sizes
   for (uint32_t i = 0; i < count; ++i) {
     const lamella_value& value = call.value(i);
     if (is_tensor(call, i)) {
@@ -78,8 +78,8 @@ void dims_rule(BatchedCall& call, int64_t more) {
 void dims(BatchedCall& call) { dims_rule(call, 0); }
 void new_dim(BatchedCall& call) { dims_rule(call, 1); }
 
-// Operators that reshape their argument in place: their out-of-place form makes the new value that
-// the batched tensor wraps.
+// Operators that reshape their argument in place: the batched tensor then wraps the result of the
+// out-of-place operator.
 void inplace_view(BatchedCall& call) {
   std::string name(call.op()->name);
   name.pop_back();
@@ -178,7 +178,7 @@ void sizes(BatchedCall& call) {
   call.run();
 }
 
-// Each example's strides are taken from where it begins.
+// Examples stay self.stride(0) apart; `stride` applies within each.
 Tensor as_strided(BatchedCall& call, In self, IntArrayRef size, IntArrayRef stride,
                   std::optional<int64_t> storage_offset) {
   LAMELLA_CHECK(size.size() == stride.size(), "as_strided: expected as many 'stride' as 'size', ",
@@ -190,7 +190,7 @@ Tensor as_strided(BatchedCall& call, In self, IntArrayRef size, IntArrayRef stri
 Tensor reshape_alias(BatchedCall& call, In self, IntArrayRef size, IntArrayRef) {
   return self.value.view(with_batch(call, size));
 }
-// Copies what each example holds from its first element to its last, in the same order.
+// Copies each example with its own strides, so that `size` and `stride` address the same elements.
 Tensor as_strided_scatter(BatchedCall& call, In self, In src, IntArrayRef size, IntArrayRef stride,
                           std::optional<int64_t> storage_offset) {
   IntArrayRef order = self.value.strides().slice(self.batched ? 1 : 0);
@@ -252,7 +252,7 @@ Tensor roll(BatchedCall& call, In self, IntArrayRef shifts, IntArrayRef dims) {
   for (int64_t dim : dims) all.push_back(call.shifted(dim, self.rank()));
   return self.value.roll(shifts, all);
 }
-// Tensors of shape [0] among others of more dimensions count as nothing.
+// Tensors of shape [0] are ignored among tensors of higher rank.
 Tensor cat(BatchedCall& call, std::vector<In> tensors, int64_t dim) {
   LAMELLA_CHECK_VALUE(!tensors.empty(), "cat: expected 'tensors' not to be empty");
   auto is_nothing = [](const In& x) { return x.rank() == 1 && x.size(0) == 0; };

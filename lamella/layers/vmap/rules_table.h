@@ -6,7 +6,7 @@
 
 namespace lamella::vmap {
 
-// The rule of a name; NULL if no family has one.
+// The rule with this name; NULL if there is none.
 Rule find_operator_rule(std::string_view name);
 
 }  // namespace lamella::vmap

@@ -2,21 +2,21 @@
 // what a library outside may use is in batch_rule.h.
 //
 // Note [Batched tensors and levels]
-//   Each running vmap is a level of its thread: a number that is never used twice, the size of its
+//   Each running vmap is a level of its thread: a number that is never reused, the size of its
 //   batch, and how random numbers are drawn. A batched tensor stands for one example of a level. It
-//   wraps a value that has all examples, in dimension 0 always, and shows the shape of one. What it
-//   wraps may be batched itself, at a lower level.
+//   wraps a tensor that holds all examples, always along dimension 0, and has the shape of one
+//   example. The wrapped tensor may itself be batched, at a lower level.
 //
-//   A call that has a batched tensor among its arguments meets the layer's kernel. It takes the
-//   highest level among the arguments, unwraps those of that level (the others are the same for all
-//   examples), and lets the operator's rule turn the call into calls on what came out. These are
-//   dispatched anew, so that lower levels, autocast, tracing and autograd follow by themselves. The
-//   results are wrapped again.
+//   A call with a batched argument reaches the layer's kernel. The kernel takes the highest level
+//   among the arguments, unwraps the arguments of that level (the others are the same for all
+//   examples), and lets the operator's rule turn the call into calls on the unwrapped tensors.
+//   These are dispatched anew, so lower levels, autocast, tracing and autograd handle them as any
+//   other calls. The results are wrapped again.
 //
-//   Autograd stands below: it sees plain tensors only. What a user asks a batched tensor about its
-//   gradient is asked of the tensor behind it (Note [Batched tensors, seen from elsewhere]).
-//   Gradients and tangents may be batched where the tensors that they belong to are not; expose()
-//   and hide() carry levels across.
+//   Autograd comes below this layer and sees only plain tensors. Functions that query a tensor's
+//   gradient state look at the tensor behind a batched one (Note [Batched tensors, seen from
+//   elsewhere] in lamella/core/wrapper.h). Gradients and tangents may be batched where the tensors
+//   that they belong to are not; expose() and hide() convert between the two forms.
 //
 // Note [Which rule serves an operator]
 //   1. a kernel registered for Batched (also spelled FuncTorchBatched), or for
@@ -24,8 +24,8 @@
 //   2. the composite kernel, run on the batched tensors, where the operator has no other kernel or
 //      says `batching: composite`;
 //   3. the rule that `batching:` names, or that the tags pointwise and reduction stand for;
-//   4. operators whose result depends on values in a way that one shape cannot hold (tags
-//      dynamic_output_shape, data_dependent_output) are refused;
+//   4. an error, for operators whose results may differ in shape between examples or are no tensors
+//      (tags dynamic_output_shape, data_dependent_output);
 //   5. the loop over the examples, which warns once for each operator that it is slow.
 #pragma once
 #include <cstdint>
@@ -55,21 +55,21 @@ struct Level {
   Level* outer = nullptr;
 };
 
-// A number that no level had yet.
+// A number that no level has had before.
 LAMELLA_PRIVATE_API uint32_t next_level_number();
-// Makes the level this thread's innermost one. It must stay where it is until it is left.
+// Makes the level this thread's innermost one. The object must not move until leave().
 LAMELLA_PRIVATE_API void enter(Level* level);
-// Leaves the level, and those within it that were not left.
+// Leaves the level and all levels inside it.
 LAMELLA_PRIVATE_API void leave(Level* level);
 // NULL: no vmap is running on this thread.
 LAMELLA_PRIVATE_API Level* innermost();
-// NULL: it is not running on this thread.
+// NULL: no level of this number is running on this thread.
 LAMELLA_PRIVATE_API Level* find_level(uint32_t number);
-// The level of a batched tensor; throws where it has ended or belongs to another thread. `who`
-// begins the message.
+// The level of a batched tensor; throws if it has ended or belongs to another thread. `who`, the
+// caller's name, begins the message.
 LAMELLA_PRIVATE_API Level& level_of(const lamella_tensor* t, const char* who);
 
-// Levels of what was recorded under a vmap, brought back for its backward.
+// Enters a level again for its lifetime: backward of a call that was recorded under a vmap.
 class LAMELLA_PRIVATE_API Reentry {
  public:
   Reentry(uint32_t number, int64_t size);
@@ -89,11 +89,11 @@ using lamella::wrapped;
 // The number of the level at which a batched tensor is batched.
 inline uint32_t level_number(const lamella_tensor* t) { return t->reserved; }
 
-// `value` as one example of the level; its dimension 0 is the batch. Takes a reference over.
+// A batched tensor of the level over `value`, whose dimension 0 is the batch.
 LAMELLA_PRIVATE_API TensorBase make_batched(TensorBase value, uint32_t level);
-// After a write: shape, dtype and flags of a batched tensor are again those of what it wraps.
+// After a write: updates the shape, dtype and flags of a batched tensor from the wrapped tensor.
 LAMELLA_PRIVATE_API void refresh(lamella_tensor* t);
-// Wraps another value at the same level, for operators that change the shape of their argument.
+// Makes `t` wrap another value at its level, for operators that change their argument's shape.
 LAMELLA_PRIVATE_API void replace(lamella_tensor* t, TensorBase value);
 
 // The tensor with the batch of `level` as its dimension 0, expanded over it if it is the same for
@@ -106,8 +106,8 @@ LAMELLA_PRIVATE_API bool has_level(const lamella_tensor* t, uint32_t level);
 // The same tensor, batched at all levels that run on this thread.
 LAMELLA_PRIVATE_API TensorBase batch_over_all(const TensorBase& t);
 
-// Called once for each operator that is served by the loop; a failure of it fails the call. NULL
-// turns the warnings off.
+// Called once for each operator that falls back to the loop; if the hook fails, so does the call.
+// NULL turns the warnings off.
 using WarningHook = lamella_status (*)(const char* text);
 LAMELLA_PRIVATE_API void set_warning_hook(WarningHook hook);
 

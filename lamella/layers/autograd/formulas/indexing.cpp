@@ -10,7 +10,7 @@
 namespace lamella {
 
 namespace {
-// The leading part of a tensor that is as large as `sizes`.
+// The leading part, of the given sizes, of a tensor.
 Tensor leading(const Tensor& tensor, IntArrayRef sizes) {
   Tensor part = tensor;
   for (size_t d = 0; d < sizes.size() && d < tensor.sizes().size(); ++d) {
@@ -18,7 +18,7 @@ Tensor leading(const Tensor& tensor, IntArrayRef sizes) {
   }
   return part;
 }
-// The opposite: zeros behind, up to `sizes`.
+// The reverse: pads a tensor with zeros at the end of each dimension, up to `sizes`.
 Tensor padded(const Tensor& tensor, IntArrayRef sizes) {
   if (tensor.sizes().equals(sizes)) return tensor;
   if (tensor.numel() == 0 || tensor.sizes().size() != sizes.size()) {

@@ -18,8 +18,8 @@ Tensor take_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& index)
 Tensor put_source_backward(const Tensor& grad, const Tensor& index, IntArrayRef source_sizes);
 Tensor masked_select_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& mask);
 
-// The gradient of src in scatter and scatter_add. It may be larger than index; what is not read
-// gets zeros.
+// The gradient of src in scatter and scatter_add. src may be larger than index; elements that are
+// not read get zeros.
 Tensor scatter_source_backward(const Tensor& grad, int64_t dim, const Tensor& index,
                                IntArrayRef src_sizes);
 // The gradient of source in index_add and index_copy; a source without dimensions stays one.

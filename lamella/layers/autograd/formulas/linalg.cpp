@@ -31,7 +31,7 @@ Tensor det_backward(const Tensor& grad, const Tensor& A, const Tensor& LU, const
     Tensor det = lamella::linalg_det(A);
     return solve_unchecked(adjoint_of(A), scaled_identity(grad.mul(conj_of(det)), A));
   }
-  // Pivots of zero are moved a little, which changes the product of the two in the last place only.
+  // Zero pivots are replaced by a tiny number; det(A) A^-H then changes only by rounding.
   Tensor diagonal = LU.diagonal(0, -2, -1);
   double tiny = A.scalar_type() == kDouble || A.scalar_type() == kComplexDouble ? 1e-16 : 1e-8;
   Tensor moved = diagonal.masked_fill(diagonal.eq(0), tiny);
@@ -319,7 +319,7 @@ std::tuple<Tensor, Tensor> lu_solve_backward(const Tensor& grad, const Tensor& L
                                              bool adjoint, std::array<bool, 2> wanted) {
   Tensor grad_B = lamella::linalg_lu_solve(LU, pivots, grad, left, !adjoint);
   if (!wanted[0]) return {Tensor(), grad_B};
-  // The gradient of A = P L U, or of its adjoint, which was solved with.
+  // The gradient of the matrix that was solved with: A = P L U, or its adjoint.
   Tensor grad_A = matrix_gradient(grad_B, result, left);
   if (adjoint) grad_A = adjoint_of(grad_A);
   auto [P, L, U] = lamella::lu_unpack(LU, pivots);

@@ -121,7 +121,7 @@ Tensor svd_backward(const Tensor& grad_U, const Tensor& grad_S, const Tensor& gr
   if (gU.defined()) {
     Tensor turn = skew(Uh.matmul(gU));
     inner = scale_columns(turn.div(E), S);
-    // The phase that U and V share shows on the diagonal.
+    // The diagonal contains the common phase of U and V.
     Tensor phase = turn.diagonal(0, -2, -1).div(S.mul(2));
     inner = with_diagonal(inner, phase);
   }
@@ -131,7 +131,7 @@ Tensor svd_backward(const Tensor& grad_U, const Tensor& grad_S, const Tensor& gr
   }
   if (grad_S.defined()) inner = inner.add(lamella::diag_embed(grad_S.to(inner.scalar_type())));
   Tensor result = U.matmul(inner).matmul(Vh);
-  // The part outside the spaces that U and V span.
+  // The part outside of the column spaces of U and V.
   if (gU.defined() && U.size(-2) > k) {
     Tensor out = gU.sub(U.matmul(Uh.matmul(gU)));
     result = result.add(scale_columns(out, S.reciprocal()).matmul(Vh));
@@ -158,7 +158,7 @@ std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& A_t, const Tensor& 
   Tensor turn_U = without_diagonal(scale_columns(P, S).add(scale_rows(Ph, S)).div(E));
   Tensor turn_V = without_diagonal(scale_rows(P, S).add(scale_columns(Ph, S)).div(E));
   if (U.is_complex()) {
-    // One phase is free; all of it goes to U.
+    // The common phase of U and V is free; U takes all of it.
     Tensor diagonal = P.diagonal(0, -2, -1);
     turn_U = with_diagonal(turn_U, diagonal.sub(lamella::real(diagonal)).div(S));
   }
@@ -275,7 +275,7 @@ std::tuple<Tensor, Tensor> lstsq_forward(const Tensor& A_t, const Tensor& A_p, c
   Tensor moved = pinv_forward(A_t, pinv, A_p).matmul(columns(b_p)).add(pinv.matmul(columns(b_t)));
   Tensor residuals_t = lamella::zeros_like(residuals);
   if (residuals.numel() > 0) {
-    // The residuals do not change with the solution where they are least.
+    // At the minimum, the residuals' derivative by the solution is zero.
     Tensor apart = A_p.matmul(columns(solution)).sub(columns(b_p));
     Tensor apart_t = A_t.matmul(columns(solution)).sub(columns(b_t));
     residuals_t = lamella::real(conj_of(apart).mul(apart_t)).sum(IntArrayRef(int64_t{-2})).mul(2);
@@ -296,7 +296,7 @@ std::tuple<Tensor, Tensor> lstsq_backward(const Tensor& grad_solution, const Ten
     grad_b = adjoint_of(pinv).matmul(G);
   }
   if (grad_residuals.defined() && grad_residuals.numel() > 0) {
-    // Sums of |A x - b|^2, which do not change with x where they are least.
+    // Sums of |A x - b|^2, whose derivative by x is zero at the minimum.
     Tensor apart = A.matmul(columns(solution)).sub(columns(b));
     Tensor weighted = apart.mul(grad_residuals.unsqueeze(-2)).mul(2);
     grad_A = plus(grad_A, weighted.matmul(adjoint_of(columns(solution))));

@@ -20,7 +20,7 @@ struct Norm {
   DimList dims;        // that an average goes over
   DimList parameters;  // that a parameter's gradient is summed over
   Tensor normal, rstd;
-  Tensor weight;        // beside the input; undefined: 1
+  Tensor weight;        // in a shape that broadcasts with the input; undefined: 1
   bool centred = true;  // a mean was subtracted
   bool fixed = false;   // the statistics do not come from the input
 
@@ -52,7 +52,7 @@ Tensor tangent(const Norm& norm, const Tensor& input_t, const Tensor& weight_t,
   return out;
 }
 
-// Gradients of weight and bias stand beside the input.
+// Gradients of weight and bias have a shape that broadcasts with the input.
 ThreeGradients double_backward(const Norm& norm, const Tensor& grad_x, const Tensor& grad_weight,
                                const Tensor& grad_bias, const Tensor& dy,
                                std::array<bool, 3> wanted) {
@@ -137,7 +137,7 @@ struct Groups {
 
 // ---- Channels ----
 
-// A number for each channel, beside a tensor of `rank` dimensions.
+// Reshapes a value for each channel to broadcast with a tensor of `rank` dimensions.
 Tensor per_channel(const Tensor& t, int64_t rank) {
   if (!t.defined()) return t;
   DimList shape(static_cast<size_t>(rank), 1);

@@ -4,7 +4,7 @@
 //   With n = (x - mean) * rstd, where mean and rstd come from the `count` elements of a set, and
 //   out = n * weight + bias, a gradient g of n passes to x as rstd * P(g), where
 //     P(g) = g - average(g) - n * average(g * n)
-//   is symmetric: P is its own backward where x stays. A norm that subtracts no mean has no
+//   is symmetric: P is its own backward for constant x. A norm that subtracts no mean has no
 //   average(g). Statistics that do not come from x leave P(g) = g.
 #pragma once
 #include <array>

@@ -34,7 +34,7 @@ Tensor rounded_division_tangent(const Tensor& self_t, const Tensor& other_p, con
 
 Tensor base_backward(const Tensor& grad, const Tensor& self, const Scalar& exponent) {
   if (exponent.equal(0) || exponent.equal(false)) return zeros_for(grad);
-  // In the exponent's own kind, so that an integer stays one.
+  // Computed in the exponent's own type, so that an integer stays an integer.
   if (exponent.isComplex()) {
     complex<double> e = exponent.toComplexDouble();
     return grad * conj_of(self.pow(Scalar(e - complex<double>(1, 0))) * exponent);
@@ -53,7 +53,7 @@ Tensor base_backward(const Tensor& grad, const Tensor& self, const Tensor& expon
 Tensor exponent_backward(const Tensor& grad, const Tensor& self, const Tensor& exponent,
                          const Tensor& result) {
   Tensor stays = (self == 0).logical_and(real_of(exponent) >= 0);
-  // log(0) would be kept out of the result, but not out of the derivative of this.
+  // keep() masks log(0) in the result, but not the NaN of its derivative, so the base is replaced.
   Tensor base = lamella::where(stays, Scalar(1), self);
   return keep(grad * conj_of(result * base.log()), stays.logical_not());
 }
@@ -102,7 +102,7 @@ Tensor xlog1py_backward(const Tensor& grad, const Tensor& self, const Tensor& ot
 
 Tensor sgn_backward(const Tensor& grad, const Tensor& self, const Tensor& sgn) {
   if (!self.is_complex()) return zeros_for(grad);
-  // The part of the gradient at right angles to self, over its size.
+  // The component of the gradient perpendicular to self, divided by |self|.
   Tensor along = lamella::real(conj_of(sgn) * grad) * sgn;
   Tensor size = self.abs();
   return keep((grad - along) / size, size != 0);
@@ -118,7 +118,7 @@ Tensor angle_tangent(const Tensor& self_t, const Tensor& self_p) {
   return keep(lamella::imag(conj_of(self_p) * self_t) / (size * size), size != 0);
 }
 Tensor acosh_backward(const Tensor& grad, const Tensor& self) {
-  // Two roots, for the right branch; a real one needs no care.
+  // Complex numbers need two roots to get the right branch; real numbers need only one.
   if (self.is_complex()) return grad * conj_of((self + 1).rsqrt() * (self - 1).rsqrt());
   return grad * (self * self - 1).rsqrt();
 }
@@ -127,7 +127,7 @@ Tensor over_squares(const Tensor& x, const Tensor& self, const Tensor& other) {
   return keep(x / squares, squares != 0);
 }
 Tensor sinc_backward(const Tensor& grad, const Tensor& self) {
-  // The product in the denominator is 0 for the smallest numbers as well.
+  // The denominator also underflows to 0 for tiny numbers, not only at self = 0.
   Tensor x = self * kPi, square = x * self;
   Tensor slope = (x * x.cos() - x.sin()) / square;
   return keep(grad * conj_of(slope), square != 0);
@@ -144,7 +144,7 @@ Tensor i1_backward(const Tensor& grad, const Tensor& self, const Tensor& result)
   return grad * lamella::where(at_zero, Scalar(0.5), lamella::i0(self) - result / x);
 }
 Tensor i1e_backward(const Tensor& grad, const Tensor& self, const Tensor& result) {
-  // So near to it the result is half the number.
+  // Where self * self underflows, i1e(x) is x / 2, so the slope is 0.5.
   Tensor at_zero = self * self == 0;
   Tensor x = lamella::where(at_zero, Scalar(1), self);
   Tensor slope = lamella::special_i0e(self) - result * (self.sgn() + x.reciprocal());

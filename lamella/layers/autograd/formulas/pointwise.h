@@ -34,7 +34,7 @@ Tensor contender_backward(const Tensor& grad, const Tensor& loses, const Tensor&
 // Where one operand of fmax or fmin is the result, with `wins` a comparison: a NaN always loses.
 Tensor wins_or_nan(const Tensor& wins, const Tensor& other);
 Tensor copysign_backward(const Tensor& grad, const Tensor& self, const Tensor& result);
-// The rest of a division falls by the quotient, rounded, for each unit of the divisor.
+// The rounded quotient that remainder's derivative by its divisor is the negative of.
 Tensor quotient(const Scalar& self, const Tensor& other);
 Tensor xlogy_backward(const Tensor& grad, const Tensor& self, const Tensor& other);
 Tensor xlogy_backward(const Tensor& grad, const Tensor& self, const Scalar& other);

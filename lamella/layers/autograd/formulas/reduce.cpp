@@ -136,7 +136,7 @@ Tensor deviation_to_variance(const Tensor& x, const Tensor& deviation) {
 // ---- Norms ----
 
 namespace {
-// The derivative of |x|^p / p by x, with x itself in its direction: x |x|^(p - 2).
+// The derivative of |x|^p / p by x: x |x|^(p - 2), which also covers complex x.
 Tensor power_slope(const Tensor& self, double p) {
   if (p == 1) return self.sgn();
   if (p == 2) return self;
@@ -144,7 +144,8 @@ Tensor power_slope(const Tensor& self, double p) {
   if (p > 2) return self * size.pow(p - 2);
   return keep(self.sgn() * size.pow(p - 1), size != 0);
 }
-// What each element adds to the norm, per unit: conj(slope) * tangent, summed, is the tangent.
+// The derivative of the norm by each element: the norm's tangent is the sum of
+// conj(slope) * tangent.
 Tensor norm_slope(const Tensor& self, double p, const Tensor& norm, OptionalIntArrayRef dim) {
   if (std::isinf(p)) {
     Tensor size = self.abs();
@@ -222,7 +223,7 @@ Zeros find_zeros(const Tensor& self, int64_t dim) {
   Tensor all = self == 0;
   return {all, all.logical_and(all.cumsum(dim) == 1)};
 }
-// For every pair (i, k) the product of the elements up to k but for i, and 0 where i is beyond k.
+// For every pair (i, k) the product of the elements up to k except element i; 0 where i > k.
 Tensor cumprod_slopes(const Tensor& self, int64_t dim) {
   int64_t size = self.size(dim);
   Tensor x = self.movedim(dim, -1).unsqueeze(-2);  // [..., 1, k]
@@ -238,8 +239,8 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, con
     Tensor g = grad.movedim(dim, -1).unsqueeze(-2);
     return (g * conj_of(cumprod_slopes(x, dim))).sum(-1).movedim(-1, dim);
   }
-  // Up to the first zero the product without element i is the product over it. At the first zero
-  // it is the product as if a 1 stood there, and behind it there is nothing but zeros.
+  // Before the first zero, the product without element i is the product divided by it. At the first
+  // zero it is the product with a 1 in its place; behind it all products are zero.
   Zeros zeros = find_zeros(x, dim);
   Tensor divisor = lamella::where(zeros.all, Scalar(1), x);
   Tensor plain = sum_to_end(grad * conj_of(result), dim) / conj_of(divisor);
@@ -262,7 +263,7 @@ Tensor cumprod_tangent(const Tensor& self_p, const Tensor& self_t, int64_t dim,
 }
 
 namespace {
-// log(x) where x > 0 or complex and not 0, elsewhere a number that exp takes to 0.
+// log(x) where x > 0 (complex: x != 0), elsewhere a number whose exp is 0.
 Tensor log_or_lowest(const Tensor& x) {
   Tensor has_log = x.is_complex() ? x.ne(0) : x > 0;
   return lamella::where(has_log, lamella::where(has_log, x, Scalar(1)).log(), Scalar(kLowest));
@@ -274,8 +275,8 @@ Tensor logcumsumexp_from_end(const Tensor& x, int64_t dim) {
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
                              int64_t dim) {
   if (self.numel() == 0 || !has_dim(self)) return grad;
-  // In logarithms, as exp(self) alone could overflow; those of real numbers are of positive and
-  // negative ones apart.
+  // Computed with logarithms, as exp(self) alone could overflow. Positive and negative real
+  // gradients are handled separately, since only positive numbers have real logarithms.
   auto part = [&](const Tensor& g) {
     return (logcumsumexp_from_end(log_or_lowest(g) - result, dim) + self).exp();
   };
@@ -284,7 +285,7 @@ Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tenso
 Tensor logcumsumexp_tangent(const Tensor& self_p, const Tensor& self_t, const Tensor& result,
                             int64_t dim) {
   if (!has_dim(self_p) || self_p.numel() == 0) return self_t.clone();
-  // Where nothing but log(0) was summed so far, nothing moves.
+  // Where only log(0) was summed so far, the tangent is zero.
   Tensor real = result.is_complex() ? lamella::real(result) : result;
   Tensor sums = lamella::where(lamella::isneginf(real), Scalar(0), result);
   auto part = [&](const Tensor& t) {

@@ -60,8 +60,8 @@ Tensor logsumexp_tangent(const Tensor& self_p, const Tensor& self_t, IntArrayRef
 
 // Sums from each element to the end.
 Tensor sum_to_end(const Tensor& x, int64_t dim);
-// Right for zeros too. Where gradients are recorded it takes memory for every pair of elements, as
-// only then does it matter how products change that are zero.
+// Correct for zeros too. If gradients are recorded it takes memory for every pair of elements,
+// since only second derivatives depend on how zero products change.
 Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& result);
 Tensor cumprod_tangent(const Tensor& self_p, const Tensor& self_t, int64_t dim,
                        const Tensor& result);
