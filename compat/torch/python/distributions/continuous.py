@@ -26,14 +26,10 @@ class Normal(ExponentialFamily):
     support = _REAL
     has_rsample = True
     _mean_carrier_measure = 0
+    _expandable = "loc scale"
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        shape = () if _numbers(loc, scale) else self.loc.size()
-        super().__init__(shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Normal:
-        return self._expanded("loc scale", batch_shape, _instance)
+        super().__init__(self._broadcast(loc=loc, scale=scale), validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -89,14 +85,10 @@ class Laplace(Distribution):
     arg_constraints = {"loc": _REAL, "scale": _POSITIVE}
     support = _REAL
     has_rsample = True
+    _expandable = "loc scale"
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        shape = () if _numbers(loc, scale) else self.loc.size()
-        super().__init__(shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Laplace:
-        return self._expanded("loc scale", batch_shape, _instance)
+        super().__init__(self._broadcast(loc=loc, scale=scale), validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -141,14 +133,10 @@ class Cauchy(Distribution):
     arg_constraints = {"loc": _REAL, "scale": _POSITIVE}
     support = _REAL
     has_rsample = True
+    _expandable = "loc scale"
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        shape = () if _numbers(loc, scale) else self.loc.size()
-        super().__init__(shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Cauchy:
-        return self._expanded("loc scale", batch_shape, _instance)
+        super().__init__(self._broadcast(loc=loc, scale=scale), validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -186,11 +174,10 @@ class Uniform(Distribution):
     """Uniform distribution from `low` to `high`."""
 
     has_rsample = True
+    _expandable = "low high"
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
-        self.low, self.high = broadcast_all(low, high)
-        shape = () if _numbers(low, high) else self.low.size()
-        super().__init__(shape, validate_args=validate_args)
+        super().__init__(self._broadcast(low=low, high=high), validate_args=validate_args)
 
     @property
     def arg_constraints(self) -> dict[str, Any]:
@@ -199,9 +186,6 @@ class Uniform(Distribution):
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
         return constraints.interval(self.low, self.high)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Uniform:
-        return self._expanded("low high", batch_shape, _instance)
 
     @property
     def mean(self) -> Tensor:
@@ -248,13 +232,10 @@ class Exponential(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
+    _expandable = "rate"
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
-        (self.rate,) = broadcast_all(rate)
-        super().__init__(() if _numbers(rate) else self.rate.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Exponential:
-        return self._expanded("rate", batch_shape, _instance)
+        super().__init__(self._broadcast(rate=rate), validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -304,14 +285,12 @@ class Gamma(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
+    _expandable = "concentration rate"
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
-        self.concentration, self.rate = broadcast_all(concentration, rate)
-        shape = () if _numbers(concentration, rate) else self.concentration.size()
-        super().__init__(shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Gamma:
-        return self._expanded("concentration rate", batch_shape, _instance)
+        super().__init__(
+            self._broadcast(concentration=concentration, rate=rate), validate_args=validate_args
+        )
 
     @property
     def mean(self) -> Tensor:
@@ -365,9 +344,6 @@ class Chi2(Gamma):
 
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Chi2:
-        return self._expanded("concentration rate", batch_shape, _instance)
 
     @property
     def df(self) -> Tensor:
@@ -502,16 +478,15 @@ class GeneralizedPareto(Distribution):
 
     arg_constraints = {"loc": _REAL, "scale": _POSITIVE, "concentration": _REAL}
     has_rsample = True
+    _expandable = "loc scale concentration"
 
     def __init__(
         self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
     ) -> None:
-        self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
-        shape = () if _numbers(loc, scale, concentration) else self.loc.size()
-        super().__init__(shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> GeneralizedPareto:
-        return self._expanded("loc scale concentration", batch_shape, _instance)
+        super().__init__(
+            self._broadcast(loc=loc, scale=scale, concentration=concentration),
+            validate_args=validate_args,
+        )
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
