@@ -10,13 +10,9 @@ import lamella
 from lamella import Size, Tensor
 from lamella.compat.distributions import constraints
 from lamella.compat.distributions.distribution import Distribution, ExponentialFamily
-from lamella.compat.distributions.utils import broadcast_all, euler_constant
+from lamella.compat.distributions.utils import _parameters, broadcast_all, euler_constant
 
 _POSITIVE, _REAL = constraints.positive, constraints.real
-
-
-def _numbers(*values: Any) -> bool:
-    return all(isinstance(value, Number) for value in values)
 
 
 class Normal(ExponentialFamily):
@@ -29,7 +25,8 @@ class Normal(ExponentialFamily):
     _expandable = "loc scale"
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(self._broadcast(loc=loc, scale=scale), validate_args=validate_args)
+        shape, self.loc, self.scale = _parameters(loc, scale)
+        super().__init__(shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -57,7 +54,8 @@ class Normal(ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        log_scale = math.log(self.scale) if isinstance(self.scale, Number) else self.scale.log()
+        number = isinstance(self.scale, Number)
+        log_scale = math.log(self.scale) if number else self.scale.log()
         squares = (value - self.loc) ** 2 / (2 * self.variance)
         return -squares - log_scale - math.log(math.sqrt(2 * math.pi))
 
@@ -88,7 +86,8 @@ class Laplace(Distribution):
     _expandable = "loc scale"
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(self._broadcast(loc=loc, scale=scale), validate_args=validate_args)
+        shape, self.loc, self.scale = _parameters(loc, scale)
+        super().__init__(shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -136,7 +135,8 @@ class Cauchy(Distribution):
     _expandable = "loc scale"
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(self._broadcast(loc=loc, scale=scale), validate_args=validate_args)
+        shape, self.loc, self.scale = _parameters(loc, scale)
+        super().__init__(shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -177,7 +177,8 @@ class Uniform(Distribution):
     _expandable = "low high"
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
-        super().__init__(self._broadcast(low=low, high=high), validate_args=validate_args)
+        shape, self.low, self.high = _parameters(low, high)
+        super().__init__(shape, validate_args=validate_args)
 
     @property
     def arg_constraints(self) -> dict[str, Any]:
@@ -235,7 +236,8 @@ class Exponential(ExponentialFamily):
     _expandable = "rate"
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
-        super().__init__(self._broadcast(rate=rate), validate_args=validate_args)
+        shape, self.rate = _parameters(rate)
+        super().__init__(shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -288,9 +290,8 @@ class Gamma(ExponentialFamily):
     _expandable = "concentration rate"
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
-        super().__init__(
-            self._broadcast(concentration=concentration, rate=rate), validate_args=validate_args
-        )
+        shape, self.concentration, self.rate = _parameters(concentration, rate)
+        super().__init__(shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -418,10 +419,9 @@ class FisherSnedecor(Distribution):
     has_rsample = True
 
     def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
-        self.df1, self.df2 = broadcast_all(df1, df2)
+        shape, self.df1, self.df2 = _parameters(df1, df2)
         self._gamma1 = Gamma(self.df1 * 0.5, self.df1)
         self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
-        shape = () if _numbers(df1, df2) else self.df1.size()
         super().__init__(shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> FisherSnedecor:
@@ -468,7 +468,7 @@ def gumbel_entropy(scale: Tensor) -> Tensor:
 
 def shape_of(*values: Any) -> Size:
     """The broadcast shape of the values; () for numbers."""
-    return Size(()) if _numbers(*values) else broadcast_all(*values)[0].size()
+    return Size(_parameters(*values)[0])
 
 
 class GeneralizedPareto(Distribution):
@@ -483,10 +483,8 @@ class GeneralizedPareto(Distribution):
     def __init__(
         self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
     ) -> None:
-        super().__init__(
-            self._broadcast(loc=loc, scale=scale, concentration=concentration),
-            validate_args=validate_args,
-        )
+        shape, self.loc, self.scale, self.concentration = _parameters(loc, scale, concentration)
+        super().__init__(shape, validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Number
 from typing import Any
 
 import lamella
@@ -11,6 +10,7 @@ from lamella import Size, Tensor
 from lamella.compat.distributions import constraints
 from lamella.compat.distributions.distribution import Distribution, ExponentialFamily
 from lamella.compat.distributions.utils import (
+    _parameters,
     broadcast_all,
     lazy_property,
     logits_to_probs,
@@ -31,13 +31,9 @@ class _Binary(Distribution):
 
     def _take(self, probs: Any, logits: Any) -> Size:
         _one_of(type(self).__name__, probs, logits)
-        number = isinstance(probs if probs is not None else logits, Number)
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        self._param = self.probs if probs is not None else self.logits
-        return Size(()) if number else self._param.size()
+        shape, self._param = _parameters(probs if probs is not None else logits)
+        setattr(self, "probs" if probs is not None else "logits", self._param)
+        return Size(shape)
 
     @lazy_property
     def logits(self) -> Tensor:
@@ -274,7 +270,8 @@ class Poisson(ExponentialFamily):
     _expandable = "rate"
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
-        super().__init__(self._broadcast(rate=rate), validate_args=validate_args)
+        shape, self.rate = _parameters(rate)
+        super().__init__(shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:

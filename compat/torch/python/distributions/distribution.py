@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Number
 from typing import Any
 
 import lamella
 from lamella import Size, Tensor
 from lamella.compat.distributions import constraints
-from lamella.compat.distributions.utils import broadcast_all, lazy_property
+from lamella.compat.distributions.utils import lazy_property
 
 
 class Distribution:
@@ -81,13 +80,6 @@ class Distribution:
         if not self._expandable:
             raise NotImplementedError(f"{type(self).__name__}: has no expand()")
         return self._expanded(self._expandable, batch_shape, _instance)
-
-    def _broadcast(self, **given: Any) -> Any:
-        """Sets parameters, broadcast, and returns their shape: () if all are numbers."""
-        values = broadcast_all(*given.values())
-        for name, value in zip(given, values):
-            setattr(self, name, value)
-        return () if all(isinstance(v, Number) for v in given.values()) else values[0].size()
 
     @property
     def batch_shape(self) -> Size:
