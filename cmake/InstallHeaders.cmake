@@ -30,8 +30,10 @@ function(append_includes file)
 endfunction()
 
 file(MAKE_DIRECTORY "${prefix}/include/lamella_compat")
-foreach(root "${LAMELLA_SOURCE_DIR}/compat/torch/include" "${LAMELLA_SOURCE_DIR}/compat/xla")
+foreach(root "${LAMELLA_SOURCE_DIR}/compat/torch/include" "${LAMELLA_SOURCE_DIR}/compat/xla"
+             "${LAMELLA_COMPAT_VIEW}")
   file(GLOB_RECURSE compat RELATIVE "${root}" "${root}/*.h" "${root}/*.hpp")
+  list(FILTER compat EXCLUDE REGEX "^lamella/")
   foreach(file IN LISTS compat)
     append_includes("${root}/${file}")
     install_header("${root}" "${file}" include/lamella_compat)

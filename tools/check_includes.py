@@ -37,6 +37,9 @@ GENERATED = {
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]((?:lamella|codegen|python|compat)/[^">]+)[">]')
+# The tables of headers that only include others (cmake/ForwardingHeaders.cmake).
+FORWARDS = "forwards.txt"
+FORWARDED = re.compile(r"(lamella/\S+\.h)$")
 
 
 def located(name: str) -> str:
@@ -54,8 +57,11 @@ def included(path: str, text: str | None = None) -> Iterator[tuple[int, str]]:
     """The project's headers that a file includes, with their lines."""
     text = (ROOT / path).read_text(encoding="utf-8") if text is None else text
     for number, line in enumerate(text.splitlines(), 1):
-        match = INCLUDE.match(line)
-        if match:
+        if path.endswith(FORWARDS):
+            matches = [FORWARDED.match(word) for word in line.split()]
+        else:
+            matches = [INCLUDE.match(line)]
+        for match in filter(None, matches):
             yield number, located(match.group(1))
 
 
@@ -99,7 +105,7 @@ def files() -> Iterator[str]:
         # Not a git checkout, as in an unpacked archive.
         paths = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*")]
     for path in paths:
-        if path.endswith((".h", ".hpp", ".cpp", ".cc", ".c", ".inc")):
+        if path.endswith((".h", ".hpp", ".cpp", ".cc", ".c", ".inc", FORWARDS)):
             if not path.startswith("build") and (ROOT / path).is_file():
                 yield path
 

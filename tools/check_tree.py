@@ -69,6 +69,8 @@ def public_headers():
     ]
     todo += sorted((GENERATED / "lamella/api").rglob("*.h"))
     todo += sorted((ROOT / "compat").rglob("*.h"))
+    for folder in ("ATen", "c10", "torch", "xla"):
+        todo += sorted((ROOT / "build/compat/view" / folder).rglob("*.h"))
     seen = set()
     while todo:
         path = todo.pop()

@@ -1,4 +1,4 @@
-// The less common activations of lamella::nn, each as a function and as a module: randomized,
+// Activations of lamella::nn, each as a function and as a module: randomized,
 // parametric and thresholding ones, and the dropouts that preserve mean and variance.
 #pragma once
 #include "lamella/nn/modules.h"

@@ -5,6 +5,10 @@
 
 namespace lamella::nn::functional {
 
+namespace detail {
+using namespace lamella::nn::detail;
+}  // namespace detail
+
 // ---- Convolutions and products -----------------------------------------------------------------
 
 template <size_t D>
@@ -48,33 +52,11 @@ LAMELLA_CONV(3)
 LAMELLA_LAZY Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias = {}) {
   return lamella::linear(input, weight, detail::maybe(bias));
 }
-struct EmbeddingFuncOptions {
-  LAMELLA_OPTION(std::optional<int64_t>, padding_idx);
-  LAMELLA_OPTION(std::optional<double>, max_norm);  // longer rows are rescaled first
-  LAMELLA_OPTION(double, norm_type) = 2;
-  LAMELLA_OPTION(bool, scale_grad_by_freq) = false;
-  LAMELLA_OPTION(bool, sparse) = false;
-};
-namespace detail {
-using namespace lamella::nn::detail;
-// Scales the rows of `weight` that `input` indexes down to the norm max_norm, in place.
-LAMELLA_LAZY void shorten(Tensor weight, const Tensor& input, std::optional<double> max_norm,
-                          double norm_type) {
-  if (!max_norm) return;
-  NoGradGuard guard;
-  Tensor rows = std::get<0>(lamella::_unique2(input));
-  Tensor used = weight.index_select(0, rows);
-  Tensor norms = lamella::norm(used, Scalar(norm_type), {1}, true);
-  Tensor scaled = used * (*max_norm / (norms + 1e-7));
-  weight.index_copy_(0, rows, lamella::where(norms > *max_norm, scaled, used));
-}
-}  // namespace detail
-LAMELLA_LAZY Tensor embedding(const Tensor& input, const Tensor& weight,
-                              const EmbeddingFuncOptions& options = {}) {
-  detail::shorten(weight, input, options.max_norm(), options.norm_type());
-  int64_t padding = options.padding_idx().value_or(-1);
-  if (options.padding_idx() && padding < 0) padding += weight.size(0);
-  return lamella::embedding(weight, input, padding, options.scale_grad_by_freq(), options.sparse());
+LAMELLA_LAZY Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight,
+                             const Tensor& bias = {}) {
+  static const auto op = detail::find<Tensor, const Tensor&, const Tensor&, const Tensor&,
+                                      const std::optional<Tensor>&>("aten::bilinear");
+  return op.call(input1, input2, weight, detail::maybe(bias));
 }
 LAMELLA_LAZY Tensor one_hot(const Tensor& tensor, int64_t num_classes = -1) {
   return lamella::one_hot(tensor, num_classes);

@@ -1,4 +1,4 @@
-// The modules of lamella::nn with parameters: Linear, convolutions, norms, Embedding. For equal
+// The modules of lamella::nn with parameters: Linear, Bilinear, convolutions, norms. For equal
 // seeds, the initial parameters equal PyTorch's.
 #pragma once
 #include "lamella/nn/functional.h"
@@ -35,6 +35,34 @@ LAMELLA_LAZY class LinearImplOf : public Cloneable<LinearImplOf<lazy_>> {
   Tensor weight, bias;
 };
 LAMELLA_LAZY_MODULE(Linear)
+
+LAMELLA_LAZY class BilinearImplOf : public Cloneable<BilinearImplOf<lazy_>> {
+ public:
+  BilinearImplOf(int64_t in1_features, int64_t in2_features, int64_t out_features)
+      : BilinearImplOf(BilinearOptions(in1_features, in2_features, out_features)) {}
+  explicit BilinearImplOf(const BilinearOptions& given) : options(given) { reset(); }
+  void reset() override {
+    const int64_t out = options.out_features();
+    weight = this->register_parameter(
+        "weight", lamella::empty({out, options.in1_features(), options.in2_features()}));
+    bias = this->register_parameter("bias", options.bias() ? lamella::empty({out}) : Tensor());
+    reset_parameters();
+  }
+  void reset_parameters() {
+    const double bound = 1 / std::sqrt(static_cast<double>(weight.size(1)));
+    init::uniform_(weight, -bound, bound);
+    if (bias.defined()) init::uniform_(bias, -bound, bound);
+  }
+  LAMELLA_SHOWN("Bilinear", "in1_features=", options.in1_features(),
+                ", in2_features=", options.in2_features(),
+                ", out_features=", options.out_features(), ", bias=", options.bias())
+  Tensor forward(const Tensor& input1, const Tensor& input2) {
+    return F::bilinear(input1, input2, weight, bias);
+  }
+  BilinearOptions options;
+  Tensor weight, bias;
+};
+LAMELLA_LAZY_MODULE(Bilinear)
 
 // A convolution over D dimensions, or its transpose if `transposed`.
 template <size_t D, bool transposed, class Derived>
@@ -230,6 +258,53 @@ LAMELLA_BATCH_NORM(2, 4, 4)
 LAMELLA_BATCH_NORM(3, 5, 5)
 #undef LAMELLA_BATCH_NORM
 
+// Normalizes each channel of each example; inputs have `dims` dimensions, or one less without a
+// batch.
+template <int64_t dims, class Derived>
+class InstanceNormBase : public ChannelNormBase<Derived, InstanceNormOptions> {
+  using Base = ChannelNormBase<Derived, InstanceNormOptions>;
+
+ public:
+  using Base::Base, Base::bias, Base::options, Base::running_mean, Base::running_var, Base::weight;
+  Tensor forward(const Tensor& input) {
+    LAMELLA_CHECK(input.dim() == dims || input.dim() == dims - 1,
+                  "InstanceNorm: expected 'input' to have ", dims - 1, " or ", dims,
+                  " dimensions, got ", input.dim());
+    const bool is_one = input.dim() == dims - 1;
+    Tensor normal =
+        F::instance_norm(is_one ? input.unsqueeze(0) : input,
+                         F::InstanceNormFuncOptions()
+                             .running_mean(running_mean)
+                             .running_var(running_var)
+                             .weight(weight)
+                             .bias(bias)
+                             .use_input_stats(this->is_training() || !options.track_running_stats())
+                             .momentum(options.momentum())
+                             .eps(options.eps()));
+    return is_one ? normal.squeeze(0) : normal;
+  }
+};
+#define LAMELLA_INSTANCE_NORM(D, dims)                                                    \
+  using InstanceNorm##D##dOptions = InstanceNormOptions;                                  \
+  LAMELLA_LAZY class InstanceNorm##D##dImplOf                                             \
+      : public InstanceNormBase<dims, InstanceNorm##D##dImplOf<lazy_>> {                  \
+    using Base = InstanceNormBase<dims, InstanceNorm##D##dImplOf>;                        \
+                                                                                          \
+   public:                                                                                \
+    using Base::Base;                                                                     \
+    explicit InstanceNorm##D##dImplOf(int64_t num_features)                               \
+        : Base(InstanceNormOptions(num_features)) {}                                      \
+    LAMELLA_SHOWN("InstanceNorm" #D "d", this->options.num_features(),                    \
+                  ", eps=", this->options.eps(), ", momentum=", this->options.momentum(), \
+                  ", affine=", this->options.affine(),                                    \
+                  ", track_running_stats=", this->options.track_running_stats())          \
+  };                                                                                      \
+  LAMELLA_LAZY_MODULE(InstanceNorm##D##d)
+LAMELLA_INSTANCE_NORM(1, 3)
+LAMELLA_INSTANCE_NORM(2, 4)
+LAMELLA_INSTANCE_NORM(3, 5)
+#undef LAMELLA_INSTANCE_NORM
+
 // The base of layers that normalize each example: a weight of ones and a bias of zeros. `shape_of`
 // gives their shape from the options, or nullopt for a layer without them.
 template <class Derived, class Options,
@@ -302,84 +377,5 @@ LAMELLA_LAZY class GroupNormImplOf
   }
 };
 LAMELLA_LAZY_MODULE(GroupNorm)
-
-namespace detail {
-// The given table, or uninitialized memory for one.
-template <class Options>
-Tensor embedding_table(const char* name, const Options& options) {
-  std::vector<int64_t> shape{options.num_embeddings(), options.embedding_dim()};
-  const Tensor& given = options._weight();
-  LAMELLA_CHECK_VALUE(!given.defined() || given.sizes() == IntArrayRef(shape), name,
-                      ": expected '_weight' of shape ", shape, ", got ", given.sizes());
-  return given.defined() ? given : lamella::empty(shape);
-}
-LAMELLA_LAZY void draw_embedding(Tensor weight, std::optional<int64_t> padding_idx) {
-  init::normal_(weight);
-  if (!padding_idx) return;
-  NoGradGuard guard;
-  weight[*padding_idx].fill_(0);
-}
-// Prints the options that Embedding and EmbeddingBag have in common.
-template <class Options>
-void show_embedding(std::ostream& stream, const Options& options) {
-  if (options.max_norm()) show(stream, ", max_norm=", *options.max_norm());
-  if (options.norm_type() != 2) show(stream, ", norm_type=", options.norm_type());
-  if (options.scale_grad_by_freq()) show(stream, ", scale_grad_by_freq=true");
-  if (options.sparse()) show(stream, ", sparse=true");
-}
-}  // namespace detail
-
-LAMELLA_LAZY class EmbeddingImplOf : public Cloneable<EmbeddingImplOf<lazy_>> {
- public:
-  EmbeddingImplOf(int64_t num_embeddings, int64_t embedding_dim)
-      : EmbeddingImplOf(EmbeddingOptions(num_embeddings, embedding_dim)) {}
-  explicit EmbeddingImplOf(const EmbeddingOptions& given) : options(given) { reset(); }
-  void reset() override {
-    weight = this->register_parameter("weight", detail::embedding_table("Embedding", options));
-    if (!options._weight().defined()) reset_parameters();
-  }
-  void reset_parameters() { detail::draw_embedding(weight, options.padding_idx()); }
-  void pretty_print(std::ostream& stream) const override {
-    detail::show(stream, "torch::nn::Embedding(num_embeddings=", options.num_embeddings(),
-                 ", embedding_dim=", options.embedding_dim());
-    if (options.padding_idx()) detail::show(stream, ", padding_idx=", *options.padding_idx());
-    detail::show_embedding(stream, options);
-    detail::show(stream, ")");
-  }
-  Tensor forward(const Tensor& indices) {
-    return F::embedding(indices, weight,
-                        F::EmbeddingFuncOptions()
-                            .padding_idx(options.padding_idx())
-                            .max_norm(options.max_norm())
-                            .norm_type(options.norm_type())
-                            .scale_grad_by_freq(options.scale_grad_by_freq())
-                            .sparse(options.sparse()));
-  }
-
-  EmbeddingOptions options;
-  Tensor weight;
-};
-LAMELLA_LAZY class EmbeddingOf : public ModuleHolder<EmbeddingImplOf<lazy_>> {
- public:
-  using ModuleHolder<EmbeddingImplOf<lazy_>>::ModuleHolder;
-  // A layer over an existing table, which is frozen unless `freeze` is false.
-  static EmbeddingOf from_pretrained(const Tensor& embeddings,
-                                     const EmbeddingFromPretrainedOptions& options = {}) {
-    LAMELLA_CHECK_VALUE(embeddings.dim() == 2,
-                        "Embedding: expected 'embeddings' to have 2 dimensions, got ",
-                        embeddings.dim());
-    EmbeddingOf made(EmbeddingOptions(embeddings.size(0), embeddings.size(1))
-                         .padding_idx(options.padding_idx())
-                         .max_norm(options.max_norm())
-                         .norm_type(options.norm_type())
-                         .scale_grad_by_freq(options.scale_grad_by_freq())
-                         .sparse(options.sparse())
-                         ._weight(embeddings));
-    made->weight.set_requires_grad(!options.freeze());
-    return made;
-  }
-};
-using EmbeddingImpl = EmbeddingImplOf<>;
-using Embedding = EmbeddingOf<>;
 
 }  // namespace lamella::nn

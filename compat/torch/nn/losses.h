@@ -1,4 +1,5 @@
-// The less common losses of lamella::nn, each as a function and as a module.
+// Losses with margins, of labels and of sequences, each as a function and as a module; distances,
+// and the adaptive softmax.
 #pragma once
 #include <functional>
 
@@ -54,6 +55,16 @@ struct PoissonNLLLossOptions {
   LAMELLA_OPTION(bool, full) = false;
   LAMELLA_OPTION(double, eps) = 1e-8;
   LAMELLA_OPTION(Word, reduction) = kMean;
+};
+struct AdaptiveLogSoftmaxWithLossOptions {
+  AdaptiveLogSoftmaxWithLossOptions(int64_t in_features, int64_t n_classes,
+                                    std::vector<int64_t> cutoffs)
+      : in_features_(in_features), n_classes_(n_classes), cutoffs_(std::move(cutoffs)) {}
+  LAMELLA_OPTION(int64_t, in_features);
+  LAMELLA_OPTION(int64_t, n_classes);
+  LAMELLA_OPTION(std::vector<int64_t>, cutoffs);
+  LAMELLA_OPTION(double, div_value) = 4;
+  LAMELLA_OPTION(bool, head_bias) = false;
 };
 
 // ---- Functions ---------------------------------------------------------------------------------
@@ -195,5 +206,123 @@ LAMELLA_LOSS_OF(CTCLoss,
                 (const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                  const Tensor& target_lengths),
                 (log_probs, targets, input_lengths, target_lengths, options), ctc_loss)
+
+using CosineSimilarityOptions = F::CosineSimilarityFuncOptions;
+using PairwiseDistanceOptions = F::PairwiseDistanceFuncOptions;
+LAMELLA_LOSS_OF(CosineSimilarity, (const Tensor& x1, const Tensor& x2), (x1, x2, options),
+                cosine_similarity, "dim=", options.dim(), ", eps=", options.eps())
+LAMELLA_LOSS_OF(PairwiseDistance, (const Tensor& x1, const Tensor& x2), (x1, x2, options),
+                pairwise_distance, "p=", options.p(), ", eps=", options.eps(),
+                ", keepdim=", options.keepdim())
+
+// The log probability of each target, and the loss: the mean of their negatives.
+struct ASMoutput {
+  ASMoutput(Tensor output_, double loss_) : output(std::move(output_)), loss(loss_) {}
+  Tensor output;
+  double loss;
+};
+
+// Classes sorted by frequency, split into a head and clusters: the head has the first cutoffs[0]
+// classes and one entry for each cluster; cluster i projects to in_features / div_value^(i + 1)
+// features. E. Grave et al., Efficient softmax approximation for GPUs, 2017.
+LAMELLA_LAZY class AdaptiveLogSoftmaxWithLossImplOf
+    : public Cloneable<AdaptiveLogSoftmaxWithLossImplOf<lazy_>> {
+  LAMELLA_PART(AdaptiveLogSoftmaxWithLossImplOf, Linear);
+  LAMELLA_PART(AdaptiveLogSoftmaxWithLossImplOf, LinearImpl);
+  LAMELLA_PART(AdaptiveLogSoftmaxWithLossImplOf, ModuleList);
+  LAMELLA_PART(AdaptiveLogSoftmaxWithLossImplOf, Sequential);
+
+ public:
+  AdaptiveLogSoftmaxWithLossImplOf(int64_t in_features, int64_t n_classes,
+                                   std::vector<int64_t> cutoffs)
+      : AdaptiveLogSoftmaxWithLossImplOf(
+            AdaptiveLogSoftmaxWithLossOptions(in_features, n_classes, std::move(cutoffs))) {}
+  explicit AdaptiveLogSoftmaxWithLossImplOf(const AdaptiveLogSoftmaxWithLossOptions& given)
+      : options(given) {
+    reset();
+  }
+  void reset() override {
+    cutoffs = options.cutoffs();
+    bool rises = !cutoffs.empty();
+    for (size_t i = 0; i < cutoffs.size(); ++i) {
+      rises = rises && cutoffs[i] > (i == 0 ? 0 : cutoffs[i - 1]);
+    }
+    LAMELLA_CHECK_VALUE(rises && cutoffs.back() < options.n_classes(),
+                        "AdaptiveLogSoftmaxWithLoss: expected 'cutoffs' to be different whole "
+                        "numbers that rise, from 1 to ",
+                        options.n_classes() - 1, ", got ", cutoffs);
+    cutoffs.push_back(options.n_classes());
+    shortlist_size = cutoffs[0];
+    n_clusters = static_cast<int64_t>(cutoffs.size()) - 1;
+    head_size = shortlist_size + n_clusters;
+    head = this->register_module(
+        "head", Linear(LinearOptions(options.in_features(), head_size).bias(options.head_bias())));
+    tail = this->register_module("tail", ModuleList());
+    auto width = static_cast<double>(options.in_features());
+    for (size_t i = 0; i + 1 < cutoffs.size(); ++i) {
+      width = std::floor(static_cast<double>(options.in_features()) /
+                         std::pow(options.div_value(), static_cast<double>(i + 1)));
+      const auto inner = static_cast<int64_t>(width);
+      tail->push_back(
+          Sequential(Linear(LinearOptions(options.in_features(), inner).bias(false)),
+                     Linear(LinearOptions(inner, cutoffs[i + 1] - cutoffs[i]).bias(false))));
+    }
+  }
+  void reset_parameters() {
+    for (auto& module : this->modules(false)) {
+      if (auto* linear = module->template as<LinearImpl>()) linear->reset_parameters();
+    }
+  }
+  LAMELLA_SHOWN_AS("AdaptiveLogSoftmaxWithLoss")
+  // input: [N, in_features]; target: [N].
+  ASMoutput forward(const Tensor& input, const Tensor& target) {
+    LAMELLA_CHECK(input.dim() == 2 && target.dim() == 1 && input.size(0) == target.size(0),
+                  "AdaptiveLogSoftmaxWithLoss: expected 'input' [N, in_features] and 'target' [N], "
+                  "got ",
+                  input.sizes(), " and ", target.sizes());
+    Tensor wrong = target.lt(0).logical_or(target.ge(options.n_classes()));
+    LAMELLA_CHECK(!wrong.any().item().template to<bool>(),
+                  "AdaptiveLogSoftmaxWithLoss: expected 'target' to be in [0, ",
+                  options.n_classes() - 1, "]");
+    Tensor in_head = target.clone();
+    Tensor inside = lamella::zeros({target.size(0)}, input.options());
+    for (size_t i = 0; i + 1 < cutoffs.size(); ++i) {
+      Tensor places = target.ge(cutoffs[i]).logical_and(target.lt(cutoffs[i + 1])).nonzero();
+      places = places.squeeze(1);
+      if (places.numel() == 0) continue;
+      in_head.index_fill_(0, places, shortlist_size + static_cast<int64_t>(i));
+      Tensor scores = F::log_softmax(cluster(i, input.index_select(0, places)), 1);
+      Tensor classes = (target.index_select(0, places) - cutoffs[i]).unsqueeze(1);
+      inside = inside.index_add(0, places, scores.gather(1, classes).squeeze(1));
+    }
+    Tensor first = F::log_softmax(head(input), 1).gather(1, in_head.unsqueeze(1)).squeeze(1);
+    Tensor output = first + inside;
+    return ASMoutput(output, -output.mean().item().template to<double>());
+  }
+  // The log probabilities of all classes, [N, n_classes].
+  Tensor log_prob(const Tensor& input) {
+    Tensor first = F::log_softmax(head(input), 1);
+    std::vector<Tensor> parts{first.slice(1, 0, shortlist_size)};
+    for (size_t i = 0; i + 1 < cutoffs.size(); ++i) {
+      parts.push_back(F::log_softmax(cluster(i, input), 1) +
+                      first.select(1, shortlist_size + static_cast<int64_t>(i)).unsqueeze(1));
+    }
+    return lamella::cat(parts, 1);
+  }
+  // The most probable class of each row.
+  Tensor predict(const Tensor& input) { return lamella::argmax(log_prob(input), 1); }
+
+  AdaptiveLogSoftmaxWithLossOptions options;
+  std::vector<int64_t> cutoffs;
+  int64_t shortlist_size = 0, n_clusters = 0, head_size = 0;
+  Linear head{nullptr};
+  ModuleList tail;
+
+ private:
+  Tensor cluster(size_t i, const Tensor& input) {
+    return tail->template at<Sequential>(i).forward(input);
+  }
+};
+LAMELLA_LAZY_MODULE(AdaptiveLogSoftmaxWithLoss)
 
 }  // namespace lamella::nn

@@ -1,4 +1,4 @@
-// The less common optimizers of lamella::optim: Adagrad, RMSprop and L-BFGS.
+// The other optimizers of lamella::optim: Adagrad, RMSprop and L-BFGS.
 #pragma once
 #include <algorithm>
 

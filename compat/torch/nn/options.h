@@ -139,6 +139,14 @@ struct LinearOptions {
   LAMELLA_OPTION(int64_t, out_features);
   LAMELLA_OPTION(bool, bias) = true;
 };
+struct BilinearOptions {
+  BilinearOptions(int64_t in1_features, int64_t in2_features, int64_t out_features)
+      : in1_features_(in1_features), in2_features_(in2_features), out_features_(out_features) {}
+  LAMELLA_OPTION(int64_t, in1_features);
+  LAMELLA_OPTION(int64_t, in2_features);
+  LAMELLA_OPTION(int64_t, out_features);
+  LAMELLA_OPTION(bool, bias) = true;
+};
 
 template <size_t D>
 struct ConvOptions {
@@ -188,27 +196,6 @@ struct GroupNormOptions {
   LAMELLA_OPTION(int64_t, num_channels);
   LAMELLA_OPTION(double, eps) = 1e-5;
   LAMELLA_OPTION(bool, affine) = true;
-};
-
-struct EmbeddingOptions {
-  EmbeddingOptions(int64_t num_embeddings, int64_t embedding_dim)
-      : num_embeddings_(num_embeddings), embedding_dim_(embedding_dim) {}
-  LAMELLA_OPTION(int64_t, num_embeddings);
-  LAMELLA_OPTION(int64_t, embedding_dim);
-  LAMELLA_OPTION(std::optional<int64_t>, padding_idx);
-  LAMELLA_OPTION(std::optional<double>, max_norm);
-  LAMELLA_OPTION(double, norm_type) = 2;
-  LAMELLA_OPTION(bool, scale_grad_by_freq) = false;
-  LAMELLA_OPTION(bool, sparse) = false;
-  LAMELLA_OPTION(Tensor, _weight);
-};
-struct EmbeddingFromPretrainedOptions {
-  LAMELLA_OPTION(bool, freeze) = true;
-  LAMELLA_OPTION(std::optional<int64_t>, padding_idx);
-  LAMELLA_OPTION(std::optional<double>, max_norm);
-  LAMELLA_OPTION(double, norm_type) = 2;
-  LAMELLA_OPTION(bool, scale_grad_by_freq) = false;
-  LAMELLA_OPTION(bool, sparse) = false;
 };
 
 struct DropoutOptions {

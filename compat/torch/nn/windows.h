@@ -1,4 +1,4 @@
-// The less common layers of lamella::nn over windows and images: unpooling, fractional and
+// The layers of lamella::nn over windows and images: unpooling, fractional and
 // power-mean pooling, response norms, padding, and rearranging or resizing of pixels.
 #pragma once
 #include "lamella/nn/modules.h"

@@ -30,7 +30,7 @@ _SCRIPT = frozenset(
 _DEVICES = frozenset({"_has_cuda", "_has_cudnn", "_has_mps", "_has_xpu", "has_cuda"})
 
 
-def _more(name: str) -> Any:
+def _extra(name: str) -> Any:
     if name == "Future":
         return lamella.compat.futures.Future
     if name == "_functorch":
@@ -44,7 +44,7 @@ def _more(name: str) -> Any:
     return lamella.Tensor if name in ("TensorBase", "_TensorBase") else None
 
 
-__getattr__, __dir__ = names_of("_C", _more)
+__getattr__, __dir__ = names_of("_C", _extra)
 
 
 class _Keys(type):

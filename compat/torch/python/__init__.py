@@ -24,30 +24,6 @@ from lamella.compat.torch_version import TorchVersion
 # The PyTorch version whose names and signatures this package has.
 VERSION = TorchVersion("2.13.0")
 
-# Modules of this package that do not stand for a module of PyTorch.
-_OWN = {"__main__", "_absent", "_fallback", "_names", "_tensor_members", "_torch_function"}
-_OWN |= {"_checks", "_functions", "_settings", "_types", "_pickle_names", "_pickle_writer"}
-_OWN |= {
-    "_attention_bias",
-    "_batches",
-    "_selective",
-    "_functorch",
-    "_homes",
-    "_members",
-    "_old_signatures",
-    "_hollow",
-    "_operators",
-    "_added",
-    "_printing",
-    "_nn",
-    "_modes",
-    "_shown_forms",
-    "_foreach",
-    "_no_device",
-    "_installed",
-    "_processes",
-}
-
 
 # The hooks that install() installs besides the modules of torch.
 _TAKEN = ("torch", "functorch")
@@ -61,8 +37,8 @@ def _find_name(module: ModuleType, name: str) -> Any:
         raise AttributeError(f"module 'torch' has no attribute '{name}'")
     from lamella.compat import _names
 
-    if name in _names.NAMES:
-        found = _names.find(name)
+    if name in _names.top():
+        found = _names.find(*_names.top()[name])
     elif find_module(name) is not None:
         return importlib.import_module(f"torch.{name}")
     else:
@@ -81,7 +57,7 @@ def _find_name(module: ModuleType, name: str) -> Any:
 def _list_names(module: ModuleType) -> list[str]:
     from lamella.compat import _names
 
-    return sorted({*dir(lamella), *_names.NAMES, *vars(module)})
+    return sorted({*dir(lamella), *_names.top(), *vars(module)})
 
 
 def _list_public_names(module: ModuleType) -> list[str]:
@@ -90,65 +66,14 @@ def _list_public_names(module: ModuleType) -> list[str]:
     return [name for name in names if not isinstance(getattr(module, name, module), ModuleType)]
 
 
-# Modules of PyTorch that are part of a larger module here.
-_PARTS = {
-    "dirichlet": "beta",
-    "continuous": "cauchy chi2 exponential fishersnedecor gamma laplace normal " "studentT uniform",
-    "discrete": "bernoulli binomial categorical geometric multinomial negative_binomial "
-    "one_hot_categorical poisson",
-    "compound": "independent mixture_same_family relaxed_bernoulli relaxed_categorical "
-    "transformed_distribution",
-    "transformed": "gumbel half_cauchy half_normal inverse_gamma kumaraswamy log_normal "
-    "logistic_normal pareto weibull",
-    "multivariate": "lkj_cholesky lowrank_multivariate_normal multivariate_normal",
-    "distribution": "exp_family",
-}
-_OPTIMIZERS = {
-    "adam": "adamw",
-    "adaptive": "adadelta adagrad adamax nadam radam rmsprop",
-    "matrices": "_adafactor",
-    "step_sizes": "asgd rprop",
-}
-_PART_OF = {
-    f"{package}.{name}": f"{package}.{whole}"
-    for package, parts in (("distributions", _PARTS), ("optim", _OPTIMIZERS))
-    for whole, names in parts.items()
-    for name in names.split()
-}
-_PART_OF["nn.parallel.distributed"] = "nn.parallel"
-_PART_OF["nn.parallel.data_parallel"] = "nn.modules.data_parallel"
-_PART_OF["nn.attention.flex_attention"] = "_flex_attention"
-_PART_OF["jit.annotations"] = "_jit_internal"
-_PART_OF["_dynamo.eval_frame"] = "_dynamo"
-_PART_OF["_C._functorch"] = _PART_OF["_functorch.vmap"] = "_batches"
-_PART_OF["cuda.profiler"] = "cuda.nvtx"
-_PART_OF["cuda.streams"] = "cuda"
-_PART_OF["cuda.comm"] = "nn.parallel.comm"
-_PART_OF["utils._device"] = "_modes"
-_PART_OF["_dynamo._trace_wrapped_higher_order_op"] = "_modes"
-_PART_OF["cuda.amp.autocast_mode"] = _PART_OF["cuda.amp.grad_scaler"] = "cuda.amp"
-_PART_OF["cuda.amp.common"] = "cuda.amp"
-_PART_OF["nn.attention.bias"] = "_attention_bias"
-_PART_OF["utils.tensorboard.writer"] = "utils.tensorboard"
-_PART_OF["optim._multi_tensor"] = "optim"
-_PART_OF["nn.utils._named_member_accessor"] = "_members"
-_PART_OF["nn.utils.fusion"] = "_fusion"
-_PART_OF["nn._reduction"] = "_reduction"
-_PART_OF["distributed.distributed_c10d"] = _PART_OF["distributed.constants"] = "distributed"
-_PART_OF["distributed.nn.functional"] = "distributed.nn"
-_PART_OF["profiler.profiler"] = "profiler"
-_PART_OF["cuda.random"] = _PART_OF["cuda.memory"] = "cuda"
-_PART_OF["testing._comparison"] = "testing"
-
-
 @functools.cache
 def find_module(tail: str) -> str | None:
     """The module that stands for torch.`tail`: this package's, else Lamella's, else a stand-in
     whose names can only be imported, else None."""
-    from lamella.compat._hollow import HOLLOW
+    from lamella.compat._names import HOLLOW, OWN, PART_OF
 
-    own = tail in _OWN or tail == "compat"
-    tail = _PART_OF.get(tail, tail)
+    own = tail in OWN
+    tail = PART_OF.get(tail, tail)
     for name in (f"lamella.compat.{tail}", f"lamella.{tail}"):
         if own:
             continue
@@ -170,6 +95,32 @@ def lamella_module(tail: str) -> Any:
         return object()
 
 
+def _add_names(tail: str) -> None:
+    """Adds the names that the modules of Lamella lack to torch.`tail` and to its parts."""
+    from lamella.compat import _names
+
+    for home, names in _names.ADDED.items():
+        for name, place in names.items():
+            if not f"{home}.{name}.".startswith(f"{tail}."):
+                continue
+            found = find_module(home)
+            package, _, last = home.rpartition(".")
+            # A path that is not a module is a class.
+            owner = importlib.import_module(found) if found else _names.find(package, last)
+            if name not in vars(owner):
+                setattr(owner, name, _names.find(*place))
+
+
+def _name_modules() -> None:
+    """Sets __module__ of the classes of lamella.nn, and of parameters, to torch.nn's modules, with
+    whose names libraries compare it."""
+    for kind in vars(lamella.nn).values():
+        if isinstance(kind, type) and kind.__module__.startswith("lamella.nn."):
+            module = sys.modules[kind.__module__]
+            kind.__module__ = kind.__module__.replace("lamella", "torch", 1)
+            sys.modules.setdefault(kind.__module__, module)
+
+
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -185,7 +136,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         raise ModuleNotFoundError(_absent.text(tail, dir(parent)), name=fullname)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        from lamella.compat import _added, _hollow, _homes
+        from lamella.compat import _hollow, _names
 
         tail = spec.name.removeprefix("torch.")
         name = find_module(tail)
@@ -195,12 +146,12 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         else:
             module = importlib.import_module(name)
         if not hasattr(module, "__path__") and any(
-            other.startswith(f"{tail}.") for other in (*_hollow.HOLLOW, *_PART_OF)
+            other.startswith(f"{tail}.") for other in (*_names.HOLLOW, *_names.PART_OF)
         ):
             module.__path__ = []
-        _added.add(tail, find_module)
+        _add_names(tail)
         if tail == "nn":
-            _homes.name_modules()
+            _name_modules()
         # The import system sets attributes of a module's spec, so the module keeps its own.
         self._kept = module.__spec__, module.__loader__
         return module

@@ -6,30 +6,9 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-PAGE = "docs/existing-code.md"
+from lamella.compat._names import ABSENT
 
-# An explanation for each part that is absent on purpose. The longest matching prefix of a dotted
-# name is used.
-ABSENT = {
-    "fx": "torch.fx has what traces, changes and runs graphs, and of its passes shape_prop",
-    "onnx": "Lamella exports HLO: lamella.trace() and lamella.hlo",
-    "_dynamo": "lamella.compile compiles what it traces, without rewriting bytecode",
-    "_inductor": "lamella.compile compiles through HLO and LLVM",
-    "_export": "lamella.trace(fn, *example_inputs) gives a Graph, which saves and loads",
-    "export": "lamella.trace(fn, *example_inputs) gives a Graph, which saves and loads",
-    "ao": "Lamella has no quantized tensors",
-    "quantization": "Lamella has no quantized tensors",
-    "_functorch": "lamella.func has the transforms",
-    "package": "Lamella runs no code from files",
-    "mps": "Lamella has no devices of Apple",
-    "monitor": "lamella.profiler has what Lamella measures",
-    "utils.mobile_optimizer": "Lamella has no mobile programs",
-    "distributed.fsdp": "lamella.nn.parallel has what Lamella shards",
-    "distributed.tensor": "lamella.nn.parallel has what Lamella shards",
-    "distributed.rpc": "Lamella has collectives only",
-    "distributed.pipelining": "Lamella has collectives only",
-    "distributed.elastic": "mpirun starts the ranks",
-}
+PAGE = "docs/existing-code.md"
 
 
 def sentence(name: str) -> str | None:

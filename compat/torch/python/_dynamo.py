@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from lamella.compat import _hollow
+from lamella.compat import _hollow, _names
 from lamella.compat.compiler import OptimizedModule as OptimizedModule
 from lamella.compat.compiler import allow_in_graph as allow_in_graph
 from lamella.compat.compiler import assume_constant_result as assume_constant_result
@@ -41,6 +41,6 @@ def is_dynamo_supported() -> bool:
 def __getattr__(name: str) -> Any:
     from lamella.compat._absent import missing
 
-    if f"_dynamo.{name}" in _hollow.HOLLOW:
+    if f"_dynamo.{name}" in _names.HOLLOW:
         return _hollow.module(f"_dynamo.{name}")
     raise missing(f"_dynamo.{name}", globals())

@@ -25,6 +25,8 @@ _global_backward_hooks = _hooks.View(_everywhere, "backward")
 
 # The types of an optimizer's params argument.
 ParamsT = Any
+# The metaclass of parameters.
+_ParameterMeta = type
 F = TypeVar("F", bound=Callable[..., Any])
 
 

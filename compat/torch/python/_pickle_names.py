@@ -180,7 +180,7 @@ def find(module: str, name: str) -> Any:
 
 
 # Names that are allowed with weights_only=False.
-_MORE = {
+_TRUSTED = {
     "builtins": {"list", "dict", "tuple", "int", "float", "str", "bool", "bytes", "frozenset"}
     | {"slice", "range", "object"},
     "collections": {"defaultdict", "deque"},
@@ -207,12 +207,12 @@ _OURS = {
 }
 
 
-def find_more(module: str, name: str) -> Any:
+def find_trusted(module: str, name: str) -> Any:
     """The object for a name that is allowed with weights_only=False: plain containers, NumPy's
     arrays, and classes of modules, named tuples, data classes and enumerations that are imported
     already."""
     module = {"__builtin__": "builtins", "copy_reg": "copyreg"}.get(module, module)
-    if name in _MORE.get(module, ()):
+    if name in _TRUSTED.get(module, ()):
         if module.startswith("numpy.core"):
             module = module.replace("numpy.core", "numpy._core")
         return getattr(importlib.import_module(module), name)

@@ -7,6 +7,7 @@ MaskedTensor is absent: a tensor and its mask are two tensors here.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import lamella
@@ -56,33 +57,52 @@ def _most(dtype: Any) -> Any:
     return math.inf if dtype.is_floating_point else lamella.iinfo(dtype).max
 
 
-def sum(
-    input: Tensor,
-    dim: _Dims = None,
-    *,
-    keepdim: bool = False,
-    dtype: Any = None,
-    mask: Tensor | None = None,
-) -> Tensor:
-    """Sums over dimensions, all of them by default; 0 if all elements are masked out."""
-    filled = _filled("sum", input, mask, 0, _counted(input, dtype))
-    return filled.sum(_all_dims(input, dim), keepdim)
+def _reduction(
+    name: str, text: str, fill: Callable[[Any], Any], dtype_of: Callable[..., Any] = lambda _, t: t
+) -> Callable[..., Tensor]:
+    """A reduction over dimensions, all of them by default, in which masked-out elements
+    count as `fill` of the dtype. dtype_of: the dtype of the sums of a tensor."""
+
+    def reduced(
+        input: Tensor,
+        dim: _Dims = None,
+        *,
+        keepdim: bool = False,
+        dtype: Any = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        one = name.startswith("arg")
+        to = None if one else dtype_of(input, dtype)
+        filled = _filled(name, input, mask, fill((None if one else dtype) or input.dtype), to)
+        if one:
+            return getattr(filled, name)(dim, keepdim).to(dtype or input.dtype)
+        dims = _all_dims(input, dim)
+        if name != "prod":
+            return getattr(filled, name)(dims, keepdim)
+        for d in sorted((d % max(input.dim(), 1) for d in dims), reverse=True):
+            filled = filled.prod(d, keepdim)
+        return filled
+
+    reduced.__name__ = reduced.__qualname__ = name
+    reduced.__doc__ = text
+    return reduced
 
 
-def prod(
-    input: Tensor,
-    dim: _Dims = None,
-    *,
-    keepdim: bool = False,
-    dtype: Any = None,
-    mask: Tensor | None = None,
-) -> Tensor:
-    """Products over dimensions, all of them by default; 1 if all elements are masked out."""
-    result = _filled("prod", input, mask, 1, _counted(input, dtype))
-    dims = sorted((d % max(result.dim(), 1) for d in _all_dims(input, dim)), reverse=True)
-    for d in dims:
-        result = result.prod(d, keepdim)
-    return result
+sum = _reduction("sum", "Sums; 0 if all elements are masked out.", lambda _: 0, _counted)
+prod = _reduction("prod", "Products; 1 if all elements are masked out.", lambda _: 1, _counted)
+amax = _reduction(
+    "amax", "Maxima; the dtype's smallest value if all elements are masked out.", _least
+)
+amin = _reduction(
+    "amin", "Minima; the dtype's largest value if all elements are masked out.", _most
+)
+argmax = _reduction("argmax", "Indices of the maxima, as numbers of the input's dtype.", _least)
+argmin = _reduction("argmin", "Indices of the minima, as numbers of the input's dtype.", _most)
+logsumexp = _reduction(
+    "logsumexp",
+    "log(sum(exp(input))); -infinity if all elements are masked out.",
+    lambda _: -math.inf,
+)
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
@@ -93,58 +113,6 @@ def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Cumulative products."""
     return _filled("cumprod", input, mask, 1, _counted(input, dtype)).cumprod(dim)
-
-
-def amax(
-    input: Tensor,
-    dim: _Dims = None,
-    *,
-    keepdim: bool = False,
-    dtype: Any = None,
-    mask: Tensor | None = None,
-) -> Tensor:
-    """Maxima; the dtype's smallest value if all elements are masked out."""
-    filled = _filled("amax", input, mask, _least(dtype or input.dtype), dtype)
-    return filled.amax(_all_dims(input, dim), keepdim)
-
-
-def amin(
-    input: Tensor,
-    dim: _Dims = None,
-    *,
-    keepdim: bool = False,
-    dtype: Any = None,
-    mask: Tensor | None = None,
-) -> Tensor:
-    """Minima; the dtype's largest value if all elements are masked out."""
-    filled = _filled("amin", input, mask, _most(dtype or input.dtype), dtype)
-    return filled.amin(_all_dims(input, dim), keepdim)
-
-
-def argmax(
-    input: Tensor,
-    dim: int | None = None,
-    *,
-    keepdim: bool = False,
-    dtype: Any = None,
-    mask: Tensor | None = None,
-) -> Tensor:
-    """Indices of the maxima, as numbers of the input's dtype."""
-    filled = _filled("argmax", input, mask, _least(input.dtype))
-    return filled.argmax(dim, keepdim).to(dtype or input.dtype)
-
-
-def argmin(
-    input: Tensor,
-    dim: int | None = None,
-    *,
-    keepdim: bool = False,
-    dtype: Any = None,
-    mask: Tensor | None = None,
-) -> Tensor:
-    """Indices of the minima, as numbers of the input's dtype."""
-    filled = _filled("argmin", input, mask, _most(input.dtype))
-    return filled.argmin(dim, keepdim).to(dtype or input.dtype)
 
 
 def _count(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | None) -> Tensor:
@@ -250,19 +218,6 @@ def normalize(
     """Divides by the norm along a dimension, which is clamped to at least `eps`."""
     length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _filled("normalize", input, mask, 0, dtype) / length.clamp_min(eps)
-
-
-def logsumexp(
-    input: Tensor,
-    dim: _Dims = None,
-    *,
-    keepdim: bool = False,
-    dtype: Any = None,
-    mask: Tensor | None = None,
-) -> Tensor:
-    """log(sum(exp(input))) over dimensions; -infinity if all elements are masked out."""
-    filled = _filled("logsumexp", input, mask, -math.inf, dtype)
-    return filled.logsumexp(_all_dims(input, dim), keepdim)
 
 
 def logaddexp(

@@ -155,13 +155,5 @@ def start_processes(
     return None
 
 
-def spawn(
-    fn: Callable[..., Any],
-    args: tuple[Any, ...] = (),
-    nprocs: int = 1,
-    join: bool = True,
-    daemon: bool = False,
-    start_method: str = "spawn",
-) -> ProcessContext | None:
-    """start_processes() with fresh interpreters."""
-    return start_processes(fn, args, nprocs, join, daemon, start_method)
+# Fresh interpreters are the default.
+spawn = start_processes

@@ -366,7 +366,7 @@ class _Names:
         if found is None:
             found = _pickle_names.find(module, name)
         if found is None and not self.source.weights_only:
-            found = _pickle_names.find_more(module, name)
+            found = _pickle_names.find_trusted(module, name)
             if found is None:
                 found = _pickle_names.find_made(module, name)
                 if found is not None:

@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lamella.compat import cuda
+from lamella.compat.cuda import device_count as device_count
+from lamella.compat.cuda import is_available as is_available
+from lamella.compat.cuda import manual_seed_all as manual_seed_all
 
 __getattr__, __dir__ = cuda._as_for("xpu")
-
-
-def is_available() -> bool:
-    """False."""
-    return False
-
-
-def device_count() -> int:
-    """0."""
-    return 0
-
-
-def manual_seed_all(seed: Any) -> None:
-    """Does nothing: there is no generator to seed."""

@@ -5,8 +5,8 @@
 
 #include "lamella/nn/activations.h"
 #include "lamella/nn/containers.h"
+#include "lamella/nn/embeddings.h"
 #include "lamella/nn/losses.h"
-#include "lamella/nn/rarer_layers.h"
 #include "lamella/nn/recurrent.h"
 #include "lamella/nn/transformer.h"
 #include "lamella/nn/windows.h"

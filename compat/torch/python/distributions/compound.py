@@ -7,7 +7,7 @@ from typing import Any
 import lamella
 from lamella import Size, Tensor
 from lamella.compat.distributions import constraints
-from lamella.compat.distributions.discrete import Categorical, _Binary, _one_of
+from lamella.compat.distributions.discrete import Categorical, _Binary, _OfCategorical, _one_of
 from lamella.compat.distributions.distribution import Distribution
 from lamella.compat.distributions.transforms import (
     ComposeTransform,
@@ -349,12 +349,12 @@ class RelaxedBernoulli(TransformedDistribution):
     probs = property(lambda self: self.base_dist.probs, doc="The probability.")
 
 
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(_OfCategorical):
     """The logarithm of a relaxed one-hot vector."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector
     has_rsample = True
+    _kept = "temperature"
 
     def __init__(
         self,
@@ -364,19 +364,8 @@ class ExpRelaxedCategorical(Distribution):
         validate_args: bool | None = None,
     ) -> None:
         _one_of("RelaxedOneHotCategorical", probs, logits)
-        self._categorical = Categorical(probs, logits)
         self.temperature = temperature
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        made = self._like(ExpRelaxedCategorical, _instance, batch_shape)
-        made.temperature = self.temperature
-        made._categorical = self._categorical.expand(batch_shape)
-        return made
-
-    logits = property(lambda self: self._categorical.logits, doc="The log probabilities.")
-    probs = property(lambda self: self._categorical.probs, doc="The probabilities.")
+        self._take(probs, logits, validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)

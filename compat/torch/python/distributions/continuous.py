@@ -10,13 +10,9 @@ import lamella
 from lamella import Size, Tensor
 from lamella.compat.distributions import constraints
 from lamella.compat.distributions.distribution import Distribution, ExponentialFamily
-from lamella.compat.distributions.utils import broadcast_all, euler_constant
+from lamella.compat.distributions.utils import _parameters, broadcast_all, euler_constant
 
 _POSITIVE, _REAL = constraints.positive, constraints.real
-
-
-def _numbers(*values: Any) -> bool:
-    return all(isinstance(value, Number) for value in values)
 
 
 class Normal(ExponentialFamily):
@@ -26,14 +22,11 @@ class Normal(ExponentialFamily):
     support = _REAL
     has_rsample = True
     _mean_carrier_measure = 0
+    _expandable = "loc scale"
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        shape = () if _numbers(loc, scale) else self.loc.size()
+        shape, self.loc, self.scale = _parameters(loc, scale)
         super().__init__(shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Normal:
-        return self._expanded("loc scale", batch_shape, _instance)
 
     @property
     def mean(self) -> Tensor:
@@ -61,7 +54,8 @@ class Normal(ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        log_scale = math.log(self.scale) if isinstance(self.scale, Number) else self.scale.log()
+        number = isinstance(self.scale, Number)
+        log_scale = math.log(self.scale) if number else self.scale.log()
         squares = (value - self.loc) ** 2 / (2 * self.variance)
         return -squares - log_scale - math.log(math.sqrt(2 * math.pi))
 
@@ -89,14 +83,11 @@ class Laplace(Distribution):
     arg_constraints = {"loc": _REAL, "scale": _POSITIVE}
     support = _REAL
     has_rsample = True
+    _expandable = "loc scale"
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        shape = () if _numbers(loc, scale) else self.loc.size()
+        shape, self.loc, self.scale = _parameters(loc, scale)
         super().__init__(shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Laplace:
-        return self._expanded("loc scale", batch_shape, _instance)
 
     @property
     def mean(self) -> Tensor:
@@ -141,14 +132,11 @@ class Cauchy(Distribution):
     arg_constraints = {"loc": _REAL, "scale": _POSITIVE}
     support = _REAL
     has_rsample = True
+    _expandable = "loc scale"
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        shape = () if _numbers(loc, scale) else self.loc.size()
+        shape, self.loc, self.scale = _parameters(loc, scale)
         super().__init__(shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Cauchy:
-        return self._expanded("loc scale", batch_shape, _instance)
 
     @property
     def mean(self) -> Tensor:
@@ -186,10 +174,10 @@ class Uniform(Distribution):
     """Uniform distribution from `low` to `high`."""
 
     has_rsample = True
+    _expandable = "low high"
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
-        self.low, self.high = broadcast_all(low, high)
-        shape = () if _numbers(low, high) else self.low.size()
+        shape, self.low, self.high = _parameters(low, high)
         super().__init__(shape, validate_args=validate_args)
 
     @property
@@ -199,9 +187,6 @@ class Uniform(Distribution):
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
         return constraints.interval(self.low, self.high)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Uniform:
-        return self._expanded("low high", batch_shape, _instance)
 
     @property
     def mean(self) -> Tensor:
@@ -248,13 +233,11 @@ class Exponential(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
+    _expandable = "rate"
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
-        (self.rate,) = broadcast_all(rate)
-        super().__init__(() if _numbers(rate) else self.rate.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Exponential:
-        return self._expanded("rate", batch_shape, _instance)
+        shape, self.rate = _parameters(rate)
+        super().__init__(shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -304,14 +287,11 @@ class Gamma(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
+    _expandable = "concentration rate"
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
-        self.concentration, self.rate = broadcast_all(concentration, rate)
-        shape = () if _numbers(concentration, rate) else self.concentration.size()
+        shape, self.concentration, self.rate = _parameters(concentration, rate)
         super().__init__(shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Gamma:
-        return self._expanded("concentration rate", batch_shape, _instance)
 
     @property
     def mean(self) -> Tensor:
@@ -365,9 +345,6 @@ class Chi2(Gamma):
 
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Chi2:
-        return self._expanded("concentration rate", batch_shape, _instance)
 
     @property
     def df(self) -> Tensor:
@@ -442,10 +419,9 @@ class FisherSnedecor(Distribution):
     has_rsample = True
 
     def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
-        self.df1, self.df2 = broadcast_all(df1, df2)
+        shape, self.df1, self.df2 = _parameters(df1, df2)
         self._gamma1 = Gamma(self.df1 * 0.5, self.df1)
         self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
-        shape = () if _numbers(df1, df2) else self.df1.size()
         super().__init__(shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> FisherSnedecor:
@@ -492,7 +468,7 @@ def gumbel_entropy(scale: Tensor) -> Tensor:
 
 def shape_of(*values: Any) -> Size:
     """The broadcast shape of the values; () for numbers."""
-    return Size(()) if _numbers(*values) else broadcast_all(*values)[0].size()
+    return Size(_parameters(*values)[0])
 
 
 class GeneralizedPareto(Distribution):
@@ -502,16 +478,13 @@ class GeneralizedPareto(Distribution):
 
     arg_constraints = {"loc": _REAL, "scale": _POSITIVE, "concentration": _REAL}
     has_rsample = True
+    _expandable = "loc scale concentration"
 
     def __init__(
         self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
     ) -> None:
-        self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
-        shape = () if _numbers(loc, scale, concentration) else self.loc.size()
+        shape, self.loc, self.scale, self.concentration = _parameters(loc, scale, concentration)
         super().__init__(shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> GeneralizedPareto:
-        return self._expanded("loc scale concentration", batch_shape, _instance)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:

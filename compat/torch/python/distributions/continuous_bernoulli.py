@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from numbers import Number
 from typing import Any
 
 import lamella
@@ -11,6 +10,7 @@ from lamella import Tensor
 from lamella.compat.distributions import constraints
 from lamella.compat.distributions.distribution import ExponentialFamily
 from lamella.compat.distributions.utils import (
+    _parameters,
     broadcast_all,
     clamp_probs,
     lazy_property,
@@ -38,15 +38,13 @@ class ContinuousBernoulli(ExponentialFamily):
         if (probs is None) == (logits is None):
             raise ValueError("ContinuousBernoulli: expected either 'probs' or 'logits'")
         given = probs if probs is not None else logits
-        (self._param,) = broadcast_all(given)
+        shape, self._param = _parameters(given)
         if probs is not None:
             self.probs = clamp_probs(self._param)
         else:
             self.logits = self._param
         self._lims = lims
-        super().__init__(
-            () if isinstance(given, Number) else self._param.size(), validate_args=validate_args
-        )
+        super().__init__(shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> ContinuousBernoulli:
         made: ContinuousBernoulli = self._expanded("probs logits _param", batch_shape, _instance)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Number
 from typing import Any
 
 import lamella
@@ -11,6 +10,7 @@ from lamella import Size, Tensor
 from lamella.compat.distributions import constraints
 from lamella.compat.distributions.distribution import Distribution, ExponentialFamily
 from lamella.compat.distributions.utils import (
+    _parameters,
     broadcast_all,
     lazy_property,
     logits_to_probs,
@@ -27,16 +27,13 @@ class _Binary(Distribution):
     """The base for binary outcomes, parametrized by probs or logits."""
 
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
+    _expandable = "probs logits total_count _param"
 
     def _take(self, probs: Any, logits: Any) -> Size:
         _one_of(type(self).__name__, probs, logits)
-        number = isinstance(probs if probs is not None else logits, Number)
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        self._param = self.probs if probs is not None else self.logits
-        return Size(()) if number else self._param.size()
+        shape, self._param = _parameters(probs if probs is not None else logits)
+        setattr(self, "probs" if probs is not None else "logits", self._param)
+        return Size(shape)
 
     @lazy_property
     def logits(self) -> Tensor:
@@ -47,9 +44,6 @@ class _Binary(Distribution):
     def probs(self) -> Tensor:
         """The probability."""
         return logits_to_probs(self.logits, is_binary=True)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded("probs logits total_count _param", batch_shape, _instance)
 
     @property
     def param_shape(self) -> Size:
@@ -273,14 +267,11 @@ class Poisson(ExponentialFamily):
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
+    _expandable = "rate"
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
-        (self.rate,) = broadcast_all(rate)
-        shape = () if isinstance(rate, Number) else self.rate.size()
+        shape, self.rate = _parameters(rate)
         super().__init__(shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Poisson:
-        return self._expanded("rate", batch_shape, _instance)
 
     @property
     def mean(self) -> Tensor:
@@ -390,43 +381,41 @@ class Categorical(Distribution):
         return self._enumerated(lamella.arange(self._num_events), expand)
 
 
-class OneHotCategorical(Distribution):
-    """One category as a one-hot vector; the categories lie along the last dimension."""
+class _OfCategorical(Distribution):
+    """The base for values of a Categorical in another form, along the last dimension."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    # The attribute that expand() keeps as it is.
+    _kept = ""
+
+    def _take(self, probs: Any, logits: Any, validate_args: bool | None) -> None:
+        self._categorical = Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        made = self._like(type(self), _instance, batch_shape)
+        if self._kept:
+            setattr(made, self._kept, getattr(self, self._kept))
+        made._categorical = self._categorical.expand(batch_shape)
+        return made
+
+    probs = property(lambda self: self._categorical.probs, doc="The probabilities.")
+    logits = property(lambda self: self._categorical.logits, doc="The log probabilities.")
+    param_shape = property(lambda self: self._categorical.param_shape, doc="The parameter's shape.")
+    _param = property(lambda self: self._categorical._param)
+
+
+class OneHotCategorical(_OfCategorical):
+    """One category as a one-hot vector; the categories lie along the last dimension."""
+
     support = constraints.one_hot
     has_enumerate_support = True
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        self._categorical = Categorical(probs, logits)
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> OneHotCategorical:
-        made = self._like(OneHotCategorical, _instance, batch_shape)
-        made._categorical = self._categorical.expand(batch_shape)
-        return made
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The log probabilities."""
-        return self._categorical.logits
-
-    @property
-    def _param(self) -> Tensor:
-        return self._categorical._param
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the parameter."""
-        return self._categorical.param_shape
+        self._take(probs, logits, validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -467,10 +456,10 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
         return self.sample(sample_shape) + (self.probs - self.probs.detach())
 
 
-class Multinomial(Distribution):
+class Multinomial(_OfCategorical):
     """The number of times each category occurs in `total_count` draws."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    _kept = "total_count"
 
     def __init__(
         self,
@@ -482,30 +471,12 @@ class Multinomial(Distribution):
         if not isinstance(total_count, int):
             raise NotImplementedError("Multinomial: expected 'total_count' to be an int")
         self.total_count = total_count
-        self._categorical = Categorical(probs=probs, logits=logits)
+        self._take(probs, logits, validate_args)
         self._binomial = Binomial(total_count=total_count, probs=self.probs)
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Multinomial:
-        made = self._like(Multinomial, _instance, batch_shape)
-        made.total_count = self.total_count
-        made._categorical = self._categorical.expand(batch_shape)
-        return made
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The log probabilities."""
-        return self._categorical.logits
 
     @property
     def mean(self) -> Tensor:

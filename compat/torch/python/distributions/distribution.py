@@ -72,9 +72,14 @@ class Distribution:
                 setattr(made, name, getattr(self, name).expand(made._batch_shape))
         return made
 
+    # The parameters that the default expand() expands.
+    _expandable = ""
+
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """The same distribution, expanded to another batch shape."""
-        raise NotImplementedError(f"{type(self).__name__}: has no expand()")
+        if not self._expandable:
+            raise NotImplementedError(f"{type(self).__name__}: has no expand()")
+        return self._expanded(self._expandable, batch_shape, _instance)
 
     @property
     def batch_shape(self) -> Size:

@@ -30,7 +30,44 @@ def _precision_to_scale_tril(precision: Tensor) -> Tensor:
     return lamella.linalg.solve_triangular(inverse, eye, upper=False)
 
 
-class MultivariateNormal(Distribution):
+class _OfCovariance(Distribution):
+    """The base of distributions of a matrix or its inverse or its Cholesky factor."""
+
+    _unbroadcasted_scale_tril: Tensor
+
+    @staticmethod
+    def _given(**matrices: Any) -> list[tuple[str, Any]]:
+        return [(name, matrix) for name, matrix in matrices.items() if matrix is not None]
+
+    def _factor(self, name: str, matrix: Tensor) -> None:
+        """Sets the Cholesky factor of covariance_matrix from the matrix of this name."""
+        if name == "covariance_matrix":
+            matrix = lamella.linalg.cholesky(matrix)
+        elif name == "precision_matrix":
+            matrix = _precision_to_scale_tril(matrix)
+        self._unbroadcasted_scale_tril = matrix
+
+    def _wide(self, matrix: Tensor) -> Tensor:
+        return matrix.expand(self._batch_shape + matrix.shape[-2:])
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The Cholesky factor of covariance_matrix."""
+        return self._wide(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance, or the scale of matrices."""
+        factor = self._unbroadcasted_scale_tril
+        return self._wide(lamella.matmul(factor, factor.mT))
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of covariance_matrix."""
+        return self._wide(lamella.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+
+class MultivariateNormal(_OfCovariance):
     """Multivariate normal with mean and covariance, precision, or Cholesky factor of the
     covariance."""
 
@@ -51,30 +88,24 @@ class MultivariateNormal(Distribution):
         scale_tril: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = {
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }
-        given = {name: value for name, value in given.items() if value is not None}
+        given = self._given(
+            covariance_matrix=covariance_matrix,
+            precision_matrix=precision_matrix,
+            scale_tril=scale_tril,
+        )
         if loc.dim() < 1 or len(given) != 1:
             raise ValueError(
                 "MultivariateNormal: expected a vector 'loc', and one of covariance_matrix, "
                 "precision_matrix and scale_tril"
             )
-        ((name, matrix),) = given.items()
+        ((name, matrix),) = given
         if matrix.dim() < 2:
             raise ValueError(f"MultivariateNormal: expected '{name}' to have two dimensions")
         batch = lamella.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         setattr(self, name, matrix.expand(batch + (-1, -1)))
         self.loc = loc.expand(batch + (-1,))
         super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
-        if scale_tril is not None:
-            self._unbroadcasted_scale_tril = scale_tril
-        elif covariance_matrix is not None:
-            self._unbroadcasted_scale_tril = lamella.linalg.cholesky(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = _precision_to_scale_tril(precision_matrix)
+        self._factor(name, matrix)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         made = self._like(MultivariateNormal, _instance, batch_shape)
@@ -85,25 +116,6 @@ class MultivariateNormal(Distribution):
             if name in self.__dict__:
                 setattr(made, name, getattr(self, name).expand(shape + self._event_shape))
         return made
-
-    def _wide(self, matrix: Tensor) -> Tensor:
-        return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """The Cholesky factor of the covariance."""
-        return self._wide(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The covariance."""
-        factor = self._unbroadcasted_scale_tril
-        return self._wide(lamella.matmul(factor, factor.mT))
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
-        return self._wide(lamella.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     @property
     def mean(self) -> Tensor:

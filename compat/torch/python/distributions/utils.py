@@ -29,6 +29,12 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     )
 
 
+def _parameters(*values: Any) -> tuple[Any, ...]:
+    """The batch shape, () if all values are numbers, and the values, broadcast."""
+    made = broadcast_all(*values)
+    return (() if all(isinstance(v, Number) for v in values) else made[0].size(), *made)
+
+
 def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
     """Samples of the standard normal distribution."""
     return lamella.empty(shape, dtype=dtype, device=device).normal_()

@@ -18,14 +18,11 @@ class VonMises(Distribution):
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
+    _expandable = "loc concentration"
 
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.concentration = broadcast_all(loc, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> VonMises:
-        made: VonMises = self._expanded("loc concentration", batch_shape, _instance)
-        return made
 
     def _log_i0(self) -> Tensor:
         return lamella.special.i0e(self.concentration).log() + self.concentration

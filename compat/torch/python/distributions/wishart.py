@@ -10,11 +10,10 @@ from lamella import Tensor
 from lamella.compat.distributions import constraints
 from lamella.compat.distributions.continuous import Chi2
 from lamella.compat.distributions.distribution import ExponentialFamily
-from lamella.compat.distributions.multivariate import _precision_to_scale_tril
-from lamella.compat.distributions.utils import lazy_property
+from lamella.compat.distributions.multivariate import _OfCovariance
 
 
-class Wishart(ExponentialFamily):
+class Wishart(_OfCovariance, ExponentialFamily):
     """Sums of `df` outer products of normal vectors, sampled by Bartlett's decomposition."""
 
     arg_constraints: Any = {
@@ -35,18 +34,17 @@ class Wishart(ExponentialFamily):
         scale_tril: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = {
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }
-        given = {name: value for name, value in given.items() if value is not None}
-        if len(given) != 1 or next(iter(given.values())).dim() < 2:
+        given = self._given(
+            covariance_matrix=covariance_matrix,
+            precision_matrix=precision_matrix,
+            scale_tril=scale_tril,
+        )
+        if len(given) != 1 or given[0][1].dim() < 2:
             raise ValueError(
                 "Wishart: expected a matrix as one of covariance_matrix, precision_matrix and "
                 "scale_tril"
             )
-        ((name, matrix),) = given.items()
+        ((name, matrix),) = given
         df = lamella.as_tensor(df, dtype=matrix.dtype)
         batch = lamella.broadcast_shapes(matrix.shape[:-2], df.shape)
         event = matrix.shape[-2:]
@@ -59,12 +57,7 @@ class Wishart(ExponentialFamily):
         }
         setattr(self, name, matrix.expand(batch + (-1, -1)))
         super().__init__(batch, event, validate_args=validate_args)
-        if scale_tril is not None:
-            self._unbroadcasted_scale_tril = scale_tril
-        elif covariance_matrix is not None:
-            self._unbroadcasted_scale_tril = lamella.linalg.cholesky(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = _precision_to_scale_tril(precision_matrix)
+        self._factor(name, matrix)
         self._dist_chi2 = self._squares()
 
     def _squares(self) -> Chi2:
@@ -89,23 +82,6 @@ class Wishart(ExponentialFamily):
         half = y + (p + 1) / 2
         found: Tensor = -half * lamella.linalg.slogdet(-x)[1] + lamella.mvlgamma(half, p)
         return found
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """The Cholesky factor of the scale."""
-        return self._unbroadcasted_scale_tril.expand(self._batch_shape + self._event_shape)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The scale."""
-        factor = self._unbroadcasted_scale_tril
-        return (factor @ factor.mT).expand(self._batch_shape + self._event_shape)
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The inverse of the scale."""
-        inverse = lamella.cholesky_inverse(self._unbroadcasted_scale_tril)
-        return inverse.expand(self._batch_shape + self._event_shape)
 
     @property
     def mean(self) -> Tensor:

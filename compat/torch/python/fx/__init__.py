@@ -11,7 +11,7 @@ import importlib
 import sys
 from typing import Any
 
-from lamella.compat import _absent, _hollow
+from lamella.compat import _absent, _hollow, _names
 
 _HOMES = {
     "node": "Node map_arg has_side_effect",
@@ -50,6 +50,6 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"lamella.compat.fx.{name}")
     if name in _HOME:
         return getattr(importlib.import_module(f"lamella.compat.fx.{_HOME[name]}"), name)
-    if f"fx.{name}" in _hollow.HOLLOW:
+    if f"fx.{name}" in _names.HOLLOW:
         return _hollow.module(f"fx.{name}")
     raise _absent.missing(f"fx.{name}", (*_HOME, "wrap"))

@@ -1,3 +1,0 @@
-// at::ArrayRef.
-#pragma once
-#include <c10/util/ArrayRef.h>

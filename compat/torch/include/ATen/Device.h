@@ -1,3 +1,0 @@
-// at::Device.
-#pragma once
-#include <c10/core/Device.h>

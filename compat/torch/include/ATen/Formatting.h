@@ -1,3 +1,0 @@
-// operator<< for tensors.
-#pragma once
-#include <ATen/ATen.h>

@@ -1,3 +1,0 @@
-// at::Generator.
-#pragma once
-#include <ATen/core/Generator.h>

@@ -1,3 +1,0 @@
-// at::Layout.
-#pragma once
-#include <c10/core/Layout.h>

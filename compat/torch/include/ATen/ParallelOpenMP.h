@@ -1,3 +1,0 @@
-// at::parallel_for, on Lamella's thread pool.
-#pragma once
-#include <ATen/Parallel.h>

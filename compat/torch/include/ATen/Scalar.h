@@ -1,3 +1,0 @@
-// at::Scalar.
-#pragma once
-#include <c10/core/Scalar.h>

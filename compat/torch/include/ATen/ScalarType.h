@@ -1,3 +1,0 @@
-// at::ScalarType.
-#pragma once
-#include <c10/core/ScalarType.h>

@@ -1,3 +1,0 @@
-// at::SmallVector.
-#pragma once
-#include <c10/util/SmallVector.h>

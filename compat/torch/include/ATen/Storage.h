@@ -1,3 +1,0 @@
-// at::Storage.
-#pragma once
-#include <c10/core/Storage.h>

@@ -1,3 +1,0 @@
-// at::Tensor.
-#pragma once
-#include <ATen/core/Tensor.h>

@@ -1,3 +1,0 @@
-// at::TensorAccessor.
-#pragma once
-#include <ATen/core/TensorAccessor.h>

@@ -1,3 +1,0 @@
-// C++ operators (+, -, …) for tensors.
-#pragma once
-#include <ATen/core/Tensor.h>

@@ -1,3 +1,0 @@
-// at::TensorOptions.
-#pragma once
-#include <c10/core/TensorOptions.h>

@@ -1,3 +1,0 @@
-// All operators as functions.
-#pragma once
-#include <ATen/Functions.h>

@@ -1,3 +1,0 @@
-// at::DimVector.
-#pragma once
-#include <c10/util/DimVector.h>

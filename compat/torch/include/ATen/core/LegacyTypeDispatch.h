@@ -1,3 +1,0 @@
-// Guards that exclude the autograd keys.
-#pragma once
-#include <c10/core/impl/LocalDispatchKeySet.h>

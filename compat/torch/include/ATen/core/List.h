@@ -1,4 +1,0 @@
-// c10::List.
-#pragma once
-#include <c10/lamella_names.h>
-#include "lamella/core/list.h"

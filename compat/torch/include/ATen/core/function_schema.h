@@ -1,8 +1,0 @@
-// c10::FunctionSchema and c10::Argument, as boxed kernels read them.
-#pragma once
-#include <ATen/core/operator_name.h>
-
-namespace c10 {
-using FunctionSchema = lamella::OperatorSchema;
-using Argument = lamella::ArgumentInfo;
-}  // namespace c10

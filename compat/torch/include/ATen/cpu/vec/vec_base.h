@@ -1,3 +1,0 @@
-// at::vec::Vectorized.
-#pragma once
-#include <ATen/cpu/vec/vec.h>

@@ -1,3 +1,0 @@
-// at::TensorIterator, at::TensorIteratorConfig.
-#pragma once
-#include <ATen/TensorIterator.h>

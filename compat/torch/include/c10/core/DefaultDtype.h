@@ -1,3 +1,0 @@
-// The default dtype.
-#pragma once
-#include <c10/core/ScalarType.h>

@@ -1,3 +1,0 @@
-// c10::DispatchKeySet.
-#pragma once
-#include <c10/core/DispatchKey.h>

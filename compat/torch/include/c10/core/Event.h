@@ -1,3 +1,0 @@
-// c10::Event.
-#pragma once
-#include <c10/core/impl/DeviceGuardImplInterface.h>

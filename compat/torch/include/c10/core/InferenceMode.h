@@ -1,3 +1,0 @@
-// c10::InferenceMode.
-#pragma once
-#include <c10/core/GradMode.h>

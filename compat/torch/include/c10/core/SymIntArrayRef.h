@@ -1,3 +1,0 @@
-// c10::SymIntArrayRef.
-#pragma once
-#include <c10/core/SymInt.h>

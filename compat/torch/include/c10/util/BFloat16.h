@@ -1,4 +1,0 @@
-// c10::BFloat16.
-#pragma once
-#include <c10/lamella_names.h>
-#include "lamella/core/half.h"

@@ -1,5 +1,0 @@
-// c10::MaybeOwned.
-#pragma once
-#include <c10/lamella_names.h>
-
-#include "lamella/core/maybe_owned.h"

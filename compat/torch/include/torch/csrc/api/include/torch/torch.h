@@ -1,3 +1,0 @@
-// All of torch:: that Lamella has.
-#pragma once
-#include <torch/torch.h>

@@ -1,3 +1,0 @@
-// torch::Tensor, torch::Dtype, ….
-#pragma once
-#include <torch/types.h>

@@ -1,3 +1,0 @@
-// torch::autograd::backward and grad.
-#pragma once
-#include <torch/csrc/autograd/variable.h>

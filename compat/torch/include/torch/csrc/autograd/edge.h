@@ -1,3 +1,0 @@
-// torch::autograd::Node.
-#pragma once
-#include <torch/csrc/autograd/function.h>

@@ -1,3 +1,0 @@
-// torch::autograd::backward.
-#pragma once
-#include <torch/csrc/autograd/autograd.h>

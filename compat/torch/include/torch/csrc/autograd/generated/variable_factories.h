@@ -1,3 +1,0 @@
-// torch::empty and the other factories.
-#pragma once
-#include <torch/types.h>

@@ -1,3 +1,0 @@
-// torch::autograd::GradMode and AutoGradMode.
-#pragma once
-#include <c10/core/GradMode.h>

@@ -1,3 +1,0 @@
-// torch::RegisterOperators.
-#pragma once
-#include <ATen/core/op_registration/op_registration.h>

@@ -1,5 +1,0 @@
-// Python's headers.
-#pragma once
-#include <Python.h>
-#include <frameobject.h>
-#include <structmember.h>

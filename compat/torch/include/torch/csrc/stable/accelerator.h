@@ -1,3 +1,0 @@
-// Streams and guards of torch::stable; there is no accelerator.
-#pragma once
-#include <torch/csrc/stable/device.h>

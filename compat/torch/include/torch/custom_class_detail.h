@@ -1,3 +1,0 @@
-// torch::arg, torch::init.
-#pragma once
-#include <torch/custom_class.h>

@@ -1,4 +1,0 @@
-// torch::headeronly::DeviceType.
-#pragma once
-#include <c10/core/DeviceType.h>
-#include <torch/headeronly/lamella_names.h>

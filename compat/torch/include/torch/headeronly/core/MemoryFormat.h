@@ -1,4 +1,0 @@
-// torch::headeronly::MemoryFormat.
-#pragma once
-#include <c10/core/MemoryFormat.h>
-#include <torch/headeronly/lamella_names.h>

@@ -1,4 +1,0 @@
-// torch::headeronly::ScalarType.
-#pragma once
-#include <c10/core/ScalarType.h>
-#include <torch/headeronly/lamella_names.h>

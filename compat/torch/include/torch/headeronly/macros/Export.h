@@ -1,3 +1,0 @@
-// Macros that mark exported symbols.
-#pragma once
-#include <c10/macros/Export.h>

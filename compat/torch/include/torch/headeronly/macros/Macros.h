@@ -1,3 +1,0 @@
-// PyTorch's macros.
-#pragma once
-#include <c10/macros/Macros.h>

@@ -1,4 +1,0 @@
-// torch::headeronly::Half.
-#pragma once
-#include <c10/util/Half.h>
-#include <torch/headeronly/lamella_names.h>

@@ -1,3 +1,0 @@
-// torch::nn::functional.
-#pragma once
-#include <torch/nn.h>

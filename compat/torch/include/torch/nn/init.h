@@ -1,3 +1,0 @@
-// torch::nn::init.
-#pragma once
-#include <torch/nn.h>

@@ -1,3 +1,0 @@
-// torch::nn.
-#pragma once
-#include <torch/nn.h>

@@ -1,3 +1,0 @@
-// torch::serialize::OutputArchive and InputArchive.
-#pragma once
-#include <torch/serialize.h>

@@ -1,3 +1,0 @@
-// torch::serialize::InputArchive.
-#pragma once
-#include <torch/serialize/archive.h>

@@ -1,3 +1,0 @@
-// torch::serialize::OutputArchive.
-#pragma once
-#include <torch/serialize/archive.h>

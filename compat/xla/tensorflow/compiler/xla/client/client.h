@@ -1,3 +1,0 @@
-// XLA's names for clients.
-#pragma once
-#include "xla/lamella_names.h"

@@ -1,3 +1,0 @@
-// XLA's names for values held by a client.
-#pragma once
-#include "xla/lamella_names.h"

@@ -1,3 +1,0 @@
-// XLA's names for matrices.
-#pragma once
-#include "xla/lamella_names.h"

@@ -1,3 +1,0 @@
-// XLA's names for slices of the last dimensions.
-#pragma once
-#include "xla/lamella_names.h"

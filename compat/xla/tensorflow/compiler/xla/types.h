@@ -1,3 +1,0 @@
-// XLA's names for numbers.
-#pragma once
-#include "xla/types.h"

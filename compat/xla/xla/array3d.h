@@ -1,3 +1,0 @@
-// XLA's names for arrays of three dimensions.
-#pragma once
-#include "xla/lamella_names.h"

@@ -1,3 +1,0 @@
-// XLA's names for shapes.
-#pragma once
-#include "xla/lamella_names.h"

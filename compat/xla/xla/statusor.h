@@ -1,3 +1,0 @@
-// XLA's names for a value or an error.
-#pragma once
-#include "xla/lamella_status.h"
