@@ -17,6 +17,7 @@ def operator_call_facts(
 def _builder_signatures() -> list[tuple[str, list[tuple[str, str, bool]], str]]: ...
 
 # Of the package's own.
+_element_types: list[tuple[str, str, str]]
 _address_of: Any
 _call_state: Any
 _compiled: Any

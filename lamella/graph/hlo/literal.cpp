@@ -47,23 +47,7 @@ int64_t nearest_integer(double value) {
 
 // Decimal digits that tell any two numbers of the type apart; C++'s max_digits10.
 int digits_of(ElementType type) {
-  switch (type) {
-    case ElementType::F64:
-      return 17;
-    case ElementType::F32:
-      return 9;
-    case ElementType::F16:
-      return 5;
-    case ElementType::BF16:
-      return 4;
-    case ElementType::F8E5M2:
-    case ElementType::F8E5M2FNUZ:
-    case ElementType::F4E2M1FN:
-    case ElementType::F8E8M0FNU:
-      return 2;
-    default:
-      return 3;
-  }
+  return lamella::detail::decimal_digits(element_row(type).mantissa_bits + 1) + 2;
 }
 void append_real(std::string* text, double value, ElementType type) {
   if (std::isnan(value)) {
