@@ -17,7 +17,7 @@ int own_weight(const Instruction* i) {
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
                            weight, ...)                                                           \
   weight,
-#include "lamella/schema/hlo_opcodes.def"
+#include "lamella/graph/hlo/opcode.def"
   };
   return kAll[static_cast<size_t>(i->opcode)];
 }

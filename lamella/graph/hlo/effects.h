@@ -4,6 +4,13 @@
 
 namespace lamella::hlo {
 
+enum class Effects : uint8_t {
+  Pure,  // gives the same for the same operands, and may be done once, earlier, or not at all
+  Kept,  // may be left out, but is not joined with others or moved
+  Acts,  // acts on the world outside
+};
+Effects opcode_effects(Opcode opcode);
+
 // True for instructions that must be done, once and in their order, whether or not their result is
 // used: custom calls that say so, infeed and outfeed, send and recv, random numbers with a state,
 // and whatever calls a computation with one of these.

@@ -24,10 +24,13 @@ template <class... Parts>
 // throws where the rules of its opcode are broken.
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, ...) \
   Shape infer_##shape(const Instruction& i);
-#include "lamella/schema/hlo_opcodes.def"
+#include "lamella/graph/hlo/opcode.def"
 
-// Element types that an elementwise opcode takes: the table's column `takes`.
-enum class Takes { Any, Numbers, Ordered, Integers, Bits, Reals, Floats, Inexact };
+// Groups of element types, of the table's columns `takes` and `operator`.
+enum class Takes : uint8_t { None, Any, Numbers, Ordered, Integers, Bits, Reals, Floats, Inexact };
+bool is_taken(Takes takes, ElementType type);
+// Whether the opcode has the element type as an operand's, by its column `takes`.
+bool takes_type(Opcode opcode, ElementType type);
 
 // What rules of several families share.
 const Shape& array_operand(const Instruction& i, size_t operand);
