@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from rooms import FREE, INSTALLED, ROOT, allowed, room_of
 
-# The C ABI's headers, its table of keys and that of opcodes include nothing above them, so every room
-# may include them.
+# The C ABI's headers, its table of keys and the table of opcodes include nothing above them, so
+# every room may include them.
 LEAVES = {
     "lamella/abi/abi.h",
     "lamella/abi/autocast.h",
