@@ -109,6 +109,11 @@ Op compare_total(const char* function, const Operand& lhs, Op rhs,
                            weight, complex, emitted, same, combines, effects, builder)            \
   LAMELLA_EXPANDED(name, LAMELLA_BUILDER_##builder)
 #include "lamella/graph/hlo/opcode.def"
+#undef LAMELLA_BUILDER_Unary
+#undef LAMELLA_BUILDER_Binary
+#undef LAMELLA_BUILDER_None
+#undef LAMELLA_FUNCTION
+#undef LAMELLA_EXPANDED
 
 Op Compare(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions, ComparisonDirection direction) {
   return compare("Compare", lhs, rhs, broadcast_dimensions, direction, std::nullopt);
@@ -120,42 +125,22 @@ Op Compare(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions, ComparisonDi
 Op Compare(Operand lhs, Op rhs, ComparisonDirection direction) {
   return compare("Compare", lhs, rhs, {}, direction, std::nullopt);
 }
-Op Eq(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare("Eq", lhs, rhs, broadcast_dimensions, ComparisonDirection::kEq, std::nullopt);
-}
-Op EqTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare_total("EqTotalOrder", lhs, rhs, broadcast_dimensions, ComparisonDirection::kEq);
-}
-Op Ne(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare("Ne", lhs, rhs, broadcast_dimensions, ComparisonDirection::kNe, std::nullopt);
-}
-Op NeTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare_total("NeTotalOrder", lhs, rhs, broadcast_dimensions, ComparisonDirection::kNe);
-}
-Op Ge(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare("Ge", lhs, rhs, broadcast_dimensions, ComparisonDirection::kGe, std::nullopt);
-}
-Op GeTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare_total("GeTotalOrder", lhs, rhs, broadcast_dimensions, ComparisonDirection::kGe);
-}
-Op Gt(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare("Gt", lhs, rhs, broadcast_dimensions, ComparisonDirection::kGt, std::nullopt);
-}
-Op GtTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare_total("GtTotalOrder", lhs, rhs, broadcast_dimensions, ComparisonDirection::kGt);
-}
-Op Le(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare("Le", lhs, rhs, broadcast_dimensions, ComparisonDirection::kLe, std::nullopt);
-}
-Op LeTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare_total("LeTotalOrder", lhs, rhs, broadcast_dimensions, ComparisonDirection::kLe);
-}
-Op Lt(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare("Lt", lhs, rhs, broadcast_dimensions, ComparisonDirection::kLt, std::nullopt);
-}
-Op LtTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare_total("LtTotalOrder", lhs, rhs, broadcast_dimensions, ComparisonDirection::kLt);
-}
+#define LAMELLA_COMPARISON(Name)                                                        \
+  Op Name(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {                    \
+    return compare(#Name, lhs, rhs, broadcast_dimensions, ComparisonDirection::k##Name, \
+                   std::nullopt);                                                       \
+  }                                                                                     \
+  Op Name##TotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {        \
+    return compare_total(#Name "TotalOrder", lhs, rhs, broadcast_dimensions,            \
+                         ComparisonDirection::k##Name);                                 \
+  }
+LAMELLA_COMPARISON(Eq)
+LAMELLA_COMPARISON(Ne)
+LAMELLA_COMPARISON(Ge)
+LAMELLA_COMPARISON(Gt)
+LAMELLA_COMPARISON(Le)
+LAMELLA_COMPARISON(Lt)
+#undef LAMELLA_COMPARISON
 
 Op Conj(Operand x) {
   return emit("Conj", x, [&](Emission& e) -> Op {

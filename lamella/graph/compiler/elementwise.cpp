@@ -349,6 +349,9 @@ constexpr Emitted kEmitted[] = {
   LAMELLA_EMITTED_##emitted,
 #include "lamella/graph/hlo/opcode.def"
 };
+#undef LAMELLA_EMITTED_Kernel
+#undef LAMELLA_EMITTED_Intrinsic
+#undef LAMELLA_EMITTED_Own
 
 }  // namespace
 
