@@ -146,8 +146,8 @@ bool is_list_of(SchemaType type, TypeKind kind) {
 std::string enumerator(TypeKind kind, int64_t number) {
   if (kind == TypeKind::kScalarType) {
     switch (number) {
-#define LAMELLA_SCALAR_TYPE(cpp, name, value, text) \
-  case value:                                       \
+#define LAMELLA_SCALAR_TYPE(cpp, name, value, text, ...) \
+  case value:                                            \
     return "ScalarType::" #name;
 #define LAMELLA_SCALAR_NAME(name, value, text, bytes) \
   case value:                                         \

@@ -283,6 +283,13 @@ std::set<std::string> handwritten(std::string_view prefix, std::string_view star
   return names;
 }
 
+std::string dtype_stubs() {
+  return
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text, ...) #text ": dtype\n"
+#include "lamella/core/scalar_type.def"
+      ;
+}
+
 std::string operator_stubs() {
   std::string out;
   for (const char* name : {"add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or",
@@ -369,7 +376,8 @@ void emit_stubs(const Model& model, const EmitOptions& options, Files& files) {
     function_text += stubs.write(name, overloads, false, "");
   }
   files["python/lamella/__init__.pyi"] = banner(options, "Types of the package.", "#") +
-                                         fill(kStubTemplate, {{"RESULTS", stubs.results()},
+                                         fill(kStubTemplate, {{"DTYPES", dtype_stubs()},
+                                                              {"RESULTS", stubs.results()},
                                                               {"OPERATORS", operator_stubs()},
                                                               {"METHODS", method_text},
                                                               {"FUNCTIONS", function_text}});

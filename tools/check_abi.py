@@ -20,7 +20,7 @@ RECORD = ROOT / "lamella/abi/record.txt"
 
 # Numbers that values of the ABI carry, from the tables that define them.
 TABLES = r"""
-#define LAMELLA_SCALAR_TYPE(type, name, number, text) printf("scalar_type " #name " %d\n", number);
+#define LAMELLA_SCALAR_TYPE(type, name, number, ...) printf("scalar_type " #name " %d\n", number);
 #define LAMELLA_SCALAR_NAME(name, number, text, size) printf("scalar_type " #name " %d\n", number);
 #include "lamella/core/scalar_type.def"
 #define LAMELLA_DEVICE_TYPE(name, number, text) printf("device_type " #name " %d\n", number);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the stub of the builder's functions from the table in builder_functions.cpp.
+"""Writes the stub of the builder's functions and the element types from the module's tables.
 
 usage: hlo_stub.py FILE   (with the built package on the path)
 """
@@ -7,9 +7,10 @@ usage: hlo_stub.py FILE   (with the built package on the path)
 import pathlib
 import sys
 
-HEAD = """# Written by hlo_stub.py from the table in builder_functions.cpp.
+HEAD = """# Written by hlo_stub.py from the tables of lamella._hlo.
 # ruff: noqa: E501
 import builtins
+import enum
 from collections.abc import Sequence
 from typing import Any, overload
 
@@ -33,7 +34,8 @@ def parameter(name, annotation, optional):
 def stub():
     from lamella import _hlo
 
-    text = [HEAD]
+    text = [HEAD, "class ElementType(str, enum.Enum):\n"]
+    text += [f'    {one.upper()} = "{one}"\n' for one, _, _ in _hlo._element_types]
     for name, parameters, _ in _hlo._builder_signatures():
         if name.startswith("_"):
             continue

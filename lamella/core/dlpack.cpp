@@ -30,24 +30,8 @@ struct TypeRow {
   uint8_t code;
 };
 constexpr TypeRow kTypes[] = {
-    {ScalarType::Bool, kTypeBool},
-    {ScalarType::Byte, kTypeUInt},
-    {ScalarType::UInt16, kTypeUInt},
-    {ScalarType::UInt32, kTypeUInt},
-    {ScalarType::UInt64, kTypeUInt},
-    {ScalarType::Char, kTypeInt},
-    {ScalarType::Short, kTypeInt},
-    {ScalarType::Int, kTypeInt},
-    {ScalarType::Long, kTypeInt},
-    {ScalarType::Half, kTypeFloat},
-    {ScalarType::Float, kTypeFloat},
-    {ScalarType::Double, kTypeFloat},
-    {ScalarType::BFloat16, kTypeBfloat},
-    {ScalarType::ComplexHalf, kTypeComplex},
-    {ScalarType::ComplexFloat, kTypeComplex},
-    {ScalarType::ComplexDouble, kTypeComplex},
-    {ScalarType::Float8_e4m3fn, kTypeFloat8_e4m3fn},
-    {ScalarType::Float8_e5m2, kTypeFloat8_e5m2},
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text, code, ...) {ScalarType::name, kType##code},
+#include "lamella/core/scalar_type.def"
 };
 
 // The exported structure, the tensor that it keeps alive, and its sizes and strides.

@@ -31,8 +31,14 @@ enum TypeCode : uint8_t {
   kTypeBfloat = 4,
   kTypeComplex = 5,
   kTypeBool = 6,
+  kTypeFloat8_e3m4 = 7,
+  kTypeFloat8_e4m3 = 8,
+  kTypeFloat8_e4m3b11fnuz = 9,
   kTypeFloat8_e4m3fn = 10,
+  kTypeFloat8_e4m3fnuz = 11,
   kTypeFloat8_e5m2 = 12,
+  kTypeFloat8_e5m2fnuz = 13,
+  kTypeFloat8_e8m0fnu = 14,
 };
 
 enum Flags : uint64_t { kFlagReadOnly = 1, kFlagCopied = 2 };

@@ -11,53 +11,81 @@
 namespace lamella {
 namespace detail {
 
-// How a format with `E` exponent bits and `M` mantissa bits is coded. `Finite`: there is no
-// infinity, and only the all-ones pattern is NaN.
-template <class Bits, int E, int M, bool Finite>
+// What codes beside numbers a format has.
+enum class FloatSpecials : uint8_t {
+  Ieee,     // all-ones exponents are infinity and NaN
+  Finite,   // the all-ones code is NaN
+  OneZero,  // the code of -0 is NaN
+  None,     // every code is a number
+};
+
+// How a format with a sign, `E` exponent bits and `M` mantissa bits is coded. Numbers beyond the
+// largest become infinity; where there is none, NaN; where there is neither, the largest. Without a
+// NaN the code of -0 stands for it, as in ml_dtypes.
+template <class Bits, int E, int M, FloatSpecials S = FloatSpecials::Ieee,
+          int Bias = (1 << (E - 1)) - 1>
 struct FloatFormat {
-  static constexpr int kBias = (1 << (E - 1)) - 1;
+  static constexpr int kBias = Bias;
   static constexpr uint32_t kMantissaMask = (1u << M) - 1;
-  static constexpr uint32_t kInfinity = ((1u << E) - 1) << M;
-  static constexpr uint32_t kNan = Finite ? (1u << (E + M)) - 1 : kInfinity | (1u << (M - 1));
-  static constexpr uint32_t kMax = Finite ? kNan - 1 : kInfinity - 1;
   static constexpr uint32_t kSign = 1u << (E + M);
+  static constexpr uint32_t kInfinity = ((1u << E) - 1) << M;  // of Ieee alone
+  static constexpr uint32_t kNan = S == FloatSpecials::Ieee     ? kInfinity | (1u << (M - 1))
+                                   : S == FloatSpecials::Finite ? kSign - 1
+                                                                : kSign;
+  static constexpr uint32_t kMax = S == FloatSpecials::Ieee     ? kInfinity - 1
+                                   : S == FloatSpecials::Finite ? kNan - 1
+                                                                : kSign - 1;
+  static constexpr uint32_t kOverflow = S == FloatSpecials::Ieee   ? kInfinity
+                                        : S == FloatSpecials::None ? kMax
+                                                                   : kNan;
 
   static constexpr float decode(uint32_t bits) {
     uint32_t sign = (bits & kSign) << (31 - E - M);
+    uint32_t magnitude = bits & (kSign - 1);
     uint32_t mantissa = bits & kMantissaMask;
-    uint32_t exponent = (bits >> M) & ((1u << E) - 1);
     uint32_t out;
-    if (exponent == 0 && kBias < 127) {
+    if (S == FloatSpecials::OneZero && magnitude == 0 && sign != 0) {
+      out = 0x7fc00000u;
+    } else if (magnitude == mantissa && kBias < 127) {
       // 2^(1 - bias - M) for each unit of the mantissa; exact.
       float unit = __builtin_bit_cast(float, static_cast<uint32_t>(128 - kBias - M) << 23);
       out = __builtin_bit_cast(uint32_t, static_cast<float>(mantissa) * unit);
-    } else if (Finite ? (bits & ~kSign) == kNan : exponent == (1u << E) - 1) {
+    } else if (S == FloatSpecials::Ieee     ? magnitude >= kInfinity
+               : S == FloatSpecials::Finite ? magnitude == kNan
+                                            : false) {
       out = 0x7f800000u | (mantissa << (23 - M));
     } else {
-      out = ((bits & ~kSign) << (23 - M)) + (static_cast<uint32_t>(127 - kBias) << 23);
+      out = (magnitude << (23 - M)) + (static_cast<uint32_t>(127 - kBias) << 23);
     }
     return __builtin_bit_cast(float, out | sign);
   }
 
-  static constexpr Bits encode(float value) {
-    uint32_t word = __builtin_bit_cast(uint32_t, value);
-    uint32_t sign = (word >> (31 - E - M)) & kSign;
-    uint32_t magnitude = word & 0x7fffffffu;
-    uint32_t out;
-    if (magnitude >= 0x7f800000u) {
-      out = magnitude > 0x7f800000u ? kNan : (Finite ? kNan : kInfinity);
-    } else if (kBias < 127 && magnitude < static_cast<uint32_t>(128 - kBias) << 23) {
+  // Of a float or double, to the nearest, ties to the even code.
+  template <class Float>
+  static constexpr Bits encode(Float value) {
+    constexpr bool kSingle = sizeof(Float) == 4;
+    using Word = std::conditional_t<kSingle, uint32_t, uint64_t>;
+    constexpr int kFromBias = kSingle ? 127 : 1023, kFromM = kSingle ? 23 : 52;
+    constexpr Word kFromInfinity = Word{2 * kFromBias + 1} << kFromM;
+    Word word = __builtin_bit_cast(Word, value);
+    Word sign = (word >> (8 * sizeof(Float) - 1 - E - M)) & kSign;
+    Word magnitude = word & ~(Word{1} << (8 * sizeof(Float) - 1));
+    Word out;
+    if (magnitude >= kFromInfinity) {
+      out = magnitude > kFromInfinity ? kNan : kOverflow;
+    } else if (kBias < kFromBias && magnitude < Word{kFromBias + 1 - kBias} << kFromM) {
       // Below the smallest normal number: the addition rounds at the unit of the subnormals.
-      uint32_t magic_bits = static_cast<uint32_t>(128 - kBias + 23 - M) << 23;
-      float magic = __builtin_bit_cast(float, magic_bits);
-      float shifted = __builtin_bit_cast(float, magnitude) + magic;
-      out = __builtin_bit_cast(uint32_t, shifted) - magic_bits;
+      Word magic_bits = Word{kFromBias + 1 - kBias + kFromM - M} << kFromM;
+      Float magic = __builtin_bit_cast(Float, magic_bits);
+      Float shifted = __builtin_bit_cast(Float, magnitude) + magic;
+      out = __builtin_bit_cast(Word, shifted) - magic_bits;
     } else {
-      uint32_t odd = (magnitude >> (23 - M)) & 1;
-      uint32_t rounded = magnitude + (1u << (22 - M)) - 1 + odd;
-      out = (rounded - (static_cast<uint32_t>(127 - kBias) << 23)) >> (23 - M);
-      if (out > kMax) out = Finite ? kNan : kInfinity;
+      Word odd = (magnitude >> (kFromM - M)) & 1;
+      Word rounded = magnitude + (Word{1} << (kFromM - 1 - M)) - 1 + odd;
+      out = (rounded - (Word{kFromBias - kBias} << kFromM)) >> (kFromM - M);
+      if (out > kMax) out = kOverflow;
     }
+    if (S == FloatSpecials::OneZero && out == 0) return 0;
     return static_cast<Bits>(out | sign);
   }
 };
@@ -65,9 +93,9 @@ struct FloatFormat {
 struct SmallFloatTag {};
 
 // The common part of the small types.
-template <class Self, class Bits, int E, int M, bool Finite>
+template <class Self, class Bits, int E, int M, FloatSpecials S>
 struct SmallFloat : SmallFloatTag {
-  using Format = FloatFormat<Bits, E, M, Finite>;
+  using Format = FloatFormat<Bits, E, M, S>;
   using bits_type = Bits;
   struct from_bits_t {};
   static constexpr from_bits_t from_bits() { return {}; }
@@ -81,7 +109,7 @@ struct SmallFloat : SmallFloatTag {
 
   constexpr bool isnan() const {
     uint32_t magnitude = x & (Format::kSign - 1);
-    return Finite ? magnitude == Format::kNan : magnitude > Format::kInfinity;
+    return S == FloatSpecials::Ieee ? magnitude > Format::kInfinity : magnitude == Format::kNan;
   }
 
   friend constexpr Self operator+(Self a, Self b) { return float(a) + float(b); }
@@ -126,17 +154,17 @@ LAMELLA_SMALL_MIXED(*)
 LAMELLA_SMALL_MIXED(/)
 #undef LAMELLA_SMALL_MIXED
 
-#define LAMELLA_SMALL_FLOAT(Name, Bits, E, M, Finite)          \
-  struct Name : detail::SmallFloat<Name, Bits, E, M, Finite> { \
-    using Base = detail::SmallFloat<Name, Bits, E, M, Finite>; \
-    using Base::Base;                                          \
-    Name() = default;                                          \
-  };                                                           \
+#define LAMELLA_SMALL_FLOAT(Name, Bits, E, M, Specials)                                 \
+  struct Name : detail::SmallFloat<Name, Bits, E, M, detail::FloatSpecials::Specials> { \
+    using Base = detail::SmallFloat<Name, Bits, E, M, detail::FloatSpecials::Specials>; \
+    using Base::Base;                                                                   \
+    Name() = default;                                                                   \
+  };                                                                                    \
   static_assert(sizeof(Name) == sizeof(Bits) && __is_trivial(Name));
-LAMELLA_SMALL_FLOAT(Half, uint16_t, 5, 10, false)
-LAMELLA_SMALL_FLOAT(BFloat16, uint16_t, 8, 7, false)
-LAMELLA_SMALL_FLOAT(Float8_e4m3fn, uint8_t, 4, 3, true)
-LAMELLA_SMALL_FLOAT(Float8_e5m2, uint8_t, 5, 2, false)
+LAMELLA_SMALL_FLOAT(Half, uint16_t, 5, 10, Ieee)
+LAMELLA_SMALL_FLOAT(BFloat16, uint16_t, 8, 7, Ieee)
+LAMELLA_SMALL_FLOAT(Float8_e4m3fn, uint8_t, 4, 3, Finite)
+LAMELLA_SMALL_FLOAT(Float8_e5m2, uint8_t, 5, 2, Ieee)
 #undef LAMELLA_SMALL_FLOAT
 
 namespace detail {
@@ -149,7 +177,7 @@ struct SmallLimits {
   static constexpr bool is_signed = true;
   static constexpr bool is_integer = false;
   static constexpr bool is_exact = false;
-  static constexpr bool has_infinity = Format::kMax + 1 == Format::kInfinity;
+  static constexpr bool has_infinity = Format::kOverflow == Format::kInfinity;
   static constexpr bool has_quiet_NaN = true;
   static constexpr bool has_signaling_NaN = false;
   static constexpr std::float_round_style round_style = std::round_to_nearest;

@@ -13,13 +13,13 @@
 namespace lamella {
 
 enum class ScalarType : int8_t {
-#define LAMELLA_SCALAR_TYPE(type, name, number, text) name = number,
+#define LAMELLA_SCALAR_TYPE(type, name, number, text, ...) name = number,
 #define LAMELLA_SCALAR_NAME(name, number, text, bytes) name = number,
 #include "lamella/core/scalar_type.def"
   NumOptions = 47
 };
 
-#define LAMELLA_SCALAR_TYPE(type, name, number, text) \
+#define LAMELLA_SCALAR_TYPE(type, name, number, text, ...) \
   LAMELLA_HIDDEN inline constexpr ScalarType k##name = ScalarType::name;
 #define LAMELLA_SCALAR_NAME(name, number, text, bytes) \
   LAMELLA_HIDDEN inline constexpr ScalarType k##name = ScalarType::name;
@@ -43,7 +43,7 @@ LAMELLA_HIDDEN inline constexpr ScalarType kComplex128 = ScalarType::ComplexDoub
 namespace detail {
 template <class T>
 constexpr ScalarType scalar_type_of_cpp() {
-#define LAMELLA_SCALAR_TYPE(cpp, name, number, text) \
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text, ...) \
   if (__is_same(T, cpp)) return ScalarType::name;
 #include "lamella/core/scalar_type.def"
   // `long long` is int64_t's twin where that is `long`.
@@ -57,9 +57,9 @@ struct TypeOf {
 };
 template <ScalarType S>
 constexpr auto cpp_of_scalar_type() {
-#define LAMELLA_SCALAR_TYPE(cpp, name, number, text) \
-  if constexpr (S == ScalarType::name) {             \
-    return TypeOf<cpp>();                            \
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text, ...) \
+  if constexpr (S == ScalarType::name) {                  \
+    return TypeOf<cpp>();                                 \
   } else  // NOLINT
 #include "lamella/core/scalar_type.def"
   { return; }
@@ -80,11 +80,24 @@ template <ScalarType S>
 using ScalarTypeToCppTypeT = typename ScalarTypeToCppType<S>::type;
 
 namespace detail {
-enum ScalarTraits : uint8_t { kIsIntegral = 1, kIsFloating = 2, kIsComplex = 4, kIsStored = 8 };
+enum ScalarTraits : uint8_t {
+  kIsIntegral = 1,
+  kIsFloating = 2,
+  kIsComplex = 4,
+  kIsStored = 8,
+  kIsFloat8 = 16
+};
 struct ScalarTypeTable {
   uint8_t bytes[64];
   uint8_t traits[64];
 };
+// "float8_e5m2" and its likes.
+inline constexpr uint8_t traits_of_name(const char* text) {
+  for (const char* c = "float8"; *c != 0; ++c, ++text) {
+    if (*c != *text) return 0;
+  }
+  return kIsFloat8;
+}
 template <class T>
 inline constexpr uint8_t traits_of() {
   if constexpr (is_complex_type_v<T>) return kIsStored | kIsComplex;
@@ -95,10 +108,12 @@ inline constexpr uint8_t traits_of() {
 }
 inline constexpr ScalarTypeTable make_scalar_type_table() {
   ScalarTypeTable table{};
-#define LAMELLA_SCALAR_TYPE(cpp, name, number, text) \
-  table.bytes[number] = sizeof(cpp);                 \
-  table.traits[number] = traits_of<cpp>();
-#define LAMELLA_SCALAR_NAME(name, number, text, size) table.bytes[number] = size;
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text, ...) \
+  table.bytes[number] = sizeof(cpp);                      \
+  table.traits[number] = traits_of<cpp>() | traits_of_name(#text);
+#define LAMELLA_SCALAR_NAME(name, number, text, size) \
+  table.bytes[number] = size;                         \
+  table.traits[number] = traits_of_name(#text);
 #include "lamella/core/scalar_type.def"
   return table;
 }
@@ -133,9 +148,7 @@ inline constexpr bool isIntegralType(ScalarType type, bool include_bool) {
   return is_integral(type, include_bool);
 }
 inline constexpr bool is_float8(ScalarType type) {
-  return type == ScalarType::Float8_e5m2 || type == ScalarType::Float8_e4m3fn ||
-         type == ScalarType::Float8_e5m2fnuz || type == ScalarType::Float8_e4m3fnuz ||
-         type == ScalarType::Float8_e8m0fnu;
+  return (detail::scalar_traits(type) & detail::kIsFloat8) != 0;
 }
 inline constexpr bool is_reduced_floating_point(ScalarType type) {
   return type == ScalarType::Half || type == ScalarType::BFloat16 || is_float8(type);
@@ -152,8 +165,8 @@ inline constexpr bool isSignedType(ScalarType type) { return is_signed_type(type
 // "Float", "Long", ...
 inline constexpr const char* toString(ScalarType type) {
   switch (type) {
-#define LAMELLA_SCALAR_TYPE(cpp, name, number, text) \
-  case ScalarType::name:                             \
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text, ...) \
+  case ScalarType::name:                                  \
     return #name;
 #define LAMELLA_SCALAR_NAME(name, number, text, bytes) \
   case ScalarType::name:                               \
@@ -166,8 +179,8 @@ inline constexpr const char* toString(ScalarType type) {
 // "float32", "int64", ...: the name in Python.
 inline constexpr const char* dtype_name(ScalarType type) {
   switch (type) {
-#define LAMELLA_SCALAR_TYPE(cpp, name, number, text) \
-  case ScalarType::name:                             \
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text, ...) \
+  case ScalarType::name:                                  \
     return #text;
 #define LAMELLA_SCALAR_NAME(name, number, text, bytes) \
   case ScalarType::name:                               \

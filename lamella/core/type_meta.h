@@ -38,8 +38,8 @@ class TypeMeta {
   // The C++ type: "float", "long int", "c10::Half", ….
   LAMELLA_LAZY constexpr std::string_view name() const {
     switch (type_) {
-#define LAMELLA_SCALAR_TYPE(cpp, name, number, text) \
-  case ScalarType::name:                             \
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text, ...) \
+  case ScalarType::name:                                  \
     return cpp_name<cpp>("c10::" #name);
 #include "lamella/core/scalar_type.def"
       case ScalarType::Undefined:

@@ -58,7 +58,7 @@ namespace detail {
 template <class F>
 decltype(auto) visit_stored(ScalarType dtype, const char* op, F&& f) {
   switch (dtype) {
-#define LAMELLA_SCALAR_TYPE(type, name, number, text) LAMELLA_VISIT(type, name)
+#define LAMELLA_SCALAR_TYPE(type, name, number, text, ...) LAMELLA_VISIT(type, name)
 #include "lamella/core/scalar_type.def"
     default:
       detail::throw_dtype(op, dtype);

@@ -141,23 +141,20 @@ MPI_Op own_operation(Reduction reduction) {
 
 MPI_User_function* function_for(Reduction reduction, ScalarType dtype) {
   switch (dtype) {
-#define LAMELLA_REDUCED(type, name) \
-  case ScalarType::name:            \
-    return function_of<type>(reduction);
-    LAMELLA_REDUCED(float, Float)
-    LAMELLA_REDUCED(double, Double)
-    LAMELLA_REDUCED(Half, Half)
-    LAMELLA_REDUCED(BFloat16, BFloat16)
-    LAMELLA_REDUCED(Float8_e5m2, Float8_e5m2)
-    LAMELLA_REDUCED(Float8_e4m3fn, Float8_e4m3fn)
-#undef LAMELLA_REDUCED
-    case ScalarType::Bool: {
-      bool all = reduction == Reduction::Product || reduction == Reduction::Min;
-      return all ? &reduce<uint8_t, All> : &reduce<uint8_t, Any>;
+#define LAMELLA_SCALAR_TYPE(type, name, ...)             \
+  case ScalarType::name:                                 \
+    if constexpr (is_floating_point(ScalarType::name)) { \
+      return function_of<type>(reduction);               \
+    } else {                                             \
+      break;                                             \
     }
+#include "lamella/core/scalar_type.def"
     default:
-      return nullptr;
+      break;
   }
+  if (dtype != ScalarType::Bool) return nullptr;
+  bool all = reduction == Reduction::Product || reduction == Reduction::Min;
+  return all ? &reduce<uint8_t, All> : &reduce<uint8_t, Any>;
 }
 
 }  // namespace
@@ -216,21 +213,19 @@ ReducedType reduced_type(Reduction reduction, ScalarType dtype) {
 
 void divide(void* values, int64_t count, ScalarType dtype, int divisor) {
   switch (dtype) {
-#define LAMELLA_DIVIDED(type, name) \
-  case ScalarType::name:            \
-    return divide_each<type>(values, count, divisor);
-    LAMELLA_DIVIDED(float, Float)
-    LAMELLA_DIVIDED(double, Double)
-    LAMELLA_DIVIDED(Half, Half)
-    LAMELLA_DIVIDED(BFloat16, BFloat16)
-    LAMELLA_DIVIDED(Float8_e5m2, Float8_e5m2)
-    LAMELLA_DIVIDED(Float8_e4m3fn, Float8_e4m3fn)
-    LAMELLA_DIVIDED(complex<float>, ComplexFloat)
-    LAMELLA_DIVIDED(complex<double>, ComplexDouble)
-#undef LAMELLA_DIVIDED
+#define LAMELLA_SCALAR_TYPE(type, name, ...)                            \
+  case ScalarType::name:                                                \
+    if constexpr (is_floating_point(ScalarType::name) ||                \
+                  (is_complex(ScalarType::name) && sizeof(type) > 4)) { \
+      return divide_each<type>(values, count, divisor);                 \
+    } else {                                                            \
+      break;                                                            \
+    }
+#include "lamella/core/scalar_type.def"
     default:
-      throw Error(str("expected a dtype that has means, got ", dtype));
+      break;
   }
+  throw Error(str("expected a dtype that has means, got ", dtype));
 }
 
 }  // namespace lamella::distributed

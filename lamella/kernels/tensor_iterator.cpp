@@ -150,9 +150,9 @@ void TensorIteratorBase::build_with_number(const TensorBase& a, const Scalar& nu
       (flags & kBoolOutput) && (common == ScalarType::Half || common == ScalarType::BFloat16);
   const Scalar held = rounds ? rounded(number, common) : number;
   switch (stored) {
-#define LAMELLA_SCALAR_TYPE(type, name, code, text) \
-  case ScalarType::name:                            \
-    store_number<type>(held, number_);              \
+#define LAMELLA_SCALAR_TYPE(type, name, code, text, ...) \
+  case ScalarType::name:                                 \
+    store_number<type>(held, number_);                   \
     break;
 #include "lamella/core/scalar_type.def"
     default:

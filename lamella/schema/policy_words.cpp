@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 4> kBatching = {"pointwise", "reduction",
                                                        "loop"};
 constexpr std::string_view kOpcodes[] = {
 #define LAMELLA_HLO_OPCODE(name, text, ...) text,
-#include "lamella/schema/hlo_opcodes.def"
+#include "lamella/graph/hlo/opcode.def"
 };
 
 constexpr std::string_view kDeviceTypes[] = {

@@ -10,7 +10,7 @@ namespace lamella {
 
 // "lower_precision", "float32", "widest", "none", ...; lamella/layers/autocast documents them.
 std::span<const std::string_view> autocast_classes();
-// "abs", "add", ...: those of lamella/schema/hlo_opcodes.def.
+// "abs", "add", ...: those of lamella/graph/hlo/opcode.def.
 std::span<const std::string_view> hlo_opcodes();
 
 // "cpu", "cuda", ...: those of lamella/core/device_types.def.

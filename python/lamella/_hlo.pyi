@@ -16,7 +16,8 @@ def operator_call_facts(
 ) -> tuple[Shape, str, dict[tuple[int, ...], int], bool]: ...
 def _builder_signatures() -> list[tuple[str, list[tuple[str, str, bool]], str]]: ...
 
-# Private functions, used by the package only.
+# Of the package's own.
+_element_types: list[tuple[str, str, str]]
 _address_of: Any
 _call_state: Any
 _compiled: Any

@@ -13,32 +13,11 @@ import struct
 from typing import Any
 
 import lamella
-from lamella import Tensor
+from lamella import _C, Tensor
 
 __all__ = ["load", "load_file", "save", "save_file"]
 
-_DTYPES = {
-    "F64": lamella.float64,
-    "F32": lamella.float32,
-    "F16": lamella.float16,
-    "BF16": lamella.bfloat16,
-    "I64": lamella.int64,
-    "I32": lamella.int32,
-    "I16": lamella.int16,
-    "I8": lamella.int8,
-    "U8": lamella.uint8,
-    "BOOL": lamella.bool,
-    "C64": lamella.complex64,
-}
-for _name, _dtype in (
-    ("U16", "uint16"),
-    ("U32", "uint32"),
-    ("U64", "uint64"),
-    ("F8_E4M3", "float8_e4m3fn"),
-    ("F8_E5M2", "float8_e5m2"),
-):
-    if hasattr(lamella, _dtype):
-        _DTYPES[_name] = getattr(lamella, _dtype)
+_DTYPES = {name: dtype for dtype, _, name, _ in _C._scalar_types() if name}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _LONGEST_HEADER = 100_000_000
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def _small_float(dtype: lamella.dtype) -> Any:
     """The ml_dtypes dtype for a dtype that NumPy lacks; None for others, or without ml_dtypes."""
     name = str(dtype).partition(".")[2]
-    if name not in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+    if not dtype.is_floating_point or name in ("float16", "float32", "float64"):
         return None
     try:
         import ml_dtypes

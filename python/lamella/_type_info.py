@@ -9,16 +9,8 @@ from lamella import _C
 if TYPE_CHECKING:
     import lamella
 
-# bits, mantissa bits, smallest normal exponent, largest finite number, decimal digits
-_FLOATS = {
-    "float64": (64, 52, -1022, 1.7976931348623157e308, 15),
-    "float32": (32, 23, -126, 3.4028234663852886e38, 6),
-    "float16": (16, 10, -14, 65504.0, 3),
-    "bfloat16": (16, 7, -126, 3.3895313892515355e38, 2),
-    "float8_e4m3fn": (8, 3, -6, 448.0, 1),
-    "float8_e5m2": (8, 2, -14, 57344.0, 1),
-}
-_PARTS = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+# Mantissa bits, exponent of the smallest normal number, largest number, decimal digits.
+_FLOATS = {dtype: limits for dtype, _, _, limits in _C._scalar_types() if limits}
 
 
 def _name(dtype: lamella.dtype) -> str:
@@ -30,16 +22,16 @@ class finfo:
 
     def __init__(self, type: lamella._DType | None = None) -> None:
         dtype = _C.get_default_dtype() if type is None else _C._dtype(type)
-        name = _name(dtype)
-        name = _PARTS.get(name, name)
-        if name not in _FLOATS:
+        part = dtype.to_real()
+        if part not in _FLOATS:
             raise TypeError(f"finfo: expected a floating-point dtype, got {dtype}; use iinfo")
-        self.bits, mantissa, exponent, self.max, digits = _FLOATS[name]
+        mantissa, exponent, self.max, digits = _FLOATS[part]
+        self.bits = part.itemsize * 8
         self.min = -self.max
         self.eps = 2.0**-mantissa
         self.tiny = self.smallest_normal = 2.0**exponent
         self.resolution = 10.0**-digits
-        self.dtype = name
+        self.dtype = _name(part)
 
     def __repr__(self) -> str:
         return (

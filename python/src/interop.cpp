@@ -21,38 +21,17 @@ namespace {
 
 // The struct module's format of an element, or NULL.
 const char* format_of(ScalarType type) {
+  const char* format = "";
   switch (type) {
-    case ScalarType::Bool:
-      return "?";
-    case ScalarType::Byte:
-      return "B";
-    case ScalarType::Char:
-      return "b";
-    case ScalarType::Short:
-      return "h";
-    case ScalarType::Int:
-      return "i";
-    case ScalarType::Long:
-      return "l";
-    case ScalarType::UInt16:
-      return "H";
-    case ScalarType::UInt32:
-      return "I";
-    case ScalarType::UInt64:
-      return "L";
-    case ScalarType::Half:
-      return "e";
-    case ScalarType::Float:
-      return "f";
-    case ScalarType::Double:
-      return "d";
-    case ScalarType::ComplexFloat:
-      return "Zf";
-    case ScalarType::ComplexDouble:
-      return "Zd";
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text, code, struct_format, ...) \
+  case ScalarType::name:                                                       \
+    format = struct_format;                                                    \
+    break;
+#include "lamella/core/scalar_type.def"
     default:
-      return nullptr;
+      break;
   }
+  return *format == 0 ? nullptr : format;
 }
 
 // What a buffer keeps alive: another tensor over the memory, since `self` may get other memory by

@@ -62,8 +62,8 @@ void load(const void* data, lamella_value* value, double* parts) {
 
 void load_element(const void* data, ScalarType type, lamella_value* value, double* parts) {
   switch (type) {
-#define LAMELLA_SCALAR_TYPE(cpp, name, number, text) \
-  case ScalarType::name:                             \
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text, ...) \
+  case ScalarType::name:                                  \
     return load<cpp>(data, value, parts);
 #include "lamella/core/scalar_type.def"
     default:
@@ -95,11 +95,11 @@ bool store_element(void* data, ScalarType type, const lamella_value& value, cons
                         : value.tag == LAMELLA_COMPLEX ? Scalar(complex<double>(parts[0], parts[1]))
                                                        : Scalar(value.as.i);
         switch (type) {
-#define LAMELLA_SCALAR_TYPE(cpp, name, number_, text) \
-  case ScalarType::name: {                            \
-    cpp element = as_element<cpp>(number);            \
-    std::memcpy(data, &element, sizeof(element));     \
-    return true;                                      \
+#define LAMELLA_SCALAR_TYPE(cpp, name, number_, text, ...) \
+  case ScalarType::name: {                                 \
+    cpp element = as_element<cpp>(number);                 \
+    std::memcpy(data, &element, sizeof(element));          \
+    return true;                                           \
   }
 #include "lamella/core/scalar_type.def"
           default:

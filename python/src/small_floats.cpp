@@ -14,8 +14,12 @@ TensorBase tensor_from_small_floats(PyObject* array, bool only_read, const char*
     PyErr_Clear();
     return TensorBase();
   }
-  for (ScalarType type :
-       {ScalarType::BFloat16, ScalarType::Float8_e4m3fn, ScalarType::Float8_e5m2}) {
+  for (ScalarType type : {
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text, code, format, ...) \
+  sizeof(format) > 1 ? ScalarType::Undefined : ScalarType::name,
+#include "lamella/core/scalar_type.def"
+       }) {
+    if (!is_floating_point(type)) continue;
     if (PyUnicode_CompareWithASCIIString(name.get(), dtype_name(type)) != 0) continue;
     const char* bits = element_size(type) == 2 ? "uint16" : "uint8";
     Ref words(PyObject_CallMethod(array, "view", "s", bits));

@@ -1,5 +1,7 @@
 // dtype, device, layout, memory_format and Size.
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "lamella/core/tensor_options.h"
 #include "python/src/errors.h"
@@ -308,12 +310,38 @@ PyObject* set_package(PyObject*, PyObject* name) {
   Py_RETURN_NONE;
 }
 
+// Of a floating-point type: bits of the mantissa, exponent of the smallest normal number, largest
+// number, decimal digits.
+template <class T>
+PyObject* limits_of() {
+  if constexpr (is_floating_point(CppTypeToScalarType<T>::value)) {
+    using Limits = std::numeric_limits<T>;
+    return Py_BuildValue("(iidi)", Limits::digits - 1, Limits::min_exponent - 1,
+                         static_cast<double>(Limits::max()), std::max(Limits::digits10, 1));
+  } else {
+    Py_RETURN_NONE;
+  }
+}
+// _scalar_types(): the columns of scalar_type.def that Python's modules need.
+PyObject* scalar_types(PyObject*, PyObject*) {
+  Ref rows(PyList_New(0));
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text, code, format, safetensors)          \
+  if (rows) {                                                                            \
+    Ref row(Py_BuildValue("(NssN)", dtype_object(ScalarType::name), format, safetensors, \
+                          limits_of<cpp>()));                                            \
+    if (!row || PyList_Append(rows.get(), row.get()) != 0) return nullptr;               \
+  }
+#include "lamella/core/scalar_type.def"
+  return rows.release();
+}
+
 PyMethodDef functions[] = {{"_set_package", set_package, METH_O, nullptr},
                            {"promote_types", promote, METH_VARARGS,
                             "The smallest dtype that both convert to without losing range."},
                            {"can_cast", can_cast_types, METH_VARARGS,
                             "Whether a result of the first dtype may be written to the second."},
                            {"_dtype", dtype_of, METH_O, nullptr},
+                           {"_scalar_types", scalar_types, METH_NOARGS, nullptr},
                            {"get_default_dtype", get_default, METH_NOARGS,
                             "The dtype of floating-point factories and Python floats."},
                            {"set_default_dtype", set_default, METH_O,
@@ -486,7 +514,7 @@ int add_values(PyObject* module) {
     dtypes[static_cast<uint8_t>(type)] = reinterpret_cast<PyObject*>(object);
     return add(dtype_name(type), reinterpret_cast<PyObject*>(object));
   };
-#define LAMELLA_SCALAR_TYPE(cpp, name, number, text) \
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text, ...) \
   if (!add_dtype(ScalarType::name)) return -1;
 #include "lamella/core/scalar_type.def"
   constexpr struct {

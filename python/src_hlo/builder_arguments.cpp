@@ -115,25 +115,6 @@ std::vector<std::pair<int64_t, int64_t>> pairs_from(const Argument& argument) {
 }
 
 ElementType element_from(const Argument& argument) {
-  static constexpr std::pair<const char*, const char*> kNames[] = {{"bool", "pred"},
-                                                                   {"int8", "s8"},
-                                                                   {"int16", "s16"},
-                                                                   {"int32", "s32"},
-                                                                   {"int64", "s64"},
-                                                                   {"uint8", "u8"},
-                                                                   {"uint16", "u16"},
-                                                                   {"uint32", "u32"},
-                                                                   {"uint64", "u64"},
-                                                                   {"float16", "f16"},
-                                                                   {"float32", "f32"},
-                                                                   {"float64", "f64"},
-                                                                   {"bfloat16", "bf16"},
-                                                                   {"complex64", "c64"},
-                                                                   {"complex128", "c128"},
-                                                                   {"float8_e5m2", "f8e5m2"},
-                                                                   {"float8_e4m3fn", "f8e4m3fn"},
-                                                                   {"int4", "s4"},
-                                                                   {"uint4", "u4"}};
   const char* expected = "an element type, as 'f32', or a dtype";
   if (argument.object == nullptr) wrong_argument(argument, expected);
   // dtypes print as lamella.float32 or float32; NumPy's types have a __name__.
@@ -148,9 +129,7 @@ ElementType element_from(const Argument& argument) {
   std::string_view name = text_of(text.get(), argument.name);
   if (size_t dot = name.rfind('.'); dot != std::string_view::npos) name.remove_prefix(dot + 1);
   auto found = hlo::element_from_name(name);
-  for (const auto& [numpy, own] : kNames) {
-    if (name == numpy) found = hlo::element_from_name(own);
-  }
+  if (!found.has_value()) found = hlo::element_from_numpy_name(name);
   if (!found.has_value() || !hlo::is_array_type(*found)) {
     throw lamella::ValueError(str(argument.all.function, ": expected '", argument.name, "' to be ",
                                   expected, ", got '", name, "'"));

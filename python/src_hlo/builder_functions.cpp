@@ -35,23 +35,14 @@ constexpr Row kRows[] = {
       return Broadcast({value, operand.where}, shape.dimensions());
     }>("full_like", "operand, value", "An array of the operand's shape, full of a number."),
 
-    // ---- Each element ----
-    binary<Add>("add", "lhs + rhs."),
-    binary<Sub>("sub", "lhs - rhs."),
-    binary<Mul>("mul", "lhs * rhs."),
-    binary<Div>("div", "lhs / rhs; for integers rounded towards zero."),
-    binary<Rem>("rem", "The remainder, with the sign of lhs."),
-    binary<Max>("max", "The greater of lhs and rhs."),
-    binary<Min>("min", "The lesser of lhs and rhs."),
-    binary<And>("and_", "Of pred or of bits."),
-    binary<Or>("or_", "Of pred or of bits."),
-    binary<Xor>("xor", "Of pred or of bits."),
-    binary<ShiftLeft>("shift_left", "lhs << rhs."),
-    binary<ShiftRightArithmetic>("shift_right_arithmetic", "Shifts the sign in."),
-    binary<ShiftRightLogical>("shift_right_logical", "Shifts zeros in."),
-    binary<Atan2>("atan2", "The angle of (rhs, lhs)."),
-    binary<Pow>("pow", "lhs to the power of rhs."),
-    binary<Complex>("complex", "lhs + i rhs."),
+// ---- Each element ----
+#define LAMELLA_BUILDER_Unary(Name, name, doc) unary<Name>(name, doc),
+#define LAMELLA_BUILDER_Binary(Name, name, doc) binary<Name>(name, doc),
+#define LAMELLA_BUILDER_None
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
+                           weight, complex, emitted, same, combines, effects, builder)            \
+  LAMELLA_BUILDER_##builder
+#include "lamella/graph/hlo/opcode.def"
     row<+[](Operand lhs, Op rhs, Ints dimensions, ComparisonDirection direction) {
       return Compare(lhs, rhs, dimensions, direction);
     }>("compare", "lhs, rhs, broadcast_dimensions, direction",
@@ -72,33 +63,6 @@ constexpr Row kRows[] = {
     binary<GtTotalOrder>("gt_total_order", "lhs > rhs in the total order of floats."),
     binary<LeTotalOrder>("le_total_order", "lhs <= rhs in the total order of floats."),
     binary<LtTotalOrder>("lt_total_order", "lhs < rhs in the total order of floats."),
-    unary<Abs>("abs", "The magnitude."),
-    unary<Exp>("exp", "e to the power of the operand."),
-    unary<Expm1>("expm1", "exp(operand) - 1."),
-    unary<Floor>("floor", "The greatest integer that is not greater."),
-    unary<Ceil>("ceil", "The least integer that is not less."),
-    unary<Round>("round", "The nearest integer, halves away from zero."),
-    unary<RoundNearestEven>("round_nearest_even", "The nearest integer, halves to the even one."),
-    unary<Log>("log", "The natural logarithm."),
-    unary<Log1p>("log1p", "log(1 + operand)."),
-    unary<Sign>("sign", "-1, 0 or 1; of complex numbers operand / abs(operand)."),
-    unary<Clz>("clz", "Leading zero bits."),
-    unary<Cos>("cos", "The cosine."),
-    unary<Sin>("sin", "The sine."),
-    unary<Tan>("tan", "The tangent."),
-    unary<Tanh>("tanh", "The hyperbolic tangent."),
-    unary<Logistic>("logistic", "1 / (1 + exp(-operand))."),
-    unary<Real>("real", "The real part."),
-    unary<Imag>("imag", "The imaginary part."),
-    unary<Sqrt>("sqrt", "The square root."),
-    unary<Rsqrt>("rsqrt", "1 / sqrt(operand)."),
-    unary<Cbrt>("cbrt", "The cube root."),
-    unary<IsFinite>("is_finite", "Pred: neither an infinity nor NaN."),
-    unary<Neg>("neg", "-operand."),
-    unary<Not>("not_", "Of pred or of bits."),
-    unary<PopulationCount>("population_count", "Bits that are set."),
-    unary<Erf>("erf", "The error function."),
-    unary<Copy>("copy", "The same elements."),
     unary<Conj>("conj", "The complex conjugate."),
     unary<Square>("square", "operand * operand."),
     unary<Reciprocal>("reciprocal", "1 / operand."),

@@ -194,14 +194,19 @@ PyType_Spec spec = {"lamella.hlo.Shape", sizeof(Holder<hlo::Shape>), 0, Py_TPFLA
 int add_shapes(PyObject* module) {
   shape_type = add_type(module, &spec);
   if (shape_type == nullptr) return -1;
+  // (name, NumPy's name, dtype of the tensors that carry the elements) of each type of arrays.
   Ref names(PyList_New(0));
   if (!names) return -1;
-#define LAMELLA_HLO_ELEMENT(name, text, number, bits, kind)            \
-  {                                                                    \
-    Ref row(Py_BuildValue("(sii)", text, number, bits));               \
-    if (!row || PyList_Append(names.get(), row.get()) != 0) return -1; \
+  for (size_t i = 1; i < hlo::ElementTable::kCount; ++i) {
+    auto type = static_cast<hlo::ElementType>(i);
+    if (!hlo::is_array_type(type)) continue;
+    bool is_signed = hlo::element_kind(type) == hlo::ElementKind::Signed;
+    ScalarType carrier =
+        hlo::scalar_type_of(type).value_or(is_signed ? ScalarType::Char : ScalarType::Byte);
+    Ref row(Py_BuildValue("(sss)", std::string(hlo::element_name(type)).c_str(),
+                          hlo::numpy_name(type).c_str(), dtype_name(carrier)));
+    if (!row || PyList_Append(names.get(), row.get()) != 0) return -1;
   }
-#include "lamella/graph/hlo/element_type.def"
   return PyModule_AddObject(module, "_element_types", names.release());
 }
 

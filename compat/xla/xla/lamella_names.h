@@ -17,7 +17,7 @@ using XlaComputation = lamella::hlo::BuiltComputation;
 using LiteralSlice = lamella::hlo::Literal;
 
 // Enumerators of PrimitiveType, which are at home in the namespace itself there.
-#define LAMELLA_HLO_ELEMENT(name, text, number, bits, kind) \
+#define LAMELLA_HLO_ELEMENT(name, text, number, bits, kind, ...) \
   inline constexpr PrimitiveType name = PrimitiveType::name;
 #include "lamella/graph/hlo/element_type.def"
 inline constexpr PrimitiveType PRIMITIVE_TYPE_INVALID = PrimitiveType::Invalid;

@@ -92,55 +92,28 @@ Op compare_total(const char* function, const Operand& lhs, Op rhs,
 
 }  // namespace
 
-Op Add(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return binary("Add", Opcode::Add, lhs, rhs, broadcast_dimensions);
-}
-Op Sub(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return binary("Sub", Opcode::Subtract, lhs, rhs, broadcast_dimensions);
-}
-Op Mul(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return binary("Mul", Opcode::Multiply, lhs, rhs, broadcast_dimensions);
-}
-Op Div(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return binary("Div", Opcode::Divide, lhs, rhs, broadcast_dimensions);
-}
-Op Rem(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return binary("Rem", Opcode::Remainder, lhs, rhs, broadcast_dimensions);
-}
-Op Max(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return binary("Max", Opcode::Maximum, lhs, rhs, broadcast_dimensions);
-}
-Op Min(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return binary("Min", Opcode::Minimum, lhs, rhs, broadcast_dimensions);
-}
-Op And(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return binary("And", Opcode::And, lhs, rhs, broadcast_dimensions);
-}
-Op Or(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return binary("Or", Opcode::Or, lhs, rhs, broadcast_dimensions);
-}
-Op Xor(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return binary("Xor", Opcode::Xor, lhs, rhs, broadcast_dimensions);
-}
-Op ShiftLeft(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return binary("ShiftLeft", Opcode::ShiftLeft, lhs, rhs, broadcast_dimensions);
-}
-Op ShiftRightArithmetic(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return binary("ShiftRightArithmetic", Opcode::ShiftRightArithmetic, lhs, rhs,
-                broadcast_dimensions);
-}
-Op ShiftRightLogical(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return binary("ShiftRightLogical", Opcode::ShiftRightLogical, lhs, rhs, broadcast_dimensions);
-}
-Op Atan2(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return binary("Atan2", Opcode::Atan2, lhs, rhs, broadcast_dimensions);
-}
-Op Pow(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return binary("Pow", Opcode::Power, lhs, rhs, broadcast_dimensions);
-}
-Op Complex(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return binary("Complex", Opcode::Complex, lhs, rhs, broadcast_dimensions);
-}
+// The functions of the table's column `builder`.
+#define LAMELLA_BUILDER_Unary(Name, ...) unary, Name
+#define LAMELLA_BUILDER_Binary(Name, ...) binary, Name
+#define LAMELLA_BUILDER_None none, none
+#define LAMELLA_FUNCTION_unary(opcode, Name) \
+  Op Name(Operand x) { return unary(#Name, Opcode::opcode, x); }
+#define LAMELLA_FUNCTION_binary(opcode, Name)                             \
+  Op Name(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {      \
+    return binary(#Name, Opcode::opcode, lhs, rhs, broadcast_dimensions); \
+  }
+#define LAMELLA_FUNCTION_none(...)
+#define LAMELLA_FUNCTION(opcode, kind, Name) LAMELLA_FUNCTION_##kind(opcode, Name)
+#define LAMELLA_EXPANDED(...) LAMELLA_FUNCTION(__VA_ARGS__)
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
+                           weight, complex, emitted, same, combines, effects, builder)            \
+  LAMELLA_EXPANDED(name, LAMELLA_BUILDER_##builder)
+#include "lamella/graph/hlo/opcode.def"
+#undef LAMELLA_BUILDER_Unary
+#undef LAMELLA_BUILDER_Binary
+#undef LAMELLA_BUILDER_None
+#undef LAMELLA_FUNCTION
+#undef LAMELLA_EXPANDED
 
 Op Compare(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions, ComparisonDirection direction) {
   return compare("Compare", lhs, rhs, broadcast_dimensions, direction, std::nullopt);
@@ -152,70 +125,22 @@ Op Compare(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions, ComparisonDi
 Op Compare(Operand lhs, Op rhs, ComparisonDirection direction) {
   return compare("Compare", lhs, rhs, {}, direction, std::nullopt);
 }
-Op Eq(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare("Eq", lhs, rhs, broadcast_dimensions, ComparisonDirection::kEq, std::nullopt);
-}
-Op EqTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare_total("EqTotalOrder", lhs, rhs, broadcast_dimensions, ComparisonDirection::kEq);
-}
-Op Ne(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare("Ne", lhs, rhs, broadcast_dimensions, ComparisonDirection::kNe, std::nullopt);
-}
-Op NeTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare_total("NeTotalOrder", lhs, rhs, broadcast_dimensions, ComparisonDirection::kNe);
-}
-Op Ge(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare("Ge", lhs, rhs, broadcast_dimensions, ComparisonDirection::kGe, std::nullopt);
-}
-Op GeTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare_total("GeTotalOrder", lhs, rhs, broadcast_dimensions, ComparisonDirection::kGe);
-}
-Op Gt(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare("Gt", lhs, rhs, broadcast_dimensions, ComparisonDirection::kGt, std::nullopt);
-}
-Op GtTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare_total("GtTotalOrder", lhs, rhs, broadcast_dimensions, ComparisonDirection::kGt);
-}
-Op Le(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare("Le", lhs, rhs, broadcast_dimensions, ComparisonDirection::kLe, std::nullopt);
-}
-Op LeTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare_total("LeTotalOrder", lhs, rhs, broadcast_dimensions, ComparisonDirection::kLe);
-}
-Op Lt(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare("Lt", lhs, rhs, broadcast_dimensions, ComparisonDirection::kLt, std::nullopt);
-}
-Op LtTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {
-  return compare_total("LtTotalOrder", lhs, rhs, broadcast_dimensions, ComparisonDirection::kLt);
-}
-
-Op Abs(Operand x) { return unary("Abs", Opcode::Abs, x); }
-Op Exp(Operand x) { return unary("Exp", Opcode::Exp, x); }
-Op Expm1(Operand x) { return unary("Expm1", Opcode::Expm1, x); }
-Op Floor(Operand x) { return unary("Floor", Opcode::Floor, x); }
-Op Ceil(Operand x) { return unary("Ceil", Opcode::Ceil, x); }
-Op Round(Operand x) { return unary("Round", Opcode::RoundNearestAfz, x); }
-Op RoundNearestEven(Operand x) { return unary("RoundNearestEven", Opcode::RoundNearestEven, x); }
-Op Log(Operand x) { return unary("Log", Opcode::Log, x); }
-Op Log1p(Operand x) { return unary("Log1p", Opcode::Log1p, x); }
-Op Sign(Operand x) { return unary("Sign", Opcode::Sign, x); }
-Op Clz(Operand x) { return unary("Clz", Opcode::Clz, x); }
-Op Cos(Operand x) { return unary("Cos", Opcode::Cos, x); }
-Op Sin(Operand x) { return unary("Sin", Opcode::Sin, x); }
-Op Tan(Operand x) { return unary("Tan", Opcode::Tan, x); }
-Op Tanh(Operand x) { return unary("Tanh", Opcode::Tanh, x); }
-Op Logistic(Operand x) { return unary("Logistic", Opcode::Logistic, x); }
-Op Real(Operand x) { return unary("Real", Opcode::Real, x); }
-Op Imag(Operand x) { return unary("Imag", Opcode::Imag, x); }
-Op Sqrt(Operand x) { return unary("Sqrt", Opcode::Sqrt, x); }
-Op Rsqrt(Operand x) { return unary("Rsqrt", Opcode::Rsqrt, x); }
-Op Cbrt(Operand x) { return unary("Cbrt", Opcode::Cbrt, x); }
-Op IsFinite(Operand x) { return unary("IsFinite", Opcode::IsFinite, x); }
-Op Neg(Operand x) { return unary("Neg", Opcode::Negate, x); }
-Op Not(Operand x) { return unary("Not", Opcode::Not, x); }
-Op PopulationCount(Operand x) { return unary("PopulationCount", Opcode::PopulationCount, x); }
-Op Erf(Operand x) { return unary("Erf", Opcode::Erf, x); }
-Op Copy(Operand x) { return unary("Copy", Opcode::Copy, x); }
+#define LAMELLA_COMPARISON(Name)                                                        \
+  Op Name(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {                    \
+    return compare(#Name, lhs, rhs, broadcast_dimensions, ComparisonDirection::k##Name, \
+                   std::nullopt);                                                       \
+  }                                                                                     \
+  Op Name##TotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions) {        \
+    return compare_total(#Name "TotalOrder", lhs, rhs, broadcast_dimensions,            \
+                         ComparisonDirection::k##Name);                                 \
+  }
+LAMELLA_COMPARISON(Eq)
+LAMELLA_COMPARISON(Ne)
+LAMELLA_COMPARISON(Ge)
+LAMELLA_COMPARISON(Gt)
+LAMELLA_COMPARISON(Le)
+LAMELLA_COMPARISON(Lt)
+#undef LAMELLA_COMPARISON
 
 Op Conj(Operand x) {
   return emit("Conj", x, [&](Emission& e) -> Op {

@@ -11,23 +11,19 @@
 
 namespace lamella::hlo {
 
-// Binary operations; the operands must have equal element types.
-Op Add(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
-Op Sub(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
-Op Mul(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
-Op Div(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
-Op Rem(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
-Op Max(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
-Op Min(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
-Op And(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
-Op Or(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
-Op Xor(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
-Op ShiftLeft(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
-Op ShiftRightArithmetic(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
-Op ShiftRightLogical(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
-Op Atan2(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
-Op Pow(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
-Op Complex(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+// The functions of the column `builder` of lamella/graph/hlo/opcode.def, each the opcode of its
+// row: Exp(x) is exponential, Sub(lhs, rhs) is subtract. Two operands have one element type.
+#define LAMELLA_BUILDER_Unary(Name, ...) Op Name(Operand x);
+#define LAMELLA_BUILDER_Binary(Name, ...) \
+  Op Name(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
+#define LAMELLA_BUILDER_None
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
+                           weight, complex, emitted, same, combines, effects, builder)            \
+  LAMELLA_BUILDER_##builder
+#include "lamella/graph/hlo/opcode.def"
+#undef LAMELLA_BUILDER_Unary
+#undef LAMELLA_BUILDER_Binary
+#undef LAMELLA_BUILDER_None
 
 // Returns Pred. Without a type, floating-point numbers are compared by IEEE 754 rules, not in total
 // order, and integers by their signedness.
@@ -49,34 +45,6 @@ Op GtTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op LeTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 Op LtTotalOrder(Operand lhs, Op rhs, Span<int64_t> broadcast_dimensions = {});
 
-// Unary operations.
-Op Abs(Operand x);  // The magnitude; real even for complex numbers.
-Op Exp(Operand x);
-Op Expm1(Operand x);  // exp(x) - 1.
-Op Floor(Operand x);
-Op Ceil(Operand x);
-Op Round(Operand x);             // Halves away from zero.
-Op RoundNearestEven(Operand x);  // Halves to the even neighbour.
-Op Log(Operand x);
-Op Log1p(Operand x);  // log(1 + x).
-Op Sign(Operand x);
-Op Clz(Operand x);  // The number of leading zero bits.
-Op Cos(Operand x);
-Op Sin(Operand x);
-Op Tan(Operand x);
-Op Tanh(Operand x);
-Op Logistic(Operand x);  // 1 / (1 + exp(-x)).
-Op Real(Operand x);      // Parts of complex numbers.
-Op Imag(Operand x);
-Op Sqrt(Operand x);
-Op Rsqrt(Operand x);
-Op Cbrt(Operand x);
-Op IsFinite(Operand x);  // Pred: neither an infinity nor NaN.
-Op Neg(Operand x);
-Op Not(Operand x);  // Negates pred, or each bit.
-Op PopulationCount(Operand x);
-Op Erf(Operand x);
-Op Copy(Operand x);
 // The complex conjugate; a real operand is returned as it is.
 Op Conj(Operand x);
 Op Square(Operand x);

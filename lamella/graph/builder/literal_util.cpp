@@ -1,6 +1,7 @@
 // Literals from C++ values.
 #include "lamella/graph/builder/literal_util.h"
 
+#include <cmath>
 #include <limits>
 
 #include "lamella/graph/hlo/small_float.h"
@@ -25,17 +26,9 @@ void set_number(Literal& literal, int64_t i, const Number& value) {
 
 // The largest finite value of a floating-point type.
 double largest(ElementType type) {
-  switch (type) {
-    case ElementType::F64:
-      return std::numeric_limits<double>::max();
-    case ElementType::F32:
-      return std::numeric_limits<float>::max();
-    case ElementType::F16:
-      return 65504;
-    case ElementType::BF16:
-      return 0x1.fep127;
-    default:
-      break;
+  const ElementRow& row = element_row(type);
+  if (row.specials == SpecialCodes::Ieee) {
+    return std::ldexp(2 - std::ldexp(1.0, -row.mantissa_bits), row.bias);
   }
   double found = 0;
   for (int code = 0; code < (1 << element_bits(type)); ++code) {
@@ -44,10 +37,7 @@ double largest(ElementType type) {
   }
   return found;
 }
-bool has_infinity(ElementType type) {
-  double infinity = std::numeric_limits<double>::infinity();
-  return Literal::scalar(type, infinity).real_at(0) == infinity;
-}
+bool has_infinity(ElementType type) { return element_row(type).specials == SpecialCodes::Ieee; }
 
 }  // namespace
 

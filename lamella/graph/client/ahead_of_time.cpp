@@ -16,34 +16,13 @@
 namespace lamella::hlo {
 namespace {
 
-// The C type of an element; complex numbers are two of them. Types that C lacks are passed as bits.
-const char* c_type(ElementType type) {
-  switch (type) {
-    case ElementType::S16:
-      return "int16_t";
-    case ElementType::S32:
-      return "int32_t";
-    case ElementType::S64:
-      return "int64_t";
-    case ElementType::U16:
-    case ElementType::F16:
-    case ElementType::BF16:
-      return "uint16_t";
-    case ElementType::U32:
-      return "uint32_t";
-    case ElementType::U64:
-      return "uint64_t";
-    case ElementType::F32:
-    case ElementType::C64:
-      return "float";
-    case ElementType::F64:
-    case ElementType::C128:
-      return "double";
-    case ElementType::S8:
-      return "int8_t";
-    default:
-      return "uint8_t";
-  }
+// An element in C; two of them for a complex number. What C has no type for is bits.
+std::string c_type(ElementType type) {
+  ElementType part = is_complex(type) ? part_of_complex(type) : type;
+  if (part == ElementType::F32) return "float";
+  if (part == ElementType::F64) return "double";
+  bool is_signed = element_kind(type) == ElementKind::Signed && element_bits(type) >= 8;
+  return str(is_signed ? "int" : "uint", 8 * element_bytes(type), "_t");
 }
 
 struct Array {

@@ -170,10 +170,7 @@ llvm::Value* Emitter::complex_operation(const Instruction* i, llvm::ArrayRef<llv
 llvm::Value* Emitter::reduced_precision(const Instruction* i, llvm::Value* x) {
   ElementType type = i->shape->element_type();
   auto width = static_cast<unsigned>(element_bits(type));
-  int64_t mantissa = type == ElementType::F16    ? 10
-                     : type == ElementType::BF16 ? 7
-                     : type == ElementType::F32  ? 23
-                                                 : 52;
+  int64_t mantissa = element_row(type).mantissa_bits;
   int64_t exponent = static_cast<int64_t>(width) - 1 - mantissa;
   llvm::Value* memory = to_memory(type, x);
   llvm::Type* word = widened(b.getIntNTy(width), x);

@@ -335,23 +335,31 @@ llvm::Value* Emitter::integer_operation(const Instruction* i, ElementType type, 
 
 namespace {
 
-// Opcodes that are functions of the kernels, with the kernels' names.
-constexpr std::pair<Opcode, const char*> kKernels[] = {
-    {Opcode::Acos, "acos"},   {Opcode::Acosh, "acosh"},    {Opcode::Asin, "asin"},
-    {Opcode::Asinh, "asinh"}, {Opcode::Atan, "atan"},      {Opcode::Atan2, "atan2"},
-    {Opcode::Atanh, "atanh"}, {Opcode::Cos, "cos"},        {Opcode::Cosh, "cosh"},
-    {Opcode::Erf, "erf"},     {Opcode::Exp, "exp"},        {Opcode::Expm1, "expm1"},
-    {Opcode::Log, "log"},     {Opcode::Log1p, "log1p"},    {Opcode::Logistic, "sigmoid"},
-    {Opcode::Power, "pow"},   {Opcode::Remainder, "fmod"}, {Opcode::Sin, "sin"},
-    {Opcode::Sinh, "sinh"},   {Opcode::Tan, "tan"},        {Opcode::Tanh, "tanh"},
+// The table's column `emitted`.
+struct Emitted {
+  const char* kernel = nullptr;
+  ID intrinsic = llvm::Intrinsic::not_intrinsic;
 };
+constexpr Emitted kEmitted[] = {
+#define LAMELLA_EMITTED_Kernel(name) {#name, llvm::Intrinsic::not_intrinsic}
+#define LAMELLA_EMITTED_Intrinsic(name) {nullptr, llvm::Intrinsic::name}
+#define LAMELLA_EMITTED_Own \
+  {}
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
+                           weight, complex, emitted, ...)                                         \
+  LAMELLA_EMITTED_##emitted,
+#include "lamella/graph/hlo/opcode.def"
+};
+#undef LAMELLA_EMITTED_Kernel
+#undef LAMELLA_EMITTED_Intrinsic
+#undef LAMELLA_EMITTED_Own
 
 }  // namespace
 
 llvm::Value* Emitter::function_of(const Instruction* i, llvm::ArrayRef<llvm::Value*> x) {
   ElementType type = i->shape->element_type();
-  for (auto [opcode, name] : kKernels) {
-    if (opcode == i->opcode) return rounded(type, call_vector(name, x));
+  if (const char* kernel = kEmitted[static_cast<size_t>(i->opcode)].kernel) {
+    return rounded(type, call_vector(i->opcode, kernel, x));
   }
   switch (i->opcode) {
     case Opcode::CustomCall:
@@ -438,46 +446,32 @@ llvm::Value* Emitter::elementwise(const Instruction* i, llvm::SmallVectorImpl<ll
           b.CreateIntrinsic(llvm::Intrinsic::copysign, {t}, {llvm::ConstantFP::get(t, 1.0), x[0]});
       return b.CreateSelect(b.CreateFCmpUEQ(x[0], llvm::ConstantFP::get(t, 0.0)), x[0], one);
     }
-    case Opcode::Ceil:
-      return intrinsic(llvm::Intrinsic::ceil, {x[0]});
-    case Opcode::Floor:
-      return intrinsic(llvm::Intrinsic::floor, {x[0]});
-    case Opcode::RoundNearestEven:
-      return intrinsic(llvm::Intrinsic::roundeven, {x[0]});
-    case Opcode::RoundNearestAfz:
-      return intrinsic(llvm::Intrinsic::round, {x[0]});
     case Opcode::IsFinite: {
       llvm::Value* size = intrinsic(llvm::Intrinsic::fabs, {x[0]});
       return b.CreateFCmpOLT(size, llvm::ConstantFP::getInfinity(x[0]->getType()));
     }
     case Opcode::Clz:
       return b.CreateIntrinsic(llvm::Intrinsic::ctlz, {x[0]->getType()}, {x[0], b.getFalse()});
-    case Opcode::PopulationCount:
-      return intrinsic(llvm::Intrinsic::ctpop, {x[0]});
     case Opcode::ReducePrecision:
       return reduced_precision(i, x[0]);
-    case Opcode::Add:
-    case Opcode::And:
+    default:
+      break;
+  }
+  if (ID id = kEmitted[static_cast<size_t>(i->opcode)].intrinsic) return intrinsic(id, {x[0]});
+  if (x.size() != 2) return function_of(i, x);
+  even_out({&x[0], &x[1]});
+  if (!is_float) return integer_operation(i, type, x[0], x[1]);
+  switch (i->opcode) {
+    case Opcode::Subtract:
+      return rounded(type, b.CreateFSub(x[0], x[1]));
     case Opcode::Divide:
+      return rounded(type, b.CreateFDiv(x[0], x[1]));
+    case Opcode::Add:
     case Opcode::Maximum:
     case Opcode::Minimum:
-    case Opcode::Mulhi:
     case Opcode::Multiply:
-    case Opcode::Or:
-    case Opcode::Remainder:
-    case Opcode::ShiftLeft:
-    case Opcode::ShiftRightArithmetic:
-    case Opcode::ShiftRightLogical:
-    case Opcode::Subtract:
-    case Opcode::Xor:
-      even_out({&x[0], &x[1]});
-      if (!is_float) return integer_operation(i, type, x[0], x[1]);
-      if (i->opcode == Opcode::Subtract) return rounded(type, b.CreateFSub(x[0], x[1]));
-      if (i->opcode == Opcode::Divide) return rounded(type, b.CreateFDiv(x[0], x[1]));
-      if (i->opcode == Opcode::Remainder) return function_of(i, x);
       return combine(i->opcode, type, x[0], x[1]);
     default:
-      if (x.size() == 2) even_out({&x[0], &x[1]});
       return function_of(i, x);
   }
 }
@@ -549,24 +543,12 @@ std::vector<llvm::Value*> Emitter::apply(const Computation& computation,
     }
     llvm::SmallVector<llvm::Value*, 4> x;
     for (const Instruction* operand : i->operands) x.push_back(known.at(operand));
-    switch (i->opcode) {
-      case Opcode::Call: {
-        AttributeKey key =
-            i->has(AttributeKey::ToApply) ? AttributeKey::ToApply : AttributeKey::Calls;
-        known[i] = apply(*i->computation(key), {x.begin(), x.end()})[0];
-        break;
-      }
-      case Opcode::Copy:
-      case Opcode::Reshape:
-      case Opcode::Broadcast:
-      case Opcode::Bitcast:
-      case Opcode::Transpose:
-      case Opcode::Slice:
-      case Opcode::Reverse:
-        known[i] = x[0];
-        break;
-      default:
-        known[i] = elementwise(i, x);
+    if (i->opcode == Opcode::Call) {
+      AttributeKey key =
+          i->has(AttributeKey::ToApply) ? AttributeKey::ToApply : AttributeKey::Calls;
+      known[i] = apply(*i->computation(key), {x.begin(), x.end()})[0];
+    } else {
+      known[i] = moves_one_operand(i->opcode) ? x[0] : elementwise(i, x);
     }
   }
   const Instruction* root = computation.root;

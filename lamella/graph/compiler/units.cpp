@@ -18,7 +18,7 @@ int own_weight(const Instruction* i) {
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
                            weight, ...)                                                           \
   weight,
-#include "lamella/schema/hlo_opcodes.def"
+#include "lamella/graph/hlo/opcode.def"
   };
   // Functions that no opcode is cost what others do.
   return kAll[static_cast<size_t>(function_call(*i) != nullptr ? Opcode::Log : i->opcode)];
@@ -57,21 +57,20 @@ bool is_tiled(const Instruction* i) {
   auto last = static_cast<size_t>(to.dimensions.back());
   return i->integers(AttributeKey::Dimensions)[last] != operand.dimensions.back();
 }
+// Kernels read views of their operands in place.
+bool calls_kernel(Opcode opcode) {
+  Family family = opcode_family(opcode);
+  return family == Family::Contraction || family == Family::CustomCall;
+}
+// Opcodes that are never a part of another's loop.
+bool is_apart(Opcode opcode) {
+  Family family = opcode_family(opcode);
+  return calls_kernel(opcode) || family == Family::Control || family == Family::Fusion ||
+         opcode == Opcode::Scatter || opcode == Opcode::SelectAndScatter || opcode == Opcode::Sort;
+}
 Unit::Kind kind_of(const Instruction* i) {
-  if (is_tiled(i)) return Unit::Other;
-  if (function_call(*i) != nullptr) return Unit::Loops;
+  if (is_tiled(i) || is_apart(i->opcode)) return Unit::Other;
   switch (i->opcode) {
-    case Opcode::Convolution:
-    case Opcode::CustomCall:
-    case Opcode::Dot:
-    case Opcode::Scatter:
-    case Opcode::SelectAndScatter:
-    case Opcode::Sort:
-    case Opcode::While:
-    case Opcode::Conditional:
-    case Opcode::Call:
-    case Opcode::Fusion:
-      return Unit::Other;
     case Opcode::Concatenate:
     case Opcode::DynamicUpdateSlice:
       return Unit::Pieces;
@@ -249,6 +248,13 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       need(view(i).base, true);
       continue;
     }
+    if (is_apart(i->opcode)) {
+      written_.insert(i);
+      for (const Instruction* operand : i->operands) {
+        need(calls_kernel(i->opcode) ? view(operand).base : operand, true);
+      }
+      continue;
+    }
     switch (i->opcode) {
       case Opcode::Constant:
         if (must.count(i) != 0 && !is_given(i)) written_.insert(i);
@@ -258,24 +264,6 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
         continue;
       case Opcode::GetTupleElement:
         need(i->operands[0], true);
-        continue;
-      case Opcode::CustomCall:
-        if (function_call(*i) != nullptr) break;
-        [[fallthrough]];
-      case Opcode::Convolution:
-      case Opcode::Dot:
-        written_.insert(i);
-        for (const Instruction* operand : i->operands) need(view(operand).base, true);
-        continue;
-      case Opcode::Scatter:
-      case Opcode::SelectAndScatter:
-      case Opcode::Sort:
-      case Opcode::While:
-      case Opcode::Conditional:
-      case Opcode::Call:
-      case Opcode::Fusion:
-        written_.insert(i);
-        for (const Instruction* operand : i->operands) need(operand, true);
         continue;
       case Opcode::DynamicUpdateSlice:
         written_.insert(i);

@@ -1,6 +1,8 @@
 // The kernels' functions of vectors as functions with addresses. Compiled once per CPU capability.
 #include "lamella/graph/compiler/vector_functions.h"
 
+#include <type_traits>
+
 #include "lamella/kernels/cpu/simd/error_function.h"
 #include "lamella/kernels/cpu/simd/exponential.h"
 #include "lamella/kernels/cpu/simd/inverse_trigonometric.h"
@@ -15,28 +17,32 @@ namespace {
 using native::VecD;
 using native::VecF;
 
-#define LAMELLA_FUNCTIONS(one, two)                                                                \
-  one(acos) one(acosh) one(asin) one(asinh) one(atan) one(atanh) one(cos) one(cosh) one(erf)       \
-      one(erfc) one(erfinv) one(exp) one(exp2) one(expm1) one(log) one(log10) one(log1p) one(log2) \
-          one(sigmoid) one(sin) one(sinh) one(tan) one(tanh) two(atan2) two(fmod) two(pow)
+template <class V, class F>
+void* address_of(F f) {
+  if constexpr (std::is_invocable_v<F, V>) {
+    return reinterpret_cast<void*>(static_cast<V (*)(V)>(f));
+  } else {
+    return reinterpret_cast<void*>(static_cast<V (*)(V, V)>(f));
+  }
+}
+template <class F>
+VectorFunction function_of(const char* name, F f) {
+  return {name, std::is_invocable_v<F, VecF> ? 1 : 2, address_of<VecF>(f), address_of<VecD>(f)};
+}
 
-#define LAMELLA_ONE(name)                                   \
-  VecF name##_float(VecF x) { return native::v_##name(x); } \
-  VecD name##_double(VecD x) { return native::v_##name(x); }
-#define LAMELLA_TWO(name)                                              \
-  VecF name##_float(VecF x, VecF y) { return native::v_##name(x, y); } \
-  VecD name##_double(VecD x, VecD y) { return native::v_##name(x, y); }
-LAMELLA_FUNCTIONS(LAMELLA_ONE, LAMELLA_TWO)
-#undef LAMELLA_ONE
-#undef LAMELLA_TWO
-
-#define LAMELLA_ONE(name)                                                        \
-  {#name, 1, reinterpret_cast<void*>(static_cast<VecF (*)(VecF)>(name##_float)), \
-   reinterpret_cast<void*>(static_cast<VecD (*)(VecD)>(name##_double))},
-#define LAMELLA_TWO(name)                                                              \
-  {#name, 2, reinterpret_cast<void*>(static_cast<VecF (*)(VecF, VecF)>(name##_float)), \
-   reinterpret_cast<void*>(static_cast<VecD (*)(VecD, VecD)>(name##_double))},
-const VectorFunction kFunctions[] = {LAMELLA_FUNCTIONS(LAMELLA_ONE, LAMELLA_TWO)};
+// Those of opcodes whose column `emitted` is Kernel(name).
+#define LAMELLA_EMITTED_Kernel(name)                                     \
+  function_of(#name, [](auto... x) -> decltype(native::v_##name(x...)) { \
+    return native::v_##name(x...);                                       \
+  }),
+#define LAMELLA_EMITTED_Intrinsic(name)
+#define LAMELLA_EMITTED_Own
+const VectorFunction kFunctions[] = {
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
+                           weight, complex, emitted, ...)                                         \
+  LAMELLA_EMITTED_##emitted
+#include "lamella/graph/hlo/opcode.def"
+};
 
 }  // namespace
 

@@ -211,22 +211,6 @@ IntegerFunction<W> integer_function(Opcode opcode) {
       return nullptr;
   }
 }
-// True for operations that exist for PRED, such as sums ("or") and products ("and").
-bool has_predicate_form(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::Add:
-    case Opcode::And:
-    case Opcode::Maximum:
-    case Opcode::Minimum:
-    case Opcode::Multiply:
-    case Opcode::Or:
-    case Opcode::Xor:
-      return true;
-    default:
-      return false;
-  }
-}
-
 [[noreturn]] void wrong_type(const Instruction& i, ElementType type) {
   fail(i, "expected a type that has this operation, got ", element_name(type));
 }
@@ -252,7 +236,8 @@ struct Elements {
 void combine(const Instruction& i, ElementType type, const void* a, const void* b, void* to,
              int64_t count) {
   Opcode opcode = i.opcode;
-  if (type == ElementType::PRED && !has_predicate_form(opcode)) wrong_type(i, type);
+  // Truth values have sums ("or") and products ("and").
+  if (type == ElementType::PRED && !takes_type(opcode, type)) wrong_type(i, type);
   visit_numbers(type, [&]<class Number>() {
     Elements<Number> elements{i, opcode, a, b, to, count};
     if constexpr (is_complex_type_v<typename Number::Work>) {

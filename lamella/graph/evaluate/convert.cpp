@@ -198,24 +198,11 @@ struct Format {
   int mantissa_bits;
 };
 Format format_of(const Instruction& i, ElementType type) {
-  switch (type) {
-    case ElementType::F16:
-      return {5, 10};
-    case ElementType::BF16:
-      return {8, 7};
-    case ElementType::F32:
-      return {8, 23};
-    case ElementType::F64:
-      return {11, 52};
-    case ElementType::F8E5M2:
-      return {5, 2};
-    case ElementType::F8E4M3:
-      return {4, 3};
-    case ElementType::F8E3M4:
-      return {3, 4};
-    default:
-      fail(i, "expected a type with infinities, got ", element_name(type));
+  const ElementRow& row = element_row(type);
+  if (row.kind != ElementKind::Float || row.specials != SpecialCodes::Ieee) {
+    fail(i, "expected a type with infinities, got ", row.name);
   }
+  return {row.bits - 1 - row.mantissa_bits, row.mantissa_bits};
 }
 // Rounds the mantissa to nearest, ties to even. Numbers beyond the smaller exponent range become
 // infinity, and numbers below its normal range become 0.

@@ -58,95 +58,57 @@ struct CodedNumber {
   }
 };
 
+template <ElementType E>
+constexpr auto number_of() {
+  constexpr int kBits = element_bits(E);
+  constexpr ElementKind kKind = element_kind(E);
+  if constexpr (is_small_float(E)) {
+    return CodedNumber<E>();
+  } else if constexpr (kKind == ElementKind::Predicate) {
+    // Foreign memory holds bytes that no bool has; whatever is not 0 is true.
+    return PlainNumber<E, uint8_t, bool>();
+  } else if constexpr (kBits < 8) {
+    return CutNumber<E, std::conditional_t<kKind == ElementKind::Signed, int8_t, uint8_t>, kBits>();
+  } else {
+    using Stored = ScalarTypeToCppTypeT<element_row(E).scalar>;
+    return PlainNumber<
+        E, Stored, std::conditional_t<lamella::detail::is_small_float_v<Stored>, float, Stored>>();
+  }
+}
+
+// Of the types of one of these kinds.
+template <ElementKind... Kinds, class F>
+decltype(auto) visit_kinds(ElementType type, const char* expected, F&& f) {
+  switch (type) {
+#define LAMELLA_HLO_ELEMENT(name, text, number, bits, kind, ...)                \
+  case ElementType::name:                                                       \
+    if constexpr (((ElementKind::kind == Kinds) || ...)) {                      \
+      return f.template operator()<decltype(number_of<ElementType::name>())>(); \
+    } else {                                                                    \
+      break;                                                                    \
+    }
+#include "lamella/graph/hlo/element_type.def"
+    default:
+      break;
+  }
+  LAMELLA_INTERNAL_ASSERT(false, "hlo: expected ", expected, ", got ", element_name(type));
+}
 template <class F>
 decltype(auto) visit_integers(ElementType type, F&& f) {
-  using enum ElementType;
-  switch (type) {
-    case S1:
-      return f.template operator()<CutNumber<S1, int8_t, 1>>();
-    case S2:
-      return f.template operator()<CutNumber<S2, int8_t, 2>>();
-    case S4:
-      return f.template operator()<CutNumber<S4, int8_t, 4>>();
-    case S8:
-      return f.template operator()<PlainNumber<S8, int8_t>>();
-    case S16:
-      return f.template operator()<PlainNumber<S16, int16_t>>();
-    case S32:
-      return f.template operator()<PlainNumber<S32, int32_t>>();
-    case S64:
-      return f.template operator()<PlainNumber<S64, int64_t>>();
-    case U1:
-      return f.template operator()<CutNumber<U1, uint8_t, 1>>();
-    case U2:
-      return f.template operator()<CutNumber<U2, uint8_t, 2>>();
-    case U4:
-      return f.template operator()<CutNumber<U4, uint8_t, 4>>();
-    case U8:
-      return f.template operator()<PlainNumber<U8, uint8_t>>();
-    case U16:
-      return f.template operator()<PlainNumber<U16, uint16_t>>();
-    case U32:
-      return f.template operator()<PlainNumber<U32, uint32_t>>();
-    case U64:
-      return f.template operator()<PlainNumber<U64, uint64_t>>();
-    default:
-      LAMELLA_INTERNAL_ASSERT(false, "hlo: expected an integer type, got ", element_name(type));
-  }
+  return visit_kinds<ElementKind::Signed, ElementKind::Unsigned>(type, "an integer type", f);
 }
 template <class F>
 decltype(auto) visit_floats(ElementType type, F&& f) {
-  using enum ElementType;
-  switch (type) {
-    case F16:
-      return f.template operator()<PlainNumber<F16, Half, float>>();
-    case BF16:
-      return f.template operator()<PlainNumber<BF16, BFloat16, float>>();
-    case F32:
-      return f.template operator()<PlainNumber<F32, float>>();
-    case F64:
-      return f.template operator()<PlainNumber<F64, double>>();
-    case F8E5M2:
-      return f.template operator()<CodedNumber<F8E5M2>>();
-    case F8E4M3FN:
-      return f.template operator()<CodedNumber<F8E4M3FN>>();
-    case F8E4M3B11FNUZ:
-      return f.template operator()<CodedNumber<F8E4M3B11FNUZ>>();
-    case F8E5M2FNUZ:
-      return f.template operator()<CodedNumber<F8E5M2FNUZ>>();
-    case F8E4M3FNUZ:
-      return f.template operator()<CodedNumber<F8E4M3FNUZ>>();
-    case F8E4M3:
-      return f.template operator()<CodedNumber<F8E4M3>>();
-    case F8E3M4:
-      return f.template operator()<CodedNumber<F8E3M4>>();
-    case F4E2M1FN:
-      return f.template operator()<CodedNumber<F4E2M1FN>>();
-    case F8E8M0FNU:
-      return f.template operator()<CodedNumber<F8E8M0FNU>>();
-    default:
-      LAMELLA_INTERNAL_ASSERT(false, "hlo: expected a floating-point type, got ",
-                              element_name(type));
-  }
+  return visit_kinds<ElementKind::Float>(type, "a floating-point type", f);
 }
 template <class F>
 decltype(auto) visit_complex(ElementType type, F&& f) {
-  if (type == ElementType::C64) {
-    return f.template operator()<PlainNumber<ElementType::C64, complex<float>>>();
-  }
-  LAMELLA_INTERNAL_ASSERT(type == ElementType::C128, "hlo: expected a complex type, got ",
-                          element_name(type));
-  return f.template operator()<PlainNumber<ElementType::C128, complex<double>>>();
+  return visit_kinds<ElementKind::Complex>(type, "a complex type", f);
 }
 template <class F>
 decltype(auto) visit_numbers(ElementType type, F&& f) {
-  if (type == ElementType::PRED) {
-    // Bytes of external memory may be other than 0 and 1; any nonzero byte is true.
-    return f.template operator()<PlainNumber<ElementType::PRED, uint8_t, bool>>();
-  }
-  if (is_integral(type)) return visit_integers(type, f);
-  if (is_complex(type)) return visit_complex(type, f);
-  return visit_floats(type, f);
+  using enum ElementKind;
+  return visit_kinds<Predicate, Signed, Unsigned, Float, Complex>(type, "a type of numbers", f);
 }
 // Visits elements as integers or blocks of the same size, for rules that only move them.
 template <class F>

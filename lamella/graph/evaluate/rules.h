@@ -38,6 +38,6 @@ Rule rule_of(Opcode opcode);
 // Declares evaluate_RULE for each name in the opcode table's column `rule`.
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, ...) \
   Value evaluate_##rule(Step& step);
-#include "lamella/schema/hlo_opcodes.def"
+#include "lamella/graph/hlo/opcode.def"
 
 }  // namespace lamella::hlo

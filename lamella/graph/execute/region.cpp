@@ -15,27 +15,7 @@
 namespace lamella::hlo {
 namespace {
 
-bool is_native_type(ElementType type) {
-  switch (type) {
-    case ElementType::PRED:
-    case ElementType::S8:
-    case ElementType::S16:
-    case ElementType::S32:
-    case ElementType::S64:
-    case ElementType::U8:
-    case ElementType::U16:
-    case ElementType::U32:
-    case ElementType::U64:
-    case ElementType::F16:
-    case ElementType::BF16:
-    case ElementType::F32:
-    case ElementType::F64:
-    case ElementType::C64:
-      return true;
-    default:
-      return false;
-  }
-}
+bool is_native_type(ElementType type) { return has_kernels(type) && type != ElementType::C128; }
 bool is_native_shape(const Shape& shape) {
   if (shape.is_tuple()) {
     return std::all_of(shape.tuple_shapes().begin(), shape.tuple_shapes().end(), is_native_shape);
@@ -54,7 +34,7 @@ AsCode as_code(Opcode opcode) {
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
                            ...)                                                                   \
   AsCode::code,
-#include "lamella/schema/hlo_opcodes.def"
+#include "lamella/graph/hlo/opcode.def"
   };
   return kAll[static_cast<size_t>(opcode)];
 }
@@ -65,9 +45,9 @@ enum class TakesComplex : uint8_t { No, Yes, Details };
 bool takes_complex(const Instruction& i) {
   static constexpr TakesComplex kAll[] = {
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
-                           weight, complex)                                                       \
+                           weight, complex, ...)                                                  \
   TakesComplex::complex,
-#include "lamella/schema/hlo_opcodes.def"
+#include "lamella/graph/hlo/opcode.def"
   };
   TakesComplex takes = kAll[static_cast<size_t>(i.opcode)];
   if (takes != TakesComplex::Details) return takes == TakesComplex::Yes;
@@ -126,25 +106,17 @@ int64_t NativeRules::expanded_size(const Instruction& i) {
 bool NativeRules::is_scalar_function(const Computation& computation) {
   for (const Instruction* i : computation.instructions) {
     if (i->opcode == Opcode::Tuple && i == computation.root) continue;
-    AsCode as = as_code(i->opcode);
     if (!i->shape->is_scalar() || !is_native_type(i->shape->element_type())) return false;
-    if (i->opcode == Opcode::Reduce || i->opcode == Opcode::ReduceWindow ||
-        i->opcode == Opcode::Scatter || i->opcode == Opcode::Sort || i->opcode == Opcode::While ||
-        i->opcode == Opcode::Conditional || i->opcode == Opcode::Dot ||
-        i->opcode == Opcode::DynamicSlice || i->opcode == Opcode::DynamicUpdateSlice ||
-        i->opcode == Opcode::Gather || i->opcode == Opcode::Concatenate ||
-        i->opcode == Opcode::Pad || i->opcode == Opcode::Iota ||
-        i->opcode == Opcode::GetTupleElement || i->opcode == Opcode::Fusion ||
-        i->opcode == Opcode::CustomCall) {
-      return false;
-    }
     if (i->opcode == Opcode::Call) {
       const Computation* called = i->computation(
           i->has(AttributeKey::ToApply) ? AttributeKey::ToApply : AttributeKey::Calls);
       if (!known(*called).is_scalar || !called->root->shape->is_array()) return false;
       continue;
     }
-    if (as == AsCode::Never || !is_native(*i)) return false;
+    Family family = opcode_family(i->opcode);
+    bool by_lane = family == Family::Elementwise || family == Family::Parameter ||
+                   i->opcode == Opcode::Constant || moves_one_operand(i->opcode);
+    if (!by_lane || !is_native(*i)) return false;
   }
   return true;
 }

@@ -9,21 +9,10 @@ namespace {
 
 // `seen` holds the computations visited so far: each is searched once, even with several callers.
 bool acts(const Instruction& instruction, std::unordered_set<const Computation*>& seen) {
-  switch (instruction.opcode) {
-    case Opcode::Infeed:
-    case Opcode::Outfeed:
-    case Opcode::Send:
-    case Opcode::SendDone:
-    case Opcode::Recv:
-    case Opcode::RecvDone:
-    case Opcode::Rng:
-    case Opcode::RngGetAndUpdateState:
-      return true;
-    case Opcode::CustomCall:
-      if (instruction.flag(AttributeKey::CustomCallHasSideEffect)) return true;
-      break;
-    default:
-      break;
+  if (opcode_effects(instruction.opcode) == Effects::Acts) return true;
+  if (instruction.opcode == Opcode::CustomCall &&
+      instruction.flag(AttributeKey::CustomCallHasSideEffect)) {
+    return true;
   }
   bool found = false;
   for_each_called(instruction, [&](const Computation& called) {
@@ -34,6 +23,16 @@ bool acts(const Instruction& instruction, std::unordered_set<const Computation*>
 }
 
 }  // namespace
+
+Effects opcode_effects(Opcode opcode) {
+  static constexpr Effects kAll[] = {
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
+                           weight, complex, emitted, same, combines, effects, ...)                \
+  Effects::effects,
+#include "lamella/graph/hlo/opcode.def"
+  };
+  return kAll[static_cast<size_t>(opcode)];
+}
 
 bool has_side_effect(const Instruction& instruction) {
   std::unordered_set<const Computation*> seen;

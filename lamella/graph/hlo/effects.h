@@ -4,9 +4,16 @@
 
 namespace lamella::hlo {
 
-// True for instructions that must run exactly once and in order, even if their result is unused:
-// custom calls marked so, infeed and outfeed, send and recv, random numbers with a state, and
-// instructions that call a computation with one of these.
+enum class Effects : uint8_t {
+  Pure,  // gives the same for the same operands, and may be done once, earlier, or not at all
+  Kept,  // may be left out, but is not joined with others or moved
+  Acts,  // acts on the world outside
+};
+Effects opcode_effects(Opcode opcode);
+
+// True for instructions that must be done, once and in their order, whether or not their result is
+// used: custom calls that say so, infeed and outfeed, send and recv, random numbers with a state,
+// and whatever calls a computation with one of these.
 bool has_side_effect(const Instruction& instruction);
 
 // Calls f(computation) for each computation that the instruction names.

@@ -78,7 +78,7 @@ namespace {
 
 constexpr std::array kShapeRules = {
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, ...) infer_##shape,
-#include "lamella/schema/hlo_opcodes.def"
+#include "lamella/graph/hlo/opcode.def"
 };
 
 }  // namespace

@@ -25,10 +25,13 @@ template <class... Parts>
 // of an instruction, and throws if its operands or attributes break the rules of the opcode.
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, ...) \
   Shape infer_##shape(const Instruction& i);
-#include "lamella/schema/hlo_opcodes.def"
+#include "lamella/graph/hlo/opcode.def"
 
-// The element types that an elementwise opcode accepts: the opcode table's column `takes`.
-enum class Takes { Any, Numbers, Ordered, Integers, Bits, Reals, Floats, Inexact };
+// Groups of element types, of the table's columns `takes` and `operator`.
+enum class Takes : uint8_t { None, Any, Numbers, Ordered, Integers, Bits, Reals, Floats, Inexact };
+bool is_taken(Takes takes, ElementType type);
+// Whether the opcode has the element type as an operand's, by its column `takes`.
+bool takes_type(Opcode opcode, ElementType type);
 
 // Helpers that rules of several families share. The first two throw if the operand is not an array
 // or the attribute is missing.

@@ -8,37 +8,23 @@ namespace {
 
 constexpr std::array kTakes = {
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, ...) Takes::takes,
-#include "lamella/schema/hlo_opcodes.def"
+#include "lamella/graph/hlo/opcode.def"
 };
 void require_type(const Instruction& i, ElementType type) {
-  const char* wanted = nullptr;
-  switch (kTakes[static_cast<size_t>(i.opcode)]) {
-    case Takes::Bits:
-      if (!is_integral(type) && type != ElementType::PRED) wanted = "pred or integers";
-      break;
-    case Takes::Integers:
-      if (!is_integral(type)) wanted = "integers";
-      break;
-    case Takes::Numbers:
-      if (type == ElementType::PRED) wanted = "numbers";
-      break;
-    case Takes::Ordered:
-      if (is_complex(type)) wanted = "pred, integers or floating-point numbers";
-      break;
-    case Takes::Reals:
-      if (!is_integral(type) && !is_floating(type)) wanted = "integers or floating-point numbers";
-      break;
-    case Takes::Floats:
-      if (!is_floating(type)) wanted = "floating-point numbers";
-      break;
-    case Takes::Inexact:
-      if (!is_floating(type) && !is_complex(type)) wanted = "floating-point or complex numbers";
-      break;
-    case Takes::Any:
-      break;
-  }
-  LAMELLA_HLO_REQUIRE(wanted == nullptr, i, "expected ", wanted == nullptr ? "" : wanted, ", got ",
-                      element_name(type));
+  static constexpr const char* kWanted[] = {
+      "none",
+      "any",
+      "numbers",
+      "pred, integers or floating-point numbers",
+      "integers",
+      "pred or integers",
+      "integers or floating-point numbers",
+      "floating-point numbers",
+      "floating-point or complex numbers",
+  };
+  Takes takes = kTakes[static_cast<size_t>(i.opcode)];
+  LAMELLA_HLO_REQUIRE(is_taken(takes, type), i, "expected ", kWanted[static_cast<size_t>(takes)],
+                      ", got ", element_name(type));
 }
 
 // Checks that the operands have equal element types and dimensions, and returns the first's shape.
@@ -53,7 +39,33 @@ const Shape& same_operands(const Instruction& i) {
 }
 }  // namespace
 
-// The stated shape must have the operand's dimensions, but may have another element type.
+bool is_taken(Takes takes, ElementType type) {
+  switch (takes) {
+    case Takes::Any:
+      return true;
+    case Takes::Numbers:
+      return type != ElementType::PRED;
+    case Takes::Ordered:
+      return !is_complex(type);
+    case Takes::Integers:
+      return is_integral(type);
+    case Takes::Bits:
+      return is_integral(type) || type == ElementType::PRED;
+    case Takes::Reals:
+      return is_integral(type) || is_floating(type);
+    case Takes::Floats:
+      return is_floating(type);
+    case Takes::Inexact:
+      return is_floating(type) || is_complex(type);
+    default:
+      return false;
+  }
+}
+bool takes_type(Opcode opcode, ElementType type) {
+  return is_taken(kTakes[static_cast<size_t>(opcode)], type);
+}
+
+// The stated shape must have the operand's dimensions; its element type is its own.
 Shape infer_stated_type(const Instruction& i) {
   const Shape& operand = array_operand(i, 0);
   LAMELLA_HLO_REQUIRE(i.shape->is_array() && i.shape->same_dimensions(operand), i,

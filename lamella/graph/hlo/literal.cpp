@@ -47,23 +47,7 @@ int64_t nearest_integer(double value) {
 
 // Decimal digits that distinguish any two numbers of the type: C++'s max_digits10.
 int digits_of(ElementType type) {
-  switch (type) {
-    case ElementType::F64:
-      return 17;
-    case ElementType::F32:
-      return 9;
-    case ElementType::F16:
-      return 5;
-    case ElementType::BF16:
-      return 4;
-    case ElementType::F8E5M2:
-    case ElementType::F8E5M2FNUZ:
-    case ElementType::F4E2M1FN:
-    case ElementType::F8E8M0FNU:
-      return 2;
-    default:
-      return 3;
-  }
+  return lamella::detail::decimal_digits(element_row(type).mantissa_bits + 1) + 2;
 }
 void append_real(std::string* text, double value, ElementType type) {
   if (std::isnan(value)) {
@@ -71,16 +55,21 @@ void append_real(std::string* text, double value, ElementType type) {
   } else if (std::isinf(value)) {
     *text += value < 0 ? "-inf" : "inf";
   } else {
-    char buffer[40];
-    // f32 and f64 are first tried with digits10 digits, which are used if they read back equal.
+    char buffer[40] = {};
+    auto print = [&](int digits) {
+      *std::to_chars(buffer, std::end(buffer) - 1, value, std::chars_format::general, digits).ptr =
+          0;
+    };
+    // f32 and f64 are printed with the digits that any of their decimals keeps, where that is
+    // enough.
     int few = type == ElementType::F32 ? 6 : type == ElementType::F64 ? 15 : 0;
     if (few != 0) {
-      std::snprintf(buffer, sizeof(buffer), "%.*g", few, value);
+      print(few);
       bool single = type == ElementType::F32;
       double read = single ? std::strtof(buffer, nullptr) : std::strtod(buffer, nullptr);
       if (read != value) few = 0;
     }
-    if (few == 0) std::snprintf(buffer, sizeof(buffer), "%.*g", digits_of(type), value);
+    if (few == 0) print(digits_of(type));
     *text += buffer;
   }
 }
@@ -179,32 +168,20 @@ double Literal::real_at(int64_t i) const {
   return static_cast<double>(integer_at(i));
 }
 int64_t Literal::integer_at(int64_t i) const {
-  switch (shape_.element_type()) {
-    case ElementType::PRED:
-      return load<uint8_t>(data_.get(), i) != 0;
-    case ElementType::S1:
-    case ElementType::S2:
-    case ElementType::S4:
-    case ElementType::S8:
-      return load<int8_t>(data_.get(), i);
-    case ElementType::U1:
-    case ElementType::U2:
-    case ElementType::U4:
-    case ElementType::U8:
-      return load<uint8_t>(data_.get(), i);
-    case ElementType::S16:
-      return load<int16_t>(data_.get(), i);
-    case ElementType::U16:
-      return load<uint16_t>(data_.get(), i);
-    case ElementType::S32:
-      return load<int32_t>(data_.get(), i);
-    case ElementType::U32:
+  ElementType type = shape_.element_type();
+  if (type == ElementType::PRED) return load<uint8_t>(data_.get(), i) != 0;
+  if (!is_integral(type)) return nearest_integer(real_at(i));
+  bool is_signed = element_kind(type) == ElementKind::Signed;
+  switch (element_bytes(type)) {
+    case 1:
+      return is_signed ? load<int8_t>(data_.get(), i) : load<uint8_t>(data_.get(), i);
+    case 2:
+      return is_signed ? load<int16_t>(data_.get(), i) : load<uint16_t>(data_.get(), i);
+    case 4:
+      if (is_signed) return load<int32_t>(data_.get(), i);
       return load<uint32_t>(data_.get(), i);
-    case ElementType::S64:
-    case ElementType::U64:
-      return load<int64_t>(data_.get(), i);
     default:
-      return nearest_integer(real_at(i));
+      return load<int64_t>(data_.get(), i);
   }
 }
 complex<double> Literal::complex_at(int64_t i) const {

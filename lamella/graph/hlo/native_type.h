@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "lamella/core/complex.h"
-#include "lamella/core/half.h"
 #include "lamella/graph/hlo/element_type.h"
 
 namespace lamella::hlo {
@@ -14,9 +12,7 @@ namespace lamella::hlo {
 // compile.
 template <class T>
 constexpr ElementType NativeToPrimitiveType() {
-  if constexpr (std::is_same_v<T, bool>) {
-    return ElementType::PRED;
-  } else if constexpr (std::is_integral_v<T> && sizeof(T) <= 8) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool> && sizeof(T) <= 8) {
     constexpr bool kSigned = std::is_signed_v<T>;
     switch (sizeof(T)) {
       case 1:
@@ -28,22 +24,15 @@ constexpr ElementType NativeToPrimitiveType() {
       default:
         return kSigned ? ElementType::S64 : ElementType::U64;
     }
-  } else if constexpr (std::is_same_v<T, float>) {
-    return ElementType::F32;
-  } else if constexpr (std::is_same_v<T, double>) {
-    return ElementType::F64;
-  } else if constexpr (std::is_same_v<T, Half>) {
-    return ElementType::F16;
-  } else if constexpr (std::is_same_v<T, BFloat16>) {
-    return ElementType::BF16;
-  } else if constexpr (std::is_same_v<T, std::complex<float>> ||
-                       std::is_same_v<T, lamella::complex<float>>) {
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
     return ElementType::C64;
-  } else if constexpr (std::is_same_v<T, std::complex<double>> ||
-                       std::is_same_v<T, lamella::complex<double>>) {
+  } else if constexpr (std::is_same_v<T, std::complex<double>>) {
     return ElementType::C128;
   } else {
-    static_assert(sizeof(T) == 0, "expected bool, an integer, a floating-point or complex number");
+    constexpr ElementType kType = element_type_of(detail::scalar_type_of_cpp<T>());
+    static_assert(kType != ElementType::Invalid,
+                  "expected bool, an integer, a floating-point or complex number");
+    return kType;
   }
 }
 

@@ -1,4 +1,4 @@
-// Opcode: the operation of an HLO instruction. Generated from lamella/schema/hlo_opcodes.def.
+// Opcode: what an HLO instruction does. Derived from lamella/graph/hlo/opcode.def.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,12 +9,12 @@ namespace lamella::hlo {
 
 enum class Opcode : uint8_t {
 #define LAMELLA_HLO_OPCODE(name, text, operands, ...) name,
-#include "lamella/schema/hlo_opcodes.def"
+#include "lamella/graph/hlo/opcode.def"
 };
 
 inline constexpr size_t kOpcodeCount = 0
 #define LAMELLA_HLO_OPCODE(...) +1
-#include "lamella/schema/hlo_opcodes.def"
+#include "lamella/graph/hlo/opcode.def"
     ;
 
 // The name in HLO texts, such as "dynamic-slice".
@@ -23,7 +23,7 @@ std::optional<Opcode> opcode_from_name(std::string_view name);
 // The number of operands, or -1 if it varies.
 int opcode_operands(Opcode opcode);
 
-// Groups of opcodes that passes treat alike and that views of a graph color alike.
+// What an opcode is to a reader of a graph.
 enum class Family : uint8_t {
   Parameter,
   Constant,
@@ -38,5 +38,9 @@ enum class Family : uint8_t {
   Tuple,
 };
 Family opcode_family(Opcode opcode);
+// Elements of one operand, in other places: of a scalar the scalar itself.
+inline bool moves_one_operand(Opcode opcode) {
+  return opcode_family(opcode) == Family::Movement && opcode_operands(opcode) == 1;
+}
 
 }  // namespace lamella::hlo

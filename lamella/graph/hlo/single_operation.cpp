@@ -10,18 +10,15 @@ std::optional<Opcode> single_operation(const Computation& computation) {
     if (operand->opcode != Opcode::Parameter) return std::nullopt;
   }
   if (root.operands[0] == root.operands[1]) return std::nullopt;
-  switch (root.opcode) {
-    case Opcode::Add:
-    case Opcode::Multiply:
-    case Opcode::And:
-    case Opcode::Or:
-    case Opcode::Xor:
-    case Opcode::Maximum:
-    case Opcode::Minimum:
-      return root.opcode;
-    default:
-      return std::nullopt;
-  }
+  enum Combines : bool { No, Yes };
+  static constexpr Combines kCombines[] = {
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
+                           weight, complex, emitted, same, combines, ...)                         \
+  combines,
+#include "lamella/graph/hlo/opcode.def"
+  };
+  if (kCombines[static_cast<size_t>(root.opcode)] == No) return std::nullopt;
+  return root.opcode;
 }
 
 }  // namespace lamella::hlo

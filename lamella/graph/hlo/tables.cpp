@@ -8,15 +8,15 @@ namespace {
 
 constexpr std::array kOpcodeNames = {
 #define LAMELLA_HLO_OPCODE(name, text, operands, ...) std::string_view(text),
-#include "lamella/schema/hlo_opcodes.def"
+#include "lamella/graph/hlo/opcode.def"
 };
 constexpr std::array kOpcodeOperands = {
 #define LAMELLA_HLO_OPCODE(name, text, operands, ...) operands,
-#include "lamella/schema/hlo_opcodes.def"
+#include "lamella/graph/hlo/opcode.def"
 };
 constexpr std::array kOpcodeFamilies = {
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, ...) Family::family,
-#include "lamella/schema/hlo_opcodes.def"
+#include "lamella/graph/hlo/opcode.def"
 };
 constexpr NameTable<512, kOpcodeNames.size()> kOpcodes(kOpcodeNames);
 

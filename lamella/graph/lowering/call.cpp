@@ -208,7 +208,7 @@ Sizes Call::sizes(size_t i) const {
   return {all.begin(), all.end()};
 }
 ElementType Call::wide(ElementType type) {
-  return type == ElementType::F16 || type == ElementType::BF16 ? ElementType::F32 : type;
+  return is_floating(type) && element_bits(type) == 16 ? ElementType::F32 : type;
 }
 Op Call::in(std::string_view name) const {
   const Given* given = find(name);

@@ -14,17 +14,15 @@ namespace {
 constexpr size_t kMaxComparedBytes = 4096;  // of constants
 
 bool may_join(const Instruction& i) {
+  if (opcode_effects(i.opcode) != Effects::Pure) return false;
   switch (opcode_family(i.opcode)) {
     case Family::Elementwise:
-      return i.opcode != Opcode::Rng && i.opcode != Opcode::RngBitGenerator &&
-             i.opcode != Opcode::RngGetAndUpdateState;
+      return true;
     case Family::Constant:
       return i.opcode == Opcode::Iota ||
              (i.opcode == Opcode::Constant && i.literal->bytes() <= kMaxComparedBytes &&
               i.shape->is_array());
     case Family::Movement:
-      return i.opcode != Opcode::CopyStart && i.opcode != Opcode::CopyDone &&
-             i.opcode != Opcode::Shuffle && !has_side_effect(i);
     case Family::Reduction:
     case Family::Contraction:
     case Family::Tuple:

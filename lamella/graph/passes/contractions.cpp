@@ -66,8 +66,7 @@ ElementType sum_type(const Instruction& dot) {
 }
 
 bool is_number(ElementType type) {
-  return is_integral(type) || is_complex(type) || type == ElementType::F16 ||
-         type == ElementType::BF16 || type == ElementType::F32 || type == ElementType::F64;
+  return is_integral(type) || is_complex(type) || is_ordinary_float(type);
 }
 
 // Gives operands and result one type, as kernels require.

@@ -5,6 +5,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/graph/evaluate/rules.h"
+#include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/passes/rewriter.h"
 
 namespace lamella::hlo {
@@ -16,11 +17,6 @@ constexpr int64_t kMaxReducer = 16;     // instructions of a reducer
 
 bool is_foldable(Opcode opcode) {
   switch (opcode) {
-    case Opcode::Rng:
-    case Opcode::RngBitGenerator:
-    case Opcode::RngGetAndUpdateState:
-    case Opcode::StochasticConvert:
-      return false;
     case Opcode::Concatenate:
     case Opcode::DynamicSlice:
     case Opcode::Reduce:
@@ -30,7 +26,8 @@ bool is_foldable(Opcode opcode) {
     case Opcode::Transpose:
       return true;
     default:
-      return opcode_family(opcode) == Family::Elementwise;
+      return opcode_family(opcode) == Family::Elementwise &&
+             opcode_effects(opcode) == Effects::Pure;
   }
 }
 

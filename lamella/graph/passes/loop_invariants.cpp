@@ -16,12 +16,12 @@ namespace {
 // errors.
 bool may_move(const Instruction& i) {
   if (!i.shape->is_array() || i.has(AttributeKey::ControlPredecessors)) return false;
+  if (opcode_effects(i.opcode) != Effects::Pure) return false;
   switch (opcode_family(i.opcode)) {
     case Family::Elementwise:
-      return i.opcode != Opcode::Rng && i.opcode != Opcode::RngBitGenerator &&
-             i.opcode != Opcode::RngGetAndUpdateState;
+      return true;
     case Family::Movement:
-      return i.opcode != Opcode::CopyStart && i.opcode != Opcode::CopyDone && !has_side_effect(i);
+      return !has_side_effect(i);
     case Family::Contraction:
       return i.opcode == Opcode::Dot || i.opcode == Opcode::Convolution;
     case Family::Reduction:

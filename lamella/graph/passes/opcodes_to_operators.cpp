@@ -52,52 +52,20 @@ Names find_operators() {
 }
 
 bool has_tensors(const Shape& shape) {
-  if (!shape.is_array() || !shape.is_static()) return false;
-  ElementType type = shape.element_type();
-  return scalar_type_of(type).has_value() &&
-         (type == ElementType::PRED || is_integral(type) || is_complex(type) ||
-          type == ElementType::F16 || type == ElementType::BF16 || type == ElementType::F32 ||
-          type == ElementType::F64);
+  return shape.is_array() && shape.is_static() && has_kernels(shape.element_type());
 }
 
-// True if the opcode's operator gives the same results on operands of this type.
+// True if the opcode's operator gives the same results on operands of this type. Functions of
+// complex numbers mostly stay with the rules, which have the branch cuts of C99 and handle huge
+// arguments.
 bool means_the_same(Opcode opcode, ElementType type) {
-  bool is_number = is_floating(type) || is_complex(type);
-  switch (opcode) {
-    case Opcode::And:
-    case Opcode::Or:
-    case Opcode::Xor:
-    case Opcode::Not:
-      return type == ElementType::PRED || is_integral(type);
-    case Opcode::Add:
-    case Opcode::Subtract:
-    case Opcode::Multiply:
-    case Opcode::Negate:
-      return is_number || is_integral(type);
-    case Opcode::Abs:
-    case Opcode::Maximum:
-    case Opcode::Minimum:
-      return is_floating(type) || is_integral(type);
-    case Opcode::Sign:
-      return is_integral(type);
-    case Opcode::Complex:
-      return type == ElementType::F32 || type == ElementType::F64;
-    // Other functions of complex numbers stay with the rules, which have the branch cuts of C99 and
-    // handle huge arguments.
-    case Opcode::Divide:
-    case Opcode::Exp:
-    case Opcode::Log:
-    case Opcode::Sqrt:
-    case Opcode::Sin:
-    case Opcode::Cos:
-    case Opcode::Tanh:
-      return is_number;
-    case Opcode::ShiftLeft:
-    case Opcode::Select:
-      return false;
-    default:
-      return is_floating(type);
-  }
+  static constexpr Takes kAll[] = {
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
+                           weight, complex, emitted, same, ...)                                   \
+  Takes::same,
+#include "lamella/graph/hlo/opcode.def"
+  };
+  return is_taken(kAll[static_cast<size_t>(opcode)], type);
 }
 
 class Maker {

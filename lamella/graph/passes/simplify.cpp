@@ -11,21 +11,13 @@
 namespace lamella::hlo {
 namespace {
 
-bool is_integer(ElementType type) {
-  ElementKind kind = element_kind(type);
-  return kind == ElementKind::Signed || kind == ElementKind::Unsigned;
-}
-bool is_ordinary_float(ElementType type) {
-  return type == ElementType::F16 || type == ElementType::BF16 || type == ElementType::F32 ||
-         type == ElementType::F64;
-}
 // The number that an operand repeats, if its type is one of these.
 std::optional<double> number(const Instruction* i) {
   const Literal* one = repeated_constant(i);
   if (one == nullptr) return std::nullopt;
   ElementType type = one->shape().element_type();
   if (is_ordinary_float(type)) return one->real_at(0);
-  if (is_integer(type) || type == ElementType::PRED) {
+  if (is_integral(type) || type == ElementType::PRED) {
     int64_t value = one->integer_at(0);
     // Larger integers are not exact as double.
     if (std::abs(static_cast<double>(value)) < 9e15) return static_cast<double>(value);
@@ -40,31 +32,19 @@ bool is_zero(std::optional<double> n, bool negative) {
 std::optional<double> exact_reciprocal(double n, ElementType type) {
   int exponent = 0;
   if (!std::isfinite(n) || std::abs(std::frexp(n, &exponent)) != 0.5) return std::nullopt;
-  int most = type == ElementType::F16 ? 14 : type == ElementType::F64 ? 1022 : 126;
-  if (std::abs(exponent - 1) > most) return std::nullopt;
+  if (std::abs(exponent - 1) > element_row(type).bias - 1) return std::nullopt;
   return 1 / n;
 }
 
 // True if every value of `from` is a value of `to`.
 bool is_exact_in(ElementType from, ElementType to) {
-  auto digits = [](ElementType type) {
-    switch (type) {
-      case ElementType::F16:
-        return 11;
-      case ElementType::BF16:
-        return 8;
-      case ElementType::F32:
-        return 24;
-      default:
-        return 53;
-    }
-  };
+  auto digits = [](ElementType type) { return element_row(type).mantissa_bits + 1; };
   if (is_ordinary_float(from) && is_ordinary_float(to)) {
     return (to == ElementType::F32 || to == ElementType::F64) && digits(from) < digits(to);
   }
-  if (!is_integer(from))
-    return from == ElementType::PRED && (is_integer(to) || is_ordinary_float(to));
-  if (is_integer(to)) {
+  if (!is_integral(from))
+    return from == ElementType::PRED && (is_integral(to) || is_ordinary_float(to));
+  if (is_integral(to)) {
     return element_kind(to) == element_kind(from) && element_bits(to) >= element_bits(from);
   }
   return is_ordinary_float(to) && element_bits(from) <= digits(to);
@@ -160,7 +140,7 @@ class Simplifier {
 
   Instruction* binary(Instruction* x, Instruction* y) {
     if (x->shape->element_type() != type_) return nullptr;
-    bool floats = is_ordinary_float(type_), integers = is_integer(type_);
+    bool floats = is_ordinary_float(type_), integers = is_integral(type_);
     bool truth = type_ == ElementType::PRED;
     if (!floats && !integers && !truth) return nullptr;
     std::optional<double> left = number(x), right = number(y);

@@ -190,7 +190,7 @@ struct CostRule {
 constexpr CostRule kCostRules[] = {
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, ...) \
   {work_##work, traffic_##traffic},
-#include "lamella/schema/hlo_opcodes.def"
+#include "lamella/graph/hlo/opcode.def"
 };
 
 }  // namespace

@@ -92,16 +92,20 @@ void convert_each(const void* src, void* dst, int64_t n) {
 }
 Bridge bridge_of(ScalarType type) {
   switch (type) {
-    case ScalarType::Float8_e5m2:
-      return {kFloat, &convert_each<Float8_e5m2, float>, &convert_each<float, Float8_e5m2>};
-    case ScalarType::Float8_e4m3fn:
-      return {kFloat, &convert_each<Float8_e4m3fn, float>, &convert_each<float, Float8_e4m3fn>};
-    case kComplexHalf:
-      return {kComplexFloat, &convert_each<complex<Half>, complex<float>>,
-              &convert_each<complex<float>, complex<Half>>};
+#define LAMELLA_SCALAR_TYPE(T, name, ...)                                                         \
+  case ScalarType::name:                                                                          \
+    if constexpr (is_float8(ScalarType::name)) {                                                  \
+      return {kFloat, &convert_each<T, float>, &convert_each<float, T>};                          \
+    } else if constexpr (ScalarType::name == kComplexHalf) {                                      \
+      return {kComplexFloat, &convert_each<T, complex<float>>, &convert_each<complex<float>, T>}; \
+    } else {                                                                                      \
+      break;                                                                                      \
+    }
+#include "lamella/core/scalar_type.def"
     default:
-      return {type, nullptr, nullptr};
+      break;
   }
+  return {type, nullptr, nullptr};
 }
 
 // Converts contiguous runs from one dtype to another.

@@ -32,8 +32,8 @@ void store(const Scalar& number, char* to) {
 }
 void store_number(ScalarType type, const Scalar& number, char* to) {
   switch (type) {
-#define LAMELLA_SCALAR_TYPE(T, name, code, text) \
-  case ScalarType::name:                         \
+#define LAMELLA_SCALAR_TYPE(T, name, code, text, ...) \
+  case ScalarType::name:                              \
     return store<T>(number, to);
 #include "lamella/core/scalar_type.def"
     default:

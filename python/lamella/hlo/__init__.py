@@ -31,6 +31,7 @@ from lamella.hlo._computations import (
     while_,
 )
 from lamella.hlo._functions import *  # noqa: F403
+from lamella.hlo._functions import ElementType
 from lamella.hlo._operators import as_operator, from_trace, operator_call
 from lamella.hlo._run import compile, evaluate, load, save
 from lamella.hlo._targets import (
@@ -44,7 +45,6 @@ from lamella.hlo._targets import (
 from lamella.hlo._types import (
     ConvolutionDimensionNumbers,
     DotDimensionNumbers,
-    ElementType,
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
 )

@@ -5,54 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import lamella
-from lamella import _C
+from lamella import _C, _hlo
 
-# The dtypes of ml_dtypes that the buffer protocol cannot express, by name: the element type, and
-# the dtype of the tensor that holds the elements.
+_FORMATS = {str(dtype).rpartition(".")[2]: format for dtype, format, _, _ in _C._scalar_types()}
+# Element types by the names that NumPy and ml_dtypes give them, where a buffer cannot say so. The
+# second is the dtype that carries the elements in a tensor.
 _BY_NAME = {
-    "bfloat16": ("bf16", "bfloat16"),
-    "float8_e5m2": ("f8e5m2", "float8_e5m2"),
-    "float8_e4m3fn": ("f8e4m3fn", "float8_e4m3fn"),
-    "float8_e4m3b11fnuz": ("f8e4m3b11fnuz", "uint8"),
-    "float8_e5m2fnuz": ("f8e5m2fnuz", "uint8"),
-    "float8_e4m3fnuz": ("f8e4m3fnuz", "uint8"),
-    "float8_e4m3": ("f8e4m3", "uint8"),
-    "float8_e3m4": ("f8e3m4", "uint8"),
-    "float8_e8m0fnu": ("f8e8m0fnu", "uint8"),
-    "float4_e2m1fn": ("f4e2m1fn", "uint8"),
-    "int1": ("s1", "int8"),
-    "int2": ("s2", "int8"),
-    "int4": ("s4", "int8"),
-    "uint1": ("u1", "uint8"),
-    "uint2": ("u2", "uint8"),
-    "uint4": ("u4", "uint8"),
+    name: (element, carrier)
+    for element, name, carrier in _hlo._element_types
+    if not _FORMATS.get(name)
 }
-
-# The dtype that a Python number becomes, by element type.
+# By element type, what a Python number becomes.
 _NUMBERS = {
-    "pred": "bool",
-    "s8": "int8",
-    "s16": "int16",
-    "s32": "int32",
-    "s64": "int64",
-    "u8": "uint8",
-    "u16": "uint16",
-    "u32": "uint32",
-    "u64": "uint64",
-    "f16": "float16",
-    "bf16": "bfloat16",
-    "f32": "float32",
-    "f64": "float64",
-    "c64": "complex64",
-    "c128": "complex128",
-    "f8e5m2": "float8_e5m2",
-    "f8e4m3fn": "float8_e4m3fn",
-    "s1": "int8",
-    "s2": "int8",
-    "s4": "int8",
-    "u1": "uint8",
-    "u2": "uint8",
-    "u4": "uint8",
+    element: carrier
+    for element, name, carrier in _hlo._element_types
+    if carrier == name or element[0] in "su"
 }
 
 

@@ -12,37 +12,37 @@ import struct
 from typing import Any
 
 import lamella
+from lamella import _C
+from lamella.hlo import _arrays
 
 _MAGIC = b"\x93NUMPY"
-_LONGEST_HEADER = 10000  # the same limit as NumPy's
-_FORMATS = {
-    "|b1": "bool",
-    "|i1": "int8",
-    "<i2": "int16",
-    "<i4": "int32",
-    "<i8": "int64",
-    "|u1": "uint8",
-    "<u2": "uint16",
-    "<u4": "uint32",
-    "<u8": "uint64",
-    "<f2": "float16",
-    "<f4": "float32",
-    "<f8": "float64",
-    "<c8": "complex64",
-    "<c16": "complex128",
+_LONGEST_HEADER = 10000  # NumPy reads no longer ones either
+
+
+def _kind(dtype: lamella.dtype) -> str:
+    if dtype == lamella.bool:
+        return "b"
+    if dtype.is_floating_point or dtype.is_complex:
+        return "f" if dtype.is_floating_point else "c"
+    return "i" if dtype.is_signed else "u"
+
+
+def _descr(dtype: lamella.dtype, kind: str) -> str:
+    return f"{'|' if dtype.itemsize == 1 else '<'}{kind}{dtype.itemsize}"
+
+
+_OF_DTYPE = {
+    dtype: _descr(dtype, _kind(dtype) if format else "V")
+    for dtype, format, _, _ in _C._scalar_types()
 }
-_OF_DTYPE = {getattr(lamella, name): text for text, name in _FORMATS.items()}
-_OF_DTYPE[lamella.bfloat16] = "<V2"
-# The dtypes of tensors for opaque bytes, by the requested element type. Other types of one byte or
-# less are held in int8 or uint8.
-_OPAQUE = {"bf16": "bfloat16", "f8e5m2": "float8_e5m2", "f8e4m3fn": "float8_e4m3fn"}
+_FORMATS = {text: dtype for dtype, text in _OF_DTYPE.items() if "V" not in text}
 
 
 def save(path: str, tensor: lamella.Tensor) -> None:
     """Writes a contiguous tensor."""
     text = repr(
         {
-            "descr": _OF_DTYPE.get(tensor.dtype, "|V1"),
+            "descr": _OF_DTYPE[tensor.dtype],
             "fortran_order": False,
             "shape": tuple(tensor.shape),
         }
@@ -106,13 +106,12 @@ def _header(path: str, data: bytearray) -> tuple[dict[str, Any], int]:
 
 def _dtype_of(path: str, descr: str, element: str) -> Any:
     if descr in _FORMATS:
-        return getattr(lamella, _FORMATS[descr])
+        return _FORMATS[descr]
     if descr[1:] == "V2" and element == "bf16":
         return lamella.bfloat16
-    if (
-        descr[1:] == "V1"
-        and element[:1] in ("f", "s", "u")
-        and element not in ("f16", "f32", "f64")
-    ):
-        return getattr(lamella, _OPAQUE.get(element, "int8" if element[0] == "s" else "uint8"))
+    if descr[1:] == "V1" and element[:1] in ("f", "s", "u"):
+        # Tensors keep other types below a byte in one.
+        dtype = getattr(lamella, _arrays.carrier(element))
+        if dtype.itemsize == 1:
+            return dtype
     raise ValueError(f"{path}: expected elements that tensors have, got '{descr}' for {element}")

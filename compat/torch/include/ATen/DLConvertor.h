@@ -12,24 +12,8 @@ struct DLPackCode {
   DLDataTypeCode code;
 };
 inline constexpr DLPackCode kDLPackCodes[] = {
-    {lamella::kByte, kDLUInt},
-    {lamella::kChar, kDLInt},
-    {lamella::kShort, kDLInt},
-    {lamella::kInt, kDLInt},
-    {lamella::kLong, kDLInt},
-    {lamella::kUInt16, kDLUInt},
-    {lamella::kUInt32, kDLUInt},
-    {lamella::kUInt64, kDLUInt},
-    {lamella::kHalf, kDLFloat},
-    {lamella::kFloat, kDLFloat},
-    {lamella::kDouble, kDLFloat},
-    {lamella::kBFloat16, kDLBfloat},
-    {lamella::kComplexHalf, kDLComplex},
-    {lamella::kComplexFloat, kDLComplex},
-    {lamella::kComplexDouble, kDLComplex},
-    {lamella::kBool, kDLBool},
-    {lamella::kFloat8_e4m3fn, kDLFloat8_e4m3fn},
-    {lamella::kFloat8_e5m2, kDLFloat8_e5m2},
+#define LAMELLA_SCALAR_TYPE(cpp, name, number, text, code, ...) {lamella::k##name, kDL##code},
+#include "lamella/core/scalar_type.def"
 };
 
 // A DLPack structure that owns a tensor and copies of its sizes and strides.

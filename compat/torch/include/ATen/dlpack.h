@@ -33,8 +33,14 @@ enum DLDataTypeCode : uint8_t {
   kDLBfloat = 4,
   kDLComplex = 5,
   kDLBool = 6,
+  kDLFloat8_e3m4 = 7,
+  kDLFloat8_e4m3 = 8,
+  kDLFloat8_e4m3b11fnuz = 9,
   kDLFloat8_e4m3fn = 10,
+  kDLFloat8_e4m3fnuz = 11,
   kDLFloat8_e5m2 = 12,
+  kDLFloat8_e5m2fnuz = 13,
+  kDLFloat8_e8m0fnu = 14,
 };
 
 struct DLPackVersion {

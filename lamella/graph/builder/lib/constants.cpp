@@ -1,6 +1,8 @@
 // Constants of each element type.
 #include "lamella/graph/builder/lib/constants.h"
 
+#include <cmath>
+
 #include "lamella/graph/builder/broadcasting.h"
 #include "lamella/graph/builder/emission.h"
 
@@ -52,18 +54,10 @@ Op NanValue(Within builder, PrimitiveType type) {
 }
 Op Epsilon(Within builder, PrimitiveType type) {
   return constant("Epsilon", builder, type, [&] {
-    switch (type) {
-      case ElementType::F16:
-        return scalar_literal(type, 0x1p-10);
-      case ElementType::BF16:
-        return scalar_literal(type, 0x1p-7);
-      case ElementType::F32:
-        return scalar_literal(type, 0x1p-23);
-      case ElementType::F64:
-        return scalar_literal(type, 0x1p-52);
-      default:
-        refuse("expected 'type' to be f16, bf16, f32 or f64, got ", element_name(type));
+    if (!is_ordinary_float(type)) {
+      refuse("expected 'type' to be f16, bf16, f32 or f64, got ", element_name(type));
     }
+    return scalar_literal(type, std::ldexp(1.0, -element_row(type).mantissa_bits));
   });
 }
 Op Zeros(Within builder, const Shape& shape) {

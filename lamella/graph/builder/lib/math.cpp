@@ -40,9 +40,8 @@ Op NextAfter(Operand from, Op to) {
   return emit("NextAfter", from, [&](Emission& e) {
     auto [x, y] = broadcast_together(e, from, to, {});
     ElementType type = e.shape(x).element_type();
-    LAMELLA_EXPECT(type == ElementType::F16 || type == ElementType::BF16 ||
-                       type == ElementType::F32 || type == ElementType::F64,
-                   "'from' to hold f16, bf16, f32 or f64, got ", element_name(type));
+    LAMELLA_EXPECT(is_ordinary_float(type), "'from' to hold f16, bf16, f32 or f64, got ",
+                   element_name(type));
     int bits = element_bits(type);
     ElementType integer = bits == 16   ? ElementType::U16
                           : bits == 32 ? ElementType::U32
