@@ -20,6 +20,7 @@ __all__ = [
     "copy_of",
     "fresh_leaves",
     "record",
+    "recorder_of",
     "tracing",
     "view_of",
     "write",
@@ -73,31 +74,83 @@ class Program:
     # ---- Tracing ----
 
     def _record(self, leaves: list[Tensor]) -> None:
+        """Records the function and, if gradients are recorded, its gradient in the same graph."""
         copies = [copy_of(leaf) for leaf in leaves]
         wants = [leaf.requires_grad for leaf in leaves]
-
+        recorder = recorder_of(copies, self._names())
         with_history: list[bool] = []
+        tracked: list[int] = []  # results that the backward program takes tangents of
+        outside: list[Tensor] = []  # tensors besides the inputs that have gradients
+        there: list[bool] = []
+        failures: list[Exception] = []
 
-        def alone(*tensors: Tensor) -> Any:
+        def joint(*tensors: Tensor) -> Any:
             given = fresh_leaves(tensors, wants)
             returned = self._call(*given)
-            with_history.extend(t.requires_grad for t in Nest.pack(returned).tensors)
+            made = Nest.pack(returned).tensors
+            with_history.extend(t.requires_grad for t in made)
             if any(leaf.grad is not None for leaf in given):
                 raise NotCompiled("it leaves gradients in the attribute 'grad' of tensors")
-            return returned
+            if lamella.is_grad_enabled():
+                own = [*tensors, *given]
+                fresh = (i for i, t in enumerate(made) if not _is_alias(t, own))
+                tracked.extend(i for i in fresh if with_history[i])
+            if not tracked:
+                return returned, [], []
+            tangents = [made[i].detach().clone() for i in tracked]
+            outside.extend(t for t in recorder.outside() if t.requires_grad)
+            into = [*(leaf for leaf, wanted in zip(given, wants) if wanted), *outside]
+            try:
+                grads = lamella.autograd.grad(
+                    [made[i] for i in tracked], into, tangents, allow_unused=True
+                )
+            except Exception as error:
+                # What the function does itself is a better reason, and known only after the trace.
+                failures.append(error)
+                return returned, tangents, []
+            there.extend(grad is not None for grad in grads)
+            return returned, tangents, [grad for grad in grads if grad is not None]
 
-        raw, results = record(alone, copies, self._names())
-        inputs = self._look_at(raw, results, copies)
-        made, written = results.tensors, raw.mutated()
-        wants = [t.requires_grad for t in [*leaves, *self._outside]]
-        tracked = [i for i in self._fresh if with_history[i]]
+        raw, results = record(recorder, joint, copies)
+        count = len(with_history)
+        returned = Nest(results.form[-1][0], results.tensors[:count])
+        inputs = self._look_at(raw, returned, copies)
         self.backward: Any
-        if lamella.is_grad_enabled() and tracked:
-            if any(leaves[inputs.index(i)].requires_grad for i in written):
-                raise NotCompiled("it writes an argument that requires gradients")
-            self._record_gradient(leaves, made, tracked, wants)
+        if not tracked:
+            self._compile_forward(raw)
             return
-        self._compile_forward(raw)
+        if any(leaves[inputs.index(i)].requires_grad for i in raw.mutated()):
+            raise NotCompiled("it writes an argument that requires gradients")
+        if failures:
+            raise failures[0]
+        if tracked != [i for i in self._fresh if with_history[i]]:
+            raise NotCompiled("it returns a tensor whose memory changes hands while it runs")
+        self._into = [i for i, wanted in enumerate(wants) if wanted]
+        self._into += [self._count + _index(tensor, self._outside) for tensor in outside]
+        self._grads = there
+        self._with_tangents = tracked
+        self._divide(raw, count)
+
+    def _divide(self, raw: Any, count: int) -> None:
+        """Divides a graph into the forward and the backward program. Its first `count` outputs are
+        the results of the function; then come the tangents and the gradients."""
+        given, ids = [*raw.inputs(), *_outside(raw)], raw.outputs()
+        late = count + len(self._with_tangents)
+        tangents, grads = ids[count:late], ids[late:]
+        saved = list(_hlo._divide_trace(raw, tangents, late))
+        inner = [i for i in saved if i not in given]
+        self._inner = len(inner)
+        self._saved_given = [given.index(i) for i in saved if i in given]
+        before = [*(given[i] for i in self._saved_given), *inner, *tangents]
+        results = [*(ids[i] for i in self._fresh), *inner]
+        module = _module(raw, "forward", given, results, writes=True, tangents=tangents)
+        backward = _module(raw, "backward", before, grads, writes=False, tangents=tangents)
+        self._written = _written(module)
+        self.forward = _hlo.compile(module, verified=True)
+        self.backward = _hlo.compile(backward, verified=True)
+        self._tracked = [self._fresh.index(i) for i in self._with_tangents]
+        count = len(self._fresh) + len(self._written)
+        self._untracked = [i for i in range(count) if i not in self._tracked]
 
     def _look_at(self, raw: Any, results: Nest, copies: list[Tensor]) -> list[int]:
         """Stores which results are new tensors and which alias inputs; returns the value numbers of
@@ -122,65 +175,7 @@ class Program:
         module = _module(raw, self.name, given, [ids[i] for i in self._fresh], writes=True)
         self._written = _written(module)
         self.backward = None
-        self.forward = _hlo.compile(module)
-
-    def _record_gradient(
-        self, leaves: list[Tensor], made: list[Tensor], tracked: list[int], wants: list[bool]
-    ) -> None:
-        """Records the function and its gradient in one graph, and divides that into a forward and a
-        backward program."""
-        copies = [copy_of(leaf) for leaf in leaves]
-        tangents = [lamella.ones_like(made[i]).detach() for i in tracked]
-        count, outside = self._count, self._outside
-
-        there: list[bool] = []
-
-        def joint(*tensors: Tensor) -> list[Tensor]:
-            leaves = fresh_leaves(tensors[:count], wants)
-            nest = Nest.pack(self._call(*leaves))
-            every = [*leaves, *outside]
-            into = [t for t, wanted in zip(every, wants) if wanted]
-            grads = lamella.autograd.grad(
-                [nest.tensors[i] for i in tracked], into, tensors[count:], allow_unused=True
-            )
-            there.extend(grad is not None for grad in grads)
-            return [*(nest.tensors[i] for i in self._fresh), *(g for g in grads if g is not None)]
-
-        names = [*self._names(), *(f"tangent{i}" for i in range(len(tangents)))]
-        raw, _ = record(joint, [*copies, *tangents], names)
-        around = _outside(raw)
-        inputs, ids = raw.inputs(), raw.outputs()
-        given = [*inputs[:count], *around]
-        # Outside tensors that only the gradient uses are appended to those of the function.
-        self._outside = [*outside, *(t for t in around.values() if not _is_among(t, outside))]
-        places = {id(t): count + i for i, t in enumerate(self._outside)}
-        self._given = [*range(count), *(places[id(t)] for t in around.values())]
-        fresh = len(self._fresh)
-        saved = list(_hlo._divide_trace(raw, len(tangents), fresh))
-        inner = [i for i in saved if i not in given]
-        self._inner = len(inner)
-        self._saved_given = [given.index(i) for i in saved if i in given]
-        order = [i for i in saved if i in given] + inner
-        late = len(tangents)
-        module = _module(raw, "forward", given, [*ids[:fresh], *inner], writes=True, tangents=late)
-        grads = ids[fresh:]
-        self._into = [i for i, wanted in enumerate(wants) if wanted]
-        self._grads = there
-        self._with_tangents = tracked
-        backward = _module(
-            raw,
-            "backward",
-            [*order, *inputs[count:]],
-            grads,
-            writes=False,
-            tangents=late,
-        )
-        self._written = _written(module)
-        self.forward = _hlo.compile(module)
-        self.backward = _hlo.compile(backward)
-        self._tracked = [self._fresh.index(i) for i in tracked]
-        count = len(self._fresh) + len(self._written)
-        self._untracked = [i for i in range(count) if i not in self._tracked]
+        self.forward = _hlo.compile(module, verified=True)
 
     def _call(self, *tensors: Tensor) -> Any:
         """Calls the function with these tensors in place of those of the arguments and modules, and
@@ -299,7 +294,6 @@ class Program:
         parts = (
             self.forward,
             self.backward,
-            self._given,
             self._into,
             self._saved_given,
             len(self._fresh),
@@ -334,7 +328,7 @@ class _Run(Function):
 
     @staticmethod
     def forward(ctx: Any, program: Program, given: list[Tensor], *into: Tensor) -> Any:
-        made = program.forward(*(given[i] for i in program._given))
+        made = program.forward(*given)
         fresh, inner = len(program._fresh), program._inner
         # Arguments that the caller will overwrite with results are saved as copies.
         kept = list(given)
@@ -343,7 +337,7 @@ class _Run(Function):
         ctx.program, ctx.given = program, kept
         ctx.versions = [tensor._version for tensor in kept]
         ctx.save_for_backward(
-            *(kept[i] for i in map(program._given.__getitem__, program._saved_given)),
+            *(kept[i] for i in program._saved_given),
             *made[fresh : fresh + inner],
         )
         results = made[:fresh] + made[fresh + inner :]
@@ -393,8 +387,19 @@ def _check_plain(tensor: Tensor) -> None:
         raise NotCompiled("it takes a tensor that is conjugated or negated when it is read")
 
 
-def _is_among(tensor: Tensor, others: list[Tensor]) -> bool:
-    return any(tensor is other for other in others)
+def _index(tensor: Tensor, others: list[Tensor]) -> int:
+    return next(i for i, other in enumerate(others) if other is tensor)
+
+
+def _is_alias(tensor: Tensor, own: list[Tensor]) -> bool:
+    """Whether a result, inside a trace, is an input, a tensor from outside, or a view of one.
+    _alias() finds out which one after the trace."""
+    if tensor.numel() == 0 or tensor.is_conj() or tensor.is_neg():
+        return False
+    base = tensor._base if tensor._is_view() else tensor
+    if base.dtype != tensor.dtype:
+        return False
+    return any(base is one for one in own) or not _C._is_functional(base)
 
 
 def _extent(tensor: Tensor) -> int:
@@ -457,10 +462,16 @@ def write(tensors: list[Tensor], values: list[Tensor]) -> None:
         lamella._foreach_copy_(tensors, values)
 
 
-def record(fn: Callable[..., Any], tensors: list[Tensor], names: list[str]) -> tuple[Any, Nest]:
+def recorder_of(tensors: list[Tensor], names: list[str]) -> Any:
+    """A recorder whose inputs are these tensors."""
     recorder = _C._Recorder(True, True, True)
     for name, tensor in zip(names, tensors):
         recorder.add_input(name, tensor)
+    return recorder
+
+
+def record(recorder: Any, fn: Callable[..., Any], tensors: list[Tensor]) -> tuple[Any, Nest]:
+    """The graph of fn(*tensors), and its results."""
     results = Nest.pack(recorder.run(functionalize(fn), tuple(tensors), {}))
     return recorder.finish(results.tensors), results
 
@@ -497,6 +508,7 @@ def _module(
     outputs: list[int | None],
     *,
     writes: bool,
-    tangents: int = 0,
+    tangents: list[int] | None = None,
 ) -> Any:
+    """A part of a trace as a verified module."""
     return _hlo._from_trace(raw, name, True, inputs, outputs, writes, tangents)

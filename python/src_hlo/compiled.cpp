@@ -142,19 +142,18 @@ void push(CompiledObject* self, std::unique_ptr<Entry> entry) {
 }
 PyTypeObject* compiled_type = nullptr;
 
-// (forward, backward, given, into, saved, fresh, tracked, whether each of `into` has a gradient).
+// (forward, backward, into, saved, fresh, tracked, whether each of `into` has a gradient).
 ObjectRef<GradientProgram> gradient_from(PyObject* parts) {
-  PyObject *forward, *backward, *given, *into, *saved, *tracked, *grads;
+  PyObject *forward, *backward, *into, *saved, *tracked, *grads;
   Py_ssize_t fresh;
-  if (!PyArg_ParseTuple(parts, "OOOOOnOO", &forward, &backward, &given, &into, &saved, &fresh,
-                        &tracked, &grads)) {
+  if (!PyArg_ParseTuple(parts, "OOOOnOO", &forward, &backward, &into, &saved, &fresh, &tracked,
+                        &grads)) {
     throw PythonError();
   }
   auto program = ObjectRef<GradientProgram>::adopt(new GradientProgram());
   bool ignored = false;
   program->forward = executable_from(forward, &program->without_gil);
   program->backward = executable_from(backward, &ignored);
-  program->given = sizes_from(given);
   program->into = sizes_from(into);
   program->saved = sizes_from(saved);
   program->fresh = static_cast<size_t>(fresh);

@@ -78,16 +78,14 @@ struct CompiledProgram : autograd::Function<CompiledProgram> {
   static std::vector<Tensor> forward(AutogradContext* ctx, const GradientProgram* program,
                                      PyObject* again, const std::vector<TensorBase>* leaves,
                                      const std::vector<Tensor>&) {
-    std::vector<TensorBase> given;
-    for (size_t i : program->given) given.push_back((*leaves)[i]);
     std::vector<TensorBase> made;
     {
       WithoutGil others(program->without_gil);
-      made = run(*program->forward, given);
+      made = run(*program->forward, *leaves);
     }
     auto inner = made.begin() + static_cast<std::ptrdiff_t>(program->fresh);
     std::vector<Tensor> kept, results(made.begin(), inner), untracked;
-    for (size_t i : program->saved) kept.emplace_back(given[i]);
+    for (size_t i : program->saved) kept.emplace_back((*leaves)[i]);
     kept.insert(kept.end(), inner, made.end());
     ctx->save_for_backward(std::move(kept));
     auto contents = ObjectRef<NodeContents>::adopt(new NodeContents(program, again, *leaves));

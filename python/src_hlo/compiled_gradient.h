@@ -9,8 +9,8 @@
 
 namespace lamella::python {
 
-// A function and its gradient as two programs. Leaves, inputs and results of the forward program
-// are numbered. Nodes of backward graphs hold a reference to one.
+// A function and its gradient as two programs. Leaves, which are the inputs of the forward program,
+// and its results are numbered. Nodes of backward graphs hold a reference to one.
 struct GradientProgram : lamella_object {
   GradientProgram() {
     references = 1;
@@ -19,7 +19,6 @@ struct GradientProgram : lamella_object {
   }
   std::shared_ptr<const hlo::Executable> forward, backward;
   bool without_gil = false;
-  std::vector<size_t> given;    // the leaf of each input of the forward program
   std::vector<size_t> into;     // leaves that have gradients
   std::vector<size_t> saved;    // inputs that the backward program takes first
   size_t fresh = 0;             // results of the function; further ones go to the backward program
