@@ -10,7 +10,6 @@ import lamella
 from lamella import _C, Tensor, _hlo
 from lamella._compile_state import Found, _is_own
 from lamella._nest import Nest, fixed_values, is_plain
-from lamella.autograd.function import Function
 from lamella.func.functionalize import functionalize
 
 __all__ = [
@@ -55,16 +54,16 @@ class Program:
         # Programs of differentiable gradients, by the requires_grad of each tensor: see again().
         self._gradients: dict[tuple[bool, ...], Program | None] = {}
         self.say: Callable[[str], None] = lambda text: None
+        self.backward: Any
+        self._with_gradient: Any
         self._cast = _C.is_autocast_enabled("cpu"), _C.get_autocast_dtype("cpu")
         state = lamella.get_rng_state()
         try:
             # Tracing must not advance the caller's random number generator.
             lamella.manual_seed(_SEED)
-            first = lamella.get_rng_state()
             self._record(leaves)
             if lamella.initial_seed() != _SEED:
                 raise NotCompiled("it seeds the random numbers")
-            self._draws = not bool(lamella.equal(first, lamella.get_rng_state()))
         finally:
             lamella.set_rng_state(state)
             found.change()
@@ -111,11 +110,12 @@ class Program:
             there.extend(grad is not None for grad in grads)
             return returned, tangents, [grad for grad in grads if grad is not None]
 
+        random = lamella.get_rng_state()
         raw, results = record(recorder, joint, copies)
+        draws = not bool(lamella.equal(random, lamella.get_rng_state()))
         count = len(with_history)
         returned = Nest(results.form[-1][0], results.tensors[:count])
         inputs = self._look_at(raw, returned, copies)
-        self.backward: Any
         if not tracked:
             self._compile_forward(raw)
             return
@@ -127,30 +127,39 @@ class Program:
             raise NotCompiled("it returns a tensor whose memory changes hands while it runs")
         self._into = [i for i, wanted in enumerate(wants) if wanted]
         self._into += [self._count + _index(tensor, self._outside) for tensor in outside]
-        self._grads = there
         self._with_tangents = tracked
-        self._divide(raw, count)
+        self._divide(raw, count, there, draws)
 
-    def _divide(self, raw: Any, count: int) -> None:
+    def _divide(self, raw: Any, count: int, there: list[bool], draws: bool) -> None:
         """Divides a graph into the forward and the backward program. Its first `count` outputs are
-        the results of the function; then come the tangents and the gradients."""
+        the results of the function; then come the tangents and the gradients. there: whether each
+        tensor of `_into` has a gradient. draws: whether the function draws random numbers."""
         given, ids = [*raw.inputs(), *_outside(raw)], raw.outputs()
         late = count + len(self._with_tangents)
         tangents, grads = ids[count:late], ids[late:]
         saved = list(_hlo._divide_trace(raw, tangents, late))
         inner = [i for i in saved if i not in given]
-        self._inner = len(inner)
-        self._saved_given = [given.index(i) for i in saved if i in given]
-        before = [*(given[i] for i in self._saved_given), *inner, *tangents]
+        before = [i for i in saved if i in given]
         results = [*(ids[i] for i in self._fresh), *inner]
         module = _module(raw, "forward", given, results, writes=True, tangents=tangents)
-        backward = _module(raw, "backward", before, grads, writes=False, tangents=tangents)
+        backward = _module(
+            raw, "backward", [*before, *inner, *tangents], grads, writes=False, tangents=tangents
+        )
         self._written = _written(module)
         self.forward = _hlo.compile(module, verified=True)
         self.backward = _hlo.compile(backward, verified=True)
-        self._tracked = [self._fresh.index(i) for i in self._with_tangents]
-        count = len(self._fresh) + len(self._written)
-        self._untracked = [i for i in range(count) if i not in self._tracked]
+        self._with_gradient = _hlo._gradient_program(
+            self.forward,
+            self.backward,
+            self._into,
+            [given.index(i) for i in before],
+            len(self._fresh),
+            len(inner),
+            self._written,
+            [self._fresh.index(i) for i in self._with_tangents],
+            there,
+            draws,
+        )
 
     def _look_at(self, raw: Any, results: Nest, copies: list[Tensor]) -> list[int]:
         """Stores which results are new tensors and which alias inputs; returns the value numbers of
@@ -174,7 +183,7 @@ class Program:
         given = [*raw.inputs(), *_outside(raw)]
         module = _module(raw, self.name, given, [ids[i] for i in self._fresh], writes=True)
         self._written = _written(module)
-        self.backward = None
+        self.backward = self._with_gradient = None
         self.forward = _hlo.compile(module, verified=True)
 
     def _call(self, *tensors: Tensor) -> Any:
@@ -282,25 +291,11 @@ class Program:
     # ---- Running ----
 
     def plain(self) -> tuple[Any, Any]:
-        """The form of the results, and what runs the program without Python: the forward executable
-        or the arguments of gradient_from() in compiled.cpp. None, None if the program writes
-        inputs, uses outside tensors, returns aliases, or draws numbers and has a backward."""
+        """The form of the results, and what runs the program without Python. None, None if the
+        program writes inputs, uses outside tensors, or returns aliases."""
         if self._written or self._outside or any(alias is not None for alias in self._aliases):
             return None, None
-        if self.backward is None:
-            return self._results.form, self.forward
-        if self._draws:
-            return None, None
-        parts = (
-            self.forward,
-            self.backward,
-            self._into,
-            self._saved_given,
-            len(self._fresh),
-            self._tracked,
-            self._grads,
-        )
-        return self._results.form, parts
+        return self._results.form, self._with_gradient or self.forward
 
     def run(self, leaves: list[Tensor]) -> Any:
         if self._written and not apart(leaves, self._written):
@@ -310,7 +305,7 @@ class Program:
             with lamella.no_grad():
                 made = self.forward(*given)
         else:
-            made = _Run.apply(self, given, *(given[i] for i in self._into))
+            made = self._with_gradient(self.again, given)
         if self._written:
             with lamella.no_grad():
                 write([leaves[at] for at in self._written], list(made[len(self._fresh) :]))
@@ -321,60 +316,6 @@ class Program:
             [next(fresh) if alias is None else view_of(given[alias[0]], alias)
              for alias in self._aliases]
         )  # fmt: skip
-
-
-class _Run(Function):
-    """The autograd function of a program that has a backward."""
-
-    @staticmethod
-    def forward(ctx: Any, program: Program, given: list[Tensor], *into: Tensor) -> Any:
-        made = program.forward(*given)
-        fresh, inner = len(program._fresh), program._inner
-        # Arguments that the caller will overwrite with results are saved as copies.
-        kept = list(given)
-        for i in program._written:
-            kept[i] = given[i].clone()
-        ctx.program, ctx.given = program, kept
-        ctx.versions = [tensor._version for tensor in kept]
-        ctx.save_for_backward(
-            *(kept[i] for i in program._saved_given),
-            *made[fresh : fresh + inner],
-        )
-        results = made[:fresh] + made[fresh + inner :]
-        if program._untracked:
-            ctx.mark_non_differentiable(*(results[i] for i in program._untracked))
-        return tuple(results)
-
-    @staticmethod
-    def backward(ctx: Any, *tangents: Tensor) -> Any:
-        program = ctx.program
-        wanted = [tangents[i] for i in program._tracked]
-        is_recorded = lamella.is_grad_enabled()
-        if is_recorded and not program._draws:
-            return (None, None, *program.again(ctx.given, ctx.versions, wanted))
-        with lamella.no_grad():
-            made = program.backward(*ctx.saved_tensors, *wanted)
-        if is_recorded and made:
-            made = _NoDoubleGrad.apply(len(made), *made, *(ctx.given[i] for i in program._into))
-            made = list(made) if isinstance(made, tuple) else [made]
-        grads = iter(made)
-        return (None, None, *(next(grads) if there else None for there in program._grads))
-
-
-class _NoDoubleGrad(Function):
-    """Makes gradients of a program that draws random numbers raise when they are differentiated
-    again. They stay connected to the inputs, so that the graph shows what they depend on."""
-
-    @staticmethod
-    def forward(ctx: Any, count: int, *tensors: Tensor) -> Any:
-        return tuple(grad.detach() for grad in tensors[:count])
-
-    @staticmethod
-    def backward(ctx: Any, *tangents: Tensor) -> Any:
-        raise RuntimeError(
-            "compile: expected a function that draws no random numbers when its gradients are "
-            "differentiated; call it uncompiled there"
-        )
 
 
 # ---- Tensors -------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ _compiled: Any
 _define_operator: Any
 _divide_trace: Any
 _from_trace: Any
+_gradient_program: Any
 _list_targets: Any
 _lowered_operators: Any
 _register_callable: Any
