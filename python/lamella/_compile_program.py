@@ -337,7 +337,7 @@ def _is_alias(tensor: Tensor, own: list[Tensor]) -> bool:
     _alias() finds out which one after the trace."""
     if tensor.numel() == 0 or tensor.is_conj() or tensor.is_neg():
         return False
-    base = tensor._base if tensor._is_view() else tensor
+    base = tensor if tensor._base is None else tensor._base
     if base.dtype != tensor.dtype:
         return False
     return any(base is one for one in own) or not _C._is_functional(base)
