@@ -5,11 +5,11 @@ from __future__ import annotations
 from kernel_rows.moving import index_rows, layout_rows, random_rows
 from kernel_rows.networks import gradient_rows, network_rows
 from kernel_rows.pointwise import binary_rows, other_dtype_rows, unary_rows
-from kernel_rows.products import product_rows
-from kernel_rows.rarer import sparse_rows, special_rows
+from kernel_rows.products import product_rows, sparse_rows
 from kernel_rows.reducing import reduction_rows, sorting_rows
 from kernel_rows.reducing_kinds import reduction_kind_rows
 from kernel_rows.row import Row
+from kernel_rows.special import special_rows
 from kernel_rows.transforms import transform_rows
 
 __all__ = ["Row", "rows"]

@@ -10,7 +10,6 @@ import lamella
 from lamella import _C, Tensor, _hlo
 from lamella._compile_state import Found, _is_own
 from lamella._nest import Nest, fixed_values, is_plain
-from lamella.autograd.function import Function
 from lamella.func.functionalize import functionalize
 
 __all__ = [
@@ -20,6 +19,7 @@ __all__ = [
     "copy_of",
     "fresh_leaves",
     "record",
+    "recorder_of",
     "tracing",
     "view_of",
     "write",
@@ -54,16 +54,16 @@ class Program:
         # Programs of differentiable gradients, by the requires_grad of each tensor: see again().
         self._gradients: dict[tuple[bool, ...], Program | None] = {}
         self.say: Callable[[str], None] = lambda text: None
+        self.backward: Any
+        self._with_gradient: Any
         self._cast = _C.is_autocast_enabled("cpu"), _C.get_autocast_dtype("cpu")
         state = lamella.get_rng_state()
         try:
             # Tracing must not advance the caller's random number generator.
             lamella.manual_seed(_SEED)
-            first = lamella.get_rng_state()
             self._record(leaves)
             if lamella.initial_seed() != _SEED:
                 raise NotCompiled("it seeds the random numbers")
-            self._draws = not bool(lamella.equal(first, lamella.get_rng_state()))
         finally:
             lamella.set_rng_state(state)
             found.change()
@@ -73,31 +73,93 @@ class Program:
     # ---- Tracing ----
 
     def _record(self, leaves: list[Tensor]) -> None:
+        """Records the function and, if gradients are recorded, its gradient in the same graph."""
         copies = [copy_of(leaf) for leaf in leaves]
         wants = [leaf.requires_grad for leaf in leaves]
-
+        recorder = recorder_of(copies, self._names())
         with_history: list[bool] = []
+        tracked: list[int] = []  # results that the backward program takes tangents of
+        outside: list[Tensor] = []  # tensors besides the inputs that have gradients
+        there: list[bool] = []
+        failures: list[Exception] = []
 
-        def alone(*tensors: Tensor) -> Any:
+        def joint(*tensors: Tensor) -> Any:
             given = fresh_leaves(tensors, wants)
             returned = self._call(*given)
-            with_history.extend(t.requires_grad for t in Nest.pack(returned).tensors)
+            made = Nest.pack(returned).tensors
+            with_history.extend(t.requires_grad for t in made)
             if any(leaf.grad is not None for leaf in given):
                 raise NotCompiled("it leaves gradients in the attribute 'grad' of tensors")
-            return returned
+            if lamella.is_grad_enabled():
+                own = [*tensors, *given]
+                fresh = (i for i, t in enumerate(made) if not _is_alias(t, own))
+                tracked.extend(i for i in fresh if with_history[i])
+            if not tracked:
+                return returned, [], []
+            tangents = [made[i].detach().clone() for i in tracked]
+            outside.extend(t for t in recorder.outside() if t.requires_grad)
+            into = [*(leaf for leaf, wanted in zip(given, wants) if wanted), *outside]
+            try:
+                grads = lamella.autograd.grad(
+                    [made[i] for i in tracked], into, tangents, allow_unused=True
+                )
+            except Exception as error:
+                # What the function does itself is a better reason, and known only after the trace.
+                failures.append(error)
+                return returned, tangents, []
+            there.extend(grad is not None for grad in grads)
+            return returned, tangents, [grad for grad in grads if grad is not None]
 
-        raw, results = record(alone, copies, self._names())
-        inputs = self._look_at(raw, results, copies)
-        made, written = results.tensors, raw.mutated()
-        wants = [t.requires_grad for t in [*leaves, *self._outside]]
-        tracked = [i for i in self._fresh if with_history[i]]
-        self.backward: Any
-        if lamella.is_grad_enabled() and tracked:
-            if any(leaves[inputs.index(i)].requires_grad for i in written):
-                raise NotCompiled("it writes an argument that requires gradients")
-            self._record_gradient(leaves, made, tracked, wants)
+        random = lamella.get_rng_state()
+        raw, results = record(recorder, joint, copies)
+        draws = not bool(lamella.equal(random, lamella.get_rng_state()))
+        count = len(with_history)
+        returned = Nest(results.form[-1][0], results.tensors[:count])
+        inputs = self._look_at(raw, returned, copies)
+        if not tracked:
+            self._compile_forward(raw)
             return
-        self._compile_forward(raw)
+        if any(leaves[inputs.index(i)].requires_grad for i in raw.mutated()):
+            raise NotCompiled("it writes an argument that requires gradients")
+        if failures:
+            raise failures[0]
+        if tracked != [i for i in self._fresh if with_history[i]]:
+            raise NotCompiled("it returns a tensor whose memory changes hands while it runs")
+        self._into = [i for i, wanted in enumerate(wants) if wanted]
+        self._into += [self._count + _index(tensor, self._outside) for tensor in outside]
+        self._with_tangents = tracked
+        self._divide(raw, count, there, draws)
+
+    def _divide(self, raw: Any, count: int, there: list[bool], draws: bool) -> None:
+        """Divides a graph into the forward and the backward program. Its first `count` outputs are
+        the results of the function; then come the tangents and the gradients. there: whether each
+        tensor of `_into` has a gradient. draws: whether the function draws random numbers."""
+        given, ids = [*raw.inputs(), *_outside(raw)], raw.outputs()
+        late = count + len(self._with_tangents)
+        tangents, grads = ids[count:late], ids[late:]
+        saved = list(_hlo._divide_trace(raw, tangents, late))
+        inner = [i for i in saved if i not in given]
+        before = [i for i in saved if i in given]
+        results = [*(ids[i] for i in self._fresh), *inner]
+        module = _module(raw, "forward", given, results, writes=True, tangents=tangents)
+        backward = _module(
+            raw, "backward", [*before, *inner, *tangents], grads, writes=False, tangents=tangents
+        )
+        self._written = _written(module)
+        self.forward = _hlo.compile(module, verified=True)
+        self.backward = _hlo.compile(backward, verified=True)
+        self._with_gradient = _hlo._gradient_program(
+            self.forward,
+            self.backward,
+            self._into,
+            [given.index(i) for i in before],
+            len(self._fresh),
+            len(inner),
+            self._written,
+            [self._fresh.index(i) for i in self._with_tangents],
+            there,
+            draws,
+        )
 
     def _look_at(self, raw: Any, results: Nest, copies: list[Tensor]) -> list[int]:
         """Stores which results are new tensors and which alias inputs; returns the value numbers of
@@ -121,66 +183,8 @@ class Program:
         given = [*raw.inputs(), *_outside(raw)]
         module = _module(raw, self.name, given, [ids[i] for i in self._fresh], writes=True)
         self._written = _written(module)
-        self.backward = None
-        self.forward = _hlo.compile(module)
-
-    def _record_gradient(
-        self, leaves: list[Tensor], made: list[Tensor], tracked: list[int], wants: list[bool]
-    ) -> None:
-        """Records the function and its gradient in one graph, and divides that into a forward and a
-        backward program."""
-        copies = [copy_of(leaf) for leaf in leaves]
-        tangents = [lamella.ones_like(made[i]).detach() for i in tracked]
-        count, outside = self._count, self._outside
-
-        there: list[bool] = []
-
-        def joint(*tensors: Tensor) -> list[Tensor]:
-            leaves = fresh_leaves(tensors[:count], wants)
-            nest = Nest.pack(self._call(*leaves))
-            every = [*leaves, *outside]
-            into = [t for t, wanted in zip(every, wants) if wanted]
-            grads = lamella.autograd.grad(
-                [nest.tensors[i] for i in tracked], into, tensors[count:], allow_unused=True
-            )
-            there.extend(grad is not None for grad in grads)
-            return [*(nest.tensors[i] for i in self._fresh), *(g for g in grads if g is not None)]
-
-        names = [*self._names(), *(f"tangent{i}" for i in range(len(tangents)))]
-        raw, _ = record(joint, [*copies, *tangents], names)
-        around = _outside(raw)
-        inputs, ids = raw.inputs(), raw.outputs()
-        given = [*inputs[:count], *around]
-        # Outside tensors that only the gradient uses are appended to those of the function.
-        self._outside = [*outside, *(t for t in around.values() if not _is_among(t, outside))]
-        places = {id(t): count + i for i, t in enumerate(self._outside)}
-        self._given = [*range(count), *(places[id(t)] for t in around.values())]
-        fresh = len(self._fresh)
-        saved = list(_hlo._divide_trace(raw, len(tangents), fresh))
-        inner = [i for i in saved if i not in given]
-        self._inner = len(inner)
-        self._saved_given = [given.index(i) for i in saved if i in given]
-        order = [i for i in saved if i in given] + inner
-        late = len(tangents)
-        module = _module(raw, "forward", given, [*ids[:fresh], *inner], writes=True, tangents=late)
-        grads = ids[fresh:]
-        self._into = [i for i, wanted in enumerate(wants) if wanted]
-        self._grads = there
-        self._with_tangents = tracked
-        backward = _module(
-            raw,
-            "backward",
-            [*order, *inputs[count:]],
-            grads,
-            writes=False,
-            tangents=late,
-        )
-        self._written = _written(module)
-        self.forward = _hlo.compile(module)
-        self.backward = _hlo.compile(backward)
-        self._tracked = [self._fresh.index(i) for i in tracked]
-        count = len(self._fresh) + len(self._written)
-        self._untracked = [i for i in range(count) if i not in self._tracked]
+        self.backward = self._with_gradient = None
+        self.forward = _hlo.compile(module, verified=True)
 
     def _call(self, *tensors: Tensor) -> Any:
         """Calls the function with these tensors in place of those of the arguments and modules, and
@@ -287,26 +291,11 @@ class Program:
     # ---- Running ----
 
     def plain(self) -> tuple[Any, Any]:
-        """The form of the results, and what runs the program without Python: the forward executable
-        or the arguments of gradient_from() in compiled.cpp. None, None if the program writes
-        inputs, uses outside tensors, returns aliases, or draws numbers and has a backward."""
+        """The form of the results, and what runs the program without Python. None, None if the
+        program writes inputs, uses outside tensors, or returns aliases."""
         if self._written or self._outside or any(alias is not None for alias in self._aliases):
             return None, None
-        if self.backward is None:
-            return self._results.form, self.forward
-        if self._draws:
-            return None, None
-        parts = (
-            self.forward,
-            self.backward,
-            self._given,
-            self._into,
-            self._saved_given,
-            len(self._fresh),
-            self._tracked,
-            self._grads,
-        )
-        return self._results.form, parts
+        return self._results.form, self._with_gradient or self.forward
 
     def run(self, leaves: list[Tensor]) -> Any:
         if self._written and not apart(leaves, self._written):
@@ -316,7 +305,7 @@ class Program:
             with lamella.no_grad():
                 made = self.forward(*given)
         else:
-            made = _Run.apply(self, given, *(given[i] for i in self._into))
+            made = self._with_gradient(self.again, given)
         if self._written:
             with lamella.no_grad():
                 write([leaves[at] for at in self._written], list(made[len(self._fresh) :]))
@@ -329,60 +318,6 @@ class Program:
         )  # fmt: skip
 
 
-class _Run(Function):
-    """The autograd function of a program that has a backward."""
-
-    @staticmethod
-    def forward(ctx: Any, program: Program, given: list[Tensor], *into: Tensor) -> Any:
-        made = program.forward(*(given[i] for i in program._given))
-        fresh, inner = len(program._fresh), program._inner
-        # Arguments that the caller will overwrite with results are saved as copies.
-        kept = list(given)
-        for i in program._written:
-            kept[i] = given[i].clone()
-        ctx.program, ctx.given = program, kept
-        ctx.versions = [tensor._version for tensor in kept]
-        ctx.save_for_backward(
-            *(kept[i] for i in map(program._given.__getitem__, program._saved_given)),
-            *made[fresh : fresh + inner],
-        )
-        results = made[:fresh] + made[fresh + inner :]
-        if program._untracked:
-            ctx.mark_non_differentiable(*(results[i] for i in program._untracked))
-        return tuple(results)
-
-    @staticmethod
-    def backward(ctx: Any, *tangents: Tensor) -> Any:
-        program = ctx.program
-        wanted = [tangents[i] for i in program._tracked]
-        is_recorded = lamella.is_grad_enabled()
-        if is_recorded and not program._draws:
-            return (None, None, *program.again(ctx.given, ctx.versions, wanted))
-        with lamella.no_grad():
-            made = program.backward(*ctx.saved_tensors, *wanted)
-        if is_recorded and made:
-            made = _NoDoubleGrad.apply(len(made), *made, *(ctx.given[i] for i in program._into))
-            made = list(made) if isinstance(made, tuple) else [made]
-        grads = iter(made)
-        return (None, None, *(next(grads) if there else None for there in program._grads))
-
-
-class _NoDoubleGrad(Function):
-    """Makes gradients of a program that draws random numbers raise when they are differentiated
-    again. They stay connected to the inputs, so that the graph shows what they depend on."""
-
-    @staticmethod
-    def forward(ctx: Any, count: int, *tensors: Tensor) -> Any:
-        return tuple(grad.detach() for grad in tensors[:count])
-
-    @staticmethod
-    def backward(ctx: Any, *tangents: Tensor) -> Any:
-        raise RuntimeError(
-            "compile: expected a function that draws no random numbers when its gradients are "
-            "differentiated; call it uncompiled there"
-        )
-
-
 # ---- Tensors -------------------------------------------------------------------------------------
 
 
@@ -393,8 +328,19 @@ def _check_plain(tensor: Tensor) -> None:
         raise NotCompiled("it takes a tensor that is conjugated or negated when it is read")
 
 
-def _is_among(tensor: Tensor, others: list[Tensor]) -> bool:
-    return any(tensor is other for other in others)
+def _index(tensor: Tensor, others: list[Tensor]) -> int:
+    return next(i for i, other in enumerate(others) if other is tensor)
+
+
+def _is_alias(tensor: Tensor, own: list[Tensor]) -> bool:
+    """Whether a result, inside a trace, is an input, a tensor from outside, or a view of one.
+    _alias() finds out which one after the trace."""
+    if tensor.numel() == 0 or tensor.is_conj() or tensor.is_neg():
+        return False
+    base = tensor if tensor._base is None else tensor._base
+    if base.dtype != tensor.dtype:
+        return False
+    return any(base is one for one in own) or not _C._is_functional(base)
 
 
 def _extent(tensor: Tensor) -> int:
@@ -457,10 +403,16 @@ def write(tensors: list[Tensor], values: list[Tensor]) -> None:
         lamella._foreach_copy_(tensors, values)
 
 
-def record(fn: Callable[..., Any], tensors: list[Tensor], names: list[str]) -> tuple[Any, Nest]:
+def recorder_of(tensors: list[Tensor], names: list[str]) -> Any:
+    """A recorder whose inputs are these tensors."""
     recorder = _C._Recorder(True, True, True)
     for name, tensor in zip(names, tensors):
         recorder.add_input(name, tensor)
+    return recorder
+
+
+def record(recorder: Any, fn: Callable[..., Any], tensors: list[Tensor]) -> tuple[Any, Nest]:
+    """The graph of fn(*tensors), and its results."""
     results = Nest.pack(recorder.run(functionalize(fn), tuple(tensors), {}))
     return recorder.finish(results.tensors), results
 
@@ -497,6 +449,7 @@ def _module(
     outputs: list[int | None],
     *,
     writes: bool,
-    tangents: int = 0,
+    tangents: list[int] | None = None,
 ) -> Any:
+    """A part of a trace as a verified module."""
     return _hlo._from_trace(raw, name, True, inputs, outputs, writes, tangents)

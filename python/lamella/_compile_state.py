@@ -12,7 +12,7 @@ from typing import Any
 
 from lamella import Tensor
 
-__all__ = ["Found", "Place", "find", "is_same"]
+__all__ = ["Found", "OutsidePlace", "find", "is_same"]
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _CALLABLE = (types.FunctionType, types.MethodType, functools.partial)
@@ -33,7 +33,7 @@ def is_same(a: Any, b: Any) -> bool:
     return bool(a == b) and (type(a) not in (float, complex) or repr(a) == repr(b))
 
 
-class Place:
+class OutsidePlace:
     """An entry of a dictionary or list, or a closure cell (key None), and the value that it had
     when it was found."""
 
@@ -82,13 +82,13 @@ class Found:
     has_gradients: whether the function may read or set gradients of tensors."""
 
     def __init__(self) -> None:
-        self.tensors: list[Place] = []
-        self.others: list[Place] = []
-        self.rates: list[Place] = []
+        self.tensors: list[OutsidePlace] = []
+        self.others: list[OutsidePlace] = []
+        self.rates: list[OutsidePlace] = []
         self.states: list[dict[Any, Any]] = []
         self.containers: list[tuple[dict[Any, Any], str, int]] = []
         self.has_gradients = False
-        self._changed: list[Place] = []
+        self._changed: list[OutsidePlace] = []
 
     def change(self) -> str:
         """Restores the Python values that the function changed; returns the name of one of them,
@@ -105,7 +105,7 @@ class Found:
                 changed = _joined(name, key)
                 # The program is for calls without this entry: a value cached by the first call is
                 # present at the next one, which then compiles again.
-                self.others.append(Place(container, key, changed, _MISSING))
+                self.others.append(OutsidePlace(container, key, changed, _MISSING))
         return changed
 
     def forget_changes(self) -> None:
@@ -173,7 +173,7 @@ class _Finder:
         if mark in self.seen:
             return False
         self.seen.add(mark)
-        place = Place(container, key, name, value)
+        place = OutsidePlace(container, key, name, value)
         (self.found.tensors if isinstance(value, Tensor) else self.found.others).append(place)
         return True
 
@@ -197,7 +197,7 @@ class _Finder:
     def variables(self, fn: types.FunctionType) -> None:
         self.found.has_gradients |= _names_gradients(fn.__code__)
         for cell, name in zip(fn.__closure__ or (), fn.__code__.co_freevars):
-            place = Place(cell, None, name, None)
+            place = OutsidePlace(cell, None, name, None)
             self.here(cell, None, name, place.get())
         for name in _names(fn.__code__):
             if name in fn.__globals__:
@@ -246,7 +246,7 @@ class _Finder:
             for key, value in group.items():
                 place = _joined(name, key)
                 if key == "lr" and is_own and type(value) is float:
-                    self.found.rates.append(Place(group, key, place, value))
+                    self.found.rates.append(OutsidePlace(group, key, place, value))
                 else:
                     self.add(group, key, place, value)
             self.entries(group["params"], _joined(name, "params"))

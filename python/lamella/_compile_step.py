@@ -13,6 +13,7 @@ from lamella._compile_program import (
     copy_of,
     fresh_leaves,
     record,
+    recorder_of,
     view_of,
     write,
 )
@@ -85,7 +86,7 @@ class Step(Program):
         names = [labels[i] for i in self._own]
         names += [rate.name for rate in self._found.rates]
         names += [f"gradient_of_{names[k]}" for k in self._graded]
-        raw, results = record(alone, copies, names)
+        raw, results = record(recorder_of(copies, names), alone, copies)
         self._look_at(raw, results, copies)
         used = {i for node in raw.nodes() for i in node["uses"]}
         inputs = raw.inputs()

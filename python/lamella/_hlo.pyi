@@ -10,7 +10,9 @@ ShapeLike = Union["Shape", str]
 
 def parse(text: str, verify: bool = True) -> Module: ...
 def from_json(text: str, verify: bool = True) -> Module: ...
-def compile(module: Module, platform: str = "Host", interpreted: bool = False) -> Executable: ...
+def compile(
+    module: Module, platform: str = "Host", interpreted: bool = False, verified: bool = False
+) -> Executable: ...
 def operator_call_facts(
     op: str, shapes: Sequence[Shape | str], arguments: str
 ) -> tuple[Shape, str, dict[tuple[int, ...], int], bool]: ...
@@ -24,6 +26,7 @@ _compiled: Any
 _define_operator: Any
 _divide_trace: Any
 _from_trace: Any
+_gradient_program: Any
 _list_targets: Any
 _lowered_operators: Any
 _register_callable: Any

@@ -85,9 +85,9 @@ def _pack(value: Any, tensors: list[Tensor], what: str | None, place: str) -> Fo
         return ("dict", tuple(value), below(list(value.values()), value))
     if kind is lamella.Size:
         return ("fixed", value)
-    if isinstance(value, tuple) and (hasattr(kind, "_fields") or hasattr(kind, "n_fields")):
+    _, found = _pytree._kind_of(value)
+    if found is _pytree._named:
         return ("named", kind, below(value))
-    found = _pytree._kinds.get(kind)
     if found is not None:
         items, context = found.flatten_fn(value)
         return ("node", kind, context, below(items))
@@ -115,7 +115,7 @@ def _unpack(form: Form, tensors: Sequence[Any]) -> Any:
     if kind == "dict":
         return dict(zip(form[1], items))
     if kind == "named":
-        return form[1](*items) if hasattr(form[1], "_fields") else form[1](items)
+        return _pytree._named.unflatten_fn(items, form[1])
     return _pytree._kinds[form[1]].unflatten_fn(items, form[2])
 
 

@@ -64,6 +64,16 @@ bool read_tensors(PyObject* object, const char* what, std::vector<TensorBase>* t
   return true;
 }
 
+PyObject* list_object(std::vector<TensorBase> tensors) {
+  Ref list(PyList_New(static_cast<Py_ssize_t>(tensors.size())));
+  for (size_t i = 0; list && i < tensors.size(); ++i) {
+    PyObject* item = wrap(std::move(tensors[i]));
+    if (item == nullptr) return nullptr;
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), item);
+  }
+  return list.release();
+}
+
 // ---- Recorder ----------------------------------------------------------------------------------
 
 PyObject* recorder_new(PyTypeObject* type, PyObject* args, PyObject*) {
@@ -120,6 +130,10 @@ PyObject* recorder_finish(PyObject* self, PyObject* outputs) {
     return graph_object(recorder_of(self).finish(tensors));
   });
 }
+// The tensors from outside that recorded calls have used so far.
+PyObject* recorder_outside(PyObject* self, PyObject*) {
+  return guarded([&] { return list_object(recorder_of(self).outside()); });
+}
 PyObject* recorder_escapes(PyObject* self, PyObject*) {
   Ref list(PyList_New(0));
   for (const tracing::Escape& escape : recorder_of(self).escapes()) {
@@ -134,6 +148,7 @@ PyMethodDef recorder_methods[] = {
     {"name_parameter", recorder_name_parameter, METH_VARARGS, nullptr},
     {"run", recorder_run, METH_VARARGS, nullptr},
     {"finish", recorder_finish, METH_O, nullptr},
+    {"outside", recorder_outside, METH_NOARGS, nullptr},
     {"escapes", recorder_escapes, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -161,13 +176,7 @@ PyObject* graph_run(PyObject* self, PyObject* inputs) {
     } else {
       outputs = graph.run(given);
     }
-    Ref list(PyList_New(static_cast<Py_ssize_t>(outputs.size())));
-    for (size_t i = 0; list && i < outputs.size(); ++i) {
-      PyObject* item = wrap(std::move(outputs[i]));
-      if (item == nullptr) return nullptr;
-      PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), item);
-    }
-    return list.release();
+    return list_object(std::move(outputs));
   });
 }
 const char* kind_name(ValueKind kind) {

@@ -142,29 +142,9 @@ void push(CompiledObject* self, std::unique_ptr<Entry> entry) {
 }
 PyTypeObject* compiled_type = nullptr;
 
-// (forward, backward, given, into, saved, fresh, tracked, whether each of `into` has a gradient).
-ObjectRef<GradientProgram> gradient_from(PyObject* parts) {
-  PyObject *forward, *backward, *given, *into, *saved, *tracked, *grads;
-  Py_ssize_t fresh;
-  if (!PyArg_ParseTuple(parts, "OOOOOnOO", &forward, &backward, &given, &into, &saved, &fresh,
-                        &tracked, &grads)) {
-    throw PythonError();
-  }
-  auto program = ObjectRef<GradientProgram>::adopt(new GradientProgram());
-  bool ignored = false;
-  program->forward = executable_from(forward, &program->without_gil);
-  program->backward = executable_from(backward, &ignored);
-  program->given = sizes_from(given);
-  program->into = sizes_from(into);
-  program->saved = sizes_from(saved);
-  program->fresh = static_cast<size_t>(fresh);
-  program->tracked = sizes_from(tracked);
-  for (size_t one : sizes_from(grads)) program->has_gradient.push_back(one != 0);
-  return program;
-}
-
 // The entry that the owner returned: (state, form of the arguments, tensors, places of tensors,
-// other places, results' form or None, executable or None, function of the tensors or None).
+// other places, results' form or None, executable or _GradientProgram or None, function of the
+// tensors or None).
 std::unique_ptr<Entry> entry_from(PyObject* given) {
   PyObject *state, *form, *leaves, *tensors, *others, *results, *executable, *run;
   if (!PyArg_ParseTuple(given, "O!O!OOOOOO", &PyTuple_Type, &state, &PyTuple_Type, &form, &leaves,
@@ -205,10 +185,8 @@ std::unique_ptr<Entry> entry_from(PyObject* given) {
   std::optional<Pattern> nested = pattern_of(results);
   if (!nested) return entry;
   entry->results = std::move(*nested);
-  if (PyTuple_Check(executable)) {
-    entry->gradient = gradient_from(executable);
-    return entry;
-  }
+  entry->gradient = gradient_program_of(executable);
+  if (entry->gradient) return entry;
   entry->executable = executable_from(executable, &entry->without_gil);
   const auto& parameters = entry->executable->module().entry->parameters;
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -385,7 +363,7 @@ PyMethodDef functions[] = {{"_call_state", call_state, METH_NOARGS, nullptr},
 
 int add_compiled(PyObject* module) {
   compiled_type = add_type(module, &spec);
-  if (compiled_type == nullptr || add_steps(module) != 0) return -1;
+  if (compiled_type == nullptr || add_steps(module) != 0 || add_gradients(module) != 0) return -1;
   return PyModule_AddFunctions(module, functions);
 }
 

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "lamella/api/functions.h"
 #include "lamella/graph/runtime/tensor_value.h"
 #include "lamella/layers/autograd/function.h"
 #include "python/src/object.h"
+#include "python/src_hlo/compiled_step.h"
 
 namespace lamella::python {
 namespace {
@@ -73,24 +75,41 @@ std::vector<Tensor> differentiable(const NodeContents& contents,
   }
 }
 
+// Makes gradients of a program that draws random numbers raise when they are differentiated again.
+// They stay connected to the leaves, so that the graph shows what they depend on.
+struct NoDoubleGrad : autograd::Function<NoDoubleGrad> {
+  static std::vector<Tensor> forward(AutogradContext*, const std::vector<Tensor>* grads,
+                                     const std::vector<Tensor>&) {
+    return *grads;
+  }
+  static std::vector<Tensor> backward(AutogradContext*, const std::vector<Tensor>&) {
+    throw Error(
+        "compile: expected a function that draws no random numbers when its gradients are "
+        "differentiated; call it uncompiled there");
+  }
+};
+
 struct CompiledProgram : autograd::Function<CompiledProgram> {
   // Gradients go to the last argument, the tensors of `into`; the others are only passed through.
   static std::vector<Tensor> forward(AutogradContext* ctx, const GradientProgram* program,
                                      PyObject* again, const std::vector<TensorBase>* leaves,
                                      const std::vector<Tensor>&) {
-    std::vector<TensorBase> given;
-    for (size_t i : program->given) given.push_back((*leaves)[i]);
     std::vector<TensorBase> made;
     {
       WithoutGil others(program->without_gil);
-      made = run(*program->forward, given);
+      made = run(*program->forward, *leaves);
     }
     auto inner = made.begin() + static_cast<std::ptrdiff_t>(program->fresh);
+    auto written = inner + static_cast<std::ptrdiff_t>(program->inner);
     std::vector<Tensor> kept, results(made.begin(), inner), untracked;
-    for (size_t i : program->saved) kept.emplace_back(given[i]);
-    kept.insert(kept.end(), inner, made.end());
+    results.insert(results.end(), written, made.end());
+    // Leaves that the caller will overwrite with results are saved as copies.
+    std::vector<TensorBase> before = *leaves;
+    for (size_t i : program->written) before[i] = Tensor(before[i]).clone();
+    for (size_t i : program->saved) kept.emplace_back(before[i]);
+    kept.insert(kept.end(), inner, written);
     ctx->save_for_backward(std::move(kept));
-    auto contents = ObjectRef<NodeContents>::adopt(new NodeContents(program, again, *leaves));
+    auto contents = ObjectRef<NodeContents>::adopt(new NodeContents(program, again, before));
     lamella_value value{{0}, 0, LAMELLA_OBJECT, 0, 0};
     value.as.pointer = contents.get();
     ctx->saved_data["contents"] = IValue::from_borrowed(value);
@@ -105,12 +124,19 @@ struct CompiledProgram : autograd::Function<CompiledProgram> {
   static std::vector<Tensor> backward(AutogradContext* ctx, std::vector<Tensor> tangents) {
     const auto* contents =
         static_cast<const NodeContents*>(ctx->saved_data["contents"].value().as.pointer);
-    if (autograd::GradMode::is_enabled()) return differentiable(*contents, tangents);
     const GradientProgram* program = contents->program.get();
+    const bool is_recorded = autograd::GradMode::is_enabled();
+    if (is_recorded && !program->draws) return differentiable(*contents, tangents);
     std::vector<TensorBase> given;
     for (Tensor& tensor : ctx->get_saved_variables()) given.push_back(std::move(tensor));
     for (size_t i : program->tracked) given.push_back(tangents[i]);
     std::vector<TensorBase> made = run(*program->backward, given);
+    if (is_recorded && !made.empty()) {
+      std::vector<Tensor> grads(made.begin(), made.end()), into;
+      for (size_t i : program->into) into.emplace_back(contents->leaves[i]);
+      grads = NoDoubleGrad::apply(&grads, into);
+      made.assign(grads.begin(), grads.end());
+    }
     // None for the program, the function and the leaves.
     std::vector<Tensor> all(3 + program->has_gradient.size());
     size_t next = 0;
@@ -121,6 +147,56 @@ struct CompiledProgram : autograd::Function<CompiledProgram> {
   }
 };
 
+PyTypeObject* gradient_type = nullptr;
+
+// (forward, backward, into, saved, fresh, inner, written, tracked, whether each of `into` has a
+// gradient, draws).
+PyObject* make(PyObject*, PyObject* args) {
+  PyObject *forward, *backward, *into, *saved, *written, *tracked, *grads;
+  Py_ssize_t fresh, inner;
+  int draws;
+  if (!PyArg_ParseTuple(args, "OOOOnnOOOp:_gradient_program", &forward, &backward, &into, &saved,
+                        &fresh, &inner, &written, &tracked, &grads, &draws)) {
+    return nullptr;
+  }
+  return guarded([&] {
+    auto program = ObjectRef<GradientProgram>::adopt(new GradientProgram());
+    bool ignored = false;
+    program->forward = executable_from(forward, &program->without_gil);
+    program->backward = executable_from(backward, &ignored);
+    program->into = sizes_from(into);
+    program->saved = sizes_from(saved);
+    program->fresh = static_cast<size_t>(fresh);
+    program->inner = static_cast<size_t>(inner);
+    program->written = sizes_from(written);
+    program->tracked = sizes_from(tracked);
+    for (size_t one : sizes_from(grads)) program->has_gradient.push_back(one != 0);
+    program->draws = draws != 0;
+    return hold(gradient_type, std::move(program));
+  });
+}
+PyObject* call(PyObject* self, PyObject* args, PyObject*) {
+  PyObject *again, *list;
+  if (!PyArg_ParseTuple(args, "OO!:_GradientProgram", &again, &PyList_Type, &list)) return nullptr;
+  return guarded([&] {
+    std::vector<TensorBase> leaves;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+      leaves.push_back(tensor_ref(PyList_GET_ITEM(list, i)));
+    }
+    return list_of(run_with_gradient(*held<ObjectRef<GradientProgram>>(self), again, leaves));
+  });
+}
+
+PyType_Slot slots[] = {
+    {Py_tp_doc, const_cast<char*>("A compiled function and its gradient.")},
+    {Py_tp_dealloc, reinterpret_cast<void*>(destroy_holder<ObjectRef<GradientProgram>>)},
+    {Py_tp_call, reinterpret_cast<void*>(call)},
+    {0, nullptr}};
+PyType_Spec spec = {"lamella._hlo._GradientProgram", sizeof(Holder<ObjectRef<GradientProgram>>), 0,
+                    Py_TPFLAGS_DEFAULT, slots};
+PyMethodDef functions[] = {{"_gradient_program", make, METH_VARARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
 }  // namespace
 
 std::vector<TensorBase> run_with_gradient(const GradientProgram& program, PyObject* again,
@@ -129,6 +205,16 @@ std::vector<TensorBase> run_with_gradient(const GradientProgram& program, PyObje
   for (size_t i : program.into) into.emplace_back(leaves[i]);
   std::vector<Tensor> made = CompiledProgram::apply(&program, again, &leaves, into);
   return {made.begin(), made.end()};
+}
+
+ObjectRef<GradientProgram> gradient_program_of(PyObject* object) {
+  if (!PyObject_TypeCheck(object, gradient_type)) return {};
+  return held<ObjectRef<GradientProgram>>(object);
+}
+
+int add_gradients(PyObject* module) {
+  gradient_type = add_type(module, &spec);
+  return gradient_type == nullptr ? -1 : PyModule_AddFunctions(module, functions);
 }
 
 }  // namespace lamella::python

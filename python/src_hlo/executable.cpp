@@ -218,12 +218,12 @@ PyObject* run_as(PyObject* self, PyObject* args) {
 }
 
 PyObject* compile(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"module", "platform", "interpreted", nullptr};
+  static const char* names[] = {"module", "platform", "interpreted", "verified", nullptr};
   PyObject* object;
   const char* platform = "Host";
-  int interpreted = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|sp:compile", const_cast<char**>(names), &object,
-                                   &platform, &interpreted)) {
+  int interpreted = 0, verified = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|spp:compile", const_cast<char**>(names),
+                                   &object, &platform, &interpreted, &verified)) {
     return nullptr;
   }
   return guarded([&] {
@@ -236,10 +236,10 @@ PyObject* compile(PyObject*, PyObject* args, PyObject* kwargs) {
     {
       WithoutGil others(handle.without_gil);
       if (interpreted != 0) {
-        hlo::verify(*module);
+        if (verified == 0) hlo::verify(*module);
         handle.executable = hlo::make_evaluator(module, options);
       } else {
-        handle.executable = hlo::compile(module, options);
+        handle.executable = hlo::compile(module, options, verified != 0);
       }
     }
     for (const hlo::Instruction* parameter : module->entry->parameters) {

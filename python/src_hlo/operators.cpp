@@ -117,11 +117,10 @@ std::vector<tracing::ValueId> values_from(PyObject* object, const char* what) {
 }
 
 PyObject* from_trace(PyObject*, PyObject* args) {
-  PyObject *graph, *inputs = Py_None, *outputs = Py_None;
+  PyObject *graph, *inputs = Py_None, *outputs = Py_None, *tangents = Py_None;
   const char* name;
   int rules = 0, writes = 1;
-  Py_ssize_t tangents = 0;
-  if (!PyArg_ParseTuple(args, "Os|pOOpn:_from_trace", &graph, &name, &rules, &inputs, &outputs,
+  if (!PyArg_ParseTuple(args, "Os|pOOpO:_from_trace", &graph, &name, &rules, &inputs, &outputs,
                         &writes, &tangents)) {
     return nullptr;
   }
@@ -133,20 +132,22 @@ PyObject* from_trace(PyObject*, PyObject* args) {
     if (outputs != Py_None) part.outputs = values_from(outputs, "_from_trace: expected outputs");
     part.rules = rules != 0;
     part.writes = writes != 0;
-    part.tangents = static_cast<size_t>(tangents);
+    if (tangents != Py_None)
+      part.tangents = values_from(tangents, "_from_trace: expected tangents");
     return module_object(hlo::module_of_graph(*traced, name, part));
   });
 }
 
 PyObject* divide_trace(PyObject*, PyObject* args) {
-  PyObject* graph;
-  Py_ssize_t tangents, results;
-  if (!PyArg_ParseTuple(args, "Onn:_divide_trace", &graph, &tangents, &results)) return nullptr;
+  PyObject *graph, *tangents;
+  Py_ssize_t results;
+  if (!PyArg_ParseTuple(args, "OOn:_divide_trace", &graph, &tangents, &results)) return nullptr;
   const tracing::Graph* traced = graph_from(graph);
   if (traced == nullptr) return nullptr;
   return guarded([&] {
     std::vector<tracing::ValueId> saved =
-        hlo::divide_graph(*traced, static_cast<size_t>(tangents), static_cast<size_t>(results));
+        hlo::divide_graph(*traced, values_from(tangents, "_divide_trace: expected tangents"),
+                          static_cast<size_t>(results));
     std::vector<int64_t> numbers(saved.begin(), saved.end());
     return numbers_object(numbers);
   });

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-import jax_functions_more
+import jax_function_families
 import numpy as np
 import pytest
 from jax_programs import QUICKLY, TABLES, Program, programs, raw
@@ -93,7 +93,7 @@ def test_functions_give_what_jax_gives(table):
 
 def test_functions_of_64_bits_give_what_jax_gives():
     with jax.enable_x64(True):
-        rows = jax_functions_more.typed().items()
+        rows = jax_function_families.typed().items()
         table = {name: Program(*row) for name, row in rows if "64" in name}
         assert len(table) > 100
         assert differences(table) == ""

@@ -6,15 +6,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import jax_function_families
 import jax_functions
-import jax_functions_more
 import numpy as np
 
 TABLES = {
     "functions": jax_functions.functions,
-    "structured": jax_functions_more.structured,
-    "moved": jax_functions_more.moved,
-    "typed": jax_functions_more.typed,
+    "structured": jax_function_families.structured,
+    "moved": jax_function_families.moved,
+    "typed": jax_function_families.typed,
 }
 # The programs are small: compiling them is what takes time.
 QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}

@@ -44,6 +44,29 @@ def programs(compiled):
     return [sum(" was compiled" in line for line in lines), sum(" uncompiled" in l for l in lines)]
 
 
+@pytest.mark.parametrize("recorded", [False, True])
+def test_compiling_runs_the_function_once_and_verifies_a_module_once(recorded, capsys):
+    weight = lamella.ones(3).requires_grad_(recorded)
+
+    def function(x):
+        print("called")
+        return (x * weight).sin(), x[0]
+
+    compiled = lamella.compile(function)
+    x = lamella.rand(2, 3).requires_grad_(recorded)
+    with lamella.profiler.profile() as profile:
+        result, _ = compiled(x)
+        again, view = compiled(x)
+    assert capsys.readouterr().out == "called\n" and programs(compiled) == [1, 0]
+    names = [event.name for event in profile.events()]
+    assert names.count("forward: verify") == 1 and names.count("backward: verify") == recorded
+    assert result.equal(again) and view.data_ptr() == x.data_ptr()
+    if recorded:
+        grads = lamella.autograd.grad(again.sum() + view.sum(), [x, weight])
+        expected = lamella.autograd.grad(sum(t.sum() for t in function(x)), [x, weight])
+        close(grads, expected)
+
+
 # Rows that run as they are, as their sizes depend on values or an operator asks for strides. The
 # list can only shrink.
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

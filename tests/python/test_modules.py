@@ -358,7 +358,7 @@ def test_containers():
     assert len(both) == 0 and list(both.parameters()) == []
 
 
-def test_rarer_modules_are_loaded_when_asked_for():
+def test_modules_that_few_programs_use_are_loaded_when_asked_for():
     program = (
         "import sys, lamella; assert 'lamella.nn' not in sys.modules\n"
         "from lamella import nn; nn.Sequential(nn.Linear(2, 2), nn.Conv2d(1, 1, 1), nn.ReLU())\n"

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "lamella/graph/hlo/effects.h"
+#include "lamella/layers/profile/profile.h"
 
 namespace lamella::hlo {
 
@@ -103,6 +104,7 @@ Shape infer_shape(const Instruction& i) {
 constexpr int kMaxNestedCalls = 1000;
 
 void verify(const Module& module) {
+  profile::Span span("compile");
   std::unordered_map<const Computation*, int> depths;  // 1: calls nothing
   LAMELLA_CHECK(module.entry != nullptr, "hlo: expected the module to have an entry computation");
   for (const Computation* computation : module.computations) {
@@ -164,6 +166,7 @@ void verify(const Module& module) {
     LAMELLA_CHECK(output->compatible(*input), "hlo: expected input_output_alias to join equal ",
                   "shapes, got ", output->to_string(false), " and ", input->to_string(false));
   }
+  span.end([&] { return str(module.name, ": verify"); });
 }
 
 }  // namespace lamella::hlo

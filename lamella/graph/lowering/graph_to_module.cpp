@@ -25,15 +25,14 @@ using tracing::Node;
 using tracing::ValueId;
 using tracing::ValueKind;
 
-// Marks the values that depend on the graph's last `tangents` inputs.
-std::vector<bool> late_values(const Graph& graph, size_t tangents) {
+// Marks the tangents and the values that depend on them.
+std::vector<bool> late_values(const Graph& graph, const std::vector<ValueId>& tangents) {
   std::vector<bool> late(graph.values().size(), false);
-  ArrayRef<ValueId> inputs = graph.inputs();
-  for (size_t i = inputs.size() - tangents; i < inputs.size(); ++i) late[inputs[i]] = true;
+  for (ValueId id : tangents) late[id] = true;
   for (const Node& node : graph.nodes()) {
     bool is_late =
         std::ranges::any_of(graph.used_by(node), [&](ValueId id) { return bool(late[id]); });
-    for (ValueId id : graph.made_by(node)) late[id] = is_late;
+    for (ValueId id : graph.made_by(node)) late[id] = late[id] || is_late;
   }
   return late;
 }
@@ -483,7 +482,8 @@ std::shared_ptr<const Module> module_of_graph(const Graph& graph, std::string_vi
   return Converter(graph, name, part).convert();
 }
 
-std::vector<ValueId> divide_graph(const Graph& graph, size_t tangents, size_t results) {
+std::vector<ValueId> divide_graph(const Graph& graph, const std::vector<ValueId>& tangents,
+                                  size_t results) {
   std::vector<bool> late = late_values(graph, tangents);
   std::vector<const Node*> maker(graph.values().size(), nullptr);
   ArrayRef<ValueId> outputs = graph.outputs();

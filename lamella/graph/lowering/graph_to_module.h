@@ -27,9 +27,9 @@ struct GraphPart {
   std::vector<tracing::ValueId> outputs;  // kNoValue is an undefined tensor, which is omitted
   bool rules = false;                     // lower operators that have rules
   bool writes = true;                     // written inputs are results
-  // The number of the graph's last inputs on which the backward part depends: see divide_graph. The
-  // forward part has `writes`. Each part keeps its nodes with side effects.
-  size_t tangents = 0;
+  // The values on which the backward part depends: see divide_graph. The forward part has `writes`.
+  // Each part keeps its nodes with side effects.
+  std::vector<tracing::ValueId> tangents = {};
 };
 // The part that is the whole graph, with all its inputs and outputs.
 GraphPart whole_graph(const tracing::Graph& graph);
@@ -41,10 +41,11 @@ std::shared_ptr<const Module> module_of_graph(const tracing::Graph& graph, std::
                                               const GraphPart& part);
 
 // Divides a graph that records a function and its gradient: the backward part is all that depends
-// on the graph's last `tangents` inputs, and the rest is the forward part. The first `results`
-// outputs are the function's. Returns the values that the forward part must save for the backward
+// on the values `tangents`, and the rest is the forward part. The first `results` outputs are the
+// function's. Returns the values that the forward part must save for the backward
 // part. Instead of views their bases are saved; the backward part makes the views again.
-std::vector<tracing::ValueId> divide_graph(const tracing::Graph& graph, size_t tangents,
+std::vector<tracing::ValueId> divide_graph(const tracing::Graph& graph,
+                                           const std::vector<tracing::ValueId>& tangents,
                                            size_t results);
 
 }  // namespace lamella::hlo

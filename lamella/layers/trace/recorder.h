@@ -73,6 +73,8 @@ class LAMELLA_PRIVATE_API Recorder {
   Graph finish(ArrayRef<TensorBase> outputs);
 
   const std::vector<Escape>& escapes() const { return escapes_; }
+  // The tensors from outside that recorded calls have used so far.
+  std::vector<TensorBase> outside() const;
 
   // The trace that runs on this thread, or null.
   static Recorder* current();

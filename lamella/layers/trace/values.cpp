@@ -187,6 +187,17 @@ ValueId Recorder::add_from_outside(lamella_tensor* tensor) {
   return id;
 }
 
+std::vector<TensorBase> Recorder::outside() const {
+  std::vector<TensorBase> found;
+  for (ValueId id = 0; id < graph_.values().size(); ++id) {
+    ValueKind kind = graph_.value(id).kind;
+    if (kind == ValueKind::kParameter || kind == ValueKind::kConstant) {
+      found.push_back(tensors_[id]);
+    }
+  }
+  return found;
+}
+
 void Recorder::note_made(const TensorBase& tensor) {
   if (find(tensor.impl()) != nullptr || root_of(tensor.impl()) != kNoValue) return;
   TensorBase copy;

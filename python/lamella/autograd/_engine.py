@@ -11,17 +11,17 @@ from lamella import _C, Tensor
 if TYPE_CHECKING:
     from lamella.autograd.graph import GradientEdge
 
-    Places = Union[Tensor, GradientEdge, Sequence[Union[Tensor, GradientEdge]]]
+    TensorsOrEdges = Union[Tensor, GradientEdge, Sequence[Union[Tensor, GradientEdge]]]
     Gradients = Union[Tensor, Sequence[Union[Tensor, None]], None]
 
 
 def backward(
-    tensors: Places,
+    tensors: TensorsOrEdges,
     grad_tensors: Gradients = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     grad_variables: Gradients = None,
-    inputs: Places | None = None,
+    inputs: TensorsOrEdges | None = None,
 ) -> None:
     """Adds the gradients of `tensors` to the attribute `grad` of all leaves, or only of `inputs`.
 
@@ -36,8 +36,8 @@ def backward(
 
 
 def grad(
-    outputs: Places,
-    inputs: Places,
+    outputs: TensorsOrEdges,
+    inputs: TensorsOrEdges,
     grad_outputs: Gradients = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -98,8 +98,8 @@ def _zeros_like(tensor: Tensor) -> Tensor:
 
 
 def _batched(
-    outputs: Places,
-    inputs: Places,
+    outputs: TensorsOrEdges,
+    inputs: TensorsOrEdges,
     grad_outputs: Gradients,
     retain_graph: bool | None,
     create_graph: bool,

@@ -24,7 +24,7 @@ def _compile(text_or_module: str | Module, platform: str, *, interpreted: bool) 
         if module is None:
             assert text is not None
             module = parse(text)
-        return _hlo.compile(module, platform, interpreted)
+        return _hlo.compile(module, platform, interpreted, verified=text is not None)
     except Exception as error:
         from lamella.hlo import _bundle
 

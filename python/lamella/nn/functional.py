@@ -17,7 +17,7 @@ from lamella.nn.functional_attention import *  # noqa: E402, F403
 from lamella.nn.functional_dropout import *  # noqa: E402, F403
 from lamella.nn.functional_layers import *  # noqa: E402, F403
 from lamella.nn.functional_losses import *  # noqa: E402, F403
-from lamella.nn.functional_rarer import *  # noqa: E402, F403
+from lamella.nn.functional_pooling import *  # noqa: E402, F403
 
 # Names that are the same function in the package.
 _OF_PACKAGE = (

@@ -63,7 +63,7 @@ from lamella.nn.functional_activations import *  # noqa: F403
 from lamella.nn.functional_attention import *  # noqa: F403
 from lamella.nn.functional_layers import *  # noqa: F403
 from lamella.nn.functional_losses import *  # noqa: F403
-from lamella.nn.functional_rarer import *  # noqa: F403
+from lamella.nn.functional_pooling import *  # noqa: F403
 
 # Further functions of the package, under the same names.
 def __getattr__(name: str) -> Any: ...

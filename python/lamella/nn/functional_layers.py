@@ -1,39 +1,33 @@
-"""Pooling, normalisation, folding and interpolation of lamella.nn.functional."""
+"""Normalisation, embedding, folding, sampling and interpolation of lamella.nn.functional."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import lamella
 from lamella import _C, Tensor
+from lamella.nn.functional_pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+)
 
 __all__ = [
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool1d_with_indices",
-    "adaptive_max_pool2d",
-    "adaptive_max_pool2d_with_indices",
-    "adaptive_max_pool3d",
-    "adaptive_max_pool3d_with_indices",
+    "affine_grid",
     "batch_norm",
     "bilinear",
+    "conv_tbc",
     "embedding",
+    "embedding_bag",
     "fold",
+    "grid_sample",
     "group_norm",
     "instance_norm",
     "interpolate",
     "layer_norm",
     "local_response_norm",
-    "max_pool1d",
-    "max_pool1d_with_indices",
-    "max_pool2d",
-    "max_pool2d_with_indices",
-    "max_pool3d",
-    "max_pool3d_with_indices",
     "normalize",
     "rms_norm",
     "unfold",
@@ -42,204 +36,10 @@ __all__ = [
     "upsample_nearest",
 ]
 
-if TYPE_CHECKING:
-    from typing import Literal, overload
-
-    class _MaxPool(Protocol):
-        @overload
-        def __call__(
-            self,
-            input: Tensor,
-            kernel_size: int | Sequence[int],
-            stride: int | Sequence[int] | None = None,
-            padding: int | Sequence[int] = 0,
-            dilation: int | Sequence[int] = 1,
-            ceil_mode: bool = False,
-            return_indices: Literal[False] = False,
-        ) -> Tensor: ...
-        @overload
-        def __call__(
-            self,
-            input: Tensor,
-            kernel_size: int | Sequence[int],
-            stride: int | Sequence[int] | None = None,
-            padding: int | Sequence[int] = 0,
-            dilation: int | Sequence[int] = 1,
-            ceil_mode: bool = False,
-            *,
-            return_indices: Literal[True],
-        ) -> tuple[Tensor, Tensor]: ...
-        @overload
-        def __call__(
-            self,
-            input: Tensor,
-            kernel_size: int | Sequence[int],
-            stride: int | Sequence[int] | None = None,
-            padding: int | Sequence[int] = 0,
-            dilation: int | Sequence[int] = 1,
-            ceil_mode: bool = False,
-            return_indices: bool = False,
-        ) -> Any: ...
-
-    class _MaxPoolWithIndices(Protocol):
-        def __call__(
-            self,
-            input: Tensor,
-            kernel_size: int | Sequence[int],
-            stride: int | Sequence[int] | None = None,
-            padding: int | Sequence[int] = 0,
-            dilation: int | Sequence[int] = 1,
-            ceil_mode: bool = False,
-            return_indices: bool = False,
-        ) -> tuple[Tensor, Tensor]: ...
-
 
 _nn = _C._functions("nn")
-
-
-# ---- Pooling ----
-
-
-def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, int) else value
-
-
-def _max_pool(
-    name: str, with_indices: Callable[..., Any], values_alone: Callable[..., Tensor]
-) -> tuple[_MaxPoolWithIndices, _MaxPool]:
-    """The function that returns values and indices, and the one that returns indices only with
-    `return_indices`."""
-
-    def both(
-        input: Tensor,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] | None = None,
-        padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
-    ) -> tuple[Tensor, Tensor]:
-        """The largest element of each window and its index, whatever `return_indices` is."""
-        stride = [] if stride is None else stride
-        return tuple(with_indices(input, kernel_size, stride, padding, dilation, ceil_mode))
-
-    def pool(
-        input: Tensor,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] | None = None,
-        padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
-    ) -> Any:
-        """The largest element of each window, with `return_indices` also its index."""
-        if return_indices:
-            return both(input, kernel_size, stride, padding, dilation, ceil_mode)
-        stride = [] if stride is None else stride
-        return values_alone(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-    both.__name__ = both.__qualname__ = f"{name}_with_indices"
-    pool.__name__ = pool.__qualname__ = name
-    return both, pool
-
-
-max_pool1d_with_indices, max_pool1d = _max_pool(
-    "max_pool1d", lamella.max_pool1d_with_indices, lamella.max_pool1d
-)
-max_pool2d_with_indices, max_pool2d = _max_pool(
-    "max_pool2d", _nn["max_pool2d_with_indices"], lamella.max_pool2d
-)
-max_pool3d_with_indices, max_pool3d = _max_pool(
-    "max_pool3d", _nn["max_pool3d_with_indices"], lamella.max_pool3d
-)
-
-
-def _adaptive_sizes(
-    op: str, input: Tensor, output_size: int | Sequence[int | None] | None, count: int
-) -> list[int]:
-    """The output sizes: a single number applies to all dimensions, None keeps the input's size."""
-    sizes: Sequence[int | None]
-    if output_size is None or isinstance(output_size, int):
-        sizes = [output_size] * count
-    else:
-        sizes = output_size
-        if input.dim() <= len(sizes):
-            raise ValueError(
-                f"{op}: expected 'input' to have more than {len(sizes)} dimensions, "
-                f"got {list(input.shape)}"
-            )
-    own = input.shape[-count:]
-    return [own[i] if size is None else size for i, size in enumerate(sizes)]
-
-
-def _adaptive(
-    op: str, input: Tensor, output_size: int | Sequence[int | None] | None, count: int
-) -> Any:
-    return _nn[op](input, _adaptive_sizes(op, input, output_size, count))
-
-
-def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
-    """The mean of one window of the input for each element of the output."""
-    return lamella.adaptive_avg_pool1d(input, _listed(output_size))
-
-
-def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
-    """The mean of one window of the input for each element of the output."""
-    return _adaptive("adaptive_avg_pool2d", input, output_size, 2)
-
-
-def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
-    """The mean of one window of the input for each element of the output."""
-    return _adaptive("adaptive_avg_pool3d", input, output_size, 3)
-
-
-def adaptive_max_pool1d_with_indices(
-    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
-) -> tuple[Tensor, Tensor]:
-    """The largest element of one window of the input for each element of the output, and its
-    index."""
-    values, indices = lamella.adaptive_max_pool1d(input, _listed(output_size))
-    return values, indices
-
-
-def adaptive_max_pool2d_with_indices(
-    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
-) -> tuple[Tensor, Tensor]:
-    """The largest element of one window of the input for each element of the output, and its
-    index."""
-    return tuple(_adaptive("adaptive_max_pool2d", input, output_size, 2))
-
-
-def adaptive_max_pool3d_with_indices(
-    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
-) -> tuple[Tensor, Tensor]:
-    """The largest element of one window of the input for each element of the output, and its
-    index."""
-    return tuple(_adaptive("adaptive_max_pool3d", input, output_size, 3))
-
-
-def adaptive_max_pool1d(
-    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
-) -> Any:
-    """The largest element of one window of the input for each element of the output."""
-    both = adaptive_max_pool1d_with_indices(input, output_size)
-    return both if return_indices else both[0]
-
-
-def adaptive_max_pool2d(
-    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
-) -> Any:
-    """The largest element of one window of the input for each element of the output."""
-    both = adaptive_max_pool2d_with_indices(input, output_size)
-    return both if return_indices else both[0]
-
-
-def adaptive_max_pool3d(
-    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
-) -> Any:
-    """The largest element of one window of the input for each element of the output."""
-    both = adaptive_max_pool3d_with_indices(input, output_size)
-    return both if return_indices else both[0]
+_INTERPOLATIONS = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+_PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
 
 
 # ---- Normalisation ----
@@ -430,7 +230,54 @@ def embedding(
     return lamella.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
-# ---- Interpolation ----
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """The sum, mean or maximum of the rows of `weight` that each bag of `input` selects. sparse:
+    the gradient of `weight` is a sparse tensor of these rows."""
+    if sparse:
+        lamella.sparse  # noqa: B018  (loads the package, which has the gradient)
+    for given, what in ((sparse, "sparse"), (scale_grad_by_freq, "scale_grad_by_freq")):
+        if given and mode == "max":
+            raise ValueError(f"embedding_bag: expected '{what}' to be False with mode max")
+    if max_norm is not None:
+        _shorten(weight, input, max_norm, norm_type)
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError("embedding_bag: expected no 'offsets' with 2-dimensional 'input'")
+        # With include_last_offset the last offset is the end of the last bag.
+        end = input.numel() + (1 if include_last_offset else 0)
+        offsets = lamella.arange(0, end, input.size(1), device=input.device)
+        input = input.reshape(-1)
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+    elif offsets is None:
+        raise ValueError("embedding_bag: expected 'offsets' with 1-dimensional 'input'")
+    number = _word("embedding_bag", "mode", mode, {"sum": 0, "mean": 1, "max": 2})
+    return lamella.embedding_bag(
+        weight,
+        input,
+        offsets,
+        scale_grad_by_freq,
+        number,
+        sparse,
+        per_sample_weights,
+        include_last_offset,
+        padding_idx,
+    )[0]
+
+
+# ---- Interpolation and sampling ----
 
 _RESAMPLE = {
     ("nearest", 1): "upsample_nearest1d",
@@ -539,3 +386,61 @@ def upsample_bilinear(
 ) -> Tensor:
     """interpolate with mode "bilinear" and aligned corners."""
     return interpolate(input, size, scale_factor, "bilinear", True)
+
+
+def _word(function: str, name: str, value: str, words: dict[str, int]) -> int:
+    number = words.get(value)
+    if number is None:
+        raise ValueError(f"{function}: expected '{name}' to be one of {[*words]}, got {value!r}")
+    return number
+
+
+def grid_sample(
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """Samples `input` at the positions in `grid`, whose coordinates run from -1 to 1, x first."""
+    return lamella.grid_sampler(
+        input,
+        grid,
+        _word("grid_sample", "mode", mode, _INTERPOLATIONS),
+        _word("grid_sample", "padding_mode", padding_mode, _PADDINGS),
+        bool(align_corners),
+    )
+
+
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
+    """The grid for grid_sample of an affine map of images: theta is [N, 2, 3] for a `size` of
+    [N, C, H, W], or [N, 3, 4] for [N, C, D, H, W]."""
+    dims = len(size) - 2
+    if dims not in (2, 3):
+        raise NotImplementedError(
+            f"affine_grid: expected 'size' to have 4 or 5 entries, got {list(size)}"
+        )
+    if tuple(theta.shape) != (size[0], dims, dims + 1):
+        raise ValueError(
+            "affine_grid: expected 'theta' to be [N, 2, 3] with 4 sizes or [N, 3, 4] with 5, got "
+            f"{list(theta.shape)} with {list(size)}"
+        )
+    if not theta.is_floating_point():
+        raise ValueError(f"affine_grid: expected 'theta' to be floating, got {theta.dtype}")
+    if min(size) <= 0:
+        raise ValueError(f"affine_grid: expected 'size' to be positive, got {list(size)}")
+    lines = []
+    for n in size[:1:-1]:  # x first
+        end = 0.0 if n == 1 else 1.0 if align_corners else (n - 1) / n
+        lines.append(lamella.linspace(-end, end, n, dtype=theta.dtype, device=theta.device))
+    shape = list(size[2:])
+    places = [line.view(-1, *[1] * i).expand(shape) for i, line in enumerate(lines)]
+    base = lamella.stack([*places, lamella.ones_like(places[0])], -1).view(-1, dims + 1)
+    return (base @ theta.transpose(1, 2)).view(size[0], *shape, dims)
+
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """conv1d of [time, batch, channels] by a weight [width, in, out]."""
+    return lamella.conv1d(
+        input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad
+    ).permute(2, 0, 1)

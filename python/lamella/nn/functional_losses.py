@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import lamella
 from lamella import _C, Tensor
@@ -15,13 +16,17 @@ __all__ = [
     "binary_cross_entropy_with_logits",
     "cosine_embedding_loss",
     "cross_entropy",
+    "ctc_loss",
     "gaussian_nll_loss",
     "hinge_embedding_loss",
     "huber_loss",
     "kl_div",
     "l1_loss",
+    "linear_cross_entropy",
     "margin_ranking_loss",
     "mse_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
     "nll_loss",
     "poisson_nll_loss",
@@ -376,3 +381,83 @@ def multilabel_soft_margin_loss(
     number = _number(reduction, size_average, reduce)
     values = values.sum(-1) / input.size(-1)
     return values.mean() if number == 1 else values.sum() if number == 2 else values
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Connectionist temporal classification: the negative log-likelihood of `targets`, between
+    which there may be blanks."""
+    # The lengths are both tensors or both lists.
+    operator: Any = lamella.ctc_loss
+    made: Tensor = operator(
+        log_probs, targets, input_lengths, target_lengths, blank, _number(reduction), zero_infinity
+    )
+    return made
+
+
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, margin - input[target] + input[i])^p, the mean over the other classes i."""
+    if p not in (1, 2):
+        raise ValueError(f"multi_margin_loss: expected 'p' to be 1 or 2, got {p}")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError(
+            f"multi_margin_loss: expected 'weight' to have one dimension, got {list(weight.shape)}"
+        )
+    number = _number(reduction, size_average, reduce)
+    return _nn["multi_margin_loss"](input, target, p, margin, weight, number)
+
+
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """multi_margin_loss for several right classes, listed in `target` before a negative number."""
+    number = _number(reduction, size_average, reduce)
+    return _nn["multilabel_margin_loss"](input, target, number)
+
+
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:
+    """cross_entropy of a linear layer. PyTorch's `options` have no effect."""
+    if input.dim() not in (1, 2):
+        raise RuntimeError(
+            f"linear_cross_entropy: expected 'input' to have 1 or 2 dimensions, got "
+            f"{list(input.shape)}"
+        )
+    return cross_entropy(
+        lamella.nn.functional.linear(input, linear_weight, linear_bias),
+        target,
+        weight=weight,
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )

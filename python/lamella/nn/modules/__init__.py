@@ -23,12 +23,10 @@ if TYPE_CHECKING:
     from lamella.nn.modules.instancenorm import *  # noqa: F403
     from lamella.nn.modules.lazy import *  # noqa: F403
     from lamella.nn.modules.loss import *  # noqa: F403
-    from lamella.nn.modules.loss_rarer import *  # noqa: F403
     from lamella.nn.modules.multihead import *  # noqa: F403
     from lamella.nn.modules.padding import *  # noqa: F403
     from lamella.nn.modules.pixelshuffle import *  # noqa: F403
     from lamella.nn.modules.pooling import *  # noqa: F403
-    from lamella.nn.modules.pooling_rarer import *  # noqa: F403
     from lamella.nn.modules.rnn import *  # noqa: F403
     from lamella.nn.modules.sparse import *  # noqa: F403
     from lamella.nn.modules.syncbatchnorm import *  # noqa: F403
@@ -51,8 +49,6 @@ _LATER = (
     "channelshuffle",
     "distance",
     "fold",
-    "pooling_rarer",
-    "loss_rarer",
     "lazy",
     "adaptive",
     "syncbatchnorm",
@@ -60,7 +56,7 @@ _LATER = (
 )
 
 
-def _rarer(file: str) -> dict[str, Any]:
+def _public_names(file: str) -> dict[str, Any]:
     """The public names of a module of this package."""
     from importlib import import_module
 
@@ -71,7 +67,7 @@ def _rarer(file: str) -> dict[str, Any]:
 def __getattr__(name: str) -> Any:
     if not name.startswith("_"):
         for file in _LATER:
-            found = _rarer(file)
+            found = _public_names(file)
             globals().update(found)
             if name in found:
                 return found[name]
@@ -80,5 +76,5 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     for file in _LATER:
-        globals().update(_rarer(file))
+        globals().update(_public_names(file))
     return sorted(globals())

@@ -7,7 +7,7 @@ from typing import Any
 from lamella import Tensor
 from lamella.nn import functional as F
 from lamella.nn.modules.module import Module
-from lamella.nn.modules.utils import _single
+from lamella.nn.modules.utils import _ntuple, _single
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -19,9 +19,17 @@ __all__ = [
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
 ]
 
 
@@ -241,3 +249,164 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     def forward(self, input: Tensor) -> Any:
         """input: [N, C, D, H, W]."""
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+
+
+class _MaxUnpoolNd(Module):
+    _dims = 0
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        both = _ntuple(self._dims)
+        self.kernel_size = both(kernel_size)
+        self.stride = both(kernel_size if stride is None else stride)
+        self.padding = both(padding)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpoolNd):
+    """Puts results of MaxPool1d back to where they were; all other elements are 0."""
+
+    _dims = 1
+
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
+    ) -> Tensor:
+        """input, indices: [N, C, L]; output_size: one of the possible output sizes."""
+        return F.max_unpool1d(
+            input, indices, self.kernel_size, self.stride, self.padding, output_size
+        )
+
+
+class MaxUnpool2d(_MaxUnpoolNd):
+    """Puts results of MaxPool2d back to where they were; all other elements are 0."""
+
+    _dims = 2
+
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
+    ) -> Tensor:
+        """input, indices: [N, C, H, W]; output_size: one of the possible output sizes."""
+        return F.max_unpool2d(
+            input, indices, self.kernel_size, self.stride, self.padding, output_size
+        )
+
+
+class MaxUnpool3d(_MaxUnpoolNd):
+    """Puts results of MaxPool3d back to where they were; all other elements are 0."""
+
+    _dims = 3
+
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
+    ) -> Tensor:
+        """input, indices: [N, C, D, H, W]; output_size: one of the possible output sizes."""
+        return F.max_unpool3d(
+            input, indices, self.kernel_size, self.stride, self.padding, output_size
+        )
+
+
+class _FractionalMaxPoolNd(Module):
+    """The largest element of each of randomly placed windows; output_size or output_ratio gives
+    their number."""
+
+    _dims = 0
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        each = _ntuple(self._dims)
+        self.kernel_size = each(kernel_size)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else each(output_size)
+        self.output_ratio = None if output_ratio is None else each(output_ratio)
+        if (output_size is None) == (output_ratio is None):
+            raise ValueError(f"{self._get_name()}: expected either 'output_size' or 'output_ratio'")
+        if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
+            raise ValueError(
+                f"{self._get_name()}: expected 'output_ratio' between 0 and 1, got {output_ratio}"
+            )
+
+    def _pool(self, function: Any, input: Tensor) -> Any:
+        return function(
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            self.return_indices,
+            _random_samples=self._random_samples,
+        )
+
+
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    """Over two dimensions."""
+
+    _dims = 2
+
+    def forward(self, input: Tensor) -> Any:
+        """input: [N, C, H, W] or [C, H, W]."""
+        return self._pool(F.fractional_max_pool2d, input)
+
+
+class FractionalMaxPool3d(_FractionalMaxPoolNd):
+    """Over three dimensions."""
+
+    _dims = 3
+
+    def forward(self, input: Tensor) -> Any:
+        """input: [N, C, D, H, W] or [C, D, H, W]."""
+        return self._pool(F.fractional_max_pool3d, input)
+
+
+class _LPPoolNd(Module):
+    """The norm of order norm_type of each window."""
+
+    def __init__(
+        self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    ) -> None:
+        super().__init__()
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def _pool(self, function: Any, input: Tensor) -> Tensor:
+        return function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+    def extra_repr(self) -> str:
+        return (
+            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
+            f"ceil_mode={self.ceil_mode}"
+        )
+
+
+class LPPool1d(_LPPoolNd):
+    """Over one dimension."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, C, L] or [C, L]."""
+        return self._pool(F.lp_pool1d, input)
+
+
+class LPPool2d(_LPPoolNd):
+    """Over two dimensions."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, C, H, W] or [C, H, W]."""
+        return self._pool(F.lp_pool2d, input)
+
+
+class LPPool3d(_LPPoolNd):
+    """Over three dimensions."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, C, D, H, W] or [C, D, H, W]."""
+        return self._pool(F.lp_pool3d, input)

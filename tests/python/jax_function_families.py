@@ -1,4 +1,4 @@
-"""More JAX functions: models and their gradients, element types, empty and high-rank arrays,
+"""JAX functions by family: models and their gradients, element types, empty and high-rank arrays,
 NaN."""
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Rows of special functions and sparse products, which SciPy has and NumPy lacks."""
+"""Rows of special functions, which SciPy has and NumPy lacks."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy
-
-from kernel_rows.row import Make, Row, normal, places, uniform
+from kernel_rows.row import Make, Row, uniform
 
 
 def special_rows() -> list[Row]:
@@ -41,38 +37,5 @@ def special_rows() -> list[Row]:
                 x = uniform(-1, 1, dtype)
                 out.append(
                     Row(f"{name}, {dtype}", size, {"x": x}, text, scipy, dtypes={"x": dtype})
-                )
-    return out
-
-
-def sparse_rows() -> list[Row]:
-    """A matrix in compressed rows, made of its parts, times a dense one."""
-
-    def steps(rows: int, each: int) -> Make:
-        def make(random: Any, n: int) -> Any:
-            return numpy.arange(0, rows * each + 1, each)
-
-        return make
-
-    out = []
-    for rows, each in ((1_000, 20), (20_000, 50)):
-        for width in (1, 16, 64):
-            for dtype in ("float32", "float64"):
-                shape = (rows, width)[: 2 if width > 1 else 1]
-                arrays = {
-                    "crow": steps(rows, each),
-                    "columns": places((rows * each,), rows),
-                    "values": normal(rows * each, dtype=dtype),
-                    "x": normal(*shape, dtype=dtype),
-                }
-                out.append(
-                    Row(
-                        f"csr {rows}x{rows} of {each} a row @ {'x'.join(map(str, shape))}, {dtype}",
-                        0,
-                        arrays,
-                        f"m.sparse_csr_tensor(crow, columns, values, ({rows}, {rows})) @ x",
-                        f"scipy.sparse.csr_array((values, columns, crow), ({rows}, {rows})) @ x",
-                        dtypes={"values": dtype, "x": dtype},
-                    )
                 )
     return out

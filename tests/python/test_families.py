@@ -1,5 +1,5 @@
-"""More operators of liblamella_more.so against PyTorch: symmetric factorisations, segments, hashes,
-random numbers, resizing without aliasing, multi-head attention."""
+"""Families of operators in liblamella_more.so against PyTorch: symmetric factorisations, segments,
+hashes, random numbers, resizing without aliasing, multi-head attention."""
 
 import itertools
 import warnings
