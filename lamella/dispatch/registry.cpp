@@ -72,7 +72,8 @@ OperatorEntry* Registry::find(std::string_view name, std::string_view overload) 
   enter_all();
   std::string text = table_.why_unknown(name, overload);
   if (name.starts_with(kOwnNamespace) && families_are_missing()) {
-    text += "; this build has no liblamella_more.so, which holds families of operators: `make build`";
+    text +=
+        "; this build has no liblamella_more.so, which holds families of operators: `make build`";
   }
   throw Error(text);
 }
