@@ -2,6 +2,8 @@
 #pragma once
 #include <ATen/core/operator_name.h>
 
+#include "lamella/dispatch/value_type.h"
+
 namespace c10 {
 using FunctionSchema = lamella::OperatorSchema;
 using Argument = lamella::ArgumentInfo;
