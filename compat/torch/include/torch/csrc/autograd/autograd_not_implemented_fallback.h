@@ -3,3 +3,10 @@
 #include <torch/library.h>
 
 #include "lamella/layers/autograd/fallback.h"
+
+namespace lamella::autograd {
+// The same kernel, for m.fallback(...).
+inline CppFunction basicAutogradNotImplementedFallback() {
+  return autogradNotImplementedFallback();
+}
+}  // namespace lamella::autograd
