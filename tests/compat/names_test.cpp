@@ -106,8 +106,8 @@ TEST(Names, TypesByName) {
 TEST(Names, ArgumentsOfSchemas) {
   const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::add_", "Tensor");
   const std::vector<c10::Argument> arguments = op.schema().arguments();
-  EXPECT_EQ(arguments[0].type()->str(), "Tensor");
-  EXPECT_EQ(arguments[0].type(), c10::getTypePtr<at::Tensor>());
+  EXPECT_EQ(arguments[1].type()->str(), "Tensor");
+  EXPECT_EQ(arguments[1].type(), c10::getTypePtr<at::Tensor>());
   EXPECT_TRUE(arguments[0].alias_info()->isWrite());
   EXPECT_EQ(arguments[1].alias_info(), nullptr);
 }
