@@ -16,8 +16,5 @@ inline Generator default_device_generator(Device device) {
       lamella_generator_default(static_cast<uint8_t>(device.type()), device.index(), &generator));
   return Generator::adopt(generator);
 }
-inline Generator GetGeneratorForPrivateuse1(DeviceIndex index) {
-  return default_device_generator(Device(DeviceType::PrivateUse1, index));
-}
 
 }  // namespace lamella

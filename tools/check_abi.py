@@ -23,9 +23,9 @@ TABLES = r"""
 #define LAMELLA_SCALAR_TYPE(type, name, number, ...) printf("scalar_type " #name " %d\n", number);
 #define LAMELLA_SCALAR_NAME(name, number, text, size) printf("scalar_type " #name " %d\n", number);
 #include "lamella/core/scalar_type.def"
-#define LAMELLA_DEVICE_TYPE(name, number, text) printf("device_type " #name " %d\n", number);
-#define LAMELLA_DEVICE_NAME(name, number, text) printf("device_type " #name " %d\n", number);
-#include "lamella/core/device_types.def"
+#include "lamella/abi/dispatch_keys.def"
+#define LAMELLA_PRINT(name, number, ...) printf("device_type " #name " %d\n", number);
+  LAMELLA_DEVICE_TYPES(LAMELLA_PRINT)
   for (uint32_t key = 0; key < 0xffff; ++key) {
     const char* name = lamella_dispatch_key_name((uint16_t)key);
     uint16_t found = 0xffff;

@@ -30,7 +30,7 @@ extern "C" {
 /* A place in memory: on the CPU (type 0) or on a device. */
 typedef struct lamella_place {
   void* data;
-  uint8_t device_type; /* numbering of lamella/core/device_types.def */
+  uint8_t device_type; /* numbering of lamella/abi/dispatch_keys.def */
   int8_t device_index;
 } lamella_place;
 

@@ -126,21 +126,21 @@ std::atomic<const char*> names[kDeviceTypes - kFirstNamed][2];
 
 const char* table_name(uint8_t type, bool lower_case) {
   switch (static_cast<DeviceType>(type)) {
-#define LAMELLA_DEVICE_TYPE(name, number, text) \
-  case DeviceType::name:                        \
+#define LAMELLA_CASE(name, number, text, ...) \
+  case DeviceType::name:                      \
     return lower_case ? text : #name;
-#define LAMELLA_DEVICE_NAME(name, number, text) LAMELLA_DEVICE_TYPE(name, number, text)
-#include "lamella/core/device_types.def"
+    LAMELLA_DEVICE_TYPES(LAMELLA_CASE)
+#undef LAMELLA_CASE
     case DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES:
       break;
   }
   return "unknown";
 }
 int32_t type_in_table(std::string_view text) {
-#define LAMELLA_DEVICE_TYPE(name, number, spelled) \
+#define LAMELLA_MATCH(name, number, spelled, ...) \
   if (text == spelled) return number;
-#define LAMELLA_DEVICE_NAME(name, number, spelled) LAMELLA_DEVICE_TYPE(name, number, spelled)
-#include "lamella/core/device_types.def"
+  LAMELLA_DEVICE_TYPES(LAMELLA_MATCH)
+#undef LAMELLA_MATCH
   return -1;
 }
 

@@ -179,13 +179,4 @@ class BackendInit {
   static const ::lamella::detail::BackendInit LAMELLA_UNIQUE_NAME(lamella_backend_init_)( \
       ::lamella::backend_table(::lamella::DeviceType::type, name, &(object)), __FILE__, __LINE__);
 
-// The name of the devices of PrivateUse1. Throws if they have another one.
-inline void register_privateuse1_backend(const std::string& name) {
-  detail::check(
-      lamella_rename_device_type(static_cast<uint8_t>(DeviceType::PrivateUse1), name.c_str()));
-}
-inline std::string get_privateuse1_backend(bool lower_case = true) {
-  return device_type_name(DeviceType::PrivateUse1, lower_case);
-}
-
 }  // namespace lamella

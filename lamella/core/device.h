@@ -1,10 +1,12 @@
-// DeviceType and Device: where a tensor's memory is. Derived from device_types.def.
+// DeviceType and Device: where a tensor's memory is. Derived from
+// lamella/abi/dispatch_keys.def.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "lamella/abi/backend.h"
+#include "lamella/abi/dispatch_keys.def"
 #include "lamella/core/error.h"
 
 namespace lamella {
@@ -12,27 +14,17 @@ namespace lamella {
 using DeviceIndex = int8_t;
 
 enum class DeviceType : int8_t {
-#define LAMELLA_DEVICE_TYPE(name, number, text) name = number,
-#define LAMELLA_DEVICE_NAME(name, number, text) name = number,
-#include "lamella/core/device_types.def"
-  COMPILE_TIME_MAX_DEVICE_TYPES = 36  // PyTorch's name for their number
+#define LAMELLA_ENUMERATOR(name, number, ...) name = number,
+  LAMELLA_DEVICE_TYPES(LAMELLA_ENUMERATOR)
+#undef LAMELLA_ENUMERATOR
+      COMPILE_TIME_MAX_DEVICE_TYPES = 36  // PyTorch's name for their number
 };
 inline constexpr int kDeviceTypes = static_cast<int>(DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES);
-LAMELLA_HIDDEN inline constexpr DeviceType kCPU = DeviceType::CPU;
-LAMELLA_HIDDEN inline constexpr DeviceType kCUDA = DeviceType::CUDA;
-LAMELLA_HIDDEN inline constexpr DeviceType kHIP = DeviceType::HIP;
-LAMELLA_HIDDEN inline constexpr DeviceType kXLA = DeviceType::XLA;
-LAMELLA_HIDDEN inline constexpr DeviceType kMPS = DeviceType::MPS;
-LAMELLA_HIDDEN inline constexpr DeviceType kXPU = DeviceType::XPU;
-LAMELLA_HIDDEN inline constexpr DeviceType kMeta = DeviceType::Meta;
-LAMELLA_HIDDEN inline constexpr DeviceType kHPU = DeviceType::HPU;
-LAMELLA_HIDDEN inline constexpr DeviceType kVE = DeviceType::VE;
-LAMELLA_HIDDEN inline constexpr DeviceType kLazy = DeviceType::Lazy;
-LAMELLA_HIDDEN inline constexpr DeviceType kIPU = DeviceType::IPU;
-LAMELLA_HIDDEN inline constexpr DeviceType kMTIA = DeviceType::MTIA;
-LAMELLA_HIDDEN inline constexpr DeviceType kVulkan = DeviceType::Vulkan;
-LAMELLA_HIDDEN inline constexpr DeviceType kMetal = DeviceType::Metal;
-LAMELLA_HIDDEN inline constexpr DeviceType kPrivateUse1 = DeviceType::PrivateUse1;
+// kCPU, kCUDA, ...
+#define LAMELLA_CONSTANT(name, ...) \
+  LAMELLA_HIDDEN inline constexpr DeviceType k##name = DeviceType::name;
+LAMELLA_DEVICE_TYPES(LAMELLA_CONSTANT)
+#undef LAMELLA_CONSTANT
 
 // "cpu", "cuda", ...; "CPU", "CUDA", ... with lower_case = false. A type that a backend has renamed
 // has the backend's name.
@@ -41,13 +33,11 @@ inline constexpr const char* device_type_name(DeviceType type, bool lower_case =
     return lamella_device_type_name(static_cast<uint8_t>(type), lower_case);
   }
   switch (type) {
-#define LAMELLA_DEVICE_TYPE(name, number, text) \
-  case DeviceType::name:                        \
+#define LAMELLA_CASE(name, number, text, ...) \
+  case DeviceType::name:                      \
     return lower_case ? text : #name;
-#define LAMELLA_DEVICE_NAME(name, number, text) \
-  case DeviceType::name:                        \
-    return lower_case ? text : #name;
-#include "lamella/core/device_types.def"
+    LAMELLA_DEVICE_TYPES(LAMELLA_CASE)
+#undef LAMELLA_CASE
     case DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES:
       break;
   }
@@ -57,13 +47,13 @@ inline void append(std::string& out, DeviceType type) { append(out, device_type_
 
 namespace detail {
 LAMELLA_LAZY inline bool find_device_type(std::string_view text, DeviceType& type) {
-#define LAMELLA_DEVICE_TYPE(name, number, spelled) \
-  if (text == spelled) {                           \
-    type = DeviceType::name;                       \
-    return true;                                   \
+#define LAMELLA_MATCH(name, number, spelled, ...) \
+  if (text == spelled) {                          \
+    type = DeviceType::name;                      \
+    return true;                                  \
   }
-#define LAMELLA_DEVICE_NAME(name, number, spelled) LAMELLA_DEVICE_TYPE(name, number, spelled)
-#include "lamella/core/device_types.def"
+  LAMELLA_DEVICE_TYPES(LAMELLA_MATCH)
+#undef LAMELLA_MATCH
   int32_t named = lamella_device_type_from_name(text.data(), text.size());
   if (named >= 0) type = static_cast<DeviceType>(named);
   return named >= 0;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "lamella/core/code.h"
+#include "lamella/core/dlpack_types.h"
 #include "lamella/core/error.h"
 #include "lamella/core/kept_forms.h"
 #include "lamella/core/tensor_impl.h"
@@ -13,25 +14,16 @@ namespace {
 
 struct DeviceRow {
   DeviceType type;
-  int32_t code;
+  DLDeviceType code;
 };
 constexpr DeviceRow kDevices[] = {
-    {DeviceType::CPU, kDeviceCpu},
-    {DeviceType::CUDA, kDeviceCuda},
-    {DeviceType::HIP, kDeviceRocm},
-    {DeviceType::Vulkan, kDeviceVulkan},
-    {DeviceType::MPS, kDeviceMetal},
-    {DeviceType::XPU, kDeviceOneApi},
-    {DeviceType::PrivateUse1, kDeviceExtension},
-};
-
-struct TypeRow {
-  ScalarType type;
-  uint8_t code;
-};
-constexpr TypeRow kTypes[] = {
-#define LAMELLA_SCALAR_TYPE(cpp, name, number, text, code, ...) {ScalarType::name, kType##code},
-#include "lamella/core/scalar_type.def"
+    {DeviceType::CPU, kDLCPU},
+    {DeviceType::CUDA, kDLCUDA},
+    {DeviceType::HIP, kDLROCM},
+    {DeviceType::Vulkan, kDLVulkan},
+    {DeviceType::MPS, kDLMetal},
+    {DeviceType::XPU, kDLOneAPI},
+    {DeviceType::PrivateUse1, kDLExtDev},
 };
 
 // The exported structure, the tensor that it keeps alive, and its sizes and strides.
@@ -45,7 +37,7 @@ struct Exported {
 
 template <class M>
 void delete_exported(M* managed) {
-  auto* exported = static_cast<Exported<M>*>(managed->context);
+  auto* exported = static_cast<Exported<M>*>(managed->manager_ctx);
   if (exported->tensor.has_storage()) end_exposure(exported->tensor.storage_impl());
   delete exported;
 }
@@ -60,8 +52,8 @@ M* make_exported(const TensorBase& tensor) {
                 "resolve it first");
   LAMELLA_CHECK(tensor.layout() == Layout::Strided, "to_dlpack: expected a strided tensor, got ",
                 tensor.layout());
-  DeviceField device = device_field(tensor.device());
-  TypeField type = type_field(tensor.dtype());
+  DLDevice device = device_field(tensor.device());
+  DLDataType type = type_field(tensor.dtype());
   auto exported = std::make_unique<Exported<M>>();
   exported->tensor = tensor;
   if (tensor.has_storage()) begin_exposure(exported->tensor.storage_impl());
@@ -71,9 +63,10 @@ M* make_exported(const TensorBase& tensor) {
     exported->strides[d] = exported->shape[d] < 2 ? 1 : tensor.strides()[static_cast<size_t>(d)];
   }
   M& m = exported->managed;
-  m.tensor = {tensor.data_ptr(), device, static_cast<int32_t>(tensor.dim()), type, exported->shape,
-              exported->strides, 0};
-  m.context = exported.get();
+  m.dl_tensor = {
+      tensor.data_ptr(), device, static_cast<int32_t>(tensor.dim()), type, exported->shape,
+      exported->strides, 0};
+  m.manager_ctx = exported.get();
   m.deleter = &delete_exported<M>;
   return &exported.release()->managed;
 }
@@ -89,7 +82,7 @@ void delete_imported(void* context) {
 
 template <class M>
 TensorBase make_imported(M* managed, uint8_t flags) {
-  const TensorField& t = managed->tensor;
+  const DLTensor& t = managed->dl_tensor;
   LAMELLA_CHECK(t.ndim >= 0 && t.ndim <= 64, "from_dlpack: expected 0 to 64 dimensions, got ",
                 t.ndim);
   LAMELLA_CHECK(t.ndim == 0 || t.shape != nullptr, "from_dlpack: expected a shape, got none");
@@ -127,7 +120,7 @@ TensorBase make_imported(M* managed, uint8_t flags) {
 
 }  // namespace
 
-DeviceField device_field(Device device) {
+DLDevice device_field(Device device) {
   for (const DeviceRow& row : kDevices) {
     if (row.type == device.type()) {
       return {row.code, device.index() < 0 ? 0 : device.index()};
@@ -136,19 +129,15 @@ DeviceField device_field(Device device) {
   LAMELLA_CHECK(false, "to_dlpack: expected a device that DLPack knows, got ", device);
 }
 
-TypeField type_field(ScalarType dtype) {
-  for (const TypeRow& row : kTypes) {
-    if (row.type == dtype) {
-      return {row.code, static_cast<uint8_t>(element_size(dtype) * 8), 1};
-    }
-  }
+DLDataType type_field(ScalarType dtype) {
+  if (const TypeRow* row = find_type(dtype)) return type_of(*row);
   LAMELLA_CHECK(false, "to_dlpack: expected a dtype that DLPack knows, got ", dtype);
 }
 
-Device device_of(DeviceField field) {
+Device device_of(DLDevice field) {
   // The CPU can read pinned host memory like any other.
-  if (field.device_type == kDeviceCpu || field.device_type == kDeviceCudaHost ||
-      field.device_type == kDeviceRocmHost) {
+  if (field.device_type == kDLCPU || field.device_type == kDLCUDAHost ||
+      field.device_type == kDLROCMHost) {
     return Device(DeviceType::CPU);
   }
   for (const DeviceRow& row : kDevices) {
@@ -159,15 +148,11 @@ Device device_of(DeviceField field) {
     }
   }
   LAMELLA_CHECK(false, "from_dlpack: expected a device that Lamella knows, got code ",
-                field.device_type);
+                static_cast<int32_t>(field.device_type));
 }
 
-ScalarType scalar_type_of(TypeField field) {
-  if (field.lanes == 1) {
-    for (const TypeRow& row : kTypes) {
-      if (row.code == field.code && element_size(row.type) * 8 == field.bits) return row.type;
-    }
-  }
+ScalarType scalar_type_of(DLDataType field) {
+  if (const TypeRow* row = find_type(field)) return row->type;
   LAMELLA_CHECK_TYPE(false, "from_dlpack: expected a dtype that Lamella knows, got code ",
                      field.code, ", ", field.bits, " bits, ", field.lanes, " lanes");
 }
@@ -176,30 +161,29 @@ bool is_read_only(const TensorBase& tensor) {
   return tensor.has_storage() && (tensor.storage_impl()->flags & kStorageReadOnly) != 0;
 }
 
-Managed* export_tensor(const TensorBase& tensor) {
+DLManagedTensor* export_tensor(const TensorBase& tensor) {
   LAMELLA_CHECK(!tensor.defined() || !is_read_only(tensor),
                 "to_dlpack: expected a writable tensor, which is all that DLPack before 1.0 "
                 "knows, got a read-only one");
-  return make_exported<Managed>(tensor);
+  return make_exported<DLManagedTensor>(tensor);
 }
 
-ManagedVersioned* export_tensor_versioned(const TensorBase& tensor, bool copied) {
-  auto* managed = make_exported<ManagedVersioned>(tensor);
-  managed->major = kMajorVersion;
-  managed->minor = kMinorVersion;
-  managed->flags =
-      (is_read_only(tensor) ? uint64_t{kFlagReadOnly} : 0) | (copied ? uint64_t{kFlagCopied} : 0);
+DLManagedTensorVersioned* export_tensor_versioned(const TensorBase& tensor, bool copied) {
+  auto* managed = make_exported<DLManagedTensorVersioned>(tensor);
+  managed->version = {kMajorVersion, kMinorVersion};
+  managed->flags = (is_read_only(tensor) ? DLPACK_FLAG_BITMASK_READ_ONLY : 0) |
+                   (copied ? DLPACK_FLAG_BITMASK_IS_COPIED : 0);
   return managed;
 }
 
-TensorBase import_tensor(Managed* managed) { return make_imported(managed, 0); }
+TensorBase import_tensor(DLManagedTensor* managed) { return make_imported(managed, 0); }
 
-TensorBase import_tensor_versioned(ManagedVersioned* managed) {
-  LAMELLA_CHECK(managed->major == kMajorVersion, "from_dlpack: expected DLPack version ",
-                kMajorVersion, ", got ", managed->major, ".", managed->minor);
+TensorBase import_tensor_versioned(DLManagedTensorVersioned* managed) {
+  LAMELLA_CHECK(managed->version.major == kMajorVersion, "from_dlpack: expected DLPack version ",
+                kMajorVersion, ", got ", managed->version.major, ".", managed->version.minor);
   uint8_t flags = 0;
-  if ((managed->flags & kFlagReadOnly) != 0) flags |= kStorageReadOnly;
-  if ((managed->flags & kFlagCopied) != 0) flags |= kStorageCopied;
+  if ((managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0) flags |= kStorageReadOnly;
+  if ((managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED) != 0) flags |= kStorageCopied;
   return make_imported(managed, flags);
 }
 

@@ -19,13 +19,6 @@ enum class Layout : int8_t {
   NumOptions
 };
 LAMELLA_HIDDEN inline constexpr Layout kStrided = Layout::Strided;
-LAMELLA_HIDDEN inline constexpr Layout kSparse = Layout::Sparse;
-LAMELLA_HIDDEN inline constexpr Layout kSparseCsr = Layout::SparseCsr;
-LAMELLA_HIDDEN inline constexpr Layout kMkldnn = Layout::Mkldnn;
-LAMELLA_HIDDEN inline constexpr Layout kSparseCsc = Layout::SparseCsc;
-LAMELLA_HIDDEN inline constexpr Layout kSparseBsr = Layout::SparseBsr;
-LAMELLA_HIDDEN inline constexpr Layout kSparseBsc = Layout::SparseBsc;
-LAMELLA_HIDDEN inline constexpr Layout kJagged = Layout::Jagged;
 
 inline constexpr const char* toString(Layout layout) {
   constexpr const char* names[] = {"Strided",   "Sparse",    "SparseCsr", "Mkldnn",

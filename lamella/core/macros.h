@@ -63,5 +63,3 @@ constexpr T* take(T*& pointer) noexcept {
 #define LAMELLA_CONCAT_IMPL(a, b) a##b
 #define LAMELLA_CONCAT(a, b) LAMELLA_CONCAT_IMPL(a, b)
 #define LAMELLA_UNIQUE_NAME(prefix) LAMELLA_CONCAT(prefix, __COUNTER__)
-#define LAMELLA_STRINGIZE_IMPL(x) #x
-#define LAMELLA_STRINGIZE(x) LAMELLA_STRINGIZE_IMPL(x)

@@ -2,7 +2,6 @@
 #pragma once
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "lamella/core/array_ref.h"
 
@@ -73,31 +72,6 @@ inline bool strides_like_channels_last(IntArrayRef sizes, IntArrayRef strides) {
   return follows(0);
 }
 }  // namespace detail
-
-// sizes: 4 (N C H W) or 3 (C H W) entries.
-template <class T = int64_t>
-inline std::vector<T> get_channels_last_strides_2d(IntArrayRef sizes) {
-  LAMELLA_CHECK(sizes.size() == 4 || sizes.size() == 3,
-                "channels_last: expected 3 or 4 dimensions, got ", sizes.size());
-  std::vector<T> strides(sizes.size());
-  detail::channels_last_strides(sizes, sizes.size() - 3, strides.data());
-  return strides;
-}
-// sizes: 5 (N C D H W) or 4 (C D H W) entries.
-template <class T = int64_t>
-inline std::vector<T> get_channels_last_strides_3d(IntArrayRef sizes) {
-  LAMELLA_CHECK(sizes.size() == 5 || sizes.size() == 4,
-                "channels_last_3d: expected 4 or 5 dimensions, got ", sizes.size());
-  std::vector<T> strides(sizes.size());
-  detail::channels_last_strides(sizes, sizes.size() - 4, strides.data());
-  return strides;
-}
-inline bool is_channels_last_strides_2d(IntArrayRef sizes, IntArrayRef strides) {
-  return sizes.size() == 4 && detail::strides_like_channels_last(sizes, strides);
-}
-inline bool is_channels_last_strides_3d(IntArrayRef sizes, IntArrayRef strides) {
-  return sizes.size() == 5 && detail::strides_like_channels_last(sizes, strides);
-}
 
 // Writes the strides of a dense tensor in `format` (not Preserve). Throws if the number of
 // dimensions does not fit the format.

@@ -24,19 +24,6 @@ enum class ScalarType : int8_t {
 #define LAMELLA_SCALAR_NAME(name, number, text, bytes) \
   LAMELLA_HIDDEN inline constexpr ScalarType k##name = ScalarType::name;
 #include "lamella/core/scalar_type.def"
-// PyTorch's other spellings.
-LAMELLA_HIDDEN inline constexpr ScalarType kU8 = ScalarType::Byte;
-LAMELLA_HIDDEN inline constexpr ScalarType kInt8 = ScalarType::Char;
-LAMELLA_HIDDEN inline constexpr ScalarType kUInt8 = ScalarType::Byte;
-LAMELLA_HIDDEN inline constexpr ScalarType kInt16 = ScalarType::Short;
-LAMELLA_HIDDEN inline constexpr ScalarType kInt32 = ScalarType::Int;
-LAMELLA_HIDDEN inline constexpr ScalarType kInt64 = ScalarType::Long;
-LAMELLA_HIDDEN inline constexpr ScalarType kFloat16 = ScalarType::Half;
-LAMELLA_HIDDEN inline constexpr ScalarType kFloat32 = ScalarType::Float;
-LAMELLA_HIDDEN inline constexpr ScalarType kFloat64 = ScalarType::Double;
-LAMELLA_HIDDEN inline constexpr ScalarType kComplexFloat32 = ScalarType::ComplexHalf;
-LAMELLA_HIDDEN inline constexpr ScalarType kComplex64 = ScalarType::ComplexFloat;
-LAMELLA_HIDDEN inline constexpr ScalarType kComplex128 = ScalarType::ComplexDouble;
 
 // CppTypeToScalarType<float>::value == ScalarType::Float, and back. Both look up the table, so that
 // a file instantiates only the types that it uses.
@@ -127,7 +114,6 @@ inline constexpr uint8_t scalar_traits(ScalarType type) {
 inline constexpr size_t element_size(ScalarType type) {
   return detail::kScalarTypeTable.bytes[static_cast<uint8_t>(type) & 63];
 }
-inline constexpr size_t elementSize(ScalarType type) { return element_size(type); }
 // Whether tensors can have this type.
 inline constexpr bool is_supported(ScalarType type) {
   return (detail::scalar_traits(type) & detail::kIsStored) != 0;
@@ -142,16 +128,8 @@ inline constexpr bool is_integral(ScalarType type, bool include_bool) {
   return (detail::scalar_traits(type) & detail::kIsIntegral) != 0 ||
          (include_bool && type == ScalarType::Bool);
 }
-inline constexpr bool isFloatingType(ScalarType type) { return is_floating_point(type); }
-inline constexpr bool isComplexType(ScalarType type) { return is_complex(type); }
-inline constexpr bool isIntegralType(ScalarType type, bool include_bool) {
-  return is_integral(type, include_bool);
-}
 inline constexpr bool is_float8(ScalarType type) {
   return (detail::scalar_traits(type) & detail::kIsFloat8) != 0;
-}
-inline constexpr bool is_reduced_floating_point(ScalarType type) {
-  return type == ScalarType::Half || type == ScalarType::BFloat16 || is_float8(type);
 }
 // uint16, uint32 and uint64: stored and converted, without promotion among integers.
 inline constexpr bool is_barebones_unsigned(ScalarType type) {
@@ -160,7 +138,6 @@ inline constexpr bool is_barebones_unsigned(ScalarType type) {
 inline constexpr bool is_signed_type(ScalarType type) {
   return type != ScalarType::Byte && type != ScalarType::Bool && !is_barebones_unsigned(type);
 }
-inline constexpr bool isSignedType(ScalarType type) { return is_signed_type(type); }
 
 // "Float", "Long", ...
 inline constexpr const char* toString(ScalarType type) {
@@ -206,7 +183,6 @@ inline constexpr ScalarType to_real_type(ScalarType type) {
       return type;
   }
 }
-inline constexpr ScalarType toRealValueType(ScalarType type) { return to_real_type(type); }
 // The complex type whose parts hold `type`.
 inline ScalarType to_complex_type(ScalarType type) {
   switch (type) {
@@ -227,7 +203,6 @@ inline ScalarType to_complex_type(ScalarType type) {
   detail::throw_printf(LAMELLA_TYPE_ERROR,
                        "to_complex_type: expected a floating-point type, got %s", dtype_name(type));
 }
-inline ScalarType toComplexType(ScalarType type) { return to_complex_type(type); }
 
 namespace detail {
 [[noreturn]] LAMELLA_COLD inline void throw_no_promotion(ScalarType a, ScalarType b) {
@@ -272,7 +247,6 @@ inline ScalarType promote_types(ScalarType a, ScalarType b) {
   if (element_size(a) == 1 && element_size(b) == 1) return ScalarType::Short;  // uint8 with int8
   return element_size(a) > element_size(b) ? a : b;
 }
-inline ScalarType promoteTypes(ScalarType a, ScalarType b) { return promote_types(a, b); }
 
 // Whether a result of type `from` may be written to a tensor of type `to`: complex does not go to
 // real, floating point not to integers, and nothing but bool to bool.
@@ -281,6 +255,5 @@ inline constexpr bool can_cast(ScalarType from, ScalarType to) {
   if (is_floating_point(from) && is_integral(to, false)) return false;
   return from == ScalarType::Bool || to != ScalarType::Bool;
 }
-inline constexpr bool canCast(ScalarType from, ScalarType to) { return can_cast(from, to); }
 
 }  // namespace lamella

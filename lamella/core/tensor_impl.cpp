@@ -75,7 +75,7 @@ LAMELLA_ALWAYS_INLINE void mark_inference(TensorImpl* t) {
   }
 }
 // Views do not inherit the key Python: a class's handler belongs to the object it was made for.
-constexpr uint64_t kPythonBit = detail::key_bit(detail::kKeyFunctionalityPython);
+constexpr uint64_t kPythonBit = detail::functionality_bit(detail::Functionality::Python);
 
 // The keys and flags that a view has for autograd: Note [Views know their base].
 struct ViewBits {

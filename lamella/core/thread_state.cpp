@@ -3,5 +3,5 @@
 
 extern "C" {
 __thread lamella_thread_state lamella_thread = {
-    lamella::detail::key_bit(lamella::detail::kKeyFunctionalityThreadInit), 0, 0, 0};
+    lamella::detail::functionality_bit(lamella::detail::Functionality::ThreadInit), 0, 0, 0};
 }

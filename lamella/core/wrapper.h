@@ -21,7 +21,7 @@ LAMELLA_PRIVATE_API TensorBase make_wrapper(IntArrayRef sizes, IntArrayRef strid
                                             ScalarType dtype, Device device, uint64_t key_set);
 
 inline bool is_batched(const lamella_tensor* t) {
-  constexpr uint64_t key = detail::key_bit(detail::kKeyFunctionalityBatched);
+  constexpr uint64_t key = detail::functionality_bit(detail::Functionality::Batched);
   return (t->flags & LAMELLA_TENSOR_WRAPPER) != 0 && (t->key_set & key) != 0;
 }
 // The tensor that a batched tensor wraps.

@@ -34,18 +34,6 @@ struct FallbackCall<R(A...)> {
     return Call::Res::template load<typename Call::Refs>(forms, arguments...);
   }
 };
-// A boxed call on the end of a stack: takes the arguments, leaves the returns.
-template <class F>
-void run_on_stack(const lamella_operator* op, Stack* stack, F&& call) {
-  size_t taken = op->argument_count;
-  LAMELLA_CHECK(stack->size() >= taken, op->name, ": expected ", taken,
-                " arguments on the stack, got ", stack->size());
-  std::vector<lamella_value> returns(op->return_count + 1);
-  const IValue* first = stack->data() + (stack->size() - taken);
-  check(call(reinterpret_cast<const lamella_value*>(first), returns.data()));
-  drop(stack, taken);
-  for (uint32_t i = 0; i < op->return_count; ++i) stack->push_back(IValue::adopt(returns[i]));
-}
 }  // namespace detail
 
 // The same from a typed kernel: call_cpu_fallback<ops::add_Tensor>(self, other, alpha).
@@ -54,35 +42,5 @@ auto call_cpu_fallback(A&&... arguments) -> decltype(Op::call(std::forward<A>(ar
   return detail::FallbackCall<typename Op::schema>::call_with(
       &lamella_cpu_fallback, Op::handle().impl(), std::forward<A>(arguments)...);
 }
-
-// PyTorch's spellings of both.
-namespace native {
-inline void cpu_fallback(const OperatorHandle& op, Stack* stack, bool error_on_views = false,
-                         DispatchKey on = DispatchKey::CPU) {
-  static_cast<void>(error_on_views);
-  LAMELLA_CHECK(on == DispatchKey::CPU, op.operator_name().name,
-                ": expected a fallback on CPU, got another key");
-  lamella::detail::run_on_stack(
-      op.impl(), stack, [&](const lamella_value* arguments, lamella_value* returns) {
-        return lamella_cpu_fallback(nullptr, op.impl(), 0, arguments, returns);
-      });
-}
-// call_fallback_fn<&my_fallback, ATEN_OP(relu)>::call(self): my_fallback is a function of an
-// operator and a stack.
-template <auto fallback, class Op>
-struct call_fallback_fn {
-  template <class... A>
-  static auto call(A&&... arguments) -> decltype(Op::call(std::forward<A>(arguments)...)) {
-    return lamella::detail::FallbackCall<typename Op::schema>::call_with(
-        &boxed, Op::handle().impl(), std::forward<A>(arguments)...);
-  }
-
- private:
-  static lamella_status boxed(const lamella_kernel*, const lamella_operator* op, uint64_t keys,
-                              const lamella_value* arguments, lamella_value* returns) {
-    return lamella::detail::call_boxed_function(fallback, op, keys, arguments, returns);
-  }
-};
-}  // namespace native
 
 }  // namespace lamella

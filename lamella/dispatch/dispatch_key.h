@@ -5,26 +5,16 @@
 #include <cstdint>
 
 #include "lamella/abi/abi.h"
+#include "lamella/core/key_set.h"
 #include "lamella/core/macros.h"
 
 namespace lamella {
 
 namespace detail {
-// Functionality indices, in priority order.
-enum class Functionality : uint8_t {
-#define LAMELLA_FUNCTIONALITY(name) name,
-#define LAMELLA_SPLIT(name, prefix) name,
-#define LAMELLA_SHARED(name, split) name,
-#include "lamella/abi/dispatch_keys.def"
-  Count
-};
-static_assert(static_cast<int>(Functionality::Count) <= LAMELLA_FUNCTIONALITY_BITS);
-
 // Ranks of the functionalities that are split by backend.
 enum class SplitRank : uint8_t {
-#define LAMELLA_FUNCTIONALITY(name)
-#define LAMELLA_SPLIT(name, prefix) name,
-#define LAMELLA_SHARED(name, split)
+#define LAMELLA_FUNCTIONALITY(name, group)
+#define LAMELLA_SPLIT(name, prefix, group) name,
 #include "lamella/abi/dispatch_keys.def"
   Count
 };
@@ -32,33 +22,17 @@ static_assert(static_cast<int>(SplitRank::Count) <= LAMELLA_SPLIT_FUNCTIONALITIE
 inline constexpr uint16_t kSplitBase = 1 + LAMELLA_FUNCTIONALITY_BITS;
 }  // namespace detail
 
-// Backends, lowest priority first.
-enum class BackendComponent : uint8_t {
-#define LAMELLA_BACKEND(name) name##Bit,
-#include "lamella/abi/dispatch_keys.def"
-  Count
-};
-static_assert(static_cast<int>(BackendComponent::Count) <= LAMELLA_BACKEND_BITS);
-
 // A run-time key's value is its slot; alias keys come behind the slots.
 enum class DispatchKey : uint16_t {
   Undefined = 0,
-#define LAMELLA_FUNCTIONALITY(name) name = 1 + static_cast<int>(detail::Functionality::name),
-#define LAMELLA_SPLIT(name, prefix) name = 1 + static_cast<int>(detail::Functionality::name),
-#define LAMELLA_SHARED(name, split) name = 1 + static_cast<int>(detail::Functionality::name),
+#define LAMELLA_FUNCTIONALITY(name, group) name = 1 + static_cast<int>(detail::Functionality::name),
 #include "lamella/abi/dispatch_keys.def"
-#define LAMELLA_SPLIT_KEY(prefix, split, backend)                                       \
+#define LAMELLA_SPLIT_KEY(backend, number, text, prefix, split)                         \
   prefix##backend = detail::kSplitBase +                                                \
                     static_cast<int>(detail::SplitRank::split) * LAMELLA_BACKEND_BITS + \
                     static_cast<int>(BackendComponent::backend##Bit),
-#define LAMELLA_BACKEND(name)                              \
-  LAMELLA_SPLIT_KEY(, Dense, name)                         \
-  LAMELLA_SPLIT_KEY(Quantized, Quantized, name)            \
-  LAMELLA_SPLIT_KEY(Sparse, Sparse, name)                  \
-  LAMELLA_SPLIT_KEY(SparseCsr, SparseCsr, name)            \
-  LAMELLA_SPLIT_KEY(NestedTensor, NestedTensor, name)      \
-  LAMELLA_SPLIT_KEY(Autograd, AutogradFunctionality, name) \
-  LAMELLA_SPLIT_KEY(Autocast, AutocastFunctionality, name)
+#define LAMELLA_FUNCTIONALITY(name, group)
+#define LAMELLA_SPLIT(name, prefix, group) LAMELLA_BACKENDS(LAMELLA_SPLIT_KEY, prefix, name)
 #include "lamella/abi/dispatch_keys.def"
 #undef LAMELLA_SPLIT_KEY
   FirstAlias = LAMELLA_SLOTS - 1,
@@ -94,9 +68,9 @@ inline constexpr SlotTable make_slot_table() {
         static_cast<uint16_t>(kSplitBase + static_cast<int>(rank) * LAMELLA_BACKEND_BITS);
     table.backend_mask[bit] = (1u << LAMELLA_BACKEND_BITS) - 1;
   };
-#define LAMELLA_FUNCTIONALITY(name)
-#define LAMELLA_SPLIT(name, prefix) split(Functionality::name, SplitRank::name);
-#define LAMELLA_SHARED(name, to) split(Functionality::name, SplitRank::to);
+#define LAMELLA_FUNCTIONALITY(name, group)
+#define LAMELLA_SPLIT(name, prefix, group) split(Functionality::name, SplitRank::name);
+#define LAMELLA_SHARED(name, to, group) split(Functionality::name, SplitRank::to);
 #include "lamella/abi/dispatch_keys.def"
   return table;
 }
@@ -108,15 +82,10 @@ inline constexpr uint32_t slot_of(uint64_t key_set) {
   uint32_t backends = static_cast<uint32_t>(key_set) & kSlotTable.backend_mask[high];
   return kSlotTable.base[high] + (31u ^ static_cast<uint32_t>(__builtin_clz(backends | 1)));
 }
-inline constexpr uint64_t kBackendMask = (uint64_t{1} << LAMELLA_BACKEND_BITS) - 1;
-inline constexpr uint64_t functionality_bit(Functionality f) {
-  return uint64_t{1} << (LAMELLA_BACKEND_BITS + static_cast<int>(f));
-}
 inline constexpr Functionality functionality_of_split(int rank) {
   constexpr Functionality table[] = {
-#define LAMELLA_FUNCTIONALITY(name)
-#define LAMELLA_SPLIT(name, prefix) Functionality::name,
-#define LAMELLA_SHARED(name, split)
+#define LAMELLA_FUNCTIONALITY(name, group)
+#define LAMELLA_SPLIT(name, prefix, group) Functionality::name,
 #include "lamella/abi/dispatch_keys.def"
   };
   return table[rank];
@@ -202,16 +171,8 @@ class DispatchKeySet final {
       if (rank >= static_cast<int>(detail::SplitRank::Count)) return 0;
       return detail::functionality_bit(detail::functionality_of_split(rank));
     }
-    if (key == DispatchKey::Autograd) {
-      return detail::functionality_bit(detail::Functionality::AutogradFunctionality) |
-             detail::functionality_bit(detail::Functionality::AutogradRequired) |
-             detail::functionality_bit(detail::Functionality::AutogradTangent) |
-             detail::functionality_bit(detail::Functionality::AutogradOther) |
-             detail::functionality_bit(detail::Functionality::AutogradNestedTensor);
-    }
-    if (key == DispatchKey::Autocast) {
-      return detail::functionality_bit(detail::Functionality::AutocastFunctionality);
-    }
+    if (key == DispatchKey::Autograd) return detail::functionality_bits(detail::KeyGroup::Autograd);
+    if (key == DispatchKey::Autocast) return detail::functionality_bits(detail::KeyGroup::Autocast);
     return 0;
   }
   static constexpr uint64_t backend_bits(DispatchKey key) {

@@ -53,23 +53,5 @@ class AutoDispatchBelowADInplaceOrView : ExcludeDispatchKeyGuard {
   AutoDispatchBelowADInplaceOrView()
       : ExcludeDispatchKeyGuard(autograd_dispatch_keyset_with_ADInplaceOrView) {}
 };
-// The older name of AutoDispatchBelowAutograd.
-using AutoNonVariableTypeMode = AutoDispatchBelowAutograd;
-
-// The keys that this thread currently includes and excludes.
-struct LocalDispatchKeySet {
-  DispatchKeySet included_;
-  DispatchKeySet excluded_;
-};
-inline LocalDispatchKeySet tls_local_dispatch_key_set() {
-  return {DispatchKeySet::from_raw_repr(lamella_thread.included),
-          DispatchKeySet::from_raw_repr(lamella_thread.excluded)};
-}
-inline bool tls_is_dispatch_key_included(DispatchKey key) {
-  return DispatchKeySet::from_raw_repr(lamella_thread.included).has_any(DispatchKeySet(key));
-}
-inline bool tls_is_dispatch_key_excluded(DispatchKey key) {
-  return DispatchKeySet::from_raw_repr(lamella_thread.excluded).has_any(DispatchKeySet(key));
-}
 
 }  // namespace lamella

@@ -8,8 +8,16 @@
 namespace lamella {
 namespace {
 
-using detail::Functionality;
 using detail::SplitRank;
+
+// A split functionality's own number is not a run-time key; its backends' keys are.
+bool has_own_slot(DispatchKey key) { return DispatchKeySet(key).highestPriorityTypeId() == key; }
+
+template <detail::KeyGroup group>
+bool is_in(DispatchKey key) {
+  constexpr uint64_t bits = detail::functionality_bits(group);
+  return (DispatchKeySet(key).raw_repr() & bits) != 0 && has_own_slot(key);
+}
 
 struct Names {
   std::vector<std::string> by_value = std::vector<std::string>(LAMELLA_SLOTS + 64);
@@ -22,39 +30,21 @@ struct Names {
   }
   Names() {
     add(DispatchKey::Undefined, "Undefined");
-#define LAMELLA_FUNCTIONALITY(name) add(DispatchKey::name, #name);
-#define LAMELLA_SPLIT(name, prefix) add(DispatchKey::name, #name);
-#define LAMELLA_SHARED(name, split) add(DispatchKey::name, #name);
+#define LAMELLA_FUNCTIONALITY(name, group) add(DispatchKey::name, #name);
 #include "lamella/abi/dispatch_keys.def"
-    const char* backends[] = {
-#define LAMELLA_BACKEND(name) #name,
+#define LAMELLA_SPLIT_KEY(backend, number, text, prefix) \
+  add(DispatchKey::prefix##backend, #prefix #backend);
+#define LAMELLA_FUNCTIONALITY(name, group)
+#define LAMELLA_SPLIT(name, prefix, group) LAMELLA_BACKENDS(LAMELLA_SPLIT_KEY, prefix)
 #include "lamella/abi/dispatch_keys.def"
-    };
-    const char* prefixes[] = {
-#define LAMELLA_FUNCTIONALITY(name)
-#define LAMELLA_SPLIT(name, prefix) #prefix,
-#define LAMELLA_SHARED(name, split)
-#include "lamella/abi/dispatch_keys.def"
-    };
-    for (int rank = 0; rank < static_cast<int>(SplitRank::Count); ++rank) {
-      for (int b = 0; b < static_cast<int>(BackendComponent::Count); ++b) {
-        add(static_cast<DispatchKey>(detail::kSplitBase + rank * LAMELLA_BACKEND_BITS + b),
-            std::string(prefixes[rank]) + backends[b]);
-      }
-    }
+#undef LAMELLA_SPLIT_KEY
 #define LAMELLA_ALIAS(name) add(DispatchKey::name, #name);
 #include "lamella/abi/dispatch_keys.def"
 #define LAMELLA_SYNONYM(name, key) by_name.emplace(#name, DispatchKey::key);
 #include "lamella/abi/dispatch_keys.def"
     for (uint16_t slot = 0; slot < LAMELLA_SLOTS; ++slot) {
-      DispatchKey key = static_cast<DispatchKey>(slot);
-      // A split functionality's own number is not a run-time key; its backends' keys are.
-      bool is_split_head = false;
-#define LAMELLA_FUNCTIONALITY(name)
-#define LAMELLA_SPLIT(name, prefix) is_split_head |= key == DispatchKey::name;
-#define LAMELLA_SHARED(name, split) is_split_head |= key == DispatchKey::name;
-#include "lamella/abi/dispatch_keys.def"
-      if (!by_value[slot].empty() && !is_split_head) runtime.push_back(key);
+      const auto key = static_cast<DispatchKey>(slot);
+      if (!by_value[slot].empty() && has_own_slot(key)) runtime.push_back(key);
     }
   }
 };
@@ -108,25 +98,9 @@ std::optional<SplitKey> split_key(DispatchKey key) {
                   (value - detail::kSplitBase) % LAMELLA_BACKEND_BITS};
 }
 
-bool is_backend_key(DispatchKey key) {
-  if (auto split = split_key(key)) {
-    return split->rank != SplitRank::AutogradFunctionality &&
-           split->rank != SplitRank::AutocastFunctionality;
-  }
-  return key == DispatchKey::Vulkan || key == DispatchKey::Metal ||
-         key == DispatchKey::CustomRNGKeyId || key == DispatchKey::MkldnnCPU;
-}
-
-bool is_autograd_key(DispatchKey key) {
-  auto split = split_key(key);
-  return (split && split->rank == SplitRank::AutogradFunctionality) ||
-         key == DispatchKey::AutogradOther || key == DispatchKey::AutogradNestedTensor;
-}
-
-bool is_autocast_key(DispatchKey key) {
-  auto split = split_key(key);
-  return split && split->rank == SplitRank::AutocastFunctionality;
-}
+bool is_backend_key(DispatchKey key) { return is_in<detail::KeyGroup::Backend>(key); }
+bool is_autograd_key(DispatchKey key) { return is_in<detail::KeyGroup::Autograd>(key); }
+bool is_autocast_key(DispatchKey key) { return is_in<detail::KeyGroup::Autocast>(key); }
 
 DispatchKey backend_of_autograd(DispatchKey key) {
   auto split = split_key(key);

@@ -44,34 +44,19 @@ class ReturnSpan {
   size_t size_;
 };
 
+class AliasOfArgument;
+
 // One argument or return of a schema, as text and facts. Pointers live while the operator is
 // defined.
 class ArgumentInfo {
  public:
-  // The printed type, such as "int[]"; -> is PyTorch's way to it.
-  class Type : public std::string {
-   public:
-    explicit Type(const char* text) : std::string(text) {}
-    const Type* operator->() const { return this; }
-    const Type& operator*() const { return *this; }
-    const std::string& str() const { return *this; }
-  };
-  // What is said behind a type in brackets: that it is an alias, and whether it is written to.
-  class AliasInfo {
-   public:
-    explicit AliasInfo(bool is_write) : is_write_(is_write) {}
-    bool isWrite() const { return is_write_; }
-
-   private:
-    bool is_write_;
-  };
-
-  explicit ArgumentInfo(const lamella_argument_info& info)
-      : info_(info), alias_(info.is_write != 0) {}
+  explicit ArgumentInfo(const lamella_argument_info& info) : info_(info) {}
   LAMELLA_LAZY std::string name() const { return info_.name; }
-  LAMELLA_LAZY Type type() const { return Type(info_.type); }
-  // Null where the argument is no alias.
-  const AliasInfo* alias_info() const { return is_alias() ? &alias_ : nullptr; }
+  // The printed type, such as "int[]".
+  LAMELLA_LAZY std::string type_text() const { return info_.type; }
+  // Both need dispatch/value_type.h, which documents the results.
+  LAMELLA_LAZY ValueTypePtr type() const;
+  LAMELLA_LAZY const AliasOfArgument* alias_info() const;
   bool kwarg_only() const { return info_.kwarg_only != 0; }
   bool is_write() const { return info_.is_write != 0; }
   bool is_alias() const { return info_.is_alias != 0; }
@@ -81,7 +66,6 @@ class ArgumentInfo {
 
  private:
   lamella_argument_info info_;
-  AliasInfo alias_;
 };
 // What a kernel can ask of its operator's schema.
 class OperatorSchema {
@@ -161,13 +145,13 @@ class OperatorHandle {
 
   // Takes the arguments from the stack and leaves the returns there.
   LAMELLA_LAZY void callBoxed(Stack* stack) const {
-    run(stack, [&](const lamella_value* arguments, lamella_value* returns) {
+    run_on_stack(stack, [&](const lamella_value* arguments, lamella_value* returns) {
       return lamella_call_boxed(op_, arguments, op_->argument_count, returns, op_->return_count);
     });
   }
   LAMELLA_LAZY void callBoxed(Stack& stack) const { callBoxed(&stack); }
   LAMELLA_LAZY void redispatchBoxed(DispatchKeySet keys, Stack* stack) const {
-    run(stack, [&](const lamella_value* arguments, lamella_value* returns) {
+    run_on_stack(stack, [&](const lamella_value* arguments, lamella_value* returns) {
       return redispatch_boxed_status(keys, arguments, returns);
     });
   }
@@ -192,14 +176,10 @@ class OperatorHandle {
     if (status != LAMELLA_OK) [[unlikely]]
       detail::throw_status(status);
   }
-
- private:
-  lamella_status redispatch_boxed_status(DispatchKeySet keys, const lamella_value* arguments,
-                                         lamella_value* returns) const {
-    return abi::call_boxed(op_, abi::masked(op_, keys.raw_repr()), arguments, returns);
-  }
+  // The arguments from the end of the stack go to `call(arguments, returns)`, a boxed call of this
+  // operator; the returns replace them.
   template <class F>
-  void run(Stack* stack, F&& call) const {
+  void run_on_stack(Stack* stack, F&& call) const {
     size_t taken = op_->argument_count;
     LAMELLA_CHECK(stack->size() >= taken, op_->name, ": expected ", taken,
                   " arguments on the stack, got ", stack->size());
@@ -208,6 +188,12 @@ class OperatorHandle {
     detail::check(call(reinterpret_cast<const lamella_value*>(first), returns.data()));
     drop(stack, taken);
     for (uint32_t i = 0; i < op_->return_count; ++i) stack->push_back(IValue::adopt(returns[i]));
+  }
+
+ private:
+  lamella_status redispatch_boxed_status(DispatchKeySet keys, const lamella_value* arguments,
+                                         lamella_value* returns) const {
+    return abi::call_boxed(op_, abi::masked(op_, keys.raw_repr()), arguments, returns);
   }
 
  protected:

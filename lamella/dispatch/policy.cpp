@@ -53,16 +53,13 @@ std::string_view autocast_class(const OperatorEntry& op, std::string_view device
 }
 
 std::string_view autocast_class(const OperatorEntry& op, DispatchKey key) {
-  const std::optional<SplitKey> split = split_key(key);
-  if (!split || split->rank != detail::SplitRank::AutocastFunctionality) return {};
-  switch (static_cast<BackendComponent>(split->backend)) {
-#define LAMELLA_DEVICE_TYPE(name, number, text) \
-  case BackendComponent::name##Bit:             \
-    return autocast_class(op, text);
-#include "lamella/core/device_types.def"
-    default:
-      return {};
-  }
+  if (!is_autocast_key(key)) return {};
+  constexpr std::string_view device_types[] = {
+#define LAMELLA_ROW(name, number, text, ...) text,
+      LAMELLA_BACKENDS(LAMELLA_ROW)
+#undef LAMELLA_ROW
+  };
+  return autocast_class(op, device_types[split_key(key)->backend]);
 }
 
 void check_policies(const std::string& name, const std::vector<std::string>& tags,

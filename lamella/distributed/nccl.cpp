@@ -226,7 +226,7 @@ class Nccl final : public DeviceTransport {
   void launch(const DeviceCall& call, const Group& group, ncclComm_t comm, cudaStream_t stream) {
     const char* name = call.op_name;
     // Collectives that only move data treat it as bytes.
-    size_t bytes = elementSize(call.dtype);
+    size_t bytes = element_size(call.dtype);
     auto* in = static_cast<const char*>(call.in);
     auto* out = static_cast<char*>(call.out);
     auto size = [&](int count) { return static_cast<size_t>(count) * bytes; };

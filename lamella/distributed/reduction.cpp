@@ -169,13 +169,13 @@ Reduction reduction_of(std::string_view word, const char* op_name) {
 const char* word_of(Reduction reduction) { return kWords[static_cast<size_t>(reduction)].data(); }
 
 void check_reduction(Reduction reduction, ScalarType dtype, const char* op_name) {
-  bool is_complex = isComplexType(dtype);
+  const bool is_complex = lamella::is_complex(dtype);
   if (reduction == Reduction::Min || reduction == Reduction::Max) {
     LAMELLA_CHECK(!is_complex, op_name, ": expected 'self' to have a dtype with an order for op ",
                   word_of(reduction), ", got ", dtype);
   }
   if (reduction == Reduction::Mean) {
-    LAMELLA_CHECK(is_complex || isFloatingType(dtype), op_name,
+    LAMELLA_CHECK(is_complex || is_floating_point(dtype), op_name,
                   ": expected 'self' to have a floating-point or complex dtype for op mean, got ",
                   dtype);
   }
@@ -185,7 +185,7 @@ void check_reduction(Reduction reduction, ScalarType dtype, const char* op_name)
 }
 
 MPI_Datatype moved_type(ScalarType dtype) {
-  switch (elementSize(dtype)) {
+  switch (element_size(dtype)) {
     case 1:
       return MPI_BYTE;
     case 2:

@@ -147,7 +147,7 @@ SharedSum::SharedSum(Window& window, const char* in, char* out, int64_t count, R
       out_(out),
       count_(count),
       end_(count),
-      width_(static_cast<int64_t>(elementSize(dtype))),
+      width_(static_cast<int64_t>(element_size(dtype))),
       reduction_(reduction),
       dtype_(dtype),
       parts_(parts),

@@ -120,7 +120,7 @@ struct Job {
   // ThreadInit.
   void work_for(lamella_thread_state& state, int number) {
     constexpr uint64_t kStart =
-        lamella::detail::key_bit(lamella::detail::kKeyFunctionalityThreadInit);
+        lamella::detail::functionality_bit(lamella::detail::Functionality::ThreadInit);
     lamella_thread_state before = state;
     auto take = [&](const lamella_thread_state& from) {
       state.included = (from.included & ~kStart) | (state.included & kStart);

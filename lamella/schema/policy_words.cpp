@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "lamella/abi/dispatch_keys.def"
 #include "lamella/schema/suggest.h"
 
 namespace lamella {
@@ -20,8 +21,9 @@ constexpr std::string_view kOpcodes[] = {
 };
 
 constexpr std::string_view kDeviceTypes[] = {
-#define LAMELLA_DEVICE_TYPE(name, number, text) text,
-#include "lamella/core/device_types.def"
+#define LAMELLA_ROW(name, number, text, ...) text,
+    LAMELLA_BACKENDS(LAMELLA_ROW)
+#undef LAMELLA_ROW
 };
 
 bool contains(std::span<const std::string_view> words, std::string_view word) {

@@ -13,7 +13,7 @@ std::span<const std::string_view> autocast_classes();
 // "abs", "add", ...: those of lamella/graph/hlo/opcode.def.
 std::span<const std::string_view> hlo_opcodes();
 
-// "cpu", "cuda", ...: those of lamella/core/device_types.def.
+// "cpu", "cuda", ...: those of lamella/abi/dispatch_keys.def with a backend.
 bool is_device_type(std::string_view word);
 
 // Why `value` is invalid for a policy, as "expects ..., got ..."; nothing if it is valid.

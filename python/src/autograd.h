@@ -63,13 +63,4 @@ extern PyTypeObject ContextType;
 PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                           PyObject* kwnames);
 
-int add_forward(PyObject* module);           // autograd_forward.cpp
-int add_modes(PyObject* module);             // autograd_modes.cpp
-int add_autograd_members(PyObject* module);  // autograd_tensor.cpp
-int add_hooks(PyObject* module);             // autograd_hooks.cpp
-int add_contexts(PyObject* module);          // autograd_context.cpp
-int add_nodes(PyObject* module);             // autograd_node.cpp
-int add_functions(PyObject* module);         // autograd_function.cpp
-int add_engine(PyObject* module);            // autograd_engine.cpp
-
 }  // namespace lamella::python

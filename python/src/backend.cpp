@@ -1,11 +1,10 @@
 // Devices of backends: names, the current device, streams, events and generators, for
 // lamella/_device.py.
-#include "python/src/backend.h"
-
 #include "lamella/abi/backend.h"
 #include "lamella/core/generator_impl.h"
 #include "lamella/dispatch/registry.h"
 #include "python/src/errors.h"
+#include "python/src/object.h"
 
 namespace lamella::python {
 namespace {

@@ -30,7 +30,4 @@ struct Bridge {
   const void* (*graph)(PyObject* object);
 };
 
-int add_bridge(PyObject* module);           // bridge.cpp
-int add_extension_table(PyObject* module);  // extension_table.cpp
-
 }  // namespace lamella::python

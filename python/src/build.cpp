@@ -315,7 +315,8 @@ PyObject* noted(PyObject* owned, const Options& options) {
 
 // Under functionalization, wraps the new tensor, which has no aliases yet.
 PyObject* lifted(PyObject* owned) {
-  constexpr uint64_t functionalize = detail::key_bit(detail::kKeyFunctionalityFunctionalize);
+  constexpr uint64_t functionalize =
+      detail::functionality_bit(detail::Functionality::Functionalize);
   if (owned == nullptr || (lamella_thread.included & functionalize) == 0) return owned;
   static KnownOperator lift{"aten::lift_fresh", ""};
   return guarded([&]() -> PyObject* {

@@ -148,6 +148,7 @@ void leave_python(GilEntry entered) {
 
 bool others_may_run() { return working.load(std::memory_order_acquire) != 0; }
 
+// Prepares for interrupts and for the interpreter's end.
 int add_gil(PyObject* module) {
   terminate_before = std::set_terminate(&terminate);
   if (!find_main_thread()) return -1;

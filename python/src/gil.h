@@ -17,7 +17,4 @@ inline PyObject* call_object(PyObject* callable, PyObject* args, PyObject* keywo
   return PyObject_Call(callable, args, keywords);
 }
 
-// Prepares for interrupts and for the interpreter's end; -1 with a Python error set if it fails.
-int add_gil(PyObject* module);
-
 }  // namespace lamella::python

@@ -294,12 +294,12 @@ constexpr const char* kVersioned = "dltensor_versioned";
 
 void end_plain(PyObject* capsule) {
   if (!PyCapsule_IsValid(capsule, kPlain)) return;  // taken over by a consumer
-  auto* managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, kPlain));
+  auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kPlain));
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
 void end_versioned(PyObject* capsule) {
   if (!PyCapsule_IsValid(capsule, kVersioned)) return;
-  auto* managed = static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersioned));
+  auto* managed = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, kVersioned));
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
 
@@ -434,7 +434,7 @@ PyObject* import_capsule(PyObject* capsule, Access access) {
   return guarded([&]() -> PyObject* {
     if (PyCapsule_IsValid(capsule, kVersioned)) {
       auto* managed =
-          static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersioned));
+          static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, kVersioned));
       TensorBase tensor = dlpack::import_tensor_versioned(managed);
       PyCapsule_SetName(capsule, "used_dltensor_versioned");
       bool read_only = dlpack::is_read_only(tensor);
@@ -445,7 +445,7 @@ PyObject* import_capsule(PyObject* capsule, Access access) {
                       "from_dlpack: expected a capsule that was not used before");
       return nullptr;
     }
-    auto* managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, kPlain));
+    auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kPlain));
     TensorBase tensor = dlpack::import_tensor(managed);
     PyCapsule_SetName(capsule, "used_dltensor");
     return writable(std::move(tensor), access.plain_is_read_only, access);
@@ -454,16 +454,16 @@ PyObject* import_capsule(PyObject* capsule, Access access) {
 
 // Whether elements in the host's memory are not aligned for their type.
 bool has_unaligned(PyObject* capsule) {
-  const dlpack::TensorField* t = nullptr;
+  const DLTensor* t = nullptr;
   if (PyCapsule_IsValid(capsule, kVersioned)) {
     void* managed = PyCapsule_GetPointer(capsule, kVersioned);
-    t = &static_cast<dlpack::ManagedVersioned*>(managed)->tensor;
+    t = &static_cast<DLManagedTensorVersioned*>(managed)->dl_tensor;
   } else if (PyCapsule_IsValid(capsule, kPlain)) {
-    t = &static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, kPlain))->tensor;
+    t = &static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kPlain))->dl_tensor;
   } else {
     return false;
   }
-  uint64_t bytes = t->dtype.bits / (t->dtype.code == dlpack::kTypeComplex ? 16 : 8);
+  uint64_t bytes = t->dtype.bits / (t->dtype.code == kDLComplex ? 16 : 8);
   constexpr int32_t kHost = 1;  // DLPack's code of the host's memory
   return t->device.device_type == kHost && bytes > 1 &&
          (reinterpret_cast<uintptr_t>(t->data) + t->byte_offset) % bytes != 0;

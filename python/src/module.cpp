@@ -2,16 +2,25 @@
 #include "lamella/core/thread_count.h"
 #include "lamella/kernels/default_dtype.h"
 #include "lamella/kernels/parallel.h"
-#include "python/src/autograd.h"
-#include "python/src/backend.h"
-#include "python/src/bridge.h"
-#include "python/src/errors.h"
-#include "python/src/gil.h"
-#include "python/src/script_object.h"
-#include "python/src/torch_function.h"
-#include "python/src/trace.h"
+#include "python/src/object.h"
+
+// The parts of the module. Each source file that is one defines add_PART(), which adds its types
+// and functions to the module and returns -1 with a Python error set if it fails.
+// clang-format off
+#define LAMELLA_MODULE_PARTS(X)                                                              \
+  X(errors) X(gil) X(values) X(generator) X(tensor) X(packets) X(interop) X(build)           \
+  X(storage) X(library) X(names) X(modes) X(hooks) X(nodes) X(contexts) X(functions)         \
+  X(engine) X(autograd_members) X(forward) X(autocast) X(compliance) X(entries) X(vmap)      \
+  X(trace) X(python_key) X(torch_function) X(backend) X(functionalize) X(profiler) X(bridge) \
+  X(extension_table) X(script_object)
+// clang-format on
 
 namespace lamella::python {
+
+#define LAMELLA_DECLARE(part) int add_##part(PyObject* module);
+LAMELLA_MODULE_PARTS(LAMELLA_DECLARE)
+#undef LAMELLA_DECLARE
+
 namespace {
 
 PyObject* get_threads(PyObject*, PyObject*) { return PyLong_FromLong(get_num_threads()); }
@@ -60,17 +69,9 @@ PyMODINIT_FUNC PyInit__C() {
 #ifdef Py_GIL_DISABLED
   PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
 #endif
-  if (add_errors(module) != 0 || add_gil(module) != 0 || add_values(module) != 0 ||
-      add_generator(module) != 0 || add_tensor(module) != 0 || add_packets(module) != 0 ||
-      add_interop(module) != 0 || add_build(module) != 0 || add_storage(module) != 0 ||
-      add_library(module) != 0 || add_names(module) != 0 || add_modes(module) != 0 ||
-      add_hooks(module) != 0 || add_nodes(module) != 0 || add_contexts(module) != 0 ||
-      add_functions(module) != 0 || add_engine(module) != 0 || add_autograd_members(module) != 0 ||
-      add_forward(module) != 0 || add_autocast(module) != 0 || add_compliance(module) != 0 ||
-      add_entries(module) != 0 || add_vmap(module) != 0 || add_trace(module) != 0 ||
-      add_python_key(module) != 0 || add_torch_function(module) != 0 || add_backend(module) != 0 ||
-      add_functionalize(module) != 0 || add_profiler(module) != 0 || add_bridge(module) != 0 ||
-      add_extension_table(module) != 0 || add_script_object(module) != 0) {
+#define LAMELLA_ADD(part) || add_##part(module) != 0
+  if (false LAMELLA_MODULE_PARTS(LAMELLA_ADD)) {
+#undef LAMELLA_ADD
     Py_DECREF(module);
     return nullptr;
   }

@@ -103,25 +103,6 @@ void change_default_dtype(ScalarType type);
 // Python error set if that fails. In values.cpp.
 int add_type(PyObject* module, PyTypeObject* type, const char* name, size_t size);
 
-// Each adds its types and functions to the module; -1 with a Python error set if it fails.
-int add_values(PyObject* module);      // values.cpp
-int add_generator(PyObject* module);   // generator.cpp
-int add_tensor(PyObject* module);      // tensor.cpp
-int add_packets(PyObject* module);     // packet.cpp
-int add_names(PyObject* module);       // names.cpp
-int add_interop(PyObject* module);     // interop.cpp
-int add_library(PyObject* module);     // library.cpp
-int add_autocast(PyObject* module);    // autocast.cpp
-int add_compliance(PyObject* module);  // compliance.cpp
-int add_profiler(PyObject* module);    // profiler.cpp
-int add_entries(PyObject* module);     // operator_entries.cpp
-int add_functionalize(PyObject* module);
-int add_build(PyObject* module);       // build.cpp
-int add_errors(PyObject* module);      // errors.cpp
-int add_storage(PyObject* module);     // storage.cpp
-int add_vmap(PyObject* module);        // vmap.cpp
-int add_python_key(PyObject* module);  // python_key.cpp
-
 // Whether a class has a __torch_dispatch__ that handles the calls of its instances.
 bool has_dispatch(PyTypeObject* type);
 // Puts the kernel of the key Python in place, once; false with a Python error set if that fails.

@@ -20,6 +20,4 @@ lamella_object* script_object_of(PyObject* object, SchemaType type);
 // A Python object for it; takes over one reference.
 PyObject* script_object(lamella_object* owned);
 
-int add_script_object(PyObject* module);
-
 }  // namespace lamella::python

@@ -12,8 +12,8 @@ namespace {
 void set_lazy(TensorImpl* impl, bool conjugated, bool negated) {
   set_flag(impl, LAMELLA_TENSOR_CONJ, conjugated);
   set_flag(impl, LAMELLA_TENSOR_NEG, negated);
-  constexpr uint64_t conjugate = detail::key_bit(detail::kKeyFunctionalityConjugate);
-  constexpr uint64_t negative = detail::key_bit(detail::kKeyFunctionalityNegative);
+  constexpr uint64_t conjugate = detail::functionality_bit(detail::Functionality::Conjugate);
+  constexpr uint64_t negative = detail::functionality_bit(detail::Functionality::Negative);
   impl->key_set &= ~(conjugate | negative);
   impl->key_set |= (conjugated ? conjugate : 0) | (negated ? negative : 0);
 }

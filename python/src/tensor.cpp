@@ -305,7 +305,7 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     return PyErr_Format(PyExc_TypeError,
                         "_make_subclass: expected 'cls' to be a subclass of Tensor, got %R", type);
   }
-  constexpr uint64_t python_bit = detail::key_bit(detail::kKeyFunctionalityPython);
+  constexpr uint64_t python_bit = detail::functionality_bit(detail::Functionality::Python);
   if ((tensor_of(data)->key_set & python_bit) != 0 &&
       !has_memory(tensor_of(data), "_make_subclass")) {
     return nullptr;

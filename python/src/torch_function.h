@@ -22,6 +22,4 @@ bool ask_operands(const char* name, PyObject* const* args, Py_ssize_t count, PyO
 // Asks only the mode of this thread, for a function of the module lamella that takes no tensors.
 bool ask_mode(const char* name, PyObject* args, PyObject* kwargs, PyObject** result);
 
-int add_torch_function(PyObject* module);
-
 }  // namespace lamella::python

@@ -28,7 +28,6 @@ PyObject* operand_to_python(const tracing::Graph& graph, const tracing::Operand&
 bool operand_from_python(PyObject* object, SchemaType type, IValue* value,
                          std::vector<tracing::ValueId>* ids);
 
-int add_trace(PyObject* module);  // trace.cpp
 // The graph of a graph object; NULL with a TypeError for other objects.
 const void* traced_graph(PyObject* object);
 

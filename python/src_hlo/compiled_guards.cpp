@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kGuardedModes = LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_INFERENCE;
 // Keys that do not matter: of a thread that has not called an operator yet, and of a profiled one.
 constexpr uint64_t kHarmless =
-    lamella::detail::key_bit(lamella::detail::kKeyFunctionalityThreadInit) | profile::kKey;
+    lamella::detail::functionality_bit(lamella::detail::Functionality::ThreadInit) | profile::kKey;
 constexpr auto kCpu = static_cast<uint8_t>(DeviceType::CPU);
 
 }  // namespace

@@ -48,6 +48,26 @@ static_assert(same<decltype(kFloat), const ScalarType>);
 static_assert(same<IntArrayRef, lamella::IntArrayRef> && same<DispatchKey, lamella::DispatchKey>);
 }  // namespace opened
 
+TEST(Names, StridesOfMemoryFormats) {
+  using Ints = std::vector<int64_t>;
+  EXPECT_EQ(c10::get_channels_last_strides_2d({2, 3, 4, 5}), (Ints{60, 1, 15, 3}));
+  EXPECT_EQ(c10::get_channels_last_strides_2d({3, 4, 5}), (Ints{1, 15, 3}));
+  EXPECT_EQ(c10::get_channels_last_strides_3d({2, 3, 4, 5, 6}), (Ints{360, 1, 90, 18, 3}));
+  EXPECT_EQ(c10::get_channels_last_strides_3d({3, 4, 5, 6}), (Ints{1, 90, 18, 3}));
+  auto error_of = [](auto function) {
+    try {
+      function();
+    } catch (const c10::Error& error) {
+      return std::string(error.what_without_backtrace());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(error_of([] { c10::get_channels_last_strides_2d({1, 2}); }),
+            "channels_last: expected 3 or 4 dimensions, got 2");
+  EXPECT_EQ(error_of([] { c10::get_channels_last_strides_3d({1, 2}); }),
+            "channels_last_3d: expected 4 or 5 dimensions, got 2");
+}
+
 TEST(Names, ConditionalsAndTypeLists) {
   EXPECT_EQ(c10::guts::if_constexpr<true>([] { return 1; }, [] { return std::string("2"); }), 1);
   EXPECT_EQ(c10::guts::if_constexpr<false>([] { return 1; }, [] { return std::string("2"); }), "2");
@@ -81,6 +101,15 @@ TEST(Names, TypesByName) {
   EXPECT_EQ(c10::getTypePtr<std::string>(), c10::IValue("text").type());
   torch::Deleter none = [](void*) {};
   none(nullptr);
+}
+
+TEST(Names, ArgumentsOfSchemas) {
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::add_", "Tensor");
+  const std::vector<c10::Argument> arguments = op.schema().arguments();
+  EXPECT_EQ(arguments[1].type()->str(), "Tensor");
+  EXPECT_EQ(arguments[1].type(), c10::getTypePtr<at::Tensor>());
+  EXPECT_TRUE(arguments[0].alias_info()->isWrite());
+  EXPECT_EQ(arguments[1].alias_info(), nullptr);
 }
 
 TEST(Names, ValuesOfAnyType) {

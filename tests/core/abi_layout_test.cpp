@@ -69,14 +69,14 @@ TEST(AbiLayout, HandlesAreOnePointer) {
 
 TEST(AbiLayout, DlpackIsAsPublished) {
   using namespace lamella::dlpack;
-  EXPECT_EQ(offsetof(TensorField, data), 0u);
-  EXPECT_EQ(offsetof(TensorField, device), 8u);
-  EXPECT_EQ(offsetof(TensorField, ndim), 16u);
-  EXPECT_EQ(offsetof(TensorField, dtype), 20u);
-  EXPECT_EQ(offsetof(TensorField, shape), 24u);
-  EXPECT_EQ(offsetof(TensorField, strides), 32u);
-  EXPECT_EQ(offsetof(TensorField, byte_offset), 40u);
-  EXPECT_EQ(offsetof(ManagedVersioned, context), 8u);
-  EXPECT_EQ(offsetof(ManagedVersioned, deleter), 16u);
-  EXPECT_EQ(offsetof(ManagedVersioned, flags), 24u);
+  EXPECT_EQ(offsetof(DLTensor, data), 0u);
+  EXPECT_EQ(offsetof(DLTensor, device), 8u);
+  EXPECT_EQ(offsetof(DLTensor, ndim), 16u);
+  EXPECT_EQ(offsetof(DLTensor, dtype), 20u);
+  EXPECT_EQ(offsetof(DLTensor, shape), 24u);
+  EXPECT_EQ(offsetof(DLTensor, strides), 32u);
+  EXPECT_EQ(offsetof(DLTensor, byte_offset), 40u);
+  EXPECT_EQ(offsetof(DLManagedTensorVersioned, manager_ctx), 8u);
+  EXPECT_EQ(offsetof(DLManagedTensorVersioned, deleter), 16u);
+  EXPECT_EQ(offsetof(DLManagedTensorVersioned, flags), 24u);
 }

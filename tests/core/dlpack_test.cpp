@@ -23,11 +23,11 @@ const std::vector<CodeRow> kCodes = {
 TEST(Dlpack, EveryTypeGoesThereAndBack) {
   for (const CodeRow& row : kCodes) {
     TensorBase t = make_empty({2, 3}, row.type, kCPU);
-    Managed* m = export_tensor(t);
-    EXPECT_EQ(m->tensor.dtype.code, row.code) << toString(row.type);
-    EXPECT_EQ(m->tensor.dtype.bits, row.bits) << toString(row.type);
-    EXPECT_EQ(m->tensor.dtype.lanes, 1);
-    EXPECT_EQ(m->tensor.device.device_type, 1);
+    DLManagedTensor* m = export_tensor(t);
+    EXPECT_EQ(m->dl_tensor.dtype.code, row.code) << toString(row.type);
+    EXPECT_EQ(m->dl_tensor.dtype.bits, row.bits) << toString(row.type);
+    EXPECT_EQ(m->dl_tensor.dtype.lanes, 1);
+    EXPECT_EQ(m->dl_tensor.device.device_type, 1);
     TensorBase back = import_tensor(m);
     EXPECT_EQ(back.dtype(), row.type);
     EXPECT_EQ(back.data_ptr(), t.data_ptr());
@@ -41,10 +41,10 @@ TEST(Dlpack, EveryTypeGoesThereAndBack) {
 TEST(Dlpack, VersionedKeepsStridesAndOffset) {
   TensorBase t = floats({4, 5});
   TensorBase v = make_view(t, {5, 2}, {1, 5}, 5);
-  ManagedVersioned* m = export_tensor_versioned(v, true);
-  EXPECT_EQ(m->major, 1u);
-  EXPECT_EQ(m->flags, uint64_t{kFlagCopied});
-  EXPECT_EQ(m->tensor.data, v.data_ptr());
+  DLManagedTensorVersioned* m = export_tensor_versioned(v, true);
+  EXPECT_EQ(m->version.major, 1u);
+  EXPECT_EQ(m->flags, uint64_t{DLPACK_FLAG_BITMASK_IS_COPIED});
+  EXPECT_EQ(m->dl_tensor.data, v.data_ptr());
   TensorBase back = import_tensor_versioned(m);
   EXPECT_EQ(strides_of(back), (Ints{1, 5}));
   EXPECT_EQ(back.data_ptr(), v.data_ptr());
@@ -64,18 +64,20 @@ struct Foreign {
   float data[8] = {0, 1, 2, 3, 4, 5, 6, 7};
   int64_t shape[2] = {2, 3};
   int deleted = 0;
-  ManagedVersioned managed{};
+  DLManagedTensorVersioned managed{};
   Foreign() {
-    managed.major = 1;
-    managed.context = this;
-    managed.deleter = [](ManagedVersioned* m) { ++static_cast<Foreign*>(m->context)->deleted; };
-    managed.tensor = {data, {kDeviceCpu, 0}, 2, {kTypeFloat, 32, 1}, shape, nullptr, 4};
+    managed.version.major = 1;
+    managed.manager_ctx = this;
+    managed.deleter = [](DLManagedTensorVersioned* m) {
+      ++static_cast<Foreign*>(m->manager_ctx)->deleted;
+    };
+    managed.dl_tensor = {data, {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape, nullptr, 4};
   }
 };
 
 TEST(Dlpack, ImportsRowMajorWithByteOffset) {
   Foreign foreign;
-  foreign.managed.flags = kFlagReadOnly;
+  foreign.managed.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
   {
     TensorBase t = import_tensor_versioned(&foreign.managed);
     EXPECT_EQ(strides_of(t), (Ints{3, 1}));
@@ -87,8 +89,8 @@ TEST(Dlpack, ImportsRowMajorWithByteOffset) {
     EXPECT_EQ(error_of([&] { export_tensor(view); }),
               "to_dlpack: expected a writable tensor, which is all that DLPack before 1.0 knows, "
               "got a read-only one");
-    ManagedVersioned* again = export_tensor_versioned(view);
-    EXPECT_EQ(again->flags, uint64_t{kFlagReadOnly});
+    DLManagedTensorVersioned* again = export_tensor_versioned(view);
+    EXPECT_EQ(again->flags, uint64_t{DLPACK_FLAG_BITMASK_READ_ONLY});
     t.reset();
     view.reset();
     EXPECT_EQ(foreign.deleted, 0);
@@ -105,15 +107,17 @@ TEST(Dlpack, FailedImportsLeaveTheCallerTheOwner) {
     EXPECT_EQ(foreign.deleted, 0) << text;
     return text;
   };
-  EXPECT_EQ(failing([](Foreign& f) { f.managed.major = 2; }),
+  EXPECT_EQ(failing([](Foreign& f) { f.managed.version.major = 2; }),
             "from_dlpack: expected DLPack version 1, got 2.0");
-  EXPECT_EQ(failing([](Foreign& f) { f.managed.tensor.dtype.lanes = 4; }),
+  EXPECT_EQ(failing([](Foreign& f) { f.managed.dl_tensor.dtype.lanes = 4; }),
             "from_dlpack: expected a dtype that Lamella knows, got code 2, 32 bits, 4 lanes");
-  EXPECT_EQ(failing([](Foreign& f) { f.managed.tensor.device.device_type = 16; }),
+  EXPECT_EQ(failing([](Foreign& f) {
+              f.managed.dl_tensor.device.device_type = static_cast<DLDeviceType>(16);
+            }),
             "from_dlpack: expected a device that Lamella knows, got code 16");
-  EXPECT_EQ(failing([](Foreign& f) { f.managed.tensor.byte_offset = 1; }),
+  EXPECT_EQ(failing([](Foreign& f) { f.managed.dl_tensor.byte_offset = 1; }),
             "from_dlpack: expected data aligned to its elements of 4 bytes");
-  EXPECT_EQ(failing([](Foreign& f) { f.managed.tensor.data = nullptr; }),
+  EXPECT_EQ(failing([](Foreign& f) { f.managed.dl_tensor.data = nullptr; }),
             "from_dlpack: expected data for 6 elements, got a null pointer");
   EXPECT_EQ(failing([](Foreign& f) { f.shape[0] = -1; }),
             "from_dlpack: expected sizes of at least 0, got [-1, 3]");
@@ -138,7 +142,7 @@ TEST(Dlpack, WhatLeavesTheAddressSpaceIsRefused) {
   Foreign foreign;
   int64_t strides[2] = {1, 1};
   auto error = [&] { return error_of([&] { import_tensor_versioned(&foreign.managed); }); };
-  TensorField& t = foreign.managed.tensor;
+  DLTensor& t = foreign.managed.dl_tensor;
   t.byte_offset = ~uint64_t{0} - 8;
   EXPECT_EQ(
       error(),
@@ -173,9 +177,9 @@ TEST(Dlpack, WhatLeavesTheAddressSpaceIsRefused) {
   EXPECT_EQ(error(),
             "from_dlpack: expected a dtype that Lamella knows, got code 2, 32 bits, 2 lanes");
   t.dtype.lanes = 1;
-  foreign.managed.major = 2;
+  foreign.managed.version.major = 2;
   EXPECT_EQ(error(), "from_dlpack: expected DLPack version 1, got 2.0");
-  foreign.managed.major = 1;
+  foreign.managed.version.major = 1;
   EXPECT_EQ(foreign.deleted, 0);
   // Nothing to point at may be anywhere.
   foreign.shape[1] = 0;

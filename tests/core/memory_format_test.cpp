@@ -13,14 +13,11 @@ TEST(MemoryFormat, StridesOfFormats) {
   EXPECT_EQ(strides, (Ints{60, 20, 5, 1}));
   contiguous_strides({2, 0, 4, 5}, strides.data());
   EXPECT_EQ(strides, (Ints{20, 20, 5, 1}));
-  EXPECT_EQ(get_channels_last_strides_2d({2, 3, 4, 5}), (Ints{60, 1, 15, 3}));
-  EXPECT_EQ(get_channels_last_strides_2d({3, 4, 5}), (Ints{1, 15, 3}));
-  EXPECT_EQ(get_channels_last_strides_3d({2, 3, 4, 5, 6}), (Ints{360, 1, 90, 18, 3}));
-  EXPECT_EQ(get_channels_last_strides_3d({3, 4, 5, 6}), (Ints{1, 90, 18, 3}));
-  EXPECT_EQ(error_of([] { get_channels_last_strides_2d({1, 2}); }),
-            "channels_last: expected 3 or 4 dimensions, got 2");
-  EXPECT_EQ(error_of([] { get_channels_last_strides_3d({1, 2}); }),
-            "channels_last_3d: expected 4 or 5 dimensions, got 2");
+  strides_of_format({2, 3, 4, 5}, MemoryFormat::ChannelsLast, strides.data());
+  EXPECT_EQ(strides, (Ints{60, 1, 15, 3}));
+  Ints strides_3d(5);
+  strides_of_format({2, 3, 4, 5, 6}, MemoryFormat::ChannelsLast3d, strides_3d.data());
+  EXPECT_EQ(strides_3d, (Ints{360, 1, 90, 18, 3}));
 }
 
 struct Row {

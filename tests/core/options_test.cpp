@@ -87,17 +87,17 @@ TEST(TensorOptions, FluentAndMerged) {
 
 TEST(KeySet, OfDevices) {
   using namespace lamella::detail;
-  uint64_t autograd =
-      key_bit(kKeyFunctionalityAutogradFunctionality) | key_bit(kKeyFunctionalityADInplaceOrView);
+  uint64_t autograd = functionality_bit(Functionality::AutogradFunctionality) |
+                      functionality_bit(Functionality::ADInplaceOrView);
   EXPECT_EQ(backend_bit(kCPU), 1u);
   EXPECT_EQ(backend_bit(kVulkan), 0u);
-  EXPECT_EQ(default_key_set(kCPU), 1u | key_bit(kKeyFunctionalityDense) | autograd);
-  EXPECT_EQ(default_key_set(kCPU, true), 1u | key_bit(kKeyFunctionalityDense));
-  EXPECT_EQ(default_key_set(kMeta),
-            key_bit(kKeyBackendMeta) | key_bit(kKeyFunctionalityDense) | autograd);
-  EXPECT_EQ(default_key_set(kVulkan), key_bit(kKeyFunctionalityVulkan) |
-                                          key_bit(kKeyFunctionalityAutogradOther) |
-                                          key_bit(kKeyFunctionalityADInplaceOrView));
+  EXPECT_EQ(default_key_set(kCPU), 1u | functionality_bit(Functionality::Dense) | autograd);
+  EXPECT_EQ(default_key_set(kCPU, true), 1u | functionality_bit(Functionality::Dense));
+  EXPECT_EQ(default_key_set(kMeta), uint64_t{1} << static_cast<int>(BackendComponent::MetaBit) |
+                                        functionality_bit(Functionality::Dense) | autograd);
+  EXPECT_EQ(default_key_set(kVulkan), functionality_bit(Functionality::Vulkan) |
+                                          functionality_bit(Functionality::AutogradOther) |
+                                          functionality_bit(Functionality::ADInplaceOrView));
 }
 
 }  // namespace

@@ -318,7 +318,7 @@ Tensor linalg_cond(const Tensor& self, std::string_view p) {
 
 // The default of rcond is below float32's resolution, as in PyTorch.
 Tensor pinverse(const Tensor& self, double rcond) {
-  bool is_single = toRealValueType(self.scalar_type()) == kFloat;
+  bool is_single = to_real_type(self.scalar_type()) == kFloat;
   double least = is_single ? std::numeric_limits<float>::epsilon() : 0.0;
   return lamella::linalg_pinv(self, std::max(rcond, least));
 }

@@ -129,7 +129,7 @@ Tensor& rad2deg_(Tensor& self) { return self.mul_(180 / kPi); }
 // `self`, and the power of two is computed in float32 or float64, so that it does not overflow
 // earlier.
 static bool has_whole_exponent(const Tensor& self, const Tensor& other) {
-  return isFloatingType(self.scalar_type()) && isIntegralType(other.scalar_type(), false);
+  return is_floating_point(self.scalar_type()) && is_integral(other.scalar_type(), false);
 }
 static Tensor power_of_two(const Tensor& self, const Tensor& other) {
   if (!has_whole_exponent(self, other)) return lamella::pow(2.0, other);

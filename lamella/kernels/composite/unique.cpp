@@ -110,7 +110,7 @@ Tensor isin(const Tensor& elements, const Tensor& test_elements, bool assume_uni
   ScalarType dtype = lamella::result_type(elements, test_elements);
   bool is_small_float = is_floating_point(dtype) && element_size(dtype) == 1;
   bool directly = !elements.is_meta() && isin_stub.is_device_supported(elements.device().type()) &&
-                  !isComplexType(dtype) && !is_small_float && test_elements.numel() > 0 &&
+                  !is_complex(dtype) && !is_small_float && test_elements.numel() > 0 &&
                   test_elements.numel() < INT32_MAX;
   if (directly) {
     Tensor is_in = new_tensor(elements.sizes(), kBool, elements.device());

@@ -114,13 +114,13 @@ Tensor _conj(const Tensor& self) {
   LAMELLA_CHECK(self.is_complex(), "_conj: expected 'self' to be complex, got ",
                 self.scalar_type());
   return toggled(self, LAMELLA_TENSOR_CONJ,
-                 lamella::detail::key_bit(lamella::detail::kKeyFunctionalityConjugate));
+                 lamella::detail::functionality_bit(lamella::detail::Functionality::Conjugate));
 }
 Tensor _neg_view(const Tensor& self) {
   LAMELLA_CHECK(self.scalar_type() != ScalarType::Bool,
                 "_neg_view: expected 'self' not to be of bool, which has no negative");
   return toggled(self, LAMELLA_TENSOR_NEG,
-                 lamella::detail::key_bit(lamella::detail::kKeyFunctionalityNegative));
+                 lamella::detail::functionality_bit(lamella::detail::Functionality::Negative));
 }
 Tensor conj(const Tensor& self) { return self.is_complex() ? lamella::_conj(self) : self; }
 Tensor resolve_conj(const Tensor& self) {

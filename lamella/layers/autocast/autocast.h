@@ -35,9 +35,6 @@ inline ScalarType get_autocast_dtype(DeviceType device) {
 inline void set_autocast_dtype(DeviceType device, ScalarType dtype) {
   lamella_autocast_set_dtype(static_cast<uint8_t>(device), static_cast<uint8_t>(dtype));
 }
-inline ScalarType get_lower_precision_fp_from_device_type(DeviceType device) {
-  return get_autocast_dtype(device);
-}
 // Whether casts of weights are kept: Note [Casts of weights] in lamella/abi/autocast.h.
 inline bool is_autocast_cache_enabled() { return lamella_autocast_cache_enabled() != 0; }
 inline void set_autocast_cache_enabled(bool enabled) {
@@ -47,18 +44,6 @@ inline void clear_cache() { lamella_autocast_clear_cache(); }
 // The depth of nested regions on this thread; on return to 0 the kept casts are released.
 inline int increment_nesting() { return lamella_autocast_nesting(1); }
 inline int decrement_nesting() { return lamella_autocast_nesting(-1); }
-
-// PyTorch's older names, for CUDA and the CPU.
-inline bool is_enabled() { return is_autocast_enabled(DeviceType::CUDA); }
-inline void set_enabled(bool enabled) { set_autocast_enabled(DeviceType::CUDA, enabled); }
-inline ScalarType get_autocast_gpu_dtype() { return get_autocast_dtype(DeviceType::CUDA); }
-inline void set_autocast_gpu_dtype(ScalarType dtype) {
-  set_autocast_dtype(DeviceType::CUDA, dtype);
-}
-inline bool is_cpu_enabled() { return is_autocast_enabled(DeviceType::CPU); }
-inline void set_cpu_enabled(bool enabled) { set_autocast_enabled(DeviceType::CPU, enabled); }
-inline ScalarType get_autocast_cpu_dtype() { return get_autocast_dtype(DeviceType::CPU); }
-inline void set_autocast_cpu_dtype(ScalarType dtype) { set_autocast_dtype(DeviceType::CPU, dtype); }
 
 // A region: autocast on (or off) for a device type while it lives, with the dtype of lower
 // precision given or as it is. Regions nest.

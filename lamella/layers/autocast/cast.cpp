@@ -28,14 +28,7 @@ enum class Class : uintptr_t { kLowerPrecision, kFloat32, kFloat32SetDtype, kWid
 
 DeviceType device_of(uint64_t keys) {
   const auto backends = static_cast<uint32_t>(keys & detail::kBackendMask);
-  switch (static_cast<BackendComponent>(31 ^ __builtin_clz(backends | 1))) {
-#define LAMELLA_DEVICE_TYPE(name, number, text) \
-  case BackendComponent::name##Bit:             \
-    return DeviceType::name;
-#include "lamella/core/device_types.def"
-    default:
-      return DeviceType::CPU;
-  }
+  return device_type_of(static_cast<BackendComponent>(31 ^ __builtin_clz(backends | 1)));
 }
 
 // The arguments of a call, copied when the first of them is cast.

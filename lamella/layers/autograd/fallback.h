@@ -8,7 +8,8 @@ namespace lamella::autograd {
 
 // m.impl("op", autogradNotImplementedFallback()) for the key Autograd: calls the operator below
 // autograd; if an input requires gradients, so do the outputs, and their backward is an error that
-// names the operator.
+// names the operator. With m.fallback(...) for a backend's Autograd key it serves all operators
+// without a kernel of their own for it.
 inline CppFunction autogradNotImplementedFallback() {
   return CppFunction::makeFromBoxedKernel(&lamella_autograd_not_implemented);
 }
@@ -16,11 +17,6 @@ inline CppFunction autogradNotImplementedFallback() {
 // operators that write an argument or return a view of one, as their schema says.
 inline CppFunction autogradNotImplementedInplaceOrViewFallback() {
   return CppFunction::makeFromBoxedKernel(&lamella_autograd_inplace_or_view);
-}
-// Works like m.fallback(...) for a backend's Autograd key: serves all operators without a kernel of
-// their own for it.
-inline CppFunction basicAutogradNotImplementedFallback() {
-  return CppFunction::makeFromBoxedKernel(&lamella_autograd_not_implemented);
 }
 
 }  // namespace lamella::autograd

@@ -25,7 +25,7 @@ ScalarType type_among(ScalarType own, ScalarType type) {
     return ScalarType::Undefined;
   }
   if (category(own) == category(type)) return type;
-  return category(type) == 3 && category(own) == 2 ? toRealValueType(type) : ScalarType::Undefined;
+  return category(type) == 3 && category(own) == 2 ? to_real_type(type) : ScalarType::Undefined;
 }
 
 // Dimensions of size 1 behind the batch, up to `rank` of an example.

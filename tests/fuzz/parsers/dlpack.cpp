@@ -61,8 +61,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lamella::fuzz;
   Bytes in(data, size);
   bool versioned = in.below(2) != 0, row_major = in.below(4) == 0;
-  lamella::dlpack::TensorField field{};
-  field.device = {static_cast<int32_t>(in.below(16)), in.byte() < 250 ? 0 : in.take<int32_t>()};
+  DLTensor field{};
+  field.device = {static_cast<DLDeviceType>(in.below(16)),
+                  in.byte() < 250 ? 0 : in.take<int32_t>()};
   field.dtype = {static_cast<uint8_t>(in.below(13)), in.byte(), in.byte()};
   field.ndim = in.byte() % 5;
   if (in.byte() > 240) field.ndim = in.take<int32_t>() % 100000;
@@ -73,14 +74,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   field.byte_offset = in.byte() < 200 ? in.byte() : in.take<uint64_t>();
   field.data = in.byte() == 255 ? nullptr : memory;
   if (versioned) {
-    lamella::dlpack::ManagedVersioned managed{};
-    managed.major = in.byte() < 240 ? 1 : in.byte();
+    DLManagedTensorVersioned managed{};
+    managed.version.major = in.byte() < 240 ? 1 : in.byte();
     managed.flags = in.byte() % 4;
-    managed.tensor = field;
+    managed.dl_tensor = field;
     take(managed, lamella::dlpack::import_tensor_versioned);
   } else {
-    lamella::dlpack::Managed managed{};
-    managed.tensor = field;
+    DLManagedTensor managed{};
+    managed.dl_tensor = field;
     take(managed, lamella::dlpack::import_tensor);
   }
   return 0;

@@ -113,7 +113,7 @@ TEST(Fallback, View) {
 }
 
 TEST(Fallback, ForAWholeKey) {
-  CppFunction fallback = autograd::basicAutogradNotImplementedFallback();
+  CppFunction fallback = autograd::autogradNotImplementedFallback();
   EXPECT_TRUE(fallback.signature().empty());
 }
 

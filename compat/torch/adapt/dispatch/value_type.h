@@ -1,10 +1,12 @@
-// What code that takes a value of any type asks of it: its type, and its entries whatever their
-// kind. Declared by IValue, and apart from it, since few kernels do.
+// What code that takes a value of any type asks of it, or of an argument: its type, and its entries
+// whatever their kind. Declared by IValue and ArgumentInfo, and apart from them, since few kernels
+// do.
 #pragma once
 #include <string>
 
 #include "lamella/core/dict.h"
 #include "lamella/core/list.h"
+#include "lamella/dispatch/operator_handle.h"
 #include "lamella/dispatch/schema_text.h"
 
 namespace lamella {
@@ -64,6 +66,17 @@ class ValueTypePtr {
   const ValueType* type_;
 };
 
+// What is said behind an argument's type in brackets: that it is an alias, and whether it is
+// written to.
+class AliasOfArgument {
+ public:
+  explicit constexpr AliasOfArgument(bool is_write) : is_write_(is_write) {}
+  constexpr bool isWrite() const { return is_write_; }
+
+ private:
+  bool is_write_;
+};
+
 // A string or a tuple out of a value, by an arrow as well: value.toString()->string().
 class TextOfValue {
  public:
@@ -98,6 +111,8 @@ class TupleOfValue {
 };
 
 namespace detail {
+LAMELLA_HIDDEN inline constexpr AliasOfArgument kReadAlias(false), kWrittenAlias(true);
+
 // The type that all entries of a list have; "Any" where they differ or there are none.
 inline std::string type_of_entries(ArrayRef<IValue> entries, size_t begin, size_t step);
 
@@ -178,6 +193,15 @@ inline bool operator==(const IValue& a, const IValue& b) {
 template <int>
 ValueTypePtr IValue::type() const {
   return ValueTypePtr(detail::type_text(*this));
+}
+template <int>
+ValueTypePtr ArgumentInfo::type() const {
+  return ValueTypePtr(type_text());
+}
+// Null where the argument is no alias.
+template <int>
+const AliasOfArgument* ArgumentInfo::alias_info() const {
+  return !is_alias() ? nullptr : is_write() ? &detail::kWrittenAlias : &detail::kReadAlias;
 }
 template <int>
 TextOfValue IValue::toString() const {

@@ -3,18 +3,10 @@
 #include <ATen/Functions.h>
 #include <ATen/dlpack.h>
 
+#include "lamella/core/dlpack_types.h"
+
 namespace at {
 namespace detail {
-
-// The DLPack type code of a dtype; its bits and lanes follow from the dtype's size.
-struct DLPackCode {
-  ScalarType dtype;
-  DLDataTypeCode code;
-};
-inline constexpr DLPackCode kDLPackCodes[] = {
-#define LAMELLA_SCALAR_TYPE(cpp, name, number, text, code, ...) {lamella::k##name, kDL##code},
-#include "lamella/core/scalar_type.def"
-};
 
 // A DLPack structure that owns a tensor and copies of its sizes and strides.
 template <class Managed>
@@ -31,19 +23,14 @@ Managed* to_dlpack(const Tensor& source);
 
 // Throws for a dtype without a DLPack code.
 inline DLDataType getDLDataType(const Tensor& tensor) {
-  for (const detail::DLPackCode& entry : detail::kDLPackCodes) {
-    if (entry.dtype == tensor.scalar_type()) {
-      return {entry.code, static_cast<uint8_t>(8 * tensor.element_size()), 1};
-    }
+  if (const auto* row = lamella::dlpack::find_type(tensor.scalar_type())) {
+    return lamella::dlpack::type_of(*row);
   }
   throw lamella::Error(
       lamella::str("toDLPack: expected a dtype that DLPack has, got ", tensor.scalar_type()));
 }
 inline ScalarType toScalarType(const DLDataType& type) {
-  for (const detail::DLPackCode& entry : detail::kDLPackCodes) {
-    bool same = entry.code == type.code && 8 * lamella::elementSize(entry.dtype) == type.bits;
-    if (same && type.lanes == 1) return entry.dtype;
-  }
+  if (const auto* row = lamella::dlpack::find_type(type)) return row->type;
   throw lamella::Error(lamella::str("fromDLPack: expected a type that tensors have, got code ",
                                     int{type.code}, " of ", int{type.bits}, " bits and ",
                                     type.lanes, " lanes"));

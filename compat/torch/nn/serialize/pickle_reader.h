@@ -286,7 +286,7 @@ LAMELLA_LAZY class PickleReaderOf {
       if (!elements.defined()) {
         const int64_t count = item(id, 4).plain.toInt();
         std::string_view bytes = files_.get("data/" + key);
-        const size_t size = lamella::elementSize(each.dtype);
+        const size_t size = lamella::element_size(each.dtype);
         LAMELLA_CHECK(count >= 0 && static_cast<uint64_t>(count) == bytes.size() / size &&
                           bytes.size() % size == 0,
                       "load: expected 'data/", key, "' to have ", count, " elements of ",

@@ -12,6 +12,14 @@ namespace lamella {
 inline std::string DeviceTypeName(DeviceType type, bool lower_case = false) {
   return device_type_name(type, lower_case);
 }
+// The name of the devices of PrivateUse1. Throws if they have another one.
+inline void register_privateuse1_backend(const std::string& name) {
+  detail::check(
+      lamella_rename_device_type(static_cast<uint8_t>(DeviceType::PrivateUse1), name.c_str()));
+}
+inline std::string get_privateuse1_backend(bool lower_case = true) {
+  return device_type_name(DeviceType::PrivateUse1, lower_case);
+}
 }  // namespace lamella
 namespace c10 {
 inline constexpr int COMPILE_TIME_MAX_DEVICE_TYPES = lamella::kDeviceTypes;

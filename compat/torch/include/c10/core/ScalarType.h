@@ -5,6 +5,34 @@
 
 // Declared in the type's namespace, so that argument-dependent lookup finds it.
 namespace lamella {
+// PyTorch's other spellings.
+LAMELLA_HIDDEN inline constexpr ScalarType kU8 = ScalarType::Byte;
+LAMELLA_HIDDEN inline constexpr ScalarType kInt8 = ScalarType::Char;
+LAMELLA_HIDDEN inline constexpr ScalarType kUInt8 = ScalarType::Byte;
+LAMELLA_HIDDEN inline constexpr ScalarType kInt16 = ScalarType::Short;
+LAMELLA_HIDDEN inline constexpr ScalarType kInt32 = ScalarType::Int;
+LAMELLA_HIDDEN inline constexpr ScalarType kInt64 = ScalarType::Long;
+LAMELLA_HIDDEN inline constexpr ScalarType kFloat16 = ScalarType::Half;
+LAMELLA_HIDDEN inline constexpr ScalarType kFloat32 = ScalarType::Float;
+LAMELLA_HIDDEN inline constexpr ScalarType kFloat64 = ScalarType::Double;
+LAMELLA_HIDDEN inline constexpr ScalarType kComplexFloat32 = ScalarType::ComplexHalf;
+LAMELLA_HIDDEN inline constexpr ScalarType kComplex64 = ScalarType::ComplexFloat;
+LAMELLA_HIDDEN inline constexpr ScalarType kComplex128 = ScalarType::ComplexDouble;
+inline constexpr size_t elementSize(ScalarType type) { return element_size(type); }
+inline constexpr bool isFloatingType(ScalarType type) { return is_floating_point(type); }
+inline constexpr bool isComplexType(ScalarType type) { return is_complex(type); }
+inline constexpr bool isIntegralType(ScalarType type, bool include_bool) {
+  return is_integral(type, include_bool);
+}
+inline constexpr bool is_reduced_floating_point(ScalarType type) {
+  return type == ScalarType::Half || type == ScalarType::BFloat16 || is_float8(type);
+}
+inline constexpr bool isSignedType(ScalarType type) { return is_signed_type(type); }
+inline constexpr ScalarType toRealValueType(ScalarType type) { return to_real_type(type); }
+inline ScalarType toComplexType(ScalarType type) { return to_complex_type(type); }
+inline ScalarType promoteTypes(ScalarType a, ScalarType b) { return promote_types(a, b); }
+inline constexpr bool canCast(ScalarType from, ScalarType to) { return can_cast(from, to); }
+
 // Quantized types exist by name only, as the integer types of their storage.
 constexpr bool isQIntType(lamella::ScalarType type) {
   using enum lamella::ScalarType;

@@ -24,8 +24,8 @@
 #define C10_CONCATENATE(a, b) LAMELLA_CONCAT(a, b)
 #define C10_UID __COUNTER__
 #define C10_ANONYMOUS_VARIABLE(prefix) LAMELLA_UNIQUE_NAME(prefix)
-#define C10_STRINGIZE_IMPL(x) LAMELLA_STRINGIZE_IMPL(x)
-#define C10_STRINGIZE(x) LAMELLA_STRINGIZE(x)
+#define C10_STRINGIZE_IMPL(x) #x
+#define C10_STRINGIZE(x) C10_STRINGIZE_IMPL(x)
 
 // A constant string member of a generated operator's struct.
 #define STATIC_CONSTEXPR_STR_INL_EXCEPT_WIN_CUDA(field, value) \
