@@ -359,7 +359,7 @@ constexpr Emitted kEmitted[] = {
 llvm::Value* Emitter::function_of(const Instruction* i, llvm::ArrayRef<llvm::Value*> x) {
   ElementType type = i->shape->element_type();
   if (const char* kernel = kEmitted[static_cast<size_t>(i->opcode)].kernel) {
-    return rounded(type, call_vector(i->opcode, kernel, x));
+    return rounded(type, call_vector(kernel, x));
   }
   switch (i->opcode) {
     case Opcode::CustomCall:

@@ -42,7 +42,9 @@ const VectorFunction kFunctions[] = {
                            weight, complex, emitted, ...)                                         \
   LAMELLA_EMITTED_##emitted
 #include "lamella/graph/hlo/opcode.def"
-};
+    // Those of operators without an opcode: execute/function_call.cpp.
+    LAMELLA_EMITTED_Kernel(erfc) LAMELLA_EMITTED_Kernel(erfinv) LAMELLA_EMITTED_Kernel(exp2)
+        LAMELLA_EMITTED_Kernel(log10) LAMELLA_EMITTED_Kernel(log2)};
 
 }  // namespace
 

@@ -22,7 +22,8 @@ struct Range {
   static constexpr bool is_signed = std::is_signed_v<typename Number::Work>;
   static int64_t lowest() { return is_signed ? -static_cast<int64_t>(highest()) - 1 : 0; }
   static uint64_t highest() {
-    return ~uint64_t{0} >> (64 - element_bits(Number::type) + (is_signed ? 1 : 0));
+    constexpr int bits = element_bits(Number::type) - (is_signed ? 1 : 0);
+    return bits == 0 ? 0 : ~uint64_t{0} >> ((64 - bits) % 64);
   }
 };
 
