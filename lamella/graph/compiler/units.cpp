@@ -62,14 +62,16 @@ bool calls_kernel(Opcode opcode) {
   Family family = opcode_family(opcode);
   return family == Family::Contraction || family == Family::CustomCall;
 }
-// Opcodes that are never a part of another's loop.
-bool is_apart(Opcode opcode) {
+// Instructions that are never a part of another's loop.
+bool is_apart(const Instruction* i) {
+  if (function_call(*i) != nullptr) return false;
+  Opcode opcode = i->opcode;
   Family family = opcode_family(opcode);
   return calls_kernel(opcode) || family == Family::Control || family == Family::Fusion ||
          opcode == Opcode::Scatter || opcode == Opcode::SelectAndScatter || opcode == Opcode::Sort;
 }
 Unit::Kind kind_of(const Instruction* i) {
-  if (is_tiled(i) || is_apart(i->opcode)) return Unit::Other;
+  if (is_tiled(i) || is_apart(i)) return Unit::Other;
   switch (i->opcode) {
     case Opcode::Concatenate:
     case Opcode::DynamicUpdateSlice:
@@ -248,7 +250,7 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       need(view(i).base, true);
       continue;
     }
-    if (is_apart(i->opcode)) {
+    if (is_apart(i)) {
       written_.insert(i);
       for (const Instruction* operand : i->operands) {
         need(calls_kernel(i->opcode) ? view(operand).base : operand, true);

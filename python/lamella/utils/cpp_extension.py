@@ -56,7 +56,7 @@ def _pybind_include_paths() -> list[str]:
     # Debian's pybind11-dev is on the compiler's default path and is no Python package.
     if importlib.util.find_spec("pybind11") is None:
         return []
-    import pybind11  # type: ignore[import-not-found]
+    import pybind11
 
     return [pybind11.get_include()]
 
