@@ -16,7 +16,8 @@ ROOT = HERE.parent.parent
 FENCE = re.compile(r"```c\+\+\n(.*?)```", re.DOTALL)
 COMPILER = shutil.which("c++") or shutil.which("g++")
 NVCC = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-FOLDERS = [ROOT, ROOT / "compat" / "xla", ROOT / "build" / "generated"]
+BUILD = ROOT / "build"
+FOLDERS = [ROOT, ROOT / "compat" / "xla", BUILD / "compat" / "view", BUILD / "generated"]
 
 HEADERS = """
 #include <string.h>
