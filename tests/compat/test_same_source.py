@@ -33,10 +33,10 @@ def flags(of):
 
 def precompiled(command, folder):
     """PyTorch's headers, which take most of the time, compiled once for all sources."""
-    header = folder / "torch_headers.h"
+    header = folder / f"torch_{torch.__version__}.h"
     with open(folder / "torch_headers.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not header.with_suffix(".h.gch").exists():
+        if not header.with_name(f"{header.name}.gch").exists():
             header.write_text("#include <torch/torch.h>\n#include <torch/custom_class.h>\n")
             done = subprocess.run([*command, "-x", "c++-header", header], **TEXT)
             assert done.returncode == 0, done.stderr[:4000]
