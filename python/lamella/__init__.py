@@ -2,7 +2,12 @@
 
 import sys as _sys
 
-from lamella import _C
+try:
+    from lamella import _C
+except ImportError as _error:
+    from lamella._paths import explain_import_error as _explain
+
+    raise _explain(_error) from None
 from lamella._C import *  # noqa: F403
 from lamella._C import (  # noqa: F401
     Generator,
@@ -142,7 +147,9 @@ def __getattr__(name: str) -> object:
         module = _device_module(name)
         if module is not None:
             return module
-        raise AttributeError(f"module 'lamella' has no attribute '{name}'")
+        from lamella._missing import missing
+
+        raise missing(__name__, name)
     import importlib
 
     module, _, attribute = place.partition(":")

@@ -12,9 +12,14 @@ from __future__ import annotations
 
 import functools
 import json
+import keyword
 import pathlib
 
 from lamella import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import inspect
 
 
 @functools.cache
@@ -63,3 +68,26 @@ def _help(name: str, schemas: str) -> str:
     """The text of help(): the schemas, one a line, then what the operator computes."""
     text = operator_doc(name)
     return f"{schemas}\n\n{text}" if text else schemas
+
+
+def _signature(name: str, overload: str | None) -> inspect.Signature:
+    """What inspect.signature() says of an operator: the arguments of an overload; of all of them
+    (None), of the one with the most arguments and no output among them."""
+    import inspect
+
+    packet = _C._operator(name)
+    names = packet.overloads() if overload is None else [overload or "default"]
+    schemas = [_C._operator(name, own)._schema.arguments for own in names]
+    functional = [own for own in schemas if not any(a.is_out for a in own)]
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                f"{a.name}_" if keyword.iskeyword(a.name) else a.name,
+                kinds[a.kwarg_only],
+                default=a.default_value if a.has_default_value() else inspect.Parameter.empty,
+            )
+            for a in max(functional or schemas, key=len)
+        ],
+        __validate_parameters__=False,
+    )

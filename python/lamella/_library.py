@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from inspect import cleandoc
 from typing import Any
@@ -91,6 +92,7 @@ class Library:
         overload = getattr(op_name, "_overloadname", "default")
         if overload != "default":
             name = f"{name}.{overload}"
+        _warn_if_misspelt("impl", name)
         kernel = None if fn is fallthrough_kernel else fn
         place = (name, dispatch_key or self.dispatch_key)
         if allow_override and place in self._places:
@@ -211,6 +213,16 @@ def _library_of(name: str, lib: Library | None) -> Library:
     return lib or _fragment(name.partition("::")[0])
 
 
+def _warn_if_misspelt(function: str, name: str) -> None:
+    """Warns of a kernel for an undeclared operator if one with a near name is declared. It is no
+    error, since a kernel may be registered before its operator."""
+    try:
+        _C._operator(name.partition(".")[0])
+    except RuntimeError as error:
+        if "did you mean" in str(error):
+            warnings.warn(f"{function}: {error}", stacklevel=3)
+
+
 def impl(
     qualname: Any,
     types: Any,
@@ -320,6 +332,7 @@ def register_fake(
                 return function(*args, **kwargs)
 
         name = _qualified(op)
+        _warn_if_misspelt("register_fake", name)
         _library_of(name, lib)._library.impl(name, kernel, "Meta")
         return function
 

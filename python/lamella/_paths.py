@@ -31,3 +31,23 @@ def include_paths(compat: bool = True) -> list[str]:
 def library_paths() -> list[str]:
     """The folder of liblamella.so."""
     return [_os.path.join(prefix, "lib")]
+
+
+def explain_import_error(error: ImportError) -> ImportError:
+    """The error for `import lamella` when its extension module could not be imported: a sentence
+    with both versions of Python if it was built for another one, else the loader's own error."""
+    import sys
+    from importlib.machinery import EXTENSION_SUFFIXES
+
+    files = [
+        name for name in sorted(_os.listdir(_here)) if name.startswith("_C.") and ".so" in name
+    ]
+    if any(name[2:] in EXTENSION_SUFFIXES for name in files):
+        return error
+    built = ", ".join(name[3:].partition(".so")[0] for name in files) or "none"
+    running = f"{sys.implementation.name} {sys.version_info[0]}.{sys.version_info[1]}"
+    return ImportError(
+        f"lamella: expected the Python that this package was built for ({built}), got {running} "
+        f"({sys.executable}); in Lamella's source folder `make build PYTHON={sys.executable}` or "
+        f"`{sys.executable} -m pip install .` builds it for this one"
+    )

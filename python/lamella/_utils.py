@@ -97,10 +97,12 @@ class LoadedLibrary:
 def load_library(path: str | os.PathLike[str]) -> LoadedLibrary:
     """Loads a shared library; its operators are then in lamella.ops.
 
-    If registrations of the library fail, one error lists all failures.
+    path: a name without a folder is first looked for in the current folder, then where the system
+    looks for libraries. If registrations of the library fail, one error lists all failures.
     """
     path = os.fspath(path)
-    return LoadedLibrary(path, _C._load_library(path))
+    found = os.path.abspath(path) if os.path.exists(path) else path
+    return LoadedLibrary(path, _C._load_library(found))
 
 
 def unload_library(library: LoadedLibrary) -> None:

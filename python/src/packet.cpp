@@ -97,6 +97,14 @@ PyObject* packet_doc(PyObject* self, void*) {
                                text.c_str());
   });
 }
+// __signature__, which inspect.signature() reads.
+PyObject* packet_signature(PyObject* self, void*) {
+  Ref module(PyImport_ImportModule("lamella._docs"));
+  if (!module) return nullptr;
+  bool one = Py_TYPE(self) == &OverloadType && as_packet(self)->op != nullptr;
+  return PyObject_CallMethod(module.get(), "_signature", "sz", as_packet(self)->qualified,
+                             one ? as_packet(self)->op->overload : nullptr);
+}
 int packet_set_doc(PyObject* self, PyObject* doc, void*) {
   Py_XINCREF(doc);
   PyObject* old = std::exchange(as_packet(self)->doc, doc);
@@ -214,6 +222,7 @@ PyObject* packet_dir(PyObject* self, PyObject*) {
 }
 
 PyGetSetDef function_getset[] = {{"__doc__", packet_doc, packet_set_doc, nullptr, nullptr},
+                                 {"__signature__", packet_signature, nullptr, nullptr, nullptr},
                                  {"__name__", packet_name, nullptr, nullptr, nullptr},
                                  {"__qualname__", packet_qualname, nullptr, nullptr, nullptr},
                                  {"__module__", packet_module, nullptr, nullptr, nullptr},
@@ -221,6 +230,7 @@ PyGetSetDef function_getset[] = {{"__doc__", packet_doc, packet_set_doc, nullptr
                                   "The operator's name, with its namespace.", nullptr},
                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyGetSetDef method_getset[] = {{"__doc__", packet_doc, packet_set_doc, nullptr, nullptr},
+                               {"__signature__", packet_signature, nullptr, nullptr, nullptr},
                                {"__name__", packet_name, nullptr, nullptr, nullptr},
                                {"__qualname__", packet_qualname, nullptr, nullptr, nullptr},
                                {"__objclass__", packet_objclass, nullptr, nullptr, nullptr},
@@ -228,6 +238,7 @@ PyGetSetDef method_getset[] = {{"__doc__", packet_doc, packet_set_doc, nullptr, 
                                 "The operator's name, with its namespace.", nullptr},
                                {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyGetSetDef packet_getset[] = {{"__doc__", packet_doc, packet_set_doc, nullptr, nullptr},
+                               {"__signature__", packet_signature, nullptr, nullptr, nullptr},
                                {"__name__", packet_name, nullptr, nullptr, nullptr},
                                {"__module__", packet_module, nullptr, nullptr, nullptr},
                                {"_operator_name", packet_qualified, nullptr,
@@ -244,6 +255,7 @@ PyMethodDef packet_methods[] = {
 // Adds the attributes that both kinds of packets share to the base type.
 int add_common(PyTypeObject* type) {
   static PyGetSetDef common[] = {{"__doc__", packet_doc, packet_set_doc, nullptr, nullptr},
+                                 {"__signature__", packet_signature, nullptr, nullptr, nullptr},
                                  {"__module__", packet_module, nullptr, nullptr, nullptr},
                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
   for (PyGetSetDef* def = common; def->name != nullptr; ++def) {

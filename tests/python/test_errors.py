@@ -1,5 +1,11 @@
 """Error messages of wrong calls, word for word, and the types of their exceptions."""
 
+import importlib
+import inspect
+import pathlib
+import pickle
+import subprocess
+import sys
 import textwrap
 import types
 
@@ -246,3 +252,67 @@ def test_loading_what_is_not_there():
 def test_exceptions_have_pythons_types():
     assert issubclass(lamella.linalg.LinAlgError, RuntimeError)
     assert lamella.linalg.LinAlgError.__module__ == "lamella.linalg"
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        (
+            "lamella.sotfmax",
+            "module 'lamella' has no attribute 'sotfmax'; the nearest is 'softmax'",
+        ),
+        (
+            "lamella.utils.hoks",
+            "module 'lamella.utils' has no attribute 'hoks'; the nearest is 'hooks'",
+        ),
+        (
+            "lamella.utils.data",
+            "module 'lamella.utils' has no attribute 'data'; it is in 'lamella.compat.utils.data'",
+        ),
+        (
+            "lamella.testing.assert_close",
+            "module 'lamella.testing' has no attribute 'assert_close'; it is in "
+            "'lamella.compat.testing'",
+        ),
+        (
+            "lamella.amp.GradScaler",
+            "module 'lamella.amp' has no attribute 'GradScaler'; it is in 'lamella.compat.amp'",
+        ),
+        ("lamella.zzyzx", "module 'lamella' has no attribute 'zzyzx'"),
+    ],
+)
+def test_missing_names_say_where_they_are(name, text):
+    module, _, attribute = name.rpartition(".")
+    with pytest.raises(AttributeError) as error:
+        getattr(importlib.import_module(module), attribute)
+    assert str(error.value) == text
+    assert str(pickle.loads(pickle.dumps(error.value))) == text
+
+
+def test_operators_have_signatures():
+    assert str(inspect.signature(lamella.softmax)) == "(self, dim, dtype=None)"
+    assert str(inspect.signature(lamella.ops.aten.add)) == "(self, other, *, alpha=1)"
+    assert str(inspect.signature(lamella.ops.aten.sum.default)) == "(self, *, dtype=None)"
+    assert str(inspect.signature(lamella.ones(2).add)) == "(other, *, alpha=1)"
+    assert "from_" in inspect.signature(lamella.Tensor.random_).parameters
+
+
+def test_another_python_than_the_one_built_for(tmp_path):
+    package = tmp_path / "lamella"
+    package.mkdir()
+    source = pathlib.Path(lamella.__file__).parent
+    for name in ("__init__.py", "_paths.py"):
+        (package / name).write_text((source / name).read_text())
+    (package / "_C.cpython-27-x86_64-linux-gnu.so").write_text("")
+    ended = subprocess.run(
+        [sys.executable, "-c", "import lamella"],
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+    )
+    version = f"{sys.implementation.name} {sys.version_info[0]}.{sys.version_info[1]}"
+    assert ended.stderr.decode().splitlines()[-1] == (
+        "ImportError: lamella: expected the Python that this package was built for "
+        f"(cpython-27-x86_64-linux-gnu), got {version} ({sys.executable}); in Lamella's source "
+        f"folder `make build PYTHON={sys.executable}` or `{sys.executable} -m pip install .` builds "
+        "it for this one"
+    )

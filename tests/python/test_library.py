@@ -1,6 +1,7 @@
 """lamella.library: Library, impl with key sets and overrides, fallbacks, rules of handlers."""
 
 import itertools
+import warnings
 
 import pytest
 import torch
@@ -239,3 +240,25 @@ def test_a_foreign_reduction_keeps_its_meaning_under_vmap(lib):
     lib.impl("sum", lambda x: x.sum() + 100, "CompositeExplicitAutograd")
     x = lamella.arange(6.0).reshape(2, 3)
     assert lamella.vmap(op_of(lib, "sum"))(x).tolist() == [103.0, 112.0]
+
+
+def test_a_kernel_of_a_misspelt_operator_warns(lib):
+    lib.define("hypotenuse(Tensor a, Tensor b) -> Tensor")
+    name = f"{lib.ns}::hypotenus"
+    said = f"unknown operator '{name}'; did you mean '{lib.ns}::hypotenuse'?"
+    with pytest.warns(UserWarning) as caught:
+        lib.impl("hypotenus", lambda a, b: a, "CPU")
+        lamella.library.register_fake(f"{name}e_", lambda a, b: a, lib=lib)
+    assert str(caught[0].message) == f"impl: {said}"
+    assert str(caught[1].message).startswith("register_fake: unknown operator")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lib.impl("hypotenuse", lambda a, b: a, "CPU")
+        lib.impl("unlike_any_other", lambda a: a, "CPU")
+
+
+def test_libraries_of_the_current_folder_come_first(tmp_path, monkeypatch):
+    (tmp_path / "libm.so").write_text("no library")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OSError, match=f"load_library: {tmp_path}/libm.so: file too short"):
+        lamella.load_library("libm.so")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any
 
+from lamella._missing import MissingName
 from lamella.compat._names import ABSENT
 
 PAGE = "docs/existing-code.md"
@@ -35,21 +35,6 @@ def text(name: str, known: Iterable[str]) -> str:
     return f"Lamella has no 'torch.{name}'{'; ' if said else ''}{said} (absent names: {PAGE})"
 
 
-class MissingName(AttributeError):
-    """The error for a missing name. hasattr() creates such errors without reading their text, so
-    the search for the nearest name waits until the text is read."""
-
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(name)
-        self._missing, self._known = name, known
-
-    def __str__(self) -> str:
-        return text(self._missing, self._known)
-
-    def __reduce__(self) -> Any:
-        return AttributeError, (str(self),)
-
-
 def missing(name: str, known: Iterable[str]) -> AttributeError:
     """The error for a missing name."""
-    return MissingName(name, known)
+    return MissingName(lambda: text(name, known))

@@ -1,4 +1,4 @@
-"""Paths of the installed library, and names of backends' devices."""
+"""Paths of the installed library, names of backends' devices, and modules loaded at first use."""
 
 from __future__ import annotations
 
@@ -12,3 +12,19 @@ from lamella.utils.backend_registration import (  # noqa: F401
     rename_backend,
     rename_privateuse1_backend,
 )
+
+_MODULES = ("checkpoint", "cpp_extension", "hooks")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        import importlib
+
+        return importlib.import_module(f"lamella.utils.{name}")
+    from lamella._missing import missing
+
+    raise missing(__name__, name)

@@ -1,0 +1,55 @@
+"""The error for a name that a module lacks: it says where the name is, or which name is near."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+class MissingName(AttributeError):
+    """hasattr() creates such errors without reading their text, so the search for the nearest name
+    waits until the text is read."""
+
+    def __init__(self, describe: Callable[[], str]) -> None:
+        super().__init__()
+        self._describe = describe
+
+    def __str__(self) -> str:
+        return self._describe()
+
+    # Tracebacks show it as the plain error.
+    __module__ = "builtins"
+    __qualname__ = "AttributeError"
+
+    def __reduce__(self) -> Any:
+        return AttributeError, (str(self),)
+
+
+def missing(module: str, name: str) -> MissingName:
+    """The error for `module` without `name`."""
+
+    def describe() -> str:
+        said = f"module '{module}' has no attribute '{name}'"
+        place = _find_in_compat(module, name)
+        if place:
+            return f"{said}; it is in '{place}'"
+        near = difflib.get_close_matches(name, dir(sys.modules[module]), 1)
+        return f"{said}; the nearest is '{near[0]}'" if near else said
+
+    return MissingName(describe)
+
+
+def _find_in_compat(module: str, name: str) -> str | None:
+    """The module of lamella.compat that is `name` or holds it, where it mirrors `module`."""
+    place = "lamella.compat" + module.removeprefix("lamella")
+    for candidate in (f"{place}.{name}", place):
+        try:
+            found = importlib.import_module(candidate)
+        except ImportError:
+            continue
+        if candidate != place or name in vars(found):
+            return candidate
+    return None
