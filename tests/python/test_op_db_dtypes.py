@@ -1,0 +1,98 @@
+"""Every operator of op_db in every dtype that PyTorch's table gives it: values, dtypes, shapes and
+strides of the results, gradients in the small types, and the same shapes and strides on meta."""
+
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("expecttest")
+
+from op_db import PRESENT  # noqa: E402
+from op_db_mirror import Absent, fresh, name_of, tensors_in, to_lamella  # noqa: E402
+from op_db_sample import NotChecked, SampleRun  # noqa: E402
+
+import lamella  # noqa: E402
+
+SAMPLES, GENERATED = 8, 64
+DTYPES = [
+    torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128,
+    torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool,
+]  # fmt: skip
+SMALL = (torch.float16, torch.bfloat16, torch.float32, torch.complex64)
+# PyTorch's transforms lay their results out as their library does, not as they do on meta.
+OWN_STRIDES = ("fft.",)
+ON_META = (torch.float32, torch.complex128, torch.int64)
+
+
+def onto_meta(value):
+    if isinstance(value, torch.Tensor):
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(onto_meta, value))
+    if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
+        return type(value)(map(onto_meta, value))
+    if isinstance(value, dict):
+        return {key: onto_meta(item) for key, item in value.items()}
+    return value
+
+
+def layout(tensor):
+    """Shape, dtype and the strides that say where elements are."""
+    steps = [step for size, step in zip(tensor.shape, tensor.stride()) if size > 1]
+    return tuple(tensor.shape), name_of(tensor.dtype), steps if tensor.numel() else None
+
+
+def layouts(function, call, convert, kind):
+    first, args, kwargs = convert(call)
+    return [layout(t) for t in tensors_in(function(first, *args, **kwargs), kind)]
+
+
+def problems(entry, function, dtype):
+    """(check, difference) of the samples of a dtype."""
+    for number, sample in enumerate(entry.samples(dtype, SAMPLES, GENERATED)):
+        where = f"{name_of(dtype)} sample {number}"
+        found = {}
+        checks = ("forward", "grad") if dtype in SMALL else ("forward",)
+        try:
+            SampleRun(entry, function, sample, dtype).check(checks, found, where)
+        except (Absent, NotChecked):
+            continue
+        if found:
+            yield "small" if dtype in SMALL[:2] else "dtypes", next(iter(found.values()))
+            continue
+        call = [sample.input, list(sample.args), dict(sample.kwargs)]
+        given = tensors_in(call, torch.Tensor)
+        if any(t.layout != torch.strided for t in given):
+            continue
+        try:
+            expected = layouts(entry.info.get_op(), call, fresh, torch.Tensor)
+        except Exception:  # PyTorch has no answer
+            continue
+        got = layouts(function, call, to_lamella, lamella.Tensor)
+        if entry.name.startswith(OWN_STRIDES):
+            continue
+        if got != expected:
+            yield "strides", f"{where}: expected {expected}, got {got}"
+        elif given and dtype in ON_META:
+            try:
+                on_meta = layouts(function, onto_meta(call), to_lamella, lamella.Tensor)
+            except Exception as error:
+                on_meta = f"{type(error).__name__}: {error}"
+            if on_meta != got:
+                yield "meta", f"{where}: expected {got}, got {on_meta}"
+
+
+@pytest.mark.parametrize("entry", PRESENT, ids=lambda entry: entry.name)
+def test_entry(entry):
+    function, found = entry.function(), {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for dtype in DTYPES:
+            if dtype in entry.info.supported_dtypes("cpu"):
+                for check, difference in problems(entry, function, dtype):
+                    found.setdefault(check, difference)
+    for check in ("dtypes", "small", "strides", "meta"):
+        # PyTorch's kernels of 16 bits differ from machine to machine.
+        if check != "small" or check in found:
+            entry.hold(check, found.get(check))
