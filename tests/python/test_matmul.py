@@ -115,16 +115,6 @@ def test_out_variants_take_any_strides():
         check("addmm.out", make(50), a, b, out=out, tolerance=LOOSE[torch.float32])
 
 
-RANKS = [(3,), (4, 3), (2, 4, 3), (5, 2, 4, 3), (1, 2, 4, 3)]
-OTHERS = [(3,), (3, 6), (2, 3, 6), (5, 2, 3, 6), (5, 1, 3, 6)]
-
-
-@pytest.mark.parametrize("a", RANKS, ids=str)
-@pytest.mark.parametrize("b", OTHERS, ids=str)
-def test_matmul_broadcasts(a, b):
-    check("matmul", make(*a), make(*b, seed=1), strides=False)
-
-
 def test_large_products():
     loose = (1e-4, 1e-2)
     a, b = make(200, 300), make(300, 150)
@@ -132,20 +122,6 @@ def test_large_products():
     check("bmm", make(12, 60, 70), make(12, 70, 50), tolerance=loose)
     check("bmm", make(12, 60, 70).transpose(1, 2), make(12, 60, 50), tolerance=loose)
     check("bmm", make(1, 60, 70).expand(4, 60, 70), make(4, 70, 50), tolerance=loose)
-
-
-@pytest.mark.parametrize("shape", [(4,), (5, 4), (2, 5, 4), (3, 2, 5, 4)], ids=str)
-@pytest.mark.parametrize("bias", [None, (6,)], ids=str)
-def test_linear(shape, bias):
-    check("linear", make(*shape), make(6, 4), None if bias is None else make(*bias))
-
-
-def test_products_of_vectors():
-    check("outer", make(3), make(4))
-    check("inner", make(2, 3), make(4, 3))
-    check("inner", make(), make(4, 3))
-    check("tensordot", make(3, 4, 5), make(4, 3, 2), [1, 0], [0, 1])
-    check("kron", make(2, 3), make(4))
 
 
 EINSUMS = [

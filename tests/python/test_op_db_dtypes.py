@@ -1,14 +1,18 @@
 """Every operator of op_db in every dtype that PyTorch's table gives it: values, dtypes, shapes and
 strides of the results, gradients in the small types, and the same shapes and strides on meta."""
 
+import os
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")
 
-from op_db import PRESENT  # noqa: E402
+from op_db import PRESENT, opinfo_core  # noqa: E402
 from op_db_mirror import Absent, fresh, name_of, tensors_in, to_lamella  # noqa: E402
 from op_db_sample import NotChecked, SampleRun  # noqa: E402
 
@@ -86,8 +90,8 @@ def problems(entry, function, dtype):
                 yield "meta", f"{where}: expected {got}, got {on_meta}"
 
 
-@pytest.mark.parametrize("entry", PRESENT, ids=lambda entry: entry.name)
-def test_entry(entry):
+def problems_of(entry):
+    """From check to the first difference."""
     function, found = entry.function(), {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -95,7 +99,30 @@ def test_entry(entry):
             if dtype in entry.info.supported_dtypes("cpu"):
                 for check, difference in problems(entry, function, dtype):
                     found.setdefault(check, difference)
+    return found
+
+
+@pytest.mark.parametrize("entry", PRESENT, ids=lambda entry: entry.name)
+def test_entry(entry):
+    found = problems_of(entry)
     for check in ("dtypes", "small", "strides", "meta"):
         # PyTorch's kernels of 16 bits differ from machine to machine.
         if check != "small" or check in found:
             entry.hold(check, found.get(check))
+
+
+KINDS = (opinfo_core.UnaryUfuncInfo, opinfo_core.BinaryUfuncInfo, opinfo_core.ReductionOpInfo)
+ELEMENTWISE = """
+from test_op_db_dtypes import KINDS, PRESENT, problems_of
+for entry in PRESENT:
+    if isinstance(entry.info, KINDS):
+        found = problems_of(entry)
+        assert all(entry.known(check) for check in found), (entry.name, found)
+"""
+
+
+@pytest.mark.parametrize("capability", ["default", "avx2", "avx512"])
+def test_elementwise_operators_with_each_capability(capability):
+    environment = {**os.environ, "LAMELLA_CPU_CAPABILITY": capability}
+    command = [sys.executable, "-c", ELEMENTWISE]
+    subprocess.run(command, check=True, env=environment, cwd=Path(__file__).parent)

@@ -41,33 +41,6 @@ def test_slice(shape, start, end, step):
         check("slice_scatter", make(*shape), grad, dim, start, end, step)
 
 
-@pytest.mark.parametrize("offset", [-2, -1, 0, 1, 3, 7])
-def test_diagonal(offset):
-    part = torch.zeros(3, 4, 5).diagonal(offset, 0, 2)
-    grad = make(*part.shape)
-    check("diagonal_backward", grad, (3, 4, 5), offset, 0, 2)
-    check("diagonal_scatter", make(3, 4, 5), grad, offset, 0, 2)
-    check("diag_embed", make(2, 3), offset, 0, 2)
-    check("diag_embed", make(2, 3), offset)
-    check("diag_embed", make(2, 3), offset, 1, 0)
-
-
-@pytest.mark.parametrize("size, step", [(2, 1), (3, 2), (2, 3), (5, 1), (0, 1)])
-def test_unfold(size, step):
-    grad = make(*torch.zeros(3, 5, 2).unfold(1, size, step).shape)
-    check("unfold_backward", grad, (3, 5, 2), 1, size, step)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.complex64])
-def test_trace(dtype):
-    check("trace", make(3, 4, dtype=dtype))
-
-
-def test_trace_backward():
-    check("trace_backward", make(), (3, 4))
-    check("trace_backward", make(), (4, 3))
-
-
 @pytest.mark.parametrize(
     "base, size, stride, offset",
     [
