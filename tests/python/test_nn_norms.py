@@ -83,25 +83,6 @@ def test_alpha_dropout_keeps_mean_and_variance():
     check("feature_dropout", x[:10].view(2, 5), 0.0, True)
 
 
-def test_errors():
-    text = error_of("native_batch_norm", make(3, 4), make(3), None, None, None, True, 0.1, 1e-5)
-    assert text == "batch_norm: expected 'weight' to be of shape [4], got [3]"
-    text = error_of("native_batch_norm", make(3, 4), None, None, None, None, False, 0.1, 1e-5)
-    assert text == ("batch_norm: expected 'running_mean' and 'running_var' outside of training")
-    text = error_of("native_batch_norm", make(3, 4), None, None, make(4), None, True, 0.1, 1e-5)
-    assert text == (
-        "batch_norm: expected both 'running_mean' and 'running_var' or neither, got only one"
-    )
-    text = error_of("group_norm", make(3, 4), 3)
-    assert text == "group_norm: expected 'num_groups' to divide 4 channels, got 3"
-    text = error_of("embedding_dense_backward", make(2, 3), torch.tensor([0, 7]), 5, -1, False)
-    assert text == (
-        "embedding_dense_backward: expected the elements of 'indices' to be in [0, 5), got 7"
-    )
-    text = error_of("pixel_shuffle", make(3, 4, 4), 2)
-    assert text == ("pixel_shuffle: expected the channels of 'self' to be divisible by 4, got 3")
-
-
 def test_statistics_of_another_shape_are_refused():
     x, ones = make(2, 3, 4), torch.ones
     mask = [True, True, True]
