@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from kernel_rows.row import (
-    PLANES,
-    SIZES,
-    Make,
-    Row,
-    normal,
-    places,
-    plane,
-    sized,
-    uniform,
-    whole,
-)
+from kernel_rows.row import PLANES, SIZES, Make, Row, normal, places, plane, sized, uniform, whole
 
 
 def at_columns() -> dict[str, Make]:
-    return {
-        "x": plane(),
-        "i": lambda random, n: random.integers(0, PLANES[n][1], PLANES[n][1]),
-    }
+    return {"x": plane(), "i": lambda random, n: random.integers(0, PLANES[n][1], PLANES[n][1])}
 
 
 def index_rows() -> list[Row]:
@@ -52,11 +38,7 @@ def index_rows() -> list[Row]:
     at = {"x": plane(), "i": lambda random, n: random.integers(0, PLANES[n][1], PLANES[n])}
     out += sized("gather along rows", at, "m.gather(x, 1, i)", "np.take_along_axis(x, i, 1)")
     out += sized(
-        "masked_scatter",
-        {**flags, "o": uniform(0, 1)},
-        "m.masked_scatter(o, k, x)",
-        None,
-        None,
+        "masked_scatter", {**flags, "o": uniform(0, 1)}, "m.masked_scatter(o, k, x)", None, None
     )
     out += sized(
         "index_add rows",
@@ -123,11 +105,7 @@ def layout_rows() -> list[Row]:
         )
     for a, b in (("float64", "int32"), ("int32", "int64"), ("uint8", "float64")):
         out += sized(
-            f"{a} to {b}",
-            {"x": uniform(0, 100, a)},
-            f"x.to(m.{b})",
-            f"x.astype('{b}')",
-            None,
+            f"{a} to {b}", {"x": uniform(0, 100, a)}, f"x.to(m.{b})", f"x.astype('{b}')", None
         )
     heads = {"x": normal(8, 128, 12, 32)}
     out.append(

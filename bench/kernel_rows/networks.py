@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernel_rows.row import (
-    PLANES,
-    SIZES,
-    Row,
-    normal,
-    places,
-    plane,
-    sized,
-    uniform,
-)
+from kernel_rows.row import PLANES, SIZES, Row, normal, places, plane, sized, uniform
 
 
 def network_rows() -> list[Row]:

@@ -6,12 +6,7 @@ from typing import Any
 
 import numpy
 
-from kernel_rows.row import (
-    Make,
-    Row,
-    normal,
-    places,
-)
+from kernel_rows.row import Make, Row, normal, places
 
 
 def product_rows() -> list[Row]:

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernel_rows.row import (
-    PLANES,
-    SIZES,
-    Row,
-    normal,
-    plane,
-    sized,
-    uniform,
-    whole,
-)
+from kernel_rows.row import PLANES, SIZES, Row, normal, plane, sized, uniform, whole
 
 
 def reduction_rows() -> list[Row]:
@@ -44,10 +35,7 @@ def reduction_rows() -> list[Row]:
         for name in ("sum", "mean", "argmax", "cumsum", "std"):
             extra = ", ddof=1" if name == "std" else ""
             out += sized(
-                f"{name} {where}",
-                p,
-                f"m.{name}(x, {axis})",
-                f"np.{name}(x, {axis}{extra})",
+                f"{name} {where}", p, f"m.{name}(x, {axis})", f"np.{name}(x, {axis}{extra})"
             )
         out += sized(f"max {where}", p, f"m.amax(x, {axis})", f"np.max(x, {axis})")
         out += sized(
@@ -199,10 +187,7 @@ def sorting_rows() -> list[Row]:
     )
     out += sized("cummax", x, "m.cummax(x, 0)", "np.maximum.accumulate(x)", None, sizes=small)
     out += sized("cummin along rows", p, "m.cummin(x, 1)", None, None, sizes=plane_sizes)
-    wide = {
-        "x": uniform(0, 500, "float64"),
-        "e": lambda random, n: random.random(1000).cumsum(),
-    }
+    wide = {"x": uniform(0, 500, "float64"), "e": lambda random, n: random.random(1000).cumsum()}
     out += sized(
         "searchsorted, float64",
         wide,

@@ -43,10 +43,7 @@ class _Loss(Module):
     reduction: str
 
     def __init__(
-        self,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
     ) -> None:
         super().__init__()
         if reduction not in ("none", "mean", "sum"):
@@ -201,11 +198,7 @@ class BCEWithLogitsLoss(_WeightedLoss):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """input, target: the same shape."""
         return F.binary_cross_entropy_with_logits(
-            input,
-            target,
-            self.weight,
-            pos_weight=self.pos_weight,
-            reduction=self.reduction,
+            input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
         )
 
 

@@ -293,10 +293,7 @@ class TransformerEncoder(Module):
         is_causal = _is_causal(mask, is_causal, _length(src, first.batch_first))
         for layer in self.layers:
             src = layer(
-                src,
-                src_mask=mask,
-                src_key_padding_mask=src_key_padding_mask,
-                is_causal=is_causal,
+                src, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=is_causal
             )
         return src if self.norm is None else self.norm(src)
 
@@ -422,10 +419,7 @@ class Transformer(Module):
                 f"last dimension, got {src.size(-1)} and {tgt.size(-1)}"
             )
         memory = self.encoder(
-            src,
-            mask=src_mask,
-            src_key_padding_mask=src_key_padding_mask,
-            is_causal=src_is_causal,
+            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
         )
         return self.decoder(
             tgt,
