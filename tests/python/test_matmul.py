@@ -1,10 +1,7 @@
 """Matrix products against PyTorch: every rank, stride and dtype, small and large."""
 
-import itertools
-
 import pytest
 from operator_cases import (
-    COMPLEX,
     REAL,
     WHOLE,
     check,
@@ -17,9 +14,6 @@ from operator_cases import (
 
 import lamella
 
-DTYPES = WHOLE + REAL + COMPLEX
-SIZES = [(2, 3, 4), (4, 4, 4), (1, 1, 1), (17, 33, 9), (64, 70, 65), (1, 300, 40)]
-SIZES += [(0, 3, 2), (3, 0, 2)]
 # Sums of many products differ in their order: relative to the size of the terms.
 LOOSE = {
     torch.float16: (1e-2, 0.3),
@@ -27,42 +21,6 @@ LOOSE = {
     torch.float32: (1e-4, 1e-3),
     torch.complex64: (1e-4, 1e-3),
 }
-
-
-def layouts(rows, columns, dtype, seed):
-    yield make(rows, columns, dtype=dtype, seed=seed)
-    yield make(columns, rows, dtype=dtype, seed=seed).t()
-    yield make(rows, 2 * columns, dtype=dtype, seed=seed)[:, ::2]
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_mm(dtype, size):
-    m, k, n = size
-    pairs = itertools.product(layouts(m, k, dtype, 1), layouts(k, n, dtype, 2))
-    for a, b in pairs:
-        check("mm", a, b, tolerance=LOOSE.get(dtype))
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_addmm_and_kin(dtype):
-    loose = LOOSE.get(dtype)
-    for m, k, n in ((3, 4, 5), (40, 30, 50)):
-        a, b = make(m, k, dtype=dtype, seed=1), make(k, n, dtype=dtype, seed=2)
-        for self in (make(m, n, dtype=dtype), make(n, dtype=dtype), make(m, 1, dtype=dtype)):
-            check("addmm", self, a, b, tolerance=loose)
-            check("addmm", self, a, b, beta=2, alpha=3, tolerance=loose)
-            check("addmm", self, a, b, beta=0, tolerance=loose)
-        check("addmv", make(m, dtype=dtype), a, make(k, dtype=dtype), tolerance=loose)
-        check("mv", a, make(k, dtype=dtype), tolerance=loose)
-        check("mv", b.t(), make(2 * k, dtype=dtype)[::2], tolerance=loose)
-        check("dot", make(k, dtype=dtype), make(k, dtype=dtype, seed=3), tolerance=loose)
-        stack_a, stack_b = make(2, m, k, dtype=dtype), make(2, k, n, dtype=dtype)
-        check("bmm", stack_a, stack_b, tolerance=loose)
-        check("bmm", stack_a.transpose(1, 2).contiguous().transpose(1, 2), stack_b, tolerance=loose)
-        added = make(2, m, n, dtype=dtype)
-        check("baddbmm", added, stack_a, stack_b, beta=1, alpha=2, tolerance=loose)
-        check("addbmm", make(m, n, dtype=dtype), stack_a, stack_b, tolerance=loose)
 
 
 @pytest.mark.parametrize("dtype", WHOLE + REAL, ids=str)
@@ -106,22 +64,6 @@ def test_addmm_activation_in_layers():
 
 def test_vdot_conjugates():
     check("vdot", make(9, dtype=torch.complex64), make(9, dtype=torch.complex64, seed=1))
-
-
-def test_out_variants_take_any_strides():
-    a, b = make(40, 30), make(30, 50)
-    for out in (torch.zeros(40, 50), torch.zeros(50, 40).t(), torch.zeros(40, 100)[:, ::2]):
-        check("mm.out", a, b, out=out, tolerance=LOOSE[torch.float32])
-        check("addmm.out", make(50), a, b, out=out, tolerance=LOOSE[torch.float32])
-
-
-def test_large_products():
-    loose = (1e-4, 1e-2)
-    a, b = make(200, 300), make(300, 150)
-    check("mm", a, b, tolerance=loose)
-    check("bmm", make(12, 60, 70), make(12, 70, 50), tolerance=loose)
-    check("bmm", make(12, 60, 70).transpose(1, 2), make(12, 60, 50), tolerance=loose)
-    check("bmm", make(1, 60, 70).expand(4, 60, 70), make(4, 70, 50), tolerance=loose)
 
 
 EINSUMS = [
