@@ -26,3 +26,11 @@ def test_nll_loss_backward_checks_the_total_weight():
     assert error(torch.ones(()), torch.ones((), dtype=torch.float64)) == (
         "nll_loss_backward: expected 'grad_output' to be float32, got float64"
     )
+
+
+def test_classes_of_lines_and_volumes():
+    for shape in ((2, 5, 3), (2, 5, 2, 3, 2)):
+        target = make(2, *shape[2:], dtype=torch.int64, low=0)
+        for weight in (None, make(5, low=0.5, high=2)):
+            given = (make(*shape), target, weight, 0, 2, 0.2)
+            check("cross_entropy_loss", *given, tolerance=(1e-5, 1e-6), strides=False)

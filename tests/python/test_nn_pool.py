@@ -20,3 +20,19 @@ def test_padding_that_removes():
         grad = check(f"{kind}_pad2d", x, [-1, 2, 1, -1])
         check(f"{kind}_pad2d_backward", grad, x, [-1, 2, 1, -1])
     check("pad", x, [-1, 2, 2, -1], "circular", strides=False)
+
+
+def test_columns():
+    x = make(2, 3, 7, 8)
+    for k, d, p, s in (([2, 3], [1, 1], [0, 0], [1, 1]), ([3, 2], [2, 1], [1, 1], [2, 3])):
+        columns = check("im2col", x, k, d, p, s)
+        check("im2col", x[0], k, d, p, s)
+        check("col2im", columns, [7, 8], k, d, p, s)
+        check("col2im", columns[0], [7, 8], k, d, p, s)
+
+
+def test_lines():
+    for ceil in (False, True):
+        for given in (make(2, 3, 9), make(3, 9)):
+            check("max_pool1d_with_indices", given, [2], [3], [1], [1], ceil, strides=False)
+            check("avg_pool1d", given, [2], [3], [1], ceil, False, strides=False)

@@ -164,20 +164,9 @@ class TransformerEncoderLayer(_Layer):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(
-            ("self_attn",),
-            d_model,
-            nhead,
-            dim_feedforward,
-            dropout,
-            activation,
-            layer_norm_eps,
-            batch_first,
-            norm_first,
-            bias,
-            device,
-            dtype,
-        )
+        sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
+        forms = (batch_first, norm_first, bias, device, dtype)
+        super().__init__(("self_attn",), *sizes, *forms)
 
     def forward(
         self,
@@ -213,20 +202,9 @@ class TransformerDecoderLayer(_Layer):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(
-            ("self_attn", "multihead_attn"),
-            d_model,
-            nhead,
-            dim_feedforward,
-            dropout,
-            activation,
-            layer_norm_eps,
-            batch_first,
-            norm_first,
-            bias,
-            device,
-            dtype,
-        )
+        sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
+        forms = (batch_first, norm_first, bias, device, dtype)
+        super().__init__(("self_attn", "multihead_attn"), *sizes, *forms)
 
     def forward(
         self,
