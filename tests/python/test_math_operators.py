@@ -190,3 +190,11 @@ def test_norms_of_any_order():
 
 
 # ---- Made of others ----
+
+
+def test_quantiles():
+    x = make(4, 6)
+    x[1, 2] = x[1, 4] = x[3, 0] = float("nan")
+    for interpolation in ("linear", "lower", "higher", "midpoint", "nearest"):
+        for name in ("quantile", "nanquantile"):
+            check(name, x, 0.3, 1, False, interpolation=interpolation)

@@ -9,7 +9,7 @@ SMALL = {torch.float16: (1e-2, 1e-2), torch.bfloat16: (6e-2, 6e-2)}
 LOOSE = (2e-4, 2e-5)
 
 
-@pytest.mark.parametrize("mask", itertools.product([True, False], repeat=3), ids=str)
+@pytest.mark.parametrize("mask", [*itertools.product([True, False], repeat=3)], ids=str)
 def test_masks(mask):
     """Undefined tensors stand exactly where the mask is false."""
     x, p, s = make(2, 4, 5), make(4), make(2, 2)
@@ -49,6 +49,11 @@ def test_batch_norm(training, dtype):
 def test_batch_norm_keeps_the_format():
     x = make(2, 3, 4, 5).to(memory_format=torch.channels_last)
     check("native_batch_norm", x, None, None, None, None, True, 0.1, 1e-5, tolerance=LOOSE)
+
+
+def test_group_norm_keeps_the_format():
+    x = make(2, 6, 4, 3).to(memory_format=torch.channels_last)
+    check("native_group_norm", x, make(6), make(6, seed=1), 2, 6, 12, 3, 1e-5, tolerance=LOOSE)
 
 
 def test_forms_of_batch_norm():

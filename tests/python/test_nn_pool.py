@@ -33,6 +33,6 @@ def test_columns():
 
 def test_lines():
     for ceil in (False, True):
-        for given in (make(2, 3, 9), make(3, 9)):
-            check("max_pool1d_with_indices", given, [2], [3], [1], [1], ceil, strides=False)
-            check("avg_pool1d", given, [2], [3], [1], ceil, False, strides=False)
+        for given in (make(2, 3, 10), make(3, 10)):
+            check("max_pool1d_with_indices", given, [3], [2], [0], [1], ceil, strides=False)
+            check("avg_pool1d", given, [3], [2], [1], ceil, False, strides=False)

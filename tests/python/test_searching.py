@@ -4,6 +4,16 @@ import pytest
 from operator_cases import check, error_of, lamella, make, run, to_lamella, torch
 
 
+def test_sides():
+    line, values = make(7).sort()[0], make(3, 4, seed=1)
+    for side in ("left", "right"):
+        check("searchsorted.Tensor", line, line, side=side)
+        check("searchsorted.Tensor", line, values.t(), side=side, out_int32=True, strides=False)
+        check("bucketize.Scalar", float(line[2]), line, right=side == "right")
+    shuffled = make(3, 5)
+    check("searchsorted.Tensor", shuffled, values, sorter=shuffled.argsort(-1))
+
+
 def test_histc():
     values = make(50)
     check("histc", torch.full((4,), 3.0), 5)
