@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")
 
 from op_db import PRESENT, opinfo_core  # noqa: E402
-from op_db_mirror import Absent, fresh, name_of, tensors_in, to_lamella  # noqa: E402
+from op_db_mirror import Absent, fresh, mapped, name_of, tensors_in, to_lamella  # noqa: E402
 from op_db_sample import NotChecked, SampleRun  # noqa: E402
 
 import lamella  # noqa: E402
@@ -29,16 +29,8 @@ OWN_STRIDES = ("fft.",)
 ON_META = (torch.float32, torch.complex128, torch.int64)
 
 
-def onto_meta(value):
-    if isinstance(value, torch.Tensor):
-        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*map(onto_meta, value))
-    if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
-        return type(value)(map(onto_meta, value))
-    if isinstance(value, dict):
-        return {key: onto_meta(item) for key, item in value.items()}
-    return value
+def onto_meta(tensor):
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
 
 
 def layout(entry, tensor):
@@ -82,7 +74,7 @@ def problems(entry, function, dtype):
             yield "strides", f"{where}: expected {expected}, got {got}"
         elif given and dtype in ON_META:
             try:
-                call = onto_meta(call)
+                call = mapped(call, onto_meta)
                 on_meta = layouts(entry, function, call, to_lamella, lamella.Tensor)
             except Exception as error:
                 on_meta = f"{type(error).__name__}: {error}"
