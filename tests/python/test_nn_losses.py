@@ -1,6 +1,6 @@
 """Losses against PyTorch."""
 
-from operator_cases import check, error_of, make, torch
+from operator_cases import check, make, torch
 
 
 def test_operands_of_other_layouts_and_dtypes():
@@ -9,23 +9,6 @@ def test_operands_of_other_layouts_and_dtypes():
     check("mse_loss", make(0, 3), make(0, 3), 1)
     check("nll_loss_forward", make(8, 5), make(8, dtype=torch.uint8), None, 1, -100)
     check("mse_loss", make(300, 700), make(300, 700, seed=1), 2, tolerance=(1e-5, 0))
-
-
-def test_nll_loss_backward_checks_the_total_weight():
-    x, target = make(2, 3), torch.tensor([0, 2])
-
-    def error(total, grad=torch.ones(())):
-        return error_of("nll_loss_backward", grad, x, target, None, 1, -100, total)
-
-    assert error(torch.ones(0)) == (
-        "nll_loss_backward: expected 'total_weight' to be one number, got [0]"
-    )
-    assert error(torch.ones((), dtype=torch.float16)) == (
-        "nll_loss_backward: expected 'total_weight' to be float32, got float16"
-    )
-    assert error(torch.ones(()), torch.ones((), dtype=torch.float64)) == (
-        "nll_loss_backward: expected 'grad_output' to be float32, got float64"
-    )
 
 
 def test_classes_of_lines_and_volumes():
