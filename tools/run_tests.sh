@@ -13,7 +13,7 @@ tests=tests/$room
 cxx=build/tests/$room
 # The tests of a room that tests/python holds.
 case $room in
-  kernels) names="pointwise products matmul ordering searching indexing moving linalg factories math_operators nn_ops" ;;
+  kernels) names="pointwise products matmul ordering searching indexing moving linalg factories math_operators nn_ops operator_errors" ;;
   layers) names="autograd_engine autograd_graph autograd_inplace conj functionalize trace vmap" ;;
   graph) names="compile compile_steps" ;;
   *) names="" ;;

@@ -7,6 +7,7 @@ from kernel_rows.row import (
     SIZES,
     Make,
     Row,
+    Rows,
     normal,
     places,
     plane,
@@ -17,14 +18,11 @@ from kernel_rows.row import (
 
 
 def at_columns() -> dict[str, Make]:
-    return {
-        "x": plane(),
-        "i": lambda random, n: random.integers(0, PLANES[n][1], PLANES[n][1]),
-    }
+    return {"x": plane(), "i": lambda random, n: random.integers(0, PLANES[n][1], PLANES[n][1])}
 
 
 def index_rows() -> list[Row]:
-    out: list[Row] = []
+    out = Rows()
     both = {"x": uniform(-2, 2), "i": places(None, 0)}
     out += sized("take", both, "m.take(x, i)", "np.take(x, i)")
     out += sized("x[i]", both, "x[i]", "x[i]")
@@ -52,11 +50,7 @@ def index_rows() -> list[Row]:
     at = {"x": plane(), "i": lambda random, n: random.integers(0, PLANES[n][1], PLANES[n])}
     out += sized("gather along rows", at, "m.gather(x, 1, i)", "np.take_along_axis(x, i, 1)")
     out += sized(
-        "masked_scatter",
-        {**flags, "o": uniform(0, 1)},
-        "m.masked_scatter(o, k, x)",
-        None,
-        None,
+        "masked_scatter", {**flags, "o": uniform(0, 1)}, "m.masked_scatter(o, k, x)", None, None
     )
     out += sized(
         "index_add rows",
@@ -67,12 +61,12 @@ def index_rows() -> list[Row]:
     )
     out += sized("columns x[:, i]", at_columns(), "x[:, i]", "x[:, i]")
     words = {"w": normal(30522, 384), "i": places((8, 128), 30522)}
-    out.append(Row("embedding 8x128 of 30522x384", 0, words, "F.embedding(i, w)", "w[i]", "w[i]"))
+    out.add("embedding 8x128 of 30522x384", 0, words, "F.embedding(i, w)", "w[i]", "w[i]")
     return out
 
 
 def layout_rows() -> list[Row]:
-    out: list[Row] = []
+    out = Rows()
     x, p = {"x": uniform(-2, 2)}, {"x": plane()}
     out += sized("copy", x, "x.clone()", "x.copy()", "jnp.copy(x)", moved=8)
     out += sized("fill", x, "m.full_like(x, 2.5)", "np.full_like(x, 2.5)", moved=4)
@@ -123,39 +117,31 @@ def layout_rows() -> list[Row]:
         )
     for a, b in (("float64", "int32"), ("int32", "int64"), ("uint8", "float64")):
         out += sized(
-            f"{a} to {b}",
-            {"x": uniform(0, 100, a)},
-            f"x.to(m.{b})",
-            f"x.astype('{b}')",
-            None,
+            f"{a} to {b}", {"x": uniform(0, 100, a)}, f"x.to(m.{b})", f"x.astype('{b}')", None
         )
     heads = {"x": normal(8, 128, 12, 32)}
-    out.append(
-        Row(
-            "permute 8x128x12x32 (0, 2, 1, 3)",
-            0,
-            heads,
-            "x.permute(0, 2, 1, 3).contiguous()",
-            "np.ascontiguousarray(x.transpose(0, 2, 1, 3))",
-            "jnp.copy(x.transpose(0, 2, 1, 3))",
-        )
+    out.add(
+        "permute 8x128x12x32 (0, 2, 1, 3)",
+        0,
+        heads,
+        "x.permute(0, 2, 1, 3).contiguous()",
+        "np.ascontiguousarray(x.transpose(0, 2, 1, 3))",
+        "jnp.copy(x.transpose(0, 2, 1, 3))",
     )
     image = {"x": normal(8, 64, 56, 56)}
-    out.append(
-        Row(
-            "channels_last 8x64x56x56",
-            0,
-            image,
-            "x.contiguous(memory_format=m.channels_last)",
-            "np.ascontiguousarray(x.transpose(0, 2, 3, 1))",
-            "jnp.copy(x.transpose(0, 2, 3, 1))",
-        )
+    out.add(
+        "channels_last 8x64x56x56",
+        0,
+        image,
+        "x.contiguous(memory_format=m.channels_last)",
+        "np.ascontiguousarray(x.transpose(0, 2, 3, 1))",
+        "jnp.copy(x.transpose(0, 2, 3, 1))",
     )
     return out
 
 
 def random_rows() -> list[Row]:
-    out: list[Row] = []
+    out = Rows()
     x = {"x": uniform(-2, 2)}
     out += sized("rand", x, "m.rand(x.shape[0])", "G.random(x.shape[0], 'float32')", None)
     out += sized(

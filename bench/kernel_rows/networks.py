@@ -4,37 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernel_rows.row import (
-    PLANES,
-    SIZES,
-    Row,
-    normal,
-    places,
-    plane,
-    sized,
-    uniform,
-)
+from kernel_rows.row import PLANES, SIZES, Row, Rows, normal, places, plane, sized, uniform
 
 
 def network_rows() -> list[Row]:
-    out: list[Row] = []
+    out = Rows()
 
     def convolution(
         name: str, x: tuple[int, ...], w: tuple[int, ...], options: str, jax: str, rank: int = 2
     ) -> None:
         """`jax` holds window strides, padding, dilation and groups for lax."""
         layout = "('NCHW', 'OIHW', 'NCHW')"
-        out.append(
-            Row(
-                name,
-                0,
-                {"x": normal(*x), "w": normal(*w)},
-                f"F.conv{rank}d(x, w{options})",
-                None,
-                f"jax.lax.conv_general_dilated(x, w, {jax}, " f"dimension_numbers={layout})"
-                if rank == 2
-                else None,
-            )
+        out.add(
+            name,
+            0,
+            {"x": normal(*x), "w": normal(*w)},
+            f"F.conv{rank}d(x, w{options})",
+            None,
+            f"jax.lax.conv_general_dilated(x, w, {jax}, " f"dimension_numbers={layout})"
+            if rank == 2
+            else None,
         )
 
     one = "(1, 1), ((1, 1), (1, 1))"
@@ -65,13 +54,11 @@ def network_rows() -> list[Row]:
         "(1, 1), ((2, 2), (2, 2)), rhs_dilation=(2, 2)",
     )
     convolution("conv1d 8x64x1000", (8, 64, 1000), (64, 64, 3), ", padding=1", "", rank=1)
-    out.append(
-        Row(
-            "conv transposed 32x28x28",
-            0,
-            {"x": normal(1, 32, 28, 28), "w": normal(32, 16, 4, 4)},
-            "F.conv_transpose2d(x, w, stride=2, padding=1)",
-        )
+    out.add(
+        "conv transposed 32x28x28",
+        0,
+        {"x": normal(1, 32, 28, 28), "w": normal(32, 16, 4, 4)},
+        "F.conv_transpose2d(x, w, stride=2, padding=1)",
     )
     for name, x, w, options in (
         ("depthwise stride 2", (4, 96, 56, 56), (96, 1, 3, 3), ", padding=1, stride=2, groups=96"),
@@ -79,13 +66,13 @@ def network_rows() -> list[Row]:
         ("1x1 stride 2", (8, 64, 28, 28), (128, 64, 1, 1), ", stride=2"),
         ("grouped", (4, 64, 28, 28), (64, 16, 3, 3), ", padding=1, groups=4"),
     ):
-        out.append(Row(f"conv {name}", 0, {"x": normal(*x), "w": normal(*w)},
-                       f"F.conv2d(x, w{options})"))  # fmt: skip
+        out.add(f"conv {name}", 0, {"x": normal(*x), "w": normal(*w)},
+                       f"F.conv2d(x, w{options})")  # fmt: skip
     for name, x, w, options in (
         ("conv1d depthwise 8x64x1000", (8, 64, 1000), (64, 1, 3), ", padding=1, groups=64"),
         ("conv1d stride 5", (4, 1, 16000), (32, 1, 10), ", stride=5"),
     ):
-        out.append(Row(name, 0, {"x": normal(*x), "w": normal(*w)}, f"F.conv1d(x, w{options})"))
+        out.add(name, 0, {"x": normal(*x), "w": normal(*w)}, f"F.conv1d(x, w{options})")
     for dtype in ("bfloat16", "float16"):
         kinds = {"x": dtype, "w": dtype}
         for name, x, w, options in (
@@ -94,42 +81,33 @@ def network_rows() -> list[Row]:
             ("depthwise 128x56x56", (1, 128, 56, 56), (128, 1, 3, 3), ", padding=1, groups=128"),
             ("8x3x64x64", (8, 3, 64, 64), (32, 3, 3, 3), ", padding=1"),
         ):
-            out.append(Row(f"conv {name}, {dtype}", 0, {"x": normal(*x), "w": normal(*w)},
-                           f"F.conv2d(x, w{options})", dtypes=kinds))  # fmt: skip
+            out.add(f"conv {name}, {dtype}", 0, {"x": normal(*x), "w": normal(*w)},
+                           f"F.conv2d(x, w{options})", dtypes=kinds)  # fmt: skip
     image = {"x": normal(8, 64, 56, 56)}
-    out.append(Row("max_pool 2 64x16x8x8", 0, {"x": normal(64, 16, 8, 8)}, "F.max_pool2d(x, 2)"))
+    out.add("max_pool 2 64x16x8x8", 0, {"x": normal(64, 16, 8, 8)}, "F.max_pool2d(x, 2)")
     nchw = "jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 1, 2, 2), (1, 1, 2, 2), 'VALID')"
-    out.append(Row("max_pool 2 8x64x56x56", 0, image, "F.max_pool2d(x, 2)", None, nchw))
-    out.append(Row("max_pool 3 stride 2 8x64x56x56", 0, image, "F.max_pool2d(x, 3, 2, 1)"))
-    out.append(Row("avg_pool 2 8x64x56x56", 0, image, "F.avg_pool2d(x, 2)"))
-    out.append(
-        Row(
-            "adaptive_avg_pool 1 8x64x56x56",
-            0,
-            image,
-            "F.adaptive_avg_pool2d(x, 1)",
-            None,
-            "x.mean((2, 3), keepdims=True)",
-        )
+    out.add("max_pool 2 8x64x56x56", 0, image, "F.max_pool2d(x, 2)", None, nchw)
+    out.add("max_pool 3 stride 2 8x64x56x56", 0, image, "F.max_pool2d(x, 3, 2, 1)")
+    out.add("avg_pool 2 8x64x56x56", 0, image, "F.avg_pool2d(x, 2)")
+    out.add(
+        "adaptive_avg_pool 1 8x64x56x56",
+        0,
+        image,
+        "F.adaptive_avg_pool2d(x, 1)",
+        None,
+        "x.mean((2, 3), keepdims=True)",
     )
-    out.append(Row("adaptive_avg_pool 7 8x64x56x56", 0, image, "F.adaptive_avg_pool2d(x, 7)"))
-    out.append(
-        Row(
-            "bilinear x2 8x64x28x28",
-            0,
-            {"x": normal(8, 64, 28, 28)},
-            "F.interpolate(x, scale_factor=2, mode='bilinear')",
-            None,
-            "jax.image.resize(x, (8, 64, 56, 56), 'bilinear')",
-        )
+    out.add("adaptive_avg_pool 7 8x64x56x56", 0, image, "F.adaptive_avg_pool2d(x, 7)")
+    out.add(
+        "bilinear x2 8x64x28x28",
+        0,
+        {"x": normal(8, 64, 28, 28)},
+        "F.interpolate(x, scale_factor=2, mode='bilinear')",
+        None,
+        "jax.image.resize(x, (8, 64, 56, 56), 'bilinear')",
     )
-    out.append(
-        Row(
-            "nearest x2 8x64x28x28",
-            0,
-            {"x": normal(8, 64, 28, 28)},
-            "F.interpolate(x, scale_factor=2)",
-        )
+    out.add(
+        "nearest x2 8x64x28x28", 0, {"x": normal(8, 64, 28, 28)}, "F.interpolate(x, scale_factor=2)"
     )
     for name, text in (
         ("max_pool 2", "F.max_pool2d(x, 2)"),
@@ -144,19 +122,15 @@ def network_rows() -> list[Row]:
             "b": normal(64),
             "v": lambda random, n: random.random(64, dtype="float32") + 1,
         }
-        out.append(
-            Row(f"{name} channels_last", 0, {**image, **more}, text, dtypes={"x": "channels_last"})
-        )
+        out.add(f"{name} channels_last", 0, {**image, **more}, text, dtypes={"x": "channels_last"})
     logits = {"x": normal(64, 1000), "t": places((64,), 1000)}
-    out.append(
-        Row(
-            "cross_entropy 64x1000",
-            0,
-            logits,
-            "F.cross_entropy(x, t)",
-            None,
-            "-jnp.take_along_axis(jax.nn.log_softmax(x), t[:, None], 1).mean()",
-        )
+    out.add(
+        "cross_entropy 64x1000",
+        0,
+        logits,
+        "F.cross_entropy(x, t)",
+        None,
+        "-jnp.take_along_axis(jax.nn.log_softmax(x), t[:, None], 1).mean()",
     )
     out += sized(
         "mse_loss",
@@ -180,15 +154,13 @@ def network_rows() -> list[Row]:
             ("eigvalsh", "eigvalsh"),
             ("svdvals", None),
         ):
-            out.append(
-                Row(
-                    f"{name} {n}",
-                    0,
-                    spd,
-                    f"m.linalg.{name}(x)",
-                    f"np.linalg.{np_name}(x)" if np_name else None,
-                    f"jnp.linalg.{np_name}(x)" if np_name else None,
-                )
+            out.add(
+                f"{name} {n}",
+                0,
+                spd,
+                f"m.linalg.{name}(x)",
+                f"np.linalg.{np_name}(x)" if np_name else None,
+                f"jnp.linalg.{np_name}(x)" if np_name else None,
             )
     return out
 
@@ -201,7 +173,7 @@ def _eye(n: int) -> Any:
 
 def gradient_rows() -> list[Row]:
     """Forward and backward of one operator: the gradients of its floating-point arrays."""
-    out: list[Row] = []
+    out = Rows()
     unary = [
         "tanh",
         "sigmoid",
@@ -269,15 +241,13 @@ def gradient_rows() -> list[Row]:
         sizes=SIZES[:2],
     )
     linear = {"x": normal(128, 384), "w": normal(1536, 384), "b": normal(1536)}
-    out.append(
-        Row(
-            "grad of linear 128x384x1536",
-            0,
-            linear,
-            "grad(F.linear(x, w, b), x, w, b)",
-            None,
-            "jax.grad(lambda a: (a[0] @ a[1].T + a[2]).sum())((x, w, b))",
-        )
+    out.add(
+        "grad of linear 128x384x1536",
+        0,
+        linear,
+        "grad(F.linear(x, w, b), x, w, b)",
+        None,
+        "jax.grad(lambda a: (a[0] @ a[1].T + a[2]).sum())((x, w, b))",
     )
     for x, w, options, name in (
         ((8, 16, 28, 28), (32, 16, 3, 3), ", padding=1", "3x3 8x16x28x28"),
@@ -286,33 +256,29 @@ def gradient_rows() -> list[Row]:
         ((64, 1, 8, 8), (16, 1, 3, 3), ", padding=1", "64x1x8x8"),
         ((8, 3, 32, 32), (32, 3, 3, 3), ", padding=1", "8x3x32x32"),
     ):
-        out.append(
-            Row(
-                f"grad of conv {name}",
-                0,
-                {"x": normal(*x), "w": normal(*w)},
-                f"grad(F.conv2d(x, w{options}), x, w)",
-            )
+        out.add(
+            f"grad of conv {name}",
+            0,
+            {"x": normal(*x), "w": normal(*w)},
+            f"grad(F.conv2d(x, w{options}), x, w)",
         )
     qkv = {name: normal(1, 12, 128, 64) for name in "qkv"}
     jax = "jax.nn.dot_product_attention(*(t.swapaxes(1, 2) for t in a))"
-    out.append(
-        Row(
-            "grad of attention 12x128x64",
-            0,
-            qkv,
-            "grad(F.scaled_dot_product_attention(q, k, v), q, k, v)",
-            None,
-            f"jax.grad(lambda a: {jax}.sum())((q, k, v))",
-        )
+    out.add(
+        "grad of attention 12x128x64",
+        0,
+        qkv,
+        "grad(F.scaled_dot_product_attention(q, k, v), q, k, v)",
+        None,
+        f"jax.grad(lambda a: {jax}.sum())((q, k, v))",
     )
     attend = "F.scaled_dot_product_attention(q, k, v, is_causal=True)"
-    out.append(Row("grad of attention 12x128x64, causal", 0, qkv, f"grad({attend}, q, k, v)"))
+    out.add("grad of attention 12x128x64, causal", 0, qkv, f"grad({attend}, q, k, v)")
     image = {"x": normal(8, 64, 56, 56)}
     for name in ("avg_pool2d(x, 2)", "adaptive_avg_pool2d(x, 7)",
                  "interpolate(x, scale_factor=2, mode='bilinear')"):  # fmt: skip
-        out.append(Row(f"grad of {name}", 0, image, f"grad(F.{name}, x)"))
-    out.append(Row("grad of max_pool 2", 0, image, "grad(F.max_pool2d(x, 2), x)"))
+        out.add(f"grad of {name}", 0, image, f"grad(F.{name}, x)")
+    out.add("grad of max_pool 2", 0, image, "grad(F.max_pool2d(x, 2), x)")
     ln = {
         "x": plane(),
         "w": lambda random, n: random.random(PLANES[n][1], dtype="float32"),

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_rows.row import (
-    PLANES,
-    SAME,
-    Row,
-    plane,
-    sized,
-    uniform,
-    whole,
-)
+from kernel_rows.row import PLANES, SAME, Row, plane, sized, uniform, whole
 
 
 def unary_rows() -> list[Row]:

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernel_rows.row import (
-    PLANES,
-    SIZES,
-    Row,
-    normal,
-    plane,
-    sized,
-    uniform,
-    whole,
-)
+from kernel_rows.row import PLANES, SIZES, Row, Rows, normal, plane, sized, uniform, whole
 
 
 def reduction_rows() -> list[Row]:
-    out: list[Row] = []
+    out = Rows()
     x = {"x": uniform(0.5, 1.5)}
     for name in ("sum", "mean", "prod", "max", "argmax", "std", "cumsum", "cumprod"):
         ddof = ", ddof=1" if name == "std" else ""
@@ -44,10 +35,7 @@ def reduction_rows() -> list[Row]:
         for name in ("sum", "mean", "argmax", "cumsum", "std"):
             extra = ", ddof=1" if name == "std" else ""
             out += sized(
-                f"{name} {where}",
-                p,
-                f"m.{name}(x, {axis})",
-                f"np.{name}(x, {axis}{extra})",
+                f"{name} {where}", p, f"m.{name}(x, {axis})", f"np.{name}(x, {axis}{extra})"
             )
         out += sized(f"max {where}", p, f"m.amax(x, {axis})", f"np.max(x, {axis})")
         out += sized(
@@ -67,25 +55,21 @@ def reduction_rows() -> list[Row]:
         "(x - x.mean(1, keepdims=True)) * jax.lax.rsqrt(x.var(1, keepdims=True) + 1e-5)" " * w + b",
     )
     cube = {"x": normal(8, 64, 56, 56), "w": normal(64), "b": normal(64)}
-    out.append(
-        Row(
-            "sum over 8x64x56x56, dims 0, 2, 3",
-            0,
-            cube,
-            "m.sum(x, (0, 2, 3))",
-            "np.sum(x, (0, 2, 3))",
-            "jnp.sum(x, (0, 2, 3))",
-        )
+    out.add(
+        "sum over 8x64x56x56, dims 0, 2, 3",
+        0,
+        cube,
+        "m.sum(x, (0, 2, 3))",
+        "np.sum(x, (0, 2, 3))",
+        "jnp.sum(x, (0, 2, 3))",
     )
-    out.append(
-        Row("batch_norm training 8x64x56x56", 0, cube, "F.batch_norm(x, None, None, w, b, True)")
-    )
-    out.append(Row("group_norm 8x64x56x56", 0, cube, "F.group_norm(x, 8, w, b)"))
+    out.add("batch_norm training 8x64x56x56", 0, cube, "F.batch_norm(x, None, None, w, b, True)")
+    out.add("group_norm 8x64x56x56", 0, cube, "F.group_norm(x, 8, w, b)")
     return out
 
 
 def sorting_rows() -> list[Row]:
-    out: list[Row] = []
+    out = Rows()
     x = {"x": uniform(-2, 2)}
     small = SIZES[:2]
     for size in (SIZES[0], SIZES[1], 1_000_000):
@@ -199,10 +183,7 @@ def sorting_rows() -> list[Row]:
     )
     out += sized("cummax", x, "m.cummax(x, 0)", "np.maximum.accumulate(x)", None, sizes=small)
     out += sized("cummin along rows", p, "m.cummin(x, 1)", None, None, sizes=plane_sizes)
-    wide = {
-        "x": uniform(0, 500, "float64"),
-        "e": lambda random, n: random.random(1000).cumsum(),
-    }
+    wide = {"x": uniform(0, 500, "float64"), "e": lambda random, n: random.random(1000).cumsum()}
     out += sized(
         "searchsorted, float64",
         wide,

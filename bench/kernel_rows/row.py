@@ -34,6 +34,12 @@ class Row:
         return f"{self.name}, 1e{len(str(self.size)) - 1}" if self.size else self.name
 
 
+class Rows(list[Row]):
+    def add(self, *values: Any, **more: Any) -> None:
+        """Appends the row of these values."""
+        self.append(Row(*values, **more))
+
+
 def uniform(low: float, high: float, dtype: str = "float32") -> Make:
     return lambda random, n: random.uniform(low, high, n).astype(dtype)
 

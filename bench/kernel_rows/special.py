@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_rows.row import Make, Row, uniform
+from kernel_rows.row import Make, Row, Rows, uniform
 
 
 def special_rows() -> list[Row]:
@@ -23,19 +23,15 @@ def special_rows() -> list[Row]:
     def row(name: str, dtype: str, size: int, x: Make, text: str, scipy: str) -> Row:
         return Row(f"{name}, {dtype}", size, {"x": x}, text, scipy, dtypes={"x": dtype})
 
-    out = []
+    out = Rows()
     for dtype in ("float32", "float64"):
         for size in (1_000, 100_000):
             for name, theirs in bessel.items():
                 text, scipy = f"m.special.{name}(x)", f"scipy.special.{theirs}(x)"
                 x = uniform(0.1, 20, dtype)
-                out.append(
-                    Row(f"{name}, {dtype}", size, {"x": x}, text, scipy, dtypes={"x": dtype})
-                )
+                out.add(f"{name}, {dtype}", size, {"x": x}, text, scipy, dtypes={"x": dtype})
             for name, theirs in polynomials.items():
                 text, scipy = f"m.special.{name}(x, 5)", f"scipy.special.eval_{theirs}(5, x)"
                 x = uniform(-1, 1, dtype)
-                out.append(
-                    Row(f"{name}, {dtype}", size, {"x": x}, text, scipy, dtypes={"x": dtype})
-                )
+                out.add(f"{name}, {dtype}", size, {"x": x}, text, scipy, dtypes={"x": dtype})
     return out

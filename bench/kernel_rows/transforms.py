@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_rows.row import Make, Row, normal
+from kernel_rows.row import Make, Row, Rows, normal
 
 
 def complex_normal(*shape: int, dtype: str = "complex64") -> Make:
@@ -14,22 +14,20 @@ def complex_normal(*shape: int, dtype: str = "complex64") -> Make:
 
 
 def transform_rows() -> list[Row]:
-    out: list[Row] = []
+    out = Rows()
 
     def row(name: str, shape: tuple[int, ...], dtype: str) -> None:
         text = "x".join(map(str, shape))
         made = (complex_normal if dtype.startswith("complex") else normal)(*shape, dtype=dtype)
         jax = None if dtype in ("complex128", "float64") else f"jnp.fft.{name}(x)"
-        out.append(
-            Row(
-                f"{name} {text}, {dtype}",
-                0,
-                {"x": made},
-                f"m.fft.{name}(x)",
-                f"np.fft.{name}(x)",
-                jax,
-                dtypes={"x": dtype},
-            )
+        out.add(
+            f"{name} {text}, {dtype}",
+            0,
+            {"x": made},
+            f"m.fft.{name}(x)",
+            f"np.fft.{name}(x)",
+            jax,
+            dtypes={"x": dtype},
         )
 
     for n in (16, 1000, 1009, 1024, 4096, 100_000, 1 << 20):

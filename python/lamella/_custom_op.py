@@ -162,11 +162,7 @@ class CustomOpDef(_C._CallsOperator):
         return fn
 
     def register_autograd(
-        self,
-        backward: Callable[..., Any],
-        /,
-        *,
-        setup_context: Callable[..., Any] | None = None,
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
     ) -> None:
         """Registers a backward; see lamella.library.register_autograd."""
         _library.register_autograd(

@@ -105,10 +105,7 @@ def unique(
 
 
 def unique_consecutive(
-    input: Tensor,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """Like `unique`, but removes only repetitions of the value directly before."""
     found = _operators["unique_consecutive"](input, return_inverse, return_counts, dim)

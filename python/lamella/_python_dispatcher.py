@@ -95,10 +95,7 @@ class PythonDispatcher:
 
     def rawRegistrations(self) -> str:  # noqa: N802
         """All registrations of the operator, with the source location of each."""
-        lines = [
-            f"name: {self.namespace}::{self.name}",
-            f"schema: {self._op._schema}",
-        ]
+        lines = [f"name: {self.namespace}::{self.name}", f"schema: {self._op._schema}"]
         for key, alias, name, where in _C._dispatch_registrations(self._op):
             lines.append(f"{key}{'[alias]' if alias else ''}: {name} :: registered at {where}")
         return "\n".join(lines) + "\n"

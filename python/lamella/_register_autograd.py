@@ -104,10 +104,7 @@ def _spread(name: str, plan: _Plan, grads: Any) -> list[Any]:
 
 
 def make_kernel(
-    op: Any,
-    name: str,
-    backward: Callable[..., Any],
-    setup_context: Callable[..., Any] | None,
+    op: Any, name: str, backward: Callable[..., Any], setup_context: Callable[..., Any] | None
 ) -> tuple[Callable[..., Any], type[Function]]:
     """The kernel for the key Autograd, which wraps the call below autograd in a Function; and a
     Function class with the plain backward, for calls without lists of tensors.

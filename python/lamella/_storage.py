@@ -267,10 +267,7 @@ def reduce_tensor(tensor: Tensor) -> _Reduced:
         size, stride = tuple(tensor.shape), tensor.stride()
         result = (rebuild_meta_tensor, (tensor.dtype, size, stride, tensor.requires_grad))
     elif tensor.device.type != "cpu":
-        result = (
-            rebuild_on_device,
-            (tensor.detach().cpu(), tensor.device, tensor.requires_grad),
-        )
+        result = (rebuild_on_device, (tensor.detach().cpu(), tensor.device, tensor.requires_grad))
     else:
         geometry = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), _lazy(tensor))
         result = (

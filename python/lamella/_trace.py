@@ -229,10 +229,7 @@ def _check(graph: Graph, record: _Record, fresh: list[list[Tensor]], may_fail: b
 
 
 def _compare(
-    graph: Graph,
-    results: Nest,
-    outputs: list[Tensor],
-    inputs: Iterable[tuple[Tensor, Tensor]],
+    graph: Graph, results: Nest, outputs: list[Tensor], inputs: Iterable[tuple[Tensor, Tensor]]
 ) -> None:
     if results.form != graph._results.form:
         raise RuntimeError(

@@ -25,30 +25,20 @@ MAJOR = "; this takes a new LAMELLA_ABI_MAJOR"
     [
         ({}, []),
         (MINOR, []),
-        (
-            {"struct lamella_tensor": "104 bytes"},
-            ["struct lamella_tensor: was '96 bytes', is '104 bytes'" + MAJOR],
-        ),
-        (
-            {**MINOR, "struct lamella_tensor": None},
-            ["struct lamella_tensor: was '96 bytes', is gone" + MAJOR],
-        ),
-        (
-            {"value LAMELLA_NEW": "3"},
-            ["value LAMELLA_NEW: is new, so LAMELLA_ABI_MINOR is to be more than 0"],
-        ),
+        ({"struct lamella_tensor": "104 bytes"},
+         ["struct lamella_tensor: was '96 bytes', is '104 bytes'" + MAJOR]),
+        ({**MINOR, "struct lamella_tensor": None},
+         ["struct lamella_tensor: was '96 bytes', is gone" + MAJOR]),
+        ({"value LAMELLA_NEW": "3"},
+         ["value LAMELLA_NEW: is new, so LAMELLA_ABI_MINOR is to be more than 0"]),
         ({**MINOR, "value LAMELLA_NEW": "3"}, []),
         ({**MINOR, "symbol lamella_new": "LAMELLA_1.1: void lamella_new(void)"}, []),
-        (
-            {**MINOR, "symbol lamella_new": "LAMELLA_1.0: void lamella_new(void)"},
-            ["symbol lamella_new: is new, so its symbol version is to be LAMELLA_1.1"],
-        ),
-        (
-            {"value LAMELLA_ABI_MAJOR": "2"},
-            ["the record is of version 1: write it anew with --write"],
-        ),
+        ({**MINOR, "symbol lamella_new": "LAMELLA_1.0: void lamella_new(void)"},
+         ["symbol lamella_new: is new, so its symbol version is to be LAMELLA_1.1"]),
+        ({"value LAMELLA_ABI_MAJOR": "2"},
+         ["the record is of version 1: write it anew with --write"]),
     ],
-)
+)  # fmt: skip
 def test_compare(change, errors):
     found = {name: rest for name, rest in {**RECORD, **change}.items() if rest is not None}
     assert list(check_abi.compare(RECORD, found)) == errors

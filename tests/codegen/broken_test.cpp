@@ -27,19 +27,26 @@ struct Case {
   std::string yaml;
   std::string expected;
 };
-// The cases of a table: "==== NAME", the text, "---- prints", what is printed.
+// The cases of a table: "==== NAME", the text, and each error as "> LINE:COLUMN: error: TEXT". What
+// is printed names the file before, and shows the line with a mark below the column.
 std::vector<Case> cases_of(const std::string& table) {
   std::vector<Case> cases;
+  std::vector<std::string> text;
   std::istringstream lines(read(fs::path(LAMELLA_TEST_DIR) / (table + ".txt")));
-  bool prints = false;
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("==== ")) {
       cases.push_back({line.substr(5), "", ""});
-      prints = false;
-    } else if (line == "---- prints") {
-      prints = true;
+      text = {""};
+    } else if (line.starts_with("> ")) {
+      std::size_t row = 0, column = 0;
+      char colon = 0;
+      std::istringstream(line.substr(2)) >> row >> colon >> column;
+      Case& one = cases.back();
+      one.expected += one.name + ".yaml:" + line.substr(2) + "\n  " + text.at(row) + "\n";
+      one.expected += std::string(column + 1, ' ') + "^\n";
     } else if (!cases.empty()) {
-      (prints ? cases.back().expected : cases.back().yaml) += line + "\n";
+      cases.back().yaml += line + "\n";
+      text.push_back(line);
     }
   }
   return cases;

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -60,8 +62,32 @@ Files generate(const std::string& stem, EmitOptions options) {
   return files;
 }
 
+// The lines of a text without those that it begins and ends with as `other` does.
+std::string apart_from(const std::string& other, const std::string& text) {
+  const std::size_t shorter = std::min(other.size(), text.size());
+  std::size_t begin = 0, end = 0;
+  while (begin < shorter && other[begin] == text[begin]) ++begin;
+  begin = begin == 0 ? 0 : text.rfind('\n', begin - 1) + 1;
+  while (end < shorter - begin && other[other.size() - 1 - end] == text[text.size() - 1 - end])
+    ++end;
+  end = std::min(text.find('\n', text.size() - end - 1) + 1, text.size());
+  return text.substr(begin, end - begin);
+}
+// Of files of one kind, such as lamella/register_*, only the first is expected as a whole, and of
+// the others the lines in which they differ from it.
+Files without_frames(Files files) {
+  std::map<std::string, std::string> firsts;
+  for (auto& [name, text] : files) {
+    const bool op = name.starts_with("lamella/api/ops/");
+    const auto [first, is_new] = firsts.emplace(op ? "ops" : name.substr(0, name.find('_')), text);
+    if (!is_new) text = apart_from(first->second, text);
+  }
+  return files;
+}
+
 // Golden files have `.golden` behind their names, so that no tool takes them for sources.
-void compare(const Files& files, const fs::path& expected) {
+void compare(const Files& whole, const fs::path& expected) {
+  const Files files = without_frames(whole);
   if (std::getenv("LAMELLA_UPDATE_GOLDEN") != nullptr) {
     fs::remove_all(expected);
     for (const auto& [name, text] : files) {

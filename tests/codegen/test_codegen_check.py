@@ -62,32 +62,22 @@ LONG = {
     "same names": "- func: f(" + _joined("int a", 20_000) + ") -> Tensor\n",
     "returns": "- func: f(Tensor x) -> (" + _joined("Tensor r{i}", 200_000) + ")\n",
     "written": "- func: f(" + _joined("Tensor(a{i}!) x{i}", 100_000) + ") -> ()\n",
-    "outs": (
-        "- func: f.out(Tensor x, *, "
-        + _joined("Tensor(a{i}!) o{i}", 50_000)
-        + ") -> ("
-        + _joined("Tensor(a{i}!)", 50_000)
-        + ")\n"
-    ),
-    "one alias set of many": "- func: f(Tensor(" + _joined("a{i}", 100_000, "|") + ") x) -> ()\n",
-    "folded": "- func: >\n    f(\n"
-    + _joined("      int a{i},\n", 100_000, "")
-    + "    int z) -> ()\n",
+    "outs": "- func: f.out(Tensor x, *, " + _joined("Tensor(a{i}!) o{i}",
+     50_000) + ") -> (" + _joined("Tensor(a{i}!)", 50_000) + ")\n",
+    "one alias set of many": "- func: f(Tensor(" + _joined("a{i}", 100_000,
+     "|") + ") x) -> ()\n",
+    "folded": "- func: >\n    f(\n" + _joined("      int a{i},\n", 100_000,
+     "") + "    int z) -> ()\n",
     "tags": "- func: f(Tensor x) -> Tensor\n  tags: [" + _joined("t{i}", 20_000) + "]\n",
-    "keys": "- func: f(Tensor x) -> Tensor\n  dispatch:\n    " + _joined("K{i}", 20_000) + ": k\n",
+    "keys": "- func: f(Tensor x) -> Tensor\n  dispatch:\n    " + _joined("K{i}",
+     20_000) + ": k\n",
     "autogen": "- func: f(Tensor x) -> Tensor\n  autogen: " + _joined("f.o{i}", 20_000) + "\n",
-    "no defaults": (
-        "- func: f("
-        + _joined("int a{i}", 20_000)
-        + ") -> Tensor\n  cpp_no_default_args: ["
-        + _joined("b{i}", 20_000)
-        + "]\n"
-    ),
-    "delegates": _joined(
-        "- func: f{i}(Tensor x) -> Tensor\n  structured_delegate: g{i}.out\n", 10_000, ""
-    ),
+    "no defaults": "- func: f(" + _joined("int a{i}",
+     20_000) + ") -> Tensor\n  cpp_no_default_args: [" + _joined("b{i}", 20_000) + "]\n",
+    "delegates": _joined("- func: f{i}(Tensor x) -> Tensor\n  structured_delegate: g{i}.out\n",
+     10_000, ""),
     "numbers": "- [" + _joined("{i}", 200_000) + "]\n",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", LONG)

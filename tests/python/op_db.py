@@ -110,8 +110,8 @@ class Entry:
         """The entry's function over Lamella; raises Absent."""
         return ours(self.info.get_op())
 
-    def samples(self, dtype, count=None):
-        """At most `count` samples, by default as in COUNTS, spread over all."""
+    def samples(self, dtype, count=None, generated=GENERATED):
+        """At most `count` samples, by default as in COUNTS, spread over those generated."""
         count = count or COUNTS[dtype]
         wants_grad = self.info.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
         torch.manual_seed(0)
@@ -119,7 +119,7 @@ class Entry:
         if MODE == "all":
             return list(made)
         found = []
-        for sample in itertools.islice(made, GENERATED):
+        for sample in itertools.islice(made, generated):
             tensors = tensors_in([sample.input, sample.args, sample.kwargs], torch.Tensor)
             if sum(t.numel() for t in tensors) <= LARGEST:
                 found.append(sample)

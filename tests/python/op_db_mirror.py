@@ -253,19 +253,26 @@ def sparse_to_lamella(value):
     return made.requires_grad_() if value.requires_grad else made
 
 
+def mapped(value, change, kind=torch.Tensor):
+    """The nest with change(tensor) in the place of each tensor of a kind."""
+
+    def inside(item):
+        return mapped(item, change, kind)
+
+    if isinstance(value, kind):
+        return change(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(inside, value))
+    if isinstance(value, (list, tuple)) and not isinstance(value, (torch.Size, lamella.Size)):
+        return type(value)(map(inside, value))
+    if isinstance(value, dict):
+        return {key: inside(item) for key, item in value.items()}
+    return value
+
+
 def fresh(value):
     """The same for PyTorch: copies, so that neither side sees the other's writes."""
-    if isinstance(value, torch.Tensor) and value.layout != torch.strided:
-        return value.detach().clone().requires_grad_(value.requires_grad)
-    if isinstance(value, torch.Tensor):
-        return copy_tensor(value).requires_grad_(value.requires_grad)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*map(fresh, value))
-    if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
-        return type(value)(map(fresh, value))
-    if isinstance(value, dict):
-        return {key: fresh(item) for key, item in value.items()}
-    return value
+    return mapped(value, lambda t: copy_tensor(t).requires_grad_(t.requires_grad))
 
 
 def tensors_in(value, kind):

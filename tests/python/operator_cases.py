@@ -175,3 +175,18 @@ def error_of(name, *args, **kwargs):
         keywords = {k: to_lamella(v) for k, v in kwargs.items()}
         run(lamella, name, [to_lamella(a) for a in args], keywords)
     return str(caught.value)
+
+
+def same_bits(compute):
+    """compute() gives a tensor, or some, with the same bits for any number of threads."""
+    before, seen = lamella.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3, 8):
+            lamella.set_num_threads(threads)
+            made = compute()
+            tensors = [made] if isinstance(made, lamella.Tensor) else made
+            flat = [t.detach().contiguous().flatten() for t in tensors]
+            seen.append([t.view(lamella.uint8).numpy().tobytes() for t in flat])
+    finally:
+        lamella.set_num_threads(before)
+    assert all(one == seen[0] for one in seen)

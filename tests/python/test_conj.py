@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")
 
 from op_db import PRESENT, Absent  # noqa: E402
-from op_db_mirror import ours, to_lamella  # noqa: E402
+from op_db_mirror import mapped, ours, to_lamella  # noqa: E402
 from op_db_sample import SampleRun, same  # noqa: E402
 
 import lamella  # noqa: E402
@@ -18,20 +18,16 @@ DTYPES = (torch.complex128, torch.float64)
 
 def lazy(value, dtype):
     """The same numbers as lazy conjugates or negatives of stored values."""
-    if isinstance(value, torch.Tensor):
-        value = value.detach()
-        if value.is_complex():
-            return value.resolve_conj().conj_physical().conj()
-        if value.is_floating_point() and dtype == torch.float64:
-            return torch._neg_view(value.neg())
-        return value
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(lazy(item, dtype) for item in value))
-    if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
-        return type(value)(lazy(item, dtype) for item in value)
-    if isinstance(value, dict):
-        return {key: lazy(item, dtype) for key, item in value.items()}
-    return value
+
+    def change(tensor):
+        tensor = tensor.detach()
+        if tensor.is_complex():
+            return tensor.resolve_conj().conj_physical().conj()
+        if tensor.is_floating_point() and dtype == torch.float64:
+            return torch._neg_view(tensor.neg())
+        return tensor
+
+    return mapped(value, change)
 
 
 def mine(value):

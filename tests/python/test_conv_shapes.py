@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from operator_cases import compare, lamella, make, to_lamella, torch
+from operator_cases import compare, lamella, make, same_bits, to_lamella, torch
 
 SHAPES = {
     "depthwise": ((2, 6, 9, 70), (6, 1, 3, 3), dict(padding=1, groups=6)),
@@ -107,17 +107,12 @@ def test_infinities_stay_where_they_belong():
 def test_threads_give_the_same_bits(shape, dtype):
     xs, ws, options = shape
     x, w, b = (to_lamella(make(*s, seed=i).to(dtype)) for i, s in enumerate((xs, ws, ws[:1])))
-    before = lamella.get_num_threads()
-    seen = []
-    try:
-        for threads in (1, 2, 3, 8):
-            lamella.set_num_threads(threads)
-            given = [t.detach().requires_grad_(True) for t in (x, w, b)]
-            results = run(lamella, lamella.nn.functional, *given, options)
-            seen.append([t.float().numpy().tobytes() for t in results[:3]])
-    finally:
-        lamella.set_num_threads(before)
-    assert all(one == seen[0] for one in seen)
+
+    def compute():
+        given = [t.detach().requires_grad_(True) for t in (x, w, b)]
+        return run(lamella, lamella.nn.functional, *given, options)[:3]
+
+    same_bits(compute)
 
 
 PROGRAM = """

@@ -8,25 +8,21 @@ DLPACK_ARGUMENTS = [
     ({"dl_device": "cpu"}, TypeError, "'dl_device' to be a tuple of two ints, got 'cpu'"),
     ({"dl_device": 1}, TypeError, "'dl_device' to be a tuple of two ints, got 1"),
     ({"dl_device": (1,)}, TypeError, "'dl_device' to be a tuple of two ints, got (1,)"),
-    ({"dl_device": (1, 0, 0)}, TypeError, "'dl_device' to be a tuple of two ints, got (1, 0, 0)"),
+    ({"dl_device": (1, 0, 0)}, TypeError,
+     "'dl_device' to be a tuple of two ints, got (1, 0, 0)"),
     ({"dl_device": (1, "0")}, TypeError, "'dl_device' to be a tuple of two ints, got (1, '0')"),
     ({"dl_device": [1, 0]}, TypeError, "'dl_device' to be a tuple of two ints, got [1, 0]"),
-    (
-        {"dl_device": (2, 0)},
-        BufferError,
-        "'dl_device' to be (1, 0), where the tensor is, got (2, 0)",
-    ),
-    (
-        {"dl_device": (1, 2**70)},
-        BufferError,
-        f"'dl_device' to be (1, 0), where the tensor is, got (1, {2**70})",
-    ),
+    ({"dl_device": (2, 0)}, BufferError,
+     "'dl_device' to be (1, 0), where the tensor is, got (2, 0)"),
+    ({"dl_device": (1, 2**70)}, BufferError,
+     f"'dl_device' to be (1, 0), where the tensor is, got (1, {2**70})"),
     ({"max_version": 1}, TypeError, "'max_version' to be a tuple of two ints, got 1"),
-    ({"max_version": (1.0, 0)}, TypeError, "'max_version' to be a tuple of two ints, got (1.0, 0)"),
+    ({"max_version": (1.0, 0)}, TypeError,
+     "'max_version' to be a tuple of two ints, got (1.0, 0)"),
     ({"max_version": ()}, TypeError, "'max_version' to be a tuple of two ints, got ()"),
     ({"copy": 1}, TypeError, "'copy' to be a bool or None, got int"),
     ({"stream": 1}, BufferError, "'stream' to be None for a tensor on cpu"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("arguments", "kind", "text"), DLPACK_ARGUMENTS)

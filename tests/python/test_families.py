@@ -67,50 +67,7 @@ def test_ldl_broadcasts_and_batches():
 # ---- Segments ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "prod"])
-@pytest.mark.parametrize("initial", [None, 0, 2.5])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_segment_reduce(reduce, initial, dtype):
-    data = torch.tensor([[1.0, 2, 3, 4, 5, 6], [7, 8, 9, -1, 0, 2]], dtype=torch.float64).to(dtype)
-    lengths = torch.tensor([[2, 0, 4], [1, 5, 0]])
-    offsets = torch.tensor([[0, 2, 2, 6], [1, 2, 4, 6]])
-    for bounds in ({"lengths": lengths}, {"offsets": offsets}):
-        x = data.clone().requires_grad_()
-        theirs = torch.segment_reduce(x, reduce, axis=1, initial=initial, **bounds)
-        y = lamella.tensor(data.tolist(), dtype=getattr(lamella, str(dtype)[6:])).requires_grad_()
-        ours = lamella.segment_reduce(
-            y, reduce, axis=1, initial=initial, **{k: mine(v) for k, v in bounds.items()}
-        )
-        np.testing.assert_array_equal(
-            ours.float().detach().numpy(), theirs.float().detach().numpy()
-        )
-        if dtype == torch.float64 and (reduce != "prod" or initial != 0):
-            seed = torch.tensor([[1.0, 2, 3], [4, 5, 6]], dtype=dtype)
-            theirs.backward(seed)
-            ours.backward(mine(seed))
-            np.testing.assert_allclose(y.grad.numpy(), x.grad.numpy())
-
-
 # ---- Hashes --------------------------------------------------------------------------------------
-
-
-HASHED = [
-    torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.bool, torch.uint8,
-    torch.int8, torch.int16, torch.int32, torch.int64,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("dtype", HASHED, ids=str)
-def test_hash_tensor(dtype):
-    x = torch.randint(0, 100, (3, 4, 5), generator=torch.Generator().manual_seed(0)).to(dtype)
-    y = lamella.tensor(x.tolist(), dtype=getattr(lamella, str(dtype)[6:]))
-    for arguments in ((), (0,), (-1,), ((0, 2),), ((1, 2, 0),)):
-        for keepdim in (False, True):
-            theirs = torch.hash_tensor(x, *arguments, keepdim=keepdim)
-            ours = lamella.hash_tensor(y, *arguments, keepdim=keepdim)
-            assert ours.dtype == lamella.uint64
-            np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
-    assert lamella.hash_tensor(lamella.empty(0, 3), 1).shape == (0,)
 
 
 # ---- Numbers drawn -------------------------------------------------------------------------------

@@ -202,41 +202,26 @@ def test_tied_weights():
 
 
 ERRORS = [
-    (
-        lambda x: func.grad(lambda x: x)(x),
-        "grad: expected the function to return a tensor without ",
-    ),
-    (
-        lambda x: func.grad(lambda x: 3)(x),
-        "grad: expected the function to return a tensor, got int",
-    ),
-    (lambda x: func.grad(lambda x: x.sum(), 1)(x), "grad: expected 'argnums' to be places of 1 po"),
+    (lambda x: func.grad(lambda x: x)(x),
+     "grad: expected the function to return a tensor without "),
+    (lambda x: func.grad(lambda x: 3)(x),
+     "grad: expected the function to return a tensor, got int"),
+    (lambda x: func.grad(lambda x: x.sum(), 1)(x),
+     "grad: expected 'argnums' to be places of 1 po"),
     (lambda x: func.grad(lambda x: x.sum(), ())(x), "grad: expected 'argnums' not to be empty"),
-    (
-        lambda x: func.grad(lambda x: x.sum(), has_aux=True)(x),
-        "grad: expected the function to return (output, aux), as has_aux is True, got Tensor",
-    ),
-    (
-        lambda x: func.grad(lambda x: x.sum())(lamella.arange(3)),
-        "grad: expected inputs to be floating-point or complex, got lamella.int64",
-    ),
-    (
-        lambda x: func.vjp(lambda x: x, x)[1](lamella.ones(2)),
-        "vjp: expected 'cotangents' 0 to be a tensor of shape [3], got [2]",
-    ),
-    (
-        lambda x: func.vjp(lambda x: x, x)[1]((x, x)),
-        "vjp: expected 'cotangents' to have the structure of the output, *, got TreeSpec(tuple",
-    ),
-    (
-        lambda x: func.jvp(lambda x: x, x, x),
-        "jvp: expected 'primals' to be a tuple of arguments, got Tensor",
-    ),
-    (
-        lambda x: func.jvp(lambda x: x, (x,), (x, x)),
-        "jvp: expected 'tangents' to have the structure of 'primals', TreeSpec(tuple, None, [*])",
-    ),
-]
+    (lambda x: func.grad(lambda x: x.sum(), has_aux=True)(x),
+     "grad: expected the function to return (output, aux), as has_aux is True, got Tensor"),
+    (lambda x: func.grad(lambda x: x.sum())(lamella.arange(3)),
+     "grad: expected inputs to be floating-point or complex, got lamella.int64"),
+    (lambda x: func.vjp(lambda x: x, x)[1](lamella.ones(2)),
+     "vjp: expected 'cotangents' 0 to be a tensor of shape [3], got [2]"),
+    (lambda x: func.vjp(lambda x: x, x)[1]((x, x)),
+     "vjp: expected 'cotangents' to have the structure of the output, *, got TreeSpec(tuple"),
+    (lambda x: func.jvp(lambda x: x, x, x),
+     "jvp: expected 'primals' to be a tuple of arguments, got Tensor"),
+    (lambda x: func.jvp(lambda x: x, (x,), (x, x)),
+     "jvp: expected 'tangents' to have the structure of 'primals', TreeSpec(tuple, None, [*])"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("call, text", ERRORS)

@@ -15,18 +15,14 @@ def cubes(x):
 CASES = {
     "grad": (lambda: grad(cubes)(X), [3, 12, 27]),
     "jvp of grad": (lambda: jvp(grad(cubes), (X,), (V,))[1], [6, 12, 18]),
-    "jvp of vjp": (
-        lambda: jvp(lambda y: vjp(lambda x: x**3, y)[1](V)[0], (X,), (V,))[1],
-        [6, 12, 18],
-    ),
-    "vmap of jvp of grad": (
-        lambda: vmap(lambda t: jvp(grad(cubes), (X,), (t,))[1])(V[None])[0],
-        [6, 12, 18],
-    ),
+    "jvp of vjp": (lambda: jvp(lambda y: vjp(lambda x: x**3, y)[1](V)[0], (X,), (V,))[1],
+     [6, 12, 18]),
+    "vmap of jvp of grad": (lambda: vmap(lambda t: jvp(grad(cubes), (X,),
+       (t,))[1])(V[None])[0], [6, 12, 18]),
     "hessian": (lambda: hessian(cubes)(X).diagonal(), [6, 12, 18]),
     "jacfwd of jacrev": (lambda: jacfwd(jacrev(cubes))(X).diagonal(), [6, 12, 18]),
     "linearize of grad": (lambda: linearize(grad(cubes), X)[1](V), [6, 12, 18]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")
 
 from op_db import PRESENT, Absent  # noqa: E402
-from op_db_mirror import ours, tensors_in, to_lamella, to_torch  # noqa: E402
+from op_db_mirror import mapped, ours, tensors_in, to_lamella, to_torch  # noqa: E402
 
 import lamella  # noqa: E402
 from lamella.func import functionalize  # noqa: E402
@@ -20,21 +20,9 @@ MODES = ("mutations", "mutations_and_views")
 SAMPLES = 2
 
 
-def plain(value):
-    """A sample's value without gradients."""
-    if isinstance(value, torch.Tensor):
-        return value.detach()
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*map(plain, value))
-    if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
-        return type(value)(map(plain, value))
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    return value
-
-
 def arguments_of(sample):
-    return to_lamella([plain(sample.input), plain(list(sample.args)), plain(dict(sample.kwargs))])
+    call = [sample.input, list(sample.args), dict(sample.kwargs)]
+    return to_lamella(mapped(call, torch.Tensor.detach))
 
 
 def tensors(*values):

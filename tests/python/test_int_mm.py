@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from operator_cases import check, compare, error_of, lamella, to_lamella, torch
+from operator_cases import check, compare, lamella, same_bits, to_lamella, torch
 
 # Whole and broken tiles, groups and vectors; few rows; nothing to add.
 SHAPES = [(1, 1, 1), (3, 5, 2), (17, 65, 33), (64, 64, 64), (4, 130, 96), (1, 256, 100),
@@ -52,22 +52,6 @@ def test_out_and_meta():
     assert meta.shape == (5, 3) and meta.dtype == lamella.int32
 
 
-def test_errors():
-    a, b = torch.zeros(3, 4, dtype=torch.int8), torch.zeros(4, 2, dtype=torch.int8)
-    assert error_of("_int_mm", a[0], b) == (
-        "_int_mm: expected 'self' to have 2 dimensions, got [4]"
-    )
-    assert error_of("_int_mm", a, a) == (
-        "_int_mm: expected 'mat2' to be of shape [4, *], got [3, 4]"
-    )
-    assert error_of("_int_mm", a.float(), b) == (
-        "_int_mm: expected 'self' to be int8 or uint8, got float32"
-    )
-    assert error_of("_int_mm", a, b.to(torch.uint8)) == (
-        "_int_mm: expected 'mat2' to be int8, got uint8"
-    )
-
-
 PROGRAM = """
 import lamella, numpy
 random = numpy.random.default_rng(0)
@@ -92,15 +76,7 @@ def test_threads_give_the_same():
         to_lamella(whole((300, 200), torch.int8, 1)),
         to_lamella(whole((200, 500), torch.int8, 2)),
     )
-    before = lamella.get_num_threads()
-    try:
-        seen = []
-        for threads in (1, 2, 3, 8):
-            lamella.set_num_threads(threads)
-            seen.append(lamella._int_mm(a, b).numpy().tobytes())
-        assert all(one == seen[0] for one in seen)
-    finally:
-        lamella.set_num_threads(before)
+    same_bits(lambda: lamella._int_mm(a, b))
 
 
 @pytest.mark.parametrize("dims", [(0, None), (None, 0), (0, 0), (1, 2)], ids=str)

@@ -4,9 +4,7 @@ import itertools
 import math
 
 import pytest
-from operator_cases import clone_strided, compare, error_of, lamella, make, to_lamella, torch
-
-FLOATS = [torch.float32, torch.float64, torch.bfloat16]
+from operator_cases import clone_strided, compare, lamella, make, to_lamella, torch
 
 
 def check(name, *args, strides=True, tolerance=None, **kwargs):
@@ -48,28 +46,6 @@ BACKWARDS = [
 ]
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("name, arguments", BACKWARDS)
-def test_backward(name, arguments, dtype):
-    tolerance = (2e-2, 1e-2) if dtype == torch.bfloat16 else None
-    low, high = (0.05, 0.95) if name == "logit_backward" else (-6, 6)
-    for shape in [(), (3,), (4, 67)]:
-        grad = make(*shape, dtype=dtype)
-        x = make(*shape, dtype=dtype, low=low, high=high, seed=1)
-        check(name, grad, x, *arguments, tolerance=tolerance)
-    grad, x = make(4, 6, dtype=dtype).t(), make(6, 4, dtype=dtype, low=low, high=high)
-    check(name, grad, x, *arguments, strides=False, tolerance=tolerance)
-
-
-def test_complex_backward():
-    grad, x = make(5, 3, dtype=torch.complex128), make(5, 3, dtype=torch.complex128, seed=1)
-    check("sigmoid_backward", grad, x)
-    check("tanh_backward", grad, x)
-    s = torch.sigmoid(x)
-    expected = grad * (s * (1 + x * (1 - s))).conj()
-    compare(lamella.ops.aten.silu_backward(to_lamella(grad), to_lamella(x)), expected)
-
-
 def test_backward_at_bounds():
     at = torch.tensor([-3.0, 3.0, 0.0, -1.0, 1.0, 0.5, -0.5, float("inf"), -float("inf")])
     for name, arguments in BACKWARDS:
@@ -77,68 +53,7 @@ def test_backward_at_bounds():
             check(name, torch.ones(9), at, *arguments)
 
 
-def test_gelu_backward_tanh():
-    for dtype in FLOATS:
-        tolerance = (2e-2, 1e-2) if dtype == torch.bfloat16 else None
-        grad, x = make(7, 9, dtype=dtype), make(7, 9, dtype=dtype, low=-9, high=9, seed=1)
-        check("gelu_backward", grad, x, approximate="tanh", tolerance=tolerance)
-
-
-def test_log_sigmoid_backward():
-    grad, x = one_by_one((5, 7), (5, 7))
-    got = lamella.ops.aten.log_sigmoid_backward(*map(to_lamella, (grad, x, x)))
-    expected = grad * torch.sigmoid(-x)
-    assert torch.allclose(torch.from_dlpack(got), expected)
-
-
-@pytest.mark.parametrize("is_result", [False, True])
-def test_elu_backward(is_result):
-    grad, x = one_by_one((5, 7), (5, 7))
-    check("elu_backward", grad, 1.5, 1.2, 0.7, is_result, x)
-
-
-def test_backward_errors():
-    a, b = torch.ones(3), torch.ones(2)
-    assert error_of("tanh_backward", a, b) == (
-        "tanh_backward: expected 'output' to be broadcastable to [3], got [2]"
-    )
-    assert error_of("gelu_backward", a, a, approximate="x") == (
-        "gelu_backward: expected 'approximate' to be 'none' or 'tanh', got 'x'"
-    )
-    assert error_of("_softmax_backward_data", a, b, 0, torch.float32) == (
-        "_softmax_backward_data: expected 'grad_output' to have shape [2], got [3]"
-    )
-
-
-@pytest.mark.parametrize("name", ["_softmax", "_log_softmax"])
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_softmax_backward(name, dtype):
-    tolerance = (2e-2, 2e-2) if dtype == torch.bfloat16 else None
-    for shape in [(), (5,), (4, 7), (2, 70, 3), (3, 5, 300), (0, 3)]:
-        x, grad = make(*shape, dtype=dtype), make(*shape, dtype=dtype, seed=1)
-        for dim in range(max(len(shape), 1)):
-            output = getattr(torch.ops.aten, name)(x, dim, False)
-            check(f"{name}_backward_data", grad, output, dim, dtype, tolerance=tolerance)
-
-
 # ---- Activations ----
-
-
-def test_activations():
-    for dtype in (torch.float32, torch.float64):
-        x = make(3, 4, 5, dtype=dtype)
-        for name in ("hardshrink", "softshrink"):
-            check(name, x)
-            check(name, x, 1.5)
-        check("celu", x)
-        check("celu", x, 0.7)
-        for dim in (1, -2):
-            check("glu", x, dim)
-        check("prelu", x, make(1, dtype=dtype))
-        check("prelu", x, make(4, dtype=dtype))
-        check("rrelu", x)
-    for name in ("celu_", "selu_", "relu6_"):
-        check(name, make(7))
 
 
 def test_rrelu_draws_slopes():
@@ -149,44 +64,15 @@ def test_rrelu_draws_slopes():
 
 # ---- Special functions ----
 
-SPECIAL = {
-    "special_entr": (-1, 3),
-    "special_erfcx": (-5, 40),
-    "special_log_ndtr": (-40, 10),
-    "special_ndtr": (-6, 6),
-    "special_ndtri": (0, 1),
-    "special_i0e": (-60, 60),
-    "special_i1": (-60, 60),
-    "special_i1e": (-60, 60),
-    "i0": (-60, 60),
-    "sinc": (-4, 4),
-    "logit": (0, 1),
-}
-
-
-@pytest.mark.parametrize("name", SPECIAL)
-def test_special(name):
-    low, high = SPECIAL[name]
-    x = torch.linspace(low, high, 501, dtype=torch.float64)
-    check(name, x, tolerance=(1e-11, 1e-12))
-    check(name, x.float(), tolerance=(2e-5, 1e-6))
-    check(name, torch.tensor([1, 0], dtype=torch.int64), tolerance=(1e-5, 1e-6))
-    if name not in ("logit", "special_ndtri"):
-        extremes = torch.tensor([float("inf"), -float("inf"), float("nan")], dtype=torch.float64)
-        if name not in ("sinc", "special_i1", "i0", "special_i0e", "special_i1e"):
-            check(name, extremes)
-
 
 def test_special_of_two():
-    x, y = one_by_one((7, 9), (7, 9))
-    check("special_xlog1py", x, y.abs())
+    y = one_by_one((7, 9))[0]
     check(
         "special_xlog1py", torch.tensor([0.0, 0.0, 2.0]), torch.tensor([-2.0, float("nan"), -1.0])
     )
-    check("special_zeta", x.abs() + 1.1, y.abs() + 0.1, tolerance=(1e-11, 1e-12))
     check("special_zeta", torch.tensor([1.0, 0.5, 3.0, 2.5]), torch.tensor([2.0, 2.0, -1.5, -1.5]))
     check("special_xlog1py", 2.0, y.abs())
-    check("special_xlog1py", x, 3)
+    check("special_xlog1py", y, 3)
     for n in range(5):
         check(
             "polygamma", n, torch.linspace(0.1, 30, 200, dtype=torch.float64), tolerance=(1e-9, 0)
@@ -249,27 +135,6 @@ def test_aliases():
 # ---- Order statistics ----
 
 
-@pytest.mark.parametrize("name", ["median", "nanmedian", "mode", "kthvalue", "cummax", "cummin"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
-def test_selection(name, dtype):
-    extra = (2,) if name == "kthvalue" else ()
-    for shape in [(7,), (4, 5), (2, 6, 3)]:
-        x = make(*shape, dtype=dtype)
-        if name == "mode":
-            x = (x * 0.5).round()
-        for dim in range(len(shape)):
-            for keepdim in [()] if name.startswith("cum") else [(False,), (True,)]:
-                expected = getattr(torch, name)(x, *extra, dim, *keepdim)
-                got = getattr(lamella, name)(to_lamella(x), *extra, dim, *keepdim)
-                values, indices = (torch.from_dlpack(part) for part in got)
-                assert torch.equal(values, expected[0])
-                if name == "mode":
-                    at = indices if keepdim == (True,) else indices.unsqueeze(dim)
-                    assert torch.equal(x.gather(dim, at).reshape(values.shape), values)
-                elif len(set(x.flatten().tolist())) == x.numel() or name.startswith("cum"):
-                    assert torch.equal(indices, expected[1])
-
-
 def test_median_with_nan():
     x = make(4, 6)
     x[1, 2] = x[1, 4] = x[3, 0] = float("nan")
@@ -282,23 +147,6 @@ def test_median_with_nan():
     check("median", torch.zeros(0))
     x[0] = float("nan")
     assert torch.from_dlpack(lamella.nanmedian(to_lamella(x), 1)[0])[0].isnan()
-
-
-def test_cumulative_extremes_with_nan():
-    x = make(3, 8)
-    x[0, 3] = x[1, 0] = x[1, 5] = float("nan")
-    check("cummax", x, 1)
-    check("cummin", x, 1)
-    check("cummax", torch.tensor([1, 3, 3, 2, 3]), 0)
-
-
-def test_logcumsumexp():
-    for dtype in (torch.float32, torch.float64, torch.complex128):
-        for dim in range(2):
-            check("logcumsumexp", make(4, 9, dtype=dtype), dim)
-    infinite = torch.tensor([-float("inf"), -float("inf"), 1.0, float("inf"), 2.0])
-    check("logcumsumexp", infinite, 0)
-    check("logcumsumexp", torch.tensor(2.0), 0)
 
 
 def test_without_nan():
@@ -316,16 +164,13 @@ def test_without_nan():
     check("nansum", torch.full((2, 40), float("nan")), 1)
 
 
-def test_both_extremes():
-    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.int8, torch.int64):
-        x = make(5, 300, dtype=dtype)
-        for given in ({}, {"dim": 0}, {"dim": 1, "keepdim": True}):
-            check("aminmax", x, **given)
+def test_extremes_with_nan():
     x = make(4, 70)
     x[1, 3] = x[2, 69] = float("nan")
     check("aminmax", x, dim=1)
     check("aminmax", torch.tensor([[True, False], [True, True]]), dim=1)
-    check("aminmax", torch.tensor(2.0))
+    infinite = torch.tensor([-float("inf"), -float("inf"), 1.0, float("inf"), 2.0])
+    check("logcumsumexp", infinite, 0)
 
 
 def test_norms_of_any_order():
@@ -347,50 +192,9 @@ def test_norms_of_any_order():
 # ---- Made of others ----
 
 
-def test_differences():
-    x = make(3, 5)
-    for n, dim in itertools.product(range(4), (0, 1)):
-        check("diff", x, n, dim, strides=False)
-    check("diff", x, 1, -1, make(3, 2), make(3, 1))
-    check("diff", x > 0, strides=False)
-    for name in ("trapezoid", "cumulative_trapezoid"):
-        check(name, x, dim=0)
-        check(name, x, dx=0.5)
-        check(name, x, make(5))
-        check(name, x, make(3, 5, seed=2), dim=1)
-    check("trapz", x)
-
-
-def test_distances():
-    x, y = one_by_one((3, 5), (3, 5))
-    for p in (0, 1, 2, 3.5, float("inf")):
-        check("dist", x, y, p)
-    for dim, p in itertools.product((0, 1), (1, 2, 3.5)):
-        check("renorm", x, p, dim, 3.0)
-        check("renorm_", x.clone(), p, dim, 3.0)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
-def test_covariance(dtype):
-    x = make(3, 6, dtype=dtype)
-    times, weights = torch.tensor([1, 2, 1, 3, 1, 1]), make(6, dtype=torch.float64, low=0.1, high=2)
-    for correction in (0, 1, 2):
-        check("cov", x, correction=correction)
-        check("cov", x, correction=correction, fweights=times)
-        check("cov", x, correction=correction, fweights=times, aweights=weights)
-    check("cov", x[0])
-    check("corrcoef", x)
-    check("corrcoef", x[0])
-
-
-def test_errors():
-    x = make(3, 4)
-    assert error_of("kthvalue", x, 5) == "kthvalue: expected 'k' in [1, 4], got 5"
-    assert error_of("renorm", x, 0, 0, 1) == "renorm: expected 'p' to be positive, got 0"
-    assert error_of("glu", x, 0) == (
-        "glu: expected 'self' to have an even size along dimension 0, got shape [3, 4]"
-    )
-    assert error_of("prelu", x, make(3)) == (
-        "prelu: expected 'weight' to have 1 element or 4, got 3"
-    )
-    assert error_of("polygamma", -1, x) == "polygamma: expected 'n' not to be negative, got -1"
+def test_quantiles():
+    x = make(4, 6)
+    x[1, 2] = x[1, 4] = x[3, 0] = float("nan")
+    for interpolation in ("linear", "lower", "higher", "midpoint", "nearest"):
+        for name in ("quantile", "nanquantile"):
+            check(name, x, 0.3, 1, False, interpolation=interpolation)

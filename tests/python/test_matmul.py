@@ -1,10 +1,7 @@
 """Matrix products against PyTorch: every rank, stride and dtype, small and large."""
 
-import itertools
-
 import pytest
 from operator_cases import (
-    COMPLEX,
     REAL,
     WHOLE,
     check,
@@ -17,9 +14,6 @@ from operator_cases import (
 
 import lamella
 
-DTYPES = WHOLE + REAL + COMPLEX
-SIZES = [(2, 3, 4), (4, 4, 4), (1, 1, 1), (17, 33, 9), (64, 70, 65), (1, 300, 40)]
-SIZES += [(0, 3, 2), (3, 0, 2)]
 # Sums of many products differ in their order: relative to the size of the terms.
 LOOSE = {
     torch.float16: (1e-2, 0.3),
@@ -27,42 +21,6 @@ LOOSE = {
     torch.float32: (1e-4, 1e-3),
     torch.complex64: (1e-4, 1e-3),
 }
-
-
-def layouts(rows, columns, dtype, seed):
-    yield make(rows, columns, dtype=dtype, seed=seed)
-    yield make(columns, rows, dtype=dtype, seed=seed).t()
-    yield make(rows, 2 * columns, dtype=dtype, seed=seed)[:, ::2]
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_mm(dtype, size):
-    m, k, n = size
-    pairs = itertools.product(layouts(m, k, dtype, 1), layouts(k, n, dtype, 2))
-    for a, b in pairs:
-        check("mm", a, b, tolerance=LOOSE.get(dtype))
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_addmm_and_kin(dtype):
-    loose = LOOSE.get(dtype)
-    for m, k, n in ((3, 4, 5), (40, 30, 50)):
-        a, b = make(m, k, dtype=dtype, seed=1), make(k, n, dtype=dtype, seed=2)
-        for self in (make(m, n, dtype=dtype), make(n, dtype=dtype), make(m, 1, dtype=dtype)):
-            check("addmm", self, a, b, tolerance=loose)
-            check("addmm", self, a, b, beta=2, alpha=3, tolerance=loose)
-            check("addmm", self, a, b, beta=0, tolerance=loose)
-        check("addmv", make(m, dtype=dtype), a, make(k, dtype=dtype), tolerance=loose)
-        check("mv", a, make(k, dtype=dtype), tolerance=loose)
-        check("mv", b.t(), make(2 * k, dtype=dtype)[::2], tolerance=loose)
-        check("dot", make(k, dtype=dtype), make(k, dtype=dtype, seed=3), tolerance=loose)
-        stack_a, stack_b = make(2, m, k, dtype=dtype), make(2, k, n, dtype=dtype)
-        check("bmm", stack_a, stack_b, tolerance=loose)
-        check("bmm", stack_a.transpose(1, 2).contiguous().transpose(1, 2), stack_b, tolerance=loose)
-        added = make(2, m, n, dtype=dtype)
-        check("baddbmm", added, stack_a, stack_b, beta=1, alpha=2, tolerance=loose)
-        check("addbmm", make(m, n, dtype=dtype), stack_a, stack_b, tolerance=loose)
 
 
 @pytest.mark.parametrize("dtype", WHOLE + REAL, ids=str)
@@ -108,46 +66,6 @@ def test_vdot_conjugates():
     check("vdot", make(9, dtype=torch.complex64), make(9, dtype=torch.complex64, seed=1))
 
 
-def test_out_variants_take_any_strides():
-    a, b = make(40, 30), make(30, 50)
-    for out in (torch.zeros(40, 50), torch.zeros(50, 40).t(), torch.zeros(40, 100)[:, ::2]):
-        check("mm.out", a, b, out=out, tolerance=LOOSE[torch.float32])
-        check("addmm.out", make(50), a, b, out=out, tolerance=LOOSE[torch.float32])
-
-
-RANKS = [(3,), (4, 3), (2, 4, 3), (5, 2, 4, 3), (1, 2, 4, 3)]
-OTHERS = [(3,), (3, 6), (2, 3, 6), (5, 2, 3, 6), (5, 1, 3, 6)]
-
-
-@pytest.mark.parametrize("a", RANKS, ids=str)
-@pytest.mark.parametrize("b", OTHERS, ids=str)
-def test_matmul_broadcasts(a, b):
-    check("matmul", make(*a), make(*b, seed=1), strides=False)
-
-
-def test_large_products():
-    loose = (1e-4, 1e-2)
-    a, b = make(200, 300), make(300, 150)
-    check("mm", a, b, tolerance=loose)
-    check("bmm", make(12, 60, 70), make(12, 70, 50), tolerance=loose)
-    check("bmm", make(12, 60, 70).transpose(1, 2), make(12, 60, 50), tolerance=loose)
-    check("bmm", make(1, 60, 70).expand(4, 60, 70), make(4, 70, 50), tolerance=loose)
-
-
-@pytest.mark.parametrize("shape", [(4,), (5, 4), (2, 5, 4), (3, 2, 5, 4)], ids=str)
-@pytest.mark.parametrize("bias", [None, (6,)], ids=str)
-def test_linear(shape, bias):
-    check("linear", make(*shape), make(6, 4), None if bias is None else make(*bias))
-
-
-def test_products_of_vectors():
-    check("outer", make(3), make(4))
-    check("inner", make(2, 3), make(4, 3))
-    check("inner", make(), make(4, 3))
-    check("tensordot", make(3, 4, 5), make(4, 3, 2), [1, 0], [0, 1])
-    check("kron", make(2, 3), make(4))
-
-
 EINSUMS = [
     ("ij,jk->ik", (2, 3), (3, 4)),
     ("ij,jk", (2, 3), (3, 4)),
@@ -170,39 +88,6 @@ EINSUMS = [
 def test_einsum(case):
     tensors = [make(*shape, seed=i) for i, shape in enumerate(case[1:])]
     check("einsum", case[0], tensors, strides=False, tolerance=(1e-4, 1e-4))
-
-
-ERRORS = [
-    (("mm", make(2, 4), make(3, 5)), "mm: expected 'mat2' to be of shape [4, *], got [3, 5]"),
-    (("mm", make(2), make(2, 3)), "mm: expected 'self' to have 2 dimensions, got [2]"),
-    (
-        ("mm", make(2, 4), make(4, 5, dtype=torch.float64)),
-        "mm: expected 'mat2' to be float32, got float64",
-    ),
-    (
-        ("bmm", make(2, 3, 4), make(3, 4, 5)),
-        "bmm: expected 'mat2' to be of shape [2, 4, *], got [3, 4, 5]",
-    ),
-    (
-        ("addmm", make(3), make(2, 4), make(4, 5)),
-        "addmm: expected 'self' to be broadcastable to [2, 5], got [3]",
-    ),
-    (("dot", make(3), make(4)), "dot: expected 'tensor' to be of shape [3], got [4]"),
-    (
-        ("matmul", make(2, 3, 4), make(2, 5, 6)),
-        "matmul: expected 'other' to be of shape [..., 4, *], got [2, 5, 6]",
-    ),
-    (
-        ("linear", make(2, 3), make(5, 4)),
-        "linear: expected 'input' to be of shape [..., 4], got [2, 3]",
-    ),
-]
-
-
-@pytest.mark.parametrize("index", range(len(ERRORS)))
-def test_errors(index):
-    call, text = ERRORS[index]
-    assert error_of(*call) == text
 
 
 # ---- out= ----

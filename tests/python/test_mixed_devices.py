@@ -21,64 +21,39 @@ def mixed(op, first, second, of="meta"):
 
 # What is called with a tensor of 3 numbers on the CPU, and the text of the error.
 REFUSED = [
-    (
-        lambda x: x.masked_fill_(meta(3, dtype=lamella.bool), 1),
-        mixed("masked_fill_", "self", "mask"),
-    ),
-    (
-        lambda x: x.masked_fill(meta(3, dtype=lamella.bool), 1),
-        mixed("masked_fill_", "self", "mask"),
-    ),
+    (lambda x: x.masked_fill_(meta(3, dtype=lamella.bool), 1),
+     mixed("masked_fill_", "self", "mask")),
+    (lambda x: x.masked_fill(meta(3, dtype=lamella.bool), 1),
+     mixed("masked_fill_", "self", "mask")),
     (lambda x: x.masked_fill_(x > 0, meta()), mixed("masked_fill_", "self", "value")),
-    (
-        lambda x: x.index_put_((lamella.tensor(INDEX),), meta(2)),
-        mixed("index_put_", "self", "values"),
-    ),
-    (
-        lambda x: x.index_put_((meta(2, dtype=lamella.int64),), x[:2]),
-        mixed("index_put_", "self", "indices"),
-    ),
-    (
-        lambda x: aten._index_put_impl_(x, [lamella.tensor(INDEX)], meta(2)),
-        mixed("_index_put_impl_", "self", "values"),
-    ),
-    (
-        lambda x: x.__setitem__(lamella.tensor(INDEX), meta(2)),
-        mixed("index_put_", "self", "values"),
-    ),
-    (
-        lambda x: x.__setitem__(meta(3, dtype=lamella.bool), 1.0),
-        mixed("index_put_", "self", "indices"),
-    ),
+    (lambda x: x.index_put_((lamella.tensor(INDEX),), meta(2)),
+     mixed("index_put_", "self", "values")),
+    (lambda x: x.index_put_((meta(2, dtype=lamella.int64),), x[:2]),
+     mixed("index_put_", "self", "indices")),
+    (lambda x: aten._index_put_impl_(x, [lamella.tensor(INDEX)], meta(2)),
+     mixed("_index_put_impl_", "self", "values")),
+    (lambda x: x.__setitem__(lamella.tensor(INDEX), meta(2)),
+     mixed("index_put_", "self", "values")),
+    (lambda x: x.__setitem__(meta(3, dtype=lamella.bool), 1.0),
+     mixed("index_put_", "self", "indices")),
     (lambda x: x[meta(2, dtype=lamella.int64)], mixed("index", "self", "indices")),
-    (
-        lambda x: x.index_fill_(0, meta(2, dtype=lamella.int64), 1),
-        mixed("index_fill_", "self", "index"),
-    ),
-    (
-        lambda x: x.index_fill_(0, lamella.tensor(INDEX), meta()),
-        mixed("index_fill_", "self", "value"),
-    ),
+    (lambda x: x.index_fill_(0, meta(2, dtype=lamella.int64), 1),
+     mixed("index_fill_", "self", "index")),
+    (lambda x: x.index_fill_(0, lamella.tensor(INDEX), meta()),
+     mixed("index_fill_", "self", "value")),
     (lambda x: x.bernoulli_(meta(3)), mixed("bernoulli_", "self", "p")),
     (lambda x: aten.bernoulli.out(x, out=meta(3)), mixed("bernoulli", "self", "out")),
     (lambda x: x.fill_(meta()), mixed("fill_", "self", "value")),
     (lambda x: x.sum().take(meta(2, dtype=lamella.int64)), mixed("take", "self", "index")),
-    (
-        lambda x: x.sum().put_(meta(1, dtype=lamella.int64), meta(1)),
-        mixed("put_", "self", "index"),
-    ),
-    (
-        lambda x: x.sum().index_select(0, meta(1, dtype=lamella.int64)),
-        mixed("index_select", "self", "index"),
-    ),
-    (
-        lambda x: x.sum().gather(0, meta(dtype=lamella.int64)),
-        mixed("gather", "self", "index"),
-    ),
+    (lambda x: x.sum().put_(meta(1, dtype=lamella.int64), meta(1)),
+     mixed("put_", "self", "index")),
+    (lambda x: x.sum().index_select(0, meta(1, dtype=lamella.int64)),
+     mixed("index_select", "self", "index")),
+    (lambda x: x.sum().gather(0, meta(dtype=lamella.int64)), mixed("gather", "self", "index")),
     (lambda x: x.add(meta(3)), mixed("add", "self", "other")),
     (lambda x: x.exp_().mul_(meta()), mixed("mul_", "self", "other")),
     (lambda x: lamella.cat([x, meta(3)]), mixed("cat", "tensors", "tensors")),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("index", range(len(REFUSED)))

@@ -40,34 +40,20 @@ def test_dimensions_of_dropout():
 @pytest.mark.parametrize(
     "call, kind, text",
     [
-        (
-            lambda: F.binary_cross_entropy(lamella.ones(2), lamella.ones(3)),
-            ValueError,
-            "binary_cross_entropy: expected 'target' to be of shape [2], got [3]",
-        ),
-        (
-            lambda: F.binary_cross_entropy_with_logits(lamella.ones(2, 1), lamella.ones(2)),
-            ValueError,
-            "binary_cross_entropy_with_logits: expected 'target' to be of shape [2, 1], got [2]",
-        ),
-        (
-            lambda: F.interpolate(lamella.ones(1, 1, 4, 4), size=(2, 2, 2)),
-            ValueError,
-            "interpolate: expected 'size' to have 2 entries, got 3",
-        ),
-        (
-            lambda: F.affine_grid(lamella.ones(1, 2, 3), (1, 1, 4)),
-            NotImplementedError,
-            "affine_grid: expected 'size' to have 4 or 5 entries, got [1, 1, 4]",
-        ),
-        (
-            lambda: F.instance_norm(lamella.ones(2, 3, 1)),
-            ValueError,
-            "instance_norm: expected more than one element in each channel of 'input', got "
-            "[2, 3, 1]",
-        ),
+        (lambda: F.binary_cross_entropy(lamella.ones(2), lamella.ones(3)), ValueError,
+         "binary_cross_entropy: expected 'target' to be of shape [2], got [3]"),
+        (lambda: F.binary_cross_entropy_with_logits(lamella.ones(2, 1), lamella.ones(2)),
+         ValueError,
+         "binary_cross_entropy_with_logits: expected 'target' to be of shape [2, 1], got [2]"),
+        (lambda: F.interpolate(lamella.ones(1, 1, 4, 4), size=(2, 2, 2)), ValueError,
+         "interpolate: expected 'size' to have 2 entries, got 3"),
+        (lambda: F.affine_grid(lamella.ones(1, 2, 3), (1, 1, 4)), NotImplementedError,
+         "affine_grid: expected 'size' to have 4 or 5 entries, got [1, 1, 4]"),
+        (lambda: F.instance_norm(lamella.ones(2, 3, 1)), ValueError,
+         "instance_norm: expected more than one element in each channel of 'input', got "
+         "[2, 3, 1]"),
     ],
-)
+)  # fmt: skip
 def test_kinds_of_errors_are_pytorchs(call, kind, text):
     with pytest.raises(kind) as error:
         call()

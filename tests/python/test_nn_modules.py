@@ -168,21 +168,13 @@ CASES = [
             ("TripletMarginLoss", lambda: [image(3, 4), image(3, 4), image(3, 4)]),
             ("TripletMarginWithDistanceLoss", lambda: [image(3, 4), image(3, 4), image(3, 4)]),
             ("MultiLabelSoftMarginLoss", lambda: [image(3, 4), integers(2, 3, 4).float()]),
-            (
-                "MultiLabelMarginLoss",
-                lambda: [image(2, 4), torch.tensor([[3, 0, -1, 1], [1, 2, 3, -1]])],
-            ),
+            ("MultiLabelMarginLoss",
+             lambda: [image(2, 4), torch.tensor([[3, 0, -1, 1], [1, 2, 3, -1]])]),
             ("MultiMarginLoss", lambda: [image(3, 4), integers(4, 3)]),
             ("NLLLoss", lambda: [image(3, 4, 2), integers(4, 3, 2)]),
-            (
-                "CTCLoss",
-                lambda: [
-                    image(9, 2, 5).log_softmax(2),
-                    integers(4, 2, 3) + 1,
-                    torch.tensor([9, 7]),
-                    torch.tensor([3, 2]),
-                ],
-            ),
+            ("CTCLoss",
+             lambda: [image(9, 2, 5).log_softmax(2), integers(4, 2, 3) + 1,
+              torch.tensor([9, 7]), torch.tensor([3, 2])]),
         )
     ],
     ("MultiMarginLoss", (2, 0.5), {"weight": positive(4)}, lambda: [image(3, 4), integers(4, 3)]),
@@ -198,7 +190,7 @@ CASES = [
         {"bias": True, "label_smoothing": 0.1},
         lambda: [image(3, 5), integers(4, 3)],
     ),
-]
+]  # fmt: skip
 
 
 def to_own(value):

@@ -205,49 +205,33 @@ def test_copies_of_layers():
 def test_what_layers_do_not_take():
     net = nn.LSTM(3, 5)
     cases = [
-        (
-            lambda: nn.GRU(3, 5, proj_size=2),
-            "GRU: expected no 'proj_size', which only the LSTM has",
-        ),
+        (lambda: nn.GRU(3, 5, proj_size=2),
+         "GRU: expected no 'proj_size', which only the LSTM has"),
         (lambda: nn.LSTM(3, 0), "LSTM: expected 'hidden_size' to be positive, got 0"),
         (lambda: nn.LSTM(3, 5.0), "LSTM: expected 'hidden_size' to be an int, got float"),
         (lambda: nn.LSTM(3, 5, dropout=2), "LSTM: expected 'dropout' to be from 0 to 1, got 2"),
-        (lambda: nn.LSTM(3, 5, proj_size=5), "LSTM: expected 'proj_size' to be from 0 to 4, got 5"),
-        (
-            lambda: nn.RNN(3, 5, nonlinearity="gelu"),
-            "RNN: expected 'nonlinearity' to be tanh or relu, got 'gelu'",
-        ),
-        (lambda: net(lamella.ones(2)), "LSTM: expected 'input' to have 2 or 3 dimensions, got 1"),
-        (
-            lambda: net(lamella.ones(4, 2, 4)),
-            "LSTM: expected 'input' to have 3 numbers in its last dimension, got [4, 2, 4]",
-        ),
-        (
-            lambda: net(lamella.ones(4, 2, 3), (lamella.ones(1, 2, 5), lamella.ones(1, 2, 4))),
-            "LSTM: expected 'hx[1]' to have the shape [1, 2, 5], got [1, 2, 4]",
-        ),
-        (
-            lambda: nn.GRU(3, 5)(lamella.ones(4, 2, 3), lamella.ones(2, 5)),
-            "GRU: expected 'hx' to have the shape [1, 2, 5], got [2, 5]",
-        ),
-        (
-            lambda: nn.GRUCell(3, 5)(lamella.ones(2, 4)),
-            "GRUCell: expected 'input' to have 3 numbers in its last dimension, got [2, 4]",
-        ),
-        (
-            lambda: own_rnn.pack_padded_sequence(lamella.ones(4, 2, 3), [3, 4]),
-            "pack_padded_sequence: expected 'lengths' to fall, got [3, 4]; with "
-            "enforce_sorted=False the sequences are sorted",
-        ),
-        (
-            lambda: own_rnn.pack_padded_sequence(lamella.ones(4, 2, 3), [3, 0]),
-            "pack_padded_sequence: expected 'lengths' to be at least 1, got [3, 0]",
-        ),
-        (
-            lambda: own_rnn.pack_padded_sequence(lamella.ones(4, 2, 3), [5, 1]),
-            "pack_padded_sequence: expected 'lengths' to be at most 4, got [5, 1]",
-        ),
-    ]
+        (lambda: nn.LSTM(3, 5, proj_size=5),
+         "LSTM: expected 'proj_size' to be from 0 to 4, got 5"),
+        (lambda: nn.RNN(3, 5, nonlinearity="gelu"),
+         "RNN: expected 'nonlinearity' to be tanh or relu, got 'gelu'"),
+        (lambda: net(lamella.ones(2)),
+         "LSTM: expected 'input' to have 2 or 3 dimensions, got 1"),
+        (lambda: net(lamella.ones(4, 2, 4)),
+         "LSTM: expected 'input' to have 3 numbers in its last dimension, got [4, 2, 4]"),
+        (lambda: net(lamella.ones(4, 2, 3), (lamella.ones(1, 2, 5), lamella.ones(1, 2, 4))),
+         "LSTM: expected 'hx[1]' to have the shape [1, 2, 5], got [1, 2, 4]"),
+        (lambda: nn.GRU(3, 5)(lamella.ones(4, 2, 3), lamella.ones(2, 5)),
+         "GRU: expected 'hx' to have the shape [1, 2, 5], got [2, 5]"),
+        (lambda: nn.GRUCell(3, 5)(lamella.ones(2, 4)),
+         "GRUCell: expected 'input' to have 3 numbers in its last dimension, got [2, 4]"),
+        (lambda: own_rnn.pack_padded_sequence(lamella.ones(4, 2, 3), [3, 4]),
+         "pack_padded_sequence: expected 'lengths' to fall, got [3, 4]; with "
+         "enforce_sorted=False the sequences are sorted"),
+        (lambda: own_rnn.pack_padded_sequence(lamella.ones(4, 2, 3), [3, 0]),
+         "pack_padded_sequence: expected 'lengths' to be at least 1, got [3, 0]"),
+        (lambda: own_rnn.pack_padded_sequence(lamella.ones(4, 2, 3), [5, 1]),
+         "pack_padded_sequence: expected 'lengths' to be at most 4, got [5, 1]"),
+    ]  # fmt: skip
     for call, text in cases:
         with pytest.raises((RuntimeError, ValueError, TypeError)) as error:
             call()
@@ -258,31 +242,19 @@ def test_what_the_operator_does_not_take():
     op = lamella.ops.aten._rnn_layer
     w, h = lamella.ones(12, 3), lamella.ones(2, 3)
     cases = [
-        (
-            (lamella.ones(4, 12), h, h, w, None, None, [2, 1], 2, False, False),
-            "_rnn_layer: expected as many rows as the sum of 'batch_sizes', 3, got 4",
-        ),
-        (
-            (lamella.ones(4, 12), h, h, w, None, None, [1, 3], 2, False, False),
-            "_rnn_layer: expected 'batch_sizes' to be non-increasing from at most 2, got [1, 3]",
-        ),
-        (
-            (lamella.ones(4, 12), h, None, w, None, None, [2, 2], 2, False, False),
-            "_rnn_layer: expected 'cx' for an LSTM and for no other cell",
-        ),
-        (
-            (lamella.ones(4, 11), h, h, w, None, None, [2, 2], 2, False, False),
-            "_rnn_layer: expected 'input' to have the shape [4, 12], got [4, 11]",
-        ),
-        (
-            (lamella.ones(4, 12), h.double(), h, w, None, None, [2, 2], 2, False, False),
-            "_rnn_layer: expected all tensors to be float32, got float64",
-        ),
-        (
-            (lamella.ones(4, 12), h, h, w, None, None, [2, 2], 7, False, False),
-            "_rnn_layer: expected 'mode' to be from 0 to 3, got 7",
-        ),
-    ]
+        ((lamella.ones(4, 12), h, h, w, None, None, [2, 1], 2, False, False),
+         "_rnn_layer: expected as many rows as the sum of 'batch_sizes', 3, got 4"),
+        ((lamella.ones(4, 12), h, h, w, None, None, [1, 3], 2, False, False),
+         "_rnn_layer: expected 'batch_sizes' to be non-increasing from at most 2, got [1, 3]"),
+        ((lamella.ones(4, 12), h, None, w, None, None, [2, 2], 2, False, False),
+         "_rnn_layer: expected 'cx' for an LSTM and for no other cell"),
+        ((lamella.ones(4, 11), h, h, w, None, None, [2, 2], 2, False, False),
+         "_rnn_layer: expected 'input' to have the shape [4, 12], got [4, 11]"),
+        ((lamella.ones(4, 12), h.double(), h, w, None, None, [2, 2], 2, False, False),
+         "_rnn_layer: expected all tensors to be float32, got float64"),
+        ((lamella.ones(4, 12), h, h, w, None, None, [2, 2], 7, False, False),
+         "_rnn_layer: expected 'mode' to be from 0 to 3, got 7"),
+    ]  # fmt: skip
     for arguments, text in cases:
         with pytest.raises((RuntimeError, TypeError)) as error:
             op(*arguments)

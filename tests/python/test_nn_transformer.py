@@ -89,33 +89,21 @@ def test_what_attention_does_not_take():
     net = nn.MultiheadAttention(8, 2)
     x, y = lamella.ones(4, 3, 8), lamella.ones(5, 3, 8)
     cases = [
-        (
-            lambda: nn.MultiheadAttention(8, 3),
-            "MultiheadAttention: expected 'embed_dim' to be divisible by 3 heads, got 8",
-        ),
-        (
-            lambda: net(x[:, :, :4], y, y),
-            f"{name}: expected 'query' to have 8 numbers in its last dimension, got [4, 3, 4]",
-        ),
-        (
-            lambda: net(x, y, x),
-            f"{name}: expected 'key' and 'value' to agree in their first dimensions, and with "
-            "'query' in the batch, got [4, 3, 8], [5, 3, 8] and [4, 3, 8]",
-        ),
-        (
-            lambda: net(x, y, y, attn_mask=lamella.ones(4, 4)),
-            f"{name}: expected 'attn_mask' to have the shape [4, 5] or [6, 4, 5], got [4, 4]",
-        ),
-        (
-            lambda: net(x, y, y, key_padding_mask=lamella.ones(5, 3)),
-            f"{name}: expected 'key_padding_mask' to have the shape [3, 5], got [5, 3]",
-        ),
-        (
-            lambda: net(x, y, y, attn_mask=lamella.ones(4, 5, dtype=lamella.int64)),
-            f"{name}: expected 'attn_mask' to be bool or floating, got lamella.int64",
-        ),
+        (lambda: nn.MultiheadAttention(8, 3),
+         "MultiheadAttention: expected 'embed_dim' to be divisible by 3 heads, got 8"),
+        (lambda: net(x[:, :, :4], y, y),
+         f"{name}: expected 'query' to have 8 numbers in its last dimension, got [4, 3, 4]"),
+        (lambda: net(x, y, x),
+         f"{name}: expected 'key' and 'value' to agree in their first dimensions, and with "
+         "'query' in the batch, got [4, 3, 8], [5, 3, 8] and [4, 3, 8]"),
+        (lambda: net(x, y, y, attn_mask=lamella.ones(4, 4)),
+         f"{name}: expected 'attn_mask' to have the shape [4, 5] or [6, 4, 5], got [4, 4]"),
+        (lambda: net(x, y, y, key_padding_mask=lamella.ones(5, 3)),
+         f"{name}: expected 'key_padding_mask' to have the shape [3, 5], got [5, 3]"),
+        (lambda: net(x, y, y, attn_mask=lamella.ones(4, 5, dtype=lamella.int64)),
+         f"{name}: expected 'attn_mask' to be bool or floating, got lamella.int64"),
         (lambda: net(x, y, y, is_causal=True), f"{name}: expected 'attn_mask' with is_causal"),
-    ]
+    ]  # fmt: skip
     for call, text in cases:
         with pytest.raises((RuntimeError, AssertionError)) as error:
             call()

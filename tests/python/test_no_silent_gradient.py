@@ -95,19 +95,13 @@ def test_no_gradients_no_node(library):
     ("name", "call", "wants"),
     [
         ("add", lambda one, x: lamella.add(one, one, alpha=x), "'alpha': expected Scalar"),
-        (
-            "leaky_relu",
-            lambda one, x: lamella.nn.functional.leaky_relu(one, x),
-            "'negative_slope' (position 2): expected Scalar",
-        ),
+        ("leaky_relu", lambda one, x: lamella.nn.functional.leaky_relu(one, x),
+         "'negative_slope' (position 2): expected Scalar"),
         ("uniform_", lambda one, x: one.uniform_(0, x), "'to' (position 2): expected float"),
-        (
-            "full",
-            lambda one, x: lamella.full((2,), x),
-            "'fill_value' (position 2): expected Scalar",
-        ),
+        ("full", lambda one, x: lamella.full((2,), x),
+         "'fill_value' (position 2): expected Scalar"),
     ],
-)
+)  # fmt: skip
 def test_numbers_are_no_tensors_that_require_grad(name, call, wants):
     one, x = lamella.ones(2), lamella.tensor(2.0, requires_grad=True)
     with pytest.raises(TypeError) as error:

@@ -27,7 +27,8 @@ def test_known_names_entries_and_checks():
     names = {entry.name for entry in op_db.ENTRIES}
     tests = {"conj.complex128", "conj.float64", "composite", "functionalize", "layers", "trace"}
     checks = {
-        "absent", "sparse", *op_db.CHECKS, "errors", "values", "autocast", "backend",
+        "absent", "sparse", *op_db.CHECKS, "errors", "values", "dtypes", "small", "strides",
+        "meta", "autocast", "backend",
         "conj.forward", "conj.inplace",
         "functionalize.call", "functionalize.inplace", "functionalize.out",
         "vmap.refused", "vmap.loop", "composite", "trace", "mode", "wrapper",

@@ -86,20 +86,15 @@ def test_keys():
     "keys, text",
     [
         (["CPU", "CPU"], "register: expected each key once, got CPU again"),
-        (
-            ["CompositeImplicitAutograd", "CompositeExplicitAutograd"],
-            "register: expected one of CompositeImplicitAutograd and CompositeExplicitAutograd, "
-            "got both",
-        ),
-        (
-            ["Nowhere"],
-            "register: expected a key of CPU, AutogradCPU, Vulkan, AutogradOther, XLA, "
-            "AutogradXLA, Lazy, AutogradLazy, CompositeExplicitAutograd, Autograd, "
-            "CompositeImplicitAutograd, "
-            "got 'Nowhere'",
-        ),
+        (["CompositeImplicitAutograd", "CompositeExplicitAutograd"],
+         "register: expected one of CompositeImplicitAutograd and CompositeExplicitAutograd, "
+         "got both"),
+        (["Nowhere"],
+         "register: expected a key of CPU, AutogradCPU, Vulkan, AutogradOther, XLA, "
+         "AutogradXLA, Lazy, AutogradLazy, CompositeExplicitAutograd, Autograd, "
+         "CompositeImplicitAutograd, " "got 'Nowhere'"),
     ],
-)
+)  # fmt: skip
 def test_refusals_are_pytorchs(keys, text):
     with pytest.raises(RuntimeError) as caught:
         lamella.PythonDispatcher().register(keys)

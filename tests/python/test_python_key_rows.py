@@ -112,17 +112,6 @@ def test_through_a_wrapper(row, dtype):
 # ---- PyTorch's table of operators ----------------------------------------------------------------
 
 
-def replaced(value, change):
-    """The nest with other tensors."""
-    if isinstance(value, lamella.Tensor):
-        return change(value)
-    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
-        return type(value)(replaced(item, change) for item in value)
-    if isinstance(value, dict):
-        return {key: replaced(item, change) for key, item in value.items()}
-    return value
-
-
 def results_of(function, call):
     """Results and written arguments of a call with copies of its tensors."""
     first, args, kwargs = call
@@ -151,7 +140,7 @@ def test_entry(entry):
 
         def fresh(change):
             with torch.no_grad():
-                return replaced(op_db_mirror.to_lamella(call), change)
+                return op_db_mirror.mapped(op_db_mirror.to_lamella(call), change, lamella.Tensor)
 
         def copied(t):
             return t.detach().clone()

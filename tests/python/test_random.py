@@ -164,65 +164,41 @@ def test_multinomial_never_draws_a_weight_of_zero():
 
 
 REFUSED = {
-    "a negative weight": (
-        lambda: lamella.multinomial(lamella.tensor([1.0, -1.0]), 1),
-        "multinomial: expected the weights in 'self' to be finite and at least 0, got -1",
-    ),
-    "a weight that is no number": (
-        lambda: lamella.multinomial(lamella.tensor([1.0, math.nan]), 2, True),
-        "multinomial: expected the weights in 'self' to be finite and at least 0, got nan",
-    ),
-    "an infinite weight": (
-        lambda: lamella.multinomial(lamella.tensor([math.inf, 1.0]), 1),
-        "multinomial: expected the weights in 'self' to be finite and at least 0, got inf",
-    ),
-    "no weight above zero": (
-        lambda: lamella.multinomial(lamella.tensor([[1.0, 1.0], [0.0, 0.0]]), 1),
-        "multinomial: expected the weights in each row of 'self' to have a positive, finite sum, "
-        "got 0",
-    ),
-    "no categories": (
-        lambda: lamella.multinomial(lamella.ones(3, 0), 1, True),
-        "multinomial: expected between 1 and 2^24 categories, got 0",
-    ),
-    "more draws than categories": (
-        lambda: lamella.multinomial(lamella.ones(3), 4),
-        "multinomial: expected 'num_samples' to be positive and no more than the categories, "
-        "got 4 of 3",
-    ),
-    "a range that ends before it begins": (
-        lambda: lamella.empty(2).uniform_(1, 0),
-        "uniform_: expected 'from' of at most 'to', got 1 and 0",
-    ),
-    "a range that the type cannot hold": (
-        lambda: lamella.empty(2, dtype=lamella.float16).uniform_(0, 1e6),
-        "uniform_: expected 'from', 'to' and 'to' - 'from' within float16, got 0 and 1e+06",
-    ),
-    "an integer that the type cannot hold": (
-        lambda: lamella.empty(2, dtype=lamella.uint8).random_(-1, 5),
-        "random_: expected 'from' within uint8, got -1",
-    ),
-    "an end that the type cannot hold": (
-        lambda: lamella.empty(2, dtype=lamella.int8).random_(0, 300),
-        "random_: expected 'to' - 1 within int8, got 299",
-    ),
-    "a permutation that the type cannot hold": (
-        lambda: lamella.randperm(300, dtype=lamella.uint8),
-        "randperm: expected 'n' of at most 256 for uint8, got 300",
-    ),
-    "a bad deviation among many": (
-        lambda: lamella.normal(lamella.zeros(2), lamella.tensor([1.0, -1.0])),
-        "normal: expected every number of 'std' to be at least 0, got -1",
-    ),
-    "log_normal_ of integers": (
-        lambda: lamella.empty(2, dtype=lamella.int64).log_normal_(),
-        "log_normal_: expected 'self' to be floating point, got int64",
-    ),
-    "a chance of one": (
-        lambda: lamella.empty(2).geometric_(1.0),
-        "geometric_: expected 'p' in (0, 1), got 1",
-    ),
-}
+    "a negative weight": (lambda: lamella.multinomial(lamella.tensor([1.0, -1.0]), 1),
+     "multinomial: expected the weights in 'self' to be finite and at least 0, got -1"),
+    "a weight that is no number": (lambda: lamella.multinomial(lamella.tensor([1.0, math.nan]),
+      2, True),
+     "multinomial: expected the weights in 'self' to be finite and at least 0, got nan"),
+    "an infinite weight": (lambda: lamella.multinomial(lamella.tensor([math.inf, 1.0]), 1),
+     "multinomial: expected the weights in 'self' to be finite and at least 0, got inf"),
+    "no weight above zero": (lambda: lamella.multinomial(lamella.tensor([[1.0, 1.0],
+        [0.0, 0.0]]), 1),
+     "multinomial: expected the weights in each row of 'self' to have a positive, finite sum, "
+     "got 0"),
+    "no categories": (lambda: lamella.multinomial(lamella.ones(3, 0), 1, True),
+     "multinomial: expected between 1 and 2^24 categories, got 0"),
+    "more draws than categories": (lambda: lamella.multinomial(lamella.ones(3), 4),
+     "multinomial: expected 'num_samples' to be positive and no more than the categories, "
+     "got 4 of 3"),
+    "a range that ends before it begins": (lambda: lamella.empty(2).uniform_(1, 0),
+     "uniform_: expected 'from' of at most 'to', got 1 and 0"),
+    "a range that the type cannot hold": (lambda: lamella.empty(2,
+      dtype=lamella.float16).uniform_(0, 1e6),
+     "uniform_: expected 'from', 'to' and 'to' - 'from' within float16, got 0 and 1e+06"),
+    "an integer that the type cannot hold": (lambda: lamella.empty(2,
+      dtype=lamella.uint8).random_(-1, 5), "random_: expected 'from' within uint8, got -1"),
+    "an end that the type cannot hold": (lambda: lamella.empty(2,
+      dtype=lamella.int8).random_(0, 300), "random_: expected 'to' - 1 within int8, got 299"),
+    "a permutation that the type cannot hold": (lambda: lamella.randperm(300,
+      dtype=lamella.uint8), "randperm: expected 'n' of at most 256 for uint8, got 300"),
+    "a bad deviation among many": (lambda: lamella.normal(lamella.zeros(2),
+      lamella.tensor([1.0, -1.0])),
+     "normal: expected every number of 'std' to be at least 0, got -1"),
+    "log_normal_ of integers": (lambda: lamella.empty(2, dtype=lamella.int64).log_normal_(),
+     "log_normal_: expected 'self' to be floating point, got int64"),
+    "a chance of one": (lambda: lamella.empty(2).geometric_(1.0),
+     "geometric_: expected 'p' in (0, 1), got 1"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", REFUSED)

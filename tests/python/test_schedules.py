@@ -23,25 +23,17 @@ SCHEDULES = [
     ("MultiplicativeLR", {"lr_lambda": lambda epoch: 0.95}),
     ("OneCycleLR", {"max_lr": 0.1, "total_steps": 21}),
     ("CyclicLR", {"base_lr": 0.1, "max_lr": 0.3, "step_size_up": 3}),
-    (
-        "CyclicLR",
-        {"base_lr": 0.1, "max_lr": 0.3, "step_size_up": 2, "step_size_down": 4, "gamma": 0.9}
-        | {"mode": "exp_range"},
-    ),
-    (
-        "CyclicLR",
-        {"base_lr": 0.1, "max_lr": 0.3, "step_size_up": 2, "mode": "triangular2"}
-        | {"cycle_momentum": False},
-    ),
-    (
-        "CyclicLR",
-        {"base_lr": 0.1, "max_lr": 0.3, "step_size_up": 2, "scale_fn": lambda x: 1 / (1 + x)},
-    ),
-    (
-        "OneCycleLR",
-        {"max_lr": 0.1, "total_steps": 21, "three_phase": True, "anneal_strategy": "linear"},
-    ),
-]
+    ("CyclicLR",
+     {"base_lr": 0.1, "max_lr": 0.3, "step_size_up": 2, "step_size_down": 4,
+      "gamma": 0.9} | {"mode": "exp_range"}),
+    ("CyclicLR",
+     {"base_lr": 0.1, "max_lr": 0.3, "step_size_up": 2,
+      "mode": "triangular2"} | {"cycle_momentum": False}),
+    ("CyclicLR",
+     {"base_lr": 0.1, "max_lr": 0.3, "step_size_up": 2, "scale_fn": lambda x: 1 / (1 + x)}),
+    ("OneCycleLR",
+     {"max_lr": 0.1, "total_steps": 21, "three_phase": True, "anneal_strategy": "linear"}),
+]  # fmt: skip
 
 
 def both(**options):

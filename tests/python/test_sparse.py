@@ -82,13 +82,22 @@ def test_products(dtype, layout):
     same(lamella.sparse.mm(s, mine(b)), a @ b)
     same(s @ mine(b), a @ b)
     same(s @ mine(b[:, 0]), a @ b[:, 0])
-    same(s.mm(mine(b)), a @ b)
+    for product in (s.mm, lambda b: lamella.mm(s, b), lambda b: lamella.matmul(s, b)):
+        same(product(mine(b)), a @ b)
+    same(lamella.mv(s, mine(b[:, 0])), a @ b[:, 0])
+    same(mine(b).t() @ s.t(), b.t() @ a.t())
+    same(lamella.addmm(mine(a @ b), s, mine(b), beta=2, alpha=3), 5 * (a @ b))
     same(lamella.sparse.addmm(mine(a @ b), s, mine(b), beta=2, alpha=3), 5 * (a @ b))
     same(lamella.sparse.mm(mine(b.mT.contiguous()), s.t()), b.mT @ a.mT)
     product = lamella.sparse.mm(s, getattr(mine(b), layout)())
     assert product.layout == s.layout
     same(product.to_dense(), a @ b)
     same((s + s).to_dense(), a + a)
+    if layout == "to_sparse":
+        same(lamella.add(mine(a), s, alpha=2), a + 2 * a)
+        same(s - s * 3, t - t * 3)
+        for name, *more in (("mul", 3), ("sum",), ("abs",), ("transpose", 0, 1)):
+            same(getattr(lamella, name)(s, *more), getattr(torch, name)(t, *more))
     same((s - mine(a)), a - a)
     same((s * 3).to_dense(), 3 * a)
     same(s * s, (t.to_dense() * t.to_dense()).to_sparse() if layout == "to_sparse" else t * t)

@@ -45,32 +45,6 @@ def test_gradients_of_batches():
     assert lamella.autograd.gradgradcheck(product, (values, dense))
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_functions_of_lamella(dtype):
-    x, d = holes(4, 5, dtype=dtype), holes(5, 3, dtype=dtype, seed=1)
-    m, v = holes(4, 3, dtype=dtype, seed=2), holes(5, dtype=dtype, seed=3)
-    theirs = x.to_sparse()
-    for ours in (mine(x).to_sparse(), mine(x).to_sparse_csr()):
-        same(lamella.mm(ours, mine(d)), x @ d)
-        same(lamella.matmul(ours, mine(v)), x @ v)
-        same(lamella.mv(ours, mine(v)), x @ v)
-        same(lamella.addmm(mine(m), ours, mine(d), beta=2, alpha=3), 2 * m + 3 * (x @ d))
-        same(mine(d).t() @ ours.t(), d.t() @ x.t())
-        same(mine(v) @ ours.t(), v @ x.t())
-    ours = mine(x).to_sparse()
-    same(lamella.add(ours, ours), torch.add(theirs, theirs))
-    same(lamella.add(mine(x), ours, alpha=2), x + 2 * x)
-    same(mine(x) - ours, x - x)
-    same(ours - ours * 3, theirs - theirs * 3)
-    same(lamella.mul(ours, 3), torch.mul(theirs, 3))
-    same(lamella.sum(ours), torch.sum(theirs))
-    same(lamella.abs(ours), torch.abs(theirs))
-    same(lamella.transpose(ours, 0, 1), torch.transpose(theirs, 0, 1))
-    if dtype.is_floating_point:
-        same(lamella.pow(ours, 2), torch.pow(theirs, 2))
-        same(ours.norm(), theirs.norm())
-
-
 @pytest.mark.parametrize("shape, count", [((4, 5), 2), ((3, 4, 2), 3), ((3, 4, 2), 2), ((6,), 1)])
 def test_shapes(shape, count):
     x = holes(*shape)

@@ -22,17 +22,6 @@ def scaled(tensor):
     return (tensor.detach() * 0.96875).requires_grad_(tensor.requires_grad)
 
 
-def changed(value, change):
-    """The nest with other tensors."""
-    if isinstance(value, lamella.Tensor):
-        return change(value)
-    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
-        return type(value)(changed(item, change) for item in value)
-    if isinstance(value, dict):
-        return {key: changed(item, change) for key, item in value.items()}
-    return value
-
-
 def tensors_of(value):
     return op_db_mirror.tensors_in([value], lamella.Tensor)
 
@@ -58,7 +47,7 @@ def check_row(function, args, kwargs, path, other_inputs=True, values=True):
     assert str(loaded) == str(graph)
 
     def again(run, inputs):
-        given, keywords = changed((list(args), kwargs), inputs)
+        given, keywords = op_db_mirror.mapped((list(args), kwargs), inputs, lamella.Tensor)
         lamella.manual_seed(42)
         return run(*given, **keywords)
 

@@ -9,9 +9,7 @@ import lamella
 import lamella._dispatch
 import lamella.compat.futures
 from lamella.compat._fallback import names_of
-from lamella.compat._torch_function import (
-    DisableTorchFunction as DisableTorchFunction,
-)
+from lamella.compat._torch_function import DisableTorchFunction as DisableTorchFunction
 from lamella.compat._torch_function import (
     DisableTorchFunctionSubclass as DisableTorchFunctionSubclass,
 )

@@ -13,11 +13,7 @@ class Info:
 
     def capabilities(self) -> dict[str, Any]:
         """The optional features of the standard that are supported, and the largest rank."""
-        return {
-            "boolean indexing": True,
-            "data-dependent shapes": True,
-            "max dimensions": 64,
-        }
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> lamella.device:
         """The device of new arrays by default."""

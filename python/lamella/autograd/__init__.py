@@ -4,12 +4,7 @@ from lamella.autograd import forward_ad, function, functional, grad_mode, graph
 from lamella.autograd._engine import backward, grad
 from lamella.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from lamella.autograd.function import Function
-from lamella.autograd.grad_mode import (
-    enable_grad,
-    inference_mode,
-    no_grad,
-    set_grad_enabled,
-)
+from lamella.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from lamella.autograd.gradcheck import gradcheck, gradgradcheck
 
 __all__ = [

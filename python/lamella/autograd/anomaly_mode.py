@@ -39,10 +39,7 @@ class detect_anomaly:  # noqa: N801
         )
 
     def __enter__(self) -> None:
-        self._before = (
-            _C._set_anomaly_enabled(True),
-            _C._set_nan_check(self._check_nan),
-        )
+        self._before = (_C._set_anomaly_enabled(True), _C._set_nan_check(self._check_nan))
 
     def __exit__(self, *error: object) -> None:
         anomaly, check_nan = self._before

@@ -113,10 +113,7 @@ class _MultiHandle:
 
 
 def register_multi_grad_hook(
-    tensors: Sequence[Tensor],
-    fn: Callable[[Any], None],
-    *,
-    mode: str = "all",
+    tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all"
 ) -> _MultiHandle:
     """Calls `fn` once in each backward: in mode "all" with the list of the tensors' gradients, None
     for tensors without one; in mode "any" with the first gradient that is computed."""

@@ -21,13 +21,7 @@ from typing import Any
 
 import lamella
 from lamella import _C, Tensor
-from lamella.utils._pytree import (
-    TreeSpec,
-    tree_flatten,
-    tree_map,
-    tree_map_only,
-    tree_unflatten,
-)
+from lamella.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_map_only, tree_unflatten
 
 __all__ = ["grad", "grad_and_value", "jvp", "linearize", "value_and_grad", "vjp"]
 

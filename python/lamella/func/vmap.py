@@ -206,10 +206,7 @@ def _take_out(func: Any, output: Any, level: int, size: int, out_dims: Any) -> A
 
 
 def call_rule(
-    name: str,
-    rule: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any] | None = None,
+    name: str, rule: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
 ) -> Any:
     """Calls rule(info, in_dims, *args, **kwargs) -> (outputs, out_dims) for the highest level among
     the positional arguments: unwraps them at that level, and wraps the outputs."""

@@ -266,9 +266,7 @@ def conditional(
 
 
 def switch(
-    branch_index: Op,
-    branch_computations: Sequence[Computation],
-    branch_operands: Sequence[OpLike],
+    branch_index: Op, branch_computations: Sequence[Computation], branch_operands: Sequence[OpLike]
 ) -> Op:
     """Runs the computation with the number branch_index (s32) on its own operand; if there is no
     such number, the last one."""

@@ -41,11 +41,7 @@ _FORMATS = {text: dtype for dtype, text in _OF_DTYPE.items() if "V" not in text}
 def save(path: str, tensor: lamella.Tensor) -> None:
     """Writes a contiguous tensor."""
     text = repr(
-        {
-            "descr": _OF_DTYPE[tensor.dtype],
-            "fortran_order": False,
-            "shape": tuple(tensor.shape),
-        }
+        {"descr": _OF_DTYPE[tensor.dtype], "fortran_order": False, "shape": tuple(tensor.shape)}
     )
     # The format aligns the elements to 64 bytes.
     header = (text + " " * (-(len(_MAGIC) + 4 + len(text) + 1) % 64) + "\n").encode("latin-1")

@@ -13,12 +13,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def register_custom_call_target(
-    name: str,
-    target: Any,
-    platform: str = "Host",
-    api_version: int = 0,
-    *,
-    replace: bool = False,
+    name: str, target: Any, platform: str = "Host", api_version: int = 0, *, replace: bool = False
 ) -> None:
     """Registers a target of custom calls by its name.
 
@@ -199,9 +194,7 @@ def register_ffi_type(name: str, type_registration: Mapping[str, Any]) -> int:
     if "type_id" not in type_registration:
         raise ValueError("register_ffi_type: expected 'type_id', got none")
     number: int = _hlo._register_type(
-        name,
-        _address(type_registration["type_id"]),
-        _address(type_registration.get("type_info")),
+        name, _address(type_registration["type_id"]), _address(type_registration.get("type_info"))
     )
     return number
 

@@ -53,12 +53,7 @@ def _activation(name: str) -> _Activation:
     return activation
 
 
-_CLASSES = {
-    "hardsigmoid": "Hardsigmoid",
-    "hardswish": "Hardswish",
-    "mish": "Mish",
-    "silu": "SiLU",
-}
+_CLASSES = {"hardsigmoid": "Hardsigmoid", "hardswish": "Hardswish", "mish": "Mish", "silu": "SiLU"}
 _elu, _elu_ = _functions["elu"], _functions["elu_"]
 _leaky_relu, _leaky_relu_ = _functions["leaky_relu"], _functions["leaky_relu_"]
 _hardtanh, _hardtanh_ = _functions["hardtanh"], _functions["hardtanh_"]

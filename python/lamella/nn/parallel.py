@@ -300,11 +300,7 @@ class ShardedOptimizer:
             else:
                 grad = lamella.empty_like(self._mine)
                 dist.reduce_scatter_tensor(
-                    grad,
-                    joined,
-                    dist.ReduceOp.AVG,
-                    self._group,
-                    deterministic=self._deterministic,
+                    grad, joined, dist.ReduceOp.AVG, self._group, deterministic=self._deterministic
                 )
             del joined, grads
             self._mine.grad = grad

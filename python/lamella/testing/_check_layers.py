@@ -154,10 +154,7 @@ def _has_backward(function: _Differentiated, outputs: tuple[lamella.Tensor, ...]
     wanted = [y for y in outputs if y.requires_grad]
     try:
         lamella.autograd.grad(
-            wanted,
-            function.inputs,
-            [lamella.ones_like(y) for y in wanted],
-            allow_unused=True,
+            wanted, function.inputs, [lamella.ones_like(y) for y in wanted], allow_unused=True
         )
     except NotImplementedError:
         return False

@@ -51,9 +51,7 @@ class Argument:
 
 
 def _argument(facts: dict[str, Any]) -> Argument:
-    return Argument(
-        **{**facts, "before": tuple(facts["before"]), "after": tuple(facts["after"])},
-    )
+    return Argument(**{**facts, "before": tuple(facts["before"]), "after": tuple(facts["after"])})
 
 
 class Operator:

@@ -114,10 +114,7 @@ def is_traceable_wrapper_subclass_type(t: type) -> bool:
 
 
 def transform_subclass(
-    t: Any,
-    callback: Callable[[str, Any], Any],
-    outer_size: Any = None,
-    outer_stride: Any = None,
+    t: Any, callback: Callable[[str, Any], Any], outer_size: Any = None, outer_stride: Any = None
 ) -> Any:
     """An instance like `t` whose inner tensors are replaced by `callback(name, tensor)`."""
     size = outer_size if outer_size is not None else t.size()

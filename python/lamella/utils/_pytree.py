@@ -63,9 +63,7 @@ register_pytree_node(
     lambda items, context: defaultdict(context[0], zip(context[1], items)),
 )
 register_pytree_node(
-    deque,
-    lambda node: (list(node), node.maxlen),
-    lambda items, length: deque(items, length),
+    deque, lambda node: (list(node), node.maxlen), lambda items, length: deque(items, length)
 )
 # Named tuples, and the struct sequences of operators with several results, whose constructor takes
 # one sequence. They are recognized by their attributes; the context is the class.
@@ -215,10 +213,7 @@ def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> T
 
 
 def tree_map(
-    func: Callable[..., Any],
-    tree: Any,
-    *rests: Any,
-    is_leaf: Callable[[Any], bool] | None = None,
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
     """The tree with func(leaf, ...) for each leaf. `rests` are trees of the same structure, which
     may have subtrees at the leaves of `tree`."""
@@ -234,10 +229,7 @@ def tree_map(
 
 
 def tree_map_(
-    func: Callable[..., Any],
-    tree: Any,
-    *rests: Any,
-    is_leaf: Callable[[Any], bool] | None = None,
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
     """Calls func on each leaf and returns the tree itself."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)

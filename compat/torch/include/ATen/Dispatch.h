@@ -42,41 +42,32 @@ inline c10::ScalarType scalar_type(c10::ScalarType type) { return type; }
   AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)       \
   AT_DISPATCH_CASE(t1, __VA_ARGS__)
 #define AT_DISPATCH_CASE_FLOATING_TYPES_AND2(t1, t2, ...) \
-  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)            \
-  AT_DISPATCH_CASE(t1, __VA_ARGS__)                       \
+  AT_DISPATCH_CASE_FLOATING_TYPES_AND(t1, __VA_ARGS__)    \
   AT_DISPATCH_CASE(t2, __VA_ARGS__)
 #define AT_DISPATCH_CASE_FLOATING_TYPES_AND3(t1, t2, t3, ...) \
-  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)                \
-  AT_DISPATCH_CASE(t1, __VA_ARGS__)                           \
-  AT_DISPATCH_CASE(t2, __VA_ARGS__)                           \
+  AT_DISPATCH_CASE_FLOATING_TYPES_AND2(t1, t2, __VA_ARGS__)   \
   AT_DISPATCH_CASE(t3, __VA_ARGS__)
 #define AT_DISPATCH_CASE_FLOATING_TYPES_AND_HALF(...) \
-  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)        \
-  AT_DISPATCH_CASE(::lamella::ScalarType::Half, __VA_ARGS__)
+  AT_DISPATCH_CASE_FLOATING_TYPES_AND(::lamella::ScalarType::Half, __VA_ARGS__)
 #define AT_DISPATCH_CASE_COMPLEX_TYPES(...)                           \
   AT_DISPATCH_CASE(::lamella::ScalarType::ComplexDouble, __VA_ARGS__) \
   AT_DISPATCH_CASE(::lamella::ScalarType::ComplexFloat, __VA_ARGS__)
 #define AT_DISPATCH_CASE_COMPLEX_TYPES_AND(t1, ...) \
   AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__)       \
   AT_DISPATCH_CASE(t1, __VA_ARGS__)
-#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(...)              \
-  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)                        \
-  AT_DISPATCH_CASE(::lamella::ScalarType::ComplexDouble, __VA_ARGS__) \
-  AT_DISPATCH_CASE(::lamella::ScalarType::ComplexFloat, __VA_ARGS__)
+#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(...) \
+  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)           \
+  AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__)
 #define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND(t1, ...) \
   AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)       \
   AT_DISPATCH_CASE(t1, __VA_ARGS__)
 #define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND1(t1, ...) \
-  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)        \
-  AT_DISPATCH_CASE(t1, __VA_ARGS__)
+  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND(t1, __VA_ARGS__)
 #define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND2(t1, t2, ...) \
-  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)            \
-  AT_DISPATCH_CASE(t1, __VA_ARGS__)                                   \
+  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND(t1, __VA_ARGS__)    \
   AT_DISPATCH_CASE(t2, __VA_ARGS__)
 #define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND3(t1, t2, t3, ...) \
-  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)                \
-  AT_DISPATCH_CASE(t1, __VA_ARGS__)                                       \
-  AT_DISPATCH_CASE(t2, __VA_ARGS__)                                       \
+  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND2(t1, t2, __VA_ARGS__)   \
   AT_DISPATCH_CASE(t3, __VA_ARGS__)
 #define AT_DISPATCH_CASE_INTEGRAL_TYPES(...)                 \
   AT_DISPATCH_CASE(::lamella::ScalarType::Byte, __VA_ARGS__) \
@@ -87,43 +78,32 @@ inline c10::ScalarType scalar_type(c10::ScalarType type) { return type; }
 #define AT_DISPATCH_CASE_INTEGRAL_TYPES_AND(t1, ...) \
   AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__)       \
   AT_DISPATCH_CASE(t1, __VA_ARGS__)
-#define AT_DISPATCH_CASE_ALL_TYPES(...)                        \
-  AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__)                 \
-  AT_DISPATCH_CASE(::lamella::ScalarType::Double, __VA_ARGS__) \
-  AT_DISPATCH_CASE(::lamella::ScalarType::Float, __VA_ARGS__)
+#define AT_DISPATCH_CASE_ALL_TYPES(...)        \
+  AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__) \
+  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)
 #define AT_DISPATCH_CASE_ALL_TYPES_AND(t1, ...) \
   AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)       \
   AT_DISPATCH_CASE(t1, __VA_ARGS__)
 #define AT_DISPATCH_CASE_ALL_TYPES_AND2(t1, t2, ...) \
-  AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)            \
-  AT_DISPATCH_CASE(t1, __VA_ARGS__)                  \
+  AT_DISPATCH_CASE_ALL_TYPES_AND(t1, __VA_ARGS__)    \
   AT_DISPATCH_CASE(t2, __VA_ARGS__)
 #define AT_DISPATCH_CASE_ALL_TYPES_AND3(t1, t2, t3, ...) \
-  AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)                \
-  AT_DISPATCH_CASE(t1, __VA_ARGS__)                      \
-  AT_DISPATCH_CASE(t2, __VA_ARGS__)                      \
+  AT_DISPATCH_CASE_ALL_TYPES_AND2(t1, t2, __VA_ARGS__)   \
   AT_DISPATCH_CASE(t3, __VA_ARGS__)
-#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(...)                   \
-  AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)                             \
-  AT_DISPATCH_CASE(::lamella::ScalarType::ComplexDouble, __VA_ARGS__) \
-  AT_DISPATCH_CASE(::lamella::ScalarType::ComplexFloat, __VA_ARGS__)
+#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(...) \
+  AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)           \
+  AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__)
 #define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND(t1, ...) \
   AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)       \
   AT_DISPATCH_CASE(t1, __VA_ARGS__)
 #define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND2(t1, t2, ...) \
-  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)            \
-  AT_DISPATCH_CASE(t1, __VA_ARGS__)                              \
+  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND(t1, __VA_ARGS__)    \
   AT_DISPATCH_CASE(t2, __VA_ARGS__)
 #define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND3(t1, t2, t3, ...) \
-  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                \
-  AT_DISPATCH_CASE(t1, __VA_ARGS__)                                  \
-  AT_DISPATCH_CASE(t2, __VA_ARGS__)                                  \
+  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND2(t1, t2, __VA_ARGS__)   \
   AT_DISPATCH_CASE(t3, __VA_ARGS__)
 #define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND4(t1, t2, t3, t4, ...) \
-  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                    \
-  AT_DISPATCH_CASE(t1, __VA_ARGS__)                                      \
-  AT_DISPATCH_CASE(t2, __VA_ARGS__)                                      \
-  AT_DISPATCH_CASE(t3, __VA_ARGS__)                                      \
+  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND3(t1, t2, t3, __VA_ARGS__)   \
   AT_DISPATCH_CASE(t4, __VA_ARGS__)
 #define AT_DISPATCH_CASE_INDEX_TYPES(...)                         \
   AT_DISPATCH_INDEX_CASE(::lamella::ScalarType::Int, __VA_ARGS__) \

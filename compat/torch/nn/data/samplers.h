@@ -100,7 +100,11 @@ LAMELLA_LAZY class DistributedSamplerOf : public Sampler<> {
   size_t local_sample_count() const {
     return allow_duplicates_ ? (size_ + num_replicas_ - 1) / num_replicas_ : size_ / num_replicas_;
   }
-  virtual std::vector<size_t> order() const = 0;
+  virtual std::vector<size_t> order() const {
+    std::vector<size_t> all(size_);
+    for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+    return all;
+  }
 
   size_t size_, num_replicas_, rank_, epoch_ = 0;
   bool allow_duplicates_;
@@ -117,13 +121,6 @@ LAMELLA_LAZY class DistributedSequentialSamplerOf : public DistributedSamplerOf<
       : DistributedSamplerOf<lazy_>(size, num_replicas, rank, allow_duplicates) {
     this->reset();
   }
-
- private:
-  std::vector<size_t> order() const override {
-    std::vector<size_t> all(this->size_);
-    for (size_t i = 0; i < all.size(); ++i) all[i] = i;
-    return all;
-  }
 };
 using DistributedSequentialSampler = DistributedSequentialSamplerOf<>;
 
@@ -138,8 +135,7 @@ LAMELLA_LAZY class DistributedRandomSamplerOf : public DistributedSamplerOf<lazy
 
  private:
   std::vector<size_t> order() const override {
-    std::vector<size_t> all(this->size_);
-    for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+    std::vector<size_t> all = DistributedSamplerOf<lazy_>::order();
     uint64_t state = this->epoch_;
     for (size_t i = all.size(); i > 1; --i) {
       // SplitMix64 of G. Steele, D. Lea, C. Flood, 2014.

@@ -15,11 +15,7 @@ from lamella.compat.distributions.transforms import (
     SigmoidTransform,
     Transform,
 )
-from lamella.compat.distributions.utils import (
-    _sum_rightmost,
-    broadcast_all,
-    clamp_probs,
-)
+from lamella.compat.distributions.utils import _sum_rightmost, broadcast_all, clamp_probs
 
 
 class Independent(Distribution):
@@ -327,12 +323,12 @@ class LogitRelaxedBernoulli(_Binary):
         return lamella.as_tensor(self.temperature).log() + diff - 2 * diff.exp().log1p()
 
 
-class RelaxedBernoulli(TransformedDistribution):
-    """A number in (0, 1), mostly near 0 or 1, with gradients."""
+class _Relaxed(TransformedDistribution):
+    """The values of `_base` behind the transform `_into`."""
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support = constraints.unit_interval
     has_rsample = True
+    _base: Any
+    _into: Any
 
     def __init__(
         self,
@@ -341,12 +337,21 @@ class RelaxedBernoulli(TransformedDistribution):
         logits: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        base = LogitRelaxedBernoulli(temperature, probs, logits)
-        super().__init__(base, SigmoidTransform(), validate_args=validate_args)
+        base = self._base(temperature, probs, logits, validate_args)
+        super().__init__(base, self._into(), validate_args=validate_args)
 
     temperature = property(lambda self: self.base_dist.temperature, doc="The temperature.")
-    logits = property(lambda self: self.base_dist.logits, doc="The log odds.")
-    probs = property(lambda self: self.base_dist.probs, doc="The probability.")
+    logits = property(lambda self: self.base_dist.logits, doc="The log odds or probabilities.")
+    probs = property(lambda self: self.base_dist.probs, doc="The probability or probabilities.")
+
+
+class RelaxedBernoulli(_Relaxed):
+    """A number in (0, 1), mostly near 0 or 1, with gradients."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    _base = staticmethod(lambda *args: LogitRelaxedBernoulli(*args[:3]))
+    _into = SigmoidTransform
 
 
 class ExpRelaxedCategorical(_OfCategorical):
@@ -385,23 +390,10 @@ class ExpRelaxedCategorical(_OfCategorical):
         return (score - score.logsumexp(dim=-1, keepdim=True)).sum(-1) + log_scale
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(_Relaxed):
     """A point of the simplex, mostly near a corner, with gradients."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
-    has_rsample = True
-
-    def __init__(
-        self,
-        temperature: Any,
-        probs: Any = None,
-        logits: Any = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
-        super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    temperature = property(lambda self: self.base_dist.temperature, doc="The temperature.")
-    logits = property(lambda self: self.base_dist.logits, doc="The log probabilities.")
-    probs = property(lambda self: self.base_dist.probs, doc="The probabilities.")
+    _base = ExpRelaxedCategorical
+    _into = ExpTransform

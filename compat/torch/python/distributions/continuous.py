@@ -15,18 +15,21 @@ from lamella.compat.distributions.utils import _parameters, broadcast_all, euler
 _POSITIVE, _REAL = constraints.positive, constraints.real
 
 
-class Normal(ExponentialFamily):
-    """Normal distribution: mean `loc`, standard deviation `scale`."""
-
+class _LocScale(Distribution):
     arg_constraints = {"loc": _REAL, "scale": _POSITIVE}
     support = _REAL
     has_rsample = True
-    _mean_carrier_measure = 0
     _expandable = "loc scale"
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         shape, self.loc, self.scale = _parameters(loc, scale)
         super().__init__(shape, validate_args=validate_args)
+
+
+class Normal(_LocScale, ExponentialFamily):
+    """Normal distribution: mean `loc`, standard deviation `scale`."""
+
+    _mean_carrier_measure = 0
 
     @property
     def mean(self) -> Tensor:
@@ -77,17 +80,8 @@ class Normal(ExponentialFamily):
         return -0.25 * x.pow(2) / y + 0.5 * lamella.log(-math.pi / y)
 
 
-class Laplace(Distribution):
+class Laplace(_LocScale):
     """Laplace distribution: two exponential tails of scale `scale` around `loc`."""
-
-    arg_constraints = {"loc": _REAL, "scale": _POSITIVE}
-    support = _REAL
-    has_rsample = True
-    _expandable = "loc scale"
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        shape, self.loc, self.scale = _parameters(loc, scale)
-        super().__init__(shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -126,17 +120,8 @@ class Laplace(Distribution):
         return 1 + lamella.log(2 * self.scale)
 
 
-class Cauchy(Distribution):
+class Cauchy(_LocScale):
     """Cauchy distribution: the ratio of two normal values, scaled by `scale` around `loc`."""
-
-    arg_constraints = {"loc": _REAL, "scale": _POSITIVE}
-    support = _REAL
-    has_rsample = True
-    _expandable = "loc scale"
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        shape, self.loc, self.scale = _parameters(loc, scale)
-        super().__init__(shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:

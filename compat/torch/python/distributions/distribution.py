@@ -26,10 +26,7 @@ class Distribution:
         Distribution._validate_args = value
 
     def __init__(
-        self,
-        batch_shape: Any = (),
-        event_shape: Any = (),
-        validate_args: bool | None = None,
+        self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None
     ) -> None:
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
         if validate_args is not None:

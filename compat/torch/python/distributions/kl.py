@@ -182,22 +182,10 @@ def _dirichlet(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
-def _multivariate(p: Any, q: Any) -> Tensor:
-    return _gaussians(p.loc, p.scale_tril, q.loc, q.scale_tril)
-
-
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
-def _low_rank(p: Any, q: Any) -> Tensor:
-    return _gaussians(p.loc, p.scale_tril, q.loc, q.scale_tril)
-
-
 @register_kl(MultivariateNormal, LowRankMultivariateNormal)
-def _multivariate_low_rank(p: Any, q: Any) -> Tensor:
-    return _gaussians(p.loc, p.scale_tril, q.loc, q.scale_tril)
-
-
 @register_kl(LowRankMultivariateNormal, MultivariateNormal)
-def _low_rank_multivariate(p: Any, q: Any) -> Tensor:
+def _multivariate(p: Any, q: Any) -> Tensor:
     return _gaussians(p.loc, p.scale_tril, q.loc, q.scale_tril)
 
 

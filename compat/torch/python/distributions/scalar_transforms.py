@@ -11,10 +11,7 @@ import lamella
 import lamella.nn.functional as F
 from lamella import Size, Tensor
 from lamella.compat.distributions import constraints
-from lamella.compat.distributions.utils import (
-    _sum_rightmost,
-    broadcast_all,
-)
+from lamella.compat.distributions.utils import _sum_rightmost, broadcast_all
 
 
 class Transform:

@@ -16,10 +16,7 @@ class Interpreter:
     """Runs the graph of a module; subclasses override what a node of each kind does."""
 
     def __init__(
-        self,
-        module: Any,
-        garbage_collect_values: bool = True,
-        graph: Graph | None = None,
+        self, module: Any, garbage_collect_values: bool = True, graph: Graph | None = None
     ) -> None:
         self.module = module
         self.graph = graph if graph is not None else module.graph

@@ -159,10 +159,7 @@ def tree_flatten_with_path(
 
 
 def tree_map_with_path(
-    func: Callable[..., Any],
-    tree: Any,
-    *rests: Any,
-    is_leaf: Callable[[Any], bool] | None = None,
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
     """The nest with each leaf replaced by func(path, leaf, ...)."""
     paths = [path for path, _ in tree_leaves_with_path(tree, is_leaf)]

@@ -11,11 +11,7 @@ from lamella.nn import init
 from lamella.nn.modules.module import Module
 from lamella.nn.parameter import Parameter
 
-__all__ = [
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "BatchNorm3d",
-]
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
 
 
 class _NormBase(Module):

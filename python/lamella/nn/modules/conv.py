@@ -150,21 +150,12 @@ class _Forward(_ConvNd):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            False,
-            0,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
+        shape = (in_channels, out_channels, kernel_size, stride, padding, dilation)
+        super().__init__(*shape, False, 0, groups, bias, padding_mode, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, in_channels, spatial...] or [in_channels, spatial...]."""
+        return self._conv_forward(input, self.weight, self.bias)
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """The convolution with the given weight and bias; subclasses call it."""
@@ -233,21 +224,15 @@ class _Transpose(_ConvTransposeNd):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            True,
-            output_padding,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
+        shape = (in_channels, out_channels, kernel_size, stride, padding, dilation)
+        super().__init__(*shape, True, output_padding, groups, bias, padding_mode, device, dtype)
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        """input: [N, in_channels, spatial...]; output_size: one of the possible output sizes."""
+        extra = self._output_padding(input, output_size)
+        how = (self.stride, self.padding, extra, self.groups, self.dilation)
+        convolve = getattr(F, f"conv_transpose{self._dims}d")
+        return convolve(input, self.weight, self.bias, *how)
 
 
 class Conv1d(_Forward):
@@ -255,19 +240,11 @@ class Conv1d(_Forward):
 
     _dims = 1
 
-    def forward(self, input: Tensor) -> Tensor:
-        """input: [N, in_channels, L]."""
-        return self._conv_forward(input, self.weight, self.bias)
-
 
 class Conv2d(_Forward):
     """Cross-correlation over two dimensions."""
 
     _dims = 2
-
-    def forward(self, input: Tensor) -> Tensor:
-        """input: [N, in_channels, H, W]."""
-        return self._conv_forward(input, self.weight, self.bias)
 
 
 class Conv3d(_Forward):
@@ -275,28 +252,11 @@ class Conv3d(_Forward):
 
     _dims = 3
 
-    def forward(self, input: Tensor) -> Tensor:
-        """input: [N, in_channels, D, H, W]."""
-        return self._conv_forward(input, self.weight, self.bias)
-
 
 class ConvTranspose1d(_Transpose):
     """The transpose of Conv1d."""
 
     _dims = 1
-
-    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        """input: [N, in_channels, L]; output_size: one of the possible output sizes."""
-        return F.conv_transpose1d(
-            input,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            self._output_padding(input, output_size),
-            self.groups,
-            self.dilation,
-        )
 
 
 class ConvTranspose2d(_Transpose):
@@ -304,34 +264,8 @@ class ConvTranspose2d(_Transpose):
 
     _dims = 2
 
-    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        """input: [N, in_channels, H, W]; output_size: one of the possible output sizes."""
-        return F.conv_transpose2d(
-            input,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            self._output_padding(input, output_size),
-            self.groups,
-            self.dilation,
-        )
-
 
 class ConvTranspose3d(_Transpose):
     """The transpose of Conv3d."""
 
     _dims = 3
-
-    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        """input: [N, in_channels, D, H, W]; output_size: one of the possible output sizes."""
-        return F.conv_transpose3d(
-            input,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            self._output_padding(input, output_size),
-            self.groups,
-            self.dilation,
-        )

@@ -194,18 +194,8 @@ class _LazyTransposed(_LazyConv):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(
-            0,
-            0,
-            kernel_size,
-            stride,
-            padding,
-            output_padding,
-            groups,
-            False,
-            dilation,
-            padding_mode,
-        )
+        shape = (0, 0, kernel_size, stride, padding, output_padding)
+        super().__init__(*shape, groups, False, dilation, padding_mode)
         self._begin(out_channels, bias, device, dtype)
 
 

@@ -18,11 +18,20 @@ def _sizes(shape: Any) -> tuple[int, ...]:
     return (shape,) if isinstance(shape, int) else tuple(shape)
 
 
-class LayerNorm(Module):
-    """(x - mean) / sqrt(var + eps) over the last dimensions, times weight, plus bias."""
-
+class _Affine(Module):
     weight: Tensor | None
     bias: Tensor | None
+
+    def reset_parameters(self) -> None:
+        """weight 1, bias 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(_Affine):
+    """(x - mean) / sqrt(var + eps) over the last dimensions, times weight, plus bias."""
 
     def __init__(
         self,
@@ -41,13 +50,6 @@ class LayerNorm(Module):
             empty = lamella.empty(self.normalized_shape, device=device, dtype=dtype)
             self.register_parameter(name, Parameter(empty) if wanted else None)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """weight 1, bias 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         """input: [..., *normalized_shape]."""
@@ -97,11 +99,8 @@ class RMSNorm(Module):
         )
 
 
-class GroupNorm(Module):
+class GroupNorm(_Affine):
     """Normalises each of num_groups groups of channels of [N, num_channels, ...]."""
-
-    weight: Tensor | None
-    bias: Tensor | None
 
     def __init__(
         self,
@@ -128,13 +127,6 @@ class GroupNorm(Module):
             empty = lamella.empty(num_channels, device=device, dtype=dtype)
             self.register_parameter(name, Parameter(empty) if wanted else None)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """weight 1, bias 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         """input: [N, num_channels, ...]."""

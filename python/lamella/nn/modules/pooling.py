@@ -36,6 +36,8 @@ __all__ = [
 class _MaxPoolNd(Module):
     """The largest element of each window; with return_indices also its index."""
 
+    _function = ""
+
     def __init__(
         self,
         kernel_size: Any,
@@ -53,8 +55,9 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def _pool(self, function: Any, input: Tensor) -> Any:
-        return function(
+    def forward(self, input: Tensor) -> Any:
+        """input: [N, C, spatial...] or [C, spatial...]."""
+        return getattr(F, self._function)(
             input,
             self.kernel_size,
             self.stride,
@@ -74,25 +77,19 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """Over one dimension."""
 
-    def forward(self, input: Tensor) -> Any:
-        """input: [N, C, L]."""
-        return self._pool(F.max_pool1d, input)
+    _function = "max_pool1d"
 
 
 class MaxPool2d(_MaxPoolNd):
     """Over two dimensions."""
 
-    def forward(self, input: Tensor) -> Any:
-        """input: [N, C, H, W]."""
-        return self._pool(F.max_pool2d, input)
+    _function = "max_pool2d"
 
 
 class MaxPool3d(_MaxPoolNd):
     """Over three dimensions."""
 
-    def forward(self, input: Tensor) -> Any:
-        """input: [N, C, D, H, W]."""
-        return self._pool(F.max_pool3d, input)
+    _function = "max_pool3d"
 
 
 class _AvgPoolNd(Module):
@@ -135,6 +132,8 @@ class AvgPool1d(_AvgPoolNd):
 
 
 class _AvgPoolImages(_AvgPoolNd):
+    _function = ""
+
     def __init__(
         self,
         kernel_size: Any,
@@ -152,8 +151,9 @@ class _AvgPoolImages(_AvgPoolNd):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def _pool(self, function: Any, input: Tensor) -> Tensor:
-        return function(
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, C, spatial...] or [C, spatial...]."""
+        return getattr(F, self._function)(
             input,
             self.kernel_size,
             self.stride,
@@ -167,25 +167,27 @@ class _AvgPoolImages(_AvgPoolNd):
 class AvgPool2d(_AvgPoolImages):
     """The mean of each window over two dimensions."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """input: [N, C, H, W]."""
-        return self._pool(F.avg_pool2d, input)
+    _function = "avg_pool2d"
 
 
 class AvgPool3d(_AvgPoolImages):
     """The mean of each window over three dimensions."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """input: [N, C, D, H, W]."""
-        return self._pool(F.avg_pool3d, input)
+    _function = "avg_pool3d"
 
 
 class _AdaptiveAvgPoolNd(Module):
     """The mean of one window of the input for each element of the output."""
 
+    _function = ""
+
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, C, spatial...] or [C, spatial...]."""
+        return getattr(F, self._function)(input, self.output_size)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
@@ -194,34 +196,34 @@ class _AdaptiveAvgPoolNd(Module):
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Over one dimension."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """input: [N, C, L]."""
-        return F.adaptive_avg_pool1d(input, self.output_size)
+    _function = "adaptive_avg_pool1d"
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Over two dimensions; None in output_size keeps a size."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """input: [N, C, H, W]."""
-        return F.adaptive_avg_pool2d(input, self.output_size)
+    _function = "adaptive_avg_pool2d"
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Over three dimensions; None in output_size keeps a size."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """input: [N, C, D, H, W]."""
-        return F.adaptive_avg_pool3d(input, self.output_size)
+    _function = "adaptive_avg_pool3d"
 
 
 class _AdaptiveMaxPoolNd(Module):
     """The maximum of one window of the input for each element of the output."""
 
+    _function = ""
+
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        """input: [N, C, spatial...] or [C, spatial...]."""
+        return getattr(F, self._function)(input, self.output_size, self.return_indices)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
@@ -230,25 +232,19 @@ class _AdaptiveMaxPoolNd(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Over one dimension."""
 
-    def forward(self, input: Tensor) -> Any:
-        """input: [N, C, L]."""
-        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+    _function = "adaptive_max_pool1d"
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Over two dimensions."""
 
-    def forward(self, input: Tensor) -> Any:
-        """input: [N, C, H, W]."""
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+    _function = "adaptive_max_pool2d"
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Over three dimensions."""
 
-    def forward(self, input: Tensor) -> Any:
-        """input: [N, C, D, H, W]."""
-        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+    _function = "adaptive_max_pool3d"
 
 
 class _MaxUnpoolNd(Module):
@@ -261,6 +257,13 @@ class _MaxUnpoolNd(Module):
         self.stride = both(kernel_size if stride is None else stride)
         self.padding = both(padding)
 
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
+    ) -> Tensor:
+        """input, indices: [N, C, spatial...]; output_size: one of the possible output sizes."""
+        unpool = getattr(F, f"max_unpool{self._dims}d")
+        return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
@@ -270,27 +273,11 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
     _dims = 1
 
-    def forward(
-        self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
-    ) -> Tensor:
-        """input, indices: [N, C, L]; output_size: one of the possible output sizes."""
-        return F.max_unpool1d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
-
 
 class MaxUnpool2d(_MaxUnpoolNd):
     """Puts results of MaxPool2d back to where they were; all other elements are 0."""
 
     _dims = 2
-
-    def forward(
-        self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
-    ) -> Tensor:
-        """input, indices: [N, C, H, W]; output_size: one of the possible output sizes."""
-        return F.max_unpool2d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
@@ -298,19 +285,12 @@ class MaxUnpool3d(_MaxUnpoolNd):
 
     _dims = 3
 
-    def forward(
-        self, input: Tensor, indices: Tensor, output_size: list[int] | None = None
-    ) -> Tensor:
-        """input, indices: [N, C, D, H, W]; output_size: one of the possible output sizes."""
-        return F.max_unpool3d(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
-
 
 class _FractionalMaxPoolNd(Module):
     """The largest element of each of randomly placed windows; output_size or output_ratio gives
     their number."""
 
+    _function = ""
     _dims = 0
 
     def __init__(
@@ -335,8 +315,9 @@ class _FractionalMaxPoolNd(Module):
                 f"{self._get_name()}: expected 'output_ratio' between 0 and 1, got {output_ratio}"
             )
 
-    def _pool(self, function: Any, input: Tensor) -> Any:
-        return function(
+    def forward(self, input: Tensor) -> Any:
+        """input: [N, C, spatial...] or [C, spatial...]."""
+        return getattr(F, self._function)(
             input,
             self.kernel_size,
             self.output_size,
@@ -351,9 +332,7 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
     _dims = 2
 
-    def forward(self, input: Tensor) -> Any:
-        """input: [N, C, H, W] or [C, H, W]."""
-        return self._pool(F.fractional_max_pool2d, input)
+    _function = "fractional_max_pool2d"
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
@@ -361,13 +340,13 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
     _dims = 3
 
-    def forward(self, input: Tensor) -> Any:
-        """input: [N, C, D, H, W] or [C, D, H, W]."""
-        return self._pool(F.fractional_max_pool3d, input)
+    _function = "fractional_max_pool3d"
 
 
 class _LPPoolNd(Module):
     """The norm of order norm_type of each window."""
+
+    _function = ""
 
     def __init__(
         self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
@@ -378,8 +357,10 @@ class _LPPoolNd(Module):
         self.stride = stride
         self.ceil_mode = ceil_mode
 
-    def _pool(self, function: Any, input: Tensor) -> Tensor:
-        return function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+    def forward(self, input: Tensor) -> Tensor:
+        """input: [N, C, spatial...] or [C, spatial...]."""
+        window = (float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+        return getattr(F, self._function)(input, *window)
 
     def extra_repr(self) -> str:
         return (
@@ -391,22 +372,16 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """Over one dimension."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """input: [N, C, L] or [C, L]."""
-        return self._pool(F.lp_pool1d, input)
+    _function = "lp_pool1d"
 
 
 class LPPool2d(_LPPoolNd):
     """Over two dimensions."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """input: [N, C, H, W] or [C, H, W]."""
-        return self._pool(F.lp_pool2d, input)
+    _function = "lp_pool2d"
 
 
 class LPPool3d(_LPPoolNd):
     """Over three dimensions."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """input: [N, C, D, H, W] or [C, D, H, W]."""
-        return self._pool(F.lp_pool3d, input)
+    _function = "lp_pool3d"

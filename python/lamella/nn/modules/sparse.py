@@ -216,10 +216,7 @@ class EmbeddingBag(_Table):
         return made
 
     def forward(
-        self,
-        input: Tensor,
-        offsets: Tensor | None = None,
-        per_sample_weights: Tensor | None = None,
+        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
     ) -> Tensor:
         """input: integers [N, L], or [L] with `offsets` [N] at which the bags begin."""
         return F.embedding_bag(

@@ -164,20 +164,9 @@ class TransformerEncoderLayer(_Layer):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(
-            ("self_attn",),
-            d_model,
-            nhead,
-            dim_feedforward,
-            dropout,
-            activation,
-            layer_norm_eps,
-            batch_first,
-            norm_first,
-            bias,
-            device,
-            dtype,
-        )
+        sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
+        forms = (batch_first, norm_first, bias, device, dtype)
+        super().__init__(("self_attn",), *sizes, *forms)
 
     def forward(
         self,
@@ -213,20 +202,9 @@ class TransformerDecoderLayer(_Layer):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(
-            ("self_attn", "multihead_attn"),
-            d_model,
-            nhead,
-            dim_feedforward,
-            dropout,
-            activation,
-            layer_norm_eps,
-            batch_first,
-            norm_first,
-            bias,
-            device,
-            dtype,
-        )
+        sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
+        forms = (batch_first, norm_first, bias, device, dtype)
+        super().__init__(("self_attn", "multihead_attn"), *sizes, *forms)
 
     def forward(
         self,
@@ -293,10 +271,7 @@ class TransformerEncoder(Module):
         is_causal = _is_causal(mask, is_causal, _length(src, first.batch_first))
         for layer in self.layers:
             src = layer(
-                src,
-                src_mask=mask,
-                src_key_padding_mask=src_key_padding_mask,
-                is_causal=is_causal,
+                src, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=is_causal
             )
         return src if self.norm is None else self.norm(src)
 
@@ -422,10 +397,7 @@ class Transformer(Module):
                 f"last dimension, got {src.size(-1)} and {tgt.size(-1)}"
             )
         memory = self.encoder(
-            src,
-            mask=src_mask,
-            src_key_padding_mask=src_key_padding_mask,
-            is_causal=src_is_causal,
+            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
         )
         return self.decoder(
             tgt,

@@ -7,12 +7,7 @@ from collections.abc import Iterable
 import lamella
 from lamella import Tensor
 
-__all__ = [
-    "clip_grad_norm_",
-    "clip_grad_value_",
-    "clip_grads_with_norm_",
-    "get_total_norm",
-]
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
 
 def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:

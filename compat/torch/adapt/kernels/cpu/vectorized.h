@@ -137,31 +137,13 @@ class Vectorized {
   }
   Vectorized neg() const { return -*this; }
   Vectorized conj() const {
-    return each([](T x) {
-      if constexpr (is_complex_lane<T>) {
-        return T(x.real(), -x.imag());
-      } else {
-        return x;
-      }
-    });
+    return parts([](auto x) { return T(x.real(), -x.imag()); }, [](T x) { return x; });
   }
   Vectorized real() const {
-    return each([](T x) {
-      if constexpr (is_complex_lane<T>) {
-        return T(x.real());
-      } else {
-        return x;
-      }
-    });
+    return parts([](auto x) { return T(x.real()); }, [](T x) { return x; });
   }
   Vectorized imag() const {
-    return each([](T x) {
-      if constexpr (is_complex_lane<T>) {
-        return T(x.imag());
-      } else {
-        return T(0);
-      }
-    });
+    return parts([](auto x) { return T(x.imag()); }, [](T) { return T(0); });
   }
   Vectorized sgn() const {
     return each([](T x) { return static_cast<T>((T(0) < x) - (x < T(0))); });
@@ -290,6 +272,13 @@ class Vectorized {
 #undef LAMELLA_VEC_COMPARISON
 
   // f of each lane, and of pairs of lanes.
+  template <class C, class R>
+  Vectorized parts(C&& of_complex, R&& of_real) const {
+    if constexpr (is_complex_lane<T>)
+      return each(of_complex);
+    else
+      return each(of_real);
+  }
   template <class F>
   Vectorized each(F&& f) const {
     return lanewise([&](int i) { return f(lanes_[i]); });
