@@ -202,6 +202,14 @@ bool NativeRules::is_native(const Instruction& i, std::string* reason) {
   if (i.opcode != Opcode::CustomCall && has_side_effect(i)) return because("side effects");
   if (i.has(AttributeKey::ControlPredecessors)) return because("control predecessors");
   if (!is_native_shape(*i.shape)) return because("type ", i.shape->to_string(false));
+  auto is_tuple_constant = [](const Instruction& one) {
+    return one.opcode == Opcode::Constant && !one.shape->is_array();
+  };
+  bool tuple_constant = is_tuple_constant(i);
+  for (const Instruction* operand : i.operands) {
+    tuple_constant = tuple_constant || is_tuple_constant(*operand);
+  }
+  if (tuple_constant) return because("constant of a tuple");
   for (size_t n = 0; n < i.operands.size(); ++n) {
     if (!is_native_shape(i.operand_shape(n))) {
       return because("type ", i.operand_shape(n).to_string(false));
