@@ -319,20 +319,24 @@ std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules*
     if (!needed[n] || all[n]->opcode == Opcode::Parameter) continue;
     (is_code[n] ? codes : rules)[static_cast<size_t>(level[n])].push_back(n);
   }
+  // A long region becomes several, as compiling takes time by the square of a function's length.
+  constexpr int64_t kMaxRegion = 2000;
   std::vector<ScheduledStep> steps;
   std::vector<int> region_of(all.size(), -1);
+  int regions = 0;
   for (size_t l = 0; l < codes.size(); ++l) {
-    if (!codes[l].empty()) {
+    for (size_t next = 0; next < codes[l].size(); ++regions) {
       ScheduledStep step;
       std::unordered_set<const Instruction*> inputs;
-      for (size_t n : codes[l]) {
+      for (int64_t size = 0; next < codes[l].size() && size < kMaxRegion; ++next) {
+        size_t n = codes[l][next];
         const Instruction* i = all[n];
-        region_of[n] = static_cast<int>(l);
+        size += 1 + native->expanded_size(*i);
+        region_of[n] = regions;
         for (const Instruction* operand : i->operands) {
           if (operand->opcode == Opcode::Constant) {
             if (inputs.insert(operand).second) step.region.instructions.push_back(operand);
-          } else if (region_of[at(operand)] != static_cast<int>(l) &&
-                     inputs.insert(operand).second) {
+          } else if (region_of[at(operand)] != regions && inputs.insert(operand).second) {
             step.region.inputs.push_back(operand);
           }
         }
