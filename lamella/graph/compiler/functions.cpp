@@ -21,14 +21,24 @@ llvm::Value* function_of_vectors(std::string_view name, llvm::ArrayRef<llvm::Val
     V (*emit)(V);
   };
   static constexpr Unary kUnary[] = {
-      {"cos", native::v_cos},     {"erf", native::v_erf},
-      {"exp", native::v_exp},     {"exp2", native::v_exp2},
-      {"expm1", native::v_expm1}, {"gelu", native::v_gelu},
-      {"log", native::v_log},     {"gelu_tanh", native::v_gelu_tanh},
-      {"log10", native::v_log10}, {"log1p", native::v_log1p},
-      {"log2", native::v_log2},   {"logit", native::v_logit},
-      {"mish", native::v_mish},   {"sigmoid", native::v_sigmoid},
-      {"sin", native::v_sin},     {"tanh", native::v_tanh},
+      {"cos", native::v_cos},
+      {"erf", native::v_erf},
+      {"exp", native::v_exp},
+      {"exp2", native::v_exp2},
+      {"expm1", native::v_expm1},
+      {"gelu", native::v_gelu},
+      {"log", native::v_log},
+      {"gelu_tanh", native::v_gelu_tanh},
+      {"log10", native::v_log10},
+      {"log1p", native::v_log1p},
+      {"gelu_bfloat16", native::v_gelu_bfloat16},
+      {"gelu_half", native::v_gelu_half},
+      {"log2", native::v_log2},
+      {"logit", native::v_logit},
+      {"mish", native::v_mish},
+      {"sigmoid", native::v_sigmoid},
+      {"sin", native::v_sin},
+      {"tanh", native::v_tanh},
   };
   struct Binary {
     const char* name;

@@ -9,17 +9,21 @@
 namespace lamella::hlo {
 namespace {
 
-// Arguments that are not operands are None, or the text `approximate`.
+// Arguments that are not operands are None, or the text `approximate`. A function of one type comes
+// before that of all types.
 struct FunctionOperator {
   const char* target;
   const char* name;
   size_t operands = 1;
   const char* approximate = "";
+  ElementType only = ElementType::Invalid;
 };
 constexpr FunctionOperator kFunctions[] = {
     {"aten::erfc", "erfc"},
     {"aten::erfinv", "erfinv"},
     {"aten::exp2", "exp2"},
+    {"aten::gelu", "gelu_half", 1, "none", ElementType::F16},
+    {"aten::gelu", "gelu_bfloat16", 1, "none", ElementType::BF16},
     {"aten::gelu", "gelu", 1, "none"},
     {"aten::gelu", "gelu_tanh", 1, "tanh"},
     {"aten::gelu_backward", "gelu_backward", 2, "none"},
@@ -61,7 +65,9 @@ const char* function_call(const Instruction& i) {
   if (std::ranges::none_of(kFunctions, is_target)) return nullptr;
   std::vector<OperatorArgument> arguments = arguments_of_call(i, target);
   for (const FunctionOperator& one : kFunctions) {
-    if (one.operands == i.operands.size() && is_target(one) && is_of_operands(one, arguments)) {
+    bool fits = one.only == ElementType::Invalid || one.only == i.shape->element_type();
+    if (fits && one.operands == i.operands.size() && is_target(one) &&
+        is_of_operands(one, arguments)) {
       return one.name;
     }
   }

@@ -181,7 +181,11 @@ const Rule kActivation[] = {
     {"aten::silu_backward", silu_backward},
     {"aten::hardtanh", hardtanh},
     {"aten::hardtanh_backward", hardtanh_backward},
-    {"aten::hardsigmoid", [](Call& c) -> Ops { return {Div(limited(c, x_of(c)), num(c, 6))}; }},
+    {"aten::hardsigmoid",
+     [](Call& c) -> Ops {
+       Op x = x_of(c);
+       return {Div(limited(c, x), num(c, 6))};
+     }},
     {"aten::hardsigmoid_backward", hardsigmoid_backward},
     {"aten::hardswish",
      [](Call& c) -> Ops {

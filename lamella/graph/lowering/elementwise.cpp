@@ -318,12 +318,6 @@ const Rule kBinary[] = {
        c.set_type(part_of_complex(c.type()));
        return {Complex(c.in("real"), c.in("imag"))};
      }},
-    {"aten::polar",
-     [](Call& c) -> Ops {
-       c.set_type(part_of_complex(c.type()));
-       Op radius = c.in("abs"), angle = c.in("angle");
-       return {Complex(Mul(radius, Cos(angle)), Mul(radius, Sin(angle)))};
-     }},
 };
 
 }  // namespace
