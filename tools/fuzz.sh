@@ -2,8 +2,8 @@
 # usage: tools/fuzz.sh [SEED]
 # Calls every operator with hostile arguments, 400 calls an overload, then with valid ones beside
 # PyTorch; passes objects with lying methods to every public Python function; runs 20,000 programs of
-# random HLO as compiled code, with LLVM and without, and compares with the evaluator; gives every
-# parser mutated input for a minute. Without SEED a new seed is chosen; it is printed. All parts run
+# random HLO as compiled code, with LLVM and without, and compares with the evaluator, and functions of
+# each element at special values; gives every parser mutated input for a minute. Without SEED a new seed is chosen; it is printed. All parts run
 # even if one fails.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Random HLO programs: compiled code against the reference evaluator, with LLVM's compiler and
-without, with one thread and with three. See tests/python/hlo_random_programs.py.
+without, with one thread and with three. See tests/python/hlo_random_programs.py. Then functions of
+each element at special values, eager, compiled and evaluated: see tests/python/one_answer.py.
 
     programs.py --seed 7 --count 20000 --jobs 2      programs 7, 8, ... of both kinds
     programs.py --seed 123 --count 1 --print         one of them, with its text
@@ -98,6 +99,21 @@ def chunk(seed: int, count: int, compiler: str, large: bool) -> tuple[list[str],
     return reports, steep
 
 
+def answers(seed: int, count: int) -> int:
+    """In this process: special values in functions of each element; the failures."""
+    import one_answer
+
+    failed = 0
+    for number in range(seed, seed + count):
+        for found in (
+            *one_answer.operators(number, one_answer.FLOATS),
+            *one_answer.opcodes(number),
+        ):
+            failed += 1
+            print(f"seed {number}: {found}", flush=True)
+    return failed
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="of the first program")
@@ -106,6 +122,7 @@ def main() -> int:
     parser.add_argument("--print", action="store_true", help="only the texts")
     parser.add_argument("--large", action="store_true", help="some hundred thousand elements")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--answers", type=int, help="only special values, with so many seeds")
     options = parser.parse_args()
     if options.print:
         import hlo_random_programs
@@ -115,6 +132,8 @@ def main() -> int:
         return 0
     if options.here:
         return 1 if run(options.seed, options.count, options.large) else 0
+    if options.answers is not None:
+        return 1 if answers(options.seed, options.answers) else 0
     starts = range(options.seed, options.seed + options.count, CHUNK)
     failed = 0
     for compiler in ("1", "0"):
@@ -141,6 +160,13 @@ def main() -> int:
         for report in reports[:20]:
             print(report)
         failed += len(reports)
+    # A program of special values is worth some hundred others.
+    each = max(1, options.count // 400)
+    command = [sys.executable, __file__, "--seed", str(options.seed), "--answers", str(each)]
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    failed += done.returncode != 0
+    print(f"special values, {each} seeds: {'failed' if done.returncode else 'one answer'}")
+    print(done.stdout + done.stderr[-2000:] if done.returncode else "", end="")
     return 1 if failed else 0
 
 

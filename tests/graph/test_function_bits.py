@@ -44,9 +44,13 @@ COMPILED = {
     "erfc": lamella.erfc,
     "erfinv": lamella.erfinv,
     "exp2": lamella.exp2,
+    "gelu": lamella.nn.functional.gelu,
+    "gelu_tanh": functools.partial(lamella.nn.functional.gelu, approximate="tanh"),
     "log10": lamella.log10,
     "log2": lamella.log2,
+    "logit": lamella.logit,
     "logsigmoid": lamella.nn.functional.logsigmoid,
+    "mish": lamella.nn.functional.mish,
     "silu": lamella.nn.functional.silu,
     "softplus": lamella.nn.functional.softplus,
 }

@@ -139,7 +139,7 @@ llvm::Value* Emitter::call_vector(const char* name, llvm::ArrayRef<llvm::Value*>
   auto width = static_cast<unsigned>(vector_bytes /
                                      (x[0]->getType()->getScalarType()->isDoubleTy() ? 8 : 4));
   auto call = [&](llvm::ArrayRef<llvm::Value*> part) {
-    llvm::Value* made = part.size() == 1 ? instructions_of(name, part[0]) : nullptr;
+    llvm::Value* made = instructions_of(name, part);
     return made != nullptr ? made : call_kernel(name, part);
   };
   bool scalar = !x[0]->getType()->isVectorTy();

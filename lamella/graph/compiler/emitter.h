@@ -216,9 +216,9 @@ class Emitter {
   llvm::Value* elementwise(const Instruction* i, llvm::SmallVectorImpl<llvm::Value*>& x);
   llvm::Value* function_of(const Instruction* i, llvm::ArrayRef<llvm::Value*> x);
   llvm::Value* call_vector(const char* name, llvm::ArrayRef<llvm::Value*> x);
-  // The kernels' function of that name, of one vector, as inline instructions; null if it has none.
-  // See Note [Functions in instructions].
-  llvm::Value* instructions_of(const char* name, llvm::Value* x);
+  // The kernels' function of that name as inline instructions; null if it has none. See
+  // Note [Functions in instructions].
+  llvm::Value* instructions_of(const char* name, llvm::ArrayRef<llvm::Value*> x);
   llvm::Value* integer_operation(const Instruction* i, ElementType type, llvm::Value* x,
                                  llvm::Value* y);
   llvm::Value* compare(const Instruction* i, llvm::Value* x, llvm::Value* y);

@@ -4,6 +4,7 @@
 
 #include "lamella/graph/compiler/emitted_value.h"
 #include "lamella/graph/compiler/emitter.h"
+#include "lamella/kernels/cpu/simd/activation.h"
 #include "lamella/kernels/cpu/simd/error_function.h"
 #include "lamella/kernels/cpu/simd/exponential.h"
 #include "lamella/kernels/cpu/simd/logarithm.h"
@@ -13,32 +14,58 @@ namespace lamella::hlo::compiler {
 namespace {
 
 template <class T>
-llvm::Value* function_of_vector(std::string_view name, llvm::Value* argument) {
+llvm::Value* function_of_vectors(std::string_view name, llvm::ArrayRef<llvm::Value*> x) {
   using V = EmittedValue<T>;
-  struct Function {
+  struct Unary {
     const char* name;
     V (*emit)(V);
   };
-  static constexpr Function kEmitted[] = {
-      {"cos", native::v_cos},         {"erf", native::v_erf},     {"exp", native::v_exp},
-      {"exp2", native::v_exp2},       {"expm1", native::v_expm1}, {"log", native::v_log},
-      {"log10", native::v_log10},     {"log1p", native::v_log1p}, {"log2", native::v_log2},
-      {"sigmoid", native::v_sigmoid}, {"sin", native::v_sin},     {"tanh", native::v_tanh},
+  static constexpr Unary kUnary[] = {
+      {"cos", native::v_cos},
+      {"erf", native::v_erf},
+      {"exp", native::v_exp},
+      {"exp2", native::v_exp2},
+      {"expm1", native::v_expm1},
+      {"gelu", native::v_gelu},
+      {"log", native::v_log},
+      {"gelu_tanh", native::v_gelu_tanh},
+      {"log10", native::v_log10},
+      {"log1p", native::v_log1p},
+      {"gelu_bfloat16", native::v_gelu_bfloat16},
+      {"gelu_half", native::v_gelu_half},
+      {"log2", native::v_log2},
+      {"logit", native::v_logit},
+      {"mish", native::v_mish},
+      {"sigmoid", native::v_sigmoid},
+      {"sin", native::v_sin},
+      {"tanh", native::v_tanh},
   };
-  for (const Function& function : kEmitted) {
-    if (function.name == name) return function.emit(V(argument)).v;
+  struct Binary {
+    const char* name;
+    V (*emit)(V, V);
+  };
+  static constexpr Binary kBinary[] = {
+      {"gelu_backward", native::v_gelu_backward},
+      {"gelu_tanh_backward", native::v_gelu_tanh_backward},
+      {"mish_backward", native::v_mish_backward},
+  };
+  for (const Unary& function : kUnary) {
+    if (x.size() == 1 && function.name == name) return function.emit(V(x[0])).v;
+  }
+  for (const Binary& function : kBinary) {
+    if (x.size() == 2 && function.name == name) return function.emit(V(x[0]), V(x[1])).v;
   }
   return nullptr;
 }
 
 }  // namespace
 
-llvm::Value* Emitter::instructions_of(const char* name, llvm::Value* x) {
+llvm::Value* Emitter::instructions_of(const char* name, llvm::ArrayRef<llvm::Value*> x) {
   if (vector_bytes < 32) return nullptr;
   Emission emission(*this);
-  llvm::Value* result = x->getType()->getScalarType()->isFloatTy()
-                            ? function_of_vector<float>(name, x)
-                            : function_of_vector<double>(name, x);
+  llvm::Value* result = x[0]->getType()->getScalarType()->isFloatTy()
+                            ? function_of_vectors<float>(name, x)
+                            : function_of_vectors<double>(name, x);
   if (emission.rare == nullptr) return result;
   llvm::BasicBlock* before = b.GetInsertBlock();
   auto* far = llvm::BasicBlock::Create(context, "far", before->getParent());
@@ -46,10 +73,10 @@ llvm::Value* Emitter::instructions_of(const char* name, llvm::Value* x) {
   b.CreateCondBr(b.CreateOrReduce(emission.rare), far, after,
                  llvm::MDBuilder(context).createBranchWeights(1, 1000));
   b.SetInsertPoint(far);
-  llvm::Value* called = call_kernel(name, {x});
+  llvm::Value* called = call_kernel(name, x);
   b.CreateBr(after);
   b.SetInsertPoint(after);
-  llvm::PHINode* chosen = b.CreatePHI(x->getType(), 2);
+  llvm::PHINode* chosen = b.CreatePHI(x[0]->getType(), 2);
   chosen->addIncoming(result, before);
   chosen->addIncoming(called, far);
   return chosen;

@@ -38,7 +38,7 @@ class LlvmCompiler final : public MachineCompiler {
 
 [[maybe_unused]] const bool registered = [] {
   static LlvmCompiler one;
-  set_machine_compiler(&one);
+  set_machine_compiler(&one, opcode_table());
   return true;
 }();
 

@@ -265,6 +265,10 @@ llvm::Value* Emitter::gathered(const Instruction* i, const Index& index) {
   const Shape &from = i->operand_shape(0), &places = i->operand_shape(1);
   Extent to(*i->shape), operand(from), vectors(places);
   auto slice_sizes = i->integers(AttributeKey::SliceSizes);
+  // Without elements in its slices, in a collapsed dimension, there is nothing to read.
+  if (contains(slice_sizes, 0)) {
+    return llvm::Constant::getNullValue(register_type(from.element_type()));
+  }
   auto offset_dims = i->integers(AttributeKey::OffsetDims);
   auto batching = i->integers(AttributeKey::OperandBatchingDims);
   auto collapsed = i->integers(AttributeKey::CollapsedSliceDims);

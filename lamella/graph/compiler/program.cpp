@@ -128,6 +128,7 @@ class Program {
         e_.places[i] = places;
       }
       emit_unit(plan, unit);
+      end_long_block();
       frame_.give_back(ends[u]);
     }
     // Copies the values that are not in their wanted places yet. Memory that an earlier copy
@@ -303,6 +304,16 @@ class Program {
     }
     return elements <= kMaxElements;
   }
+  void return_if_interrupted(int64_t operations) {
+    llvm::FunctionCallee interrupted =
+        e_.runtime("lamella_interrupted", e_.b.getInt32Ty(), {e_.b.getInt64Ty()});
+    frame_.return_if(e_.b.CreateCall(interrupted, {e_.i64(operations)}));
+  }
+  // Begins another basic block after a long one: LLVM takes time by the square of its length.
+  void end_long_block() {
+    constexpr unsigned kMost = 2000;
+    if (e_.b.GetInsertBlock()->size() > kMost) return_if_interrupted(kMost);
+  }
   // Checks for interrupts once in `each` steps, a power of two: a call forces all values out of
   // registers.
   void ask_for_interrupts(int64_t each, llvm::Value* steps) {
@@ -315,9 +326,7 @@ class Program {
     e_.b.CreateCondBr(e_.b.CreateICmpEQ(rest, e_.i64(0)), ask, go_on,
                       each > 1 ? weights.createBranchWeights(1, 1000) : nullptr);
     e_.b.SetInsertPoint(ask);
-    llvm::FunctionCallee interrupted =
-        e_.runtime("lamella_interrupted", e_.b.getInt32Ty(), {e_.b.getInt64Ty()});
-    frame_.return_if(e_.b.CreateCall(interrupted, {e_.i64(8 * each)}));
+    return_if_interrupted(8 * each);
     e_.b.CreateBr(go_on);
     e_.b.SetInsertPoint(go_on);
   }

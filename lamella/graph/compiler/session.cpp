@@ -2,6 +2,8 @@
 #include "lamella/graph/compiler/session.h"
 
 #include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -104,6 +106,37 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   all.run(module, modules);
 }
 
+// LLVM 19 takes the operands of AVX-512's logic of three operands for each other where it makes one
+// instruction of a select and of logic with constants, so it must not see one beside the other.
+void keep_logic_from_selects(llvm::Module& module) {
+  llvm::IRBuilder<> b(module.getContext());
+  auto kept = [&](llvm::Value* x) {
+    llvm::Value* made = x;
+    while (auto* cast = llvm::dyn_cast<llvm::BitCastInst>(made)) made = cast->getOperand(0);
+    auto* logic = llvm::dyn_cast<llvm::Instruction>(made);
+    if (logic == nullptr || !logic->isBitwiseLogicOp()) return x;
+    if (llvm::isa<llvm::Constant>(logic->getOperand(1))) return x;  // of two operands
+    llvm::Type* type = x->getType();
+    llvm::Type* floats = type;
+    if (type->isIntOrIntVectorTy(32)) {
+      floats = type->getWithNewType(b.getFloatTy());
+    } else if (type->isIntOrIntVectorTy(64)) {
+      floats = type->getWithNewType(b.getDoubleTy());
+    }
+    if (!floats->isFPOrFPVectorTy()) return x;
+    return b.CreateBitCast(b.CreateArithmeticFence(b.CreateBitCast(x, floats), floats), type);
+  };
+  for (llvm::Function& function : module) {
+    for (llvm::Instruction& i : llvm::instructions(function)) {
+      auto* select = llvm::dyn_cast<llvm::SelectInst>(&i);
+      if (select == nullptr || !select->getType()->isVectorTy()) continue;
+      b.SetInsertPoint(select);
+      select->setTrueValue(kept(select->getTrueValue()));
+      select->setFalseValue(kept(select->getFalseValue()));
+    }
+  }
+}
+
 void dump(const llvm::Module& module, const char* stage) {
   const char* folder = std::getenv("LAMELLA_DUMP_LLVM");
   if (folder == nullptr) return;
@@ -162,6 +195,7 @@ void make_code(llvm::Module& module, const std::vector<std::string>& names, Code
   {
     std::lock_guard<std::mutex> lock(compiling);
     optimize(module, machine());
+    if (vector_functions(code_capability()).bytes == 64) keep_logic_from_selects(module);
     dump(module, "optimized");
     object = object_of(module, machine());
   }

@@ -13,6 +13,10 @@ namespace {
 // Weights: the cost of one element, in simple instructions.
 constexpr int kCheap = 6;  // values up to this weight are recalculated, not kept
 constexpr int kMaxWeight = 1 << 20;
+// Instructions that are calculated one inside of the other; the next one is written, so that the
+// stack that emitting takes does not grow with the program. Values that only their own unit reads
+// stay in registers all the same.
+constexpr int kMaxDepth = 32;
 int own_weight(const Instruction* i) {
   static constexpr int kAll[] = {
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
@@ -229,6 +233,20 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
     if (is_given(one.instruction)) continue;
     needed_.insert(one.instruction);
     must.insert(one.instruction);
+  }
+  std::unordered_map<const Instruction*, int> depths;
+  for (const Instruction* i : instructions) {
+    weight_of(i);  // operands first, which it would else visit recursively
+    int depth = 0;
+    for (const Instruction* operand : i->operands) {
+      auto found = depths.find(operand);
+      if (found != depths.end()) depth = std::max(depth, found->second + 1);
+    }
+    if (depth == kMaxDepth) {
+      must.insert(i);
+      depth = 0;
+    }
+    depths[i] = depth;
   }
   for (size_t n = instructions.size(); n-- > 0;) {
     const Instruction* i = instructions[n];

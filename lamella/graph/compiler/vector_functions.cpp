@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "lamella/kernels/cpu/simd/activation.h"
 #include "lamella/kernels/cpu/simd/error_function.h"
 #include "lamella/kernels/cpu/simd/exponential.h"
 #include "lamella/kernels/cpu/simd/inverse_trigonometric.h"
@@ -44,7 +45,12 @@ const VectorFunction kFunctions[] = {
 #include "lamella/graph/hlo/opcode.def"
     // Those of operators without an opcode: execute/function_call.cpp.
     LAMELLA_EMITTED_Kernel(erfc) LAMELLA_EMITTED_Kernel(erfinv) LAMELLA_EMITTED_Kernel(exp2)
-        LAMELLA_EMITTED_Kernel(log10) LAMELLA_EMITTED_Kernel(log2)};
+        LAMELLA_EMITTED_Kernel(gelu) LAMELLA_EMITTED_Kernel(gelu_backward)
+            LAMELLA_EMITTED_Kernel(gelu_bfloat16) LAMELLA_EMITTED_Kernel(gelu_half)
+                LAMELLA_EMITTED_Kernel(gelu_tanh) LAMELLA_EMITTED_Kernel(gelu_tanh_backward)
+                    LAMELLA_EMITTED_Kernel(log10) LAMELLA_EMITTED_Kernel(log2)
+                        LAMELLA_EMITTED_Kernel(logit) LAMELLA_EMITTED_Kernel(mish)
+                            LAMELLA_EMITTED_Kernel(mish_backward)};
 
 }  // namespace
 

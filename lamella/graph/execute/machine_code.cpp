@@ -9,12 +9,14 @@
 #include <string_view>
 
 #include "lamella/core/allocator.h"
+#include "lamella/core/error.h"
 #include "lamella/core/fork.h"
 
 namespace lamella::hlo {
 namespace {
 
 std::atomic<MachineCompiler*> compiler{nullptr};
+std::atomic<uint64_t> table_of_compiler{opcode_table()};
 
 std::string library_of(const void* address) {
   Dl_info info{};
@@ -33,7 +35,10 @@ fork::Once looked, loaded;
 
 }  // namespace
 
-void set_machine_compiler(MachineCompiler* one) { compiler.store(one, std::memory_order_release); }
+void set_machine_compiler(MachineCompiler* one, uint64_t table) {
+  table_of_compiler.store(table, std::memory_order_release);
+  compiler.store(one, std::memory_order_release);
+}
 
 bool may_have_machine_compiler() {
   looked([] {
@@ -47,6 +52,9 @@ bool may_have_machine_compiler() {
 MachineCompiler* machine_compiler() {
   if (!may_have_machine_compiler()) return nullptr;
   loaded([] { dlopen(compiler_path().c_str(), RTLD_NOW | RTLD_LOCAL); });
+  LAMELLA_CHECK(table_of_compiler.load(std::memory_order_acquire) == opcode_table(),
+                "compiler: expected ", compiler_path(), " of the same version as ",
+                library_of(own_address()), ", got one with other opcodes");
   return compiler.load(std::memory_order_acquire);
 }
 

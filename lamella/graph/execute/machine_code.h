@@ -40,8 +40,21 @@ class MachineCompiler {
 bool may_have_machine_compiler();
 // The compiler, loaded on first use; null if there is none.
 MachineCompiler* machine_compiler();
-// Called by the library while it is loaded. The compiler must live as long as the process.
-void set_machine_compiler(MachineCompiler* compiler);
+// A number for the table of opcodes, as code numbers opcodes by their rows.
+constexpr uint64_t opcode_table() {
+  uint64_t number = 14695981039346656037u;  // FNV-1a of the rows
+  for (const char* row : {
+#define LAMELLA_HLO_OPCODE(name, text, ...) text,
+#include "lamella/graph/hlo/opcode.def"
+       }) {
+    for (; *row != 0; ++row) number = (number ^ static_cast<uint8_t>(*row)) * 1099511628211u;
+    number *= 1099511628211u;
+  }
+  return number;
+}
+// Called by the library while it is loaded, with its opcode_table(). The compiler must live as long
+// as the process.
+void set_machine_compiler(MachineCompiler* compiler, uint64_t table);
 // Paths of those of Lamella's libraries that determine the code of a program.
 std::vector<std::string> compiler_libraries();
 

@@ -202,6 +202,14 @@ bool NativeRules::is_native(const Instruction& i, std::string* reason) {
   if (i.opcode != Opcode::CustomCall && has_side_effect(i)) return because("side effects");
   if (i.has(AttributeKey::ControlPredecessors)) return because("control predecessors");
   if (!is_native_shape(*i.shape)) return because("type ", i.shape->to_string(false));
+  auto is_tuple_constant = [](const Instruction& one) {
+    return one.opcode == Opcode::Constant && !one.shape->is_array();
+  };
+  bool tuple_constant = is_tuple_constant(i);
+  for (const Instruction* operand : i.operands) {
+    tuple_constant = tuple_constant || is_tuple_constant(*operand);
+  }
+  if (tuple_constant) return because("constant of a tuple");
   for (size_t n = 0; n < i.operands.size(); ++n) {
     if (!is_native_shape(i.operand_shape(n))) {
       return because("type ", i.operand_shape(n).to_string(false));
@@ -311,20 +319,24 @@ std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules*
     if (!needed[n] || all[n]->opcode == Opcode::Parameter) continue;
     (is_code[n] ? codes : rules)[static_cast<size_t>(level[n])].push_back(n);
   }
+  // A long region becomes several, as compiling takes time by the square of a function's length.
+  constexpr int64_t kMaxRegion = 2000;
   std::vector<ScheduledStep> steps;
   std::vector<int> region_of(all.size(), -1);
+  int regions = 0;
   for (size_t l = 0; l < codes.size(); ++l) {
-    if (!codes[l].empty()) {
+    for (size_t next = 0; next < codes[l].size(); ++regions) {
       ScheduledStep step;
       std::unordered_set<const Instruction*> inputs;
-      for (size_t n : codes[l]) {
+      for (int64_t size = 0; next < codes[l].size() && size < kMaxRegion; ++next) {
+        size_t n = codes[l][next];
         const Instruction* i = all[n];
-        region_of[n] = static_cast<int>(l);
+        size += 1 + native->expanded_size(*i);
+        region_of[n] = regions;
         for (const Instruction* operand : i->operands) {
           if (operand->opcode == Opcode::Constant) {
             if (inputs.insert(operand).second) step.region.instructions.push_back(operand);
-          } else if (region_of[at(operand)] != static_cast<int>(l) &&
-                     inputs.insert(operand).second) {
+          } else if (region_of[at(operand)] != regions && inputs.insert(operand).second) {
             step.region.inputs.push_back(operand);
           }
         }

@@ -190,6 +190,8 @@ Shape infer_iota(const Instruction& i) {
   LAMELLA_HLO_REQUIRE(i.shape->is_array() && dimension >= 0 && dimension < i.shape->rank(), i,
                       "expected iota_dimension to name a dimension of ", i.shape->to_string(false),
                       ", got ", dimension);
+  LAMELLA_HLO_REQUIRE(i.shape->element_type() != ElementType::PRED, i,
+                      "expected iota of numbers, got ", i.shape->to_string(false));
   return *i.shape;
 }
 

@@ -16,14 +16,13 @@ Op gradient(Call& c, const char* name = "grad_output") { return x_of(c, name); }
 Op num(const Call& c, double value) { return c.fill(value); }
 bool is_real(const Call& c) { return is_floating(c.type()); }
 
-// Clamps x to finite values, for products with a factor that is 0 at x = -infinity.
-Op bounded(const Call& c, Op x) {
-  return Max(x, c.broadcast(MinFiniteValue(c.builder(), c.type()), c.sizes()));
-}
+// Bounds that keep NaN and, between equal zeros, the operand.
+Op at_least(Op x, Op bound) { return Select(Lt(x, bound), bound, x); }
+Op at_most(Op x, Op bound) { return Select(Gt(x, bound), bound, x); }
 
 Ops relu(Call& c) {
   Op x = c.in("self");
-  return {Max(x, c.fill(0))};
+  return {at_least(x, c.fill(0))};
 }
 Ops threshold(Call& c) {
   Op x = x_of(c);
@@ -58,9 +57,9 @@ Ops elu_backward(Call& c) {
   Op g = gradient(c);
   Op x = c.in("self_or_result");
   double alpha = c.real("alpha", 1), scale = c.real("scale", 1), inner = c.real("input_scale", 1);
-  Op slope = c.flag("is_result") ? Mul(num(c, inner), Add(x, num(c, alpha * scale)))
-                                 : Mul(num(c, inner * alpha * scale), Exp(Mul(x, num(c, inner))));
-  return {Mul(g, Select(Gt(x, num(c, 0)), num(c, scale), slope))};
+  Op below = c.flag("is_result") ? Add(x, num(c, alpha * scale))
+                                 : Mul(num(c, alpha * scale), Exp(Mul(x, num(c, inner))));
+  return {Select(Le(x, num(c, 0)), Mul(Mul(g, num(c, inner)), below), Mul(g, num(c, scale)))};
 }
 
 Ops softplus(Call& c) {
@@ -88,63 +87,39 @@ Ops silu_backward(Call& c) {
   return {Mul(g, Mul(s, Add(num(c, 1), Mul(x, Sub(num(c, 1), s)))))};
 }
 
-// GELU: x Phi(x), where Phi is the cumulative distribution function of the standard normal
-// distribution, or its tanh approximation (Hendrycks and Gimpel, "Gaussian Error Linear Units").
-constexpr double kCubic = 0.044715;
-Op tanh_inside(const Call& c, Op x) {
-  Op cube = Mul(Mul(x, x), x);
-  double root = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)
-  return Mul(num(c, root), Add(x, Mul(num(c, kCubic), cube)));
-}
-Ops gelu(Call& c) {
-  Op x = x_of(c);
-  bool approximate = c.text("approximate") == "tanh";
-  Op inside = approximate ? Tanh(tanh_inside(c, x)) : Erf(Mul(x, num(c, std::numbers::sqrt2 / 2)));
-  return {Mul(Mul(num(c, 0.5), bounded(c, x)), Add(num(c, 1), inside))};
-}
-Ops gelu_backward(Call& c) {
-  Op g = gradient(c);
-  Op x = c.in("self");
-  if (c.text("approximate") == "tanh") {
-    double root = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
-    Op t = Tanh(tanh_inside(c, x));
-    Op inner = Mul(num(c, root), Add(num(c, 1), Mul(num(c, 3 * kCubic), Mul(x, x))));
-    Op slope = Mul(Mul(num(c, 0.5), x), Mul(Sub(num(c, 1), Mul(t, t)), inner));
-    return {Mul(g, Add(Mul(num(c, 0.5), Add(num(c, 1), t)), slope))};
-  }
-  Op distribution = Mul(num(c, 0.5), Add(num(c, 1), Erf(Mul(x, num(c, std::numbers::sqrt2 / 2)))));
-  double density = std::numbers::inv_sqrtpi / std::numbers::sqrt2;  // 1 / sqrt(2 pi)
-  Op bell = Mul(num(c, density), Exp(Mul(num(c, -0.5), Mul(x, x))));
-  return {Mul(g, Add(distribution, Mul(x, bell)))};
-}
-
 // ---- Piecewise linear functions -----------------------------------------------------------------
 
-Ops hardtanh(Call& c) { return {Min(Max(c.in("self"), c.in("min_val")), c.in("max_val"))}; }
-// `slope` times the gradient where low < x < high, and 0 elsewhere.
-Ops inside(Call& c, Op x, double low, double high, double slope) {
-  Op g = gradient(c);
-  Op within = And(Gt(x, num(c, low)), Lt(x, num(c, high)));
-  return {Select(within, Mul(g, num(c, slope)), num(c, 0))};
+Ops hardtanh(Call& c) {
+  return {at_most(at_least(c.in("self"), c.in("min_val")), c.in("max_val"))};
 }
 Ops hardtanh_backward(Call& c) {
-  Op x = x_of(c);
-  return inside(c, x, c.real("min_val"), c.real("max_val"), 1);
+  Op g = gradient(c), x = c.in("self");
+  Op beyond = Or(Le(x, c.in("min_val")), Ge(x, c.in("max_val")));
+  return {Select(beyond, num(c, 0), g)};
 }
-Op sixth(const Call& c, Op x) {
-  return Div(Min(Max(Add(x, num(c, 3)), num(c, 0)), num(c, 6)), num(c, 6));
+// x + 3, limited to [0, 6].
+Op limited(const Call& c, Op x) {
+  return at_most(at_least(Add(x, num(c, 3)), num(c, 0)), num(c, 6));
+}
+Ops hardsigmoid_backward(Call& c) {
+  Op g = gradient(c), x = c.in("self");
+  Op within = And(Gt(x, num(c, -3)), Lt(x, num(c, 3)));
+  return {Select(within, Div(g, num(c, 6)), num(c, 0))};
 }
 Ops hardswish_backward(Call& c) {
   Op g = gradient(c);
   Op x = c.in("self");
   Op middle = Mul(g, Add(Div(x, num(c, 3)), num(c, 0.5)));
-  return {Select(Lt(x, num(c, -3)), num(c, 0), Select(Le(x, num(c, 3)), middle, g))};
+  return {Select(Le(x, num(c, -3)), num(c, 0), Select(Lt(x, num(c, 3)), middle, g))};
 }
-Op beyond(const Call& c, Op x) { return Or(Gt(x, c.in("lambd")), Lt(x, Neg(c.in("lambd")))); }
+Op within(const Call& c, Op x) { return And(Ge(x, Neg(c.in("lambd"))), Le(x, c.in("lambd"))); }
 Ops hardshrink(Call& c) {
   Op x = x_of(c);
-  Op within = And(Ge(x, Neg(c.in("lambd"))), Le(x, c.in("lambd")));
-  return {Select(within, num(c, 0), x)};
+  return {Select(within(c, x), num(c, 0), x)};
+}
+Ops shrink_backward(Call& c, const char* name) {
+  Op g = gradient(c, name);
+  return {Select(within(c, c.in("self")), num(c, 0), g)};
 }
 Ops softshrink(Call& c) {
   Op x = x_of(c), limit = c.in("lambd");
@@ -153,30 +128,13 @@ Ops softshrink(Call& c) {
                  Select(Lt(x, Neg(limit)), Add(x, limit), Mul(x, num(c, 0))))};
 }
 
-Ops mish_backward(Call& c) {
-  Op g = gradient(c);
-  Op x = c.in("self"), s = Logistic(x);
-  Op t = Tanh(Log1p(Exp(x)));
-  return {Mul(g, Add(t, Mul(Mul(x, s), Sub(num(c, 1), Mul(t, t)))))};
-}
-
-// log(x / (1 - x)); x is clamped to [eps, 1 - eps] if eps is given.
-Ops logit(Call& c) {
-  Op x = x_of(c);
-  if (!is_real(c)) return {};
-  if (c.has("eps")) {
-    double eps = c.real("eps");
-    x = Min(Max(x, num(c, eps)), num(c, 1 - eps));
-  }
-  return {Log(Div(x, Sub(num(c, 1), x)))};
-}
 Ops logit_backward(Call& c) {
   Op g = gradient(c);
   if (!is_real(c) || !c.has("eps")) return {};
   Op x = c.in("self");
   double eps = c.real("eps");
-  Op within = And(Ge(x, num(c, eps)), Le(x, num(c, 1 - eps)));
-  return {Select(within, Div(g, Mul(x, Sub(num(c, 1), x))), num(c, 0))};
+  Op beyond = Or(Lt(x, num(c, eps)), Gt(x, num(c, 1 - eps)));
+  return {Select(beyond, num(c, 0), Div(g, Mul(x, Sub(num(c, 1), x))))};
 }
 
 constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
@@ -184,7 +142,8 @@ constexpr double kSeluScale = 1.0507009873554804934193349852946;
 
 const Rule kActivation[] = {
     {"aten::relu", relu},
-    {"aten::relu6", [](Call& c) -> Ops { return {Min(Max(c.in("self"), c.fill(0)), c.fill(6))}; }},
+    {"aten::relu6",
+     [](Call& c) -> Ops { return {at_most(at_least(c.in("self"), c.fill(0)), c.fill(6))}; }},
     {"aten::threshold", threshold},
     {"aten::threshold_backward", threshold_backward},
     {"aten::leaky_relu", leaky_relu},
@@ -220,39 +179,24 @@ const Rule kActivation[] = {
        return {Mul(x, Logistic(x))};
      }},
     {"aten::silu_backward", silu_backward},
-    {"aten::mish",
-     [](Call& c) -> Ops {
-       Op x = x_of(c);
-       Op soft = Select(Gt(x, num(c, 20)), x, Log1p(Exp(x)));
-       return {Mul(bounded(c, x), Tanh(soft))};
-     }},
-    {"aten::mish_backward", mish_backward},
-    {"aten::gelu", gelu},
-    {"aten::gelu_backward", gelu_backward},
     {"aten::hardtanh", hardtanh},
     {"aten::hardtanh_backward", hardtanh_backward},
-    {"aten::hardsigmoid", [](Call& c) -> Ops { return {sixth(c, x_of(c))}; }},
-    {"aten::hardsigmoid_backward",
-     [](Call& c) -> Ops { return inside(c, x_of(c), -3, 3, 1.0 / 6); }},
+    {"aten::hardsigmoid",
+     [](Call& c) -> Ops {
+       Op x = x_of(c);
+       return {Div(limited(c, x), num(c, 6))};
+     }},
+    {"aten::hardsigmoid_backward", hardsigmoid_backward},
     {"aten::hardswish",
      [](Call& c) -> Ops {
        Op x = x_of(c);
-       return {Mul(x, sixth(c, x))};
+       return {Div(Mul(x, limited(c, x)), num(c, 6))};
      }},
     {"aten::hardswish_backward", hardswish_backward},
     {"aten::hardshrink", hardshrink},
-    {"aten::hardshrink_backward",
-     [](Call& c) -> Ops {
-       Op g = gradient(c, "grad_out");
-       return {Select(beyond(c, c.in("self")), g, num(c, 0))};
-     }},
+    {"aten::hardshrink_backward", [](Call& c) -> Ops { return shrink_backward(c, "grad_out"); }},
     {"aten::softshrink", softshrink},
-    {"aten::softshrink_backward",
-     [](Call& c) -> Ops {
-       Op g = gradient(c);
-       return {Select(beyond(c, c.in("self")), g, num(c, 0))};
-     }},
-    {"aten::logit", logit},
+    {"aten::softshrink_backward", [](Call& c) -> Ops { return shrink_backward(c, "grad_output"); }},
     {"aten::logit_backward", logit_backward},
     {"aten::native_dropout_backward",
      [](Call& c) -> Ops {

@@ -194,23 +194,28 @@ Ops compare(Call& c) {
   return {Compare(c.in("self"), c.in("other"), kDirection)};
 }
 
-// A function that ignores NaN: if one operand is NaN, the result is the other operand.
-template <Op (*kFunction)(Operand, Op, Span<int64_t>)>
-Ops ignoring_nan(Call& c) {
+// The greater operand, or the lesser one; the second of equal ones, as zeros of two signs are. If
+// one is NaN, the result is NaN or, with kIgnoresNan, the other operand.
+template <bool kGreater, bool kIgnoresNan>
+Ops extreme(Call& c) {
   Op x = c.in("self"), y = c.in("other");
-  if (!is_floating(c.type())) return {kFunction(x, y, {})};
-  return {Select(IsNan(x), y, Select(IsNan(y), x, kFunction(x, y, {})))};
+  if (!is_floating(c.type())) return {kGreater ? Max(x, y) : Min(x, y)};
+  Op first = kGreater ? Gt(x, y) : Lt(x, y);
+  return {Select(Or(first, IsNan(kIgnoresNan ? y : x)), x, y)};
 }
 
 Ops clamp(Call& c) {
   Op x = c.in("self");
-  Op result = x;
-  for (const char* bound : {"min", "max"}) {
-    if (!c.has(bound)) continue;
-    Op limit = c.in(bound);
-    result = bound[1] == 'i' ? Max(result, limit) : Min(result, limit);
+  bool floats = is_floating(c.type());
+  if (c.has("min")) {
+    Op bound = c.in("min");
+    x = floats ? Select(Or(Lt(x, bound), IsNan(bound)), bound, x) : Max(x, bound);
   }
-  return {result};
+  if (c.has("max")) {
+    Op bound = c.in("max");
+    x = floats ? Select(Or(Gt(x, bound), IsNan(bound)), bound, x) : Min(x, bound);
+  }
+  return {x};
 }
 
 Ops where(Call& c) {
@@ -278,10 +283,10 @@ const Rule kBinary[] = {
     {"aten::remainder", remainder},
     {"aten::pow", power},
     {"aten::float_power", power},
-    {"aten::maximum", binary<Max>},
-    {"aten::minimum", binary<Min>},
-    {"aten::fmax", ignoring_nan<Max>},
-    {"aten::fmin", ignoring_nan<Min>},
+    {"aten::maximum", extreme<true, false>},
+    {"aten::minimum", extreme<false, false>},
+    {"aten::fmax", extreme<true, true>},
+    {"aten::fmin", extreme<false, true>},
     {"aten::eq", compare<ComparisonDirection::kEq>},
     {"aten::ne", compare<ComparisonDirection::kNe>},
     {"aten::lt", compare<ComparisonDirection::kLt>},
@@ -312,12 +317,6 @@ const Rule kBinary[] = {
      [](Call& c) -> Ops {
        c.set_type(part_of_complex(c.type()));
        return {Complex(c.in("real"), c.in("imag"))};
-     }},
-    {"aten::polar",
-     [](Call& c) -> Ops {
-       c.set_type(part_of_complex(c.type()));
-       Op radius = c.in("abs"), angle = c.in("angle");
-       return {Complex(Mul(radius, Cos(angle)), Mul(radius, Sin(angle)))};
      }},
 };
 

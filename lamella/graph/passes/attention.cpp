@@ -263,6 +263,7 @@ class Writer {
     int64_t width = scores.size(0, scores.summed[0]);
     int64_t value_width = result.size(a_.value, result.free[a_.value]);
     if (batch_ * heads_ * queries_ * keys_ * width * value_width == 0) return nullptr;
+    if (result.dot->shape->rank() == 0) return nullptr;
     std::vector<Instruction*> operands = {
         ordered(scores, a_.query, scores.free[a_.query], scores.summed[a_.query],
                 {batch_, heads_, queries_, width}),
@@ -297,7 +298,6 @@ class Writer {
     Instruction* none =
         to_.add(Opcode::Compare, sums.with_element_type(ElementType::PRED),
                 {total, to_.full(sums, -INFINITY)}, {to_.text(AttributeKey::Direction, "EQ")});
-    if (a_.result.dot->shape->rank() == 0) return nullptr;
     // The dimensions of the second product: free of the left, then free of the right.
     Instruction* nan = to_.full(out, NAN);
     Instruction* where = to_.broadcast(none, out, {0, 1, 2});

@@ -79,6 +79,14 @@ bool is_wanted(const Instruction& i) {
   return i.opcode != Opcode::Reduce || is_small_function(*i.computation(AttributeKey::ToApply));
 }
 
+// A constant tuple as a tuple of constants.
+Instruction* apart(Rewriter& to, const Literal& literal) {
+  if (!literal.shape().is_tuple()) return to.constant(literal.clone());
+  std::vector<Instruction*> elements;
+  for (const Literal& one : literal.elements()) elements.push_back(apart(to, one));
+  return to.add(Opcode::Tuple, literal.shape(), elements);
+}
+
 }  // namespace
 
 int64_t fold_constants(Module& module) {
@@ -86,6 +94,9 @@ int64_t fold_constants(Module& module) {
   for (Computation* computation : module.computations) {
     Rewriter rewriter(module, *computation);
     changed += rewriter.rewrite([&](Instruction* i) -> Instruction* {
+      if (i->opcode == Opcode::Constant && i->shape->is_tuple()) {
+        return apart(rewriter, *i->literal);
+      }
       if (!is_wanted(*i)) return nullptr;
       Folding run;
       std::vector<Value> operands;

@@ -52,8 +52,7 @@ constexpr Pass kOnce[] = {
      "replaced by a call"}};
 // Passes that run only if machine code is compiled.
 constexpr Pass kNative[] = {
-    {"operators_to_windows", operators_to_windows, "convolution or pooling",
-     "rewritten as opcodes"},
+    {"operators_to_windows", operators_to_windows, "windowed operator", "rewritten as opcodes"},
     {"channels_last", channels_last, "convolution", "changed to channels last"}};
 // A pass may enable another one, but rarely more than a few times.
 constexpr int kMaxRounds = 3;

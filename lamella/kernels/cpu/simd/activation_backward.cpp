@@ -1,6 +1,6 @@
 // Gradients of activations, computed from the gradient of the output and the input or output.
 #include "lamella/kernels/cpu/loops.h"
-#include "lamella/kernels/cpu/simd/error_function.h"
+#include "lamella/kernels/cpu/simd/activation.h"
 #include "lamella/kernels/cpu/simd/vec_math.h"
 
 namespace lamella::native {
@@ -79,45 +79,10 @@ inline Vec<T> silu_slope(Vec<T> x) {
   return s * (1 + x * (1 - s));
 }
 LAMELLA_VEC2(SiluBackward, a* silu_slope<T>(b))
-// With e = exp(x), the hyperbolic tangent of log(1 + e) is e (e + 2) / (e (e + 2) + 2).
-template <class T>
-inline Vec<T> mish_slope(Vec<T> x) {
-  Vec<T> e = v_exp(x > 20 ? v_set<T>(20) : x);
-  Vec<T> n = e * (e + 2);
-  Vec<T> t = x > 20 ? v_set<T>(1) : n / (n + 2);
-  return t + x * (e / (e + 1)) * (1 - t * t);
-}
-LAMELLA_VEC2(MishBackward, a* mish_slope<T>(b))
+LAMELLA_VEC2(MishBackward, v_mish_backward(a, b))
 LAMELLA_VEC2(LogSigmoidBackward, a* v_sigmoid(-b))
-// Phi(x) + x phi(x), with the normal distribution's function Phi and density phi. x is limited to
-// [-40, 40], where both have reached their limits, because inf * 0 is NaN. float32 takes Phi from a
-// rational approximation that is within 1.5e-7 (M. Abramowitz, I. Stegun, Handbook of Mathematical
-// Functions, 7.1.26) and shares the exponential with the density.
-template <class T>
-inline Vec<T> gelu_slope(Vec<T> x) {
-  x = x > 40 ? v_set<T>(40) : x < -40 ? v_set<T>(-40) : x;
-  Vec<T> exponential = v_exp(T(-0.5) * x * x), distribution;
-  if constexpr (std::is_same_v<T, float>) {
-    VecF t = 1 / (1 + 0.3275911f * 0.70710678118654752440f * (x < 0 ? -x : x));
-    VecF p = t * (0.254829592f + t * (-0.284496736f +
-                                      t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
-    VecF tail = 0.5f * p * exponential;
-    distribution = x < 0 ? tail : 1 - tail;
-  } else {
-    distribution = T(0.5) * v_erfc(x * T(-0.70710678118654752440));
-  }
-  return distribution + x * T(0.39894228040143267794) * exponential;
-}
-LAMELLA_VEC2(GeluBackward, a* gelu_slope<T>(b))
-template <class T>
-inline Vec<T> gelu_tanh_slope(Vec<T> x) {
-  constexpr T kScale = T(0.79788456080286535588), kCube = T(0.044715);
-  x = x > 40 ? v_set<T>(40) : x < -40 ? v_set<T>(-40) : x;
-  Vec<T> square = x * x;
-  Vec<T> t = v_tanh(kScale * x * (1 + kCube * square));
-  return T(0.5) * (1 + t + x * (1 - t * t) * kScale * (1 + 3 * kCube * square));
-}
-LAMELLA_VEC2(GeluTanhBackward, a* gelu_tanh_slope<T>(b))
+LAMELLA_VEC2(GeluBackward, v_gelu_backward(a, b))
+LAMELLA_VEC2(GeluTanhBackward, v_gelu_tanh_backward(a, b))
 template <class T>
 struct SoftplusBackward {
   T beta, threshold;

@@ -14,21 +14,10 @@ LAMELLA_VEC1(Ndtri, v_ndtri(a))
 LAMELLA_VEC1(Erfinv, v_erfinv(a))
 LAMELLA_VEC1(Gelu, v_gelu(a))
 
-// gelu of float16 and bfloat16, which need only the first terms of the polynomials, and no
-// correction for the rounding of the square.
 template <class Small>
 void gelu_small(char* const* data, int64_t n, const void*, int) {
-  using V = VecF;
-  constexpr int kTerms = std::is_same_v<Small, BFloat16> ? 3 : 4;
-  constexpr const auto& kMills = Pieces<float>::mills;
-  auto apply = [&](V x) {
-    V size = v_at_most(v_abs(x), kTailEnd<float>);
-    VecI at = v_piece_of(size, kMills);
-    V t = size - v_lookup<V>(kMills.center, at);
-    V factor = v_horner<kTerms - 1>(v_lookup<V>(kMills.c[kTerms - 1], at), t,
-                                    [&](int i) { return v_lookup<V>(kMills.c[i], at); });
-    V tail = v_exp_times(size * size * -0.5f, -V{}, factor);
-    return v_at_least(x, -kTailEnd<float>) * (x < 0 ? tail : 1 - tail);
+  auto apply = [](VecF x) {
+    return std::is_same_v<Small, BFloat16> ? v_gelu_bfloat16(x) : v_gelu_half(x);
   };
   constexpr int64_t kWidth = kSmallWidth;
   int64_t i = 0;

@@ -88,6 +88,31 @@ inline V v_gelu(V x) {
   // An infinite x must not meet a tail of 0.
   return v_at_least(x, -kTailEnd<T>) * v_select(x < 0, tail, 1 - tail);
 }
+// gelu of float16 and bfloat16, which need only the first terms of the polynomials, and no
+// correction for the rounding of the square. Without fused multiply-add their kernels take v_gelu.
+template <int kTerms, class V>
+inline V v_gelu_small(V x) {
+  if constexpr (sizeof(ElementOf<V>) == 8 || !VecTraits<V>::kHasFma) {
+    return v_gelu(x);
+  } else {
+    constexpr const auto& kMills = Pieces<float>::mills;
+    V size = v_at_most(v_abs(x), kTailEnd<float>);
+    auto at = v_piece_of(size, kMills);
+    V t = size - v_lookup<V>(kMills.center, at);
+    V factor = v_horner<kTerms - 1>(v_lookup<V>(kMills.c[kTerms - 1], at), t,
+                                    [&](int i) { return v_lookup<V>(kMills.c[i], at); });
+    V tail = v_exp_times(size * size * -0.5f, -V{}, factor);
+    return v_at_least(x, -kTailEnd<float>) * v_select(x < 0, tail, 1 - tail);
+  }
+}
+template <class V>
+inline V v_gelu_half(V x) {
+  return v_gelu_small<4>(x);
+}
+template <class V>
+inline V v_gelu_bfloat16(V x) {
+  return v_gelu_small<3>(x);
+}
 
 // ---- Inverses ----
 

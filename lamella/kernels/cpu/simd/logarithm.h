@@ -75,6 +75,15 @@ template <class V>
 inline V v_log1p(V x) {
   return v_copysign(v_log1p_or_log(x, V{} == V{}), x);  // -0 stays
 }
+// log(x / (1 - x)): near 1/2 as log1p((2 x - 1) / (1 - x)), elsewhere as the log of the quotient.
+template <class V>
+inline V v_logit(V x) {
+  using T = ElementOf<V>;
+  V rest = 1 - x;
+  auto near = v_abs(x - T(0.5)) < T(0.15);
+  V quotient = v_select(near, 2 * x - 1, x) / rest;
+  return v_log1p_or_log(quotient, near);
+}
 
 }  // namespace CPU_CAPABILITY
 }  // namespace lamella::native

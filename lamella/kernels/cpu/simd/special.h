@@ -203,15 +203,6 @@ inline V v_xlog1py(V x, V y) {
   V result = x * v_log1p(y);
   return x == 0 && !v_is_nan(y) ? V{} : result;
 }
-// log(x / (1 - x)): near 1/2 as log1p((2 x - 1) / (1 - x)), elsewhere as the log of the quotient.
-template <class V>
-inline V v_logit(V x) {
-  using T = ElementOf<V>;
-  V rest = 1 - x;
-  auto near = v_abs(x - T(0.5)) < T(0.15);
-  V quotient = (near ? 2 * x - 1 : x) / rest;
-  return v_log1p_or_log(quotient, near);
-}
 // The neighbour of x towards y, among numbers without the last `dropped` bits; those whose absolute
 // value is at most `end` are `spacing` apart.
 template <class V>

@@ -1,0 +1,125 @@
+"""Programs in which thousands of values depend on each other: no stage needs stack for them."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+lamella = pytest.importorskip("lamella")
+hlo = pytest.importorskip("lamella.hlo")
+
+COUNT = 3000
+STEPS = {
+    "concatenate": "f32[{to}] concatenate(v{before}, u), dimensions={{0}}",
+    "convert": "{kind}[8] convert(v{before})",
+    "copy": "f32[8] copy(v{before})",
+    "function": "f32[8] {function}(v{before})",
+    "pad": "f32[{to}] pad(v{before}, z), padding=1_0",
+    "select": "f32[8] select(c, v{before}, v0)",
+    "slice": "f32[{rest}] slice(v{before}), slice={{[1:{end}]}}",
+    "sum": "f32[8] subtract(v{before}, v{earlier})",
+}
+
+
+def chain(step: str, count: int) -> str:
+    size = count + 8 if step == "slice" else 8
+    lines = [
+        f"v0 = f32[{size}] parameter(0)",
+        "z = f32[] constant(0.25)",
+        "u = f32[1] reshape(z)",
+        f"c = pred[{size}] compare(v0, v0), direction=EQ",
+    ]
+    for n in range(1, count + 1):
+        text = STEPS[step].format(
+            before=n - 1, earlier=max(0, n - 2), to=n + 8, rest=size - n, end=size - n + 1,
+            kind="s32" if n % 2 else "f32", function="tanh" if n % 2 else "negate",
+        )  # fmt: skip
+        lines.append(f"v{n} = {text}")
+    lines[-1] = f"ROOT {lines[-1]}"
+    return "HloModule m\nENTRY e {\n" + "\n".join(lines) + "\n}"
+
+
+def chains(step: str) -> None:
+    count = {"concatenate": 500, "convert": 1000, "pad": 500}.get(step, COUNT)
+    text = chain(step, count)
+    x = np.linspace(-1, 1, count + 8 if step == "slice" else 8, dtype=np.float32)
+    expected = hlo.evaluate(text, x)[0].numpy()
+    assert str(hlo.parse(str(hlo.parse(text)))) == str(hlo.parse(text))
+    got = hlo.compile(text)(x)[0].numpy()
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-30)
+
+
+def loop(steps: int) -> None:
+    def function(x):
+        for _ in range(steps):
+            x = lamella.tanh(x * 1.01 + 0.1)
+        return x
+
+    results = []
+    for one in (function, lamella.compile(function)):
+        x = lamella.linspace(-1, 1, 9).requires_grad_()
+        y = one(x)
+        y.sum().backward()
+        results.append((y.detach().numpy(), x.grad.numpy()))
+    for expected, got in zip(*results):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-30)
+
+
+@pytest.mark.parametrize("what", [*STEPS, "loop"])
+def test_with_little_stack(what):
+    kilobytes = 512
+    done = subprocess.run(
+        [sys.executable, __file__, what], capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (kilobytes << 10,) * 2),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_constant_of_a_tuple():
+    text = """HloModule m
+ENTRY e {
+  p = f32[2] parameter(0)
+  c = ((f32[2], s32[]), pred[3]) constant((({1, 2}, 3), {1, 0, 1}))
+  g = (f32[2], s32[]) get-tuple-element(c), index=0
+  h = f32[2] get-tuple-element(g), index=0
+  i = s32[] get-tuple-element(g), index=1CONTROL
+  f = f32[] convert(i)
+  b = f32[2] broadcast(f), dimensions={}
+  a = f32[2] add(h, b)
+  m = f32[2] multiply(a, p)
+  ROOT r = (f32[2], (f32[2], s32[])) tuple(m, g)
+}"""
+    p = np.array([2, 3], np.float32)
+    for control in ("", ", control-predecessors={c}"):
+        for run in (hlo.evaluate, lambda text, *x: hlo.compile(text)(*x)):
+            values = [one.tolist() for one in run(text.replace("CONTROL", control), p)]
+            assert values == [[8, 15], [1, 2], 3]
+
+
+def test_gather_of_slices_without_elements():
+    text = """HloModule m
+ENTRY e {
+  x = f32[3,4] parameter(0)
+  i = s32[2,1] parameter(1)
+  ROOT g = f32[2,4] gather(x, i), offset_dims={1}, collapsed_slice_dims={0},
+    start_index_map={0}, index_vector_dim=1, slice_sizes={0,4}
+}"""
+    x, i = np.ones((3, 4), np.float32), np.zeros((2, 1), np.int32)
+    for run in (hlo.evaluate, lambda text, *x: hlo.compile(text)(*x)):
+        assert run(text, x, i)[0].tolist() == [[0] * 4] * 2  # as XLA's
+
+
+def test_iota_of_pred():
+    text = "HloModule m\nENTRY e {\n  ROOT c = pred[4] iota(), iota_dimension=0\n}"
+    with pytest.raises(
+        RuntimeError, match=r"'c' \(iota\): expected iota of numbers, got pred\[4\]"
+    ):
+        hlo.parse(text)
+
+
+if __name__ == "__main__":
+    loop(800) if sys.argv[1] == "loop" else chains(sys.argv[1])
