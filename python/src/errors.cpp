@@ -83,6 +83,31 @@ PyObject* name_conversion_error(const char* op) {
   return nullptr;
 }
 
+namespace {
+// The name without its namespace and the underscores of in-place and internal forms.
+std::string_view plain_name(std::string_view name) {
+  if (size_t at = name.rfind(':'); at != std::string_view::npos) name.remove_prefix(at + 1);
+  if (size_t at = name.find('.'); at != std::string_view::npos) name = name.substr(0, at);
+  while (name.starts_with('_')) name.remove_prefix(1);
+  while (name.ends_with('_')) name.remove_suffix(1);
+  return name;
+}
+// Whether a name is an operator's or that of a form of it, such as batch_norm of native_batch_norm.
+bool is_form_of(std::string_view name, std::string_view op) {
+  std::string_view less = name.size() < op.size() ? name : op;
+  std::string_view more = name.size() < op.size() ? op : name;
+  return more.starts_with(less) || more.ends_with(less);
+}
+// "expected ... to be floating point, got bool"
+bool ends_in_dtype_or_device(std::string_view text) {
+  std::string_view last = text.substr(text.rfind(' ') + 1);
+  for (const char* start : {"bool", "int", "uint", "float", "bfloat", "complex", "cpu", "meta"}) {
+    if (last.starts_with(start)) return true;
+  }
+  return false;
+}
+}  // namespace
+
 PyObject* raise_status(lamella_status status, const char* op) {
   if (status != LAMELLA_FOREIGN_ERROR && status != LAMELLA_INTERNAL_ERROR) {
     std::string_view text = lamella_error_text();
@@ -90,6 +115,12 @@ PyObject* raise_status(lamella_status status, const char* op) {
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:<>");
     bool named = name != 0 && name != std::string_view::npos && text[name] == ' ' &&
                  (text[name - 1] == ':' || text[name + 1] == '(');
+    bool refuses = status == LAMELLA_NOT_IMPLEMENTED || ends_in_dtype_or_device(text);
+    if (named && refuses && std::string_view(op).starts_with("aten::")) {
+      std::string_view first = text.substr(0, name);
+      if (first.ends_with(':')) first.remove_suffix(1);
+      named = first.starts_with("Tensor.") || is_form_of(plain_name(first), plain_name(op));
+    }
     if (!named) {
       std::string_view base = op;
       if (size_t at = base.rfind(':'); at != std::string_view::npos) base.remove_prefix(at + 1);
