@@ -1,10 +1,10 @@
 #!/bin/sh
 # usage: tools/fuzz.sh [SEED]
 # Calls every operator with hostile arguments, 400 calls an overload, in every dtype and on mixed
-# devices, then with valid ones beside PyTorch; passes objects with lying methods to every public Python function; runs 20,000 programs of
-# random HLO as compiled code, with LLVM and without, and compares with the evaluator; gives every
-# parser mutated input for a minute. Without SEED a new seed is chosen; it is printed. All parts run
-# even if one fails.
+# devices, then with valid ones beside PyTorch; passes objects with lying methods to every public
+# Python function; runs 20,000 programs of random HLO as compiled code, with LLVM and without, and
+# compares with the evaluator; gives every parser mutated input for a minute. Without SEED a new seed
+# is chosen; it is printed. All parts run even if one fails.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"

@@ -92,14 +92,13 @@ std::string_view plain_name(std::string_view name) {
   while (name.ends_with('_')) name.remove_suffix(1);
   return name;
 }
-// Whether a name is an operator's or that of a form of it, such as batch_norm of native_batch_norm.
+// Whether a name is an operator's or part of it, such as batch_norm of native_batch_norm.
 bool is_form_of(std::string_view name, std::string_view op) {
-  std::string_view less = name.size() < op.size() ? name : op;
-  std::string_view more = name.size() < op.size() ? op : name;
-  return more.starts_with(less) || more.ends_with(less);
+  return op.starts_with(name) || op.ends_with(name);
 }
-// "expected ... to be floating point, got bool"
-bool ends_in_dtype_or_device(std::string_view text) {
+// "expected ... to be floating point, got bool", "... got one expanded to [2, 3]; clone it first"
+bool is_about_kind_or_memory(std::string_view text) {
+  if (text.ends_with("; clone it first")) return true;
   std::string_view last = text.substr(text.rfind(' ') + 1);
   for (const char* start : {"bool", "int", "uint", "float", "bfloat", "complex", "cpu", "meta"}) {
     if (last.starts_with(start)) return true;
@@ -115,7 +114,7 @@ PyObject* raise_status(lamella_status status, const char* op) {
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:<>");
     bool named = name != 0 && name != std::string_view::npos && text[name] == ' ' &&
                  (text[name - 1] == ':' || text[name + 1] == '(');
-    bool refuses = status == LAMELLA_NOT_IMPLEMENTED || ends_in_dtype_or_device(text);
+    bool refuses = status == LAMELLA_NOT_IMPLEMENTED || is_about_kind_or_memory(text);
     if (named && refuses && std::string_view(op).starts_with("aten::")) {
       std::string_view first = text.substr(0, name);
       if (first.ends_with(':')) first.remove_suffix(1);

@@ -201,6 +201,26 @@ Match read_double(PyObject* object, double* number) {
   return m;
 }
 
+bool is_above_int64(PyObject* object, uint64_t* number) {
+  int over = 0;
+  if (!PyLong_CheckExact(object)) return false;
+  PyLong_AsLongLongAndOverflow(object, &over);
+  if (over != 1) return false;
+  *number = PyLong_AsUnsignedLongLong(object);
+  if (PyErr_Occurred() == nullptr) return true;
+  PyErr_Clear();
+  return false;
+}
+
+bool read_above_int64(PyObject* object, ScalarType type, lamella_value* value) {
+  uint64_t number;
+  bool is_real = is_floating_point(type) || is_complex(type);
+  if ((!is_real && type != ScalarType::UInt64) || !is_above_int64(object, &number)) return false;
+  set(value, is_real ? LAMELLA_DOUBLE : LAMELLA_INT, static_cast<int64_t>(number));
+  if (is_real) value->as.d = static_cast<double>(number);
+  return true;
+}
+
 bool holds_gradient(PyObject* object) {
   return is_tensor(object) && lamella_tensor_requires_grad(tensor_of(object)) != 0;
 }

@@ -24,6 +24,19 @@ def test_searchsorted(dtype, right):
     check("searchsorted.Tensor", line, values, side="right" if right else "left")
 
 
+@pytest.mark.parametrize("first", ["cpu", "meta"])
+def test_devices_are_not_mixed(first):
+    second = "meta" if first == "cpu" else "cpu"
+    for elements, tests in (((2,), (1,)), ((1,), (2,)), ((3, 4), (50,))):
+        with pytest.raises(RuntimeError, match="^isin: expected all tensors to be on one device"):
+            lamella.isin(lamella.ones(elements, device=first), lamella.ones(tests, device=second))
+    a, b = lamella.ones(2, 3, device=first), lamella.ones(2, 3, device=second)
+    with pytest.raises(RuntimeError, match="^linalg_cross: expected all tensors to be on one"):
+        lamella.linalg.cross(a, b)
+    with pytest.raises(RuntimeError, match="^prelu: expected all tensors to be on one device"):
+        lamella.prelu(a, b[0, :1])
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 @pytest.mark.parametrize("right", [False, True])
 @pytest.mark.parametrize("count", [0, 1, 2, 40])

@@ -70,6 +70,7 @@ double large_gamma_slope(double a, double x) {
 // a
 // - 2 (2 - a) / (x + 5 - a - ...))) by Lentz's method, whose factors C and D are differentiated.
 double upper_gamma_slope(double a, double x) {
+  const double slope = std::log(x) - psi(a);
   double b = x + 1 - a, d = 1 / b, dd = d * d, c = 0, dc = 0, h = d, dh = dd;
   for (int64_t n = 1; n < 10000; ++n) {
     const auto k = static_cast<double>(n);
@@ -85,9 +86,11 @@ double upper_gamma_slope(double a, double x) {
     const double factor = c * d, d_factor = dc * d + c * dd;
     dh = dh * factor + h * d_factor;
     h *= factor;
-    if (std::abs(factor - 1) <= 1e-16 && std::abs(d_factor * h) <= 1e-16 * std::abs(dh)) break;
+    if (std::abs(factor - 1) <= 3e-16 &&
+        std::abs(d_factor * h) <= 1e-16 * (std::abs(dh) + h * slope))
+      break;
   }
-  return x * h * (std::log(x) - psi(a)) + x * dh;
+  return x * h * slope + x * dh;
 }
 
 double gamma_slope(double a, double x) {
@@ -103,10 +106,10 @@ double beta_slope(double x, double a, double total) {
   const double b = total - a;
   if (!(a > 0) || !(b > 0) || !(x > 0 && x < 1) || !std::isfinite(total)) return 0.0 * (x + total);
   if (std::min(a, b) > 1e9) {
-    // The sample is mean + z deviation, of a normal z.
-    const double mean = a / total, deviation = std::sqrt(mean * (b / total) / (total + 1));
-    return b / total / total +
-           (x - mean) / deviation * (deviation / 2) * (1 / a - 2 / total - 1 / (total + 1));
+    // The sample is mean + z sqrt(mean (1 - mean) / (total + 1)), of a normal z.
+    const double mean = a / total;
+    const double slope = b / total / total + (x - mean) / 2 * (1 / a - 2 / total - 1 / (total + 1));
+    return slope / (1 - x);
   }
   if (x * total <= a) {
     const auto [u, du] = sums([&](double n) { return x * (total + n) / (a + 1 + n); },
