@@ -31,7 +31,9 @@ _NAMED = re.compile(
     r"^(aten::|Tensor\.)?([a-zA-Z_0-9]+)(\.[a-zA-Z_]+)?(: | \(| \w+: the derivative for )"
 )
 # An operator that refuses a dtype, a device or an expanded tensor is named as it was called.
-_OF_DTYPES_OR_DEVICES = re.compile(r", got .*(bool|u?int\d+|b?float\d\w*|complex\d+|cpu|meta)$|; clone it first$")
+_OF_DTYPES_OR_DEVICES = re.compile(
+    r", got .*(bool|u?int\d+|b?float\d\w*|complex\d+|cpu|meta)$|; clone it first$"
+)
 # Arguments that are written though their schemas, which are PyTorch's, do not say so.
 _WRITTEN_UNSAID = {
     "_copy_from": ("dst",),
