@@ -1,10 +1,11 @@
 #!/bin/sh
 # usage: tools/fuzz.sh [SEED]
-# Calls every operator with hostile arguments, 400 calls an overload, then with valid ones beside
-# PyTorch; passes objects with lying methods to every public Python function; runs 20,000 programs of
-# random HLO as compiled code, with LLVM and without, and compares with the evaluator, and functions of
-# each element at special values; gives every parser mutated input for a minute. Without SEED a new seed is chosen; it is printed. All parts run
-# even if one fails.
+# Calls every operator with hostile arguments, 400 calls an overload, in every dtype and on mixed
+# devices, then with valid ones beside PyTorch; passes objects with lying methods to every public
+# Python function; runs 20,000 programs of random HLO as compiled code, with LLVM and without, and
+# compares with the evaluator, and functions of each element at special values; gives every parser
+# mutated input for a minute. Without SEED a new seed is chosen; it is printed. All parts run even if
+# one fails.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
@@ -16,6 +17,8 @@ fuzz() {
 }
 echo "lamella: fuzzing operators, seed $seed"
 fuzz --calls 400
+echo "lamella: fuzzing operators in every dtype, on mixed devices, at extremes"
+fuzz --calls 320 --sweep --no-leaks
 for layer in autograd vmap functionalize trace; do
   echo "lamella: fuzzing operators under $layer"
   fuzz --calls 60 --layer $layer --no-leaks

@@ -2,12 +2,14 @@
 #include "python/src/call.h"
 
 #include <cstring>
+#include <vector>
 
 #include "lamella/abi/autograd.h"
 #include "lamella/core/ivalue.h"
 #include "lamella/dispatch/signature.h"
 #include "python/src/autograd.h"
 #include "python/src/errors.h"
+#include "python/src/numbers.h"
 #include "python/src/script_object.h"
 
 namespace lamella::python {
@@ -230,22 +232,79 @@ const char* name_of(const ProgramTable& table, const char* name) {
 }
 }  // namespace
 
+namespace {
+// Calls again after an int did not fit 64 bits: those in [2^63, 2^64) become tensors without
+// dimensions beside uint64, and floats beside floating point. NULL if there are none.
+PyObject* call_with_large_ints(const ProgramTable& table, const char* name, bool is_method,
+                               PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return nullptr;
+  PyObject *error, *text, *traceback;
+  PyErr_Fetch(&error, &text, &traceback);
+  Py_ssize_t count = nargs + (kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0);
+  bool large = false, whole = false, real = false, given = false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    uint64_t number;
+    ScalarType type;
+    large = large || is_above_int64(args[i], &number);
+    bool is_dtype = i >= nargs && Py_TYPE(args[i]) == &DtypeType;
+    if (is_tensor(args[i]) && !given) {
+      type = static_cast<ScalarType>(tensor_of(args[i])->scalar_type);
+    } else if (!is_dtype || !dtype_from_object(args[i], &type)) {
+      continue;
+    }
+    if (is_dtype) whole = real = false;
+    given = given || is_dtype;
+    whole = whole || type == ScalarType::UInt64;
+    real = real || is_floating_point(type) || is_complex(type);
+  }
+  if (!large || (!whole && !real)) {
+    PyErr_Restore(error, text, traceback);
+    return nullptr;
+  }
+  Ref replaced[] = {Ref(error), Ref(text), Ref(traceback)};
+  std::vector<Ref> held;
+  std::vector<PyObject*> changed(args, args + count);
+  for (PyObject*& arg : changed) {
+    uint64_t number;
+    if (!is_above_int64(arg, &number)) continue;
+    if (whole && !real) {
+      lamella_tensor* tensor = nullptr;
+      lamella_status status = lamella_tensor_empty(
+          0, nullptr, static_cast<uint8_t>(ScalarType::UInt64), 0, -1, &tensor);
+      if (status != LAMELLA_OK) return raise_status(status);
+      std::memcpy(tensor->data, &number, sizeof(number));
+      lamella_tensor_set_wrapped_number(tensor, 1);
+      held.emplace_back(wrap(tensor));
+    } else {
+      held.emplace_back(PyFloat_FromDouble(static_cast<double>(number)));
+    }
+    arg = held.back().get();
+    if (arg == nullptr) return nullptr;
+  }
+  return call_table(table, name, is_method, changed.data(), nargs, kwnames);
+}
+}  // namespace
+
 PyObject* call_table(const ProgramTable& table, const char* name, bool is_method,
                      PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   lamella_value values[kMaxArguments];
   Frame frame;
+  auto failed = [&] {
+    PyObject* result = call_with_large_ints(table, name, is_method, args, nargs, kwnames);
+    return result != nullptr ? result : name_conversion_error(name_of(table, name));
+  };
   for (const Program* program : table.programs) {
     Match m = match(*program, args, nargs, kwnames, false, frame, values);
     if (m == Match::kYes) [[likely]]
       return invoke(*program, values, frame);
-    if (m == Match::kError) return name_conversion_error(name_of(table, name));
+    if (m == Match::kError) return failed();
     frame.reset();
   }
   if (table.numbers) {
     for (const Program* program : table.programs) {
       Match m = match(*program, args, nargs, kwnames, true, frame, values);
       if (m == Match::kYes) return invoke(*program, values, frame);
-      if (m == Match::kError) return name_conversion_error(name_of(table, name));
+      if (m == Match::kError) return failed();
       frame.reset();
     }
   }

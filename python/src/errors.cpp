@@ -83,6 +83,30 @@ PyObject* name_conversion_error(const char* op) {
   return nullptr;
 }
 
+namespace {
+// The name without its namespace and the underscores of in-place and internal forms.
+std::string_view plain_name(std::string_view name) {
+  if (size_t at = name.rfind(':'); at != std::string_view::npos) name.remove_prefix(at + 1);
+  if (size_t at = name.find('.'); at != std::string_view::npos) name = name.substr(0, at);
+  while (name.starts_with('_')) name.remove_prefix(1);
+  while (name.ends_with('_')) name.remove_suffix(1);
+  return name;
+}
+// Whether a name is an operator's or part of it, such as batch_norm of native_batch_norm.
+bool is_form_of(std::string_view name, std::string_view op) {
+  return op.starts_with(name) || op.ends_with(name);
+}
+// "expected ... to be floating point, got bool", "... got one expanded to [2, 3]; clone it first"
+bool is_about_kind_or_memory(std::string_view text) {
+  if (text.ends_with("; clone it first")) return true;
+  std::string_view last = text.substr(text.rfind(' ') + 1);
+  for (const char* start : {"bool", "int", "uint", "float", "bfloat", "complex", "cpu", "meta"}) {
+    if (last.starts_with(start)) return true;
+  }
+  return false;
+}
+}  // namespace
+
 PyObject* raise_status(lamella_status status, const char* op) {
   if (status != LAMELLA_FOREIGN_ERROR && status != LAMELLA_INTERNAL_ERROR) {
     std::string_view text = lamella_error_text();
@@ -90,6 +114,12 @@ PyObject* raise_status(lamella_status status, const char* op) {
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:<>");
     bool named = name != 0 && name != std::string_view::npos && text[name] == ' ' &&
                  (text[name - 1] == ':' || text[name + 1] == '(');
+    bool refuses = status == LAMELLA_NOT_IMPLEMENTED || is_about_kind_or_memory(text);
+    if (named && refuses && std::string_view(op).starts_with("aten::")) {
+      std::string_view first = text.substr(0, name);
+      if (first.ends_with(':')) first.remove_suffix(1);
+      named = first.starts_with("Tensor.") || is_form_of(plain_name(first), plain_name(op));
+    }
     if (!named) {
       std::string_view base = op;
       if (size_t at = base.rfind(':'); at != std::string_view::npos) base.remove_prefix(at + 1);

@@ -436,7 +436,8 @@ int tensor_assign(PyObject* self, PyObject* key, PyObject* value) {
     lamella_value number;
     bool is_number = false;
     if (!is_tensor(value)) {
-      Match m = read_number(value, &number, parts);
+      Match m =
+          read_above_int64(value, type, &number) ? Match::kYes : read_number(value, &number, parts);
       if (m == Match::kError) throw Failed();
       is_number = m == Match::kYes;
       if (is_number && number.tag == LAMELLA_COMPLEX) {

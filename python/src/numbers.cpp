@@ -31,6 +31,12 @@ void set(lamella_value* value, uint8_t tag, int64_t number) {
   value->as.i = number;
 }
 
+// Whether a value read from this object has the bits of a uint64 beyond int64.
+bool is_above_int64(PyObject* object, const lamella_value& value) {
+  return is_tensor(object) && value.tag == LAMELLA_INT && value.as.i < 0 &&
+         tensor_of(object)->scalar_type == static_cast<uint8_t>(ScalarType::UInt64);
+}
+
 Match overflow(PyObject* object) {
   PyErr_Format(PyExc_OverflowError, "expected an int that fits 64 bits, got %R", object);
   return Match::kError;
@@ -170,7 +176,7 @@ Match read_int_slow(PyObject* object, int64_t* number) {
     double parts[2];
     Match m = read_element(tensor, &value, parts);
     *number = value.as.i;
-    return m;
+    return m == Match::kYes && is_above_int64(object, value) ? overflow(object) : m;
   }
   if (!PyIndex_Check(object) || is_numpy_bool(object)) return Match::kNo;
   Ref index(PyNumber_Index(object));
@@ -197,8 +203,30 @@ Match read_double(PyObject* object, double* number) {
   Match m = read_number(object, &value, parts);
   if (m != Match::kYes) return m;
   if (value.tag == LAMELLA_COMPLEX) return Match::kNo;
-  *number = value.tag == LAMELLA_DOUBLE ? value.as.d : static_cast<double>(value.as.i);
+  *number = value.tag == LAMELLA_DOUBLE     ? value.as.d
+            : is_above_int64(object, value) ? static_cast<double>(static_cast<uint64_t>(value.as.i))
+                                            : static_cast<double>(value.as.i);
   return m;
+}
+
+bool is_above_int64(PyObject* object, uint64_t* number) {
+  int over = 0;
+  if (!PyLong_CheckExact(object)) return false;
+  PyLong_AsLongLongAndOverflow(object, &over);
+  if (over != 1) return false;
+  *number = PyLong_AsUnsignedLongLong(object);
+  if (PyErr_Occurred() == nullptr) return true;
+  PyErr_Clear();
+  return false;
+}
+
+bool read_above_int64(PyObject* object, ScalarType type, lamella_value* value) {
+  uint64_t number;
+  bool is_real = is_floating_point(type) || is_complex(type);
+  if ((!is_real && type != ScalarType::UInt64) || !is_above_int64(object, &number)) return false;
+  set(value, is_real ? LAMELLA_DOUBLE : LAMELLA_INT, static_cast<int64_t>(number));
+  if (is_real) value->as.d = static_cast<double>(number);
+  return true;
 }
 
 bool holds_gradient(PyObject* object) {

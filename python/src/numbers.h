@@ -24,6 +24,11 @@ Match read_double(PyObject* object, double* number);
 bool read_bool(PyObject* object, bool* flag);
 // Any number, with its kind kept. A complex value's parts go to `parts` and value->as stays unset.
 Match read_number(PyObject* object, lamella_value* value, double* parts);
+// An int in [2^63, 2^64).
+bool is_above_int64(PyObject* object, uint64_t* number);
+// An int above int64 as operators take it for tensors of `type`, which is uint64 or floating point:
+// the int64 of its bits, which wraps, or a double. False for other ints and types.
+bool read_above_int64(PyObject* object, ScalarType type, lamella_value* value);
 // Whether the object is a tensor that requires grad, whose gradient a number would lose.
 bool holds_gradient(PyObject* object);
 // The only element of a tensor, likewise; read from memory on the CPU, else through the device.

@@ -6,6 +6,7 @@ import math
 import random
 from typing import Any
 
+import operands
 from calls import Other
 from operands import COMMON, COMPLEX, DTYPES, Operand, contiguous_strides, extent
 
@@ -88,6 +89,43 @@ class Spoiler:
         if argument.is_list:
             return self._list(argument, old if isinstance(old, list) else [])
         return self._plain(argument.base)
+
+    # ---- All tensors at once ----
+
+    def recast(self, dtype: str) -> None:
+        """The tensors of the call's dtype get another one, all the same."""
+        found = [o for o in self._others() if o.values not in ("index", "ascending")]
+        first = next((o.dtype for o in found if o.dtype != "bool"), "bool")
+        for operand in found:
+            if operand.dtype == first:
+                self._give(operand, dtype)
+        for name, value in self.values.items():
+            if isinstance(value, Other) and value.kind == "dtype" and value.name == first:
+                self.values[name] = Other("dtype", dtype)
+
+    def mix(self) -> None:
+        """Each tensor gets a dtype of its own."""
+        for operand in self._others():
+            self._give(operand, self.rng.choice(list(DTYPES)))
+
+    def _give(self, operand: Operand, dtype: str) -> None:
+        operand.dtype = dtype
+        operand.conj = operand.conj and dtype in COMPLEX
+        operand.neg = operand.neg and dtype in operands.FLOATS + COMPLEX
+
+    def unplace(self) -> None:
+        """Some tensors, or all, are on the meta device, with elements that nothing can read."""
+        for operand in self._some(self._others()):
+            operand.device = "meta"
+            operand.conj = operand.neg = False
+
+    def extreme(self) -> None:
+        """Some tensors, or all, have NaN, infinities, huge and tiny numbers."""
+        for operand in self._some([o for o in self._others() if o.values in ("plain", "positive")]):
+            operand.values = "special"
+
+    def _some(self, found: list[Operand]) -> list[Operand]:
+        return self.rng.sample(found, self.rng.randint(min(1, len(found)), len(found)))
 
     # ---- Values that are no tensors ----
 

@@ -50,12 +50,19 @@ _SPECIAL = (
     3.4e38,
     1.7e308,
     65504.0,
+    1e30,
+    -1e30,
+    1e300,
     2.0**31,
     -(2.0**63),
     2.0**63,
 )
 _LIMITS = (0, 1, -1, 2**7 - 1, -(2**7), 2**15 - 1, -(2**15), 2**31 - 1, -(2**31), 2**63 - 1)
-_LIMITS += (-(2**63), 2**62, 2**32, 255, 100)
+_LIMITS += (-(2**63), 2**62, 2**32, 255, 100, 2**63, 2**64 - 1)
+# What fills memory that is allocated, by default and in a call's second run: a result that depends
+# on it was read before it was written.
+FILL, OTHER_FILL = 0xA5, 0x3C
+fill = [FILL]
 
 
 def contiguous_strides(shape: Sequence[int]) -> list[int]:
@@ -153,7 +160,7 @@ class Operand:
             return rng.randrange(max(self.bound, 1))
         if self.dtype == "bool":
             return rng.randrange(256) if kind == "special" else rng.randrange(2)
-        whole = self.dtype not in FLOATS and self.dtype not in COMPLEX
+        whole = DTYPES[self.dtype][1] not in "efd" and self.dtype != "bfloat16"
         if kind == "special" and not (whole and rng.random() < 0.5):
             value = rng.choice(_LIMITS if whole else _SPECIAL)
             return value if rng.random() < 0.7 else rng.randrange(-3, 4)
@@ -191,16 +198,16 @@ def make_lamella(operand: Operand, rng: Any) -> Any:
 
     dtype = getattr(lamella, operand.dtype)
     if operand.device == "meta":
-        made = lamella.empty(0, dtype=dtype, device="meta")
+        made = lamella.empty(operand.storage_elements(), dtype=dtype, device="meta")
         return made.as_strided(operand.shape, operand.laid_out(), operand.offset)
     root = operand.root()
     if root.memory is None or root.memory.live is None:
         if root.memory is None:
             root.memory = Memory(root.bytes(rng))
-        _C._set_guarded_memory(True, 0xA5, 0x5A, root.placement)
+        _C._set_guarded_memory(True, fill[0], 0x5A, root.placement)
         contents = root.memory.contents
         live = lamella.empty(root.storage_elements(), dtype=getattr(lamella, root.dtype))
-        _C._set_guarded_memory(True, 0xA5, 0x5A, 0)
+        _C._set_guarded_memory(True, fill[0], 0x5A, 0)
         if contents:
             ctypes.memmove(live.data_ptr(), contents, len(contents))
         root.memory.live = live
@@ -228,7 +235,7 @@ def make_torch(operand: Operand, rng: Any) -> Any:
 
     dtype = getattr(torch, operand.dtype)
     if operand.device == "meta":
-        made = torch.empty(0, dtype=dtype, device="meta")
+        made = torch.empty(operand.storage_elements(), dtype=dtype, device="meta")
         return made.as_strided(operand.shape, operand.laid_out(), operand.offset)
     root = operand.root()
     if root.memory is None:

@@ -4,6 +4,7 @@
     python tests/fuzz/operators.py --match 'conv|pool'         overloads whose names match
     python tests/fuzz/operators.py --replay 'aten::add.Tensor:7:12'    one call, in full
     python tests/fuzz/operators.py --compare --calls 50        valid calls beside PyTorch's
+    python tests/fuzz/operators.py --sweep --calls 64          each dtype, and devices mixed
 
 Call number `index` of an overload under a seed is the same always (calls.py makes a valid one,
 hostile.py spoils it). Operands stand between pages that must not be accessed, so that a read or
@@ -13,11 +14,13 @@ counts as a failure:
     crash            the process ended: a signal, or an access beside a tensor's memory
     hang             a call took more than 20 seconds
     written beside   bytes between a tensor's memory and the guarding page changed
+    unwritten        a result depends on what its memory held before
     input changed    an argument that the schema does not mark as written was
     result outside   a result's elements are not inside of its storage
     bad exception    an exception that is not documented, or one without text
     internal error   LAMELLA_INTERNAL_ASSERT failed
     unnamed error    an error whose text does not begin with an operator
+    foreign name     a dtype or device is refused in the name of another operator
     leak             memory is left of each call
     difference       PyTorch does something else (--compare; known_differences.txt has those known)
 
@@ -62,8 +65,8 @@ LONG = 2.0
 MOST_DEATHS = 8  # of one overload, after which the rest of its calls is left out
 MEMORY = 1536 << 20
 FAILURES = (
-    "crash", "hang", "written beside", "input changed", "result outside", "bad exception",
-    "internal error", "unnamed error", "leak", "difference",
+    "crash", "hang", "written beside", "unwritten", "input changed", "result outside",
+    "bad exception", "internal error", "unnamed error", "foreign name", "leak", "difference",
 )  # fmt: skip
 
 _BROKEN = 70  # a child's exit status when the fuzzer has a bug
@@ -225,7 +228,7 @@ class Fuzzer:
                 if index < first:
                     continue
                 slot.note(number, index, 60, made)
-                call = running.Call(op, options.seed, index, options.compare)
+                call = running.Call(op, options.seed, index, options.compare, options.sweep)
                 if call.giant and not giants or call.loops and options.no_loops:
                     continue
                 slot.note(number, index, LONG if call.giant else HANG, made)
@@ -250,7 +253,7 @@ class Fuzzer:
                 for index in (last_fine, last_error):
                     if index is not None:
                         slot.note(number, index, 3 * HANG, made)
-                        grown = running.leak(op, options.seed, index, around)
+                        grown = running.leak(op, options.seed, index, around, options.sweep)
                         if grown:
                             self.find("leak", f"{op.full_name}:{options.seed}:{index}", grown)
             self.find("counts", op.full_name, json.dumps(counts))
@@ -280,8 +283,8 @@ class Fuzzer:
         replay = "python tests/fuzz/operators.py"
         if options.layer != "none":
             replay += f" --layer {options.layer}"
-        if options.compare:
-            replay += " --compare"
+        for name in ("compare", "sweep"):
+            replay += f" --{name}" if getattr(options, name) else ""
         for kind in FAILURES:
             shown: collections.Counter[str] = collections.Counter()
             for entry in sorted(found[kind], key=lambda e: e["call"]):
@@ -298,6 +301,8 @@ class Fuzzer:
             + ("" if options.digest else f" in {time.monotonic() - self.begin:.0f} s")
         )
         rows = {"fine": totals["fine"], "clean error": totals["error"]}
+        # Descriptions that no tensor has, such as an alias beyond its memory.
+        rows["not made"] = totals["unmade"]
         rows["long"] = len(found["long"])
         rows |= {kind: len(found[kind]) for kind in (*FAILURES, "known difference")}
         for kind, count in rows.items():
@@ -307,7 +312,8 @@ class Fuzzer:
             for entry in sorted(found["digest"], key=lambda e: e["call"]):
                 print(entry["call"], entry["text"])
         share = totals["valid and fine"] / max(totals["valid"], 1)
-        print(f"  {share:.0%} of the valid calls were fine; {len(never)} overloads had none")
+        if totals["valid"]:
+            print(f"  {share:.0%} of the valid calls were fine; {len(never)} overloads had none")
         failed = any(found[kind] for kind in FAILURES if kind not in options.allow)
         both = found["known difference"] + found["difference"]
         if options.known:
@@ -354,7 +360,7 @@ def replay(options: argparse.Namespace) -> int:
     name, seed, index = options.replay.rsplit(":", 2)
     qualified, _, overload = name.partition(".")
     op = running.Operator(qualified, overload)
-    call = running.Call(op, int(seed), int(index), options.compare)
+    call = running.Call(op, int(seed), int(index), options.compare, options.sweep)
     print(op.facts["schema"])
     for argument, value in call.values.items():
         print(f"  {argument} = {value}")
@@ -379,6 +385,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0, help="begin nothing new after them")
     parser.add_argument("--layer", choices=list(layers.LAYERS), default="none")
     parser.add_argument("--compare", action="store_true", help="valid calls, beside PyTorch")
+    parser.add_argument(
+        "--sweep", action="store_true", help="all dtypes, devices, extremes in turn"
+    )
     parser.add_argument("--known", action="store_true", help="the calls of known_differences.txt")
     parser.add_argument("--write-known", action="store_true", help="write that list anew")
     parser.add_argument("--no-leaks", dest="leaks", action="store_false")

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import operands
 from calls import Other, Valid
 from hostile import Loop, Spoiler
-from operands import Operand, extent, make_lamella
+from operands import DTYPES, Operand, extent, make_lamella
 
 import lamella
 from lamella import _C
@@ -28,6 +29,10 @@ KINDS = (
 )  # fmt: skip
 _NAMED = re.compile(
     r"^(aten::|Tensor\.)?([a-zA-Z_0-9]+)(\.[a-zA-Z_]+)?(: | \(| \w+: the derivative for )"
+)
+# An operator that refuses a dtype, a device or an expanded tensor is named as it was called.
+_OF_DTYPES_OR_DEVICES = re.compile(
+    r", got .*(bool|u?int\d+|b?float\d\w*|complex\d+|cpu|meta)$|; clone it first$"
 )
 # Arguments that are written though their schemas, which are PyTorch's, do not say so.
 _WRITTEN_UNSAID = {
@@ -46,17 +51,28 @@ def operators(match: str = "") -> list[Operator]:
     return [op for op in found if re.search(match, op.full_name)]
 
 
-class Call:
-    """The arguments of call `index`. valid: they are not spoilt."""
+# What becomes of all tensors of a valid call, in turn, in a sweep.
+_TURNS = (*DTYPES, *["mix"] * 4, *["unplace"] * 4, *["extreme"] * 6)
 
-    def __init__(self, op: Operator, seed: int, index: int, only_valid: bool = False) -> None:
+
+class Call:
+    """The arguments of call `index`. valid: they are not spoilt; twice: the result is checked to
+    depend on nothing that memory held before."""
+
+    def __init__(
+        self, op: Operator, seed: int, index: int, only_valid: bool = False, sweep: bool = False
+    ) -> None:
         self.op = op
         self.name = f"{op.full_name}:{seed}:{index}"
         rng = random.Random(self.name)
-        lot = 0.0 if only_valid else rng.random()
+        lot = 0.0 if only_valid or sweep else rng.random()
         self.values = Valid(op, rng, only_valid).draw()
-        self.valid = lot < 0.35
+        self.valid = lot < 0.35 and not sweep
+        self.twice = sweep or index % 4 == 0
         spoiler = Spoiler(op, rng, self.values)
+        if sweep or 0.75 <= lot < 0.85:
+            self._turn(spoiler, _TURNS[index % len(_TURNS)] if sweep else rng.choice(_TURNS))
+            lot = 0.0
         if lot >= 0.95:
             spoiler.replace_all()
         elif lot >= 0.85:
@@ -65,6 +81,13 @@ class Call:
             spoiler.spoil(rng.choice((1, 1, 2)))
         self.giant = spoiler.giant
         self.loops = any(isinstance(value, Loop) for value in self.values.values())
+
+    def _turn(self, spoiler: Spoiler, turn: str) -> None:
+        if turn in DTYPES:
+            spoiler.recast(turn)
+        else:
+            getattr(spoiler, turn)()
+        self.twice = turn != "unplace"
 
     def __str__(self) -> str:
         parts = [f"{name}={_text(value)}" for name, value in self.values.items()]
@@ -174,10 +197,44 @@ class Outcome:
         self.kind = kind
         self.text = _SEVERAL_LINES.sub(" ", text)[:400]
         self.result = result
+        self.digest = b""
+
+
+# Their results have the elements that memory has.
+_UNWRITTEN = re.compile("^(new_)?empty|^resize|^_resize|^set_|^_efficientzerotensor")
 
 
 def run(call: Call, around: Any = None, keep: bool = False) -> Outcome:
     """Makes the call. around(function, args, kwargs) makes it in a layer."""
+    outcome = _run(call, around, keep)
+    if not (call.twice and outcome.kind == "fine" and outcome.digest) or call.giant:
+        return outcome
+    if _UNWRITTEN.match(call.op.short_name):
+        return outcome
+    operands.fill[0] = operands.OTHER_FILL
+    again = _run(call, around, False)
+    operands.fill[0] = operands.FILL
+    if again.kind == "fine" and again.digest != outcome.digest:
+        return Outcome("unwritten", "the result has elements that depend on what memory held")
+    return outcome if again.kind in ("fine", "unmade") else again
+
+
+def _digest(values: Any) -> bytes:
+    """All elements of these tensors on the CPU."""
+    parts = []
+    for tensor in tensors_in(values):
+        if tensor.device.type == "cpu" and tensor.layout == lamella.strided:
+            if not 0 < tensor.numel() < 10**6:
+                continue
+            copy = tensor.detach()
+            if copy.is_conj() or copy.is_neg():
+                continue  # a view of what another one holds
+            copy = copy.contiguous()
+            parts.append(ctypes.string_at(copy.data_ptr(), copy.numel() * copy.element_size()))
+    return b"|".join(parts)
+
+
+def _run(call: Call, around: Any, keep: bool) -> Outcome:
     try:
         args, kwargs = call.made(make_lamella, other_lamella)
     except (RuntimeError, ValueError, MemoryError, TypeError, OverflowError) as error:
@@ -191,13 +248,15 @@ def run(call: Call, around: Any = None, keep: bool = False) -> Outcome:
     try:
         result = call.op.call(*args, **kwargs) if around is None else around(call, args, kwargs)
     except Exception as error:
-        outcome = _judge(error)
+        outcome = _judge(error, call.op)
     else:
         for tensor in tensors_in(result):
             wrong = outside(tensor)
             if wrong is not None:
                 outcome = Outcome("result outside", f"the result {wrong}")
         outcome.result = (result, args, kwargs) if keep else None
+        if call.twice and not call.giant and outcome.kind == "fine":
+            outcome.digest = _digest([result, args, *kwargs.values()])
         del result
     for tensor in tensors_in([args, *kwargs.values()]):
         wrong = outside(tensor)
@@ -219,7 +278,7 @@ def run(call: Call, around: Any = None, keep: bool = False) -> Outcome:
     return outcome
 
 
-def _judge(error: Exception) -> Outcome:
+def _judge(error: Exception, op: Operator) -> Outcome:
     text = str(error)
     shown = f"{type(error).__name__}: {text}"
     if isinstance(error, SystemError) or not isinstance(error, KINDS):
@@ -232,7 +291,12 @@ def _judge(error: Exception) -> Outcome:
         return Outcome("bad exception", shown)
     if isinstance(error, MemoryError) and "allocate" in text:
         return Outcome("error", shown)
-    return Outcome("error" if _NAMED.match(text) else "unnamed error", shown)
+    named = _NAMED.match(text)
+    if named and (isinstance(error, NotImplementedError) or _OF_DTYPES_OR_DEVICES.search(text)):
+        name, own = named.group(2).strip("_"), op.short_name.strip("_")
+        if not own.startswith(name) and not own.endswith(name):  # batch_norm of native_batch_norm
+            return Outcome("foreign name", shown)
+    return Outcome("error" if named else "unnamed error", shown)
 
 
 # ---- Leaks ---------------------------------------------------------------------------------------
@@ -253,11 +317,13 @@ def _in_use() -> tuple[int, int]:
     return info.uordblks + info.hblkhd, _C._guarded_memory()[0]
 
 
-def leak(op: Operator, seed: int, index: int, around: Any, times: int = 40) -> str | None:
+def leak(
+    op: Operator, seed: int, index: int, around: Any, sweep: bool, times: int = 40
+) -> str | None:
     """The memory that grows when a call is repeated."""
 
     def again() -> None:
-        run(Call(op, seed, index), around)
+        run(Call(op, seed, index, sweep=sweep), around)
 
     for _ in range(12):
         again()

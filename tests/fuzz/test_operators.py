@@ -24,6 +24,10 @@ def test_hostile_arguments():
     fuzz("--seed", "0", "--calls", "2", "--no-leaks")
 
 
+def test_dtypes_devices_and_extremes():
+    fuzz("--seed", "0", "--calls", "32", "--no-leaks", "--sweep")
+
+
 @pytest.mark.parametrize("layer", ["autograd", "vmap", "functionalize", "trace"])
 def test_hostile_arguments_in_layers(layer):
     fuzz("--seed", "0", "--calls", "1", "--no-leaks", "--layer", layer)

@@ -1,6 +1,8 @@
 """Derivatives of gamma and beta samples by their parameters, against differences of SciPy's
 quantiles."""
 
+import time
+
 import numpy as np
 import pytest
 from scipy import special
@@ -24,6 +26,43 @@ def test_gamma(q):
     got = lamella._standard_gamma_grad(lamella.from_numpy(shapes), lamella.from_numpy(x)).numpy()
     expected = slope(lambda a: special.gammaincinv(a, q), shapes)
     np.testing.assert_allclose(got, expected, rtol=1e-7)
+
+
+# Far above the mean, by mpmath: the derivative of gammainc(a, x, inf) by a over the density. For
+# huge numbers it is log(x) - psi(a), for which log(x) + Euler's constant stands where a is 1.
+TAILS = [
+    (1, 1000, 7.485969945877693),
+    (0.5, 1e5, 13.47637810962491),
+    (1e-3, 50, 985.1945772648785),
+    (10, 60, 2.183016610434856),
+    (50, 100, 1.3908543540860945),
+    (2310, 4700, 1.3969528583378397),
+    (9e4, 93000, 1.0164863898261),
+    (1, 1e30, np.log(1e30) + np.euler_gamma),
+    (1, 1e300, np.log(1e300) + np.euler_gamma),
+]
+
+
+@pytest.mark.parametrize("a, x, expected", TAILS)
+def test_gamma_far_above_the_mean(a, x, expected):
+    numbers = (lamella.tensor(v, dtype=lamella.float64) for v in (a, x))
+    assert lamella._standard_gamma_grad(*numbers).item() == pytest.approx(expected, rel=1e-13)
+
+
+def test_huge_numbers_take_no_longer():
+    special_numbers = [np.nan, np.inf, -np.inf, 0.0, -1.0, 5e-324, 1e-300, 1.0, 1e12, 1e300]
+    grid = np.array(np.meshgrid(special_numbers, special_numbers, special_numbers)).reshape(3, -1)
+    x, a, total = (lamella.tensor(np.tile(row, 20)) for row in grid)
+    before = time.monotonic()
+    lamella._standard_gamma_grad(a, x)
+    lamella._dirichlet_grad(x / (x + 1), a, total)
+    assert time.monotonic() - before < 5
+    half = lamella.tensor(0.5, dtype=lamella.float64)
+    near, far = (
+        lamella._dirichlet_grad(half, lamella.tensor(a), lamella.tensor(2 * a)).item() * a
+        for a in (9e8, 1.1e9)
+    )
+    assert near == pytest.approx(0.5, rel=1e-6) and far == pytest.approx(0.5, rel=1e-6)
 
 
 @pytest.mark.parametrize("q", QUANTILES)

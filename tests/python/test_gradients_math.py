@@ -1,6 +1,9 @@
 """Gradients of pointwise operators and reductions in delicate cases, against PyTorch: zeros in
 products, ties, bounds, norms at zero, NaN, mixed dtypes. test_op_db_gradients.py has the rest."""
 
+import itertools
+
+import numpy as np
 import pytest
 from operator_cases import compare, lamella, make, to_lamella, torch
 
@@ -154,3 +157,73 @@ def test_branches_of_complex_logcumsumexp():
     ):
         x = torch.tensor(x, dtype=torch.complex128)
         compare(to_lamella(x).logcumsumexp(0), x.logcumsumexp(0), strides=False)
+
+
+def _determinant(matrix, rows, columns):
+    """The determinant without these rows and columns."""
+    rest = np.delete(np.delete(matrix, rows, 0), columns, 1)
+    return np.linalg.det(rest) if rest.size else 1.0
+
+
+def _derivatives_of_det(matrix):
+    """The first and second derivatives by all elements: minors, with their signs."""
+    n = len(matrix)
+    first = np.zeros((n, n), matrix.dtype)
+    second = np.zeros((n, n, n, n), matrix.dtype)
+    for i, j in itertools.product(range(n), repeat=2):
+        first[i, j] = (-1) ** (i + j) * _determinant(matrix, [i], [j])
+        for k, m in itertools.product(range(n), repeat=2):
+            if i != k and j != m:
+                sign = (-1) ** (i + j + k + m) * (1 if (i < k) == (j < m) else -1)
+                second[i, j, k, m] = sign * _determinant(matrix, [i, k], [j, m])
+    return first, second
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_det_of_every_rank(n, dtype):
+    rng = np.random.default_rng(n)
+
+    def draw(*shape):
+        parts = rng.standard_normal((2, *shape))
+        return (parts[0] + 1j * parts[1]).astype(dtype) if dtype == np.complex128 else parts[0]
+
+    matrices = np.stack([draw(n, r) @ draw(r, n) for r in range(n + 1)])
+    direction = draw(n, n)
+    first, second = map(np.stack, zip(*map(_derivatives_of_det, matrices)))
+    turned = np.einsum("bijkl,ij->bkl", second, direction)
+    scale = {"rtol": 1e-9, "atol": 1e-9 * max(1.0, np.abs(matrices).max() ** (n - 1))}
+
+    a = lamella.tensor(matrices).requires_grad_()
+    v = lamella.tensor(direction)
+    det = lamella.linalg.det(a)
+    weight = lamella.ones_like(det)
+    (plain,) = lamella.autograd.grad(det, a, weight, retain_graph=True)
+    (again,) = lamella.autograd.grad(det, a, weight, create_graph=True)
+    for gradient in (plain, again):
+        np.testing.assert_allclose(gradient.tolist(), first.conj(), **scale)
+    if n > 1:
+        (vector,) = lamella.autograd.grad(again, a, v.expand(a.shape))
+        np.testing.assert_allclose(vector.tolist(), turned.conj(), **scale)
+    forward = lamella.func.jvp(lamella.linalg.det, (a.detach(),), (v.expand(a.shape),))[1]
+    np.testing.assert_allclose(forward.tolist(), (first * direction).sum((1, 2)), **scale)
+    if dtype == np.float64:
+        for outer, inner in itertools.product((lamella.func.jacfwd, lamella.func.jacrev), repeat=2):
+            hessian = lamella.vmap(outer(inner(lamella.linalg.det)))(a.detach())
+            np.testing.assert_allclose(hessian.tolist(), second, **scale)
+
+
+@pytest.mark.parametrize("rank", [0, 3, 9, 11, 12])
+def test_det_of_larger_matrices(rank):
+    rng = np.random.default_rng(rank)
+    sizes = np.concatenate([np.linspace(1, 2, rank), np.zeros(12 - rank)])
+    left, right = (np.linalg.qr(rng.standard_normal((12, 12)))[0] for _ in range(2))
+    matrix = left * sizes @ right
+    first, second = _derivatives_of_det(matrix)
+    a = lamella.tensor(matrix).requires_grad_()
+    det = lamella.linalg.det(a)
+    (gradient,) = lamella.autograd.grad(det, a, create_graph=True)
+    scale = {"rtol": 0, "atol": 1e-11 * 2.0**rank}
+    np.testing.assert_allclose(gradient.tolist(), first, **scale)
+    (vector,) = lamella.autograd.grad(gradient, a, a.detach())
+    np.testing.assert_allclose(vector.tolist(), np.einsum("ijkl,ij->kl", second, matrix), **scale)

@@ -204,6 +204,14 @@ def test_matrix_exp_of_norms_beside_each_other(dtype):
     assert (apart <= eps * (4 + 4 * norms)).all(), apart / eps
 
 
+def test_matrix_exp_of_huge_numbers():
+    for huge in (1e300, 1.7e308):
+        for dtype in (torch.float64, torch.complex128):
+            a = torch.tensor([[-huge, 0], [0, -1]], dtype=dtype)
+            got = ours("linalg_matrix_exp", a)
+            assert got[0, 0] == 0 and got[0, 1] == 0
+
+
 def test_matrix_exp_of_numbers_and_small_types():
     for value in (INF, -INF, NAN, 2.0):
         near("linalg_matrix_exp", torch.tensor([[value]]))

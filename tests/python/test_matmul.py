@@ -1,5 +1,6 @@
 """Matrix products against PyTorch: every rank, stride and dtype, small and large."""
 
+import numpy as np
 import pytest
 from operator_cases import (
     REAL,
@@ -88,6 +89,42 @@ EINSUMS = [
 def test_einsum(case):
     tensors = [make(*shape, seed=i) for i, shape in enumerate(case[1:])]
     check("einsum", case[0], tensors, strides=False, tolerance=(1e-4, 1e-4))
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 3, 4), (5, 1, 7), (20, 30, 40)])
+def test_complex32(sizes):
+    m, k, n = sizes
+    rng = np.random.default_rng(m)
+
+    def whole(*shape):
+        return rng.integers(-3, 4, shape) + 1j * rng.integers(-3, 4, shape)
+
+    def half(array):
+        return lamella.tensor(array).to(lamella.complex32)
+
+    def equal(found, expected):
+        assert found.dtype is lamella.complex32
+        assert found.to(lamella.complex128).tolist() == np.asarray(expected).tolist()
+
+    a, b, c = whole(m, k), whole(k, n), whole(m, n)
+    stack = whole(2, m, k)
+    equal(half(a) @ half(b), a @ b)
+    equal(lamella.mm(half(a.T.copy()).t(), half(b)), a @ b)
+    equal(lamella.addmm(half(c), half(a), half(b), beta=2, alpha=1j), 2 * c + 1j * (a @ b))
+    equal(lamella.bmm(half(stack), half(np.stack([b, b]))), stack @ b)
+    equal(lamella.mv(half(a), half(b[:, 0])), a @ b[:, 0])
+    equal(lamella.dot(half(a[0]), half(b[:, 0])), a[0] @ b[:, 0])
+    equal(lamella.vdot(half(a[0]), half(b[:, 0])), a[0].conj() @ b[:, 0])
+    equal(lamella.matrix_power(lamella.ones(4, 4).to(lamella.complex32), 3), np.full((4, 4), 16))
+
+
+@pytest.mark.parametrize("name", ["mm", "matmul", "bmm", "dot", "vdot", "mv"])
+@pytest.mark.parametrize("dtype", [torch.bool, torch.float8_e4m3fn, torch.float8_e5m2])
+def test_refused_dtypes_are_named_by_the_operator(name, dtype):
+    shapes = {"bmm": ((1, 2, 2),) * 2, "dot": ((2,),) * 2, "vdot": ((2,),) * 2}
+    shapes["mv"] = ((2, 2), (2,))
+    operands = [torch.ones(shape).to(dtype) for shape in shapes.get(name, ((2, 2),) * 2)]
+    assert error_of(name, *operands).startswith(f"{name}: ")
 
 
 # ---- out= ----

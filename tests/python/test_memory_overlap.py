@@ -79,6 +79,53 @@ def test_refused(case):
     assert str(caught.value) == text
 
 
+E = "x.expand(2, 3)"
+EXPANDED = {
+    "masked_fill_": [
+        f"{E}.masked_fill_(index(1, 0, 1) > 0, 1.0)",
+        f"{E}.masked_fill_(index(1, 0, 1) > 0, lamella.tensor(1.0))",
+        f"{E}[:, :2].masked_fill_(index(0, 1) > 0, 1.0)",
+    ],
+    "index_put_": [
+        f"{E}.index_put_((index(0),), lamella.tensor(1.0))",
+        f"{E}.index_put_((index(0),), lamella.tensor(1.0), True)",
+        f"{E}[index(0)] = 1.0",
+        f"{E}[numbers(2, 3) > 2] = 1.0",
+        f"{E}[index(0), 1:] = lamella.tensor([1.0])",
+    ],
+    "index_fill_": [
+        f"{E}.index_fill_(0, index(0), 1.0)",
+        f"{E}.index_fill_(1, index(0), lamella.tensor(1.0))",
+    ],
+    "scatter_": [f"{E}.scatter_(0, index([0, 0, 0]), 1.0)"],
+    "scatter_add_": [f"{E}.scatter_add_(0, index([0, 0, 0]), numbers(2, 3))"],
+    "scatter_reduce_": [f"{E}.scatter_reduce_(0, index([0, 0, 0]), numbers(2, 3), 'sum')"],
+    "index_add_": [f"{E}.index_add_(0, index(0), numbers(1, 3))"],
+    "index_copy_": [f"{E}.index_copy_(0, index(0), numbers(1, 3))"],
+    "index_reduce_": [f"{E}.index_reduce_(0, index(0), numbers(1, 3), 'prod')"],
+    "put_": [f"{E}.put_(index(0), numbers(1))"],
+    "masked_scatter_": [f"{E}.masked_scatter_(numbers(2, 3) > 2, numbers(2, 3))"],
+    "normal_": [f"{E}.normal_()"],
+    "bernoulli_": [f"{E}.bernoulli_(0.5)"],
+    "renorm_": [f"{E}.renorm_(2, 0, 0.5)"],
+    "addr_": [f"{E}.addr_(numbers(2), numbers(3))"],
+    "polygamma_": [f"{E}.polygamma_(1)"],
+}
+
+
+@pytest.mark.parametrize("op", EXPANDED)
+def test_expanded_tensors_are_not_written(op):
+    for program in EXPANDED[op]:
+        x = numbers(1, 3) + 1
+        with pytest.raises(RuntimeError, match=rf"^{op}: .*to have memory of its own for each el"):
+            exec(program, globals(), {"x": x})
+        assert x.tolist() == [[1, 2, 3]]
+    x = numbers(1, 3)
+    x.expand(1, 3).masked_fill_(x > 1, 5.0)  # one row is not expanded
+    assert x.expand(2, 3).masked_fill(x > 4, 0.0).tolist() == [[0, 1, 0], [0, 1, 0]]
+    assert x.tolist() == [[0, 1, 5]]
+
+
 def test_nothing_is_written_by_what_is_refused():
     x = numbers(6)
     with pytest.raises(RuntimeError):

@@ -172,3 +172,80 @@ def test_each_statistic_of_group_norm_alone(which):
 
     assert lamella.autograd.gradcheck(statistic, (x,), check_forward_ad=True)
     assert lamella.autograd.gradgradcheck(statistic, (x,))
+
+
+# A norm of x * scale with eps is that of x with eps / scale**2, here in float64.
+SCALED = {
+    "layer": lambda m, x, eps: m.nn.functional.layer_norm(x, (6, 5), None, None, eps),
+    "row": lambda m, x, eps: m.nn.functional.layer_norm(x, (5,), None, None, eps),
+    "rms": lambda m, x, eps: m.nn.functional.rms_norm(x, (5,), None, eps),
+    "group": lambda m, x, eps: m.nn.functional.group_norm(x, 3, None, None, eps),
+    "batch": lambda m, x, eps: m.nn.functional.batch_norm(x, None, None, None, None, True, 0, eps),
+    "pixel": lambda m, x, eps: m.nn.functional.batch_norm(
+        x[:, :, 0], None, None, None, None, True, 0, eps
+    ),
+    "instance": lambda m, x, eps: m.nn.functional.instance_norm(x, eps=eps),
+}
+ROUNDING = {torch.float32: 3e-5, torch.bfloat16: 6e-2, torch.float64: 1e-11}
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+@pytest.mark.parametrize("name", SCALED)
+def test_huge_and_tiny_numbers(name, dtype):
+    norm = SCALED[name]
+    scales = [1e30, 1e36, 1e-5, 1e-30] + ([1e200, 1e300] if dtype == torch.float64 else [])
+    for scale, eps in [(scale, 1e-5) for scale in scales] + [(1e-25, 1e-50), (1e30, 1e-40)]:
+        given = (make(4, 6, 5, dtype=torch.float64) * scale).to(dtype)
+        plain = (given.double() / scale).requires_grad_()
+        expected = norm(torch, plain, max(eps / scale / scale, 1e-300))
+        weight = make(*expected.shape, dtype=torch.float64, seed=3)
+        (slope,) = torch.autograd.grad(expected, plain, weight)
+        x = to_lamella(given).requires_grad_()
+        got = norm(lamella, x, eps)
+        rounding = ROUNDING[dtype]
+        close = {"atol": rounding * expected.abs().max().item(), "rtol": 0}
+        found = torch.tensor(got.double().tolist(), dtype=torch.float64)
+        torch.testing.assert_close(found, expected.detach(), **close)
+        if scale > 1e100 and name not in ("layer", "row", "rms"):
+            continue
+        (gradient,) = lamella.autograd.grad(got, x, to_lamella(weight).to(got.dtype))
+        found = torch.tensor(gradient.double().tolist(), dtype=torch.float64) * scale
+        close["atol"] = 4 * rounding * slope.abs().max().item()
+        torch.testing.assert_close(found, slope, **close)
+
+
+def test_running_statistics_of_huge_numbers():
+    x = make(8, 3, dtype=torch.float64)
+    for scale, dtype in (
+        (1e15, lamella.float32),
+        (1e25, lamella.float64),
+        (1e160, lamella.float64),
+    ):
+        mean, var = lamella.zeros(3, dtype=dtype), lamella.ones(3, dtype=dtype)
+        given = to_lamella(x * scale).to(dtype)
+        lamella.nn.functional.batch_norm(given, mean, var, training=True, momentum=1.0)
+        assert mean.tolist() == pytest.approx((x.mean(0) * scale).tolist(), rel=1e-5)
+        expected = [v * scale * scale for v in x.var(0).tolist()]
+        assert var.tolist() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (0, 3, 4), (2, 3, 0), (0, 3, 4, 5)])
+def test_empty_batches_leave_running_statistics(shape):
+    for name in ("batch_norm", "instance_norm"):
+        if name == "instance_norm" and len(shape) == 2:
+            continue
+        mean, var = lamella.tensor([1.0, 2, 3]), lamella.tensor([4.0, 5, 6])
+        x = lamella.zeros(shape, requires_grad=True)
+        weight = lamella.ones(3, requires_grad=True)
+        norm = getattr(lamella.nn.functional, name)
+        flag = {"training" if name == "batch_norm" else "use_input_stats": True}
+        y = norm(x, mean, var, weight, **flag)
+        assert y.shape == shape
+        assert mean.tolist() == [1, 2, 3] and var.tolist() == [4, 5, 6]
+        y.sum().backward()
+        assert weight.grad.tolist() == [0, 0, 0] and x.grad.shape == shape
+    module = lamella.nn.BatchNorm1d(3)
+    if len(shape) < 4:
+        module(lamella.zeros(shape))
+        assert module.running_mean.tolist() == [0] * 3 and module.running_var.tolist() == [1] * 3
+        assert module.num_batches_tracked.item() == 1

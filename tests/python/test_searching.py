@@ -1,5 +1,6 @@
 """Searching, counting and distinct values, against PyTorch."""
 
+import numpy as np
 import pytest
 from operator_cases import check, error_of, lamella, make, run, to_lamella, torch
 
@@ -12,6 +13,37 @@ def test_sides():
         check("bucketize.Scalar", float(line[2]), line, right=side == "right")
     shuffled = make(3, 5)
     check("searchsorted.Tensor", shuffled, values, sorter=shuffled.argsort(-1))
+
+
+@pytest.mark.parametrize("first", ["cpu", "meta"])
+def test_devices_are_not_mixed(first):
+    second = "meta" if first == "cpu" else "cpu"
+    for elements, tests in (((2,), (1,)), ((1,), (2,)), ((3, 4), (50,))):
+        with pytest.raises(RuntimeError, match="^isin: expected all tensors to be on one device"):
+            lamella.isin(lamella.ones(elements, device=first), lamella.ones(tests, device=second))
+    a, b = lamella.ones(2, 3, device=first), lamella.ones(2, 3, device=second)
+    with pytest.raises(RuntimeError, match="^linalg_cross: expected all tensors to be on one"):
+        lamella.linalg.cross(a, b)
+    with pytest.raises(RuntimeError, match="^prelu: expected all tensors to be on one device"):
+        lamella.prelu(a, b[0, :1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("count", [0, 1, 2, 40])
+def test_searchsorted_nan(dtype, right, count):
+    # NaN comes after all numbers, as NumPy sorts; PyTorch's binary search does not.
+    line = np.array([1.0, 3.0] + [np.nan] * count)
+    values = np.array([0.5, 1.0, 2.0, 3.0, np.inf, -np.nan, np.nan])
+    expected = np.searchsorted(line, values, "right" if right else "left").tolist()
+    edges, given = to_lamella(torch.tensor(line, dtype=dtype)), torch.tensor(values, dtype=dtype)
+    assert lamella.searchsorted(edges, to_lamella(given), right=right).tolist() == expected
+    assert lamella.bucketize(to_lamella(given), edges, right=right).tolist() == expected
+    for value, place in zip(values.tolist(), expected):
+        assert lamella.searchsorted(edges, value, right=right).item() == place
+    order = lamella.arange(len(line) - 1, -1, -1)
+    turned = lamella.searchsorted(edges.flip(0), to_lamella(given), right=right, sorter=order)
+    assert turned.tolist() == expected
 
 
 def test_histc():

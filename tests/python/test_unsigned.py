@@ -117,6 +117,76 @@ def test_promotion(a, b, want):
         assert total.dtype is getattr(lamella, want) and total.tolist() == [6]
 
 
+HIGH, MOST = 2**63, 2**64 - 1
+LARGE = [
+    (lambda x: lamella.full((2,), MOST, dtype=lamella.uint64), [MOST, MOST]),
+    (lambda x: lamella.full((2,), HIGH, dtype=lamella.float64), [2.0**63] * 2),
+    (lambda x: lamella.full_like(x[:1], HIGH + 1), [HIGH + 1]),
+    (lambda x: lamella.full_like(x[:1].float(), MOST, dtype=lamella.uint64), [MOST]),
+    (lambda x: x.new_full((1,), HIGH + 5), [HIGH + 5]),
+    (lambda x: lamella.scalar_tensor(MOST, dtype=lamella.uint64)[None], [MOST]),
+    (lambda x: x.clone().fill_(HIGH + 3), [HIGH + 3] * 3),
+    (lambda x: lamella.arange(HIGH, HIGH + 3, dtype=lamella.uint64), [HIGH, HIGH + 1, HIGH + 2]),
+    (lambda x: x == MOST, [False, False, True]),
+    (lambda x: MOST != x, [True, True, False]),
+    (lambda x: x < HIGH + 1, [True, True, False]),
+    (lambda x: HIGH <= x, [False, True, True]),
+    (lambda x: x + HIGH, [HIGH + 1, 0, HIGH - 1]),
+    (lambda x: x - HIGH, [HIGH + 1, 0, HIGH - 1]),
+    (lambda x: MOST - x, [MOST - 1, HIGH - 1, 0]),
+    (lambda x: x * HIGH, [HIGH, 0, HIGH]),
+    (lambda x: x // HIGH, [0, 1, 1]),
+    (lambda x: x % (HIGH + 1), [1, HIGH, HIGH - 2]),
+    (lambda x: MOST % x, [0, HIGH - 1, 0]),
+    (lambda x: lamella.fmod(x, HIGH), [1, 0, HIGH - 1]),
+    (lambda x: x & HIGH, [0, HIGH, HIGH]),
+    (lambda x: x | HIGH, [HIGH + 1, HIGH, MOST]),
+    (lambda x: x ^ MOST, [MOST - 1, HIGH - 1, 0]),
+    (lambda x: x.clamp(2, HIGH), [2, HIGH, HIGH]),
+    (lambda x: x.clamp(min=HIGH), [HIGH, HIGH, MOST]),
+    (lambda x: lamella.add(x, x, alpha=HIGH), [HIGH + 1, HIGH, HIGH - 1]),
+    (lambda x: lamella.addcmul(x, x, x, value=HIGH), [HIGH + 1, HIGH, HIGH - 1]),
+    (lambda x: lamella.where(x > 1, x, MOST), [MOST, HIGH, MOST]),
+    (lambda x: lamella.where(x > 1, HIGH, x), [1, HIGH, HIGH]),
+    (lambda x: x.masked_fill(x == 1, MOST), [MOST, HIGH, MOST]),
+    (lambda x: x.index_fill(0, lamella.tensor([0]), HIGH), [HIGH, HIGH, MOST]),
+    (lambda x: x.scatter(0, lamella.tensor([2]), HIGH), [1, HIGH, HIGH]),
+    (lambda x: lamella.isin(x, MOST), [False, False, True]),
+    (lambda x: lamella.tensor([2.0**63], dtype=lamella.float64) == HIGH, [True]),
+    (lambda x: lamella.ones(1, dtype=lamella.float64) + HIGH, [2.0**63]),
+]
+
+
+@pytest.mark.parametrize("case", range(len(LARGE)))
+def test_ints_above_int64(case):
+    function, expected = LARGE[case]
+    x = lamella.tensor([1, HIGH, MOST], dtype=lamella.uint64)
+    assert function(x).tolist() == expected
+    assert x.tolist() == [1, HIGH, MOST] and x[2].item() == MOST and int(x[1]) == HIGH
+
+
+def test_assigned_ints_above_int64():
+    x = lamella.zeros(3, dtype=lamella.uint64)
+    x[0], x[1:2] = MOST, HIGH
+    x[lamella.tensor([2])] = HIGH + 1
+    assert x.tolist() == [MOST, HIGH, HIGH + 1]
+    y = lamella.zeros(1)
+    y[0] = HIGH
+    assert y.tolist() == [2.0**63]
+
+
+def test_ints_that_no_tensor_holds():
+    x = lamella.tensor([1], dtype=lamella.uint64)
+    for function in (
+        lambda: x == 2**64,
+        lambda: lamella.full((1,), HIGH),
+        lambda: lamella.ones(1, dtype=lamella.int64) < HIGH,
+        lambda: x.sum(HIGH),
+    ):
+        with pytest.raises(OverflowError, match="expected an int that fits 64 bits"):
+            function()
+
+
 def test_no_promotion():
     x = lamella.tensor([1], dtype=lamella.uint64)
     text = "promote_types: expected types with a common type, got uint64 and int64"

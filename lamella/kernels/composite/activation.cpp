@@ -1,5 +1,6 @@
 // Activations and special functions made of other operators.
 #include "lamella/api/functions.h"
+#include "lamella/api/generated_kernels.h"
 #include "lamella/core/tensor_impl.h"
 #include "lamella/kernels/dims.h"
 #include "lamella/native_functions.h"
@@ -13,6 +14,9 @@ Tensor prelu(const Tensor& self, const Tensor& weight) {
                 self.dtype(), ", got ", weight.dtype());
   LAMELLA_CHECK(weight.dim() <= 1, "prelu: expected 'weight' to have at most 1 dimension, got ",
                 weight.sizes());
+  lamella::detail::SameDevice device("prelu");
+  device.see("self", self);
+  device.see("weight", weight);
   if (weight.numel() == 1) return lamella::_prelu_kernel(self, weight.reshape({}));
   LAMELLA_CHECK(self.dim() > 0, "prelu: expected 'self' to have at least 1 dimension for a ",
                 "'weight' of ", weight.numel(), " elements, got a tensor with 0");

@@ -340,7 +340,7 @@ Tensor linalg_matrix_exp(const Tensor& self) {
   const double largest = real == kDouble ? 0.5 : 2;
   Tensor norm = lamella::linalg_matrix_norm(self, 1).to(kDouble).unsqueeze(-1).unsqueeze(-1);
   Tensor scaled = lamella::isfinite(norm).logical_and(norm.gt(largest));
-  Tensor halvings = lamella::where(scaled, norm.div(largest).log2().ceil(), Scalar(0));
+  Tensor halvings = lamella::where(scaled, norm.log2().sub(std::log2(largest)).ceil(), Scalar(0));
   Tensor A = self.mul(halvings.neg().exp2().to(real));
   Tensor one = lamella::eye(self.size(-1), self.options()).expand(self.sizes());
   constexpr int kTerms = 14;

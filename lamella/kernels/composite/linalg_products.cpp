@@ -1,4 +1,5 @@
 // Products of vectors and of several matrices: cross, vecdot, addr, multi_dot, matrix_power.
+#include "lamella/api/generated_kernels.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -11,6 +12,9 @@ Tensor linalg_cross(const Tensor& self, const Tensor& other, int64_t dim) {
                 ": expected 'self' to have at least 1 dimension, got a tensor with 0");
   LAMELLA_CHECK(self.size(dim) == 3 && other.size(dim) == 3, op, ": expected dimension ", dim,
                 " of both arguments to be of size 3, got ", self.sizes(), " and ", other.sizes());
+  lamella::detail::SameDevice device(op);
+  device.see("self", self);
+  device.see("other", other);
   Dims shape = broadcast_shapes(self.sizes(), other.sizes(), op, "other");
   Tensor a = self.expand(shape), b = other.expand(shape);
   auto part = [&](int64_t i) {

@@ -40,7 +40,7 @@ Tensor instance_norm(const Tensor& input, const Parameter& weight, const Paramet
   Parameter mean = repeated(running_mean), var = repeated(running_var);
   Tensor out = lamella::batch_norm(input.reshape(shape), repeated(weight), repeated(bias), mean,
                                    var, use_input_stats, momentum, eps, cudnn_enabled);
-  if (use_input_stats) {
+  if (use_input_stats && input.numel() > 0) {
     for (auto [running, now] : {std::pair{&running_mean, &mean}, std::pair{&running_var, &var}}) {
       if (!has(*running)) continue;
       Tensor target = **running;

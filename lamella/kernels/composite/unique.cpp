@@ -1,4 +1,5 @@
 // Distinct values: unique, its consecutive form, isin, msort.
+#include "lamella/api/generated_kernels.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/selecting.h"
 
@@ -107,6 +108,9 @@ std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& self, bool r
 }
 
 Tensor isin(const Tensor& elements, const Tensor& test_elements, bool assume_unique, bool invert) {
+  lamella::detail::SameDevice device("isin");
+  device.see_number("elements", elements);
+  device.see("test_elements", test_elements);
   ScalarType dtype = lamella::result_type(elements, test_elements);
   bool is_small_float = is_floating_point(dtype) && element_size(dtype) == 1;
   bool directly = !elements.is_meta() && isin_stub.is_device_supported(elements.device().type()) &&

@@ -227,8 +227,7 @@ Tensor& _index_put_impl_(Tensor& self, TensorList indices, const Tensor& values,
   LAMELLA_CHECK_INDEX(values.scalar_type() == self.scalar_type(),
                       "index_put_: expected 'values' to be ", self.scalar_type(), ", got ",
                       values.scalar_type());
-  // Assigning a single value to an expanded tensor may write an element twice; adding may not.
-  if (accumulate || values.numel() != 1) check_no_internal_overlap("index_put_", "self", self);
+  check_no_internal_overlap("index_put_", "self", self);
   check_no_overlap("index_put_", "self", self, "values", values);
   for (const Tensor& index : indices) {
     if (index.defined()) check_no_overlap("index_put_", "self", self, "indices", index);

@@ -190,8 +190,8 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu(
     const std::optional<Tensor>& dropout_mask) {
   const char* op = "_scaled_dot_product_flash_attention_for_cpu";
   check_heads(op, query, key, value);
-  LAMELLA_CHECK(query.is_floating_point(), op, ": expected 'query' to be floating point, got ",
-                query.scalar_type());
+  LAMELLA_CHECK(query.is_floating_point() && !is_float8(query.scalar_type()), op,
+                ": expected 'query' to be floating point, got ", query.scalar_type());
   int64_t batch = query.sizes()[0], heads = query.sizes()[1], rows = query.sizes()[2],
           width = query.sizes()[3], keys = key.sizes()[2], value_width = value.sizes()[3];
   ScalarType sums = query.scalar_type() == kDouble ? kDouble : kFloat;

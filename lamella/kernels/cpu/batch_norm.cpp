@@ -116,13 +116,33 @@ std::tuple<Tensor, Tensor, Tensor> normalise(const char* op, const Tensor& input
   PerChannel scale(channels, p.dtype), offset(channels, p.dtype);
   Tensor mean, var;
   if (training) {
-    mean = new_tensor({channels}, p.dtype, kCPU);
-    var = new_tensor({channels}, p.dtype, kCPU);
+    // Without elements the statistics are 0 and the running ones stay.
+    mean = lamella::zeros({channels}, TensorOptions(p.dtype));
+    var = lamella::zeros({channels}, TensorOptions(p.dtype));
     int64_t count = p.outer * p.inner;
-    channel_moments(p, x, mean, var);
-    update_running(running_mean, mean, momentum, 1);
-    update_running(running_var, var, momentum,
-                   static_cast<double>(count) / static_cast<double>(count - 1));
+    if (count > 0) channel_moments(p, x, mean, var);
+    if (count > 0 && is_out_of_range(var, eps)) {
+      if (Rescaled r(input, eps); r.numbers.defined()) {
+        const bool scaled = r.scale != 1;
+        auto [y, m, inverse] = normalise(
+            op, r.numbers, in_double(weight), in_double(bias), scaled ? std::nullopt : running_mean,
+            scaled ? std::nullopt : running_var, true, momentum, r.eps);
+        if (scaled) {
+          Tensor spread = inverse.pow(-2).sub(r.eps);
+          m = m.div(r.scale);
+          inverse = inverse.mul(r.scale);
+          update_running(running_mean, m, momentum, 1);
+          update_running(running_var, spread.div(r.scale).div(r.scale), momentum,
+                         static_cast<double>(count) / static_cast<double>(count - 1));
+        }
+        return {narrowed(y, dtype), narrowed(m, stored), narrowed(inverse, stored)};
+      }
+    }
+    if (count > 0) {
+      update_running(running_mean, mean, momentum, 1);
+      update_running(running_var, var, momentum,
+                     static_cast<double>(count) / static_cast<double>(count - 1));
+    }
   } else {
     mean = running_mean->to(p.dtype).contiguous();
     var = running_var->to(p.dtype).contiguous();
@@ -211,6 +231,13 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(
   PerChannel mean(train ? save_mean : running_mean, channels, p.dtype, 0);
   Tensor invstd = train ? save_invstd->to(p.dtype).contiguous()
                         : running_var->to(p.dtype).add(eps).rsqrt().contiguous();
+  if (has_extremes(invstd)) {
+    auto [dx, dw, db] = lamella::native_batch_norm_backward(
+        grad_out.to(kDouble), input.to(kDouble), in_double(weight), in_double(running_mean),
+        in_double(running_var), in_double(save_mean), in_double(save_invstd), train, eps,
+        output_mask);
+    return {narrowed(dx, input.scalar_type()), narrowed(dw, stored), narrowed(db, stored)};
+  }
   Tensor sum = new_tensor({channels}, p.dtype, kCPU), dot = new_tensor({channels}, p.dtype, kCPU);
   channel_sums(p, dy, x, mean.tensor(), sum, dot);
   Tensor dx, dw, db;

@@ -5,6 +5,7 @@
 
 #include "lamella/core/checked_size.h"
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/cpu/fill.h"
 #include "lamella/kernels/cpu/movement.h"
 #include "lamella/kernels/cpu/range.h"
 #include "lamella/kernels/native.h"
@@ -49,11 +50,15 @@ Tensor& fill_(Tensor& self, const Scalar& value) {
   fill_pattern(self, pattern);
   return self;
 }
+Scalar number_for(ScalarType dtype, const Tensor& value) {
+  if (value.scalar_type() != kUInt64) return value.item();
+  return (is_integral(dtype, true) ? value.view(kLong) : value.to(kDouble)).item();
+}
 Tensor& fill_(Tensor& self, const Tensor& value) {
   LAMELLA_CHECK(value.dim() == 0, "fill_: expected 'value' to have no dimensions, got ",
                 value.sizes());
   if (self.is_meta() || value.is_meta()) return self;
-  return native::fill_(self, value.item());
+  return native::fill_(self, number_for(self.scalar_type(), value));
 }
 Tensor fill(const Tensor& self, const Scalar& value) {
   Tensor result = lamella::empty_like(self);

@@ -86,18 +86,22 @@ void complex_gemm(const char* op, Gemm p) {
 
 // ---- Real numbers ----
 
-// The dtype of products and sums. Small floating-point types are summed in float32; integers wrap.
+// The dtype of products and sums. Small types of floats are summed in 32 bits; integers wrap.
 ScalarType sum_dtype(const char* op, ScalarType dtype) {
   switch (dtype) {
     case kHalf:
     case kBFloat16:
       return kFloat;
+    case kComplexHalf:
+      return kComplexFloat;
     case kByte:
     case kChar:
     case kShort:
       return kInt;
     case kFloat:
     case kDouble:
+    case kComplexFloat:
+    case kComplexDouble:
     case kInt:
     case kLong:
       return dtype;
@@ -117,7 +121,7 @@ void widened_gemm(const char* op, const Gemm& p, ScalarType dtype) {
   q.c = Matrices::of(c);
   q.d = {};
   if (!reads) q.beta = 0;
-  if (!is_floating_point(p.dtype)) {
+  if (is_integral(p.dtype, false)) {
     visit_numbers(p.dtype, op, [&](auto tag) {
       using T = type_of<decltype(tag)>;
       if constexpr (std::is_integral_v<T>) {
@@ -252,10 +256,10 @@ void gemm(const char* op, const Gemm& problem) {
   } else if (p.d.data == nullptr) {
     p.d = p.c;
   }
-  if (is_complex(p.dtype)) return complex_gemm(op, p);
   ScalarType dtype = sum_dtype(op, p.dtype);
   if (p.dtype == kBFloat16 && has_gemm(kBFloat16)) return paired_gemm(p);
   if (dtype != p.dtype) return widened_gemm(op, p, dtype);
+  if (is_complex(p.dtype)) return complex_gemm(op, p);
   real_gemm(p);
 }
 
@@ -276,16 +280,22 @@ template <class T>
 using sum_type = typename SumType<T>::type;
 }  // namespace
 
-void dot_product(const Tensor& a, const Tensor& b, bool conjugate, void* result) {
+void dot_product(const char* op, const Tensor& a, const Tensor& b, bool conjugate, void* result) {
   int64_t n = a.numel();
   ScalarType dtype = signed_type(a.scalar_type());
+  if (dtype == kComplexHalf) {
+    complex<float> sum;
+    dot_product(op, a.to(kComplexFloat), b.to(kComplexFloat), conjugate, &sum);
+    *static_cast<complex<Half>*>(result) = static_cast<complex<Half>>(sum);
+    return;
+  }
   if (dtype == kFloat || dtype == kDouble) {
     Tensor x = a.contiguous(), y = b.contiguous();
     dot_stub(kCPU, dtype, x.const_data_ptr(), y.const_data_ptr(), n, result);
     return;
   }
   int64_t a_step = a.strides()[0], b_step = b.strides()[0];
-  visit_numbers(dtype, "dot", [&](auto tag) {
+  visit_numbers(dtype, op, [&](auto tag) {
     using T = type_of<decltype(tag)>;
     using S = sum_type<T>;
     auto* x = static_cast<const T*>(a.const_data_ptr());

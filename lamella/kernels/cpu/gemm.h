@@ -52,7 +52,7 @@ inline Gemm transposed(const Gemm& p) {
 }
 
 // The dot product of two vectors; `conjugate` conjugates the first.
-void dot_product(const Tensor& a, const Tensor& b, bool conjugate, void* result);
+void dot_product(const char* op, const Tensor& a, const Tensor& b, bool conjugate, void* result);
 
 // ---- Parts of gemm() ----
 

@@ -59,6 +59,17 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm(const Tensor& input, const 
     return {laid_as(input, out.to(dtype)), mean.to(stored), rstd.to(stored)};
   }
   channel_moments({wide, 1, N * group, in_group * HxW}, x, mean, rstd);
+  if (is_out_of_range(rstd, eps)) {
+    if (Rescaled r(input, eps); r.numbers.defined()) {
+      auto [y, m, inverse] =
+          native_group_norm(r.numbers, in_double(weight), in_double(bias), N, C, HxW, group, r.eps);
+      if (r.scale != 1) {
+        m = m.div(r.scale);
+        inverse = inverse.mul(r.scale);
+      }
+      return {narrowed(y, dtype), narrowed(m, stored), narrowed(inverse, stored)};
+    }
+  }
   PerChannel w(weight, C, wide, 1), shift(bias, C, wide, 0);
   PerChannel scale(N * C, wide), offset(N * C, wide);
   visit_wide(wide, [&](auto tag) {
@@ -107,6 +118,12 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm_backward(
   int64_t in_group = C / group, rows = N * C;
   Tensor x = input.to(wide).contiguous(), dy = grad_out.to(wide).contiguous();
   Tensor means = mean.to(wide).contiguous(), inverse = rstd.to(wide).contiguous();
+  if (has_extremes(inverse)) {
+    auto [gx, gw, gb] = native_group_norm_backward(
+        grad_out.to(kDouble), input.to(kDouble), mean.to(kDouble), rstd.to(kDouble),
+        in_double(weight), N, C, HxW, group, output_mask);
+    return {narrowed(gx, dtype), narrowed(gw, stored), narrowed(gb, stored)};
+  }
   PerChannel w(weight, C, wide, 1), centre(rows, wide), sum(rows, wide), dot(rows, wide);
   PerChannel a(rows, wide), b(rows, wide), k(rows, wide);
   visit_wide(wide, [&](auto tag) {

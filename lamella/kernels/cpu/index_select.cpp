@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lamella/kernels/cpu/fill.h"
 #include "lamella/kernels/cpu/offset_loop.h"
 
 namespace lamella {
@@ -95,7 +96,7 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
 
 Tensor& index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   check_list("index_fill_", index);
-  // Writing one value to an expanded tensor may write an element twice.
+  check_no_internal_overlap("index_fill_", "self", self);
   check_no_overlap("index_fill_", "self", self, "index", index);
   dim = maybe_wrap_dim(dim, self.dim(), "index_fill_");
   LAMELLA_CHECK(!value.isComplex() || self.is_complex(),
@@ -112,7 +113,7 @@ Tensor& index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Tensor
   LAMELLA_CHECK(value.dim() == 0, "index_fill_: expected 'value' to have no dimensions, got ",
                 value.sizes());
   if (self.is_meta()) return self;
-  return self.index_fill_(dim, index, value.item());
+  return self.index_fill_(dim, index, number_for(self.scalar_type(), value));
 }
 Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   Tensor result = self.clone(MemoryFormat::Preserve);

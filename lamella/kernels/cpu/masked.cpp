@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lamella/kernels/cpu/convert.h"
+#include "lamella/kernels/cpu/fill.h"
 #include "lamella/kernels/cpu/selecting.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/strided_loop.h"
@@ -23,7 +24,7 @@ Tensor& masked_fill_(Tensor& self, const Tensor& mask, const Scalar& value) {
   LAMELLA_CHECK(is_expandable(mask.sizes(), self.sizes()),
                 "masked_fill_: expected 'mask' to be broadcastable to ", self.sizes(), ", got ",
                 mask.sizes());
-  // Writing one value to an expanded tensor may write an element twice.
+  check_no_internal_overlap("masked_fill_", "self", self);
   check_no_partial_overlap("masked_fill_", "self", self, "mask", mask);
   if (self.is_meta() || self.numel() == 0) return self;
   Tensor number = lamella::scalar_tensor(value, self.scalar_type());
@@ -48,7 +49,7 @@ Tensor& masked_fill_(Tensor& self, const Tensor& mask, const Tensor& value) {
   LAMELLA_CHECK(value.dim() == 0, "masked_fill_: expected 'value' to have no dimensions, got ",
                 value.sizes());
   if (value.is_meta() || self.is_meta()) return masked_fill_(self, mask, Scalar(0));
-  return self.masked_fill_(mask, value.item());
+  return self.masked_fill_(mask, number_for(self.scalar_type(), value));
 }
 namespace {
 Tensor broadcast_clone(const Tensor& self, const Tensor& mask, const char* op) {

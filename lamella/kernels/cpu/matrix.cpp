@@ -211,7 +211,7 @@ Tensor dot_of(const char* op, const Tensor& self, const Tensor& other, const cha
   LAMELLA_CHECK(self.numel() == other.numel(), op, ": expected '", name, "' to be of shape ",
                 self.sizes(), ", got ", other.sizes());
   Tensor out = new_tensor({}, self.scalar_type(), self.device());
-  if (!self.is_meta()) dot_product(self, other, conjugate, out.data_ptr());
+  if (!self.is_meta()) dot_product(op, self, other, conjugate, out.data_ptr());
   return out;
 }
 }  // namespace

@@ -160,7 +160,7 @@ Tensor& draw_each(const char* op, Tensor& self, MaybeGenerator generator, F&& ne
   });
 }
 void check_floating(const char* op, const Tensor& self) {
-  LAMELLA_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), op,
+  LAMELLA_CHECK_NOT_IMPLEMENTED(self.is_floating_point() && !is_float8(self.scalar_type()), op,
                                 ": expected 'self' to be floating point, got ", self.scalar_type());
 }
 

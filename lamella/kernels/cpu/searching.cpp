@@ -23,16 +23,16 @@ bool from_right(const char* op, bool right, std::optional<std::string_view> side
   return *side == "right";
 }
 
-// Binary search of one line with PyTorch's comparisons, also for unsorted lines and NaN.
+// Binary search of one line, in which NaN comes after all numbers.
 template <class T>
 int64_t search_plainly(const T* sorted, const int64_t* order, int64_t n, T value, bool right) {
   auto y = static_cast<compute_type<T>>(value);
+  auto is_before = [](auto a, auto b) { return a < b || (b != b && a == a); };
   int64_t low = 0, high = n;
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
     auto x = static_cast<compute_type<T>>(sorted[order != nullptr ? order[middle] : middle]);
-    // NaN compares false, and so is placed after all numbers.
-    if (right ? !(x > y) : !(x >= y)) {
+    if (right ? !is_before(y, x) : is_before(x, y)) {
       low = middle + 1;
     } else {
       high = middle;
@@ -75,17 +75,6 @@ void search_by_keys(ScalarType dtype, const Tensor& lines, int64_t n, const Tens
       begin += count;
     }
   });
-}
-
-bool has_last_nan(const Tensor& lines, const int64_t* order) {
-  int64_t n = lines.size(-1);
-  KeyKind kind = key_kind(lines.scalar_type(), false);
-  auto* data = static_cast<const char*>(lines.const_data_ptr());
-  for (int64_t start = 0; start < lines.numel(); start += n) {
-    int64_t last = start + (order != nullptr ? order[start + n - 1] : n - 1);
-    if (count_nan({kind, data + last * kind.bytes, kind.bytes, 1}) > 0) return true;
-  }
-  return false;
 }
 
 Tensor search(const char* op, const Tensor& sequence, const Tensor& values, bool out_int32,
@@ -131,10 +120,8 @@ Tensor search(const char* op, const Tensor& sequence, const Tensor& values, bool
       result.mutable_data_ptr<int64_t>()[i] = found;
     }
   };
-  // Computing keys pays for many values. With a NaN in the line, the result depends on the
-  // positions that PyTorch's search visits.
+  // Computing keys pays for many values.
   bool by_keys = given.numel() >= lines.numel() / 8 && n > 0 && n < INT32_MAX;
-  if (is_floating_point(dtype) && by_keys) by_keys = !has_last_nan(lines, at);
   if (by_keys) {
     if (has_sorter) lines = lines.gather(-1, order);
     if (lines.element_size() == 8) {

@@ -29,7 +29,7 @@ struct Coefficients<float> {
   // sinh(x) = x + x^3 P(x^2), |x| <= 1.
   static constexpr float sinh[] = {0.166666761f, 0.00833176263f, 0.000202588853f};
   // sin(r) = r + r^3 P(r^2), |r| <= pi / 4.
-  static constexpr float sin[] = {-0.166666642f, 0.0083327461f, -0.000195874833f};
+  static constexpr float sin[] = {-0.16666655f, 0.008332235f, -0.00019524731f};
   // cos(r) = 1 - z / 2 + z^2 P(z), z = r^2.
   static constexpr float cos[] = {0.0416666642f, -0.00138883013f, 2.4547533e-05f};
   // tan(r) = r + r^3 P(r^2), |r| <= pi / 4.

@@ -16,6 +16,13 @@ T total(const T (&lanes)[kLanes]) {
   return sum;
 }
 
+// Numbers whose cubes are well in the range of the type.
+template <class T>
+struct Range {
+  static constexpr T least = sizeof(T) == 8 ? T(1e-90) : T(1e-10);
+  static constexpr T most = sizeof(T) == 8 ? T(1e90) : T(1e10);
+};
+
 // The gradient of the input for one row; factor(i) is the weight of element i.
 template <class T, class F>
 void row_gradient(const T* dy, const T* x, T mean, T rstd, bool centred, T* dx, int64_t n,
@@ -36,6 +43,16 @@ void row_gradient(const T* dy, const T* x, T mean, T rstd, bool centred, T* dx, 
     dot += g * (x[i] - mean);
   }
   T count = static_cast<T>(n);
+  // Where the cube of rstd leaves the range, the numbers are normalised before they are multiplied.
+  if (rstd < Range<T>::least || rstd > Range<T>::most) [[unlikely]] {
+    dot = 0;
+    for (int64_t k = 0; k < n; ++k) dot += dy[k] * factor(k) * ((x[k] - mean) * rstd);
+    for (int64_t k = 0; k < n; ++k) {
+      T rest = (centred ? sum / count : T(0)) + (x[k] - mean) * rstd * (dot / count);
+      dx[k] = rstd * (dy[k] * factor(k) - rest);
+    }
+    return;
+  }
   T scale = -rstd * rstd * rstd * dot / count;
   T shift = (centred ? -rstd * sum / count : T(0)) - scale * mean;
 #pragma GCC ivdep

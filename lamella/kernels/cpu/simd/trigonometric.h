@@ -5,15 +5,17 @@
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 
-// pi / 2 in parts, for either precision.
+// pi / 2 in parts, for either precision. The second part is a multiple of the last bit that an x
+// above pi / 4 has, so that what is left after it is exact.
 template <class T>
 inline constexpr T kHalfPi1 = sizeof(T) == 4 ? T(0x1.921cp+0) : T(0x1.921fb54400000p+0);
 template <class T>
-inline constexpr T kHalfPi2 = sizeof(T) == 4 ? T(0x1.daa0p-15) : T(0x1.0b4611a600000p-34);
+inline constexpr T kHalfPi2 = sizeof(T) == 4 ? T(0x1.da8p-15) : T(0x1.0b462p-34);
 template <class T>
-inline constexpr T kHalfPi3 = sizeof(T) == 4 ? T(0x1.10b4p-30) : T(0x1.3198a2e000000p-69);
+inline constexpr T kHalfPi3 = sizeof(T) == 4 ? T(0x1.110cp-26) : T(-0x1.cb3b399dp-55);
 template <class T>
-inline constexpr T kHalfPi4 = sizeof(T) == 4 ? T(0x1.8469898cc5170p-48) : T(0x1.b839a252049c1p-104);
+inline constexpr T kHalfPi4 =
+    sizeof(T) == 4 ? T(-0x1.73dcb3b399d74p-43) : T(-0x1.d1fc8f8cbb5bfp-89);
 
 // x = n pi / 2 + r, where |r| exceeds pi / 4 by rounding errors at most; n is right modulo 4.
 template <class V>

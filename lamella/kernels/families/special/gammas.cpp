@@ -8,6 +8,9 @@
 //   is the sum of x^n (a + b) ... (a + b + n - 1) / ((a + 1) ... (a + n)). All terms are positive.
 //   After differentiation by a and division by the density, with psi(a) = psi(1 + a) - 1 / a, no
 //   large terms are left that would cancel, however small a is.
+//   Far above the mean the series is long and its terms overflow. There the upper incomplete gamma
+//   function x^a e^-x h is taken, with Legendre's continued fraction h, which is differentiated
+//   along: no term cancels either.
 #include <cmath>
 
 #include "lamella/kernels/families/families.h"
@@ -29,12 +32,15 @@ double psi(double x) {
   return std::log(x) - 0.5 / x - series - below;
 }
 
+// More terms are not needed where a series is used.
+constexpr int64_t kMaxTerms = 2'000'000;
+
 // Two sums over n >= 1, of positive terms t(n) = t(n - 1) ratio(n - 1) with t(0) = 1, and of
 // t(n) (weight(0) + ... + weight(n - 1)).
 template <class Ratio, class Weight>
 std::pair<double, double> sums(Ratio ratio, Weight weight) {
   double term = 1, weights = 0, sum = 0, weighted = 0;
-  for (int64_t n = 0; n < 10'000'000; ++n) {
+  for (int64_t n = 0; n < kMaxTerms; ++n) {
     const double r = ratio(static_cast<double>(n));
     term *= r;
     weights += weight(static_cast<double>(n));
@@ -60,9 +66,37 @@ double large_gamma_slope(double a, double x) {
   return 1 + z / (2 * root) - z * (z * z - 7) / (72 * a * root);
 }
 
+// Above the mean: x (h (log x - psi(a)) + dh / da), with h = 1 / (x + 1 - a - 1 (1 - a) / (x + 3 -
+// a
+// - 2 (2 - a) / (x + 5 - a - ...))) by Lentz's method, whose factors C and D are differentiated.
+double upper_gamma_slope(double a, double x) {
+  const double slope = std::log(x) - psi(a);
+  double b = x + 1 - a, d = 1 / b, dd = d * d, c = 0, dc = 0, h = d, dh = dd;
+  for (int64_t n = 1; n < 10000; ++n) {
+    const auto k = static_cast<double>(n);
+    const double part = -k * (k - a);
+    b += 2;
+    // With C = b + part / C before, where the first C is infinite.
+    const double dc_new = n == 1 ? -1 : -1 + k / c - part * dc / (c * c);
+    c = n == 1 ? b : b + part / c;
+    dc = dc_new;
+    const double below = part * d + b, d_below = k * d + part * dd - 1;
+    d = 1 / below;
+    dd = -d_below * d * d;
+    const double factor = c * d, d_factor = dc * d + c * dd;
+    dh = dh * factor + h * d_factor;
+    h *= factor;
+    if (std::abs(factor - 1) <= 3e-16 &&
+        std::abs(d_factor * h) <= 1e-16 * (std::abs(dh) + h * slope))
+      break;
+  }
+  return x * h * slope + x * dh;
+}
+
 double gamma_slope(double a, double x) {
   if (!(a > 0) || !(x > 0) || !std::isfinite(a) || !std::isfinite(x)) return 0.0 * (a + x);
-  if (a > 1e5) return large_gamma_slope(a, x);
+  if (a > 1e5 && x > a / 2 && x < 2 * a) return large_gamma_slope(a, x);
+  if (x > a + 2 * std::sqrt(a) + 3) return upper_gamma_slope(a, x);
   const auto [u, du] =
       sums([&](double n) { return x / (a + 1 + n); }, [&](double n) { return -1 / (a + 1 + n); });
   return -x / a * ((std::log(x) - psi(1 + a)) * (1 + u) + du);
@@ -71,6 +105,12 @@ double gamma_slope(double a, double x) {
 double beta_slope(double x, double a, double total) {
   const double b = total - a;
   if (!(a > 0) || !(b > 0) || !(x > 0 && x < 1) || !std::isfinite(total)) return 0.0 * (x + total);
+  if (std::min(a, b) > 1e9) {
+    // The sample is mean + z sqrt(mean (1 - mean) / (total + 1)), of a normal z.
+    const double mean = a / total;
+    const double slope = b / total / total + (x - mean) / 2 * (1 / a - 2 / total - 1 / (total + 1));
+    return slope / (1 - x);
+  }
   if (x * total <= a) {
     const auto [u, du] = sums([&](double n) { return x * (total + n) / (a + 1 + n); },
                               [&](double n) { return 1 / (total + n) - 1 / (a + 1 + n); });

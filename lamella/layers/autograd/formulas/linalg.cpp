@@ -1,6 +1,8 @@
 // Derivatives of linear algebra: systems of equations, inverses, determinants, Cholesky, LU.
 #include "lamella/layers/autograd/formulas/linalg.h"
 
+#include <cmath>
+
 #include "lamella/api/functions.h"
 #include "lamella/api/tensor_operators.h"
 #include "lamella/layers/autograd/formulas/common.h"
@@ -24,26 +26,103 @@ Tensor trace_of(const Tensor& matrices) { return matrices.diagonal(0, -2, -1).su
 
 // ---- Determinants ----
 
-Tensor det_backward(const Tensor& grad, const Tensor& A, const Tensor& LU, const Tensor& pivots) {
-  // grad * conj(det A) A^-H, which is finite for a singular A too.
-  if (A.numel() == 0) return lamella::zeros_like(A);
-  if (differentiated_again(A)) {
-    Tensor det = lamella::linalg_det(A);
-    return solve_unchecked(adjoint_of(A), scaled_identity(grad.mul(conj_of(det)), A));
-  }
-  // Zero pivots are replaced by a tiny number; det(A) A^-H then changes only by rounding.
+// Note [Adjugates]
+//   The derivative of det A is the transposed adjugate, whose elements are A's cofactors: det(A)
+//   A^-1 for an invertible A, and finite for every one. Where it is not differentiated again, the
+//   factors that det A was computed of give it. Otherwise, for a matrix that is nearly singular, it
+//   is a polynomial of A: U^H A V is split, with constant unitary U and V of A = U S V^H, such that
+//   the kSmallest last rows and columns belong to the smallest singular values. The adjugate of
+//   their Schur complement is computed without a division (D. K. Faddeev and V. N. Faddeeva,
+//   Computational Methods of Linear Algebra, 1963), and the rest of the matrix is invertible.
+namespace {
+constexpr int64_t kSmallest = 8;
+
+// number * matrices, with a number for each matrix.
+Tensor times(const Tensor& number, const Tensor& matrices) {
+  return number.unsqueeze(-1).unsqueeze(-1).mul(matrices);
+}
+double precision_of(const Tensor& A) {
+  return A.scalar_type() == kDouble || A.scalar_type() == kComplexDouble ? 1e-16 : 1e-8;
+}
+
+// From factors of A whose zero pivots are replaced by tiny numbers; det(A) A^-1 then changes only
+// by rounding.
+Tensor adjugate_of_factors(const Tensor& A, const Tensor& LU, const Tensor& pivots) {
   Tensor diagonal = LU.diagonal(0, -2, -1);
-  double tiny = A.scalar_type() == kDouble || A.scalar_type() == kComplexDouble ? 1e-16 : 1e-8;
-  Tensor moved = diagonal.masked_fill(diagonal.eq(0), tiny);
+  double precision = precision_of(A);
+  Tensor tiny = diagonal.abs().amax(-1, true).mul(precision).clamp_min(std::pow(precision, 3));
+  Tensor moved = lamella::where(diagonal.eq(0), tiny.to(A.scalar_type()), diagonal);
   Tensor stay = lamella::arange(1, pivots.size(-1) + 1, pivots.options());
   Tensor sign = pivots.ne(stay).sum(-1).remainder(2).mul(-2).add(1).to(A.scalar_type());
   Tensor det = moved.prod(-1).mul(sign);
   Tensor factors = LU.diagonal_scatter(moved, 0, -2, -1);
-  return lamella::linalg_lu_solve(factors, pivots, scaled_identity(grad.mul(conj_of(det)), A), true,
-                                  true);
+  return lamella::linalg_lu_solve(factors, pivots, scaled_identity(det, A));
 }
-Tensor det_forward(const Tensor& A_t, const Tensor& A_p, const Tensor& result) {
-  return trace_of(solve_unchecked(A_p, A_t)).mul(result);
+
+// The adjugate without divisions by A's elements, and the determinant.
+std::pair<Tensor, Tensor> polynomial_adjugate(const Tensor& A) {
+  int64_t n = A.size(-1);
+  Tensor one = identity_like(A), M = one.expand(A.sizes());
+  for (int64_t k = 1; k < n; ++k) {
+    Tensor product = A.matmul(M);
+    M = times(trace_of(product).div(k), one).sub(product);
+  }
+  return {M, trace_of(A.matmul(M)).div(n)};
+}
+
+// As a function of A that may be differentiated again.
+Tensor adjugate(const Tensor& A) {
+  Tensor fixed = A.detach();
+  fixed = lamella::where(lamella::isfinite(fixed), fixed, Scalar(0));
+  auto [U, S, Vh] = lamella::_linalg_svd(fixed, false, true);
+  Tensor sign = lamella::linalg_det(U.matmul(Vh));
+  Tensor least = S.amax(-1).mul(std::sqrt(precision_of(A)));
+  Tensor singular = S.select(-1, -1).le(least).unsqueeze(-1).unsqueeze(-1);
+  // With the identity in place of what is not invertible, no infinity meets a zero.
+  auto invertible = [](const Tensor& matrix, const Tensor& broken) {
+    return lamella::where(broken, identity_like(matrix), matrix);
+  };
+  Tensor safe = invertible(A, singular);
+  Tensor det = lamella::linalg_det(safe);
+  Tensor regular = solve_unchecked(safe, scaled_identity(det, A));
+
+  int64_t n = A.size(-1), k = n > kSmallest ? n - kSmallest : 0;
+  Tensor B = adjoint_of(U).matmul(A).matmul(adjoint_of(Vh));
+  Tensor all;
+  if (k == 0) {
+    all = polynomial_adjugate(B).first;
+  } else {
+    Tensor top = B.narrow(-2, 0, k), bottom = B.narrow(-2, k, n - k);
+    Tensor large =
+        invertible(top.narrow(-1, 0, k), S.select(-1, k - 1).le(least).unsqueeze(-1).unsqueeze(-1));
+    Tensor right = solve_unchecked(large, top.narrow(-1, k, n - k));
+    Tensor inverse = solve_unchecked(large, identity_like(large).expand(large.sizes()));
+    Tensor left = bottom.narrow(-1, 0, k).matmul(inverse);
+    auto [small, small_det] =
+        polynomial_adjugate(bottom.narrow(-1, k, n - k).sub(left.matmul(top.narrow(-1, k, n - k))));
+    Tensor corner = times(small_det, inverse).add(right.matmul(small).matmul(left));
+    all = lamella::cat({lamella::cat({corner, right.matmul(small).neg()}, -1),
+                        lamella::cat({small.matmul(left).neg(), small}, -1)},
+                       -2);
+    all = times(lamella::linalg_det(large), all);
+  }
+  Tensor deficient = times(sign, adjoint_of(Vh).matmul(all).matmul(adjoint_of(U)));
+  return lamella::where(singular, deficient, regular);
+}
+}  // namespace
+
+Tensor det_backward(const Tensor& grad, const Tensor& A, const Tensor& LU, const Tensor& pivots) {
+  if (A.numel() == 0) return lamella::zeros_like(A);
+  Tensor cofactors = differentiated_again(A) ? adjugate(A) : adjugate_of_factors(A, LU, pivots);
+  return times(grad, adjoint_of(cofactors));
+}
+Tensor det_forward(const Tensor& A_t, const Tensor& A_p, const Tensor& LU, const Tensor& pivots,
+                   const Tensor& result) {
+  if (A_p.numel() == 0) return lamella::zeros_like(result);
+  bool again = differentiated_again(A_p) && (lamella_tensor_requires_grad(A_p.impl()) != 0 ||
+                                             (A_p.impl()->flags & LAMELLA_TENSOR_TANGENT) != 0);
+  Tensor cofactors = again ? adjugate(A_p) : adjugate_of_factors(A_p, LU, pivots);
+  return trace_of(cofactors.matmul(A_t));
 }
 
 Tensor slogdet_backward(const Tensor& grad_sign, const Tensor& grad_logabsdet, const Tensor& A,

@@ -15,7 +15,8 @@
 namespace lamella {
 
 Tensor det_backward(const Tensor& grad, const Tensor& A, const Tensor& LU, const Tensor& pivots);
-Tensor det_forward(const Tensor& A_t, const Tensor& A_p, const Tensor& result);
+Tensor det_forward(const Tensor& A_t, const Tensor& A_p, const Tensor& LU, const Tensor& pivots,
+                   const Tensor& result);
 // Either gradient may be undefined.
 Tensor slogdet_backward(const Tensor& grad_sign, const Tensor& grad_logabsdet, const Tensor& A,
                         const Tensor& sign);
