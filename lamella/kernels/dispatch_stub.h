@@ -17,13 +17,13 @@ namespace lamella {
 enum class CPUCapability : int8_t { DEFAULT = 0, AVX2 = 1, AVX512 = 2, NUM_OPTIONS };
 
 // "DEFAULT", "AVX2", "AVX512".
-const char* toString(CPUCapability capability);
+LAMELLA_PRIVATE_API const char* toString(CPUCapability capability);
 
 namespace native {
 
 // The capability that kernels use: the processor's, lowered by the environment variable. Throws
 // ValueError if the variable has an unknown value.
-CPUCapability get_cpu_capability();
+LAMELLA_PRIVATE_API CPUCapability get_cpu_capability();
 
 // If no kernel was compiled for an instruction set, the next lower one is used.
 struct DispatchStubImpl {

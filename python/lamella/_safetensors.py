@@ -112,6 +112,11 @@ def _read_from(file: Any, filename: Any, device: Any) -> tuple[dict[str, Tensor]
     _expect(size >= 8, filename, "a header", f"{size} bytes")
     word = bytearray(8)
     _fill(file, filename, memoryview(word))
+    if word.startswith((b"PK\x03\x04", b"\x80\x02")):
+        raise ValueError(
+            "load_file: expected a file of the safetensors format, got an archive as torch.save() "
+            f"writes it, which lamella.compat.serialization.load() reads, in {os.fspath(filename)}"
+        )
     (length,) = struct.unpack("<Q", word)
     begin = 8 + length
     fits = length <= min(_LONGEST_HEADER, size - 8)
@@ -215,7 +220,10 @@ def save(obj: Any, f: str | os.PathLike[str]) -> None:
 
 def load(f: str | os.PathLike[str], map_location: Any = "cpu") -> Any:
     """Reads a file that save() wrote; for other safetensors files returns the tensors by name."""
-    tensors, metadata = _read(f, map_location)
+    try:
+        tensors, metadata = _read(f, map_location)
+    except ValueError as error:
+        raise ValueError(str(error).replace("load_file", "load", 1)) from None
     if _KEY not in metadata:
         return tensors
     try:

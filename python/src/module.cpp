@@ -1,6 +1,7 @@
 // The extension module lamella._C.
 #include "lamella/core/thread_count.h"
 #include "lamella/kernels/default_dtype.h"
+#include "lamella/kernels/dispatch_stub.h"
 #include "lamella/kernels/parallel.h"
 #include "python/src/object.h"
 
@@ -39,7 +40,12 @@ PyObject* set_threads(PyObject*, PyObject* number) {
   });
 }
 
+PyObject* cpu_capability(PyObject*, PyObject*) {
+  return guarded([] { return PyUnicode_FromString(toString(get_cpu_capability())); });
+}
+
 PyMethodDef functions[] = {
+    {"_cpu_capability", cpu_capability, METH_NOARGS, nullptr},
     {"get_num_threads", get_threads, METH_NOARGS,
      "The number of threads that one operator may use."},
     {"set_num_threads", set_threads, METH_O, "Sets the number of threads one operator may use."},

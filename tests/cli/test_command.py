@@ -114,6 +114,8 @@ def test_a_new_project_builds_and_passes(tmp_path):
     "name, why",
     [
         ("Clip", "expected NAME to be lower-case letters, digits and '_', got 'Clip'"),
+        ("class", "expected a name that is no keyword of Python or C++, got 'class'"),
+        ("namespace", "expected a name that is no keyword of Python or C++, got 'namespace'"),
         ("aten", "expected a new namespace, got 'aten', which has operators"),
     ],
 )
@@ -126,3 +128,19 @@ def test_new_overwrites_nothing(tmp_path):
     text = command("new", "clipping", tmp_path, status=2)
     assert text == f"lamella: new: expected '{tmp_path}' to be empty or not to exist\n"
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_info():
+    facts = json.loads(command("info", "--json"))
+    assert facts["lamella"] == lamella.__version__
+    assert facts["libraries"]["liblamella_more.so"] == "found"
+    assert facts["processor"].split()[0] in ("DEFAULT", "AVX2", "AVX512")
+    text = command("info")
+    assert all(name in text for name in (*facts["libraries"], facts["package"]))
+
+
+def test_programs_written_for_pytorch_have_help():
+    usage = "usage: python -m lamella.compat SCRIPT | -c CODE | -m MODULE [ARGUMENT...]\n"
+    program = (sys.executable, "-m", "lamella.compat")
+    assert command("--help", program=program).startswith(usage)
+    assert command(status=1, program=program) == usage

@@ -313,6 +313,6 @@ def test_another_python_than_the_one_built_for(tmp_path):
     assert ended.stderr.decode().splitlines()[-1] == (
         "ImportError: lamella: expected the Python that this package was built for "
         f"(cpython-27-x86_64-linux-gnu), got {version} ({sys.executable}); in Lamella's source "
-        f"folder `make build PYTHON={sys.executable}` or `{sys.executable} -m pip install .` builds "
-        "it for this one"
+        f"folder `make build PYTHON={sys.executable}` or `{sys.executable} -m pip install .` "
+        "builds it for this one"
     )

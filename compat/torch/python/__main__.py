@@ -10,8 +10,12 @@ import sys
 
 from lamella.compat import install
 
+_usage = "usage: python -m lamella.compat SCRIPT | -c CODE | -m MODULE [ARGUMENT...]"
+if sys.argv[1:2] in (["-h"], ["--help"]):
+    print(f"{_usage}\n\n{__doc__}")
+    sys.exit()
 if len(sys.argv) < 2 or (sys.argv[1] in ("-c", "-m") and len(sys.argv) < 3):
-    sys.exit("usage: python -m lamella.compat SCRIPT | -c CODE | -m MODULE [ARGUMENT...]")
+    sys.exit(_usage)
 install()
 _here = os.path.dirname(os.path.abspath(__file__))
 _first = [os.path.join(_here, "_child"), os.path.dirname(os.path.dirname(_here))]

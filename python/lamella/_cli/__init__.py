@@ -11,7 +11,7 @@ from collections.abc import Sequence
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status: 2 for wrong usage."""
     from lamella import __version__
-    from lamella._cli import backend_check, compile, explain, hlo, new, opcheck, ops
+    from lamella._cli import backend_check, compile, explain, hlo, info, new, opcheck, ops
     from lamella._cli._common import CommandError
 
     parser = argparse.ArgumentParser(
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"lamella {__version__}")
     parts = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (ops, explain, hlo, compile, opcheck, backend_check, new):
+    for module in (ops, explain, hlo, compile, opcheck, backend_check, new, info):
         module.add_parser(parts)
     options = parser.parse_args(arguments)
     try:

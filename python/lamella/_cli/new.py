@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import keyword
 import pathlib
 import re
+import shutil
 from typing import Any
 
 from lamella._cli._common import CommandError
 
 _TEMPLATES = pathlib.Path(__file__).parent / "templates"
+# The words that cannot name a namespace, Python's aside.
+_CPP_KEYWORDS = frozenset(
+    """alignas alignof asm auto bool case catch char char8_t char16_t char32_t concept const
+    consteval constexpr constinit const_cast co_await co_return co_yield decltype default
+    delete do double dynamic_cast enum explicit export extern false float friend goto inline
+    int lamella long mutable namespace new noexcept nullptr operator private protected
+    public register reinterpret_cast requires short signed sizeof static static_assert
+    static_cast std struct switch template this thread_local throw true typedef typeid
+    typename union unsigned using virtual void volatile wchar_t""".split()
+)
 
 
 def add_parser(parts: Any) -> None:
@@ -32,6 +44,10 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(
             f"new: expected NAME to be lower-case letters, digits and '_', got '{name}'"
         )
+    if keyword.iskeyword(name) or name in _CPP_KEYWORDS:
+        raise CommandError(
+            f"new: expected a name that is no keyword of Python or C++, got '{name}'"
+        )
     if name in _namespaces():
         raise CommandError(f"new: expected a new namespace, got '{name}', which has operators")
     folder = pathlib.Path(options.directory or name)
@@ -45,6 +61,8 @@ def run(options: argparse.Namespace) -> int:
     print(f"{folder}: build and test it with")
     for line in commands(folder):
         print(f"  {line}")
+    if shutil.which("lamella") is None:
+        print(f"the command lamella is found after: export PATH={prefix() / 'bin'}:$PATH")
     return 0
 
 

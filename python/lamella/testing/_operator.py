@@ -127,7 +127,9 @@ def defined_operators() -> list[tuple[str, str]]:
 
 
 def operator_of(op: Any) -> Operator:
-    """The Operator of an overload in lamella.ops, or of a name that has only one overload."""
+    """The Operator of an overload in lamella.ops, of a name that has only one overload, or of what
+    lamella.library.custom_op() returned."""
+    op = getattr(op, "_opoverload", op)
     name = getattr(op, "_operator_name", None)
     if name is None:
         raise TypeError(f"opcheck: expected 'op' to be an operator of lamella.ops, got {op!r}")

@@ -7,6 +7,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from lamella import _C
+
 
 class _Backend(ModuleType):
     """A library's settings; is_available() is False by default."""
@@ -92,19 +94,7 @@ openmp = _Backend("openmp")
 xeon = _Backend("xeon")
 
 
-def _capability() -> str:
-    """The widest vector instructions of the processor."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            features = set(file.read().split())
-    except OSError:
-        return "DEFAULT"
-    if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= features:
-        return "AVX512"
-    return "AVX2" if "avx2" in features else "DEFAULT"
-
-
-cpu = _Backend("cpu", available=True, get_cpu_capability=_capability)
+cpu = _Backend("cpu", available=True, get_cpu_capability=_C._cpu_capability)
 opt_einsum = _Backend("opt_einsum", enabled=False, strategy=None)
 nnpack = _Backend("nnpack")
 quantized = _Backend("quantized", engine="none", supported_engines=[])
