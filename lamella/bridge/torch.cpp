@@ -144,6 +144,7 @@ struct BridgedOperator {
   const lamella_operator* op = nullptr;
   std::vector<Argument> arguments, returns;
   std::vector<int> written;  // of each return: the argument that it is, -1: a new value
+  bool is_write = false;  // torch's operator has no return for what is written
   // Of a backward: see lamella_bridge_torch_backward.
   bool backward = false;
   std::vector<uint16_t> slots;
@@ -383,8 +384,16 @@ void call(const BridgedOperator& bridged, StableValue* stack) {
     before.emplace_back(t, t->data);
   }
   Results results(op->return_count);
-  check(lamella_call_boxed(op, arguments.values.data(), op->argument_count, results.data(),
-                           op->return_count));
+  lamella_status status = lamella_call_boxed(op, arguments.values.data(), op->argument_count,
+                                             results.data(), op->return_count);
+  if (status != LAMELLA_OK) {
+    const std::string text = lamella_error_text();
+    if (before.empty() || !text.starts_with("resize_: ")) throw Failure(text, status);
+    throw Failure(std::string(std::strstr(op->name, "::") + 2) +
+                      ": expected the tensor that it writes to have the size of the result (" +
+                      text + ")",
+                  status);
+  }
   for (const auto& [t, data] : before) {
     if (t->data != data) {
       throw Failure(std::string(op->name) +
@@ -393,10 +402,13 @@ void call(const BridgedOperator& bridged, StableValue* stack) {
     }
   }
   Exporter exporter(arguments);
-  for (uint32_t r = 0; r < op->return_count; ++r) {
+  for (uint32_t r = 0, next = 0; r < op->return_count; ++r) {
     const int written = bridged.written[r];
-    stack[r] = written >= 0 ? as_stable(arguments.handles[static_cast<size_t>(written)].take())
-                            : returned(bridged.returns[r], results[r], exporter);
+    if (written < 0) {
+      stack[next++] = returned(bridged.returns[r], results[r], exporter);
+    } else if (!bridged.is_write) {
+      stack[next++] = as_stable(arguments.handles[static_cast<size_t>(written)].take());
+    }
   }
 }
 
@@ -543,15 +555,17 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_open(const char* library)
 }
 
 // Registers the kernel of torch's operator `torch_name` for a dispatch key. *is_done: 0 where an argument
-// or return has no stable form.
+// or return has no stable form. is_write: torch's operator does not return what it writes.
 LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_implement(const char* name,
                                                                  const char* overload,
                                                                  const char* torch_name,
                                                                  const char* key,
+                                                                 int32_t is_write,
                                                                  int32_t* is_done) {
   return guarded([&] {
     *is_done = 0;
     BridgedOperator bridged = found(name, overload);
+    bridged.is_write = is_write != 0;
     if (!all_known(bridged.arguments) || !all_known(bridged.returns)) return;
     for (const Argument& result : bridged.returns) {
       int from = -1;
@@ -571,7 +585,7 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_implement(const char* nam
 LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_backward(const char* name,
                                                                 const char* overload,
                                                                 const char* torch_name,
-                                                                const char* key,
+                                                                const char* key, int32_t,
                                                                 int32_t* is_done) {
   return guarded([&] {
     *is_done = 0;

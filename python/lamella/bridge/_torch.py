@@ -14,7 +14,9 @@ Note [The kernels of a bridged operator]
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -244,6 +246,16 @@ def _derived_autograd(text: str, xs: Sequence[torch.Tensor]) -> list[Any]:
     return Call(_transform.parse(text), lambda ys: _derived_op(text, list(ys))).apply(xs)
 
 
+def _tensors_of(args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> list[torch.Tensor]:
+    found: list[torch.Tensor] = []
+    for v in (*args, *kwargs.values()) if kwargs else args:
+        if isinstance(v, torch.Tensor):
+            found.append(v)
+        elif isinstance(v, (list, tuple)):
+            found += [x for x in v if isinstance(x, torch.Tensor)]
+    return found
+
+
 def _is_wanted(tensors: Sequence[torch.Tensor]) -> bool:
     """Whether a call with the tensors is to be recorded."""
     if forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active():
@@ -258,6 +270,21 @@ _DERIVED.impl("call", _derived_autograd, _FRONT)
 torch.library.register_fake(
     "lamella_bridge::call", lambda text, xs: _fake.chain(_transform.parse(text), xs), lib=_DERIVED
 )
+
+
+def _derived_batched(text: str, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """A call with the batched tensors of torch.autograd.grad(is_grads_batched=True), which are not
+    functorch's."""
+    level = torch._C._vmapmode_increment_nesting() - 1
+    torch._C._vmapmode_decrement_nesting()
+    key = torch._C.DispatchKey.Batched
+    batched = tuple(torch._C._dispatch_keys(x).has(key) for x in xs)
+    plain = [torch._remove_batch_dim(x, level, 0, 0) if b else x for x, b in zip(xs, batched)]
+    made = derived(_transform.parse(text).then("vmap", batched), plain)
+    return [torch._add_batch_dim(y, 0, level) for y in made]
+
+
+_DERIVED.impl("call", _derived_batched, "Batched")
 
 
 # ---- Registration ----
@@ -282,14 +309,11 @@ def _functional_twin(op: Operator, everything: Sequence[Operator]) -> Operator |
     return None
 
 
-def _autograd_kernel(op: Operator, overload: Any, twin: Operator | None) -> Callable[..., Any]:
+def _autograd_kernel(op: Operator, overload: Any) -> Callable[..., Any]:
     short = op.name.partition("::")[2]
 
     def run(chain: Chain, tensors: Sequence[torch.Tensor]) -> Any:
-        values = _transform.filled(chain.template, tensors, _thawed)
-        positional = [v for a, v in zip(op.arguments, values) if not a.kwarg_only]
-        named = {a.name: v for a, v in zip(op.arguments, values) if a.kwarg_only}
-        return overload(*positional, **named)
+        return _called(overload, op, _transform.filled(chain.template, tensors, _thawed))
 
     def below(args: Any, kwargs: Any) -> Any:
         try:
@@ -298,17 +322,8 @@ def _autograd_kernel(op: Operator, overload: Any, twin: Operator | None) -> Call
         except RuntimeError as error:
             raise _kept_error(error) from None
 
-    def tensors_of(args: Any, kwargs: Any) -> list[torch.Tensor]:
-        found = []
-        for v in (*args, *kwargs.values()):
-            if isinstance(v, torch.Tensor):
-                found.append(v)
-            elif isinstance(v, (list, tuple)):
-                found += [x for x in v if isinstance(x, torch.Tensor)]
-        return found
-
     def functional(*args: Any, **kwargs: Any) -> Any:
-        if not _is_wanted(tensors_of(args, kwargs)):
+        if not _is_wanted(_tensors_of(args, kwargs)):
             return below(args, kwargs)
         values = op.bound(args, kwargs)
         chain, tensors = _transform.split(op, values, _is_tensor, _frozen)
@@ -322,20 +337,23 @@ def _autograd_kernel(op: Operator, overload: Any, twin: Operator | None) -> Call
     def writing(*args: Any, **kwargs: Any) -> Any:
         values = op.bound(args, kwargs)
         written = [v for a, v in zip(op.arguments, values) if a.is_write]
-        if _is_wanted(tensors_of(args, kwargs)):
-            if twin is None:
-                raise NotImplementedError(
-                    f"{short}: expected no argument to require gradients or to be transformed "
-                    f"where the result is written; call it without, or under no_grad()"
-                )
-            result = _overload_of(twin)(*args, **kwargs)
-            return written[0].copy_(result)
+        if _is_wanted(_tensors_of(args, kwargs)):
+            raise NotImplementedError(
+                f"{short}: expected no argument to require gradients or to be transformed where "
+                "it is written; call it without, or under no_grad()"
+            )
         result = below(args, kwargs)
         flat = [x for v in written for x in (v if isinstance(v, (list, tuple)) else [v])]
         torch.autograd.graph.increment_version([x for x in flat if x is not None])
         return result
 
     return writing if op.writes else functional
+
+
+def _called(overload: Any, op: Operator, values: Sequence[Any]) -> Any:
+    positional = [v for a, v in zip(op.arguments, values) if not a.kwarg_only]
+    named = {a.name: v for a, v in zip(op.arguments, values) if a.kwarg_only}
+    return overload(*positional, **named)
 
 
 def _thawed(entry: Named) -> Any:
@@ -405,6 +423,55 @@ def _view(op: Operator) -> Callable[..., Any]:
     return kernel
 
 
+def _define_write(op: Operator, block: torch.library.Library, twin: Operator | None) -> None:
+    """An operator that returns what it writes, which torch cannot trace, as a composite of one that
+    returns only what is new."""
+    _, _, short = op.name.partition("::")
+    public = f"{short}.{op.overload}" if op.overload else short
+    name = f"_lamella_write_{short}" + (f"_{op.overload}" if op.overload else "")
+    new = [r for r in op.returns if not r.is_write]
+    before, _, _ = op.schema.partition("::")[2].partition("(")
+    arguments = op.schema.partition("::")[2][len(before) :].rpartition(" -> ")[0]
+    block.define(f"{name}{arguments} -> ({', '.join(r.type for r in new)})")
+    inner = getattr(getattr(torch.ops, op.name.partition("::")[0]), name).default
+    space = op.name.partition("::")[0]
+    if not _implement("implement", op, f"{space}::{name}", is_write=True):
+        kernel = _python_kernel(op)
+        block.impl(name, lambda *args, **kwargs: _only_new(op, kernel(*args, **kwargs)), "CPU")
+    fake = _fake.of_operator(op)
+
+    def fake_new(*args: Any, **kwargs: Any) -> Any:
+        return _only_new(op, fake(*args, **kwargs))
+
+    block.impl(name, fake_new, "Meta")
+    torch.library.register_fake(f"{space}::{name}", fake_new, lib=block)
+    kernel_of_autograd = _autograd_kernel(op, inner)
+    block.impl(name, kernel_of_autograd, "Autograd")
+    block.impl(name, kernel_of_autograd, _FRONT)
+
+    def composite(*args: Any, **kwargs: Any) -> Any:
+        values = op.bound(args, kwargs)
+        written = {a.alias: v for a, v in zip(op.arguments, values) if a.is_write}
+        if twin is not None and _is_wanted(_tensors_of(values)):
+            # The twin may save what is written next.
+            before = [v.clone() if a.is_write else v for a, v in zip(op.arguments, values)]
+            (only,) = written.values()
+            return only.copy_(_called(_overload_of(twin), op, before))
+        made = _called(inner, op, values)
+        fresh = iter([made] if len(new) == 1 else list(made or ()))
+        out = [written[r.alias] if r.is_write else next(fresh) for r in op.returns]
+        return out[0] if len(out) == 1 else tuple(out)
+
+    block.impl(public, composite, "CompositeImplicitAutograd")
+    block.impl(public, composite, _FRONT)
+
+
+def _only_new(op: Operator, result: Any) -> Any:
+    parts = [result] if len(op.returns) == 1 else list(result)
+    made = [x for r, x in zip(op.returns, parts) if not r.is_write]
+    return made[0] if len(made) == 1 else tuple(made) if made else None
+
+
 def _define_backward(op: Operator, block: torch.library.Library) -> None:
     """The operator of an operator's gradients by what its derivative saves, where it can be had."""
     if not op.has_backward or op.writes or any(r.is_list for r in op.returns):
@@ -434,10 +501,12 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
         return [x.new_empty(x.shape) for x in wanted(rest[:-2], rest[-1])]
 
     def autograd(*args: Any) -> Any:
-        if not _is_wanted([x for v in args if _is_tensor(v) or isinstance(v, list) for x in (
-            [v] if _is_tensor(v) else v) if _is_tensor(x)]):  # fmt: skip
+        if not _is_wanted(_tensors_of(args)):
             with torch._C._AutoDispatchBelowAutograd():
                 return packet(*args)
+        return through_chain(*args)
+
+    def through_chain(*args: Any) -> Any:
         # A second derivative goes through the chain, which computes the first anew.
         grads, given, *values = args
         values, needs = values[:-2], values[-1]
@@ -454,6 +523,7 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
     torch.library.register_fake(f"{space}::{name}", fake, lib=block)
     block.impl(name, autograd, "Autograd")
     block.impl(name, autograd, _FRONT)
+    block.impl(name, through_chain, "Batched")
 
     def backward(
         chain: Chain, xs: Any, results: Any, grads: Any, outs: tuple[int, ...], ins: tuple[int, ...]
@@ -474,14 +544,13 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
     _BACKWARDS[op.full_name] = backward
 
 
-def _implement(what: str, op: Operator, torch_name: str) -> bool:
-    import ctypes
+def _implement(what: str, op: Operator, torch_name: str, is_write: bool = False) -> bool:
 
     is_done = ctypes.c_int32()
     function = getattr(_library.native(), f"lamella_bridge_torch_{what}")
     _library.check(
         function(
-            op.name.encode(), op.overload.encode(), torch_name.encode(), b"CPU",
+            op.name.encode(), op.overload.encode(), torch_name.encode(), b"CPU", int(is_write),
             ctypes.byref(is_done),
         )
     )  # fmt: skip
@@ -522,6 +591,10 @@ def _register(op: Operator, everything: Sequence[Operator]) -> None:
     overload = _overload_of(op)
     if op.is_view:
         block.impl(name, _view(op), "CompositeImplicitAutograd")
+        block.impl(name, _view(op), _FRONT)
+        return
+    if any(r.is_write for r in op.returns):
+        _define_write(op, block, _functional_twin(op, everything))
         return
     if not _implement("implement", op, op.full_name):
         block.impl(name, _python_kernel(op), "CPU")
@@ -529,7 +602,7 @@ def _register(op: Operator, everything: Sequence[Operator]) -> None:
     block.impl(name, fake, "Meta")
     torch.library.register_fake(op.full_name, fake, lib=block)
     _define_backward(op, block)
-    kernel = _autograd_kernel(op, overload, _functional_twin(op, everything))
+    kernel = _autograd_kernel(op, overload)
     block.impl(name, kernel, "Autograd")
     block.impl(name, kernel, _FRONT)
     if op.autocast:
@@ -538,9 +611,6 @@ def _register(op: Operator, everything: Sequence[Operator]) -> None:
 
 @functools.cache
 def _open() -> None:
-    import ctypes.util
-    import os
-
     path = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
     _library.check(_library.native().lamella_bridge_torch_open(path.encode()))
 
