@@ -73,7 +73,9 @@ void set_value(CallPlan& plan, size_t i, const ffi::Attrs& attrs) {
     const auto& array = *static_cast<ffi::Array*>(attr);
     const bool bools = argument.kind == Kind::kBoolList;
     words.resize(array.size + 1);
-    std::memcpy(words.data(), array.data, array.size * (bools ? 1 : 8));
+    std::memcpy(words.data(), array.data, array.size * sizeof(uint64_t));
+    auto* bytes = reinterpret_cast<uint8_t*>(words.data());
+    for (size_t k = 0; bools && k < array.size; ++k) bytes[k] = words[k] != 0;
     out.as.pointer = words.data();
     out.size = static_cast<uint32_t>(array.size);
     out.tag = bools                                  ? LAMELLA_BOOL_LIST

@@ -277,7 +277,7 @@ def _derived_batched(text: str, xs: Sequence[torch.Tensor]) -> list[torch.Tensor
     functorch's."""
     level = torch._C._vmapmode_increment_nesting() - 1
     torch._C._vmapmode_decrement_nesting()
-    key = torch._C.DispatchKey.Batched
+    key = torch._C._parse_dispatch_key("Batched")
     batched = tuple(torch._C._dispatch_keys(x).has(key) for x in xs)
     plain = [torch._remove_batch_dim(x, level, 0, 0) if b else x for x, b in zip(xs, batched)]
     made = derived(_transform.parse(text).then("vmap", batched), plain)
