@@ -8,7 +8,7 @@
 //     arguments  for each argument, between commas: t a buffer, l3 a list of three buffers, n none,
 //                v the value of the attribute a0, a1, ... with the argument's number
 //     given, needs   of a backward alone: which returns have a gradient, which slots want one
-//   Buffers come in this order: a backward's gradients, the arguments, a backward's saved returns.
+//   Buffers come in this order: a backward's gradients, the arguments.
 //   An operator with an `out` form writes into XLA's buffers; otherwise its results are copied there.
 #include <cstring>
 #include <memory>
@@ -37,7 +37,7 @@ struct CallPlan {
   bool backward = false;
   uint64_t given = 0, needs = 0;
   std::vector<uint16_t> slots;
-  std::vector<uint32_t> saved_returns;
+  bool saves_returns = false;
 };
 
 std::string_view text_of(const ffi::ByteSpan& span) { return {span.ptr, span.len}; }
@@ -158,14 +158,7 @@ std::unique_ptr<CallPlan> plan_of(const ffi::Attrs& attrs) {
   const lamella_derivative* d = lamella_operator_derivative(plan->op);
   if (d == nullptr) throw Failure(full + ": has no derivative", LAMELLA_NOT_IMPLEMENTED);
   plan->slots.assign(d->slots, d->slots + d->slot_count);
-  for (uint32_t r = 0; r < plan->returns.size(); ++r) {
-    for (uint32_t k = 0; k < d->saved_count; ++k) {
-      if (d->saved[k].is_return != 0 && d->saved[k].index == r) {
-        plan->saved_returns.push_back(r);
-        break;
-      }
-    }
-  }
+  for (uint32_t k = 0; k < d->saved_count; ++k) plan->saves_returns |= d->saved[k].is_return != 0;
   return plan;
 }
 
@@ -276,10 +269,11 @@ void run(const CallPlan& plan, const ffi::CallFrame& frame) {
     }
     return;
   }
-  std::vector<lamella_value> saved(op->return_count);
-  for (uint32_t r : plan.saved_returns) {
-    saved[r].tag = LAMELLA_TENSOR;
-    saved[r].as.tensor = owned.of(frame.args.args[at++]);
+  // Results that the derivative saves are computed anew.
+  Results saved(op->return_count);
+  if (plan.saves_returns) {
+    check(lamella_call_boxed(op, values.data(), static_cast<uint32_t>(n), saved.data(),
+                             op->return_count));
   }
   std::vector<bool> wanted;
   for (size_t s = 0; s < plan.slots.size(); ++s) {

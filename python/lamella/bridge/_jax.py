@@ -176,7 +176,7 @@ def _by_custom_call(chain: Chain, avals: Sequence[Any]) -> dict[str, Any] | None
         kind, *rest = chain.transforms[0]
         if len(chain.transforms) == 1 and kind == "vjp" and op.has_backward:
             ins, outs = rest
-            if any(r.is_list for r in op.returns) or op.saved_returns:
+            if any(r.is_list for r in op.returns):
                 return None
             needs, places = 0, []
             for s, i in enumerate(op.slots or ()):
@@ -334,10 +334,9 @@ _PRIMITIVES: dict[str, Primitive] = {}
 
 def _function(name: str, overloads: list[Operator]) -> Callable[..., Any]:
     short = name.partition("::")[2]
-    usable = [op for op in overloads if not op.writes and not op.is_view]
+    usable = [op for op in overloads if not op.writes]
 
-    def one(op: Operator, args: Any, kwargs: Any) -> Any:
-        values = op.bound(args, kwargs)
+    def one(op: Operator, values: list[Any]) -> Any:
         chain, xs = _transform.split(op, values, _is_tensor, _frozen)
         made = _PRIMITIVES[op.full_name].bind(*map(jnp.asarray, xs), chain=chain)
         lists = [r.is_list for r in op.returns]
@@ -353,15 +352,16 @@ def _function(name: str, overloads: list[Operator]) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         if not usable:
             raise NotImplementedError(
-                f"{short}: writes its arguments or returns views of them, which arrays of JAX do "
-                "not have"
+                f"{short}: writes its arguments, which arrays of JAX do not allow"
             )
         problem: TypeError | None = None
         for op in usable:
             try:
-                return one(op, args, kwargs)
+                values = op.bound(args, kwargs)
             except TypeError as error:
                 problem = problem or error
+                continue
+            return one(op, values)
         assert problem is not None
         raise problem
 

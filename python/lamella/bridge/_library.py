@@ -177,6 +177,7 @@ def remember(found: Iterable[Operator]) -> None:
 
 
 def named(full_name: str) -> Operator:
+    """The operator of a library that was loaded, "ns::op.overload"."""
     return _BY_NAME[full_name]
 
 

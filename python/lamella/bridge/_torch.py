@@ -132,7 +132,8 @@ class Call:
         self.counts: tuple[int, ...] = ()
 
     def apply(self, xs: Sequence[torch.Tensor]) -> list[Any]:
-        made: Any = _Bridged.apply(self, *xs)
+        active = torch._C._are_functorch_transforms_active()
+        made: Any = (_Transformed if active else _Eager).apply(self, *xs)
         return list(made)
 
     def backward_operator(self) -> Any:
@@ -147,34 +148,29 @@ def _can_have_gradient(x: Any) -> bool:
     return isinstance(x, torch.Tensor) and (x.is_floating_point() or x.is_complex())
 
 
-class _Bridged(torch.autograd.Function):
-    @staticmethod
-    def forward(call: Any, *xs: Any) -> Any:  # type: ignore[override]
-        with torch._C._AutoDispatchBelowAutograd():
-            result = call.run(xs)
-        call.counts = _transform.counts(call.chain, result)
-        return tuple(_transform.flat(result))
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        call, *xs = inputs
-        ctx.call = call
-        ctx.set_materialize_grads(False)
-        ctx.inputs = len(xs)
-        if call.chain.transforms:
-            ctx.differentiable = [_can_have_gradient(y) for y in output]
-        else:
-            said = _transform.differentiable_results(call.chain, call.counts)
-            ctx.differentiable = [d and _can_have_gradient(y) for d, y in zip(said, output)]
+def _keep(ctx: Any, call: Call, xs: Sequence[torch.Tensor], output: Sequence[Any]) -> None:
+    """Notes in ctx what backward and jvp need."""
+    ctx.call = call
+    ctx.set_materialize_grads(False)
+    ctx.inputs = len(xs)
+    saved: tuple[Any, ...] = ()
+    if call.chain.transforms:
+        ctx.differentiable = [_can_have_gradient(y) for y in output]
+    else:
+        said = _transform.differentiable_results(call.chain, call.counts)
+        ctx.differentiable = [d and _can_have_gradient(y) for d, y in zip(said, output)]
+        if call.backward_operator() is not None:
+            saved = tuple(output[r] for r in _library.named(call.chain.operator).saved_returns)
+    if not all(ctx.differentiable):
         ctx.mark_non_differentiable(
             *(y for d, y in zip(ctx.differentiable, output) if not d and _is_tensor(y))
         )
-        saved = ()
-        if call.backward_operator() is not None:
-            saved = tuple(output[r] for r in _library.named(call.chain.operator).saved_returns)
-        ctx.save_for_backward(*xs, *saved)
+    ctx.save_for_backward(*xs, *saved)
+    if saved or forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active():
         ctx.save_for_forward(*xs, *saved)
 
+
+class _Rules(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         saved = ctx.saved_tensors
@@ -192,7 +188,8 @@ class _Bridged(torch.autograd.Function):
             backward = ctx.call.backward_operator()
             plain = not torch._C._are_functorch_transforms_active() and not torch.is_grad_enabled()
             if backward is not None and plain:
-                found = backward(ctx.call.chain, xs, results, given, outs, ins)
+                with torch._C._AutoDispatchBelowAutograd():
+                    found = backward(ctx.call.chain, xs, results, given, outs, ins)
             else:
                 found = derived(ctx.call.chain.then("vjp", ins, outs), [*given, *xs])
             for i, g in zip(ins, found):
@@ -225,6 +222,34 @@ class _Bridged(torch.autograd.Function):
         if not call.counts and not call.chain.transforms:
             call.counts = (len(made),)
         return tuple(made), tuple(0 for _ in made)
+
+
+class _Transformed(_Rules):
+    """Under functorch's transforms."""
+
+    @staticmethod
+    def forward(call: Any, *xs: Any) -> Any:  # type: ignore[override]
+        with torch._C._AutoDispatchBelowAutograd():
+            result = call.run(xs)
+        call.counts = _transform.counts(call.chain, result)
+        return tuple(_transform.flat(result))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        _keep(ctx, inputs[0], inputs[1:], output)
+
+
+class _Eager(_Rules):
+    """Outside of them, where this form costs less."""
+
+    @staticmethod
+    def forward(ctx: Any, call: Any, *xs: Any) -> Any:  # type: ignore[override]
+        with torch._C._AutoDispatchBelowAutograd():
+            result = call.run(xs)
+        call.counts = _transform.counts(call.chain, result)
+        output = tuple(_transform.flat(result))
+        _keep(ctx, call, xs, output)
+        return output
 
 
 _DERIVED = torch.library.Library("lamella_bridge", "DEF")
@@ -311,6 +336,7 @@ def _functional_twin(op: Operator, everything: Sequence[Operator]) -> Operator |
 
 def _autograd_kernel(op: Operator, overload: Any) -> Callable[..., Any]:
     short = op.name.partition("::")[2]
+    chains: dict[Any, Chain] = {}
 
     def run(chain: Chain, tensors: Sequence[torch.Tensor]) -> Any:
         return _called(overload, op, _transform.filled(chain.template, tensors, _thawed))
@@ -325,8 +351,14 @@ def _autograd_kernel(op: Operator, overload: Any) -> Callable[..., Any]:
     def functional(*args: Any, **kwargs: Any) -> Any:
         if not _is_wanted(_tensors_of(args, kwargs)):
             return below(args, kwargs)
-        values = op.bound(args, kwargs)
-        chain, tensors = _transform.split(op, values, _is_tensor, _frozen)
+        key = None if kwargs else _key_of(args)
+        chain = chains.get(key) if key is not None else None
+        if chain is None:
+            chain, tensors = _transform.split(op, op.bound(args, kwargs), _is_tensor, _frozen)
+            if key is not None and len(chains) < 1024:
+                chains[key] = chain
+        else:
+            tensors = _tensors_of(args)
         call = Call(chain, lambda ys: run(chain, ys))
         try:
             made = call.apply(tensors)
@@ -348,6 +380,24 @@ def _autograd_kernel(op: Operator, overload: Any) -> Callable[..., Any]:
         return result
 
     return writing if op.writes else functional
+
+
+_PLAIN = (int, float, bool, str, complex, type(None))
+
+
+def _key_of(args: Sequence[Any]) -> Any:
+    """What a call's chain depends on, where that is cheap to say; None: it is not."""
+    key: list[Any] = []
+    for v in args:
+        if isinstance(v, torch.Tensor):
+            key.append(True)
+        elif type(v) in _PLAIN:
+            key.append((type(v), v))
+        elif isinstance(v, (list, tuple)) and all(type(x) in _PLAIN for x in v):
+            key.append(tuple((type(x), x) for x in v))
+        else:
+            return None
+    return tuple(key)
 
 
 def _called(overload: Any, op: Operator, values: Sequence[Any]) -> Any:
@@ -528,18 +578,23 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
     def backward(
         chain: Chain, xs: Any, results: Any, grads: Any, outs: tuple[int, ...], ins: tuple[int, ...]
     ) -> list[torch.Tensor]:
+        needs, places, all_wanted = plan_of(chain, ins)
         values = _transform.filled(chain.template, xs, _thawed)
+        made = packet(list(grads), sum([1 << o for o in outs]), *values, list(results), needs)
+        if all_wanted:
+            return made
+        found = dict(zip(places, made))
+        return [found[i] for i in ins]
+
+    @functools.lru_cache(maxsize=1024)
+    def plan_of(chain: Chain, ins: tuple[int, ...]) -> tuple[int, tuple[int, ...], bool]:
         needs, places = 0, []
         for s, i in enumerate(slots):
             entry = chain.template[i]
             if isinstance(entry, _transform.Place) and any(n in ins for n in entry.numbers):
                 needs |= 1 << s
                 places += entry.numbers
-        made = packet(
-            list(grads), sum(1 << o for o in outs), *values, [r for r in results], needs
-        )
-        found = dict(zip(places, made))
-        return [found[i] for i in ins]
+        return needs, tuple(places), tuple(places) == ins
 
     _BACKWARDS[op.full_name] = backward
 
