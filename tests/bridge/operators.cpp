@@ -2,6 +2,9 @@
 #include <lamella/lamella.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <string>
 
 namespace {
 using lamella::Tensor;
@@ -246,3 +249,94 @@ LAMELLA_LIBRARY_IMPL(cases, Meta, m) {
   m.impl("fail", [](const Tensor& x, std::string_view) { return like(x); });
 }
 LAMELLA_LIBRARY_IMPL(cases, CompositeImplicitAutograd, m) { m.impl("total", total); }
+
+// ---- Random schemas: BRIDGE_SCHEMAS has one a line; one boxed kernel serves all ----
+
+namespace {
+double number_of(const lamella_value& value) {
+  switch (value.tag) {
+    case LAMELLA_DOUBLE:
+      return value.as.d;
+    case LAMELLA_STRING:
+      return value.size;
+    case LAMELLA_NONE:
+      return 0;
+    case LAMELLA_INT_LIST:
+    case LAMELLA_DOUBLE_LIST:
+    case LAMELLA_BOOL_LIST: {
+      double sum = 0;
+      for (uint32_t k = 0; k < value.size; ++k) {
+        double one = value.tag == LAMELLA_INT_LIST
+                         ? static_cast<double>(static_cast<const int64_t*>(value.as.pointer)[k])
+                     : value.tag == LAMELLA_DOUBLE_LIST
+                         ? static_cast<const double*>(value.as.pointer)[k]
+                         : static_cast<const uint8_t*>(value.as.pointer)[k];
+        sum += (k + 1) * one;
+      }
+      return sum;
+    }
+    default:
+      return static_cast<double>(value.as.i);
+  }
+}
+// Tensors and numbers, each times its place among the arguments, counted from 1.
+lamella_status weighted_sum(const lamella_kernel*, const lamella_operator* op, uint64_t,
+                            const lamella_value* arguments, lamella_value* returns) {
+  Tensor sum;
+  double numbers = 0;
+  for (uint32_t i = 0; i < op->argument_count; ++i) {
+    const lamella_value& value = arguments[i];
+    auto add = [&](lamella_tensor* t, double weight) {
+      if (t == nullptr) return;
+      Tensor part = Tensor(lamella::TensorBase::borrow(t)) * weight;
+      sum = sum.defined() ? sum + part : part;
+    };
+    if (value.tag == LAMELLA_TENSOR) {
+      add(value.as.tensor, i + 1);
+    } else if (value.tag == LAMELLA_TENSOR_LIST) {
+      auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
+      for (uint32_t k = 0; k < value.size; ++k) add(list[k], (i + 1) * (k + 1));
+    } else {
+      numbers += (i + 1) * number_of(value);
+    }
+  }
+  auto give = [](lamella_value& to, Tensor t) {
+    to = lamella_value{};
+    to.tag = LAMELLA_TENSOR;
+    to.as.tensor = t.unsafe_release();
+  };
+  lamella_argument_info info;
+  if (lamella_operator_argument(op, 1, 0, &info) == LAMELLA_OK &&
+      std::string_view(info.type) == "Tensor[]") {
+    lamella_status status = lamella_value_allocate(LAMELLA_TENSOR_LIST, 2, &returns[0]);
+    if (status != LAMELLA_OK) return status;
+    auto* list = static_cast<lamella_tensor**>(returns[0].as.pointer);
+    list[0] = (sum + numbers).unsafe_release();
+    list[1] = (sum * 2).unsafe_release();
+    return LAMELLA_OK;
+  }
+  give(returns[0], sum + numbers);
+  if (op->return_count == 2) give(returns[1], sum * 2);
+  return LAMELLA_OK;
+}
+}  // namespace
+
+LAMELLA_LIBRARY(random_cases, m) {
+  const char* path = std::getenv("BRIDGE_SCHEMAS");
+  std::ifstream file(path != nullptr ? path : "/dev/null");
+  lamella_library* library = nullptr;
+  if (lamella_library_open(LAMELLA_LIBRARY_FRAGMENT, "random_cases", 0xffff, __FILE__, __LINE__,
+                           &library) != LAMELLA_OK) {
+    return;
+  }
+  for (std::string schema; std::getline(file, schema);) {
+    m.def(schema.c_str());
+    lamella_kernel_description kernel = {};
+    kernel.boxed = &weighted_sum;
+    kernel.file = __FILE__;
+    uint16_t key = 0;
+    if (lamella_dispatch_key_from_name("CompositeImplicitAutograd", &key) != LAMELLA_OK) return;
+    const std::string name = schema.substr(0, schema.find('('));
+    lamella_library_implement(library, name.c_str(), key, &kernel);
+  }
+}

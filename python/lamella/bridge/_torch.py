@@ -392,7 +392,7 @@ def _key_of(args: Sequence[Any]) -> Any:
         if isinstance(v, torch.Tensor):
             key.append(True)
         elif type(v) in _PLAIN:
-            key.append((type(v), v))
+            key.append((type(v), v if v != 0 else str(v)))  # -0.0 is another number than 0.0
         elif isinstance(v, (list, tuple)) and all(type(x) in _PLAIN for x in v):
             key.append(tuple((type(x), x) for x in v))
         else:
