@@ -1,5 +1,5 @@
-// liblamella_bridge.so: operators of Lamella in other frameworks. Its functions are called from Python
-// by ctypes; the library has no symbol of Python, torch or XLA. Stands on the C ABI alone.
+// liblamella_bridge.so: operators of Lamella in other frameworks. Its functions are called from
+// Python by ctypes; the library has no symbol of Python, torch or XLA. Stands on the C ABI alone.
 #pragma once
 #include <stdexcept>
 #include <string>

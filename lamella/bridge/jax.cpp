@@ -1,5 +1,5 @@
-// The handlers of XLA's typed custom calls by which JAX calls any operator of Lamella. Primitives, their
-// rules and the attributes of calls are made in Python (bridge/_jax.py).
+// The handlers of XLA's typed custom calls by which JAX calls any operator of Lamella. Primitives,
+// their rules and the attributes of calls are made in Python (bridge/_jax.py).
 //
 // Note [A call from XLA]
 //   One pair of handlers serves all operators. When a program is compiled, `instantiate` reads the
@@ -9,7 +9,8 @@
 //                v the value of the attribute a0, a1, ... with the argument's number
 //     given, needs   of a backward alone: which returns have a gradient, which slots want one
 //   Buffers come in this order: a backward's gradients, the arguments.
-//   An operator with an `out` form writes into XLA's buffers; otherwise its results are copied there.
+//   An operator with an `out` form writes into XLA's buffers; otherwise its results are copied
+//   there.
 #include <cstring>
 #include <memory>
 
@@ -22,7 +23,7 @@ namespace {
 namespace ffi = hlo::ffi;
 
 // Lamella's number of each of XLA's element types, 255: none.
-constexpr uint8_t kScalarTypes[] = {255, 11, 1, 2,   3,  4, 0,   27, 28, 29, 5,
+constexpr uint8_t kScalarTypes[] = {255, 11, 1,   2,   3, 4,  0,   27, 28, 29, 5,
                                     6,   7,  255, 255, 9, 15, 255, 10, 23, 24};
 
 struct CallPlan {
@@ -78,12 +79,12 @@ void set_value(CallPlan& plan, size_t i, const ffi::Attrs& attrs) {
     for (size_t k = 0; bools && k < array.size; ++k) bytes[k] = words[k] != 0;
     out.as.pointer = words.data();
     out.size = static_cast<uint32_t>(array.size);
-    out.tag = bools                                  ? LAMELLA_BOOL_LIST
+    out.tag = bools                                ? LAMELLA_BOOL_LIST
               : argument.kind == Kind::kDoubleList ? LAMELLA_DOUBLE_LIST
                                                    : LAMELLA_INT_LIST;
   } else if (type == ffi::AttrType::String) {
-    auto& text = *plan.texts.emplace_back(
-        new std::string(text_of(*static_cast<ffi::ByteSpan*>(attr))));
+    auto& text =
+        *plan.texts.emplace_back(new std::string(text_of(*static_cast<ffi::ByteSpan*>(attr))));
     out.as.pointer = text.data();
     out.size = static_cast<uint32_t>(text.size());
     out.tag = LAMELLA_STRING;
@@ -107,8 +108,7 @@ const lamella_operator* out_form(const CallPlan& plan) {
   const std::string overload = plan.op->overload;
   for (const std::string& name : {std::string("out"), overload + "_out"}) {
     const lamella_operator* out = lamella_lookup_operator(plan.op->name, name.c_str(), 1);
-    if (out == nullptr ||
-        out->argument_count != plan.op->argument_count + plan.op->return_count) {
+    if (out == nullptr || out->argument_count != plan.op->argument_count + plan.op->return_count) {
       continue;
     }
     const std::vector<Argument> arguments = arguments_of(out, 0);
@@ -128,7 +128,8 @@ std::unique_ptr<CallPlan> plan_of(const ffi::Attrs& attrs) {
   auto plan = std::make_unique<CallPlan>();
   const std::string full = string_attr(attrs, "operator");
   const size_t dot = full.rfind('.');
-  check(lamella_find_operator(full.substr(0, dot).c_str(), full.substr(dot + 1).c_str(), &plan->op));
+  check(
+      lamella_find_operator(full.substr(0, dot).c_str(), full.substr(dot + 1).c_str(), &plan->op));
   plan->arguments = arguments_of(plan->op, 0);
   plan->returns = arguments_of(plan->op, 1);
   plan->values.resize(plan->arguments.size());
@@ -188,12 +189,13 @@ struct OwnedTensors {
 void put(lamella_tensor* t, const void* buffer, const char* name) {
   const auto& b = *static_cast<const ffi::Buffer*>(buffer);
   const auto type = static_cast<size_t>(b.dtype);
-  bool same = t->ndim == b.rank && type < std::size(kScalarTypes) &&
-              t->scalar_type == kScalarTypes[type];
+  bool same =
+      t->ndim == b.rank && type < std::size(kScalarTypes) && t->scalar_type == kScalarTypes[type];
   for (int32_t i = 0; same && i < t->ndim; ++i) same = t->sizes[i] == b.dims[i];
   if (!same) {
-    throw Failure(std::string(name) +
-                  ": expected results of the shape and dtype that its Meta kernel says, got others");
+    throw Failure(
+        std::string(name) +
+        ": expected results of the shape and dtype that its Meta kernel says, got others");
   }
   if (t->data == b.data || t->numel == 0) return;
   constexpr uint32_t kLazy = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG;
@@ -201,8 +203,8 @@ void put(lamella_tensor* t, const void* buffer, const char* name) {
   if ((t->flags & LAMELLA_TENSOR_CONTIGUOUS) == 0 || (t->flags & kLazy) != 0) {
     own.all.push_back(t = copied(t));
   }
-  static constexpr uint8_t kBytes[] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 4, 2,
-                                       1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 2, 4, 8};
+  static constexpr uint8_t kBytes[] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 4,
+                                       2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1,  1, 2, 4, 8};
   std::memcpy(b.data, t->data, static_cast<size_t>(t->numel) * kBytes[t->scalar_type]);
 }
 
@@ -308,7 +310,7 @@ ffi::HandlerError* error_of(const ffi::Api* api, lamella_status status) {
   args.struct_size = sizeof args;
   args.message = lamella_error_text();
   args.errc = status == LAMELLA_NOT_IMPLEMENTED  ? ffi::ErrorCode::Unimplemented
-              : status == LAMELLA_OUT_OF_MEMORY ? ffi::ErrorCode::ResourceExhausted
+              : status == LAMELLA_OUT_OF_MEMORY  ? ffi::ErrorCode::ResourceExhausted
               : status == LAMELLA_INTERNAL_ERROR ? ffi::ErrorCode::Internal
                                                  : ffi::ErrorCode::InvalidArgument;
   return api->error_create(&args);
@@ -360,7 +362,6 @@ LAMELLA_BRIDGE_API ffi::HandlerError* lamella_bridge_jax_execute(ffi::CallFrame*
   args.stage = ffi::Stage::Instantiate;
   args.type_id = &plan_type;
   if (ffi::HandlerError* error = frame->api->state_get(&args)) return error;
-  lamella_status status =
-      guarded([&] { run(*static_cast<const CallPlan*>(args.state), *frame); });
+  lamella_status status = guarded([&] { run(*static_cast<const CallPlan*>(args.state), *frame); });
   return status == LAMELLA_OK ? nullptr : error_of(frame->api, status);
 }

@@ -102,8 +102,8 @@ lamella_tensor* copied(lamella_tensor* tensor) {
 
 using namespace lamella::bridge;
 
-// The operators of a library, a line each; NULL: lamella_error_text() says why. The text is kept for
-// this thread until its next call. The library stays loaded.
+// The operators of a library, a line each; NULL: lamella_error_text() says why. The text is kept
+// for this thread until its next call. The library stays loaded.
 LAMELLA_BRIDGE_API const char* lamella_bridge_load(const char* path) {
   static thread_local std::string text;
   text.clear();

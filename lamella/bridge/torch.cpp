@@ -1,5 +1,6 @@
-// Kernels of PyTorch's operators that call Lamella's, by libtorch's C functions: no header of torch, and
-// no link to it. Schemas, derivatives and fake kernels are registered in Python (bridge/_torch.py).
+// Kernels of PyTorch's operators that call Lamella's, by libtorch's C functions: no header of
+// torch, and no link to it. Schemas, derivatives and fake kernels are registered in Python
+// (bridge/_torch.py).
 //
 // Note [Torch's stable calls]
 //   torch calls a kernel with one array of 64-bit values, the arguments first and the returns after
@@ -7,144 +8,22 @@
 //   owns the tensors, lists, strings and optional values that it is given. An output of Lamella's
 //   becomes a tensor of torch over the same memory; one that shares memory with an argument, which
 //   the schema does not say, or with another output is copied.
-#include <dlfcn.h>
-
 #include <array>
 #include <atomic>
 #include <cstring>
 #include <memory>
 #include <utility>
 
-#include "lamella/bridge/bridge.h"
+#include "lamella/bridge/torch_functions.h"
 
 namespace lamella::bridge {
 namespace {
-
-using Handle = void*;
-using StableValue = uint64_t;
-using StableKernel = void (*)(StableValue*, uint64_t, uint64_t);
-
-// Name, result, parameters, and whether every version of torch from 2.10 on has it.
-#define LAMELLA_TORCH_FUNCTIONS(X)                                                                \
-  X(aoti_torch_library_init_impl, int, (const char*, const char*, const char*, uint32_t, Handle*), \
-    true)                                                                                         \
-  X(aoti_torch_library_impl, int, (Handle, const char*, StableKernel), true)                      \
-  X(torch_library_impl, int, (Handle, const char*, StableKernel, uint64_t), false)                \
-  X(aoti_torch_abi_version, uint64_t, (), false)                                                  \
-  X(aoti_torch_get_dim, int, (Handle, int64_t*), true)                                            \
-  X(aoti_torch_get_sizes, int, (Handle, int64_t**), true)                                         \
-  X(aoti_torch_get_strides, int, (Handle, int64_t**), true)                                       \
-  X(aoti_torch_get_data_ptr, int, (Handle, void**), true)                                         \
-  X(aoti_torch_get_dtype, int, (Handle, int32_t*), true)                                          \
-  X(aoti_torch_get_device_type, int, (Handle, int32_t*), true)                                    \
-  X(aoti_torch_get_device_index, int, (Handle, int32_t*), true)                                   \
-  X(aoti_torch_delete_tensor_object, int, (Handle), true)                                         \
-  X(aoti_torch_new_tensor_handle, int, (Handle, Handle*), true)                                   \
-  X(aoti_torch_empty_strided, int,                                                                \
-    (int64_t, const int64_t*, const int64_t*, int32_t, int32_t, int32_t, Handle*), true)          \
-  X(torch_from_blob, int,                                                                         \
-    (void*, int64_t, const int64_t*, const int64_t*, int64_t, int32_t, int32_t, int32_t, Handle*, \
-     int32_t, const uint8_t*, int64_t, void (*)(void*, void*), void*),                            \
-    false)                                                                                        \
-  X(torch_new_list_reserve_size, int, (size_t, Handle*), true)                                    \
-  X(torch_list_size, int, (Handle, size_t*), true)                                                \
-  X(torch_list_get_item, int, (Handle, size_t, StableValue*), true)                               \
-  X(torch_list_push_back, int, (Handle, StableValue), true)                                       \
-  X(torch_delete_list, int, (Handle), true)                                                       \
-  X(torch_new_string_handle, int, (const char*, size_t, Handle*), true)                           \
-  X(torch_string_length, int, (Handle, size_t*), true)                                            \
-  X(torch_string_c_str, int, (Handle, const char**), true)                                        \
-  X(torch_delete_string, int, (Handle), true)                                                     \
-  X(torch_new_stable_ivalue, int, (StableValue**), false)                                         \
-  X(torch_delete_stable_ivalue, int, (StableValue*), false)                                       \
-  X(torch_exception_get_what_without_backtrace, const char*, (), false)
-
-struct Torch {
-#define LAMELLA_TORCH_MEMBER(name, result, parameters, needed) result(*name) parameters = nullptr;
-  LAMELLA_TORCH_FUNCTIONS(LAMELLA_TORCH_MEMBER)
-#undef LAMELLA_TORCH_MEMBER
-};
-Torch torch;
-
-void done(int status, const char* what) {
-  if (status == 0) return;
-  auto text = torch.torch_exception_get_what_without_backtrace;
-  throw Failure(std::string(what) + " failed" + (text != nullptr ? std::string(": ") + text() : ""));
-}
-
-// ---- Tensors ----
-
-struct OwnedHandle {
-  Handle handle = nullptr;
-  OwnedHandle() = default;
-  explicit OwnedHandle(Handle owned) : handle(owned) {}
-  OwnedHandle(OwnedHandle&& other) noexcept : handle(std::exchange(other.handle, nullptr)) {}
-  OwnedHandle& operator=(OwnedHandle&&) = delete;
-  ~OwnedHandle() {
-    if (handle != nullptr) torch.aoti_torch_delete_tensor_object(handle);
-  }
-  Handle take() { return std::exchange(handle, nullptr); }
-};
-
-// The memory of a tensor of torch as a tensor of Lamella, which keeps the former.
-lamella_tensor* imported(OwnedHandle owned) {
-  int64_t dim = 0;
-  int64_t *sizes = nullptr, *strides = nullptr;
-  void* data = nullptr;
-  int32_t dtype = 0, device = 0, index = 0;
-  Handle handle = owned.handle;
-  done(torch.aoti_torch_get_dim(handle, &dim) || torch.aoti_torch_get_sizes(handle, &sizes) ||
-           torch.aoti_torch_get_strides(handle, &strides) ||
-           torch.aoti_torch_get_dtype(handle, &dtype) ||
-           torch.aoti_torch_get_device_type(handle, &device) ||
-           torch.aoti_torch_get_device_index(handle, &index) ||
-           torch.aoti_torch_get_data_ptr(handle, &data),
-       "reading a tensor");
-  lamella_tensor* made = nullptr;
-  owned.take();
-  check(lamella_tensor_from_blob(
-      data, static_cast<int32_t>(dim), sizes, strides, static_cast<uint8_t>(dtype),
-      static_cast<uint8_t>(device), static_cast<int8_t>(device == 0 ? -1 : index),
-      [](void* kept) { torch.aoti_torch_delete_tensor_object(kept); }, handle, &made));
-  return made;
-}
-
-// Takes over one reference.
-Handle exported(lamella_tensor* tensor) {
-  Handle made = nullptr;
-  const int32_t device = tensor->device_type;
-  const int32_t index = device == 0 ? -1 : tensor->device_index;
-  int status;
-  if (torch.torch_from_blob != nullptr && tensor->numel != 0) {
-    status = torch.torch_from_blob(
-        tensor->data, tensor->ndim, tensor->sizes, tensor->strides, 0, tensor->scalar_type, device,
-        index, &made, 0, nullptr, 0,
-        [](void*, void* kept) { release(static_cast<lamella_tensor*>(kept)); }, tensor);
-    if (status != 0) release(tensor);
-  } else {
-    status = torch.aoti_torch_empty_strided(tensor->ndim, tensor->sizes, tensor->strides,
-                                            tensor->scalar_type, device, index, &made);
-    void* data = nullptr;
-    if (status == 0 && tensor->numel != 0) {
-      status = torch.aoti_torch_get_data_ptr(made, &data);
-      std::memcpy(data, tensor->data,
-                  lamella_tensor_storage_bytes(tensor) -
-                      (static_cast<char*>(tensor->data) -
-                       static_cast<char*>(lamella_tensor_storage_data(tensor))));
-    }
-    release(tensor);
-  }
-  done(status, "making a tensor");
-  return made;
-}
-
-// ---- Operators ----
 
 struct BridgedOperator {
   const lamella_operator* op = nullptr;
   std::vector<Argument> arguments, returns;
   std::vector<int> written;  // of each return: the argument that it is, -1: a new value
-  bool is_write = false;  // torch's operator has no return for what is written
+  bool is_write = false;     // torch's operator has no return for what is written
   // Of a backward: see lamella_bridge_torch_backward.
   bool backward = false;
   std::vector<uint16_t> slots;
@@ -334,8 +213,8 @@ StableValue list_of(const lamella_value& value, Exporter& exporter) {
 
 StableValue returned(const Argument& what, lamella_value& value, Exporter& exporter) {
   StableValue out = 0;
-  if (what.optional && (value.tag == LAMELLA_NONE ||
-                        (value.tag == LAMELLA_TENSOR && value.as.tensor == nullptr))) {
+  if (what.optional &&
+      (value.tag == LAMELLA_NONE || (value.tag == LAMELLA_TENSOR && value.as.tensor == nullptr))) {
     return 0;
   }
   switch (what.kind) {
@@ -541,26 +420,15 @@ using namespace lamella::bridge;
 
 // Finds libtorch's functions. torch must have been imported.
 LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_open(const char* library) {
-  return guarded([&] {
-    void* handle = dlopen(library, RTLD_NOLOAD | RTLD_LAZY);
-    if (handle == nullptr) throw Failure("bridge.torch: expected torch to be imported");
-#define LAMELLA_TORCH_FIND(name, result, parameters, needed)                            \
-  torch.name = reinterpret_cast<decltype(torch.name)>(dlsym(handle, #name));            \
-  if (needed && torch.name == nullptr) {                                                \
-    throw Failure("bridge.torch: expected torch 2.10 or newer, got one without " #name); \
-  }
-    LAMELLA_TORCH_FUNCTIONS(LAMELLA_TORCH_FIND)
-#undef LAMELLA_TORCH_FIND
-  });
+  return guarded([&] { open_torch(library); });
 }
 
-// Registers the kernel of torch's operator `torch_name` for a dispatch key. *is_done: 0 where an argument
-// or return has no stable form. is_write: torch's operator does not return what it writes.
+// Registers the kernel of torch's operator `torch_name` for a dispatch key. *is_done: 0 where an
+// argument or return has no stable form. is_write: torch's operator does not return what it writes.
 LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_implement(const char* name,
                                                                  const char* overload,
                                                                  const char* torch_name,
-                                                                 const char* key,
-                                                                 int32_t is_write,
+                                                                 const char* key, int32_t is_write,
                                                                  int32_t* is_done) {
   return guarded([&] {
     *is_done = 0;

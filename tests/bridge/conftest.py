@@ -1,6 +1,7 @@
 """The library of operators of tests/bridge, compiled once for a run, and its random schemas."""
 
 import fcntl
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -8,8 +9,6 @@ import shutil
 import pytest
 
 from lamella.utils import cpp_extension
-
-import importlib.util
 
 _HERE = pathlib.Path(__file__).parent
 _spec = importlib.util.spec_from_file_location("bridge_schemas", _HERE / "schemas.py")

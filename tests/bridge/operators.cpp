@@ -12,8 +12,8 @@ using lamella::Tensor;
 // A float32 pointwise kernel in plain C++, which Lamella's autograd cannot see into.
 template <class F>
 Tensor pointwise(const char* name, const Tensor& x, F f) {
-  LAMELLA_CHECK_TYPE(x.scalar_type() == lamella::kFloat || x.scalar_type() == lamella::kDouble, name,
-                     ": expected 'x' to be float32 or float64, got ", x.scalar_type());
+  LAMELLA_CHECK_TYPE(x.scalar_type() == lamella::kFloat || x.scalar_type() == lamella::kDouble,
+                     name, ": expected 'x' to be float32 or float64, got ", x.scalar_type());
   Tensor from = x.contiguous();
   Tensor made = lamella::empty(from.sizes(), from.options());
   if (x.scalar_type() == lamella::kDouble) {
@@ -147,8 +147,7 @@ Tensor total(const Tensor& x, lamella::OptionalIntArrayRef dim, bool keepdim) {
 }  // namespace
 
 LAMELLA_LIBRARY(cases, m) {
-  m.def("midpoint(Tensor a, Tensor b, float at=0.5) -> Tensor",
-        "batching:loop,autocast:float32");
+  m.def("midpoint(Tensor a, Tensor b, float at=0.5) -> Tensor", "batching:loop,autocast:float32");
   m.def("midpoint.out(Tensor a, Tensor b, float at=0.5, *, Tensor(a!) out) -> Tensor(a!)");
   m.derivative("midpoint", &kMidpoint);
   m.def("cube(Tensor x) -> Tensor", "batching:pointwise");
@@ -166,32 +165,33 @@ LAMELLA_LIBRARY(cases, m) {
           Tensor made = x.sin() * by;
           return y.has_value() ? made * *y : made;
         });
-  m.def("everything(Tensor[] xs, Tensor? t, int i, float f, bool b, str s, int[] ints, float[] floats, "
-        "int? oi=None, float? of=None, bool? ob=None, str? os=None, int[]? ois=None, "
-        "bool[] bs=[]) -> Tensor",
-        [](lamella::TensorList xs, const std::optional<Tensor>& t, int64_t i, double f, bool b,
-           std::string_view s, lamella::IntArrayRef is, lamella::ArrayRef<double> fs,
-           std::optional<int64_t> oi, std::optional<double> of, std::optional<bool> ob,
-           std::optional<std::string_view> os, lamella::OptionalIntArrayRef ois,
-           lamella::ArrayRef<bool> bs) {
-          double sum = static_cast<double>(i) + f + (b ? 100 : 0) + static_cast<double>(s.size());
-          for (int64_t n : is) sum += static_cast<double>(n);
-          for (double n : fs) sum += n;
-          sum += static_cast<double>(oi.value_or(0)) + of.value_or(0) + (ob.value_or(false) ? 7 : 0);
-          sum += os.has_value() ? static_cast<double>(os->size()) : 0;
-          if (ois.has_value()) {
-            for (int64_t n : *ois) sum += static_cast<double>(n);
-          }
-          for (bool one : bs) sum += one ? 1000 : 0;
-          Tensor made = xs[0] + sum;
-          for (size_t k = 1; k < xs.size(); ++k) made = made + xs[k];
-          return t.has_value() ? made * *t : made;
-        });
+  m.def(
+      "everything(Tensor[] xs, Tensor? t, int i, float f, bool b, str s, int[] ints, float[] "
+      "floats, "
+      "int? oi=None, float? of=None, bool? ob=None, str? os=None, int[]? ois=None, "
+      "bool[] bs=[]) -> Tensor",
+      [](lamella::TensorList xs, const std::optional<Tensor>& t, int64_t i, double f, bool b,
+         std::string_view s, lamella::IntArrayRef is, lamella::ArrayRef<double> fs,
+         std::optional<int64_t> oi, std::optional<double> of, std::optional<bool> ob,
+         std::optional<std::string_view> os, lamella::OptionalIntArrayRef ois,
+         lamella::ArrayRef<bool> bs) {
+        double sum = static_cast<double>(i) + f + (b ? 100 : 0) + static_cast<double>(s.size());
+        for (int64_t n : is) sum += static_cast<double>(n);
+        for (double n : fs) sum += n;
+        sum += static_cast<double>(oi.value_or(0)) + of.value_or(0) + (ob.value_or(false) ? 7 : 0);
+        sum += os.has_value() ? static_cast<double>(os->size()) : 0;
+        if (ois.has_value()) {
+          for (int64_t n : *ois) sum += static_cast<double>(n);
+        }
+        for (bool one : bs) sum += one ? 1000 : 0;
+        Tensor made = xs[0] + sum;
+        for (size_t k = 1; k < xs.size(); ++k) made = made + xs[k];
+        return t.has_value() ? made * *t : made;
+      });
   m.def("scaled(Tensor x, Scalar by) -> Tensor",
         [](const Tensor& x, const lamella::Scalar& by) { return x * by; });
-  m.def("pair(Tensor x, int n) -> (Tensor, Tensor, int)", [](const Tensor& x, int64_t n) {
-    return std::make_tuple(x * n, x.cos(), n + 1);
-  });
+  m.def("pair(Tensor x, int n) -> (Tensor, Tensor, int)",
+        [](const Tensor& x, int64_t n) { return std::make_tuple(x * n, x.cos(), n + 1); });
   m.def("parts(Tensor x, int[] sizes, str mode) -> Tensor[]",
         [](const Tensor& x, lamella::IntArrayRef sizes, std::string_view mode) {
           std::vector<Tensor> all;
@@ -239,9 +239,8 @@ LAMELLA_LIBRARY_IMPL(cases, CPU, m) {
 }
 LAMELLA_LIBRARY_IMPL(cases, Meta, m) {
   m.impl("midpoint", midpoint_meta);
-  m.impl("midpoint.out", [](const Tensor&, const Tensor&, double, Tensor& out) -> Tensor& {
-    return out;
-  });
+  m.impl("midpoint.out",
+         [](const Tensor&, const Tensor&, double, Tensor& out) -> Tensor& { return out; });
   for (const char* name : {"cube", "grow", "steps", "opaque"}) m.impl(name, like);
   m.impl("squares", [](lamella::TensorList xs) { return lamella::empty({}, xs[0].options()); });
   m.impl("raise_by_", [](Tensor& x, double) -> Tensor& { return x; });

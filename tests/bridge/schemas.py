@@ -1,8 +1,8 @@
 """Random schemas with arguments: every type of argument in every door of the bridge.
 
-Each operator adds its tensors and numbers, each times the place of its argument counted from 1; entries
-of lists times their place in the list as well. BRIDGE_SEED and BRIDGE_CASES choose others.
-"""
+Each operator adds its tensors and numbers, each times the place of its argument counted from 1;
+entries of lists times their place in the list as well. BRIDGE_SEED and BRIDGE_CASES choose
+others."""
 
 import os
 import random
@@ -63,9 +63,7 @@ class Case:
             if isinstance(v, np.ndarray):
                 found.append(i + 1)
             elif isinstance(v, list):
-                found += [
-                    (i + 1) * (k + 1) for k, x in enumerate(v) if isinstance(x, np.ndarray)
-                ]
+                found += [(i + 1) * (k + 1) for k, x in enumerate(v) if isinstance(x, np.ndarray)]
         return found
 
     def expected(self):

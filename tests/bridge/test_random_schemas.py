@@ -16,7 +16,9 @@ def close(found, expected):
 def test_lamella(library, case):
     op = getattr(lamella.ops.random_cases, case.name)
     made = op(*case.arguments(lambda x: lamella.tensor(x)))
-    close([y.numpy() for y in (made if isinstance(made, (list, tuple)) else [made])], case.expected())
+    close(
+        [y.numpy() for y in (made if isinstance(made, (list, tuple)) else [made])], case.expected()
+    )
 
 
 def test_dlpack(library, case):

@@ -135,9 +135,7 @@ def test_gradcheck(ops):
     assert torch.autograd.gradcheck(
         f, (a, b), check_forward_ad=True, check_batched_grad=True, check_batched_forward_grad=True
     )
-    assert torch.autograd.gradgradcheck(
-        f, (a, b), check_fwd_over_rev=True, check_batched_grad=True
-    )
+    assert torch.autograd.gradgradcheck(f, (a, b), check_fwd_over_rev=True, check_batched_grad=True)
 
 
 def third_derivative(f, a, b):

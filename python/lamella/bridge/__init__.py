@@ -1,8 +1,8 @@
 """lamella.bridge: a library of operators, built once against Lamella's C ABI, in other frameworks.
 
-`torch(path)`, `jax(path)` and `dlpack(path)` load the library and return its operators by namespace:
-`lamella.bridge.jax(path).ns.op(x)`. After `torch(path)` they are in `torch.ops` as well.
-"""
+`torch(path)`, `jax(path)` and `dlpack(path)` load the library and return its operators by
+namespace: `lamella.bridge.jax(path).ns.op(x)`. After `torch(path)` they are in `torch.ops` as
+well."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def jax(path: str | os.PathLike[str]) -> Namespaces:
 
 
 def dlpack(path: str | os.PathLike[str]) -> Namespaces:
-    """The operators of a library on arrays of any kind with `__dlpack__`, results of the same kind."""
+    """The operators of a library on arrays with `__dlpack__`, which give arrays of the same kind."""
     from lamella.bridge import _dlpack
 
     return _dlpack.load(os.fspath(path))

@@ -1,8 +1,7 @@
 """Operators of Lamella on arrays of any kind that DLPack knows, without the kind's own dispatcher.
 
-Gradients and transforms are the other doors'. A result that shares memory with an argument stays a view
-of it where the operator's schema says so, and is a copy otherwise.
-"""
+Gradients and transforms are the other doors'. A result that shares memory with an argument stays
+a view of it where the operator's schema says so, and is a copy otherwise."""
 
 from __future__ import annotations
 

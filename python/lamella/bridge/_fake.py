@@ -1,9 +1,10 @@
 """Shapes and dtypes of results for PyTorch, without computing them.
 
 Note [Symbolic shapes]
-  A Meta kernel wants numbers, so a program with symbolic sizes would be compiled anew for each size.
-  Of pointwise operators and reductions the policy says how the shape of the result comes from the
-  arguments. It is used if it agrees with the Meta kernel on the numbers that the symbols stand for.
+  A Meta kernel wants numbers, so a program with symbolic sizes would be compiled anew for each
+  size. Of pointwise operators and reductions the policy says how the shape of the result comes
+  from the arguments. It is used if it agrees with the Meta kernel on the numbers that the
+  symbols stand for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 
 import lamella
-from lamella.bridge import _library, _transform
+from lamella.bridge import _library, _torch_values, _transform
 from lamella.bridge._library import Operator
 from lamella.bridge._transform import Chain
 
@@ -31,7 +32,8 @@ def _is_symbolic(tensors: Sequence[torch.Tensor]) -> bool:
     return any(isinstance(n, torch.SymInt) for x in tensors for n in (*x.shape, *x.stride()))
 
 
-def _meta(x: torch.Tensor, number: Callable[[Any], int]) -> Any:
+def meta_of(x: torch.Tensor, number: Callable[[Any], int]) -> Any:
+    """A tensor of Lamella without memory, of the shape that `number` makes of torch's sizes."""
     return lamella.empty_strided(
         tuple(map(number, x.shape)), tuple(map(number, x.stride())),
         dtype=getattr(lamella, str(x.dtype)[6:]), device="meta",
@@ -59,15 +61,14 @@ def _policy_shape(op: Operator, tensors: Sequence[Any], values: Sequence[Any]) -
 
 def of_operator(op: Operator) -> Callable[..., Any]:
     """The fake kernel of an operator of torch."""
-    from lamella.bridge import _torch
 
     def fake(*args: Any, **kwargs: Any) -> Any:
         values = op.bound(args, kwargs)
-        chain, tensors = _transform.split(op, values, _torch._is_tensor, _torch._frozen)
+        chain, tensors = _transform.split(op, values, _torch_values.is_tensor, _torch_values.frozen)
         symbolic = _is_symbolic(tensors)
         shape = _policy_shape(op, tensors, values) if symbolic else None
         number = _hint if shape is not None else int
-        metas = [_meta(x, number) for x in tensors]
+        metas = [meta_of(x, number) for x in tensors]
         result = op.apply(_transform.filled(chain.template, metas, _transform.thawed))
         device = next((x.device for x in tensors), torch.device("cpu"))
 
@@ -108,13 +109,9 @@ def of_operator(op: Operator) -> Callable[..., Any]:
 def chain(what: Chain, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """The results of a chain of transforms."""
     if not what.transforms:
-        from lamella.bridge import _torch
-
         op = _library.named(what.operator)
-        values = _transform.filled(what.template, xs, _torch._thawed)
-        positional = [v for a, v in zip(op.arguments, values) if not a.kwarg_only]
-        named = {a.name: v for a, v in zip(op.arguments, values) if a.kwarg_only}
-        found = _transform.flat(of_operator(op)(*positional, **named))
+        values = _transform.filled(what.template, xs, _torch_values.thawed)
+        found = _transform.flat(_torch_values.called(of_operator(op), op, values))
         return [y for y in found if isinstance(y, torch.Tensor)]
     inner = _transform.without_last(what)
     kind, *rest = what.transforms[-1]
@@ -135,9 +132,9 @@ def autocast_dtype(word: str, lower: torch.dtype, values: Sequence[Any]) -> torc
     """What autocast casts floating-point arguments to, by the operator's class; None: nothing."""
     if word == "lower_precision":
         return lower
-    if word in ("float32", "fp32"):
+    if word == "float32":
         return torch.float32
-    if word in ("promote", "widest"):
+    if word == "widest":
         widest = lower
         for x in values:
             if isinstance(x, torch.Tensor) and x.dtype == torch.float32:

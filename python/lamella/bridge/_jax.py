@@ -1,11 +1,11 @@
 """Operators of Lamella as functions of JAX.
 
 Note [Primitives]
-  Each operator is a Primitive. Its abstract evaluation asks the Meta kernel, its lowering is a custom
-  call of liblamella_bridge.so, and its rules for gradients, tangents and batches bind one other
-  Primitive, `lamella_call`, whose parameter is a chain (_transform.py): every order of every transform
-  is there. The gradients of an operator itself are a custom call too, by what its derivative saves;
-  other chains run in Python, in a callback.
+  Each operator is a Primitive. Its abstract evaluation asks the Meta kernel, its lowering is a
+  custom call of liblamella_bridge.so, and its rules for gradients, tangents and batches bind one
+  other Primitive, `lamella_call`, whose parameter is a chain (_transform.py): every order of
+  every transform is there. The gradients of an operator itself are a custom call too, by what
+  its derivative saves; other chains run in Python, in a callback.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ def _shapes(chain: Chain, avals: tuple[core.ShapedArray, ...]) -> tuple[core.Sha
     """The results of a chain."""
     if not chain.transforms:
         op = _library.named(chain.operator)
-        result = op.apply(_transform.filled(chain.template, [_meta(x) for x in avals], _transform.thawed))
+        result = op.apply(
+            _transform.filled(chain.template, [_meta(x) for x in avals], _transform.thawed)
+        )
         found = _transform.flat(result)
         if not all(isinstance(y, lamella.Tensor) for y in found):
             raise NotImplementedError(f"{op.full_name}: has results that are no tensors")
@@ -121,7 +123,9 @@ def _differentiable(chain: Chain, avals: tuple[core.ShapedArray, ...]) -> tuple[
         else:
             said = [op.is_differentiable(0)] * len(shapes)
     return tuple(
-        o for o, (d, y) in enumerate(zip(said, shapes)) if d and jnp.issubdtype(y.dtype, jnp.inexact)
+        o
+        for o, (d, y) in enumerate(zip(said, shapes))
+        if d and jnp.issubdtype(y.dtype, jnp.inexact)
     )
 
 
@@ -149,7 +153,12 @@ def _attributes(chain: Chain) -> dict[str, Any]:
         words.append("v")
         element = a.type.rstrip("?").partition("[")[0]
         if isinstance(entry, tuple):
-            kinds = {"int": numpy.int64, "SymInt": numpy.int64, "float": numpy.float64, "bool": numpy.int64}
+            kinds = {
+                "int": numpy.int64,
+                "SymInt": numpy.int64,
+                "float": numpy.float64,
+                "bool": numpy.int64,
+            }
             if element not in kinds:
                 raise NotImplementedError
             made[f"a{i}"] = numpy.array(entry, kinds[element])
@@ -318,9 +327,7 @@ def _transpose_batched(cotangents: Any, linear: Any, xs: Any, chain: Chain) -> A
 
 
 def _batch(xs: Any, dims: Any, *, chain: Chain) -> Any:
-    moved = [
-        x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(xs, dims)
-    ]
+    moved = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(xs, dims)]
     made = _bound(chain.then("vmap", tuple(d is not None for d in dims)), moved)
     return made, [0] * len(made)
 
@@ -378,7 +385,10 @@ def _open() -> None:
         for stage in ("instantiate", "execute")
     }
     capsule = ctypes.pythonapi.PyCapsule_New
-    capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    capsule.restype, capsule.argtypes = (
+        ctypes.py_object,
+        [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
+    )
     for name in ("lamella_bridge_jax_type", "lamella_bridge_jax_type_info"):
         getattr(library, name).restype = ctypes.c_void_p
     jax.ffi.register_ffi_type(

@@ -1,4 +1,4 @@
-"""The operators of a library: their schemas, policies and derivatives, as liblamella_bridge.so says."""
+"""The operators of a library: schemas, policies and derivatives."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
 """Derived calls: an operator, or a chain of transforms of it, as a function of a list of tensors.
 
 Note [Chains]
-  What a framework's transforms need of an operator is again a function of tensors: its vjp, its jvp,
-  itself over a batch, and any of these of each other. A chain names such a function by an operator,
-  its arguments with places for tensors, and the transforms, the innermost first:
+  What a framework's transforms need of an operator is again a function of tensors: its vjp, its
+  jvp, itself over a batch, and any of these of each other. A chain names such a function by an
+  operator, its arguments with places for tensors, and the transforms, the innermost first:
     ("vjp", ins, outs)   cotangents of `outs`, then the inputs; gives the gradients of `ins`
     ("jvp", ins, outs)   tangents of `ins`, then the inputs; gives the tangents of `outs`
-    ("vmap", batched)    the inputs, those that `batched` says with the batch in front; gives results
-                         with the batch in front
-  Lamella's own transforms compute it, from the operator's derivatives and batching rules. So each
-  framework needs one rule each for gradients, tangents and batches, which adds a transform.
+    ("vmap", batched)    the inputs, those that `batched` says with the batch in front; gives
+                         results with the batch in front
+  Lamella's own transforms compute it, from the operator's derivatives and batching rules. So
+  each framework needs one rule each for gradients, tangents and batches, which adds a transform.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ def split(
     return Chain(op.full_name, tuple(template), ()), tensors
 
 
-def filled(template: Sequence[Any], tensors: Sequence[Any], thaw: Callable[[Named], Any]) -> list[Any]:
+def filled(
+    template: Sequence[Any], tensors: Sequence[Any], thaw: Callable[[Named], Any]
+) -> list[Any]:
     """The values of the arguments: the reverse of split()."""
     values: list[Any] = []
     for entry in template:
