@@ -1,11 +1,11 @@
-# Installs the public headers: those reachable from lamella/*.h, from lamella/abi/abi.h, from
+# Installs the public headers: those reachable from lamella/*.h, from lamella/abi/abi.h and operators.h, from
 # lamella/dispatch/load_library.h, from the generated API and from compat/. Runs inside
 # `cmake --install`, with LAMELLA_SOURCE_DIR, LAMELLA_GENERATED_DIR and
 # LAMELLA_COMPAT_VIEW (compat/CMakeLists.txt) set.
 
 cmake_policy(VERSION 3.22)
 file(GLOB roots RELATIVE "${LAMELLA_SOURCE_DIR}" "${LAMELLA_SOURCE_DIR}/lamella/*.h"
-     "${LAMELLA_SOURCE_DIR}/lamella/abi/abi.h"
+     "${LAMELLA_SOURCE_DIR}/lamella/abi/abi.h" "${LAMELLA_SOURCE_DIR}/lamella/abi/operators.h"
      "${LAMELLA_SOURCE_DIR}/lamella/dispatch/load_library.h")
 file(GLOB_RECURSE generated RELATIVE "${LAMELLA_GENERATED_DIR}"
      "${LAMELLA_GENERATED_DIR}/lamella/api/*.h")

@@ -21,6 +21,7 @@ LEAVES = {
     "lamella/abi/autograd.h",
     "lamella/abi/backend.h",
     "lamella/abi/loading.h",
+    "lamella/abi/operators.h",
     "lamella/abi/profiler.h",
     "lamella/abi/python.h",
     "lamella/abi/threads.h",

@@ -92,6 +92,11 @@ ROOMS = (
         "process groups, collectives, sharding, checkpoints",
     ),
     Room(
+        "lamella/bridge",
+        ("lamella/abi", "lamella/graph/custom_call"),
+        "operators in PyTorch and JAX: `liblamella_bridge.so`, which `lamella.bridge` loads",
+    ),
+    Room(
         "python",
         ("lamella", "lamella/abi", "lamella/kernels", "lamella/layers", "lamella/graph"),
         "the extension module and the `lamella` package",

@@ -113,6 +113,16 @@ void resume_blocks(const code::Library* library) {
 bool has_blocks(const code::Library* library) {
   return !blocks_that([&](const auto& block) { return block.code == library; }).empty();
 }
+std::vector<const OperatorEntry*> operators_of(const code::Library* library) {
+  auto found = blocks_that([&](const auto& block) { return block.code == library; });
+  std::vector<const OperatorEntry*> defined;
+  const std::vector<OperatorEntry*> all = Registry::get().entries();
+  std::lock_guard lock(Registry::get().mutex());
+  for (const OperatorEntry* op : all) {
+    if (std::find(found.begin(), found.end(), op->owner) != found.end()) defined.push_back(op);
+  }
+  return defined;
+}
 uint64_t blocks_opened() {
   std::lock_guard lock(Registry::get().mutex());
   return blocks().opened;

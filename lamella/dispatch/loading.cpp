@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "lamella/abi/loading.h"
+#include "lamella/abi/operators.h"
 #include "lamella/core/fork.h"
 
 namespace lamella {
@@ -245,6 +246,26 @@ lamella_status lamella_unload_library(void* handle) noexcept {
   return lamella::detail::guarded([&] {
     LAMELLA_CHECK(handle != nullptr, "unload_library: expected a handle, got NULL");
     unload_shared(handle);
+  });
+}
+
+lamella_status lamella_visit_operators(void* handle,
+                                       lamella_status (*visit)(void* context,
+                                                               const lamella_operator* op),
+                                       void* context) noexcept {
+  return lamella::detail::guarded([&] {
+    std::vector<const OperatorEntry*> found;
+    {
+      std::lock_guard lock(loading);
+      code::Library* library = handle != nullptr ? library_of_handle(handle) : nullptr;
+      LAMELLA_CHECK(library != nullptr && library->loads > 0,
+                    "visit_operators: expected the handle of a library that is loaded");
+      found = operators_of(library);
+    }
+    for (const OperatorEntry* op : found) {
+      const lamella_operator* ready = lamella_lookup_operator(op->name, op->overload, 1);
+      if (ready != nullptr) lamella::detail::check(visit(context, ready));
+    }
   });
 }
 

@@ -44,6 +44,8 @@ bool park_blocks(const code::Library* library);
 // Throws where something else is registered in their place; they are parked again then.
 void resume_blocks(const code::Library* library);
 bool has_blocks(const code::Library* library);
+// The operators that they define, in the order of their definition.
+std::vector<const OperatorEntry*> operators_of(const code::Library* library);
 // Removes all registrations made since blocks_opened() returned `count`, by any library.
 uint64_t blocks_opened();
 void park_blocks_since(uint64_t count);

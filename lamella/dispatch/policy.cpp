@@ -1,6 +1,7 @@
 // Reads an operator's policies from its tags: see Note [One word in the declaration].
 #include "lamella/dispatch/policy.h"
 
+#include "lamella/abi/operators.h"
 #include "lamella/abi/policy.h"
 #include "lamella/core/error.h"
 #include "lamella/dispatch/registry.h"
@@ -115,4 +116,12 @@ extern "C" const char* lamella_operator_doc(const lamella_operator* op) noexcept
     lamella::detail::status_of_current_exception();
     return nullptr;
   }
+}
+
+extern "C" const lamella_derivative* lamella_operator_derivative(
+    const lamella_operator* op) noexcept {
+  using namespace lamella;
+  const OperatorEntry& entry = *entry_of(op);
+  std::lock_guard lock(Registry::get().mutex());
+  return entry.defined() ? entry.derivative : nullptr;
 }

@@ -79,6 +79,7 @@ _LAZY = {
     "array_api": "lamella.array_api",
     "autocast": "lamella.amp:autocast",
     "autograd": "lamella.autograd",
+    "bridge": "lamella.bridge",
     "classes": "lamella._classes:classes",
     "distributed": "lamella.distributed",
     "fft": "lamella.fft",

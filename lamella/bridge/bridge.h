@@ -1,0 +1,91 @@
+// liblamella_bridge.so: operators of Lamella in other frameworks. Its functions are called from
+// Python by ctypes; the library has no symbol of Python, torch or XLA. Stands on the C ABI alone.
+#pragma once
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lamella/abi/operators.h"
+
+#define LAMELLA_BRIDGE_API extern "C" __attribute__((visibility("default")))
+
+namespace lamella::bridge {
+
+// What Lamella or the other framework reports, as it stands.
+struct Failure : std::runtime_error {
+  explicit Failure(const std::string& text, lamella_status kind = LAMELLA_ERROR)
+      : std::runtime_error(text), kind(kind) {}
+  lamella_status kind;
+};
+inline void check(lamella_status status) {
+  if (status != LAMELLA_OK) throw Failure(lamella_error_text(), status);
+}
+
+inline void release(lamella_tensor* tensor) {
+  if (tensor != nullptr && __atomic_sub_fetch(&tensor->references, 1, __ATOMIC_ACQ_REL) == 0) {
+    lamella_tensor_destroy(tensor);
+  }
+}
+inline void retain(lamella_tensor* tensor) {
+  __atomic_add_fetch(&tensor->references, 1, __ATOMIC_RELAXED);
+}
+
+// One argument or return of a schema, as far as values are converted.
+enum class Kind : uint8_t {
+  kTensor,
+  kInt,
+  kDouble,
+  kBool,
+  kString,
+  kDevice,
+  kIntList,
+  kDoubleList,
+  kBoolList,
+  kTensorList,
+  kOther  // no form that every framework has
+};
+struct Argument {
+  Kind kind = Kind::kOther;
+  bool optional = false;
+  bool write = false;
+  bool number = false;  // ScalarType, Layout, MemoryFormat: an int whose width is 32 bits
+  std::string name;
+  std::string aliases;  // "a!" of Tensor(a!)
+};
+std::vector<Argument> arguments_of(const lamella_operator* op, int32_t kind);
+
+// Calls an operator and owns what it gives.
+class Results {
+ public:
+  explicit Results(uint32_t count) : values_(count) {}
+  ~Results() {
+    for (lamella_value& value : values_) lamella_value_release(&value);
+  }
+  Results(const Results&) = delete;
+  Results& operator=(const Results&) = delete;
+  lamella_value* data() { return values_.data(); }
+  lamella_value& operator[](size_t i) { return values_[i]; }
+
+ private:
+  std::vector<lamella_value> values_;
+};
+// A contiguous copy with memory of its own.
+lamella_tensor* copied(lamella_tensor* tensor);
+
+// Runs `body` and keeps its failure for this thread as lamella_error_text() does.
+template <class Body>
+lamella_status guarded(Body&& body) noexcept {
+  try {
+    body();
+    return LAMELLA_OK;
+  } catch (const Failure& failure) {
+    std::string_view text = failure.what();
+    return lamella_fail(failure.kind, text.data(), text.size());
+  } catch (const std::exception& failure) {
+    std::string_view text = failure.what();
+    return lamella_fail(LAMELLA_INTERNAL_ERROR, text.data(), text.size());
+  }
+}
+
+}  // namespace lamella::bridge

@@ -1,0 +1,487 @@
+// Kernels of PyTorch's operators that call Lamella's, by libtorch's C functions: no header of
+// torch, and no link to it. Schemas, derivatives and fake kernels are registered in Python
+// (bridge/_torch.py).
+//
+// Note [Torch's stable calls]
+//   torch calls a kernel with one array of 64-bit values, the arguments first and the returns after
+//   the call, and without a context: each operator takes one of a pool of functions. The kernel
+//   owns the tensors, lists, strings and optional values that it is given. An output of Lamella's
+//   becomes a tensor of torch over the same memory; one that shares memory with an argument, which
+//   the schema does not say, or with another output is copied.
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "lamella/bridge/torch_functions.h"
+
+namespace lamella::bridge {
+namespace {
+
+struct BridgedOperator {
+  const lamella_operator* op = nullptr;
+  std::vector<Argument> arguments, returns;
+  std::vector<int> written;  // of each return: the argument that it is, -1: a new value
+  bool is_write = false;     // torch's operator has no return for what is written
+  // Of a backward: see lamella_bridge_torch_backward.
+  bool backward = false;
+  std::vector<uint16_t> slots;
+  std::vector<uint32_t> saved_returns;
+};
+
+struct CallArguments {
+  explicit CallArguments(size_t count) : values(count), handles(count) {}
+  ~CallArguments() {
+    for (lamella_value& value : values) {
+      if (value.tag == LAMELLA_TENSOR) release(value.as.tensor);
+    }
+    for (const auto& list : lists) {
+      for (lamella_tensor* tensor : *list) release(tensor);
+    }
+    for (Handle text : strings) torch.torch_delete_string(text);
+  }
+  CallArguments(const CallArguments&) = delete;
+  CallArguments& operator=(const CallArguments&) = delete;
+
+  void set(size_t i, const Argument& argument, StableValue value) {
+    lamella_value& out = values[i];
+    if (argument.optional) {
+      auto* inner = reinterpret_cast<StableValue*>(value);
+      if (inner == nullptr) return;
+      value = *inner;
+      if (torch.torch_delete_stable_ivalue != nullptr) {
+        torch.torch_delete_stable_ivalue(inner);
+      } else {
+        delete inner;
+      }
+    }
+    switch (argument.kind) {
+      case Kind::kTensor: {
+        OwnedHandle owned(reinterpret_cast<Handle>(value));
+        if (argument.write) {
+          Handle again = nullptr;
+          done(torch.aoti_torch_new_tensor_handle(owned.handle, &again), "keeping a tensor");
+          new (&handles[i]) OwnedHandle(again);
+        }
+        out.as.tensor = imported(std::move(owned));
+        out.tag = LAMELLA_TENSOR;
+        break;
+      }
+      case Kind::kInt:
+        out.as.i = argument.number ? static_cast<int32_t>(value) : static_cast<int64_t>(value);
+        out.tag = LAMELLA_INT;
+        break;
+      case Kind::kBool:
+        out.as.i = static_cast<int64_t>(value & 1);
+        out.tag = LAMELLA_BOOL;
+        break;
+      case Kind::kDouble:
+        std::memcpy(&out.as.d, &value, sizeof value);
+        out.tag = LAMELLA_DOUBLE;
+        break;
+      case Kind::kDevice:
+        out.as.i = static_cast<int64_t>((value >> 32 & 0xff) | (value & 0xff) << 8);
+        out.tag = LAMELLA_DEVICE;
+        break;
+      case Kind::kString: {
+        size_t size = 0;
+        const char* text = nullptr;
+        strings.push_back(reinterpret_cast<Handle>(value));
+        done(torch.torch_string_length(strings.back(), &size) ||
+                 torch.torch_string_c_str(strings.back(), &text),
+             "reading a string");
+        out.as.pointer = const_cast<char*>(text);
+        out.size = static_cast<uint32_t>(size);
+        out.tag = LAMELLA_STRING;
+        break;
+      }
+      default:
+        set_list(out, argument.kind, reinterpret_cast<Handle>(value));
+    }
+  }
+
+  std::vector<lamella_value> values;
+  std::vector<OwnedHandle> handles;  // of tensors that are written
+
+ private:
+  void set_list(lamella_value& out, Kind kind, Handle list) {
+    struct OwnedList {
+      Handle list;
+      ~OwnedList() { torch.torch_delete_list(list); }
+    } owned{list};
+    size_t size = 0;
+    done(torch.torch_list_size(list, &size), "reading a list");
+    auto& numbers = *words.emplace_back(new std::vector<StableValue>(size));
+    for (size_t i = 0; i < size; ++i) {
+      done(torch.torch_list_get_item(list, i, &numbers[i]), "reading a list");
+    }
+    out.size = static_cast<uint32_t>(size);
+    out.as.pointer = numbers.data();
+    if (kind == Kind::kIntList) {
+      out.tag = LAMELLA_INT_LIST;
+    } else if (kind == Kind::kDoubleList) {
+      out.tag = LAMELLA_DOUBLE_LIST;
+    } else if (kind == Kind::kBoolList) {
+      auto* bytes = reinterpret_cast<uint8_t*>(numbers.data());
+      for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<uint8_t>(numbers[i] & 1);
+      out.tag = LAMELLA_BOOL_LIST;
+    } else {
+      std::vector<OwnedHandle> items;
+      for (StableValue item : numbers) items.emplace_back(reinterpret_cast<Handle>(item));
+      auto& tensors = *lists.emplace_back(new std::vector<lamella_tensor*>);
+      tensors.reserve(size);
+      for (OwnedHandle& item : items) tensors.push_back(imported(std::move(item)));
+      out.as.pointer = tensors.data();
+      out.tag = LAMELLA_TENSOR_LIST;
+    }
+  }
+
+  std::vector<std::unique_ptr<std::vector<StableValue>>> words;
+  std::vector<std::unique_ptr<std::vector<lamella_tensor*>>> lists;
+  std::vector<Handle> strings;
+};
+
+template <class Visit>
+void each(const lamella_value& value, Visit visit) {
+  if (value.tag == LAMELLA_TENSOR) {
+    if (value.as.tensor != nullptr) visit(value.as.tensor);
+  } else if (value.tag == LAMELLA_TENSOR_LIST) {
+    auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
+    for (uint32_t i = 0; i < value.size; ++i) {
+      if (list[i] != nullptr) visit(list[i]);
+    }
+  }
+}
+
+// Turns results into torch's, each with memory that nothing else of the call has.
+class Exporter {
+ public:
+  explicit Exporter(const CallArguments& arguments) { note_all(arguments); }
+  void note_all(const CallArguments& arguments) {
+    for (const lamella_value& value : arguments.values) {
+      each(value, [&](lamella_tensor* t) { note(t); });
+    }
+  }
+  // Takes over one reference.
+  Handle tensor(lamella_tensor* t, bool contiguous = false) {
+    constexpr uint32_t kLazy = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG;
+    bool shared = (t->flags & kLazy) != 0 || t->layout != 0 ||
+                  (contiguous && (t->flags & LAMELLA_TENSOR_CONTIGUOUS) == 0);
+    for (const void* other : memory_) shared |= other == t->storage;
+    if (shared && t->numel != 0) {
+      lamella_tensor* own = nullptr;
+      try {
+        own = copied(t);
+      } catch (...) {
+        release(t);
+        throw;
+      }
+      release(std::exchange(t, own));
+    }
+    note(t);
+    return exported(t);
+  }
+
+ private:
+  void note(lamella_tensor* t) {
+    if (t->storage != nullptr) memory_.push_back(t->storage);
+  }
+  std::vector<const void*> memory_;
+};
+
+StableValue as_stable(Handle handle) { return reinterpret_cast<StableValue>(handle); }
+
+StableValue list_of(const lamella_value& value, Exporter& exporter) {
+  Handle list = nullptr;
+  done(torch.torch_new_list_reserve_size(value.size, &list), "making a list");
+  for (uint32_t i = 0; i < value.size; ++i) {
+    StableValue item = 0;
+    if (value.tag == LAMELLA_TENSOR_LIST) {
+      lamella_tensor* t = static_cast<lamella_tensor* const*>(value.as.pointer)[i];
+      retain(t);
+      item = as_stable(exporter.tensor(t));
+    } else if (value.tag == LAMELLA_BOOL_LIST) {
+      item = static_cast<const uint8_t*>(value.as.pointer)[i];
+    } else {
+      std::memcpy(&item, static_cast<const char*>(value.as.pointer) + 8 * i, 8);
+    }
+    done(torch.torch_list_push_back(list, item), "making a list");
+  }
+  return as_stable(list);
+}
+
+StableValue returned(const Argument& what, lamella_value& value, Exporter& exporter) {
+  StableValue out = 0;
+  if (what.optional &&
+      (value.tag == LAMELLA_NONE || (value.tag == LAMELLA_TENSOR && value.as.tensor == nullptr))) {
+    return 0;
+  }
+  switch (what.kind) {
+    case Kind::kTensor:
+      if (value.as.tensor == nullptr) throw Failure("expected a tensor to be returned, got none");
+      value.tag = LAMELLA_NONE;
+      out = as_stable(exporter.tensor(value.as.tensor));
+      break;
+    case Kind::kInt:
+    case Kind::kBool:
+    case Kind::kDouble:
+      std::memcpy(&out, &value.as, sizeof out);
+      break;
+    case Kind::kString: {
+      Handle text = nullptr;
+      done(torch.torch_new_string_handle(static_cast<const char*>(value.as.pointer), value.size,
+                                         &text),
+           "making a string");
+      out = as_stable(text);
+      break;
+    }
+    default:
+      out = list_of(value, exporter);
+  }
+  if (!what.optional) return out;
+  StableValue* inner = nullptr;
+  if (torch.torch_new_stable_ivalue != nullptr) {
+    done(torch.torch_new_stable_ivalue(&inner), "making an optional value");
+  } else {
+    inner = new StableValue;
+  }
+  *inner = out;
+  return reinterpret_cast<StableValue>(inner);
+}
+
+void call(const BridgedOperator& bridged, StableValue* stack) {
+  const lamella_operator* op = bridged.op;
+  CallArguments arguments(op->argument_count);
+  for (uint32_t i = 0; i < op->argument_count; ++i) {
+    arguments.set(i, bridged.arguments[i], stack[i]);
+  }
+  std::vector<std::pair<const lamella_tensor*, const void*>> before;
+  for (size_t r = 0; r < bridged.written.size(); ++r) {
+    if (bridged.written[r] < 0) continue;
+    const lamella_tensor* t = arguments.values[static_cast<size_t>(bridged.written[r])].as.tensor;
+    before.emplace_back(t, t->data);
+  }
+  Results results(op->return_count);
+  lamella_status status = lamella_call_boxed(op, arguments.values.data(), op->argument_count,
+                                             results.data(), op->return_count);
+  if (status != LAMELLA_OK) {
+    const std::string text = lamella_error_text();
+    if (before.empty() || !text.starts_with("resize_: ")) throw Failure(text, status);
+    throw Failure(std::string(std::strstr(op->name, "::") + 2) +
+                      ": expected the tensor that it writes to have the size of the result (" +
+                      text + ")",
+                  status);
+  }
+  for (const auto& [t, data] : before) {
+    if (t->data != data) {
+      throw Failure(std::string(op->name) +
+                    ": expected the tensor that it writes to have the size of the result, got one "
+                    "that had to be resized");
+    }
+  }
+  Exporter exporter(arguments);
+  for (uint32_t r = 0, next = 0; r < op->return_count; ++r) {
+    const int written = bridged.written[r];
+    if (written < 0) {
+      stack[next++] = returned(bridged.returns[r], results[r], exporter);
+    } else if (!bridged.is_write) {
+      stack[next++] = as_stable(arguments.handles[static_cast<size_t>(written)].take());
+    }
+  }
+}
+
+// (Tensor[] grads, int given, arguments..., Tensor[] saved returns, int needs) -> Tensor[]
+void call_backward(const BridgedOperator& bridged, StableValue* stack) {
+  const lamella_operator* op = bridged.op;
+  const uint32_t n = op->argument_count;
+  static const Argument kList{Kind::kTensorList, false, false, false, "", ""};
+  CallArguments extra(2);
+  extra.set(0, kList, stack[0]);
+  const uint64_t given = stack[1];
+  CallArguments arguments(n);
+  for (uint32_t i = 0; i < n; ++i) arguments.set(i, bridged.arguments[i], stack[2 + i]);
+  extra.set(1, kList, stack[2 + n]);
+  const uint64_t needs = stack[3 + n];
+  auto list_at = [&](size_t i) {
+    return static_cast<lamella_tensor* const*>(extra.values[i].as.pointer);
+  };
+  std::vector<lamella_tensor*> grads(op->return_count, nullptr);
+  uint32_t next = 0;
+  for (uint32_t r = 0; r < op->return_count; ++r) {
+    if ((given >> r & 1) != 0) grads[r] = list_at(0)[next++];
+  }
+  std::vector<lamella_value> saved(op->return_count);
+  for (size_t k = 0; k < bridged.saved_returns.size(); ++k) {
+    lamella_value& value = saved[bridged.saved_returns[k]];
+    value.tag = LAMELLA_TENSOR;
+    value.as.tensor = list_at(1)[k];
+  }
+  std::vector<lamella_tensor*> inputs;
+  std::vector<bool> wanted;
+  for (size_t s = 0; s < bridged.slots.size(); ++s) {
+    const lamella_value& value = arguments.values[bridged.slots[s]];
+    const bool wants = (needs >> s & 1) != 0;
+    if (value.tag == LAMELLA_TENSOR_LIST) {
+      each(value, [&](lamella_tensor* t) { inputs.push_back(t); });
+    } else {
+      inputs.push_back(value.tag == LAMELLA_TENSOR ? value.as.tensor : nullptr);
+    }
+    wanted.resize(inputs.size(), wants);
+  }
+  struct OwnedTensors : std::vector<lamella_tensor*> {
+    using std::vector<lamella_tensor*>::vector;
+    ~OwnedTensors() {
+      for (lamella_tensor* t : *this) release(t);
+    }
+  } made(inputs.size(), nullptr);
+  check(lamella_call_backward(op, arguments.values.data(), saved.data(), grads.data(),
+                              op->return_count, needs, made.data(),
+                              static_cast<uint32_t>(made.size())));
+  Exporter exporter(arguments);
+  exporter.note_all(extra);
+  Handle list = nullptr;
+  done(torch.torch_new_list_reserve_size(made.size(), &list), "making a list");
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (!wanted[i] || inputs[i] == nullptr) continue;
+    lamella_tensor* t = std::exchange(made[i], nullptr);
+    if (t == nullptr) {
+      check(lamella_tensor_empty(inputs[i]->ndim, inputs[i]->sizes, inputs[i]->scalar_type,
+                                 inputs[i]->device_type, inputs[i]->device_index, &t));
+      std::memset(t->data, 0, lamella_tensor_storage_bytes(t));
+    }
+    done(torch.torch_list_push_back(list, as_stable(exporter.tensor(t, true))), "making a list");
+  }
+  stack[0] = as_stable(list);
+}
+
+constexpr int kMaxOperators = 1024;
+std::array<BridgedOperator, kMaxOperators> operators;
+std::atomic<int> used{0};
+thread_local lamella_status last_status = LAMELLA_OK;
+
+[[gnu::noinline]] void run(const BridgedOperator& bridged, StableValue* stack) {
+  lamella_status status =
+      guarded([&] { (bridged.backward ? call_backward : call)(bridged, stack); });
+  if (status == LAMELLA_OK) return;
+  last_status = status;
+  throw std::runtime_error(lamella_error_text());
+}
+template <int I>
+void kernel(StableValue* stack, uint64_t, uint64_t) {
+  run(operators[I], stack);
+}
+template <int... I>
+constexpr std::array<StableKernel, sizeof...(I)> kernels_of(std::integer_sequence<int, I...>) {
+  return {&kernel<I>...};
+}
+constexpr auto kKernels = kernels_of(std::make_integer_sequence<int, kMaxOperators>());
+
+bool all_known(const std::vector<Argument>& all) {
+  for (const Argument& one : all) {
+    // Tensor?[] has no stable form, nor has a list of tensors that is written.
+    if (one.kind == Kind::kOther || (one.kind == Kind::kTensorList && one.write)) return false;
+  }
+  return true;
+}
+
+void implement(BridgedOperator bridged, const char* torch_name, const char* key) {
+  const int at = used.fetch_add(1);
+  if (at >= kMaxOperators) {
+    throw Failure(std::string(torch_name) + ": expected at most 1024 operators in one process");
+  }
+  operators[static_cast<size_t>(at)] = std::move(bridged);
+  std::string_view name = torch_name;
+  const std::string name_space(name.substr(0, name.find("::")));
+  const std::string rest(name.substr(name_space.size() + 2));
+  Handle block = nullptr;  // lives as long as the process
+  done(torch.aoti_torch_library_init_impl(name_space.c_str(), key, "lamella", 0, &block),
+       "opening a library");
+  StableKernel function = kKernels[static_cast<size_t>(at)];
+  done(torch.torch_library_impl != nullptr
+           ? torch.torch_library_impl(block, rest.c_str(), function, torch.aoti_torch_abi_version())
+           : torch.aoti_torch_library_impl(block, rest.c_str(), function),
+       torch_name);
+}
+
+BridgedOperator found(const char* name, const char* overload) {
+  BridgedOperator bridged;
+  check(lamella_find_operator(name, overload, &bridged.op));
+  bridged.arguments = arguments_of(bridged.op, 0);
+  bridged.returns = arguments_of(bridged.op, 1);
+  return bridged;
+}
+
+}  // namespace
+}  // namespace lamella::bridge
+
+using namespace lamella;
+using namespace lamella::bridge;
+
+// Finds libtorch's functions. torch must have been imported.
+LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_open(const char* library) {
+  return guarded([&] { open_torch(library); });
+}
+
+// Registers the kernel of torch's operator `torch_name` for a dispatch key. *is_done: 0 where an
+// argument or return has no stable form. is_write: torch's operator does not return what it writes.
+LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_implement(const char* name,
+                                                                 const char* overload,
+                                                                 const char* torch_name,
+                                                                 const char* key, int32_t is_write,
+                                                                 int32_t* is_done) {
+  return guarded([&] {
+    *is_done = 0;
+    BridgedOperator bridged = found(name, overload);
+    bridged.is_write = is_write != 0;
+    if (!all_known(bridged.arguments) || !all_known(bridged.returns)) return;
+    for (const Argument& result : bridged.returns) {
+      int from = -1;
+      for (size_t i = 0; i < bridged.arguments.size(); ++i) {
+        if (result.write && bridged.arguments[i].aliases == result.aliases) {
+          from = static_cast<int>(i);
+        }
+      }
+      bridged.written.push_back(from);
+    }
+    implement(std::move(bridged), torch_name, key);
+    *is_done = 1;
+  });
+}
+
+// The same for the operator that computes its gradients by what its derivative saves.
+LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_backward(const char* name,
+                                                                const char* overload,
+                                                                const char* torch_name,
+                                                                const char* key, int32_t,
+                                                                int32_t* is_done) {
+  return guarded([&] {
+    *is_done = 0;
+    BridgedOperator bridged = found(name, overload);
+    const lamella_derivative* d = lamella_operator_derivative(bridged.op);
+    if (d == nullptr || d->backward == nullptr || !all_known(bridged.arguments)) return;
+    bridged.backward = true;
+    bridged.slots.assign(d->slots, d->slots + d->slot_count);
+    for (const Argument& one : bridged.arguments) {
+      if (one.write) return;
+    }
+    for (const Argument& one : bridged.returns) {
+      if (one.kind == Kind::kTensorList) return;
+    }
+    for (uint32_t r = 0; r < bridged.returns.size(); ++r) {
+      for (uint32_t k = 0; k < d->saved_count; ++k) {
+        if (d->saved[k].is_return == 0 || d->saved[k].index != r) continue;
+        if (bridged.returns[r].kind != Kind::kTensor) return;
+        bridged.saved_returns.push_back(r);
+        break;
+      }
+    }
+    implement(std::move(bridged), torch_name, key);
+    *is_done = 1;
+  });
+}
+
+// The kind of this thread's last failure inside a kernel, which torch has made a RuntimeError.
+LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_status() {
+  return std::exchange(last_status, LAMELLA_OK);
+}

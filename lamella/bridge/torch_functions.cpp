@@ -1,0 +1,81 @@
+// PyTorch's stable C functions by dlsym, and tensors both ways.
+#include "lamella/bridge/torch_functions.h"
+
+#include <dlfcn.h>
+
+#include <cstring>
+
+namespace lamella::bridge {
+
+Torch torch;
+
+void done(int status, const char* what) {
+  if (status == 0) return;
+  auto text = torch.torch_exception_get_what_without_backtrace;
+  throw Failure(std::string(what) + " failed" +
+                (text != nullptr ? std::string(": ") + text() : ""));
+}
+
+void open_torch(const char* library) {
+  void* handle = dlopen(library, RTLD_NOLOAD | RTLD_LAZY);
+  if (handle == nullptr) throw Failure("bridge.torch: expected torch to be imported");
+#define LAMELLA_TORCH_FIND(name, result, parameters, needed)                             \
+  torch.name = reinterpret_cast<decltype(torch.name)>(dlsym(handle, #name));             \
+  if (needed && torch.name == nullptr) {                                                 \
+    throw Failure("bridge.torch: expected torch 2.10 or newer, got one without " #name); \
+  }
+  LAMELLA_TORCH_FUNCTIONS(LAMELLA_TORCH_FIND)
+#undef LAMELLA_TORCH_FIND
+}
+
+lamella_tensor* imported(OwnedHandle owned) {
+  int64_t dim = 0;
+  int64_t *sizes = nullptr, *strides = nullptr;
+  void* data = nullptr;
+  int32_t dtype = 0, device = 0, index = 0;
+  Handle handle = owned.handle;
+  done(torch.aoti_torch_get_dim(handle, &dim) || torch.aoti_torch_get_sizes(handle, &sizes) ||
+           torch.aoti_torch_get_strides(handle, &strides) ||
+           torch.aoti_torch_get_dtype(handle, &dtype) ||
+           torch.aoti_torch_get_device_type(handle, &device) ||
+           torch.aoti_torch_get_device_index(handle, &index) ||
+           torch.aoti_torch_get_data_ptr(handle, &data),
+       "reading a tensor");
+  lamella_tensor* made = nullptr;
+  owned.take();
+  check(lamella_tensor_from_blob(
+      data, static_cast<int32_t>(dim), sizes, strides, static_cast<uint8_t>(dtype),
+      static_cast<uint8_t>(device), static_cast<int8_t>(device == 0 ? -1 : index),
+      [](void* kept) { torch.aoti_torch_delete_tensor_object(kept); }, handle, &made));
+  return made;
+}
+
+Handle exported(lamella_tensor* tensor) {
+  Handle made = nullptr;
+  const int32_t device = tensor->device_type;
+  const int32_t index = device == 0 ? -1 : tensor->device_index;
+  int status;
+  if (torch.torch_from_blob != nullptr && tensor->numel != 0) {
+    status = torch.torch_from_blob(
+        tensor->data, tensor->ndim, tensor->sizes, tensor->strides, 0, tensor->scalar_type, device,
+        index, &made, 0, nullptr, 0,
+        [](void*, void* kept) { release(static_cast<lamella_tensor*>(kept)); }, tensor);
+    if (status != 0) release(tensor);
+  } else {
+    status = torch.aoti_torch_empty_strided(tensor->ndim, tensor->sizes, tensor->strides,
+                                            tensor->scalar_type, device, index, &made);
+    void* data = nullptr;
+    if (status == 0 && tensor->numel != 0) {
+      status = torch.aoti_torch_get_data_ptr(made, &data);
+      std::memcpy(data, tensor->data,
+                  lamella_tensor_storage_bytes(tensor) -
+                      (static_cast<char*>(tensor->data) -
+                       static_cast<char*>(lamella_tensor_storage_data(tensor))));
+    }
+    release(tensor);
+  }
+  done(status, "making a tensor");
+  return made;
+}
+
+}  // namespace lamella::bridge

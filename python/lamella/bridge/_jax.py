@@ -1,0 +1,413 @@
+"""Operators of Lamella as functions of JAX.
+
+Note [Primitives]
+  Each operator is a Primitive. Its abstract evaluation asks the Meta kernel, its lowering is a
+  custom call of liblamella_bridge.so, and its rules for gradients, tangents and batches bind one
+  other Primitive, `lamella_call`, whose parameter is a chain (_transform.py): every order of
+  every transform is there. The gradients of an operator itself are a custom call too, by what
+  its derivative saves; other chains run in Python, in a callback.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy
+from jax import core
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+import lamella
+from lamella.bridge import _library, _transform
+from lamella.bridge._library import Namespaces, Operator
+from lamella.bridge._transform import Chain, Named, Place
+
+_TARGET = "lamella_bridge"
+_loaded: dict[str, Namespaces] = {}
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, (jax.Array, numpy.ndarray, numpy.generic, core.Tracer))
+
+
+def _is_tensor(x: Any) -> bool:
+    return _is_array(x) or isinstance(x, (int, float, complex, bool))
+
+
+def _frozen(value: Any, type_: str) -> Any:
+    if isinstance(value, core.Tracer):
+        raise TypeError(
+            f"expected a value of type {type_} that is known when the program is traced, got "
+            f"{type(value).__name__}; mark it static"
+        )
+    if type_.startswith("ScalarType") and value is not None:
+        return Named("dtype", numpy.dtype(value).name)
+    if isinstance(value, (list, tuple, numpy.ndarray)):
+        return tuple(_frozen(v, type_) for v in value)
+    return value.item() if isinstance(value, (numpy.generic, jax.Array)) else value
+
+
+def _to_lamella(x: Any) -> Any:
+    x = numpy.asarray(x)
+    if x.dtype.name == "bfloat16":
+        return lamella.from_dlpack(numpy.array(x.view(numpy.uint16))).view(lamella.bfloat16)
+    return lamella.from_dlpack(x if x.flags.writeable and x.flags.c_contiguous else numpy.array(x))
+
+
+def _to_numpy(y: Any) -> numpy.ndarray:
+    y = y.detach().resolve_conj().resolve_neg().contiguous()
+    if y.dtype == lamella.bfloat16:
+        made: numpy.ndarray = y.view(lamella.int16).numpy().view(jnp.bfloat16)
+        return made
+    found: numpy.ndarray = y.numpy()
+    return found
+
+
+def _dtype_of(y: Any) -> Any:
+    return jnp.dtype(repr(y.dtype).partition(".")[2])
+
+
+# ---- Abstract evaluation ----
+
+
+def _meta(x: Any) -> Any:
+    return lamella.empty(
+        tuple(x.shape), dtype=getattr(lamella, jnp.dtype(x.dtype).name), device="meta"
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _shapes(chain: Chain, avals: tuple[core.ShapedArray, ...]) -> tuple[core.ShapedArray, ...]:
+    """The results of a chain."""
+    if not chain.transforms:
+        op = _library.named(chain.operator)
+        result = op.apply(
+            _transform.filled(chain.template, [_meta(x) for x in avals], _transform.thawed)
+        )
+        found = _transform.flat(result)
+        if not all(isinstance(y, lamella.Tensor) for y in found):
+            raise NotImplementedError(f"{op.full_name}: has results that are no tensors")
+        return tuple(core.ShapedArray(tuple(y.shape), _dtype_of(y)) for y in found)
+    inner = _transform.without_last(chain)
+    kind, *rest = chain.transforms[-1]
+    if kind == "vmap":
+        (batched,) = rest
+        size = next(x.shape[0] for x, b in zip(avals, batched) if b)
+        one = tuple(
+            core.ShapedArray(x.shape[1:], x.dtype) if b else x for x, b in zip(avals, batched)
+        )
+        return tuple(core.ShapedArray((size, *y.shape), y.dtype) for y in _shapes(inner, one))
+    ins, outs = rest
+    primals = tuple(_transform.inputs_of(chain, avals))
+    if kind == "vjp":
+        return tuple(primals[i] for i in ins)
+    found = _shapes(inner, primals)
+    return tuple(found[o] for o in outs)
+
+
+@functools.lru_cache(maxsize=4096)
+def _differentiable(chain: Chain, avals: tuple[core.ShapedArray, ...]) -> tuple[int, ...]:
+    """The numbers of the results that may have tangents."""
+    shapes = _shapes(chain, avals)
+    said = [True] * len(shapes)
+    if not chain.transforms:
+        op = _library.named(chain.operator)
+        lists = [r.is_list for r in op.returns]
+        if not any(lists):
+            said = [op.is_differentiable(r) for r in range(len(shapes))]
+        else:
+            said = [op.is_differentiable(0)] * len(shapes)
+    return tuple(
+        o
+        for o, (d, y) in enumerate(zip(said, shapes))
+        if d and jnp.issubdtype(y.dtype, jnp.inexact)
+    )
+
+
+def _aval(x: Any) -> core.ShapedArray:
+    return core.ShapedArray(x.shape, x.dtype)
+
+
+# ---- Lowering ----
+
+
+def _attributes(chain: Chain) -> dict[str, Any]:
+    """Of a custom call: Note [A call from XLA] in lamella/bridge/jax.cpp."""
+    op = _library.named(chain.operator)
+    words: list[str] = []
+    made: dict[str, Any] = {}
+    for i, (a, entry) in enumerate(zip(op.arguments, chain.template)):
+        if isinstance(entry, Place):
+            if -1 in entry.numbers:
+                raise NotImplementedError
+            words.append(f"l{len(entry.numbers)}" if entry.is_list else "t")
+            continue
+        if entry is None:
+            words.append("n")
+            continue
+        words.append("v")
+        element = a.type.rstrip("?").partition("[")[0]
+        if isinstance(entry, tuple):
+            kinds = {
+                "int": numpy.int64,
+                "SymInt": numpy.int64,
+                "float": numpy.float64,
+                "bool": numpy.int64,
+            }
+            if element not in kinds:
+                raise NotImplementedError
+            made[f"a{i}"] = numpy.array(entry, kinds[element])
+        elif element == "float":
+            made[f"a{i}"] = numpy.float64(entry)
+        elif element in ("int", "SymInt"):
+            made[f"a{i}"] = numpy.int64(entry)
+        elif element == "bool":
+            made[f"a{i}"] = bool(entry)
+        elif element == "str":
+            made[f"a{i}"] = entry
+        else:
+            raise NotImplementedError
+    name = op.full_name if op.overload else op.name + "."
+    return {"operator": name, "arguments": ",".join(words), **made}
+
+
+def _by_custom_call(chain: Chain, avals: Sequence[Any]) -> dict[str, Any] | None:
+    """The attributes of the custom call that computes a chain; None: a callback does."""
+    op = _library.named(chain.operator)
+    try:
+        if not chain.transforms:
+            return _attributes(chain)
+        kind, *rest = chain.transforms[0]
+        if len(chain.transforms) == 1 and kind == "vjp" and op.has_backward:
+            ins, outs = rest
+            if any(r.is_list for r in op.returns):
+                return None
+            needs, places = 0, []
+            for s, i in enumerate(op.slots or ()):
+                entry = chain.template[i]
+                if isinstance(entry, Place) and any(n in ins for n in entry.numbers):
+                    needs |= 1 << s
+                    places += entry.numbers
+            if tuple(places) != tuple(ins) or list(outs) != sorted(outs):
+                return None
+            made = _attributes(chain)
+            made["given"] = numpy.int64(sum(1 << o for o in outs))
+            made["needs"] = numpy.int64(needs)
+            return made
+    except NotImplementedError:
+        pass
+    return None
+
+
+def _call(chain: Chain, *xs: Any) -> list[Any]:
+    """The computation of a chain, as the program has it."""
+    avals = tuple(map(_aval, xs))
+    results = [jax.ShapeDtypeStruct(y.shape, y.dtype) for y in _shapes(chain, avals)]
+    attributes = _by_custom_call(chain, avals)
+    if attributes is not None:
+        return list(jax.ffi.ffi_call(_TARGET, results)(*xs, **attributes))
+
+    def run(*arrays: Any) -> list[numpy.ndarray]:
+        made = _transform.function(chain)([_to_lamella(x) for x in arrays])
+        return [_to_numpy(y) for y in made]
+
+    return list(jax.pure_callback(run, results, *xs))
+
+
+# ---- Primitives and their rules ----
+
+
+def _primitive(name: str) -> Primitive:
+    made = Primitive(name)
+    made.multiple_results = True
+    made.def_abstract_eval(lambda *avals, chain: list(_shapes(chain, tuple(map(_aval, avals)))))
+    made.def_impl(lambda *xs, chain: _compiled(chain)(*xs))
+    mlir.register_lowering(
+        made, mlir.lower_fun(lambda *xs, chain: _call(chain, *xs), multiple_results=True)
+    )
+    ad.primitive_jvps[made] = _jvp
+    ad.primitive_transposes[made] = _transpose
+    batching.primitive_batchers[made] = _batch
+    return made
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(chain: Chain) -> Callable[..., Any]:
+    return jax.jit(lambda *xs: _call(chain, *xs))
+
+
+def _bound(chain: Chain, xs: Sequence[Any]) -> list[Any]:
+    made: list[Any] = _derived.bind(*xs, chain=chain)
+    return made
+
+
+def _jvp(primals: Any, tangents: Any, *, chain: Chain) -> Any:
+    primitive = _PRIMITIVES[chain.operator] if not chain.transforms else _derived
+    results = primitive.bind(*primals, chain=chain)
+    avals = tuple(map(_aval, primals))
+    known = None if chain.transforms else _transform.differentiable_inputs(chain)
+    ins = tuple(
+        i
+        for i, t in enumerate(tangents)
+        if type(t) is not ad.Zero and jnp.issubdtype(avals[i].dtype, jnp.inexact)
+        and (known is None or i in known)
+    )  # fmt: skip
+    outs = _differentiable(chain, avals)
+    out = [ad.Zero(jax.typeof(y).to_tangent_aval()) for y in results]
+    if ins and outs:
+        made = _bound(chain.then("jvp", ins, outs), [*(tangents[i] for i in ins), *primals])
+        for o, t in zip(outs, made):
+            out[o] = t
+    return results, out
+
+
+def _transpose(cotangents: Any, *xs: Any, chain: Chain) -> Any:
+    """Of a jvp for its tangents, and of a vjp for its cotangents, in which they are linear."""
+    linear = [i for i, x in enumerate(xs) if ad.is_undefined_primal(x)]
+    if not chain.transforms or chain.transforms[-1][0] == "vmap":
+        return _transpose_batched(cotangents, linear, xs, chain)
+    kind, ins, outs = chain.transforms[-1]
+    first, second = (ins, outs) if kind == "jvp" else (outs, ins)
+    if any(i >= len(first) for i in linear):
+        raise NotImplementedError(f"{chain.operator}: is not linear in what it is transposed for")
+    given = [k for k, c in enumerate(cotangents) if type(c) is not ad.Zero]
+    made: list[Any] = [None] * len(xs)
+    if given:
+        primals = xs[len(first) :]
+        wanted = tuple(first[i] for i in linear)
+        from_ = tuple(second[k] for k in given)
+        inner = _transform.without_last(chain)
+        other = ("vjp", wanted, from_) if kind == "jvp" else ("jvp", from_, wanted)
+        found = _bound(inner.then(*other), [*(cotangents[k] for k in given), *primals])
+        for i, c in zip(linear, found):
+            made[i] = c
+    return made
+
+
+def _transpose_batched(cotangents: Any, linear: Any, xs: Any, chain: Chain) -> Any:
+    if not chain.transforms:
+        raise NotImplementedError(f"{chain.operator}: is not known to be linear")
+    # A batch of transposes is the transpose of a batch, summed for what all examples share.
+    (_, batched) = chain.transforms[-1]
+    inner = _transform.without_last(chain)
+    given = [k for k, c in enumerate(cotangents) if type(c) is not ad.Zero]
+    made: list[Any] = [None] * len(xs)
+    if not given:
+        return made
+    values = [None if ad.is_undefined_primal(x) else x for x in xs]
+
+    def one(cs: Sequence[Any], rest: Sequence[Any]) -> list[Any]:
+        left = iter(rest)
+        full = [
+            ad.UndefinedPrimal(
+                core.ShapedArray(x.aval.shape[1:] if b else x.aval.shape, x.aval.dtype)
+            )
+            if ad.is_undefined_primal(x)
+            else next(left)
+            for x, b in zip(xs, batched)
+        ]
+        all_: list[Any] = [ad.Zero(core.ShapedArray((), jnp.float32))] * len(cotangents)
+        for k, c in zip(given, cs):
+            all_[k] = c
+        found = _transpose(all_, *full, chain=inner)
+        return [found[i] for i in linear]
+
+    dims = [0 if b else None for x, b in zip(values, batched) if x is not None]
+    found = jax.vmap(one, (0, dims))(
+        [cotangents[k] for k in given], [x for x in values if x is not None]
+    )
+    for i, c in zip(linear, found):
+        made[i] = c if batched[i] else c.sum(0)
+    return made
+
+
+def _batch(xs: Any, dims: Any, *, chain: Chain) -> Any:
+    moved = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(xs, dims)]
+    made = _bound(chain.then("vmap", tuple(d is not None for d in dims)), moved)
+    return made, [0] * len(made)
+
+
+_derived = _primitive("lamella_call")
+_PRIMITIVES: dict[str, Primitive] = {}
+
+
+# ---- Functions ----
+
+
+def _function(name: str, overloads: list[Operator]) -> Callable[..., Any]:
+    short = name.partition("::")[2]
+    usable = [op for op in overloads if not op.writes]
+
+    def one(op: Operator, values: list[Any]) -> Any:
+        chain, xs = _transform.split(op, values, _is_tensor, _frozen)
+        made = _PRIMITIVES[op.full_name].bind(*map(jnp.asarray, xs), chain=chain)
+        lists = [r.is_list for r in op.returns]
+        if not any(lists):
+            return made[0] if len(lists) == 1 else tuple(made)
+        if sum(lists) > 1:
+            raise NotImplementedError(f"{short}: returns more than one list")
+        at = lists.index(True)
+        size = len(made) - len(lists) + 1
+        parts = (*made[:at], list(made[at : at + size]), *made[at + size :])
+        return parts[0] if len(parts) == 1 else parts
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if not usable:
+            raise NotImplementedError(
+                f"{short}: writes its arguments, which arrays of JAX do not allow"
+            )
+        problem: TypeError | None = None
+        for op in usable:
+            try:
+                values = op.bound(args, kwargs)
+            except TypeError as error:
+                problem = problem or error
+                continue
+            return one(op, values)
+        assert problem is not None
+        raise problem
+
+    function.__name__ = short
+    function.__doc__ = "\n".join(op.schema for op in overloads)
+    return function
+
+
+@functools.cache
+def _open() -> None:
+    library = _library.native()
+    handlers = {
+        stage: jax.ffi.pycapsule(getattr(library, f"lamella_bridge_jax_{stage}"))
+        for stage in ("instantiate", "execute")
+    }
+    capsule = ctypes.pythonapi.PyCapsule_New
+    capsule.restype, capsule.argtypes = (
+        ctypes.py_object,
+        [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
+    )
+    for name in ("lamella_bridge_jax_type", "lamella_bridge_jax_type_info"):
+        getattr(library, name).restype = ctypes.c_void_p
+    jax.ffi.register_ffi_type(
+        "lamella_bridge_plan",
+        {
+            "type_id": capsule(library.lamella_bridge_jax_type(), None, None),
+            "type_info": capsule(library.lamella_bridge_jax_type_info(), None, None),
+        },
+        platform="cpu",
+    )
+    jax.ffi.register_ffi_target(_TARGET, handlers, platform="cpu", api_version=1)
+
+
+def load(path: str) -> Namespaces:
+    if path not in _loaded:
+        _open()
+        found = _library.operators(path)
+        _library.remember(found)
+        for op in found:
+            _PRIMITIVES[op.full_name] = _primitive(op.full_name)
+        _loaded[path] = _library.namespaces(path, found, _function)
+    return _loaded[path]

@@ -1,0 +1,218 @@
+"""The operators of a library: schemas, policies and derivatives."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import lamella
+from lamella import _C, _paths
+
+NOT_DIFFERENTIABLE = 1 << 2
+# The kinds of failures of the C ABI that Python has types of its own for.
+_KINDS: dict[int, type[Exception]] = {
+    2: IndexError,
+    3: ValueError,
+    4: TypeError,
+    5: NotImplementedError,
+    6: MemoryError,
+}
+
+
+@functools.cache
+def native() -> ctypes.CDLL:
+    """liblamella_bridge.so."""
+    path = os.path.join(_paths.library_paths()[0], "liblamella_bridge.so")
+    library = ctypes.CDLL(path)
+    library.lamella_bridge_load.restype = ctypes.c_char_p
+    library.lamella_bridge_error.restype = ctypes.c_char_p
+    return library
+
+
+def error_of(status: int, text: str | None = None) -> Exception:
+    if text is None:
+        text = native().lamella_bridge_error().decode()
+    return _KINDS.get(status, RuntimeError)(text)
+
+
+def check(status: int) -> None:
+    if status != 0:
+        raise error_of(status)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument or return of a schema."""
+
+    name: str
+    type: str  # "Tensor?[]"
+    has_default: bool
+    default: Any
+    kwarg_only: bool
+    is_out: bool
+    alias: tuple[str, ...]
+    is_write: bool
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.type.startswith("Tensor")
+
+    @property
+    def is_list(self) -> bool:
+        return "[" in self.type
+
+
+@dataclass(frozen=True)
+class Operator:
+    name: str  # "ns::op"
+    overload: str
+    schema: str
+    arguments: tuple[Argument, ...]
+    returns: tuple[Argument, ...]
+    batching: str
+    autocast: str
+    slots: tuple[int, ...] | None  # None: no derivative is registered
+    differentiable_returns: int
+    flags: int
+    has_backward: bool
+    saved_returns: tuple[int, ...]
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.name}.{self.overload}" if self.overload else self.name
+
+    @property
+    def writes(self) -> bool:
+        return any(a.is_write for a in self.arguments)
+
+    @property
+    def is_view(self) -> bool:
+        return any(r.alias and not r.is_write for r in self.returns)
+
+    def is_differentiable(self, result: int) -> bool:
+        """Whether a return may have gradients, if it is of a dtype that can."""
+        if self.slots is None:
+            return True
+        if self.flags & NOT_DIFFERENTIABLE:
+            return False
+        return result >= 64 or bool(self.differentiable_returns >> result & 1)
+
+    @functools.cached_property
+    def call(self) -> Any:
+        """Lamella's own operator."""
+        space, _, name = self.name.partition("::")
+        return getattr(getattr(getattr(lamella.ops, space), name), self.overload or "default")
+
+    def bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+        """The value of each argument, in their order."""
+        values: list[Any] = []
+        short = self.name.partition("::")[2]
+        left = dict(kwargs)
+        positional = sum(not a.kwarg_only for a in self.arguments)
+        if len(args) > positional:
+            raise TypeError(
+                f"{short}: expected at most {positional} positional arguments, got {len(args)}"
+            )
+        for i, a in enumerate(self.arguments):
+            if i < len(args):
+                if a.name in left:
+                    raise TypeError(f"{short}: got '{a.name}' twice")
+                values.append(args[i])
+            elif a.name in left:
+                values.append(left.pop(a.name))
+            elif a.has_default:
+                values.append(a.default)
+            else:
+                raise TypeError(f"{short}: expected '{a.name}', of type {a.type}; it is missing")
+        if left:
+            raise TypeError(f"{short}: got an unknown argument '{next(iter(left))}'")
+        return values
+
+    def apply(self, values: Sequence[Any]) -> Any:
+        """Calls Lamella's operator with the value of each argument."""
+        positional = [v for a, v in zip(self.arguments, values) if not a.kwarg_only]
+        named = {a.name: v for a, v in zip(self.arguments, values) if a.kwarg_only}
+        return self.call(*positional, **named)
+
+
+def _arguments(parts: Iterable[Any]) -> tuple[Argument, ...]:
+    return tuple(
+        Argument(
+            name, type_, has_default, default, kwarg_only, is_out,
+            tuple(alias[0]) if alias else (), bool(alias and alias[2]),
+        )
+        for name, type_, has_default, default, kwarg_only, is_out, alias in parts
+    )  # fmt: skip
+
+
+def _operator(line: str) -> Operator:
+    name, overload, schema, batching, autocast, *rest = line.split("\t")
+    slots, returns, flags, backward, saved = rest
+    _, _, arguments, results, _ = _C._schema_parts(schema)
+    return Operator(
+        name, overload, schema, _arguments(arguments), _arguments(results), batching, autocast,
+        tuple(map(int, slots.split())) if returns else None, int(returns or 0), int(flags or 0),
+        backward == "1", tuple(dict.fromkeys(map(int, saved.split()))),
+    )  # fmt: skip
+
+
+@functools.cache
+def operators(path: str) -> tuple[Operator, ...]:
+    """Loads a library of operators; it stays loaded."""
+    text = native().lamella_bridge_load(os.fsencode(path))
+    if text is None:
+        raise OSError(native().lamella_bridge_error().decode())
+    return tuple(_operator(line) for line in text.decode().splitlines())
+
+
+_BY_NAME: dict[str, Operator] = {}
+
+
+def remember(found: Iterable[Operator]) -> None:
+    _BY_NAME.update((op.full_name, op) for op in found)
+
+
+def named(full_name: str) -> Operator:
+    """The operator of a library that was loaded, "ns::op.overload"."""
+    return _BY_NAME[full_name]
+
+
+class _Space:
+    """What has names: the operators of a namespace, or the namespaces of a library."""
+
+    def __init__(self, what: str, members: dict[str, Any]) -> None:
+        self.__dict__.update(members)
+        self._what, self._names = what, sorted(members)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(f"{self._what} has no '{name}'; it has {', '.join(self._names)}")
+
+    def __dir__(self) -> list[str]:
+        return list(self._names)
+
+    def __repr__(self) -> str:
+        return f"<{self._what}: {', '.join(self._names)}>"
+
+
+Namespaces = _Space
+
+
+def namespaces(
+    path: str, found: Iterable[Operator], function_of: Callable[[str, list[Operator]], Any]
+) -> Namespaces:
+    """The operators by namespace and name; function_of makes one of the overloads of a name."""
+    names: dict[str, dict[str, list[Operator]]] = {}
+    for op in found:
+        space, _, name = op.name.partition("::")
+        names.setdefault(space, {}).setdefault(name, []).append(op)
+    spaces = {
+        space: _Space(space, {n: function_of(f"{space}::{n}", all_) for n, all_ in inside.items()})
+        for space, inside in names.items()
+    }
+    return _Space(os.path.basename(path), spaces)

@@ -1,0 +1,422 @@
+"""Operators of Lamella as operators of PyTorch: what torch needs of each beside its kernel.
+
+Note [The kernels of a bridged operator]
+  CPU        liblamella_bridge.so calls Lamella; where an argument has no stable form, such as
+             Scalar, a kernel in Python does.
+  fake       shapes by the operator's policy where they are symbolic, else by its Meta kernel.
+  Autograd   an autograd.Function around the operator, if a gradient is wanted. Its backward, jvp
+             and vmap call `lamella_bridge::call`, one operator for all chains (_transform.py),
+             which has the same Function around it: so every order of every transform is there.
+  FuncTorchDynamicLayerFrontMode   the same Function, before functorch takes the tensors apart.
+  Autocast   casts by the operator's class. A view is a composite: its geometry is that of the
+  Meta kernel, and torch's as_strided makes it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from lamella.bridge import _fake, _library, _transform
+from lamella.bridge._library import Namespaces, Operator
+from lamella.bridge._torch_function import BACKWARDS, FRONT, Call, derived, is_wanted
+from lamella.bridge._torch_values import (
+    called,
+    frozen,
+    is_tensor,
+    memory_of,
+    tensors_of,
+    thawed,
+    to_lamella,
+    to_torch,
+)
+from lamella.bridge._transform import Chain
+
+_blocks: dict[str, torch.library.Library] = {}
+_loaded: dict[str, Namespaces] = {}
+
+
+def _python_kernel(op: Operator) -> Callable[..., Any]:
+    """The CPU and Meta kernel of an operator in Python."""
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        values = op.bound(args, kwargs)
+        chain, tensors = _transform.split(op, values, is_tensor, frozen)
+        taken = memory_of(tensors)
+        given = [to_lamella(x) for x in tensors]
+        result = op.apply(_transform.filled(chain.template, given, _transform.thawed))
+        written = {r.alias: v for r, v in zip(op.arguments, values) if r.is_write}
+        parts = [result] if len(op.returns) == 1 else list(result or ())
+        out = []
+        for r, part in zip(op.returns, parts):
+            if r.is_write:
+                out.append(written[r.alias])
+            elif r.is_tensor:
+                items = part if isinstance(part, (list, tuple)) else [part]
+                made = [y if y is None else to_torch(y, taken) for y in items]
+                out.append(made if isinstance(part, (list, tuple)) else made[0])
+            else:
+                out.append(part)
+        return out[0] if len(out) == 1 else tuple(out) if out else None
+
+    return kernel
+
+
+def _kept_error(error: RuntimeError) -> Exception:
+    """The error of the kind that Lamella's kernel raised; torch makes each a RuntimeError."""
+    status = _library.native().lamella_bridge_torch_status()
+    return error if status in (0, 1) else _library.error_of(status, str(error))
+
+
+def _functional_twin(op: Operator, everything: Sequence[Operator]) -> Operator | None:
+    """The operator that computes what an in-place one writes: with its name less the `_`."""
+    if not op.name.endswith("_") or sum(a.is_write for a in op.arguments) != 1:
+        return None
+    for other in everything:
+        same = [(a.name, a.type) for a in other.arguments] == [
+            (a.name, a.type) for a in op.arguments
+        ]
+        if other.name == op.name[:-1] and same and not other.writes and len(other.returns) == 1:
+            return other
+    return None
+
+
+def _autograd_kernel(op: Operator, overload: Any) -> Callable[..., Any]:
+    short = op.name.partition("::")[2]
+    chains: dict[Any, Chain] = {}
+
+    def run(chain: Chain, tensors: Sequence[torch.Tensor]) -> Any:
+        return called(overload, op, _transform.filled(chain.template, tensors, thawed))
+
+    def below(args: Any, kwargs: Any) -> Any:
+        try:
+            with torch._C._AutoDispatchBelowAutograd():
+                return overload(*args, **kwargs)
+        except RuntimeError as error:
+            raise _kept_error(error) from None
+
+    def functional(*args: Any, **kwargs: Any) -> Any:
+        if not is_wanted(tensors_of(args, kwargs)):
+            return below(args, kwargs)
+        key = None if kwargs else _key_of(args)
+        chain = chains.get(key) if key is not None else None
+        if chain is None:
+            chain, tensors = _transform.split(op, op.bound(args, kwargs), is_tensor, frozen)
+            if key is not None and len(chains) < 1024:
+                chains[key] = chain
+        else:
+            tensors = tensors_of(args)
+        call = Call(chain, lambda ys: run(chain, ys))
+        try:
+            made = call.apply(tensors)
+        except RuntimeError as error:
+            raise _kept_error(error) from None
+        return _rebuilt(op, made)
+
+    def writing(*args: Any, **kwargs: Any) -> Any:
+        values = op.bound(args, kwargs)
+        written = [v for a, v in zip(op.arguments, values) if a.is_write]
+        if is_wanted(tensors_of(args, kwargs)):
+            raise NotImplementedError(
+                f"{short}: expected no argument to require gradients or to be transformed where "
+                "it is written; call it without, or under no_grad()"
+            )
+        result = below(args, kwargs)
+        flat = [x for v in written for x in (v if isinstance(v, (list, tuple)) else [v])]
+        torch.autograd.graph.increment_version([x for x in flat if x is not None])
+        return result
+
+    return writing if op.writes else functional
+
+
+_PLAIN = (int, float, bool, str, complex, type(None))
+
+
+def _key_of(args: Sequence[Any]) -> Any:
+    """What a call's chain depends on, where that is cheap to say; None: it is not."""
+    key: list[Any] = []
+    for v in args:
+        if isinstance(v, torch.Tensor):
+            key.append(True)
+        elif type(v) in _PLAIN:
+            key.append((type(v), v if v != 0 else str(v)))  # -0.0 is another number than 0.0
+        elif isinstance(v, (list, tuple)) and all(type(x) in _PLAIN for x in v):
+            key.append(tuple((type(x), x) for x in v))
+        else:
+            return None
+    return tuple(key)
+
+
+def _rebuilt(op: Operator, made: list[Any]) -> Any:
+    """Opened results with their lists; only the last return may be a list of unknown length."""
+    lists = [r.is_list for r in op.returns]
+    if not any(lists):
+        return made[0] if len(op.returns) == 1 else tuple(made) if made else None
+    if sum(lists) != 1:
+        raise NotImplementedError(
+            f"{op.name}: expected at most one of its returns to be a list where gradients are "
+            "wanted"
+        )
+    at = lists.index(True)
+    size = len(made) - len(lists) + 1
+    parts = [*made[:at], made[at : at + size], *made[at + size :]]
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def _overload_of(op: Operator) -> Any:
+    space, _, name = op.name.partition("::")
+    return getattr(getattr(getattr(torch.ops, space), name), op.overload or "default")
+
+
+def _view(op: Operator) -> Callable[..., Any]:
+    """A view, as a composite of as_strided."""
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        values = op.bound(args, kwargs)
+        chain, tensors = _transform.split(op, values, is_tensor, frozen)
+        metas = [_fake.meta_of(x, int) for x in tensors]
+        result = op.apply(_transform.filled(chain.template, metas, _transform.thawed))
+        bases = {a.alias: v for a, v in zip(op.arguments, values) if a.alias}
+        of_base = {a.alias: i for i, a in enumerate(op.arguments) if a.alias}
+        parts = [result] if len(op.returns) == 1 else list(result)
+        out = []
+        for r, part in zip(op.returns, parts):
+            base = bases.get(r.alias)
+            if base is None or not isinstance(base, torch.Tensor):
+                raise NotImplementedError(f"{op.name}: expected each result to be a view")
+            place = chain.template[of_base[r.alias]]
+            meta = metas[place.numbers[0]]
+            made = []
+            for y in part if isinstance(part, (list, tuple)) else [part]:
+                if y._base is not meta or y.dtype != meta.dtype:
+                    raise NotImplementedError(
+                        f"{op.name}: expected a view of '{r.alias}' as its schema says, got a new "
+                        "tensor or one of another dtype"
+                    )
+                made.append(
+                    base.as_strided(
+                        tuple(y.shape), y.stride(), base.storage_offset() + y.storage_offset()
+                    )
+                )
+            out.append(made if isinstance(part, (list, tuple)) else made[0])
+        return out[0] if len(out) == 1 else tuple(out)
+
+    return kernel
+
+
+def _define_write(op: Operator, block: torch.library.Library, twin: Operator | None) -> None:
+    """An operator that returns what it writes, which torch cannot trace, as a composite of one that
+    returns only what is new."""
+    _, _, short = op.name.partition("::")
+    public = f"{short}.{op.overload}" if op.overload else short
+    name = f"_lamella_write_{short}" + (f"_{op.overload}" if op.overload else "")
+    new = [r for r in op.returns if not r.is_write]
+    before, _, _ = op.schema.partition("::")[2].partition("(")
+    arguments = op.schema.partition("::")[2][len(before) :].rpartition(" -> ")[0]
+    block.define(f"{name}{arguments} -> ({', '.join(r.type for r in new)})")
+    inner = getattr(getattr(torch.ops, op.name.partition("::")[0]), name).default
+    space = op.name.partition("::")[0]
+    if not _implement("implement", op, f"{space}::{name}", is_write=True):
+        kernel = _python_kernel(op)
+        block.impl(name, lambda *args, **kwargs: _only_new(op, kernel(*args, **kwargs)), "CPU")
+    fake = _fake.of_operator(op)
+
+    def fake_new(*args: Any, **kwargs: Any) -> Any:
+        return _only_new(op, fake(*args, **kwargs))
+
+    block.impl(name, fake_new, "Meta")
+    torch.library.register_fake(f"{space}::{name}", fake_new, lib=block)
+    kernel_of_autograd = _autograd_kernel(op, inner)
+    block.impl(name, kernel_of_autograd, "Autograd")
+    block.impl(name, kernel_of_autograd, FRONT)
+
+    def composite(*args: Any, **kwargs: Any) -> Any:
+        values = op.bound(args, kwargs)
+        written = {a.alias: v for a, v in zip(op.arguments, values) if a.is_write}
+        if twin is not None and is_wanted(tensors_of(values)):
+            # The twin may save what is written next.
+            before = [v.clone() if a.is_write else v for a, v in zip(op.arguments, values)]
+            (only,) = written.values()
+            return only.copy_(called(_overload_of(twin), op, before))
+        made = called(inner, op, values)
+        fresh = iter([made] if len(new) == 1 else list(made or ()))
+        out = [written[r.alias] if r.is_write else next(fresh) for r in op.returns]
+        return out[0] if len(out) == 1 else tuple(out)
+
+    block.impl(public, composite, "CompositeImplicitAutograd")
+    block.impl(public, composite, FRONT)
+
+
+def _only_new(op: Operator, result: Any) -> Any:
+    parts = [result] if len(op.returns) == 1 else list(result)
+    made = [x for r, x in zip(op.returns, parts) if not r.is_write]
+    return made[0] if len(made) == 1 else tuple(made) if made else None
+
+
+def _define_backward(op: Operator, block: torch.library.Library) -> None:
+    """The operator of an operator's gradients by what its derivative saves, where it can be had."""
+    if not op.has_backward or op.writes or any(r.is_list for r in op.returns):
+        return
+    if any("Tensor?" in a.type and a.is_list for a in op.arguments):
+        return
+    space, _, short = op.name.partition("::")
+    name = f"_lamella_backward_{short}" + (f"_{op.overload}" if op.overload else "")
+    types = ", ".join(f"{a.type} a{i}" for i, a in enumerate(op.arguments))
+    block.define(
+        f"{name}(Tensor[] grads, int given, {types + ', ' if types else ''}Tensor[] results, "
+        "int needs) -> Tensor[]"
+    )
+    if not _implement("backward", op, f"{space}::{name}"):
+        return
+    packet = getattr(getattr(torch.ops, space), name).default
+    slots = op.slots or ()
+
+    def wanted(values: Sequence[Any], needs: int) -> list[torch.Tensor]:
+        found: list[torch.Tensor] = []
+        for s, i in enumerate(slots):
+            if needs >> s & 1 and values[i] is not None:
+                found += values[i] if isinstance(values[i], (list, tuple)) else [values[i]]
+        return found
+
+    def fake(grads: Any, given: int, *rest: Any) -> list[torch.Tensor]:
+        return [x.new_empty(x.shape) for x in wanted(rest[:-2], rest[-1])]
+
+    def autograd(*args: Any) -> Any:
+        if not is_wanted(tensors_of(args)):
+            with torch._C._AutoDispatchBelowAutograd():
+                return packet(*args)
+        return through_chain(*args)
+
+    def through_chain(*args: Any) -> Any:
+        # A second derivative goes through the chain, which computes the first anew.
+        grads, given, *values = args
+        values, needs = values[:-2], values[-1]
+        chain, xs = _transform.split(op, values, is_tensor, frozen)
+        numbers = [
+            n
+            for s, i in enumerate(slots)
+            if needs >> s & 1 and isinstance(chain.template[i], _transform.Place)
+            for n in chain.template[i].numbers
+        ]
+        outs = tuple(r for r in range(len(op.returns)) if given >> r & 1)
+        return derived(chain.then("vjp", tuple(numbers), outs), [*grads, *xs])
+
+    torch.library.register_fake(f"{space}::{name}", fake, lib=block)
+    block.impl(name, autograd, "Autograd")
+    block.impl(name, autograd, FRONT)
+    block.impl(name, through_chain, "Batched")
+
+    def backward(
+        chain: Chain, xs: Any, results: Any, grads: Any, outs: tuple[int, ...], ins: tuple[int, ...]
+    ) -> list[torch.Tensor]:
+        needs, places, all_wanted = plan_of(chain, ins)
+        values = _transform.filled(chain.template, xs, thawed)
+        made = packet(list(grads), sum([1 << o for o in outs]), *values, list(results), needs)
+        if all_wanted:
+            return made
+        found = dict(zip(places, made))
+        return [found[i] for i in ins]
+
+    @functools.lru_cache(maxsize=1024)
+    def plan_of(chain: Chain, ins: tuple[int, ...]) -> tuple[int, tuple[int, ...], bool]:
+        needs, places = 0, []
+        for s, i in enumerate(slots):
+            entry = chain.template[i]
+            if isinstance(entry, _transform.Place) and any(n in ins for n in entry.numbers):
+                needs |= 1 << s
+                places += entry.numbers
+        return needs, tuple(places), tuple(places) == ins
+
+    BACKWARDS[op.full_name] = backward
+
+
+def _implement(what: str, op: Operator, torch_name: str, is_write: bool = False) -> bool:
+    is_done = ctypes.c_int32()
+    function = getattr(_library.native(), f"lamella_bridge_torch_{what}")
+    _library.check(
+        function(
+            op.name.encode(), op.overload.encode(), torch_name.encode(), b"CPU", int(is_write),
+            ctypes.byref(is_done),
+        )
+    )  # fmt: skip
+    return bool(is_done.value)
+
+
+# What autocast does to floating-point arguments of each class.
+def _autocast(op: Operator, overload: Any, device: str) -> Callable[..., Any]:
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        lower = torch.get_autocast_dtype(device)
+        with torch._C._ExcludeDispatchKeyGuard(
+            torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, f"Autocast{device.upper()}"))
+        ):
+            values = [*args, *kwargs.values()]
+            tensors = [x for v in values for x in (v if isinstance(v, (list, tuple)) else [v])]
+            cast = _fake.autocast_dtype(op.autocast, lower, tensors)
+
+            def one(x: Any) -> Any:
+                if isinstance(x, (list, tuple)):
+                    return [one(v) for v in x]
+                eligible = (
+                    isinstance(x, torch.Tensor) and x.is_floating_point()
+                    and x.device.type == device and x.dtype != torch.float64
+                )  # fmt: skip
+                return x.to(cast) if eligible and cast is not None else x
+
+            return overload(*map(one, args), **{k: one(v) for k, v in kwargs.items()})
+
+    return kernel
+
+
+def _register(op: Operator, everything: Sequence[Operator]) -> None:
+    space, _, short = op.name.partition("::")
+    name = f"{short}.{op.overload}" if op.overload else short
+    block = _blocks.setdefault(space, torch.library.Library(space, "FRAGMENT"))
+    tags = (torch.Tag.pt2_compliant_tag,)
+    block.define(op.schema.partition("::")[2], tags=tags)
+    overload = _overload_of(op)
+    if op.is_view:
+        block.impl(name, _view(op), "CompositeImplicitAutograd")
+        block.impl(name, _view(op), FRONT)
+        return
+    if any(r.is_write for r in op.returns):
+        _define_write(op, block, _functional_twin(op, everything))
+        return
+    if not _implement("implement", op, op.full_name):
+        block.impl(name, _python_kernel(op), "CPU")
+    fake = _fake.of_operator(op)
+    block.impl(name, fake, "Meta")
+    torch.library.register_fake(op.full_name, fake, lib=block)
+    _define_backward(op, block)
+    kernel = _autograd_kernel(op, overload)
+    block.impl(name, kernel, "Autograd")
+    block.impl(name, kernel, FRONT)
+    if op.autocast:
+        block.impl(name, _autocast(op, overload, "cpu"), "AutocastCPU")
+
+
+@functools.cache
+def _open() -> None:
+    path = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
+    _library.check(_library.native().lamella_bridge_torch_open(path.encode()))
+
+
+def load(path: str) -> Namespaces:
+    if path not in _loaded:
+        _open()
+        found = _library.operators(path)
+        _library.remember(found)
+        for op in found:
+            _register(op, found)
+        _loaded[path] = _library.namespaces(
+            path,
+            found,
+            lambda name, _: getattr(
+                getattr(torch.ops, name.partition("::")[0]), name.partition("::")[2]
+            ),
+        )
+    return _loaded[path]

@@ -1,0 +1,201 @@
+"""Gradients, tangents and batches of operators in PyTorch: one autograd.Function for all chains.
+
+PyTorch differentiates outside of functorch, under functorch, and while it traces;
+`register_autograd` serves none of forward mode, functorch and a second derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.autograd import forward_ad
+
+from lamella.bridge import _fake, _library, _torch_values, _transform
+from lamella.bridge._transform import Chain
+
+# Its kernels run before functorch takes tensors apart.
+FRONT = "FuncTorchDynamicLayerFrontMode"
+
+
+class Call:
+    """One call that torch may differentiate: a chain, and how it is run on tensors of torch."""
+
+    def __init__(self, chain: Chain, run: Callable[[Sequence[torch.Tensor]], Any]) -> None:
+        self.chain, self.run = chain, run
+        # Of an operator's own call: how many results each return has, once it ran.
+        self.counts: tuple[int, ...] = ()
+
+    def apply(self, xs: Sequence[torch.Tensor]) -> list[Any]:
+        active = torch._C._are_functorch_transforms_active()
+        made: Any = (_Transformed if active else _Eager).apply(self, *xs)
+        return list(made)
+
+    def backward_operator(self) -> Any:
+        return None if self.chain.transforms else BACKWARDS.get(self.chain.operator)
+
+
+# Operators that compute gradients by what a derivative saves, by the name of their operator.
+BACKWARDS: dict[str, Any] = {}
+
+
+def _can_have_gradient(x: Any) -> bool:
+    return isinstance(x, torch.Tensor) and (x.is_floating_point() or x.is_complex())
+
+
+def _keep(ctx: Any, call: Call, xs: Sequence[torch.Tensor], output: Sequence[Any]) -> None:
+    """Notes in ctx what backward and jvp need."""
+    ctx.call = call
+    ctx.set_materialize_grads(False)
+    ctx.inputs = len(xs)
+    saved: tuple[Any, ...] = ()
+    if call.chain.transforms:
+        ctx.differentiable = [_can_have_gradient(y) for y in output]
+    else:
+        said = _transform.differentiable_results(call.chain, call.counts)
+        ctx.differentiable = [d and _can_have_gradient(y) for d, y in zip(said, output)]
+        if call.backward_operator() is not None:
+            saved = tuple(output[r] for r in _library.named(call.chain.operator).saved_returns)
+    if not all(ctx.differentiable):
+        ctx.mark_non_differentiable(
+            *(y for d, y in zip(ctx.differentiable, output) if not d and _torch_values.is_tensor(y))
+        )
+    ctx.save_for_backward(*xs, *saved)
+    if saved or forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active():
+        ctx.save_for_forward(*xs, *saved)
+
+
+class _Rules(torch.autograd.Function):
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        saved = ctx.saved_tensors
+        xs, results = saved[: ctx.inputs], saved[ctx.inputs :]
+        known = (
+            None if ctx.call.chain.transforms else _transform.differentiable_inputs(ctx.call.chain)
+        )
+        ins = tuple(
+            i
+            for i, x in enumerate(xs)
+            if ctx.needs_input_grad[i + 1]
+            and _can_have_gradient(x)
+            and (known is None or i in known)
+        )
+        outs = tuple(o for o, g in enumerate(grads) if g is not None)
+        made: list[Any] = [None] * (len(xs) + 1)
+        if ins and outs:
+            given = [grads[o] for o in outs]
+            backward = ctx.call.backward_operator()
+            plain = not torch._C._are_functorch_transforms_active() and not torch.is_grad_enabled()
+            if backward is not None and plain:
+                with torch._C._AutoDispatchBelowAutograd():
+                    found = backward(ctx.call.chain, xs, results, given, outs, ins)
+            else:
+                found = derived(ctx.call.chain.then("vjp", ins, outs), [*given, *xs])
+            for i, g in zip(ins, found):
+                made[i + 1] = g
+        return tuple(made)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        xs = ctx.saved_tensors[: ctx.inputs]
+        ins = tuple(i for i, t in enumerate(tangents[1:]) if t is not None)
+        outs = tuple(o for o, d in enumerate(ctx.differentiable) if d)
+        made: list[Any] = [None] * len(ctx.differentiable)
+        if ins and outs:
+            given = [tangents[i + 1] for i in ins]
+            found = derived(ctx.call.chain.then("jvp", ins, outs), [*given, *xs])
+            for o, t in zip(outs, found):
+                made[o] = t
+        return tuple(made)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, call: Any, *xs: Any) -> Any:
+        dims = in_dims[1:]
+        moved = [x if d is None else x.movedim(d, 0) for x, d in zip(xs, dims)]
+        batched = tuple(d is not None for d in dims)
+        if any(not r.is_tensor for r in _library.named(call.chain.operator).returns):
+            raise NotImplementedError(
+                f"{call.chain.operator}: has results that are no tensors, which vmap cannot give"
+            )
+        made = derived(call.chain.then("vmap", batched), moved)
+        if not call.counts and not call.chain.transforms:
+            call.counts = (len(made),)
+        return tuple(made), tuple(0 for _ in made)
+
+
+class _Transformed(_Rules):
+    """Under functorch's transforms."""
+
+    @staticmethod
+    def forward(call: Any, *xs: Any) -> Any:  # type: ignore[override]
+        with torch._C._AutoDispatchBelowAutograd():
+            result = call.run(xs)
+        call.counts = _transform.counts(call.chain, result)
+        return tuple(_transform.flat(result))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        _keep(ctx, inputs[0], inputs[1:], output)
+
+
+class _Eager(_Rules):
+    """Outside of them, where this form costs less."""
+
+    @staticmethod
+    def forward(ctx: Any, call: Any, *xs: Any) -> Any:  # type: ignore[override]
+        with torch._C._AutoDispatchBelowAutograd():
+            result = call.run(xs)
+        call.counts = _transform.counts(call.chain, result)
+        output = tuple(_transform.flat(result))
+        _keep(ctx, call, xs, output)
+        return output
+
+
+_DERIVED = torch.library.Library("lamella_bridge", "DEF")
+_DERIVED.define("call(str chain, Tensor[] tensors) -> Tensor[]")
+_derived_op = torch.ops.lamella_bridge.call.default
+
+
+def derived(chain: Chain, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """A chain of transforms as a call of torch's operator, which may be differentiated again."""
+    made: list[torch.Tensor] = _derived_op(chain.text(), list(xs))
+    return made
+
+
+def _derived_autograd(text: str, xs: Sequence[torch.Tensor]) -> list[Any]:
+    if not is_wanted(xs):
+        with torch._C._AutoDispatchBelowAutograd():
+            made: list[Any] = _derived_op(text, xs)
+            return made
+    return Call(_transform.parse(text), lambda ys: _derived_op(text, list(ys))).apply(xs)
+
+
+def is_wanted(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether a call with the tensors is to be recorded."""
+    if forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active():
+        return True
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+
+
+_DERIVED.impl("call", lambda text, xs: _torch_values.run_chain(_transform.parse(text), xs), "CPU")
+_DERIVED.impl("call", lambda text, xs: _fake.chain(_transform.parse(text), xs), "Meta")
+_DERIVED.impl("call", _derived_autograd, "Autograd")
+_DERIVED.impl("call", _derived_autograd, FRONT)
+torch.library.register_fake(
+    "lamella_bridge::call", lambda text, xs: _fake.chain(_transform.parse(text), xs), lib=_DERIVED
+)
+
+
+def _derived_batched(text: str, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """A call with the batched tensors of torch.autograd.grad(is_grads_batched=True), which are not
+    functorch's."""
+    level = torch._C._vmapmode_increment_nesting() - 1
+    torch._C._vmapmode_decrement_nesting()
+    key = torch._C._parse_dispatch_key("Batched")
+    batched = tuple(torch._C._dispatch_keys(x).has(key) for x in xs)
+    plain = [torch._remove_batch_dim(x, level, 0, 0) if b else x for x, b in zip(xs, batched)]
+    made = derived(_transform.parse(text).then("vmap", batched), plain)
+    return [torch._add_batch_dim(y, 0, level) for y in made]
+
+
+_DERIVED.impl("call", _derived_batched, "Batched")

@@ -1,0 +1,121 @@
+// Operators of a loaded library, and derivatives by what they save: lamella/abi/operators.h.
+#include "lamella/abi/operators.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "lamella/abi/loading.h"
+#include "lamella/lamella.h"
+
+namespace lamella {
+namespace {
+
+lamella_status note(void* context, const lamella_operator* op) {
+  static_cast<std::vector<std::string>*>(context)->push_back(op->name);
+  return LAMELLA_OK;
+}
+lamella_status refuse(void* context, const lamella_operator*) {
+  ++*static_cast<int*>(context);
+  return lamella_fail(LAMELLA_VALUE_ERROR, "enough", 6);
+}
+
+TEST(OperatorsOfALibrary, AreVisitedInOrder) {
+  void* handle = nullptr;
+  ASSERT_EQ(lamella_load_library(LAMELLA_TEST_EXTENSION, &handle), LAMELLA_OK);
+  std::vector<std::string> names;
+  ASSERT_EQ(lamella_visit_operators(handle, &note, &names), LAMELLA_OK);
+  EXPECT_EQ(names, (std::vector<std::string>{"abi_extension::scale", "abi_extension::total",
+                                             "abi_extension::both", "abi_extension::count"}));
+  int calls = 0;
+  EXPECT_EQ(lamella_visit_operators(handle, &refuse, &calls), LAMELLA_VALUE_ERROR);
+  EXPECT_EQ(calls, 1);
+  EXPECT_STREQ(lamella_error_text(), "enough");
+  EXPECT_EQ(lamella_unload_library(handle), LAMELLA_OK);
+  EXPECT_EQ(lamella_visit_operators(nullptr, &note, &names), LAMELLA_ERROR);
+  EXPECT_STREQ(lamella_error_text(),
+               "visit_operators: expected the handle of a library that is loaded");
+}
+
+const lamella_operator* find(const char* name, const char* overload) {
+  const lamella_operator* op = nullptr;
+  detail::check(lamella_find_operator(name, overload, &op));
+  return op;
+}
+lamella_value value_of(const Tensor& t) {
+  lamella_value value = {};
+  value.tag = LAMELLA_TENSOR;
+  value.as.tensor = t.impl();
+  return value;
+}
+Tensor of(std::vector<double> numbers) {
+  Tensor made = lamella::empty({static_cast<int64_t>(numbers.size())}, lamella::kDouble);
+  std::copy(numbers.begin(), numbers.end(), made.mutable_data_ptr<double>());
+  return made;
+}
+Tensor owned(lamella_tensor* t) { return Tensor(TensorBase::adopt(t)); }
+
+TEST(DerivativeBySaved, OfTwoArguments) {
+  const lamella_operator* mul = find("aten::mul", "Tensor");
+  ASSERT_NE(lamella_operator_derivative(mul), nullptr);
+  Tensor x = of({1.0, 2.0}), y = of({3.0, 5.0});
+  Tensor grad = of({1.0, 10.0});
+  const lamella_value arguments[] = {value_of(x), value_of(y)};
+  const lamella_value nothing = {};
+  lamella_tensor* grads[] = {grad.impl()};
+  lamella_tensor* results[2] = {};
+  ASSERT_EQ(lamella_call_backward(mul, arguments, &nothing, grads, 1, 3, results, 2), LAMELLA_OK);
+  EXPECT_TRUE(owned(results[0]).equal(of({3.0, 50.0})));
+  EXPECT_TRUE(owned(results[1]).equal(of({1.0, 20.0})));
+
+  Tensor product_kept = x * y;
+  const lamella_value returned = value_of(product_kept);
+  lamella_tensor* tangents[] = {grad.impl(), nullptr};
+  lamella_tensor* tangent = nullptr;
+  ASSERT_EQ(lamella_call_forward(mul, arguments, &returned, tangents, 2, &tangent, 1), LAMELLA_OK)
+      << lamella_error_text();
+  EXPECT_TRUE(owned(tangent).equal(of({3.0, 50.0})));
+}
+
+TEST(DerivativeBySaved, OfAResultAlone) {
+  const lamella_operator* exp = find("aten::exp", "");
+  Tensor y = of({2.0}), grad = of({3.0});
+  const lamella_value nothing = {}, returned = value_of(y);
+  lamella_tensor* grads[] = {grad.impl()};
+  lamella_tensor* result = nullptr;
+  ASSERT_EQ(lamella_call_backward(exp, &nothing, &returned, grads, 1, 1, &result, 1), LAMELLA_OK);
+  EXPECT_EQ(owned(result).item<double>(), 6.0);
+}
+
+TEST(DerivativeBySaved, IsRecorded) {
+  const lamella_operator* exp = find("aten::exp", "");
+  Tensor y = of({2.0}), grad = of({3.0});
+  grad.requires_grad_();
+  const lamella_value nothing = {}, returned = value_of(y);
+  lamella_tensor* grads[] = {grad.impl()};
+  lamella_tensor* result = nullptr;
+  ASSERT_EQ(lamella_call_backward(exp, &nothing, &returned, grads, 1, 1, &result, 1), LAMELLA_OK);
+  EXPECT_TRUE(owned(result).requires_grad());
+}
+
+TEST(DerivativeBySaved, IsRefusedByName) {
+  Tensor x = of({1.0});
+  const lamella_value argument = value_of(x), nothing = {};
+  lamella_tensor* grads[] = {x.impl()};
+  lamella_tensor* results[2] = {};
+  const lamella_operator* floor = find("aten::argsort", "");
+  EXPECT_NE(lamella_call_backward(floor, &argument, &nothing, grads, 1, 1, results, 1), LAMELLA_OK);
+  EXPECT_EQ(std::string(lamella_error_text()).rfind("aten::argsort: has no derivative", 0), 0u)
+      << lamella_error_text();
+  const lamella_operator* exp = find("aten::exp", "");
+  EXPECT_EQ(lamella_call_backward(exp, &argument, &nothing, grads, 1, 1, results, 2),
+            LAMELLA_ERROR);
+  EXPECT_STREQ(lamella_error_text(),
+               "aten::exp: expected 1 results, one for each tensor that its derivative is for, "
+               "got 2");
+}
+
+}  // namespace
+}  // namespace lamella

@@ -1,0 +1,46 @@
+"""The library of operators of tests/bridge, compiled once for a run, and its random schemas."""
+
+import fcntl
+import importlib.util
+import os
+import pathlib
+import shutil
+
+import pytest
+
+from lamella.utils import cpp_extension
+
+_HERE = pathlib.Path(__file__).parent
+_spec = importlib.util.spec_from_file_location("bridge_schemas", _HERE / "schemas.py")
+schemas = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(schemas)
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    """The path of the library."""
+    if shutil.which(cpp_extension.get_cxx_compiler()) is None:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # one for all workers
+    folder = folder / "bridge"
+    folder.mkdir(exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        texts = [case.schema for case in schemas.CASES]
+        (folder / "schemas.txt").write_text("\n".join(texts) + "\n")
+        os.environ["BRIDGE_SCHEMAS"] = str(folder / "schemas.txt")
+        return cpp_extension.load(
+            "bridge_operators",
+            [str(_HERE / "operators.cpp")],
+            extra_cflags=["-O0"],
+            build_directory=str(folder),
+            is_python_module=False,
+        )
+
+
+@pytest.fixture(params=schemas.CASES, ids=lambda case: case.name)
+def case(request):
+    """One random schema with arguments for it."""
+    return request.param

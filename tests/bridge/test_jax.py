@@ -1,0 +1,110 @@
+"""lamella.bridge.jax: operators of a library as functions of JAX."""
+
+import numpy as np
+import pytest
+
+import lamella
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+
+@pytest.fixture(scope="module")
+def ops(library):
+    return lamella.bridge.jax(library).cases
+
+
+def composed(ops):
+    def bridged(a, b):
+        return (ops.midpoint(ops.cube(a) + ops.grow(a * 0.1), b, 0.25) ** 2).sum()
+
+    def plain(a, b):
+        x = a**3 + jnp.exp(a * 0.1)
+        return ((x + 0.25 * (b - x)) ** 2).sum()
+
+    return bridged, plain
+
+
+def inputs():
+    r = np.random.default_rng(0)
+    return jnp.asarray(r.random(4, np.float32)), jnp.asarray(r.random(4, np.float32))
+
+
+TRANSFORMS = {
+    "call": lambda f, a, b: f(a, b),
+    "jit": lambda f, a, b: jax.jit(f)(a, b),
+    "grad": lambda f, a, b: jax.grad(f, (0, 1))(a, b),
+    "jit of grad": lambda f, a, b: jax.jit(jax.grad(f, (0, 1)))(a, b),
+    "jvp": lambda f, a, b: jax.jvp(f, (a, b), (b, a)),
+    "vjp": lambda f, a, b: jax.vjp(f, a, b)[1](jnp.ones(())),
+    "linearize": lambda f, a, b: jax.linearize(f, a, b)[1](b, a),
+    "vmap": lambda f, a, b: jax.vmap(f, (0, None))(jnp.stack([a, b]), b),
+    "vmap of another axis": lambda f, a, b: jax.vmap(f, (1, None))(jnp.stack([a, b], 1), b),
+    "jit of vmap of grad": lambda f, a, b: jax.jit(jax.vmap(jax.grad(f), (0, None)))(
+        jnp.stack([a, b]), b
+    ),
+    "grad of vmap": lambda f, a, b: jax.grad(
+        lambda b: jax.vmap(f, (0, None))(jnp.stack([a, a * 2]), b).sum()
+    )(b),
+    "vmap of vmap": lambda f, a, b: jax.vmap(jax.vmap(f, (0, None)), (None, 0))(
+        jnp.stack([a, b]), jnp.stack([a, b, a + b])
+    ),
+    "jacfwd": lambda f, a, b: jax.jacfwd(f)(a, b),
+    "jacrev": lambda f, a, b: jax.jacrev(f)(a, b),
+    "hessian": lambda f, a, b: jax.jit(jax.hessian(f, (0, 1)))(a, b),
+    "reverse over reverse": lambda f, a, b: jax.jacrev(jax.jacrev(f))(a, b),
+    "third derivative": lambda f, a, b: jax.grad(
+        lambda x: jax.grad(lambda y: jax.grad(f)(y, b).sum())(x).sum()
+    )(a),
+    "scan": lambda f, a, b: jax.lax.scan(lambda c, x: (c + f(x, b), c), 0.0, jnp.stack([a, b])),
+    "remat": lambda f, a, b: jax.grad(jax.checkpoint(f))(a, b),
+}
+
+
+@pytest.mark.filterwarnings("ignore:vmap. cases")
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_transforms(ops, transform):
+    found, expected = (TRANSFORMS[transform](f, *inputs()) for f in composed(ops))
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4), found, expected)
+
+
+def test_arguments(ops):
+    x = jnp.arange(3.0)
+    made = ops.everything([x, x], x, 1, 2.0, True, "abc", [1, 2], [0.5], ois=[5], bs=[True, False])
+    np.testing.assert_allclose(made, (2 * x + 1114.5) * x)
+    np.testing.assert_allclose(ops.scaled(x, 2.0), 2 * x)
+    first, second = ops.parts(x, [1, 2], "first")
+    assert first.tolist() == [0] and second.tolist() == [0, 1]
+    assert ops.row(x, 2) == 2 and ops.same(x).tolist() == [0, 1, 2]
+    assert ops.wave(x.astype(jnp.bfloat16)).dtype == jnp.bfloat16
+    assert ops.cube(jnp.zeros((0, 3))).shape == (0, 3)
+    assert ops.total(jnp.ones((2, 3)), [1]).tolist() == [3, 3]
+
+
+def test_lists_are_differentiated(ops):
+    x = jnp.arange(3.0)
+    np.testing.assert_allclose(jax.grad(lambda v: ops.squares([v, v * 2]))(x), 10 * x)
+    np.testing.assert_allclose(jax.hessian(lambda v: ops.squares([v, v]))(x), 4 * np.eye(3))
+
+
+def test_no_derivative(ops):
+    x = jnp.ones(2)
+    assert jax.grad(lambda v: ops.steps(v).sum())(x).tolist() == [0, 0]
+    with pytest.raises(Exception, match="cases::opaque: has no derivative"):
+        jax.grad(lambda v: ops.opaque(v).sum())(x)
+
+
+def test_errors(ops):
+    x = jnp.ones(2)
+    with pytest.raises(Exception, match="fail: expected 'kind' to be kind, got type"):
+        jax.jit(lambda v: ops.fail(v, "type"))(x).block_until_ready()
+    with pytest.raises(RuntimeError, match=r"midpoint: expected 'b' to have the shape \[2\], got"):
+        ops.midpoint(x, jnp.ones(3))
+    with pytest.raises(NotImplementedError, match="cases::pair: has results that are no tensors"):
+        ops.pair(x, 2)
+    with pytest.raises(NotImplementedError, match="raise_by_: writes its arguments"):
+        ops.raise_by_(x)
+    with pytest.raises(TypeError, match="cube: expected 'x', of type Tensor; it is missing"):
+        ops.cube()
+    with pytest.raises(TypeError, match="cube: expected 'x' to be a tensor, got str"):
+        ops.cube("x")

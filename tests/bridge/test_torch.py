@@ -1,0 +1,324 @@
+"""lamella.bridge.torch: operators of a library as operators of PyTorch."""
+
+import copy
+import gc
+import threading
+
+import pytest
+
+import lamella
+
+torch = pytest.importorskip("torch")
+func = torch.func
+
+
+@pytest.fixture(scope="module")
+def ops(library):
+    return lamella.bridge.torch(library).cases
+
+
+def composed(ops):
+    """A function of bridged operators, and the same of PyTorch's own."""
+
+    def bridged(a, b):
+        return (ops.midpoint(ops.cube(a) + ops.grow(a * 0.1), b, 0.25) ** 2).sum()
+
+    def plain(a, b):
+        return (torch.lerp(a**3 + torch.exp(a * 0.1), b, 0.25) ** 2).sum()
+
+    return bridged, plain
+
+
+def inputs(*shape, dtype=torch.float64):
+    torch.manual_seed(0)
+    return torch.rand(*shape, dtype=dtype), torch.rand(*shape, dtype=dtype)
+
+
+def test_names(ops, library):
+    assert "midpoint" in dir(ops) and ops.midpoint is torch.ops.cases.midpoint
+    assert lamella.bridge.torch(library).cases is ops
+    with pytest.raises(AttributeError, match="cases has no 'nothing'; it has cube"):
+        _ = ops.nothing
+
+
+def test_values(ops):
+    a, b = inputs(4, 3)
+    torch.testing.assert_close(ops.midpoint(a, b, 0.25), torch.lerp(a, b, 0.25))
+    torch.testing.assert_close(ops.midpoint(a.t(), b.t(), at=0.5), (a.t() + b.t()) / 2)
+    assert ops.cube(torch.empty(0, 3)).shape == (0, 3)
+    c = torch.complex(a, b)
+    torch.testing.assert_close(ops.wave(c.conj(), by=1.0), c.conj().sin())
+    assert ops.steps(torch.tensor([1.7])).item() == 1
+
+
+def test_results_own_their_memory(ops):
+    x = torch.arange(3.0)
+    assert ops.same(x).data_ptr() != x.data_ptr()
+    first, second = ops.parts(x, [1, 2], "first")
+    first.fill_(9)
+    assert second.tolist() == [0, 1] and x.tolist() == [0, 1, 2]
+    first, cosine, n = ops.pair(x, 3)
+    assert n == 4 and first.tolist() == [0, 3, 6]
+    torch.testing.assert_close(cosine, x.cos())
+
+
+def test_other_door(ops):
+    x = torch.arange(3.0, requires_grad=True)
+    assert ops.scaled(x, 2).tolist() == [0, 2, 4]
+    assert ops.scaled(x.detach(), 1j).tolist() == [0, 1j, 2j]
+    ops.scaled(x, 3.0).sum().backward()
+    assert x.grad.tolist() == [3, 3, 3]
+
+
+def test_writes(ops):
+    x = torch.arange(3.0)
+    before = x._version
+    assert ops.raise_by_(x, 2.0) is x and x.tolist() == [2, 3, 4] and x._version > before
+    y, z = torch.empty(2), torch.empty(2)
+    assert ops.fill_twice(y, z, 3.0) is None and y.tolist() == z.tolist() == [3, 3]
+    out = torch.empty(3)
+    assert ops.midpoint(x, x, 0.5, out=out) is out and out.tolist() == [2, 3, 4]
+    leaf = torch.arange(3.0, requires_grad=True)
+    y = leaf * 2
+    ops.raise_by_(y, 1.0)
+    (y * y).sum().backward()
+    assert leaf.grad.tolist() == [4, 12, 20]
+
+
+def test_writes_that_have_no_gradient(ops):
+    text = "expected no argument to require gradients or to be transformed where it is written"
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(NotImplementedError, match=f"fill_twice: {text}"):
+        ops.fill_twice(x * 1, torch.ones(3), 1.0)
+    with pytest.raises(NotImplementedError, match=f"midpoint: {text}"):
+        ops.midpoint(x, x, out=torch.empty(3))
+    with pytest.raises(RuntimeError, match="midpoint: expected the tensor that it writes to have"):
+        ops.midpoint(torch.ones(3), torch.ones(3), out=torch.empty(2))
+
+
+def test_views(ops):
+    x = torch.arange(6.0).reshape(2, 3)
+    row = ops.row(x, 1)
+    row.fill_(9)
+    assert x[1].tolist() == [9, 9, 9] and row.data_ptr() == x[1].data_ptr()
+    x.requires_grad_()
+    ops.row(x, 1).sum().backward()
+    assert x.grad.tolist() == [[0, 0, 0], [1, 1, 1]]
+    assert torch.vmap(lambda r: ops.row(r, 2))(x.detach()).tolist() == [2, 9]
+
+
+@pytest.mark.parametrize("kind", ["type", "value", "index", "other"])
+@pytest.mark.parametrize("gradient", [False, True])
+def test_errors(ops, kind, gradient):
+    expected = {"type": TypeError, "value": ValueError, "index": IndexError}.get(kind, RuntimeError)
+    with pytest.raises(expected) as error:
+        ops.fail(torch.ones(2, requires_grad=gradient), kind)
+    assert type(error.value) is expected
+    assert str(error.value) == f"fail: expected 'kind' to be kind, got {kind}"
+
+
+def test_no_derivative(ops):
+    x = torch.ones(2, requires_grad=True)
+    assert not ops.steps(x).requires_grad
+    with pytest.raises(NotImplementedError, match="cases::opaque: has no derivative"):
+        ops.opaque(x).sum().backward()
+    with pytest.raises(NotImplementedError, match="cases::opaque: has no forward-mode derivative"):
+        func.jvp(ops.opaque, (x.detach(),), (x.detach(),))
+
+
+def test_gradcheck(ops):
+    a, b = (x.requires_grad_() for x in inputs(3))
+
+    def f(a, b):
+        return ops.midpoint(ops.cube(a), ops.grow(b), 0.3), ops.squares([a, b])
+
+    assert torch.autograd.gradcheck(
+        f, (a, b), check_forward_ad=True, check_batched_grad=True, check_batched_forward_grad=True
+    )
+    assert torch.autograd.gradgradcheck(f, (a, b), check_fwd_over_rev=True, check_batched_grad=True)
+
+
+def third_derivative(f, a, b):
+    x = a.clone().requires_grad_()
+    value = f(x, b)
+    for _ in range(3):
+        (value,) = torch.autograd.grad(value.sum(), x, create_graph=True)
+    return value
+
+
+TRANSFORMS = {
+    "grad": lambda f, a, b: func.grad(f, (0, 1))(a, b),
+    "vjp": lambda f, a, b: func.vjp(f, a, b)[1](torch.ones((), dtype=a.dtype)),
+    "jvp": lambda f, a, b: func.jvp(f, (a, b), (b, a)),
+    "vmap": lambda f, a, b: func.vmap(f, (0, None))(torch.stack([a, b]), b),
+    "vmap of grad": lambda f, a, b: func.vmap(func.grad(f), (0, None))(torch.stack([a, b]), b),
+    "grad of vmap": lambda f, a, b: func.grad(
+        lambda b: func.vmap(f, (0, None))(torch.stack([a, a * 2]), b).sum()
+    )(b),
+    "vmap of vmap": lambda f, a, b: func.vmap(func.vmap(f, (0, None)), (None, 0))(
+        torch.stack([a, b]), torch.stack([a, b, a + b])
+    ),
+    "jacfwd": lambda f, a, b: func.jacfwd(f)(a, b),
+    "jacrev": lambda f, a, b: func.jacrev(f)(a, b),
+    "hessian": lambda f, a, b: func.hessian(f, (0, 1))(a, b),
+    "jvp of grad": lambda f, a, b: func.jvp(func.grad(f), (a, b), (b, a)),
+    "grad of jvp": lambda f, a, b: func.grad(lambda a: func.jvp(f, (a, b), (b, a))[1])(a),
+    "third derivative": third_derivative,
+}
+
+
+@pytest.mark.filterwarnings("ignore:vmap. cases")
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_transforms(ops, transform):
+    a, b = inputs(4)
+    found, expected = (TRANSFORMS[transform](f, a, b) for f in composed(ops))
+    torch.testing.assert_close(found, expected)
+
+
+def test_autocast(ops):
+    x = torch.ones(2, dtype=torch.bfloat16)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert ops.midpoint(x, x).dtype == torch.float32
+        assert ops.scaled(x, 2.0).dtype == torch.bfloat16
+
+
+def test_compile(ops):
+    bridged, plain = composed(ops)
+    a, b = inputs(5)
+    compiled = torch.compile(bridged, fullgraph=True, backend="aot_eager")
+
+    def both(f):
+        x, y = a.clone().requires_grad_(), b.clone().requires_grad_()
+        value = f(x, y)
+        value.backward()
+        return value.detach(), x.grad, y.grad
+
+    torch.testing.assert_close(both(compiled), both(plain))
+
+    def in_place(x):
+        y = x * 2
+        ops.raise_by_(y, 1.0)
+        return ops.row(y, 0) + ops.midpoint(y, y, out=torch.empty_like(y))
+
+    x = torch.rand(2, 2)
+    torch.testing.assert_close(torch.compile(in_place, fullgraph=True, backend="aot_eager")(x),
+                               (x * 2 + 1)[0] + x * 2 + 1)  # fmt: skip
+
+
+def test_one_compilation_for_all_sizes(ops):
+    from torch._dynamo.testing import CompileCounterWithBackend
+
+    counter = CompileCounterWithBackend("aot_eager")
+
+    def f(x):
+        return ops.total(ops.cube(x), [1]) + ops.grow(x).sum(1)
+
+    compiled = torch.compile(f, fullgraph=True, backend=counter, dynamic=True)
+    for n in (3, 5, 8, 13):
+        x = torch.rand(n, n + 1, requires_grad=True)
+        y = compiled(x)
+        y.sum().backward()
+        torch.testing.assert_close(y, (x**3).sum(1) + x.exp().sum(1))
+        torch.testing.assert_close(x.grad, 3 * x**2 + x.exp())
+    assert counter.frame_count == 1
+
+
+def test_export(ops):
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return ops.cube(x) + ops.total(x, [1], True)
+
+    x = torch.rand(4, 3)
+    sizes = {"x": {0: torch.export.Dim("n")}}
+    program = torch.export.export(Model(), (x,), dynamic_shapes=sizes)
+    y = torch.rand(7, 3)
+    torch.testing.assert_close(program.module()(y), y**3 + y.sum(1, keepdim=True))
+
+
+def opcheck_cases():
+    x = torch.rand(3, requires_grad=True)
+    everything = ([x, x], x.detach(), 1, 2.0, True, "abc", [1, 2], [0.5])
+    yield "midpoint", "default", (x, x.detach()), {}
+    yield "midpoint", "out", (x.detach(), x.detach()), {"out": torch.rand(3)}
+    yield "cube", "default", (torch.rand(2, 3).t().requires_grad_(),), {}
+    yield "grow", "default", (x,), {}
+    yield "squares", "default", ([x, x],), {}
+    yield "everything", "default", everything, {"of": 1.0, "os": "x", "bs": [True]}
+    yield "scaled", "default", (x, 2.0), {}
+    yield "pair", "default", (x, 2), {}
+    yield "parts", "default", (x, [1, 2], "first"), {}
+    yield "same", "default", (x,), {}
+    yield "raise_by_", "default", (torch.rand(3),), {}
+    yield "fill_twice", "default", (torch.rand(3), torch.rand(3), 2.0), {}
+    yield "row", "default", (x, 1), {}
+    yield "total", "default", (x, [0]), {}
+    yield "wave", "default", (x, x), {}
+
+
+@pytest.mark.parametrize("name, overload, args, kwargs", list(opcheck_cases()))
+def test_opcheck(ops, name, overload, args, kwargs):
+    op = getattr(getattr(torch.ops.cases, name), overload)
+    results = torch.library.opcheck(op, args, kwargs)
+    assert set(results.values()) == {"SUCCESS"}
+
+
+class Model(torch.nn.Module):
+    def __init__(self, ops):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.rand(3))
+        self.ops = ops
+
+    def forward(self, x):
+        return torch.ops.cases.midpoint(self.weight, torch.ops.cases.cube(x), 0.5)
+
+
+def test_deepcopy(ops):
+    model, x = Model(None), torch.rand(3)
+    model(x).sum().backward()
+    again = copy.deepcopy(model)
+    torch.testing.assert_close(again(x), model(x))
+    assert again.weight is not model.weight
+
+
+def test_threads(ops):
+    errors = []
+
+    def work():
+        try:
+            for _ in range(50):
+                x = torch.rand(64, requires_grad=True)
+                ops.cube(ops.midpoint(x, x)).sum().backward()
+                torch.testing.assert_close(x.grad, 3 * x.detach() ** 2)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+
+
+def pages():
+    gc.collect()
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1])
+
+
+def test_nothing_leaks(ops):
+    def once(n):
+        for _ in range(n):
+            x = torch.rand(4096, requires_grad=True)
+            y = ops.midpoint(ops.cube(x), ops.grow(x)).sum()
+            (g,) = torch.autograd.grad(y, x, create_graph=True)
+            g.sum().backward()
+            ops.parts(x, [1, 2], "first")
+            ops.everything([x], x, 1, 2.0, True, "abc", [1, 2], [0.5], ois=[1], os="x")
+            with pytest.raises(TypeError):
+                ops.fail(x, "type")
+
+    once(50)
+    before = pages()
+    once(150)  # 150 tensors of 16 KiB would be 600 pages
+    assert pages() - before < 400
