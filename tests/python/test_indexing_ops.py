@@ -43,6 +43,18 @@ def test_index(index, source):
     check("index_put_", x, indices, distinct, True, meta=False)
 
 
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64], ids=str)
+def test_scatter_reduce(reduce, include_self, dtype):
+    index = torch.tensor([[0, 1, 0, 3], [2, 2, 2, 0]])
+    args = (make(4, 4, dtype=dtype), 0, index, make(2, 4, dtype=dtype), reduce)
+    check("scatter_reduce.two", *args, include_self=include_self)
+    lines = (make(4, 3, dtype=dtype), 0, torch.tensor([0, 2, 0]), make(3, 3, dtype=dtype, seed=1))
+    if reduce != "sum":
+        check("index_reduce", *lines, reduce, include_self=include_self)
+
+
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int8, torch.bool])
 def test_index_add_takes_any_alpha(dtype):
     x, source = torch.ones(3, dtype=dtype), torch.ones(2, dtype=dtype)

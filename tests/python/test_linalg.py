@@ -60,6 +60,16 @@ def test_eig(dtype):
     close(vectors.abs().square().sum(-2), torch.ones(2, 4, dtype=a.real.dtype), dtype)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sides_and_triangles(dtype):
+    a, b = make(2, 3, 3, dtype=dtype) + 5 * torch.eye(3, dtype=dtype), make(2, 3, 2, dtype=dtype)
+    near("linalg_solve", a, b.mT.contiguous(), left=False)
+    near("linalg_solve", a, b[..., 0].contiguous())
+    for upper in (False, True):  # the other triangle is not read
+        near("cholesky_solve", b, a, upper)
+        near("linalg_solve_triangular", a, b, upper=upper)
+
+
 def test_addr_of_truths():
     shapes = [(3, 4), (3,), (4,)]
     truths = [make(*shape, dtype=torch.bool, seed=i) for i, shape in enumerate(shapes)]

@@ -93,3 +93,12 @@ def test_numbers_that_the_sequence_cannot_hold(number):
     sequence = torch.tensor([1, 20, 50, 100], dtype=torch.int8)
     check("searchsorted.Scalar", sequence, number)
     check("bucketize.Scalar", number, sequence)
+
+
+@pytest.mark.parametrize("flags", [(False, False), (True, True)])
+def test_unique_rows(flags):
+    values = make(4, 6, dtype=torch.int64, low=0, high=3)
+    rows = torch.cat([values[:, :2], values[1:3, :2]])
+    check("unique_dim", rows, 0, True, *flags, meta=False, strides=False)
+    check("unique_dim", rows.t().contiguous(), 1, True, *flags, meta=False, strides=False)
+    check("unique_dim_consecutive", rows, 0, *flags, meta=False, strides=False)
