@@ -195,3 +195,27 @@ def test_bits_of_constants_count(tmp_path, monkeypatch):
         (got,), (wanted,) = hlo.compile(text)(2.0), hlo.evaluate(text, 2.0)
         assert got.view(lamella.int32).item() == wanted.view(lamella.int32).item()
     assert len(files(tmp_path)) == 6
+
+
+@needs_compiler
+def test_a_compiler_of_another_version(tmp_path):
+    program = """
+import ctypes, pathlib
+import lamella
+from lamella import hlo
+
+text = "HloModule m\\nENTRY e {\\n  x = f32[2] parameter(0)\\n  ROOT y = f32[2] tanh(x)\\n}\\n"
+hlo.compile(text)
+folder = pathlib.Path(lamella.__file__).parents[2]
+library = ctypes.CDLL(str(folder / "liblamella_graph.so"))
+# What a compiler's library calls while it is loaded, with its table of opcodes.
+call = library["_ZN7lamella3hlo20set_machine_compilerEPNS0_15MachineCompilerEm"]
+call(ctypes.c_void_p(), ctypes.c_uint64(1))
+hlo.compile(text)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "LAMELLA_CACHE": "off"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "liblamella_compiler.so of the same version as" in done.stderr
+    assert "got one with other opcodes" in done.stderr

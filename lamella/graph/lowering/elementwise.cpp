@@ -195,25 +195,31 @@ Ops compare(Call& c) {
 }
 
 // The greater operand, or the lesser one; the second of equal ones, as zeros of two signs are. If
-// one is NaN, the result is NaN or, with kIgnoresNan, the other operand.
+// one is NaN, the result is NaN or, if `ignores_nan`, the other operand.
+Op extreme_of(const Call& c, bool greater, bool ignores_nan, Op x, Op y) {
+  if (!is_floating(c.type())) return greater ? Max(x, y) : Min(x, y);
+  Op first = greater ? Gt(x, y) : Lt(x, y);
+  return Select(Or(first, IsNan(ignores_nan ? y : x)), x, y);
+}
 template <bool kGreater, bool kIgnoresNan>
 Ops extreme(Call& c) {
-  Op x = c.in("self"), y = c.in("other");
-  if (!is_floating(c.type())) return {kGreater ? Max(x, y) : Min(x, y)};
-  Op first = kGreater ? Gt(x, y) : Lt(x, y);
-  return {Select(Or(first, IsNan(kIgnoresNan ? y : x)), x, y)};
+  return {extreme_of(c, kGreater, kIgnoresNan, c.in("self"), c.in("other"))};
 }
 
+// A tensor that is the only bound gives the greater or lesser one, as its kernel does; other bounds
+// leave what is equal.
 Ops clamp(Call& c) {
   Op x = c.in("self");
-  bool floats = is_floating(c.type());
-  if (c.has("min")) {
-    Op bound = c.in("min");
-    x = floats ? Select(Or(Lt(x, bound), IsNan(bound)), bound, x) : Max(x, bound);
-  }
-  if (c.has("max")) {
-    Op bound = c.in("max");
-    x = floats ? Select(Or(Gt(x, bound), IsNan(bound)), bound, x) : Min(x, bound);
+  bool alone = c.has("min") != c.has("max");
+  for (const char* name : {"min", "max"}) {
+    if (!c.has(name)) continue;
+    Op bound = c.in(name);
+    bool least = name[1] == 'i';
+    if (!is_floating(c.type()) || (alone && c.is_tensor(name))) {
+      x = extreme_of(c, least, false, x, bound);
+    } else {
+      x = Select(Or(least ? Lt(x, bound) : Gt(x, bound), IsNan(bound)), bound, x);
+    }
   }
   return {x};
 }
