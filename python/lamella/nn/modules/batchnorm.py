@@ -21,7 +21,6 @@ __all__ = [
 class _NormBase(Module):
     """Parameters and running statistics of `num_features` channels."""
 
-    _version = 2
     _ranks: tuple[int, ...] = ()
     weight: Tensor | None
     bias: Tensor | None
