@@ -183,6 +183,8 @@ int Running::elements(const Tensor& tensor) const {
 int Running::row_elements(const Tensor& tensor) const {
   int64_t count = 1;
   for (size_t d = 1; d < tensor.sizes().size(); ++d) count *= tensor.sizes()[d];
+  LAMELLA_CHECK(count <= INT_MAX, name_of(kind_),
+                ": expected at most 2147483647 elements in one row, got ", count);
   return static_cast<int>(count);
 }
 

@@ -192,6 +192,9 @@ void TensorIteratorBase::build_general(const BuildArguments& args) {
   if (((flags & kEagerInputs) || rounds) && (flags & kPromoteInputs)) {
     for (int i = promoted; i < n; ++i) {
       if (type_of(operand_[i]) == common_dtype_) continue;
+      LAMELLA_CHECK_NOT_IMPLEMENTED(
+          !device.is_cpu() || native::loop_index(type_of(operand_[i])) >= 0, op,
+          ": expected a dtype with arithmetic, got ", type_of(operand_[i]));
       TensorBase converted = make_empty_like(as_base(operand_[i]), common_dtype_, device);
       if (device.is_cpu()) native::copy_converted(converted, as_base(operand_[i]));
       operand_[i] = converted.impl();

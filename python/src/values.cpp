@@ -59,11 +59,24 @@ PyObject* dtype_to_complex(PyObject* self, PyObject*) {
   return guarded([&] { return dtype_object(to_complex_type(type_of(self))); });
 }
 
+// NumPy's protocol for foreign dtypes, so that numpy.empty(3, dtype=x.dtype) works.
+PyObject* dtype_in_numpy(PyObject* self, void*) {
+  ScalarType type = type_of(self);
+  bool is_known =
+      !is_float8(type) && type != ScalarType::BFloat16 && type != ScalarType::ComplexHalf;
+  if (!is_known) {
+    return PyErr_Format(PyExc_AttributeError, "NumPy has no dtype for %s", dtype_name(type));
+  }
+  Ref numpy(PyImport_ImportModule("numpy"));
+  return numpy ? PyObject_CallMethod(numpy.get(), "dtype", "s", dtype_name(type)) : nullptr;
+}
+
 PyGetSetDef dtype_getset[] = {
     {"itemsize", dtype_itemsize, nullptr, "Bytes of one element.", nullptr},
     {"is_floating_point", dtype_is_floating, nullptr, nullptr, nullptr},
     {"is_complex", dtype_is_complex, nullptr, nullptr, nullptr},
     {"is_signed", dtype_is_signed, nullptr, nullptr, nullptr},
+    {"__numpy_dtype__", dtype_in_numpy, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef dtype_methods[] = {
     {"__reduce__", dtype_reduce, METH_NOARGS, nullptr},

@@ -69,14 +69,14 @@ def compare(call: Call, entering: Callable[[], None] = lambda: None) -> Outcome:
     if isinstance(expected, Outcome):
         return expected
     if error is not None and refusal is None:
-        return Outcome("difference", f"refuses: {_judge(error).text}")
+        return Outcome("difference", f"refuses: {_judge(error, call.op).text}")
     if error is None and refusal is not None:
         text = str(refusal)
         if isinstance(refusal, NotImplementedError) or "not implemented for" in text:
             return Outcome("fine", "PyTorch has no kernel")
         return Outcome("difference", f"accepts: {type(refusal).__name__}: {text}")
     if error is not None:
-        return Outcome("error", _judge(error).text)
+        return Outcome("error", _judge(error, call.op).text)
     # Strides are promised of views and of what is computed element by element.
     strides = not op.outs and (
         "pointwise" in op.tags or any(r.before and not r.write for r in op.returns)

@@ -151,6 +151,7 @@ def _sklearn_rows():
         .fit(data(xp, 40, 5))
         .predict(data(xp, 40, 5)),
         "accuracy_score": of_labels(metrics.accuracy_score),
+        "roc_auc_score": lambda xp: metrics.roc_auc_score(labels(xp, 1), data(xp, 40, seed=2)),
         "zero_one_loss": of_labels(metrics.zero_one_loss),
         "f1_score": of_labels(metrics.f1_score),
         "precision_score": of_labels(metrics.precision_score),

@@ -114,6 +114,33 @@ def test_rows(row):
     same(got, getattr(np, name)(*args, **kwargs))
 
 
+def test_arguments_as_numpy_takes_them():
+    x = xp.asarray([1, 4, 9, 16])
+    assert xp.diff(x, 2).tolist() == [2, 2]
+    assert xp.diff(xp.reshape(x, (2, 2)), 1, 0).tolist() == [[8, 12]]
+    (places,) = xp.where(x > 5)
+    assert places.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    "name",
+    "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 float32 float64 complex64 "
+    "complex128".split(),
+)
+def test_dtypes_are_numpys(name):
+    dtype = getattr(lamella, name)
+    assert dtype.__numpy_dtype__ == np.dtype(name)
+    if tuple(map(int, np.__version__.split(".")[:2])) >= (2, 4):
+        assert np.dtype(dtype) == np.dtype(name) and np.empty(2, dtype=dtype).dtype == name
+
+
+def test_dtypes_that_numpy_lacks():
+    for dtype in (lamella.bfloat16, lamella.complex32, lamella.float8_e4m3fn):
+        assert not hasattr(dtype, "__numpy_dtype__")
+        with pytest.raises(TypeError):
+            np.dtype(dtype)
+
+
 def test_what_differs_from_operators():
     inf = lamella.tensor([float("inf"), 1.0, -1.0])
     by = lamella.tensor([1.0, float("inf"), float("inf")])

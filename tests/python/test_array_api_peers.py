@@ -35,7 +35,7 @@ print(count)
 """
 
 
-@pytest.mark.parametrize(("library", "at_least"), [("scipy", 34), ("sklearn", 25)])
+@pytest.mark.parametrize(("library", "at_least"), [("scipy", 34), ("sklearn", 26)])
 def test_peers(library, at_least):
     pytest.importorskip(library)
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}

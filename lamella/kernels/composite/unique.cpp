@@ -109,7 +109,7 @@ std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& self, bool r
 
 Tensor isin(const Tensor& elements, const Tensor& test_elements, bool assume_unique, bool invert) {
   lamella::detail::SameDevice device("isin");
-  device.see_number("elements", elements);
+  device.see("elements", elements);
   device.see("test_elements", test_elements);
   ScalarType dtype = lamella::result_type(elements, test_elements);
   bool is_small_float = is_floating_point(dtype) && element_size(dtype) == 1;

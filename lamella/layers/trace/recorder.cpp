@@ -215,7 +215,7 @@ void Recorder::mark_written(const TracingPlan& plan, const lamella_value* argume
 
 lamella_status Recorder::record(const lamella_operator* op, uint64_t keys,
                                 const lamella_value* arguments, lamella_value* returns) {
-  bool returned = false;
+  bool returned = false, opened = false;
   try {
     release_unreadable();
     PlanRef<TracingPlan> held = plan_of(op);
@@ -230,6 +230,7 @@ lamella_status Recorder::record(const lamella_operator* op, uint64_t keys,
     }
     uint32_t at = place();
     graph_.begin_node(op);
+    opened = true;
     add_arguments(op, arguments, ids_);
     Writes writes(op, arguments);
     lamella_status status;
@@ -250,10 +251,12 @@ lamella_status Recorder::record(const lamella_operator* op, uint64_t keys,
       graph_.add_operand(returns[r], ids_);
     }
     graph_.end_node(at, grad_mode(), writes.seen(plan));
+    opened = false;
     if (depends) mark_written(plan, arguments);
     return LAMELLA_OK;
   } catch (...) {
     lamella_status status = lamella::detail::status_of_current_exception();
+    if (opened) graph_.abandon_node();
     for (uint32_t r = 0; returned && r < op->return_count; ++r) lamella_value_release(&returns[r]);
     return status;
   }
@@ -274,9 +277,15 @@ lamella_status Recorder::record_group(const lamella_operator* op, uint64_t keys,
     group.first_group = static_cast<uint32_t>(groups_.size());
     uint32_t at = place();
     Writes writes(op, arguments);
-    ++depth_;
-    lamella_status status = abi::call_boxed(op, keys, arguments, returns);
-    --depth_;
+    lamella_status status;
+    {
+      struct Inside {
+        uint32_t& depth;
+        explicit Inside(uint32_t& of) : depth(++of) {}
+        ~Inside() { --depth; }
+      } inside(depth_);
+      status = abi::call_boxed(op, keys, arguments, returns);
+    }
     if (status != LAMELLA_OK) return status;
     returned = true;
     group.end_node = static_cast<uint32_t>(graph_.nodes().size());

@@ -150,8 +150,10 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     return lamella.clamp(x, bound(min), bound(max))
 
 
-def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
-    """Elements of x1 where the condition is true, elsewhere of x2."""
+def where(condition: Tensor, x1: Any = None, x2: Any = None, /) -> Any:
+    """Elements of x1 where the condition is true, elsewhere of x2; alone: where it is true."""
+    if x1 is None and x2 is None:
+        return lamella.where(condition)
     if isinstance(x1, Tensor) or isinstance(x2, Tensor):
         return lamella.where(condition, *common(x1, x2))
     return lamella.where(condition, x1, x2)

@@ -279,7 +279,7 @@ def cumulative_prod(
 
 
 def diff(
-    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
+    x: Tensor, /, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None
 ) -> Tensor:
-    """The n-th differences of neighboring elements along an axis."""
+    """The n-th differences of neighboring elements along an axis; n and axis also by position."""
     return lamella.diff(x, n, axis, prepend, append)

@@ -17,7 +17,6 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
 class _NormBase(Module):
     """Parameters and running statistics of `num_features` channels."""
 
-    _version = 2
     _ranks: tuple[int, ...] = ()
     weight: Tensor | None
     bias: Tensor | None
