@@ -11,7 +11,8 @@ from typing import Any
 import lamella
 from lamella import _hlo, _nest
 from lamella._compile_program import NotCompiled, Program, tracing
-from lamella._compile_state import Found, find, is_same
+from lamella._compile_reads import MISSING
+from lamella._compile_state import Found, find
 from lamella._compile_step import Plain, Step, gradient_facts
 from lamella._nest import Nest
 
@@ -73,6 +74,9 @@ class _Entry:
         self.gradients = gradient_facts(leaves) if found.has_gradients else None
         self.program: Program | None = None
         self.reason = ""
+        self.outside: Any = None  # guards on what the function read besides its arguments
+        self.names: list[str] = []
+        self.expected: list[Any] = []
 
     def leaves(self, nest: Nest) -> list[Any]:
         return [*nest.tensors, *(place.get() for place in self.found.tensors)]
@@ -104,17 +108,14 @@ class _Entry:
         """This entry as compiled.cpp takes it to serve calls without Python: see entry_from()
         there."""
         program = self.program
-        places = [
-            [(place.container, place.key, None) for place in self.found.tensors],
-            [place.guard() for place in self.found.others],
-        ]
+        places = [(place.container, place.key) for place in self.found.tensors]
         leaves = [*self.examples, *(place.value for place in self.found.tensors)]
         results, executable, run = None, None, None
         if program is not None:
             if self.gradients is None:
                 results, executable = program.plain()
             run = functools.partial(self.run_if_for, fn=fn)
-        return (self.state, self.form, leaves, *places, results, executable, run)
+        return (self.state, self.form, leaves, places, self.outside, results, executable, run)
 
     def run_if_for(self, leaves: list[Any], *again: Any, fn: Any) -> Any:
         """Runs the entry; NotImplemented if the tensors' gradients differ from those that it was
@@ -136,9 +137,12 @@ class _Entry:
         if not _is_form(nest.form, self.form):
             text = _nest.difference(self.form, nest.form)
             return f"arguments: expected {text}" if text else "an argument is another object"
-        for place in self.found.others:
-            if not place.holds():
-                return f"'{place.name}' is {_short(place.get())}, was {_short(place.value)}"
+        changed = self.outside.changed()
+        if changed is not None:
+            at, *now = changed
+            is_now = f"is {_short(now[0])}" if now else "has changed"
+            was = "" if self.expected[at] is MISSING else f", was {_short(self.expected[at])}"
+            return f"'{self.names[at]}' {is_now}{was if now else ''}"
         names = [f"argument {i}" for i in range(len(nest.tensors))]
         names += [f"'{place.name}'" for place in self.found.tensors]
         for name, fact, leaf in zip(names, self.facts, self.leaves(nest)):
@@ -198,9 +202,14 @@ class Compiled:
         except Exception as error:
             # An error of the function itself is raised again when it runs uncompiled.
             entry.reason = str(error) or type(error).__name__
-        if entry.program is None:
-            found.forget_changes()
+        if found.reads is not None:
+            if entry.program is None:
+                found.reads.forget_changes()
+            entry.outside, entry.names, entry.expected = found.reads.guards()
+            found.reads = None
         else:
+            entry.outside = _hlo._guards([])
+        if entry.program is not None:
             entry.program.say = self._say
         self._entries.insert(0, entry)
         self._note(entry, reasons)
@@ -320,7 +329,7 @@ def _is_form(form: Any, other: Any) -> bool:
     if form[0] == "tensor":
         return bool(form[1] == other[1])
     if form[0] == "fixed":
-        return is_same(form[1], other[1])
+        return bool(_hlo._is_same(form[1], other[1]))
     kinds = zip(form[1:-1], other[1:-1])
     if len(form[-1]) != len(other[-1]) or not all(a is b or a == b for a, b in kinds):
         return False
@@ -330,6 +339,8 @@ def _is_form(form: Any, other: Any) -> bool:
 def _state_difference(expected: Any, got: Any) -> str:
     if expected[2] != got[2]:
         return "grad mode has changed"
+    if expected[4] != got[4]:
+        return "the default dtype has changed"
     return "autocast has changed"
 
 

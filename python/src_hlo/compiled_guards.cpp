@@ -6,6 +6,7 @@
 #include "lamella/abi/autocast.h"
 #include "lamella/abi/autograd.h"
 #include "lamella/core/key_set.h"
+#include "lamella/kernels/default_dtype.h"
 #include "lamella/layers/profile/profile.h"
 
 namespace lamella::python {
@@ -23,7 +24,8 @@ CallState state_now() {
   uint64_t included = lamella_thread.included & ~kHarmless;
   bool casts = included != 0 && lamella_autocast_enabled(kCpu) != 0;
   return {included, lamella_thread.excluded, lamella_thread.modes & kGuardedModes,
-          casts ? static_cast<int>(lamella_autocast_dtype(kCpu)) : -1};
+          casts ? static_cast<int>(lamella_autocast_dtype(kCpu)) : -1,
+          static_cast<int>(get_default_dtype())};
 }
 
 bool is_same(PyObject* now, PyObject* before) {
