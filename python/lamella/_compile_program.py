@@ -50,7 +50,7 @@ class Program:
         leaves = [*arguments.tensors, *(place.value for place in found.tensors)]
         for leaf in leaves:
             _check_plain(leaf)
-        self._count = len(leaves)
+        self._count, self._leaves = len(leaves), leaves
         # Programs of differentiable gradients, by the requires_grad of each tensor: see again().
         self._gradients: dict[tuple[bool, ...], Program | None] = {}
         self.say: Callable[[str], None] = lambda text: None
@@ -75,7 +75,7 @@ class Program:
             lamella.set_rng_state(state)
             if found.reads is not None:
                 found.reads.change()
-            self._reads = contextlib.nullcontext()
+            self._reads, self._leaves = contextlib.nullcontext(), []
             self._arguments = arguments.without_tensors()
             _hlo._release_memory()
 
@@ -216,6 +216,8 @@ class Program:
                 if param in state:
                     state[tensor] = state[param]
             if self._found.reads is not None:
+                given_tensors = zip(tensors, self._leaves)
+                self._found.reads.stand_ins.update((id(t), leaf) for t, leaf in given_tensors)
                 self._found.reads.stand_ins.update((id(t), place.value) for place, t in rows)
             with self._reads:
                 returned = self._fn(*args, **kwargs)

@@ -76,15 +76,17 @@ _SILENT = (
     "LOAD_ASSERTION LOAD_BUILD_CLASS POP_TOP POP_BLOCK POP_EXCEPT POP_ITER PUSH_ DUP_ ROT_ COPY "
     "SWAP NOP NOT_TAKEN RESUME CACHE PRECALL KW_NAMES MAKE_ SET_FUNCTION RETURN_ JUMP_FORWARD "
     "JUMP_BACKWARD JUMP_ABSOLUTE SETUP_FINALLY BUILD_TUPLE BUILD_LIST BUILD_MAP BUILD_CONST "
-    "BUILD_SLICE BUILD_STRING LIST_APPEND MAP_ADD RERAISE RAISE_ IS_OP GEN_START YIELD_VALUE SEND "
-    "END_ CHECK_EXC JUMP_IF_NOT_EXC INTERPRETER_EXIT STORE_NAME DELETE_NAME ENTER_EXECUTOR "
+    "BUILD_SLICE BUILD_STRING LIST_APPEND MAP_ADD RERAISE RAISE_ GEN_START YIELD_VALUE SEND "
+    "END_ CHECK_EXC JUMP_IF_NOT_EXC INTERPRETER_EXIT ENTER_EXECUTOR "
     "POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE "
     "POP_JUMP_BACKWARD_IF_NONE POP_JUMP_BACKWARD_IF_NOT_NONE EXTENDED_ARG"
 ).split()
 # The handler of each other instruction, and the number of its operands.
 _HANDLERS = {
     "LOAD_GLOBAL": ("load_global", 0),
-    "LOAD_NAME": ("load_global", 0),
+    "LOAD_NAME": ("load_name", 0),
+    "STORE_NAME": ("store_name", 0),
+    "DELETE_NAME": ("store_name", 0),
     "LOAD_FROM_DICT_OR_GLOBALS": ("load_global", 0),
     "LOAD_DEREF": ("load_cell", 0),
     "LOAD_CLASSDEREF": ("load_cell", 0),
@@ -116,6 +118,7 @@ _HANDLERS = {
     "UNPACK_EX": ("plain", 1),
     "TO_BOOL": ("plain", 1),
     "UNARY_NOT": ("plain", 1),
+    "IS_OP": ("identity", 2),
 }
 
 
@@ -200,9 +203,6 @@ class _Code:
         self.own_cells = [slots[name] for name in code.co_cellvars]
         self.table: Any = None
         if code.co_filename == __file__ or code.co_filename.startswith("<frozen importlib"):
-            return
-        if code.co_name == "<module>":
-            self.table = False
             return
         instructions = list(dis.get_instructions(code))
         depths = _depths(code, instructions)
@@ -381,8 +381,8 @@ def _type_check(kind: type, names: dict[Any, Any], special: dict[str, Any] | Non
 _PURE = frozenset(
     "builtins math cmath operator _operator itertools functools _functools collections _collections "
     "_abc _weakref _thread _struct struct _json _codecs re _sre _string lamella torch numpy _warnings "
-    "_collections_abc copy types typing _typing enum _bisect _heapq _ctypes _opcode _decimal "
-    "_contextvars _io _ast _symtable _signal _statistics binascii zlib _hashlib _sha2 _md5 unicodedata "
+    "_collections_abc copy types typing _typing enum _bisect _heapq _ctypes _opcode "
+    "_contextvars _io _ast _statistics binascii zlib _hashlib _sha2 _md5 unicodedata "
     "_datetime weakref threading contextlib string array pickle _pickle ctypes ml_dtypes atexit "
     "_imp _tokenize marshal".split()
 )
@@ -390,8 +390,29 @@ _PURE = frozenset(
 _IMPURE = frozenset(
     "open input read readline readlines readinto read1 now utcnow today random rand randn randint "
     "permutation shuffle choice standard_normal uniform normal integers bytes_ getrandbits "
-    "memory_at".split()
+    "initial_seed seed get_state get_offset memory_at".split()
 )
+# Types of C code whose objects never change, or whose methods read nothing that matters.
+_CONSTANT_MODULES = ("re", "datetime", "_struct", "types", "_thread", "enum", "ml_dtypes")
+
+
+def _is_constant(value: Any) -> bool:
+    kinds = (*_PLAIN, *_CONTAINERS, tuple, frozenset, type, Tensor, types.MappingProxyType)
+    if isinstance(value, kinds) or _is_code(value):
+        return True
+    module = type(value).__module__
+    return module in _CONSTANT_MODULES or module == "numpy" or _is_python(type(value))
+
+
+def _is_code(value: Any) -> bool:
+    return isinstance(value, (types.FunctionType, types.MethodType, *_BOUND, *_UNBOUND, property))
+
+
+def _is_python(kind: type) -> bool:
+    """Whether the objects of a class have no state of C code."""
+    return next(base for base in kind.__mro__ if "__new__" in base.__dict__) is object
+
+
 _SHALLOW = frozenset(
     "len iter list tuple zip enumerate reversed isinstance issubclass map filter id type bool callable "
     "set frozenset dict hasattr getattr any all next keys values items copy".split()
@@ -426,6 +447,7 @@ class Reads:
     def __init__(self, roots: list[Any]) -> None:
         self.gradients = False
         self.refused = ""
+        self._is_library = False  # whether the present instruction is of a library
         # Tensors in place of those from outside.
         self.stand_ins: dict[int, Any] = {}  # the values that they replace, by their id
         self._outside: dict[int, tuple[Any, str]] = {}
@@ -460,7 +482,12 @@ class Reads:
 
     # ---- Events ----
 
-    def _enter(self, frame: types.FrameType) -> None:
+    def _enter(self, frame: types.FrameType) -> bool:
+        """Notes a new frame; whether it is that of a module that is imported."""
+        before = frame.f_back
+        if frame.f_code.co_name == "<module>" and before is not None:
+            if before.f_code.co_filename.startswith("<frozen importlib"):
+                return True
         code = frame.f_code
         for slot in _code(code).own_cells:
             cell = self._watch.slot(frame, slot)
@@ -469,9 +496,11 @@ class Reads:
             if frame.f_lasti > 8 and id(frame) not in self._generators:
                 self._refuse(f"it continues a generator, {code.co_name}, that was started before")
             self._generators[id(frame)] = frame
+        return False
 
     def _handle(self, frame: types.FrameType, place: int, operands: tuple[Any, ...]) -> None:
         name, what = _code(frame.f_code).steps[place]
+        self._is_library = is_library(frame.f_globals.get("__name__"))
         try:
             getattr(self, "_" + name)(frame, what, operands)
         except Exception as error:
@@ -510,11 +539,10 @@ class Reads:
         elif isinstance(value, Tensor):
             self._tensors[id(value)] = value, name
         elif kind is types.FunctionType:
-            if not is_library(value.__module__):
-                self._functions[id(value)] = value, name
-                if value.__kwdefaults__:
-                    self._mark(value.__kwdefaults__, name)
-                    self._whole(value.__kwdefaults__)
+            self._functions[id(value)] = value, name
+            if value.__kwdefaults__:
+                self._mark(value.__kwdefaults__, name)
+                self._whole(value.__kwdefaults__)
             self._mark(value.__defaults__, name)
         elif kind is types.MethodType:
             self._mark(value.__self__, name)
@@ -539,9 +567,12 @@ class Reads:
 
     def _item(self, container: Any, key: Any, only_present: bool = False) -> Any:
         """Reads an entry of a dictionary from outside."""
-        key = self.stand_ins.get(id(key), key)
         try:
             value = dict.get(container, key, MISSING)
+            if id(key) in self.stand_ins:
+                key = self.stand_ins[id(key)]
+                if dict.get(container, key, MISSING) is not value:
+                    self._refuse(f"it looks up a tensor in {self._name(container)}")
         except TypeError:
             return MISSING
         name = joined(self._name(container), key)
@@ -590,19 +621,19 @@ class Reads:
         elif isinstance(container, (set, collections.deque)):
             self._evaluated(tuple, (container,), name)
         else:
-            size = memoryview(container).nbytes
-            if size > _MAX_BUFFER:
-                self._refuse(f"it reads a buffer of {size} bytes, {name}")
-            else:
-                self._evaluated(bytes, (container,), name)
+            self._buffer(container)
 
     def _is_read(self, container: Any) -> bool:
         key = id(container)
-        return key in self._dicts or key in self._lists or (tuple, key, None) in self._calls
+        if key in self._dicts or key in self._lists:
+            return True
+        return any(args and args[0] is container for _, args, _, _ in self._calls.values())
 
     def _evaluated(self, fn: Callable[..., Any], args: tuple[Any, ...], name: str) -> Any:
         """Guards the result of a call, which must have no effects."""
-        key = (fn if fn in (tuple, bytes) else id(fn), id(args[0]) if args else 0, args[1:] or None)
+        # Python makes a new object of a method each time.
+        method = (fn.__name__, id(fn.__self__)) if isinstance(fn, _BOUND) else id(fn)
+        key = (method, id(args[0]) if args else 0, args[1:])
         try:
             known = key in self._calls
         except TypeError:
@@ -611,8 +642,8 @@ class Reads:
             return self._calls[key][2]
         try:
             value, again = fn(*args), fn(*args)
-        except (AttributeError, ValueError, TypeError):
-            return MISSING
+        except (AttributeError, LookupError, ValueError, TypeError):
+            value = again = MISSING
         if id(value) in self.stand_ins:
             return value
         if not _hlo._is_same(again, value):
@@ -672,6 +703,9 @@ class Reads:
         is_tensor = isinstance(owner, Tensor)
         if is_tensor and name == "grad":
             self.gradients = True
+        if is_tensor and found is MISSING and name in vars(self.stand_ins.get(id(owner), owner)):
+            if id(owner) in self.stand_ins:
+                self._refuse(f"it reads the attribute '{name}' of a tensor")
         if not self._is_outside(owner):
             return
         if isinstance(owner, threading.local):
@@ -732,22 +766,23 @@ class Reads:
             self._specials(kind)
             if is_outside and not isinstance(value, (types.ModuleType, type, Tensor)):
                 self._object(value)
-        elif is_outside and not is_container:
+        if is_outside and not is_container:
             if isinstance(value, types.MappingProxyType):
                 self._evaluated(_proxy_facts, (value,), self._name(value))
             elif isinstance(value, (type({}.keys()), type({}.values()), type({}.items()))):
                 self._refuse(f"it reads a view of a dictionary, {self._name(value)}")
-            elif type(value).__module__ == "numpy":
+            elif not isinstance(value, (type, Tensor)) and not _is_python(kind):
                 self._buffer(value)
-            elif isinstance(value, memoryview):
-                self._evaluated(bytes, (value,), self._name(value))
 
     def _buffer(self, value: Any) -> None:
-        size = getattr(value, "nbytes", 0)
+        """Reads the memory of an object, if it has one."""
+        try:
+            size = memoryview(value).nbytes
+        except (TypeError, ValueError):
+            return
         if size > _MAX_BUFFER:
-            self._refuse(f"it reads an array of {size} bytes, {self._name(value)}")
-        elif type(value).__name__ == "ndarray":
-            self._evaluated(_array_facts, (value,), self._name(value))
+            self._refuse(f"it reads {size} bytes of {self._name(value)}")
+        self._evaluated(_memory_facts, (value,), self._name(value))
 
     def _everything(self, value: Any) -> None:
         """C code may read any attribute of an object."""
@@ -819,6 +854,17 @@ class Reads:
         if self._item(frame.f_globals, name) is MISSING:
             self._item(frame.f_builtins, name)
 
+    def _load_name(self, frame: types.FrameType, name: str, _: Any) -> None:
+        own = frame.f_locals
+        if own is not frame.f_globals and isinstance(own, dict):
+            if self._item(own, name) is not MISSING if self._is_outside(own) else name in own:
+                return
+        self._load_global(frame, name, _)
+
+    def _store_name(self, frame: types.FrameType, name: str, _: Any) -> None:
+        if frame.f_locals is frame.f_globals or self._is_outside(frame.f_locals):
+            self._set_item(frame.f_locals, name, name)
+
     def _store_global(self, frame: types.FrameType, name: str, _: Any) -> None:
         self._set_item(frame.f_globals, name, name)
 
@@ -872,7 +918,12 @@ class Reads:
         elif isinstance(container, list) and isinstance(key, int):
             self._use_type(container)
             self._element(container, key)
-        elif isinstance(container, types.MappingProxyType):
+        elif isinstance(container, (types.MappingProxyType, memoryview)) or not (
+            isinstance(container, (*_CONTAINERS, Tensor))
+            or _is_python(type(container))
+            or type(container).__module__ == "numpy"
+            or is_own(type(container).__module__)
+        ):
             self._evaluated(operator.getitem, (container, key), self._name(container))
         else:
             self._use(container)
@@ -918,6 +969,11 @@ class Reads:
             return
         for operand in operands:
             self._use(operand, deep=True)
+
+    def _identity(self, _: Any, _name: Any, operands: tuple[Any, ...]) -> None:
+        if not self._is_library and all(isinstance(one, Tensor) for one in operands):
+            if any(id(one) in self.stand_ins for one in operands):
+                self._refuse("it compares tensors by identity")
 
     def _import_name(self, frame: types.FrameType, name: str, _: Any) -> None:
         parts = name.split(".")
@@ -1135,15 +1191,25 @@ class Reads:
             "fspath",
         )
         if (root not in _PURE or name in _IMPURE or "random" in str(module)) and not quiet:
-            if not is_own(root):
+            if not is_own(root) or name in ("initial_seed", "seed", "get_state", "get_offset"):
                 self._refuse(f"it calls {where}, whose result may differ from call to call")
                 return
         if owner is not None and name not in ("__init__", "__new__", "__init_subclass__"):
             self._use(owner)
+            if self._is_outside(owner) and not (quiet or _is_constant(owner) or is_own(root)):
+                self._refuse(f"it calls {name} of {self._name(owner)}, a {type(owner).__name__}")
             if self._is_outside(owner) and hasattr(type(owner), "__next__"):
                 self._next(owner)
         if name in ("from_numpy", "from_dlpack", "frombuffer", "_from_numpy"):
             return  # the tensor shares the memory, which each call reads
+        is_own_code = not self._is_library
+        if is_own_code and args and id(args[0]) in self.stand_ins and name in ("isinstance", "type", "id"):
+            was = self.stand_ins[id(args[0])]
+            differs = type(was) is not type(args[0]) if name == "type" else name == "id"
+            if differs or (name == "isinstance" and isinstance(was, args[1]) != isinstance(*args[:2])):
+                self._refuse(f"it calls {name}() with a tensor")
+        elif name in ("isinstance", "issubclass") and type(args[-1]) not in (type, tuple):
+            self._evaluated(fn, tuple(args), where) if self._is_outside(args[0]) else None
         for arg in args:
             self._use(arg, deep=name not in _SHALLOW)
         for getter in (arg for arg in args if isinstance(arg, _ATTRIBUTE_OPERATORS)):
@@ -1210,6 +1276,10 @@ class Reads:
             }  # fmt: skip
             del tables[kind][id(value)]
 
+    def _forget_calls(self, argument: Any) -> None:
+        kept = {k: v for k, v in self._calls.items() if not v[1] or v[1][0] is not argument}
+        self._calls = kept
+
     def forget_changes(self) -> None:
         """Drops the guards on values that the function changes: a function that runs uncompiled
         does so whatever they are."""
@@ -1218,7 +1288,7 @@ class Reads:
             if isinstance(change, _Contents):
                 self._dicts.pop(key, None)
                 self._lists.pop(key, None)
-                self._calls.pop((tuple, key, None), None)
+                self._forget_calls(change.container)
             elif change.value is MISSING:
                 # The program would be for calls without this entry: a value cached by the first
                 # call is present at the next one, which then compiles again.
@@ -1230,10 +1300,7 @@ class Reads:
                     if issubclass(kind, change.container):
                         row[0] = {k: v for k, v in row[0].items() if k[1] != change.key}
             elif change.is_attribute:
-                self._calls = {
-                    k: v for k, v in self._calls.items()
-                    if not (v[1] and v[1][0] is change.container)
-                }  # fmt: skip
+                self._forget_calls(change.container)
             elif change.key is None:
                 self._cells.pop(key, None)
             else:
@@ -1279,7 +1346,7 @@ class Reads:
             for index, value in items.items():
                 add(joined(name, index), _ELEMENT, None, None, index, 0, *entry(value))
         for fn, args, value, name in self._calls.values():
-            add(name, _CALL, fn, args, -1, 0, value)
+            add(name, _CALL, fn, args, -1, 0, *entry(value))
         for tensor, name in self._tensors.values():
             add(name, _TENSOR, tensor)
         return rows, names
@@ -1294,5 +1361,6 @@ def _proxy_facts(value: Any) -> tuple[Any, ...]:
     return tuple(value.items())
 
 
-def _array_facts(value: Any) -> tuple[Any, ...]:
-    return tuple(value.shape), str(value.dtype), tuple(value.strides), value.tobytes()
+def _memory_facts(value: Any) -> tuple[Any, ...]:
+    view = memoryview(value)
+    return view.shape, view.format, view.strides, view.tobytes()

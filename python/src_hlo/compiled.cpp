@@ -322,7 +322,7 @@ PyType_Spec spec = {"lamella._hlo.Compiled", sizeof(CompiledObject), 0,
 
 // ---- Facts for Python ---------------------------------------------------------------------------
 
-// (layers included, layers excluded, modes, dtype of autocast or -1, default dtype).
+// (layers included, layers excluded, modes, dtype of autocast, default dtype).
 PyObject* call_state(PyObject*, PyObject*) {
   CallState state = state_now();
   return Py_BuildValue("KKIii", static_cast<unsigned long long>(state.included),

@@ -15,7 +15,7 @@ namespace lamella::python {
 struct CallState {
   uint64_t included, excluded;
   uint32_t modes;
-  int cast;  // dtype of autocast; -1: it is off
+  int cast;  // dtype of autocast
   int default_dtype;
   bool operator==(const CallState&) const = default;
 };

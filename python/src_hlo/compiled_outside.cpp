@@ -43,6 +43,7 @@ uint64_t new_version_of_type(PyObject* type, PyObject* name) {
 }
 
 bool is_same_result(PyObject* now, PyObject* before) {
+  if (now == nullptr || before == nullptr) return now == before;
   if (!PyTuple_CheckExact(before)) return is_same(now, before);
   if (!PyTuple_CheckExact(now) || Py_SIZE(now) != Py_SIZE(before)) return false;
   for (Py_ssize_t i = 0; i < Py_SIZE(now); ++i) {
@@ -144,7 +145,7 @@ bool OutsideGuards::holds(const OutsideGuard& guard, const OutsideGuard* contain
     case OutsideGuard::Kind::Call: {
       Ref found(PyObject_CallObject(object, guard.key.get()));
       if (!found) PyErr_Clear();
-      bool holds = is_same_result(found.get(), guard.expected.get()) || (!found && !guard.expected);
+      bool holds = is_same_result(found.get(), guard.expected.get());
       if (!holds && now != nullptr) *now = std::move(found);
       return holds;
     }

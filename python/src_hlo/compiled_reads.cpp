@@ -58,12 +58,11 @@ struct Table {
   Ref code;
   std::vector<uint16_t> numbers;  // empty: the code is not watched
   size_t locals = 0;
-  bool is_module = false;  // while a module is imported, nothing is watched
 };
 struct Watch {
   Ref describe, enter, handle;
   std::unordered_map<PyCodeObject*, Table> tables;
-  PyFrameObject* imported = nullptr;  // the outermost frame of a module
+  PyFrameObject* imported = nullptr;  // of a module; meanwhile nothing is watched
 };
 PyTypeObject* watch_type = nullptr;
 
@@ -72,11 +71,10 @@ const Table* table_of(Watch& watch, PyCodeObject* code) {
   Table& table = at->second;
   if (!is_new) return &table;
   table.code = Ref::borrow(reinterpret_cast<PyObject*>(code));
-  // (number of local slots, table as bytes), None, or False for the body of a module.
+  // (number of local slots, table as bytes), or None.
   Ref made(PyObject_CallOneArg(watch.describe.get(), table.code.get()));
   if (!made) return nullptr;
-  table.is_module = made.get() == Py_False;
-  if (made.get() == Py_None || table.is_module) return &table;
+  if (made.get() == Py_None) return &table;
   Py_ssize_t locals;
   const char* bytes;
   Py_ssize_t size;
@@ -94,7 +92,6 @@ int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject*) {
   Ref code(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
   const Table* table = table_of(watch, reinterpret_cast<PyCodeObject*>(code.get()));
   if (table == nullptr) return -1;
-  if (table->is_module) watch.imported = frame;
   if (table->numbers.empty()) return 0;
   auto* object = reinterpret_cast<PyObject*>(frame);
   if (what == PyTrace_CALL) {
@@ -103,6 +100,7 @@ int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject*) {
       return -1;
     }
     Ref done(PyObject_CallOneArg(watch.enter.get(), object));
+    if (done.get() == Py_True) watch.imported = frame;
     return done ? 0 : -1;
   }
   size_t place = place_of(frame);
