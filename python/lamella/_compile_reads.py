@@ -25,6 +25,7 @@ import gc
 import importlib.util
 import io
 import operator
+import string
 import sys
 import threading
 import types
@@ -540,6 +541,8 @@ class Reads:
             self._tensors[id(value)] = value, name
         elif kind is types.FunctionType:
             self._functions[id(value)] = value, name
+            if id(value.__globals__) not in self._outside:
+                self._outside[id(value.__globals__)] = value.__globals__, ""
             if value.__kwdefaults__:
                 self._mark(value.__kwdefaults__, name)
                 self._whole(value.__kwdefaults__)
@@ -851,8 +854,16 @@ class Reads:
     # ---- Instructions ----
 
     def _load_global(self, frame: types.FrameType, name: str, _: Any) -> None:
-        if self._item(frame.f_globals, name) is MISSING:
+        space = frame.f_globals
+        value = self._item(space, name) if self._has_globals(frame) else space.get(name, MISSING)
+        if value is MISSING:
             self._item(frame.f_builtins, name)
+
+    def _has_globals(self, frame: types.FrameType) -> bool:
+        """Whether the global variables of a frame existed outside; exec() may have made them."""
+        space = frame.f_globals
+        module = sys.modules.get(space.get("__name__", ""))
+        return id(space) in self._outside or getattr(module, "__dict__", None) is space
 
     def _load_name(self, frame: types.FrameType, name: str, _: Any) -> None:
         own = frame.f_locals
@@ -862,11 +873,13 @@ class Reads:
         self._load_global(frame, name, _)
 
     def _store_name(self, frame: types.FrameType, name: str, _: Any) -> None:
-        if frame.f_locals is frame.f_globals or self._is_outside(frame.f_locals):
+        own = frame.f_locals
+        if self._has_globals(frame) if own is frame.f_globals else self._is_outside(own):
             self._set_item(frame.f_locals, name, name)
 
     def _store_global(self, frame: types.FrameType, name: str, _: Any) -> None:
-        self._set_item(frame.f_globals, name, name)
+        if self._has_globals(frame):
+            self._set_item(frame.f_globals, name, name)
 
     def _cell(self, frame: types.FrameType, slot: int) -> Any:
         cell = self._watch.slot(frame, slot)
@@ -1139,8 +1152,10 @@ class Reads:
         elif isinstance(owner, contextvars.ContextVar) and name == "get":
             self._evaluated(fn, tuple(args), getattr(owner, "name", name))
         elif name in ("format", "format_map") and isinstance(owner, str):
+            if any("." in part[1] or "[" in part[1] for part in string.Formatter().parse(owner) if part[1]):
+                self._refuse("it calls str.format, which reads attributes and items")
             for arg in args:
-                self._everything(arg)
+                self._use(arg)
         else:
             self._c_call(module, name, owner, args, fn)
 
