@@ -10,8 +10,8 @@ from typing import Any
 
 import lamella
 from lamella import _hlo, _nest
+from lamella._compile_places import MISSING
 from lamella._compile_program import NotCompiled, Program, tracing
-from lamella._compile_reads import MISSING
 from lamella._compile_state import Found, find
 from lamella._compile_step import Plain, Step, gradient_facts
 from lamella._nest import Nest

@@ -9,7 +9,8 @@ from typing import Any
 
 import lamella
 from lamella import _C, Tensor, _hlo
-from lamella._compile_reads import NotCompiled, Reads, is_own
+from lamella._compile_places import NotCompiled, is_own
+from lamella._compile_reads import Reads
 from lamella._compile_state import Found
 from lamella._nest import Nest, fixed_values, is_plain
 from lamella.func.functionalize import functionalize
