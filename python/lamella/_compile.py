@@ -71,7 +71,7 @@ class _Entry:
         self.examples: list[Any] = nest.tensors
         leaves = self.leaves(nest)
         self.facts = [_hlo._tensor_facts(leaf) for leaf in leaves]
-        self.gradients = gradient_facts(leaves) if found.has_gradients else None
+        self.gradients: list[Any] | None = None
         self.program: Program | None = None
         self.reason = ""
         self.outside: Any = None  # guards on what the function read besides its arguments
@@ -202,6 +202,8 @@ class Compiled:
         except Exception as error:
             # An error of the function itself is raised again when it runs uncompiled.
             entry.reason = str(error) or type(error).__name__
+        if found.has_gradients:
+            entry.gradients = gradient_facts(entry.leaves(nest))
         if found.reads is not None:
             if entry.program is None:
                 found.reads.forget_changes()
@@ -210,7 +212,7 @@ class Compiled:
         else:
             entry.outside = _hlo._guards([])
         if entry.program is not None:
-            entry.program.say = self._say
+            entry.program.say, entry.program.outside = self._say, entry.outside
         self._entries.insert(0, entry)
         self._note(entry, reasons)
         if entry.program is None and fullgraph:
@@ -286,12 +288,16 @@ class Compiled:
 
 
 def _program(fn: Any, nest: Nest, found: Found) -> Program:
-    if found.has_gradients:
-        try:
-            return Step(fn, nest, found)
-        except Plain:
-            pass
-    return Program(fn, nest, found)
+    if not found.has_gradients:
+        program = Program(fn, nest, found)
+        # Its code may read gradients without naming them.
+        found.has_gradients = found.reads is not None and found.reads.gradients
+        if not found.has_gradients:
+            return program
+    try:
+        return Step(fn, nest, found)
+    except Plain:
+        return Program(fn, nest, found)
 
 
 def _again(fn: Any, fullgraph: bool, explain: bool) -> Any:

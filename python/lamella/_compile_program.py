@@ -54,6 +54,7 @@ class Program:
         self._count, self._leaves = len(leaves), leaves
         # Programs of differentiable gradients, by the requires_grad of each tensor: see again().
         self._gradients: dict[tuple[bool, ...], Program | None] = {}
+        self.outside: Any = None  # the guards on what the function read
         self.say: Callable[[str], None] = lambda text: None
         self.backward: Any
         self._with_gradient: Any
@@ -256,6 +257,11 @@ class Program:
         tensors = [*leaves, *(tangent.contiguous() for tangent in tangents)]
         wants = tuple(tensor.requires_grad for tensor in tensors)
         with tracing:
+            if self._gradients.get(wants) is None and self.outside.changed() is not None:
+                raise RuntimeError(
+                    "compile: expected what a function read to be unchanged when its gradients "
+                    "are differentiated for the first time, got something that has changed"
+                )
             if wants not in self._gradients:
                 self._gradients[wants] = self._gradient_program(tensors)
             program = self._gradients[wants]
@@ -267,7 +273,7 @@ class Program:
         why: str
         try:
             program = Program(self._gradient, Nest.pack((tuple(tensors), {})), Found(), False)
-            program.say = self.say
+            program.say, program.outside = self.say, self.outside
             return program
         except NotCompiled as error:
             why = str(error)
