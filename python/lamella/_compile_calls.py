@@ -30,6 +30,7 @@ from lamella._compile_places import (
 
 _UNBOUND = (types.MethodDescriptorType, types.WrapperDescriptorType)
 _SLOT = (types.MemberDescriptorType, types.GetSetDescriptorType)
+_ALIAS = (types.GenericAlias,)
 _ATTRIBUTE_OPERATORS = (operator.attrgetter, operator.methodcaller)
 # Modules whose C functions read nothing but their arguments.
 _PURE = frozenset(
@@ -64,8 +65,8 @@ def _is_code(value: Any) -> bool:
 
 
 _SHALLOW = frozenset(
-    "len iter list tuple zip enumerate reversed isinstance issubclass map filter id type bool "
-    "callable set frozenset dict hasattr getattr any all next keys values items copy".split()
+    "len iter list tuple zip enumerate reversed isinstance issubclass id type bool callable "
+    "set frozenset hasattr getattr next keys values items copy".split()
 )
 _READING = frozenset(
     "get keys values items copy index count __getitem__ __len__ __contains__ __iter__ __eq__ "
@@ -117,13 +118,20 @@ class Calls(Guards):
         if is_tensor and found is MISSING and name in vars(self.stand_ins.get(id(owner), owner)):
             if id(owner) in self.stand_ins:
                 self._refuse(f"it reads the attribute '{name}' of a tensor")
+        # These have the attributes of another object.
+        if kind is types.MethodType and found is MISSING:
+            self._attribute(owner.__func__, name)
+            return
+        if kind in weakref.ProxyTypes:
+            self._attribute(self._mark(owner.__reduce__.__self__, self._name(owner)), name)
+            return
+        if isinstance(owner, _ALIAS):
+            self._attribute(owner.__origin__, name)
+            return
         if not self._is_outside(owner):
             return
         if isinstance(owner, threading.local):
             self._evaluated(getattr, (owner, name), joined(self._name(owner), name))
-            return
-        if kind is types.MethodType:
-            self._attribute(owner.__func__, name)
             return
         if found is not MISSING and hasattr(type(found), "__set__"):
             if name == "__dict__":

@@ -12,7 +12,7 @@ from typing import Any
 __all__ = ["code_facts"]
 
 _IGNORED = 0xFFFF
-_WATCHER = __file__.replace("_compile_code", "_compile_reads")
+_OWN_FILES = (__file__, __file__.replace("_compile_code", "_compile_reads"))
 # Instructions that read nothing but the stack and local variables, by the beginning of their names.
 _SILENT = (
     "LOAD_FAST STORE_FAST DELETE_FAST LOAD_CONST LOAD_SMALL_INT LOAD_COMMON_CONST LOAD_CLOSURE "
@@ -145,7 +145,7 @@ class _Code:
         slots = {name: i for i, name in enumerate(names)}
         self.own_cells = [slots[name] for name in code.co_cellvars]
         self.table: Any = None
-        if code.co_filename == _WATCHER or code.co_filename.startswith("<frozen importlib"):
+        if code.co_filename in _OWN_FILES or code.co_filename.startswith("<frozen importlib"):
             return
         instructions = list(dis.get_instructions(code))
         depths = _depths(code, instructions)

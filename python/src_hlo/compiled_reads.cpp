@@ -58,6 +58,7 @@ struct Table {
   Ref code;
   std::vector<uint16_t> numbers;  // empty: the code is not watched
   size_t locals = 0;
+  size_t running = 0;  // frames
 };
 struct Watch {
   Ref describe, enter, handle;
@@ -66,7 +67,7 @@ struct Watch {
 };
 PyTypeObject* watch_type = nullptr;
 
-const Table* table_of(Watch& watch, PyCodeObject* code) {
+Table* table_of(Watch& watch, PyCodeObject* code) {
   auto [at, is_new] = watch.tables.try_emplace(code);
   Table& table = at->second;
   if (!is_new) return &table;
@@ -88,17 +89,27 @@ const Table* table_of(Watch& watch, PyCodeObject* code) {
 int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject*) {
   auto& watch = held<Watch>(self);
   if (what == PyTrace_RETURN && watch.imported == frame) watch.imported = nullptr;
+  // Python 3.13 marks code, rather than a frame, and leaves the mark there.
+  if (what == PyTrace_RETURN && PY_VERSION_HEX >= 0x030D0000) {
+    Ref code(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+    auto at = watch.tables.find(reinterpret_cast<PyCodeObject*>(code.get()));
+    if (at == watch.tables.end() || at->second.running == 0 || --at->second.running != 0) return 0;
+    auto* object = reinterpret_cast<PyObject*>(frame);
+    return PyObject_SetAttrString(object, "f_trace_opcodes", Py_False);
+  }
   if ((what != PyTrace_CALL && what != PyTrace_OPCODE) || watch.imported != nullptr) return 0;
   Ref code(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
-  const Table* table = table_of(watch, reinterpret_cast<PyCodeObject*>(code.get()));
+  Table* table = table_of(watch, reinterpret_cast<PyCodeObject*>(code.get()));
   if (table == nullptr) return -1;
   if (table->numbers.empty()) return 0;
   auto* object = reinterpret_cast<PyObject*>(frame);
   if (what == PyTrace_CALL) {
     if (PyObject_SetAttrString(object, "f_trace_lines", Py_False) != 0 ||
-        PyObject_SetAttrString(object, "f_trace_opcodes", Py_True) != 0) {
+        PyObject_SetAttrString(object, "f_trace_opcodes", Py_True) != 0 ||
+        (PY_VERSION_HEX >= 0x030D0000 && PyObject_SetAttrString(object, "f_trace", self) != 0)) {
       return -1;
     }
+    ++table->running;
     Ref done(PyObject_CallOneArg(watch.enter.get(), object));
     if (done.get() == Py_True) watch.imported = frame;
     return done ? 0 : -1;
@@ -162,6 +173,9 @@ void destroy(PyObject* self) {
   destroy_holder<Watch>(self);
 }
 
+// A frame that outlives the watch may be traced by something else, which calls its `f_trace`.
+PyObject* call_as_trace(PyObject*, PyObject*, PyObject*) { Py_RETURN_NONE; }
+
 PyMethodDef methods[] = {{"start", start, METH_NOARGS, nullptr},
                          {"slot", slot, METH_VARARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
@@ -169,6 +183,7 @@ PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>("Sees the instructions of P
                        {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
                        {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                        {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                       {Py_tp_call, reinterpret_cast<void*>(call_as_trace)},
                        {Py_tp_methods, methods},
                        {0, nullptr}};
 PyType_Spec spec = {"lamella._hlo._Watch", sizeof(Holder<Watch>), 0,

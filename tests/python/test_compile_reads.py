@@ -721,6 +721,30 @@ def starred():
 
 
 @way
+def lists_in_a_map():
+    rows = [[1.0, 2.0], [3.0]]
+    return (lambda x: x * sum(map(len, rows)) + max(map(sum, rows))), lambda: rows[1].append(4.0)
+
+
+@way
+def attribute_through_a_method():
+    class A:
+        def rule(self):
+            return 1.0
+
+    A.rule.scale = 1.0
+    a = A()
+    return (lambda x: x * a.rule.scale), lambda: setattr(A.rule, "scale", 2.0)
+
+
+@way
+def weak_proxy():
+    box = Box(scale=1.0)
+    proxies = [weakref.proxy(box), box]
+    return (lambda x: x * proxies[0].scale), lambda: setattr(box, "scale", 2.0)
+
+
+@way
 def in_a_comprehension():
     boxes = [Box(by=1.0), Box(by=2.0)]
     return (lambda x: sum(x * box.by for box in boxes)), lambda: setattr(boxes[1], "by", 7.0)
