@@ -11,6 +11,7 @@ import string
 import threading
 import types
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from lamella import Tensor
@@ -89,6 +90,11 @@ def _proxy_facts(value: Any) -> tuple[Any, ...]:
 
 
 class Calls(Guards):
+    # Handlers of instructions, which calls of functions share.
+    _subscript: Callable[..., None]
+    _contains: Callable[..., None]
+    _store_attribute: Callable[..., None]
+
     def _attribute(self, owner: Any, name: str) -> None:
         kind = type(owner)
         if kind is super:
@@ -206,6 +212,28 @@ class Calls(Guards):
                 if isinstance(part, types.MemberDescriptorType):
                     self._attribute(value, name)
 
+    def _use_type(self, value: Any) -> None:
+        if is_mutable(type(value)):
+            self._specials(type(value))
+            self._object(value)
+
+    def _set_entry(self, container: Any, key: Any) -> None:
+        if not self._is_outside(container):
+            return
+        if isinstance(container, dict):
+            self._set_item(container, key, joined(self._name(container), key))
+        elif isinstance(container, list) and isinstance(key, int):
+            self._set_item(container, key, joined(self._name(container), key))
+        elif isinstance(container, CONTAINERS):
+            self._contents(container)
+        elif not isinstance(container, Tensor):
+            self._refuse(f"it writes to {self._name(container)}, a {type(container).__name__}")
+
+    def _next(self, iterator: Any) -> None:
+        python = isinstance(lookup(type(iterator), "__next__"), types.FunctionType)
+        if self._is_outside(iterator) and hasattr(type(iterator), "__next__") and not python:
+            self._refuse(f"it advances an iterator, {self._name(iterator)}")
+
     # ---- Calls ----
 
     def _call(self, frame: Any, _: Any, operands: tuple[Any, ...]) -> None:
@@ -296,7 +324,7 @@ class Calls(Guards):
         elif name == "__getattribute__":
             self._attribute(owner, args[0])
         elif name in ("__setattr__", "__delattr__"):
-            owner = owner.__self__ if type(owner) is super else owner
+            owner = getattr(owner, "__self__", None) if type(owner) is super else owner
             if type(owner) is type and args and not isinstance(args[0], str):
                 owner, args = args[0], args[1:]
             self._set_attribute(owner, args[0])

@@ -66,15 +66,15 @@ _HANDLERS = {
 
 
 def _handler(instruction: dis.Instruction) -> tuple[str, int] | None:
-    name = instruction.opname
+    name, arg = instruction.opname, instruction.arg or 0
     if name in _HANDLERS:
         return _HANDLERS[name]
     if name.startswith("CALL") and not name.startswith("CALL_INTRINSIC"):
         if name == "CALL_FUNCTION_EX":
-            return "call_unpacked", 4 if sys.version_info >= (3, 11) else 2 + (instruction.arg & 1)
+            return "call_unpacked", 4 if sys.version_info >= (3, 11) else 2 + (arg & 1)
         extra = 1 if name in ("CALL_FUNCTION", "CALL_FUNCTION_KW") else 2
         named = name in ("CALL_KW", "CALL_FUNCTION_KW")
-        return "call_named" if named else "call", instruction.arg + extra + named
+        return "call_named" if named else "call", arg + extra + named
     if name == "BINARY_OP" and instruction.argrepr == "[]":
         return "subscript", 2
     if name.startswith("INPLACE_") or (name == "BINARY_OP" and instruction.argrepr.endswith("=")):
@@ -124,7 +124,7 @@ def _effect(one: dis.Instruction, jump: bool) -> int:
     if name == "RETURN_GENERATOR":
         return 1
     if name == "CALL" and sys.version_info < (3, 12):
-        return -1 - one.arg
+        return -1 - (one.arg or 0)
     arg = one.arg if one.opcode >= dis.HAVE_ARGUMENT else None
     return dis.stack_effect(one.opcode, arg, jump=jump)
 

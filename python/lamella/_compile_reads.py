@@ -144,10 +144,10 @@ class Reads(Calls):
 
     def _cell_name(self, frame: types.FrameType, slot: int) -> str:
         free = frame.f_code.co_freevars
-        return free[slot - code_facts(frame.f_code).table[0] + len(free)]  # type: ignore[index]
+        return free[slot - code_facts(frame.f_code).table[0] + len(free)]
 
     def _load_attribute(self, _: Any, name: str, operands: tuple[Any, ...]) -> None:
-        self._attribute(*operands, name)
+        self._attribute(operands[0], name)
 
     def _load_super(self, _: Any, name: str, operands: tuple[Any, ...]) -> None:
         _super, after, owner = operands
@@ -157,7 +157,7 @@ class Reads(Calls):
     def _store_attribute(self, _: Any, name: str, operands: tuple[Any, ...]) -> None:
         self._specials(type(*operands))
         if not isinstance(lookup(type(*operands), "__setattr__"), types.FunctionType):
-            self._set_attribute(*operands, name)
+            self._set_attribute(operands[0], name)
 
     def _subscript(self, _: Any, _name: Any, operands: tuple[Any, ...]) -> None:
         container, key = operands
@@ -182,28 +182,11 @@ class Reads(Calls):
         else:
             self._use(container)
 
-    def _use_type(self, value: Any) -> None:
-        if is_mutable(type(value)):
-            self._specials(type(value))
-            self._object(value)
-
     def _store_item(self, _: Any, _name: Any, operands: tuple[Any, ...]) -> None:
         container, key = operands
         self._specials(type(container))
         if not isinstance(lookup(type(container), "__setitem__"), types.FunctionType):
             self._set_entry(container, key)
-
-    def _set_entry(self, container: Any, key: Any) -> None:
-        if not self._is_outside(container):
-            return
-        if isinstance(container, dict):
-            self._set_item(container, key, joined(self._name(container), key))
-        elif isinstance(container, list) and isinstance(key, int):
-            self._set_item(container, key, joined(self._name(container), key))
-        elif isinstance(container, CONTAINERS):
-            self._contents(container)
-        elif not isinstance(container, Tensor):
-            self._refuse(f"it writes to {self._name(container)}, a {type(container).__name__}")
 
     def _store_slice(self, _: Any, _name: Any, operands: tuple[Any, ...]) -> None:
         self._set_entry(operands[0], slice(None))
@@ -244,11 +227,6 @@ class Reads(Calls):
 
     def _advance(self, _: Any, _name: Any, operands: tuple[Any, ...]) -> None:
         self._next(*operands)
-
-    def _next(self, iterator: Any) -> None:
-        python = isinstance(lookup(type(iterator), "__next__"), types.FunctionType)
-        if self._is_outside(iterator) and hasattr(type(iterator), "__next__") and not python:
-            self._refuse(f"it advances an iterator, {self._name(iterator)}")
 
     def _write_in_place(self, _: Any, _name: Any, operands: tuple[Any, ...]) -> None:
         self._plain(_, _name, operands)
