@@ -34,8 +34,9 @@ def compile(
     trace to one program, and runs that; later calls run the program. Also a decorator.
 
     A program is specialized on the dtypes, shapes, strides and devices of the tensor arguments, on
-    grad mode and autocast, on all other arguments, and on the variables and module attributes that
-    the function reads; a change in any of these compiles another program. If gradients are
+    grad mode, autocast and the default dtype, on all other arguments, and on whatever else the
+    function reads while it is traced; a change in any of these compiles another program. If
+    gradients are
     recorded, forward and backward are compiled. Tensors of modules are read at each call, so
     training works as without compile; arguments that the function writes are written.
 

@@ -236,7 +236,7 @@ class Guards:
 
     def _specials(self, kind: type) -> None:
         if is_mutable(kind):
-            row = self._types.setdefault(kind, [{}, None])
+            row: list[Any] = self._types.setdefault(kind, [{}, None])
             if row[1] is None:
                 row[1] = special_methods(kind)
                 for name, value in row[1].items():

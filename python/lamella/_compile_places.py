@@ -127,25 +127,26 @@ class Contents:
     is_attribute, key = False, MISSING
 
     def __init__(self, container: Any, name: str) -> None:
-        self.container, self.name = container, name
+        self.container: Any = container
+        self.name = name
         self.value = self.get()
 
     def get(self) -> Any:
         if isinstance(self.container, dict):
             return tuple(dict.items(self.container))
-        return bytes(self.container) if _is_bytes(self.container) else tuple(self.container)
+        make = bytes if isinstance(self.container, bytearray) else tuple
+        return make(self.container)
 
     def put(self, value: Any) -> None:
-        if isinstance(self.container, (list, bytearray, array.array)):
-            self.container[:] = type(self.container)(value) if _is_bytes(self.container) else value
+        container = self.container
+        if isinstance(container, array.array):
+            value = array.array(container.typecode, value)
+        if isinstance(container, (list, bytearray, array.array)):
+            container[:] = value
         else:
-            self.container.clear()
-            add = getattr(self.container, "update", None) or self.container.extend
+            container.clear()
+            add = getattr(container, "update", None) or container.extend
             add(value)
-
-
-def _is_bytes(value: Any) -> bool:
-    return isinstance(value, bytearray)
 
 
 # ---- Types ---------------------------------------------------------------------------------------
