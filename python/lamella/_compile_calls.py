@@ -49,6 +49,8 @@ _IMPURE = frozenset(
     "permutation shuffle choice standard_normal uniform normal integers bytes_ getrandbits "
     "initial_seed seed get_state get_offset memory_at".split()
 )
+# What these say of a generator is not the same at the next call.
+_GENERATOR = frozenset("initial_seed seed get_state get_offset".split())
 # Types of C code whose objects never change, or whose methods read nothing that matters.
 _CONSTANT_MODULES = ("re", "datetime", "_struct", "types", "_thread", "enum", "ml_dtypes")
 
@@ -409,7 +411,7 @@ class Calls(Guards):
             "fspath",
         )
         if (root not in _PURE or name in _IMPURE or "random" in str(module)) and not quiet:
-            if not is_own(root) or name in ("initial_seed", "seed", "get_state", "get_offset"):
+            if not is_own(root) or (name in _GENERATOR and not self._restores_generator):
                 self._refuse(f"it calls {where}, whose result may differ from call to call")
                 return
         if owner is not None and name not in ("__init__", "__new__", "__init_subclass__"):

@@ -43,7 +43,9 @@ class Guards:
     def __init__(self) -> None:
         self.gradients = False
         self.refused = ""
-        self._is_library = False  # whether the present instruction is of a library
+        # Whether the present instruction is of a library, or of one that restores the state of a
+        # generator of random numbers that it reads.
+        self._is_library = self._restores_generator = False
         # Tensors in place of those from outside.
         self.stand_ins: dict[int, Any] = {}  # the values that they replace, by their id
         self._outside: dict[int, tuple[Any, str]] = {}

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import importlib.util
 import operator
+import os
 import sys
 import types
 from typing import Any
@@ -31,14 +32,14 @@ from lamella._compile_places import (
     NotCompiled,
     OutsidePlace,
     is_library,
-    is_mutable,
     is_own,
     is_python,
-    joined,
     lookup,
 )
 
 __all__ = ["Reads"]
+
+_CHECKPOINT = os.path.join("lamella", "utils", "checkpoint.py")
 
 
 class Reads(Calls):
@@ -84,6 +85,9 @@ class Reads(Calls):
     def _handle(self, frame: types.FrameType, place: int, operands: tuple[Any, ...]) -> None:
         name, what = code_facts(frame.f_code).steps[place]
         self._is_library = is_library(frame.f_globals.get("__name__"))
+        frames = (frame, frame.f_back)
+        files = (one.f_code.co_filename for one in frames if one is not None)
+        self._restores_generator = any(file.endswith(_CHECKPOINT) for file in files)
         try:
             getattr(self, "_" + name)(frame, what, operands)
         except Exception as error:
