@@ -8,6 +8,7 @@ import functools
 import io
 import operator
 import string
+import sys
 import threading
 import types
 import weakref
@@ -22,6 +23,7 @@ from lamella._compile_places import (
     MISSING,
     PLAIN,
     PLAIN_TYPES,
+    attribute_now,
     is_mutable,
     is_own,
     is_python,
@@ -31,6 +33,8 @@ from lamella._compile_places import (
 
 _UNBOUND = (types.MethodDescriptorType, types.WrapperDescriptorType)
 _SLOT = (types.MemberDescriptorType, types.GetSetDescriptorType)
+# Objects of these types never change, or their contents are read in other ways.
+_FIXED = (*PLAIN, *CONTAINERS, *BOUND, *_UNBOUND, tuple, frozenset, types.MethodType, weakref.ref)
 _ALIAS = (types.GenericAlias,)
 _ATTRIBUTE_OPERATORS = (operator.attrgetter, operator.methodcaller)
 # Modules whose C functions read nothing but their arguments.
@@ -114,7 +118,9 @@ class Calls(Guards):
             return
         if isinstance(owner, type):
             self._specials(kind)
-            self._looked_up(kind, name)
+            of_class = self._looked_up(kind, name)
+            if isinstance(of_class, _SLOT) and name != "__dict__" and is_mutable(owner):
+                self._slot(of_class, owner, kind, name)
             found = self._looked_up(owner, name)
             self._descriptor(found, owner)
             return
@@ -145,13 +151,9 @@ class Calls(Guards):
             if name == "__dict__":
                 self._object(owner)
             elif isinstance(found, _SLOT):
-                builtin = not is_mutable(kind) and kind not in (types.FunctionType, types.CellType)
-                if not (
-                    is_tensor or builtin or is_own(kind.__module__) and kind.__dictoffset__ == 0
-                ):
-                    where = joined(self._name(owner), name)
-                    if (id(owner), name) not in self._changes:
-                        self._evaluated(found.__get__, (owner, kind), where)
+                is_fixed = is_own(kind.__module__) and kind.__dictoffset__ == 0
+                if not (is_tensor or is_fixed or isinstance(owner, _FIXED)):
+                    self._slot(found, owner, kind, name)
                 self._object(owner)
             else:
                 self._descriptor(found, owner)
@@ -161,6 +163,21 @@ class Calls(Guards):
             self._item(attributes, name)
         if found is not MISSING:
             self._descriptor(found, owner)
+
+    def _slot(self, found: Any, owner: Any, kind: type, name: str) -> None:
+        """Reads what C code stores in an object."""
+        if (id(owner), name) in self._changes:
+            return
+        if not is_mutable(kind):
+            now, again = (attribute_now(owner, name) for _ in range(2))
+            if now is not again and type(now) not in PLAIN_TYPES:
+                return  # Python's own objects make such values from what never changes
+        self._evaluated(found.__get__, (owner, kind), joined(self._name(owner), name))
+
+    def _imported(self, name: str) -> None:
+        parts = name.split(".")
+        for i in range(len(parts)):
+            self._item(sys.modules, ".".join(parts[: i + 1]))
 
     def _descriptor(self, found: Any, owner: Any) -> None:
         kind = type(found)
@@ -247,6 +264,8 @@ class Calls(Guards):
             fn, args = fn.__func__, [fn.__self__, *args]
         kind = type(fn)
         if kind is types.FunctionType:
+            if fn.__name__ == "_gcd_import" and args:
+                self._imported(args[0])  # importlib.import_module() calls it
             return
         if isinstance(fn, type):
             self._constructed(fn, args)
@@ -337,6 +356,8 @@ class Calls(Guards):
             self._everything(args[0]) if name == "dir" else None
         elif owner is None and name == "globals":
             self._mark(frame.f_globals, "")
+        elif owner is None and name == "__import__" and args:
+            self._imported(args[0])
         elif owner is None and name == "next":
             self._next(args[0])
         elif name in ("__next__", "send", "throw") and owner is not None:

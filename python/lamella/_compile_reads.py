@@ -217,9 +217,7 @@ class Reads(Calls):
                 self._refuse("it compares tensors by identity")
 
     def _import_name(self, frame: types.FrameType, name: str, _: Any) -> None:
-        parts = name.split(".")
-        for i in range(len(parts)):
-            self._item(sys.modules, ".".join(parts[: i + 1]))
+        self._imported(name)
         if frame.f_globals.get("__package__") and f".{name}" not in sys.modules:
             try:
                 self._item(

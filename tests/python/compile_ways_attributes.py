@@ -1,6 +1,7 @@
 """Rows of test_compile_reads.py: attributes of objects, classes, modules and functions."""
 
 import dataclasses
+import importlib
 import math
 import operator
 import sys
@@ -272,6 +273,29 @@ def python_module_replaced():
         return x * scale
 
     return run, lambda: sys.modules.update(settings_of_two=later)
+
+
+@way
+def python_module_imported_by_name():
+    for_now, later = types.ModuleType("settings_by_name"), types.ModuleType("settings_by_name")
+    for_now.scale, later.scale = 1.0, 2.0
+    sys.modules["settings_by_name"] = for_now
+    run = lambda x: x * importlib.import_module("settings_by_name").scale  # noqa: E731
+    return run, lambda: sys.modules.update(settings_by_name=later)
+
+
+@way
+def arguments_of_an_exception():
+    error = ValueError(1.0)
+    return (lambda x: x * error.args[0]), lambda: setattr(error, "args", (2.0,))
+
+
+@way
+def name_of_a_class():
+    class A:
+        pass
+
+    return (lambda x: x * len(A.__name__)), lambda: setattr(A, "__name__", "Longer")
 
 
 @way
