@@ -240,8 +240,8 @@ class Guards:
         if is_mutable(kind):
             row: list[Any] = self._types.setdefault(kind, [{}, None])
             if row[1] is None:
-                row[1] = special_methods(kind)
-                for name, value in row[1].items():
+                row[1] = special = special_methods(kind)
+                for name, value in special.items():
                     self._mark(value, joined(kind.__name__, name))
 
     # ---- Writes ----

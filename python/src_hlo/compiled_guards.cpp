@@ -23,8 +23,7 @@ constexpr auto kCpu = static_cast<uint8_t>(DeviceType::CPU);
 CallState state_now() {
   uint64_t included = lamella_thread.included & ~kHarmless;
   return {included, lamella_thread.excluded, lamella_thread.modes & kGuardedModes,
-          static_cast<int>(lamella_autocast_dtype(kCpu)),
-          static_cast<int>(get_default_dtype())};
+          static_cast<int>(lamella_autocast_dtype(kCpu)), static_cast<int>(get_default_dtype())};
 }
 
 bool is_same(PyObject* now, PyObject* before) {
