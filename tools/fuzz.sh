@@ -2,10 +2,10 @@
 # usage: tools/fuzz.sh [SEED]
 # Calls every operator with hostile arguments, 400 calls an overload, in every dtype and on mixed
 # devices, then with valid ones beside PyTorch; passes objects with lying methods to every public
-# Python function; runs 20,000 programs of random HLO as compiled code, with LLVM and without, and
-# compares with the evaluator, and functions of each element at special values; gives every parser
-# mutated input for a minute. Without SEED a new seed is chosen; it is printed. All parts run even if
-# one fails.
+# Python function; compiles 1,000 functions that read random state, which changes between calls; runs
+# 20,000 programs of random HLO as compiled code, with LLVM and without, and compares with the
+# evaluator, and functions of each element at special values; gives every parser mutated input for a
+# minute. Without SEED a new seed is chosen; it is printed. All parts run even if one fails.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
@@ -30,6 +30,8 @@ fuzz --calls 8 --seed 0 --compare
 fuzz --calls 20 --compare --allow difference
 echo "lamella: throwing objects at Python's functions"
 .venv/bin/python tests/fuzz/objects.py --calls 60 --seed "$seed" || failed=1
+echo "lamella: compiled functions that read random state"
+.venv/bin/python tests/fuzz/reads.py --count 1000 --seed "$seed" || failed=1
 echo "lamella: random programs of HLO, compiled with LLVM and without"
 .venv/bin/python tests/fuzz/programs.py --seed "$seed" --count 20000 --jobs "$jobs" || failed=1
 echo "lamella: mutating what parsers read"

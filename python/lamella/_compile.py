@@ -10,8 +10,9 @@ from typing import Any
 
 import lamella
 from lamella import _hlo, _nest
+from lamella._compile_places import MISSING
 from lamella._compile_program import NotCompiled, Program, tracing
-from lamella._compile_state import Found, find, is_same
+from lamella._compile_state import Found, find
 from lamella._compile_step import Plain, Step, gradient_facts
 from lamella._nest import Nest
 
@@ -33,8 +34,9 @@ def compile(
     trace to one program, and runs that; later calls run the program. Also a decorator.
 
     A program is specialized on the dtypes, shapes, strides and devices of the tensor arguments, on
-    grad mode and autocast, on all other arguments, and on the variables and module attributes that
-    the function reads; a change in any of these compiles another program. If gradients are
+    grad mode, autocast and the default dtype, on all other arguments, and on whatever else the
+    function reads while it is traced; a change in any of these compiles another program. If
+    gradients are
     recorded, forward and backward are compiled. Tensors of modules are read at each call, so
     training works as without compile; arguments that the function writes are written.
 
@@ -70,9 +72,12 @@ class _Entry:
         self.examples: list[Any] = nest.tensors
         leaves = self.leaves(nest)
         self.facts = [_hlo._tensor_facts(leaf) for leaf in leaves]
-        self.gradients = gradient_facts(leaves) if found.has_gradients else None
+        self.gradients: list[Any] | None = None
         self.program: Program | None = None
         self.reason = ""
+        self.outside: Any = None  # guards on what the function read besides its arguments
+        self.names: list[str] = []
+        self.expected: list[Any] = []
 
     def leaves(self, nest: Nest) -> list[Any]:
         return [*nest.tensors, *(place.get() for place in self.found.tensors)]
@@ -104,17 +109,14 @@ class _Entry:
         """This entry as compiled.cpp takes it to serve calls without Python: see entry_from()
         there."""
         program = self.program
-        places = [
-            [(place.container, place.key, None) for place in self.found.tensors],
-            [place.guard() for place in self.found.others],
-        ]
+        places = [(place.container, place.key) for place in self.found.tensors]
         leaves = [*self.examples, *(place.value for place in self.found.tensors)]
         results, executable, run = None, None, None
         if program is not None:
             if self.gradients is None:
                 results, executable = program.plain()
             run = functools.partial(self.run_if_for, fn=fn)
-        return (self.state, self.form, leaves, *places, results, executable, run)
+        return (self.state, self.form, leaves, places, self.outside, results, executable, run)
 
     def run_if_for(self, leaves: list[Any], *again: Any, fn: Any) -> Any:
         """Runs the entry; NotImplemented if the tensors' gradients differ from those that it was
@@ -136,9 +138,12 @@ class _Entry:
         if not _is_form(nest.form, self.form):
             text = _nest.difference(self.form, nest.form)
             return f"arguments: expected {text}" if text else "an argument is another object"
-        for place in self.found.others:
-            if not place.holds():
-                return f"'{place.name}' is {_short(place.get())}, was {_short(place.value)}"
+        changed = self.outside.changed()
+        if changed is not None:
+            at, *now = changed
+            is_now = f"is {_short(now[0])}" if now else "has changed"
+            was = "" if self.expected[at] is MISSING else f", was {_short(self.expected[at])}"
+            return f"'{self.names[at]}' {is_now}{was if now else ''}"
         names = [f"argument {i}" for i in range(len(nest.tensors))]
         names += [f"'{place.name}'" for place in self.found.tensors]
         for name, fact, leaf in zip(names, self.facts, self.leaves(nest)):
@@ -198,10 +203,17 @@ class Compiled:
         except Exception as error:
             # An error of the function itself is raised again when it runs uncompiled.
             entry.reason = str(error) or type(error).__name__
-        if entry.program is None:
-            found.forget_changes()
+        if found.has_gradients:
+            entry.gradients = gradient_facts(entry.leaves(nest))
+        if found.reads is not None:
+            if entry.program is None:
+                found.reads.forget_changes()
+            entry.outside, entry.names, entry.expected = found.reads.guards()
+            found.reads = None
         else:
-            entry.program.say = self._say
+            entry.outside = _hlo._guards([])
+        if entry.program is not None:
+            entry.program.say, entry.program.outside = self._say, entry.outside
         self._entries.insert(0, entry)
         self._note(entry, reasons)
         if entry.program is None and fullgraph:
@@ -277,12 +289,16 @@ class Compiled:
 
 
 def _program(fn: Any, nest: Nest, found: Found) -> Program:
-    if found.has_gradients:
-        try:
-            return Step(fn, nest, found)
-        except Plain:
-            pass
-    return Program(fn, nest, found)
+    if not found.has_gradients:
+        program = Program(fn, nest, found)
+        # Its code may read gradients without naming them.
+        found.has_gradients = found.reads is not None and found.reads.gradients
+        if not found.has_gradients:
+            return program
+    try:
+        return Step(fn, nest, found)
+    except Plain:
+        return Program(fn, nest, found)
 
 
 def _again(fn: Any, fullgraph: bool, explain: bool) -> Any:
@@ -320,7 +336,7 @@ def _is_form(form: Any, other: Any) -> bool:
     if form[0] == "tensor":
         return bool(form[1] == other[1])
     if form[0] == "fixed":
-        return is_same(form[1], other[1])
+        return bool(_hlo._is_same(form[1], other[1]))
     kinds = zip(form[1:-1], other[1:-1])
     if len(form[-1]) != len(other[-1]) or not all(a is b or a == b for a, b in kinds):
         return False
@@ -330,6 +346,8 @@ def _is_form(form: Any, other: Any) -> bool:
 def _state_difference(expected: Any, got: Any) -> str:
     if expected[2] != got[2]:
         return "grad mode has changed"
+    if expected[4] != got[4]:
+        return "the default dtype has changed"
     return "autocast has changed"
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import lamella
 from lamella import _C, Tensor, _hlo
-from lamella._compile_state import Found, _is_own
+from lamella._compile_places import NotCompiled, is_own
+from lamella._compile_reads import Reads
+from lamella._compile_state import Found
 from lamella._nest import Nest, fixed_values, is_plain
 from lamella.func.functionalize import functionalize
 
@@ -34,39 +37,47 @@ _SEED = 0x6C616D656C6C61
 tracing = threading.RLock()
 
 
-class NotCompiled(Exception):
-    """A function cannot be compiled; the message says why and where."""
-
-
 class Program:
     """A function, compiled for arguments of one structure and geometry. run() takes the tensors
     among the arguments, then those in found.tensors, and returns what the function returns."""
 
     name = "forward"
 
-    def __init__(self, fn: Callable[..., Any], arguments: Nest, found: Found) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], arguments: Nest, found: Found, watched: bool = True
+    ) -> None:
         self._fn, self._arguments, self._found = fn, arguments, found
         self._places = [*found.tensors, *found.rates]
         leaves = [*arguments.tensors, *(place.value for place in found.tensors)]
         for leaf in leaves:
             _check_plain(leaf)
-        self._count = len(leaves)
+        self._count, self._leaves = len(leaves), leaves
         # Programs of differentiable gradients, by the requires_grad of each tensor: see again().
         self._gradients: dict[tuple[bool, ...], Program | None] = {}
+        self.outside: Any = None  # the guards on what the function read
         self.say: Callable[[str], None] = lambda text: None
         self.backward: Any
         self._with_gradient: Any
+        # What the function reads is watched, unless only its gradients are traced.
+        self._reads: Any = contextlib.nullcontext()
         self._cast = _C.is_autocast_enabled("cpu"), _C.get_autocast_dtype("cpu")
         state = lamella.get_rng_state()
         try:
             # Tracing must not advance the caller's random number generator.
             lamella.manual_seed(_SEED)
+            if watched:
+                found.reads = self._reads = Reads([fn, *fixed_values(arguments.form)])
             self._record(leaves)
+            changed = found.reads.change() if found.reads is not None else ""
+            if changed:
+                raise NotCompiled(f"it changes {changed}")
             if lamella.initial_seed() != _SEED:
                 raise NotCompiled("it seeds the random numbers")
         finally:
             lamella.set_rng_state(state)
-            found.change()
+            if found.reads is not None:
+                found.reads.change()
+            self._reads, self._leaves = contextlib.nullcontext(), []
             self._arguments = arguments.without_tensors()
             _hlo._release_memory()
 
@@ -100,9 +111,9 @@ class Program:
             outside.extend(t for t in recorder.outside() if t.requires_grad)
             into = [*(leaf for leaf, wanted in zip(given, wants) if wanted), *outside]
             try:
-                grads = lamella.autograd.grad(
-                    [made[i] for i in tracked], into, tangents, allow_unused=True
-                )
+                of = [made[i] for i in tracked]
+                with self._reads:
+                    grads = lamella.autograd.grad(of, into, tangents, allow_unused=True)
             except Exception as error:
                 # What the function does itself is a better reason, and known only after the trace.
                 failures.append(error)
@@ -206,7 +217,12 @@ class Program:
             for state, param, tensor in owned:
                 if param in state:
                     state[tensor] = state[param]
-            returned = self._fn(*args, **kwargs)
+            if self._found.reads is not None:
+                given_tensors = zip(tensors, self._leaves)
+                self._found.reads.stand_ins.update((id(t), leaf) for t, leaf in given_tensors)
+                self._found.reads.stand_ins.update((id(t), place.value) for place, t in rows)
+            with self._reads:
+                returned = self._fn(*args, **kwargs)
         finally:
             for place, tensor in rows:
                 if place.get() is not tensor:
@@ -216,7 +232,8 @@ class Program:
             for state, param, tensor in owned:
                 if state.pop(tensor, None) is not None and param not in state:
                     changed = "the state of an optimizer, which begins with this call"
-            changed = changed or self._found.change()
+            if self._found.reads is not None:
+                changed = self._found.reads.change() or changed
         if changed:
             raise NotCompiled(f"it changes {changed}")
         return returned
@@ -240,6 +257,11 @@ class Program:
         tensors = [*leaves, *(tangent.contiguous() for tangent in tangents)]
         wants = tuple(tensor.requires_grad for tensor in tensors)
         with tracing:
+            if self._gradients.get(wants) is None and self.outside.changed() is not None:
+                raise RuntimeError(
+                    "compile: expected what a function read to be unchanged when its gradients "
+                    "are differentiated for the first time, got something that has changed"
+                )
             if wants not in self._gradients:
                 self._gradients[wants] = self._gradient_program(tensors)
             program = self._gradients[wants]
@@ -250,8 +272,8 @@ class Program:
     def _gradient_program(self, tensors: list[Tensor]) -> Program | None:
         why: str
         try:
-            program = Program(self._gradient, Nest.pack((tuple(tensors), {})), Found())
-            program.say = self.say
+            program = Program(self._gradient, Nest.pack((tuple(tensors), {})), Found(), False)
+            program.say, program.outside = self.say, self.outside
             return program
         except NotCompiled as error:
             why = str(error)
@@ -322,7 +344,7 @@ class Program:
 
 
 def _check_plain(tensor: Tensor) -> None:
-    if tensor.device.type != "cpu" or not _is_own(type(tensor).__module__):
+    if tensor.device.type != "cpu" or not is_own(type(tensor).__module__):
         raise NotCompiled(f"it takes a {type(tensor).__name__} on {tensor.device}")
     if tensor.is_conj() or tensor.is_neg():
         raise NotCompiled("it takes a tensor that is conjugated or negated when it is read")

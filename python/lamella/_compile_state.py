@@ -1,117 +1,41 @@
-"""Finds what a compiled function reads besides its arguments: tensors of modules, globals,
-attributes and closure variables, each with the container and key that hold it."""
+"""Finds tensors that a compiled function may read besides its arguments, in modules, globals,
+attributes and closure variables, each with the container and key that hold it. What the function
+does read is seen while it is traced: see _compile_reads.py. A tensor that is not found here is a
+constant of the program."""
 
 from __future__ import annotations
 
 import dis
 import functools
-import sys
 import types
 from collections.abc import Iterator
 from typing import Any
 
 from lamella import Tensor
+from lamella._compile_places import OutsidePlace, is_library, is_own, joined
+from lamella._compile_reads import Reads
 
-__all__ = ["Found", "OutsidePlace", "find", "is_same"]
+__all__ = ["Found", "find"]
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _CALLABLE = (types.FunctionType, types.MethodType, functools.partial)
-_MISSING = object()
-# Larger dictionaries and lists count as data: they are compared by identity, not by entry.
+# Larger dictionaries and lists count as data, and are not searched.
 _MAX_ENTRIES = 4096
-_STANDARD: frozenset[str] = getattr(sys, "stdlib_module_names", frozenset())
-
-
-def is_same(a: Any, b: Any) -> bool:
-    """Whether numbers and text are equal, and other objects identical. is_same() in compiled.cpp
-    must agree."""
-    if a is b:
-        return True
-    if type(a) is not type(b) or not isinstance(a, _PLAIN):
-        return False
-    # 0.0 == -0.0, but a program for one is not valid for the other.
-    return bool(a == b) and (type(a) not in (float, complex) or repr(a) == repr(b))
-
-
-class OutsidePlace:
-    """An entry of a dictionary or list, or a closure cell (key None), and the value that it had
-    when it was found."""
-
-    __slots__ = ("container", "key", "name", "value")
-
-    def __init__(self, container: Any, key: Any, name: str, value: Any) -> None:
-        self.container, self.key, self.name, self.value = container, key, name, value
-
-    def get(self) -> Any:
-        if self.key is None:
-            try:
-                return self.container.cell_contents
-            except ValueError:
-                return _MISSING
-        if type(self.container) is list:
-            return self.container[self.key] if self.key < len(self.container) else _MISSING
-        return self.container.get(self.key, _MISSING)
-
-    def put(self, value: Any) -> None:
-        if self.key is None:
-            self.container.cell_contents = value
-        elif value is not _MISSING:
-            self.container[self.key] = value
-        elif type(self.container) is list:
-            del self.container[self.key :]
-        else:
-            self.container.pop(self.key, None)
-
-    def holds(self) -> bool:
-        """Whether the entry still has its value."""
-        return is_same(self.get(), self.value)
-
-    def guard(self) -> tuple[Any, ...]:
-        """The place as compiled.cpp takes it; a place that was empty has no third item."""
-        if self.value is _MISSING:
-            return (self.container, self.key)
-        return (self.container, self.key, self.value)
 
 
 class Found:
-    """What a function reads besides its arguments.
+    """What is known before a function is traced of the tensors that it reads besides its arguments.
 
-    tensors: places of tensors. others: places of all other values. rates: places of learning rates,
-    which are inputs of the program. states: the state of each optimizer, by parameter. containers:
-    the attribute dictionaries of objects, with the objects' names and the numbers of entries.
-    has_gradients: whether the function may read or set gradients of tensors."""
+    tensors: places of tensors, which are inputs of the program. rates: places of learning rates,
+    which are as well. states: the state of each optimizer, by parameter. has_gradients: whether the
+    function may read or set gradients of tensors. reads: what the trace saw, from which the guards
+    on all other values are made."""
 
     def __init__(self) -> None:
         self.tensors: list[OutsidePlace] = []
-        self.others: list[OutsidePlace] = []
         self.rates: list[OutsidePlace] = []
         self.states: list[dict[Any, Any]] = []
-        self.containers: list[tuple[dict[Any, Any], str, int]] = []
         self.has_gradients = False
-        self._changed: list[OutsidePlace] = []
-
-    def change(self) -> str:
-        """Restores the Python values that the function changed; returns the name of one of them,
-        empty if there were none."""
-        changed = ""
-        for place in self.others:
-            if not place.holds():
-                place.put(place.value)
-                self._changed.append(place)
-                changed = place.name
-        for container, name, count in self.containers:
-            while len(container) > count:
-                key = container.popitem()[0]
-                changed = _joined(name, key)
-                # The program is for calls without this entry: a value cached by the first call is
-                # present at the next one, which then compiles again.
-                self.others.append(OutsidePlace(container, key, changed, _MISSING))
-        return changed
-
-    def forget_changes(self) -> None:
-        """Drops the guards on values that the function changes: a function that runs uncompiled
-        does so whatever they are."""
-        self.others = [place for place in self.others if place not in self._changed]
+        self.reads: Reads | None = None
 
 
 def find(fn: Any, arguments: list[Any]) -> Found:
@@ -147,7 +71,7 @@ class _Finder:
             self.below(value.__func__, name)
         elif isinstance(value, types.FunctionType):
             # Functions of the standard library and of Lamella are not searched.
-            if not _is_library(value.__module__) and self.is_new(value):
+            if not is_library(value.__module__) and self.is_new(value):
                 self.variables(value)
         elif _is_optimizer(value):
             if self.is_new(value):
@@ -160,39 +84,32 @@ class _Finder:
             if self.is_new(value):
                 self.methods(type(value))
                 self.entries(vars(value), name)
-                self.found.containers.append((vars(value), name, len(vars(value))))
         elif type(value) in (dict, list) and len(value) <= _MAX_ENTRIES:
             if self.is_new(value):
                 self.entries(value, name)
         elif type(value) is tuple:
             for i, item in enumerate(value):
-                self.below(item, _joined(name, i))
+                self.below(item, joined(name, i))
 
     def add(self, container: Any, key: Any, name: str, value: Any) -> bool:
+        """Whether a place was not visited before; adds it if it holds a tensor."""
         mark = (id(container), key if key is None or type(key) in (int, str) else id(key))
         if mark in self.seen:
             return False
         self.seen.add(mark)
-        place = OutsidePlace(container, key, name, value)
-        (self.found.tensors if isinstance(value, Tensor) else self.found.others).append(place)
+        if isinstance(value, Tensor):
+            self.found.tensors.append(OutsidePlace(container, key, name, value))
         return True
 
     def here(self, container: Any, key: Any, name: str, value: Any) -> None:
-        known = isinstance(value, (*_CALLABLE, *_PLAIN, Tensor))
-        known = known or type(value) in (dict, list, tuple) or _is_optimizer(value)
-        if known or _is_module(value) or _is_object(value):
-            if self.add(container, key, name, value):
-                self.below(value, name)
+        if self.add(container, key, name, value):
+            self.below(value, name)
 
     def entries(self, container: Any, name: str) -> None:
-        is_list = type(container) is list
-        items = enumerate(container) if is_list else list(container.items())
+        items = enumerate(container) if type(container) is list else list(container.items())
         for key, item in items:
-            if key is None:
-                continue
-            self.here(container, key, _joined(name, key), item)
-        if is_list:
-            self.add(container, len(container), _joined(name, len(container)), _MISSING)
+            if key is not None:
+                self.here(container, key, joined(name, key), item)
 
     def variables(self, fn: types.FunctionType) -> None:
         self.found.has_gradients |= _names_gradients(fn.__code__)
@@ -206,7 +123,7 @@ class _Finder:
     def methods(self, cls: type) -> None:
         """Adds what the methods of a class and of its bases read, except for library classes."""
         for base in cls.__mro__:
-            if _is_library(base.__module__) or not self.is_new(base):
+            if is_library(base.__module__) or not self.is_new(base):
                 continue
             for item in list(vars(base).values()):
                 fn = getattr(item, "__func__", getattr(item, "fget", item))
@@ -220,46 +137,31 @@ class _Finder:
             entries = getattr(module, kind)
             named.update(entries)
             for key, value in entries.items():
-                self.add(entries, key, _joined(name, key), value)
-            self.found.containers.append((entries, name, len(entries)))
+                self.add(entries, key, joined(name, key), value)
         for key, value in attributes.items():
-            if key not in named and isinstance(value, (*_PLAIN, Tensor)):
-                self.add(attributes, key, _joined(name, key), value)
-        self.found.containers.append((attributes, name, len(attributes)))
+            if key not in named and isinstance(value, Tensor):
+                self.add(attributes, key, joined(name, key), value)
         for key, value in module._modules.items():
-            self.add(module._modules, key, _joined(name, key), value)
-            self.below(value, _joined(name, key))
+            self.below(value, joined(name, key))
 
     def optimizer(self, optimizer: Any, name: str) -> None:
         self.found.has_gradients = True
         self.found.states.append(optimizer.state)
-        is_own = _is_own(type(optimizer).__module__)
+        is_own_optimizer = is_own(type(optimizer).__module__)
         self.methods(type(optimizer))
-        # An optimizer with hooks has its own `step` among its attributes.
-        for key in ("step", "param_groups", "state"):
-            attributes = vars(optimizer)
-            self.add(attributes, key, _joined(name, key), attributes.get(key, _MISSING))
-        groups = optimizer.param_groups
-        self.add(groups, len(groups), _joined(name, len(groups)), _MISSING)
-        for number, group in enumerate(groups):
-            self.add(groups, number, _joined(name, number), group)
+        for number, group in enumerate(optimizer.param_groups):
             for key, value in group.items():
-                place = _joined(name, key)
-                if key == "lr" and is_own and type(value) is float:
+                place = joined(joined(name, number), key)
+                if key == "lr" and is_own_optimizer and type(value) is float:
                     self.found.rates.append(OutsidePlace(group, key, place, value))
                 else:
                     self.add(group, key, place, value)
-            self.entries(group["params"], _joined(name, "params"))
+            self.entries(group["params"], joined(name, "params"))
             for param in group["params"]:
-                self.state(optimizer.state, param, _joined(name, "state"))
-
-    def state(self, states: dict[Any, Any], param: Tensor, name: str) -> None:
-        own = states.get(param, _MISSING)
-        self.add(states, param, name, own)
-        if type(own) is dict:
-            for key, value in own.items():
-                self.add(own, key, _joined(name, key), value)
-            self.found.containers.append((own, name, len(own)))
+                own = optimizer.state.get(param)
+                if type(own) is dict:
+                    for key, value in own.items():
+                        self.add(own, key, joined(joined(name, "state"), key), value)
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
@@ -282,28 +184,16 @@ def _names_gradients(code: types.CodeType) -> bool:
     return any(isinstance(c, types.CodeType) and _names_gradients(c) for c in code.co_consts)
 
 
-def _joined(name: str, key: Any) -> str:
-    return f"{name}.{key}" if name else str(key)
-
-
-# lamella.compat gives its types the module name "torch".
-_PACKAGES = ("lamella", "torch")
-
-
-def _is_own(module: str | None) -> bool:
-    return module is not None and module.partition(".")[0] in _PACKAGES
-
-
-def _is_library(module: str | None) -> bool:
-    return module is not None and (_is_own(module) or module.partition(".")[0] in _STANDARD)
-
-
 def _is_object(value: Any) -> bool:
     """An instance of a class that is not Lamella's and keeps its attributes in a dictionary."""
     if isinstance(value, (type, types.ModuleType, Tensor, *_CALLABLE)):
         return False
     package = (type(value).__module__ or "").partition(".")[0]
-    return package not in ("builtins", *_PACKAGES) and type(getattr(value, "__dict__", 0)) is dict
+    return (
+        package != "builtins"
+        and not is_own(package)
+        and type(getattr(value, "__dict__", 0)) is dict
+    )
 
 
 def _is_module(value: Any) -> bool:

@@ -21,7 +21,11 @@ def _builder_signatures() -> list[tuple[str, list[tuple[str, str, bool]], str]]:
 # Of the package's own.
 _element_types: list[tuple[str, str, str]]
 _address_of: Any
+_ANY: Any
 _call_state: Any
+_guards: Any
+_is_same: Any
+_watch: Any
 _compiled: Any
 _define_operator: Any
 _divide_trace: Any

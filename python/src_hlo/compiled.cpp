@@ -2,13 +2,13 @@
 //
 // Note [Calls of compiled functions]
 //   A compiled function has an entry for each kind of call it has seen: the pattern of its
-//   arguments (tensors and fixed values), the properties of its tensors, the values that it reads
-//   from outside (places: entries of dictionaries and cells of closures), and the layers and modes
-//   of the thread. The entries are tried in order, the newest first, without making a Python
-//   object. A call that fits none goes to the owner, the object in lamella/_compile.py, which calls
-//   the function or makes a program, and returns an entry for it.
-//   A program without writes and aliases is run from here; all others are run by Python code, which
-//   may still find that the program does not fit the call.
+//   arguments (tensors and fixed values), the properties of its tensors, what it read from outside
+//   (Note [Guards on reads] in compiled_outside.cpp), the places of the tensors among that (entries
+//   of dictionaries and lists, cells of closures), and the layers and modes of the thread. The
+//   entries are tried in order, the newest first, without making a Python object. A call that fits
+//   none goes to the owner, the object in lamella/_compile.py, which calls the function or makes a
+//   program, and returns an entry for it. A program without writes and aliases is run from here;
+//   all others are run by Python code, which may still find that the program does not fit the call.
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -19,6 +19,7 @@
 #include "python/src/object.h"
 #include "python/src_hlo/compiled_gradient.h"
 #include "python/src_hlo/compiled_guards.h"
+#include "python/src_hlo/compiled_outside.h"
 #include "python/src_hlo/compiled_step.h"
 
 #include <structmember.h>
@@ -62,7 +63,8 @@ struct Entry {
   std::vector<Pattern> keywords;
   Ref names;  // of the keywords, a tuple
   std::vector<TensorGuard> guards;
-  std::vector<OutsidePlace> tensors, others;
+  std::vector<OutsidePlace> tensors;
+  Ref outside;  // a _Guards object
   // A call runs an executable, whose results are nested by the pattern `results`; or a Python
   // function of the list of tensors; or, without either, the original function.
   std::shared_ptr<const hlo::Executable> executable;
@@ -89,9 +91,7 @@ bool fits(const Entry& entry, const CallState& state, PyObject* const* args, siz
       return false;
     }
   }
-  for (const OutsidePlace& place : entry.others) {
-    if (!is_same(place.get(), place.value.get())) return false;
-  }
+  if (outside_guards_of(entry.outside.get()).first_changed() >= 0) return false;
   for (const OutsidePlace& place : entry.tensors) {
     PyObject* now = place.get();
     if (now == nullptr || !entry.guards[leaves->size()].fits(now)) return false;
@@ -143,12 +143,12 @@ void push(CompiledObject* self, std::unique_ptr<Entry> entry) {
 PyTypeObject* compiled_type = nullptr;
 
 // The entry that the owner returned: (state, form of the arguments, tensors, places of tensors,
-// other places, results' form or None, executable or _GradientProgram or None, function of the
+// guards on reads, results' form or None, executable or _GradientProgram or None, function of the
 // tensors or None).
 std::unique_ptr<Entry> entry_from(PyObject* given) {
-  PyObject *state, *form, *leaves, *tensors, *others, *results, *executable, *run;
+  PyObject *state, *form, *leaves, *tensors, *outside, *results, *executable, *run;
   if (!PyArg_ParseTuple(given, "O!O!OOOOOO", &PyTuple_Type, &state, &PyTuple_Type, &form, &leaves,
-                        &tensors, &others, &results, &executable, &run)) {
+                        &tensors, &outside, &results, &executable, &run)) {
     throw PythonError();
   }
   auto entry = std::make_unique<Entry>();
@@ -164,22 +164,18 @@ std::unique_ptr<Entry> entry_from(PyObject* given) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
     entry->guards.emplace_back(PySequence_Fast_GET_ITEM(list.get(), i));
   }
-  auto read = [](PyObject* places, std::vector<OutsidePlace>* into) {
-    Ref all(required(PySequence_Fast(places, "places")));
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(all.get()); ++i) {
-      // A place without a value was empty.
-      PyObject *container, *key, *value = nullptr;
-      if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(all.get(), i), "OO|O", &container, &key,
-                            &value)) {
-        throw PythonError();
-      }
-      OutsidePlace place{Ref::borrow(container), Ref(), Ref::borrow(value)};
-      if (key != Py_None) place.key = Ref::borrow(key);
-      into->push_back(std::move(place));
+  Ref places(required(PySequence_Fast(tensors, "places")));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(places.get()); ++i) {
+    PyObject *container, *key;
+    if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(places.get(), i), "OO", &container, &key)) {
+      throw PythonError();
     }
-  };
-  read(tensors, &entry->tensors);
-  read(others, &entry->others);
+    OutsidePlace place{Ref::borrow(container), Ref()};
+    if (key != Py_None) place.key = Ref::borrow(key);
+    entry->tensors.push_back(std::move(place));
+  }
+  outside_guards_of(outside);
+  entry->outside = Ref::borrow(outside);
   if (run != Py_None) entry->run = Ref::borrow(run);
   if (executable == Py_None) return entry;
   std::optional<Pattern> nested = pattern_of(results);
@@ -269,12 +265,8 @@ int traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(self->function);
   for (const Entry* entry = self->entries.load(); entry != nullptr; entry = entry->older) {
     Py_VISIT(entry->run.get());
-    for (const std::vector<OutsidePlace>* places : {&entry->tensors, &entry->others}) {
-      for (const OutsidePlace& place : *places) {
-        Py_VISIT(place.container.get());
-        Py_VISIT(place.value.get());
-      }
-    }
+    Py_VISIT(entry->outside.get());
+    for (const OutsidePlace& place : entry->tensors) Py_VISIT(place.container.get());
   }
   return 0;
 }
@@ -330,11 +322,12 @@ PyType_Spec spec = {"lamella._hlo.Compiled", sizeof(CompiledObject), 0,
 
 // ---- Facts for Python ---------------------------------------------------------------------------
 
-// (layers included, layers excluded, modes, dtype of autocast or -1).
+// (layers included, layers excluded, modes, dtype of autocast, default dtype).
 PyObject* call_state(PyObject*, PyObject*) {
   CallState state = state_now();
-  return Py_BuildValue("KKIi", static_cast<unsigned long long>(state.included),
-                       static_cast<unsigned long long>(state.excluded), state.modes, state.cast);
+  return Py_BuildValue("KKIii", static_cast<unsigned long long>(state.included),
+                       static_cast<unsigned long long>(state.excluded), state.modes, state.cast,
+                       state.default_dtype);
 }
 // The properties of a tensor that a guard compares.
 PyObject* tensor_facts(PyObject*, PyObject* object) {
@@ -363,7 +356,10 @@ PyMethodDef functions[] = {{"_call_state", call_state, METH_NOARGS, nullptr},
 
 int add_compiled(PyObject* module) {
   compiled_type = add_type(module, &spec);
-  if (compiled_type == nullptr || add_steps(module) != 0 || add_gradients(module) != 0) return -1;
+  if (compiled_type == nullptr || add_steps(module) != 0 || add_gradients(module) != 0 ||
+      add_outside_guards(module) != 0 || add_reads(module) != 0) {
+    return -1;
+  }
   return PyModule_AddFunctions(module, functions);
 }
 

@@ -6,6 +6,7 @@
 #include "lamella/abi/autocast.h"
 #include "lamella/abi/autograd.h"
 #include "lamella/core/key_set.h"
+#include "lamella/kernels/default_dtype.h"
 #include "lamella/layers/profile/profile.h"
 
 namespace lamella::python {
@@ -21,9 +22,8 @@ constexpr auto kCpu = static_cast<uint8_t>(DeviceType::CPU);
 
 CallState state_now() {
   uint64_t included = lamella_thread.included & ~kHarmless;
-  bool casts = included != 0 && lamella_autocast_enabled(kCpu) != 0;
   return {included, lamella_thread.excluded, lamella_thread.modes & kGuardedModes,
-          casts ? static_cast<int>(lamella_autocast_dtype(kCpu)) : -1};
+          static_cast<int>(lamella_autocast_dtype(kCpu)), static_cast<int>(get_default_dtype())};
 }
 
 bool is_same(PyObject* now, PyObject* before) {
@@ -34,8 +34,12 @@ bool is_same(PyObject* now, PyObject* before) {
     double a = PyFloat_AS_DOUBLE(now), b = PyFloat_AS_DOUBLE(before);
     return a == b && std::signbit(a) == std::signbit(b);
   }
-  bool plain = PyLong_Check(now) || PyUnicode_CheckExact(now) || PyBytes_CheckExact(now) ||
-               PyComplex_CheckExact(now);
+  if (PyComplex_CheckExact(now)) {
+    Py_complex a = PyComplex_AsCComplex(now), b = PyComplex_AsCComplex(before);
+    return a.real == b.real && a.imag == b.imag && std::signbit(a.real) == std::signbit(b.real) &&
+           std::signbit(a.imag) == std::signbit(b.imag);
+  }
+  bool plain = PyLong_CheckExact(now) || PyUnicode_CheckExact(now) || PyBytes_CheckExact(now);
   if (!plain) return false;
   int equal = PyObject_RichCompareBool(now, before, Py_EQ);
   if (equal < 0) PyErr_Clear();

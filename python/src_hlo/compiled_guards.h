@@ -15,7 +15,8 @@ namespace lamella::python {
 struct CallState {
   uint64_t included, excluded;
   uint32_t modes;
-  int cast;  // dtype of autocast; -1: it is off
+  int cast;  // dtype of autocast
+  int default_dtype;
   bool operator==(const CallState&) const = default;
 };
 CallState state_now();
@@ -61,10 +62,9 @@ struct TensorGuard {
 // False if a comparison raises.
 bool is_same(PyObject* now, PyObject* before);
 
-// Where a value that the function reads from outside is stored, and the value that it had.
+// Where a tensor that the function reads from outside is stored.
 struct OutsidePlace {
   Ref container, key;  // without a key: a cell
-  Ref value;           // empty: there was no value
   // The current value, borrowed; NULL if there is none.
   PyObject* get() const {
     if (!key) return PyCell_GET(container.get());

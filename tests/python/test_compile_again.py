@@ -239,3 +239,19 @@ def test_graph_outlives_the_compiled_function():
     gc.collect()
     (grad,) = lamella.autograd.grad(out, x, create_graph=True)
     close(lamella.autograd.grad(grad.sum(), x), [6 * x])
+
+
+def test_state_that_changes_before_the_second_gradient():
+    scale = [2.0]
+    compiled = lamella.compile(lambda x: (x**3).sum() * scale[0])
+    x = numbers(3)
+    out = compiled(x)
+    scale[0] = 5.0
+    with pytest.raises(RuntimeError) as error:
+        lamella.autograd.grad(out, x, create_graph=True)
+    assert str(error.value) == (
+        "compile: expected what a function read to be unchanged when its gradients are "
+        "differentiated for the first time, got something that has changed"
+    )
+    (grad,) = lamella.autograd.grad(compiled(x), x, create_graph=True)
+    close(lamella.autograd.grad(grad.sum(), x), [30 * x])

@@ -231,6 +231,23 @@ def test_gradients_are_read():
     assert weight.tolist() == [1, 0, -1]
 
 
+def test_gradients_that_the_code_does_not_name():
+    weight = lamella.ones(3, requires_grad=True)
+    name = "grad"
+
+    @lamella.compile
+    def read(x):
+        grad = getattr(weight, name)
+        return x if grad is None else x + grad
+
+    x = lamella.zeros(3)
+    assert read(x).tolist() == [0, 0, 0]
+    weight.grad = lamella.tensor([0.0, 1.0, 2.0])
+    assert read(x).tolist() == [0, 1, 2]
+    weight.grad = lamella.tensor([4.0, 1.0, 2.0])
+    assert read(x).tolist() == [4, 1, 2]
+
+
 def test_gradients_of_two_leaves_are_apart():
     a, b = lamella.ones(3, requires_grad=True), lamella.ones(3, requires_grad=True)
 

@@ -1,0 +1,54 @@
+// Guards on what a compiled function read besides its arguments. See Note [Guards on reads] in
+// compiled_outside.cpp.
+#pragma once
+#include <vector>
+
+#include "python/src_hlo/compiled_guards.h"
+
+namespace lamella::python {
+
+// One read, or the container or object that the following `count` reads are made from.
+struct OutsideGuard {
+  enum class Kind : uint8_t {
+    Dict,      // `expected`: the tuple of its keys, or empty where their number does not matter
+    DictItem,  // `key`; without `expected` there was no value, and kPresent stands for any value
+    List,      // `index`: its length, or -1 where that does not matter
+    ListItem,  // `index`
+    Cell,      // without `expected` it was empty
+    Object,    // `key`: its type; `expected`: its dictionary of attributes, or empty
+    Function,  // `key`: its code; `expected`: its defaults; `more`: those of keywords
+    Type,      // `key`: says whether the names that were looked up are unchanged
+    Call,      // a call of `object` with `key` returns `expected`
+    Tensor,
+  };
+  Kind kind;
+  Ref object, key, expected, more;
+  Py_ssize_t index = -1;
+  size_t count = 0;
+  // Of a dictionary or type: while this is its version, all that was read from it is unchanged.
+  mutable uint64_t version = 0;
+  std::vector<TensorGuard> tensor;
+};
+
+class OutsideGuards {
+ public:
+  // Throws PythonError unless `rows` is a list as Reads.guards() in lamella/_compile_reads.py
+  // makes.
+  explicit OutsideGuards(PyObject* rows);
+  // The number of the first guard that fails, whose present value, borrowed or NULL, goes to `now`;
+  // -1 if all hold.
+  Py_ssize_t first_changed(Ref* now = nullptr) const;
+  int traverse(visitproc visit, void* arg) const;
+
+ private:
+  bool holds(const OutsideGuard& guard, const OutsideGuard* container, Ref* now) const;
+  std::vector<OutsideGuard> guards_;
+};
+
+// The guards of a _Guards object; throws PythonError for other objects.
+const OutsideGuards& outside_guards_of(PyObject* object);
+
+int add_outside_guards(PyObject* module);  // compiled_outside.cpp
+int add_reads(PyObject* module);           // compiled_reads.cpp
+
+}  // namespace lamella::python

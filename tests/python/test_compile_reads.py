@@ -1,0 +1,62 @@
+"""lamella.compile notices each change of what a function read: eager's result after the change."""
+
+import pathlib
+import sys
+
+import pytest
+
+lamella = pytest.importorskip("lamella")
+pytest.importorskip("lamella.hlo")
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import compile_ways_attributes  # noqa: E402, F401
+import compile_ways_containers  # noqa: E402, F401
+import compile_ways_state  # noqa: E402, F401
+from compile_ways import WAYS, Box  # noqa: E402
+
+
+def values(result):
+    if isinstance(result, tuple):
+        return [part for item in result for part in values(item)]
+    if isinstance(result, lamella.Tensor):
+        return [str(result.dtype), result.requires_grad, result.tolist()]
+    return [result]
+
+
+@pytest.mark.parametrize("make", WAYS)
+def test_way(make):
+    """Each result is eager's; without a change there is no new program."""
+    fn, change = make()
+    run = fn.run if isinstance(fn, Box) and "run" in vars(fn) else fn
+    eager = getattr(fn, "eager", run)
+    compiled = lamella.compile(run)
+    wrap = getattr(run, "graded", lambda f: f)
+    x = lamella.tensor([1.0, 2.0])
+    try:
+        for _ in range(3):
+            assert values(wrap(compiled)(x)) == values(wrap(eager)(x))
+        count = len(compiled._entries)
+        assert count <= 2, compiled.explanation()
+        change()
+        for _ in range(3):
+            assert values(wrap(compiled)(x)) == values(wrap(eager)(x)), compiled.explanation()
+        assert len(compiled._entries) <= count + 2, compiled.explanation()
+        if make.__name__ not in UNCOMPILED:
+            assert "uncompiled" not in compiled.explanation().splitlines()[-1]
+    finally:
+        getattr(change, "undo", lambda: None)()
+
+
+# Functions that read what no guard compares: they run uncompiled.
+UNCOMPILED = {
+    "attribute_of_a_parameter",
+    "dictionary_of_tensors",
+    "formatted_text",
+    "iterator_from_outside",
+    "precision_of_decimal",
+    "random_numbers_of_python",
+    "seed_of_the_generator",
+    "tensors_that_are_the_same",
+    "text_in_memory",
+}
