@@ -99,7 +99,7 @@ TEST(Builder, CustomCallCarriesEverything) {
   EXPECT_NE(
       text.find("custom-call(x.1), custom_call_target=\"target\", "
                 "custom_call_has_side_effect=true, output_to_operand_aliasing={{0}: (0, {})}, "
-                "schedule=SCHEDULE_LATEST, literal=s32[2] {1, 2}, "
+                "schedule=SCHEDULE_LATEST, literal=s32[2]{0} {1, 2}, "
                 "api_version=API_VERSION_STATUS_RETURNING, "
                 "backend_config=\"op\\\"aque\\n\""),
       std::string::npos)
