@@ -78,6 +78,16 @@ TEST(Builder, KeepsTheFirstErrorWithItsPlace) {
   EXPECT_TRUE(b.Build().ok());
 }
 
+TEST(Builder, ConstantsOfIntegersAreWhole) {
+  Builder b("constants");
+  EXPECT_TRUE(ConstantR0WithType(&b, ElementType::F32, 1.5f).valid());
+  EXPECT_TRUE(ConstantR0WithType(&b, ElementType::S32, 2).valid());
+  EXPECT_FALSE(ConstantR0WithType(&b, ElementType::S32, 1.5f).valid());
+  EXPECT_NE(
+      b.first_error().message().find("expected 'value' to be a whole number for s32, got 1.5"),
+      std::string::npos);
+}
+
 TEST(Builder, OperatorsHaveAPlace) {
   Builder b("wrong");
   Op x = Parameter(&b, 0, F({2}), "x");

@@ -264,6 +264,8 @@ REFUSED = {
     ),
     "reshapes of other sizes": module("r = f32[4] reshape(p)"),
     "levels of a layout": module("q = f32[2,3]{1,0:D(X,C)} negate(p)"),
+    "an unknown accuracy": module("n = f32[2,3] tanh(p), result_accuracy={mode=high}"),
+    "an accuracy without a name": module("n = f32[2,3] tanh(p), result_accuracy={0.5}"),
     "all-reduce-update": module("r = f32[2,3] all-reduce-update(p)"),
 }
 

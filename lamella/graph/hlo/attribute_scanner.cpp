@@ -164,6 +164,18 @@ void scan_text_value(Scanner& s, AttributeKey key) {
         s.fail("expected a list of groups, got ", s.next());
       }
       return skip_value(s);
+    case AttributeKey::ResultAccuracy:  // {mode=highest}, {tolerance={atol=0,rtol=0,ulps=2}}
+      s.expect('{');
+      if (s.take("mode=")) {
+        std::string_view mode = s.word();
+        if (mode != "default" && mode != "highest") {
+          s.fail("expected default or highest, got '", mode, "'");
+        }
+      } else {
+        s.expect("tolerance=");
+        skip_brackets(s, '{');
+      }
+      return s.expect('}');
     case AttributeKey::FrontendAttributes:
       s.expect('{');
       while (!s.take('}')) {

@@ -53,8 +53,11 @@ Op GetMatrixDiagonal(Operand x, int k) {
   return emit("GetMatrixDiagonal", x, [&](Emission& e) {
     const Shape& shape = matrix(e, x);
     int64_t rank = shape.rank(), m = shape.dimension(rank - 2), n = shape.dimension(rank - 1);
-    LAMELLA_EXPECT(k > -m && k < n, "'k' to name a diagonal of ", shape.to_string(false), ", got ",
-                   k);
+    if (k <= -m || k >= n) {  // a diagonal beyond the matrix is empty
+      std::vector<int64_t> sizes = copy_of(shape.dimensions().first(static_cast<size_t>(rank - 1)));
+      sizes.back() = 0;
+      return e.add_constant(Literal(shape.with_dimensions(std::move(sizes))));
+    }
     int64_t row = std::max(0, -k), column = std::max(0, k);
     int64_t length = std::min(m - row, n - column);
     // Takes the square whose main diagonal is this one, zeroes all other elements, and sums over

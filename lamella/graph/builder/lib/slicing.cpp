@@ -79,9 +79,14 @@ Op TorchIndexSelect(Operand input, Op index, int64_t dim, int64_t batch_dims) {
     GatherDimensionNumbers numbers;
     numbers.set_index_vector_dim(places.rank());
     std::vector<int64_t> sizes = copy_of(shape.dimensions());
-    sizes[static_cast<size_t>(dim)] = 1;
+    // Of a dimension of size 0 an empty index selects nothing.
+    auto at_most_one = [&](int64_t d) {
+      int64_t& size = sizes[static_cast<size_t>(d)];
+      size = std::min<int64_t>(size, 1);
+    };
+    at_most_one(dim);
     for (int64_t d = 0; d < batch_dims; ++d) {
-      sizes[static_cast<size_t>(d)] = 1;
+      at_most_one(d);
       numbers.add_operand_batching_dims(d);
       numbers.add_start_indices_batching_dims(d);
     }
