@@ -68,6 +68,30 @@ Op DynamicUpdateSliceInMinorDims(Operand x, Op update, Span<Op> starts) {
     return DynamicUpdateSlice(e.at(x), update, starts_of(e, x, starts));
   });
 }
+Op TorchGather(Operand input, Op index, int64_t dim, bool) {
+  return emit("TorchGather", input, [&](Emission& e) {
+    const Shape& shape = e.array(input, "input");
+    const Shape& places = e.array(index, "index");
+    LAMELLA_EXPECT(dim >= 0 && dim < shape.rank() && places.rank() == shape.rank(),
+                   "'dim' to name a dimension, and 'index' as many dimensions as ",
+                   shape.to_string(false), ", got ", dim, " and ", places.to_string(false));
+    // Each index vector has all coordinates.
+    std::vector<int64_t> one = copy_of(places.dimensions()), sizes;
+    one.push_back(1);
+    std::vector<Op> coordinates;
+    GatherDimensionNumbers numbers;
+    numbers.set_index_vector_dim(shape.rank());
+    for (int64_t d = 0; d < shape.rank(); ++d) {
+      Op coordinate = d == dim ? index : Iota(e.within(), places, d);
+      coordinates.push_back(Reshape(e.at(coordinate), one));
+      numbers.add_collapsed_slice_dims(d);
+      numbers.add_start_index_map(d);
+      sizes.push_back(std::min<int64_t>(shape.dimension(d), 1));
+    }
+    Op vectors = ConcatInDim(e.within(), coordinates, shape.rank());
+    return Gather(e.at(input), vectors, numbers, sizes);
+  });
+}
 Op TorchIndexSelect(Operand input, Op index, int64_t dim, int64_t batch_dims) {
   return emit("TorchIndexSelect", input, [&](Emission& e) {
     const Shape& shape = e.array(input, "input");
