@@ -151,6 +151,9 @@ const Instruction* start_of(const Instruction& link) {
 
 void require_chain(const Instruction& i, std::optional<Opcode> wrapped) {
   using enum AttributeKey;
+  bool is_link = i.opcode == Opcode::AsyncStart || i.opcode == Opcode::AsyncUpdate ||
+                 i.opcode == Opcode::AsyncDone;
+  if (!is_link) return;
   if (i.opcode == Opcode::AsyncStart || i.opcode == Opcode::AsyncUpdate) {
     const auto& parts = i.shape->tuple_shapes();
     if (parts.size() < 2 || !parts[0].is_tuple()) {

@@ -32,14 +32,12 @@ class Parser {
       module_.is_scheduled = true;
       one_instruction();
     } else {
-      // The header may be left out.
       if (at_word(s_, "HloModule") || !computation_follows(s_)) scan_header(s_, shapes_, &module_);
       while (!s_.at_end()) computation();
       if (computations_in_order_.empty()) s_.fail("expected a computation, got the end");
       if (module_.entry == nullptr) module_.entry = computations_in_order_.back();
-      if (module_.name.empty()) {
-        module_.name = module_.arena().copy(str("module_", module_.entry->name));
-      }
+      std::string title = str("module_", module_.entry->name);
+      if (module_.name.empty()) module_.name = module_.arena().copy(title);
     }
     for (const Fixup& fixup : fixups_) {
       Computation* found = computations_.find(fixup.name);
@@ -68,8 +66,7 @@ class Parser {
 
   // ---- Computations ----
 
-  // A text of a single instruction: "[ROOT] [name =] shape opcode(...)".
-  // Its operands state their shapes, and become parameters.
+  // The operands of a single instruction state their shapes, and become parameters.
   void one_instruction() {
     Computation* made = module_.add_computation("_");
     computations_.insert(made->name, made);
@@ -251,9 +248,7 @@ class Parser {
       asynchronous(one, *pair, opcode_at);
     } else {
       require_attributes(*one);
-      bool is_link = one->opcode == Opcode::AsyncStart || one->opcode == Opcode::AsyncUpdate ||
-                     one->opcode == Opcode::AsyncDone;
-      if (is_link) require_chain(*one, std::nullopt);
+      require_chain(*one, std::nullopt);
     }
     if (is_operand) {
       std::string free = str(word, ".anon");

@@ -101,8 +101,7 @@ Op Symmetrize(Operand x, bool lower) {
     if (!is_complex(shape.element_type())) return Select(e.at(kept), x, other);
     Op real = Real(e.at(x)), none = ZerosLike(e.at(real));
     Op on_diagonal = compare_diagonal(e, x, ComparisonDirection::kEq, 0);
-    Op joined =
-        Select(e.at(kept), x, Complex(e.at(Real(e.at(other))), Neg(e.at(Imag(e.at(other))))));
+    Op joined = Select(e.at(kept), x, Conj(e.at(other)));
     return Select(e.at(on_diagonal), Complex(e.at(real), none), joined);
   });
 }
