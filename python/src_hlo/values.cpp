@@ -94,6 +94,10 @@ PyObject* list_of(std::vector<TensorBase> tensors) {
 }
 
 PyObject* literal_object(const hlo::Shape* shape, const hlo::Literal& literal) {
+  if (literal.is_elided()) {
+    throw lamella::ValueError(
+        "literal: expected values, got '{...}': they were left out of the text");
+  }
   if (shape->is_array()) {
     auto tensors = hlo::tensors_of_value(hlo::Value::of_literal(shape, literal));
     return required(bridge->wrap(tensors[0].unsafe_release()));

@@ -23,6 +23,8 @@ import tempfile
 import time
 import zipfile
 
+import hlo_seeds
+
 import lamella
 from lamella import hlo
 from lamella._graph import Graph
@@ -175,7 +177,46 @@ class Program:
             hlo.compile(module)(*given)
 
 
-TARGETS = {kind.__name__: kind for kind in (SafeTensors, TracedGraph, Array, Bundle, Program)}
+class Text:
+    """A program's text: parsed with and without verification, printed, verified, compared, drawn.
+    Calls with missing operands and attributes must be refused by the verifier and drawn anyway."""
+
+    name = "x.hlo"
+    errors = (RuntimeError, UnicodeDecodeError)
+
+    def write(self, path):
+        self.texts = hlo_seeds.texts()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.texts[0])
+
+    def dress(self, data, rng):
+        text = rng.choice(self.texts)
+        if rng.random() < 0.7:
+            return hlo_seeds.changed(text, rng).encode()
+        return mutated(text.encode(), rng)
+
+    def read(self, path):
+        with open(path, "rb") as file:
+            text = file.read().decode("utf-8", "replace")
+        try:
+            parsed = hlo.parse(text, verify=False)
+        except RuntimeError:
+            parsed = None
+        if parsed is not None:
+            printed = str(parsed)
+            assert str(hlo.parse(printed, verify=False)) == printed, "prints what differs when read"
+            assert parsed.diff(parsed) == "", "differs from itself"
+            repr(parsed), parsed.to_string(percent=True, operand_shapes=True)
+            parsed.to_dot(), parsed.to_html(), parsed.to_json()
+            try:
+                parsed.verify()
+            except RuntimeError as error:
+                assert str(error).startswith("hlo: "), error
+        hlo.parse(text).to_html()
+
+
+KINDS = (SafeTensors, TracedGraph, Array, Bundle, Program, Text)
+TARGETS = {kind.__name__: kind for kind in KINDS}
 
 
 def run(name: str, seed: int, runs: int, seconds: float) -> int:

@@ -9,7 +9,10 @@ import pytest
 SCRIPT = Path(__file__).with_name("mutate.py")
 
 
-@pytest.mark.parametrize("target", ["SafeTensors", "TracedGraph", "Array", "Bundle", "Program"])
+TARGETS = ["SafeTensors", "TracedGraph", "Array", "Bundle", "Program", "Text"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_mutated_files_are_read_or_refused(target, tmp_path):
     command = [sys.executable, str(SCRIPT), "--seed", "7", "--runs", "2000", target]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)

@@ -252,6 +252,10 @@ TEST(Functions, MovingElements) {
   EXPECT_VALUE(UpdateSliceInMinorDims(i(b, {1, 2, 3}), i(b, {9}), {0}), "s32[3] {9, 2, 3}");
   EXPECT_VALUE(DynamicSliceInMinorDims(matrix(b), {ConstantR0<int32_t>(b, 2)}, {1}),
                "s32[2,1] { {3}, {6} }");
+  EXPECT_VALUE(TorchIndexSelect(Broadcast(ConstantR0<float>(b, 0), {2, 0}), i(b, {}), 1),
+               "f32[2,0] { {}, {} }");
+  EXPECT_VALUE(TorchGather(matrix(b), ConstantR2<int32_t>(b, {{2, 0}, {1, 1}}), 1),
+               "s32[2,2] { { 3, 1 }, { 5, 5 } }");
   EXPECT_VALUE(TorchIndexSelect(matrix(b), i(b, {2, 0}), 1), "s32[2,2] { { 3, 1 }, { 6, 4 } }");
 }
 
@@ -350,6 +354,15 @@ TEST(Functions, LinearAlgebra) {
   EXPECT_VALUE(IdentityMatrix(b, F32, 2, 3), "f32[2,3] { { 1, 0, 0 }, { 0, 1, 0 } }");
   EXPECT_VALUE(GetMatrixDiagonal(triangle(b)), "f32[2] {2, 4}");
   EXPECT_VALUE(GetMatrixDiagonal(triangle(b), -1), "f32[1] {1}");
+  EXPECT_VALUE(GetMatrixDiagonal(triangle(b), 2), "f32[0] {}");
+  EXPECT_VALUE(Symmetrize(triangle(b)), "f32[2,2] { { 2, 1 }, { 1, 4 } }");
+  EXPECT_VALUE(Symmetrize(triangle(b), false), "f32[2,2] { { 2, 0 }, { 0, 4 } }");
+  EXPECT_VALUE(Symmetrize(Complex(triangle(b), triangle(b))),
+               "c64[2,2] { { (2, 0), (1, -1) }, { (1, 1), (4, 0) } }");
+  EXPECT_VALUE(SetMatrixDiagonal(triangle(b), f(b, {7, 8})), "f32[2,2] { { 7, 0 }, { 1, 8 } }");
+  EXPECT_VALUE(SetMatrixDiagonal(triangle(b), f(b, {7}), 1), "f32[2,2] { { 2, 7 }, { 1, 4 } }");
+  EXPECT_VALUE(SetMatrixDiagonal(triangle(b), f(b, {7}), -1), "f32[2,2] { { 2, 0 }, { 7, 4 } }");
+  EXPECT_VALUE(GetMatrixDiagonal(Broadcast(triangle(b), {2}), -7), "f32[2,0] { {}, {} }");
   EXPECT_VALUE(UpperTriangle(triangle(b)), "f32[2,2] { { 2, 0 }, { 0, 4 } }");
   EXPECT_VALUE(TriangleMask(triangle(b), -1), "pred[2,2] { { 0, 0 }, { 1, 0 } }");
   EXPECT_VALUE(GetDiagonalMask(triangle(b), 1), "pred[2,2] { { 0, 1 }, { 0, 0 } }");

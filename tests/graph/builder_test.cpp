@@ -78,6 +78,16 @@ TEST(Builder, KeepsTheFirstErrorWithItsPlace) {
   EXPECT_TRUE(b.Build().ok());
 }
 
+TEST(Builder, ConstantsOfIntegersAreWhole) {
+  Builder b("constants");
+  EXPECT_TRUE(ConstantR0WithType(&b, ElementType::F32, 1.5f).valid());
+  EXPECT_TRUE(ConstantR0WithType(&b, ElementType::S32, 2).valid());
+  EXPECT_FALSE(ConstantR0WithType(&b, ElementType::S32, 1.5f).valid());
+  EXPECT_NE(
+      b.first_error().message().find("expected 'value' to be a whole number for s32, got 1.5"),
+      std::string::npos);
+}
+
 TEST(Builder, OperatorsHaveAPlace) {
   Builder b("wrong");
   Op x = Parameter(&b, 0, F({2}), "x");
@@ -99,7 +109,7 @@ TEST(Builder, CustomCallCarriesEverything) {
   EXPECT_NE(
       text.find("custom-call(x.1), custom_call_target=\"target\", "
                 "custom_call_has_side_effect=true, output_to_operand_aliasing={{0}: (0, {})}, "
-                "schedule=SCHEDULE_LATEST, literal=s32[2] {1, 2}, "
+                "schedule=SCHEDULE_LATEST, literal=s32[2]{0} {1, 2}, "
                 "api_version=API_VERSION_STATUS_RETURNING, "
                 "backend_config=\"op\\\"aque\\n\""),
       std::string::npos)

@@ -86,7 +86,7 @@ Op custom_call(Emission& e, const std::string& target, Span<Op> operands, const 
   }
   if (options.literal != nullptr) {
     list.text(AttributeKey::Literal,
-              str(options.literal->shape().to_string(false), " ", options.literal->to_string()));
+              str(options.literal->shape().to_string(), " ", options.literal->to_string()));
   }
   if (options.schedule != SCHEDULE_NONE) {
     list.text(AttributeKey::Schedule, word(options.schedule));

@@ -26,6 +26,9 @@ Op ConstantLiteral(Within builder, const Literal& literal) {
 Op ConstantR0WithType(Within builder, PrimitiveType type, Number value) {
   return emit("ConstantR0WithType", builder, [&](Emission& e) {
     LAMELLA_EXPECT(is_array_type(type), "'type' to be one of arrays, got ", element_name(type));
+    LAMELLA_EXPECT(value.is_integer || is_floating(type) || is_complex(type),
+                   "'value' to be a whole number for ", element_name(type), ", got ",
+                   value.inexact.real());
     return e.add_constant(scalar_literal(type, value));
   });
 }

@@ -22,7 +22,10 @@ Value pass_on(Step& step, const Shape* shape) {
   if (!shape->is_tuple()) {
     LAMELLA_HLO_REQUIRE(step.operands.size() == 1, i, "expected one operand on one device, got ",
                         step.operands.size());
-    require_alone(i, step.operands[0].shape(), *shape);
+    const Shape& given = step.operands[0].shape();
+    bool adds = i.opcode == Opcode::AllReduce || i.opcode == Opcode::AllReduceStart;
+    if (adds && given.same_dimensions(*shape)) return evaluate_convert(step);  // to the sum's type
+    require_alone(i, given, *shape);
     return step.operands[0];
   }
   LAMELLA_HLO_REQUIRE(step.operands.size() == shape->tuple_shapes().size(), i, "expected ",
@@ -38,6 +41,9 @@ Value pass_on(Step& step, const Shape* shape) {
 Value permute(Step& step, const Shape* shape) {
   const Instruction& i = step.instruction;
   if (auto job = job_of(i)) return evaluate_on_job(step, *job, shape);
+  LAMELLA_HLO_REQUIRE(!i.has(AttributeKey::SliceSizesOfPairs), i,
+                      "expected no slice_sizes, which copy between buffers, got ",
+                      i.text(AttributeKey::SliceSizesOfPairs));
   std::string_view text = i.text(AttributeKey::SourceTargetPairs);
   std::vector<int64_t> numbers;
   for (const char *at = text.data(), *end = at + text.size(); at != end;) {

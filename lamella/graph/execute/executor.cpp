@@ -539,12 +539,14 @@ std::shared_ptr<const Module> Executor::plan() const {
 
 std::unique_ptr<Executable> make_executor(std::shared_ptr<const Module> module,
                                           const CompileOptions& options, StoredCode* stored) {
+  require_runnable(*module);
   bool native = may_have_machine_compiler() || stored != nullptr;
   return std::make_unique<Executor>(make_program(std::move(module), native), Means::Fastest,
                                     options, stored);
 }
 std::unique_ptr<Executable> make_evaluator(std::shared_ptr<const Module> module,
                                            const CompileOptions& options) {
+  require_runnable(*module);
   return std::make_unique<Executor>(unchanged(std::move(module)), Means::Rules, options);
 }
 

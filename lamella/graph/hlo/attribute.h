@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lamella/graph/hlo/opcode.h"
+
 namespace lamella::hlo {
 
 class Computation;
@@ -38,7 +40,8 @@ enum class AttributeKey : uint8_t {
 #include "lamella/graph/hlo/attribute.def"
 };
 std::string_view attribute_name(AttributeKey key);
-std::optional<AttributeKey> attribute_from_name(std::string_view name);
+// The attribute of that name in the text of the opcode.
+std::optional<AttributeKey> attribute_from_name(std::string_view name, Opcode opcode);
 AttributeKind attribute_kind(AttributeKey key);
 
 // How an operation slides over one dimension.

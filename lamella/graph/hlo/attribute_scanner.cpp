@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "lamella/graph/hlo/literal.h"
+#include "lamella/graph/hlo/shape_scanner.h"
+
 namespace lamella::hlo {
 namespace {
 
@@ -49,12 +52,151 @@ std::vector<int64_t> by_x(Scanner& s) {
   return numbers;
 }
 
+// A literal behind its shape, or a tuple of those in parentheses.
+void scan_typed_literal(Scanner& s, int depth) {
+  if (depth > kMostNestedTuples) s.fail("expected at most ", kMostNestedTuples, " nested tuples");
+  if (s.take('(')) {
+    while (!s.take(')')) {
+      scan_typed_literal(s, depth + 1);
+      if (s.peek() != ')') s.expect(',');
+    }
+    return;
+  }
+  Shape shape = scan_shape(s);
+  Literal::scan(s, shape);
+}
+
 }  // namespace
+
+bool is_keyword(std::string_view word) {
+  static constexpr std::string_view kWords[] = {
+      "true",        "false",      "inf",           "nan",       "HloModule",
+      "ENTRY",       "ROOT",       "FileLocations", "FileNames", "FunctionNames",
+      "StackFrames", "maximal",    "replicated",    "manual",    "last_tile_dim_replicate",
+      "shard_as",    "shard_like", "unknown",       "unreduced"};
+  return word.size() < 24 &&
+         (std::ranges::find(kWords, word) != std::end(kWords) || is_type_name(word));
+}
+bool is_type_name(std::string_view word) {
+  if (word.size() > 13) return false;
+  auto type = element_from_name(word);
+  return type && *type != ElementType::TUPLE && *type != ElementType::Invalid;
+}
 
 std::string_view scan_name(Scanner& s) {
   s.skip();
-  if (s.at('%')) s.take('%');
-  return s.word();
+  size_t begin = s.position();
+  bool marked = s.at('%') && s.take('%');
+  auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  std::string_view text = s.text();
+  if (s.position() >= text.size() || !letter(text[s.position()])) {
+    s.seek(begin);
+    return {};
+  }
+  std::string_view name = s.word();
+  if (s.at(':')) {
+    s.take(':');
+  } else if (!marked && is_keyword(name)) {
+    s.seek(begin);
+    return {};
+  }
+  return name;
+}
+
+std::string_view scan_computation_name(Scanner& s) {
+  std::string_view name = scan_name(s);
+  if (!name.empty()) return name;
+  size_t begin = s.position();
+  name = s.word();
+  if (!is_type_name(name)) {
+    s.seek(begin);
+    return {};
+  }
+  return name;
+}
+
+bool at_word(Scanner& s, std::string_view wanted) {
+  s.skip();
+  size_t begin = s.position();
+  bool found = s.word() == wanted;
+  s.seek(begin);
+  return found;
+}
+
+bool shape_follows(Scanner& s) {
+  if (s.peek() == '(') return true;
+  size_t begin = s.position();
+  std::string_view word = s.word();
+  bool found = is_type_name(word) || (word == "b" && s.peek() == '(');
+  s.seek(begin);
+  return found;
+}
+
+// {{0}: (1, {}), {1}: (0, {2})}
+std::vector<OperandAlias> scan_operand_aliases(Scanner& s) {
+  std::vector<OperandAlias> aliases;
+  s.expect('{');
+  while (!s.take('}')) {
+    OperandAlias alias;
+    alias.output = scan_braced_integers(s);
+    s.expect(':');
+    s.expect('(');
+    alias.operand = s.integer();
+    s.expect(',');
+    alias.operand_index = scan_braced_integers(s);
+    s.expect(')');
+    aliases.push_back(std::move(alias));
+    if (s.peek() != '}') s.expect(',');
+  }
+  return aliases;
+}
+
+void scan_text_value(Scanner& s, AttributeKey key) {
+  switch (key) {
+    case AttributeKey::Literal:  // s32[2] {1, 2}
+      return scan_typed_literal(s, 0);
+    case AttributeKey::ReplicaGroups:  // mesh['a'=2,'b'=4] {'a'}
+      if (at_word(s, "mesh") || at_word(s, "maximal_mesh")) {
+        s.word();
+        skip_brackets(s, '[');
+        if (s.peek() != '{') s.fail("expected '{' and the axes of the groups, got ", s.next());
+      } else if (s.peek() != '{' && s.peek() != '[') {
+        s.fail("expected a list of groups, got ", s.next());
+      }
+      return skip_value(s);
+    case AttributeKey::ResultAccuracy:  // {mode=highest}, {tolerance={atol=0,rtol=0,ulps=2}}
+      s.expect('{');
+      if (s.take("mode=")) {
+        std::string_view mode = s.word();
+        if (mode != "default" && mode != "highest") {
+          s.fail("expected default or highest, got '", mode, "'");
+        }
+      } else {
+        s.expect("tolerance=");
+        skip_brackets(s, '{');
+      }
+      return s.expect('}');
+    case AttributeKey::FrontendAttributes:
+      s.expect('{');
+      while (!s.take('}')) {
+        if (s.word().empty()) s.fail("expected the name of an attribute, got ", s.next());
+        s.expect('=');
+        if (s.peek() != '"' && s.peek() != '\'' && s.peek() != '{') {
+          s.fail("expected a string or an object in braces, got ", s.next());
+        }
+        skip_value(s);
+        if (s.peek() != '}') s.expect(',');
+      }
+      return;
+    case AttributeKey::BackendConfig:
+      if (s.peek() != '"' && s.peek() != '\'' && s.peek() != '{') {
+        s.fail("expected a string or an object in braces, got ", s.next());
+      }
+      return skip_value(s);
+    default:
+      if (s.peek() != '{') s.fail("expected '{', got ", s.next());
+      return skip_value(s);
+  }
 }
 
 bool scan_boolean(Scanner& s) {
@@ -64,12 +206,13 @@ bool scan_boolean(Scanner& s) {
 }
 
 std::string_view scan_quoted(Scanner& s, Arena& arena) {
-  s.expect('"');
+  const char quote = s.peek() == '\'' ? '\'' : '"';
+  s.expect(quote);
   size_t begin = s.position();
   std::string_view text = s.text();
   size_t end = begin;
   bool escaped = false;
-  while (end < text.size() && text[end] != '"') {
+  while (end < text.size() && text[end] != quote) {
     escaped |= text[end] == '\\';
     end += text[end] == '\\' ? 2 : 1;
   }
@@ -179,7 +322,9 @@ ConvolutionDimensions scan_dim_labels(Scanner& s) {
   auto read = [&](std::string_view part, char first, char second, int64_t* a, int64_t* b,
                   std::vector<int64_t>* spatial) {
     *a = *b = -1;
-    spatial->assign(part.size() < 2 ? 0 : part.size() - 2, -1);
+    // '?' stands for a dimension that takes no part.
+    auto places = part.size() - static_cast<size_t>(std::ranges::count(part, '?'));
+    spatial->assign(places < 2 ? 0 : places - 2, -1);
     bool good = part.size() >= 2;
     for (size_t i = 0; i < part.size() && good; ++i) {
       char c = part[i];
@@ -192,7 +337,7 @@ ConvolutionDimensions scan_dim_labels(Scanner& s) {
                  (*spatial)[static_cast<size_t>(c - '0')] < 0) {
         (*spatial)[static_cast<size_t>(c - '0')] = place;
       } else {
-        good = false;
+        good = c == '?';
       }
     }
     if (!good || *a < 0 || *b < 0) {
@@ -203,10 +348,17 @@ ConvolutionDimensions scan_dim_labels(Scanner& s) {
   read(labels.substr(bar + 1, arrow - bar - 1), 'i', 'o', &d.kernel_input_feature,
        &d.kernel_output_feature, &d.kernel_spatial);
   read(labels.substr(arrow + 2), 'b', 'f', &d.output_batch, &d.output_feature, &d.output_spatial);
+  if (d.input_spatial.size() != d.kernel_spatial.size() ||
+      d.input_spatial.size() != d.output_spatial.size()) {
+    s.fail_at(begin, str("expected labels of as many dimensions in each part, got '", labels, "'"));
+  }
   return d;
 }
 
-void skip_value(Scanner& s) {
+namespace {
+
+// Skips a value, or, if `one_group` is set, brackets with what they contain.
+void skip(Scanner& s, bool one_group) {
   s.skip();
   size_t begin = s.position();
   std::string_view text = s.text();
@@ -214,8 +366,8 @@ void skip_value(Scanner& s) {
   size_t i = begin;
   for (; i < text.size(); ++i) {
     char c = text[i];
-    if (c == '"') {
-      for (++i; i < text.size() && text[i] != '"'; ++i) {
+    if (c == '"' || c == '\'') {
+      for (++i; i < text.size() && text[i] != c; ++i) {
         if (text[i] == '\\') ++i;
       }
       if (i >= text.size()) s.fail_at(begin, "expected '\"' to end a string, got the end");
@@ -223,7 +375,7 @@ void skip_value(Scanner& s) {
       ++depth;
     } else if (c == '}' || c == ')' || c == ']') {
       if (depth == 0) break;
-      if (--depth == 0 && i + 1 < text.size() && text[begin] == '(') {
+      if (--depth == 0 && one_group) {
         ++i;
         break;
       }
@@ -234,6 +386,14 @@ void skip_value(Scanner& s) {
   if (depth != 0) s.fail_at(begin, "expected a closing bracket, got the end");
   if (i == begin) s.fail("expected a value, got ", s.next());
   s.seek(i);
+}
+
+}  // namespace
+
+void skip_value(Scanner& s) { skip(s, s.peek() == '('); }
+void skip_brackets(Scanner& s, char open) {
+  if (s.peek() != open) s.fail("expected '", std::string_view(&open, 1), "', got ", s.next());
+  skip(s, true);
 }
 
 }  // namespace lamella::hlo

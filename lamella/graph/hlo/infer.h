@@ -33,6 +33,14 @@ bool is_taken(Takes takes, ElementType type);
 // Whether the opcode has the element type as an operand's, by its column `takes`.
 bool takes_type(Opcode opcode, ElementType type);
 
+// Whether a text may leave out the shape of the opcode's result, as XLA's parser decides, and that
+// shape: what infer_shape gives without a stated one. The instruction's own shape may be null.
+bool can_infer_shape(Opcode opcode);
+Shape infer_missing_shape(Instruction& i);
+// Whether infer_shape gives the stated shape, so that code may index operands and attributes as the
+// opcode's rules allow. Modules that were not verified may have other instructions.
+bool is_well_formed(const Instruction& i);
+
 // Helpers that rules of several families share. The first two throw if the operand is not an array
 // or the attribute is missing.
 const Shape& array_operand(const Instruction& i, size_t operand);
@@ -43,6 +51,8 @@ void require_dimensions(const Instruction& i, AttributeKey key, std::span<const 
 // Throws unless the computation's parameters have these shapes.
 void require_parameters(const Instruction& i, const Computation& computation,
                         std::span<const Shape> shapes);
+// Throws unless output_to_operand_aliasing, if there is one, joins parts of equal shapes.
+void require_aliases(const Instruction& i);
 // The result sizes of sliding the window over an array. `sizes` and `window` have equal lengths.
 std::vector<int64_t> window_sizes(const Instruction& i, std::span<const int64_t> sizes,
                                   std::span<const WindowDimension> window);

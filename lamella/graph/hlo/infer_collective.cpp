@@ -7,8 +7,24 @@ namespace lamella::hlo {
 // The shape of the only operand, or the tuple of all operands' shapes.
 Shape infer_operands(const Instruction& i) {
   LAMELLA_HLO_REQUIRE(!i.operands.empty(), i, "expected operands, got none");
+  // Between buffers: input, output, and where their slices begin.
+  if (i.has(AttributeKey::SliceSizesOfPairs)) {
+    LAMELLA_HLO_REQUIRE(i.operands.size() == 4, i, "expected 4 operands with slice_sizes, got ",
+                        i.operands.size());
+    return i.operand_shape(1);
+  }
   std::vector<Shape> shapes;
   for (size_t n = 0; n < i.operands.size(); ++n) shapes.push_back(array_operand(i, n));
+  // A sum may be wider or narrower than its operands.
+  bool adds = i.opcode == Opcode::AllReduce || i.opcode == Opcode::AllReduceStart;
+  for (size_t n = 0; adds && n < shapes.size(); ++n) {
+    bool one = shapes.size() == 1 && !i.shape->is_tuple();
+    if (!one && n >= i.shape->tuple_shapes().size()) break;
+    ElementType stated = one ? i.shape->element_type() : i.shape->tuple_shapes()[n].element_type();
+    if (is_floating(stated) && is_floating(shapes[n].element_type())) {
+      shapes[n] = shapes[n].with_element_type(stated);
+    }
+  }
   if (i.operands.size() == 1 && !i.shape->is_tuple()) return shapes[0];
   return Shape::tuple(std::move(shapes));
 }
@@ -27,6 +43,7 @@ void require_part(const Instruction& i, const char* what, const Shape& given,
                       expected.to_string(false), ", got ", given.to_string(false));
 }
 Shape part_of_operand(const Instruction& i, size_t part) {
+  LAMELLA_HLO_REQUIRE(!i.operands.empty(), i, "expected an operand, got none");
   const Shape& operand = i.operand_shape(0);
   LAMELLA_HLO_REQUIRE(operand.is_tuple() && operand.tuple_shapes().size() > part, i,
                       "expected operand 0 to be the tuple of a start, got ",
@@ -62,6 +79,13 @@ Shape infer_start(const Instruction& i) {
 
 Shape infer_collective_permute_start(const Instruction& i) {
   const std::vector<Shape>& parts = stated_parts(i, 2);
+  if (i.has(AttributeKey::SliceSizesOfPairs)) {
+    LAMELLA_HLO_REQUIRE(i.operands.size() == 4, i, "expected 4 operands with slice_sizes, got ",
+                        i.operands.size());
+    require_part(i, "part 0", parts[0], i.operand_shape(0));
+    require_part(i, "part 1", parts[1], i.operand_shape(1));
+    return *i.shape;
+  }
   require_start(i, parts);
   require_part(i, "part 1", parts[1], parts[0]);
   require_numbers(i, parts);
@@ -83,6 +107,7 @@ Shape infer_async_start(const Instruction& i) {
   require_parameters(i, called, operands);
   require_part(i, "part 1", parts[1], *called.root->shape);
   require_part(i, "part 0", parts[0], Shape::tuple(std::move(operands)));
+  require_aliases(i);
   return *i.shape;
 }
 

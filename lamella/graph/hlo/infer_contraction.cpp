@@ -129,6 +129,16 @@ Shape infer_convolution(const Instruction& i) {
                           d.output_spatial.size() == d.input_spatial.size(),
                       i, "expected operands and dim_labels of ", rank, " dimensions, got ",
                       input.to_string(false), " and ", kernel.to_string(false));
+  for (const auto* places : {&d.input_spatial, &d.kernel_spatial, &d.output_spatial}) {
+    for (int64_t place : *places) {
+      LAMELLA_HLO_REQUIRE(place < rank, i, "expected dim_labels of ", rank,
+                          " dimensions, got more");
+    }
+  }
+  for (int64_t place : {d.input_batch, d.input_feature, d.kernel_input_feature,
+                        d.kernel_output_feature, d.output_batch, d.output_feature}) {
+    LAMELLA_HLO_REQUIRE(place < rank, i, "expected dim_labels of ", rank, " dimensions, got more");
+  }
   int64_t feature_groups = i.integer(AttributeKey::FeatureGroupCount, 1);
   int64_t batch_groups = i.integer(AttributeKey::BatchGroupCount, 1);
   LAMELLA_HLO_REQUIRE(

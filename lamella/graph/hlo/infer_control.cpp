@@ -69,6 +69,25 @@ const Shape* part_of(const Instruction& i, const Shape* shape, std::span<const i
 }
 }  // namespace
 
+void require_aliases(const Instruction& i) {
+  if (const Attribute* found = i.find(AttributeKey::OutputToOperandAliasing)) {
+    for (const OperandAlias& alias : found->aliases()) {
+      LAMELLA_HLO_REQUIRE(
+          alias.operand >= 0 && static_cast<size_t>(alias.operand) < i.operands.size(), i,
+          "expected output_to_operand_aliasing to name an operand below ", i.operands.size(),
+          ", got ", alias.operand);
+      const Shape* output = part_of(i, i.shape, alias.output);
+      const Shape* input =
+          part_of(i, &i.operand_shape(static_cast<size_t>(alias.operand)), alias.operand_index);
+      // A buffer has the memory of its array.
+      if (output->is_buffer()) output = &output->tuple_shapes()[0];
+      if (input->is_buffer()) input = &input->tuple_shapes()[0];
+      LAMELLA_HLO_REQUIRE(output->compatible(*input), i,
+                          "expected output_to_operand_aliasing to join equal shapes, got ",
+                          output->to_string(false), " and ", input->to_string(false));
+    }
+  }
+}
 Shape infer_custom_call(const Instruction& i) {
   LAMELLA_HLO_REQUIRE(i.has(AttributeKey::CustomCallTarget), i,
                       "expected the attribute custom_call_target, got none");
@@ -91,27 +110,18 @@ Shape infer_custom_call(const Instruction& i) {
                           shapes[n]->to_string(false));
     }
   }
-  if (const Attribute* found = i.find(AttributeKey::OutputToOperandAliasing)) {
-    for (const OperandAlias& alias : found->aliases()) {
-      LAMELLA_HLO_REQUIRE(
-          alias.operand >= 0 && static_cast<size_t>(alias.operand) < i.operands.size(), i,
-          "expected output_to_operand_aliasing to name an operand below ", i.operands.size(),
-          ", got ", alias.operand);
-      const Shape* output = part_of(i, i.shape, alias.output);
-      const Shape* input =
-          part_of(i, &i.operand_shape(static_cast<size_t>(alias.operand)), alias.operand_index);
-      LAMELLA_HLO_REQUIRE(output->compatible(*input), i,
-                          "expected output_to_operand_aliasing to join equal shapes, got ",
-                          output->to_string(false), " and ", input->to_string(false));
-    }
-  }
+  require_aliases(i);
   return *i.shape;
 }
 
-// The operands are the two parameters of the distribution: scalars of the result's element type.
+// The operands are the two parameters of the distribution: scalars of the result's element type. A
+// third one, which gives the sizes, repeats the stated shape.
 Shape infer_rng(const Instruction& i) {
   LAMELLA_HLO_REQUIRE(i.shape->is_array(), i, "expected an array, got ", i.shape->to_string(false));
-  LAMELLA_HLO_REQUIRE(i.operands.size() == 2, i, "expected 2 operands, got ", i.operands.size());
+  LAMELLA_HLO_REQUIRE(i.operands.size() == 2 || i.operands.size() == 3, i,
+                      "expected 2 operands, got ", i.operands.size());
+  LAMELLA_HLO_REQUIRE(i.operands.size() == 2 || is_integral(array_operand(i, 2).element_type()), i,
+                      "expected operand 2 to be sizes, got ", i.operand_shape(2).to_string(false));
   ElementType type = i.shape->element_type();
   for (size_t n = 0; n < 2; ++n) {
     const Shape& shape = array_operand(i, n);
@@ -154,6 +164,7 @@ Shape infer_call(const Instruction& i) {
   AttributeKey key = i.has(AttributeKey::ToApply) ? AttributeKey::ToApply : AttributeKey::Calls;
   Computation& called = computation_of(i, key);
   require_parameters(i, called, operand_shapes(i));
+  require_aliases(i);
   return *called.root->shape;
 }
 

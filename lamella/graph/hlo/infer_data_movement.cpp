@@ -210,7 +210,13 @@ Shape infer_set_dimension_size(const Instruction& i) {
   const Shape& size = array_operand(i, 1);
   LAMELLA_HLO_REQUIRE(size.is_scalar() && size.element_type() == ElementType::S32, i,
                       "expected operand 1 to be s32[], got ", size.to_string(false));
-  return array_operand(i, 0);
+  Shape result = array_operand(i, 0);
+  auto dimensions = i.integers(AttributeKey::Dimensions);
+  require_dimensions(i, AttributeKey::Dimensions, dimensions, result.rank());
+  LAMELLA_HLO_REQUIRE(dimensions.size() == 1, i, "expected dimensions to name one dimension, got ",
+                      braced(dimensions));
+  result.set_dynamic(dimensions[0]);
+  return result;
 }
 
 Shape infer_bitcast(const Instruction& i) {

@@ -1,6 +1,7 @@
 // Literals: elements of every type, printing and reading.
 #include "lamella/graph/hlo/literal.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -48,6 +49,11 @@ int64_t nearest_integer(double value) {
 // Decimal digits that distinguish any two numbers of the type: C++'s max_digits10.
 int digits_of(ElementType type) {
   return lamella::detail::decimal_digits(element_row(type).mantissa_bits + 1) + 2;
+}
+// The bits of a NaN's payload that make it quiet; 0 for types whose NaNs have no payload.
+uint64_t quiet_payload(ElementType type) {
+  const ElementRow& row = element_row(type);
+  return row.specials == SpecialCodes::Ieee ? uint64_t{1} << (row.mantissa_bits - 1) : 0;
 }
 void append_real(std::string* text, double value, ElementType type) {
   if (std::isnan(value)) {
@@ -106,10 +112,25 @@ Literal Literal::scalar(ElementType type, double value) {
   }
   return made;
 }
+Literal Literal::elided(Shape shape) {
+  Literal made;
+  made.shape_ = std::move(shape);
+  made.elided_ = true;
+  return made;
+}
+bool Literal::is_elided() const {
+  return elided_ || std::ranges::any_of(elements_, &Literal::is_elided);
+}
 Literal Literal::clone() const {
+  if (elided_) return elided(shape_);
+  if (shape_.is_tuple()) {
+    Literal made;
+    made.shape_ = shape_;
+    for (const Literal& element : elements_) made.elements_.push_back(element.clone());
+    return made;
+  }
   Literal made(shape_);
   if (bytes_ != 0) std::memcpy(made.data_.get(), data_.get(), bytes_);
-  for (size_t i = 0; i < elements_.size(); ++i) made.elements_[i] = elements_[i].clone();
   return made;
 }
 
@@ -243,7 +264,7 @@ void Literal::set_complex(int64_t i, complex<double> value) {
 }
 
 bool Literal::operator==(const Literal& other) const {
-  return shape_.compatible(other.shape_) && bytes_ == other.bytes_ &&
+  return shape_.compatible(other.shape_) && bytes_ == other.bytes_ && !elided_ && !other.elided_ &&
          (bytes_ == 0 || std::memcmp(data_.get(), other.data_.get(), bytes_) == 0) &&
          elements_ == other.elements_;
 }
@@ -267,6 +288,10 @@ void Literal::append_to(std::string* text) const {
   }
   if (shape_.is_token()) {
     *text += "token";
+    return;
+  }
+  if (elided_) {
+    *text += "{...}";
     return;
   }
   int64_t next = 0;
@@ -314,6 +339,18 @@ void Literal::append_element(std::string* text, int64_t i) const {
     }
     default:
       append_real(text, real_at(i), type);
+      if (uint64_t quiet = quiet_payload(type); quiet != 0 && std::isnan(real_at(i))) {
+        uint64_t bits = 0;
+        auto size = static_cast<size_t>(element_bytes(type));
+        std::memcpy(&bits, data_.get() + static_cast<size_t>(i) * size, size);
+        uint64_t payload = bits & (2 * quiet - 1);
+        char buffer[20];
+        if (payload == quiet) return;
+        *text +=
+            str("(0x",
+                std::string_view(buffer, std::to_chars(buffer, std::end(buffer), payload, 16).ptr),
+                ")");
+      }
   }
 }
 
@@ -323,6 +360,13 @@ Literal Literal::scan(Scanner& scanner, const Shape& shape) {
   if (shape.is_tuple()) {
     Literal made;
     made.shape_ = shape;
+    // XLA leaves out a tuple as a whole.
+    if (scanner.take("{...}")) {
+      for (const Shape& element : shape.tuple_shapes()) {
+        made.elements_.push_back(elided(element));
+      }
+      return made;
+    }
     scanner.expect('(');
     for (const Shape& element : shape.tuple_shapes()) {
       if (!made.elements_.empty()) scanner.expect(',');
@@ -339,11 +383,26 @@ Literal Literal::scan(Scanner& scanner, const Shape& shape) {
     scanner.fail("expected a constant to be an array, got ", shape.to_string());
   }
   scanner.skip();
-  std::string_view rest = scanner.text().substr(scanner.position());
-  if (shape.rank() > 0 && rest.starts_with("{...}")) {
-    scanner.fail(
-        "expected the values of the constant, got '{...}': they were left out when the "
-        "text was printed");
+  size_t begin = scanner.position();
+  std::string_view rest = scanner.text().substr(begin);
+  if (shape.rank() > 0) {
+    // "..." may follow some of the values.
+    size_t end = rest.find_first_of("(;=\"");
+    size_t dots = rest.substr(0, end).find("...");
+    if (rest.starts_with('{') && dots != std::string_view::npos &&
+        rest.substr(0, dots).find(')') == std::string_view::npos) {
+      scanner.seek(begin + dots + 3);
+      scanner.expect('}');
+      return elided(shape);
+    }
+    if (!rest.starts_with('{')) {  // one number sets the first element, and the others are 0
+      LAMELLA_CHECK(shape.elements() <= static_cast<int64_t>(scanner.text().size()) << 14,
+                    "hlo: expected a constant of moderate size, got ", shape.to_string(false));
+      Literal made(shape);
+      if (shape.elements() == 0) scanner.fail("expected '{}', got ", scanner.next());
+      made.scan_element(scanner, 0);
+      return made;
+    }
   }
   // Each element takes at least one character, so that a short text cannot ask for a huge literal.
   if (shape.elements() > static_cast<int64_t>(rest.size())) {
@@ -361,23 +420,83 @@ void Literal::scan_array(Scanner& scanner, int64_t dimension, int64_t* next) {
     return;
   }
   // Sub-arrays may be preceded by their index as a comment, /*i0=0*/, which the scanner skips.
+  // Commas are optional, as in XLA.
   scanner.expect('{');
   int64_t size = shape_.dimension(dimension);
   for (int64_t i = 0; i < size; ++i) {
-    if (i != 0) {
-      if (scanner.peek() == '}') {
-        scanner.fail("expected ", size, " values in dimension ", dimension, " of ",
-                     shape_.to_string(false), ", got ", i);
-      }
-      scanner.expect(',');
+    while (scanner.take(',')) continue;
+    if (scanner.peek() == '}') {
+      scanner.fail("expected ", size, " values in dimension ", dimension, " of ",
+                   shape_.to_string(false), ", got ", i);
     }
     scan_array(scanner, dimension + 1, next);
   }
-  if (scanner.peek() == ',') {
+  size_t end = scanner.position();
+  while (scanner.take(',')) continue;
+  if (scanner.peek() != '}' && scanner.peek() != '\0') {
+    scanner.seek(end);
     scanner.fail("expected ", size, " values in dimension ", dimension, " of ",
                  shape_.to_string(false), ", got more");
   }
   scanner.expect('}');
+}
+
+void Literal::set_nan(int64_t i, ElementType type, bool negative, uint64_t payload) {
+  int bits = element_bits(type), mantissa = element_row(type).mantissa_bits;
+  uint64_t value = ((uint64_t{1} << (bits - 1 - mantissa)) - 1) << mantissa | payload;
+  if (negative) value |= uint64_t{1} << (bits - 1);
+  auto size = static_cast<size_t>(element_bytes(type));
+  std::memcpy(data_.get() + static_cast<size_t>(i) * size, &value, size);
+}
+
+// Reads a number, and stores it if the elements are real. Throws if the type does not reach it.
+double Literal::scan_real(Scanner& scanner, int64_t i, ElementType type) {
+  scanner.skip();
+  size_t begin = scanner.position();
+  const char* from = scanner.text().data() + begin;
+  const char* end = scanner.text().data() + scanner.text().size();
+  auto bad = [&](std::string_view what) {
+    scanner.seek(begin);
+    scanner.fail("expected ", what, " for ", element_name(type), ", got ", scanner.next());
+  };
+  bool negative = from < end && *from == '-', is_real = is_floating(shape_.element_type());
+  const char* digits = negative ? from + 1 : from;
+  if (std::string_view(digits, static_cast<size_t>(end - digits)).starts_with("nan")) {
+    double value = std::numeric_limits<double>::quiet_NaN();
+    uint64_t quiet = quiet_payload(type), payload = quiet;
+    const char* after = digits + 3;
+    if (after < end && *after == '(') {
+      const char* number = after + 3;
+      bool is_hex = end - after > 3 && after[1] == '0' && after[2] == 'x';
+      if (!is_hex) bad("a NaN with a payload such as (0x1)");
+      auto [stop, error] = std::from_chars(number, end, payload, 16);
+      bool good = error == std::errc() && stop < end && *stop == ')';
+      if (!good || payload == 0 || payload >= 2 * quiet) bad("a payload that fits");
+      after = stop + 1;
+    }
+    scanner.seek(static_cast<size_t>(after - scanner.text().data()));
+    if (is_real) {
+      set_real(i, negative ? -value : value);
+      if (quiet != 0) set_nan(i, type, negative, payload);
+    }
+    return negative ? -value : value;
+  }
+  double value = 0;
+  auto [stop, error] = std::from_chars(from, end, value);
+  if (error == std::errc::result_out_of_range) {
+    value = std::strtod(std::string(from, static_cast<size_t>(stop - from)).c_str(), nullptr);
+    if (std::isinf(value)) bad("a number that fits");
+  } else if (error != std::errc()) {
+    bad("a number");
+  }
+  if (is_real) set_real(i, value);
+  double stored = type == ElementType::F64   ? value
+                  : type == ElementType::F32 ? static_cast<double>(static_cast<float>(value))
+                                             : real_at(i);
+  bool below = type == ElementType::F8E8M0FNU && !(value >= 0x1p-128);
+  if (std::isfinite(value) && (!std::isfinite(stored) || below)) bad("a number that fits");
+  scanner.seek(static_cast<size_t>(stop - scanner.text().data()));
+  return value;
 }
 void Literal::scan_element(Scanner& scanner, int64_t i) {
   ElementType type = shape_.element_type();
@@ -385,71 +504,45 @@ void Literal::scan_element(Scanner& scanner, int64_t i) {
   size_t begin = scanner.position();
   const char* at = scanner.text().data() + begin;
   const char* end = scanner.text().data() + scanner.text().size();
-  auto bad = [&](std::string_view what) {
-    scanner.seek(begin);
-    scanner.fail("expected ", what, " for ", element_name(type), ", got ", scanner.next());
-  };
-  auto real = [&]() -> double {
-    scanner.skip();
-    const char* from = scanner.text().data() + scanner.position();
-    double value = 0;
-    const char* after = from;
-    bool negative = from < end && *from == '-';
-    const char* digits = negative ? from + 1 : from;
-    if (end - digits >= 3 && std::string_view(digits, 3) == "nan") {
-      value = std::numeric_limits<double>::quiet_NaN();
-      if (negative) value = -value;
-      after = digits + 3;
-      if (after < end && *after == '(') {  // a payload
-        while (after < end && *after != ')') ++after;
-        if (after == end) bad("a number");
-        ++after;
-      }
-    } else {
-      auto [stop, error] = std::from_chars(from, end, value);
-      if (error == std::errc::result_out_of_range) {
-        value = std::strtod(std::string(from, static_cast<size_t>(stop - from)).c_str(), nullptr);
-      } else if (error != std::errc()) {
-        bad("a number");
-      }
-      after = stop;
+  // Numbers up to 2^64, of which those beyond 2^63 stand for negative ones, as in XLA.
+  auto integer = [&] {
+    uint64_t value = 0;
+    int64_t below = 0;
+    auto [stop, error] =
+        *at == '-' ? std::from_chars(at, end, below) : std::from_chars(at, end, value);
+    int64_t found = *at == '-' ? below : static_cast<int64_t>(value);
+    bool is_bool = type == ElementType::PRED;
+    bool fits = is_bool || element_bits(type) == 64 ||
+                (element_kind(type) == ElementKind::Signed
+                     ? cut(type, found) == found
+                     : static_cast<uint64_t>(found) >> element_bits(type) == 0);
+    if (error != std::errc() || !fits || (stop < end && (*stop == '.' || *stop == 'e'))) {
+      scanner.seek(begin);
+      scanner.fail("expected ", is_bool ? "0, 1, true or false" : "a number that fits", " for ",
+                   element_name(type), ", got ", scanner.next());
     }
-    scanner.seek(static_cast<size_t>(after - scanner.text().data()));
-    return value;
+    scanner.seek(static_cast<size_t>(stop - scanner.text().data()));
+    set_integer(i, found);
   };
+  if (at == end) scanner.fail("expected a value, got the end");
   switch (element_kind(type)) {
-    case ElementKind::Predicate: {
+    case ElementKind::Predicate:
       if (scanner.take("true")) return set_integer(i, 1);
       if (scanner.take("false")) return set_integer(i, 0);
-      int64_t value = scanner.integer();
-      if (value != 0 && value != 1) bad("0, 1, true or false");
-      return set_integer(i, value);
-    }
-    case ElementKind::Unsigned: {
-      uint64_t value = 0;
-      auto [stop, error] = std::from_chars(at, end, value);
-      if (error != std::errc()) bad("a number that fits");
-      if (element_bits(type) < 64 && value >> element_bits(type) != 0) bad("a number that fits");
-      scanner.seek(static_cast<size_t>(stop - scanner.text().data()));
-      return set_integer(i, static_cast<int64_t>(value));
-    }
-    case ElementKind::Signed: {
-      int64_t value = 0;
-      auto [stop, error] = std::from_chars(at, end, value);
-      if (error != std::errc() || cut(type, value) != value) bad("a number that fits");
-      scanner.seek(static_cast<size_t>(stop - scanner.text().data()));
-      return set_integer(i, value);
-    }
+      return integer();
+    case ElementKind::Unsigned:
+    case ElementKind::Signed:
+      return integer();
     case ElementKind::Complex: {
-      if (!scanner.take('(')) return set_complex(i, complex<double>(real()));
-      double re = real();
+      scanner.expect('(');
+      double re = scan_real(scanner, i, part_of_complex(type));
       scanner.expect(',');
-      double im = real();
+      double im = scan_real(scanner, i, part_of_complex(type));
       scanner.expect(')');
       return set_complex(i, {re, im});
     }
     default:
-      return set_real(i, real());
+      scan_real(scanner, i, type);
   }
 }
 

@@ -105,6 +105,12 @@ class Literal {
   // Reads the text of a literal of this shape.
   static Literal scan(Scanner& scanner, const Shape& shape);
 
+  // An array whose values were left out when its text was printed, "{...}". It has a shape, no
+  // data, and equals nothing.
+  static Literal elided(Shape shape);
+  // Whether it, or an element of the tuple, is such an array.
+  bool is_elided() const;
+
   // Same shape, and same bits.
   bool operator==(const Literal& other) const;
 
@@ -116,6 +122,8 @@ class Literal {
   void append_array(std::string* text, int64_t dimension, int64_t* next) const;
   void scan_array(Scanner& scanner, int64_t dimension, int64_t* next);
   void scan_element(Scanner& scanner, int64_t i);
+  double scan_real(Scanner& scanner, int64_t i, ElementType type);
+  void set_nan(int64_t i, ElementType type, bool negative, uint64_t payload);
 
   struct Free {
     void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t(64)); }
@@ -123,6 +131,7 @@ class Literal {
   Shape shape_;
   std::unique_ptr<std::byte[], Free> data_;
   size_t bytes_ = 0;
+  bool elided_ = false;
   std::vector<Literal> elements_;
 };
 

@@ -28,7 +28,8 @@ void input_output_aliases(Scanner& s, Module* module) {
     s.expect(':');
     s.expect('(');
     alias.parameter = s.integer();
-    if (s.take(',')) alias.parameter_index = scan_braced_integers(s);
+    s.expect(',');
+    alias.parameter_index = scan_braced_integers(s);
     if (s.take(',')) {
       std::string_view kind = s.word();
       if (kind != "may-alias" && kind != "must-alias") {
@@ -42,8 +43,36 @@ void input_output_aliases(Scanner& s, Module* module) {
   }
 }
 
+// { (0, {}), (1, {0}) }
+void buffer_donors(Scanner& s) {
+  s.expect('{');
+  while (!s.take('}')) {
+    s.expect('(');
+    s.integer();
+    s.expect(',');
+    scan_braced_integers(s);
+    s.expect(')');
+    if (s.peek() != '}') s.expect(',');
+  }
+}
+
+// The attributes that are kept as written.
+void other_attribute(Scanner& s, std::string_view key) {
+  if (key == "replica_count" || key == "num_partitions") {
+    s.integer();
+  } else if (key == "alias_passthrough_params") {
+    scan_boolean(s);
+  } else if (key == "buffer_donor") {
+    buffer_donors(s);
+  } else if (key == "frontend_attributes") {
+    scan_text_value(s, AttributeKey::FrontendAttributes);
+  } else {
+    skip_value(s);
+  }
+}
+
 void header_line(Scanner& s, ShapeReader& shapes, Module* module) {
-  if (!s.take("HloModule")) s.fail("expected 'HloModule', got ", s.next());
+  s.expect("HloModule");
   std::string_view name = scan_name(s);
   if (name.empty()) s.fail("expected the module's name, got ", s.next());
   module->name = name;
@@ -60,7 +89,7 @@ void header_line(Scanner& s, ShapeReader& shapes, Module* module) {
     } else {
       s.skip();
       size_t begin = s.position();
-      skip_value(s);
+      other_attribute(s, key);
       module->attributes.emplace_back(key, s.from(begin));
     }
   }
@@ -92,6 +121,20 @@ void source_tables(Scanner& s, Module* module) {
 }
 
 }  // namespace
+
+bool computation_follows(Scanner& s) {
+  size_t begin = s.position();
+  bool found = at_word(s, "ENTRY") || (!scan_name(s).empty() && s.peek() == '{');
+  s.seek(begin);
+  return found;
+}
+bool instruction_follows(Scanner& s) {
+  if (s.peek() == '\0' || at_word(s, "HloModule") || computation_follows(s)) return false;
+  size_t begin = s.position();
+  bool found = at_word(s, "ROOT") || shape_follows(s) || (!scan_name(s).empty() && s.peek() == '=');
+  s.seek(begin);
+  return found;
+}
 
 void scan_header(Scanner& s, ShapeReader& shapes, Module* module) {
   header_line(s, shapes, module);

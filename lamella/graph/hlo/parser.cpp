@@ -10,6 +10,8 @@
 
 #include "lamella/core/error.h"
 #include "lamella/graph/hlo/attribute_scanner.h"
+#include "lamella/graph/hlo/attribute_use.h"
+#include "lamella/graph/hlo/infer.h"
 #include "lamella/graph/hlo/module.h"
 #include "lamella/graph/hlo/module_header.h"
 #include "lamella/graph/hlo/names.h"
@@ -25,13 +27,17 @@ class Parser {
       : module_(*module), s_(module->arena().copy(text), "hlo"), shapes_(module) {}
 
   void run() {
-    scan_header(s_, shapes_, &module_);
-    while (!s_.at_end()) computation();
-    if (module_.computations.empty()) s_.fail("expected a computation, got the end");
-    if (module_.entry == nullptr) {
-      if (module_.computations.size() != 1)
-        s_.fail("expected one computation marked ENTRY, got none");
-      module_.entry = module_.computations.front();
+    if (instruction_follows(s_)) {
+      module_.name = "_";
+      module_.is_scheduled = true;
+      one_instruction();
+    } else {
+      if (at_word(s_, "HloModule") || !computation_follows(s_)) scan_header(s_, shapes_, &module_);
+      while (!s_.at_end()) computation();
+      if (computations_in_order_.empty()) s_.fail("expected a computation, got the end");
+      if (module_.entry == nullptr) module_.entry = computations_in_order_.back();
+      std::string title = str("module_", module_.entry->name);
+      if (module_.name.empty()) module_.name = module_.arena().copy(title);
     }
     for (const Fixup& fixup : fixups_) {
       Computation* found = computations_.find(fixup.name);
@@ -42,6 +48,7 @@ class Parser {
       *fixup.place = found;
     }
     order_computations(module_);
+    require_own_computations(module_);
   }
 
  private:
@@ -59,38 +66,66 @@ class Parser {
 
   // ---- Computations ----
 
+  // The operands of a single instruction state their shapes, and become parameters.
+  void one_instruction() {
+    Computation* made = module_.add_computation("_");
+    computations_.insert(made->name, made);
+    module_.entry = made;
+    names_ = &instructions_;
+    single_ = made;
+    if (shape_follows(s_)) {
+      right_side(made, "_", s_.position());
+    } else {
+      instruction(made);
+    }
+    if (!s_.at_end()) s_.fail("expected the end of the instruction, got ", s_.next());
+    made->root = made->instructions.back();
+    require_parameters_of(*made, 0);
+  }
+
   void computation() {
     s_.skip();
     size_t begin = s_.position();
-    bool entry = false;
-    std::string_view name = name_();
-    if (name == "ENTRY") {
-      entry = true;
+    bool entry = at_word(s_, "ENTRY");
+    if (entry) {
+      s_.word();
       s_.skip();
       begin = s_.position();
-      name = name_();
     }
+    std::string_view name = scan_computation_name(s_);
     if (name.empty()) s_.fail("expected a computation, got ", s_.next());
-    if (s_.peek() == '(') {  // (a: f32[2], b: s32[]) -> f32[2]
-      skip_value(s_);
+    const Shape* stated = nullptr;
+    size_t stated_at = 0;
+    if (s_.take('(')) {  // (a: f32[2], b: s32[]) -> f32[2]
+      while (!s_.take(')')) {
+        if (name_().empty()) s_.fail("expected the name of a parameter, got ", s_.next());
+        shape();
+        if (s_.peek() != ')') s_.expect(',');
+      }
       s_.expect("->");
-      shape();
+      s_.skip();
+      stated_at = s_.position();
+      stated = shape();
     }
     Computation* made = module_.add_computation(name);
     if (!computations_.insert(name, made)) {
       s_.fail_at(begin, str("expected computations of different names, got '", name, "' again"));
     }
+    computations_in_order_.push_back(made);
     body(made, instructions_);
     instructions_.clear();
+    if (stated != nullptr && !stated->compatible(*made->root->shape)) {
+      s_.fail_at(stated_at,
+                 str("expected the shape of '", made->root->name, "', ",
+                     made->root->shape->to_string(false), ", got ", stated->to_string(false)));
+    }
     if (s_.take(',')) {
       s_.skip();
       size_t from = s_.position();
-      do {
-        s_.word();
-        s_.expect('=');
-        skip_value(s_);
-        made->attributes = s_.from(from);
-      } while (s_.take(','));
+      s_.expect("execution_thread");
+      s_.expect('=');
+      scan_quoted(s_, module_.arena());
+      made->attributes = s_.from(from);
     }
     if (entry) {
       if (module_.entry != nullptr) {
@@ -102,7 +137,7 @@ class Parser {
 
   void body(Computation* made, Names<Instruction>& names) {
     Names<Instruction>* outer = std::exchange(names_, &names);
-    Computation* outer_computation = std::exchange(computation_, made);
+    open_.push_back(made);
     s_.expect('{');
     size_t open = s_.position();
     while (!s_.take('}')) {
@@ -110,36 +145,58 @@ class Parser {
         s_.fail_at(open, str("expected '}' to end computation '", made->name, "', got the end"));
       }
       instruction(made);
-      s_.take(';');
     }
     if (made->instructions.empty()) {
       s_.fail_at(open, str("expected computation '", made->name, "' to have an instruction"));
     }
     if (made->root == nullptr) made->root = made->instructions.back();
-    for (size_t i = 0; i < made->parameters.size(); ++i) {
-      if (made->parameters[i] == nullptr) {
-        s_.fail_at(open, str("expected computation '", made->name, "' to have parameter(", i,
-                             "), as it has ", made->parameters.size() - 1, ", got none"));
+    require_parameters_of(*made, open);
+    names_ = outer;
+    open_.pop_back();
+  }
+
+  void require_parameters_of(const Computation& made, size_t at) {
+    for (size_t i = 0; i < made.parameters.size(); ++i) {
+      if (made.parameters[i] == nullptr) {
+        s_.fail_at(at, str("expected computation '", made.name, "' to have parameter(", i,
+                           "), as it has ", made.parameters.size() - 1, ", got none"));
       }
     }
-    names_ = outer;
-    computation_ = outer_computation;
   }
 
   void instruction(Computation* made) {
     s_.skip();
     size_t begin = s_.position();
-    std::string_view name = name_();
-    bool root = false;
-    if (name == "ROOT") {
-      root = true;
+    bool root = at_word(s_, "ROOT");
+    if (root) {
+      s_.word();
       s_.skip();
       begin = s_.position();
-      name = name_();
     }
+    std::string_view name = name_();
     if (name.empty()) s_.fail("expected an instruction, got ", s_.next());
+    if (is_type_name(name) || (name.starts_with("__") && !name.starts_with("__xla_"))) {
+      s_.fail_at(begin, str("expected a name that is no type and does not begin with '__', got '",
+                            name, "'"));
+    }
     s_.expect('=');
-    const Shape* result = shape();
+    Instruction* one = right_side(made, name, begin);
+    if (root) {
+      if (made->root != nullptr) {
+        s_.fail_at(begin, str("expected one instruction marked ROOT in computation '", made->name,
+                              "', got a second"));
+      }
+      made->root = one;
+    }
+  }
+
+  // "[shape] opcode(operands), attributes". An operand that is an instruction itself has no name
+  // and no attributes.
+  Instruction* right_side(Computation* made, std::string_view name, size_t begin,
+                          bool is_operand = false) {
+    s_.skip();
+    size_t shape_at = s_.position();
+    const Shape* result = shape_follows(s_) ? shape() : nullptr;
     s_.skip();
     size_t opcode_at = s_.position();
     std::string_view word = s_.word();
@@ -151,19 +208,23 @@ class Parser {
     }
     if (!opcode) {
       s_.seek(opcode_at);
-      s_.fail("expected an opcode, got ", s_.next());
+      s_.fail("expected ", result == nullptr ? "a shape" : "an opcode", ", got ", s_.next());
     }
+    if (result == nullptr && (pair || !can_infer_shape(*opcode))) {
+      s_.fail_at(shape_at, str("expected a shape, got '", word, "'"));
+    }
+    size_t unresolved = called_.size() + fixups_.size();
     auto* one = module_.arena().make<Instruction>();
     one->opcode = *opcode;
     one->name = name;
     one->shape = result;
     one->parent = made;
-    one->index = static_cast<int64_t>(made->instructions.size());
-    s_.expect('(');
     if (*opcode == Opcode::Constant) {
+      s_.expect('(');
       one->literal = module_.arena().make<Literal>(Literal::scan(s_, *result));
       s_.expect(')');
     } else if (*opcode == Opcode::Parameter) {
+      s_.expect('(');
       parameter(one);
       s_.expect(')');
     } else {
@@ -176,29 +237,41 @@ class Parser {
                        wanted == 1 ? " operand" : " operands", ", got ", one->operands.size()));
       }
     }
-    attributes(one);
-    if (pair) asynchronous(one, *pair, opcode_at);
-    if (!names_->insert(name, one)) {
+    if (!is_operand) attributes(one, pair);
+    if (result == nullptr) {
+      if (called_.size() + fixups_.size() > unresolved) {
+        s_.fail_at(shape_at, str("expected a shape, as '", word, "' names a computation below"));
+      }
+      one->shape = module_.intern(infer_missing_shape(*one));
+    }
+    if (pair) {
+      asynchronous(one, *pair, opcode_at);
+    } else {
+      require_attributes(*one);
+      require_chain(*one, std::nullopt);
+    }
+    if (is_operand) {
+      std::string free = str(word, ".anon");
+      for (int64_t n = 1; names_->find(free) != nullptr; ++n) free = str(word, ".anon.", n);
+      one->name = module_.arena().copy(free);
+    }
+    if (!names_->insert(one->name, one)) {
       s_.fail_at(begin, str("expected instructions of different names, got '", name, "' again"));
     }
+    one->index = static_cast<int64_t>(made->instructions.size());
     made->instructions.push_back(one);
-    if (root) {
-      if (made->root != nullptr) {
-        s_.fail_at(begin, str("expected one instruction marked ROOT in computation '", made->name,
-                              "', got a second"));
-      }
-      made->root = one;
-    }
+    return one;
   }
   void asynchronous(Instruction* one, const ShortPair& pair, size_t at) {
-    if (pair.opcode != Opcode::AsyncStart) {
-      one->opcode = pair.opcode;
-      return;
-    }
-    if (!one->shape->is_tuple() || one->shape->tuple_shapes().size() < 2) {
+    if (pair.opcode == Opcode::AsyncStart &&
+        (!one->shape->is_tuple() || one->shape->tuple_shapes().size() < 2)) {
       s_.fail_at(at, str("expected the start of a pair to give its operands and its result, got ",
                          one->shape->to_string(false)));
     }
+    one->opcode = pair.opcode;
+    require_chain(*one, pair.wrapped);
+    if (pair.opcode != Opcode::AsyncStart) return;
+    one->opcode = pair.wrapped;
     Computation* body = nullptr;
     for (int64_t n = 0; body == nullptr; ++n) {
       std::string name = n == 0 ? str(one->name, ".async") : str(one->name, ".async.", n);
@@ -227,42 +300,71 @@ class Parser {
     one->parameter_number = number;
   }
   void operands(Instruction* one) {
+    std::vector<Instruction*> outer = std::move(scratch_);
     scratch_.clear();
+    s_.expect('(');
     while (!s_.take(')')) {
-      s_.skip();
-      size_t at = s_.position();
-      if (s_.peek() == '(') shape();  // the operand's shape may precede it
-      std::string_view name = name_();
-      Instruction* found = names_->find(name);
-      if (found == nullptr && !name.empty() && s_.peek() == '[') {
-        s_.seek(at);
-        shape();
-        s_.skip();
-        at = s_.position();
-        name = name_();
-        found = names_->find(name);
-      }
-      if (found == nullptr) {
-        if (name.empty()) s_.fail("expected an operand, got ", s_.next());
-        s_.fail_at(at, str("expected the name of an instruction above, got '", name, "'"));
-      }
-      scratch_.push_back(found);
+      scratch_.push_back(operand(one->parent));
       if (s_.peek() != ')') s_.expect(',');
     }
     one->operands = module_.arena().copy(std::span<Instruction* const>(scratch_));
+    scratch_ = std::move(outer);
+  }
+  Instruction* operand(Computation* made) {
+    s_.skip();
+    size_t begin = s_.position();
+    const Shape* stated =
+        shape_follows(s_) ? shape() : nullptr;  // the operand's shape may precede it
+    s_.skip();
+    size_t at = s_.position();
+    std::string_view name = name_();
+    if (s_.peek() == '(' && !name.empty()) {  // an instruction in place of a name
+      if (++depth_ > kMaxDepth) s_.fail("expected at most ", kMaxDepth, " nested instructions");
+      s_.seek(begin);
+      Instruction* nested = right_side(made, name, begin, true);
+      --depth_;
+      return nested;
+    }
+    Instruction* found = name.empty() ? nullptr : names_->find(name);
+    if (found == nullptr && stated != nullptr && made == single_) {
+      return missing_operand(made, name, stated);
+    }
+    if (found == nullptr) {
+      if (name.empty()) s_.fail("expected an operand, got ", s_.next());
+      s_.fail_at(at, str("expected the name of an instruction above, got '", name, "'"));
+    }
+    if (stated != nullptr && !stated->compatible(*found->shape)) {
+      s_.fail_at(begin, str("expected the shape of '", name, "', ", found->shape->to_string(false),
+                            ", got ", stated->to_string(false)));
+    }
+    return found;
+  }
+  // The operand of a single instruction, as a parameter.
+  Instruction* missing_operand(Computation* made, std::string_view name, const Shape* stated) {
+    auto number = static_cast<int64_t>(made->parameters.size());
+    if (name.empty()) name = module_.arena().copy(str("_", number));
+    Instruction* parameter = module_.add_instruction(made, Opcode::Parameter, name, stated, {});
+    parameter->parameter_number = number;
+    made->parameters.push_back(parameter);
+    names_->insert(parameter->name, parameter);
+    return parameter;
   }
 
   // ---- Attributes ----
 
-  void attributes(Instruction* one) {
+  void attributes(Instruction* one, const std::optional<ShortPair>& pair) {
     attributes_.clear();
+    // The start of a short pair has the attributes of the operation that it wraps, and its own.
+    bool is_link = pair && pair->opcode != Opcode::AsyncStart;
     size_t first_called = called_.size();
     while (s_.take(',')) {
       s_.skip();
       size_t at = s_.position();
       std::string_view word = s_.word();
-      auto key = attribute_from_name(word);
-      if (!key)
+      auto key = attribute_from_name(word, one->opcode);
+      bool is_taken = key && ((pair && *key == AttributeKey::AsyncExecutionThread) ||
+                              takes_attribute(is_link ? Opcode::AfterAll : one->opcode, *key));
+      if (!is_taken)
         s_.fail_at(
             at, str("expected an attribute of '", opcode_name(one->opcode), "', got '", word, "'"));
       for (const Attribute& before : attributes_) {
@@ -329,12 +431,7 @@ class Parser {
       case AttributeKind::Text: {
         s_.skip();
         size_t begin = s_.position();
-        if (key == AttributeKey::Literal) {  // s32[2] {1, 2}
-          Shape shape = scan_shape(s_);
-          Literal::scan(s_, shape);
-        } else {
-          skip_value(s_);
-        }
+        scan_text_value(s_, key);
         set_text(&made, s_.from(begin));
         break;
       }
@@ -363,19 +460,26 @@ class Parser {
           made.computation = nested_computation(key);
         } else {
           Named named = computation_name();
-          called_.push_back({key, named.name, named.position});
+          made.computation = finished_computation(named.name);
+          if (made.computation == nullptr) {
+            called_.push_back({key, named.name, named.position});
+          }
         }
         break;
       case AttributeKind::Computations: {
         std::vector<Named> names;
+        std::vector<Computation*> found;
         s_.expect('{');
         while (!s_.take('}')) {
-          names.push_back(computation_name());
+          bool nested = s_.peek() == '{';
+          found.push_back(nested ? nested_computation(key) : nullptr);
+          names.push_back(nested ? Named{} : computation_name());
+          if (!nested) found.back() = finished_computation(names.back().name);
           if (s_.peek() != '}') s_.expect(',');
         }
-        std::vector<Computation*> empty(names.size());
-        set_span(&made, &made.computation_data, arena.copy(std::span<Computation* const>(empty)));
+        set_span(&made, &made.computation_data, arena.copy(std::span<Computation* const>(found)));
         for (size_t i = 0; i < names.size(); ++i) {
+          if (found[i] != nullptr) continue;
           fixups_.push_back({&made.computation_data[i], names[i].name, names[i].position});
         }
         break;
@@ -410,19 +514,7 @@ class Parser {
         made.shape = shape();
         break;
       case AttributeKind::Aliasing: {
-        auto* found = arena.make<std::vector<OperandAlias>>();
-        s_.expect('{');
-        while (!s_.take('}')) {
-          OperandAlias alias;
-          alias.output = scan_braced_integers(s_);
-          s_.expect(':');
-          s_.expect('(');
-          alias.operand = s_.integer();
-          if (s_.take(',')) alias.operand_index = scan_braced_integers(s_);
-          s_.expect(')');
-          found->push_back(std::move(alias));
-          if (s_.peek() != '}') s_.expect(',');
-        }
+        auto* found = arena.make<std::vector<OperandAlias>>(scan_operand_aliases(s_));
         made.alias_data = found->data();
         made.size = static_cast<uint32_t>(found->size());
         break;
@@ -437,9 +529,14 @@ class Parser {
   Named computation_name() {
     s_.skip();
     size_t at = s_.position();
-    std::string_view name = name_();
+    std::string_view name = scan_computation_name(s_);
     if (name.empty()) s_.fail("expected the name of a computation, got ", s_.next());
     return {name, at};
+  }
+  // Null if it is defined below, or encloses the text that names it.
+  Computation* finished_computation(std::string_view name) const {
+    Computation* found = computations_.find(name);
+    return std::ranges::find(open_, found) == open_.end() ? found : nullptr;
   }
   // to_apply={ ... }: a computation without a name of its own.
   Computation* nested_computation(AttributeKey key) {
@@ -476,10 +573,12 @@ class Parser {
   Module& module_;
   Scanner s_;
   Names<Computation> computations_;
+  std::vector<Computation*> computations_in_order_;  // without those in braces
+  Computation* single_ = nullptr;                    // the computation of a text of one instruction
   Names<Instruction> instructions_;
   Names<Instruction>* names_ = nullptr;
   ShapeReader shapes_;
-  Computation* computation_ = nullptr;
+  std::vector<Computation*> open_;  // those that are being parsed
   std::vector<Fixup> fixups_;
   std::vector<Called> called_;  // computations named by attributes of unfinished instructions
   std::vector<Instruction*> scratch_;

@@ -1,4 +1,5 @@
 // Printing XLA's HLO text.
+#include <algorithm>
 #include <charconv>
 
 #include "lamella/core/error.h"
@@ -116,7 +117,7 @@ class Printer {
 
  private:
   void name(std::string_view text) {
-    if (options_.percent) out_ += '%';
+    if (options_.percent || is_keyword(text)) out_ += '%';
     out_ += text;
   }
   void number(int64_t value) {
@@ -175,7 +176,9 @@ class Printer {
   void dim_labels(const ConvolutionDimensions& d) {
     auto part = [&](int64_t a, char first, int64_t b, char second,
                     const std::vector<int64_t>& spatial) {
-      std::string text(spatial.size() + 2, '?');
+      int64_t last = std::max(a, b);
+      for (int64_t place : spatial) last = std::max(last, place);
+      std::string text(static_cast<size_t>(last) + 1, '?');
       text[static_cast<size_t>(a)] = first;
       text[static_cast<size_t>(b)] = second;
       for (size_t i = 0; i < spatial.size(); ++i) {

@@ -86,6 +86,13 @@ Shape Shape::tuple(std::vector<Shape> elements) {
   shape.elements_ = std::move(elements);
   return shape;
 }
+Shape Shape::buffer(Shape array) {
+  std::vector<Shape> elements;
+  elements.push_back(std::move(array));
+  Shape shape = tuple(std::move(elements));
+  shape.is_buffer_ = true;
+  return shape;
+}
 Shape Shape::token() {
   Shape shape;
   shape.type_ = ElementType::TOKEN;
@@ -156,6 +163,15 @@ void Shape::set_dynamic(int64_t dimension) {
   dynamic_[static_cast<size_t>(dimension)] = true;
 }
 
+void Shape::set_unbounded(int64_t dimension) {
+  set_dynamic(dimension);
+  unbounded_.resize(dimensions_.size());
+  unbounded_[static_cast<size_t>(dimension)] = true;
+}
+bool Shape::is_abstract() const {
+  return is_buffer_ || !unbounded_.empty() || std::ranges::any_of(elements_, &Shape::is_abstract);
+}
+
 int64_t Shape::dimensions(int64_t i) const {
   LAMELLA_CHECK(i >= 0 && i < rank(), "shape: expected a dimension of ", to_string(false), ", got ",
                 i);
@@ -178,6 +194,7 @@ bool Shape::is_static() const {
 
 bool Shape::compatible(const Shape& other) const {
   if (type_ != other.type_ || dimensions_ != other.dimensions_) return false;
+  if (is_buffer_ != other.is_buffer_) return false;
   if (elements_.size() != other.elements_.size()) return false;
   for (size_t i = 0; i < elements_.size(); ++i) {
     if (!elements_[i].compatible(other.elements_[i])) return false;
@@ -185,9 +202,10 @@ bool Shape::compatible(const Shape& other) const {
   return true;
 }
 bool Shape::operator==(const Shape& other) const {
-  return type_ == other.type_ && has_layout_ == other.has_layout_ &&
-         dimensions_ == other.dimensions_ && minor_to_major_ == other.minor_to_major_ &&
-         dynamic_ == other.dynamic_ && layout_suffix_ == other.layout_suffix_ &&
+  return type_ == other.type_ && is_buffer_ == other.is_buffer_ &&
+         has_layout_ == other.has_layout_ && dimensions_ == other.dimensions_ &&
+         minor_to_major_ == other.minor_to_major_ && dynamic_ == other.dynamic_ &&
+         unbounded_ == other.unbounded_ && layout_suffix_ == other.layout_suffix_ &&
          elements_ == other.elements_;
 }
 
@@ -198,7 +216,7 @@ std::string Shape::to_string(bool with_layout) const {
 }
 void Shape::append_to(std::string* text, bool with_layout) const {
   if (is_tuple()) {
-    *text += '(';
+    *text += is_buffer_ ? "b(" : "(";
     for (size_t i = 0; i < elements_.size(); ++i) {
       if (i != 0) *text += ", ";
       // XLA numbers every fifth element too, so that long tuples can be read.
@@ -213,6 +231,10 @@ void Shape::append_to(std::string* text, bool with_layout) const {
   *text += '[';
   for (size_t i = 0; i < dimensions_.size(); ++i) {
     if (i != 0) *text += ',';
+    if (is_unbounded(static_cast<int64_t>(i))) {
+      *text += '?';
+      continue;
+    }
     if (is_dynamic(static_cast<int64_t>(i))) *text += "<=";
     *text += std::to_string(dimensions_[i]);
   }
@@ -234,6 +256,47 @@ std::vector<int64_t> scan_braced_integers(Scanner& scanner) {
   return numbers;
 }
 
+namespace {
+
+// The position after the number and letters in parentheses that follow a layout's dimensions, such
+// as ":D(D,C)T(8,128)(2,1)L(1)#(u32)*(u32)E(4)S(5)SC(0:1)M(8)": each part at most once, in this
+// order.
+void scan_layout_suffix(Scanner& s) {
+  s.expect(':');
+  for (std::string_view part : {"D", "T", "L", "#", "*", "E", "S", "SC", "M"}) {
+    bool has_part = s.peek() == part[0];
+    if (has_part && part[0] == 'S') {
+      size_t before = s.position();
+      has_part = s.word() == part;
+      if (!has_part) s.seek(before);
+    } else if (has_part) {
+      s.take(part);
+    }
+    if (!has_part) continue;
+    do {
+      s.expect('(');
+      while (s.peek() != ')' && s.peek() != '\0' && s.peek() != '{') {
+        bool is_level = s.peek() >= 'A' && s.peek() <= 'Z';
+        if (part == "D" && is_level && s.peek() != 'D' && s.peek() != 'C' && s.peek() != 'S') {
+          s.fail("expected D, C or S, got ", s.next());
+        }
+        s.take(s.peek());
+      }
+      s.expect(')');
+    } while (s.peek() == '(' && (part == "T" || part == "SC"));
+  }
+}
+
+}  // namespace
+
+bool layout_follows(Scanner& scanner) {
+  size_t before = scanner.position();
+  bool follows = scanner.take('{') &&
+                 (scanner.peek() == ':' || (scanner.peek() >= '0' && scanner.peek() <= '9'));
+  scanner.seek(before);
+  return follows;
+}
+
 Shape scan_shape(Scanner& scanner, int depth) {
   if (scanner.take('(')) {
     if (depth == kMostNestedTuples) {
@@ -249,6 +312,12 @@ Shape scan_shape(Scanner& scanner, int depth) {
   scanner.skip();
   size_t begin = scanner.position();
   std::string_view name = scanner.word();
+  if (name == "b" && scanner.take('(')) {
+    Shape array = scan_shape(scanner, depth + 1);
+    if (!array.is_array()) scanner.fail("expected a buffer of an array, got ", array.to_string());
+    scanner.expect(')');
+    return Shape::buffer(std::move(array));
+  }
   auto type = element_from_name(name);
   if (name.empty() || !type || scanner.peek() != '[') {
     scanner.seek(begin);
@@ -257,10 +326,16 @@ Shape scan_shape(Scanner& scanner, int depth) {
   scanner.expect('[');
   std::vector<int64_t> dimensions;
   std::vector<bool> dynamic;
-  bool any_dynamic = false;
+  std::vector<int64_t> unbounded;
   while (!scanner.take(']')) {
+    if (scanner.take('?')) {
+      unbounded.push_back(static_cast<int64_t>(dimensions.size()));
+      dimensions.push_back(0);
+      dynamic.push_back(false);
+      if (scanner.peek() != ']') scanner.expect(',');
+      continue;
+    }
     dynamic.push_back(scanner.take("<="));
-    any_dynamic |= dynamic.back();
     size_t at = scanner.position();
     dimensions.push_back(scanner.integer());
     if (dimensions.back() < 0) {
@@ -277,13 +352,11 @@ Shape scan_shape(Scanner& scanner, int depth) {
   if (std::string beyond = beyond_bounds(dimensions); !beyond.empty()) scanner.fail(beyond);
   size_t rank = dimensions.size();
   Shape shape = Shape::array(*type, std::move(dimensions));
-  if (any_dynamic) {
-    for (size_t i = 0; i < rank; ++i) {
-      if (dynamic[i]) shape.set_dynamic(static_cast<int64_t>(i));
-    }
+  for (size_t i = 0; i < rank; ++i) {
+    if (dynamic[i]) shape.set_dynamic(static_cast<int64_t>(i));
   }
-  // A layout follows without a blank: a '{' after a blank opens something else.
-  if (scanner.position() < scanner.text().size() && scanner.text()[scanner.position()] == '{') {
+  for (int64_t i : unbounded) shape.set_unbounded(i);
+  if (layout_follows(scanner)) {
     size_t at = scanner.position();
     scanner.expect('{');
     std::vector<int64_t> order;
@@ -295,10 +368,9 @@ Shape scan_shape(Scanner& scanner, int depth) {
     if (scanner.peek() != '}') {
       if (scanner.peek() != ':')
         scanner.fail("expected '}' to end the layout, got ", scanner.next());
-      size_t end = scanner.text().find('}', scanner.position());
-      if (end == std::string_view::npos) scanner.fail("expected '}' to end the layout");
-      suffix = scanner.text().substr(scanner.position(), end - scanner.position());
-      scanner.seek(end);
+      size_t begin = scanner.position();
+      scan_layout_suffix(scanner);
+      suffix = scanner.from(begin);
     }
     scanner.expect('}');
     if (!is_permutation_of_dims(order, static_cast<int64_t>(rank))) {

@@ -35,6 +35,7 @@ class Shape {
                      std::vector<int64_t> minor_to_major);
   static Shape scalar(ElementType type) { return array(type, {}); }
   static Shape tuple(std::vector<Shape> elements);
+  static Shape buffer(Shape array);
   static Shape token();
   static Shape opaque();
   // Reads "f32[2,3]{1,0}", "(f32[], token[])". The whole text must be one shape; throws.
@@ -54,6 +55,15 @@ class Shape {
   bool is_dynamic(int64_t i) const {
     return i < static_cast<int64_t>(dynamic_.size()) && dynamic_[static_cast<size_t>(i)];
   }
+  // Whether the size of a dimension has no bound: "?", of size 0 here.
+  bool is_unbounded(int64_t i) const {
+    return i < static_cast<int64_t>(unbounded_.size()) && unbounded_[static_cast<size_t>(i)];
+  }
+  // Whether it is the handle of a buffer, "b(f32[2])": a tuple of its array here.
+  bool is_buffer() const { return is_buffer_; }
+  // Whether it is a buffer, has a dimension without a bound, or is a tuple with such an element.
+  // Programs with such shapes are read, printed and drawn, but cannot run.
+  bool is_abstract() const;
   bool has_layout() const { return has_layout_; }
   std::span<const int64_t> minor_to_major() const { return minor_to_major_; }
   // Row-major, or no layout at all.
@@ -72,6 +82,7 @@ class Shape {
   void set_layout(std::vector<int64_t> minor_to_major, std::string suffix = {});
   void clear_layout();
   void set_dynamic(int64_t dimension);
+  void set_unbounded(int64_t dimension);
 
   // True if types and sizes are equal; layouts may differ.
   bool compatible(const Shape& other) const;
@@ -101,10 +112,12 @@ class Shape {
  private:
   ElementType type_ = ElementType::Invalid;
   bool has_layout_ = false;
+  bool is_buffer_ = false;
   std::vector<int64_t> dimensions_;
   std::vector<int64_t> minor_to_major_;
-  std::vector<bool> dynamic_;  // empty if no dimension is dynamic
-  std::string layout_suffix_;  // the text after the dimensions of a layout: ":T(8,128)"
+  std::vector<bool> dynamic_;    // empty if no dimension is dynamic
+  std::vector<bool> unbounded_;  // empty if every dimension has a size or a bound
+  std::string layout_suffix_;    // the text after the dimensions of a layout: ":T(8,128)"
   std::vector<Shape> elements_;
   int depth_ = 0;  // levels of nested tuples
   int64_t leaves_ = 1;

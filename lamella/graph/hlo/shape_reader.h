@@ -23,11 +23,16 @@ class ShapeReader {
     if (end < text.size() && text[end] == '[') {
       while (end < text.size() && text[end] != ']') ++end;
       ++end;
-      if (end < text.size() && text[end] == '{') {
+      s.seek(std::min(end, text.size()));
+      bool has_layout = layout_follows(s);
+      s.seek(begin);
+      if (has_layout && text[end] == '{') {
         while (end < text.size() && text[end] != '}') ++end;
         ++end;
+        has_layout = false;
       }
-      if (end <= text.size()) {
+      // A layout behind a blank is not part of the spelling, so the shape is parsed.
+      if (end <= text.size() && !has_layout) {
         std::string_view spelling = text.substr(begin, end - begin);
         if (const Shape* known = spellings_.find(spelling)) {
           s.seek(end);

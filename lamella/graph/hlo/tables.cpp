@@ -44,10 +44,13 @@ Family opcode_family(Opcode opcode) { return kOpcodeFamilies[static_cast<size_t>
 std::string_view attribute_name(AttributeKey key) {
   return kAttributes.name(static_cast<size_t>(key));
 }
-std::optional<AttributeKey> attribute_from_name(std::string_view name) {
+std::optional<AttributeKey> attribute_from_name(std::string_view name, Opcode opcode) {
   int found = kAttributes.find(name);
   if (found < 0) return std::nullopt;
-  return static_cast<AttributeKey>(found);
+  auto key = static_cast<AttributeKey>(found);
+  bool of_pairs = opcode == Opcode::CollectivePermute || opcode == Opcode::CollectivePermuteStart;
+  if (key == AttributeKey::SliceSizes && of_pairs) return AttributeKey::SliceSizesOfPairs;
+  return key;
 }
 AttributeKind attribute_kind(AttributeKey key) { return kAttributeKinds[static_cast<size_t>(key)]; }
 

@@ -233,7 +233,7 @@ Op Call::convert(Op op, ElementType type) const {
   return ConvertElementType(op, type);
 }
 Op Call::constant(ElementType type, Number number) const {
-  return ConstantR0WithType(builder_, type, number);
+  return ConstantLiteral(builder_, scalar_literal(type, number));
 }
 Op Call::full(ElementType type, const Sizes& sizes, Number number) const {
   Op scalar = constant(type, number);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lamella/graph/hlo/effects.h"
+#include "lamella/graph/hlo/infer.h"
 
 namespace lamella::hlo {
 namespace {
@@ -196,6 +197,7 @@ constexpr CostRule kCostRules[] = {
 }  // namespace
 
 Cost Costs::cost_of(const Instruction& i) const {
+  if (!is_well_formed(i)) return {};
   const CostRule& rule = kCostRules[static_cast<size_t>(i.opcode)];
   Cost cost = rule.work(*this, i);
   cost.bytes += rule.traffic(i);

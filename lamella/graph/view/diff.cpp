@@ -101,10 +101,12 @@ class Comparison {
 
   Difference run() {
     pair(before_.entry, after_.entry);
-    while (!waiting_.empty()) {
-      auto [one, other] = waiting_.front();
-      waiting_.pop_front();
-      computations(*one, *other);
+    run_waiting();
+    // Computations that nothing calls are paired by their names, callers first.
+    for (auto one = before_.computations.rbegin(); one != before_.computations.rend(); ++one) {
+      const Computation* other = after_.find_computation((*one)->name);
+      if (other != nullptr) pair(*one, other);
+      run_waiting();
     }
     rest();
     if (header()) return std::move(made_);
@@ -118,6 +120,13 @@ class Comparison {
   }
 
  private:
+  void run_waiting() {
+    while (!waiting_.empty()) {
+      auto [one, other] = waiting_.front();
+      waiting_.pop_front();
+      computations(*one, *other);
+    }
+  }
   void pair(const Computation* one, const Computation* other) {
     if (seen_before_.count(one) != 0 || seen_after_.count(other) != 0) return;
     seen_before_.insert(one);

@@ -208,7 +208,7 @@ class Reader {
     std::vector<Attribute> attributes;
     if (at.has("attributes")) {
       at["attributes"].for_each([&](const std::string& name, const At& value) {
-        auto key = attribute_from_name(name);
+        auto key = attribute_from_name(name, *opcode);
         if (!key) value.fail(str("an attribute of a known name, not '", name, "'"));
         attributes.push_back(attribute(*key, value));
       });

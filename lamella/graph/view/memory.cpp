@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "lamella/graph/hlo/effects.h"
+#include "lamella/graph/hlo/infer.h"
 
 namespace lamella::hlo {
 namespace {
@@ -83,7 +84,8 @@ class Schedule {
       }
       return all;
     }
-    if (i.opcode == Opcode::GetTupleElement) {
+    const bool follows_rules = is_well_formed(i);
+    if (i.opcode == Opcode::GetTupleElement && follows_rules) {
       const std::vector<size_t>& whole = held_[index_of(*i.operands[0])];
       int64_t place[] = {i.integer(AttributeKey::Index)};
       size_t first = leaf_at(i.operand_shape(0), place);
@@ -98,7 +100,7 @@ class Schedule {
       made.push_back(pieces_.size());
       pieces_.push_back({is_there ? 0 : leaf->bytes(), n, n});
     }
-    if (i.opcode == Opcode::While) {
+    if (i.opcode == Opcode::While && follows_rules) {
       // The loop's state reuses the memory of its operand, except for arrays that are not counted,
       // such as parameters and constants, which must be copied.
       const std::vector<size_t>& state = held_[index_of(*i.operands[0])];
@@ -108,7 +110,8 @@ class Schedule {
         made[leaf] = state[leaf];
       }
     }
-    if (const Attribute* aliasing = i.find(AttributeKey::OutputToOperandAliasing)) {
+    const Attribute* aliasing = i.find(AttributeKey::OutputToOperandAliasing);
+    if (aliasing != nullptr && follows_rules) {
       for (const OperandAlias& alias : aliasing->aliases()) {
         const Instruction& operand = *i.operands[static_cast<size_t>(alias.operand)];
         size_t theirs = held_[index_of(operand)][leaf_at(*operand.shape, alias.operand_index)];

@@ -164,9 +164,10 @@ def _run(options: argparse.Namespace) -> int:
             raise CommandError(f"hlo: {error}") from None
         platform = options.platform or facts["options"]["platform"]
         _load_code(options, _bundle.code_of(facts))
-    text = _read(options.file)
+    module = parse(options.file)
+    text = _read(options.file) if options.file != "-" else ""
     try:
-        executable = hlo.compile(text, platform=platform)
+        executable = hlo.compile(module, platform=platform)
         leaves = _leaves(executable)
         inputs = _inputs(options, leaves, facts)
         results = executable(*inputs)

@@ -15,9 +15,38 @@ std::vector<std::string> words() { return hlo_words(); }
 
 }  // namespace lamella::fuzz
 
+namespace {
+
+// Programs that were not verified are printed, compared and drawn as well.
+void read_unverified(std::string_view text) {
+  using namespace lamella;
+  std::unique_ptr<hlo::Module> module;
+  try {
+    module = hlo::parse_module(text, false);
+  } catch (const Error&) {
+    return;
+  }
+  std::string printed = hlo::to_string(*module);
+  if (hlo::to_string(*hlo::parse_module(printed, false)) != printed) {
+    fuzz::found("a module that does not read back unverified");
+  }
+  if (!hlo::compare(*module, *module).same()) fuzz::found("a module that differs from itself");
+  hlo::to_json(*module);
+  hlo::to_dot(*module);
+  hlo::to_html(*module);
+  try {
+    hlo::verify(*module);
+  } catch (const Error&) {
+    return;
+  }
+}
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lamella;
   std::string_view text(reinterpret_cast<const char*>(data), size);
+  read_unverified(text);
   std::unique_ptr<hlo::Module> module;
   try {
     module = hlo::parse_module(text);

@@ -53,8 +53,11 @@ Op GetMatrixDiagonal(Operand x, int k) {
   return emit("GetMatrixDiagonal", x, [&](Emission& e) {
     const Shape& shape = matrix(e, x);
     int64_t rank = shape.rank(), m = shape.dimension(rank - 2), n = shape.dimension(rank - 1);
-    LAMELLA_EXPECT(k > -m && k < n, "'k' to name a diagonal of ", shape.to_string(false), ", got ",
-                   k);
+    if (k <= -m || k >= n) {  // a diagonal beyond the matrix is empty
+      std::vector<int64_t> sizes = copy_of(shape.dimensions().first(static_cast<size_t>(rank - 1)));
+      sizes.back() = 0;
+      return e.add_constant(Literal(shape.with_dimensions(std::move(sizes))));
+    }
     int64_t row = std::max(0, -k), column = std::max(0, k);
     int64_t length = std::min(m - row, n - column);
     // Takes the square whose main diagonal is this one, zeroes all other elements, and sums over
@@ -85,6 +88,43 @@ Op UpperTriangle(Operand x) {
 }
 Op LowerTriangle(Operand x) {
   return emit("LowerTriangle", x, [&](Emission& e) { return Triangle(e.at(x), true); });
+}
+
+Op Symmetrize(Operand x, bool lower) {
+  return emit("Symmetrize", x, [&](Emission& e) {
+    const Shape& shape = matrix(e, x);
+    LAMELLA_EXPECT(shape.dimension(shape.rank() - 2) == shape.dimension(shape.rank() - 1),
+                   "'x' to be square matrices, got ", shape.to_string(false));
+    Op other = TransposeInMinorDims(e.at(x));
+    Op kept =
+        compare_diagonal(e, x, lower ? ComparisonDirection::kLe : ComparisonDirection::kGe, 0);
+    if (!is_complex(shape.element_type())) return Select(e.at(kept), x, other);
+    Op real = Real(e.at(x)), none = ZerosLike(e.at(real));
+    Op on_diagonal = compare_diagonal(e, x, ComparisonDirection::kEq, 0);
+    Op joined = Select(e.at(kept), x, Conj(e.at(other)));
+    return Select(e.at(on_diagonal), Complex(e.at(real), none), joined);
+  });
+}
+Op SetMatrixDiagonal(Operand x, Op diagonal, int k) {
+  return emit("SetMatrixDiagonal", x, [&](Emission& e) {
+    const Shape& shape = matrix(e, x);
+    int64_t rank = shape.rank(), m = shape.dimension(rank - 2), n = shape.dimension(rank - 1);
+    int64_t length = std::max<int64_t>(0, std::min(m - std::max(0, -k), n - std::max(0, k)));
+    std::vector<int64_t> sizes = copy_of(shape.dimensions().first(static_cast<size_t>(rank - 1)));
+    sizes.back() = length;
+    LAMELLA_EXPECT(e.array(diagonal, "diagonal").compatible(shape.with_dimensions(sizes)),
+                   "'diagonal' to be ", shape.with_dimensions(sizes).to_string(false), ", got ",
+                   e.array(diagonal, "diagonal").to_string(false));
+    // An element of the diagonal fills its row, or its column below the main diagonal.
+    int64_t along = k >= 0 ? rank - 2 : rank - 1;
+    Op filled = PadInDim(e.at(diagonal), Zero(e.within(), shape.element_type()), rank - 2, 0,
+                         shape.dimension(along) - length);
+    std::vector<int64_t> places;
+    for (int64_t d = 0; d < rank - 2; ++d) places.push_back(d);
+    places.push_back(along);
+    filled = BroadcastInDim(e.at(filled), shape.dimensions(), places);
+    return Select(e.at(compare_diagonal(e, x, ComparisonDirection::kEq, k)), filled, x);
+  });
 }
 
 Op BatchDot(Operand x, Op y, PrecisionConfig::Precision precision,

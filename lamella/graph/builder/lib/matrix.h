@@ -14,6 +14,11 @@ Op TriangleMask(Operand x, int diagonal);
 Op Triangle(Operand x, bool lower);
 Op UpperTriangle(Operand x);
 Op LowerTriangle(Operand x);
+// The symmetric (of complex numbers, Hermitian) matrices whose lower or upper triangles are those
+// of x.
+Op Symmetrize(Operand x, bool lower = true);
+// The matrices with the elements of `diagonal`, whose last dimension is as long, on diagonal k.
+Op SetMatrixDiagonal(Operand matrix, Op diagonal, int k = 0);
 // The matrix product x y for each batch; x or y is transposed first if requested.
 Op BatchDot(Operand x, Op y, PrecisionConfig::Precision precision = PrecisionConfig::DEFAULT,
             std::optional<PrimitiveType> preferred_element_type = std::nullopt);

@@ -68,6 +68,30 @@ Op DynamicUpdateSliceInMinorDims(Operand x, Op update, Span<Op> starts) {
     return DynamicUpdateSlice(e.at(x), update, starts_of(e, x, starts));
   });
 }
+Op TorchGather(Operand input, Op index, int64_t dim, bool) {
+  return emit("TorchGather", input, [&](Emission& e) {
+    const Shape& shape = e.array(input, "input");
+    const Shape& places = e.array(index, "index");
+    LAMELLA_EXPECT(dim >= 0 && dim < shape.rank() && places.rank() == shape.rank(),
+                   "'dim' to name a dimension, and 'index' as many dimensions as ",
+                   shape.to_string(false), ", got ", dim, " and ", places.to_string(false));
+    // Each index vector has all coordinates.
+    std::vector<int64_t> one = copy_of(places.dimensions()), sizes;
+    one.push_back(1);
+    std::vector<Op> coordinates;
+    GatherDimensionNumbers numbers;
+    numbers.set_index_vector_dim(shape.rank());
+    for (int64_t d = 0; d < shape.rank(); ++d) {
+      Op coordinate = d == dim ? index : Iota(e.within(), places, d);
+      coordinates.push_back(Reshape(e.at(coordinate), one));
+      numbers.add_collapsed_slice_dims(d);
+      numbers.add_start_index_map(d);
+      sizes.push_back(std::min<int64_t>(shape.dimension(d), 1));
+    }
+    Op vectors = ConcatInDim(e.within(), coordinates, shape.rank());
+    return Gather(e.at(input), vectors, numbers, sizes);
+  });
+}
 Op TorchIndexSelect(Operand input, Op index, int64_t dim, int64_t batch_dims) {
   return emit("TorchIndexSelect", input, [&](Emission& e) {
     const Shape& shape = e.array(input, "input");
@@ -79,9 +103,14 @@ Op TorchIndexSelect(Operand input, Op index, int64_t dim, int64_t batch_dims) {
     GatherDimensionNumbers numbers;
     numbers.set_index_vector_dim(places.rank());
     std::vector<int64_t> sizes = copy_of(shape.dimensions());
-    sizes[static_cast<size_t>(dim)] = 1;
+    // Of a dimension of size 0 an empty index selects nothing.
+    auto at_most_one = [&](int64_t d) {
+      int64_t& size = sizes[static_cast<size_t>(d)];
+      size = std::min<int64_t>(size, 1);
+    };
+    at_most_one(dim);
     for (int64_t d = 0; d < batch_dims; ++d) {
-      sizes[static_cast<size_t>(d)] = 1;
+      at_most_one(d);
       numbers.add_operand_batching_dims(d);
       numbers.add_start_indices_batching_dims(d);
     }
