@@ -115,7 +115,7 @@ void keep_logic_from_selects(llvm::Module& module) {
     while (auto* cast = llvm::dyn_cast<llvm::BitCastInst>(made)) made = cast->getOperand(0);
     auto* logic = llvm::dyn_cast<llvm::Instruction>(made);
     if (logic == nullptr || !logic->isBitwiseLogicOp()) return x;
-    if (llvm::isa<llvm::Constant>(logic->getOperand(1))) return x;  // of two operands
+    if (llvm::isa<llvm::Constant>(logic->getOperand(1))) return x;  // logic of one value is right
     llvm::Type* type = x->getType();
     llvm::Type* floats = type;
     if (type->isIntOrIntVectorTy(32)) {
