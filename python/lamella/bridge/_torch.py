@@ -69,8 +69,11 @@ def _python_kernel(op: Operator) -> Callable[..., Any]:
 
 def _kept_error(error: RuntimeError) -> Exception:
     """The error of the kind that Lamella's kernel raised; torch makes each a RuntimeError."""
-    status = _library.native().lamella_bridge_torch_status()
-    return error if status in (0, 1) else _library.error_of(status, str(error))
+    native = _library.native()
+    status, text = native.lamella_bridge_torch_status(), native.lamella_bridge_error().decode()
+    if status in (0, 1) or text != str(error):
+        return error
+    return _library.error_of(status, text)
 
 
 def _functional_twin(op: Operator, everything: Sequence[Operator]) -> Operator | None:
@@ -324,7 +327,8 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
 
     @functools.lru_cache(maxsize=1024)
     def plan_of(chain: Chain, ins: tuple[int, ...]) -> tuple[int, tuple[int, ...], bool]:
-        needs, places = 0, []
+        places: list[int] = []
+        needs = 0
         for s, i in enumerate(slots):
             entry = chain.template[i]
             if isinstance(entry, _transform.Place) and any(n in ins for n in entry.numbers):
@@ -405,18 +409,27 @@ def _open() -> None:
     _library.check(_library.native().lamella_bridge_torch_open(path.encode()))
 
 
+def _packet(name: str, problems: dict[str, str]) -> Any:
+    space, _, short = name.partition("::")
+    if name not in problems:
+        return getattr(getattr(torch.ops, space), short)
+
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{short}: PyTorch cannot have it: {problems[name]}")
+
+    return refused
+
+
 def load(path: str) -> Namespaces:
     if path not in _loaded:
         _open()
         found = _library.operators(path)
         _library.remember(found)
+        problems: dict[str, str] = {}
         for op in found:
-            _register(op, found)
-        _loaded[path] = _library.namespaces(
-            path,
-            found,
-            lambda name, _: getattr(
-                getattr(torch.ops, name.partition("::")[0]), name.partition("::")[2]
-            ),
-        )
+            try:
+                _register(op, found)
+            except RuntimeError as error:
+                problems[op.name] = str(error).partition("\n")[0]
+        _loaded[path] = _library.namespaces(path, found, lambda name, _: _packet(name, problems))
     return _loaded[path]

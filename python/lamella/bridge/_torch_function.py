@@ -127,7 +127,7 @@ class _Transformed(_Rules):
     """Under functorch's transforms."""
 
     @staticmethod
-    def forward(call: Any, *xs: Any) -> Any:  # type: ignore[override]
+    def forward(call: Any, *xs: Any) -> Any:
         with torch._C._AutoDispatchBelowAutograd():
             result = call.run(xs)
         call.counts = _transform.counts(call.chain, result)
@@ -142,7 +142,7 @@ class _Eager(_Rules):
     """Outside of them, where this form costs less."""
 
     @staticmethod
-    def forward(ctx: Any, call: Any, *xs: Any) -> Any:  # type: ignore[override]
+    def forward(ctx: Any, call: Any, *xs: Any) -> Any:
         with torch._C._AutoDispatchBelowAutograd():
             result = call.run(xs)
         call.counts = _transform.counts(call.chain, result)
