@@ -70,7 +70,7 @@ struct CallArguments {
         if (argument.write) {
           Handle again = nullptr;
           done(torch.aoti_torch_new_tensor_handle(owned.handle, &again), "keeping a tensor");
-          new (&handles[i]) OwnedHandle(again);
+          handles[i] = OwnedHandle(again);
         }
         out.as.tensor = imported(std::move(owned));
         out.tag = LAMELLA_TENSOR;
@@ -109,8 +109,8 @@ struct CallArguments {
     }
   }
 
-  std::vector<lamella_value> values;
-  std::vector<OwnedHandle> handles;  // of tensors that are written
+  Scratch<lamella_value> values;
+  Scratch<OwnedHandle> handles;  // of tensors that are written
 
  private:
   static void drop(const Argument& argument, StableValue value) {
@@ -189,8 +189,8 @@ void each(const lamella_value& value, Visit visit) {
 // Turns results into torch's, each with memory that nothing else of the call has.
 class Exporter {
  public:
-  explicit Exporter(const CallArguments& arguments) { note_all(arguments); }
-  void note_all(const CallArguments& arguments) {
+  explicit Exporter(CallArguments& arguments) { note_all(arguments); }
+  void note_all(CallArguments& arguments) {
     for (const lamella_value& value : arguments.values) {
       each(value, [&](lamella_tensor* t) { note(t); });
     }

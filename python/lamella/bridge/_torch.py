@@ -92,6 +92,7 @@ def _functional_twin(op: Operator, everything: Sequence[Operator]) -> Operator |
 def _autograd_kernel(op: Operator, overload: Any) -> Callable[..., Any]:
     short = op.name.partition("::")[2]
     chains: dict[Any, Chain] = {}
+    raw = overload._op
 
     def run(chain: Chain, tensors: Sequence[torch.Tensor]) -> Any:
         return called(overload, op, _transform.filled(chain.template, tensors, thawed))
@@ -99,7 +100,7 @@ def _autograd_kernel(op: Operator, overload: Any) -> Callable[..., Any]:
     def below(args: Any, kwargs: Any) -> Any:
         try:
             with torch._C._AutoDispatchBelowAutograd():
-                return overload(*args, **kwargs)
+                return raw(*args, **kwargs)
         except RuntimeError as error:
             raise _kept_error(error) from None
 
@@ -114,7 +115,10 @@ def _autograd_kernel(op: Operator, overload: Any) -> Callable[..., Any]:
                 chains[key] = chain
         else:
             tensors = tensors_of(args)
-        call = Call(chain, lambda ys: run(chain, ys))
+        if torch._C._are_functorch_transforms_active():
+            call = Call(chain, lambda ys: run(chain, ys))
+        else:  # the Function is given the very tensors
+            call = Call(chain, lambda _: raw(*args, **kwargs))
         try:
             made = call.apply(tensors)
         except RuntimeError as error:

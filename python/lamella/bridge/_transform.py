@@ -198,6 +198,8 @@ def counts(chain: Chain, result: Any) -> tuple[int, ...]:
     """How many results each return of a chain's operator has."""
     if chain.transforms or result is None:
         return ()
+    if not isinstance(result, (tuple, list)):
+        return (1,)
     parts = [result] if len(named(chain.operator).returns) == 1 else result
     return tuple(len(part) if isinstance(part, (tuple, list)) else 1 for part in parts)
 
