@@ -355,27 +355,53 @@ def _implement(what: str, op: Operator, torch_name: str, is_write: bool = False)
     return bool(is_done.value)
 
 
-# What autocast does to floating-point arguments of each class.
+def _autocast_dtype(word: str, lower: torch.dtype, tensors: Sequence[Any]) -> torch.dtype | None:
+    """What autocast casts floating-point arguments to, by the operator's class; None: nothing."""
+    if word == "lower_precision":
+        return lower
+    if word == "widest":
+        wide = any(x.dtype == torch.float32 for x in tensors)
+        return torch.float32 if wide else lower
+    return torch.float32 if word in ("float32", "float32_set_dtype") else None
+
+
 def _autocast(op: Operator, overload: Any, device: str) -> Callable[..., Any]:
+    short = op.name.partition("::")[2]
+    key = getattr(torch._C.DispatchKey, f"Autocast{device.upper()}")
+    keys = torch._C.DispatchKeySet(key)
+    sets_dtype = [i for i, a in enumerate(op.arguments) if a.type == "ScalarType?"][:1]
+    if op.autocast != "float32_set_dtype":
+        sets_dtype = []
+
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        lower = torch.get_autocast_dtype(device)
-        with torch._C._ExcludeDispatchKeyGuard(
-            torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, f"Autocast{device.upper()}"))
-        ):
-            values = [*args, *kwargs.values()]
-            tensors = [x for v in values for x in (v if isinstance(v, (list, tuple)) else [v])]
-            cast = _fake.autocast_dtype(op.autocast, lower, tensors)
+        if op.autocast == "banned":
+            raise RuntimeError(
+                f"{short}: expected to be called outside of autocast for {device}, because it is "
+                "unsafe in lower precision; take its arguments to float32 inside of "
+                "autocast(enabled=False)"
+            )
+        with torch._C._ExcludeDispatchKeyGuard(keys):
+            values = op.bound(args, kwargs)
+            cast = _autocast_dtype(
+                op.autocast, torch.get_autocast_dtype(device), tensors_of(values)
+            )
+
+            def is_eligible(x: Any) -> bool:
+                on_device = is_tensor(x) and x.device.type == device
+                return bool(on_device and x.is_floating_point() and x.dtype != torch.float64)
 
             def one(x: Any) -> Any:
                 if isinstance(x, (list, tuple)):
                     return [one(v) for v in x]
-                eligible = (
-                    isinstance(x, torch.Tensor) and x.is_floating_point()
-                    and x.device.type == device and x.dtype != torch.float64
-                )  # fmt: skip
-                return x.to(cast) if eligible and cast is not None else x
+                return x.to(cast) if is_eligible(x) else x
 
-            return overload(*map(one, args), **{k: one(v) for k, v in kwargs.items()})
+            if sets_dtype:
+                (at,) = sets_dtype
+                if values[at] is None and is_eligible(values[0]):
+                    values[at] = torch.float32
+            elif cast is not None:
+                values = [one(x) for x in values]
+            return called(overload, op, values)
 
     return kernel
 
@@ -383,7 +409,9 @@ def _autocast(op: Operator, overload: Any, device: str) -> Callable[..., Any]:
 def _register(op: Operator, everything: Sequence[Operator]) -> None:
     space, _, short = op.name.partition("::")
     name = f"{short}.{op.overload}" if op.overload else short
-    block = _blocks.setdefault(space, torch.library.Library(space, "FRAGMENT"))
+    if space not in _blocks:
+        _blocks[space] = torch.library.Library(space, "FRAGMENT")
+    block = _blocks[space]
     tags = (torch.Tag.pt2_compliant_tag,)
     block.define(op.schema.partition("::")[2], tags=tags)
     overload = _overload_of(op)
@@ -403,7 +431,7 @@ def _register(op: Operator, everything: Sequence[Operator]) -> None:
     kernel = _autograd_kernel(op, overload)
     block.impl(name, kernel, "Autograd")
     block.impl(name, kernel, FRONT)
-    if op.autocast:
+    if op.autocast and op.autocast != "none":
         block.impl(name, _autocast(op, overload, "cpu"), "AutocastCPU")
 
 

@@ -15,6 +15,7 @@ Note [Chains]
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -64,9 +65,9 @@ def _read(node: ast.AST) -> Any:
         return tuple(map(_read, node.elts))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_read(node.operand)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-        left, right = _read(node.left), _read(node.right)
-        return left + right if isinstance(node.op, ast.Add) else left - right
+    if isinstance(node, ast.BinOp):  # a complex number, whose zeros have signs
+        with contextlib.suppress(ValueError):
+            return complex(ast.unparse(node).replace(" ", ""))
     if isinstance(node, ast.Name) and node.id in _NUMBERS:
         return _NUMBERS[node.id]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
