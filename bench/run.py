@@ -2,7 +2,7 @@
 
 Needs what `make bench` installs and builds. Rows without their peer say so.
 Usage: run.py [--build DIR] [--only TOPIC], where TOPIC is one of kernels, cpp, python, autograd,
-layers, graph, functions, size, extensions, packages, distributed.
+layers, graph, functions, size, extensions, packages, distributed, bridge.
 """
 
 from __future__ import annotations
@@ -508,6 +508,28 @@ def build_rows(table: Table, build: Path, folder: Path) -> None:
         table.row("compile the standard headers alone", "-", f"{seconds:.2f} s", "", None)
 
 
+def bridge_rows(table: Table, folder: Path) -> None:
+    table.section("operators of a library in PyTorch and JAX")
+    rows = run_rows([sys.executable, str(ROOT / "bench/bridge.py"), str(folder)])
+    for what, row, peer, factor in (
+        ("torch operator, no gradient wanted", "torch", "torch, headers", 1.05),
+        ("the same in inference mode", "torch, inference", "torch, inference, headers", 1.05),
+        ("forward and backward", "torch, both", "torch, both, headers", 1.0),
+        ("10^6 elements in jit", "jax, 10^6", "jax, handler, 10^6", 1.02),
+    ):
+        table.ratio(what, rows.get(row), factor, peer, rows.get(peer))
+
+    def marginal(name: str) -> float | None:
+        many, one = rows.get(f"{name}, 101 calls"), rows.get(f"{name}, 1 calls")
+        return None if many is None or one is None else (many - one) / 100
+
+    theirs = marginal("jax, handler")
+    peer = "" if theirs is None else f"direct handler {theirs:.1f} ns"
+    table.limit("one more call in jit", marginal("jax"), 150, "ns", peer)
+    compiled = rows.get("compile")
+    table.limit("compile of the example", compiled and compiled / 1e9, 1.0, "s")
+
+
 def package_rows(table: Table) -> None:
     """Operators of packages, built from one source against Lamella and against PyTorch."""
     table.section("packages of C++ operators")
@@ -527,7 +549,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     topics = ["kernels", "cpp", "python", "autograd", "layers", "graph"]
-    topics += ["functions", "size", "extensions", "packages", "distributed"]
+    topics += ["functions", "size", "extensions", "packages", "distributed", "bridge"]
     parser.add_argument("--only", choices=topics)
     options = parser.parse_args()
     if options.only == "kernels":
@@ -565,6 +587,8 @@ def main() -> None:
             build_rows(table, options.build, folder)
         if options.only in (None, "packages"):
             package_rows(table)
+        if options.only in (None, "bridge"):
+            bridge_rows(table, folder)
         if options.only is None:
             readme.write(calls, imports, options.build)
     for title, rows in (("short", table.missed), ("not run", table.not_run)):

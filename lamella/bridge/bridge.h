@@ -1,6 +1,8 @@
 // liblamella_bridge.so: operators of Lamella in other frameworks. Its functions are called from
 // Python by ctypes; the library has no symbol of Python, torch or XLA. Stands on the C ABI alone.
 #pragma once
+#include <algorithm>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -55,20 +57,42 @@ struct Argument {
 };
 std::vector<Argument> arguments_of(const lamella_operator* op, int32_t kind);
 
-// Calls an operator and owns what it gives.
-class Results {
+// A zeroed array whose size is known when it is made, on the stack where it is small.
+template <class T>
+class Scratch {
  public:
-  explicit Results(uint32_t count) : values_(count) {}
-  ~Results() {
-    for (lamella_value& value : values_) lamella_value_release(&value);
+  explicit Scratch(size_t size) : size_(size) {
+    if (size > kInline) more_ = std::make_unique<T[]>(size);
+    data_ = size > kInline ? more_.get() : inline_;
   }
-  Results(const Results&) = delete;
-  Results& operator=(const Results&) = delete;
-  lamella_value* data() { return values_.data(); }
-  lamella_value& operator[](size_t i) { return values_[i]; }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  T* data() { return data_; }
+  size_t size() const { return size_; }
+  T& operator[](size_t i) { return data_[i]; }
+  T* begin() { return data_; }
+  T* end() { return data_ + size_; }
 
  private:
-  std::vector<lamella_value> values_;
+  static constexpr size_t kInline = 12;
+  size_t size_;
+  T* data_;
+  T inline_[kInline] = {};
+  std::unique_ptr<T[]> more_;
+};
+
+// What an operator gives, owned.
+struct Results : Scratch<lamella_value> {
+  using Scratch::Scratch;
+  ~Results() {
+    for (lamella_value& value : *this) {
+      if (value.tag == LAMELLA_TENSOR) {
+        release(value.as.tensor);
+      } else if (value.tag != LAMELLA_NONE) {
+        lamella_value_release(&value);
+      }
+    }
+  }
 };
 // A contiguous copy with memory of its own.
 lamella_tensor* copied(lamella_tensor* tensor);

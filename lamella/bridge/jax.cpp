@@ -164,12 +164,11 @@ std::unique_ptr<CallPlan> plan_of(const ffi::Attrs& attrs) {
 }
 
 struct OwnedTensors {
-  explicit OwnedTensors(size_t count = 0) { all.reserve(count); }
+  explicit OwnedTensors(size_t most) : all(most) {}
   ~OwnedTensors() {
     for (lamella_tensor* t : all) release(t);
   }
-  OwnedTensors(const OwnedTensors&) = delete;
-  OwnedTensors& operator=(const OwnedTensors&) = delete;
+  lamella_tensor* keep(lamella_tensor* t) { return all[count++] = t; }
   lamella_tensor* of(const void* buffer) {
     const auto& b = *static_cast<const ffi::Buffer*>(buffer);
     const auto type = static_cast<size_t>(b.dtype);
@@ -179,10 +178,10 @@ struct OwnedTensors {
     lamella_tensor* made = nullptr;
     check(lamella_tensor_from_blob(b.data, static_cast<int32_t>(b.rank), b.dims, nullptr,
                                    kScalarTypes[type], 0, -1, nullptr, nullptr, &made));
-    all.push_back(made);
-    return made;
+    return keep(made);
   }
-  std::vector<lamella_tensor*> all;
+  Scratch<lamella_tensor*> all;
+  size_t count = 0;
 };
 
 // Copies a result into XLA's buffer, where it does not lie there.
@@ -199,9 +198,9 @@ void put(lamella_tensor* t, const void* buffer, const char* name) {
   }
   if (t->data == b.data || t->numel == 0) return;
   constexpr uint32_t kLazy = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG;
-  OwnedTensors own;
+  OwnedTensors own(1);
   if ((t->flags & LAMELLA_TENSOR_CONTIGUOUS) == 0 || (t->flags & kLazy) != 0) {
-    own.all.push_back(t = copied(t));
+    t = own.keep(copied(t));
   }
   static constexpr uint8_t kBytes[] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 4,
                                        2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1,  1, 2, 4, 8};
@@ -212,14 +211,15 @@ void run(const CallPlan& plan, const ffi::CallFrame& frame) {
   const lamella_operator* op = plan.op;
   OwnedTensors owned(static_cast<size_t>(frame.args.size + frame.rets.size));
   int64_t at = 0;
-  std::vector<lamella_tensor*> grads(plan.backward ? op->return_count : 0, nullptr);
+  Scratch<lamella_tensor*> grads(plan.backward ? op->return_count : 0);
   for (size_t r = 0; r < grads.size(); ++r) {
     if ((plan.given >> r & 1) != 0) grads[r] = owned.of(frame.args.args[at++]);
   }
   const size_t n = plan.arguments.size();
-  std::vector<lamella_value> values(plan.values);
+  const bool writes = !plan.backward && plan.out != nullptr;
+  Scratch<lamella_value> values(writes ? plan.out->argument_count : n);
+  std::copy(plan.values.begin(), plan.values.end(), values.begin());
   std::vector<std::unique_ptr<std::vector<lamella_tensor*>>> lists;
-  std::vector<lamella_tensor*> inputs;
   for (size_t i = 0; i < n; ++i) {
     const int count = plan.buffers[i];
     if (count < 0) continue;
@@ -234,18 +234,16 @@ void run(const CallPlan& plan, const ffi::CallFrame& frame) {
     values[i].as.pointer = list.data();
     values[i].size = static_cast<uint32_t>(count);
   }
-  if (!plan.backward && plan.out != nullptr) {
-    for (int64_t r = 0; r < frame.rets.size; ++r) {
-      lamella_value value = {};
-      value.tag = LAMELLA_TENSOR;
-      value.as.tensor = owned.of(frame.rets.rets[r]);
-      values.push_back(value);
+  if (writes) {
+    for (size_t i = n; i < values.size(); ++i) {
+      values[i].tag = LAMELLA_TENSOR;
+      values[i].as.tensor = owned.of(frame.rets.rets[i - n]);
     }
     Results results(plan.out->return_count);
-    check(lamella_call_boxed(plan.out, values.data(), static_cast<uint32_t>(values.size()),
-                             results.data(), plan.out->return_count));
-    for (int64_t r = 0; r < frame.rets.size; ++r) {
-      put(values[n + static_cast<size_t>(r)].as.tensor, frame.rets.rets[r], op->name);
+    check(lamella_call_boxed(plan.out, values.data(), plan.out->argument_count, results.data(),
+                             plan.out->return_count));
+    for (size_t i = n; i < values.size(); ++i) {
+      put(values[i].as.tensor, frame.rets.rets[i - n], op->name);
     }
     return;
   }
@@ -283,8 +281,7 @@ void run(const CallPlan& plan, const ffi::CallFrame& frame) {
     const size_t count = value.tag == LAMELLA_TENSOR_LIST ? value.size : 1;
     wanted.resize(wanted.size() + count, (plan.needs >> s & 1) != 0);
   }
-  OwnedTensors made;
-  made.all.resize(wanted.size(), nullptr);
+  OwnedTensors made(wanted.size());
   check(lamella_call_backward(op, values.data(), saved.data(), grads.data(), op->return_count,
                               plan.needs, made.all.data(), static_cast<uint32_t>(wanted.size())));
   for (size_t i = 0; i < wanted.size(); ++i) {
@@ -293,7 +290,7 @@ void run(const CallPlan& plan, const ffi::CallFrame& frame) {
       give(made.all[i]);
     } else {
       const auto& b = *static_cast<ffi::Buffer*>(frame.rets.rets[next]);
-      OwnedTensors zeros;
+      OwnedTensors zeros(1);
       lamella_tensor* t = zeros.of(frame.rets.rets[next++]);
       std::memset(b.data, 0, lamella_tensor_storage_bytes(t));
     }

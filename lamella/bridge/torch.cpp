@@ -44,17 +44,25 @@ struct CallArguments {
   CallArguments(const CallArguments&) = delete;
   CallArguments& operator=(const CallArguments&) = delete;
 
+  // Takes over all of a call's values; those behind one that fails are given up.
+  void set_all(const std::vector<Argument>& arguments, const StableValue* stack) {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      try {
+        set(i, arguments[i], stack[i]);
+      } catch (...) {
+        while (++i < arguments.size()) drop(arguments[i], stack[i]);
+        throw;
+      }
+    }
+  }
+
   void set(size_t i, const Argument& argument, StableValue value) {
     lamella_value& out = values[i];
     if (argument.optional) {
       auto* inner = reinterpret_cast<StableValue*>(value);
       if (inner == nullptr) return;
       value = *inner;
-      if (torch.torch_delete_stable_ivalue != nullptr) {
-        torch.torch_delete_stable_ivalue(inner);
-      } else {
-        delete inner;
-      }
+      delete_optional(inner);
     }
     switch (argument.kind) {
       case Kind::kTensor: {
@@ -62,7 +70,7 @@ struct CallArguments {
         if (argument.write) {
           Handle again = nullptr;
           done(torch.aoti_torch_new_tensor_handle(owned.handle, &again), "keeping a tensor");
-          new (&handles[i]) OwnedHandle(again);
+          handles[i] = OwnedHandle(again);
         }
         out.as.tensor = imported(std::move(owned));
         out.tag = LAMELLA_TENSOR;
@@ -101,10 +109,34 @@ struct CallArguments {
     }
   }
 
-  std::vector<lamella_value> values;
-  std::vector<OwnedHandle> handles;  // of tensors that are written
+  Scratch<lamella_value> values;
+  Scratch<OwnedHandle> handles;  // of tensors that are written
 
  private:
+  static void drop(const Argument& argument, StableValue value) {
+    if (argument.optional) {
+      auto* inner = reinterpret_cast<StableValue*>(value);
+      if (inner == nullptr) return;
+      value = *inner;
+      delete_optional(inner);
+    }
+    auto* object = reinterpret_cast<Handle>(value);
+    if (argument.kind == Kind::kTensor) {
+      torch.aoti_torch_delete_tensor_object(object);
+    } else if (argument.kind == Kind::kString) {
+      torch.torch_delete_string(object);
+    } else if (argument.kind >= Kind::kIntList && argument.kind <= Kind::kTensorList) {
+      torch.torch_delete_list(object);
+    }
+  }
+  static void delete_optional(StableValue* inner) {
+    if (torch.torch_delete_stable_ivalue != nullptr) {
+      torch.torch_delete_stable_ivalue(inner);
+    } else {
+      delete inner;
+    }
+  }
+
   void set_list(lamella_value& out, Kind kind, Handle list) {
     struct OwnedList {
       Handle list;
@@ -157,8 +189,8 @@ void each(const lamella_value& value, Visit visit) {
 // Turns results into torch's, each with memory that nothing else of the call has.
 class Exporter {
  public:
-  explicit Exporter(const CallArguments& arguments) { note_all(arguments); }
-  void note_all(const CallArguments& arguments) {
+  explicit Exporter(CallArguments& arguments) { note_all(arguments); }
+  void note_all(CallArguments& arguments) {
     for (const lamella_value& value : arguments.values) {
       each(value, [&](lamella_tensor* t) { note(t); });
     }
@@ -253,9 +285,7 @@ StableValue returned(const Argument& what, lamella_value& value, Exporter& expor
 void call(const BridgedOperator& bridged, StableValue* stack) {
   const lamella_operator* op = bridged.op;
   CallArguments arguments(op->argument_count);
-  for (uint32_t i = 0; i < op->argument_count; ++i) {
-    arguments.set(i, bridged.arguments[i], stack[i]);
-  }
+  arguments.set_all(bridged.arguments, stack);
   std::vector<std::pair<const lamella_tensor*, const void*>> before;
   for (size_t r = 0; r < bridged.written.size(); ++r) {
     if (bridged.written[r] < 0) continue;
@@ -300,7 +330,7 @@ void call_backward(const BridgedOperator& bridged, StableValue* stack) {
   extra.set(0, kList, stack[0]);
   const uint64_t given = stack[1];
   CallArguments arguments(n);
-  for (uint32_t i = 0; i < n; ++i) arguments.set(i, bridged.arguments[i], stack[2 + i]);
+  arguments.set_all(bridged.arguments, stack + 2);
   extra.set(1, kList, stack[2 + n]);
   const uint64_t needs = stack[3 + n];
   auto list_at = [&](size_t i) {

@@ -62,7 +62,10 @@ struct OwnedHandle {
   OwnedHandle() = default;
   explicit OwnedHandle(Handle owned) : handle(owned) {}
   OwnedHandle(OwnedHandle&& other) noexcept : handle(std::exchange(other.handle, nullptr)) {}
-  OwnedHandle& operator=(OwnedHandle&&) = delete;
+  OwnedHandle& operator=(OwnedHandle&& other) noexcept {
+    std::swap(handle, other.handle);
+    return *this;
+  }
   ~OwnedHandle() {
     if (handle != nullptr) torch.aoti_torch_delete_tensor_object(handle);
   }

@@ -209,6 +209,16 @@ LAMELLA_LIBRARY(cases, m) {
         [](const Tensor& x, int64_t i) { return x.select(0, i); });
   m.def("total(Tensor x, int[1]? dim=None, bool keepdim=False) -> Tensor", "batching:reduction");
   m.def("fail(Tensor x, str kind) -> Tensor");
+  m.def("lower(Tensor x) -> Tensor", [](const Tensor& x) { return x * 1; },
+        {.autocast = lamella::AutocastClass::kLowerPrecision});
+  m.def("widest(Tensor x, Tensor[] ys) -> Tensor",
+        [](const Tensor& x, lamella::TensorList) { return x * 1; },
+        {.autocast = lamella::AutocastClass::kWidest});
+  m.def("unsafe(Tensor x) -> Tensor", [](const Tensor& x) { return x * 1; },
+        {.autocast = lamella::AutocastClass::kBanned});
+  m.def("summed(Tensor x, *, ScalarType? dtype=None) -> Tensor",
+        [](const Tensor& x, std::optional<lamella::ScalarType> dtype) { return x.sum(dtype); },
+        {.autocast = lamella::AutocastClass::kFloat32SetDtype});
 }
 LAMELLA_LIBRARY_IMPL(cases, CPU, m) {
   m.impl("midpoint", midpoint);

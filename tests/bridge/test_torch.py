@@ -180,6 +180,15 @@ def test_autocast(ops):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert ops.midpoint(x, x).dtype == torch.float32
         assert ops.scaled(x, 2.0).dtype == torch.bfloat16
+        assert ops.lower(x.float()).dtype == torch.bfloat16
+        assert ops.lower(x.double()).dtype == torch.float64
+        assert ops.widest(x, [x]).dtype == torch.bfloat16
+        assert ops.widest(x, [x.float()]).dtype == torch.float32
+        assert ops.summed(x).dtype == torch.float32
+        assert ops.summed(x, dtype=torch.float64).dtype == torch.float64
+        with pytest.raises(RuntimeError, match="unsafe: expected to be called outside of autocast"):
+            ops.unsafe(x)
+    assert ops.unsafe(x).dtype == ops.summed(x).dtype == torch.bfloat16
 
 
 def test_compile(ops):

@@ -35,6 +35,19 @@ def test_custom_call():
     assert "lamella_register_custom_call_target" in undefined and "lamella::" not in undefined
 
 
+def test_one_binary():
+    pytest.importorskip("torch")
+    pytest.importorskip("jax")
+    folder = build_example("one_binary")
+    script = ROOT / "examples" / "one_binary" / "main.py"
+    environment = dict(os.environ, PYTHONPATH=str(PREFIX / "lib" / "python"))
+    readme = (ROOT / "examples" / "one_binary" / "README.md").read_text()
+    lines = run(sys.executable, script, folder, env=environment).splitlines()
+    assert len(lines) == 4 and "\n".join(lines) in readme
+    check_needs_only_the_c_abi(folder / "libone_binary.so")
+    assert (folder / "libone_binary.so").stat().st_size <= 56 * 1024
+
+
 def test_one_source():
     pytest.importorskip("torch")
     pytest.importorskip("jax")

@@ -28,7 +28,7 @@ def jax(path: str | os.PathLike[str]) -> Namespaces:
 
 
 def dlpack(path: str | os.PathLike[str]) -> Namespaces:
-    """The operators of a library on arrays with `__dlpack__`, which give arrays of the same kind."""
+    """The operators of a library on arrays with `__dlpack__`, giving arrays of the same kind."""
     from lamella.bridge import _dlpack
 
     return _dlpack.load(os.fspath(path))

@@ -10,20 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import lamella
-from lamella.bridge import _library, _transform
+from lamella.bridge import _library
 from lamella.bridge._library import Namespaces, Operator
 
 _loaded: dict[str, Namespaces] = {}
 # How a tensor of Lamella becomes an array, by the kind of array.
 _makers: dict[type, Callable[[Any], Any]] = {}
-
-
-def _is_array(x: Any) -> bool:
-    return hasattr(x, "__dlpack__")
-
-
-def _imported(x: Any) -> Any:
-    return lamella.from_dlpack(x)
 
 
 def _maker_of(x: Any) -> Callable[[Any], Any]:
@@ -43,67 +35,61 @@ def _maker_of(x: Any) -> Callable[[Any], Any]:
     return _makers[kind]
 
 
-def _frozen(value: Any, type_: str) -> Any:
-    return value
-
-
-def _call(op: Operator, args: Any, kwargs: Any) -> Any:
-    values = op.bound(args, kwargs)
-    _, arrays = _transform.split(op, values, _is_array, _frozen)
-    if not arrays:
-        raise TypeError(f"{op.full_name}: expected an array among its arguments")
-    make = _maker_of(arrays[0])
-    tensors: list[Any] = []
-
-    def one(x: Any) -> Any:
-        if x is None:
-            return None
-        tensors.append(_imported(x))
-        return tensors[-1]
-
-    given = [
-        v if not a.is_tensor or v is None else [one(x) for x in v] if a.is_list else one(v)
-        for a, v in zip(op.arguments, values)
-    ]
-    with lamella.no_grad():
-        result = op.apply(given)
-    written = {a.alias: v for a, v in zip(op.arguments, values) if a.is_write}
-    taken = {x.untyped_storage().data_ptr() for x in tensors if x.numel()}
-
-    def out(y: Any, may_share: bool) -> Any:
-        if not isinstance(y, lamella.Tensor):
-            return y
-        y = y.detach().resolve_conj().resolve_neg()
-        if not may_share and y.numel() and y.untyped_storage().data_ptr() in taken:
-            y = y.clone()
-        return make(y)
-
-    parts = [result] if len(op.returns) == 1 else list(result or ())
-    made: list[Any] = []
-    for r, part in zip(op.returns, parts):
-        if r.is_write:
-            made.append(written[r.alias])
-        elif isinstance(part, (list, tuple)) and r.is_tensor:
-            made.append([out(y, bool(r.alias)) for y in part])
-        else:
-            made.append(out(part, bool(r.alias)))
-    return made[0] if len(made) == 1 else tuple(made) if made else None
+def _span(t: Any) -> tuple[int, int]:
+    """The addresses of a tensor's elements, and one behind the last."""
+    start: int = t.data_ptr()
+    if t.is_contiguous():
+        return start, start + t.nbytes
+    elements = 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride()))
+    return start, start + elements * t.element_size()
 
 
 def _function(name: str, overloads: list[Operator]) -> Callable[..., Any]:
-    short = name.partition("::")[2]
+    space, _, short = name.partition("::")
+    packet = getattr(getattr(lamella.ops, space), short)
+    writes = any(op.writes for op in overloads)
+    views = any(op.is_view for op in overloads)
+    from_dlpack, no_grad = lamella.from_dlpack, lamella.no_grad
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        problem: TypeError | None = None
-        for op in overloads:
-            try:
-                op.bound(args, kwargs)
-            except TypeError as error:
-                problem = problem or error
-                continue
-            return _call(op, args, kwargs)
-        assert problem is not None
-        raise problem
+        arrays: list[Any] = []
+        tensors: list[Any] = []
+
+        def one(x: Any) -> Any:
+            if hasattr(x, "__dlpack__"):
+                arrays.append(x)
+                tensors.append(from_dlpack(x))
+                return tensors[-1]
+            return [one(y) for y in x] if isinstance(x, (list, tuple)) else x
+
+        given = [one(x) for x in args]
+        named = {key: one(x) for key, x in kwargs.items()}
+        if not arrays:
+            raise TypeError(f"{short}: expected an array among its arguments")
+        with no_grad():
+            result = packet(*given, **named)
+        make = _maker_of(arrays[0])
+        spans = [] if views else [_span(t) for t in tensors]
+
+        def out(y: Any) -> Any:
+            if isinstance(y, (list, tuple)):
+                return type(y)(map(out, y))
+            if not isinstance(y, lamella.Tensor):
+                return y
+            if writes:
+                for x, t in zip(arrays, tensors):
+                    if y is t:
+                        return x
+            if y.is_complex():
+                y = y.resolve_conj()
+            if not views:
+                start = y.data_ptr()
+                if y._base is not None or any(first <= start < last for first, last in spans):
+                    y = y.clone()
+                spans.append(_span(y))
+            return make(y.resolve_neg())
+
+        return out(result)
 
     function.__name__ = short
     function.__doc__ = "\n".join(op.schema for op in overloads)

@@ -126,18 +126,3 @@ def chain(what: Chain, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         return [primals[i].new_empty(primals[i].shape) for i in ins]
     found = chain(inner, list(primals))
     return [found[o].new_empty(found[o].shape) for o in outs]
-
-
-def autocast_dtype(word: str, lower: torch.dtype, values: Sequence[Any]) -> torch.dtype | None:
-    """What autocast casts floating-point arguments to, by the operator's class; None: nothing."""
-    if word == "lower_precision":
-        return lower
-    if word == "float32":
-        return torch.float32
-    if word == "widest":
-        widest = lower
-        for x in values:
-            if isinstance(x, torch.Tensor) and x.dtype == torch.float32:
-                widest = torch.float32
-        return widest
-    return None

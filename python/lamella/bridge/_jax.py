@@ -106,8 +106,8 @@ def _shapes(chain: Chain, avals: tuple[core.ShapedArray, ...]) -> tuple[core.Sha
     primals = tuple(_transform.inputs_of(chain, avals))
     if kind == "vjp":
         return tuple(primals[i] for i in ins)
-    found = _shapes(inner, primals)
-    return tuple(found[o] for o in outs)
+    results = _shapes(inner, primals)
+    return tuple(results[o] for o in outs)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -187,7 +187,8 @@ def _by_custom_call(chain: Chain, avals: Sequence[Any]) -> dict[str, Any] | None
             ins, outs = rest
             if any(r.is_list for r in op.returns):
                 return None
-            needs, places = 0, []
+            places: list[int] = []
+            needs = 0
             for s, i in enumerate(op.slots or ()):
                 entry = chain.template[i]
                 if isinstance(entry, Place) and any(n in ins for n in entry.numbers):

@@ -69,8 +69,11 @@ def _python_kernel(op: Operator) -> Callable[..., Any]:
 
 def _kept_error(error: RuntimeError) -> Exception:
     """The error of the kind that Lamella's kernel raised; torch makes each a RuntimeError."""
-    status = _library.native().lamella_bridge_torch_status()
-    return error if status in (0, 1) else _library.error_of(status, str(error))
+    native = _library.native()
+    status, text = native.lamella_bridge_torch_status(), native.lamella_bridge_error().decode()
+    if status in (0, 1) or text != str(error):
+        return error
+    return _library.error_of(status, text)
 
 
 def _functional_twin(op: Operator, everything: Sequence[Operator]) -> Operator | None:
@@ -89,6 +92,7 @@ def _functional_twin(op: Operator, everything: Sequence[Operator]) -> Operator |
 def _autograd_kernel(op: Operator, overload: Any) -> Callable[..., Any]:
     short = op.name.partition("::")[2]
     chains: dict[Any, Chain] = {}
+    raw = overload._op
 
     def run(chain: Chain, tensors: Sequence[torch.Tensor]) -> Any:
         return called(overload, op, _transform.filled(chain.template, tensors, thawed))
@@ -96,7 +100,7 @@ def _autograd_kernel(op: Operator, overload: Any) -> Callable[..., Any]:
     def below(args: Any, kwargs: Any) -> Any:
         try:
             with torch._C._AutoDispatchBelowAutograd():
-                return overload(*args, **kwargs)
+                return raw(*args, **kwargs)
         except RuntimeError as error:
             raise _kept_error(error) from None
 
@@ -111,7 +115,10 @@ def _autograd_kernel(op: Operator, overload: Any) -> Callable[..., Any]:
                 chains[key] = chain
         else:
             tensors = tensors_of(args)
-        call = Call(chain, lambda ys: run(chain, ys))
+        if torch._C._are_functorch_transforms_active():
+            call = Call(chain, lambda ys: run(chain, ys))
+        else:  # the Function is given the very tensors
+            call = Call(chain, lambda _: raw(*args, **kwargs))
         try:
             made = call.apply(tensors)
         except RuntimeError as error:
@@ -324,7 +331,8 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
 
     @functools.lru_cache(maxsize=1024)
     def plan_of(chain: Chain, ins: tuple[int, ...]) -> tuple[int, tuple[int, ...], bool]:
-        needs, places = 0, []
+        places: list[int] = []
+        needs = 0
         for s, i in enumerate(slots):
             entry = chain.template[i]
             if isinstance(entry, _transform.Place) and any(n in ins for n in entry.numbers):
@@ -347,27 +355,53 @@ def _implement(what: str, op: Operator, torch_name: str, is_write: bool = False)
     return bool(is_done.value)
 
 
-# What autocast does to floating-point arguments of each class.
+def _autocast_dtype(word: str, lower: torch.dtype, tensors: Sequence[Any]) -> torch.dtype | None:
+    """What autocast casts floating-point arguments to, by the operator's class; None: nothing."""
+    if word == "lower_precision":
+        return lower
+    if word == "widest":
+        wide = any(x.dtype == torch.float32 for x in tensors)
+        return torch.float32 if wide else lower
+    return torch.float32 if word in ("float32", "float32_set_dtype") else None
+
+
 def _autocast(op: Operator, overload: Any, device: str) -> Callable[..., Any]:
+    short = op.name.partition("::")[2]
+    key = getattr(torch._C.DispatchKey, f"Autocast{device.upper()}")
+    keys = torch._C.DispatchKeySet(key)
+    sets_dtype = [i for i, a in enumerate(op.arguments) if a.type == "ScalarType?"][:1]
+    if op.autocast != "float32_set_dtype":
+        sets_dtype = []
+
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        lower = torch.get_autocast_dtype(device)
-        with torch._C._ExcludeDispatchKeyGuard(
-            torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, f"Autocast{device.upper()}"))
-        ):
-            values = [*args, *kwargs.values()]
-            tensors = [x for v in values for x in (v if isinstance(v, (list, tuple)) else [v])]
-            cast = _fake.autocast_dtype(op.autocast, lower, tensors)
+        if op.autocast == "banned":
+            raise RuntimeError(
+                f"{short}: expected to be called outside of autocast for {device}, because it is "
+                "unsafe in lower precision; take its arguments to float32 inside of "
+                "autocast(enabled=False)"
+            )
+        with torch._C._ExcludeDispatchKeyGuard(keys):
+            values = op.bound(args, kwargs)
+            cast = _autocast_dtype(
+                op.autocast, torch.get_autocast_dtype(device), tensors_of(values)
+            )
+
+            def is_eligible(x: Any) -> bool:
+                on_device = is_tensor(x) and x.device.type == device
+                return bool(on_device and x.is_floating_point() and x.dtype != torch.float64)
 
             def one(x: Any) -> Any:
                 if isinstance(x, (list, tuple)):
                     return [one(v) for v in x]
-                eligible = (
-                    isinstance(x, torch.Tensor) and x.is_floating_point()
-                    and x.device.type == device and x.dtype != torch.float64
-                )  # fmt: skip
-                return x.to(cast) if eligible and cast is not None else x
+                return x.to(cast) if is_eligible(x) else x
 
-            return overload(*map(one, args), **{k: one(v) for k, v in kwargs.items()})
+            if sets_dtype:
+                (at,) = sets_dtype
+                if values[at] is None and is_eligible(values[0]):
+                    values[at] = torch.float32
+            elif cast is not None:
+                values = [one(x) for x in values]
+            return called(overload, op, values)
 
     return kernel
 
@@ -375,7 +409,9 @@ def _autocast(op: Operator, overload: Any, device: str) -> Callable[..., Any]:
 def _register(op: Operator, everything: Sequence[Operator]) -> None:
     space, _, short = op.name.partition("::")
     name = f"{short}.{op.overload}" if op.overload else short
-    block = _blocks.setdefault(space, torch.library.Library(space, "FRAGMENT"))
+    if space not in _blocks:
+        _blocks[space] = torch.library.Library(space, "FRAGMENT")
+    block = _blocks[space]
     tags = (torch.Tag.pt2_compliant_tag,)
     block.define(op.schema.partition("::")[2], tags=tags)
     overload = _overload_of(op)
@@ -395,7 +431,7 @@ def _register(op: Operator, everything: Sequence[Operator]) -> None:
     kernel = _autograd_kernel(op, overload)
     block.impl(name, kernel, "Autograd")
     block.impl(name, kernel, FRONT)
-    if op.autocast:
+    if op.autocast and op.autocast != "none":
         block.impl(name, _autocast(op, overload, "cpu"), "AutocastCPU")
 
 
@@ -405,18 +441,27 @@ def _open() -> None:
     _library.check(_library.native().lamella_bridge_torch_open(path.encode()))
 
 
+def _packet(name: str, problems: dict[str, str]) -> Any:
+    space, _, short = name.partition("::")
+    if name not in problems:
+        return getattr(getattr(torch.ops, space), short)
+
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{short}: PyTorch cannot have it: {problems[name]}")
+
+    return refused
+
+
 def load(path: str) -> Namespaces:
     if path not in _loaded:
         _open()
         found = _library.operators(path)
         _library.remember(found)
+        problems: dict[str, str] = {}
         for op in found:
-            _register(op, found)
-        _loaded[path] = _library.namespaces(
-            path,
-            found,
-            lambda name, _: getattr(
-                getattr(torch.ops, name.partition("::")[0]), name.partition("::")[2]
-            ),
-        )
+            try:
+                _register(op, found)
+            except RuntimeError as error:
+                problems[op.name] = str(error).partition("\n")[0]
+        _loaded[path] = _library.namespaces(path, found, lambda name, _: _packet(name, problems))
     return _loaded[path]

@@ -22,7 +22,8 @@ class Call:
     """One call that torch may differentiate: a chain, and how it is run on tensors of torch."""
 
     def __init__(self, chain: Chain, run: Callable[[Sequence[torch.Tensor]], Any]) -> None:
-        self.chain, self.run = chain, run
+        self.chain = chain
+        self.run: Any = run
         # Of an operator's own call: how many results each return has, once it ran.
         self.counts: tuple[int, ...] = ()
 
@@ -127,7 +128,7 @@ class _Transformed(_Rules):
     """Under functorch's transforms."""
 
     @staticmethod
-    def forward(call: Any, *xs: Any) -> Any:  # type: ignore[override]
+    def forward(call: Any, *xs: Any) -> Any:
         with torch._C._AutoDispatchBelowAutograd():
             result = call.run(xs)
         call.counts = _transform.counts(call.chain, result)
@@ -142,9 +143,10 @@ class _Eager(_Rules):
     """Outside of them, where this form costs less."""
 
     @staticmethod
-    def forward(ctx: Any, call: Any, *xs: Any) -> Any:  # type: ignore[override]
+    def forward(ctx: Any, call: Any, *xs: Any) -> Any:
         with torch._C._AutoDispatchBelowAutograd():
             result = call.run(xs)
+        call.run = None  # it may hold the arguments
         call.counts = _transform.counts(call.chain, result)
         output = tuple(_transform.flat(result))
         _keep(ctx, call, xs, output)
@@ -172,9 +174,11 @@ def _derived_autograd(text: str, xs: Sequence[torch.Tensor]) -> list[Any]:
 
 def is_wanted(tensors: Sequence[torch.Tensor]) -> bool:
     """Whether a call with the tensors is to be recorded."""
-    if forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active():
-        return True
-    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+    if torch.is_grad_enabled():
+        for x in tensors:
+            if x.requires_grad:
+                return True
+    return forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
 
 
 _DERIVED.impl("call", lambda text, xs: _torch_values.run_chain(_transform.parse(text), xs), "CPU")

@@ -14,6 +14,8 @@ Note [Chains]
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -25,7 +27,7 @@ Transform = tuple[Any, ...]
 
 
 class Place(NamedTuple):
-    """The tensors of one argument: their numbers in the list; one of a list that is absent is -1."""
+    """The tensors of one argument by their numbers; -1: the entry of a list is absent."""
 
     numbers: tuple[int, ...]
     is_list: bool
@@ -51,13 +53,32 @@ class Chain(NamedTuple):
         return repr(self)
 
 
-_NAMES = {"Chain": Chain, "Place": Place, "Named": Named, "__builtins__": {}}
-_NAMES |= {"inf": float("inf"), "nan": float("nan"), "infj": complex(0, float("inf"))}
+_NAMED: dict[str, Any] = {"Chain": Chain, "Place": Place, "Named": Named}
+_NUMBERS = {"inf": float("inf"), "nan": float("nan"), "infj": complex(0, float("inf"))}
+
+
+def _read(node: ast.AST) -> Any:
+    """A literal of those that text() writes; nothing else is evaluated."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Tuple):
+        return tuple(map(_read, node.elts))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_read(node.operand)
+    if isinstance(node, ast.BinOp):  # a complex number, whose zeros have signs
+        with contextlib.suppress(ValueError):
+            return complex(ast.unparse(node).replace(" ", ""))
+    if isinstance(node, ast.Name) and node.id in _NUMBERS:
+        return _NUMBERS[node.id]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
+        if node.func.id in _NAMED:
+            return _NAMED[node.func.id](**{str(k.arg): _read(k.value) for k in node.keywords})
+    raise ValueError(f"bridge: expected the text of a chain, got '{ast.unparse(node)}'")
 
 
 @functools.lru_cache(maxsize=4096)
 def parse(text: str) -> Chain:
-    chain: Chain = eval(text, dict(_NAMES))
+    chain: Chain = _read(ast.parse(text, mode="eval").body)
     return chain
 
 
@@ -178,6 +199,8 @@ def counts(chain: Chain, result: Any) -> tuple[int, ...]:
     """How many results each return of a chain's operator has."""
     if chain.transforms or result is None:
         return ()
+    if not isinstance(result, (tuple, list)):
+        return (1,)
     parts = [result] if len(named(chain.operator).returns) == 1 else result
     return tuple(len(part) if isinstance(part, (tuple, list)) else 1 for part in parts)
 
