@@ -122,7 +122,7 @@ class Spoiler:
     def extreme(self) -> None:
         """Some tensors, or all, have NaN, infinities, huge and tiny numbers."""
         for operand in self._some([o for o in self._others() if o.values in ("plain", "positive")]):
-            operand.values = "special"
+            operand.values = "extreme"
 
     def _some(self, found: list[Operand]) -> list[Operand]:
         return self.rng.sample(found, self.rng.randint(min(1, len(found)), len(found)))

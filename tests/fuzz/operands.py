@@ -50,15 +50,14 @@ _SPECIAL = (
     3.4e38,
     1.7e308,
     65504.0,
-    1e30,
-    -1e30,
-    1e300,
     2.0**31,
     -(2.0**63),
     2.0**63,
 )
 _LIMITS = (0, 1, -1, 2**7 - 1, -(2**7), 2**15 - 1, -(2**15), 2**31 - 1, -(2**31), 2**63 - 1)
-_LIMITS += (-(2**63), 2**62, 2**32, 255, 100, 2**63, 2**64 - 1)
+_LIMITS += (-(2**63), 2**62, 2**32, 255, 100)
+# Numbers of which squares and powers overflow, or which long loops could count up to.
+_EXTREMES = (1e30, -1e30, 1e300, 1e-30, 1e15)
 # What fills memory that is allocated, by default and in a call's second run: a result that depends
 # on it was read before it was written.
 FILL, OTHER_FILL = 0xA5, 0x3C
@@ -164,6 +163,8 @@ class Operand:
         if kind == "special" and not (whole and rng.random() < 0.5):
             value = rng.choice(_LIMITS if whole else _SPECIAL)
             return value if rng.random() < 0.7 else rng.randrange(-3, 4)
+        if kind == "extreme":
+            return rng.choice(_LIMITS + (2**63, 2**64 - 1) if whole else _SPECIAL + _EXTREMES)
         if kind == "index out of range":
             near = (self.bound, self.bound + 1, -1, -self.bound - 1, self.bound * 1000)
             return rng.choice(near if rng.random() < 0.5 else _LIMITS)

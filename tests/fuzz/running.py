@@ -249,6 +249,8 @@ def _run(call: Call, around: Any, keep: bool) -> Outcome:
         result = call.op.call(*args, **kwargs) if around is None else around(call, args, kwargs)
     except Exception as error:
         outcome = _judge(error, call.op)
+        if around is not None and outcome.kind == "foreign name":
+            outcome.kind = "error"  # that of a layer, or of a call that the layer makes
     else:
         for tensor in tensors_in(result):
             wrong = outside(tensor)
