@@ -3,6 +3,7 @@ and what it refuses is refused. XLA's parser in jaxlib is the judge of every row
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import re
 
@@ -20,6 +21,7 @@ def theirs(text: str) -> str:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
+        faulthandler.disable()
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         try:
             said = xla.hlo_module_from_text(text).to_string()
