@@ -3,6 +3,7 @@ and what it refuses is refused. XLA's parser in jaxlib is the judge of every row
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import re
 
@@ -20,6 +21,7 @@ def theirs(text: str) -> str:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
+        faulthandler.disable()
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         try:
             said = xla.hlo_module_from_text(text).to_string()
@@ -337,3 +339,15 @@ def test_a_computation_that_nothing_calls_does_not_differ_from_itself():
     assert one.diff(one) == ""
     other = hlo.parse(module("ROOT n = f32[2,3] negate(p)", ADD.replace(" add(a", " multiply(a")))
     assert "+ r = f32[] multiply(a, b)" in one.diff(other)
+
+
+def test_sums_of_another_type_and_random_numbers_of_stated_sizes_run():
+    x = lamella.tensor([1.5, 2.0, 3.0]).to(lamella.bfloat16)
+    text = f"{ADD}\nENTRY e {{\n  q = bf16[3] parameter(0)\n  ROOT r = f32[3] all-reduce(q), "
+    text += "replica_groups={}, to_apply=add\n}"
+    for result in (hlo.evaluate("HloModule m\n" + text, x), hlo.compile("HloModule m\n" + text)(x)):
+        assert result[0].dtype == lamella.float32
+        np.testing.assert_array_equal(np.asarray(result[0]), [1.5, 2.0, 3.0])
+    numbers = np.asarray(hlo.evaluate(TAKEN["rng of three operands"], lamella.zeros(2, 3))[0])
+    assert numbers.shape == (2, 3)
+    assert ((numbers >= 0) & (numbers < 1)).all()

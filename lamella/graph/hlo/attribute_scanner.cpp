@@ -168,7 +168,7 @@ void scan_text_value(Scanner& s, AttributeKey key) {
       s.expect('{');
       if (s.take("mode=")) {
         std::string_view mode = s.word();
-        if (mode != "default" && mode != "highest") {
+        if (mode != "default" && mode != "highest" && mode != "DEFAULT" && mode != "HIGHEST") {
           s.fail("expected default or highest, got '", mode, "'");
         }
       } else {
