@@ -5,7 +5,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/graph/compiler/emitter.h"
-#include "lamella/graph/execute/function_call.h"
+#include "lamella/graph/custom_call/function_call.h"
 
 namespace lamella::hlo::compiler {
 

@@ -43,7 +43,7 @@ const VectorFunction kFunctions[] = {
                            weight, complex, emitted, ...)                                         \
   LAMELLA_EMITTED_##emitted
 #include "lamella/graph/hlo/opcode.def"
-    // Those of operators without an opcode: execute/function_call.cpp.
+    // Those of operators without an opcode: custom_call/function_call.cpp.
     LAMELLA_EMITTED_Kernel(erfc) LAMELLA_EMITTED_Kernel(erfinv) LAMELLA_EMITTED_Kernel(exp2)
         LAMELLA_EMITTED_Kernel(gelu) LAMELLA_EMITTED_Kernel(gelu_backward)
             LAMELLA_EMITTED_Kernel(gelu_bfloat16) LAMELLA_EMITTED_Kernel(gelu_half)

@@ -6,8 +6,8 @@
 #include <unordered_set>
 
 #include "lamella/core/error.h"
+#include "lamella/graph/custom_call/function_call.h"
 #include "lamella/graph/execute/attention_call.h"
-#include "lamella/graph/execute/function_call.h"
 #include "lamella/graph/execute/select_scatter.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/passes/convolution_problem.h"

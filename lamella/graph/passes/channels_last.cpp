@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lamella/graph/custom_call/function_call.h"
 #include "lamella/graph/passes/convolution_problem.h"
 #include "lamella/graph/passes/dead_code.h"
 #include "lamella/graph/passes/rewriter.h"
@@ -62,10 +63,10 @@ std::unordered_set<const Instruction*> wanted_last(const Computation& computatio
         wants = i.shape->rank() == 2;
         break;
       default:
-        wants = opcode_family(i.opcode) == Family::Elementwise && wanted.count(&i) != 0;
+        wants = wanted.count(&i) != 0 && is_elementwise(i);
     }
     if (wants && !i.operands.empty()) {
-      size_t count = opcode_family(i.opcode) == Family::Elementwise ? i.operands.size() : 1;
+      size_t count = is_elementwise(i) ? i.operands.size() : 1;
       for (size_t o = 0; o < count; ++o) wanted.insert(i.operands[o]);
     }
   }
@@ -86,7 +87,7 @@ class ChannelsLast {
       if (!becomes_last) return with_last_input(*i);
       last = convolution(*i);
     } else if (i->shape->is_array() && has_last_operand(*i)) {
-      if (opcode_family(i->opcode) == Family::Elementwise && wanted_.count(i) != 0) {
+      if (wanted_.count(i) != 0 && is_elementwise(*i)) {
         last = elementwise(*i);
       } else if (i->opcode == Opcode::ReduceWindow) {
         last = window(*i);

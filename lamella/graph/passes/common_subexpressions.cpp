@@ -5,6 +5,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "lamella/graph/custom_call/function_call.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/passes/rewriter.h"
 
@@ -14,6 +15,7 @@ namespace {
 constexpr size_t kMaxComparedBytes = 4096;  // of constants
 
 bool may_join(const Instruction& i) {
+  if (function_call(i) != nullptr) return true;
   if (opcode_effects(i.opcode) != Effects::Pure) return false;
   switch (opcode_family(i.opcode)) {
     case Family::Elementwise:

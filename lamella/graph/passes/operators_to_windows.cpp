@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lamella/core/error.h"
+#include "lamella/graph/custom_call/function_call.h"
 #include "lamella/graph/custom_call/operator_plan.h"
 #include "lamella/graph/passes/channels_last.h"
 #include "lamella/graph/passes/convolution_problem.h"
@@ -160,8 +161,8 @@ class Maker {
     constexpr int kMaxSteps = 16;
     for (int n = 0; n < kMaxSteps; ++n) {
       if (i->opcode == Opcode::Convolution) return is_fast_last(*i);
-      bool goes_on = i->opcode == Opcode::ReduceWindow ||
-                     (opcode_family(i->opcode) == Family::Elementwise && !i->operands.empty());
+      bool goes_on =
+          i->opcode == Opcode::ReduceWindow || (is_elementwise(*i) && !i->operands.empty());
       if (!goes_on) return false;
       bool repeats = i->operands[0]->opcode == Opcode::Broadcast && i->operands.size() > 1;
       i = i->operands[repeats ? 1 : 0];

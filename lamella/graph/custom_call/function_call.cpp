@@ -1,5 +1,5 @@
 // Recognizes custom calls of operators that are functions of vectors, and that no opcode is.
-#include "lamella/graph/execute/function_call.h"
+#include "lamella/graph/custom_call/function_call.h"
 
 #include <algorithm>
 
@@ -72,6 +72,10 @@ const char* function_call(const Instruction& i) {
     }
   }
   return nullptr;
+}
+
+bool is_elementwise(const Instruction& i) {
+  return opcode_family(i.opcode) == Family::Elementwise || function_call(i) != nullptr;
 }
 
 }  // namespace lamella::hlo
