@@ -87,6 +87,11 @@ def test_lists_are_differentiated(ops):
     np.testing.assert_allclose(jax.hessian(lambda v: ops.squares([v, v]))(x), 4 * np.eye(3))
 
 
+def test_no_formula_for_tangents(ops):
+    hessian = jax.hessian(lambda v: ops.cube_back(v).sum())(jnp.array([1.0, 2.0]))
+    assert hessian.tolist() == [[6, 0], [0, 12]]
+
+
 def test_no_derivative(ops):
     x = jnp.ones(2)
     assert jax.grad(lambda v: ops.steps(v).sum())(x).tolist() == [0, 0]
