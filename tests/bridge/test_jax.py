@@ -81,6 +81,16 @@ def test_arguments(ops):
     assert ops.total(jnp.ones((2, 3)), [1]).tolist() == [3, 3]
 
 
+def test_batches_of_pointwise_operators_are_custom_calls(ops):
+    x = jnp.arange(6.0).reshape(2, 3)
+    for f in (ops.cube, jax.grad(lambda v: ops.cube(v).sum())):
+        text = jax.jit(jax.vmap(f)).lower(x).as_text()
+        assert "lamella_bridge" in text and "callback" not in text
+    np.testing.assert_allclose(
+        jax.jit(jax.vmap(jax.grad(lambda v: ops.cube(v).sum())))(x), 3 * x**2
+    )
+
+
 def test_lists_are_differentiated(ops):
     x = jnp.arange(3.0)
     np.testing.assert_allclose(jax.grad(lambda v: ops.squares([v, v * 2]))(x), 10 * x)

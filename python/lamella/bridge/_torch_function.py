@@ -118,6 +118,13 @@ class _Rules(torch.autograd.Function):
             raise NotImplementedError(
                 f"{call.chain.operator}: has results that are no tensors, which vmap cannot give"
             )
+        if _transform.takes_batches(call.chain):
+            full = [x if b else x.expand(info.batch_size, *x.shape) for x, b in zip(moved, batched)]
+            if len({x.shape for x in full}) == 1:
+                result = call.run(full)
+                call.counts = call.counts or _transform.counts(call.chain, result)
+                made = _transform.flat(result)
+                return tuple(made), tuple(0 for _ in made)
         made = derived(call.chain.then("vmap", batched), moved)
         if not call.counts and not call.chain.transforms:
             call.counts = (len(made),)

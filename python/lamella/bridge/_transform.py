@@ -194,6 +194,12 @@ def function(chain: Chain) -> Callable[[Sequence[Any]], list[Any]]:
     return vjp if kind == "vjp" else jvp
 
 
+def takes_batches(chain: Chain) -> bool:
+    """Whether the chain gives a batch of results for a batch of its inputs, all of one shape."""
+    pointwise = named(chain.operator).batching == "pointwise"
+    return pointwise and all(kind != "vmap" for kind, *_ in chain.transforms)
+
+
 def inputs_of(chain: Chain, xs: Sequence[Any]) -> Sequence[Any]:
     """Of the inputs of a vjp or jvp, those of the function that it transforms."""
     kind, ins, outs = chain.transforms[-1]
