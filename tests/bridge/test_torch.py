@@ -126,6 +126,11 @@ def test_no_derivative(ops):
         func.jvp(ops.opaque, (x.detach(),), (x.detach(),))
 
 
+def test_functionalize_is_refused(ops):
+    with pytest.raises(NotImplementedError, match="cases::cube: torch.func.functionalize cannot"):
+        func.functionalize(ops.cube)(torch.ones(2))
+
+
 def test_no_formula_for_tangents(ops):
     x = torch.tensor([1.0, 2.0])
     value, tangent = func.jvp(ops.cube_back, (x,), (torch.ones(2),))

@@ -29,6 +29,13 @@ class Call:
 
     def apply(self, xs: Sequence[torch.Tensor]) -> list[Any]:
         active = torch._C._are_functorch_transforms_active()
+        if active:
+            functorch = torch._C._functorch
+            top = functorch.peek_interpreter_stack()
+            if top is not None and top.key() == functorch.TransformType.Functionalize:
+                raise NotImplementedError(
+                    f"{self.chain.operator}: torch.func.functionalize cannot go through it"
+                )
         made: Any = (_Transformed if active else _Eager).apply(self, *xs)
         return list(made)
 
