@@ -131,6 +131,9 @@ constexpr lamella_derivative kMidpoint =
     table("MidpointBackward", &midpoint_backward, kBoth, 2, kAt, LAMELLA_FORWARD_LINEAR);
 constexpr lamella_derivative kCube =
     table("CubeBackward", &cube_backward, kFirst, 1, kArgument, LAMELLA_FORWARD_ELEMENTWISE);
+// Without a formula for tangents.
+constexpr lamella_derivative kCubeBack =
+    table("CubeBackward", &cube_backward, kFirst, 1, kArgument, 0);
 constexpr lamella_derivative kGrow =
     table("GrowBackward", &grow_backward, kFirst, 1, kReturn, LAMELLA_FORWARD_ELEMENTWISE);
 constexpr lamella_derivative kSquares =
@@ -152,6 +155,8 @@ LAMELLA_LIBRARY(cases, m) {
   m.derivative("midpoint", &kMidpoint);
   m.def("cube(Tensor x) -> Tensor", "batching:pointwise");
   m.derivative("cube", &kCube);
+  m.def("cube_back(Tensor x) -> Tensor", "batching:pointwise");
+  m.derivative("cube_back", &kCubeBack);
   m.def("grow(Tensor x) -> Tensor", "batching:pointwise");
   m.derivative("grow", &kGrow);
   m.def("squares(Tensor[] xs) -> Tensor");
@@ -224,6 +229,7 @@ LAMELLA_LIBRARY_IMPL(cases, CPU, m) {
   m.impl("midpoint", midpoint);
   m.impl("midpoint.out", midpoint_out);
   m.impl("cube", [](const Tensor& x) { return pointwise("cube", x, cubed); });
+  m.impl("cube_back", [](const Tensor& x) { return pointwise("cube_back", x, cubed); });
   m.impl("grow", [](const Tensor& x) {
     return pointwise("grow", x, static_cast<double (*)(double)>(std::exp));
   });
@@ -251,7 +257,7 @@ LAMELLA_LIBRARY_IMPL(cases, Meta, m) {
   m.impl("midpoint", midpoint_meta);
   m.impl("midpoint.out",
          [](const Tensor&, const Tensor&, double, Tensor& out) -> Tensor& { return out; });
-  for (const char* name : {"cube", "grow", "steps", "opaque"}) m.impl(name, like);
+  for (const char* name : {"cube", "cube_back", "grow", "steps", "opaque"}) m.impl(name, like);
   m.impl("squares", [](lamella::TensorList xs) { return lamella::empty({}, xs[0].options()); });
   m.impl("raise_by_", [](Tensor& x, double) -> Tensor& { return x; });
   m.impl("fill_twice", [](Tensor&, Tensor&, double) {});

@@ -81,10 +81,25 @@ def test_arguments(ops):
     assert ops.total(jnp.ones((2, 3)), [1]).tolist() == [3, 3]
 
 
+def test_batches_of_pointwise_operators_are_custom_calls(ops):
+    x = jnp.arange(6.0).reshape(2, 3)
+    for f in (ops.cube, jax.grad(lambda v: ops.cube(v).sum())):
+        text = jax.jit(jax.vmap(f)).lower(x).as_text()
+        assert "lamella_bridge" in text and "callback" not in text
+    np.testing.assert_allclose(
+        jax.jit(jax.vmap(jax.grad(lambda v: ops.cube(v).sum())))(x), 3 * x**2
+    )
+
+
 def test_lists_are_differentiated(ops):
     x = jnp.arange(3.0)
     np.testing.assert_allclose(jax.grad(lambda v: ops.squares([v, v * 2]))(x), 10 * x)
     np.testing.assert_allclose(jax.hessian(lambda v: ops.squares([v, v]))(x), 4 * np.eye(3))
+
+
+def test_no_formula_for_tangents(ops):
+    hessian = jax.hessian(lambda v: ops.cube_back(v).sum())(jnp.array([1.0, 2.0]))
+    assert hessian.tolist() == [[6, 0], [0, 12]]
 
 
 def test_no_derivative(ops):

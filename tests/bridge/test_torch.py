@@ -122,8 +122,21 @@ def test_no_derivative(ops):
     assert not ops.steps(x).requires_grad
     with pytest.raises(NotImplementedError, match="cases::opaque: has no derivative"):
         ops.opaque(x).sum().backward()
-    with pytest.raises(NotImplementedError, match="cases::opaque: has no forward-mode derivative"):
+    with pytest.raises(NotImplementedError, match="cases::opaque: has no derivative"):
         func.jvp(ops.opaque, (x.detach(),), (x.detach(),))
+
+
+def test_functionalize_is_refused(ops):
+    with pytest.raises(NotImplementedError, match="cases::cube: torch.func.functionalize cannot"):
+        func.functionalize(ops.cube)(torch.ones(2))
+
+
+def test_no_formula_for_tangents(ops):
+    x = torch.tensor([1.0, 2.0])
+    value, tangent = func.jvp(ops.cube_back, (x,), (torch.ones(2),))
+    assert value.tolist() == [1, 8] and tangent.tolist() == [3, 12]
+    hessian = func.hessian(lambda v: ops.cube_back(v).sum())(x)
+    assert hessian.tolist() == [[6, 0], [0, 12]]
 
 
 def test_gradcheck(ops):

@@ -329,6 +329,15 @@ def _transpose_batched(cotangents: Any, linear: Any, xs: Any, chain: Chain) -> A
 
 def _batch(xs: Any, dims: Any, *, chain: Chain) -> Any:
     moved = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(xs, dims)]
+    if _transform.takes_batches(chain):
+        size = next(x.shape[0] for x, d in zip(moved, dims) if d is not None)
+        full = [
+            jnp.broadcast_to(x, (size, *x.shape)) if d is None else x for x, d in zip(moved, dims)
+        ]
+        if len({x.shape for x in full}) == 1:
+            primitive = _derived if chain.transforms else _PRIMITIVES[chain.operator]
+            found = primitive.bind(*full, chain=chain)
+            return found, [0] * len(found)
     made = _bound(chain.then("vmap", tuple(d is not None for d in dims)), moved)
     return made, [0] * len(made)
 

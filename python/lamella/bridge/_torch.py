@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from lamella.bridge import _fake, _library, _transform
 from lamella.bridge._library import Namespaces, Operator
@@ -89,10 +90,14 @@ def _functional_twin(op: Operator, everything: Sequence[Operator]) -> Operator |
     return None
 
 
-def _autograd_kernel(op: Operator, overload: Any) -> Callable[..., Any]:
+def _implement_autograd(
+    op: Operator, overload: Any, block: torch.library.Library, name: str
+) -> None:
     short = op.name.partition("::")[2]
     chains: dict[Any, Chain] = {}
-    raw = overload._op
+    raw, redispatch = overload._op, overload.redispatch
+    is_grad_enabled, any_wants = torch.is_grad_enabled, torch._C._any_requires_grad
+    below_autograd = torch._C._after_autograd_keyset
 
     def run(chain: Chain, tensors: Sequence[torch.Tensor]) -> Any:
         return called(overload, op, _transform.filled(chain.template, tensors, thawed))
@@ -104,9 +109,16 @@ def _autograd_kernel(op: Operator, overload: Any) -> Callable[..., Any]:
         except RuntimeError as error:
             raise _kept_error(error) from None
 
-    def functional(*args: Any, **kwargs: Any) -> Any:
-        if not is_wanted(tensors_of(args, kwargs)):
-            return below(args, kwargs)
+    def functional(keys: Any, *args: Any, **kwargs: Any) -> Any:
+        # Nothing is wanted of most calls, so this asks in as few steps as it can.
+        if forward_ad._current_level < 0 and not (is_grad_enabled() and any_wants(*args, **kwargs)):
+            try:
+                return redispatch(keys & below_autograd, *args, **kwargs)
+            except RuntimeError as error:
+                raise _kept_error(error) from None
+        return recorded(*args, **kwargs)
+
+    def recorded(*args: Any, **kwargs: Any) -> Any:
         key = None if kwargs else _key_of(args)
         chain = chains.get(key) if key is not None else None
         if chain is None:
@@ -138,7 +150,12 @@ def _autograd_kernel(op: Operator, overload: Any) -> Callable[..., Any]:
         torch.autograd.graph.increment_version([x for x in flat if x is not None])
         return result
 
-    return writing if op.writes else functional
+    if op.writes:
+        block.impl(name, writing, "Autograd")
+        block.impl(name, writing, FRONT)
+    else:
+        block.impl(name, functional, "Autograd", with_keyset=True)
+        block.impl(name, recorded, FRONT)
 
 
 _PLAIN = (int, float, bool, str, complex, type(None))
@@ -238,9 +255,7 @@ def _define_write(op: Operator, block: torch.library.Library, twin: Operator | N
 
     block.impl(name, fake_new, "Meta")
     torch.library.register_fake(f"{space}::{name}", fake_new, lib=block)
-    kernel_of_autograd = _autograd_kernel(op, inner)
-    block.impl(name, kernel_of_autograd, "Autograd")
-    block.impl(name, kernel_of_autograd, FRONT)
+    _implement_autograd(op, inner, block, name)
 
     def composite(*args: Any, **kwargs: Any) -> Any:
         values = op.bound(args, kwargs)
@@ -428,9 +443,7 @@ def _register(op: Operator, everything: Sequence[Operator]) -> None:
     block.impl(name, fake, "Meta")
     torch.library.register_fake(op.full_name, fake, lib=block)
     _define_backward(op, block)
-    kernel = _autograd_kernel(op, overload)
-    block.impl(name, kernel, "Autograd")
-    block.impl(name, kernel, FRONT)
+    _implement_autograd(op, overload, block, name)
     if op.autocast and op.autocast != "none":
         block.impl(name, _autocast(op, overload, "cpu"), "AutocastCPU")
 

@@ -29,6 +29,13 @@ class Call:
 
     def apply(self, xs: Sequence[torch.Tensor]) -> list[Any]:
         active = torch._C._are_functorch_transforms_active()
+        if active:
+            functorch = torch._C._functorch
+            top = functorch.peek_interpreter_stack()
+            if top is not None and top.key() == functorch.TransformType.Functionalize:
+                raise NotImplementedError(
+                    f"{self.chain.operator}: torch.func.functionalize cannot go through it"
+                )
         made: Any = (_Transformed if active else _Eager).apply(self, *xs)
         return list(made)
 
@@ -118,6 +125,13 @@ class _Rules(torch.autograd.Function):
             raise NotImplementedError(
                 f"{call.chain.operator}: has results that are no tensors, which vmap cannot give"
             )
+        if _transform.takes_batches(call.chain):
+            full = [x if b else x.expand(info.batch_size, *x.shape) for x, b in zip(moved, batched)]
+            if len({x.shape for x in full}) == 1:
+                result = call.run(full)
+                call.counts = call.counts or _transform.counts(call.chain, result)
+                made = _transform.flat(result)
+                return tuple(made), tuple(0 for _ in made)
         made = derived(call.chain.then("vmap", batched), moved)
         if not call.counts and not call.chain.transforms:
             call.counts = (len(made),)

@@ -178,11 +178,26 @@ def function(chain: Chain) -> Callable[[Sequence[Any]], list[Any]]:
         return list(back(tuple(xs[: len(outs)])))
 
     def jvp(xs: Sequence[Any]) -> list[Any]:
-        primals = xs[len(ins) :]
+        primals, tangents = xs[len(ins) :], tuple(xs[: len(ins)])
         given = tuple(primals[i] for i in ins)
-        return list(lamella.func.jvp(of_ins(primals), given, tuple(xs[: len(ins)]))[1])
+        try:
+            return list(lamella.func.jvp(of_ins(primals), given, tangents)[1])
+        except NotImplementedError as error:
+            if "forward-mode" not in str(error):
+                raise
+        # Without a formula for tangents: the vjp is linear in its cotangents, and this its vjp.
+        results, back = lamella.func.vjp(of_ins(primals), *given)
+        zeros = [lamella.zeros_like(y) for y in results]
+        _, again = lamella.func.vjp(lambda *cotangents: tuple(back(cotangents)), *zeros)
+        return list(again(tangents))
 
     return vjp if kind == "vjp" else jvp
+
+
+def takes_batches(chain: Chain) -> bool:
+    """Whether the chain gives a batch of results for a batch of its inputs, all of one shape."""
+    pointwise = named(chain.operator).batching == "pointwise"
+    return pointwise and all(kind != "vmap" for kind, *_ in chain.transforms)
 
 
 def inputs_of(chain: Chain, xs: Sequence[Any]) -> Sequence[Any]:
