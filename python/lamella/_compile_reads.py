@@ -16,6 +16,7 @@ Note [Watching reads]
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import operator
 import os
@@ -55,12 +56,17 @@ class Reads(Calls):
 
     def __enter__(self) -> Reads:
         self._before = sys.gettrace()
+        # Finalizers of cyclic garbage would be watched as if the function called them.
+        self._collects = gc.isenabled()
+        gc.disable()
         sys._getframe().f_trace_opcodes = True  # Python 3.12 prepares for such events only then
         self._watch.start()
         return self
 
     def __exit__(self, *error: Any) -> None:
         sys.settrace(self._before)
+        if self._collects:
+            gc.enable()
         if self.refused:
             raise NotCompiled(self.refused) from None
 

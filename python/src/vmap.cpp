@@ -2,6 +2,7 @@
 #include "lamella/layers/vmap/vmap.h"
 
 #include "lamella/api/functions.h"
+#include "lamella/core/warning_hook.h"
 #include "python/src/call.h"
 #include "python/src/errors.h"
 
@@ -226,7 +227,7 @@ PyMethodDef functions[] = {{"_vmap_enter", enter_level, METH_VARARGS, nullptr},
 }  // namespace
 
 int add_vmap(PyObject* module) {
-  vmap::set_warning_hook(warn);
+  set_warning_hook(warn);
   return PyModule_AddFunctions(module, functions);
 }
 

@@ -21,8 +21,8 @@ ENTRY main {
   others = (s32[2,2], pred[3]) get-tuple-element(pair), index=1
   n = s32[2,2] get-tuple-element(others), index=0
   p = pred[3] get-tuple-element(others), index=1
-  nan = f32[5] constant({nan, -nan, 0, -0, inf})
-  y = f32[5] add(x, nan)
+  c = f32[5] constant({nan, -nan, 0, -0, inf})
+  y = f32[5] add(x, c)
   m = s32[2,2] multiply(n, n)
   q = pred[3] not(p)
   product = c64[2] multiply(wide, wide)

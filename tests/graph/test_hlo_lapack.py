@@ -29,7 +29,7 @@ def text_of(shape, dtype, inner):
     if inner == 2:
         order[0], order[1] = order[1], order[0]
     sizes, layout = ",".join(map(str, shape)), ",".join(map(str, order))
-    return f"{NAMES[np.dtype(dtype).name]}[{sizes}]{{{layout}}}"
+    return f"{NAMES[np.dtype(dtype).name]}[{sizes}]" + (f"{{{layout}}}" if layout else "")
 
 
 def call(target, operands, results, attributes="", inner=None):

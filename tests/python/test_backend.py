@@ -236,7 +236,8 @@ def test_mixed_devices():
         "exp: expected all tensors to be on one device, got 'self' on cpu and 'out' on sim:0"
     )
     assert error_of(lambda: lamella.stack([y, x])) == (
-        "cat: expected all tensors to be on one device, got 'tensors' on sim:0 and 'tensors' on cpu"
+        "stack: cat: expected all tensors to be on one device, got 'tensors' on sim:0 and "
+        "'tensors' on cpu"
     )
 
 

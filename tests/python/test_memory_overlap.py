@@ -80,22 +80,35 @@ def test_refused(case):
 
 
 E = "x.expand(2, 3)"
+# One value is written, so that shared elements have one result.
+WARNED = {
+    f"{E}.masked_fill_(index(1, 0, 1) > 0, 5.0)": [5, 2, 5],
+    f"{E}.masked_fill_(index(1, 0, 1) > 0, lamella.tensor(5.0))": [5, 2, 5],
+    f"{E}[:, :2].masked_fill_(index(0, 1) > 0, 5.0)": [1, 5, 3],
+    f"{E}.index_put_((index(0),), lamella.tensor(5.0))": [5, 5, 5],
+    f"{E}[index(0)] = 5.0": [5, 5, 5],
+    f"{E}[numbers(2, 3) > 4] = 5.0": [1, 2, 5],
+    f"{E}[index(0), 1:] = lamella.tensor([5.0])": [1, 5, 5],
+    f"{E}.index_fill_(0, index(0), 5.0)": [5, 5, 5],
+    f"{E}.index_fill_(1, index(0), lamella.tensor(5.0))": [5, 2, 3],
+}
+
+
+@pytest.mark.parametrize("program", WARNED)
+def test_one_value_written_to_expanded_tensors_warns(program):
+    x = numbers(1, 3) + 1
+    size = r"\[2, 2\]" if ":2" in program or "1:" in program else r"\[2, 3\]"
+    with pytest.warns(
+        UserWarning, match=rf"_: 'self' is expanded to {size}, so elements that share"
+    ):
+        exec(program, globals(), {"x": x})
+    assert x.tolist() == [WARNED[program]]
+
+
 EXPANDED = {
-    "masked_fill_": [
-        f"{E}.masked_fill_(index(1, 0, 1) > 0, 1.0)",
-        f"{E}.masked_fill_(index(1, 0, 1) > 0, lamella.tensor(1.0))",
-        f"{E}[:, :2].masked_fill_(index(0, 1) > 0, 1.0)",
-    ],
     "index_put_": [
-        f"{E}.index_put_((index(0),), lamella.tensor(1.0))",
         f"{E}.index_put_((index(0),), lamella.tensor(1.0), True)",
-        f"{E}[index(0)] = 1.0",
-        f"{E}[numbers(2, 3) > 2] = 1.0",
-        f"{E}[index(0), 1:] = lamella.tensor([1.0])",
-    ],
-    "index_fill_": [
-        f"{E}.index_fill_(0, index(0), 1.0)",
-        f"{E}.index_fill_(1, index(0), lamella.tensor(1.0))",
+        f"{E}.index_put_((index(0),), numbers(3))",
     ],
     "scatter_": [f"{E}.scatter_(0, index([0, 0, 0]), 1.0)"],
     "scatter_add_": [f"{E}.scatter_add_(0, index([0, 0, 0]), numbers(2, 3))"],

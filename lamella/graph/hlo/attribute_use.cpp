@@ -112,7 +112,8 @@ void require_attributes(const Instruction& i) {
       bool known =
           version.empty() || std::ranges::find(kApiVersions, version) != std::end(kApiVersions);
       if (!known) {
-        fail(i, "expected a known api_version, got '", version, "'");
+        fail(i, "expected api_version to be API_VERSION_ORIGINAL, API_VERSION_STATUS_RETURNING, ",
+             "API_VERSION_STATUS_RETURNING_UNIFIED or API_VERSION_TYPED_FFI, got '", version, "'");
       }
       infer_shape(i);
       break;

@@ -11,6 +11,7 @@
 
 #include "lamella/api/generated_kernels.h"
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/cpu/fill.h"
 #include "lamella/kernels/cpu/offset_loop.h"
 
 namespace lamella::native {
@@ -227,7 +228,11 @@ Tensor& _index_put_impl_(Tensor& self, TensorList indices, const Tensor& values,
   LAMELLA_CHECK_INDEX(values.scalar_type() == self.scalar_type(),
                       "index_put_: expected 'values' to be ", self.scalar_type(), ", got ",
                       values.scalar_type());
-  check_no_internal_overlap("index_put_", "self", self);
+  if (accumulate || values.numel() != 1) {
+    check_no_internal_overlap("index_put_", "self", self);
+  } else {
+    warn_of_shared_elements("index_put_", self);
+  }
   check_no_overlap("index_put_", "self", self, "values", values);
   for (const Tensor& index : indices) {
     if (index.defined()) check_no_overlap("index_put_", "self", self, "indices", index);

@@ -5,6 +5,7 @@
 
 #include "lamella/core/checked_size.h"
 #include "lamella/core/visit_dtype.h"
+#include "lamella/core/warning_hook.h"
 #include "lamella/kernels/cpu/fill.h"
 #include "lamella/kernels/cpu/movement.h"
 #include "lamella/kernels/cpu/range.h"
@@ -50,6 +51,16 @@ Tensor& fill_(Tensor& self, const Scalar& value) {
   fill_pattern(self, pattern);
   return self;
 }
+void warn_of_shared_elements(const char* op, const Tensor& self) {
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (self.size(d) > 1 && self.stride(d) == 0) {
+      warn_user(str(op, ": 'self' is expanded to ", self.sizes(),
+                    ", so elements that share memory are written together; clone it first"));
+      return;
+    }
+  }
+}
+
 Scalar number_for(ScalarType dtype, const Tensor& value) {
   if (value.scalar_type() != kUInt64) return value.item();
   return (is_integral(dtype, true) ? value.view(kLong) : value.to(kDouble)).item();

@@ -96,7 +96,7 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
 
 Tensor& index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   check_list("index_fill_", index);
-  check_no_internal_overlap("index_fill_", "self", self);
+  warn_of_shared_elements("index_fill_", self);
   check_no_overlap("index_fill_", "self", self, "index", index);
   dim = maybe_wrap_dim(dim, self.dim(), "index_fill_");
   LAMELLA_CHECK(!value.isComplex() || self.is_complex(),

@@ -24,7 +24,7 @@ Tensor& masked_fill_(Tensor& self, const Tensor& mask, const Scalar& value) {
   LAMELLA_CHECK(is_expandable(mask.sizes(), self.sizes()),
                 "masked_fill_: expected 'mask' to be broadcastable to ", self.sizes(), ", got ",
                 mask.sizes());
-  check_no_internal_overlap("masked_fill_", "self", self);
+  warn_of_shared_elements("masked_fill_", self);
   check_no_partial_overlap("masked_fill_", "self", self, "mask", mask);
   if (self.is_meta() || self.numel() == 0) return self;
   Tensor number = lamella::scalar_tensor(value, self.scalar_type());

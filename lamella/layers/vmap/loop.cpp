@@ -1,35 +1,30 @@
 // The fallback for operators without a rule: a loop that calls the operator for each example.
-#include <atomic>
 #include <mutex>
 #include <set>
 
 #include "lamella/core/fork.h"
+#include "lamella/core/warning_hook.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/layers/vmap/rule.h"
 
 namespace lamella::vmap {
 namespace {
 
-std::atomic<WarningHook> warning_hook{nullptr};
-
 fork::Held<std::mutex> told_mutex{fork::Level::kLayers};
 
 // Warns once for each operator that the loop is slow.
 void tell(const BatchingPlan& plan) {
-  WarningHook hook = warning_hook.load();
-  if (hook == nullptr) return;
   static auto* told = new std::set<std::string>;
   std::string name = plan.op->full_name();
   {
     std::lock_guard lock(told_mutex);
     if (!told->insert(name).second) return;
   }
-  std::string text =
+  warn_user(
       str("vmap: ", name,
           " has no batching rule, so it is called once for each example, which is slow; state one "
           "where it is defined (batching=\"pointwise\", ...), or register one with "
-          "lamella.library.register_vmap");
-  lamella::detail::check(hook(text.c_str()));
+          "lamella.library.register_vmap"));
 }
 
 // The value of one argument for example b. What it owns is added to `kept`.
@@ -91,8 +86,6 @@ Tensor stacked(const BatchedCall& call, const std::vector<std::vector<IValue>>& 
 }
 
 }  // namespace
-
-void set_warning_hook(WarningHook hook) { warning_hook = hook; }
 
 void loop_rule(BatchedCall& call) {
   const BatchingPlan& plan = call.plan();

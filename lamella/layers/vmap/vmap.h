@@ -106,11 +106,6 @@ LAMELLA_PRIVATE_API bool has_level(const lamella_tensor* t, uint32_t level);
 // The same tensor, batched at all levels that run on this thread.
 LAMELLA_PRIVATE_API TensorBase batch_over_all(const TensorBase& t);
 
-// Called once for each operator that falls back to the loop; if the hook fails, so does the call.
-// NULL turns the warnings off.
-using WarningHook = lamella_status (*)(const char* text);
-LAMELLA_PRIVATE_API void set_warning_hook(WarningHook hook);
-
 // Registers the layer's kernels.
 void register_layer();
 
