@@ -5,8 +5,8 @@
 namespace lamella::python {
 
 // raise_status() for a failed call of operator `op`: adds the operator's name to a text that has
-// none, such as one of the standard library's, and to one that refuses a dtype, a device or an expanded
-// tensor and names only an operator that `op` called.
+// none, such as one of the standard library's, and to one that refuses a dtype, a device or an
+// expanded tensor and names only an operator that `op` called.
 PyObject* raise_status(lamella_status status, const char* op);
 // Sets an exception with a text from outside, which need not be UTF-8; returns NULL.
 PyObject* raise_text(PyObject* type, std::string_view text);
