@@ -362,7 +362,7 @@ def _fact_difference(expected: Any, leaf: Any) -> str:
             if what in ("shape", "strides"):
                 return f"has {what} {list(got[at])}, had {list(expected[at])}"
             return f"has another {what}"
-    return "differs in requires_grad or in its dispatch keys"
+    return "differs in requires_grad, in having hooks or in its dispatch keys"
 
 
 def _short(value: Any) -> str:

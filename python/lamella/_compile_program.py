@@ -87,6 +87,7 @@ class Program:
         """Records the function and, if gradients are recorded, its gradient in the same graph."""
         copies = [copy_of(leaf) for leaf in leaves]
         wants = [leaf.requires_grad for leaf in leaves]
+        hooked = [_hlo._has_hooks(leaf) for leaf in leaves]
         recorder = recorder_of(copies, self._names())
         with_history: list[bool] = []
         tracked: list[int] = []  # results that the backward program takes tangents of
@@ -95,8 +96,10 @@ class Program:
         failures: list[Exception] = []
 
         def joint(*tensors: Tensor) -> Any:
-            given = fresh_leaves(tensors, wants)
+            own_backward = [True]
+            given = fresh_leaves(tensors, wants, hooked, own_backward)
             returned = self._call(*given)
+            own_backward.clear()
             made = Nest.pack(returned).tensors
             with_history.extend(t.requires_grad for t in made)
             if any(leaf.grad is not None for leaf in given):
@@ -379,9 +382,23 @@ def copy_of(tensor: Tensor) -> Tensor:
         return flat.as_strided(plain.shape, plain.stride(), 0)
 
 
-def fresh_leaves(tensors: Any, wants: list[bool]) -> list[Tensor]:
-    """The tensors, where each that requires gradients is a new leaf made inside the trace."""
-    return [t.detach().requires_grad_() if want else t for t, want in zip(tensors, wants)]
+def fresh_leaves(
+    tensors: Any, wants: list[bool], hooked: list[bool], refuse: list[bool]
+) -> list[Tensor]:
+    """The tensors, where each that requires gradients is a new leaf made inside the trace.
+
+    A program runs no hooks, so as long as `refuse` is not empty, a gradient of a leaf that replaces
+    a tensor with hooks is refused."""
+
+    def hook(_: Any) -> None:
+        if refuse:
+            raise NotCompiled("it computes gradients of a tensor with hooks")
+
+    leaves = [t.detach().requires_grad_() if want else t for t, want in zip(tensors, wants)]
+    for leaf, has in zip(leaves, hooked):
+        if has:
+            leaf.register_hook(hook)
+    return leaves
 
 
 def apart(tensors: list[Tensor], written: list[int]) -> bool:

@@ -53,6 +53,7 @@ class Step(Program):
         at = [place[i] for i in first]
         own = [leaves[i] for i in self._own]
         wants = [leaf.requires_grad for leaf in own]
+        hooked = [_hlo._has_hooks(leaf) for leaf in own]
         grads = [leaf.grad if leaf.is_leaf else None for leaf in own]
         self._graded = [k for k, grad in enumerate(grads) if grad is not None]
         count, rates = len(own), self._rates()
@@ -61,7 +62,7 @@ class Step(Program):
         after: list[str] = []
 
         def alone(*tensors: Tensor) -> Any:
-            own = fresh_leaves(tensors[:count], wants)
+            own = fresh_leaves(tensors[:count], wants, hooked, [True])
             rates_here = tensors[count : count + len(rates)]
             before = dict(zip(self._graded, tensors[count + len(rates) :]))
             for k, grad in before.items():

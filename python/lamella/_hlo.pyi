@@ -44,6 +44,7 @@ _set_converter: Any
 _compile_ahead_of_time: Any
 _set_failure_hook: Any
 _step: Any
+_has_hooks: Any
 _tensor_facts: Any
 _write_back: Any
 build__all_reduce: Any

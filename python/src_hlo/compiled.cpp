@@ -347,8 +347,14 @@ PyObject* tensor_facts(PyObject*, PyObject* object) {
   });
 }
 
+PyObject* has_hooks(PyObject*, PyObject* object) {
+  if (!PyObject_TypeCheck(object, bridge->tensor_type)) Py_RETURN_FALSE;
+  return PyBool_FromLong(static_cast<long>(autograd::has_hooks(tensor_of(object))));
+}
+
 PyMethodDef functions[] = {{"_call_state", call_state, METH_NOARGS, nullptr},
                            {"_tensor_facts", tensor_facts, METH_O, nullptr},
+                           {"_has_hooks", has_hooks, METH_O, nullptr},
                            {"_compiled", make_compiled, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lamella/abi/abi.h"
+#include "lamella/layers/autograd/variable.h"
 #include "python/src/object.h"
 #include "python/src_hlo/hlo.h"
 
@@ -24,12 +25,19 @@ CallState state_now();
 constexpr uint32_t kGuardedFlags = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG |
                                    LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_INFERENCE |
                                    LAMELLA_TENSOR_TANGENT | LAMELLA_TENSOR_WRAPPER;
+// The flags that guards compare; with kHasHooks, which no tensor has, for hooks on gradients.
+constexpr uint32_t kHasHooks = 1u << 31;
+inline uint32_t guarded_flags(const lamella_tensor* tensor) {
+  uint32_t flags = tensor->flags & kGuardedFlags;
+  bool hooked = (flags & LAMELLA_TENSOR_REQUIRES_GRAD) != 0 && autograd::has_hooks(tensor);
+  return hooked ? flags | kHasHooks : flags;
+}
 // The properties of a tensor that a program was made for: all but its elements.
 struct TensorGuard {
   explicit TensorGuard(PyObject* object) : type(Py_TYPE(object)) {
     const lamella_tensor* tensor = tensor_of(object);
     key_set = tensor->key_set;
-    flags = tensor->flags & kGuardedFlags;
+    flags = guarded_flags(tensor);
     scalar_type = tensor->scalar_type;
     ndim = tensor->sizes == nullptr ? 0 : tensor->ndim;
     dims.assign(tensor->sizes, tensor->sizes + ndim);
@@ -38,7 +46,7 @@ struct TensorGuard {
   bool fits(PyObject* object) const {
     if (Py_TYPE(object) != type) return false;
     const lamella_tensor* tensor = tensor_of(object);
-    if (tensor->key_set != key_set || (tensor->flags & kGuardedFlags) != flags ||
+    if (tensor->key_set != key_set || guarded_flags(tensor) != flags ||
         tensor->scalar_type != scalar_type || tensor->ndim != ndim) {
       return false;
     }

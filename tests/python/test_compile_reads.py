@@ -60,3 +60,30 @@ UNCOMPILED = {
     "tensors_that_are_the_same",
     "text_in_memory",
 }
+
+
+def test_hooks_run_where_a_function_computes_gradients():
+    def step(x):
+        (x * 2).sum().backward()
+        grad, x.grad = x.grad, None
+        return grad
+
+    def penalty(x):
+        (grad,) = lamella.autograd.grad((x * x).sum(), x, create_graph=True)
+        return grad.sum()
+
+    for fn, plain, hooked in ((step, [2, 2], [16, 16]), (penalty, 6, 48)):
+        compiled = lamella.compile(fn)
+        x = lamella.tensor([1.0, 2.0], requires_grad=True)
+        assert compiled(x).tolist() == plain
+        handle = x.register_hook(lambda grad: grad * 8)
+        assert compiled(x).tolist() == fn(x).tolist() == hooked
+        assert "computes gradients of a tensor with hooks" in compiled.explanation()
+        handle.remove()
+        assert compiled(x).tolist() == plain
+    # Gradients that the caller computes run hooks around the program.
+    outer = lamella.compile(lambda x: (x * 3).sum())
+    x = lamella.tensor([1.0, 2.0], requires_grad=True)
+    x.register_hook(lambda grad: grad * 8)
+    outer(x).backward()
+    assert x.grad.tolist() == [24, 24] and "uncompiled" not in outer.explanation()

@@ -360,6 +360,20 @@ void remove_tensor_hook(lamella_tensor* t, uint64_t id) {
   if (NodeExtras* extras = edge.node->extras_or_null()) extras->tensor_hooks.remove(id);
 }
 
+bool has_hooks(const lamella_tensor* t) {
+  void* slot = __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
+  if (slot == nullptr) return false;
+  Node* node = bare_node(slot);
+  if (node == nullptr) {
+    AutogradMeta* meta = static_cast<AutogradMeta*>(slot);
+    if (meta->post_accumulate != nullptr && !meta->post_accumulate->empty()) return true;
+    node = meta->grad_fn ? meta->grad_fn.get() : __atomic_load_n(&meta->leaf, __ATOMIC_ACQUIRE);
+  }
+  const NodeExtras* extras = node == nullptr ? nullptr : node->extras_or_null();
+  return extras != nullptr &&
+         !(extras->tensor_hooks.empty() && extras->pre_hooks.empty() && extras->post_hooks.empty());
+}
+
 uint64_t add_post_accumulate_hook(lamella_tensor* t, std::unique_ptr<NodeHook> hook) {
   t = behind_levels(t);
   LAMELLA_CHECK(requires_grad(t) && is_leaf(t),

@@ -134,6 +134,8 @@ LAMELLA_PRIVATE_API bool retains_grad(lamella_tensor* t);
 // Hooks on the tensor's gradient. Returns an id for the removal. Throws if it needs no gradient.
 LAMELLA_PRIVATE_API uint64_t add_tensor_hook(lamella_tensor* t, const lamella_tensor_hook& hook);
 LAMELLA_PRIVATE_API void remove_tensor_hook(lamella_tensor* t, uint64_t id);
+// Whether a hook runs when a gradient reaches the tensor or was accumulated into it.
+LAMELLA_PRIVATE_API bool has_hooks(const lamella_tensor* t);
 // Hooks that run after the gradient of a leaf was accumulated (values: none).
 LAMELLA_PRIVATE_API uint64_t add_post_accumulate_hook(lamella_tensor* t,
                                                       std::unique_ptr<NodeHook> hook);
