@@ -16,6 +16,7 @@ _LIBRARIES = {
     "liblamella_graph.so": "HLO programs, lamella.compile",
     "liblamella_compiler.so": "machine code for programs",
     "liblamella_lapack.so": "linear algebra of JAX's programs",
+    "liblamella_bridge.so": "operators in PyTorch and JAX",
     "liblamella_mpi.so": "jobs of many processes",
     "liblamella_nccl.so": "collectives of CUDA tensors",
 }

@@ -27,6 +27,11 @@ _KINDS: dict[int, type[Exception]] = {
 def native() -> ctypes.CDLL:
     """liblamella_bridge.so."""
     path = os.path.join(_paths.library_paths()[0], "liblamella_bridge.so")
+    if not os.path.exists(path):
+        raise ImportError(
+            "lamella.bridge: this build has the core alone, without liblamella_bridge.so;"
+            " `make build` builds all of Lamella"
+        )
     library = ctypes.CDLL(path)
     library.lamella_bridge_load.restype = ctypes.c_char_p
     library.lamella_bridge_error.restype = ctypes.c_char_p
