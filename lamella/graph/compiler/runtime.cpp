@@ -207,11 +207,16 @@ const void* code_symbol(std::string_view name, uint32_t capability) {
 }
 
 const compiler::VectorFunctions& compiler::vector_functions(uint32_t capability) {
+  // A build for one machine has only the capability that this machine uses.
   static const VectorFunctions all[] = {
-      vector_functions_DEFAULT(),
-#if defined(__x86_64__)
-      vector_functions_AVX2(),
-      vector_functions_AVX512(),
+#ifdef LAMELLA_FUNCTIONS_DEFAULT
+      LAMELLA_FUNCTIONS_DEFAULT(),
+#endif
+#ifdef LAMELLA_FUNCTIONS_AVX2
+      LAMELLA_FUNCTIONS_AVX2(),
+#endif
+#ifdef LAMELLA_FUNCTIONS_AVX512
+      LAMELLA_FUNCTIONS_AVX512(),
 #endif
   };
   return all[std::min<size_t>(capability, std::size(all) - 1)];

@@ -1,7 +1,7 @@
 // Chooses the transform functions of the processor's capability.
 #include "lamella/kernels/families/fft/lines.h"
 
-#include "lamella/kernels/machine_code.h"
+#include "lamella/kernels/by_capability.h"
 
 namespace lamella::fft {
 
@@ -22,12 +22,7 @@ const Functions<double>& functions_of(double);
 
 template <class T>
 const Functions<T>& functions() {
-#if defined(__x86_64__)
-  const int capability = native::code_capability();
-  if (capability == 2) return AVX512::functions_of(T());
-  if (capability == 1) return AVX2::functions_of(T());
-#endif
-  return DEFAULT::functions_of(T());
+  LAMELLA_RETURN_BY_CAPABILITY("fft", functions_of(T()));
 }
 template const Functions<float>& functions<float>();
 template const Functions<double>& functions<double>();

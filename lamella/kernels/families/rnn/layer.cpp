@@ -2,6 +2,7 @@
 #include <array>
 #include <cstring>
 
+#include "lamella/kernels/by_capability.h"
 #include "lamella/kernels/families/families.h"
 #include "lamella/kernels/families/rnn/cells.h"
 
@@ -24,12 +25,7 @@ const Cells<double>& cells_of(double);
 
 template <class T>
 const Cells<T>& cells() {
-#if defined(__x86_64__)
-  const int capability = native::code_capability();
-  if (capability == 2) return AVX512::cells_of(T());
-  if (capability == 1) return AVX2::cells_of(T());
-#endif
-  return DEFAULT::cells_of(T());
+  LAMELLA_RETURN_BY_CAPABILITY("rnn", cells_of(T()));
 }
 
 }  // namespace lamella::rnn

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "lamella/kernels/by_capability.h"
 #include "lamella/kernels/families/families.h"
 #include "lamella/kernels/families/sparse/rows.h"
 
@@ -24,12 +25,7 @@ const RowFunctions<T, I>& rows_of();
 
 template <class T, class I>
 const RowFunctions<T, I>& rows() {
-#if defined(__x86_64__)
-  const int capability = native::code_capability();
-  if (capability == 2) return AVX512::rows_of<T, I>();
-  if (capability == 1) return AVX2::rows_of<T, I>();
-#endif
-  return DEFAULT::rows_of<T, I>();
+  LAMELLA_RETURN_BY_CAPABILITY("sparse", rows_of<T, I>());
 }
 
 }  // namespace lamella::sparse

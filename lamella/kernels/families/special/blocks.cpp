@@ -2,6 +2,7 @@
 #include "lamella/kernels/families/special/blocks.h"
 
 #include "lamella/core/fork.h"
+#include "lamella/kernels/by_capability.h"
 #include "lamella/kernels/families/families.h"
 
 namespace lamella::special {
@@ -23,24 +24,11 @@ void set_polynomials(Blocks* blocks);
 
 namespace {
 
-Blocks chosen() {
-  Blocks blocks = {};
-#if defined(__x86_64__)
-  const int capability = native::code_capability();
-  if (capability == 2) {
-    AVX512::set_functions(&blocks);
-    AVX512::set_polynomials(&blocks);
-    return blocks;
-  }
-  if (capability == 1) {
-    AVX2::set_functions(&blocks);
-    AVX2::set_polynomials(&blocks);
-    return blocks;
-  }
-#endif
-  DEFAULT::set_functions(&blocks);
-  DEFAULT::set_polynomials(&blocks);
-  return blocks;
+void set_functions(Blocks* blocks) {
+  LAMELLA_RETURN_BY_CAPABILITY("special", set_functions(blocks));
+}
+void set_polynomials(Blocks* blocks) {
+  LAMELLA_RETURN_BY_CAPABILITY("special", set_polynomials(blocks));
 }
 
 Blocks made;
@@ -49,7 +37,10 @@ fork::Once once;
 }  // namespace
 
 const Blocks& blocks() {
-  once([] { made = chosen(); });
+  once([] {
+    set_functions(&made);
+    set_polynomials(&made);
+  });
   return made;
 }
 
