@@ -30,7 +30,7 @@ struct CallPlan {
   const lamella_operator* op = nullptr;
   const lamella_operator* out = nullptr;  // its form that writes given tensors
   std::vector<Argument> arguments, returns;
-  // Of each argument: how many buffers, -1: a value, -2: none.
+  // For each argument, the number of buffers that hold it; -1: it is a value, -2: it is absent.
   std::vector<int> buffers;
   std::vector<lamella_value> values;
   std::vector<std::unique_ptr<std::string>> texts;

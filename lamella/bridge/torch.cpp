@@ -24,7 +24,7 @@ struct BridgedOperator {
   std::vector<Argument> arguments, returns;
   std::vector<int> written;  // of each return: the argument that it is, -1: a new value
   bool is_write = false;     // torch's operator has no return for what is written
-  // Of a backward: see lamella_bridge_torch_backward.
+  // Whether this is a derivative, which lamella_bridge_torch_backward made; then the rest is set.
   bool backward = false;
   std::vector<uint16_t> slots;
   std::vector<uint32_t> saved_returns;

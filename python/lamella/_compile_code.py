@@ -141,7 +141,7 @@ class _Code:
         else:
             names += code.co_cellvars
         names += code.co_freevars
-        # Of equal names the last slot holds the cell.
+        # Where two slots have one name, the last one holds the cell.
         slots = {name: i for i, name in enumerate(names)}
         self.own_cells = [slots[name] for name in code.co_cellvars]
         self.table: Any = None

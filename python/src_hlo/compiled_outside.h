@@ -25,7 +25,8 @@ struct OutsideGuard {
   Ref object, key, expected, more;
   Py_ssize_t index = -1;
   size_t count = 0;
-  // Of a dictionary or type: while this is its version, all that was read from it is unchanged.
+  // The version at which a dictionary or type was compared last: while it has that version, all
+  // that was read from it is unchanged.
   mutable uint64_t version = 0;
   std::vector<TensorGuard> tensor;
 };

@@ -73,8 +73,8 @@ std::string apart_from(const std::string& other, const std::string& text) {
   end = std::min(text.find('\n', text.size() - end - 1) + 1, text.size());
   return text.substr(begin, end - begin);
 }
-// Of files of one kind, such as lamella/register_*, only the first is expected as a whole, and of
-// the others the lines in which they differ from it.
+// Keeps the first file of each kind, such as lamella/register_*, whole, and the lines in which the
+// others differ from it.
 Files without_frames(Files files) {
   std::map<std::string, std::string> firsts;
   for (auto& [name, text] : files) {

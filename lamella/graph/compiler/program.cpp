@@ -311,8 +311,8 @@ class Program {
   }
   // Begins another basic block after a long one: LLVM takes time by the square of its length.
   void end_long_block() {
-    constexpr unsigned kMost = 2000;
-    if (e_.b.GetInsertBlock()->size() > kMost) return_if_interrupted(kMost);
+    constexpr unsigned kMaxBlockLength = 2000;
+    if (e_.b.GetInsertBlock()->size() > kMaxBlockLength) return_if_interrupted(kMaxBlockLength);
   }
   // Checks for interrupts once in `each` steps, a power of two: a call forces all values out of
   // registers.

@@ -20,14 +20,11 @@
 #include "lamella/graph/custom_call/near_names.h"
 #include "lamella/graph/custom_call/operator_call.h"
 #include "lamella/graph/custom_call/registry.h"
+#include "lamella/graph/hlo/attribute_use.h"
 #include "lamella/graph/hlo/infer.h"
 
 namespace lamella::hlo {
 namespace {
-
-constexpr std::string_view kApiVersions[] = {
-    "API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
-    "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"};
 
 TargetKind kind_of(ApiVersion version) {
   return version == ApiVersion::TypedFfi ? TargetKind::Typed : TargetKind::Function;

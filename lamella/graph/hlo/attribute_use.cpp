@@ -81,10 +81,6 @@ void require_branches(const Instruction& i) {
   }
 }
 
-constexpr std::string_view kApiVersions[] = {"API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
-                                             "API_VERSION_STATUS_RETURNING_UNIFIED",
-                                             "API_VERSION_TYPED_FFI"};
-
 }  // namespace
 
 bool takes_attribute(Opcode opcode, AttributeKey key) {
@@ -109,8 +105,9 @@ void require_attributes(const Instruction& i) {
       return require_branches(i);
     case Opcode::CustomCall: {
       std::string_view version = i.text(ApiVersion);
-      bool known =
-          version.empty() || std::ranges::find(kApiVersions, version) != std::end(kApiVersions);
+      bool known = version.empty() ||
+                   std::find(std::begin(kApiVersions) + 1, std::end(kApiVersions), version) !=
+                       std::end(kApiVersions);
       if (!known) {
         fail(i, "expected api_version to be API_VERSION_ORIGINAL, API_VERSION_STATUS_RETURNING, ",
              "API_VERSION_STATUS_RETURNING_UNIFIED or API_VERSION_TYPED_FFI, got '", version, "'");

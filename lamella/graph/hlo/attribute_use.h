@@ -1,10 +1,17 @@
 // What the text of an instruction must state beside its operands. Internal to lamella/graph.
 #pragma once
 #include <optional>
+#include <string_view>
 
 #include "lamella/graph/hlo/module.h"
 
 namespace lamella::hlo {
+
+// The values of api_version, in the order of custom_call's ApiVersion. A text cannot state the
+// first.
+inline constexpr std::string_view kApiVersions[] = {
+    "API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
+    "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"};
 
 // Whether the text of the opcode may have the attribute.
 bool takes_attribute(Opcode opcode, AttributeKey key);

@@ -145,8 +145,8 @@ std::unique_ptr<Module> parse_module(std::string_view text, bool verify = true);
 void order_computations(Module& module);
 // Throws an Error that names the first instruction that breaks a rule.
 void verify(const Module& module);
-// Throws if the module can be read and drawn, but not run: values of a constant that were left out
-// of the text, dimensions without a bound, buffers.
+// Throws if the module can be read and drawn, but not run: the text leaves values of a constant
+// out, or a shape is a buffer or has a dimension without a bound.
 void require_runnable(const Module& module);
 // The shape that follows from an instruction's operands and attributes, row-major; throws if they
 // are wrong. For opcodes that state their shape (parameter, custom-call, ...) it is the stated one.

@@ -24,7 +24,7 @@ class Call:
     def __init__(self, chain: Chain, run: Callable[[Sequence[torch.Tensor]], Any]) -> None:
         self.chain = chain
         self.run: Any = run
-        # Of an operator's own call: how many results each return has, once it ran.
+        # After a call of the operator itself: the number of results in each return.
         self.counts: tuple[int, ...] = ()
 
     def apply(self, xs: Sequence[torch.Tensor]) -> list[Any]:

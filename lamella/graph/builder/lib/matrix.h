@@ -14,8 +14,7 @@ Op TriangleMask(Operand x, int diagonal);
 Op Triangle(Operand x, bool lower);
 Op UpperTriangle(Operand x);
 Op LowerTriangle(Operand x);
-// The symmetric (of complex numbers, Hermitian) matrices whose lower or upper triangles are those
-// of x.
+// Symmetric matrices with the lower or upper triangles of x; Hermitian ones if x is complex.
 Op Symmetrize(Operand x, bool lower = true);
 // The matrices with the elements of `diagonal`, whose last dimension is as long, on diagonal k.
 Op SetMatrixDiagonal(Operand matrix, Op diagonal, int k = 0);

@@ -103,7 +103,7 @@ Op TorchIndexSelect(Operand input, Op index, int64_t dim, int64_t batch_dims) {
     GatherDimensionNumbers numbers;
     numbers.set_index_vector_dim(places.rank());
     std::vector<int64_t> sizes = copy_of(shape.dimensions());
-    // Of a dimension of size 0 an empty index selects nothing.
+    // A dimension of size 0 has no element that an empty index could select.
     auto at_most_one = [&](int64_t d) {
       int64_t& size = sizes[static_cast<size_t>(d)];
       size = std::min<int64_t>(size, 1);
