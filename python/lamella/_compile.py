@@ -200,9 +200,6 @@ class Compiled:
             entry.program = _program(self._fn, nest, found)
         except NotCompiled as error:
             entry.reason = str(error)
-        except Exception as error:
-            # An error of the function itself is raised again when it runs uncompiled.
-            entry.reason = str(error) or type(error).__name__
         if found.has_gradients:
             entry.gradients = gradient_facts(entry.leaves(nest))
         if found.reads is not None:

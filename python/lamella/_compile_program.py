@@ -119,6 +119,8 @@ class Program:
                     grads = lamella.autograd.grad(of, into, tangents, allow_unused=True)
             except Exception as error:
                 # What the function does itself is a better reason, and known only after the trace.
+                if not isinstance(error, NotCompiled):
+                    error = NotCompiled(str(error) or type(error).__name__)
                 failures.append(error)
                 return returned, tangents, []
             there.extend(grad is not None for grad in grads)
@@ -273,17 +275,13 @@ class Program:
         return program.run(tensors)
 
     def _gradient_program(self, tensors: list[Tensor]) -> Program | None:
-        why: str
         try:
             program = Program(self._gradient, Nest.pack((tuple(tensors), {})), Found(), False)
             program.say, program.outside = self.say, self.outside
             return program
         except NotCompiled as error:
-            why = str(error)
-        except Exception as error:
-            # An error of the function itself is raised again when it runs uncompiled.
-            why = str(error) or type(error).__name__
-        self.say(f"the gradient of {self.name} runs uncompiled when it is differentiated: {why}")
+            why = f"the gradient of {self.name} runs uncompiled when it is differentiated: {error}"
+        self.say(why)
         return None
 
     def _gradient(self, *tensors: Tensor) -> list[Tensor | None]:
@@ -323,9 +321,9 @@ class Program:
         return self._results.form, self._with_gradient or self.forward
 
     def run(self, leaves: list[Tensor]) -> Any:
-        if self._written and not apart(leaves, self._written):
-            raise NotCompiled("it writes an argument that shares memory with another")
         given = [*leaves, *self._outside] if self._outside else leaves
+        if self._written and not apart(given, self._written):
+            raise NotCompiled("it writes an argument that shares memory with another")
         if self.backward is None:
             with lamella.no_grad():
                 made = self.forward(*given)
@@ -452,7 +450,13 @@ def recorder_of(tensors: list[Tensor], names: list[str]) -> Any:
 
 def record(recorder: Any, fn: Callable[..., Any], tensors: list[Tensor]) -> tuple[Any, Nest]:
     """The graph of fn(*tensors), and its results."""
-    results = Nest.pack(recorder.run(functionalize(fn), tuple(tensors), {}))
+    try:
+        results = Nest.pack(recorder.run(functionalize(fn), tuple(tensors), {}))
+    except NotCompiled:
+        raise
+    except Exception as error:
+        # An error of the function itself is raised again when it runs uncompiled.
+        raise NotCompiled(str(error) or type(error).__name__) from error
     return recorder.finish(results.tensors), results
 
 

@@ -60,7 +60,11 @@ class Reads(Calls):
         self._collects = gc.isenabled()
         gc.disable()
         sys._getframe().f_trace_opcodes = True  # Python 3.12 prepares for such events only then
-        self._watch.start()
+        try:
+            self._watch.start(self)
+        except RuntimeError as error:
+            self.__exit__()
+            raise NotCompiled(str(error)) from None
         return self
 
     def __exit__(self, *error: Any) -> None:

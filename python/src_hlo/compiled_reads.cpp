@@ -142,7 +142,15 @@ PyObject* make(PyObject*, PyObject* args) {
     return hold(watch_type, std::move(watch));
   });
 }
-PyObject* start(PyObject* self, PyObject*) {
+// Begins to watch. `first` is the first local variable of the calling function: if its frame has it
+// elsewhere, this Python lays frames out in a way that is not known here.
+PyObject* start(PyObject* self, PyObject* first) {
+  constexpr int kNewestKnown = 0x030F0000;
+  PyFrameObject* frame = PyEval_GetFrame();
+  if (PY_VERSION_HEX >= kNewestKnown || frame == nullptr || in_slot(locals_of(frame)) != first) {
+    return PyErr_Format(PyExc_RuntimeError, "the layout of frames of Python %d.%d is not known",
+                        PY_MAJOR_VERSION, PY_MINOR_VERSION);
+  }
   PyEval_SetTrace(on_event, self);
   Py_RETURN_NONE;
 }
@@ -176,7 +184,7 @@ void destroy(PyObject* self) {
 // A frame that outlives the watch may be traced by something else, which calls its `f_trace`.
 PyObject* call_as_trace(PyObject*, PyObject*, PyObject*) { Py_RETURN_NONE; }
 
-PyMethodDef methods[] = {{"start", start, METH_NOARGS, nullptr},
+PyMethodDef methods[] = {{"start", start, METH_O, nullptr},
                          {"slot", slot, METH_VARARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>("Sees the instructions of Python code.")},

@@ -87,3 +87,77 @@ def test_hooks_run_where_a_function_computes_gradients():
     x.register_hook(lambda grad: grad * 8)
     outer(x).backward()
     assert x.grad.tolist() == [24, 24] and "uncompiled" not in outer.explanation()
+
+
+def test_written_arguments_that_share_memory_with_what_was_read():
+    """The second call writes what the function reads otherwise: as a default, in a list, as an
+    array of NumPy."""
+
+    class Listed(lamella.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.kept = [lamella.ones(3)]
+
+        def forward(self, x):
+            x.add_(1)
+            return self.kept[0] * 2
+
+    def default(w):
+        def function(x, y=w):
+            x.add_(1)
+            return y * 2
+
+        return function
+
+    def array(w):
+        numbers = w.numpy()
+
+        def function(x):
+            x.add_(1)
+            return lamella.from_numpy(numbers) * 2
+
+        return function
+
+    def view(w):
+        def function(x, y=w[1:]):
+            x.add_(1)
+            return y * 2
+
+        return function
+
+    module = Listed()
+    cases = [(module, module.kept[0])]
+    for make in (default, array, view):
+        w = lamella.ones(3)
+        cases.append((make(w), w))
+    for function, shared in cases:
+        compiled = lamella.compile(function)
+        assert set(compiled(lamella.zeros(3)).tolist()) == {2}
+        assert set(compiled(shared).tolist()) == {4}
+        assert shared.tolist() == [2] * 3
+        shared.fill_(5)
+        assert set(compiled(lamella.zeros(3)).tolist()) == {10}
+
+
+def test_errors_of_the_lowering_are_raised(monkeypatch):
+    from lamella import _hlo
+
+    def broken(*args, **kwargs):
+        raise RuntimeError("the lowering is broken")
+
+    for name in ("_from_trace", "compile", "_divide_trace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(_hlo, name, broken)
+            x = lamella.ones(2, requires_grad=name == "_divide_trace")
+            with pytest.raises(RuntimeError, match="the lowering is broken"):
+                lamella.compile(lambda x: x * 2)(x)
+
+
+def test_unknown_layouts_of_frames_are_refused():
+    from lamella import _hlo
+
+    def start(first):
+        _hlo._watch(None, None, None).start(object())
+
+    with pytest.raises(RuntimeError, match=r"the layout of frames of Python \d.\d+ is not known"):
+        start(1)

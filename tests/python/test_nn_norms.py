@@ -189,9 +189,10 @@ SCALED = {
 ROUNDING = {torch.float32: 3e-5, torch.bfloat16: 6e-2, torch.float64: 1e-11}
 
 
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("dtype", ROUNDING)
 @pytest.mark.parametrize("name", SCALED)
-def test_huge_and_tiny_numbers(name, dtype):
+def test_huge_and_tiny_numbers(name, dtype, compiled):
     norm = SCALED[name]
     scales = [1e30, 1e36, 1e-5, 1e-30] + ([1e200, 1e300] if dtype == torch.float64 else [])
     for scale, eps in [(scale, 1e-5) for scale in scales] + [(1e-25, 1e-50), (1e30, 1e-40)]:
@@ -201,7 +202,8 @@ def test_huge_and_tiny_numbers(name, dtype):
         weight = make(*expected.shape, dtype=torch.float64, seed=3)
         (slope,) = torch.autograd.grad(expected, plain, weight)
         x = to_lamella(given).requires_grad_()
-        got = norm(lamella, x, eps)
+        run = lamella.compile(lambda x, eps=eps: norm(lamella, x, eps)) if compiled else None
+        got = run(x) if compiled else norm(lamella, x, eps)
         rounding = ROUNDING[dtype]
         close = {"atol": rounding * expected.abs().max().item(), "rtol": 0}
         found = torch.tensor(got.double().tolist(), dtype=torch.float64)
@@ -214,7 +216,9 @@ def test_huge_and_tiny_numbers(name, dtype):
         torch.testing.assert_close(found, slope, **close)
 
 
-def test_running_statistics_of_huge_numbers():
+@pytest.mark.parametrize("compiled", [False, True])
+def test_running_statistics_of_huge_numbers(compiled):
+    run = lamella.compile if compiled else lambda function: function
     x = make(8, 3, dtype=torch.float64)
     for scale, dtype in (
         (1e15, lamella.float32),
@@ -223,7 +227,7 @@ def test_running_statistics_of_huge_numbers():
     ):
         mean, var = lamella.zeros(3, dtype=dtype), lamella.ones(3, dtype=dtype)
         given = to_lamella(x * scale).to(dtype)
-        lamella.nn.functional.batch_norm(given, mean, var, training=True, momentum=1.0)
+        run(lamella.nn.functional.batch_norm)(given, mean, var, training=True, momentum=1.0)
         assert mean.tolist() == pytest.approx((x.mean(0) * scale).tolist(), rel=1e-5)
         expected = [v * scale * scale for v in x.var(0).tolist()]
         assert var.tolist() == pytest.approx(expected, rel=1e-5)

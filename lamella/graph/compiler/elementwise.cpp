@@ -3,6 +3,8 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <cmath>
+
 #include "lamella/core/error.h"
 #include "lamella/graph/compiler/emitter.h"
 #include "lamella/graph/custom_call/function_call.h"
@@ -184,6 +186,25 @@ llvm::Value* Emitter::call_vector(const char* name, llvm::ArrayRef<llvm::Value*>
   return joined;
 }
 
+// The nearest integers, and 0 for NaN, of vectors, whose intrinsic LLVM 19 splits into lanes.
+llvm::Value* Emitter::saturated(llvm::Type* type, bool is_signed, llvm::Value* x) {
+  unsigned width = type->getScalarSizeInBits();
+  const double end = std::ldexp(1.0, static_cast<int>(width) - (is_signed ? 1 : 0));
+  double last = x->getType()->getScalarType()->isFloatTy()
+                    ? static_cast<double>(std::nextafter(static_cast<float>(end), 0.0F))
+                    : std::nextafter(end, 0.0);
+  auto number = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
+  llvm::Value *least = number(is_signed ? -end : 0.0), *most = number(last);
+  x = b.CreateSelect(b.CreateFCmpORD(x, x), x, number(0));
+  llvm::Value* inside = b.CreateSelect(b.CreateFCmpOLT(x, least), least, x);
+  inside = b.CreateSelect(b.CreateFCmpOGT(inside, most), most, inside);
+  llvm::Value* result = is_signed ? b.CreateFPToSI(inside, type) : b.CreateFPToUI(inside, type);
+  llvm::APInt largest =
+      is_signed ? llvm::APInt::getSignedMaxValue(width) : llvm::APInt::getMaxValue(width);
+  llvm::Value* is_large = b.CreateFCmpOGE(x, number(end));
+  return b.CreateSelect(is_large, llvm::ConstantInt::get(type, largest), result);
+}
+
 llvm::Value* Emitter::convert(ElementType from, ElementType to, llvm::Value* x) {
   if (from == to) return x;
   bool from_float = is_floating(from), to_float = is_floating(to);
@@ -201,8 +222,9 @@ llvm::Value* Emitter::convert(ElementType from, ElementType to, llvm::Value* x) 
     return rounded(to, x);
   }
   if (from_float) {
-    ID id = element_kind(to) == ElementKind::Signed ? llvm::Intrinsic::fptosi_sat
-                                                    : llvm::Intrinsic::fptoui_sat;
+    bool is_signed = element_kind(to) == ElementKind::Signed;
+    if (type->isVectorTy()) return saturated(type, is_signed, x);
+    ID id = is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
     return b.CreateIntrinsic(id, {type, x->getType()}, {x});
   }
   if (to_float) {

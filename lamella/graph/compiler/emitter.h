@@ -187,6 +187,7 @@ class Emitter {
   // Calculates an instruction even if it has a place.
   llvm::Value* calculate(const Instruction* i, const Index& index) { return emit(i, index); }
   void forget_cuts() { cuts_.clear(); }
+  bool is_short_loop = false;
   // The cuts of an instruction that is being calculated, even if it has a place.
   Cuts cuts_inside(const Instruction* i);
   llvm::Value* narrowed(ElementType type, llvm::Value* x) { return rounded(type, x); }
@@ -216,8 +217,8 @@ class Emitter {
   llvm::Value* elementwise(const Instruction* i, llvm::SmallVectorImpl<llvm::Value*>& x);
   llvm::Value* function_of(const Instruction* i, llvm::ArrayRef<llvm::Value*> x);
   llvm::Value* call_vector(const char* name, llvm::ArrayRef<llvm::Value*> x);
-  // The kernels' function of that name as inline instructions; null if it has none. See
-  // Note [Functions in instructions].
+  // The kernels' function of that name as inline instructions; null if it has none, or so many are
+  // inline already that a call in a short loop is better. See Note [Functions in instructions].
   llvm::Value* instructions_of(const char* name, llvm::ArrayRef<llvm::Value*> x);
   llvm::Value* integer_operation(const Instruction* i, ElementType type, llvm::Value* x,
                                  llvm::Value* y);
@@ -232,6 +233,7 @@ class Emitter {
   llvm::Value* complex_operation(const Instruction* i, llvm::ArrayRef<llvm::Value*> x);
   llvm::Value* quotient(llvm::Value* x, llvm::Value* y);
   llvm::Value* reduced_precision(const Instruction* i, llvm::Value* x);
+  llvm::Value* saturated(llvm::Type* type, bool is_signed, llvm::Value* x);
   llvm::Value* convert(ElementType from, ElementType to, llvm::Value* x);
   llvm::Value* rounded(ElementType type, llvm::Value* x);
   llvm::Value* to_memory(ElementType type, llvm::Value* x);
@@ -256,6 +258,7 @@ class Emitter {
     llvm::AllocaInst* memory;
     int64_t slot = -1;  // offset in temporary memory where other functions find its address
   };
+  int inline_functions_ = 0;
   std::vector<StackArray> stack_arrays_;
   int64_t stack_bytes_ = 0;
 

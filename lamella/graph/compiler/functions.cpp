@@ -61,11 +61,15 @@ llvm::Value* function_of_vectors(std::string_view name, llvm::ArrayRef<llvm::Val
 }  // namespace
 
 llvm::Value* Emitter::instructions_of(const char* name, llvm::ArrayRef<llvm::Value*> x) {
-  if (vector_bytes < 32) return nullptr;
+  // LLVM takes a millisecond for each, so that programs of thousands of steps call the kernels.
+  constexpr int kMaxInline = 128, kMaxInlineInLongLoops = 2048;
+  int most = is_short_loop ? kMaxInline : kMaxInlineInLongLoops;
+  if (vector_bytes < 32 || inline_functions_ >= most) return nullptr;
   Emission emission(*this);
   llvm::Value* result = x[0]->getType()->getScalarType()->isFloatTy()
                             ? function_of_vectors<float>(name, x)
                             : function_of_vectors<double>(name, x);
+  inline_functions_ += result != nullptr ? 1 : 0;
   if (emission.rare == nullptr) return result;
   llvm::BasicBlock* before = b.GetInsertBlock();
   auto* far = llvm::BasicBlock::Create(context, "far", before->getParent());

@@ -16,6 +16,8 @@ namespace {
 // Results of this size or more would leave the caches before they are read.
 constexpr int64_t kLargeBytes = int64_t{8} << 20;
 
+// Loops of fewer elements may call functions that longer ones have inline.
+constexpr int64_t kShortLoop = 4096;
 // The least weight of a loop that calls a function such as exp.
 constexpr int kFunctionWeight = 16;
 
@@ -320,6 +322,7 @@ void UnitPlan::make_row_memory(const Unit& unit, const Member& member) {
 void UnitPlan::emit_loops(Unit& unit) {
   Extent extent(Shape::array(ElementType::F32, unit.sizes));
   if (extent.elements() == 0) return;
+  e_.is_short_loop = extent.elements() < kShortLoop;
   Index index = groups_of(unit);
   size_t outer = 0;
   if (unit.rows >= 0) {

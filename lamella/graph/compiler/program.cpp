@@ -311,7 +311,7 @@ class Program {
   }
   // Begins another basic block after a long one: LLVM takes time by the square of its length.
   void end_long_block() {
-    constexpr unsigned kMaxBlockLength = 2000;
+    constexpr unsigned kMaxBlockLength = 256;
     if (e_.b.GetInsertBlock()->size() > kMaxBlockLength) return_if_interrupted(kMaxBlockLength);
   }
   // Checks for interrupts once in `each` steps, a power of two: a call forces all values out of

@@ -11,6 +11,7 @@
 #include "lamella/core/error.h"
 #include "lamella/graph/compiler/emitter.h"
 #include "lamella/graph/compiler/interleaving.h"
+#include "lamella/graph/evaluate/reduce_window.h"
 
 namespace lamella::hlo::compiler {
 
@@ -345,10 +346,16 @@ llvm::Value* Emitter::windowed(const Instruction* i, size_t which, const Index& 
 
 void Emitter::prefixes(const Instruction* i) {
   const Computation& computation = *i->computation(AttributeKey::ToApply);
-  Prefix prefix = *prefix_of(*i);
-  const Shape& shape = *i->shape;
-  ElementType type = shape.element_type();
-  const Place from = *place_of(i->operands[0]), to = places.at(i)[0];
+  const Prefix prefix = *prefix_of(*i);
+  const size_t count = i->operands.size() / 2;
+  const Shape& shape = i->operand_shape(0);
+  std::vector<Place> from;
+  std::vector<ElementType> types;
+  for (size_t k = 0; k < count; ++k) {
+    from.push_back(*place_of(i->operands[k]));
+    types.push_back(i->operand_shape(k).element_type());
+  }
+  const std::vector<Place> to = places.at(i);
   const int64_t size = shape.dimension(prefix.dimension);
   int64_t outer = 1, inner = 1;
   for (int64_t d = 0; d < shape.rank(); ++d) {
@@ -356,24 +363,35 @@ void Emitter::prefixes(const Instruction* i) {
     if (d > prefix.dimension) inner *= shape.dimension(d);
   }
   begin_scope();
-  llvm::Value* start = value(i->operands[1], {});
+  std::vector<llvm::Value*> start, reached;
+  for (size_t k = 0; k < count; ++k) start.push_back(value(i->operands[count + k], {}));
   // Lanes are adjacent along the inner dimensions, each with a running value of its own.
-  lanes = natural_lanes(type, inner);
-  if (lanes > 1) start = splat(start);
-  llvm::Value* reached = variable(start->getType());
+  lanes = count == 1 ? natural_lanes(types[0], inner) : 1;
+  for (llvm::Value*& one : start) {
+    if (lanes > 1) one = splat(one);
+    reached.push_back(variable(one->getType()));
+  }
   loop(i64(0), i64(outer), 1, [&](llvm::Value* row) {
     llvm::Value* first = b.CreateMul(row, i64(size * inner), "", false, true);
     along_lanes(inner, 1, [&](llvm::Value* column, int) {
-      b.CreateStore(start, reached);
+      for (size_t k = 0; k < count; ++k) b.CreateStore(start[k], reached[k]);
       loop(i64(0), i64(size), 1, [&](llvm::Value* n) {
         if (prefix.from_last) n = b.CreateSub(i64(size - 1), n);
         Lane at = plus(uniform(first), times(uniform(n), inner));
         at = plus(at, {column, lanes > 1 ? 1 : 0, nullptr});
-        llvm::Value* x = load_at(pointer(from), type, at);
-        x = apply(computation, {b.CreateLoad(start->getType(), reached), x})[0];
-        if (lanes > 1 && !x->getType()->isVectorTy()) x = splat(x);
-        b.CreateStore(x, reached);
-        store_at(to, type, at, x);
+        std::vector<llvm::Value*> arguments(2 * count);
+        for (size_t k = 0; k < count; ++k) {
+          llvm::Value* before = b.CreateLoad(start[k]->getType(), reached[k]);
+          llvm::Value* x = load_at(pointer(from[k]), types[k], at);
+          arguments[prefix.from_last ? count + k : k] = before;
+          arguments[prefix.from_last ? k : count + k] = x;
+        }
+        std::vector<llvm::Value*> made = apply(computation, arguments);
+        for (size_t k = 0; k < count; ++k) {
+          if (lanes > 1 && !made[k]->getType()->isVectorTy()) made[k] = splat(made[k]);
+          b.CreateStore(made[k], reached[k]);
+          store_at(to[k], types[k], at, made[k]);
+        }
       });
     });
   });

@@ -6,6 +6,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/graph/custom_call/function_call.h"
+#include "lamella/graph/evaluate/reduce_window.h"
 
 namespace lamella::hlo::compiler {
 namespace {
@@ -17,6 +18,8 @@ constexpr int kMaxWeight = 1 << 20;
 // stack that emitting takes does not grow with the program. Values that only their own unit reads
 // stay in registers all the same.
 constexpr int kMaxDepth = 32;
+// The weight of a unit's instructions, each once. LLVM takes time by the square of a loop's length.
+constexpr int kMaxUnitSize = 256;
 int own_weight(const Instruction* i) {
   static constexpr int kAll[] = {
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
@@ -81,7 +84,7 @@ Unit::Kind kind_of(const Instruction* i) {
     case Opcode::DynamicUpdateSlice:
       return Unit::Pieces;
     case Opcode::ReduceWindow:
-      return prefix_of(*i) ? Unit::Other : Unit::Loops;
+      return is_scan(*i) ? Unit::Other : Unit::Loops;
     default:
       return Unit::Loops;
   }
@@ -369,9 +372,12 @@ void UnitPlan::find_reads(const Instruction* i, Access access, int rows, std::ve
   }
 }
 
-std::vector<Read> UnitPlan::reads_of(const Instruction* i) {
+std::vector<Read> UnitPlan::reads_of(const Instruction* i, int* size) {
   std::vector<Read> reads;
   Seen seen;
+  auto measure = [&] {
+    for (const auto& [one, access, rows] : seen) *size += own_weight(one);
+  };
   bool row_reduction = kept_rows(i).has_value();
   bool loops = kind(i) == Unit::Loops;
   if (loops && i->opcode != Opcode::Reduce) {
@@ -379,12 +385,14 @@ std::vector<Read> UnitPlan::reads_of(const Instruction* i) {
     written_.erase(i);
     find_reads(i, Access::Same, 0, &reads, &seen);
     written_.insert(i);
+    measure();
     return reads;
   }
   for (size_t o = 0; o < i->operands.size(); ++o) {
     bool same = row_reduction && o == 0;
     find_reads(i->operands[o], same ? Access::Same : Access::Other, 0, &reads, &seen);
   }
+  measure();
   return reads;
 }
 
@@ -392,6 +400,7 @@ bool UnitPlan::join(Unit& unit, Member member, const std::vector<int64_t>& sizes
   auto at = static_cast<size_t>(&unit - units.data());
   bool row_level = false;
   if (unit.kind != Unit::Loops || unit.members.size() >= 24) return false;
+  if (unit.size + member.size > kMaxUnitSize) return false;
   if (member.level == Member::Reduction) {
     if (unit.sizes != sizes || (unit.rows >= 0 && unit.rows != rows)) return false;
   } else if (unit.sizes != sizes) {
@@ -440,6 +449,7 @@ bool UnitPlan::join(Unit& unit, Member member, const std::vector<int64_t>& sizes
   if (!related) return false;
   if (member.level == Member::Reduction) unit.rows = rows;
   unit.weight += weight_of(member.instruction) + 1;
+  unit.size += member.size;
   unit_of_[member.instruction] = at;
   unit.members.push_back(std::move(member));
   return true;
@@ -448,7 +458,7 @@ bool UnitPlan::join(Unit& unit, Member member, const std::vector<int64_t>& sizes
 void UnitPlan::add_unit(const Instruction* i) {
   Member member;
   member.instruction = i;
-  member.reads = reads_of(i);
+  member.reads = reads_of(i, &member.size);
   std::vector<int64_t> sizes;
   int rows = -1;
   bool loops = kind(i) == Unit::Loops;
@@ -480,6 +490,7 @@ void UnitPlan::add_unit(const Instruction* i) {
   unit.sizes = std::move(sizes);
   unit.rows = rows;
   unit.weight = loops ? weight_of(i) + 1 : 0;
+  unit.size = member.size;
   unit.members.push_back(std::move(member));
   unit_of_[i] = units.size();
   units.push_back(std::move(unit));

@@ -37,6 +37,7 @@ struct Member {
   const Instruction* instruction = nullptr;
   Level level = Full;
   int phase = 0;
+  int size = 0;  // weight of what it calculates, each instruction once
   bool is_stored = true;
   bool is_kept = false;  // in row memory, for a later phase
   std::vector<Read> reads;
@@ -48,6 +49,7 @@ struct Unit {
   std::vector<int64_t> sizes;  // of the elements that are walked, without sizes of 1
   int rows = -1;               // how many leading sizes are of rows; -1: no reduction
   int weight = 0;              // cost of one element, roughly in instructions
+  int size = 0;                // of its members
 };
 
 class UnitPlan {
@@ -115,7 +117,8 @@ class UnitPlan {
                   Seen* seen) const;
   void add_unit(const Instruction* i);
   bool join(Unit& unit, Member member, const std::vector<int64_t>& sizes, int rows);
-  std::vector<Read> reads_of(const Instruction* i);
+  // Adds the weights of the instructions that it looks through to `size`.
+  std::vector<Read> reads_of(const Instruction* i, int* size);
   int weight_of(const Instruction* i);
   void keep_for_later(Unit& unit);
   Index groups_of(const Unit& unit);

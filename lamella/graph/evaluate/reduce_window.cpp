@@ -5,12 +5,17 @@
 //   k * window_dilation of the array dilated by base_dilation. Padding and holes of the dilation
 //   are skipped, not read as initial values: each window starts with the initial value once. The
 //   elements of a window are found by iterating over the window's positions or over the array's
-//   elements, whichever are fewer, because a module may state huge windows.
+//   elements, whichever are fewer, because a module may state huge windows. Windows that all begin
+//   at the first element, or all end at the last one, extend the window before by some elements.
+//   Those to the last element are reduced from it on, which a reducer's associativity allows.
 #include "lamella/graph/evaluate/reduce_window.h"
+
+#include <algorithm>
 
 #include "lamella/graph/evaluate/elements.h"
 #include "lamella/graph/evaluate/numbers.h"
 #include "lamella/graph/evaluate/scalar_call.h"
+#include "lamella/graph/hlo/single_operation.h"
 
 namespace lamella::hlo {
 namespace {
@@ -66,19 +71,92 @@ std::span<const WindowDimension> window_of(const Instruction& i) {
   return found != nullptr ? found->window() : std::span<const WindowDimension>();
 }
 
+// The operands and results of a reduce-window.
+struct Reduction {
+  ScalarCall call;
+  std::vector<Elements> from, initial, into;
+};
+
+void reduce_prefixes(const Prefix& prefix, std::span<const int64_t> from_sizes,
+                     std::span<const int64_t> into_sizes, Reduction& reduction) {
+  auto& [call, from, initial, into] = reduction;
+  const size_t count = from.size(), d = static_cast<size_t>(prefix.dimension);
+  int64_t outer = 1, inner = 1;
+  for (size_t e = 0; e < from_sizes.size(); ++e) {
+    if (e != d) (e < d ? outer : inner) *= from_sizes[e];
+  }
+  const int64_t size = from_sizes[d], outputs = into_sizes[d];
+  struct alignas(16) Cell {
+    std::byte bytes[16];
+  };
+  std::vector<Cell> cells(count);
+  std::vector<const void*> arguments(2 * count);
+  std::vector<void*> reached(count);
+  const size_t running = prefix.from_last ? count : 0, taken = count - running;
+  for (size_t n = 0; n < count; ++n) arguments[running + n] = reached[n] = &cells[n];
+  for (int64_t line = 0; line < outer * inner; ++line) {
+    const int64_t row = line / inner, column = line % inner;
+    for (size_t n = 0; n < count; ++n) std::memcpy(reached[n], initial[n].data, into[n].size);
+    int64_t done = 0;  // elements from the first, or the last, on
+    for (int64_t k = 0; k < outputs; ++k) {
+      const int64_t o = prefix.from_last ? outputs - 1 - k : k;
+      int64_t end = o * prefix.stride + prefix.first;
+      if (prefix.from_last) end = size - end;
+      for (; done < std::min(end, size); ++done) {
+        const int64_t at = prefix.from_last ? size - 1 - done : done;
+        for (size_t n = 0; n < count; ++n) {
+          arguments[taken + n] = from[n].at((row * size + at) * inner + column);
+        }
+        call(arguments, reached);
+      }
+      for (size_t n = 0; n < count; ++n) {
+        std::memcpy(into[n].at((row * outputs + o) * inner + column), reached[n], into[n].size);
+      }
+    }
+  }
+}
+
 }  // namespace
+
+std::optional<Prefix> prefix_of(const Instruction& i) {
+  std::optional<Prefix> prefix;
+  const Shape& shape = i.operand_shape(0);
+  int64_t d = 0;
+  for (const WindowDimension& w : window_of(i)) {
+    int64_t size = shape.dimension(d++);
+    if (w.base_dilation != 1 || size == 0) return std::nullopt;
+    if (w.size == 1 && w.stride == 1 && w.padding_low == 0 && w.padding_high == 0) continue;
+    if (prefix || w.window_dilation != 1 || w.size < size) return std::nullopt;
+    const int64_t last = (size + w.padding_low + w.padding_high - w.size) / w.stride * w.stride;
+    const bool from_last = last > w.padding_low;
+    if (from_last && w.size - w.padding_low < size) return std::nullopt;
+    const int64_t first = (from_last ? 0 : w.size) - w.padding_low;
+    const bool is_scan = w.stride == 1 && last == size - 1 && first == (from_last ? 0 : 1);
+    prefix = Prefix{d - 1, from_last, w.stride, first, is_scan};
+  }
+  // One operation that is not associative, such as subtraction, stays in the order of the window.
+  const Computation& reducer = *i.computation(AttributeKey::ToApply);
+  bool is_one = reducer.instructions.size() == reducer.parameters.size() + 1;
+  if (prefix && prefix->from_last && is_one && !single_operation(reducer)) return std::nullopt;
+  return prefix;
+}
 
 Value evaluate_reduce_window(Step& step) {
   const Instruction& i = step.instruction;
   size_t count = step.operands.size() / 2;
   Windows windows(window_of(i), step.operands[0].shape().dimensions());
   std::vector<Value> results = make_results(step);
-  ScalarCall call(*i.computation(AttributeKey::ToApply), step.run);
-  std::vector<Elements> from, initial, into;
+  Reduction reduction{{*i.computation(AttributeKey::ToApply), step.run}, {}, {}, {}};
+  auto& [call, from, initial, into] = reduction;
   for (size_t n = 0; n < count; ++n) {
     from.emplace_back(step.operands[n]);
     initial.emplace_back(step.operands[count + n]);
     into.emplace_back(results[n]);
+  }
+  if (std::optional<Prefix> prefix = prefix_of(i)) {
+    reduce_prefixes(*prefix, step.operands[0].shape().dimensions(),
+                    results[0].shape().dimensions(), reduction);
+    return join_results(step, results);
   }
   std::vector<const void*> arguments(2 * count);
   std::vector<void*> reached(count);

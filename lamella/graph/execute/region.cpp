@@ -7,6 +7,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/graph/custom_call/function_call.h"
+#include "lamella/graph/evaluate/reduce_window.h"
 #include "lamella/graph/execute/attention_call.h"
 #include "lamella/graph/execute/select_scatter.h"
 #include "lamella/graph/hlo/effects.h"
@@ -56,28 +57,6 @@ bool takes_complex(const Instruction& i) {
 }
 
 }  // namespace
-
-std::optional<Prefix> prefix_of(const Instruction& i) {
-  const Attribute* found = i.find(AttributeKey::Window);
-  if (found == nullptr || !i.shape->is_array()) return std::nullopt;
-  std::optional<Prefix> prefix;
-  int64_t d = 0;
-  for (const WindowDimension& w : found->window()) {
-    int64_t size = i.operand_shape(0).dimension(d++);
-    if (w.stride != 1 || w.base_dilation != 1 || size == 0) return std::nullopt;
-    if (w.size == 1 && w.padding_low == 0 && w.padding_high == 0) continue;
-    bool from_first = w.padding_low == size - 1 && w.padding_high == 0;
-    bool from_last = w.padding_low == 0 && w.padding_high == size - 1;
-    if (prefix || w.size != size || w.window_dilation != 1 || !(from_first || from_last)) {
-      return std::nullopt;
-    }
-    prefix = Prefix{d - 1, from_last};
-  }
-  // A scan from the last element combines in another order than a window does.
-  bool any_order = single_operation(*i.computation(AttributeKey::ToApply)).has_value();
-  if (prefix && prefix->from_last && !any_order) return std::nullopt;
-  return prefix;
-}
 
 // Called computations are compiled into their callers, so each further call of a computation
 // duplicates its code.
@@ -165,7 +144,7 @@ bool NativeRules::has_native_details(const Instruction& i) {
       const Attribute* window = i.find(AttributeKey::Window);
       if (window == nullptr) return false;
       if (!known(*i.computation(AttributeKey::ToApply)).is_scalar) return false;
-      if (prefix_of(i)) return true;
+      if (is_scan(i)) return true;
       int64_t places = 1;
       for (const WindowDimension& w : window->window()) {
         if (w.size > kMaxPositions) return false;

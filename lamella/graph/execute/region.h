@@ -48,14 +48,6 @@ class NativeRules {
   std::unordered_map<const Computation*, Known> known_;
 };
 
-// A prefix reduction: a reduce-window whose windows all begin at the first element of the operand,
-// or all end at the last one.
-struct Prefix {
-  int64_t dimension;
-  bool from_last;
-};
-std::optional<Prefix> prefix_of(const Instruction& reduce_window);
-
 struct Region {
   std::vector<const Instruction*> instructions;  // operands before their users
   std::vector<const Instruction*> inputs;        // values read from outside, each once

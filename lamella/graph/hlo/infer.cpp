@@ -175,7 +175,7 @@ bool is_well_formed(const Instruction& i) {
 
 // Bounds the depth of nested calls, because code that walks a module recurses into called
 // computations.
-constexpr int kMaxNestedCalls = 1000;
+constexpr int kMaxNestedCalls = 1000000;
 
 void require_runnable(const Module& module) {
   for (const Computation* computation : module.computations) {

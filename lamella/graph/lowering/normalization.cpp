@@ -1,4 +1,6 @@
 // Lowering rules of normalisations and their gradients.
+#include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "lamella/graph/lowering/lowering.h"
@@ -17,18 +19,53 @@ Op mean_of(const Call& c, Op x, const Sizes& dims) {
   Op sum = c.sum(x, dims);
   return Div(sum, c.like(sum, count_of(c.sizes_of(x), dims)));
 }
-// (x - mean) / sqrt(variance + eps), with the mean and 1 / sqrt(...).
+// Powers of two by which rows are multiplied whose squares leave the type's range, and their
+// bounds.
+struct Range {
+  double large, shrink, small, grow, least;
+};
+Range range_of(ElementType type) {
+  if (type == ElementType::F64) return {0x1p400, 0x1p-900, 0x1p-400, 0x1p800, 0x1p-1022};
+  return {0x1p40, 0x1p-100, 0x1p-50, 0x1p90, 0x1p-126};
+}
+// (x - mean) / sqrt(variance + eps), with the mean and 1 / sqrt(...). Rows of huge numbers, and of
+// tiny ones beside a tiny eps, are normalised times a power of two, as by the kernels.
 struct Normal {
   Op y, mean, rstd, variance;
 };
-Normal normalized(const Call& c, Op x, const Sizes& dims, double eps) {
+Normal normalized(const Call& c, Op x, const Sizes& dims, double eps, bool centred = true) {
   Sizes sizes = c.sizes_of(x);
+  Range range = range_of(c.type_of(x));
+  Op top = c.maximum(Abs(x), dims);
+  Op scale = c.like(top, 1), back = scale, scaled_eps = c.like(top, eps);
+  auto rescale = [&](Op where, double by) {
+    double wanted = eps * by * by;
+    if (eps > 0) wanted = std::max(wanted, range.least);
+    scale = Select(where, c.like(top, by), scale);
+    back = Select(where, c.like(top, 1 / by), back);
+    scaled_eps = Select(where, c.like(top, wanted), scaled_eps);
+  };
+  Op infinity = c.like(top, std::numeric_limits<double>::infinity());
+  rescale(And(Gt(top, c.like(top, range.large)), Lt(top, infinity)), range.shrink);
+  bool has_tiny_eps = eps < range.small * range.small * 0x1p20;
+  if (has_tiny_eps) rescale(Lt(top, c.like(top, range.small)), range.grow);
   Normal n;
-  n.mean = mean_of(c, x, dims);
-  Op gap = Sub(x, c.broadcast_back(n.mean, dims, sizes));
-  n.variance = mean_of(c, Mul(gap, gap), dims);
-  n.rstd = Rsqrt(Add(n.variance, c.like(n.variance, eps)));
-  n.y = Mul(gap, c.broadcast_back(n.rstd, dims, sizes));
+  // Beside another eps what a fixed scale loses of tiny numbers is nothing, and the sum needs no
+  // pass of its own after that for the largest number.
+  if (centred && !has_tiny_eps) {
+    n.mean = Mul(mean_of(c, Mul(x, c.like(x, 0x1p-32)), dims), c.like(top, 0x1p32));
+  }
+  x = Mul(x, c.broadcast_back(scale, dims, sizes));
+  if (centred) {
+    Op mean = has_tiny_eps ? mean_of(c, x, dims) : Mul(n.mean, scale);
+    if (has_tiny_eps) n.mean = Mul(mean, back);
+    x = Sub(x, c.broadcast_back(mean, dims, sizes));
+  }
+  n.variance = mean_of(c, Mul(x, x), dims);
+  n.rstd = Rsqrt(Add(n.variance, scaled_eps));
+  n.y = Mul(x, c.broadcast_back(n.rstd, dims, sizes));
+  n.variance = Mul(Mul(n.variance, back), back);
+  n.rstd = Mul(n.rstd, scale);
   return n;
 }
 Sizes last_dims(int64_t rank, size_t count) {
@@ -53,11 +90,10 @@ Ops rms_norm(Call& c) {
   Op x = wide(c, "input", type);
   if (c.shape(x).elements() == 0 || !c.has("eps")) return {};
   Sizes dims = last_dims(c.rank_of(x), c.integers("normalized_shape").size());
-  Op square = mean_of(c, Mul(x, x), dims);
-  Op rstd = Rsqrt(Add(square, c.like(square, c.real("eps"))));
-  Op y = Mul(x, c.broadcast_back(rstd, dims, c.sizes()));
+  Normal n = normalized(c, x, dims, c.real("eps"), false);
+  Op y = n.y;
   if (c.has("weight")) y = Mul(y, c.broadcast(wide(c, "weight", type), c.sizes()));
-  return {y, c.reshape(rstd, c.sizes(1))};
+  return {y, c.reshape(n.rstd, c.sizes(1))};
 }
 // Broadcasts an argument with one element per feature; features are dimension 1.
 Op by_feature(const Call& c, const char* name, ElementType type) {
