@@ -60,6 +60,8 @@ struct Interface {
       LAMELLA_CHECK(shape.is_array() && scalar_type_of(shape.element_type()).has_value(), name,
                     ": expected ", what..., " to be an array of a type that tensors have, got ",
                     shape.to_string(false));
+      LAMELLA_CHECK(shape.is_static(), name, ": expected ", what..., " to have a static size, got ",
+                    shape.to_string(false));
     };
     std::set<std::string> names;
     std::vector<int64_t> path;
