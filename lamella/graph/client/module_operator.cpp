@@ -86,6 +86,9 @@ struct Interface {
           if (places[a].first != alias.parameter || places[a].second != alias.parameter_index) {
             continue;
           }
+          LAMELLA_CHECK(shape.compatible(*arguments[a].shape), name,
+                        ": expected input_output_alias to join equal shapes, got ",
+                        shape.to_string(false), " and ", arguments[a].shape->to_string(false));
           result.argument = static_cast<int64_t>(a);
           arguments[a].written = true;
         }

@@ -223,6 +223,7 @@ class Executor final : public Executable {
     for (const Computation* computation : program_.computations) {
       for (const Instruction* i : computation->instructions) {
         if (i->opcode != Opcode::CustomCall) continue;
+        if (!has_target(*i, options.platform) && is_top_k_call(*i)) continue;
         calls_.push_back(prepare_call(*i, options.platform));
         prepared_.emplace(i, calls_.back().get());
         if (calls_.back()->joins_runs()) joining_.push_back(calls_.back().get());
@@ -413,10 +414,11 @@ class Executor final : public Executable {
         for (const Instruction* input : one.region.inputs) read(input);
       } else {
         step.result = place_of(i);
-        if (i->opcode == Opcode::CustomCall) {
-          step.call = prepared_.at(i);
+        auto prepared = prepared_.find(i);
+        if (prepared != prepared_.end()) {
+          step.call = prepared->second;
         } else {
-          step.rule = rule_of(i->opcode);
+          step.rule = rule_of(i->opcode == Opcode::CustomCall ? Opcode::TopK : i->opcode);
         }
         for (const Instruction* operand : i->operands) read(operand);
       }
