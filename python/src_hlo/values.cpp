@@ -1,4 +1,5 @@
 // Converts Python's arrays and numbers to HLO values, and back.
+#include "lamella/graph/runtime/sized_value.h"
 #include "lamella/graph/runtime/tensor_value.h"
 #include "python/src_hlo/hlo.h"
 
@@ -73,10 +74,7 @@ hlo::Value value_from(PyObject* object, const hlo::Shape* shape, const char* wha
   hlo::ElementType type = shape->element_type();
   bool fits = tensor.scalar_type() == hlo::tensor_type_of(type) &&
               (element.empty() || element == hlo::element_name(type)) &&
-              tensor.dim() == shape->rank();
-  for (int64_t d = 0; fits && d < tensor.dim(); ++d) {
-    fits = tensor.sizes()[static_cast<size_t>(d)] == shape->dimension(d);
-  }
+              hlo::is_within(*shape, {tensor.sizes().data(), tensor.sizes().size()});
   if (!fits) {
     *got = describe(tensor, element);
     return hlo::Value();

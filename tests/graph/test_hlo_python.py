@@ -334,7 +334,7 @@ def test_a_failed_compilation_can_be_replayed(monkeypatch, tmp_path):
         lamella.hlo.compile(text)
     lines, path = bundle_of(error)
     assert "'nobody'" in lines[0]
-    assert replay(path) == f"lamella: {lines[0]}\n"
+    assert replay(path, status=2) == f"lamella: {lines[0]}\n"
 
 
 def test_a_failed_run_can_be_replayed(monkeypatch, tmp_path, doubles):

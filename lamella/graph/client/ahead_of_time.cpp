@@ -11,6 +11,7 @@
 #include "lamella/core/fork.h"
 #include "lamella/graph/execute/executor.h"
 #include "lamella/graph/execute/machine_code.h"
+#include "lamella/graph/runtime/sized_value.h"
 #include "lamella/graph/runtime/tensor_value.h"
 
 namespace lamella::hlo {
@@ -154,6 +155,9 @@ ProgramFiles compile_ahead_of_time(const Module& module, const std::string& func
   contents.module_text = to_string(module, options);
   std::shared_ptr<const Module> read = parse_module(contents.module_text);
   std::vector<Array> inputs, outputs;
+  LAMELLA_CHECK(!has_dynamic_sizes(*read),
+                "compile: expected arrays of static size, got dynamic dimensions in '", read->name,
+                "'");
   for (const Instruction* parameter : read->entry->parameters) {
     add_arrays(*parameter->shape, std::string(parameter->name), "input", &inputs);
   }

@@ -28,6 +28,10 @@ void require_device(int ordinal, const char* function) {
   LAMELLA_CHECK(ordinal == 0 || ordinal == -1, function, ": expected device 0, got ", ordinal);
 }
 ShapedBuffer run(const Executable& executable, std::span<const Value> arguments) {
+  // Results of dynamic size have shapes of their own, which the literal's copy keeps.
+  if (!executable.module().entry->root->shape->is_static()) {
+    return ShapedBuffer(executable.run(arguments).to_literal());
+  }
   return {executable.run(arguments), executable.module().entry->root->shape,
           executable.shared_module()};
 }

@@ -60,6 +60,8 @@ struct Interface {
       LAMELLA_CHECK(shape.is_array() && scalar_type_of(shape.element_type()).has_value(), name,
                     ": expected ", what..., " to be an array of a type that tensors have, got ",
                     shape.to_string(false));
+      LAMELLA_CHECK(shape.is_static(), name, ": expected ", what..., " to have a static size, got ",
+                    shape.to_string(false));
     };
     std::set<std::string> names;
     std::vector<int64_t> path;
@@ -84,6 +86,9 @@ struct Interface {
           if (places[a].first != alias.parameter || places[a].second != alias.parameter_index) {
             continue;
           }
+          LAMELLA_CHECK(shape.compatible(*arguments[a].shape), name,
+                        ": expected input_output_alias to join equal shapes, got ",
+                        shape.to_string(false), " and ", arguments[a].shape->to_string(false));
           result.argument = static_cast<int64_t>(a);
           arguments[a].written = true;
         }

@@ -9,12 +9,14 @@
 namespace lamella::hlo {
 namespace {
 
-constexpr std::array<std::string_view, 10> kSame = {"LayoutConstraint",
+constexpr std::array<std::string_view, 12> kSame = {"LayoutConstraint",
                                                     "MoveToDevice",
                                                     "MoveToHost",
                                                     "Pin",
                                                     "SPMDFullToShardShape",
                                                     "SPMDShardToFullShape",
+                                                    "ShardBarrierFrom",
+                                                    "ShardBarrierTo",
                                                     "Sharding",
                                                     "Unpin",
                                                     "annotate_device_placement",
@@ -47,6 +49,10 @@ class Memory final : public PreparedCall {
 };
 
 }  // namespace
+
+bool is_annotation(const Instruction& i) {
+  return is_one_of(kSame, i.text(AttributeKey::CustomCallTarget));
+}
 
 std::unique_ptr<PreparedCall> prepare_annotation(const Instruction& i) {
   std::string_view target = i.text(AttributeKey::CustomCallTarget);

@@ -12,5 +12,7 @@ namespace lamella::hlo {
 // targets. Throws an Error that names the instruction if the shapes of operand and result differ,
 // because a module runs as one partition.
 std::unique_ptr<PreparedCall> prepare_annotation(const Instruction& instruction);
+// Whether the target is one of those that return their operand.
+bool is_annotation(const Instruction& instruction);
 
 }  // namespace lamella::hlo

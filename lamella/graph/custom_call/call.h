@@ -75,6 +75,9 @@ class PreparedCall {
 std::unique_ptr<PreparedCall> prepare_call(const Instruction& instruction,
                                            std::string_view platform);
 
+// Whether a target is registered under the instruction's name.
+bool has_target(const Instruction& instruction, std::string_view platform);
+
 // Throws an Error unless the platform is "Host", or is "CUDA" and a GPU is present.
 void check_platform(std::string_view platform);
 

@@ -114,6 +114,13 @@ std::unique_ptr<PreparedCall> prepare_call(const Instruction& i, std::string_vie
   return prepare_host_call(i, std::move(target), version);
 }
 
+bool has_target(const Instruction& i, std::string_view platform) {
+  std::string_view name = i.text(AttributeKey::CustomCallTarget);
+  std::string canonical = canonical_platform(platform);
+  return find_target(name, canonical, TargetKind::Typed) != nullptr ||
+         find_target(name, canonical, TargetKind::Function) != nullptr;
+}
+
 void check_platform(std::string_view name) {
   std::string platform = canonical_platform(name);
   LAMELLA_CHECK(platform == "Host" || platform == "CUDA",

@@ -19,21 +19,31 @@ void require_alone(const Instruction& i, const Shape& given, const Shape& expect
 Value pass_on(Step& step, const Shape* shape) {
   const Instruction& i = step.instruction;
   if (auto job = job_of(i)) return evaluate_on_job(step, *job, shape);
+  // A sum may have another type than its operand.
+  bool adds = i.opcode == Opcode::AllReduce || i.opcode == Opcode::AllReduceStart;
   if (!shape->is_tuple()) {
     LAMELLA_HLO_REQUIRE(step.operands.size() == 1, i, "expected one operand on one device, got ",
                         step.operands.size());
     const Shape& given = step.operands[0].shape();
-    bool adds = i.opcode == Opcode::AllReduce || i.opcode == Opcode::AllReduceStart;
-    if (adds && given.same_dimensions(*shape)) return evaluate_convert(step);  // to the sum's type
+    if (adds && given.same_dimensions(*shape)) return evaluate_convert(step);
     require_alone(i, given, *shape);
     return step.operands[0];
   }
   LAMELLA_HLO_REQUIRE(step.operands.size() == shape->tuple_shapes().size(), i, "expected ",
                       shape->tuple_shapes().size(), " operands, got ", step.operands.size());
+  std::vector<Value> parts;
   for (size_t n = 0; n < step.operands.size(); ++n) {
-    require_alone(i, step.operands[n].shape(), shape->tuple_shapes()[n]);
+    const Shape& part = shape->tuple_shapes()[n];
+    if (adds && step.operands[n].shape().same_dimensions(part)) {
+      Instruction one = i;
+      one.shape = &part;
+      Step convert{one, step.operands.subspan(n, 1), step.run};
+      parts.push_back(evaluate_convert(convert));
+      continue;
+    }
+    require_alone(i, step.operands[n].shape(), part);
+    parts.push_back(step.operands[n]);
   }
-  std::vector<Value> parts(step.operands.begin(), step.operands.end());
   return Value::tuple(shape, parts);
 }
 

@@ -100,7 +100,8 @@ Value evaluate_dynamic_slice(Step& step) {
 Value evaluate_dynamic_update_slice(Step& step) {
   const Value& update = step.operands[1];
   const Shape& shape = update.shape();
-  Numbers starts = dynamic_starts(step, 2, shape.dimensions());
+  // The instruction's shape, because an update of dynamic size is placed as one of the whole size.
+  Numbers starts = dynamic_starts(step, 2, step.instruction.operand_shape(1).dimensions());
   Value result =
       Value::reshaped(Value::writable(std::move(step.operands[0])), step.instruction.shape);
   Numbers strides = row_major_strides(step.shape().dimensions());
@@ -188,39 +189,6 @@ Value evaluate_bitcast(Step& step) {
   copy_strided(to.element_type(), to.dimensions(), memory.data(), layout_strides(to), result.data(),
                row_major_strides(to.dimensions()));
   return result;
-}
-
-// Dynamic dimensions always have their full size, so the shape gives the answer.
-Value evaluate_get_dimension_size(Step& step) {
-  int64_t d = step.instruction.integers(AttributeKey::Dimensions)[0];
-  Value result = step.result();
-  result.values<int32_t>()[0] = static_cast<int32_t>(step.operands[0].shape().dimension(d));
-  return result;
-}
-
-Value evaluate_set_dimension_size(Step& step) {
-  const Instruction& i = step.instruction;
-  auto dimensions = i.integers(AttributeKey::Dimensions);
-  LAMELLA_HLO_REQUIRE(
-      dimensions.size() == 1 && dimensions[0] >= 0 && dimensions[0] < step.shape().rank(), i,
-      "expected dimensions to name one dimension, got ", braced(dimensions));
-  int64_t size = step.shape().dimension(dimensions[0]);
-  int64_t asked = IndexReader(step.operands[1])[0];
-  LAMELLA_HLO_REQUIRE(asked == size, i, "expected the whole size of dimension ", dimensions[0],
-                      ", ", size, " (arrays of dynamic size are not kept), got ", asked);
-  return Value::reshaped(std::move(step.operands[0]), i.shape);
-}
-
-Value evaluate_dynamic_reshape(Step& step) {
-  const Instruction& i = step.instruction;
-  const Shape& shape = step.shape();
-  for (int64_t d = 0; d < shape.rank(); ++d) {
-    int64_t asked = IndexReader(step.operands[static_cast<size_t>(d) + 1])[0];
-    LAMELLA_HLO_REQUIRE(asked == shape.dimension(d), i, "expected the whole size of dimension ", d,
-                        ", ", shape.dimension(d), " (arrays of dynamic size are not kept), got ",
-                        asked);
-  }
-  return Value::reshaped(std::move(step.operands[0]), i.shape);
 }
 
 // mode=rotate: index n of a dimension takes the element at n + shift, modulo the size.

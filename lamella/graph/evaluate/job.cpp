@@ -7,6 +7,7 @@
 #include "lamella/api/functions.h"
 #include "lamella/dispatch/dispatcher.h"
 #include "lamella/graph/custom_call/operator_tensors.h"
+#include "lamella/graph/runtime/tensor_value.h"
 
 namespace lamella::hlo {
 namespace {
@@ -205,7 +206,13 @@ std::optional<Job> job_of(const Instruction& instruction) {
 
 Value evaluate_on_job(Step& step, const Job& job, const Shape* shape) {
   const Instruction& i = step.instruction;
-  auto tensor = [&](size_t n) { return Tensor(tensor_of(step.operands[n])); };
+  auto tensor = [&](size_t n) {
+    Tensor operand(tensor_of(step.operands[n]));
+    if (i.opcode != Opcode::AllReduce && i.opcode != Opcode::AllReduceStart) return operand;
+    // A sum may have another type than its operand.
+    const Shape& part = shape->is_tuple() ? shape->tuple_shapes()[n] : *shape;
+    return operand.to(tensor_type_of(part.element_type()));
+  };
   if (!shape->is_tuple()) return value_like(one(i, job, tensor(0)), shape);
   std::vector<Value> parts;
   if (i.opcode == Opcode::AllToAll) {  // operand n goes to rank n of the group

@@ -75,7 +75,7 @@ Value evaluate_top_k(Step& step) {
   const Instruction& i = step.instruction;
   const Shape& shape = step.operands[0].shape();
   int64_t size = shape.dimension(shape.rank() - 1);
-  int64_t k = i.integer(AttributeKey::K);
+  int64_t k = step.shape().tuple_shapes()[0].dimensions().back();
   bool largest = i.flag(AttributeKey::Largest, true);
   std::vector<Value> results = make_results(step);
   Elements from(step.operands[0]), into(results[0]);
@@ -105,6 +105,36 @@ Value evaluate_top_k(Step& step) {
     }
   });
   return join_results(step, results);
+}
+
+// Custom calls to "TopK" have a computation that compares two elements, and mean the same.
+bool is_top_k_call(const Instruction& i) {
+  if (i.opcode != Opcode::CustomCall || i.text(AttributeKey::CustomCallTarget) != "TopK") {
+    return false;
+  }
+  const std::vector<Shape>& parts = i.shape->tuple_shapes();
+  bool fits = i.operands.size() == 1 && i.operand_shape(0).is_array() && parts.size() == 2 &&
+              parts[0].is_array() && i.operand_shape(0).rank() > 0 &&
+              parts[0].rank() == i.operand_shape(0).rank();
+  if (fits) {
+    std::vector<int64_t> sizes = copy_of(i.operand_shape(0).dimensions());
+    int64_t k = parts[0].dimensions().back();
+    fits = k <= sizes.back();
+    sizes.back() = k;
+    fits &= parts[0].compatible(Shape::array(i.operand_shape(0).element_type(), sizes)) &&
+            parts[1].compatible(Shape::array(ElementType::S32, sizes));
+  }
+  LAMELLA_HLO_REQUIRE(fits, i, "expected an array, and its k greatest elements with their s32 ",
+                      "indices as the result, got ", i.shape->to_string(false));
+  const Attribute* called = i.find(AttributeKey::CalledComputations);
+  const Computation* compares = i.computation(AttributeKey::ToApply);
+  if (called != nullptr && !called->computations().empty()) compares = called->computations()[0];
+  bool greatest = compares == nullptr || compares->root->opcode != Opcode::Compare ||
+                  compares->root->text(AttributeKey::Direction) == "GT" ||
+                  compares->root->text(AttributeKey::Direction) == "GE";
+  LAMELLA_HLO_REQUIRE(greatest, i, "expected a computation that finds the greater element, got ",
+                      "direction=", compares->root->text(AttributeKey::Direction));
+  return true;
 }
 
 }  // namespace lamella::hlo

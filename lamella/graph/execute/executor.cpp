@@ -16,6 +16,8 @@
 
 #include "lamella/core/allocator.h"
 #include "lamella/core/interrupt.h"
+#include "lamella/graph/custom_call/annotation.h"
+#include "lamella/graph/evaluate/dynamic_sizes.h"
 #include "lamella/graph/evaluate/rules.h"
 #include "lamella/graph/execute/blocks.h"
 #include "lamella/graph/execute/code_cache.h"
@@ -23,6 +25,7 @@
 #include "lamella/graph/execute/planned_module.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/passes/pipeline.h"
+#include "lamella/graph/runtime/sized_value.h"
 #include "lamella/layers/profile/profile.h"
 
 namespace lamella::hlo {
@@ -214,11 +217,13 @@ class Executor final : public Executable {
         means_(means),
         passes_(program->rewritten.notes),
         program_(program->run()),
+        is_dynamic_(has_dynamic_sizes(program_)),
         user_data_(options.user_data) {
     check_platform(options.platform);
     for (const Computation* computation : program_.computations) {
       for (const Instruction* i : computation->instructions) {
         if (i->opcode != Opcode::CustomCall) continue;
+        if (!has_target(*i, options.platform) && is_top_k_call(*i)) continue;
         calls_.push_back(prepare_call(*i, options.platform));
         prepared_.emplace(i, calls_.back().get());
         if (calls_.back()->joins_runs()) joining_.push_back(calls_.back().get());
@@ -238,11 +243,17 @@ class Executor final : public Executable {
     Value few[kInlineRunValues];
     std::vector<Value> many(arguments.size() > kInlineRunValues ? arguments.size() : 0);
     Value* taken = many.empty() ? few : many.data();
-    for (size_t a = 0; a < arguments.size(); ++a) taken[a].share(arguments[a]);
+    for (size_t a = 0; a < arguments.size(); ++a) {
+      if (is_dynamic_) {
+        taken[a] = unpacked(module().entry->parameters[a]->shape, arguments[a]);
+      } else {
+        taken[a].share(arguments[a]);
+      }
+    }
     profile::Span whole("run");
     Value made = one.run(*entry_, {taken, arguments.size()});
     whole.end([&] { return std::string(program_.name); });
-    return made;
+    return is_dynamic_ ? packed(made) : made;
   }
   std::string explain() const override;
   std::shared_ptr<const Module> plan() const override;
@@ -284,7 +295,9 @@ class Executor final : public Executable {
           continue;
         }
         Value& result = places[step.result];
-        if (step.call != nullptr) {
+        if (executor_.is_dynamic_) {
+          result = run_dynamic(step, taken);
+        } else if (step.call != nullptr) {
           result = step.call->run(taken, context);
         } else {
           Step done{*step.instruction, taken, *this};
@@ -298,6 +311,15 @@ class Executor final : public Executable {
     }
 
    private:
+    Value run_dynamic(const PlannedStep& step, std::span<Value> operands) {
+      Step done{*step.instruction, operands, *this};
+      if (step.call == nullptr) return run_with_sizes(done, step.rule);
+      bool sized = std::ranges::any_of(operands, has_sizes);
+      if (sized && is_annotation(*step.instruction)) return std::move(operands[0]);
+      LAMELLA_HLO_REQUIRE(!sized, *step.instruction, "expected operands of static size, got ",
+                          "sizes below the bounds of their shapes");
+      return step.call->run(operands, context);
+    }
     static std::string name_of(const PlannedStep& step) {
       if (step.call == nullptr) return str("rule of ", opcode_name(step.instruction->opcode));
       return str("call of ", step.instruction->text(AttributeKey::CustomCallTarget));
@@ -392,10 +414,11 @@ class Executor final : public Executable {
         for (const Instruction* input : one.region.inputs) read(input);
       } else {
         step.result = place_of(i);
-        if (i->opcode == Opcode::CustomCall) {
-          step.call = prepared_.at(i);
+        auto prepared = prepared_.find(i);
+        if (prepared != prepared_.end()) {
+          step.call = prepared->second;
         } else {
-          step.rule = rule_of(i->opcode);
+          step.rule = rule_of(i->opcode == Opcode::CustomCall ? Opcode::TopK : i->opcode);
         }
         for (const Instruction* operand : i->operands) read(operand);
       }
@@ -462,6 +485,7 @@ class Executor final : public Executable {
   std::string passes_;     // description of the passes' changes
   bool native_ = false;    // true if there is machine code
   const Module& program_;  // lives as long as module()
+  const bool is_dynamic_;  // whether values may have sizes below their bounds
   std::shared_ptr<const void> code_holder_;
   std::vector<MachineCode> codes_;  // of the regions in their order
   std::shared_ptr<const UserData> user_data_;
@@ -473,7 +497,10 @@ class Executor final : public Executable {
 };
 
 std::string Executor::explain() const {
-  if (means_ == Means::Rules) return "every instruction by its rule, as a reference\n";
+  if (means_ == Means::Rules) {
+    return str("every instruction by its rule, ",
+               is_dynamic_ ? "since sizes are dynamic\n" : "as a reference\n");
+  }
   std::string text = passes_;
   NativeRules rules(program_);
   size_t next = 0;
@@ -540,6 +567,10 @@ std::shared_ptr<const Module> Executor::plan() const {
 std::unique_ptr<Executable> make_executor(std::shared_ptr<const Module> module,
                                           const CompileOptions& options, StoredCode* stored) {
   require_runnable(*module);
+  if (has_dynamic_sizes(*module)) {
+    // Code and passes take every array as having its whole shape.
+    return std::make_unique<Executor>(unchanged(std::move(module)), Means::Rules, options);
+  }
   bool native = may_have_machine_compiler() || stored != nullptr;
   return std::make_unique<Executor>(make_program(std::move(module), native), Means::Fastest,
                                     options, stored);

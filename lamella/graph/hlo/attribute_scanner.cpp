@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lamella/graph/hlo/device_lists.h"
 #include "lamella/graph/hlo/literal.h"
 #include "lamella/graph/hlo/shape_scanner.h"
 
@@ -155,15 +156,10 @@ void scan_text_value(Scanner& s, AttributeKey key) {
   switch (key) {
     case AttributeKey::Literal:  // s32[2] {1, 2}
       return scan_typed_literal(s, 0);
-    case AttributeKey::ReplicaGroups:  // mesh['a'=2,'b'=4] {'a'}
-      if (at_word(s, "mesh") || at_word(s, "maximal_mesh")) {
-        s.word();
-        skip_brackets(s, '[');
-        if (s.peek() != '{') s.fail("expected '{' and the axes of the groups, got ", s.next());
-      } else if (s.peek() != '{' && s.peek() != '[') {
-        s.fail("expected a list of groups, got ", s.next());
-      }
-      return skip_value(s);
+    case AttributeKey::ReplicaGroups:
+      return scan_replica_groups(s);
+    case AttributeKey::Sharding:
+      return scan_sharding(s);
     case AttributeKey::ResultAccuracy:  // {mode=highest}, {tolerance={atol=0,rtol=0,ulps=2}}
       s.expect('{');
       if (s.take("mode=")) {

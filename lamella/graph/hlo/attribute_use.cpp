@@ -66,6 +66,18 @@ constexpr size_t kAttributeCount = 0
 #include "lamella/graph/hlo/attribute.def"
     ;
 
+// Some opcodes have exactly one dimension, and collectives at least one.
+void require_one_dimension(const Instruction& i) {
+  using enum AttributeKey;
+  bool has = i.has(Dimensions), at_least = i.opcode == Opcode::AllGather ||
+                                           i.opcode == Opcode::AllGatherStart ||
+                                           i.opcode == Opcode::ReduceScatter;
+  size_t count = i.integers(Dimensions).size();
+  if (has && (at_least ? count == 0 : count != 1)) {
+    fail(i, "expected dimensions to name one dimension, got ", braced(i.integers(Dimensions)));
+  }
+}
+
 // Over pred[] there are two computations of their own names, over s32[] a list of branches.
 void require_branches(const Instruction& i) {
   using enum AttributeKey;
@@ -103,6 +115,32 @@ void require_attributes(const Instruction& i) {
       break;
     case Opcode::Conditional:
       return require_branches(i);
+    case Opcode::AllGather:
+    case Opcode::AllGatherStart:
+    case Opcode::AllToAll:
+    case Opcode::Concatenate:
+    case Opcode::GetDimensionSize:
+    case Opcode::RaggedAllToAll:
+    case Opcode::Scan:
+    case Opcode::SetDimensionSize:
+    case Opcode::Sort:
+      return require_one_dimension(i);
+    case Opcode::GetTupleElement:
+      infer_shape(i);
+      break;
+    case Opcode::DynamicSlice:
+    case Opcode::DynamicUpdateSlice: {
+      size_t arrays = i.opcode == Opcode::DynamicSlice ? 1 : 2, count = i.operands.size();
+      if (count > arrays && count == arrays + i.operand_shape(0).dimensions().size()) break;
+      if (count == arrays + 1 && i.operand_shape(arrays).rank() == 1) break;
+      if (count == arrays && i.operand_shape(0).rank() == 0) break;
+      fail(i, "expected a start for each dimension of operand 0, got ", count, " operands");
+    }
+    case Opcode::Infeed:
+    case Opcode::Recv:
+    case Opcode::RecvDone:
+      if (i.shape->is_tuple() && !i.shape->tuple_shapes().empty()) break;
+      fail(i, "expected a tuple as the result, got ", i.shape->to_string(false));
     case Opcode::CustomCall: {
       std::string_view version = i.text(ApiVersion);
       bool known = version.empty() ||
@@ -121,6 +159,7 @@ void require_attributes(const Instruction& i) {
       if (i.flag(UseGlobalDeviceIds) && !i.has(ChannelId)) {
         fail(i, "expected use_global_device_ids with a channel_id, got none");
       }
+      if (i.opcode == Opcode::ReduceScatter) require_one_dimension(i);
       break;
     case Opcode::Reshape:
     case Opcode::DynamicReshape:

@@ -1,11 +1,14 @@
 // Conversions between tensors and values.
 #include "lamella/graph/runtime/tensor_value.h"
 
+#include <algorithm>
+
 #include "lamella/api/ops/contiguous.h"
 #include "lamella/api/ops/resolve_conj.h"
 #include "lamella/api/ops/resolve_neg.h"
 #include "lamella/api/ops/to.h"
 #include "lamella/api/tensor.h"
+#include "lamella/graph/runtime/sized_value.h"
 
 namespace lamella::hlo {
 namespace {
@@ -37,6 +40,7 @@ void collect(Value value, std::vector<Value>* arrays) {
 
 TensorBase tensor_of_array(Value value) {
   const Shape& shape = value.shape();
+  Value owner = value.unique() ? Value() : value;  // keeps a shape that the value owns
   // Shared memory is copied, because a tensor may be written.
   auto* held = new Value(Value::writable(std::move(value)));
   std::span<const int64_t> sizes = shape.dimensions();
@@ -58,13 +62,16 @@ ScalarType tensor_type_of(ElementType type) {
 Value value_of_tensor(const Shape* shape, const TensorBase& given) {
   ScalarType type = tensor_type_of(shape->element_type());
   std::span<const int64_t> sizes = shape->dimensions();
-  bool fits = given.scalar_type() == type && given.dim() == shape->rank();
-  for (int64_t d = 0; fits && d < shape->rank(); ++d) {
-    fits = given.sizes()[static_cast<size_t>(d)] == sizes[static_cast<size_t>(d)];
-  }
+  std::span<const int64_t> have(given.sizes().data(), given.sizes().size());
+  bool fits = given.scalar_type() == type && is_within(*shape, have);
   LAMELLA_CHECK(fits, "hlo: expected a tensor of ", type, " ",
                 IntArrayRef(sizes.data(), sizes.size()), " for ", shape->to_string(false),
                 ", got one of ", given.scalar_type(), " ", given.sizes());
+  if (!std::ranges::equal(have, sizes)) {
+    Shape exact = Shape::array(shape->element_type(), {have.begin(), have.end()});
+    Value value = value_of_tensor(&exact, given);
+    return with_own_shape(std::move(exact), std::move(value));
+  }
   Tensor tensor(given);
   if (!tensor.is_cpu()) tensor = tensor.to(kCPU);
   if (tensor.is_conj()) tensor = tensor.resolve_conj();

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit status: 2 for wrong usage."""
+    """Runs the command and returns its exit status: 2 for wrong usage, and for files and programs
+    that cannot be read or compiled; 1 if a run fails, or a check or comparison finds something."""
     from lamella import __version__
     from lamella._cli import backend_check, compile, explain, hlo, info, new, opcheck, ops
     from lamella._cli._common import CommandError

@@ -128,6 +128,15 @@ def parse(path: str, verify: bool = True) -> Any:
         raise CommandError(_placed(path, text, str(error))) from None
 
 
+def compiled(module: Any, platform: str = "Host") -> Any:
+    from lamella import hlo
+
+    try:
+        return hlo.compile(module, platform=platform)
+    except Exception as error:
+        raise CommandError(_message(error)) from None
+
+
 def _placed(path: str, text: str, message: str) -> str:
     """An error message with the file, the line of text that it is about, and a mark below the
     column."""
@@ -165,17 +174,12 @@ def _run(options: argparse.Namespace) -> int:
         platform = options.platform or facts["options"]["platform"]
         _load_code(options, _bundle.code_of(facts))
     module = parse(options.file)
-    text = _read(options.file) if options.file != "-" else ""
+    executable = compiled(module, platform)
+    inputs = _inputs(options, _leaves(executable), facts)
     try:
-        executable = hlo.compile(module, platform=platform)
-        leaves = _leaves(executable)
-        inputs = _inputs(options, leaves, facts)
         results = executable(*inputs)
-    except CommandError:
-        raise
     except Exception as error:
-        message = str(error) if isinstance(error, RuntimeError) else _name(error)
-        print(f"lamella: {_placed(options.file, text, message)}", file=sys.stderr)
+        print(f"lamella: {_message(error)}", file=sys.stderr)
         return 1
     if options.output is not None:
         _write(options.output, results)
@@ -200,8 +204,8 @@ def _load_code(options: argparse.Namespace, entries: list[Any]) -> None:
             print(f"lamella: hlo: not loaded: {_bundle.describe(entry)}: {error}", file=sys.stderr)
 
 
-def _name(error: Exception) -> str:
-    return f"hlo: {type(error).__name__}: {error}"
+def _message(error: Exception) -> str:
+    return str(error) if isinstance(error, RuntimeError) else f"hlo: {type(error).__name__}: {error}"
 
 
 def _arrays(shape: Any) -> list[Any]:
@@ -348,12 +352,7 @@ def _graph(options: argparse.Namespace) -> int:
         )
     module = parse(options.file)
     if options.compiled:
-        from lamella import hlo
-
-        try:
-            module = hlo.compile(module).plan
-        except RuntimeError as error:
-            raise CommandError(str(error)) from None
+        module = compiled(module).plan
     text = {".html": module.to_html, ".dot": module.to_dot, ".json": module.to_json}[ending]()
     try:
         with open(options.output, "w", encoding="utf-8") as file:
