@@ -7,6 +7,7 @@ contain code.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import struct
@@ -227,9 +228,7 @@ def load(f: str | os.PathLike[str], map_location: Any = "cpu") -> Any:
     with open(f, "rb") as file:
         begin = file.read(4)
     if begin.startswith((b"PK\x03\x04", b"\x80\x02")):
-        from lamella.compat import serialization
-
-        return serialization.load(f, map_location)
+        return importlib.import_module("lamella.compat.serialization").load(f, map_location)
     try:
         tensors, metadata = _read(f, map_location)
     except ValueError as error:

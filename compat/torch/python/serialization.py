@@ -167,8 +167,8 @@ def load(
     encoding: str = "utf-8",
     **pickle_load_args: Any,
 ) -> Any:
-    """Loads the object of a .pt file (PyTorch's or Lamella's), the values by name of a file that C++
-    wrote, or a safetensors file's tensors by name.
+    """Loads the object of a .pt file (PyTorch's or Lamella's), the values by name of a file of C++,
+    or a safetensors file's tensors by name.
 
     f: a path, or a binary file open for reading. map_location: a device for all storages, a
     dictionary of locations, or a function of a storage and its location. weights_only: False also
