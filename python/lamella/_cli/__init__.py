@@ -8,11 +8,20 @@ import sys
 from collections.abc import Sequence
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit status: 2 for wrong usage."""
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of the command with all its subcommands."""
     from lamella import __version__
-    from lamella._cli import backend_check, compile, explain, hlo, info, new, opcheck, ops
-    from lamella._cli._common import CommandError
+    from lamella._cli import (
+        backend_check,
+        compile,
+        completion,
+        explain,
+        hlo,
+        info,
+        new,
+        opcheck,
+        ops,
+    )
 
     parser = argparse.ArgumentParser(
         prog="lamella",
@@ -20,9 +29,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"lamella {__version__}")
     parts = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (ops, explain, hlo, compile, opcheck, backend_check, new, info):
+    for module in (ops, explain, hlo, compile, opcheck, backend_check, new, info, completion):
         module.add_parser(parts)
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit status: 0 for success, 1 if it found something wrong, 2
+    for wrong usage and for what cannot be read or written."""
+    from lamella._cli._common import CommandError
+
+    options = make_parser().parse_args(arguments)
     try:
         status: int = options.run(options)
         sys.stdout.flush()
