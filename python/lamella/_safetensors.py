@@ -7,7 +7,6 @@ contain code.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import struct
@@ -228,7 +227,7 @@ def load(f: str | os.PathLike[str], map_location: Any = "cpu") -> Any:
     with open(f, "rb") as file:
         begin = file.read(4)
     if begin.startswith((b"PK\x03\x04", b"\x80\x02")):
-        return importlib.import_module("lamella.compat.serialization").load(f, map_location)
+        return lamella._load_archive(f, map_location)  # type: ignore[attr-defined]
     try:
         tensors, metadata = _read(f, map_location)
     except ValueError as error:

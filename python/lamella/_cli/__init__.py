@@ -8,8 +8,9 @@ import sys
 from collections.abc import Sequence
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of the command with all its subcommands."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit status: 0 for success, 1 if it found something wrong, 2
+    for wrong usage and for what cannot be read or written."""
     from lamella import __version__
     from lamella._cli import (
         backend_check,
@@ -22,6 +23,7 @@ def make_parser() -> argparse.ArgumentParser:
         opcheck,
         ops,
     )
+    from lamella._cli._common import CommandError
 
     parser = argparse.ArgumentParser(
         prog="lamella",
@@ -31,15 +33,8 @@ def make_parser() -> argparse.ArgumentParser:
     parts = parser.add_subparsers(metavar="COMMAND", required=True)
     for module in (ops, explain, hlo, compile, opcheck, backend_check, new, info, completion):
         module.add_parser(parts)
-    return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit status: 0 for success, 1 if it found something wrong, 2
-    for wrong usage and for what cannot be read or written."""
-    from lamella._cli._common import CommandError
-
-    options = make_parser().parse_args(arguments)
+    options = parser.parse_args(arguments)
+    options.parser = parser
     try:
         status: int = options.run(options)
         sys.stdout.flush()

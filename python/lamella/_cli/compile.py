@@ -6,6 +6,7 @@ import argparse
 import os
 import runpy
 import subprocess
+import sys
 import tempfile
 from typing import Any
 
@@ -46,6 +47,10 @@ def add_parser(parts: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if sys.platform != "linux":
+        raise CommandError(
+            f"compile: expected Linux, whose object files it writes, got {sys.platform}"
+        )
     path, _, name = options.file.rpartition(":")
     module = _traced(path, name, options.example) if path.endswith(".py") else parse(options.file)
     from lamella import _hlo

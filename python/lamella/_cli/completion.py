@@ -18,11 +18,9 @@ def add_parser(parts: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from lamella._cli import make_parser
-
     cases = [
         f"    {pattern}) words='{' '.join(words)}' ;;"
-        for pattern, words in reversed(list(_words(make_parser(), [])))
+        for pattern, words in reversed(list(_words(options.parser, [])))
     ]
     print(
         '[ -z "$ZSH_VERSION" ] || { autoload -U +X bashcompinit && bashcompinit; }\n'
