@@ -1,4 +1,4 @@
-# make demo | test | bench | lint | sanitize | fuzz | aarch64 | wheel | reference: each installs what it needs, builds, and runs.
+# make demo | test | bench | lint | sanitize | fuzz | aarch64 | wheel | reference | site: each installs what it needs, builds, and runs.
 # `make test ROOM=kernels` tests one folder of tests/. JOBS=n limits parallel jobs; PYTHON=… chooses the interpreter (3.9 or newer).
 # `make bench TOPIC` measures one topic: kernels, cpp, python, autograd, layers, graph, size, extensions, packages or distributed.
 
@@ -8,7 +8,7 @@ VPY := $(ROOT).venv/bin/python
 QUERY ?=
 export QUERY
 
-.PHONY: all build demo test bench lint sanitize fuzz aarch64 wheel reference format clean
+.PHONY: all build demo test bench lint sanitize fuzz aarch64 wheel reference site format clean
 all: build
 
 # Debian packages and .venv with the groups a target needs; then the installed tree, build/prefix.
@@ -94,6 +94,11 @@ reference:
 	$(call prepare,build reference)
 	@cd $(ROOT) && sh tools/build.sh release
 	@cd $(ROOT) && sh tools/reference.sh
+
+# The documentation as a site with search, in build/site.
+site:
+	$(call prepare,build docs)
+	@cd $(ROOT) && sh tools/site.sh
 
 format:
 	$(call prepare,build lint)

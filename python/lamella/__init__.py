@@ -128,6 +128,7 @@ _LAZY = {
     "_register_device_module": "lamella._device:register_device_module",
     "load": "lamella._safetensors:load",
     "load_file": "lamella._safetensors:load_file",
+    "_load_archive": "lamella.compat.serialization:load",
     "save": "lamella._safetensors:save",
     "save_file": "lamella._safetensors:save_file",
 }

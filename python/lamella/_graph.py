@@ -189,6 +189,11 @@ class Graph:
 
         return hlo.from_trace(self).to_html()
 
+    def _repr_html_(self) -> str:
+        from lamella._notebook import page
+
+        return page(self.to_html())
+
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Writes to_html() to a file."""
         with open(path, "w", encoding="utf-8") as file:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import opcode
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -28,17 +29,30 @@ class MissingName(AttributeError):
         return AttributeError, (str(self),)
 
 
-def missing(module: str, name: str) -> MissingName:
-    """The error for `module` without `name`."""
+# What there is in place of a module of PyTorch's.
+_INSTEAD = {
+    "lamella.onnx": "programs are exported as HLO: lamella.hlo.from_trace(lamella.trace(f, x))",
+}
+
+
+def missing(module: str, name: str) -> AttributeError | ImportError:
+    """The error for `module` without `name`, to be raised by the module's __getattr__()."""
 
     def describe() -> str:
         said = f"module '{module}' has no attribute '{name}'"
+        instead = _INSTEAD.get(f"{module}.{name}")
+        if instead:
+            return f"{said}; {instead}"
         place = _find_in_compat(module, name)
         if place:
             return f"{said}; it is in '{place}'"
         near = difflib.get_close_matches(name, dir(sys.modules[module]), 1)
         return f"{said}; the nearest is '{near[0]}'" if near else said
 
+    # `from module import name` would replace the text of an AttributeError by its own.
+    frame = sys._getframe(2)
+    if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == opcode.opmap["IMPORT_FROM"]:
+        return ImportError(describe(), name=name)
     return MissingName(describe)
 
 

@@ -219,7 +219,15 @@ def save(obj: Any, f: str | os.PathLike[str]) -> None:
 
 
 def load(f: str | os.PathLike[str], map_location: Any = "cpu") -> Any:
-    """Reads a file that save() wrote; for other safetensors files returns the tensors by name."""
+    """Reads a file that save() wrote; for other safetensors files returns the tensors by name.
+
+    An archive, as torch.save() and save() in C++ write it, is read by
+    lamella.compat.serialization.load(); one of C++ gives the tensors by name.
+    """
+    with open(f, "rb") as file:
+        begin = file.read(4)
+    if begin.startswith((b"PK\x03\x04", b"\x80\x02")):
+        return lamella._load_archive(f, map_location)  # type: ignore[attr-defined]
     try:
         tensors, metadata = _read(f, map_location)
     except ValueError as error:

@@ -289,6 +289,13 @@ def _polygamma(self: Tensor, n: int) -> Tensor:
     return polygamma(n, self)
 
 
+def _repr_html(self: Tensor) -> str | None:
+    """What a notebook shows of a large tensor; None for others, which it shows as text."""
+    from lamella._notebook import of_tensor
+
+    return of_tensor(self)
+
+
 # Methods that only sparse tensors have, with their docstrings. On dense tensors they raise.
 _PARTS = {
     "indices": "The indices of a coalesced sparse tensor's elements, an int64 column for each.",
@@ -344,6 +351,7 @@ def install() -> None:
             "as_subclass": _as_subclass,
             "_make_subclass": staticmethod(_C._make_subclass),
             "__dir__": _dir,
+            "_repr_html_": _repr_html,
             **({} if hasattr(Tensor, "type_as") else {"type_as": _type_as}),
         }
     )

@@ -89,6 +89,11 @@ class profile:
             )
         return _C._profile_table(self._stopped(), sort_by, row_limit)
 
+    def _repr_html_(self) -> str | None:
+        from lamella._notebook import of_profile
+
+        return of_profile(self) if self._profile is not None else None
+
     def events(self) -> list[Event]:
         """All events, in the order of their start times."""
         return [Event(*row) for row in _C._profile_events(self._stopped())]

@@ -116,6 +116,14 @@ def test_a_new_project_builds_and_passes(tmp_path):
         ("Clip", "expected NAME to be lower-case letters, digits and '_', got 'Clip'"),
         ("class", "expected a name that is no keyword of Python or C++, got 'class'"),
         ("namespace", "expected a name that is no keyword of Python or C++, got 'namespace'"),
+        *(
+            (
+                name,
+                "expected a name that no module of Python, target of CMake or macro of C has, got "
+                f"'{name}'",
+            )
+            for name in ("json", "install", "linux")
+        ),
         ("aten", "expected a new namespace, got 'aten', which has operators"),
     ],
 )
@@ -143,4 +151,52 @@ def test_programs_written_for_pytorch_have_help():
     usage = "usage: python -m lamella.compat SCRIPT | -c CODE | -m MODULE [ARGUMENT...]\n"
     program = (sys.executable, "-m", "lamella.compat")
     assert command("--help", program=program).startswith(usage)
-    assert command(status=1, program=program) == usage
+    assert command(status=2, program=program) == usage
+
+
+def test_every_command_that_prints_facts_prints_json(tmp_path):
+    facts = json.loads(command("explain", "add", "float32[2]", "float32[2]", "--json"))
+    assert facts["operator"] == "aten::add.Tensor" and facts["schema"].startswith(
+        "aten::add.Tensor("
+    )
+    assert facts["keys"] == ["AutogradCPU", "ADInplaceOrView", "CPU"]
+    assert facts["steps"][-1]["key"] == "CPU" and facts["steps"][-1]["what"].startswith("runs: ")
+    facts = json.loads(command("new", "clipping", tmp_path / "project", "--json"))
+    assert facts["folder"] == str(tmp_path / "project") and len(facts["commands"]) == 3
+    program = tmp_path / "p.hlo"
+    program.write_text(
+        "HloModule m\nENTRY f {\n  p = c64[] parameter(0)\n  ROOT s = c64[] add(p, p)\n}\n"
+    )
+    facts = json.loads(command("hlo", "run", program, "--input", "1+2j", "--json"))
+    assert facts == [{"shape": "c64[]", "values": [2, 4]}]
+    assert json.loads(command("hlo", "print", program, "--json"))["name"] == "m"
+    assert json.loads(command("hlo", "diff", program, program, "--json")) == {
+        "equal": True,
+        "differences": [],
+    }
+
+
+def test_what_cannot_be_read_or_written_ends_with_status_2(tmp_path):
+    missing = tmp_path / "missing"
+    wrong = (
+        ("hlo", "run", missing), ("hlo", "print", missing), ("hlo", "diff", missing, missing),
+        ("compile", missing, "-o", "x"), ("opcheck", missing), ("ops", "--library", missing),
+        ("explain", "add", "--library", missing), ("backend-check", missing, "--device", "sim"),
+        ("ops", "nosuch"), ("explain", "nosuch"), ("new", "NO"),
+    )  # fmt: skip
+    for arguments in wrong:
+        assert "Traceback" not in command(*arguments, status=2)
+    program = (sys.executable, "-m", "lamella.compat")
+    assert command(missing, status=2, program=program) == (
+        f"lamella.compat: {missing}: No such file or directory\n"
+    )
+
+
+def test_completion():
+    script = command("completion")
+    ask = script + (
+        'ask() { COMP_WORDS=(lamella "$@"); COMP_CWORD=$#; _lamella; echo "${COMPREPLY[@]}"; }\n'
+        "ask h; ask hlo r; ask hlo run --js; ask ops --l; ask ops x --j; ask nosuch"
+    )
+    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["hlo", "run", "--json", "--library", "--json", ""]

@@ -278,6 +278,11 @@ def test_exceptions_have_pythons_types():
             "lamella.amp.GradScaler",
             "module 'lamella.amp' has no attribute 'GradScaler'; it is in 'lamella.compat.amp'",
         ),
+        (
+            "lamella.onnx",
+            "module 'lamella' has no attribute 'onnx'; programs are exported as HLO: "
+            "lamella.hlo.from_trace(lamella.trace(f, x))",
+        ),
         ("lamella.zzyzx", "module 'lamella' has no attribute 'zzyzx'"),
     ],
 )
@@ -287,6 +292,9 @@ def test_missing_names_say_where_they_are(name, text):
         getattr(importlib.import_module(module), attribute)
     assert str(error.value) == text
     assert str(pickle.loads(pickle.dumps(error.value))) == text
+    with pytest.raises(ImportError) as error:
+        exec(f"from {module} import {attribute}")
+    assert str(error.value) == text
 
 
 def test_operators_have_signatures():

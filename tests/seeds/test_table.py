@@ -1,4 +1,4 @@
-"""docs/seeds.md names only tests that exist."""
+"""tests/seeds/seeds.md names only tests that exist."""
 
 import pathlib
 import re
@@ -6,7 +6,7 @@ import re
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-TABLE = ROOT / "docs" / "seeds.md"
+TABLE = ROOT / "tests" / "seeds" / "seeds.md"
 
 
 def rows():

@@ -15,7 +15,11 @@ if sys.argv[1:2] in (["-h"], ["--help"]):
     print(f"{_usage}\n\n{__doc__}")
     sys.exit()
 if len(sys.argv) < 2 or (sys.argv[1] in ("-c", "-m") and len(sys.argv) < 3):
-    sys.exit(_usage)
+    print(_usage, file=sys.stderr)
+    sys.exit(2)
+if sys.argv[1] not in ("-c", "-m") and not os.path.exists(sys.argv[1]):
+    print(f"lamella.compat: {sys.argv[1]}: No such file or directory", file=sys.stderr)
+    sys.exit(2)
 install()
 _here = os.path.dirname(os.path.abspath(__file__))
 _first = [os.path.join(_here, "_child"), os.path.dirname(os.path.dirname(_here))]

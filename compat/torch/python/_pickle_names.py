@@ -34,6 +34,20 @@ class Stored(TypedStorage):
         self.target = target  # the device of the tensors over it
 
 
+class CppArchive:
+    """An archive of values by name inside a file that C++ wrote."""
+
+    values: dict[str, Any]
+
+    def __setstate__(self, state: Any) -> None:
+        self.values = {}
+        _expect(isinstance(state, dict), "values by name", state)
+        for name, value in state.items():
+            inner = value.values if isinstance(value, CppArchive) else {"": value}
+            for below, one in inner.items():
+                self.values[f"{name}.{below}" if below else name] = one
+
+
 def _expect(right: bool, expected: str, got: Any) -> None:
     if not right:
         raise RuntimeError(f"load: expected {expected}, got {type(got).__name__}")

@@ -167,8 +167,8 @@ def load(
     encoding: str = "utf-8",
     **pickle_load_args: Any,
 ) -> Any:
-    """Loads the object of a .pt file (PyTorch's or Lamella's), or a safetensors file's tensors by
-    name.
+    """Loads the object of a .pt file (PyTorch's or Lamella's), the values by name of a file of C++,
+    or a safetensors file's tensors by name.
 
     f: a path, or a binary file open for reading. map_location: a device for all storages, a
     dictionary of locations, or a function of a storage and its location. weights_only: False also
@@ -214,11 +214,8 @@ class _Archive:
         roots = [name[: -len("data.pkl")] for name in self.entries if name.endswith("/data.pkl")]
         source.expect(len(roots) == 1, "one entry 'data.pkl'", str(len(roots)))
         self.root = roots[0]
-        source.expect(
-            f"{self.root}constants.pkl" not in self.entries,
-            "a file of torch.save()",
-            "a program of torch.jit.save()",
-        )
+        # Programs of torch.jit.save() are such archives as well; their classes have other names.
+        source.of_cpp = f"{self.root}constants.pkl" in self.entries
         order = self._bytes("byteorder") if f"{self.root}byteorder" in self.entries else b"little"
         source.expect(order == b"little", "little-endian numbers", repr(order.decode("latin1")))
 
@@ -256,6 +253,7 @@ class _Source:
         self.where, self.map_location = where, map_location
         self.weights_only, self.encoding = weights_only, encoding
         self.storages: dict[str, tuple[Any, Any]] = {}
+        self.of_cpp = False
         begin = file.read(1)
         file.seek(0)
         kind: Any = _legacy_files.Entries if begin == b"\x80" else _Archive
@@ -266,7 +264,8 @@ class _Source:
             raise RuntimeError(f"load: expected {expected}, got {got}, in {self.where}")
 
     def read(self) -> Any:
-        return self.unpickled(self.entries.pickled())
+        found = self.unpickled(self.entries.pickled())
+        return found.values if isinstance(found, _pickle_names.CppArchive) else found
 
     def unpickled(self, file: Any, notes: Any = None) -> Any:
         """Unpickles an object. notes: records the types of storages, which are then not read."""
@@ -363,6 +362,10 @@ class _Names:
 
     def find_class(self, module: str, name: str) -> Any:
         found: Callable[..., Any] | None = _safe.get((module, name))
+        if self.source.of_cpp and module.startswith("__torch__"):
+            right = name == "Module" and "." not in module.removeprefix("__torch__.")
+            self.source.expect(right, "a file of torch.save()", "a program of torch.jit.save()")
+            return _pickle_names.CppArchive
         if found is None:
             found = _pickle_names.find(module, name)
         if found is None and not self.source.weights_only:

@@ -9,10 +9,20 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit status: 2 for wrong usage, and for files and programs
-    that cannot be read or compiled; 1 if a run fails, or a check or comparison finds something."""
+    """Runs the command and returns its exit status: 0 for success, 1 if a run fails or a check or
+    comparison finds something, 2 for wrong usage and for what cannot be read, compiled or written."""
     from lamella import __version__
-    from lamella._cli import backend_check, compile, explain, hlo, info, new, opcheck, ops
+    from lamella._cli import (
+        backend_check,
+        compile,
+        completion,
+        explain,
+        hlo,
+        info,
+        new,
+        opcheck,
+        ops,
+    )
     from lamella._cli._common import CommandError
 
     parser = argparse.ArgumentParser(
@@ -21,9 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"lamella {__version__}")
     parts = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (ops, explain, hlo, compile, opcheck, backend_check, new, info):
+    for module in (ops, explain, hlo, compile, opcheck, backend_check, new, info, completion):
         module.add_parser(parts)
     options = parser.parse_args(arguments)
+    options.parser = parser
     try:
         status: int = options.run(options)
         sys.stdout.flush()

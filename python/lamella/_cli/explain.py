@@ -7,7 +7,7 @@ import ast
 import re
 from typing import Any
 
-from lamella._cli._common import CommandError, load
+from lamella._cli._common import CommandError, load, write_json
 
 _TENSOR = re.compile(
     r"^(?:(?P<device>[a-z]+(?::\d+)?)\s+)?(?P<dtype>[a-z]+\d*)\[(?P<shape>[\d,\s]*)\]"
@@ -30,6 +30,7 @@ def add_parser(parts: Any) -> None:
     parser.add_argument(
         "--library", action="append", default=[], metavar="LIB.so", help="load this library first"
     )
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.set_defaults(run=run)
 
 
@@ -52,9 +53,22 @@ def run(options: argparse.Namespace) -> int:
             args.append(value_of(text))
     try:
         op = _C._operator(name, overload) if overload else _C._operator(name)
-        print(lamella.explain(op, *args, **kwargs))
+        text = str(lamella.explain(op, *args, **kwargs))
     except (RuntimeError, TypeError) as error:
         raise CommandError(f"explain: {error}") from None
+    if options.json:
+        first, schema, keys, *rows = text.splitlines()
+        steps = [dict(zip(("key", "what"), row.split(None, 1))) for row in rows]
+        write_json(
+            {
+                "operator": first,
+                "schema": schema.partition(": ")[2],
+                "keys": keys.partition(": ")[2].strip("{}").split(", "),
+                "steps": steps,
+            }
+        )
+    else:
+        print(text)
     return 0
 
 

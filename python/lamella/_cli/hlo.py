@@ -8,7 +8,7 @@ import re
 import sys
 from typing import Any
 
-from lamella._cli._common import CommandError, load
+from lamella._cli._common import CommandError, load, write_json
 
 _PLACE = re.compile(r"^hlo: line (\d+), column (\d+): (.*)$", re.DOTALL)
 
@@ -56,6 +56,7 @@ def add_parser(parts: Any) -> None:
         action="store_true",
         help="load and run the code that the folder of a failure names",
     )
+    one.add_argument("--json", action="store_true", help="print the results as JSON")
     one.add_argument("--platform", help="platform of the custom calls: Host (default) or CUDA")
     one.set_defaults(run=_run)
 
@@ -69,6 +70,7 @@ def add_parser(parts: Any) -> None:
     one.add_argument("--operand-shapes", action="store_true", help="print the operands' shapes")
     one.add_argument("--no-metadata", action="store_true", help="omit metadata={...}")
     one.add_argument("--no-verify", action="store_true", help="print invalid programs, too")
+    one.add_argument("--json", action="store_true", help="print it as JSON")
     one.set_defaults(run=_print)
 
     one = what.add_parser(
@@ -100,6 +102,7 @@ def add_parser(parts: Any) -> None:
     )
     one.add_argument("first", metavar="A")
     one.add_argument("second", metavar="B")
+    one.add_argument("--json", action="store_true", help="print the differences as JSON")
     one.set_defaults(run=_diff)
 
 
@@ -183,7 +186,11 @@ def _run(options: argparse.Namespace) -> int:
         return 1
     if options.output is not None:
         _write(options.output, results)
-    for i, (shape, result) in enumerate(zip(_arrays(executable.output_shape), results)):
+    shapes = _arrays(executable.output_shape)
+    if options.json:
+        write_json([{"shape": str(s), "values": r.tolist()} for s, r in zip(shapes, results)])
+        return 0
+    for i, (shape, result) in enumerate(zip(shapes, results)):
         print(f"output {i}: {shape}\n{result!r}")
     return 0
 
@@ -335,6 +342,9 @@ def _write(folder: str, results: list[Any]) -> None:
 
 def _print(options: argparse.Namespace) -> int:
     module = parse(options.file, not options.no_verify)
+    if options.json:
+        print(module.to_json())
+        return 0
     text = module.to_string(
         percent=options.percent,
         operand_shapes=options.operand_shapes,
@@ -367,5 +377,8 @@ def _diff(options: argparse.Namespace) -> int:
         raise CommandError("hlo: expected one of the programs to be a file")
     first, second = parse(options.first), parse(options.second)
     text = first.diff(second)
+    if options.json:
+        write_json({"equal": not text, "differences": text.splitlines()})
+        return 1 if text else 0
     sys.stdout.write(text or ("equal\n" if first == second else "equal up to renaming\n"))
     return 1 if text else 0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import json
 import os
 import sys
 from typing import Any
+
+from lamella._cli._common import write_json
 
 # The libraries that are loaded at first use, and what each is for.
 _LIBRARIES = {
@@ -48,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith("LAMELLA_")},
     }
     if options.json:
-        print(json.dumps(facts, indent=2))
+        write_json(facts)
         return 0
     for key, fact in facts.items():
         if not isinstance(fact, dict):

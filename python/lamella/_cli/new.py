@@ -7,9 +7,10 @@ import keyword
 import pathlib
 import re
 import shutil
+import sys
 from typing import Any
 
-from lamella._cli._common import CommandError
+from lamella._cli._common import CommandError, write_json
 
 _TEMPLATES = pathlib.Path(__file__).parent / "templates"
 # The words that cannot name a namespace, Python's aside.
@@ -21,6 +22,11 @@ _CPP_KEYWORDS = frozenset(
     public register reinterpret_cast requires short signed sizeof static static_assert
     static_cast std struct switch template this thread_local throw true typedef typeid
     typename union unsigned using virtual void volatile wchar_t""".split()
+)
+# Reserved targets of CMake, and macros and functions of C that no namespace can be named as.
+_TAKEN = frozenset(
+    """all clean edit_cache help install package package_source rebuild_cache assert errno linux
+    main stderr stdin stdout unix""".split()
 )
 
 
@@ -35,6 +41,7 @@ def add_parser(parts: Any) -> None:
     parser.add_argument(
         "directory", nargs="?", metavar="DIR", help="the new folder; by default NAME"
     )
+    parser.add_argument("--json", action="store_true", help="print the folder and commands as JSON")
     parser.set_defaults(run=run)
 
 
@@ -48,6 +55,11 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(
             f"new: expected a name that is no keyword of Python or C++, got '{name}'"
         )
+    if name in _TAKEN or name in getattr(sys, "stdlib_module_names", ()):
+        raise CommandError(
+            "new: expected a name that no module of Python, target of CMake or macro of C has, "
+            f"got '{name}'"
+        )
     if name in _namespaces():
         raise CommandError(f"new: expected a new namespace, got '{name}', which has operators")
     folder = pathlib.Path(options.directory or name)
@@ -58,6 +70,9 @@ def run(options: argparse.Namespace) -> int:
         text = template.read_text(encoding="utf-8")
         target = folder / template.name[: -len(".in")].replace("NAME", name)
         target.write_text(_filled(text, name), encoding="utf-8")
+    if options.json:
+        write_json({"folder": str(folder), "commands": commands(folder)})
+        return 0
     print(f"{folder}: build and test it with")
     for line in commands(folder):
         print(f"  {line}")

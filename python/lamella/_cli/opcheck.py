@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
-from lamella._cli._common import CommandError
+from lamella._cli._common import CommandError, write_json
 
 
 def add_parser(parts: Any) -> None:
@@ -58,15 +57,11 @@ def run(options: argparse.Namespace) -> int:
                 print(finding.line(), flush=True)
     except LibraryError as error:
         raise CommandError(f"opcheck: {options.library}: {error}") from None
-    if quiet:
-        print(json.dumps(report.as_json(), indent=2))
-    else:
+    if not quiet:
         count, found = len(report.operators), len(report.findings)
         print(f"{_number(count, 'operator')}, {_number(found, 'finding')}")
-    if options.json and not quiet:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(report.as_json(), file, indent=2)
-            file.write("\n")
+    if options.json:
+        write_json(report.as_json(), options.json)
     return 1 if report.findings else 0
 
 

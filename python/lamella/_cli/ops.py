@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import json
 from typing import Any
 
-from lamella._cli._common import CommandError, load
+from lamella._cli._common import CommandError, load, write_json
 
 
 def add_parser(parts: Any) -> None:
@@ -47,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         for name, overload in names
     ]
     if options.json:
-        print(json.dumps(entries, indent=2))
+        write_json(entries)
     elif options.pattern is not None and not set("*?[") & set(options.pattern):
         # The text of an operator is printed once, before its overloads.
         docs = dict.fromkeys(entry["name"] for entry in entries)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
+
+from lamella._cli._common import write_json
 
 PARTS = ("streams", "events", "generator", "autocast", "vmap")
 
@@ -58,14 +59,10 @@ def run(options: Any) -> int:
         timeout=options.timeout,
         show=show,
     )
-    if quiet:
-        print(json.dumps(report.as_json(), indent=2))
-    else:
+    if not quiet:
         print(report.summary())
-    if options.json and not quiet:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(report.as_json(), file, indent=2)
-            file.write("\n")
+    if options.json:
+        write_json(report.as_json(), options.json)
     if not report.loaded:
         return 2
     return 1 if report.failures() else 0

@@ -8,6 +8,7 @@
 #include "lamella/layers/autograd/grad_mode.h"
 #include "lamella/nn/serialize/pickle_reader.h"
 #include "lamella/nn/serialize/pickle_writer.h"
+#include "lamella/nn/serialize/safetensors.h"
 
 namespace lamella::serialize {
 
@@ -79,8 +80,9 @@ LAMELLA_LAZY class OutputArchiveOf {
 };
 using OutputArchive = OutputArchiveOf<>;
 
-// Reads the files of OutputArchive, of PyTorch's archives and of torch.jit.save(), and state
-// dictionaries of torch.save(), where a dot in a key separates an inner archive's name.
+// Reads the files of OutputArchive, of PyTorch's archives and of torch.jit.save(), state
+// dictionaries of torch.save(), where a dot in a key separates an inner archive's name, and files
+// of the safetensors format, as Python's lamella.save() writes them.
 LAMELLA_LAZY class InputArchiveOf {
   using Tree = ArchiveTreeOf<lazy_>;
 
@@ -146,12 +148,16 @@ LAMELLA_LAZY class InputArchiveOf {
     load_from(bytes.data(), bytes.size(), device);
   }
   void load_from(const char* data, size_t size, std::optional<Device> device = std::nullopt) {
+    device_ = device;
+    if (detail::is_safetensors({data, size})) {
+      tree_ = detail::safetensors_tree({data, size});
+      return;
+    }
     detail::ZipReaderOf<lazy_> files(std::string_view(data, size));
     LAMELLA_CHECK(!files.has("byteorder") || files.get("byteorder") == "little",
                   "load: expected numbers whose lowest byte is first, got '",
                   files.get("byteorder"), "'");
     tree_ = detail::PickleReaderOf<lazy_>(files, files.get("data.pkl")).read();
-    device_ = device;
   }
   void load_from(const std::function<size_t(uint64_t at, void* to, size_t count)>& read,
                  const std::function<size_t()>& size, std::optional<Device> device = std::nullopt) {

@@ -53,7 +53,7 @@ LAMELLA_LAZY class PickleReaderOf {
  private:
   static constexpr const char* kDamaged =
       "load: expected a pickle that is whole, got a damaged one";
-  static constexpr int kMostInside = 200;
+  static constexpr int kMostInside = ArchiveTreeOf<lazy_>::kMostInside;
 
   std::string_view take(size_t count) {
     LAMELLA_CHECK(bytes_.size() - at_ >= count, kDamaged);
@@ -343,13 +343,10 @@ LAMELLA_LAZY class PickleReaderOf {
       const Value& key = *dict.items[i];
       const Value& value = *dict.items[i + 1];
       if (key.kind != Value::kPlain || !key.plain.isString()) continue;
-      ArchiveTreeOf<lazy_>* to = tree;
       std::string name(key.plain.toStringView());
-      for (size_t dot; (dot = name.find('.')) != std::string::npos; name.erase(0, dot + 1)) {
-        to = inside(to, name.substr(0, dot));
-      }
+      ArchiveTreeOf<lazy_>* to = tree->place(&name, ".");
       if (value.kind == Value::kDict) {
-        fill(value, inside(to, name), depth + 1);
+        fill(value, to->inside(name), depth + 1);
       } else if (value.kind != Value::kUnknown) {
         to->entries.push_back(
             {name, ArchiveTreeOf<lazy_>::Kind::kAttribute, plain(value, depth), {}});
@@ -361,14 +358,6 @@ LAMELLA_LAZY class PickleReaderOf {
   void check_size(int depth) {
     LAMELLA_CHECK(depth < kMostInside && ++filled_ <= bytes_.size(), "load: expected at most ",
                   kMostInside, " values inside of each other and ", bytes_.size(), " in all");
-  }
-  static ArchiveTreeOf<lazy_>* inside(ArchiveTreeOf<lazy_>* tree, const std::string& name) {
-    for (auto& entry : tree->entries) {
-      if (entry.key == name && entry.inner != nullptr) return entry.inner.get();
-    }
-    tree->entries.push_back({name, ArchiveTreeOf<lazy_>::Kind::kAttribute, IValue(),
-                             std::make_shared<ArchiveTreeOf<lazy_>>()});
-    return tree->entries.back().inner.get();
   }
   IValue plain(const Value& value, int depth) {
     check_size(depth);

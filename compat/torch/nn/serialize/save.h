@@ -265,6 +265,14 @@ void save(const std::vector<Tensor>& tensors, To&&... to) {
   for (size_t i = 0; i < tensors.size(); ++i) archive.write(std::to_string(i), tensors[i]);
   archive.save_to(std::forward<To>(to)...);
 }
+// Writes a module's parameters and buffers to a safetensors file, which load() and Python's
+// lamella.load() read.
+LAMELLA_LAZY void save_file(const nn::Module& module, const std::string& filename) {
+  std::map<std::string, Tensor> tensors;
+  for (auto& item : module.named_parameters()) tensors.emplace(item.key(), item.value());
+  for (auto& item : module.named_buffers()) tensors.emplace(item.key(), item.value());
+  save_file(tensors, filename);
+}
 // Reads into a tensor, or into a module or an optimizer that is constructed like the saved one.
 template <class Value, class... From>
 void load(Value& value, From&&... from) {

@@ -23,6 +23,28 @@ LAMELLA_LAZY struct ArchiveTreeOf {
     }
     return nullptr;
   }
+  // The tree inside under a name; it is added if there is none.
+  ArchiveTreeOf* inside(const std::string& name) {
+    for (Entry& entry : entries) {
+      if (entry.key == name && entry.inner != nullptr) return entry.inner.get();
+    }
+    entries.push_back({name, Kind::kAttribute, IValue(), std::make_shared<ArchiveTreeOf>()});
+    return entries.back().inner.get();
+  }
+  // The tree for the last part of a name, which is left in `name`; each part before one of the
+  // separators is a tree inside. Trees end recursively, so their depth has a limit.
+  ArchiveTreeOf* place(std::string* name, const char* separators) {
+    ArchiveTreeOf* to = this;
+    int depth = 0;
+    for (size_t end; (end = name->find_first_of(separators)) != std::string::npos;) {
+      LAMELLA_CHECK(++depth < kMostInside, "load: expected a name of at most ", kMostInside,
+                    " parts, got more");
+      to = to->inside(name->substr(0, end));
+      name->erase(0, end + 1);
+    }
+    return to;
+  }
+  static constexpr int kMostInside = 200;
   std::vector<Entry> entries;
 };
 using ArchiveTree = ArchiveTreeOf<>;

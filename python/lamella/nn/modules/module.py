@@ -573,6 +573,11 @@ class Module:
         inside = "\n".join(lines).replace("\n", "\n  ")
         return f"{self._get_name()}(\n  {inside}\n)"
 
+    def _repr_html_(self) -> str:
+        from lamella._notebook import of_module
+
+        return of_module(self)
+
     def __dir__(self) -> list[str]:
         return sorted(set(object.__dir__(self)))
 
