@@ -28,6 +28,8 @@ struct BridgedOperator {
   bool backward = false;
   std::vector<uint16_t> slots;
   std::vector<uint32_t> saved_returns;
+  std::vector<Argument> parameters;  // of torch's operator
+  std::string recorded;              // torch's operator, in Python, that takes calls not plain
 };
 
 struct CallArguments {
@@ -388,22 +390,34 @@ void call_backward(const BridgedOperator& bridged, StableValue* stack) {
 constexpr int kMaxOperators = 1024;
 std::array<BridgedOperator, kMaxOperators> operators;
 std::atomic<int> used{0};
-thread_local lamella_status last_status = LAMELLA_OK;
 
 [[gnu::noinline]] void run(const BridgedOperator& bridged, StableValue* stack) {
   lamella_status status =
       guarded([&] { (bridged.backward ? call_backward : call)(bridged, stack); });
-  if (status == LAMELLA_OK) return;
-  last_status = status;
-  throw std::runtime_error(lamella_error_text());
+  if (status != LAMELLA_OK) raise(status, lamella_error_text());
+}
+[[gnu::noinline]] void run_autograd(const BridgedOperator& bridged, StableValue* stack) {
+  if (is_plain(bridged.parameters, stack)) return run(bridged, stack);
+  const char* name = bridged.recorded.c_str();
+  const int status =
+      torch.torch_call_dispatcher != nullptr
+          ? torch.torch_call_dispatcher(name, "", stack, torch.aoti_torch_abi_version())
+          : torch.aoti_torch_call_dispatcher(name, "", stack);
+  if (status == 0) return;
+  auto text = torch.torch_exception_get_what_without_backtrace;
+  raise_kept(text != nullptr ? text() : name);
 }
 template <int I>
 void kernel(StableValue* stack, uint64_t, uint64_t) {
   run(operators[I], stack);
 }
+template <int I>
+void autograd_kernel(StableValue* stack, uint64_t, uint64_t) {
+  run_autograd(operators[I], stack);
+}
 template <int... I>
-constexpr std::array<StableKernel, sizeof...(I)> kernels_of(std::integer_sequence<int, I...>) {
-  return {&kernel<I>...};
+constexpr std::array<StableKernel[2], sizeof...(I)> kernels_of(std::integer_sequence<int, I...>) {
+  return {{{&kernel<I>, &autograd_kernel<I>}...}};
 }
 constexpr auto kKernels = kernels_of(std::make_integer_sequence<int, kMaxOperators>());
 
@@ -415,23 +429,28 @@ bool all_known(const std::vector<Argument>& all) {
   return true;
 }
 
-void implement(BridgedOperator bridged, const char* torch_name, const char* key) {
+void implement(BridgedOperator bridged, const char* torch_name, const char* recorded) {
   const int at = used.fetch_add(1);
   if (at >= kMaxOperators) {
     throw Failure(std::string(torch_name) + ": expected at most 1024 operators in one process");
   }
+  if (recorded != nullptr) bridged.recorded = recorded;
   operators[static_cast<size_t>(at)] = std::move(bridged);
   std::string_view name = torch_name;
   const std::string name_space(name.substr(0, name.find("::")));
   const std::string rest(name.substr(name_space.size() + 2));
-  Handle block = nullptr;  // lives as long as the process
-  done(torch.aoti_torch_library_init_impl(name_space.c_str(), key, "lamella", 0, &block),
-       "opening a library");
-  StableKernel function = kKernels[static_cast<size_t>(at)];
-  done(torch.torch_library_impl != nullptr
-           ? torch.torch_library_impl(block, rest.c_str(), function, torch.aoti_torch_abi_version())
-           : torch.aoti_torch_library_impl(block, rest.c_str(), function),
-       torch_name);
+  for (int kind = 0; kind < (recorded != nullptr ? 2 : 1); ++kind) {
+    Handle block = nullptr;  // lives as long as the process
+    done(torch.aoti_torch_library_init_impl(name_space.c_str(), kind == 0 ? "CPU" : "Autograd",
+                                            "lamella", 0, &block),
+         "opening a library");
+    StableKernel function = kKernels[static_cast<size_t>(at)][kind];
+    done(torch.torch_library_impl != nullptr
+             ? torch.torch_library_impl(block, rest.c_str(), function,
+                                        torch.aoti_torch_abi_version())
+             : torch.aoti_torch_library_impl(block, rest.c_str(), function),
+         torch_name);
+  }
 }
 
 BridgedOperator found(const char* name, const char* overload) {
@@ -453,13 +472,12 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_open(const char* library)
   return guarded([&] { open_torch(library); });
 }
 
-// Registers the kernel of torch's operator `torch_name` for a dispatch key. *is_done: 0 where an
-// argument or return has no stable form. is_write: torch's operator does not return what it writes.
-LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_implement(const char* name,
-                                                                 const char* overload,
-                                                                 const char* torch_name,
-                                                                 const char* key, int32_t is_write,
-                                                                 int32_t* is_done) {
+// Registers the kernel of torch's operator `torch_name` for the CPU and, where `recorded` names
+// torch's operator for calls that are not plain, for autograd. *is_done: 0 where an argument or
+// return has no stable form. is_write: torch's operator does not return what it writes.
+LAMELLA_BRIDGE_API lamella_status
+lamella_bridge_torch_implement(const char* name, const char* overload, const char* torch_name,
+                               const char* recorded, int32_t is_write, int32_t* is_done) {
   return guarded([&] {
     *is_done = 0;
     BridgedOperator bridged = found(name, overload);
@@ -474,7 +492,8 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_implement(const char* nam
       }
       bridged.written.push_back(from);
     }
-    implement(std::move(bridged), torch_name, key);
+    bridged.parameters = bridged.arguments;
+    implement(std::move(bridged), torch_name, recorded);
     *is_done = 1;
   });
 }
@@ -483,7 +502,7 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_implement(const char* nam
 LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_backward(const char* name,
                                                                 const char* overload,
                                                                 const char* torch_name,
-                                                                const char* key, int32_t,
+                                                                const char* recorded, int32_t,
                                                                 int32_t* is_done) {
   return guarded([&] {
     *is_done = 0;
@@ -506,12 +525,14 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_backward(const char* name
         break;
       }
     }
-    implement(std::move(bridged), torch_name, key);
+    auto add = [&](Kind kind) { bridged.parameters.emplace_back().kind = kind; };
+    add(Kind::kTensorList);
+    add(Kind::kInt);
+    bridged.parameters.insert(bridged.parameters.end(), bridged.arguments.begin(),
+                              bridged.arguments.end());
+    add(Kind::kTensorList);
+    add(Kind::kInt);
+    implement(std::move(bridged), torch_name, recorded);
     *is_done = 1;
   });
-}
-
-// The kind of this thread's last failure inside a kernel, which torch has made a RuntimeError.
-LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_status() {
-  return std::exchange(last_status, LAMELLA_OK);
 }

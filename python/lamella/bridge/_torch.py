@@ -4,8 +4,10 @@ Note [The kernels of a bridged operator]
   CPU        liblamella_bridge.so calls Lamella; where an argument has no stable form, such as
              Scalar, a kernel in Python does.
   fake       shapes by the operator's policy where they are symbolic, else by its Meta kernel.
-  Autograd   an autograd.Function around the operator, if a gradient is wanted. Its backward, jvp
-             and vmap call `lamella_bridge::call`, one operator for all chains (_transform.py),
+  Autograd   the kernel for the CPU, where nothing else is wanted: Note [Plain calls] in
+             lamella/bridge/torch_autograd.cpp. Of other calls `_lamella_recorded_op` puts an
+             autograd.Function around the operator, if a gradient is wanted. Its backward, jvp and
+             vmap call `lamella_bridge::call`, one operator for all chains (_transform.py),
              which has the same Function around it: so every order of every transform is there.
   FuncTorchDynamicLayerFrontMode   the same Function, before functorch takes the tensors apart.
   Autocast   casts by the operator's class. A view is a composite: its geometry is that of the
@@ -25,7 +27,17 @@ from torch.autograd import forward_ad
 
 from lamella.bridge import _fake, _library, _transform
 from lamella.bridge._library import Namespaces, Operator
-from lamella.bridge._torch_function import BACKWARDS, FRONT, Call, derived, is_wanted
+from lamella.bridge._torch_function import (
+    BACKWARD_OPERATORS,
+    BACKWARDS,
+    FRONT,
+    Call,
+    calls_are_plain_in_c,
+    derived,
+    first_order,
+    is_wanted,
+    keeping_errors,
+)
 from lamella.bridge._torch_values import (
     called,
     frozen,
@@ -68,15 +80,6 @@ def _python_kernel(op: Operator) -> Callable[..., Any]:
     return kernel
 
 
-def _kept_error(error: RuntimeError) -> Exception:
-    """The error of the kind that Lamella's kernel raised; torch makes each a RuntimeError."""
-    native = _library.native()
-    status, text = native.lamella_bridge_torch_status(), native.lamella_bridge_error().decode()
-    if status in (0, 1) or text != str(error):
-        return error
-    return _library.error_of(status, text)
-
-
 def _functional_twin(op: Operator, everything: Sequence[Operator]) -> Operator | None:
     """The operator that computes what an in-place one writes: with its name less the `_`."""
     if not op.name.endswith("_") or sum(a.is_write for a in op.arguments) != 1:
@@ -91,51 +94,56 @@ def _functional_twin(op: Operator, everything: Sequence[Operator]) -> Operator |
 
 
 def _implement_autograd(
-    op: Operator, overload: Any, block: torch.library.Library, name: str
+    op: Operator, overload: Any, block: torch.library.Library, name: str, recorded_name: str | None
 ) -> None:
+    """recorded_name: of the operator that C's kernel calls where a call is not plain."""
     short = op.name.partition("::")[2]
     chains: dict[Any, Chain] = {}
     raw, redispatch = overload._op, overload.redispatch
     is_grad_enabled, any_wants = torch.is_grad_enabled, torch._C._any_requires_grad
+    are_transforms_active = torch._C._are_functorch_transforms_active
     below_autograd = torch._C._after_autograd_keyset
+    direct = first_order(op, overload)
 
     def run(chain: Chain, tensors: Sequence[torch.Tensor]) -> Any:
         return called(overload, op, _transform.filled(chain.template, tensors, thawed))
 
     def below(args: Any, kwargs: Any) -> Any:
-        try:
-            with torch._C._AutoDispatchBelowAutograd():
-                return raw(*args, **kwargs)
-        except RuntimeError as error:
-            raise _kept_error(error) from None
+        with torch._C._AutoDispatchBelowAutograd():
+            return raw(*args, **kwargs)
 
     def functional(keys: Any, *args: Any, **kwargs: Any) -> Any:
         # Nothing is wanted of most calls, so this asks in as few steps as it can.
         if forward_ad._current_level < 0 and not (is_grad_enabled() and any_wants(*args, **kwargs)):
-            try:
-                return redispatch(keys & below_autograd, *args, **kwargs)
-            except RuntimeError as error:
-                raise _kept_error(error) from None
+            return redispatch(keys & below_autograd, *args, **kwargs)
         return recorded(*args, **kwargs)
 
+    def from_c(*args: Any) -> Any:
+        if forward_ad._current_level < 0:
+            if not (is_grad_enabled() and any_wants(*args)):
+                with torch._C._AutoDispatchBelowAutograd():
+                    return called(overload, op, args)
+            if direct is not None and not are_transforms_active():
+                return direct(*args)
+        return with_values(args)
+
     def recorded(*args: Any, **kwargs: Any) -> Any:
-        key = None if kwargs else _key_of(args)
+        return with_values(op.bound(args, kwargs))
+
+    def with_values(values: Sequence[Any]) -> Any:
+        key = _key_of(values)
         chain = chains.get(key) if key is not None else None
         if chain is None:
-            chain, tensors = _transform.split(op, op.bound(args, kwargs), is_tensor, frozen)
+            chain, tensors = _transform.split(op, values, is_tensor, frozen)
             if key is not None and len(chains) < 1024:
                 chains[key] = chain
         else:
-            tensors = tensors_of(args)
-        if torch._C._are_functorch_transforms_active():
+            tensors = tensors_of(values)
+        if are_transforms_active():
             call = Call(chain, lambda ys: run(chain, ys))
         else:  # the Function is given the very tensors
-            call = Call(chain, lambda _: raw(*args, **kwargs))
-        try:
-            made = call.apply(tensors)
-        except RuntimeError as error:
-            raise _kept_error(error) from None
-        return _rebuilt(op, made)
+            call = Call(chain, lambda _: called(overload, op, values))
+        return _rebuilt(op, call.apply(tensors))
 
     def writing(*args: Any, **kwargs: Any) -> Any:
         values = op.bound(args, kwargs)
@@ -153,9 +161,14 @@ def _implement_autograd(
     if op.writes:
         block.impl(name, writing, "Autograd")
         block.impl(name, writing, FRONT)
-    else:
+        return
+    if recorded_name is None:
         block.impl(name, functional, "Autograd", with_keyset=True)
-        block.impl(name, recorded, FRONT)
+    else:
+        types = ", ".join(f"{a.type} a{i}" for i, a in enumerate(op.arguments))
+        block.define(f"{recorded_name}({types}) -> ({', '.join(r.type for r in op.returns)})")
+        block.impl(recorded_name, keeping_errors(from_c), "CompositeImplicitAutograd")
+    block.impl(name, recorded, FRONT)
 
 
 _PLAIN = (int, float, bool, str, complex, type(None))
@@ -245,7 +258,7 @@ def _define_write(op: Operator, block: torch.library.Library, twin: Operator | N
     block.define(f"{name}{arguments} -> ({', '.join(r.type for r in new)})")
     inner = getattr(getattr(torch.ops, op.name.partition("::")[0]), name).default
     space = op.name.partition("::")[0]
-    if not _implement("implement", op, f"{space}::{name}", is_write=True):
+    if not _implement("implement", op, f"{space}::{name}", None, is_write=True):
         kernel = _python_kernel(op)
         block.impl(name, lambda *args, **kwargs: _only_new(op, kernel(*args, **kwargs)), "CPU")
     fake = _fake.of_operator(op)
@@ -255,7 +268,7 @@ def _define_write(op: Operator, block: torch.library.Library, twin: Operator | N
 
     block.impl(name, fake_new, "Meta")
     torch.library.register_fake(f"{space}::{name}", fake_new, lib=block)
-    _implement_autograd(op, inner, block, name)
+    _implement_autograd(op, inner, block, name, None)
 
     def composite(*args: Any, **kwargs: Any) -> Any:
         values = op.bound(args, kwargs)
@@ -289,11 +302,12 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
     space, _, short = op.name.partition("::")
     name = f"_lamella_backward_{short}" + (f"_{op.overload}" if op.overload else "")
     types = ", ".join(f"{a.type} a{i}" for i, a in enumerate(op.arguments))
-    block.define(
-        f"{name}(Tensor[] grads, int given, {types + ', ' if types else ''}Tensor[] results, "
-        "int needs) -> Tensor[]"
+    parameters = (
+        f"(Tensor[] grads, int given, {types + ', ' if types else ''}Tensor[] results, int needs)"
     )
-    if not _implement("backward", op, f"{space}::{name}"):
+    block.define(f"{name}{parameters} -> Tensor[]")
+    recorded = f"_lamella_recorded{name}" if calls_are_plain_in_c() else None
+    if not _implement("backward", op, f"{space}::{name}", recorded):
         return
     packet = getattr(getattr(torch.ops, space), name).default
     slots = op.slots or ()
@@ -329,7 +343,11 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
         return derived(chain.then("vjp", tuple(numbers), outs), [*grads, *xs])
 
     torch.library.register_fake(f"{space}::{name}", fake, lib=block)
-    block.impl(name, autograd, "Autograd")
+    if recorded is None:
+        block.impl(name, autograd, "Autograd")
+    else:
+        block.define(f"{recorded}{parameters} -> Tensor[]")
+        block.impl(recorded, keeping_errors(autograd), "CompositeImplicitAutograd")
     block.impl(name, autograd, FRONT)
     block.impl(name, through_chain, "Batched")
 
@@ -356,15 +374,19 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
         return needs, tuple(places), tuple(places) == ins
 
     BACKWARDS[op.full_name] = backward
+    BACKWARD_OPERATORS[op.full_name] = packet
 
 
-def _implement(what: str, op: Operator, torch_name: str, is_write: bool = False) -> bool:
+def _implement(
+    what: str, op: Operator, torch_name: str, recorded: str | None, is_write: bool = False
+) -> bool:
     is_done = ctypes.c_int32()
     function = getattr(_library.native(), f"lamella_bridge_torch_{what}")
+    full = recorded and f"{op.name.partition('::')[0]}::{recorded}"
     _library.check(
         function(
-            op.name.encode(), op.overload.encode(), torch_name.encode(), b"CPU", int(is_write),
-            ctypes.byref(is_done),
+            op.name.encode(), op.overload.encode(), torch_name.encode(),
+            full and full.encode(), int(is_write), ctypes.byref(is_done),
         )
     )  # fmt: skip
     return bool(is_done.value)
@@ -437,13 +459,17 @@ def _register(op: Operator, everything: Sequence[Operator]) -> None:
     if any(r.is_write for r in op.returns):
         _define_write(op, block, _functional_twin(op, everything))
         return
-    if not _implement("implement", op, op.full_name):
+    recorded: str | None = "_lamella_recorded_" + name.replace(".", "_")
+    if op.writes or any("SymInt" in a.type for a in op.arguments) or not calls_are_plain_in_c():
+        recorded = None
+    if not _implement("implement", op, op.full_name, recorded):
         block.impl(name, _python_kernel(op), "CPU")
+        recorded = None
     fake = _fake.of_operator(op)
     block.impl(name, fake, "Meta")
     torch.library.register_fake(op.full_name, fake, lib=block)
     _define_backward(op, block)
-    _implement_autograd(op, overload, block, name)
+    _implement_autograd(op, overload, block, name, recorded)
     if op.autocast and op.autocast != "none":
         block.impl(name, _autocast(op, overload, "cpu"), "AutocastCPU")
 

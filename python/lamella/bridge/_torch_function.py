@@ -5,6 +5,9 @@ PyTorch differentiates outside of functorch, under functorch, and while it trace
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +15,7 @@ import torch
 from torch.autograd import forward_ad
 
 from lamella.bridge import _fake, _library, _torch_values, _transform
+from lamella.bridge._library import Operator
 from lamella.bridge._transform import Chain
 
 # Its kernels run before functorch takes tensors apart.
@@ -43,8 +47,10 @@ class Call:
         return None if self.chain.transforms else BACKWARDS.get(self.chain.operator)
 
 
-# Operators that compute gradients by what a derivative saves, by the name of their operator.
+# Of operators that compute gradients by what a derivative saves, by the name of their operator: a
+# function of a chain's, and the operator itself.
 BACKWARDS: dict[str, Any] = {}
+BACKWARD_OPERATORS: dict[str, Any] = {}
 
 
 def _can_have_gradient(x: Any) -> bool:
@@ -165,6 +171,107 @@ class _Eager(_Rules):
         output = tuple(_transform.flat(result))
         _keep(ctx, call, xs, output)
         return output
+
+
+def first_order(op: Operator, overload: Any) -> Callable[..., Any] | None:
+    """The operator with its gradients in eager programs, if it has one result and no lists; a graph
+    of the gradients is the chain's."""
+    packet = BACKWARD_OPERATORS.get(op.full_name)
+    types = [v.type for v in (*op.arguments, *op.returns)]
+    if packet is None or len(op.returns) != 1 or any("[" in t for t in types):
+        return None
+    places = [i for i, a in enumerate(op.arguments) if a.is_tensor]
+    slots, saves_result = op.slots or (), bool(op.saved_returns)
+    raw, gradients, nothing = overload._op, packet._op, [None] * len(op.arguments)
+    by_name = any(a.kwarg_only for a in op.arguments)
+    only_tensors = len(places) == len(op.arguments)
+    is_grad_enabled = torch.is_grad_enabled
+    are_transforms_active = torch._C._are_functorch_transforms_active
+
+    def forward(ctx: Any, *args: Any) -> Any:
+        made = _torch_values.called(overload, op, args) if by_name else raw(*args)
+        given = args if only_tensors else [args[i] for i in places]
+        ctx.save_for_backward(*given, made) if saves_result else ctx.save_for_backward(*given)
+        if not only_tensors:
+            ctx.rest = [None if a.is_tensor else v for a, v in zip(op.arguments, args)]
+        return made
+
+    def backward(ctx: Any, grad: Any) -> Any:
+        saved = values = ctx.saved_tensors
+        needed = ctx.needs_input_grad
+        results = [saved[-1]] if saves_result else []
+        if saves_result:
+            values = saved[:-1]
+        if not only_tensors:
+            tensors, values = values, ctx.rest.copy()
+            for i, x in zip(places, tensors):
+                values[i] = x
+        if is_grad_enabled() or are_transforms_active():
+            split = _transform.split(op, values, _torch_values.is_tensor, _torch_values.frozen)
+            chain, xs = split
+            at = [i for i in slots if needed[i]]
+            ins = tuple(chain.template[i].numbers[0] for i in at)
+            found = iter(derived(chain.then("vjp", ins, (0,)), [grad, *xs]))
+        else:
+            needs = 0
+            for s, i in enumerate(slots):
+                if needed[i]:
+                    needs |= 1 << s
+            found = iter(gradients([grad], 1, *values, results, needs))
+        made = nothing.copy()
+        for i in slots:
+            if needed[i]:
+                made[i] = next(found)
+        return tuple(made)
+
+    rules = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    function = type(op.name.partition("::")[2], (torch.autograd.Function,), rules)
+    # Function.apply itself asks for functorch, which has no part here.
+    apply: Callable[..., Any] = super(torch.autograd.Function, function).apply
+    return apply
+
+
+@functools.cache
+def calls_are_plain_in_c() -> bool:
+    """Whether lamella_bridge_torch_plain() found what it needs of this version of torch."""
+    x = torch.ones(2)
+    try:
+        tensors = [
+            x, torch.ones(2, requires_grad=True), torch.view_as_complex(torch.ones(2, 2)).conj(),
+            torch._neg_view(x), torch.empty(2, device="meta"), torch._efficientzerotensor(2),
+        ]  # fmt: skip
+        keys = [torch._C._dispatch_keys(y).raw_repr() for y in tensors]
+        names = ("Python", "Functionalize", "FuncTorchDynamicLayerBackMode")
+        below = [int(getattr(torch._C.DispatchKey, name)) for name in names]
+        addresses = [y._cdata for y in tensors]
+    except AttributeError:
+        return False
+    is_done = ctypes.c_int32()
+    path = os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so")
+    n, k = len(tensors), len(below)
+    words = ctypes.c_uint64 * n
+    _library.check(
+        _library.native().lamella_bridge_torch_plain(
+            path.encode(), words(*addresses), words(*keys), n, (ctypes.c_uint16 * k)(*below), k,
+            ctypes.byref(is_done),
+        )
+    )  # fmt: skip
+    return bool(is_done.value)
+
+
+def keeping_errors(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel in Python that one in C calls through torch, which loses errors' types."""
+    keep = ctypes.PyDLL(_library.native()._name).lamella_bridge_torch_keep
+    keep.argtypes, keep.restype = [ctypes.py_object, ctypes.py_object], None
+
+    def kept(*args: Any) -> Any:
+        try:
+            return kernel(*args)
+        except Exception as error:
+            keep(type(error), error)
+            raise
+
+    return kept
 
 
 _DERIVED = torch.library.Library("lamella_bridge", "DEF")
