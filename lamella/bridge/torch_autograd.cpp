@@ -133,8 +133,7 @@ bool is_plain(const std::vector<Argument>& arguments, const StableValue* stack) 
     for (size_t k = 0; k < size; ++k) {
       StableValue item = 0;
       done(torch.torch_list_get_item(handle, k, &item), "reading a list");
-      OwnedHandle owned(reinterpret_cast<Handle>(item));
-      if (!is_plain_tensor(owned.handle, grad_mode)) return false;
+      if (!is_plain_tensor(reinterpret_cast<Handle>(item), grad_mode)) return false;
     }
   }
   return true;
@@ -167,21 +166,19 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_plain(
         below_count <= static_cast<int32_t>(std::size(made.below));
     made.is_defined = torch.aoti_torch_is_defined;
     if (!ok) return;
-    constexpr size_t kBytes = 160;  // fewer than a tensor has
-    int32_t places = 0;
-    for (size_t at = 0; at < kBytes; at += sizeof(uint64_t)) {
-      bool same = true;
-      for (int32_t i = 0; i < count; ++i) {
+    constexpr size_t kMostBytes = 192;  // of a tensor, to look through
+    bool is_found = false;
+    for (size_t at = 0; !is_found && at < kMostBytes; at += sizeof(uint64_t)) {
+      is_found = true;
+      for (int32_t i = 0; is_found && i < count; ++i) {
         uint64_t word;
         std::memcpy(&word, reinterpret_cast<const char*>(addresses[i]) + at, sizeof word);
-        same &= word == keys[i];
+        is_found = word == keys[i];
       }
-      if (!same) continue;
       made.keys_at = at;
-      ++places;
     }
     auto tensor = [&](int32_t i) { return reinterpret_cast<const void*>(addresses[i]); };
-    if (places != 1 || made.requires_grad(tensor(0)) || !made.requires_grad(tensor(1)) ||
+    if (!is_found || made.requires_grad(tensor(0)) || !made.requires_grad(tensor(1)) ||
         made.meta(tensor(0)) != nullptr || made.meta(tensor(1)) == nullptr) {
       return;
     }

@@ -460,7 +460,11 @@ def _register(op: Operator, everything: Sequence[Operator]) -> None:
         _define_write(op, block, _functional_twin(op, everything))
         return
     recorded: str | None = "_lamella_recorded_" + name.replace(".", "_")
-    if op.writes or any("SymInt" in a.type for a in op.arguments) or not calls_are_plain_in_c():
+    # torch's C function for calls reads results by types in the reverse order, and its values of
+    # SymInt are numbers.
+    results = [r.type for r in op.returns]
+    symbolic = any("SymInt" in a.type for a in op.arguments)
+    if op.writes or symbolic or results != results[::-1] or not calls_are_plain_in_c():
         recorded = None
     if not _implement("implement", op, op.full_name, recorded):
         block.impl(name, _python_kernel(op), "CPU")
