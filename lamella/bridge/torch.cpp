@@ -28,8 +28,9 @@ struct BridgedOperator {
   bool backward = false;
   std::vector<uint16_t> slots;
   std::vector<uint32_t> saved_returns;
+  bool one_gradient = false;
   std::vector<Argument> parameters;  // of torch's operator
-  std::string recorded;              // torch's operator, in Python, that takes calls not plain
+  std::string recorded, eager;  // torch's operators, in Python, that take calls that are not plain
 };
 
 struct CallArguments {
@@ -323,36 +324,27 @@ void call(const BridgedOperator& bridged, StableValue* stack) {
   }
 }
 
-// (Tensor[] grads, int given, arguments..., Tensor[] saved returns, int needs) -> Tensor[]
+// (Tensor? gradient of each return, arguments..., Tensor saved returns..., int needs) -> Tensor[];
+// the gradient of the only return is given, and that of the only slot is no list.
 void call_backward(const BridgedOperator& bridged, StableValue* stack) {
   const lamella_operator* op = bridged.op;
-  const uint32_t n = op->argument_count;
-  static const Argument kList{Kind::kTensorList, false, false, false, "", ""};
-  CallArguments extra(2);
-  extra.set(0, kList, stack[0]);
-  const uint64_t given = stack[1];
-  CallArguments arguments(n);
-  arguments.set_all(bridged.arguments, stack + 2);
-  extra.set(1, kList, stack[2 + n]);
-  const uint64_t needs = stack[3 + n];
-  auto list_at = [&](size_t i) {
-    return static_cast<lamella_tensor* const*>(extra.values[i].as.pointer);
-  };
-  std::vector<lamella_tensor*> grads(op->return_count, nullptr);
-  uint32_t next = 0;
+  CallArguments all(bridged.parameters.size());
+  all.set_all(bridged.parameters, stack);
+  lamella_value* const arguments = all.values.data() + op->return_count;
+  const lamella_value* const saved_results = arguments + op->argument_count;
+  const auto needs = static_cast<uint64_t>(all.values[all.values.size() - 1].as.i);
+  Scratch<lamella_tensor*> grads(op->return_count);
   for (uint32_t r = 0; r < op->return_count; ++r) {
-    if ((given >> r & 1) != 0) grads[r] = list_at(0)[next++];
+    if (all.values[r].tag == LAMELLA_TENSOR) grads[r] = all.values[r].as.tensor;
   }
-  std::vector<lamella_value> saved(op->return_count);
+  Scratch<lamella_value> saved(op->return_count);
   for (size_t k = 0; k < bridged.saved_returns.size(); ++k) {
-    lamella_value& value = saved[bridged.saved_returns[k]];
-    value.tag = LAMELLA_TENSOR;
-    value.as.tensor = list_at(1)[k];
+    saved[bridged.saved_returns[k]] = saved_results[k];
   }
   std::vector<lamella_tensor*> inputs;
   std::vector<bool> wanted;
   for (size_t s = 0; s < bridged.slots.size(); ++s) {
-    const lamella_value& value = arguments.values[bridged.slots[s]];
+    const lamella_value& value = arguments[bridged.slots[s]];
     const bool wants = (needs >> s & 1) != 0;
     if (value.tag == LAMELLA_TENSOR_LIST) {
       each(value, [&](lamella_tensor* t) { inputs.push_back(t); });
@@ -367,13 +359,13 @@ void call_backward(const BridgedOperator& bridged, StableValue* stack) {
       for (lamella_tensor* t : *this) release(t);
     }
   } made(inputs.size(), nullptr);
-  check(lamella_call_backward(op, arguments.values.data(), saved.data(), grads.data(),
-                              op->return_count, needs, made.data(),
-                              static_cast<uint32_t>(made.size())));
-  Exporter exporter(arguments);
-  exporter.note_all(extra);
+  check(lamella_call_backward(op, arguments, saved.data(), grads.data(), op->return_count, needs,
+                              made.data(), static_cast<uint32_t>(made.size())));
+  Exporter exporter(all);
   Handle list = nullptr;
-  done(torch.torch_new_list_reserve_size(made.size(), &list), "making a list");
+  if (!bridged.one_gradient) {
+    done(torch.torch_new_list_reserve_size(made.size(), &list), "making a list");
+  }
   for (size_t i = 0; i < made.size(); ++i) {
     if (!wanted[i] || inputs[i] == nullptr) continue;
     lamella_tensor* t = std::exchange(made[i], nullptr);
@@ -382,8 +374,14 @@ void call_backward(const BridgedOperator& bridged, StableValue* stack) {
                                  inputs[i]->device_type, inputs[i]->device_index, &t));
       std::memset(t->data, 0, lamella_tensor_storage_bytes(t));
     }
-    done(torch.torch_list_push_back(list, as_stable(exporter.tensor(t, true))), "making a list");
+    const StableValue gradient = as_stable(exporter.tensor(t, true));
+    if (bridged.one_gradient) {
+      stack[0] = gradient;
+      return;
+    }
+    done(torch.torch_list_push_back(list, gradient), "making a list");
   }
+  if (bridged.one_gradient) throw Failure("expected a gradient to be wanted");
   stack[0] = as_stable(list);
 }
 
@@ -397,8 +395,10 @@ std::atomic<int> used{0};
   if (status != LAMELLA_OK) raise(status, lamella_error_text());
 }
 [[gnu::noinline]] void run_autograd(const BridgedOperator& bridged, StableValue* stack) {
-  if (is_plain(bridged.parameters, stack)) return run(bridged, stack);
-  const char* name = bridged.recorded.c_str();
+  const Part part = part_of_torch(bridged.parameters, stack);
+  if (part == Part::kPlain) return run(bridged, stack);
+  const bool is_eager = part == Part::kGradient && !bridged.eager.empty();
+  const char* name = (is_eager ? bridged.eager : bridged.recorded).c_str();
   const int status =
       torch.torch_call_dispatcher != nullptr
           ? torch.torch_call_dispatcher(name, "", stack, torch.aoti_torch_abi_version())
@@ -474,14 +474,18 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_open(const char* library)
 
 // Registers the kernel of torch's operator `torch_name` for the CPU and, where `recorded` names
 // torch's operator for calls that are not plain, for autograd. *is_done: 0 where an argument or
-// return has no stable form. is_write: torch's operator does not return what it writes.
-LAMELLA_BRIDGE_API lamella_status
-lamella_bridge_torch_implement(const char* name, const char* overload, const char* torch_name,
-                               const char* recorded, int32_t is_write, int32_t* is_done) {
+// return has no stable form. form 1: torch's operator does not return what it writes; 2: where
+// gradients alone are wanted, operator `recorded`_eager takes the calls.
+LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_implement(const char* name,
+                                                                 const char* overload,
+                                                                 const char* torch_name,
+                                                                 const char* recorded, int32_t form,
+                                                                 int32_t* is_done) {
   return guarded([&] {
     *is_done = 0;
     BridgedOperator bridged = found(name, overload);
-    bridged.is_write = is_write != 0;
+    bridged.is_write = form == 1;
+    if (form == 2 && recorded != nullptr) bridged.eager = std::string(recorded) + "_eager";
     if (!all_known(bridged.arguments) || !all_known(bridged.returns)) return;
     for (const Argument& result : bridged.returns) {
       int from = -1;
@@ -525,13 +529,20 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_backward(const char* name
         break;
       }
     }
-    auto add = [&](Kind kind) { bridged.parameters.emplace_back().kind = kind; };
-    add(Kind::kTensorList);
+    auto& parameters = bridged.parameters;
+    auto add = [&](Kind kind, bool optional = false) {
+      Argument& one = parameters.emplace_back();
+      one.kind = kind;
+      one.optional = optional;
+    };
+    for (size_t r = 0; r < bridged.returns.size(); ++r) {
+      add(Kind::kTensor, bridged.returns.size() > 1);
+    }
+    parameters.insert(parameters.end(), bridged.arguments.begin(), bridged.arguments.end());
+    for (size_t k = 0; k < bridged.saved_returns.size(); ++k) add(Kind::kTensor);
     add(Kind::kInt);
-    bridged.parameters.insert(bridged.parameters.end(), bridged.arguments.begin(),
-                              bridged.arguments.end());
-    add(Kind::kTensorList);
-    add(Kind::kInt);
+    bridged.one_gradient =
+        d->slot_count == 1 && bridged.arguments[d->slots[0]].kind == Kind::kTensor;
     implement(std::move(bridged), torch_name, recorded);
     *is_done = 1;
   });

@@ -90,16 +90,16 @@ struct Tensors {
   int (*is_defined)(void* handle, bool*) = nullptr;
 } tensors;
 
-bool is_plain_tensor(Handle handle, bool grad_mode) {
+Part part_for(Handle handle, bool grad_mode) {
   const char* tensor = *static_cast<const char* const*>(handle);
   uint64_t keys;
   std::memcpy(&keys, tensor + tensors.keys_at, sizeof keys);
-  if (keys != tensors.keys) return false;
-  if (tensors.meta(tensor) == nullptr) return true;
-  if (grad_mode && tensors.requires_grad(tensor)) return false;
+  if (keys != tensors.keys) return Part::kOther;
+  if (tensors.meta(tensor) == nullptr) return Part::kPlain;
   bool has_tangent = true;
   tensors.is_defined(tensors.tangent(tensor, 0, handle), &has_tangent);
-  return !has_tangent;
+  if (has_tangent) return Part::kOther;
+  return grad_mode && tensors.requires_grad(tensor) ? Part::kGradient : Part::kPlain;
 }
 
 }  // namespace
@@ -109,12 +109,13 @@ void raise_kept(const char* text) {
   throw PythonError(LAMELLA_ERROR, text, std::exchange(kept, {}));
 }
 
-bool is_plain(const std::vector<Argument>& arguments, const StableValue* stack) {
-  if (!tensors.is_known) return false;
+Part part_of_torch(const std::vector<Argument>& arguments, const StableValue* stack) {
+  if (!tensors.is_known) return Part::kOther;
   for (int32_t i = 0; i < tensors.below_count; ++i) {
-    if (tensors.is_included(tensors.below[i])) return false;
+    if (tensors.is_included(tensors.below[i])) return Part::kOther;
   }
   const bool grad_mode = torch.aoti_torch_grad_mode_is_enabled();
+  Part most = Part::kPlain;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Argument& one = arguments[i];
     if (one.kind != Kind::kTensor && one.kind != Kind::kTensorList) continue;
@@ -125,18 +126,17 @@ bool is_plain(const std::vector<Argument>& arguments, const StableValue* stack) 
     }
     auto* handle = reinterpret_cast<Handle>(value);
     if (one.kind == Kind::kTensor) {
-      if (!is_plain_tensor(handle, grad_mode)) return false;
+      most = std::max(most, part_for(handle, grad_mode));
       continue;
     }
     size_t size = 0;
     done(torch.torch_list_size(handle, &size), "reading a list");
     for (size_t k = 0; k < size; ++k) {
-      StableValue item = 0;
-      done(torch.torch_list_get_item(handle, k, &item), "reading a list");
-      if (!is_plain_tensor(reinterpret_cast<Handle>(item), grad_mode)) return false;
+      done(torch.torch_list_get_item(handle, k, &value), "reading a list");  // it stays the list's
+      most = std::max(most, part_for(reinterpret_cast<Handle>(value), grad_mode));
     }
   }
-  return true;
+  return most;
 }
 
 }  // namespace lamella::bridge

@@ -67,9 +67,9 @@ void open_torch(const char* library);
 [[noreturn]] void raise(lamella_status kind, const char* text);
 // The same of the error that a kernel in Python, called through torch, has kept.
 [[noreturn]] void raise_kept(const char* text);
-// Whether no gradient, tangent, mode or subclass of torch has a part in a call: its kernel for the
-// CPU is all that there is to run. See torch_autograd.cpp.
-bool is_plain(const std::vector<Argument>& arguments, const StableValue* stack);
+// What of torch has a part in a call, see torch_autograd.cpp. Plain: its kernel for the CPU alone.
+enum class Part : uint8_t { kPlain, kGradient, kOther };
+Part part_of_torch(const std::vector<Argument>& arguments, const StableValue* stack);
 
 struct OwnedHandle {
   Handle handle = nullptr;

@@ -35,8 +35,9 @@ from lamella.bridge._torch_function import (
     calls_are_plain_in_c,
     derived,
     first_order,
+    has_first_order,
     is_wanted,
-    keeping_errors,
+    keeper,
 )
 from lamella.bridge._torch_values import (
     called,
@@ -103,7 +104,7 @@ def _implement_autograd(
     is_grad_enabled, any_wants = torch.is_grad_enabled, torch._C._any_requires_grad
     are_transforms_active = torch._C._are_functorch_transforms_active
     below_autograd = torch._C._after_autograd_keyset
-    direct = first_order(op, overload)
+    keep = keeper()
 
     def run(chain: Chain, tensors: Sequence[torch.Tensor]) -> Any:
         return called(overload, op, _transform.filled(chain.template, tensors, thawed))
@@ -119,13 +120,15 @@ def _implement_autograd(
         return recorded(*args, **kwargs)
 
     def from_c(*args: Any) -> Any:
-        if forward_ad._current_level < 0:
-            if not (is_grad_enabled() and any_wants(*args)):
-                with torch._C._AutoDispatchBelowAutograd():
-                    return called(overload, op, args)
-            if direct is not None and not are_transforms_active():
-                return direct(*args)
-        return with_values(args)
+        try:
+            if forward_ad._current_level < 0:
+                if not (is_grad_enabled() and any_wants(*args)):
+                    with torch._C._AutoDispatchBelowAutograd():
+                        return called(overload, op, args)
+            return with_values(args)
+        except Exception as error:
+            keep(type(error), error)
+            raise
 
     def recorded(*args: Any, **kwargs: Any) -> Any:
         return with_values(op.bound(args, kwargs))
@@ -166,8 +169,13 @@ def _implement_autograd(
         block.impl(name, functional, "Autograd", with_keyset=True)
     else:
         types = ", ".join(f"{a.type} a{i}" for i, a in enumerate(op.arguments))
-        block.define(f"{recorded_name}({types}) -> ({', '.join(r.type for r in op.returns)})")
-        block.impl(recorded_name, keeping_errors(from_c), "CompositeImplicitAutograd")
+        schema = f"({types}) -> ({', '.join(r.type for r in op.returns)})"
+        block.define(recorded_name + schema)
+        block.impl(recorded_name, from_c, "CompositeImplicitAutograd")
+        if has_first_order(op):
+            eager = f"{recorded_name}_eager"
+            block.define(eager + schema)
+            block.impl(eager, first_order(op, overload), "CompositeImplicitAutograd")
     block.impl(name, recorded, FRONT)
 
 
@@ -258,7 +266,7 @@ def _define_write(op: Operator, block: torch.library.Library, twin: Operator | N
     block.define(f"{name}{arguments} -> ({', '.join(r.type for r in new)})")
     inner = getattr(getattr(torch.ops, op.name.partition("::")[0]), name).default
     space = op.name.partition("::")[0]
-    if not _implement("implement", op, f"{space}::{name}", None, is_write=True):
+    if not _implement("implement", op, f"{space}::{name}", None, form=1):
         kernel = _python_kernel(op)
         block.impl(name, lambda *args, **kwargs: _only_new(op, kernel(*args, **kwargs)), "CPU")
     fake = _fake.of_operator(op)
@@ -293,6 +301,11 @@ def _only_new(op: Operator, result: Any) -> Any:
     return made[0] if len(made) == 1 else tuple(made) if made else None
 
 
+def _has_plain_calls(op: Operator) -> bool:
+    """Whether its kernel for autograd may be in C, for which a SymInt is a number."""
+    return calls_are_plain_in_c() and not any("SymInt" in a.type for a in op.arguments)
+
+
 def _define_backward(op: Operator, block: torch.library.Library) -> None:
     """The operator of an operator's gradients by what its derivative saves, where it can be had."""
     if not op.has_backward or op.writes or any(r.is_list for r in op.returns):
@@ -301,16 +314,18 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
         return
     space, _, short = op.name.partition("::")
     name = f"_lamella_backward_{short}" + (f"_{op.overload}" if op.overload else "")
-    types = ", ".join(f"{a.type} a{i}" for i, a in enumerate(op.arguments))
-    parameters = (
-        f"(Tensor[] grads, int given, {types + ', ' if types else ''}Tensor[] results, int needs)"
-    )
-    block.define(f"{name}{parameters} -> Tensor[]")
-    recorded = f"_lamella_recorded{name}" if calls_are_plain_in_c() else None
+    slots, count = op.slots or (), len(op.returns)
+    results = [f"Tensor r{r}" for r in op.saved_returns]
+    types = [f"Tensor{'?' if count > 1 else ''} g{r}" for r in range(count)]
+    types += [*(f"{a.type} a{i}" for i, a in enumerate(op.arguments)), *results, "int needs"]
+    is_one = len(slots) == 1 and not op.arguments[slots[0]].is_list
+    schema = f"({', '.join(types)}) -> Tensor{'' if is_one else '[]'}"
+    block.define(name + schema)
+    recorded = f"_lamella_recorded{name}" if _has_plain_calls(op) else None
     if not _implement("backward", op, f"{space}::{name}", recorded):
         return
     packet = getattr(getattr(torch.ops, space), name).default
-    slots = op.slots or ()
+    arguments = slice(count, count + len(op.arguments))
 
     def wanted(values: Sequence[Any], needs: int) -> list[torch.Tensor]:
         found: list[torch.Tensor] = []
@@ -319,8 +334,9 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
                 found += values[i] if isinstance(values[i], (list, tuple)) else [values[i]]
         return found
 
-    def fake(grads: Any, given: int, *rest: Any) -> list[torch.Tensor]:
-        return [x.new_empty(x.shape) for x in wanted(rest[:-2], rest[-1])]
+    def fake(*args: Any) -> Any:
+        made = [x.new_empty(x.shape) for x in wanted(args[arguments], args[-1])]
+        return made[0] if is_one else made
 
     def autograd(*args: Any) -> Any:
         if not is_wanted(tensors_of(args)):
@@ -328,10 +344,16 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
                 return packet(*args)
         return through_chain(*args)
 
+    def from_c(*args: Any) -> Any:
+        try:
+            return autograd(*args)
+        except Exception as error:
+            keeper()(type(error), error)
+            raise
+
     def through_chain(*args: Any) -> Any:
         # A second derivative goes through the chain, which computes the first anew.
-        grads, given, *values = args
-        values, needs = values[:-2], values[-1]
+        values, needs = args[arguments], args[-1]
         chain, xs = _transform.split(op, values, is_tensor, frozen)
         numbers = [
             n
@@ -339,15 +361,17 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
             if needs >> s & 1 and isinstance(chain.template[i], _transform.Place)
             for n in chain.template[i].numbers
         ]
-        outs = tuple(r for r in range(len(op.returns)) if given >> r & 1)
-        return derived(chain.then("vjp", tuple(numbers), outs), [*grads, *xs])
+        outs = tuple(r for r in range(count) if args[r] is not None)
+        grads = [args[r] for r in outs]
+        made = derived(chain.then("vjp", tuple(numbers), outs), [*grads, *xs])
+        return made[0] if is_one else made
 
     torch.library.register_fake(f"{space}::{name}", fake, lib=block)
     if recorded is None:
         block.impl(name, autograd, "Autograd")
     else:
-        block.define(f"{recorded}{parameters} -> Tensor[]")
-        block.impl(recorded, keeping_errors(autograd), "CompositeImplicitAutograd")
+        block.define(recorded + schema)
+        block.impl(recorded, from_c, "CompositeImplicitAutograd")
     block.impl(name, autograd, FRONT)
     block.impl(name, through_chain, "Batched")
 
@@ -356,7 +380,10 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
     ) -> list[torch.Tensor]:
         needs, places, all_wanted = plan_of(chain, ins)
         values = _transform.filled(chain.template, xs, thawed)
-        made = packet(list(grads), sum([1 << o for o in outs]), *values, list(results), needs)
+        by_return = dict(zip(outs, grads))
+        given = [by_return.get(r) for r in range(count)]
+        made = packet(*given, *values, *results, needs)
+        made = [made] if is_one else made
         if all_wanted:
             return made
         found = dict(zip(places, made))
@@ -378,7 +405,7 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
 
 
 def _implement(
-    what: str, op: Operator, torch_name: str, recorded: str | None, is_write: bool = False
+    what: str, op: Operator, torch_name: str, recorded: str | None, form: int = 0
 ) -> bool:
     is_done = ctypes.c_int32()
     function = getattr(_library.native(), f"lamella_bridge_torch_{what}")
@@ -386,7 +413,7 @@ def _implement(
     _library.check(
         function(
             op.name.encode(), op.overload.encode(), torch_name.encode(),
-            full and full.encode(), int(is_write), ctypes.byref(is_done),
+            full and full.encode(), form, ctypes.byref(is_done),
         )
     )  # fmt: skip
     return bool(is_done.value)
@@ -460,19 +487,18 @@ def _register(op: Operator, everything: Sequence[Operator]) -> None:
         _define_write(op, block, _functional_twin(op, everything))
         return
     recorded: str | None = "_lamella_recorded_" + name.replace(".", "_")
-    # torch's C function for calls reads results by types in the reverse order, and its values of
-    # SymInt are numbers.
+    # torch's C function for calls reads results by types in the reverse order.
     results = [r.type for r in op.returns]
-    symbolic = any("SymInt" in a.type for a in op.arguments)
-    if op.writes or symbolic or results != results[::-1] or not calls_are_plain_in_c():
+    if op.writes or results != results[::-1] or not _has_plain_calls(op):
         recorded = None
-    if not _implement("implement", op, op.full_name, recorded):
+    _define_backward(op, block)
+    form = 2 if has_first_order(op) else 0
+    if not _implement("implement", op, op.full_name, recorded, form):
         block.impl(name, _python_kernel(op), "CPU")
         recorded = None
     fake = _fake.of_operator(op)
     block.impl(name, fake, "Meta")
     torch.library.register_fake(op.full_name, fake, lib=block)
-    _define_backward(op, block)
     _implement_autograd(op, overload, block, name, recorded)
     if op.autocast and op.autocast != "none":
         block.impl(name, _autocast(op, overload, "cpu"), "AutocastCPU")

@@ -173,23 +173,27 @@ class _Eager(_Rules):
         return output
 
 
-def first_order(op: Operator, overload: Any) -> Callable[..., Any] | None:
-    """The operator with its gradients in eager programs, if it has one result and no lists; a graph
-    of the gradients is the chain's."""
-    packet = BACKWARD_OPERATORS.get(op.full_name)
-    types = [v.type for v in (*op.arguments, *op.returns)]
-    if packet is None or len(op.returns) != 1 or any("[" in t for t in types):
-        return None
+def has_first_order(op: Operator) -> bool:
+    has_lists = any(v.is_list for v in (*op.arguments, *op.returns))
+    return op.full_name in BACKWARD_OPERATORS and len(op.returns) == 1 and not has_lists
+
+
+def first_order(op: Operator, overload: Any) -> Callable[..., Any]:
+    """The operator with its gradients in eager programs, for has_first_order(). The operator of the
+    gradients has a graph where one is wanted."""
+    packet = BACKWARD_OPERATORS[op.full_name]
     places = [i for i, a in enumerate(op.arguments) if a.is_tensor]
     slots, saves_result = op.slots or (), bool(op.saved_returns)
-    raw, gradients, nothing = overload._op, packet._op, [None] * len(op.arguments)
+    raw, gradients, count, keep = overload._op, packet._op, len(op.arguments), keeper()
     by_name = any(a.kwarg_only for a in op.arguments)
-    only_tensors = len(places) == len(op.arguments)
-    is_grad_enabled = torch.is_grad_enabled
-    are_transforms_active = torch._C._are_functorch_transforms_active
+    only, only_tensors = count == 1, len(places) == count
 
     def forward(ctx: Any, *args: Any) -> Any:
-        made = _torch_values.called(overload, op, args) if by_name else raw(*args)
+        try:
+            made = _torch_values.called(overload, op, args) if by_name else raw(*args)
+        except Exception as error:
+            keep(type(error), error)
+            raise
         given = args if only_tensors else [args[i] for i in places]
         ctx.save_for_backward(*given, made) if saves_result else ctx.save_for_backward(*given)
         if not only_tensors:
@@ -197,31 +201,26 @@ def first_order(op: Operator, overload: Any) -> Callable[..., Any] | None:
         return made
 
     def backward(ctx: Any, grad: Any) -> Any:
-        saved = values = ctx.saved_tensors
+        saved = ctx.saved_tensors
+        if only:
+            return gradients(grad, *saved, 1)
         needed = ctx.needs_input_grad
-        results = [saved[-1]] if saves_result else []
-        if saves_result:
-            values = saved[:-1]
-        if not only_tensors:
-            tensors, values = values, ctx.rest.copy()
-            for i, x in zip(places, tensors):
-                values[i] = x
-        if is_grad_enabled() or are_transforms_active():
-            split = _transform.split(op, values, _torch_values.is_tensor, _torch_values.frozen)
-            chain, xs = split
-            at = [i for i in slots if needed[i]]
-            ins = tuple(chain.template[i].numbers[0] for i in at)
-            found = iter(derived(chain.then("vjp", ins, (0,)), [grad, *xs]))
-        else:
-            needs = 0
-            for s, i in enumerate(slots):
-                if needed[i]:
-                    needs |= 1 << s
-            found = iter(gradients([grad], 1, *values, results, needs))
-        made = nothing.copy()
-        for i in slots:
+        values = ctx.rest.copy() if not only_tensors else [None] * count
+        for i, x in zip(places, saved):
+            values[i] = x
+        needs = 0
+        for s, i in enumerate(slots):
             if needed[i]:
-                made[i] = next(found)
+                needs |= 1 << s
+        found = gradients(grad, *values, *saved[len(places) :], needs)
+        made: list[Any] = [None] * count
+        if len(slots) == 1:
+            made[slots[0]] = found
+        else:
+            found = iter(found)
+            for i in slots:
+                if needed[i]:
+                    made[i] = next(found)
         return tuple(made)
 
     rules = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
@@ -259,19 +258,13 @@ def calls_are_plain_in_c() -> bool:
     return bool(is_done.value)
 
 
-def keeping_errors(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel in Python that one in C calls through torch, which loses errors' types."""
+@functools.cache
+def keeper() -> Any:
+    """Keeps an error, by its type and itself, which a kernel in Python that one in C calls through
+    torch raises: torch loses its type."""
     keep = ctypes.PyDLL(_library.native()._name).lamella_bridge_torch_keep
     keep.argtypes, keep.restype = [ctypes.py_object, ctypes.py_object], None
-
-    def kept(*args: Any) -> Any:
-        try:
-            return kernel(*args)
-        except Exception as error:
-            keep(type(error), error)
-            raise
-
-    return kept
+    return keep
 
 
 _DERIVED = torch.library.Library("lamella_bridge", "DEF")
