@@ -50,7 +50,10 @@ enum class Kind : uint8_t {
   kDoubleList,
   kBoolList,
   kTensorList,
-  kOther  // no form that every framework has
+  // Without a form in other frameworks' calls. torch.cpp has one for the first two.
+  kScalar,
+  kOptionalTensors,  // Tensor?[]
+  kOther
 };
 struct Argument {
   Kind kind = Kind::kOther;

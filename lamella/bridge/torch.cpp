@@ -8,10 +8,16 @@
 //   owns the tensors, lists, strings and optional values that it is given. An output of Lamella's
 //   becomes a tensor of torch over the same memory; one that shares memory with an argument, which
 //   the schema does not say, or with another output is copied.
+//   Some arguments have no stable form. A kernel in Python gives them to an operator of other
+//   parameters: for a Scalar (int kind, int, float, float), of which the kind 0 is none, 1 an int,
+//   2 a float, 3 a bool and 4 a complex number; for a Tensor?[] (Tensor[] those that are there,
+//   int[] of each entry its number among them or -1).
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <forward_list>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "lamella/bridge/torch_functions.h"
@@ -24,6 +30,7 @@ struct BridgedOperator {
   std::vector<Argument> arguments, returns;
   std::vector<int> written;  // of each return: the argument that it is, -1: a new value
   bool is_write = false;     // torch's operator has no return for what is written
+  bool is_flat = false;      // torch's operator has other parameters: Note [Torch's stable calls]
   // Whether this is a derivative, which lamella_bridge_torch_backward made; then the rest is set.
   bool backward = false;
   std::vector<uint16_t> slots;
@@ -285,10 +292,52 @@ StableValue returned(const Argument& what, lamella_value& value, Exporter& expor
   return reinterpret_cast<StableValue>(inner);
 }
 
+// The values of an operator's arguments, of those of torch's operator with other parameters.
+struct Gathered : Scratch<lamella_value> {
+  Gathered(const std::vector<Argument>& arguments, const lamella_value* from)
+      : Scratch(arguments.size()) {
+    for (size_t i = 0; i < size(); ++i) {
+      lamella_value& to = (*this)[i];
+      if (arguments[i].kind == Kind::kScalar) {
+        constexpr decltype(to.tag) kTags[] = {LAMELLA_NONE, LAMELLA_INT, LAMELLA_DOUBLE,
+                                              LAMELLA_BOOL, LAMELLA_COMPLEX};
+        const auto kind = static_cast<uint64_t>(from[0].as.i);
+        if (kind >= std::size(kTags)) throw Failure("expected a kind of number from 0 to 4");
+        to = kind == 2 ? from[2] : from[1];
+        to.tag = kTags[kind];
+        if (kind == 4) to.as.pointer = &numbers_.emplace_front(from[2].as.d, from[3].as.d);
+        from += 4;
+      } else if (arguments[i].kind == Kind::kOptionalTensors) {
+        auto* tensors = static_cast<lamella_tensor* const*>(from[0].as.pointer);
+        auto* places = static_cast<const int64_t*>(from[1].as.pointer);
+        auto& list = lists_.emplace_front(from[1].size, nullptr);
+        for (size_t k = 0; k < list.size(); ++k) {
+          const int64_t at = places[k];
+          if (at >= from[0].size) throw Failure("expected the number of a tensor that is given");
+          if (at >= 0) list[k] = tensors[at];
+        }
+        to.tag = LAMELLA_TENSOR_LIST;
+        to.size = static_cast<uint32_t>(list.size());
+        to.as.pointer = list.data();
+        from += 2;
+      } else {
+        to = *from++;
+      }
+    }
+  }
+
+ private:
+  std::forward_list<std::pair<double, double>> numbers_;
+  std::forward_list<std::vector<lamella_tensor*>> lists_;
+};
+
 void call(const BridgedOperator& bridged, StableValue* stack) {
   const lamella_operator* op = bridged.op;
-  CallArguments arguments(op->argument_count);
-  arguments.set_all(bridged.arguments, stack);
+  CallArguments arguments(bridged.parameters.size());
+  arguments.set_all(bridged.parameters, stack);
+  std::optional<Gathered> gathered;
+  if (bridged.is_flat) gathered.emplace(bridged.arguments, arguments.values.data());
+  const lamella_value* values = gathered ? gathered->data() : arguments.values.data();
   std::vector<std::pair<const lamella_tensor*, const void*>> before;
   for (size_t r = 0; r < bridged.written.size(); ++r) {
     if (bridged.written[r] < 0) continue;
@@ -296,8 +345,8 @@ void call(const BridgedOperator& bridged, StableValue* stack) {
     before.emplace_back(t, t->data);
   }
   Results results(op->return_count);
-  lamella_status status = lamella_call_boxed(op, arguments.values.data(), op->argument_count,
-                                             results.data(), op->return_count);
+  lamella_status status =
+      lamella_call_boxed(op, values, op->argument_count, results.data(), op->return_count);
   if (status != LAMELLA_OK) {
     const std::string text = lamella_error_text();
     if (before.empty() || !text.starts_with("resize_: ")) throw Failure(text, status);
@@ -423,8 +472,8 @@ constexpr auto kKernels = kernels_of(std::make_integer_sequence<int, kMaxOperato
 
 bool all_known(const std::vector<Argument>& all) {
   for (const Argument& one : all) {
-    // Tensor?[] has no stable form, nor has a list of tensors that is written.
-    if (one.kind == Kind::kOther || (one.kind == Kind::kTensorList && one.write)) return false;
+    // Nor has a list of tensors that is written a stable form.
+    if (one.kind >= Kind::kScalar || (one.kind == Kind::kTensorList && one.write)) return false;
   }
   return true;
 }
@@ -474,8 +523,9 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_open(const char* library)
 
 // Registers the kernel of torch's operator `torch_name` for the CPU and, where `recorded` names
 // torch's operator for calls that are not plain, for autograd. *is_done: 0 where an argument or
-// return has no stable form. form 1: torch's operator does not return what it writes; 2: where
-// gradients alone are wanted, operator `recorded`_eager takes the calls.
+// return has no stable form. form, a sum: 1: torch's operator does not return what it writes; 2:
+// where gradients alone are wanted, operator `recorded`_eager takes the calls; 4: torch's operator
+// has the parameters of Note [Torch's stable calls].
 LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_implement(const char* name,
                                                                  const char* overload,
                                                                  const char* torch_name,
@@ -484,19 +534,31 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_implement(const char* nam
   return guarded([&] {
     *is_done = 0;
     BridgedOperator bridged = found(name, overload);
-    bridged.is_write = form == 1;
-    if (form == 2 && recorded != nullptr) bridged.eager = std::string(recorded) + "_eager";
-    if (!all_known(bridged.arguments) || !all_known(bridged.returns)) return;
+    bridged.is_write = (form & 1) != 0;
+    bridged.is_flat = (form & 4) != 0;
+    if ((form & 2) != 0 && recorded != nullptr) bridged.eager = std::string(recorded) + "_eager";
+    for (const Argument& one : bridged.arguments) {
+      const bool is_list = one.kind == Kind::kOptionalTensors;
+      if (!bridged.is_flat || (one.kind != Kind::kScalar && !is_list)) {
+        bridged.parameters.push_back(one);
+        continue;
+      }
+      for (Kind kind : is_list
+                           ? std::vector{Kind::kTensorList, Kind::kIntList}
+                           : std::vector{Kind::kInt, Kind::kInt, Kind::kDouble, Kind::kDouble}) {
+        bridged.parameters.emplace_back().kind = kind;
+      }
+    }
+    if (!all_known(bridged.parameters) || !all_known(bridged.returns)) return;
     for (const Argument& result : bridged.returns) {
       int from = -1;
-      for (size_t i = 0; i < bridged.arguments.size(); ++i) {
-        if (result.write && bridged.arguments[i].aliases == result.aliases) {
+      for (size_t i = 0; i < bridged.parameters.size(); ++i) {
+        if (result.write && bridged.parameters[i].aliases == result.aliases) {
           from = static_cast<int>(i);
         }
       }
       bridged.written.push_back(from);
     }
-    bridged.parameters = bridged.arguments;
     implement(std::move(bridged), torch_name, recorded);
     *is_done = 1;
   });

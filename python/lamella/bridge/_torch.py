@@ -2,7 +2,7 @@
 
 Note [The kernels of a bridged operator]
   CPU        liblamella_bridge.so calls Lamella; where an argument has no stable form, such as
-             Scalar, a kernel in Python does.
+             Scalar, a kernel in Python does, or gives its parts to one there.
   fake       shapes by the operator's policy where they are symbolic, else by its Meta kernel.
   Autograd   the kernel for the CPU, where nothing else is wanted: Note [Plain calls] in
              lamella/bridge/torch_autograd.cpp. Of other calls `_lamella_recorded_op` puts an
@@ -81,6 +81,55 @@ def _python_kernel(op: Operator) -> Callable[..., Any]:
     return kernel
 
 
+def _flat_types(op: Operator) -> list[str]:
+    """The parameters of the operator that C has a kernel for, where some of its own have no stable
+    form: Note [Torch's stable calls] in lamella/bridge/torch.cpp."""
+    flat = {"Tensor?[]": ["Tensor[]", "int[]"]}
+    flat["Scalar"] = flat["Scalar?"] = ["int", "int", "float", "float"]
+    marks = [f"{a.type}({a.alias[0]}!)" if a.is_write else a.type for a in op.arguments]
+    return [t for mark in marks for t in flat.get(mark, [mark])]
+
+
+def _number(v: Any) -> tuple[int, int, float, float]:
+    kind = type(v)
+    if kind is float:
+        return 2, 0, v, 0.0
+    if kind is int:
+        return 1, v, 0.0, 0.0
+    if kind is bool:
+        return 3, int(v), 0.0, 0.0
+    if v is None:
+        return 0, 0, 0.0, 0.0
+    if kind is complex:
+        return 4, 0, v.real, v.imag
+    return _number(v.item() if isinstance(v, torch.Tensor) else frozen(v, "Scalar"))
+
+
+def _present(v: Sequence[Any]) -> tuple[list[torch.Tensor], list[int]]:
+    there = [x for x in v if x is not None]
+    numbers = iter(range(len(there)))
+    return there, [-1 if x is None else next(numbers) for x in v]
+
+
+def _kernel_of_flat(op: Operator, flat: Any) -> Callable[..., Any]:
+    """The kernel in Python of an operator by the one of _flat_types()."""
+    encoders = {"Scalar": _number, "Scalar?": _number, "Tensor?[]": _present}
+    how = [encoders.get(a.type) for a in op.arguments]
+    count, raw = len(how), flat._op
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        values = args if len(args) == count else op.bound(args, kwargs)
+        given: list[Any] = []
+        for encode, v in zip(how, values):
+            if encode is None:
+                given.append(v)
+            else:
+                given += encode(v)
+        return raw(*given)
+
+    return kernel
+
+
 def _functional_twin(op: Operator, everything: Sequence[Operator]) -> Operator | None:
     """The operator that computes what an in-place one writes: with its name less the `_`."""
     if not op.name.endswith("_") or sum(a.is_write for a in op.arguments) != 1:
@@ -95,15 +144,17 @@ def _functional_twin(op: Operator, everything: Sequence[Operator]) -> Operator |
 
 
 def _implement_autograd(
-    op: Operator, overload: Any, block: torch.library.Library, name: str, recorded_name: str | None
-) -> None:
-    """recorded_name: of the operator that C's kernel calls where a call is not plain."""
+    op: Operator, overload: Any, block: torch.library.Library, name: str,
+    recorded_name: str | None = None, kernel: Callable[..., Any] | None = None,
+) -> None:  # fmt: skip
+    """recorded_name: of the operator that C's kernel calls where a call is not plain. kernel: for
+    the CPU, if it is in Python."""
     short = op.name.partition("::")[2]
     chains: dict[Any, Chain] = {}
     raw, redispatch = overload._op, overload.redispatch
     is_grad_enabled, any_wants = torch.is_grad_enabled, torch._C._any_requires_grad
     are_transforms_active = torch._C._are_functorch_transforms_active
-    below_autograd = torch._C._after_autograd_keyset
+    below_autograd, cpu = torch._C._after_autograd_keyset, torch._C.DispatchKey.CPU
     keep = keeper()
 
     def run(chain: Chain, tensors: Sequence[torch.Tensor]) -> Any:
@@ -116,7 +167,10 @@ def _implement_autograd(
     def functional(keys: Any, *args: Any, **kwargs: Any) -> Any:
         # Nothing is wanted of most calls, so this asks in as few steps as it can.
         if forward_ad._current_level < 0 and not (is_grad_enabled() and any_wants(*args, **kwargs)):
-            return redispatch(keys & below_autograd, *args, **kwargs)
+            left = keys & below_autograd
+            if kernel is not None and left.highestPriorityTypeId() == cpu:
+                return kernel(*args, **kwargs)  # what torch would call next
+            return redispatch(left, *args, **kwargs)
         return recorded(*args, **kwargs)
 
     def from_c(*args: Any) -> Any:
@@ -267,7 +321,7 @@ def _define_write(op: Operator, block: torch.library.Library, twin: Operator | N
     inner = getattr(getattr(torch.ops, op.name.partition("::")[0]), name).default
     space = op.name.partition("::")[0]
     if not _implement("implement", op, f"{space}::{name}", None, form=1):
-        kernel = _python_kernel(op)
+        kernel = _kernel(op, block)
         block.impl(name, lambda *args, **kwargs: _only_new(op, kernel(*args, **kwargs)), "CPU")
     fake = _fake.of_operator(op)
 
@@ -276,7 +330,7 @@ def _define_write(op: Operator, block: torch.library.Library, twin: Operator | N
 
     block.impl(name, fake_new, "Meta")
     torch.library.register_fake(f"{space}::{name}", fake_new, lib=block)
-    _implement_autograd(op, inner, block, name, None)
+    _implement_autograd(op, inner, block, name)
 
     def composite(*args: Any, **kwargs: Any) -> Any:
         values = op.bound(args, kwargs)
@@ -419,6 +473,21 @@ def _implement(
     return bool(is_done.value)
 
 
+def _kernel(op: Operator, block: torch.library.Library) -> Callable[..., Any]:
+    """The CPU kernel, in Python, of an operator whose arguments have no stable form."""
+    space, _, short = op.name.partition("::")
+    types = _flat_types(op)
+    if len(types) == len(op.arguments):
+        return _python_kernel(op)
+    name = f"_lamella_flat_{short}" + (f"_{op.overload}" if op.overload else "")
+    parameters = ", ".join(f"{t} a{i}" for i, t in enumerate(types))
+    results = [f"{r.type}({r.alias[0]}!)" if r.is_write else r.type for r in op.returns]
+    block.define(f"{name}({parameters}) -> ({', '.join(results)})")
+    if not _implement("implement", op, f"{space}::{name}", None, form=4):
+        return _python_kernel(op)
+    return _kernel_of_flat(op, getattr(getattr(torch.ops, space), name).default)
+
+
 def _autocast_dtype(word: str, lower: torch.dtype, tensors: Sequence[Any]) -> torch.dtype | None:
     """What autocast casts floating-point arguments to, by the operator's class; None: nothing."""
     if word == "lower_precision":
@@ -493,13 +562,14 @@ def _register(op: Operator, everything: Sequence[Operator]) -> None:
         recorded = None
     _define_backward(op, block)
     form = 2 if has_first_order(op) else 0
+    kernel = None
     if not _implement("implement", op, op.full_name, recorded, form):
-        block.impl(name, _python_kernel(op), "CPU")
-        recorded = None
+        recorded, kernel = None, _kernel(op, block)
+        block.impl(name, kernel, "CPU")
     fake = _fake.of_operator(op)
     block.impl(name, fake, "Meta")
     torch.library.register_fake(op.full_name, fake, lib=block)
-    _implement_autograd(op, overload, block, name, recorded)
+    _implement_autograd(op, overload, block, name, recorded, kernel)
     if op.autocast and op.autocast != "none":
         block.impl(name, _autocast(op, overload, "cpu"), "AutocastCPU")
 
