@@ -16,7 +16,6 @@ Note [The kernels of a bridged operator]
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
 from collections.abc import Callable, Sequence
@@ -39,95 +38,18 @@ from lamella.bridge._torch_function import (
     is_wanted,
     keeper,
 )
+from lamella.bridge._torch_kernels import implement, python_kernel
 from lamella.bridge._torch_values import (
     called,
     frozen,
     is_tensor,
-    memory_of,
     tensors_of,
     thawed,
-    to_lamella,
-    to_torch,
 )
 from lamella.bridge._transform import Chain
 
 _blocks: dict[str, torch.library.Library] = {}
 _loaded: dict[str, Namespaces] = {}
-
-
-def _python_kernel(op: Operator) -> Callable[..., Any]:
-    """The CPU and Meta kernel of an operator in Python."""
-
-    def kernel(*args: Any, **kwargs: Any) -> Any:
-        values = op.bound(args, kwargs)
-        chain, tensors = _transform.split(op, values, is_tensor, frozen)
-        taken = memory_of(tensors)
-        given = [to_lamella(x) for x in tensors]
-        result = op.apply(_transform.filled(chain.template, given, _transform.thawed))
-        written = {r.alias: v for r, v in zip(op.arguments, values) if r.is_write}
-        parts = [result] if len(op.returns) == 1 else list(result or ())
-        out = []
-        for r, part in zip(op.returns, parts):
-            if r.is_write:
-                out.append(written[r.alias])
-            elif r.is_tensor:
-                items = part if isinstance(part, (list, tuple)) else [part]
-                made = [y if y is None else to_torch(y, taken) for y in items]
-                out.append(made if isinstance(part, (list, tuple)) else made[0])
-            else:
-                out.append(part)
-        return out[0] if len(out) == 1 else tuple(out) if out else None
-
-    return kernel
-
-
-def _flat_types(op: Operator) -> list[str]:
-    """The parameters of the operator that C has a kernel for, where some of its own have no stable
-    form: Note [Torch's stable calls] in lamella/bridge/torch.cpp."""
-    flat = {"Tensor?[]": ["Tensor[]", "int[]"]}
-    flat["Scalar"] = flat["Scalar?"] = ["int", "int", "float", "float"]
-    marks = [f"{a.type}({a.alias[0]}!)" if a.is_write else a.type for a in op.arguments]
-    return [t for mark in marks for t in flat.get(mark, [mark])]
-
-
-def _number(v: Any) -> tuple[int, int, float, float]:
-    kind = type(v)
-    if kind is float:
-        return 2, 0, v, 0.0
-    if kind is int:
-        return 1, v, 0.0, 0.0
-    if kind is bool:
-        return 3, int(v), 0.0, 0.0
-    if v is None:
-        return 0, 0, 0.0, 0.0
-    if kind is complex:
-        return 4, 0, v.real, v.imag
-    return _number(v.item() if isinstance(v, torch.Tensor) else frozen(v, "Scalar"))
-
-
-def _present(v: Sequence[Any]) -> tuple[list[torch.Tensor], list[int]]:
-    there = [x for x in v if x is not None]
-    numbers = iter(range(len(there)))
-    return there, [-1 if x is None else next(numbers) for x in v]
-
-
-def _kernel_of_flat(op: Operator, flat: Any) -> Callable[..., Any]:
-    """The kernel in Python of an operator by the one of _flat_types()."""
-    encoders = {"Scalar": _number, "Scalar?": _number, "Tensor?[]": _present}
-    how = [encoders.get(a.type) for a in op.arguments]
-    count, raw = len(how), flat._op
-
-    def kernel(*args: Any, **kwargs: Any) -> Any:
-        values = args if len(args) == count else op.bound(args, kwargs)
-        given: list[Any] = []
-        for encode, v in zip(how, values):
-            if encode is None:
-                given.append(v)
-            else:
-                given += encode(v)
-        return raw(*given)
-
-    return kernel
 
 
 def _functional_twin(op: Operator, everything: Sequence[Operator]) -> Operator | None:
@@ -320,8 +242,8 @@ def _define_write(op: Operator, block: torch.library.Library, twin: Operator | N
     block.define(f"{name}{arguments} -> ({', '.join(r.type for r in new)})")
     inner = getattr(getattr(torch.ops, op.name.partition("::")[0]), name).default
     space = op.name.partition("::")[0]
-    if not _implement("implement", op, f"{space}::{name}", None, form=1):
-        kernel = _kernel(op, block)
+    if not implement("implement", op, f"{space}::{name}", None, form=1):
+        kernel = python_kernel(op, block)
         block.impl(name, lambda *args, **kwargs: _only_new(op, kernel(*args, **kwargs)), "CPU")
     fake = _fake.of_operator(op)
 
@@ -376,7 +298,7 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
     schema = f"({', '.join(types)}) -> Tensor{'' if is_one else '[]'}"
     block.define(name + schema)
     recorded = f"_lamella_recorded{name}" if _has_plain_calls(op) else None
-    if not _implement("backward", op, f"{space}::{name}", recorded):
+    if not implement("backward", op, f"{space}::{name}", recorded):
         return
     packet = getattr(getattr(torch.ops, space), name).default
     arguments = slice(count, count + len(op.arguments))
@@ -458,36 +380,6 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
     BACKWARD_OPERATORS[op.full_name] = packet
 
 
-def _implement(
-    what: str, op: Operator, torch_name: str, recorded: str | None, form: int = 0
-) -> bool:
-    is_done = ctypes.c_int32()
-    function = getattr(_library.native(), f"lamella_bridge_torch_{what}")
-    full = recorded and f"{op.name.partition('::')[0]}::{recorded}"
-    _library.check(
-        function(
-            op.name.encode(), op.overload.encode(), torch_name.encode(),
-            full and full.encode(), form, ctypes.byref(is_done),
-        )
-    )  # fmt: skip
-    return bool(is_done.value)
-
-
-def _kernel(op: Operator, block: torch.library.Library) -> Callable[..., Any]:
-    """The CPU kernel, in Python, of an operator whose arguments have no stable form."""
-    space, _, short = op.name.partition("::")
-    types = _flat_types(op)
-    if len(types) == len(op.arguments):
-        return _python_kernel(op)
-    name = f"_lamella_flat_{short}" + (f"_{op.overload}" if op.overload else "")
-    parameters = ", ".join(f"{t} a{i}" for i, t in enumerate(types))
-    results = [f"{r.type}({r.alias[0]}!)" if r.is_write else r.type for r in op.returns]
-    block.define(f"{name}({parameters}) -> ({', '.join(results)})")
-    if not _implement("implement", op, f"{space}::{name}", None, form=4):
-        return _python_kernel(op)
-    return _kernel_of_flat(op, getattr(getattr(torch.ops, space), name).default)
-
-
 def _autocast_dtype(word: str, lower: torch.dtype, tensors: Sequence[Any]) -> torch.dtype | None:
     """What autocast casts floating-point arguments to, by the operator's class; None: nothing."""
     if word == "lower_precision":
@@ -563,8 +455,8 @@ def _register(op: Operator, everything: Sequence[Operator]) -> None:
     _define_backward(op, block)
     form = 2 if has_first_order(op) else 0
     kernel = None
-    if not _implement("implement", op, op.full_name, recorded, form):
-        recorded, kernel = None, _kernel(op, block)
+    if not implement("implement", op, op.full_name, recorded, form):
+        recorded, kernel = None, python_kernel(op, block)
         block.impl(name, kernel, "CPU")
     fake = _fake.of_operator(op)
     block.impl(name, fake, "Meta")
