@@ -20,6 +20,9 @@ using StableKernel = void (*)(StableValue*, uint64_t, uint64_t);
   X(aoti_torch_call_dispatcher, int, (const char*, const char*, StableValue*), true)               \
   X(torch_call_dispatcher, int, (const char*, const char*, StableValue*, uint64_t), false)         \
   X(aoti_torch_grad_mode_is_enabled, bool, (), true)                                               \
+  X(torch_parallel_for, int,                                                                       \
+    (int64_t, int64_t, int64_t, void (*)(int64_t, int64_t, void*), void*), true)                   \
+  X(torch_get_num_threads, int, (uint32_t*), true)                                                 \
   X(aoti_torch_is_defined, int, (Handle, bool*), true)                                             \
   X(aoti_torch_get_dim, int, (Handle, int64_t*), true)                                             \
   X(aoti_torch_get_sizes, int, (Handle, int64_t**), true)                                          \
