@@ -25,9 +25,14 @@ inline void check(lamella_status status) {
 }
 
 inline void release(lamella_tensor* tensor) {
-  if (tensor != nullptr && __atomic_sub_fetch(&tensor->references, 1, __ATOMIC_ACQ_REL) == 0) {
-    lamella_tensor_destroy(tensor);
+  if (tensor == nullptr) return;
+  // The last reference is counted down without an atomic operation: nothing else has one to copy.
+  if (__atomic_load_n(&tensor->references, __ATOMIC_ACQUIRE) == 1) {
+    tensor->references = 0;
+  } else if (__atomic_sub_fetch(&tensor->references, 1, __ATOMIC_ACQ_REL) != 0) {
+    return;
   }
+  lamella_tensor_destroy(tensor);
 }
 inline void retain(lamella_tensor* tensor) {
   __atomic_add_fetch(&tensor->references, 1, __ATOMIC_RELAXED);
@@ -45,7 +50,10 @@ enum class Kind : uint8_t {
   kDoubleList,
   kBoolList,
   kTensorList,
-  kOther  // no form that every framework has
+  // Without a form in other frameworks' calls. torch.cpp has one for the first two.
+  kScalar,
+  kOptionalTensors,  // Tensor?[]
+  kOther
 };
 struct Argument {
   Kind kind = Kind::kOther;

@@ -39,7 +39,11 @@ struct CallPlan {
   uint64_t given = 0, needs = 0;
   std::vector<uint16_t> slots;
   bool saves_returns = false;
+  // Whether run_directly() serves, and then the numbers of the values that are buffers.
+  bool is_direct = false;
+  std::vector<uint8_t> places;
 };
+constexpr size_t kMostDirect = 12;  // values of a direct call
 
 std::string_view text_of(const ffi::ByteSpan& span) { return {span.ptr, span.len}; }
 
@@ -152,6 +156,17 @@ std::unique_ptr<CallPlan> plan_of(const ffi::Attrs& attrs) {
   plan->backward = find(attrs, "needs") >= 0;
   if (!plan->backward) {
     plan->out = out_form(*plan);
+    uint16_t cpu = 0;
+    check(lamella_dispatch_key_from_name("CPU", &cpu));
+    plan->is_direct = plan->out != nullptr && plan->out->argument_count <= kMostDirect &&
+                      lamella_operator_has_kernel(plan->out, cpu) != 0;
+    if (plan->out != nullptr) plan->values.resize(plan->out->argument_count);
+    for (size_t i = 0; i < plan->values.size(); ++i) {
+      const bool is_out = i >= plan->arguments.size();
+      if (!is_out && plan->buffers[i] < 0) continue;
+      plan->is_direct = plan->is_direct && (is_out || plan->arguments[i].kind == Kind::kTensor);
+      plan->places.push_back(static_cast<uint8_t>(i));
+    }
     return plan;
   }
   plan->given = int_attr(attrs, "given");
@@ -163,23 +178,26 @@ std::unique_ptr<CallPlan> plan_of(const ffi::Attrs& attrs) {
   return plan;
 }
 
+// A tensor over a buffer.
+lamella_tensor* tensor_of(const void* buffer) {
+  const auto& b = *static_cast<const ffi::Buffer*>(buffer);
+  const auto type = static_cast<size_t>(b.dtype);
+  if (type >= std::size(kScalarTypes) || kScalarTypes[type] == 255) {
+    throw Failure("bridge.jax: expected an array of a dtype that Lamella has");
+  }
+  lamella_tensor* made = nullptr;
+  check(lamella_tensor_from_blob(b.data, static_cast<int32_t>(b.rank), b.dims, nullptr,
+                                 kScalarTypes[type], 0, -1, nullptr, nullptr, &made));
+  return made;
+}
+
 struct OwnedTensors {
   explicit OwnedTensors(size_t most) : all(most) {}
   ~OwnedTensors() {
     for (lamella_tensor* t : all) release(t);
   }
   lamella_tensor* keep(lamella_tensor* t) { return all[count++] = t; }
-  lamella_tensor* of(const void* buffer) {
-    const auto& b = *static_cast<const ffi::Buffer*>(buffer);
-    const auto type = static_cast<size_t>(b.dtype);
-    if (type >= std::size(kScalarTypes) || kScalarTypes[type] == 255) {
-      throw Failure("bridge.jax: expected an array of a dtype that Lamella has");
-    }
-    lamella_tensor* made = nullptr;
-    check(lamella_tensor_from_blob(b.data, static_cast<int32_t>(b.rank), b.dims, nullptr,
-                                   kScalarTypes[type], 0, -1, nullptr, nullptr, &made));
-    return keep(made);
-  }
+  lamella_tensor* of(const void* buffer) { return keep(tensor_of(buffer)); }
   Scratch<lamella_tensor*> all;
   size_t count = 0;
 };
@@ -207,7 +225,55 @@ void put(lamella_tensor* t, const void* buffer, const char* name) {
   std::memcpy(b.data, t->data, static_cast<size_t>(t->numel) * kBytes[t->scalar_type]);
 }
 
+// The keys of a tensor on the CPU without those of autograd, which has no part in a program of XLA.
+uint64_t keys_of_cpu() {
+  static const uint64_t keys = [] {
+    const uint32_t before = lamella_set_modes(LAMELLA_MODE_INFERENCE, LAMELLA_MODE_INFERENCE);
+    lamella_tensor* t = nullptr;
+    const lamella_status status = lamella_tensor_empty(0, nullptr, 6, 0, -1, &t);
+    lamella_set_modes(LAMELLA_MODE_INFERENCE, before);
+    check(status);
+    const uint64_t found = t->key_set;
+    release(t);
+    return found;
+  }();
+  return keys;
+}
+
+// A call whose arguments are one buffer each or known, and whose results are written in place.
+void run_directly(const CallPlan& plan, const ffi::CallFrame& frame) {
+  struct Owned {
+    lamella_value values[kMostDirect], results[kMostDirect];
+    const CallPlan& plan;
+    size_t made = 0;
+    explicit Owned(const CallPlan& plan) : plan(plan) {
+      std::memcpy(values, plan.values.data(), plan.values.size() * sizeof *values);
+      for (uint32_t r = 0; r < plan.out->return_count; ++r) results[r].tag = LAMELLA_NONE;
+    }
+    ~Owned() {
+      for (uint32_t r = 0; r < plan.out->return_count; ++r) {
+        if (results[r].tag == LAMELLA_TENSOR) release(results[r].as.tensor);
+      }
+      for (size_t k = 0; k < made; ++k) release(values[plan.places[k]].as.tensor);
+    }
+  } owned(plan);
+  const auto arguments = static_cast<size_t>(frame.args.size);
+  auto buffer = [&](size_t k) {
+    return k < arguments ? frame.args.args[k] : frame.rets.rets[k - arguments];
+  };
+  for (; owned.made < plan.places.size(); ++owned.made) {
+    lamella_value& value = owned.values[plan.places[owned.made]];
+    value.as.tensor = tensor_of(buffer(owned.made));
+    value.tag = LAMELLA_TENSOR;
+  }
+  check(lamella_redispatch_boxed(plan.out, keys_of_cpu(), owned.values, owned.results));
+  for (size_t k = arguments; k < owned.made; ++k) {
+    put(owned.values[plan.places[k]].as.tensor, buffer(k), plan.op->name);
+  }
+}
+
 void run(const CallPlan& plan, const ffi::CallFrame& frame) {
+  if (plan.is_direct) return run_directly(plan, frame);
   const lamella_operator* op = plan.op;
   OwnedTensors owned(static_cast<size_t>(frame.args.size + frame.rets.size));
   int64_t at = 0;
@@ -218,7 +284,7 @@ void run(const CallPlan& plan, const ffi::CallFrame& frame) {
   const size_t n = plan.arguments.size();
   const bool writes = !plan.backward && plan.out != nullptr;
   Scratch<lamella_value> values(writes ? plan.out->argument_count : n);
-  std::copy(plan.values.begin(), plan.values.end(), values.begin());
+  std::copy_n(plan.values.begin(), n, values.begin());
   std::vector<std::unique_ptr<std::vector<lamella_tensor*>>> lists;
   for (size_t i = 0; i < n; ++i) {
     const int count = plan.buffers[i];

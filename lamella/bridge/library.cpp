@@ -63,6 +63,10 @@ std::vector<Argument> arguments_of(const lamella_operator* op, int32_t kind) {
     const std::string_view element = is_list ? type.substr(0, list) : type;
     if (element == "Tensor") {
       one.kind = is_list ? Kind::kTensorList : Kind::kTensor;
+    } else if (element == "Tensor?" && is_list) {
+      one.kind = Kind::kOptionalTensors;
+    } else if (element == "Scalar" && !is_list) {
+      one.kind = Kind::kScalar;
     } else if (element == "int" || element == "SymInt") {
       one.kind = is_list ? Kind::kIntList : Kind::kInt;
     } else if (element == "float") {

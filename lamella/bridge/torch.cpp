@@ -8,13 +8,18 @@
 //   owns the tensors, lists, strings and optional values that it is given. An output of Lamella's
 //   becomes a tensor of torch over the same memory; one that shares memory with an argument, which
 //   the schema does not say, or with another output is copied.
+//   Some arguments have no stable form. A kernel in Python gives them to an operator of other
+//   parameters: for a Scalar (int kind, int, float, float), of which the kind 0 is none, 1 an int,
+//   2 a float, 3 a bool and 4 a complex number; for a Tensor?[] (Tensor[] those that are there,
+//   int[] of each entry its number among them or -1).
 #include <array>
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
-#include "lamella/bridge/torch_functions.h"
+#include "lamella/bridge/torch_values.h"
 
 namespace lamella::bridge {
 namespace {
@@ -24,202 +29,14 @@ struct BridgedOperator {
   std::vector<Argument> arguments, returns;
   std::vector<int> written;  // of each return: the argument that it is, -1: a new value
   bool is_write = false;     // torch's operator has no return for what is written
+  bool is_flat = false;      // torch's operator has other parameters: Note [Torch's stable calls]
   // Whether this is a derivative, which lamella_bridge_torch_backward made; then the rest is set.
   bool backward = false;
   std::vector<uint16_t> slots;
   std::vector<uint32_t> saved_returns;
-};
-
-struct CallArguments {
-  explicit CallArguments(size_t count) : values(count), handles(count) {}
-  ~CallArguments() {
-    for (lamella_value& value : values) {
-      if (value.tag == LAMELLA_TENSOR) release(value.as.tensor);
-    }
-    for (const auto& list : lists) {
-      for (lamella_tensor* tensor : *list) release(tensor);
-    }
-    for (Handle text : strings) torch.torch_delete_string(text);
-  }
-  CallArguments(const CallArguments&) = delete;
-  CallArguments& operator=(const CallArguments&) = delete;
-
-  // Takes over all of a call's values; those behind one that fails are given up.
-  void set_all(const std::vector<Argument>& arguments, const StableValue* stack) {
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      try {
-        set(i, arguments[i], stack[i]);
-      } catch (...) {
-        while (++i < arguments.size()) drop(arguments[i], stack[i]);
-        throw;
-      }
-    }
-  }
-
-  void set(size_t i, const Argument& argument, StableValue value) {
-    lamella_value& out = values[i];
-    if (argument.optional) {
-      auto* inner = reinterpret_cast<StableValue*>(value);
-      if (inner == nullptr) return;
-      value = *inner;
-      delete_optional(inner);
-    }
-    switch (argument.kind) {
-      case Kind::kTensor: {
-        OwnedHandle owned(reinterpret_cast<Handle>(value));
-        if (argument.write) {
-          Handle again = nullptr;
-          done(torch.aoti_torch_new_tensor_handle(owned.handle, &again), "keeping a tensor");
-          handles[i] = OwnedHandle(again);
-        }
-        out.as.tensor = imported(std::move(owned));
-        out.tag = LAMELLA_TENSOR;
-        break;
-      }
-      case Kind::kInt:
-        out.as.i = argument.number ? static_cast<int32_t>(value) : static_cast<int64_t>(value);
-        out.tag = LAMELLA_INT;
-        break;
-      case Kind::kBool:
-        out.as.i = static_cast<int64_t>(value & 1);
-        out.tag = LAMELLA_BOOL;
-        break;
-      case Kind::kDouble:
-        std::memcpy(&out.as.d, &value, sizeof value);
-        out.tag = LAMELLA_DOUBLE;
-        break;
-      case Kind::kDevice:
-        out.as.i = static_cast<int64_t>((value >> 32 & 0xff) | (value & 0xff) << 8);
-        out.tag = LAMELLA_DEVICE;
-        break;
-      case Kind::kString: {
-        size_t size = 0;
-        const char* text = nullptr;
-        strings.push_back(reinterpret_cast<Handle>(value));
-        done(torch.torch_string_length(strings.back(), &size) ||
-                 torch.torch_string_c_str(strings.back(), &text),
-             "reading a string");
-        out.as.pointer = const_cast<char*>(text);
-        out.size = static_cast<uint32_t>(size);
-        out.tag = LAMELLA_STRING;
-        break;
-      }
-      default:
-        set_list(out, argument.kind, reinterpret_cast<Handle>(value));
-    }
-  }
-
-  Scratch<lamella_value> values;
-  Scratch<OwnedHandle> handles;  // of tensors that are written
-
- private:
-  static void drop(const Argument& argument, StableValue value) {
-    if (argument.optional) {
-      auto* inner = reinterpret_cast<StableValue*>(value);
-      if (inner == nullptr) return;
-      value = *inner;
-      delete_optional(inner);
-    }
-    auto* object = reinterpret_cast<Handle>(value);
-    if (argument.kind == Kind::kTensor) {
-      torch.aoti_torch_delete_tensor_object(object);
-    } else if (argument.kind == Kind::kString) {
-      torch.torch_delete_string(object);
-    } else if (argument.kind >= Kind::kIntList && argument.kind <= Kind::kTensorList) {
-      torch.torch_delete_list(object);
-    }
-  }
-  static void delete_optional(StableValue* inner) {
-    if (torch.torch_delete_stable_ivalue != nullptr) {
-      torch.torch_delete_stable_ivalue(inner);
-    } else {
-      delete inner;
-    }
-  }
-
-  void set_list(lamella_value& out, Kind kind, Handle list) {
-    struct OwnedList {
-      Handle list;
-      ~OwnedList() { torch.torch_delete_list(list); }
-    } owned{list};
-    size_t size = 0;
-    done(torch.torch_list_size(list, &size), "reading a list");
-    auto& numbers = *words.emplace_back(new std::vector<StableValue>(size));
-    for (size_t i = 0; i < size; ++i) {
-      done(torch.torch_list_get_item(list, i, &numbers[i]), "reading a list");
-    }
-    out.size = static_cast<uint32_t>(size);
-    out.as.pointer = numbers.data();
-    if (kind == Kind::kIntList) {
-      out.tag = LAMELLA_INT_LIST;
-    } else if (kind == Kind::kDoubleList) {
-      out.tag = LAMELLA_DOUBLE_LIST;
-    } else if (kind == Kind::kBoolList) {
-      auto* bytes = reinterpret_cast<uint8_t*>(numbers.data());
-      for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<uint8_t>(numbers[i] & 1);
-      out.tag = LAMELLA_BOOL_LIST;
-    } else {
-      std::vector<OwnedHandle> items;
-      for (StableValue item : numbers) items.emplace_back(reinterpret_cast<Handle>(item));
-      auto& tensors = *lists.emplace_back(new std::vector<lamella_tensor*>);
-      tensors.reserve(size);
-      for (OwnedHandle& item : items) tensors.push_back(imported(std::move(item)));
-      out.as.pointer = tensors.data();
-      out.tag = LAMELLA_TENSOR_LIST;
-    }
-  }
-
-  std::vector<std::unique_ptr<std::vector<StableValue>>> words;
-  std::vector<std::unique_ptr<std::vector<lamella_tensor*>>> lists;
-  std::vector<Handle> strings;
-};
-
-template <class Visit>
-void each(const lamella_value& value, Visit visit) {
-  if (value.tag == LAMELLA_TENSOR) {
-    if (value.as.tensor != nullptr) visit(value.as.tensor);
-  } else if (value.tag == LAMELLA_TENSOR_LIST) {
-    auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
-    for (uint32_t i = 0; i < value.size; ++i) {
-      if (list[i] != nullptr) visit(list[i]);
-    }
-  }
-}
-
-// Turns results into torch's, each with memory that nothing else of the call has.
-class Exporter {
- public:
-  explicit Exporter(CallArguments& arguments) { note_all(arguments); }
-  void note_all(CallArguments& arguments) {
-    for (const lamella_value& value : arguments.values) {
-      each(value, [&](lamella_tensor* t) { note(t); });
-    }
-  }
-  // Takes over one reference.
-  Handle tensor(lamella_tensor* t, bool contiguous = false) {
-    constexpr uint32_t kLazy = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG;
-    bool shared = (t->flags & kLazy) != 0 || t->layout != 0 ||
-                  (contiguous && (t->flags & LAMELLA_TENSOR_CONTIGUOUS) == 0);
-    for (const void* other : memory_) shared |= other == t->storage;
-    if (shared && t->numel != 0) {
-      lamella_tensor* own = nullptr;
-      try {
-        own = copied(t);
-      } catch (...) {
-        release(t);
-        throw;
-      }
-      release(std::exchange(t, own));
-    }
-    note(t);
-    return exported(t);
-  }
-
- private:
-  void note(lamella_tensor* t) {
-    if (t->storage != nullptr) memory_.push_back(t->storage);
-  }
-  std::vector<const void*> memory_;
+  bool one_gradient = false;
+  std::vector<Argument> parameters;  // of torch's operator
+  std::string recorded, eager;  // torch's operators, in Python, that take calls that are not plain
 };
 
 StableValue as_stable(Handle handle) { return reinterpret_cast<StableValue>(handle); }
@@ -284,8 +101,11 @@ StableValue returned(const Argument& what, lamella_value& value, Exporter& expor
 
 void call(const BridgedOperator& bridged, StableValue* stack) {
   const lamella_operator* op = bridged.op;
-  CallArguments arguments(op->argument_count);
-  arguments.set_all(bridged.arguments, stack);
+  CallArguments arguments(bridged.parameters.size());
+  arguments.set_all(bridged.parameters, stack);
+  std::optional<Gathered> gathered;
+  if (bridged.is_flat) gathered.emplace(bridged.arguments, arguments.values.data());
+  const lamella_value* values = gathered ? gathered->data() : arguments.values.data();
   std::vector<std::pair<const lamella_tensor*, const void*>> before;
   for (size_t r = 0; r < bridged.written.size(); ++r) {
     if (bridged.written[r] < 0) continue;
@@ -293,8 +113,8 @@ void call(const BridgedOperator& bridged, StableValue* stack) {
     before.emplace_back(t, t->data);
   }
   Results results(op->return_count);
-  lamella_status status = lamella_call_boxed(op, arguments.values.data(), op->argument_count,
-                                             results.data(), op->return_count);
+  lamella_status status =
+      lamella_call_boxed(op, values, op->argument_count, results.data(), op->return_count);
   if (status != LAMELLA_OK) {
     const std::string text = lamella_error_text();
     if (before.empty() || !text.starts_with("resize_: ")) throw Failure(text, status);
@@ -321,36 +141,27 @@ void call(const BridgedOperator& bridged, StableValue* stack) {
   }
 }
 
-// (Tensor[] grads, int given, arguments..., Tensor[] saved returns, int needs) -> Tensor[]
+// (Tensor? gradient of each return, arguments..., Tensor saved returns..., int needs) -> Tensor[];
+// the gradient of the only return is given, and that of the only slot is no list.
 void call_backward(const BridgedOperator& bridged, StableValue* stack) {
   const lamella_operator* op = bridged.op;
-  const uint32_t n = op->argument_count;
-  static const Argument kList{Kind::kTensorList, false, false, false, "", ""};
-  CallArguments extra(2);
-  extra.set(0, kList, stack[0]);
-  const uint64_t given = stack[1];
-  CallArguments arguments(n);
-  arguments.set_all(bridged.arguments, stack + 2);
-  extra.set(1, kList, stack[2 + n]);
-  const uint64_t needs = stack[3 + n];
-  auto list_at = [&](size_t i) {
-    return static_cast<lamella_tensor* const*>(extra.values[i].as.pointer);
-  };
-  std::vector<lamella_tensor*> grads(op->return_count, nullptr);
-  uint32_t next = 0;
+  CallArguments all(bridged.parameters.size());
+  all.set_all(bridged.parameters, stack);
+  lamella_value* const arguments = all.values.data() + op->return_count;
+  const lamella_value* const saved_results = arguments + op->argument_count;
+  const auto needs = static_cast<uint64_t>(all.values[all.values.size() - 1].as.i);
+  Scratch<lamella_tensor*> grads(op->return_count);
   for (uint32_t r = 0; r < op->return_count; ++r) {
-    if ((given >> r & 1) != 0) grads[r] = list_at(0)[next++];
+    if (all.values[r].tag == LAMELLA_TENSOR) grads[r] = all.values[r].as.tensor;
   }
-  std::vector<lamella_value> saved(op->return_count);
+  Scratch<lamella_value> saved(op->return_count);
   for (size_t k = 0; k < bridged.saved_returns.size(); ++k) {
-    lamella_value& value = saved[bridged.saved_returns[k]];
-    value.tag = LAMELLA_TENSOR;
-    value.as.tensor = list_at(1)[k];
+    saved[bridged.saved_returns[k]] = saved_results[k];
   }
   std::vector<lamella_tensor*> inputs;
   std::vector<bool> wanted;
   for (size_t s = 0; s < bridged.slots.size(); ++s) {
-    const lamella_value& value = arguments.values[bridged.slots[s]];
+    const lamella_value& value = arguments[bridged.slots[s]];
     const bool wants = (needs >> s & 1) != 0;
     if (value.tag == LAMELLA_TENSOR_LIST) {
       each(value, [&](lamella_tensor* t) { inputs.push_back(t); });
@@ -365,13 +176,13 @@ void call_backward(const BridgedOperator& bridged, StableValue* stack) {
       for (lamella_tensor* t : *this) release(t);
     }
   } made(inputs.size(), nullptr);
-  check(lamella_call_backward(op, arguments.values.data(), saved.data(), grads.data(),
-                              op->return_count, needs, made.data(),
-                              static_cast<uint32_t>(made.size())));
-  Exporter exporter(arguments);
-  exporter.note_all(extra);
+  check(lamella_call_backward(op, arguments, saved.data(), grads.data(), op->return_count, needs,
+                              made.data(), static_cast<uint32_t>(made.size())));
+  Exporter exporter(all);
   Handle list = nullptr;
-  done(torch.torch_new_list_reserve_size(made.size(), &list), "making a list");
+  if (!bridged.one_gradient) {
+    done(torch.torch_new_list_reserve_size(made.size(), &list), "making a list");
+  }
   for (size_t i = 0; i < made.size(); ++i) {
     if (!wanted[i] || inputs[i] == nullptr) continue;
     lamella_tensor* t = std::exchange(made[i], nullptr);
@@ -380,58 +191,105 @@ void call_backward(const BridgedOperator& bridged, StableValue* stack) {
                                  inputs[i]->device_type, inputs[i]->device_index, &t));
       std::memset(t->data, 0, lamella_tensor_storage_bytes(t));
     }
-    done(torch.torch_list_push_back(list, as_stable(exporter.tensor(t, true))), "making a list");
+    const StableValue gradient = as_stable(exporter.tensor(t, true));
+    if (bridged.one_gradient) {
+      stack[0] = gradient;
+      return;
+    }
+    done(torch.torch_list_push_back(list, gradient), "making a list");
   }
+  if (bridged.one_gradient) throw Failure("expected a gradient to be wanted");
   stack[0] = as_stable(list);
 }
 
 constexpr int kMaxOperators = 1024;
 std::array<BridgedOperator, kMaxOperators> operators;
 std::atomic<int> used{0};
-thread_local lamella_status last_status = LAMELLA_OK;
+
+// Parallel loops of kernels run on torch's threads, so that there are no more than it has.
+constexpr lamella_host_threads kThreads = {
+    [](void*, int32_t tasks, void (*task)(void*, int32_t), void* job) {
+      struct Work {
+        void (*task)(void*, int32_t);
+        void* job;
+      } work{task, job};
+      auto some = [](int64_t from, int64_t to, void* context) {
+        const Work& one = *static_cast<Work*>(context);
+        for (int64_t n = from; n < to; ++n) one.task(one.job, static_cast<int32_t>(n));
+      };
+      if (torch.torch_parallel_for(0, tasks, 1, some, &work) != 0) some(0, tasks, &work);
+    },
+    [](void*) {
+      uint32_t threads = 1;
+      torch.torch_get_num_threads(&threads);
+      return static_cast<int32_t>(threads);
+    },
+    nullptr};
 
 [[gnu::noinline]] void run(const BridgedOperator& bridged, StableValue* stack) {
+  const lamella_host_threads* before = lamella_set_host_threads(&kThreads);
   lamella_status status =
       guarded([&] { (bridged.backward ? call_backward : call)(bridged, stack); });
-  if (status == LAMELLA_OK) return;
-  last_status = status;
-  throw std::runtime_error(lamella_error_text());
+  lamella_set_host_threads(before);
+  if (status != LAMELLA_OK) raise(status, lamella_error_text());
+}
+[[gnu::noinline]] void run_autograd(const BridgedOperator& bridged, StableValue* stack) {
+  const Part part = part_of_torch(bridged.parameters, stack);
+  if (part == Part::kPlain) return run(bridged, stack);
+  const bool is_eager = part == Part::kGradient && !bridged.eager.empty();
+  const char* name = (is_eager ? bridged.eager : bridged.recorded).c_str();
+  const int status =
+      torch.torch_call_dispatcher != nullptr
+          ? torch.torch_call_dispatcher(name, "", stack, torch.aoti_torch_abi_version())
+          : torch.aoti_torch_call_dispatcher(name, "", stack);
+  if (status == 0) return;
+  auto text = torch.torch_exception_get_what_without_backtrace;
+  raise_kept(text != nullptr ? text() : name);
 }
 template <int I>
 void kernel(StableValue* stack, uint64_t, uint64_t) {
   run(operators[I], stack);
 }
+template <int I>
+void autograd_kernel(StableValue* stack, uint64_t, uint64_t) {
+  run_autograd(operators[I], stack);
+}
 template <int... I>
-constexpr std::array<StableKernel, sizeof...(I)> kernels_of(std::integer_sequence<int, I...>) {
-  return {&kernel<I>...};
+constexpr std::array<StableKernel[2], sizeof...(I)> kernels_of(std::integer_sequence<int, I...>) {
+  return {{{&kernel<I>, &autograd_kernel<I>}...}};
 }
 constexpr auto kKernels = kernels_of(std::make_integer_sequence<int, kMaxOperators>());
 
 bool all_known(const std::vector<Argument>& all) {
   for (const Argument& one : all) {
-    // Tensor?[] has no stable form, nor has a list of tensors that is written.
-    if (one.kind == Kind::kOther || (one.kind == Kind::kTensorList && one.write)) return false;
+    // Nor has a list of tensors that is written a stable form.
+    if (one.kind >= Kind::kScalar || (one.kind == Kind::kTensorList && one.write)) return false;
   }
   return true;
 }
 
-void implement(BridgedOperator bridged, const char* torch_name, const char* key) {
+void implement(BridgedOperator bridged, const char* torch_name, const char* recorded) {
   const int at = used.fetch_add(1);
   if (at >= kMaxOperators) {
     throw Failure(std::string(torch_name) + ": expected at most 1024 operators in one process");
   }
+  if (recorded != nullptr) bridged.recorded = recorded;
   operators[static_cast<size_t>(at)] = std::move(bridged);
   std::string_view name = torch_name;
   const std::string name_space(name.substr(0, name.find("::")));
   const std::string rest(name.substr(name_space.size() + 2));
-  Handle block = nullptr;  // lives as long as the process
-  done(torch.aoti_torch_library_init_impl(name_space.c_str(), key, "lamella", 0, &block),
-       "opening a library");
-  StableKernel function = kKernels[static_cast<size_t>(at)];
-  done(torch.torch_library_impl != nullptr
-           ? torch.torch_library_impl(block, rest.c_str(), function, torch.aoti_torch_abi_version())
-           : torch.aoti_torch_library_impl(block, rest.c_str(), function),
-       torch_name);
+  for (int kind = 0; kind < (recorded != nullptr ? 2 : 1); ++kind) {
+    Handle block = nullptr;  // lives as long as the process
+    done(torch.aoti_torch_library_init_impl(name_space.c_str(), kind == 0 ? "CPU" : "Autograd",
+                                            "lamella", 0, &block),
+         "opening a library");
+    StableKernel function = kKernels[static_cast<size_t>(at)][kind];
+    done(torch.torch_library_impl != nullptr
+             ? torch.torch_library_impl(block, rest.c_str(), function,
+                                        torch.aoti_torch_abi_version())
+             : torch.aoti_torch_library_impl(block, rest.c_str(), function),
+         torch_name);
+  }
 }
 
 BridgedOperator found(const char* name, const char* overload) {
@@ -453,28 +311,45 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_open(const char* library)
   return guarded([&] { open_torch(library); });
 }
 
-// Registers the kernel of torch's operator `torch_name` for a dispatch key. *is_done: 0 where an
-// argument or return has no stable form. is_write: torch's operator does not return what it writes.
+// Registers the kernel of torch's operator `torch_name` for the CPU and, where `recorded` names
+// torch's operator for calls that are not plain, for autograd. *is_done: 0 where an argument or
+// return has no stable form. form, a sum: 1: torch's operator does not return what it writes; 2:
+// where gradients alone are wanted, operator `recorded`_eager takes the calls; 4: torch's operator
+// has the parameters of Note [Torch's stable calls].
 LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_implement(const char* name,
                                                                  const char* overload,
                                                                  const char* torch_name,
-                                                                 const char* key, int32_t is_write,
+                                                                 const char* recorded, int32_t form,
                                                                  int32_t* is_done) {
   return guarded([&] {
     *is_done = 0;
     BridgedOperator bridged = found(name, overload);
-    bridged.is_write = is_write != 0;
-    if (!all_known(bridged.arguments) || !all_known(bridged.returns)) return;
+    bridged.is_write = (form & 1) != 0;
+    bridged.is_flat = (form & 4) != 0;
+    if ((form & 2) != 0 && recorded != nullptr) bridged.eager = std::string(recorded) + "_eager";
+    for (const Argument& one : bridged.arguments) {
+      const bool is_list = one.kind == Kind::kOptionalTensors;
+      if (!bridged.is_flat || (one.kind != Kind::kScalar && !is_list)) {
+        bridged.parameters.push_back(one);
+        continue;
+      }
+      for (Kind kind : is_list
+                           ? std::vector{Kind::kTensorList, Kind::kIntList}
+                           : std::vector{Kind::kInt, Kind::kInt, Kind::kDouble, Kind::kDouble}) {
+        bridged.parameters.emplace_back().kind = kind;
+      }
+    }
+    if (!all_known(bridged.parameters) || !all_known(bridged.returns)) return;
     for (const Argument& result : bridged.returns) {
       int from = -1;
-      for (size_t i = 0; i < bridged.arguments.size(); ++i) {
-        if (result.write && bridged.arguments[i].aliases == result.aliases) {
+      for (size_t i = 0; i < bridged.parameters.size(); ++i) {
+        if (result.write && bridged.parameters[i].aliases == result.aliases) {
           from = static_cast<int>(i);
         }
       }
       bridged.written.push_back(from);
     }
-    implement(std::move(bridged), torch_name, key);
+    implement(std::move(bridged), torch_name, recorded);
     *is_done = 1;
   });
 }
@@ -483,7 +358,7 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_implement(const char* nam
 LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_backward(const char* name,
                                                                 const char* overload,
                                                                 const char* torch_name,
-                                                                const char* key, int32_t,
+                                                                const char* recorded, int32_t,
                                                                 int32_t* is_done) {
   return guarded([&] {
     *is_done = 0;
@@ -506,12 +381,21 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_backward(const char* name
         break;
       }
     }
-    implement(std::move(bridged), torch_name, key);
+    auto& parameters = bridged.parameters;
+    auto add = [&](Kind kind, bool optional = false) {
+      Argument& one = parameters.emplace_back();
+      one.kind = kind;
+      one.optional = optional;
+    };
+    for (size_t r = 0; r < bridged.returns.size(); ++r) {
+      add(Kind::kTensor, bridged.returns.size() > 1);
+    }
+    parameters.insert(parameters.end(), bridged.arguments.begin(), bridged.arguments.end());
+    for (size_t k = 0; k < bridged.saved_returns.size(); ++k) add(Kind::kTensor);
+    add(Kind::kInt);
+    bridged.one_gradient =
+        d->slot_count == 1 && bridged.arguments[d->slots[0]].kind == Kind::kTensor;
+    implement(std::move(bridged), torch_name, recorded);
     *is_done = 1;
   });
-}
-
-// The kind of this thread's last failure inside a kernel, which torch has made a RuntimeError.
-LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_status() {
-  return std::exchange(last_status, LAMELLA_OK);
 }

@@ -17,6 +17,13 @@ using StableKernel = void (*)(StableValue*, uint64_t, uint64_t);
   X(aoti_torch_library_impl, int, (Handle, const char*, StableKernel), true)                       \
   X(torch_library_impl, int, (Handle, const char*, StableKernel, uint64_t), false)                 \
   X(aoti_torch_abi_version, uint64_t, (), false)                                                   \
+  X(aoti_torch_call_dispatcher, int, (const char*, const char*, StableValue*), true)               \
+  X(torch_call_dispatcher, int, (const char*, const char*, StableValue*, uint64_t), false)         \
+  X(aoti_torch_grad_mode_is_enabled, bool, (), true)                                               \
+  X(torch_parallel_for, int,                                                                       \
+    (int64_t, int64_t, int64_t, void (*)(int64_t, int64_t, void*), void*), true)                   \
+  X(torch_get_num_threads, int, (uint32_t*), true)                                                 \
+  X(aoti_torch_is_defined, int, (Handle, bool*), true)                                             \
   X(aoti_torch_get_dim, int, (Handle, int64_t*), true)                                             \
   X(aoti_torch_get_sizes, int, (Handle, int64_t**), true)                                          \
   X(aoti_torch_get_strides, int, (Handle, int64_t**), true)                                        \
@@ -56,6 +63,16 @@ extern Torch torch;
 void done(int status, const char* what);
 // Finds the functions. torch must have been imported.
 void open_torch(const char* library);
+
+// A failure that torch's Python functions raise as the error of Python that it is. torch binds them
+// with pybind11, which lets errors that derive from its class, known by the name, set Python's own;
+// anything else that catches it sees a std::runtime_error.
+[[noreturn]] void raise(lamella_status kind, const char* text);
+// The same of the error that a kernel in Python, called through torch, has kept.
+[[noreturn]] void raise_kept(const char* text);
+// What of torch has a part in a call, see torch_autograd.cpp. Plain: its kernel for the CPU alone.
+enum class Part : uint8_t { kPlain, kGradient, kOther };
+Part part_of_torch(const std::vector<Argument>& arguments, const StableValue* stack);
 
 struct OwnedHandle {
   Handle handle = nullptr;

@@ -14,6 +14,8 @@
 //   jobs come that quickly, and for half as long each time that none came, down to a negligible
 //   time. Nothing here is ever destroyed, so a process may end while jobs run. A forked child
 //   begins with an empty pool.
+//   Another program's threads, if they are set, run the job in place of the workers: each of its
+//   tasks is what a worker would do.
 #include "lamella/kernels/parallel.h"
 
 #include <execinfo.h>
@@ -28,6 +30,7 @@
 #include <exception>
 #include <new>
 
+#include "lamella/abi/operators.h"
 #include "lamella/abi/threads.h"
 #include "lamella/core/error.h"
 #include "lamella/core/fork.h"
@@ -63,6 +66,7 @@ std::atomic<int> set_threads{0};  // 0: not set
 thread_local bool inside = false;
 thread_local int thread_number = 0;  // among the threads of the job that it works for
 thread_local struct Job* own_job = nullptr;
+thread_local const lamella_host_threads* host_threads = nullptr;
 
 // Parts that one thread runs first, and others after their own shares.
 struct alignas(64) Share {
@@ -115,6 +119,12 @@ struct Job {
       fail();
     }
     inside = before;
+  }
+  // A task of another program's threads, which may run on the caller.
+  static void run_task(void* job, int32_t n) {
+    const int before = std::exchange(thread_number, n);
+    static_cast<Job*>(job)->work_for(lamella_thread, n);
+    thread_number = before;
   }
   // Runs as a worker with this thread state: takes over the caller's keys and modes, except for
   // ThreadInit.
@@ -328,7 +338,9 @@ void parallel_for_erased(int64_t begin, int64_t end, int64_t grain, RangeFunctio
                          void* context) {
   int64_t total = end - begin;
   int64_t grains = total / std::max<int64_t>(grain, 1);
-  int64_t threads = inside ? 1 : std::min<int64_t>(get_num_threads(), grains);
+  const lamella_host_threads* host = inside ? nullptr : host_threads;
+  const int most = host != nullptr ? host->count(host->context) : get_num_threads();
+  int64_t threads = inside ? 1 : std::min<int64_t>(most, grains);
   int64_t parts = std::max(std::min(grains, threads > 1 ? threads * kPartsEach : 1),
                            std::min(grains / kGrainsUnchecked, kPartsChecked));
   if (parts <= 1) {
@@ -356,7 +368,11 @@ void parallel_for_erased(int64_t begin, int64_t end, int64_t grain, RangeFunctio
   job.divide(parts, threads);
   job.caller = lamella_thread;
   job.places = static_cast<int>(threads) - 1;
-  pool().run(job);
+  if (host != nullptr) {
+    host->run(host->context, static_cast<int32_t>(threads), &Job::run_task, &job);
+  } else {
+    pool().run(job);
+  }
   if (job.failed.load(std::memory_order_relaxed)) std::rethrow_exception(job.error);
 }
 
@@ -378,3 +394,6 @@ lamella_status lamella_set_thread_count(int32_t threads) noexcept {
 }
 int32_t lamella_in_parallel_loop() noexcept { return lamella::in_parallel_region() ? 1 : 0; }
 int32_t lamella_thread_number() noexcept { return lamella::thread_number; }
+const lamella_host_threads* lamella_set_host_threads(const lamella_host_threads* threads) noexcept {
+  return std::exchange(lamella::host_threads, threads);
+}

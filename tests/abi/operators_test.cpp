@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lamella/abi/loading.h"
 #include "lamella/lamella.h"
+#include "lamella/parallel.h"
 
 namespace lamella {
 namespace {
@@ -115,6 +118,72 @@ TEST(DerivativeBySaved, IsRefusedByName) {
   EXPECT_STREQ(lamella_error_text(),
                "aten::exp: expected 1 results, one for each tensor that its derivative is for, "
                "got 2");
+}
+
+// ---- Loops on another program's threads ----
+
+struct Host {
+  std::vector<int32_t> tasks;
+  bool is_threaded = false;
+};
+const lamella_host_threads* host_of(Host& host, lamella_host_threads& made) {
+  made.run = [](void* context, int32_t tasks, void (*task)(void*, int32_t), void* job) {
+    static_cast<Host*>(context)->tasks.push_back(tasks);
+    std::vector<std::thread> threads;
+    for (int32_t n = 0; n < tasks; ++n) {
+      if (static_cast<Host*>(context)->is_threaded) {
+        threads.emplace_back(task, job, n);
+      } else {
+        task(job, n);
+      }
+    }
+    for (std::thread& one : threads) one.join();
+  };
+  made.count = [](void*) -> int32_t { return 3; };
+  made.context = &host;
+  return &made;
+}
+
+TEST(HostThreads, RunTheLoopsOfTheThreadThatSetsThem) {
+  for (bool is_threaded : {false, true}) {
+    Host host;
+    host.is_threaded = is_threaded;
+    lamella_host_threads threads = {};
+    EXPECT_EQ(lamella_set_host_threads(host_of(host, threads)), nullptr);
+    std::vector<std::atomic<int>> seen(1000);
+    struct Loop {
+      std::vector<std::atomic<int>>& seen;
+      std::atomic<int> nested{0}, most{0};
+    } loop{seen};
+    auto body = [](void* context, int64_t from, int64_t to) {
+      auto& loop = *static_cast<Loop*>(context);
+      for (int64_t i = from; i < to; ++i) ++loop.seen[static_cast<size_t>(i)];
+      loop.nested += lamella_in_parallel_loop();
+      if (lamella_thread_number() > loop.most) loop.most = lamella_thread_number();
+    };
+    EXPECT_EQ(lamella_parallel_for(0, 1000, 10, body, &loop), LAMELLA_OK);
+    EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](const auto& n) { return n == 1; }));
+    EXPECT_EQ(host.tasks, std::vector<int32_t>{3});
+    EXPECT_GE(loop.nested, 3);
+    EXPECT_LT(loop.most, 3);
+    EXPECT_EQ(lamella_in_parallel_loop(), 0);
+    // A loop without work for two, one of another thread, and one after the end.
+    EXPECT_EQ(lamella_parallel_for(0, 5, 10, body, &loop), LAMELLA_OK);
+    std::thread([&] { lamella_parallel_for(0, 1000, 10, body, &loop); }).join();
+    EXPECT_EQ(lamella_set_host_threads(nullptr), &threads);
+    EXPECT_EQ(lamella_parallel_for(0, 1000, 10, body, &loop), LAMELLA_OK);
+    EXPECT_EQ(host.tasks.size(), 1u);
+  }
+}
+
+TEST(HostThreads, HandErrorsToTheCaller) {
+  Host host;
+  host.is_threaded = true;
+  lamella_host_threads threads = {};
+  lamella_set_host_threads(host_of(host, threads));
+  auto loop = [](int64_t from, int64_t) { LAMELLA_CHECK_VALUE(from == 0, "loop: too far"); };
+  EXPECT_THROW(parallel_for(0, 1000, 10, loop), ValueError);
+  lamella_set_host_threads(nullptr);
 }
 
 }  // namespace

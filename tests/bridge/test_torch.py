@@ -2,6 +2,8 @@
 
 import copy
 import gc
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -186,6 +188,99 @@ def test_transforms(ops, transform):
     a, b = inputs(4)
     found, expected = (TRANSFORMS[transform](f, a, b) for f in composed(ops))
     torch.testing.assert_close(found, expected)
+
+
+# ---- Calls whose kernel for autograd is in C ----
+
+
+class Recorder(torch.utils._python_dispatch.TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.names.append(str(function))
+        return function(*args, **(kwargs or {}))
+
+
+class Logged(torch.Tensor):
+    seen: list = []
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        cls.seen.append(str(function))
+        plain = [x.plain if isinstance(x, Logged) else x for x in args]
+        return function(*plain, **(kwargs or {}))
+
+
+def test_plain_calls_are_known(ops):
+    assert lamella.bridge._torch_function.calls_are_plain_in_c()
+
+
+def test_modes_and_subclasses_see_calls(ops):
+    x = torch.tensor([1.0, 2.0])
+    for leaf in (x, x.clone().requires_grad_()):
+        with Recorder() as mode:
+            y = ops.cube(leaf)
+        assert mode.names == ["cases.cube.default"] and y.tolist() == [1, 8]
+        assert y.requires_grad == leaf.requires_grad
+    wrapped = torch.Tensor._make_wrapper_subclass(Logged, x.shape, dtype=x.dtype)
+    wrapped.plain = x
+    assert ops.cube(wrapped).tolist() == [1, 8]
+    with_data = torch.Tensor._make_subclass(Logged, x)
+    with_data.plain = x
+    assert ops.cube(with_data).tolist() == [1, 8]
+    assert Logged.seen == ["cases.cube.default"] * 2
+
+
+def test_lazy_tensors(ops):
+    z = torch.tensor([1 + 2j, 3 - 4j])
+    assert ops.cube(z.conj().imag).tolist() == [-8, 64]
+    assert ops.cube(torch._neg_view(z.real)).tolist() == [-1, -27]
+    assert ops.cube(torch._efficientzerotensor(2)).tolist() == [0, 0]
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(z.real, torch.ones(2))
+        with torch.no_grad():
+            value, tangent = torch.autograd.forward_ad.unpack_dual(ops.cube(dual))
+        assert value.tolist() == [1, 27] and tangent.tolist() == [3, 27]
+
+
+def test_where_a_gradient_is_recorded(ops):
+    x, y = torch.ones(2, requires_grad=True), torch.full((2,), 3.0)
+    assert ops.midpoint(x, y).grad_fn is not None and ops.midpoint(y, x, at=0.5).requires_grad
+    assert ops.squares([y, x]).requires_grad and not ops.squares([y, y]).requires_grad
+    assert not ops.midpoint(x.detach(), y).requires_grad
+    with torch.no_grad():
+        assert not ops.midpoint(x, y).requires_grad and not ops.squares([x]).requires_grad
+    with torch.inference_mode():
+        assert ops.midpoint(torch.ones(2), y).is_inference()
+    ops.midpoint(y, x, 0.25).sum().backward()
+    assert x.grad.tolist() == [0.25, 0.25] and y.grad is None
+    z = ops.cube(x)
+    z.register_hook(lambda g: g * 2)
+    z.sum().backward(retain_graph=True)
+    z.sum().backward()
+    assert x.grad.tolist() == [12.25, 12.25]
+
+
+def test_without_plain_calls(library):
+    """Where a version of torch lacks what plain calls need, Python asks for gradients."""
+    program = f"""
+import torch, lamella.bridge
+from lamella.bridge import _torch, _torch_function
+_torch.calls_are_plain_in_c = lambda: False
+ops = lamella.bridge.torch({str(library)!r}).cases
+x = torch.tensor([2.0], requires_grad=True)
+assert not ops.cube(x.detach()).requires_grad
+ops.cube(x).backward()
+assert x.grad.tolist() == [12]
+try:
+    ops.fail(x, "type")
+except TypeError as error:
+    print(error)
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert found.stdout == "fail: expected 'kind' to be kind, got type\n", found.stderr
 
 
 def test_autocast(ops):

@@ -2,10 +2,12 @@
 
 Note [The kernels of a bridged operator]
   CPU        liblamella_bridge.so calls Lamella; where an argument has no stable form, such as
-             Scalar, a kernel in Python does.
+             Scalar, a kernel in Python does, or gives its parts to one there.
   fake       shapes by the operator's policy where they are symbolic, else by its Meta kernel.
-  Autograd   an autograd.Function around the operator, if a gradient is wanted. Its backward, jvp
-             and vmap call `lamella_bridge::call`, one operator for all chains (_transform.py),
+  Autograd   the kernel for the CPU, where nothing else is wanted: Note [Plain calls] in
+             lamella/bridge/torch_autograd.cpp. Of other calls `_lamella_recorded_op` puts an
+             autograd.Function around the operator, if a gradient is wanted. Its backward, jvp and
+             vmap call `lamella_bridge::call`, one operator for all chains (_transform.py),
              which has the same Function around it: so every order of every transform is there.
   FuncTorchDynamicLayerFrontMode   the same Function, before functorch takes the tensors apart.
   Autocast   casts by the operator's class. A view is a composite: its geometry is that of the
@@ -14,7 +16,6 @@ Note [The kernels of a bridged operator]
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
 from collections.abc import Callable, Sequence
@@ -25,56 +26,30 @@ from torch.autograd import forward_ad
 
 from lamella.bridge import _fake, _library, _transform
 from lamella.bridge._library import Namespaces, Operator
-from lamella.bridge._torch_function import BACKWARDS, FRONT, Call, derived, is_wanted
+from lamella.bridge._torch_function import (
+    BACKWARD_OPERATORS,
+    BACKWARDS,
+    FRONT,
+    Call,
+    calls_are_plain_in_c,
+    derived,
+    first_order,
+    has_first_order,
+    is_wanted,
+    keeper,
+)
+from lamella.bridge._torch_kernels import implement, python_kernel
 from lamella.bridge._torch_values import (
     called,
     frozen,
     is_tensor,
-    memory_of,
     tensors_of,
     thawed,
-    to_lamella,
-    to_torch,
 )
 from lamella.bridge._transform import Chain
 
 _blocks: dict[str, torch.library.Library] = {}
 _loaded: dict[str, Namespaces] = {}
-
-
-def _python_kernel(op: Operator) -> Callable[..., Any]:
-    """The CPU and Meta kernel of an operator in Python."""
-
-    def kernel(*args: Any, **kwargs: Any) -> Any:
-        values = op.bound(args, kwargs)
-        chain, tensors = _transform.split(op, values, is_tensor, frozen)
-        taken = memory_of(tensors)
-        given = [to_lamella(x) for x in tensors]
-        result = op.apply(_transform.filled(chain.template, given, _transform.thawed))
-        written = {r.alias: v for r, v in zip(op.arguments, values) if r.is_write}
-        parts = [result] if len(op.returns) == 1 else list(result or ())
-        out = []
-        for r, part in zip(op.returns, parts):
-            if r.is_write:
-                out.append(written[r.alias])
-            elif r.is_tensor:
-                items = part if isinstance(part, (list, tuple)) else [part]
-                made = [y if y is None else to_torch(y, taken) for y in items]
-                out.append(made if isinstance(part, (list, tuple)) else made[0])
-            else:
-                out.append(part)
-        return out[0] if len(out) == 1 else tuple(out) if out else None
-
-    return kernel
-
-
-def _kept_error(error: RuntimeError) -> Exception:
-    """The error of the kind that Lamella's kernel raised; torch makes each a RuntimeError."""
-    native = _library.native()
-    status, text = native.lamella_bridge_torch_status(), native.lamella_bridge_error().decode()
-    if status in (0, 1) or text != str(error):
-        return error
-    return _library.error_of(status, text)
 
 
 def _functional_twin(op: Operator, everything: Sequence[Operator]) -> Operator | None:
@@ -91,51 +66,63 @@ def _functional_twin(op: Operator, everything: Sequence[Operator]) -> Operator |
 
 
 def _implement_autograd(
-    op: Operator, overload: Any, block: torch.library.Library, name: str
-) -> None:
+    op: Operator, overload: Any, block: torch.library.Library, name: str,
+    recorded_name: str | None = None, kernel: Callable[..., Any] | None = None,
+) -> None:  # fmt: skip
+    """recorded_name: of the operator that C's kernel calls where a call is not plain. kernel: for
+    the CPU, if it is in Python."""
     short = op.name.partition("::")[2]
     chains: dict[Any, Chain] = {}
     raw, redispatch = overload._op, overload.redispatch
     is_grad_enabled, any_wants = torch.is_grad_enabled, torch._C._any_requires_grad
-    below_autograd = torch._C._after_autograd_keyset
+    are_transforms_active = torch._C._are_functorch_transforms_active
+    below_autograd, cpu = torch._C._after_autograd_keyset, torch._C.DispatchKey.CPU
+    keep = keeper()
 
     def run(chain: Chain, tensors: Sequence[torch.Tensor]) -> Any:
         return called(overload, op, _transform.filled(chain.template, tensors, thawed))
 
     def below(args: Any, kwargs: Any) -> Any:
-        try:
-            with torch._C._AutoDispatchBelowAutograd():
-                return raw(*args, **kwargs)
-        except RuntimeError as error:
-            raise _kept_error(error) from None
+        with torch._C._AutoDispatchBelowAutograd():
+            return raw(*args, **kwargs)
 
     def functional(keys: Any, *args: Any, **kwargs: Any) -> Any:
         # Nothing is wanted of most calls, so this asks in as few steps as it can.
         if forward_ad._current_level < 0 and not (is_grad_enabled() and any_wants(*args, **kwargs)):
-            try:
-                return redispatch(keys & below_autograd, *args, **kwargs)
-            except RuntimeError as error:
-                raise _kept_error(error) from None
+            left = keys & below_autograd
+            if kernel is not None and left.highestPriorityTypeId() == cpu:
+                return kernel(*args, **kwargs)  # what torch would call next
+            return redispatch(left, *args, **kwargs)
         return recorded(*args, **kwargs)
 
+    def from_c(*args: Any) -> Any:
+        try:
+            if forward_ad._current_level < 0:
+                if not (is_grad_enabled() and any_wants(*args)):
+                    with torch._C._AutoDispatchBelowAutograd():
+                        return called(overload, op, args)
+            return with_values(args)
+        except Exception as error:
+            keep(type(error), error)
+            raise
+
     def recorded(*args: Any, **kwargs: Any) -> Any:
-        key = None if kwargs else _key_of(args)
+        return with_values(op.bound(args, kwargs))
+
+    def with_values(values: Sequence[Any]) -> Any:
+        key = _key_of(values)
         chain = chains.get(key) if key is not None else None
         if chain is None:
-            chain, tensors = _transform.split(op, op.bound(args, kwargs), is_tensor, frozen)
+            chain, tensors = _transform.split(op, values, is_tensor, frozen)
             if key is not None and len(chains) < 1024:
                 chains[key] = chain
         else:
-            tensors = tensors_of(args)
-        if torch._C._are_functorch_transforms_active():
+            tensors = tensors_of(values)
+        if are_transforms_active():
             call = Call(chain, lambda ys: run(chain, ys))
         else:  # the Function is given the very tensors
-            call = Call(chain, lambda _: raw(*args, **kwargs))
-        try:
-            made = call.apply(tensors)
-        except RuntimeError as error:
-            raise _kept_error(error) from None
-        return _rebuilt(op, made)
+            call = Call(chain, lambda _: called(overload, op, values))
+        return _rebuilt(op, call.apply(tensors))
 
     def writing(*args: Any, **kwargs: Any) -> Any:
         values = op.bound(args, kwargs)
@@ -153,9 +140,19 @@ def _implement_autograd(
     if op.writes:
         block.impl(name, writing, "Autograd")
         block.impl(name, writing, FRONT)
-    else:
+        return
+    if recorded_name is None:
         block.impl(name, functional, "Autograd", with_keyset=True)
-        block.impl(name, recorded, FRONT)
+    else:
+        types = ", ".join(f"{a.type} a{i}" for i, a in enumerate(op.arguments))
+        schema = f"({types}) -> ({', '.join(r.type for r in op.returns)})"
+        block.define(recorded_name + schema)
+        block.impl(recorded_name, from_c, "CompositeImplicitAutograd")
+        if has_first_order(op):
+            eager = f"{recorded_name}_eager"
+            block.define(eager + schema)
+            block.impl(eager, first_order(op, overload), "CompositeImplicitAutograd")
+    block.impl(name, recorded, FRONT)
 
 
 _PLAIN = (int, float, bool, str, complex, type(None))
@@ -245,8 +242,8 @@ def _define_write(op: Operator, block: torch.library.Library, twin: Operator | N
     block.define(f"{name}{arguments} -> ({', '.join(r.type for r in new)})")
     inner = getattr(getattr(torch.ops, op.name.partition("::")[0]), name).default
     space = op.name.partition("::")[0]
-    if not _implement("implement", op, f"{space}::{name}", is_write=True):
-        kernel = _python_kernel(op)
+    if not implement("implement", op, f"{space}::{name}", None, form=1):
+        kernel = python_kernel(op, block)
         block.impl(name, lambda *args, **kwargs: _only_new(op, kernel(*args, **kwargs)), "CPU")
     fake = _fake.of_operator(op)
 
@@ -280,6 +277,11 @@ def _only_new(op: Operator, result: Any) -> Any:
     return made[0] if len(made) == 1 else tuple(made) if made else None
 
 
+def _has_plain_calls(op: Operator) -> bool:
+    """Whether its kernel for autograd may be in C, for which a SymInt is a number."""
+    return calls_are_plain_in_c() and not any("SymInt" in a.type for a in op.arguments)
+
+
 def _define_backward(op: Operator, block: torch.library.Library) -> None:
     """The operator of an operator's gradients by what its derivative saves, where it can be had."""
     if not op.has_backward or op.writes or any(r.is_list for r in op.returns):
@@ -288,15 +290,18 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
         return
     space, _, short = op.name.partition("::")
     name = f"_lamella_backward_{short}" + (f"_{op.overload}" if op.overload else "")
-    types = ", ".join(f"{a.type} a{i}" for i, a in enumerate(op.arguments))
-    block.define(
-        f"{name}(Tensor[] grads, int given, {types + ', ' if types else ''}Tensor[] results, "
-        "int needs) -> Tensor[]"
-    )
-    if not _implement("backward", op, f"{space}::{name}"):
+    slots, count = op.slots or (), len(op.returns)
+    results = [f"Tensor r{r}" for r in op.saved_returns]
+    types = [f"Tensor{'?' if count > 1 else ''} g{r}" for r in range(count)]
+    types += [*(f"{a.type} a{i}" for i, a in enumerate(op.arguments)), *results, "int needs"]
+    is_one = len(slots) == 1 and not op.arguments[slots[0]].is_list
+    schema = f"({', '.join(types)}) -> Tensor{'' if is_one else '[]'}"
+    block.define(name + schema)
+    recorded = f"_lamella_recorded{name}" if _has_plain_calls(op) else None
+    if not implement("backward", op, f"{space}::{name}", recorded):
         return
     packet = getattr(getattr(torch.ops, space), name).default
-    slots = op.slots or ()
+    arguments = slice(count, count + len(op.arguments))
 
     def wanted(values: Sequence[Any], needs: int) -> list[torch.Tensor]:
         found: list[torch.Tensor] = []
@@ -305,8 +310,9 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
                 found += values[i] if isinstance(values[i], (list, tuple)) else [values[i]]
         return found
 
-    def fake(grads: Any, given: int, *rest: Any) -> list[torch.Tensor]:
-        return [x.new_empty(x.shape) for x in wanted(rest[:-2], rest[-1])]
+    def fake(*args: Any) -> Any:
+        made = [x.new_empty(x.shape) for x in wanted(args[arguments], args[-1])]
+        return made[0] if is_one else made
 
     def autograd(*args: Any) -> Any:
         if not is_wanted(tensors_of(args)):
@@ -314,10 +320,16 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
                 return packet(*args)
         return through_chain(*args)
 
+    def from_c(*args: Any) -> Any:
+        try:
+            return autograd(*args)
+        except Exception as error:
+            keeper()(type(error), error)
+            raise
+
     def through_chain(*args: Any) -> Any:
         # A second derivative goes through the chain, which computes the first anew.
-        grads, given, *values = args
-        values, needs = values[:-2], values[-1]
+        values, needs = args[arguments], args[-1]
         chain, xs = _transform.split(op, values, is_tensor, frozen)
         numbers = [
             n
@@ -325,11 +337,17 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
             if needs >> s & 1 and isinstance(chain.template[i], _transform.Place)
             for n in chain.template[i].numbers
         ]
-        outs = tuple(r for r in range(len(op.returns)) if given >> r & 1)
-        return derived(chain.then("vjp", tuple(numbers), outs), [*grads, *xs])
+        outs = tuple(r for r in range(count) if args[r] is not None)
+        grads = [args[r] for r in outs]
+        made = derived(chain.then("vjp", tuple(numbers), outs), [*grads, *xs])
+        return made[0] if is_one else made
 
     torch.library.register_fake(f"{space}::{name}", fake, lib=block)
-    block.impl(name, autograd, "Autograd")
+    if recorded is None:
+        block.impl(name, autograd, "Autograd")
+    else:
+        block.define(recorded + schema)
+        block.impl(recorded, from_c, "CompositeImplicitAutograd")
     block.impl(name, autograd, FRONT)
     block.impl(name, through_chain, "Batched")
 
@@ -338,7 +356,10 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
     ) -> list[torch.Tensor]:
         needs, places, all_wanted = plan_of(chain, ins)
         values = _transform.filled(chain.template, xs, thawed)
-        made = packet(list(grads), sum([1 << o for o in outs]), *values, list(results), needs)
+        by_return = dict(zip(outs, grads))
+        given = [by_return.get(r) for r in range(count)]
+        made = packet(*given, *values, *results, needs)
+        made = [made] if is_one else made
         if all_wanted:
             return made
         found = dict(zip(places, made))
@@ -356,18 +377,7 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
         return needs, tuple(places), tuple(places) == ins
 
     BACKWARDS[op.full_name] = backward
-
-
-def _implement(what: str, op: Operator, torch_name: str, is_write: bool = False) -> bool:
-    is_done = ctypes.c_int32()
-    function = getattr(_library.native(), f"lamella_bridge_torch_{what}")
-    _library.check(
-        function(
-            op.name.encode(), op.overload.encode(), torch_name.encode(), b"CPU", int(is_write),
-            ctypes.byref(is_done),
-        )
-    )  # fmt: skip
-    return bool(is_done.value)
+    BACKWARD_OPERATORS[op.full_name] = packet
 
 
 def _autocast_dtype(word: str, lower: torch.dtype, tensors: Sequence[Any]) -> torch.dtype | None:
@@ -437,13 +447,21 @@ def _register(op: Operator, everything: Sequence[Operator]) -> None:
     if any(r.is_write for r in op.returns):
         _define_write(op, block, _functional_twin(op, everything))
         return
-    if not _implement("implement", op, op.full_name):
-        block.impl(name, _python_kernel(op), "CPU")
+    recorded: str | None = "_lamella_recorded_" + name.replace(".", "_")
+    # torch's C function for calls reads results by types in the reverse order.
+    results = [r.type for r in op.returns]
+    if op.writes or results != results[::-1] or not _has_plain_calls(op):
+        recorded = None
+    _define_backward(op, block)
+    form = 2 if has_first_order(op) else 0
+    kernel = None
+    if not implement("implement", op, op.full_name, recorded, form):
+        recorded, kernel = None, python_kernel(op, block)
+        block.impl(name, kernel, "CPU")
     fake = _fake.of_operator(op)
     block.impl(name, fake, "Meta")
     torch.library.register_fake(op.full_name, fake, lib=block)
-    _define_backward(op, block)
-    _implement_autograd(op, overload, block, name)
+    _implement_autograd(op, overload, block, name, recorded, kernel)
     if op.autocast and op.autocast != "none":
         block.impl(name, _autocast(op, overload, "cpu"), "AutocastCPU")
 

@@ -5,6 +5,9 @@ PyTorch differentiates outside of functorch, under functorch, and while it trace
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +15,7 @@ import torch
 from torch.autograd import forward_ad
 
 from lamella.bridge import _fake, _library, _torch_values, _transform
+from lamella.bridge._library import Operator
 from lamella.bridge._transform import Chain
 
 # Its kernels run before functorch takes tensors apart.
@@ -43,8 +47,10 @@ class Call:
         return None if self.chain.transforms else BACKWARDS.get(self.chain.operator)
 
 
-# Operators that compute gradients by what a derivative saves, by the name of their operator.
+# Of operators that compute gradients by what a derivative saves, by the name of their operator: a
+# function of a chain's, and the operator itself.
 BACKWARDS: dict[str, Any] = {}
+BACKWARD_OPERATORS: dict[str, Any] = {}
 
 
 def _can_have_gradient(x: Any) -> bool:
@@ -165,6 +171,100 @@ class _Eager(_Rules):
         output = tuple(_transform.flat(result))
         _keep(ctx, call, xs, output)
         return output
+
+
+def has_first_order(op: Operator) -> bool:
+    has_lists = any(v.is_list for v in (*op.arguments, *op.returns))
+    return op.full_name in BACKWARD_OPERATORS and len(op.returns) == 1 and not has_lists
+
+
+def first_order(op: Operator, overload: Any) -> Callable[..., Any]:
+    """The operator with its gradients in eager programs, for has_first_order(). The operator of the
+    gradients has a graph where one is wanted."""
+    packet = BACKWARD_OPERATORS[op.full_name]
+    places = [i for i, a in enumerate(op.arguments) if a.is_tensor]
+    slots, saves_result = op.slots or (), bool(op.saved_returns)
+    raw, gradients, count, keep = overload._op, packet._op, len(op.arguments), keeper()
+    by_name = any(a.kwarg_only for a in op.arguments)
+    only, only_tensors = count == 1, len(places) == count
+
+    def forward(ctx: Any, *args: Any) -> Any:
+        try:
+            made = _torch_values.called(overload, op, args) if by_name else raw(*args)
+        except Exception as error:
+            keep(type(error), error)
+            raise
+        given = args if only_tensors else [args[i] for i in places]
+        ctx.save_for_backward(*given, made) if saves_result else ctx.save_for_backward(*given)
+        if not only_tensors:
+            ctx.rest = [None if a.is_tensor else v for a, v in zip(op.arguments, args)]
+        return made
+
+    def backward(ctx: Any, grad: Any) -> Any:
+        saved = ctx.saved_tensors
+        if only:
+            return gradients(grad, *saved, 1)
+        needed = ctx.needs_input_grad
+        values = ctx.rest.copy() if not only_tensors else [None] * count
+        for i, x in zip(places, saved):
+            values[i] = x
+        needs = 0
+        for s, i in enumerate(slots):
+            if needed[i]:
+                needs |= 1 << s
+        found = gradients(grad, *values, *saved[len(places) :], needs)
+        made: list[Any] = [None] * count
+        if len(slots) == 1:
+            made[slots[0]] = found
+        else:
+            found = iter(found)
+            for i in slots:
+                if needed[i]:
+                    made[i] = next(found)
+        return tuple(made)
+
+    rules = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    function = type(op.name.partition("::")[2], (torch.autograd.Function,), rules)
+    # Function.apply itself asks for functorch, which has no part here.
+    apply: Callable[..., Any] = super(torch.autograd.Function, function).apply
+    return apply
+
+
+@functools.cache
+def calls_are_plain_in_c() -> bool:
+    """Whether lamella_bridge_torch_plain() found what it needs of this version of torch."""
+    x = torch.ones(2)
+    try:
+        tensors = [
+            x, torch.ones(2, requires_grad=True), torch.view_as_complex(torch.ones(2, 2)).conj(),
+            torch._neg_view(x), torch.empty(2, device="meta"), torch._efficientzerotensor(2),
+        ]  # fmt: skip
+        keys = [torch._C._dispatch_keys(y).raw_repr() for y in tensors]
+        names = ("Python", "Functionalize", "FuncTorchDynamicLayerBackMode")
+        below = [int(getattr(torch._C.DispatchKey, name)) for name in names]
+        addresses = [y._cdata for y in tensors]
+    except AttributeError:
+        return False
+    is_done = ctypes.c_int32()
+    path = os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so")
+    n, k = len(tensors), len(below)
+    words = ctypes.c_uint64 * n
+    _library.check(
+        _library.native().lamella_bridge_torch_plain(
+            path.encode(), words(*addresses), words(*keys), n, (ctypes.c_uint16 * k)(*below), k,
+            ctypes.byref(is_done),
+        )
+    )  # fmt: skip
+    return bool(is_done.value)
+
+
+@functools.cache
+def keeper() -> Any:
+    """Keeps an error, by its type and itself, which a kernel in Python that one in C calls through
+    torch raises: torch loses its type."""
+    keep = ctypes.PyDLL(_library.native()._name).lamella_bridge_torch_keep
+    keep.argtypes, keep.restype = [ctypes.py_object, ctypes.py_object], None
+    return keep
 
 
 _DERIVED = torch.library.Library("lamella_bridge", "DEF")

@@ -1,0 +1,205 @@
+// Which calls of torch's operators want nothing of its autograd, and errors of Python through it.
+//
+// Note [Plain calls]
+//   torch's C functions do not say whether a tensor requires a gradient, nor what else than its
+//   kernel for the CPU a call has to pass. A kernel in Python can ask, for more than the time of
+//   the whole call. So the tensor's own functions of libc10 are looked up by their names, and the
+//   place of its dispatch keys is found by comparing tensors with what Python says of their keys.
+//   Where anything of it is missing or has another value than Python's, no call is plain, and the
+//   kernel in Python takes all.
+#include <dlfcn.h>
+
+#include <cstring>
+
+#include "lamella/bridge/torch_functions.h"
+
+// The names are pybind11's: see raise() in torch_functions.h.
+namespace pybind11 {
+class __attribute__((visibility("default"))) builtin_exception : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+  virtual void set_error() const = 0;
+};
+}  // namespace pybind11
+
+namespace lamella::bridge {
+namespace {
+
+struct Python {
+  void (*set_string)(void* type, const char* text);
+  void (*set_object)(void* type, void* value);
+  void (*retain)(void* object);
+  void (*release)(void* object);
+};
+const Python& python() {
+  static const Python found = [] {
+    auto of = [](auto& member, const char* name) {
+      member = reinterpret_cast<std::decay_t<decltype(member)>>(dlsym(RTLD_DEFAULT, name));
+    };
+    Python made;
+    of(made.set_string, "PyErr_SetString");
+    of(made.set_object, "PyErr_SetObject");
+    of(made.retain, "Py_IncRef");
+    of(made.release, "Py_DecRef");
+    return made;
+  }();
+  return found;
+}
+
+// An error that a kernel in Python raised on this thread, until it is raised again.
+struct Kept {
+  void* type = nullptr;
+  void* value = nullptr;
+};
+thread_local Kept kept;
+
+class PythonError : public pybind11::builtin_exception {
+ public:
+  PythonError(lamella_status kind, const char* text, Kept error)
+      : builtin_exception(text), kind_(kind), error_(error) {}
+  void set_error() const override {
+    if (error_.value != nullptr) {
+      python().set_object(error_.type, error_.value);
+      python().release(std::exchange(error_.value, nullptr));
+      return;
+    }
+    constexpr const char* kTypes[] = {
+        "PyExc_RuntimeError", "PyExc_RuntimeError",        "PyExc_IndexError", "PyExc_ValueError",
+        "PyExc_TypeError",    "PyExc_NotImplementedError", "PyExc_MemoryError"};
+    const auto kind = static_cast<size_t>(kind_);
+    const char* type = kTypes[kind < std::size(kTypes) ? kind : 0];
+    python().set_string(*static_cast<void**>(dlsym(RTLD_DEFAULT, type)), what());
+  }
+
+ private:
+  lamella_status kind_;
+  mutable Kept error_;
+};
+
+// What is known of tensors of torch beside its C functions.
+struct Tensors {
+  bool is_known = false;
+  uint64_t keys = 0;       // of a plain tensor on the CPU
+  size_t keys_at = 0;      // its word in a tensor
+  uint16_t below[8] = {};  // keys between autograd and the CPU that may be on for a thread
+  int32_t below_count = 0;
+  bool (*is_included)(uint16_t key) = nullptr;
+  bool (*requires_grad)(const void* tensor) = nullptr;
+  const void* (*meta)(const void* tensor) = nullptr;
+  void* (*tangent)(const void* tensor, uint64_t level, const void* handle) = nullptr;
+  int (*is_defined)(void* handle, bool*) = nullptr;
+} tensors;
+
+Part part_for(Handle handle, bool grad_mode) {
+  const char* tensor = *static_cast<const char* const*>(handle);
+  uint64_t keys;
+  std::memcpy(&keys, tensor + tensors.keys_at, sizeof keys);
+  if (keys != tensors.keys) return Part::kOther;
+  if (tensors.meta(tensor) == nullptr) return Part::kPlain;
+  bool has_tangent = true;
+  tensors.is_defined(tensors.tangent(tensor, 0, handle), &has_tangent);
+  if (has_tangent) return Part::kOther;
+  return grad_mode && tensors.requires_grad(tensor) ? Part::kGradient : Part::kPlain;
+}
+
+}  // namespace
+
+void raise(lamella_status kind, const char* text) { throw PythonError(kind, text, {}); }
+void raise_kept(const char* text) {
+  throw PythonError(LAMELLA_ERROR, text, std::exchange(kept, {}));
+}
+
+Part part_of_torch(const std::vector<Argument>& arguments, const StableValue* stack) {
+  if (!tensors.is_known) return Part::kOther;
+  for (int32_t i = 0; i < tensors.below_count; ++i) {
+    if (tensors.is_included(tensors.below[i])) return Part::kOther;
+  }
+  const bool grad_mode = torch.aoti_torch_grad_mode_is_enabled();
+  Part most = Part::kPlain;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Argument& one = arguments[i];
+    if (one.kind != Kind::kTensor && one.kind != Kind::kTensorList) continue;
+    StableValue value = stack[i];
+    if (one.optional) {
+      if (value == 0) continue;
+      value = *reinterpret_cast<StableValue*>(value);
+    }
+    auto* handle = reinterpret_cast<Handle>(value);
+    if (one.kind == Kind::kTensor) {
+      most = std::max(most, part_for(handle, grad_mode));
+      continue;
+    }
+    size_t size = 0;
+    done(torch.torch_list_size(handle, &size), "reading a list");
+    for (size_t k = 0; k < size; ++k) {
+      done(torch.torch_list_get_item(handle, k, &value), "reading a list");  // it stays the list's
+      most = std::max(most, part_for(reinterpret_cast<Handle>(value), grad_mode));
+    }
+  }
+  return most;
+}
+
+}  // namespace lamella::bridge
+
+using namespace lamella::bridge;
+
+// Finds what plain calls need. addresses: of tensors of torch, with their dispatch keys; the first
+// is plain, the second requires a gradient. below: see Tensors. *is_done: whether all was found.
+LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_plain(
+    const char* libc10, const uint64_t* addresses, const uint64_t* keys, int32_t count,
+    const uint16_t* below, int32_t below_count, int32_t* is_done) {
+  return guarded([&] {
+    *is_done = 0;
+    Tensors made;
+    void* library = dlopen(libc10, RTLD_NOLOAD | RTLD_LAZY);
+    auto find = [&](auto& member, const char* name) {
+      void* found = library != nullptr ? dlsym(library, name) : nullptr;
+      if (found == nullptr) found = dlsym(RTLD_DEFAULT, name);
+      member = reinterpret_cast<std::decay_t<decltype(member)>>(found);
+      return found != nullptr;
+    };
+    bool ok =
+        find(made.is_included, "_ZN3c104impl28tls_is_dispatch_key_includedENS_11DispatchKeyE") &&
+        find(made.requires_grad, "_ZNK3c1010TensorImpl13requires_gradEv") &&
+        find(made.meta, "_ZNK3c1010TensorImpl13autograd_metaEv") &&
+        find(made.tangent, "_ZNK3c1010TensorImpl8_fw_gradEmRKN2at10TensorBaseE") &&
+        below_count <= static_cast<int32_t>(std::size(made.below));
+    made.is_defined = torch.aoti_torch_is_defined;
+    if (!ok) return;
+    constexpr size_t kMostBytes = 192;  // of a tensor, to look through
+    bool is_found = false;
+    for (size_t at = 0; !is_found && at < kMostBytes; at += sizeof(uint64_t)) {
+      is_found = true;
+      for (int32_t i = 0; is_found && i < count; ++i) {
+        uint64_t word;
+        std::memcpy(&word, reinterpret_cast<const char*>(addresses[i]) + at, sizeof word);
+        is_found = word == keys[i];
+      }
+      made.keys_at = at;
+    }
+    auto tensor = [&](int32_t i) { return reinterpret_cast<const void*>(addresses[i]); };
+    if (!is_found || made.requires_grad(tensor(0)) || !made.requires_grad(tensor(1)) ||
+        made.meta(tensor(0)) != nullptr || made.meta(tensor(1)) == nullptr) {
+      return;
+    }
+    // A handle points to a pointer to the tensor.
+    OwnedHandle one;
+    done(torch.aoti_torch_empty_strided(0, nullptr, nullptr, 6, 0, -1, &one.handle), "a tensor");
+    made.keys = keys[0];
+    uint64_t word;
+    std::memcpy(&word, *static_cast<const char**>(one.handle) + made.keys_at, sizeof word);
+    if (word != made.keys) return;
+    made.below_count = below_count;
+    std::copy(below, below + below_count, made.below);
+    made.is_known = true;
+    tensors = made;
+    *is_done = 1;
+  });
+}
+
+// Keeps an error that a kernel in Python raises, for raise_kept(). With the GIL.
+LAMELLA_BRIDGE_API void lamella_bridge_torch_keep(void* type, void* value) {
+  if (kept.value != nullptr) python().release(kept.value);
+  python().retain(value);
+  kept = {type, value};
+}
