@@ -4,9 +4,9 @@ import copy
 import gc
 import subprocess
 import sys
-import threading
 
 import pytest
+from in_threads import in_threads
 
 import lamella
 
@@ -398,23 +398,13 @@ def test_deepcopy(ops):
 
 
 def test_threads(ops):
-    errors = []
-
     def work():
-        try:
-            for _ in range(50):
-                x = torch.rand(64, requires_grad=True)
-                ops.cube(ops.midpoint(x, x)).sum().backward()
-                torch.testing.assert_close(x.grad, 3 * x.detach() ** 2)
-        except Exception as error:
-            errors.append(error)
+        for _ in range(50):
+            x = torch.rand(64, requires_grad=True)
+            ops.cube(ops.midpoint(x, x)).sum().backward()
+            torch.testing.assert_close(x.grad, 3 * x.detach() ** 2)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    in_threads(work)
 
 
 def pages():

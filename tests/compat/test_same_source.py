@@ -3,13 +3,16 @@
 import ast
 import fcntl
 import os
+import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 import pytest
 from build_tree import BUILD, PREFIX, ROOT
+from torch_programs import printed_by_torch
 
 torch = pytest.importorskip("torch")
 
@@ -31,34 +34,41 @@ def flags(of):
     return [f"-I{path}" for path in include], link
 
 
-def precompiled(command, folder):
-    """PyTorch's headers, which take most of the time, compiled once for all sources."""
-    header = folder / f"torch_{torch.__version__}.h"
-    with open(folder / "torch_headers.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not header.with_name(f"{header.name}.gch").exists():
-            header.write_text("#include <torch/torch.h>\n#include <torch/custom_class.h>\n")
-            done = subprocess.run([*command, "-x", "c++-header", header], **TEXT)
-            assert done.returncode == 0, done.stderr[:4000]
-    return header
+def together():
+    """One source for PyTorch, whose headers take most of the time: all includes, then the rest of
+    each file in a namespace of its own. The last two have none, since one prints names of types,
+    and the other opens namespaces of PyTorch."""
+    texts = {path.stem: path.read_text() for path in sorted(SOURCES.glob("*.cpp"))}
+    last, include = ("modules", "computing"), re.compile(r"^#include <.*>$", re.MULTILINE)
+    parts = [f"namespace {n}_source {{\n{t}}}\n" for n, t in texts.items() if n not in last]
+    parts += [texts[name] for name in last]
+    heads = dict.fromkeys(include.findall("".join(parts)))
+    return "\n".join([*heads, *(include.sub("", part) for part in parts)])
 
 
 def library(name, of):
-    """The shared library of a source; built when it is older than the source or the headers."""
-    source, folder = SOURCES / f"{name}.cpp", BUILD / "same_source"
+    """The shared library of a source, which PyTorch has one of for all; built when it is older than
+    the sources or the headers."""
+    folder = BUILD / "same_source"
     folder.mkdir(exist_ok=True)
-    made = folder / f"{name}_{of}.so"
-    newest = source.stat().st_mtime
-    if of == "lamella":
-        newest = max(newest, *(h.stat().st_mtime for h in (PREFIX / "include").rglob("*.h")))
-    if made.exists() and made.stat().st_mtime > newest:
-        return made
-    include, link = flags(of)
-    command = ["c++", "-std=c++20", "-O0", "-w", "-fPIC", *include]
     if of == "torch":
-        command += ["-include", str(precompiled(command, folder))]
-    done = subprocess.run([*command, "-shared", source, "-o", made, *link], **TEXT)
-    assert done.returncode == 0, done.stderr[:4000]
+        source = folder / "together.cpp"
+        made = folder / f"together_{torch.__version__}.so"
+        newest = max(path.stat().st_mtime for path in SOURCES.glob("*.cpp"))
+    else:
+        source, made = SOURCES / f"{name}.cpp", folder / f"{name}_lamella.so"
+        headers = max(h.stat().st_mtime for h in (PREFIX / "include").rglob("*.h"))
+        newest = max(source.stat().st_mtime, headers)
+    with open(folder / f"{made.stem}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if made.exists() and made.stat().st_mtime > newest:
+            return made
+        if of == "torch":
+            source.write_text(together())
+        include, link = flags(of)
+        command = ["c++", "-std=c++20", "-O0", "-w", "-fPIC", *include, "-shared", source]
+        done = subprocess.run([*command, "-o", made, *link], **TEXT)
+        assert done.returncode == 0, done.stderr[:4000]
     return made
 
 
@@ -66,13 +76,14 @@ def run(path, of, code):
     """The output of a program that has the library's operators, with Lamella or PyTorch as
     torch."""
     before = "import lamella as torch" if of == "lamella" else "import torch"
-    before += f"\ntorch.ops.load_library({str(path)!r})\n"
-    done = subprocess.run(
-        [sys.executable, "-c", before + textwrap.dedent(code)],
-        env=dict(os.environ, PYTHONPATH=str(PREFIX / "lib" / "python")),
-        capture_output=True,
-        text=True,
-    )
+    code = f"{before}\ntorch.ops.load_library({str(path)!r})\n{textwrap.dedent(code)}"
+    if of == "torch":
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "program.py"
+            program.write_text(code)
+            return printed_by_torch(program, folder=folder)
+    environment = dict(os.environ, PYTHONPATH=str(PREFIX / "lib" / "python"))
+    done = subprocess.run([sys.executable, "-c", code], env=environment, **TEXT)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

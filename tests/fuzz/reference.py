@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,8 +15,6 @@ from running import Call, Outcome, _judge, other_lamella
 import lamella
 
 torch.set_num_threads(1)
-# PyTorch's warnings from C++, of which a run has thousands.
-os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 warnings.simplefilter("ignore")
 
 # Relative and absolute, by dtype. Sums are taken in other orders.

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from in_threads import in_threads
 
 import lamella
 
@@ -472,8 +473,6 @@ api_version=API_VERSION_STATUS_RETURNING
 
 
 def test_threads_run_one_executable():
-    import threading
-
     text = """HloModule m
 ENTRY main {
   p = f32[200,200] parameter(0)
@@ -490,11 +489,7 @@ ENTRY main {
             if not (result.numpy() == 200 * number * number).all():
                 wrong.append(number)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, over=range(4))
     assert wrong == []
 
 

@@ -1,10 +1,10 @@
 """Autocast: regions, cached casts of weights, operator classes, and PyTorch's behaviour."""
 
 import re
-import threading
 
 import fresh_torch
 import pytest
+from in_threads import in_threads
 
 torch = pytest.importorskip("torch")
 
@@ -198,9 +198,7 @@ def test_a_region_is_its_threads():
             lamella.mm(weight, weight)
 
     with region():
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
+        in_threads(work, 1)
         assert product().dtype == BF16
     assert found == [F32, F16]
 

@@ -1,11 +1,11 @@
 """The lifetime of objects of lamella.autograd.Function, and the threads that may use them."""
 
 import gc
-import threading
 import weakref
 
 import pytest
 from autograd_functions import Identity, Square, leaf, n, run
+from in_threads import in_threads
 
 import lamella
 from lamella.autograd import Function
@@ -121,25 +121,16 @@ def test_long_chains_end_without_recursion():
 
 
 def test_threads_run_backward_at_once():
-    errors = []
     x = leaf(1.0)
 
     def work():
-        try:
-            for _ in range(50):
-                y = leaf(3.0)
-                run(Square.apply(Square.apply(y)))
-                assert y.grad.tolist() == [108.0]
-                run(Square.apply(x))
-        except BaseException as error:
-            errors.append(error)
+        for _ in range(50):
+            y = leaf(3.0)
+            run(Square.apply(Square.apply(y)))
+            assert y.grad.tolist() == [108.0]
+            run(Square.apply(x))
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    in_threads(work, 8)
     assert x.grad.tolist() == [2.0 * 50 * 8]
 
 

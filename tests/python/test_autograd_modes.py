@@ -1,8 +1,7 @@
 """no_grad, enable_grad, set_grad_enabled and inference_mode."""
 
-import threading
-
 import pytest
+from in_threads import in_threads
 
 import lamella
 
@@ -168,9 +167,7 @@ def test_inference_mode_decorates():
 def test_modes_belong_to_their_thread():
     seen = []
     with lamella.no_grad():
-        thread = threading.Thread(target=lambda: seen.append(lamella.is_grad_enabled()))
-        thread.start()
-        thread.join()
+        in_threads(lambda: seen.append(lamella.is_grad_enabled()), 1)
     assert seen == [True]
 
 

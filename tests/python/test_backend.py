@@ -6,11 +6,11 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 
 import pytest
 import sim_backend
 from build_tree import ROOT, check_needs_only_the_c_abi, run
+from in_threads import in_threads
 
 import lamella
 
@@ -78,9 +78,7 @@ def test_methods_of_the_name():
 def test_current_devices_are_a_threads_own():
     seen = []
     with lamella.sim.device(1):
-        thread = threading.Thread(target=lambda: seen.append(lamella.sim.current_device()))
-        thread.start()
-        thread.join()
+        in_threads(lambda: seen.append(lamella.sim.current_device()), 1)
     assert seen == [0]
 
 

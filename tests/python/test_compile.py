@@ -6,6 +6,7 @@ import pathlib
 import sys
 
 import pytest
+from in_threads import in_threads
 
 lamella = pytest.importorskip("lamella")
 pytest.importorskip("lamella.hlo")
@@ -475,8 +476,6 @@ def test_compiled_modules_among_modules():
 
 
 def test_threads():
-    import threading
-
     net = nn.Linear(3, 3)
     compiled = lamella.compile(net)
     data = [lamella.randn(n, 3) for n in (1, 2, 3, 4)]
@@ -487,11 +486,7 @@ def test_threads():
         for _ in range(20):
             results[i] = compiled(data[i])
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, over=range(4))
     close([results[i] for i in range(4)], expected)
     assert programs(compiled) == [4, 0], compiled.explanation()
 

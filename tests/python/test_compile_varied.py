@@ -3,10 +3,10 @@
 import collections
 import copy
 import dataclasses
-import threading
 from typing import NamedTuple
 
 import pytest
+from in_threads import in_threads
 
 lamella = pytest.importorskip("lamella")
 pytest.importorskip("lamella.hlo")
@@ -505,22 +505,14 @@ def test_threads():
     run = lamella.compile(net)
     inputs = [lamella.randn(1 + i % 3, 4) for i in range(12)]
     expected = [net(x) for x in inputs]
-    got, errors = collections.defaultdict(list), []
+    got = collections.defaultdict(list)
 
     def work(first):
-        try:
-            for i in range(first, len(inputs), 3):
-                for _ in range(20):
-                    got[i].append(run(inputs[i]))
-        except Exception as error:
-            errors.append(error)
+        for i in range(first, len(inputs), 3):
+            for _ in range(20):
+                got[i].append(run(inputs[i]))
 
-    workers = [threading.Thread(target=work, args=(first,)) for first in (0, 1, 2, 0, 1, 2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert not errors
+    in_threads(work, over=(0, 1, 2, 0, 1, 2))
     for i, made in got.items():
         assert len(made) == 40
         for one in made:

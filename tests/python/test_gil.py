@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+from in_threads import in_threads
 
 import lamella
 
@@ -88,11 +89,7 @@ def test_kernels_in_python_from_many_threads(recorder):
             if op(big, i) is not big:
                 wrong.append(i)
 
-    threads = [threading.Thread(target=run) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(run, 8)
     assert not wrong
 
 
@@ -118,11 +115,7 @@ def test_errors_stay_in_their_thread(recorder):
             else:
                 wrong.append(number)
 
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(run, over=range(8))
     assert not wrong
 
 
@@ -164,9 +157,5 @@ def test_objects_of_one_tensor_in_many_threads():
             if x.add_(y) is not x:
                 wrong.append(1)
 
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(run)
     assert not wrong

@@ -4,10 +4,10 @@ the same bits with it and without."""
 import ctypes
 import pickle
 import sys
-import threading
 
 import numpy
 import pytest
+from in_threads import in_threads
 
 import lamella
 from lamella import _C
@@ -333,11 +333,7 @@ def test_threads_share_one():
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     sys.setswitchinterval(interval)
     assert not wrong
     assert _C._kept_form_bytes() - before <= 2 * w.numel() * 4

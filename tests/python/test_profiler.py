@@ -1,9 +1,9 @@
 """lamella.profiler: events, the table, the trace, and unchanged results of calls."""
 
 import json
-import threading
 
 import pytest
+from in_threads import in_threads
 
 lamella = pytest.importorskip("lamella")
 from lamella import nn  # noqa: E402
@@ -84,9 +84,7 @@ def test_threads_that_begin_meanwhile():
 
     with profile() as p:
         lamella.sin(lamella.ones(1))
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
+        in_threads(work, 1)
     events = {event.name: event for event in p.events()}
     assert events["aten::exp"].thread != events["aten::sin"].thread
 

@@ -5,11 +5,11 @@
 import gc
 import importlib
 import sys
-import threading
 import weakref
 
 import pytest
 import torch
+from in_threads import in_threads
 
 import lamella
 
@@ -512,9 +512,7 @@ def test_modes_are_of_their_thread():
         seen.extend(log.calls)
 
     with logger(lamella)() as log:
-        thread = threading.Thread(target=other)
-        thread.start()
-        thread.join()
+        in_threads(other, 1)
         x + 1
     assert [call[0] for call in log.calls] == ["aten.add.Tensor"]
     assert [call[0] for call in seen] == ["aten.mul.Tensor"]
@@ -553,26 +551,17 @@ def test_plain_tensors_are_not_seen_afterwards():
 def test_large_tensors_and_threads():
     """Work that lets the GIL go comes back for its handlers."""
     x = lamella.ones(100_000, requires_grad=True)
-    errors = []
 
     def work():
-        try:
-            for _ in range(5):
-                with logger(lamella)() as log:
-                    (x * 2).sum(0)
-                assert [call[0] for call in log.calls] == [
-                    "aten.mul.Tensor",
-                    "aten.sum.dim_IntList",
-                ]
-        except BaseException as error:
-            errors.append(error)
+        for _ in range(5):
+            with logger(lamella)() as log:
+                (x * 2).sum(0)
+            assert [call[0] for call in log.calls] == [
+                "aten.mul.Tensor",
+                "aten.sum.dim_IntList",
+            ]
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    in_threads(work)
 
 
 def test_calls_leave_no_references():

@@ -1,10 +1,10 @@
 """lamella.trace: constructs that a graph cannot hold are refused or noticed."""
 
-import threading
 import warnings
 
 import numpy as np
 import pytest
+from in_threads import in_threads
 from test_trace import f, same
 
 import lamella
@@ -219,11 +219,7 @@ def test_threads_trace_for_themselves():
 
         graphs[n] = [lamella.trace(g, lamella.ones(3)) for _ in range(5)]
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, over=range(1, 5))
     for n, made in graphs.items():
         assert [len(graph) for graph in made] == [n] * 5
         assert bool((made[0](lamella.ones(3)) == 1 + n * n).all())
