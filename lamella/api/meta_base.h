@@ -12,7 +12,8 @@
 //   A kernel may read an argument after it wrote an output, so an out tensor that shares memory
 //   with an argument is neither resized nor written before impl() is done: the result is computed
 //   in a temporary and copied. Only operators with an in-place form handle an out tensor that is
-//   `self`. Iterators check their operands themselves.
+//   `self`. Iterators check their operands themselves, and let outputs that they write over operands
+//   be, unless they would have to be resized.
 //
 // Usable from separately built libraries: everything is inline over the C ABI and operators.
 #pragma once
@@ -118,6 +119,8 @@ class MetaBase {
     self_is_output_ = self != nullptr && self->is_same(maybe_get_output(0));
     (see_argument(arguments), ...);
   }
+  // The caller's output `i` shares memory with an argument.
+  void keep_apart(int i) { apart_ |= static_cast<uint8_t>(1u << i); }
   // The functional form's result.
   Tensor take_output(int i) {
     owned_ &= static_cast<uint8_t>(~(1u << i));

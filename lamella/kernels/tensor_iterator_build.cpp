@@ -115,6 +115,14 @@ void TensorIteratorBase::build_general(const BuildArguments& args) {
   for (int i = 0; i < outputs; ++i) {
     if (operand_[i] == nullptr) continue;
     resized[i] = !(sizes_of(operand_[i]) == shape.ref()) && (flags & kResizeOutputs);
+    for (int j = outputs; resized[i] && j < n; ++j) {
+      if (operand_[j] == nullptr) continue;
+      if (args.structured && may_share_memory(as_base(operand_[i]), as_base(operand_[j]))) {
+        keep_apart(i);
+      } else if (operand_[i] == operand_[j]) {
+        resized[i] = false;
+      }
+    }
     LAMELLA_CHECK(resized[i] || sizes_of(operand_[i]) == shape.ref() || (flags & kReduction), op,
                   ": expected '", name_of(i), "' to have shape ", shape.ref(), ", got ",
                   sizes_of(operand_[i]));
