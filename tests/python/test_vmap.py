@@ -512,6 +512,28 @@ def test_rows_do_not_pass_for_matrices():
     with pytest.raises(RuntimeError) as caught:
         lamella.vmap(lamella.view_as_complex)(lamella.ones(2))
     assert str(caught.value) == "view_as_complex: expected the last size of 'self' to be 2, got []"
+    with pytest.raises(RuntimeError) as caught:
+        lamella.vmap(lambda x: lamella.multinomial(x, 1), randomness="different")(rows[0])
+    assert str(caught.value) == "multinomial: expected 'self' to have 1 or 2 dimensions, got []"
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2,), (5, 2)])
+@pytest.mark.parametrize("dims", [(0, 0), (0, None), (None, 0)])
+def test_tolerances_of_pinv_may_be_wider_than_the_stack(shape, dims):
+    values = [
+        np.arange(12.0).reshape(4, 3, 1) + 1,
+        np.linspace(0.1, 2, 40)[: 4 * np.prod(shape, dtype=int)],
+    ]
+    values[1] = values[1].reshape(4, *shape)
+    values = [v if dim == 0 else v[0] for v, dim in zip(values, dims)]
+
+    def batched(library):
+        pinv = library.func.vmap(lambda a, r: library.linalg.pinv(a, rtol=r), dims)
+        return pinv(*(library.tensor(v) for v in values))
+
+    found, expected = batched(lamella), batched(torch)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12)
 
 
 BIASES = [(1, 2), (2,), (2, 2), (1,), (2, 1), ()]

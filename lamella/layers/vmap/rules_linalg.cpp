@@ -49,8 +49,11 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(BatchedCall& call, In data, In pivo
 Tensor pinv(BatchedCall& call, In self, In atol, In rtol, bool hermitian) {
   need_matrices(call);
   // Tolerances broadcast with the stack of matrices.
-  auto tolerance = [&](const In& x) { return or_none(aligned(x, self.rank() - 2)); };
-  return lamella::linalg_pinv(front(call, self), tolerance(atol), tolerance(rtol), hermitian);
+  int64_t rank = self.rank() - 2;
+  for (const In* x : {&atol, &rtol}) rank = std::max(rank, x->defined() ? x->rank() : 0);
+  auto tolerance = [&](const In& x) { return or_none(aligned(x, rank)); };
+  return lamella::linalg_pinv(front(call, self, rank + 2), tolerance(atol), tolerance(rtol),
+                              hermitian);
 }
 Four lstsq(BatchedCall& call, In self, In b, std::optional<double> rcond,
            std::optional<std::string_view> driver) {

@@ -164,6 +164,8 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(
 
 Tensor multinomial(BatchedCall& call, In self, int64_t num_samples, bool replacement,
                    std::optional<Generator> generator) {
+  LAMELLA_CHECK(self.rank() == 1 || self.rank() == 2,
+                "multinomial: expected 'self' to have 1 or 2 dimensions, got ", self.sizes());
   if (self.rank() < 2)
     return lamella::multinomial(front(call, self), num_samples, replacement, generator);
   return part_samples(call, lamella::multinomial(join_samples(front(call, self)), num_samples,
