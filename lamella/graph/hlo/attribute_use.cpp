@@ -126,7 +126,7 @@ void require_attributes(const Instruction& i) {
     case Opcode::Sort:
       return require_one_dimension(i);
     case Opcode::GetTupleElement:
-      infer_shape(i);
+      if (i.operand_shape(0).is_tuple()) infer_shape(i);
       break;
     case Opcode::DynamicSlice:
     case Opcode::DynamicUpdateSlice: {
@@ -136,9 +136,11 @@ void require_attributes(const Instruction& i) {
       if (count == arrays && i.operand_shape(0).rank() == 0) break;
       fail(i, "expected a start for each dimension of operand 0, got ", count, " operands");
     }
+    case Opcode::RecvDone:
+      if (i.operand_shape(0).is_tuple() && !i.operand_shape(0).tuple_shapes().empty()) break;
+      fail(i, "expected a tuple as operand 0, got ", i.operand_shape(0).to_string(false));
     case Opcode::Infeed:
     case Opcode::Recv:
-    case Opcode::RecvDone:
       if (i.shape->is_tuple() && !i.shape->tuple_shapes().empty()) break;
       fail(i, "expected a tuple as the result, got ", i.shape->to_string(false));
     case Opcode::CustomCall: {
