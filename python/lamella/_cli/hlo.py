@@ -157,7 +157,6 @@ def _placed(path: str, text: str, message: str) -> str:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from lamella import hlo
     from lamella.hlo import _bundle
 
     # A failure of this command must not write another folder.
@@ -205,7 +204,9 @@ def _load_code(options: argparse.Namespace, entries: list[Any]) -> None:
 
 
 def _message(error: Exception) -> str:
-    return str(error) if isinstance(error, RuntimeError) else f"hlo: {type(error).__name__}: {error}"
+    return (
+        str(error) if isinstance(error, RuntimeError) else f"hlo: {type(error).__name__}: {error}"
+    )
 
 
 def _arrays(shape: Any) -> list[Any]:
