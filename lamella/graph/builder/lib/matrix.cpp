@@ -156,21 +156,19 @@ Op BatchDot(Operand x, bool transpose_x, Op y, bool transpose_y,
   });
 }
 
-StatusOr<std::array<std::vector<int64_t>, 3>> ParseEinsumString(std::string_view einsum_config,
-                                                                int64_t x_rank, int64_t y_rank) {
-  auto wrong = [&](const auto&... what) {
-    return Status(StatusCode::kInvalidArgument,
-                  str("ParseEinsumString: expected ", what..., ", got '", einsum_config, "'"));
-  };
+namespace {
+
+using Labels = std::array<std::vector<int64_t>, 3>;
+Labels labels_of(std::string_view einsum_config, int64_t x_rank, int64_t y_rank) {
   size_t comma = einsum_config.find(','), arrow = einsum_config.find("->");
-  if (comma == std::string_view::npos || arrow == std::string_view::npos || comma > arrow) {
-    return wrong("'einsum_config' as in \"ij,jk->ik\"");
-  }
+  LAMELLA_EXPECT(
+      comma != std::string_view::npos && arrow != std::string_view::npos && comma < arrow,
+      "'einsum_config' as in \"ij,jk->ik\", got '", einsum_config, "'");
   std::string_view texts[] = {einsum_config.substr(0, comma),
                               einsum_config.substr(comma + 1, arrow - comma - 1),
                               einsum_config.substr(arrow + 2)};
   int64_t ranks[] = {x_rank, y_rank, 0}, hidden = 0;
-  std::array<std::vector<int64_t>, 3> made;
+  Labels made;
   for (size_t n = 0; n < 3; ++n) {
     std::string_view text = texts[n];
     size_t dots = text.find("...");
@@ -184,19 +182,29 @@ StatusOr<std::array<std::vector<int64_t>, 3>> ParseEinsumString(std::string_view
         continue;
       }
       char c = text[i];
-      if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) return wrong("letters");
+      LAMELLA_EXPECT((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'), "letters, got '", text, "'");
       made[n].push_back(c);
     }
     bool fits = n == 2 || static_cast<int64_t>(made[n].size()) == ranks[n];
-    if (!fits) return wrong("a letter for each of ", ranks[n], " dimensions");
+    LAMELLA_EXPECT(fits, "a letter for each of ", ranks[n], " dimensions, got '", text, "'");
   }
   return made;
+}
+
+}  // namespace
+
+StatusOr<std::array<std::vector<int64_t>, 3>> ParseEinsumString(std::string_view einsum_config,
+                                                                int64_t x_rank, int64_t y_rank) {
+  try {
+    return labels_of(einsum_config, x_rank, y_rank);
+  } catch (const Error& error) {
+    return Status(StatusCode::kInvalidArgument, str("ParseEinsumString: ", error.what()));
+  }
 }
 Op Einsum(Operand x, Op y, std::string_view einsum_config, PrecisionConfig::Precision precision,
           std::optional<PrimitiveType> preferred_element_type) {
   return emit("Einsum", x, [&](Emission& e) {
-    auto labels =
-        ParseEinsumString(einsum_config, e.array(x, "x").rank(), e.array(y, "y").rank()).value();
+    Labels labels = labels_of(einsum_config, e.array(x, "x").rank(), e.array(y, "y").rank());
     return Einsum(e.at(x), labels[0], y, labels[1], labels[2], precision, preferred_element_type);
   });
 }
