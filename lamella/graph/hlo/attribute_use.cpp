@@ -134,7 +134,8 @@ void require_attributes(const Instruction& i) {
       if (count > arrays && count == arrays + i.operand_shape(0).dimensions().size()) break;
       if (count == arrays + 1 && i.operand_shape(arrays).rank() == 1) break;
       if (count == arrays && i.operand_shape(0).rank() == 0) break;
-      fail(i, "expected a start for each dimension of operand 0, got ", count, " operands");
+      fail(i, "expected ", i.operand_shape(0).rank(), " operands with start indices, got ",
+           count - std::min(count, arrays));
     }
     case Opcode::RecvDone:
       if (i.operand_shape(0).is_tuple() && !i.operand_shape(0).tuple_shapes().empty()) break;

@@ -196,7 +196,9 @@ Shape of_one_float(const Shape& shape) {
 //   fft_length is not the operand's sizes. Modules with these are read, printed and drawn here, and
 //   refused by name when they are compiled.
 bool is_read_only(const Instruction& i) {
-  if (i.opcode == Opcode::Bitcast) return true;
+  if (i.opcode == Opcode::Bitcast) {
+    return i.operands.size() == 1 && i.operand_shape(0).is_array() && i.shape->is_array();
+  }
   if (i.opcode == Opcode::Fft) {
     std::string_view kind = i.text(AttributeKey::FftType);
     return (kind == "FFT" || kind == "IFFT") && i.operands.size() == 1 &&

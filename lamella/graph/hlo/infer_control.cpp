@@ -164,8 +164,7 @@ Shape infer_call(const Instruction& i) {
   AttributeKey key = i.has(AttributeKey::ToApply) ? AttributeKey::ToApply : AttributeKey::Calls;
   Computation& called = computation_of(i, key);
   require_parameters(i, called, operand_shapes(i));
-  // Those of a call count parts of the pair that it starts, as in call-start.
-  if (i.opcode != Opcode::Call) require_aliases(i);
+  require_aliases(i);
   return *called.root->shape;
 }
 

@@ -204,9 +204,9 @@ def _load_code(options: argparse.Namespace, entries: list[Any]) -> None:
 
 
 def _message(error: Exception) -> str:
-    return (
-        str(error) if isinstance(error, RuntimeError) else f"hlo: {type(error).__name__}: {error}"
-    )
+    if not isinstance(error, RuntimeError):
+        return f"hlo: {type(error).__name__}: {error}"
+    return str(error) if str(error).startswith("hlo: ") else f"hlo: {error}"
 
 
 def _arrays(shape: Any) -> list[Any]:
