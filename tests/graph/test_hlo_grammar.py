@@ -436,6 +436,11 @@ MISSING = ["convolution(p)", "async-update()", "async-done()", "all-gather-start
 MISSING += ["collective-permute-start()", "dynamic-update-slice(p)", "reduce()", "scatter()"]
 MISSING += ["sort()", "dynamic-slice()", "call()", "conditional()", "map()", "scan()", "rng()"]
 MISSING += ["gather(p, p)", "while(p)", "fusion()", "reduce-window(p)", "all-to-all()", "tuple()"]
+MISSING += [
+    "get-tuple-element(), index=0",
+    "recv-done()",
+    "dynamic-slice(), dynamic_slice_sizes={1}",
+]
 MISSING += ["concatenate()", "all-reduce()", "custom-call()", "dynamic-reshape()", "topk(p)"]
 
 
