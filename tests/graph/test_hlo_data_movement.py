@@ -151,6 +151,7 @@ def test_custom_calls_of_the_greatest_elements():
         want = [[np.nan, 3, 3, 1], [np.inf, 5, 5, 5]]
         np.testing.assert_array_equal(values.numpy(), np.array(want, np.float32))
         assert places.numpy().tolist() == [[1, 2, 4, 0], [3, 0, 1, 5]]
+    assert_same(TOP_K, x)
     with pytest.raises(RuntimeError, match=r"finds the greater element, got direction=LT"):
         hlo.compile(TOP_K.replace("=GT", "=LT"))
     with pytest.raises(RuntimeError, match=r"'r' \(custom-call\): expected an array, and its k"):

@@ -170,6 +170,12 @@ TAKEN = {
         "h = bf16[2,3] convert(p)\n  a = bf16[2,3] add(p, h)\n  z = bf16[] constant(0)\n"
         "  ROOT w = f32[4,3] pad(p, z), padding=1_1x0_0"
     ),
+    "a scatter whose sum is of another type": module(
+        "i = s32[2,1] constant({{0}, {1}})\n  h = bf16[2,3] convert(p)\n"
+        "  ROOT s = bf16[2,3] scatter(h, i, h), update_window_dims={1}, inserted_window_dims={0}, "
+        "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add",
+        ADD,
+    ),
     "a bitcast to fewer bytes": module("ROOT b = s32[1] bitcast(p)"),
     "a transform of another length": module(
         "c = c64[2,3] convert(p)\n  ROOT f = c64[2,3] fft(c), fft_type=FFT, fft_length={8}"
@@ -384,6 +390,7 @@ def test_what_only_describes_is_refused_when_it_runs(name):
 
 READ_ONLY = {
     "floats of several types": r"'a' \(add\): expected operands of one shape",
+    "a scatter whose sum is of another type": r"'s' \(scatter\): expected parameter 0 of 'add'",
     "a bitcast to fewer bytes": r"'b' \(bitcast\): expected 24 bytes",
     "a transform of another length": r"'f' \(fft\): expected dimension 1 to be 8",
 }
