@@ -98,12 +98,22 @@ def test_what_is_missing_or_wrong_is_named(program, tmp_path):
 def test_errors_show_the_line_and_the_place(tmp_path):
     file = tmp_path / "wrong.hlo"
     file.write_text(PROGRAM.replace("= s32[] add(", "= s32[] addd("))
-    for part in ("print", "run"):
-        assert command(part, file, status=2) == (
+    for part in (["print"], ["run"], ["graph", "-o", tmp_path / "x.dot"], ["diff", file]):
+        assert command(*part, file, status=2) == (
             f"lamella: hlo: {file}:7:16: expected an opcode, got 'addd'\n"
             "    more = s32[] addd(n, n)\n"
             "                 ^\n"
         )
+
+
+def test_the_same_failure_has_the_same_status(tmp_path):
+    file = tmp_path / "unknown.hlo"
+    file.write_text(
+        "HloModule m\nENTRY e {\n  x = f32[2] parameter(0)\n"
+        '  ROOT y = f32[2] custom-call(x), custom_call_target="mine::unknown"\n}\n'
+    )
+    for part in (["run"], ["graph", "--compiled", "-o", tmp_path / "x.dot"]):
+        assert "mine::unknown" in command(*part, file, status=2)
 
 
 def test_print(program):

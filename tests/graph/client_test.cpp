@@ -146,5 +146,26 @@ TEST(Literal, ChecksTypesAndIndices) {
   EXPECT_EQ(literal.ToString(), "f32[2,2] { { 1, 2 }, { 9, 4 } }");
 }
 
+TEST(Client, ResultsHaveTheirValidElements) {
+  Builder b("sizes");
+  Shape bounded = F({5});
+  bounded.set_dynamic(0);
+  Op x = Parameter(&b, 0, bounded, "x");
+  Op shorter = SetDimensionSize(x, Sub(GetDimensionSize(x, 0), ConstantR0<int32_t>(&b, 1)), 0);
+  Tuple(&b, {Add(shorter, shorter), GetDimensionSize(shorter, 0)});
+  BuiltComputation sizes = b.Build().value();
+  LocalClient* client = ClientLibrary::LocalClientOrDie();
+  auto given = client->TransferToServer(LiteralUtil::CreateR1<float>({1, 2, 3})).value();
+  EXPECT_EQ(client->ExecuteAndTransfer(sizes, {given.get()}).value().ToString(),
+            "(f32[2] {2, 4}, s32[] 2)");
+  auto executables = client->Compile(sizes, {&bounded}).value();
+  ScopedShapedBuffer buffer =
+      client->LiteralToShapedBuffer(LiteralUtil::CreateR1<float>({1, 2, 3, 4, 5})).value();
+  ScopedShapedBuffer result = executables[0]->Run({&buffer}).value();
+  EXPECT_EQ(result.on_host_shape().to_string(false), "(f32[4], s32[])");
+  EXPECT_EQ(client->ShapedBufferToLiteral(result).value().ToString(),
+            "(f32[4] {2, 4, 6, 8}, s32[] 4)");
+}
+
 }  // namespace
 }  // namespace lamella::hlo

@@ -131,18 +131,41 @@ def test_shuffle_rotates():
     np.testing.assert_array_equal(ours(text, numbers(3, 4))[0], want)
 
 
-def test_dynamic_sizes_other_than_whole_are_refused():
-    text = program(
-        "x = f32[5] parameter(0)",
-        "n = s32[] parameter(1)",
-        "ROOT r = f32[<=5] set-dimension-size(x, n), dimensions={0}",
+TOP_K = """HloModule m
+compare { a = f32[] parameter(0) b = f32[] parameter(1)
+  i = s32[] parameter(2) j = s32[] parameter(3)
+  ROOT r = pred[] compare(a, b), direction=GT, type=TOTALORDER }
+ENTRY e {
+  x = f32[2,7] parameter(0)
+  ROOT r = (f32[2,4], s32[2,4]) custom-call(x), custom_call_target="TopK",
+    called_computations={compare}
+}"""
+
+
+def test_custom_calls_of_the_greatest_elements():
+    x = np.array(
+        [[1, np.nan, 3, -np.inf, 3, -0.0, 0], [5, 5, -np.nan, np.inf, 4, 5, 2]], np.float32
     )
-    np.testing.assert_array_equal(ours(text, numbers(5), np.int32(5))[0], numbers(5))
-    with pytest.raises(RuntimeError) as caught:
-        ours(text, numbers(5), np.int32(3))
-    assert "hlo: 'r' (set-dimension-size): expected the whole size of dimension 0, 5" in str(
-        caught.value
-    )
+    x[1, 2] = np.copysign(np.nan, -1)
+    for values, places in (hlo.evaluate(TOP_K, x), hlo.compile(TOP_K)(x)):
+        want = [[np.nan, 3, 3, 1], [np.inf, 5, 5, 5]]
+        np.testing.assert_array_equal(values.numpy(), np.array(want, np.float32))
+        assert places.numpy().tolist() == [[1, 2, 4, 0], [3, 0, 1, 5]]
+    assert_same(TOP_K, x)
+    with pytest.raises(RuntimeError, match=r"finds the greater element, got direction=LT"):
+        hlo.compile(TOP_K.replace("=GT", "=LT"))
+    with pytest.raises(RuntimeError, match=r"'r' \(custom-call\): expected an array, and its k"):
+        hlo.compile(TOP_K.replace("f32[2,4]", "f32[2,9]").replace("s32[2,4]", "s32[2,9]"))
+
+
+def test_custom_calls_that_mark_shards_give_their_operand():
+    for target in ("ShardBarrierFrom", "ShardBarrierTo"):
+        text = program(
+            "x = f32[2,3] parameter(0)",
+            f'ROOT r = f32[2,3] custom-call(x), custom_call_target="{target}"',
+        )
+        for result in (hlo.evaluate(text, numbers(2, 3)), hlo.compile(text)(numbers(2, 3))):
+            np.testing.assert_array_equal(result[0].numpy(), numbers(2, 3))
 
 
 GATHERS = {

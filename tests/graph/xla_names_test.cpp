@@ -6,6 +6,7 @@
 #include "tensorflow/compiler/xla/client/lib/loops.h"
 #include "tensorflow/compiler/xla/client/lib/math.h"
 #include "tensorflow/compiler/xla/client/lib/matrix.h"
+#include "tensorflow/compiler/xla/client/lib/sorting.h"
 #include "tensorflow/compiler/xla/client/local_client.h"
 #include "tensorflow/compiler/xla/client/xla_builder.h"
 #include "tensorflow/compiler/xla/client/xla_computation.h"
@@ -19,8 +20,22 @@
 #include "tensorflow/compiler/xla/types.h"
 #include "tensorflow/compiler/xla/xla_data.pb.h"
 #include "xla/client/xla_builder.h"
+#include "xla/comparison_util.h"
+#include "xla/hlo/builder/lib/approx_topk.h"
 #include "xla/hlo/builder/lib/constants.h"
+#include "xla/hlo/builder/lib/logdet.h"
+#include "xla/hlo/builder/lib/lu_decomposition.h"
+#include "xla/hlo/builder/lib/pooling.h"
+#include "xla/hlo/builder/lib/prng.h"
+#include "xla/hlo/builder/lib/qr.h"
+#include "xla/hlo/builder/lib/self_adjoint_eig.h"
+#include "xla/hlo/builder/lib/svd.h"
+#include "xla/hlo/builder/lib/tridiagonal.h"
+#include "xla/hlo/builder/lib/tuple.h"
 #include "xla/hlo/builder/xla_builder.h"
+#include "xla/hlo/parser/hlo_parser.h"
+#include "xla/primitive_util.h"
+#include "xla/shape_tree.h"
 
 #include <gtest/gtest.h>
 
@@ -256,6 +271,20 @@ TEST(XlaNames, Settings) {
   Literal input = LiteralUtil::CreateR1<float>({3, 4});
   ScopedShapedBuffer buffer = client->LiteralToShapedBuffer(input).ValueOrDie();
   EXPECT_EQ(ready[0]->Run({&buffer}).ValueOrDie().on_device_shape(), shape);
+}
+
+TEST(XlaNames, Library) {
+  using namespace xla;
+  EXPECT_TRUE(primitive_util::IsFloatingPointType(BF16));
+  EXPECT_EQ(xla::ParseShape("f32[2]").value(), ShapeUtil::MakeShape(F32, {2}));
+  EXPECT_TRUE(Comparison(ComparisonDirection::kLt, F32, ComparisonOrder::kTotal).IsTotalOrder());
+  XlaBuilder b("library");
+  XlaOp a = ConstantR2<float>(&b, {{2, 0}, {0, 8}}), q, r;
+  QrExplicit(a, /*full_matrices=*/true, q, r);
+  SVDResult svd = SVD(a);
+  ShapeTree<XlaOp> parts = DisassembleTuple(Tuple(&b, {svd.d, xla::LogDet(a)})).value();
+  xla::Tuple(&b, {parts.element({0}), Exp(parts.element({1})), xla::TopK(svd.d, 1, S32)});
+  EXPECT_EQ(run(b.Build().value(), {}).value().ToString().substr(0, 20), "(f32[2] {8, 2}, f32[");
 }
 
 TEST(XlaNames, ReducingToTheSecond) {

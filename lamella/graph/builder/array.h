@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lamella/core/error.h"
+#include "lamella/graph/hlo/shape.h"
 
 namespace lamella::hlo {
 
@@ -50,6 +51,43 @@ class Array {
   template <class... I>
   T& operator()(I... index) {
     return values_[place({static_cast<int64_t>(index)...})];
+  }
+
+  // Calls visit(index, pointer to the element), or visit(index, value) if the array is const, in
+  // row-major order.
+  template <class F>
+  void Each(F&& visit) {
+    size_t n = 0;
+    for_each_index(sizes_, [&](auto index) { visit(index, &values_[n++]); });
+  }
+  template <class F>
+  void Each(F&& visit) const {
+    size_t n = 0;
+    for_each_index(sizes_, [&](auto index) { visit(index, values_[n++]); });
+  }
+  // The elements from `starts` up to, but not including, `limits`.
+  Array Slice(std::span<const int64_t> starts, std::span<const int64_t> limits) const {
+    LAMELLA_CHECK(starts.size() == sizes_.size() && limits.size() == sizes_.size(),
+                  "Slice: expected ", sizes_.size(), " starts and limits, got ", starts.size(),
+                  " and ", limits.size());
+    std::vector<int64_t> sizes(starts.size());
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      LAMELLA_CHECK(starts[d] >= 0 && starts[d] <= limits[d] && limits[d] <= sizes_[d],
+                    "Slice: expected a range within ", sizes_[d], " in dimension ", d, ", got ",
+                    starts[d], " to ", limits[d]);
+      sizes[d] = limits[d] - starts[d];
+    }
+    Array made(std::move(sizes));
+    made.Each([&](std::span<const int64_t> index, T* value) {
+      int64_t at = 0;
+      for (size_t d = 0; d < index.size(); ++d) at = at * sizes_[d] + starts[d] + index[d];
+      *value = values_[static_cast<size_t>(at)];
+    });
+    return made;
+  }
+  Array Slice(std::initializer_list<int64_t> starts, std::initializer_list<int64_t> limits) const {
+    return Slice(std::span(starts.begin(), starts.size()),
+                 std::span(limits.begin(), limits.size()));
   }
 
   void Fill(const T& value) { values_.assign(values_.size(), value); }

@@ -460,5 +460,15 @@ void Builder::SetUpAlias(const ShapeIndex& output_index, int64_t parameter_numbe
   module_->input_output_aliases.push_back(
       {output_index, parameter_number, parameter_index, kind == AliasKind::kMustAlias});
 }
+void Builder::AddBufferDonor(int64_t param_number, const ShapeIndex& param_index) {
+  constexpr std::string_view kKey = "buffer_donor";
+  auto& attributes = module_->attributes;
+  auto found = std::ranges::find(attributes, kKey, [](const auto& one) { return one.first; });
+  if (found == attributes.end()) found = attributes.insert(found, {kKey, "{}"});
+  std::string before(found->second.substr(0, found->second.size() - 1));
+  std::string text = str(before, before.size() > 1 ? ", " : "", "(", param_number, ", ",
+                         braced(param_index), ")}");
+  found->second = module_->arena().copy(std::string_view(text));
+}
 
 }  // namespace lamella::hlo

@@ -116,6 +116,8 @@ class Builder {
   enum class AliasKind { kMayAlias, kMustAlias };
   void SetUpAlias(const ShapeIndex& output_index, int64_t parameter_number,
                   const ShapeIndex& parameter_index, AliasKind kind = AliasKind::kMayAlias);
+  // Lets any result use the memory of a parameter's element.
+  void AddBufferDonor(int64_t param_number, const ShapeIndex& param_index);
 
  private:
   friend class Emission;

@@ -108,6 +108,15 @@ std::vector<std::pair<int64_t, int64_t>> spatial_padding(
   return MakePadding(sizes, window, strides, padding);
 }
 
+void set_dimensions(AttributeList& a, const DotDimensionNumbers& numbers) {
+  if (numbers.lhs_batch_dimensions_size() != 0 || numbers.rhs_batch_dimensions_size() != 0) {
+    a.integers(AttributeKey::LhsBatchDims, numbers.lhs_batch_dimensions());
+    a.integers(AttributeKey::RhsBatchDims, numbers.rhs_batch_dimensions());
+  }
+  a.integers(AttributeKey::LhsContractingDims, numbers.lhs_contracting_dimensions());
+  a.integers(AttributeKey::RhsContractingDims, numbers.rhs_contracting_dimensions());
+}
+
 }  // namespace
 
 Op Dot(Operand lhs, Op rhs, const PrecisionConfig* precision_config,
@@ -130,15 +139,23 @@ Op DotGeneral(Operand lhs, Op rhs, const DotDimensionNumbers& dimension_numbers,
   return emit("DotGeneral", lhs, [&](Emission& e) {
     ElementType type = result_type(e, lhs, rhs, preferred_element_type);
     AttributeList a = e.attributes();
-    if (dimension_numbers.lhs_batch_dimensions_size() != 0 ||
-        dimension_numbers.rhs_batch_dimensions_size() != 0) {
-      a.integers(AttributeKey::LhsBatchDims, dimension_numbers.lhs_batch_dimensions());
-      a.integers(AttributeKey::RhsBatchDims, dimension_numbers.rhs_batch_dimensions());
-    }
-    a.integers(AttributeKey::LhsContractingDims, dimension_numbers.lhs_contracting_dimensions());
-    a.integers(AttributeKey::RhsContractingDims, dimension_numbers.rhs_contracting_dimensions());
+    set_dimensions(a, dimension_numbers);
     set_precision(a, precision_config);
     return e.add(Opcode::Dot, {lhs, rhs}, std::move(a), Shape::scalar(type));
+  });
+}
+Op RaggedDot(Operand lhs, Op rhs, Op group_sizes,
+             const RaggedDotDimensionNumbers& dimension_numbers,
+             const PrecisionConfig* precision_config,
+             std::optional<PrimitiveType> preferred_element_type) {
+  return emit("RaggedDot", lhs, [&](Emission& e) {
+    ElementType type = result_type(e, lhs, rhs, preferred_element_type);
+    AttributeList a = e.attributes();
+    set_dimensions(a, dimension_numbers.dot_dimension_numbers());
+    a.integers(AttributeKey::LhsRaggedDims, dimension_numbers.lhs_ragged_dimensions());
+    a.integers(AttributeKey::RhsGroupDims, dimension_numbers.rhs_group_dimensions());
+    set_precision(a, precision_config);
+    return e.add(Opcode::RaggedDot, {lhs, rhs, group_sizes}, std::move(a), Shape::scalar(type));
   });
 }
 

@@ -17,6 +17,13 @@ Op DotGeneral(Operand lhs, Op rhs, const DotDimensionNumbers& dimension_numbers,
               const PrecisionConfig* precision_config = nullptr,
               std::optional<PrimitiveType> preferred_element_type = std::nullopt);
 
+// The rows (lhs_ragged_dimensions) of lhs come in groups of these sizes, and each group has a
+// matrix of its own, along rhs_group_dimensions of rhs.
+Op RaggedDot(Operand lhs, Op rhs, Op group_sizes,
+             const RaggedDotDimensionNumbers& dimension_numbers,
+             const PrecisionConfig* precision_config = nullptr,
+             std::optional<PrimitiveType> preferred_element_type = std::nullopt);
+
 // lhs is the input, rhs the kernel. Without dimension numbers the input and the result are (batch,
 // features, spatial...), and the kernel is (output features, input features, spatial...).
 Op Conv(Operand lhs, Op rhs, Span<int64_t> window_strides, Padding padding,

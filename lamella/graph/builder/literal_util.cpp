@@ -135,4 +135,39 @@ StatusOr<Literal> LiteralUtil::Convert(const Literal& literal, PrimitiveType typ
   return made;
 }
 
+Literal Literal::Relayout(const Shape& shape_with_layout) const {
+  LAMELLA_CHECK(shape_with_layout.compatible(shape_), "Relayout: expected a layout of ",
+                shape_.to_string(false), ", got ", shape_with_layout.to_string(false));
+  Literal made = clone();
+  auto set = [](auto& self, Literal& part, const Shape& shape) -> void {
+    part.shape_ = shape;
+    for (size_t e = 0; e < part.elements_.size(); ++e) {
+      self(self, part.elements_[e], shape.tuple_shapes()[e]);
+    }
+  };
+  set(set, made, shape_with_layout);
+  return made;
+}
+Literal Literal::Relayout(const std::vector<int64_t>& minor_to_major,
+                          const std::vector<int64_t>& index) const {
+  auto with = [&](auto& self, const Shape& shape, size_t depth) -> Shape {
+    Shape made = shape;
+    if (depth == index.size()) {
+      made.set_layout(minor_to_major);
+      return made;
+    }
+    std::vector<Shape> parts = shape.tuple_shapes();
+    bool good = index[depth] >= 0 && static_cast<size_t>(index[depth]) < parts.size();
+    LAMELLA_CHECK(good, "Relayout: expected the index of a part of ", shape_.to_string(false),
+                  ", got ", braced(index));
+    Shape& part = parts[static_cast<size_t>(index[depth])];
+    part = self(self, part, depth + 1);
+    return Shape::tuple(std::move(parts));
+  };
+  return Relayout(with(with, shape_, 0));
+}
+StatusOr<Literal> Literal::Convert(ElementType type) const {
+  return LiteralUtil::Convert(*this, type);
+}
+
 }  // namespace lamella::hlo

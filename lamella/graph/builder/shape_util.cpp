@@ -274,4 +274,12 @@ int64_t ShapeUtil::GetLeafCount(const Shape& shape) {
   return static_cast<int64_t>(GetLeafShapes(shape).size());
 }
 
+StatusOr<Shape> ParseShape(std::string_view text) {
+  try {
+    return Shape::parse(text);
+  } catch (const Error& error) {
+    return Status(StatusCode::kInvalidArgument, error.what());
+  }
+}
+
 }  // namespace lamella::hlo

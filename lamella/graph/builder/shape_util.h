@@ -166,4 +166,7 @@ class ShapeUtil {
   static std::vector<std::pair<ShapeIndex, Shape>> GetLeafShapes(const Shape& shape);
 };
 
+// Reads "f32[2,3]{1,0}".
+StatusOr<Shape> ParseShape(std::string_view text);
+
 }  // namespace lamella::hlo

@@ -20,6 +20,35 @@ PaddingConfig MakeNoPaddingConfig(int64_t rank) {
   return config;
 }
 
+Comparison::Comparison(Direction direction, PrimitiveType type)
+    : Comparison(direction, type,
+                 is_floating(type) || is_complex(type) ? Order::kPartial : Order::kTotal) {}
+Comparison::Type Comparison::GetType() const {
+  if (is_floating(type_) || is_complex(type_)) {
+    return IsTotalOrder() ? Type::kFloatTotalOrder : Type::kFloat;
+  }
+  return element_kind(type_) == ElementKind::Signed ? Type::kSigned : Type::kUnsigned;
+}
+Comparison Comparison::Converse() const {
+  Direction other = direction_;
+  if (IsGe()) other = Direction::kLe;
+  if (IsGt()) other = Direction::kLt;
+  if (IsLt()) other = Direction::kGt;
+  if (direction_ == Direction::kLe) other = Direction::kGe;
+  return {other, type_, order_};
+}
+std::optional<Comparison> Comparison::Inverse() const {
+  if (IsPartialOrder() && !IsEq() && !IsNe()) return std::nullopt;
+  static constexpr Direction kInverses[] = {Direction::kNe, Direction::kEq, Direction::kLt,
+                                            Direction::kLe, Direction::kGt, Direction::kGe};
+  return Comparison(kInverses[static_cast<size_t>(direction_)], type_, order_);
+}
+std::string Comparison::ToString() const { return ComparisonDirectionToString(direction_); }
+std::string ComparisonDirectionToString(ComparisonDirection direction) {
+  static constexpr const char* kNames[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
+  return kNames[static_cast<size_t>(direction)];
+}
+
 std::string OpSharding::to_string() const {
   std::string text = "{";
   auto list = [&](const std::vector<int64_t>& numbers) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,16 @@ class DotDimensionNumbers {
   LAMELLA_HLO_REPEATED(rhs_contracting_dimensions)
   LAMELLA_HLO_REPEATED(lhs_batch_dimensions)
   LAMELLA_HLO_REPEATED(rhs_batch_dimensions)
+};
+class RaggedDotDimensionNumbers {
+  LAMELLA_HLO_REPEATED(lhs_ragged_dimensions)
+  LAMELLA_HLO_REPEATED(rhs_group_dimensions)
+ public:
+  const DotDimensionNumbers& dot_dimension_numbers() const { return dot_; }
+  DotDimensionNumbers* mutable_dot_dimension_numbers() { return &dot_; }
+
+ private:
+  DotDimensionNumbers dot_;
 };
 class GatherDimensionNumbers {
   LAMELLA_HLO_REPEATED(offset_dims)
@@ -113,11 +124,43 @@ class PrecisionConfig {
 };
 
 enum class ComparisonDirection : uint8_t { kEq, kNe, kGe, kGt, kLe, kLt };
+// A direction, an element type and an order. Floats are compared by IEEE 754 rules (partial order)
+// unless another order is given, and all other types in their total order.
 class Comparison {
  public:
   using Direction = ComparisonDirection;
   enum class Type : uint8_t { kFloat, kFloatTotalOrder, kSigned, kUnsigned };
+  enum class Order : uint8_t { kTotal, kPartial };
+
+  Comparison(Direction direction, PrimitiveType type);
+  Comparison(Direction direction, PrimitiveType type, Order order)
+      : direction_(direction), type_(type), order_(order) {}
+  Direction GetDirection() const { return direction_; }
+  PrimitiveType GetPrimitiveType() const { return type_; }
+  Order GetOrder() const { return order_; }
+  Type GetType() const;
+  bool IsEq() const { return direction_ == Direction::kEq; }
+  bool IsNe() const { return direction_ == Direction::kNe; }
+  bool IsGe() const { return direction_ == Direction::kGe; }
+  bool IsGt() const { return direction_ == Direction::kGt; }
+  bool IsLt() const { return direction_ == Direction::kLt; }
+  bool IsTotalOrder() const { return order_ == Order::kTotal; }
+  bool IsPartialOrder() const { return order_ == Order::kPartial; }
+  // The comparison with operands exchanged.
+  Comparison Converse() const;
+  // The negation; none in a partial order, where it is no comparison, except of equality.
+  std::optional<Comparison> Inverse() const;
+  // "EQ", ...
+  std::string ToString() const;
+  bool operator==(const Comparison&) const = default;
+
+ private:
+  Direction direction_;
+  PrimitiveType type_;
+  Order order_;
 };
+using ComparisonOrder = Comparison::Order;
+std::string ComparisonDirectionToString(ComparisonDirection direction);
 
 enum class Padding : uint8_t { kSame, kValid };
 

@@ -126,19 +126,22 @@ void require_attributes(const Instruction& i) {
     case Opcode::Sort:
       return require_one_dimension(i);
     case Opcode::GetTupleElement:
-      infer_shape(i);
+      if (i.operands.empty() || i.operand_shape(0).is_tuple()) infer_shape(i);
       break;
     case Opcode::DynamicSlice:
     case Opcode::DynamicUpdateSlice: {
       size_t arrays = i.opcode == Opcode::DynamicSlice ? 1 : 2, count = i.operands.size();
-      if (count > arrays && count == arrays + i.operand_shape(0).dimensions().size()) break;
+      size_t rank = array_operand(i, 0).dimensions().size();
+      if (count == arrays + rank) break;
       if (count == arrays + 1 && i.operand_shape(arrays).rank() == 1) break;
-      if (count == arrays && i.operand_shape(0).rank() == 0) break;
-      fail(i, "expected a start for each dimension of operand 0, got ", count, " operands");
+      fail(i, "expected ", rank, " operands with start indices, got ",
+           count - std::min(count, arrays));
     }
+    case Opcode::RecvDone:
+      if (!i.operands.empty() && !i.operand_shape(0).tuple_shapes().empty()) break;
+      fail(i, "expected a tuple as operand 0, got another");
     case Opcode::Infeed:
     case Opcode::Recv:
-    case Opcode::RecvDone:
       if (i.shape->is_tuple() && !i.shape->tuple_shapes().empty()) break;
       fail(i, "expected a tuple as the result, got ", i.shape->to_string(false));
     case Opcode::CustomCall: {

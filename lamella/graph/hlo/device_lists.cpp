@@ -136,6 +136,7 @@ class Mesh {
   // {'a', 'b':(1)2, ?}: adds the axes to `taken`, where none may be twice. Returns their product.
   int64_t scan_axes(std::vector<AxisPart>* taken, bool may_be_open) {
     int64_t size = 1;
+    size_t first = taken->size();
     s_.expect('{');
     while (!s_.take('}')) {
       if (may_be_open && s_.take('?')) {
@@ -147,6 +148,11 @@ class Mesh {
         if (before.axis == part.axis && before.begin < part.end && part.begin < before.end) {
           s_.fail("expected each axis once, got '", axes_[part.axis].name, "' again");
         }
+      }
+      bool continues = taken->size() > first && taken->back().axis == part.axis &&
+                       taken->back().end == part.begin;
+      if (may_be_open && continues) {
+        s_.fail("expected adjacent parts of axis '", axes_[part.axis].name, "' as one part");
       }
       taken->push_back(part);
       size *= part.size;

@@ -191,12 +191,14 @@ Shape of_one_float(const Shape& shape) {
 }
 
 // Note [What texts may state]
-//   XLA's verifier takes some instructions that its backends rewrite before they run: operands of
-//   several types of floats, bitcasts to another number of bytes, complex transforms whose
-//   fft_length is not the operand's sizes. Modules with these are read, printed and drawn here, and
-//   refused by name when they are compiled.
+//   XLA's verifier takes some instructions that its backends rewrite before they run: operands and
+//   computations of several types of floats, bitcasts to another number of bytes, complex
+//   transforms whose fft_length is not the operand's sizes. Modules with these are read, printed
+//   and drawn here, and refused by name when they are compiled.
 bool is_read_only(const Instruction& i) {
-  if (i.opcode == Opcode::Bitcast) return true;
+  if (i.opcode == Opcode::Bitcast) {
+    return i.operands.size() == 1 && i.operand_shape(0).is_array() && i.shape->is_array();
+  }
   if (i.opcode == Opcode::Fft) {
     std::string_view kind = i.text(AttributeKey::FftType);
     return (kind == "FFT" || kind == "IFFT") && i.operands.size() == 1 &&
@@ -219,6 +221,22 @@ bool is_read_only(const Instruction& i) {
   Instruction alike = i;
   alike.operands = pointers;
   replace(alike);
+  std::vector<Attribute> attributes(i.attributes.begin(), i.attributes.end());
+  std::deque<Computation> called;
+  std::deque<Instruction> parts;
+  auto part = [&](const Instruction* one) {
+    replace(parts.emplace_back(*one));
+    return &parts.back();
+  };
+  for (Attribute& one : attributes) {
+    if (attribute_kind(one.key) != AttributeKind::Computation || one.computation == nullptr)
+      continue;
+    Computation& copy = called.emplace_back(*one.computation);
+    for (Instruction*& parameter : copy.parameters) parameter = part(parameter);
+    copy.root = part(copy.root);
+    one.computation = &copy;
+  }
+  alike.attributes = attributes;
   return is_mixed && is_well_formed(alike);
 }
 
@@ -231,7 +249,9 @@ bool may_be_read_only(const Instruction& i) {
     ElementType other = operand->shape->element_type();
     if (is_floating(other) && other != type) return true;
   }
-  return false;
+  bool calls = false;
+  for_each_called(i, [&](const Computation&) { calls = true; });
+  return calls;
 }
 
 void require_shape(const Instruction& i) {

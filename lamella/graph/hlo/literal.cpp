@@ -1,6 +1,8 @@
 // Literals: elements of every type, printing and reading.
 #include "lamella/graph/hlo/literal.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -26,6 +28,12 @@ template <class T>
 void store(std::byte* data, int64_t i, T value) {
   std::memcpy(data + static_cast<size_t>(i) * sizeof(T), &value, sizeof(T));
 }
+
+constexpr size_t kMappedBytes = size_t{1} << 22;
+// An array of more elements, given by one number, is printed as this number.
+constexpr int64_t kMostPrinted = 1024;
+// Elements of an array that a text may give by its first one.
+constexpr int64_t kMostZeros = int64_t{1} << 28;
 
 // Truncates a number to the width of the type; signed types are sign-extended.
 int64_t cut(ElementType type, int64_t value) {
@@ -89,9 +97,23 @@ Literal::Literal(Shape shape) : shape_(std::move(shape)) {
     return;
   }
   bytes_ = static_cast<size_t>(shape_.bytes());
+  if (bytes_ >= kMappedBytes) {
+    void* pages = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED) throw std::bad_alloc();
+    data_ = std::unique_ptr<std::byte[], Free>(static_cast<std::byte*>(pages), Free{bytes_});
+    return;
+  }
   data_.reset(
       static_cast<std::byte*>(::operator new[](bytes_ == 0 ? 1 : bytes_, std::align_val_t(64))));
   if (bytes_ != 0) std::memset(data_.get(), 0, bytes_);
+}
+void Literal::Free::operator()(std::byte* p) const {
+  if (mapped != 0) {
+    munmap(p, mapped);
+  } else {
+    ::operator delete[](p, std::align_val_t(64));
+  }
 }
 Literal Literal::tuple(std::vector<Literal> elements) {
   std::vector<Shape> shapes;
@@ -130,7 +152,10 @@ Literal Literal::clone() const {
     return made;
   }
   Literal made(shape_);
-  if (bytes_ != 0) std::memcpy(made.data_.get(), data_.get(), bytes_);
+  made.rest_is_zero_ = rest_is_zero_;
+  size_t stated =
+      rest_is_zero_ ? static_cast<size_t>(element_bytes(shape_.element_type())) : bytes_;
+  if (stated != 0) std::memcpy(made.data_.get(), data_.get(), stated);
   return made;
 }
 
@@ -214,6 +239,7 @@ complex<double> Literal::complex_at(int64_t i) const {
   return {real_at(i), 0.0};
 }
 void Literal::set_real(int64_t i, double value) {
+  rest_is_zero_ &= i == 0;
   std::byte* data = data_.get();
   switch (shape_.element_type()) {
     case ElementType::F16:
@@ -236,6 +262,7 @@ void Literal::set_real(int64_t i, double value) {
   set_integer(i, nearest_integer(value));
 }
 void Literal::set_integer(int64_t i, int64_t value) {
+  rest_is_zero_ &= i == 0;
   ElementType type = shape_.element_type();
   std::byte* data = data_.get();
   if (type == ElementType::PRED) return store(data, i, static_cast<uint8_t>(value != 0));
@@ -253,6 +280,7 @@ void Literal::set_integer(int64_t i, int64_t value) {
   }
 }
 void Literal::set_complex(int64_t i, complex<double> value) {
+  rest_is_zero_ &= i == 0;
   if (shape_.element_type() == ElementType::C64) {
     store(data_.get(), i,
           complex<float>(static_cast<float>(value.real()), static_cast<float>(value.imag())));
@@ -265,7 +293,10 @@ void Literal::set_complex(int64_t i, complex<double> value) {
 
 bool Literal::operator==(const Literal& other) const {
   return shape_.compatible(other.shape_) && bytes_ == other.bytes_ && !elided_ && !other.elided_ &&
-         (bytes_ == 0 || std::memcmp(data_.get(), other.data_.get(), bytes_) == 0) &&
+         (bytes_ == 0 || std::memcmp(data_.get(), other.data_.get(),
+                                     rest_is_zero_ && other.rest_is_zero_
+                                         ? static_cast<size_t>(element_bytes(shape_.element_type()))
+                                         : bytes_) == 0) &&
          elements_ == other.elements_;
 }
 
@@ -294,6 +325,7 @@ void Literal::append_to(std::string* text) const {
     *text += "{...}";
     return;
   }
+  if (rest_is_zero_) return append_element(text, 0);
   int64_t next = 0;
   append_array(text, 0, &next);
 }
@@ -396,11 +428,12 @@ Literal Literal::scan(Scanner& scanner, const Shape& shape) {
       return elided(shape);
     }
     if (!rest.starts_with('{')) {  // one number sets the first element, and the others are 0
-      LAMELLA_CHECK(shape.elements() <= static_cast<int64_t>(scanner.text().size()) << 14,
+      LAMELLA_CHECK(shape.elements() <= kMostZeros,
                     "hlo: expected a constant of moderate size, got ", shape.to_string(false));
       Literal made(shape);
       if (shape.elements() == 0) scanner.fail("expected '{}', got ", scanner.next());
       made.scan_element(scanner, 0);
+      made.rest_is_zero_ = shape.elements() > kMostPrinted;
       return made;
     }
   }

@@ -19,6 +19,8 @@
 namespace lamella::hlo {
 
 class Scanner;
+template <class T>
+class StatusOr;
 
 class Literal {
  public:
@@ -30,11 +32,15 @@ class Literal {
   static Literal scalar(ElementType type, double value);
 
   const Shape& shape() const { return shape_; }
-  void* data() { return data_.get(); }
+  void* data() {
+    rest_is_zero_ = false;
+    return data_.get();
+  }
   const void* data() const { return data_.get(); }
   size_t bytes() const { return bytes_; }
   template <class T>
   std::span<T> values() {
+    rest_is_zero_ = false;
     return {reinterpret_cast<T*>(data_.get()), bytes_ / sizeof(T)};
   }
   template <class T>
@@ -82,8 +88,28 @@ class Literal {
   int64_t element_count() const { return shape_.elements(); }
   int64_t size_bytes() const { return static_cast<int64_t>(bytes_); }
   const void* untyped_data() const { return data_.get(); }
-  void* untyped_data() { return data_.get(); }
+  void* untyped_data() { return data(); }
   Literal Clone() const { return clone(); }
+  // A copy whose shape, or that of the part at the index, has the layout. Elements stay row-major.
+  Literal Relayout(const Shape& shape_with_layout) const;
+  Literal Relayout(const std::vector<int64_t>& minor_to_major,
+                   const std::vector<int64_t>& index = {}) const;
+  // A copy with values of another type, as ConvertElementType gives them.
+  StatusOr<Literal> Convert(ElementType type) const;
+  // Calls visit(index, value) for each element in row-major order.
+  template <class T, class F>
+  void EachCell(F&& visit) const {
+    std::span<const T> all = data<T>();
+    size_t n = 0;
+    for_each_index(shape_.dimensions(), [&](auto index) { visit(index, all[n++]); });
+  }
+  // Sets each element to make(index).
+  template <class T, class F>
+  void Populate(F&& make) {
+    std::span<T> all = data<T>();
+    size_t n = 0;
+    for_each_index(shape_.dimensions(), [&](auto index) { all[n++] = make(index); });
+  }
   // Moves the elements out of the tuple, which is empty afterwards.
   std::vector<Literal> DecomposeTuple();
   // "f32[2] {1, 2}"; tuples element by element.
@@ -125,13 +151,18 @@ class Literal {
   double scan_real(Scanner& scanner, int64_t i, ElementType type);
   void set_nan(int64_t i, ElementType type, bool negative, uint64_t payload);
 
+  // Large arrays are pages of zeros, which take memory when they are first written.
   struct Free {
-    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t(64)); }
+    size_t mapped;
+    Free() : mapped(0) {}
+    explicit Free(size_t bytes) : mapped(bytes) {}
+    void operator()(std::byte* p) const;
   };
   Shape shape_;
   std::unique_ptr<std::byte[], Free> data_;
   size_t bytes_ = 0;
   bool elided_ = false;
+  bool rest_is_zero_ = false;  // all elements but the first, as a text with one number states
   std::vector<Literal> elements_;
 };
 

@@ -362,7 +362,7 @@ class Parser {
       size_t at = s_.position();
       std::string_view word = s_.word();
       auto key = attribute_from_name(word, one->opcode);
-      bool is_taken = key && ((pair && *key == AttributeKey::AsyncExecutionThread) ||
+      bool is_taken = key && ((pair && is_of_pair(one->opcode, is_link, *key)) ||
                               takes_attribute(is_link ? Opcode::AfterAll : one->opcode, *key));
       if (!is_taken)
         s_.fail_at(

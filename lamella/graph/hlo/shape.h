@@ -123,6 +123,18 @@ class Shape {
   int64_t leaves_ = 1;
 };
 
+// Calls visit(index) for each index below `sizes`, in row-major order.
+template <class F>
+void for_each_index(std::span<const int64_t> sizes, F&& visit) {
+  int64_t left = 1;
+  for (int64_t size : sizes) left *= size;
+  std::vector<int64_t> index(sizes.size());
+  for (; left > 0; --left) {
+    visit(std::span<const int64_t>(index));
+    for (size_t d = sizes.size(); d-- > 0 && ++index[d] == sizes[d];) index[d] = 0;
+  }
+}
+
 // {n-1, ..., 1, 0}.
 std::vector<int64_t> row_major(int64_t rank);
 // "{1,0}".

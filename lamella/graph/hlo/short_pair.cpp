@@ -1,6 +1,8 @@
 // Parsing of asynchronous pairs in the short notation, which has no computation of its own.
 #include "lamella/graph/hlo/short_pair.h"
 
+#include <algorithm>
+
 #include "lamella/core/error.h"
 
 namespace lamella::hlo {
@@ -44,6 +46,15 @@ void wrap_in_start(Module& module, Instruction* one, Computation* body) {
     of_pair.push_back(rest.back());
     rest = rest.first(rest.size() - 1);
   }
+  // The aliases of call-start count the parts of the pair. No attribute behind them names a
+  // computation.
+  auto aliases = std::ranges::find(rest, AttributeKey::OutputToOperandAliasing, &Attribute::key);
+  if (one->opcode == Opcode::Call && aliases != rest.end()) {
+    std::rotate(aliases, aliases + 1, rest.end());
+    of_pair.push_back(rest.back());
+    rest = rest.first(rest.size() - 1);
+  }
+  std::ranges::sort(of_pair, {}, &Attribute::key);
   body->root->attributes = rest;
   one->opcode = Opcode::AsyncStart;
   one->attributes = module.arena().copy(std::span<const Attribute>(of_pair));

@@ -160,7 +160,6 @@ def _placed(path: str, text: str, message: str) -> str:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from lamella import hlo
     from lamella.hlo import _bundle
 
     # A failure of this command must not write another folder.
@@ -212,7 +211,9 @@ def _load_code(options: argparse.Namespace, entries: list[Any]) -> None:
 
 
 def _message(error: Exception) -> str:
-    return str(error) if isinstance(error, RuntimeError) else f"hlo: {type(error).__name__}: {error}"
+    if not isinstance(error, RuntimeError):
+        return f"hlo: {type(error).__name__}: {error}"
+    return str(error) if str(error).startswith("hlo: ") else f"hlo: {error}"
 
 
 def _arrays(shape: Any) -> list[Any]:

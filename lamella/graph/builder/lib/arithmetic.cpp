@@ -91,5 +91,8 @@ Op ArgMax(Operand input, PrimitiveType output_type, int axis) {
 Op ArgMin(Operand input, PrimitiveType output_type, int axis) {
   return arg("ArgMin", input, output_type, axis, false);
 }
+Op ArgMinMax(Operand input, PrimitiveType output_type, int axis, bool is_min) {
+  return arg("ArgMinMax", input, output_type, axis, !is_min);
+}
 
 }  // namespace lamella::hlo

@@ -20,5 +20,6 @@ Op Any(Operand predicates);
 // The index of the first largest (smallest) element along an axis, in the output type.
 Op ArgMax(Operand input, PrimitiveType output_type, int axis);
 Op ArgMin(Operand input, PrimitiveType output_type, int axis);
+Op ArgMinMax(Operand input, PrimitiveType output_type, int axis, bool is_min);
 
 }  // namespace lamella::hlo

@@ -1,7 +1,10 @@
 // Elementwise functions composed of others.
 #include "lamella/graph/builder/lib/math.h"
 
+#include <optional>
+
 #include "lamella/graph/builder/broadcasting.h"
+#include "lamella/graph/builder/calls.h"
 #include "lamella/graph/builder/constant.h"
 #include "lamella/graph/builder/emission.h"
 
@@ -17,7 +20,29 @@ Op inexact(const char* function, Opcode opcode, const Operand& x) {
   });
 }
 
+Op special(const char* function, const char* target, const Operand& x,
+           std::optional<Op> other = std::nullopt) {
+  return emit(function, x, [&](Emission& e) {
+    const Shape& shape = e.array(x, "x");
+    LAMELLA_EXPECT(is_ordinary_float(shape.element_type()), "f16, bf16, f32 or f64, got ",
+                   element_name(shape.element_type()));
+    if (!other) return CustomCall(e.within(), target, {x}, shape.with_default_layout());
+    auto [a, b] = broadcast_together(e, x, *other, {});
+    return CustomCall(e.within(), target, {a, b}, e.shape(a).with_default_layout());
+  });
+}
+
 }  // namespace
+
+Op Erfc(Operand x) { return special("Erfc", "aten::erfc", x); }
+Op ErfInv(Operand x) { return special("ErfInv", "aten::erfinv", x); }
+Op Lgamma(Operand x) { return special("Lgamma", "aten::lgamma", x); }
+Op Digamma(Operand x) { return special("Digamma", "aten::digamma", x); }
+Op BesselI0e(Operand x) { return special("BesselI0e", "aten::special_i0e", x); }
+Op BesselI1e(Operand x) { return special("BesselI1e", "aten::special_i1e", x); }
+Op Igamma(Operand a, Op x) { return special("Igamma", "aten::igamma", a, x); }
+Op Igammac(Operand a, Op x) { return special("Igammac", "aten::igammac", a, x); }
+Op Zeta(Operand x, Op q) { return special("Zeta", "aten::special_zeta", x, q); }
 
 Op Acos(Operand x) { return inexact("Acos", Opcode::Acos, x); }
 Op Asin(Operand x) { return inexact("Asin", Opcode::Asin, x); }

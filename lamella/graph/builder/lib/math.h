@@ -17,6 +17,17 @@ Op Atanh(Operand x);
 Op RoundToEven(Operand x);
 // The complex conjugate if `conjugate`, otherwise x.
 Op MaybeConjugate(Operand x, bool conjugate);
+// Special functions of real floats. They are custom calls of Lamella's operators.
+Op Erfc(Operand x);
+Op ErfInv(Operand x);
+Op Lgamma(Operand x);
+Op Digamma(Operand x);
+Op BesselI0e(Operand x);
+Op BesselI1e(Operand x);
+// The lower and upper regularised incomplete gamma functions, and Hurwitz's zeta function.
+Op Igamma(Operand a, Op x);
+Op Igammac(Operand a, Op x);
+Op Zeta(Operand x, Op q);
 // The next floating-point number after `from` towards `to`, for F16, BF16, F32 and F64.
 Op NextAfter(Operand from, Op to);
 

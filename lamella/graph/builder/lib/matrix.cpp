@@ -71,6 +71,10 @@ Op GetMatrixDiagonal(Operand x, int k) {
                   {rank - 2});
   });
 }
+Op GetMatrixDiagonalViaGather(Operand x, int k) {
+  return emit("GetMatrixDiagonalViaGather", x,
+              [&](Emission& e) { return GetMatrixDiagonal(e.at(x), k); });
+}
 Op TriangleMask(Operand x, int diagonal) {
   return emit("TriangleMask", x, [&](Emission& e) {
     return compare_diagonal(e, x, ComparisonDirection::kLe, diagonal);
@@ -152,37 +156,79 @@ Op BatchDot(Operand x, bool transpose_x, Op y, bool transpose_y,
   });
 }
 
+namespace {
+
+using Labels = std::array<std::vector<int64_t>, 3>;
+Labels labels_of(std::string_view einsum_config, int64_t x_rank, int64_t y_rank) {
+  size_t comma = einsum_config.find(','), arrow = einsum_config.find("->");
+  LAMELLA_EXPECT(
+      comma != std::string_view::npos && arrow != std::string_view::npos && comma < arrow,
+      "'einsum_config' as in \"ij,jk->ik\", got '", einsum_config, "'");
+  std::string_view texts[] = {einsum_config.substr(0, comma),
+                              einsum_config.substr(comma + 1, arrow - comma - 1),
+                              einsum_config.substr(arrow + 2)};
+  int64_t ranks[] = {x_rank, y_rank, 0}, hidden = 0;
+  Labels made;
+  for (size_t n = 0; n < 3; ++n) {
+    std::string_view text = texts[n];
+    size_t dots = text.find("...");
+    if (dots != std::string_view::npos && n < 2) {
+      hidden = ranks[n] - static_cast<int64_t>(text.size()) + 3;
+    }
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (i == dots) {
+        for (int64_t label = hidden; label > 0; --label) made[n].push_back(-label);
+        i += 2;
+        continue;
+      }
+      char c = text[i];
+      LAMELLA_EXPECT((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'), "letters, got '", text, "'");
+      made[n].push_back(c);
+    }
+    bool fits = n == 2 || static_cast<int64_t>(made[n].size()) == ranks[n];
+    LAMELLA_EXPECT(fits, "a letter for each of ", ranks[n], " dimensions, got '", text, "'");
+  }
+  return made;
+}
+
+}  // namespace
+
+StatusOr<std::array<std::vector<int64_t>, 3>> ParseEinsumString(std::string_view einsum_config,
+                                                                int64_t x_rank, int64_t y_rank) {
+  try {
+    return labels_of(einsum_config, x_rank, y_rank);
+  } catch (const Error& error) {
+    return Status(StatusCode::kInvalidArgument, str("ParseEinsumString: ", error.what()));
+  }
+}
 Op Einsum(Operand x, Op y, std::string_view einsum_config, PrecisionConfig::Precision precision,
           std::optional<PrimitiveType> preferred_element_type) {
   return emit("Einsum", x, [&](Emission& e) {
-    size_t comma = einsum_config.find(','), arrow = einsum_config.find("->");
-    LAMELLA_EXPECT(
-        comma != std::string_view::npos && arrow != std::string_view::npos && comma < arrow,
-        "'einsum_config' as in \"ij,jk->ik\", got '", einsum_config, "'");
-    std::string_view left = einsum_config.substr(0, comma);
-    std::string_view right = einsum_config.substr(comma + 1, arrow - comma - 1);
-    std::string_view result = einsum_config.substr(arrow + 2);
-    auto require = [&](std::string_view letters, int64_t rank) {
-      LAMELLA_EXPECT(static_cast<int64_t>(letters.size()) == rank, "a letter for each of ", rank,
-                     " dimensions, got '", letters, "'");
-      for (size_t i = 0; i < letters.size(); ++i) {
-        LAMELLA_EXPECT(letters[i] >= 'A' && letters[i] <= 'z' && letters.find(letters[i]) == i,
-                       "letters that differ, got '", letters, "'");
+    Labels labels = labels_of(einsum_config, e.array(x, "x").rank(), e.array(y, "y").rank());
+    return Einsum(e.at(x), labels[0], y, labels[1], labels[2], precision, preferred_element_type);
+  });
+}
+Op Einsum(Operand x, Span<int64_t> x_config, Op y, Span<int64_t> y_config,
+          Span<int64_t> output_config, PrecisionConfig::Precision precision,
+          std::optional<PrimitiveType> preferred_element_type) {
+  return emit("Einsum", x, [&](Emission& e) {
+    auto require = [&](std::span<const int64_t> labels, int64_t rank) {
+      LAMELLA_EXPECT(static_cast<int64_t>(labels.size()) == rank, "a label for each of ", rank,
+                     " dimensions, got ", labels.size());
+      for (size_t i = 0; i < labels.size(); ++i) {
+        LAMELLA_EXPECT(!contains(labels.first(i), labels[i]), "labels that differ, got ",
+                       braced(labels));
       }
     };
-    require(left, e.array(x, "x").rank());
-    require(right, e.array(y, "y").rank());
-    require(result, static_cast<int64_t>(result.size()));
-    auto has = [](std::string_view letters, char c) {
-      return letters.find(c) != std::string_view::npos;
-    };
+    require(x_config, e.array(x, "x").rank());
+    require(y_config, e.array(y, "y").rank());
+    require(output_config, static_cast<int64_t>(output_config.size()));
     // Dimensions of one operand that the other and the result lack are summed first.
-    auto sum_alone = [&](Op op, std::string_view letters, std::string_view other) {
-      std::vector<int64_t> alone;
-      std::string kept;
-      for (size_t i = 0; i < letters.size(); ++i) {
-        if (has(other, letters[i]) || has(result, letters[i])) {
-          kept += letters[i];
+    auto sum_alone = [&](Op op, std::span<const int64_t> labels, std::span<const int64_t> other) {
+      std::vector<int64_t> alone, kept;
+      for (size_t i = 0; i < labels.size(); ++i) {
+        if (contains(other, labels[i]) || contains(output_config, labels[i])) {
+          kept.push_back(labels[i]);
         } else {
           alone.push_back(static_cast<int64_t>(i));
         }
@@ -194,16 +240,16 @@ Op Einsum(Operand x, Op y, std::string_view einsum_config, PrecisionConfig::Prec
       }
       return std::pair(op, kept);
     };
-    auto [lhs, lhs_letters] = sum_alone(x, left, right);
-    auto [rhs, rhs_letters] = sum_alone(y, right, left);
+    auto [lhs, left] = sum_alone(x, x_config, y_config);
+    auto [rhs, right] = sum_alone(y, y_config, x_config);
     DotDimensionNumbers numbers;
-    std::string made;  // the letters of the product, as a dot gives them
-    for (size_t i = 0; i < lhs_letters.size(); ++i) {
-      size_t other = rhs_letters.find(lhs_letters[i]);
-      if (other == std::string::npos) continue;
-      auto l = static_cast<int64_t>(i), r = static_cast<int64_t>(other);
-      if (has(result, lhs_letters[i])) {
-        made += lhs_letters[i];
+    std::vector<int64_t> made;  // the labels of the product, as a dot gives them
+    for (size_t i = 0; i < left.size(); ++i) {
+      auto other = std::find(right.begin(), right.end(), left[i]);
+      if (other == right.end()) continue;
+      auto l = static_cast<int64_t>(i), r = static_cast<int64_t>(other - right.begin());
+      if (contains(output_config, left[i])) {
+        made.push_back(left[i]);
         numbers.add_lhs_batch_dimensions(l);
         numbers.add_rhs_batch_dimensions(r);
       } else {
@@ -211,16 +257,22 @@ Op Einsum(Operand x, Op y, std::string_view einsum_config, PrecisionConfig::Prec
         numbers.add_rhs_contracting_dimensions(r);
       }
     }
-    for (char c : lhs_letters) made += has(rhs_letters, c) ? "" : std::string(1, c);
-    for (char c : rhs_letters) made += has(lhs_letters, c) ? "" : std::string(1, c);
+    for (int64_t label : left) {
+      if (!contains(right, label)) made.push_back(label);
+    }
+    for (int64_t label : right) {
+      if (!contains(left, label)) made.push_back(label);
+    }
     PrecisionConfig config;
     config.add_operand_precision(precision);
     config.add_operand_precision(precision);
     Op product = DotGeneral(e.at(lhs), rhs, numbers, &config, preferred_element_type);
     std::vector<int64_t> order;
-    for (char c : result) {
-      LAMELLA_EXPECT(has(made, c), "letters of the result that an operand has, got '", result, "'");
-      order.push_back(static_cast<int64_t>(made.find(c)));
+    for (int64_t label : output_config) {
+      auto at = std::find(made.begin(), made.end(), label);
+      LAMELLA_EXPECT(at != made.end(), "labels of the result that an operand has, got ",
+                     braced(output_config));
+      order.push_back(at - made.begin());
     }
     return std::is_sorted(order.begin(), order.end()) ? product : Transpose(e.at(product), order);
   });

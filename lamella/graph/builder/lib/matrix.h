@@ -1,5 +1,7 @@
 // Functions of matrices (XLA's client/lib/matrix.h). Dimensions before the last two are batches.
 #pragma once
+#include <array>
+
 #include "lamella/graph/builder/builder.h"
 
 namespace lamella::hlo {
@@ -28,6 +30,18 @@ Op BatchDot(Operand x, bool transpose_x, Op y, bool transpose_y,
 Op Einsum(Operand x, Op y, std::string_view einsum_config,
           PrecisionConfig::Precision precision = PrecisionConfig::DEFAULT,
           std::optional<PrimitiveType> preferred_element_type = std::nullopt);
+// The labels of the dimensions of x, y and the result: a letter's code, or -1, -2, ... for those
+// that
+// "..." stands for.
+StatusOr<std::array<std::vector<int64_t>, 3>> ParseEinsumString(std::string_view einsum_config,
+                                                                int64_t x_rank, int64_t y_rank);
+// Einsum by such labels.
+Op Einsum(Operand x, Span<int64_t> x_config, Op y, Span<int64_t> y_config,
+          Span<int64_t> output_config,
+          PrecisionConfig::Precision precision = PrecisionConfig::DEFAULT,
+          std::optional<PrimitiveType> preferred_element_type = std::nullopt);
+// GetMatrixDiagonal, which needs no other function here.
+Op GetMatrixDiagonalViaGather(Operand x, int k = 0);
 Op TransposeInMinorDims(Operand x);
 Op MaybeTransposeInMinorDims(Operand x, bool transpose);
 
