@@ -118,6 +118,15 @@ Literal Literal::elided(Shape shape) {
   made.elided_ = true;
   return made;
 }
+Literal Literal::lent(Shape shape, const void* data) {
+  Literal made = elided(std::move(shape));
+  made.elided_ = false;
+  made.bytes_ =
+      static_cast<size_t>(made.shape_.elements()) * element_bytes(made.shape_.element_type());
+  made.data_ = std::unique_ptr<std::byte[], Free>(static_cast<std::byte*>(const_cast<void*>(data)),
+                                                  Free(true));
+  return made;
+}
 bool Literal::is_elided() const {
   return elided_ || std::ranges::any_of(elements_, &Literal::is_elided);
 }

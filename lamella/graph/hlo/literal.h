@@ -108,6 +108,8 @@ class Literal {
   // An array whose values were left out when its text was printed, "{...}". It has a shape, no
   // data, and equals nothing.
   static Literal elided(Shape shape);
+  // An array over memory that outlives it and is not written to.
+  static Literal lent(Shape shape, const void* data);
   // Whether it, or an element of the tuple, is such an array.
   bool is_elided() const;
 
@@ -126,7 +128,12 @@ class Literal {
   void set_nan(int64_t i, ElementType type, bool negative, uint64_t payload);
 
   struct Free {
-    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t(64)); }
+    Free() : is_lent(false) {}
+    explicit Free(bool lent) : is_lent(lent) {}
+    bool is_lent;
+    void operator()(std::byte* p) const {
+      if (!is_lent) ::operator delete[](p, std::align_val_t(64));
+    }
   };
   Shape shape_;
   std::unique_ptr<std::byte[], Free> data_;
