@@ -89,7 +89,7 @@ class Library final {
   // the line of the call if it is in the block's file.
   Library& def(const char* schema, const char* tags = nullptr,
                std::source_location at = std::source_location::current()) & {
-    detail::check(lamella_library_define(library_, schema, nullptr, tags, file_, line_of(at)));
+    check_defined(lamella_library_define(library_, schema, nullptr, tags, file_, line_), at);
     return *this;
   }
   LAMELLA_LAZY Library& def(const std::string& schema, const char* tags = nullptr,
@@ -118,10 +118,11 @@ class Library final {
     }
     std::string name(name_or_schema);
     std::string inferred = only_name ? function.whole_schema() : "";
-    detail::check(lamella_library_define(
-        library_, (name + inferred).c_str(),
-        only_name && inferred.empty() ? function.signature().data() : nullptr,
-        policies.str().c_str(), file_, line_of(at)));
+    check_defined(lamella_library_define(
+                      library_, (name + inferred).c_str(),
+                      only_name && inferred.empty() ? function.signature().data() : nullptr,
+                      policies.str().c_str(), file_, line_),
+                  at);
     size_t end = std::string_view(name_or_schema).find('(');
     if (end != std::string_view::npos) name.resize(end);
     return document(name, policies.doc).implement(name.c_str(), std::move(function));
@@ -184,9 +185,19 @@ class Library final {
     detail::check(lamella_library_document(library_, schema.c_str(), doc));
     return *this;
   }
-  // The line of a definition in the block's file; of one in another file, the block's.
-  uint32_t line_of(const std::source_location& at) const {
-    return file_ != nullptr && std::string_view(at.file_name()) == file_ ? at.line() : line_;
+  // The error of a definition in the block's file names its own line in place of the block's.
+  LAMELLA_COLD void check_defined(lamella_status status, const std::source_location& at) const {
+    if (status == LAMELLA_OK) return;
+    if (file_ != nullptr && std::string_view(at.file_name()) == file_) {
+      std::string text = lamella_error_text();
+      const std::string place = str(" (", file_, ':', line_, ')');
+      const size_t found = text.find(place);
+      if (found != std::string::npos) {
+        text.replace(found, place.size(), str(" (", file_, ':', at.line(), ')'));
+        status = lamella_fail(status, text.data(), text.size());
+      }
+    }
+    detail::check(status);
   }
   Library& implement(const char* name, CppFunction&& function) & {
     uint16_t key = static_cast<uint16_t>(function.key());
