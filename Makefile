@@ -8,7 +8,7 @@ VPY := $(ROOT).venv/bin/python
 QUERY ?=
 export QUERY
 
-.PHONY: all build demo test bench lint sanitize fuzz aarch64 wheel reference site format clean
+.PHONY: all build demo test bench lint sanitize fuzz aarch64 wheel release reference site format clean
 all: build
 
 # Debian packages and .venv with the groups a target needs; then the installed tree, build/prefix.
@@ -76,10 +76,19 @@ fuzz:
 	@cd $(ROOT) && sh tools/build.sh release
 	@cd $(ROOT) && sh tools/fuzz.sh
 
-# A wheel for this Python in build/wheels, tried in an empty environment.
+# A wheel for this Python, or for each of PYTHONS="python3.9 python3.13", in build/wheels, tried in an
+# empty environment and an empty root.
 wheel:
-	$(call prepare,build)
-	@cd $(ROOT) && sh tools/wheel.sh
+	$(compiler)
+	$(call prepare,build wheel)
+	@cd $(ROOT) && sh tools/wheel.sh $(PYTHONS)
+
+# `make release VERSION=0.2.0`: version, changelog, wheels, source archive, checksums in build/release.
+release:
+	$(compiler)
+	$(mpi)
+	$(call prepare,build wheel)
+	@cd $(ROOT) && PYTHONS="$(PYTHONS)" sh tools/release.sh $(VERSION)
 
 # The library for aarch64, cross-built, and the tests of its kernels under an emulator.
 aarch64:

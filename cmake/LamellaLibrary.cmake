@@ -51,6 +51,8 @@ target_include_directories(
 target_compile_features(lamella INTERFACE cxx_std_20)
 # Static variables of inline functions would otherwise keep a library from being unloaded.
 target_compile_options(lamella INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
+# Debug builds of extensions end with a sentence where a kernel reads an optional argument that is None.
+target_compile_definitions(lamella INTERFACE $<INSTALL_INTERFACE:$<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>>)
 add_library(Lamella::lamella ALIAS lamella)
 
 include(CMakePackageConfigHelpers)

@@ -1,21 +1,34 @@
 #!/bin/sh
-# Builds a wheel for the Python of .venv into build/wheels, and tests it in an empty environment
-# without this tree or other packages. The build folder is kept, so a second run is short.
+# usage: tools/wheel.sh [PYTHON...]
+# Builds a wheel for each Python (by default that of .venv) into build/wheels, with the manylinux tag of
+# the system that it needs and the libraries that it brings, and tests it in an empty environment and, as
+# root, in an empty root. The build folders are kept, so a second run is short.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
-echo "lamella: building the wheel"
-mkdir -p build/wheels
-rm -f build/wheels/lamella-*.whl
-CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)} .venv/bin/python -m pip wheel --quiet \
-  --disable-pip-version-check --no-deps --wheel-dir build/wheels . >build/wheels/build.log 2>&1 || {
-  tail -n 60 build/wheels/build.log >&2
-  exit 1
-}
-empty=$(mktemp -d)
-trap 'rm -rf "$empty"' EXIT
-.venv/bin/python -m venv "$empty/venv"
-"$empty/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
-  build/wheels/lamella-*.whl
-(cd "$empty" && "$empty/venv/bin/python" -I "$root/tools/wheel_smoke.py")
-echo "lamella: $(ls build/wheels/lamella-*.whl), $(du -h build/wheels/lamella-*.whl | cut -f 1)"
+[ $# -gt 0 ] || set -- .venv/bin/python
+mkdir -p build/wheels/plain
+for python in "$@"; do
+  echo "lamella: building the wheel for $("$python" --version)"
+  rm -f build/wheels/plain/*.whl
+  empty=$(mktemp -d)
+  trap 'rm -rf "$empty"' EXIT
+  "$python" -m venv "$empty/venv"
+  CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)} "$empty/venv/bin/python" -m pip wheel --quiet \
+    --disable-pip-version-check --no-deps --wheel-dir build/wheels/plain . >build/wheels/build.log 2>&1 || {
+    tail -n 60 build/wheels/build.log >&2
+    exit 1
+  }
+  # LLVM and MPI are used where they are installed. All other libraries come with the wheel.
+  PATH="$root/.venv/bin:$PATH" .venv/bin/auditwheel repair --exclude 'libLLVM*' --exclude 'libmpi*' \
+    --wheel-dir build/wheels build/wheels/plain/lamella-*.whl >>build/wheels/build.log 2>&1 || {
+    tail -n 60 build/wheels/build.log >&2
+    exit 1
+  }
+  wheel=$(ls -t build/wheels/lamella-*.whl | head -n 1)
+  "$empty/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps "$wheel"
+  (cd "$empty" && "$empty/venv/bin/python" -I "$root/tools/wheel_smoke.py")
+  if [ "$(id -u)" = 0 ]; then sh tools/empty_root.sh "$empty/venv/bin/python" "$wheel"; fi
+  rm -rf "$empty"
+  echo "lamella: $wheel, $(du -h "$wheel" | cut -f 1)"
+done

@@ -6,7 +6,11 @@ import subprocess
 import lamella
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+CHECKOUT = HERE.parent.parent
+# In a checkout of Lamella its build folder; beside a copy of the example, `build`.
+BUILD = HERE / "build"
+if (CHECKOUT / "CMakePresets.json").exists():
+    BUILD = CHECKOUT / "build" / "examples" / HERE.name
 
 
 def run(command, log):
@@ -17,7 +21,7 @@ def run(command, log):
         raise SystemExit(f"{' '.join(map(str, command))} failed:\n{text[-4000:]}")
 
 
-def load(build=ROOT / "build" / "examples" / "semantic_search", prefix=ROOT / "build" / "prefix"):
+def load(build=BUILD, prefix=lamella.utils.cmake_prefix_path):
     """Builds the library if needed (seconds the first time) and loads its operators."""
     build.mkdir(parents=True, exist_ok=True)
     log = build / "build.log"

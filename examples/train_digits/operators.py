@@ -6,7 +6,11 @@ import subprocess
 import lamella
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+CHECKOUT = HERE.parent.parent
+# In a checkout of Lamella its build folder; beside a copy of the example, `build`.
+BUILD = HERE / "build"
+if (CHECKOUT / "CMakePresets.json").exists():
+    BUILD = CHECKOUT / "build" / "examples" / HERE.name
 
 
 def run(command, log):
@@ -17,9 +21,9 @@ def run(command, log):
         raise SystemExit(f"{' '.join(map(str, command))} failed:\n{text[-4000:]}")
 
 
-def build(folder=None, prefix=ROOT / "build" / "prefix"):
+def build(folder=None, prefix=lamella.utils.cmake_prefix_path):
     """Builds the library and the C++ program if needed; returns their folder."""
-    folder = pathlib.Path(folder or ROOT / "build" / "examples" / "train_digits")
+    folder = pathlib.Path(folder or BUILD)
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "build.log"
     log.write_bytes(b"")

@@ -196,7 +196,8 @@ Allocator* get_allocator(DeviceType type) {
       index < kDeviceTypes ? __atomic_load_n(&allocators[index], __ATOMIC_ACQUIRE) : nullptr;
   if (allocator == nullptr && type == DeviceType::CPU) return default_cpu_allocator();
   LAMELLA_CHECK_NOT_IMPLEMENTED(allocator != nullptr,
-                                "empty: expected a device with an allocator, got ", type);
+                                "empty: expected a device with an allocator, got ", type,
+                                type == DeviceType::CUDA ? "; this build has no CUDA" : "");
   return allocator;
 }
 

@@ -6,6 +6,7 @@
 #include "lamella/abi/policy.h"
 #include "lamella/dispatch/loading.h"
 #include "lamella/schema/parser.h"
+#include "lamella/schema/suggest.h"
 
 using namespace lamella;
 
@@ -17,6 +18,7 @@ struct lamella_library {
   const code::Library* code = nullptr;  // that opened the block; null: never unloaded
   uint64_t number = 0;                  // of blocks opened so far
   Parked parked;                        // its registrations, while its library is unloaded
+  std::vector<std::pair<std::string, std::string>> implemented;  // names, and where
 };
 
 namespace {
@@ -113,6 +115,27 @@ void resume_blocks(const code::Library* library) {
 bool has_blocks(const code::Library* library) {
   return !blocks_that([&](const auto& block) { return block.code == library; }).empty();
 }
+std::vector<std::string> misspelt_kernels(const code::Library* library) {
+  auto found = blocks_that([&](const auto& block) { return block.code == library; });
+  std::vector<std::string> names, warnings;
+  for (const lamella_library* block : found) {
+    for (const auto& [name, where] : block->implemented) {
+      const auto [base, overload] = split_overload(name);
+      const OperatorEntry* op = Registry::get().lookup(base, overload);
+      if (op != nullptr && op->defined()) continue;
+      if (names.empty()) {
+        for (const OperatorEntry* other : Registry::get().entries()) {
+          if (other->defined()) names.push_back(other->full_name());
+        }
+      }
+      const std::string near =
+          did_you_mean(name, std::vector<std::string_view>(names.begin(), names.end()));
+      if (near.empty()) continue;
+      warnings.push_back(str("impl: unknown operator '", name, "'", near, " (", where, ")"));
+    }
+  }
+  return warnings;
+}
 std::vector<const OperatorEntry*> operators_of(const code::Library* library) {
   auto found = blocks_that([&](const auto& block) { return block.code == library; });
   std::vector<const OperatorEntry*> defined;
@@ -191,8 +214,14 @@ lamella_status lamella_library_define(lamella_library* library, const char* sche
                   "); use LAMELLA_LIBRARY or LAMELLA_LIBRARY_FRAGMENT");
     Origin origin{file != nullptr ? file : library->origin.file,
                   file != nullptr ? line : library->origin.line};
-    Registry::get().define(library, library->name_space, schema,
-                           inferred != nullptr ? inferred : "", split_tags(tags), origin);
+    try {
+      Registry::get().define(library, library->name_space, schema,
+                             inferred != nullptr ? inferred : "", split_tags(tags), origin);
+    } catch (const SchemaError& error) {
+      // The place stands behind the message, above the signature and its caret.
+      std::string text = error.what();
+      throw Error(text.insert(std::min(text.find('\n'), text.size()), " (" + origin.where() + ")"));
+    }
   });
 }
 
@@ -222,7 +251,9 @@ lamella_status lamella_library_implement(lamella_library* library, const char* n
                     full, "' (", kernel->where(), ")");
     }
     check_name("impl", full, kernel->where());
+    std::string where = kernel->where();
     Registry::get().implement(library, full, to, std::move(kernel));
+    library->implemented.emplace_back(std::move(full), std::move(where));
   });
 }
 
@@ -300,7 +331,8 @@ void lamella_defer_failure(const char* text, const char* file, uint32_t line) no
   try {
     std::string failure = text;
     std::string where = std::string(file) + ":" + std::to_string(line);
-    if (failure.find(where) == std::string::npos) failure += " (" + where + ")";
+    // The error of a definition names the line of the definition.
+    if (failure.find(std::string(file) + ":") == std::string::npos) failure += " (" + where + ")";
     defer_load_failure(failure);
   } catch (...) {
     lamella::detail::status_of_current_exception();

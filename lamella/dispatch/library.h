@@ -1,5 +1,7 @@
 // Library and the LAMELLA_LIBRARY macros: how operators are declared and kernels registered.
 #pragma once
+#include <source_location>
+
 #include "lamella/abi/autograd.h"
 #include "lamella/abi/policy.h"
 #include "lamella/dispatch/dispatcher.h"
@@ -83,24 +85,29 @@ class Library final {
     library_ = nullptr;
   }
 
-  // m.def("add(Tensor self, Tensor other) -> Tensor"); tags: comma-separated, or null.
-  Library& def(const char* schema, const char* tags = nullptr) & {
-    detail::check(lamella_library_define(library_, schema, nullptr, tags, file_, line_));
+  // m.def("add(Tensor self, Tensor other) -> Tensor"); tags: comma-separated, or null. Errors name
+  // the line of the call if it is in the block's file.
+  Library& def(const char* schema, const char* tags = nullptr,
+               std::source_location at = std::source_location::current()) & {
+    check_defined(lamella_library_define(library_, schema, nullptr, tags, file_, line_), at);
     return *this;
   }
-  LAMELLA_LAZY Library& def(const std::string& schema, const char* tags = nullptr) & {
-    return def(schema.c_str(), tags);
+  LAMELLA_LAZY Library& def(const std::string& schema, const char* tags = nullptr,
+                            std::source_location at = std::source_location::current()) & {
+    return def(schema.c_str(), tags, at);
   }
   // m.def("add(Tensor self, Tensor other) -> Tensor", {.batching = "pointwise", .hlo = "add"});
   // `doc` is what Python's help() and `lamella ops` print.
-  LAMELLA_LAZY Library& def(const char* schema, const Policies& policies) & {
-    return def(schema, policies.str().c_str()).document(schema, policies.doc);
+  LAMELLA_LAZY Library& def(const char* schema, const Policies& policies,
+                            std::source_location at = std::source_location::current()) & {
+    return def(schema, policies.str().c_str(), at).document(schema, policies.doc);
   }
   // m.def("add", f): the schema is inferred from f where only a name is given; f serves every
   // backend, gradients included if it is made of differentiable operators.
   template <class F>
     requires(!std::is_convertible_v<F, const char*> && !std::is_same_v<std::decay_t<F>, Policies>)
-  Library& def(const char* name_or_schema, F&& f, const Policies& policies = {}) & {
+  Library& def(const char* name_or_schema, F&& f, const Policies& policies = {},
+               std::source_location at = std::source_location::current()) & {
     CppFunction function = as_function(std::forward<F>(f));
     bool only_name = std::string_view(name_or_schema).find('(') == std::string_view::npos;
     if (only_name && function.signature().empty()) {
@@ -111,10 +118,11 @@ class Library final {
     }
     std::string name(name_or_schema);
     std::string inferred = only_name ? function.whole_schema() : "";
-    detail::check(lamella_library_define(
-        library_, (name + inferred).c_str(),
-        only_name && inferred.empty() ? function.signature().data() : nullptr,
-        policies.str().c_str(), file_, line_));
+    check_defined(lamella_library_define(
+                      library_, (name + inferred).c_str(),
+                      only_name && inferred.empty() ? function.signature().data() : nullptr,
+                      policies.str().c_str(), file_, line_),
+                  at);
     size_t end = std::string_view(name_or_schema).find('(');
     if (end != std::string_view::npos) name.resize(end);
     return document(name, policies.doc).implement(name.c_str(), std::move(function));
@@ -176,6 +184,20 @@ class Library final {
     schema.resize(text.substr(0, text.find('(')).find_last_not_of(' ') + 1);
     detail::check(lamella_library_document(library_, schema.c_str(), doc));
     return *this;
+  }
+  // The error of a definition in the block's file names its own line in place of the block's.
+  LAMELLA_COLD void check_defined(lamella_status status, const std::source_location& at) const {
+    if (status == LAMELLA_OK) return;
+    if (file_ != nullptr && std::string_view(at.file_name()) == file_) {
+      std::string text = lamella_error_text();
+      const std::string place = str(" (", file_, ':', line_, ')');
+      const size_t found = text.find(place);
+      if (found != std::string::npos) {
+        text.replace(found, place.size(), str(" (", file_, ':', at.line(), ')'));
+        status = lamella_fail(status, text.data(), text.size());
+      }
+    }
+    detail::check(status);
   }
   Library& implement(const char* name, CppFunction&& function) & {
     uint16_t key = static_cast<uint16_t>(function.key());

@@ -14,6 +14,7 @@
 #include "lamella/abi/loading.h"
 #include "lamella/abi/operators.h"
 #include "lamella/core/fork.h"
+#include "lamella/core/warning_hook.h"
 
 namespace lamella {
 namespace {
@@ -175,7 +176,7 @@ Loaded load_shared(const char* path) {
     return result;
   }
   note_file(*library, path);
-  ++library->loads;
+  if (library->loads++ == 0) result.warnings = misspelt_kernels(library);
   if (library->kept != nullptr) dlclose(std::exchange(library->kept, nullptr));
   return result;
 }
@@ -238,6 +239,12 @@ lamella_status lamella_load_library(const char* path, void** handle) noexcept {
     std::string text;
     for (const std::string& failure : loaded.failures) text += (text.empty() ? "" : "\n") + failure;
     LAMELLA_CHECK(text.empty(), "load_library: ", text);
+    try {
+      for (const std::string& warning : loaded.warnings) warn_user(warning);
+    } catch (...) {
+      unload_shared(loaded.handle);
+      throw;
+    }
     *handle = loaded.handle;
   });
 }

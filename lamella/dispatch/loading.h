@@ -13,6 +13,7 @@ struct Loaded {
   void* handle = nullptr;
   std::string problem;                // why it could not be opened
   std::vector<std::string> failures;  // of its registrations
+  std::vector<std::string> warnings;  // of them
 };
 LAMELLA_PRIVATE_API Loaded load_shared(const char* path);
 // Throws Error for a handle that is not loaded.
@@ -46,6 +47,8 @@ void resume_blocks(const code::Library* library);
 bool has_blocks(const code::Library* library);
 // The operators that they define, in the order of their definition.
 std::vector<const OperatorEntry*> operators_of(const code::Library* library);
+// A warning for each kernel for an operator that is not declared if one with a near name is.
+std::vector<std::string> misspelt_kernels(const code::Library* library);
 // Removes all registrations made since blocks_opened() returned `count`, by any library.
 uint64_t blocks_opened();
 void park_blocks_since(uint64_t count);

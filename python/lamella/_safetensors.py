@@ -20,6 +20,8 @@ __all__ = ["load", "load_file", "save", "save_file"]
 _DTYPES = {name: dtype for dtype, _, name, _ in _C._scalar_types() if name}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _LONGEST_HEADER = 100_000_000
+# How archives and pickles of PyTorch begin.
+_ARCHIVES = (b"PK\x03\x04", b"\x80\x02")
 
 
 def save_file(
@@ -112,14 +114,15 @@ def _read_from(file: Any, filename: Any, device: Any) -> tuple[dict[str, Tensor]
     _expect(size >= 8, filename, "a header", f"{size} bytes")
     word = bytearray(8)
     _fill(file, filename, memoryview(word))
-    if word.startswith((b"PK\x03\x04", b"\x80\x02")):
+    (length,) = struct.unpack("<Q", word)
+    fits = length <= min(_LONGEST_HEADER, size - 8)
+    # A header may be as long as these bytes say, but an archive is shorter than they say.
+    if not fits and word.startswith(_ARCHIVES):
         raise ValueError(
             "load_file: expected a file of the safetensors format, got an archive as torch.save() "
             f"writes it, which lamella.compat.serialization.load() reads, in {os.fspath(filename)}"
         )
-    (length,) = struct.unpack("<Q", word)
     begin = 8 + length
-    fits = length <= min(_LONGEST_HEADER, size - 8)
     _expect(fits, filename, f"a header within {size} bytes", f"one of {length} bytes")
     text = bytearray(length)
     _fill(file, filename, memoryview(text))
@@ -225,8 +228,8 @@ def load(f: str | os.PathLike[str], map_location: Any = "cpu") -> Any:
     lamella.compat.serialization.load(); one of C++ gives the tensors by name.
     """
     with open(f, "rb") as file:
-        begin = file.read(4)
-    if begin.startswith((b"PK\x03\x04", b"\x80\x02")):
+        begin = file.read(9)
+    if begin.startswith(_ARCHIVES) and begin[8:] != b"{":
         return lamella._load_archive(f, map_location)  # type: ignore[attr-defined]
     try:
         tensors, metadata = _read(f, map_location)

@@ -105,11 +105,57 @@ bool is_about_kind_or_memory(std::string_view text) {
   }
   return false;
 }
+// The function of lamella.nn.functional that called an operator: of the frames of Lamella's own
+// package that are on top, the outermost one that is public.
+std::string calling_function() {
+  std::string found;
+  Ref frame(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
+  while (frame) {
+    Ref globals(PyObject_GetAttrString(frame.get(), "f_globals"));
+    PyObject* module = globals ? PyDict_GetItemString(globals.get(), "__name__") : nullptr;
+    const std::string place = text_of(module);
+    if (!place.starts_with("lamella.")) break;
+    auto* current = reinterpret_cast<PyFrameObject*>(frame.get());
+    if (place.starts_with("lamella.nn.functional")) {
+      Ref code(reinterpret_cast<PyObject*>(PyFrame_GetCode(current)));
+      Ref name(PyObject_GetAttrString(code.get(), "co_name"));
+      const std::string function = text_of(name.get());
+      // Functions that a function of the module makes have its names inside, not their own.
+      const bool is_public = PyDict_GetItemString(globals.get(), function.c_str()) != nullptr;
+      if (is_public && !function.starts_with('_')) found = function;
+    }
+    frame = Ref(reinterpret_cast<PyObject*>(PyFrame_GetBack(current)));
+  }
+  PyErr_Clear();
+  return found;
+}
+// The length of the operator's name at the start of a message, with the ": " behind it.
+size_t name_length(std::string_view text) {
+  size_t end =
+      text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:<>");
+  bool named =
+      end != 0 && end != std::string_view::npos && text[end] == ' ' && text[end - 1] == ':';
+  return named ? end + 1 : 0;
+}
+// How kernels read elements: what they refuse is an error of the operator that was called.
+bool is_accessor(std::string_view name) {
+  return name.ends_with("data_ptr: ") || name == "accessor: " || name == "packed_accessor: ";
+}
 }  // namespace
+
+std::string named_by_caller(std::string_view text) {
+  const std::string function = calling_function();
+  if (function.empty()) return std::string(text);
+  while (size_t length = name_length(text)) text.remove_prefix(length);
+  return str(function, ": ", text);
+}
 
 PyObject* raise_status(lamella_status status, const char* op) {
   if (status != LAMELLA_FOREIGN_ERROR && status != LAMELLA_INTERNAL_ERROR) {
     std::string_view text = lamella_error_text();
+    if (std::string named = named_by_caller(text); named != text) {
+      return raise_status(lamella_fail(status, named.data(), named.size()));
+    }
     size_t name = text.find_first_not_of(
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:<>");
     bool named = name != 0 && name != std::string_view::npos && text[name] == ' ' &&
@@ -120,6 +166,7 @@ PyObject* raise_status(lamella_status status, const char* op) {
       if (first.ends_with(':')) first.remove_suffix(1);
       named = first.starts_with("Tensor.") || is_form_of(plain_name(first), plain_name(op));
     }
+    if (is_accessor(text.substr(0, name_length(text)))) named = false;
     if (!named) {
       std::string_view base = op;
       if (size_t at = base.rfind(':'); at != std::string_view::npos) base.remove_prefix(at + 1);

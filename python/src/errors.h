@@ -8,6 +8,9 @@ namespace lamella::python {
 // none, such as one of the standard library's, and to one that refuses a dtype, a device or an
 // expanded tensor and names only an operator that `op` called.
 PyObject* raise_status(lamella_status status, const char* op);
+// An operator's message under the name of the function of lamella.nn.functional that called the
+// operator, if one did; else the message as it is.
+std::string named_by_caller(std::string_view text);
 // Sets an exception with a text from outside, which need not be UTF-8; returns NULL.
 PyObject* raise_text(PyObject* type, std::string_view text);
 // A str as UTF-8, with escapes for what UTF-8 cannot encode; empty for other objects.

@@ -291,6 +291,11 @@ PyObject* load_library(PyObject*, PyObject* args) {
       PyErr_SetString(PyExc_RuntimeError, problem.c_str());
       return nullptr;
     }
+    for (const std::string& warning : loaded.warnings) {
+      if (PyErr_WarnEx(PyExc_UserWarning, warning.c_str(), 2) == 0) continue;
+      unload_shared(loaded.handle);
+      return nullptr;
+    }
     return PyLong_FromVoidPtr(loaded.handle);
   });
 }

@@ -223,7 +223,7 @@ PyObject* raise_mismatch(const ProgramTable& table, const char* name, bool is_me
   }
   text += count == 1 ? "), which does not fit" : "), which fits none of";
   text += body;
-  return raise_text(PyExc_TypeError, text);
+  return raise_text(PyExc_TypeError, named_by_caller(text));
 }
 
 }  // namespace lamella::python

@@ -11,6 +11,7 @@
 #include "lamella/graph/client/ahead_of_time.h"
 #include "lamella/graph/client/compile.h"
 #include "lamella/graph/execute/executor.h"
+#include "lamella/graph/execute/machine_code.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/runtime/tensor_value.h"
 #include "python/src_hlo/hlo.h"
@@ -246,6 +247,12 @@ PyObject* compile(PyObject*, PyObject* args, PyObject* kwargs) {
       for (const hlo::Shape* leaf : hlo::array_leaves(*parameter->shape)) {
         handle.leaves.push_back({leaf, parameter});
       }
+    }
+    static bool warned = false;
+    if (const std::string problem = hlo::compiler_problem(); !problem.empty() && !warned) {
+      warned = true;
+      const std::string text = "compile: programs run by rules, which is slower: " + problem;
+      if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1) != 0) throw PythonError();
     }
     return hold(executable_type, std::move(handle));
   });

@@ -165,3 +165,76 @@ def test_tokens_have_no_arrays(tmp_path):
     assert command(tmp_path / "p.hlo", "-o", tmp_path / "f", status=2) == (
         "lamella: compile: expected arrays, got t of token[]\n"
     )
+
+
+def test_large_constants_are_bytes_of_the_library(tmp_path):
+    """In the entry and in a computation that it calls, between small ones, and of narrow types."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 40000)).astype(np.float32)
+    bits = rng.integers(0, 2, 5000).astype(bool)
+
+    def constant(values):
+        return "{" + ", ".join(map(str, values.tolist())).lower() + "}"
+
+    program = f"""HloModule large
+added {{
+  p = f32[40000] parameter(0)
+  c = f32[40000] constant({constant(a)})
+  ROOT s = f32[40000] add(p, c)
+}}
+ENTRY main {{
+  p = f32[40000] parameter(0)
+  two = f32[2] constant({{1, 2}})
+  c = f32[40000] constant({constant(b)})
+  m = pred[5000] constant({constant(bits)})
+  s = f32[40000] call(p), to_apply=added
+  r = f32[40000] multiply(s, c)
+  ROOT t = (f32[40000], f32[2], pred[5000]) tuple(r, two, m)
+}}
+"""
+    (tmp_path / "large.hlo").write_text(program)
+    command(tmp_path / "large.hlo", "-o", tmp_path / "liblarge.a")
+    size = (tmp_path / "liblarge.a").stat().st_size
+    # Loops over elements have their constants in their code, too.
+    assert 325000 <= size < 2 * 325000 + 30000
+    main = """#include <stdio.h>
+#include "large.h"
+int main(void) {
+  static float in[40000], out[40000], two[2];
+  static uint8_t bits[5000];
+  for (int i = 0; i < 40000; ++i) in[i] = i;
+  if (large(in, out, two, bits)) return puts(lamella_program_error()), 1;
+  FILE* file = fopen("out", "wb");
+  fwrite(out, 4, 40000, file), fwrite(two, 4, 2, file), fwrite(bits, 1, 5000, file);
+}
+"""
+    (tmp_path / "main.c").write_text(main)
+    library = PREFIX / "lib"
+    run("cc", "main.c", "-o", "main", "-L.", "-llarge", f"-L{library}", f"-Wl,-rpath,{library}",
+        "-llamella_graph", "-llamella", "-lm", cwd=tmp_path)  # fmt: skip
+    for settings in ({}, {"LAMELLA_COMPILER": "0"}):
+        run(tmp_path / "main", cwd=tmp_path, env={**os.environ, **settings})
+        data = (tmp_path / "out").read_bytes()
+        expected = (np.arange(40000, dtype=np.float32) + a) * b
+        np.testing.assert_array_equal(np.frombuffer(data[:160000], np.float32), expected)
+        assert data[160000:] == np.float32([1, 2]).tobytes() + bits.tobytes()
+
+
+def test_what_is_said_of_a_python_module(tmp_path, monkeypatch):
+    path = tmp_path / "model.py"
+    path.write_text("def f(x):\n    return x if x.sum() > 0 else -x\n\n\ng = 3\n")
+    for name, example, told in (
+        ("h", "3", f"expected '{path}' to define a module or function 'h'"),
+        ("g", "3", f"expected '{path}' to define a module or function 'g'"),
+        ("f", "float32[2]", f"{path}:f: "),
+    ):
+        text = command(f"{path}:{name}", "--example", example, "-o", tmp_path / "f.a", status=2)
+        assert text.startswith(f"lamella: compile: {told}"), text
+    assert command(f"{tmp_path}/no.py:f", "-o", "f", status=2) == (
+        f"lamella: compile: {tmp_path}/no.py: No such file or directory\n"
+    )
+    from lamella import _cli
+
+    for platform in ("win32", "darwin"):
+        monkeypatch.setattr(sys, "platform", platform)
+        assert _cli.main(["compile", f"{path}:f", "-o", "f"]) == 2

@@ -337,6 +337,17 @@ def test_files_of_one_are_read_by_the_other(tmp_path):
         assert read[of, "lamella"][3] == ("float16", [3, 2], [0, 3, 1, 4, 2, 5])
         assert read[of, "lamella"][7][2] == pytest.approx(read[of, "torch"][7][2])
 
+    # So does lamella.load(), by name.
+    import lamella
+
+    for of in sides:
+        state = lamella.load(tmp_path / of / "net.pt")
+        wanted = torch.jit.load(tmp_path / of / "net.pt")
+        named = {**dict(wanted.named_parameters()), **dict(wanted.named_buffers())}
+        assert set(named) <= set(state)
+        assert all(state[name].tolist() == value.tolist() for name, value in named.items())
+        assert lamella.load(tmp_path / of / "adam.pt")["param_groups.param_groups/size"].item() == 1
+
     # PyTorch's Python reads the files as well.
     net = torch.jit.load(tmp_path / "lamella" / "net.pt")
     assert [name for name, _ in net.named_buffers()] == [

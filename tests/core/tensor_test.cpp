@@ -74,7 +74,7 @@ TEST(Tensor, WrongSizes) {
   EXPECT_EQ(error_of<TypeError>([] { make_empty({1}, kQInt8, kCPU); }),
             "empty: expected a supported dtype, got qint8");
   EXPECT_EQ(error_of<NotImplementedError>([] { make_empty({1}, kFloat, kCUDA); }),
-            "empty: expected a device with an allocator, got cuda");
+            "empty: expected a device with an allocator, got cuda; this build has no CUDA");
   EXPECT_EQ(error_of<OutOfMemoryError>([] { floats({int64_t{1} << 58}); }),
             "could not allocate 1152921504606846976 bytes on cpu");
 }

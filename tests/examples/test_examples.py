@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shutil
 import sys
 
 import pytest
@@ -184,6 +185,16 @@ def test_the_digits_operator(digits_build):
         squareplus(x, -1.0)
     assert str(error.value) == "squareplus: expected 'b' to be positive, got -1"
     check_needs_only_the_c_abi(digits_build / "libdigits_ops.so")
+
+
+@pytest.mark.parametrize("name", ["train_digits", "semantic_search"])
+def test_a_copy_of_an_example_builds_against_the_installed_package(name, tmp_path):
+    """Without the checkout: as after `pip install`, with the example's folder alone."""
+    folder = tmp_path / name
+    shutil.copytree(ROOT / "examples" / name, folder)
+    code = "import operators; operators.load(*filter(None, [getattr(operators, 'build', print)()]))"
+    run(sys.executable, "-c", code, cwd=folder)
+    assert list((folder / "build").glob("lib*_ops.so"))
 
 
 def test_training_on_digits(digits_build):

@@ -324,3 +324,52 @@ def test_another_python_than_the_one_built_for(tmp_path):
         f"folder `make build PYTHON={sys.executable}` or `{sys.executable} -m pip install .` "
         "builds it for this one"
     )
+
+
+def test_functions_of_nn_functional_name_themselves():
+    """Not the operators that they are made of; a function called by a user's one as well."""
+    F = lamella.nn.functional
+    x = lamella.ones(2, 3)
+    images = lamella.ones(1, 1, 4, 4)
+    for call, text in (
+        (
+            lambda: F.cross_entropy(x, lamella.tensor([0, 7])),
+            "cross_entropy: expected the elements of 'target' to be in [0, 3), got 7",
+        ),
+        (
+            lambda: F.cross_entropy(x, lamella.ones(2)),
+            "cross_entropy: expected 'target' to be int64 or uint8, got float32",
+        ),
+        (
+            lambda: F.cross_entropy(x.int(), lamella.tensor([0, 1])),
+            "cross_entropy: expected 'self' to be floating point, got int32",
+        ),
+        (
+            lambda: lamella.nn.CrossEntropyLoss()(x, lamella.tensor([0, 9])),
+            "cross_entropy: expected the elements of 'target' to be in [0, 3), got 9",
+        ),
+        (
+            lambda: F.embedding(lamella.tensor([9]), x),
+            "embedding: expected 'index' in [0, 1], got 9",
+        ),
+        (
+            lambda: F.interpolate(images, size=(0, 0)),
+            "interpolate: expected sizes greater than 0, got [1, 1, 4, 4] and 'output_size' [0, 0]",
+        ),
+        (
+            lambda: F.kl_div(x, lamella.ones(5)),
+            "kl_div: expected 'other' to be broadcastable to [5], got [2, 3]",
+        ),
+        (
+            lambda: F.max_pool2d(images, 9),
+            "max_pool2d: expected an output of at least one element, got 'self' [1, 1, 4, 4] with "
+            "a window of 9",
+        ),
+        (
+            lambda: lamella.ones(2).to("cuda"),
+            "to: empty: expected a device with an allocator, got cuda; this build has no CUDA",
+        ),
+    ):
+        with pytest.raises((RuntimeError, IndexError)) as error:
+            call()
+        assert str(error.value) == text

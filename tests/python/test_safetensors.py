@@ -186,3 +186,16 @@ def test_archives_of_pytorch(tmp_path):
     path.write_bytes(b"x" * 20)
     with pytest.raises(ValueError, match="^load: expected a header within 20 bytes, got one of"):
         lamella.load(path)
+
+
+def test_a_header_as_long_as_the_bytes_of_a_pickle(tmp_path):
+    """640 is 0x0280, and pickles begin with the bytes 80 02."""
+    path = tmp_path / "some.safetensors"
+    for length in (640, 640 + 65536):
+        lamella.save_file({"x": lamella.ones(1)}, path, {"fill": "a" * (length - 100)})
+        fill = "a" * (length - 100 + length - int.from_bytes(path.read_bytes()[:8], "little"))
+        lamella.save_file({"x": lamella.ones(1)}, path, {"fill": fill})
+        assert path.read_bytes().startswith(b"\x80\x02")
+        assert lamella.load_file(path)["x"].tolist() == [1.0]
+        assert lamella.load(path)["x"].tolist() == [1.0]
+        assert lamella.compat.serialization.load(path)["x"].tolist() == [1.0]

@@ -80,6 +80,29 @@ std::string header_of(const std::string& function, const std::vector<Array>& inp
       "#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }
 
+constexpr size_t kAlignment = 64;
+// Calls f for each constant whose values the text leaves out, in order.
+template <class F>
+void for_each_large_constant(const Module& module, size_t most_bytes, F&& f) {
+  for (const Computation* computation : module.computations) {
+    for (Instruction* i : computation->instructions) {
+      if (i->opcode != Opcode::Constant || !i->shape->is_array()) continue;
+      if (i->literal->is_elided() || i->literal->bytes() > most_bytes) f(*i);
+    }
+  }
+}
+// Gives these constants the values that stand one behind another, aligned, in `weights`.
+void set_weights(Module& module, const char* weights, uint64_t size) {
+  uint64_t at = 0;
+  for_each_large_constant(module, SIZE_MAX, [&](Instruction& i) {
+    Literal literal = Literal::lent(*i.shape, weights + at);
+    LAMELLA_CHECK(literal.bytes() <= size - at, "compile: expected the values of ", i.name);
+    at +=
+        std::min<uint64_t>((literal.bytes() + kAlignment - 1) / kAlignment * kAlignment, size - at);
+    i.literal = module.arena().make<Literal>(std::move(literal));
+  });
+}
+
 // The state of an object file's program after its first call.
 struct Opened {
   std::unique_ptr<Executable> executable;
@@ -93,7 +116,10 @@ const Opened& open(lamella_program& program) {
   if (void* there = place.load(std::memory_order_acquire)) return *static_cast<Opened*>(there);
   auto made = std::make_unique<Opened>();
   StoredCode stored{{program.regions, program.regions_size}, {program.image, program.image_size}};
-  std::shared_ptr<const Module> module = parse_module({program.text, program.text_size});
+  std::shared_ptr<Module> module = parse_module({program.text, program.text_size});
+  bool has_weights = false;
+  for_each_large_constant(*module, SIZE_MAX, [&](Instruction&) { has_weights = true; });
+  if (has_weights) set_weights(*module, program.weights, program.weights_size);
   for (const Instruction* parameter : module->entry->parameters) {
     made->parameters.push_back(array_leaves(*parameter->shape));
   }
@@ -152,8 +178,14 @@ ProgramFiles compile_ahead_of_time(const Module& module, const std::string& func
   contents.function = function;
   PrintOptions options;
   options.metadata = false;
+  options.most_constant_bytes = 1024;
   contents.module_text = to_string(module, options);
-  std::shared_ptr<const Module> read = parse_module(contents.module_text);
+  for_each_large_constant(module, options.most_constant_bytes, [&](const Instruction& i) {
+    contents.weights.append(static_cast<const char*>(i.literal->data()), i.literal->bytes());
+    contents.weights.resize((contents.weights.size() + kAlignment - 1) / kAlignment * kAlignment);
+  });
+  std::shared_ptr<Module> read = parse_module(contents.module_text);
+  set_weights(*read, contents.weights.data(), contents.weights.size());
   std::vector<Array> inputs, outputs;
   LAMELLA_CHECK(!has_dynamic_sizes(*read),
                 "compile: expected arrays of static size, got dynamic dimensions in '", read->name,

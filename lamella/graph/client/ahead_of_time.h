@@ -2,7 +2,8 @@
 // and LLVM.
 //
 // Note [Programs in object files]
-//   The object file has one C function, the module as text, and its machine code as an image. The
+//   The object file has one C function, the module as text, the values of its large constants as
+//   bytes, which are used where they are, and its machine code as an image. The
 //   function passes them to lamella_run_program() in liblamella_graph.so, whose executor runs them
 //   like any module, including custom calls and interpreted instructions. If the processor cannot
 //   run the machine code, the module is recompiled; without LLVM it is interpreted.
@@ -35,6 +36,8 @@ struct lamella_program {
   uint64_t regions_size;
   const char* image;
   uint64_t image_size;
+  const char* weights;  // of constants that the text leaves out; absent where it leaves out none
+  uint64_t weights_size;
 };
 // Runs the program on input arrays and writes its output arrays. Returns 0, or 1 on failure.
 int32_t lamella_run_program(lamella_program* program, const void* const* inputs,

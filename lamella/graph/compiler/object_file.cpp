@@ -16,7 +16,7 @@ void emit_program(llvm::Module& module, const ObjectContents& contents) {
     auto* data = llvm::ConstantDataArray::getRaw(text, text.size(), b.getInt8Ty());
     auto* global = new llvm::GlobalVariable(module, data->getType(), true,
                                             llvm::GlobalValue::PrivateLinkage, data);
-    global->setAlignment(llvm::Align(16));
+    global->setAlignment(llvm::Align(64));
     return global;
   };
   // The layout of struct lamella_program.
@@ -24,7 +24,8 @@ void emit_program(llvm::Module& module, const ObjectContents& contents) {
   auto* program = llvm::ConstantStruct::getAnon(
       {null, bytes(contents.module_text), b.getInt64(contents.module_text.size()),
        bytes(contents.regions), b.getInt64(contents.regions.size()), bytes(contents.code),
-       b.getInt64(contents.code.size())});
+       b.getInt64(contents.code.size()), bytes(contents.weights),
+       b.getInt64(contents.weights.size())});
   auto* global = new llvm::GlobalVariable(module, program->getType(), false,
                                           llvm::GlobalValue::InternalLinkage, program,
                                           contents.function + "_program");

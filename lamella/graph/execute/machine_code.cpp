@@ -31,6 +31,7 @@ std::string compiler_path() {
 }
 
 bool may = false;
+std::atomic<const std::string*> problem{nullptr};
 fork::Once looked, loaded;
 
 }  // namespace
@@ -45,17 +46,30 @@ bool may_have_machine_compiler() {
     const char* text = std::getenv("LAMELLA_COMPILER");
     bool wanted = text == nullptr || std::string_view(text) != "0";
     may = wanted && access(compiler_path().c_str(), R_OK) == 0;
+    if (wanted && !may) {
+      problem = new std::string(
+          "this build has no liblamella_compiler.so, which is made where LLVM 19 is installed "
+          "(Debian: llvm-19-dev)");
+    }
   });
   return may;
 }
 
 MachineCompiler* machine_compiler() {
   if (!may_have_machine_compiler()) return nullptr;
-  loaded([] { dlopen(compiler_path().c_str(), RTLD_NOW | RTLD_LOCAL); });
+  loaded([] {
+    if (dlopen(compiler_path().c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return;
+    problem = new std::string(str(dlerror(), " (Debian: libllvm19)"));
+  });
   LAMELLA_CHECK(table_of_compiler.load(std::memory_order_acquire) == opcode_table(),
                 "compiler: expected ", compiler_path(), " of the same version as ",
                 library_of(own_address()), ", got one with other opcodes");
   return compiler.load(std::memory_order_acquire);
+}
+
+std::string compiler_problem() {
+  const std::string* found = problem.load(std::memory_order_acquire);
+  return found != nullptr ? *found : "";
 }
 
 std::vector<std::string> compiler_libraries() {

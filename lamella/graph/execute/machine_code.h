@@ -21,6 +21,7 @@ namespace lamella::hlo {
 struct ObjectContents {
   std::string function;
   std::string module_text;
+  std::string weights;  // values of the constants that the text leaves out: see set_weights()
   std::string regions;  // digest of the regions; `code` is their image as bytes
   std::string code;
   int inputs = 0;  // arrays, one argument each
@@ -40,6 +41,9 @@ class MachineCompiler {
 bool may_have_machine_compiler();
 // The compiler, loaded on first use; null if there is none.
 MachineCompiler* machine_compiler();
+// Why the compiler was not there when it was first asked for; empty if it was, if it was not asked
+// for, and if LAMELLA_COMPILER=0 disables it.
+std::string compiler_problem();
 // A number for the table of opcodes, as code numbers opcodes by their rows.
 constexpr uint64_t opcode_table() {
   uint64_t number = 14695981039346656037u;  // FNV-1a of the rows

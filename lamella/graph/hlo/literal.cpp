@@ -101,7 +101,7 @@ Literal::Literal(Shape shape) : shape_(std::move(shape)) {
     void* pages = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED) throw std::bad_alloc();
-    data_ = std::unique_ptr<std::byte[], Free>(static_cast<std::byte*>(pages), Free{bytes_});
+    data_ = std::unique_ptr<std::byte[], Free>(static_cast<std::byte*>(pages), Free(bytes_, false));
     return;
   }
   data_.reset(
@@ -109,6 +109,7 @@ Literal::Literal(Shape shape) : shape_(std::move(shape)) {
   if (bytes_ != 0) std::memset(data_.get(), 0, bytes_);
 }
 void Literal::Free::operator()(std::byte* p) const {
+  if (is_lent) return;
   if (mapped != 0) {
     munmap(p, mapped);
   } else {
@@ -138,6 +139,15 @@ Literal Literal::elided(Shape shape) {
   Literal made;
   made.shape_ = std::move(shape);
   made.elided_ = true;
+  return made;
+}
+Literal Literal::lent(Shape shape, const void* data) {
+  Literal made = elided(std::move(shape));
+  made.elided_ = false;
+  made.bytes_ =
+      static_cast<size_t>(made.shape_.elements()) * element_bytes(made.shape_.element_type());
+  made.data_ = std::unique_ptr<std::byte[], Free>(static_cast<std::byte*>(const_cast<void*>(data)),
+                                                  Free(0, true));
   return made;
 }
 bool Literal::is_elided() const {

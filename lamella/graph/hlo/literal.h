@@ -134,6 +134,8 @@ class Literal {
   // An array whose values were left out when its text was printed, "{...}". It has a shape, no
   // data, and equals nothing.
   static Literal elided(Shape shape);
+  // An array over memory that outlives it and is not written to.
+  static Literal lent(Shape shape, const void* data);
   // Whether it, or an element of the tuple, is such an array.
   bool is_elided() const;
 
@@ -153,9 +155,10 @@ class Literal {
 
   // Large arrays are pages of zeros, which take memory when they are first written.
   struct Free {
-    size_t mapped;
-    Free() : mapped(0) {}
-    explicit Free(size_t bytes) : mapped(bytes) {}
+    size_t mapped;  // bytes of pages, or 0
+    bool is_lent;
+    Free() : mapped(0), is_lent(false) {}
+    Free(size_t bytes, bool lent) : mapped(bytes), is_lent(lent) {}
     void operator()(std::byte* p) const;
   };
   Shape shape_;

@@ -130,6 +130,8 @@ struct PrintOptions {
   bool percent = false;         // %name
   bool operand_shapes = false;  // add(f32[2] %a, f32[2] %b)
   bool metadata = true;
+  // Constants of more bytes than this are printed without their values, "{...}".
+  size_t most_constant_bytes = SIZE_MAX;
 };
 std::string to_string(const Module& module, const PrintOptions& options = {});
 std::string to_string(const Computation& computation, const PrintOptions& options = {});

@@ -86,7 +86,9 @@ class Printer {
     out_ += opcode_name(one.opcode);
     out_ += '(';
     if (one.opcode == Opcode::Constant) {
-      one.literal->append_to(&out_);
+      const bool elide =
+          one.shape->is_array() && one.literal->bytes() > options_.most_constant_bytes;
+      elide ? void(out_ += "{...}") : one.literal->append_to(&out_);
     } else if (one.opcode == Opcode::Parameter) {
       number(one.parameter_number);
     }

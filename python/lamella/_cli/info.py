@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import glob
 import os
 import sys
 from typing import Any
@@ -63,10 +64,12 @@ def run(options: argparse.Namespace) -> int:
 
 def _state(path: str) -> str:
     """Whether a library can be loaded: "found", "absent", or the loader's error."""
-    if not os.path.exists(path):
+    # In a wheel the plain name of a library with versions is a text for linkers.
+    versions = sorted(glob.glob(f"{glob.escape(path)}.*"))
+    if not versions and not os.path.exists(path):
         return "absent"
     try:
-        ctypes.CDLL(path)
+        ctypes.CDLL(versions[0] if versions else path)
     except OSError as error:
         return f"broken ({error})"
     return "found"

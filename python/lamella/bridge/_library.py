@@ -167,8 +167,9 @@ def _operator(line: str) -> Operator:
 
 @functools.cache
 def operators(path: str) -> tuple[Operator, ...]:
-    """Loads a library of operators; it stays loaded."""
-    text = native().lamella_bridge_load(os.fsencode(path))
+    """Loads a library of operators, looked for as by load_library(); it stays loaded."""
+    found = os.path.abspath(path) if os.path.exists(path) else path
+    text = native().lamella_bridge_load(os.fsencode(found))
     if text is None:
         raise OSError(native().lamella_bridge_error().decode())
     return tuple(_operator(line) for line in text.decode().splitlines())

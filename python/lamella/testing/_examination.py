@@ -51,6 +51,7 @@ class Examination:
         self.rejected: list[Sample] = []
         self.check = ""  # the name of the running check
         self.tries_layouts = True
+        self.answered = ""  # the first line of the first error
         self.maker = Maker(op, seed, self.accepts)
         self.samples: list[Sample] = [s for s in given if self.accepts(s)]
         self.refused = next((e for e in map(self._error, given) if e is not None), None)
@@ -74,7 +75,9 @@ class Examination:
         return Call(self.op, sample, **options)
 
     def accepts(self, sample: Sample) -> bool:
-        return self.call(sample).error is None
+        error = self._error(sample)
+        self.answered = self.answered or (error or "").partition("\n")[0]
+        return error is None
 
     def _error(self, sample: Sample) -> str | None:
         error = self.call(sample).error

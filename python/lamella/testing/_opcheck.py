@@ -79,6 +79,8 @@ def examine(
             e.tries_layouts = "layouts" in checks
             if not e.samples:
                 why = e.refused or "give some with --inputs"
+                if not e.refused and e.answered:
+                    why += f"; those that were made were answered: {e.answered}"
                 e.report("unchecked", f"no inputs are known that the operator takes: {why}")
                 return e.findings
             for group in (_FIRST, _FURTHER):

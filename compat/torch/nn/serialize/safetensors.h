@@ -184,7 +184,8 @@ LAMELLA_LAZY std::map<std::string, Tensor> read_safetensors(std::string_view byt
   HeaderReaderOf<lazy_> header(bytes.substr(8, length));
   header.object([&](const std::string& name) {
     if (name == "__metadata__") return header.object([&](const std::string&) { header.text(); });
-    Entry entry{name};
+    Entry entry;
+    entry.name = name;
     int fields = 0;
     header.object([&](const std::string& field) {
       ++fields;

@@ -1,0 +1,72 @@
+"""tools/release.sh: the version, the changelog and the archive of a release."""
+
+import os
+import subprocess
+import tarfile
+
+import pytest
+from build_tree import ROOT
+
+
+def sh(*command, cwd, status=0, **settings):
+    done = subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, env={**os.environ, **settings}
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A repository with the files that have the version, and those that make a release."""
+    folder = tmp_path / "tree"
+    files = ("CMakeLists.txt", "pyproject.toml", "python/lamella/__init__.py", "tools/release.sh",
+             "lamella/abi/record.txt")  # fmt: skip
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes((ROOT / name).read_bytes())
+    (folder / ".gitignore").write_text("build*\n")
+    changes = "# Changelog\n\n## 0.9.3 (unreleased)\n\n- One.\n\n## 0.1.0 (2020-01-01)\n\n- Two.\n"
+    (folder / "CHANGELOG.md").write_text(changes)
+    sh("git", "init", "-q", cwd=folder)
+    commit(folder)
+    return folder
+
+
+def commit(folder):
+    sh("git", "add", "-A", cwd=folder)
+    sh("git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "Begin", cwd=folder)
+
+
+def test_a_release(tree):
+    text = sh("sh", "tools/release.sh", "0.9.3", cwd=tree, LAMELLA_RELEASE_BUILD="0")
+    assert "git tag v0.9.3" in text
+    assert "project(Lamella VERSION 0.9.3 " in (tree / "CMakeLists.txt").read_text()
+    assert '\nversion = "0.9.3"\n' in (tree / "pyproject.toml").read_text()
+    assert '\n__version__ = "0.9.3"\n' in (tree / "python/lamella/__init__.py").read_text()
+    assert "(unreleased)" not in (tree / "CHANGELOG.md").read_text()
+    out = tree / "build" / "release" / "0.9.3"
+    assert sorted(path.name for path in out.iterdir()) == [
+        "SHA256SUMS", "abi-record.txt", "lamella-0.9.3.tar.gz", "notes.md",
+    ]  # fmt: skip
+    assert (out / "notes.md").read_text().strip() == "- One."
+    sh("sha256sum", "-c", "SHA256SUMS", cwd=out)
+    with tarfile.open(out / "lamella-0.9.3.tar.gz") as archive:
+        made = archive.extractfile("lamella-0.9.3/pyproject.toml").read().decode()
+        assert 'version = "0.9.3"' in made
+        assert len(archive.getnames()) == 7
+    # Nothing is committed or tagged.
+    assert sh("git", "log", "--oneline", cwd=tree).count("\n") == 1
+    assert sh("git", "tag", cwd=tree) == ""
+
+
+def test_what_is_refused(tree):
+    for version, told in (
+        ("two", "expected a version such as 0.2.0, got 'two'"),
+        ("0.9.4", "expected CHANGELOG.md to have a section '## 0.9.4 (unreleased)'"),
+    ):
+        text = sh("sh", "tools/release.sh", version, cwd=tree, status=2)
+        assert text == f"tools/release.sh: {told}\n"
+    (tree / "new.txt").write_text("")
+    text = sh("sh", "tools/release.sh", "0.9.3", cwd=tree, status=2)
+    assert text == "tools/release.sh: expected a work tree without changes\n"
