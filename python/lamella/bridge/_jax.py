@@ -133,6 +133,38 @@ def _aval(x: Any) -> core.ShapedArray:
     return core.ShapedArray(x.shape, x.dtype)
 
 
+# ---- The axes of a mesh inside of shard_map ----
+
+
+def _axes(aval: Any) -> frozenset[Any]:
+    """The axes along which the values of devices differ."""
+    found: frozenset[Any] = aval.mat.varying if hasattr(aval, "mat") else frozenset()
+    return found
+
+
+def _with_axes(results: Sequence[Any], avals: Sequence[Any]) -> list[Any]:
+    """Results that differ between devices as their inputs do, which _same_axes() made alike."""
+    if not avals or not _axes(avals[0]):
+        return list(results)
+    spec = jax.sharding.PartitionSpec
+    return [
+        core.ShapedArray(
+            y.shape, y.dtype, manual_axis_type=avals[0].mat,
+            sharding=avals[0].sharding.update(spec=spec(*[None] * len(y.shape))),
+        )
+        for y in results
+    ]  # fmt: skip
+
+
+def _same_axes(xs: Sequence[Any]) -> list[Any]:
+    each = [_axes(jax.typeof(x)) for x in xs]
+    every = frozenset().union(*each)
+    return [
+        jax.lax.pcast(x, tuple(every - axes), to="varying") if every - axes else x
+        for x, axes in zip(xs, each)
+    ]
+
+
 # ---- Lowering ----
 
 
@@ -226,7 +258,9 @@ def _call(chain: Chain, *xs: Any) -> list[Any]:
 def _primitive(name: str) -> Primitive:
     made = Primitive(name)
     made.multiple_results = True
-    made.def_abstract_eval(lambda *avals, chain: list(_shapes(chain, tuple(map(_aval, avals)))))
+    made.def_abstract_eval(
+        lambda *avals, chain: _with_axes(_shapes(chain, tuple(map(_aval, avals))), avals)
+    )
     made.def_impl(lambda *xs, chain: _compiled(chain)(*xs))
     mlir.register_lowering(
         made, mlir.lower_fun(lambda *xs, chain: _call(chain, *xs), multiple_results=True)
@@ -355,7 +389,8 @@ def _function(name: str, overloads: list[Operator]) -> Callable[..., Any]:
 
     def one(op: Operator, values: list[Any]) -> Any:
         chain, xs = _transform.split(op, values, _is_tensor, _frozen)
-        made = _PRIMITIVES[op.full_name].bind(*map(jnp.asarray, xs), chain=chain)
+        arrays = _same_axes([jnp.asarray(x) for x in xs])
+        made = _PRIMITIVES[op.full_name].bind(*arrays, chain=chain)
         lists = [r.is_list for r in op.returns]
         if not any(lists):
             return made[0] if len(lists) == 1 else tuple(made)
