@@ -42,6 +42,31 @@ def test_other_kinds(ops):
     assert isinstance(ops.cube(jax.numpy.ones(2)), jax.Array)
 
 
+def test_c_functions_of_dlpack(ops):
+    torch = pytest.importorskip("torch")
+    x = torch.arange(6.0).reshape(2, 3).t()
+    if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+        pytest.skip("before DLPack 1.3")
+    made = ops.cube(x)
+    assert type(made) is torch.Tensor and torch.equal(made, x**3)
+    # What they do not say is asked of the tensor.
+    with pytest.raises((RuntimeError, BufferError), match="require"):
+        ops.cube(x.clone().requires_grad_())
+    z = torch.tensor([1 + 2j, 3j])
+    with pytest.raises((RuntimeError, BufferError), match="conj"):
+        ops.wave(z.conj(), 1.0)
+    assert torch.equal(ops.wave(z, 1.0), z.sin())
+    before = x.untyped_storage()._use_count() if hasattr(x.untyped_storage(), "_use_count") else 0
+    for _ in range(100):
+        ops.cube(x)
+    if before:
+        assert x.untyped_storage()._use_count() == before
+    with pytest.raises(TypeError, match="expected a capsule and a tensor"):
+        lamella._C._from_exchange(x)
+    with pytest.raises(ValueError, match="incorrect name"):
+        lamella._C._from_exchange(x.__dlpack__(max_version=(1, 0)), x)
+
+
 def test_errors(ops):
     with pytest.raises(RuntimeError, match=r"midpoint: expected 'b' to have the shape \[4\], got"):
         ops.midpoint(np.ones(4), np.ones(3))
