@@ -54,8 +54,8 @@ def test_c_functions_of_dlpack(ops):
         ops.cube(x.clone().requires_grad_())
     z = torch.tensor([1 + 2j, 3j])
     with pytest.raises((RuntimeError, BufferError), match="conj"):
-        ops.wave(z.conj(), 1.0)
-    assert torch.equal(ops.wave(z, 1.0), z.sin())
+        ops.wave(z.conj(), by=1.0)
+    assert torch.equal(ops.wave(z, by=1.0), z.sin())
     before = x.untyped_storage()._use_count() if hasattr(x.untyped_storage(), "_use_count") else 0
     for _ in range(100):
         ops.cube(x)
