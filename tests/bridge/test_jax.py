@@ -87,7 +87,7 @@ def test_arguments(ops):
 
 def test_batches_of_pointwise_operators_are_custom_calls(ops):
     x = jnp.arange(6.0).reshape(2, 3)
-    for f in (ops.cube, jax.grad(lambda v: ops.cube(v).sum())):
+    for f in (ops.cube, jax.grad(lambda v: ops.grow(v).sum())):
         text = jax.jit(jax.vmap(f)).lower(x).as_text()
         assert "lamella_bridge" in text and "callback" not in text
     np.testing.assert_allclose(
@@ -127,6 +127,29 @@ def test_errors(ops):
         ops.cube()
     with pytest.raises(TypeError, match="cube: expected 'x' to be a tensor, got str"):
         ops.cube("x")
+
+
+def program(f, *args):
+    return jax.jit(f).lower(*args).as_text()
+
+
+def test_derivatives_that_are_formulas_are_a_part_of_the_program(ops):
+    a, b = inputs()
+    gradient = jax.grad(lambda a: ops.cube(a).sum())
+    for f in (gradient, jax.grad(lambda a: gradient(a).sum()), jax.vmap(jax.grad(ops.cube))):
+        text = program(f, a)
+        assert "custom_call" not in text and "stablehlo.multiply" in text
+    np.testing.assert_allclose(jax.jit(gradient)(a), 3 * a**2, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(jax.hessian(lambda a: ops.cube(a).sum()))(a),
+                               np.diag(6 * a), rtol=1e-6)  # fmt: skip
+    text = program(jax.grad(lambda a, b: ops.midpoint(a, b, 0.25).sum(), (0, 1)), a, b)
+    assert "lamella_bridge" not in text and "callback" not in text
+    # What the derivative saves of the operator's own result stays its call.
+    text = program(jax.grad(lambda a: ops.grow(a).sum()), a)
+    assert "lamella_bridge" in text
+    wide = a.astype(jnp.bfloat16)
+    found = jax.jit(jax.grad(lambda a: ops.cube(a).astype(jnp.float32).sum()))(wide)
+    assert found.dtype == jnp.bfloat16
 
 
 # ---- Several devices: a process of its own, because their number is fixed when it begins ----

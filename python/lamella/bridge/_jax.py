@@ -4,8 +4,9 @@ Note [Primitives]
   Each operator is a Primitive. Its abstract evaluation asks the Meta kernel, its lowering is a
   custom call of liblamella_bridge.so, and its rules for gradients, tangents and batches bind one
   other Primitive, `lamella_call`, whose parameter is a chain (_transform.py): every order of
-  every transform is there. The gradients of an operator itself are a custom call too, by what
-  its derivative saves; other chains run in Python, in a callback.
+  every transform is there. A chain that is a formula of built-in operators becomes a part of the
+  program (_jax_formula.py). The gradients of an operator itself are a custom call otherwise, by
+  what its derivative saves; other chains run in Python, in a callback.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from jax.interpreters import ad, batching, mlir
 
 import lamella
 from lamella.bridge import _library, _transform
+from lamella.bridge._jax_formula import formula, text_of
 from lamella.bridge._library import Namespaces, Operator
 from lamella.bridge._transform import Chain, Named, Place
 
@@ -240,6 +242,10 @@ def _by_custom_call(chain: Chain, avals: Sequence[Any]) -> dict[str, Any] | None
 def _call(chain: Chain, *xs: Any) -> list[Any]:
     """The computation of a chain, as the program has it."""
     avals = tuple(map(_aval, xs))
+    text = text_of(chain, avals)
+    if text is not None:
+        made: list[Any] = formula.bind(*xs, text=text, results=_shapes(chain, avals))
+        return made
     results = [jax.ShapeDtypeStruct(y.shape, y.dtype) for y in _shapes(chain, avals)]
     attributes = _by_custom_call(chain, avals)
     if attributes is not None:
