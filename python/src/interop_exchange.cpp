@@ -73,7 +73,63 @@ PyObject* to_exchange(PyObject*, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
-PyMethodDef functions[] = {{"_from_exchange", method(from_exchange), METH_FASTCALL, nullptr},
+// Whether an attribute of a tensor of PyTorch, or what its method of that name gives, is true.
+bool says(PyObject* object, PyObject* name, bool calls) {
+  Ref found(calls ? PyObject_CallMethodNoArgs(object, name) : PyObject_GetAttr(object, name));
+  if (!found) PyErr_Clear();
+  return found.get() != Py_False;
+}
+
+// (capsule, type, whether it is PyTorch's, function of tensors, arguments) -> array;
+// NotImplemented: before anything is called, where an argument is of another kind or cannot be
+// taken as it is. The function gives one tensor.
+PyObject* call_exchanged(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count != 5 || !PyTuple_Check(args[4]) || PyTuple_GET_SIZE(args[4]) > 16) {
+    Py_RETURN_NOTIMPLEMENTED;
+  }
+  static PyObject* const kNames[] = {PyUnicode_InternFromString("requires_grad"),
+                                     PyUnicode_InternFromString("is_neg"),
+                                     PyUnicode_InternFromString("is_conj")};
+  const Py_ssize_t size = PyTuple_GET_SIZE(args[4]);
+  Ref given[16];
+  PyObject* borrowed[16];
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    PyObject* one = PyTuple_GET_ITEM(args[4], i);
+    if (reinterpret_cast<PyObject*>(Py_TYPE(one)) == args[1]) {
+      if (args[2] == Py_True && (says(one, kNames[0], false) || says(one, kNames[1], true) ||
+                                 says(one, kNames[2], true))) {
+        Py_RETURN_NOTIMPLEMENTED;
+      }
+      PyObject* const pair[] = {args[0], one};
+      given[i] = Ref(from_exchange(nullptr, pair, 2));
+      if (!given[i]) return nullptr;
+      one = given[i].get();
+      if (one == Py_None) Py_RETURN_NOTIMPLEMENTED;
+    } else if (!PyFloat_Check(one) && !PyLong_Check(one) && !PyUnicode_Check(one) &&
+               one != Py_None) {
+      Py_RETURN_NOTIMPLEMENTED;
+    }
+    borrowed[i] = one;
+  }
+  Ref made(PyObject_Vectorcall(args[3], borrowed, static_cast<size_t>(size), nullptr));
+  if (!made || !is_tensor(made.get())) return made.release();
+  const lamella_tensor* result = tensor_of(made.get());
+  bool is_shared = (result->flags & (LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG)) != 0;
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    is_shared |= given[i] && tensor_of(given[i].get())->storage == result->storage;
+  }
+  if (is_shared) {
+    made = Ref(PyObject_CallMethod(made.get(), "resolve_conj", nullptr));
+    if (made) made = Ref(PyObject_CallMethod(made.get(), "resolve_neg", nullptr));
+    if (made) made = Ref(PyObject_CallMethod(made.get(), "clone", nullptr));
+    if (!made) return nullptr;
+  }
+  PyObject* const pair[] = {args[0], made.get()};
+  return to_exchange(nullptr, pair, 2);
+}
+
+PyMethodDef functions[] = {{"_call_exchanged", method(call_exchanged), METH_FASTCALL, nullptr},
+                           {"_from_exchange", method(from_exchange), METH_FASTCALL, nullptr},
                            {"_to_exchange", method(to_exchange), METH_FASTCALL, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

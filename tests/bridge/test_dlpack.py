@@ -49,6 +49,16 @@ def test_c_functions_of_dlpack(ops):
         pytest.skip("before DLPack 1.3")
     made = ops.cube(x)
     assert type(made) is torch.Tensor and torch.equal(made, x**3)
+    assert torch.equal(ops.midpoint(x, x + 1, 0.25), x + 0.25)
+    assert torch.equal(ops.wave(x, None), 2 * x.sin()) and ops.fail is not None
+    assert ops.same(x).data_ptr() != x.data_ptr() and torch.equal(ops.same(x), x)
+    with pytest.raises(TypeError, match="fail: expected 'kind' to be kind, got type"):
+        ops.fail(x, "type")
+    with pytest.raises(RuntimeError, match=r"midpoint: expected 'b' to have the shape \[3, 2\]"):
+        ops.midpoint(x, torch.ones(1))
+    with pytest.raises(BufferError, match="negated lazily"):
+        ops.cube(torch._neg_view(x))
+    assert torch.equal(ops.midpoint(x, np.ones((3, 2), np.float32), 1.0), torch.ones(3, 2))
     # What they do not say is asked of the tensor.
     with pytest.raises((RuntimeError, BufferError), match="require"):
         ops.cube(x.clone().requires_grad_())

@@ -42,19 +42,21 @@ def _maker_of(x: Any) -> Callable[[Any], Any]:
 def _importer_of(kind: type) -> Callable[[Any], Any]:
     """How an array of the kind becomes a tensor: by DLPack's C functions, if the kind has them."""
     table = getattr(kind, "__dlpack_c_exchange_api__", None)
-    if table is None:
-        return lamella.from_dlpack
-    from_exchange = _C._from_exchange
-    # What PyTorch's functions leave unsaid, its own __dlpack__ refuses or resolves.
     is_torch = kind.__module__.partition(".")[0] == "torch"
 
     def imported(x: Any) -> Any:
-        made = None
-        if not (is_torch and (x.requires_grad or x.is_conj() or x.is_neg())):
-            made = from_exchange(table, x)
+        # Of PyTorch's tensors, what DLPack cannot say: its __dlpack__ refuses the first two.
+        if is_torch and x.is_neg():
+            raise BufferError(
+                "bridge.dlpack: expected a tensor that is not negated lazily, got one that is; use "
+                "resolve_neg()"
+            )
+        if table is None or (is_torch and (x.requires_grad or x.is_conj())):
+            return lamella.from_dlpack(x)
+        made = _C._from_exchange(table, x)
         return lamella.from_dlpack(x) if made is None else made
 
-    return imported
+    return imported if is_torch or table is not None else lamella.from_dlpack
 
 
 _importers: dict[type, Callable[[Any], Any]] = {}
@@ -76,7 +78,20 @@ def _function(name: str, overloads: list[Operator]) -> Callable[..., Any]:
     views = any(op.is_view for op in overloads)
     importers, no_grad = _importers, lamella.no_grad
 
+    # Without keywords there is one to call, if the others are `out` forms.
+    plain = [op for op in overloads if not any(a.is_out for a in op.arguments)]
+    only = plain[0] if len(plain) == 1 and not views and not plain[0].writes else None
+    simple = only.call if only and [r.type for r in only.returns] == ["Tensor"] else None
+
     def function(*args: Any, **kwargs: Any) -> Any:
+        if simple is not None and args and not kwargs:
+            kind = type(args[0])
+            table = getattr(kind, "__dlpack_c_exchange_api__", None)
+            if table is not None:
+                is_torch = kind.__module__.partition(".")[0] == "torch"
+                made = _C._call_exchanged(table, kind, is_torch, simple, args)
+                if made is not NotImplemented:
+                    return made
         arrays: list[Any] = []
         tensors: list[Any] = []
 
