@@ -60,6 +60,8 @@ def _importer_of(kind: type) -> Callable[[Any], Any]:
 
 
 _importers: dict[type, Callable[[Any], Any]] = {}
+# DLPack's C functions of a kind, if it has them, and whether it is PyTorch's.
+_tables: dict[type, tuple[Any, bool]] = {}
 
 
 def _span(t: Any) -> tuple[int, int]:
@@ -77,6 +79,7 @@ def _function(name: str, overloads: list[Operator]) -> Callable[..., Any]:
     writes = any(op.writes for op in overloads)
     views = any(op.is_view for op in overloads)
     importers, no_grad = _importers, lamella.no_grad
+    tables, call = _tables, _C._call_exchanged
 
     # Without keywords there is one to call, if the others are `out` forms.
     plain = [op for op in overloads if not any(a.is_out for a in op.arguments)]
@@ -86,10 +89,12 @@ def _function(name: str, overloads: list[Operator]) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         if simple is not None and args and not kwargs:
             kind = type(args[0])
-            table = getattr(kind, "__dlpack_c_exchange_api__", None)
-            if table is not None:
-                is_torch = kind.__module__.partition(".")[0] == "torch"
-                made = _C._call_exchanged(table, kind, is_torch, simple, args)
+            found = tables.get(kind)
+            if found is None:
+                table = getattr(kind, "__dlpack_c_exchange_api__", None)
+                found = tables[kind] = (table, kind.__module__.partition(".")[0] == "torch")
+            if found[0] is not None:
+                made = call(found[0], kind, found[1], simple, args)
                 if made is not NotImplemented:
                     return made
         arrays: list[Any] = []
