@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parent
 Statements = dict[str, tuple[str, dict[str, Any]]]
 
 
-def interleaved(statements: Statements, number: int = 2000, bursts: int = 60) -> None:
+def interleaved(statements: Statements, number: int = 100, bursts: int = 1000) -> None:
     """Each statement in turn, so that what else runs on the machine meets all of them."""
     timers = {row: timeit.Timer(text, globals=names) for row, (text, names) in statements.items()}
     least = dict.fromkeys(timers, float("inf"))
@@ -81,7 +81,7 @@ def main() -> None:
             "torch, both": (both, {**names, "f": ours}),
             "torch, both, headers": (both, {**names, "f": peer.differentiable.default}),
         },
-        number=500,
+        number=25,
     )
     with torch.inference_mode():
         x = torch.ones(8)
@@ -111,7 +111,7 @@ def main() -> None:
 
             names = {"f": jax.jit(chain), "x": small}
             chains[f"{row}, {n} calls"] = ("f(x).block_until_ready()", names)
-    interleaved(chains, number=50, bursts=200)
+    interleaved(chains, number=10, bursts=1000)
     text = "f(x).block_until_ready()"
     interleaved(
         {f"{row}, 10^6": (text, {"f": jax.jit(f), "x": large}) for row, f in functions.items()},

@@ -42,6 +42,41 @@ def test_other_kinds(ops):
     assert isinstance(ops.cube(jax.numpy.ones(2)), jax.Array)
 
 
+def test_c_functions_of_dlpack(ops):
+    torch = pytest.importorskip("torch")
+    x = torch.arange(6.0).reshape(2, 3).t()
+    if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+        pytest.skip("before DLPack 1.3")
+    made = ops.cube(x)
+    assert type(made) is torch.Tensor and torch.equal(made, x**3)
+    assert torch.equal(ops.midpoint(x, x + 1, 0.25), x + 0.25)
+    assert torch.equal(ops.wave(x, None), 2 * x.sin()) and ops.fail is not None
+    assert ops.same(x).data_ptr() != x.data_ptr() and torch.equal(ops.same(x), x)
+    with pytest.raises(TypeError, match="fail: expected 'kind' to be kind, got type"):
+        ops.fail(x, "type")
+    with pytest.raises(RuntimeError, match=r"midpoint: expected 'b' to have the shape \[3, 2\]"):
+        ops.midpoint(x, torch.ones(1))
+    with pytest.raises(BufferError, match="negated lazily"):
+        ops.cube(torch._neg_view(x))
+    assert torch.equal(ops.midpoint(x, np.ones((3, 2), np.float32), 1.0), torch.ones(3, 2))
+    # What they do not say is asked of the tensor.
+    with pytest.raises((RuntimeError, BufferError), match="require"):
+        ops.cube(x.clone().requires_grad_())
+    z = torch.tensor([1 + 2j, 3j])
+    with pytest.raises((RuntimeError, BufferError), match="conj"):
+        ops.wave(z.conj(), by=1.0)
+    assert torch.equal(ops.wave(z, by=1.0), z.sin())
+    before = x.untyped_storage()._use_count() if hasattr(x.untyped_storage(), "_use_count") else 0
+    for _ in range(100):
+        ops.cube(x)
+    if before:
+        assert x.untyped_storage()._use_count() == before
+    with pytest.raises(TypeError, match="expected a capsule and a tensor"):
+        lamella._C._from_exchange(x)
+    with pytest.raises(ValueError, match="incorrect name"):
+        lamella._C._from_exchange(x.__dlpack__(max_version=(1, 0)), x)
+
+
 def test_errors(ops):
     with pytest.raises(RuntimeError, match=r"midpoint: expected 'b' to have the shape \[4\], got"):
         ops.midpoint(np.ones(4), np.ones(3))

@@ -1,5 +1,9 @@
 """lamella.bridge.jax: operators of a library as functions of JAX."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -83,7 +87,7 @@ def test_arguments(ops):
 
 def test_batches_of_pointwise_operators_are_custom_calls(ops):
     x = jnp.arange(6.0).reshape(2, 3)
-    for f in (ops.cube, jax.grad(lambda v: ops.cube(v).sum())):
+    for f in (ops.cube, jax.grad(lambda v: ops.grow(v).sum())):
         text = jax.jit(jax.vmap(f)).lower(x).as_text()
         assert "lamella_bridge" in text and "callback" not in text
     np.testing.assert_allclose(
@@ -123,3 +127,73 @@ def test_errors(ops):
         ops.cube()
     with pytest.raises(TypeError, match="cube: expected 'x' to be a tensor, got str"):
         ops.cube("x")
+
+
+def program(f, *args):
+    return jax.jit(f).lower(*args).as_text()
+
+
+def test_derivatives_that_are_formulas_are_a_part_of_the_program(ops):
+    a, b = inputs()
+    gradient = jax.grad(lambda a: ops.cube(a).sum())
+    for f in (gradient, jax.grad(lambda a: gradient(a).sum()), jax.vmap(jax.grad(ops.cube))):
+        text = program(f, a)
+        assert "custom_call" not in text and "stablehlo.multiply" in text
+    np.testing.assert_allclose(jax.jit(gradient)(a), 3 * a**2, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(jax.hessian(lambda a: ops.cube(a).sum()))(a),
+                               np.diag(6 * a), rtol=1e-6)  # fmt: skip
+    text = program(jax.grad(lambda a, b: ops.midpoint(a, b, 0.25).sum(), (0, 1)), a, b)
+    assert "lamella_bridge" not in text and "callback" not in text
+    # What the derivative saves of the operator's own result stays its call.
+    text = program(jax.grad(lambda a: ops.grow(a).sum()), a)
+    assert "lamella_bridge" in text
+    wide = a.astype(jnp.bfloat16)
+    found = jax.jit(jax.grad(lambda a: ops.cube(a).astype(jnp.float32).sum()))(wide)
+    assert found.dtype == jnp.bfloat16
+
+
+# ---- Several devices: a process of its own, because their number is fixed when it begins ----
+
+DEVICES = """
+import sys
+import jax, jax.numpy as jnp, numpy as np
+import lamella.bridge
+from jax.sharding import PartitionSpec as P
+
+ops = lamella.bridge.jax(sys.argv[1]).cases
+assert len(jax.devices()) == 2
+mesh = jax.sharding.Mesh(np.array(jax.devices()), ("d",))
+x, w = jnp.arange(8.0).reshape(2, 4), jnp.arange(4.0)
+
+def same(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+def each(f, ins=P("d"), outs=P("d")):
+    return jax.shard_map(f, mesh=mesh, in_specs=ins, out_specs=outs)
+
+same(jax.pmap(ops.cube)(x), x**3)
+same(jax.pmap(jax.grad(lambda v: ops.cube(v).sum()))(x), 3 * x**2)
+same(each(ops.cube)(x), x**3)
+same(jax.jit(each(lambda a: ops.scaled(a, 2.0)))(x), 2 * x)
+same(jax.jit(each(lambda a: jax.lax.psum(ops.cube(a), "d"), outs=P()))(x), (x**3).sum(0)[None])
+same(jax.jit(each(jax.vmap(jax.vmap(jax.grad(jax.grad(ops.cube))))))(x), 6 * x)
+same(jax.jvp(each(ops.grow), (x,), (x,))[1], x * jnp.exp(x))
+
+# The second argument is the same on all devices: its gradient is summed over them.
+def loss(x, w):
+    f = lambda a, b: ops.midpoint(ops.cube(a[0]), b, 0.25)[None]
+    return each(f, (P("d"), P()))(x, w).sum()
+
+for found, expected in zip(jax.jit(jax.grad(loss, (0, 1)))(x, w), (2.25 * x**2, [0.5] * 4)):
+    same(found, expected)
+sharded = jax.device_put(x, jax.sharding.NamedSharding(mesh, P("d")))
+same(jax.jit(ops.cube)(sharded), x**3)
+"""
+
+
+def test_several_devices(library):
+    flags = "--xla_force_host_platform_device_count=2"
+    environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-c", DEVICES, str(library)]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr

@@ -2,7 +2,9 @@
 
 import math
 import os
+import pathlib
 import subprocess
+import sys
 
 import pytest
 
@@ -48,3 +50,13 @@ def test_chains_are_text():
 def test_other_texts_are_refused(text):
     with pytest.raises(ValueError, match="bridge: expected the text of a chain"):
         _transform.parse(text)
+
+
+def test_the_table_of_the_documentation(library):
+    pytest.importorskip("torch")
+    pytest.importorskip("jax")
+    here = pathlib.Path(__file__).resolve().parent
+    command = [sys.executable, str(here / "matrix.py"), str(library)]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.strip() in (here.parents[1] / "docs/bridge.md").read_text()

@@ -110,6 +110,39 @@ def test_a_new_project_builds_and_passes(tmp_path):
     assert "  derivative  derivatives.yaml:" in text
 
 
+def test_a_new_project_is_one_wheel(tmp_path):
+    folder = tmp_path / "clipping"
+    lines = command("new", "clipping", folder, "--wheel").splitlines()
+    assert f"one wheel for all versions of Python: pip wheel --no-build-isolation {folder}" in lines
+    assert {"pyproject.toml", "wheel_backend.py"} < {path.name for path in folder.iterdir()}
+    environment = {**os.environ, "PIP_NO_INDEX": "1", "CMAKE_PREFIX_PATH": str(PREFIX)}
+    pip = [sys.executable, "-m", "pip"]
+    for step in (
+        [*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", tmp_path / "wheels", folder],
+        [*pip, "install", "--no-deps", "--target", tmp_path / "site", "-f", tmp_path / "wheels",
+         "clipping"],
+    ):  # fmt: skip
+        done = subprocess.run(step, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = (tmp_path / "wheels").iterdir()
+    assert wheel.name.startswith("clipping-0.1.0-py3-none-linux_")
+    program = f"""
+import sys
+sys.path.insert(0, {str(tmp_path / "site")!r})
+import clipping, lamella, lamella.bridge, os
+x = lamella.tensor([0.0, 100.0])
+assert clipping.softclip(x, 2.0).tolist() == [0, 2]
+path = os.path.join(os.path.dirname(clipping.__file__), "libclipping.so")
+assert lamella.bridge.dlpack(path).clipping.softclip(x, 2.0).tolist() == [0, 2]
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    names = subprocess.check_output(
+        ["nm", "-D", "--undefined-only", tmp_path / "site/clipping/libclipping.so"], text=True
+    )
+    assert not [n for n in names.split() if n.startswith("Py") or "torch" in n or "xla" in n]
+
+
 @pytest.mark.parametrize(
     "name, why",
     [

@@ -42,6 +42,10 @@ def add_parser(parts: Any) -> None:
         "directory", nargs="?", metavar="DIR", help="the new folder; by default NAME"
     )
     parser.add_argument("--json", action="store_true", help="print the folder and commands as JSON")
+    parser.add_argument(
+        "--wheel", action="store_true",
+        help="make it a package too: `pip wheel .` builds one wheel for all versions of Python",
+    )  # fmt: skip
     parser.set_defaults(run=run)
 
 
@@ -66,7 +70,11 @@ def run(options: argparse.Namespace) -> int:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CommandError(f"new: expected '{folder}' to be empty or not to exist")
     folder.mkdir(parents=True, exist_ok=True)
-    for template in sorted(_TEMPLATES.glob("*.in")):
+    templates = [
+        *_TEMPLATES.glob("*.in"),
+        *(_TEMPLATES.glob("wheel/*.in") if options.wheel else []),
+    ]
+    for template in templates:
         text = template.read_text(encoding="utf-8")
         target = folder / template.name[: -len(".in")].replace("NAME", name)
         target.write_text(_filled(text, name), encoding="utf-8")
@@ -76,6 +84,8 @@ def run(options: argparse.Namespace) -> int:
     print(f"{folder}: build and test it with")
     for line in commands(folder):
         print(f"  {line}")
+    if options.wheel:
+        print(f"one wheel for all versions of Python: pip wheel --no-build-isolation {folder}")
     if shutil.which("lamella") is None:
         print(f"the command lamella is found after: export PATH={prefix() / 'bin'}:$PATH")
     return 0

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import lamella
+from lamella import _C
 from lamella.bridge import _library
 from lamella.bridge._library import Namespaces, Operator
 
@@ -22,8 +23,11 @@ def _maker_of(x: Any) -> Callable[[Any], Any]:
     kind = type(x)
     if kind not in _makers:
         root = kind.__module__.partition(".")[0]
+        table = getattr(kind, "__dlpack_c_exchange_api__", None)
         if kind is lamella.Tensor:
             _makers[kind] = lambda y: y
+        elif table is not None:
+            _makers[kind] = lambda y: _C._to_exchange(table, y)
         elif hasattr(x, "__array_namespace__"):
             _makers[kind] = x.__array_namespace__().from_dlpack
         elif hasattr(sys.modules.get(root), "from_dlpack"):
@@ -33,6 +37,31 @@ def _maker_of(x: Any) -> Callable[[Any], Any]:
                 f"bridge.dlpack: expected arrays whose module has from_dlpack, got {kind.__name__}"
             )
     return _makers[kind]
+
+
+def _importer_of(kind: type) -> Callable[[Any], Any]:
+    """How an array of the kind becomes a tensor: by DLPack's C functions, if the kind has them."""
+    table = getattr(kind, "__dlpack_c_exchange_api__", None)
+    is_torch = kind.__module__.partition(".")[0] == "torch"
+
+    def imported(x: Any) -> Any:
+        # Of PyTorch's tensors, what DLPack cannot say: its __dlpack__ refuses the first two.
+        if is_torch and x.is_neg():
+            raise BufferError(
+                "bridge.dlpack: expected a tensor that is not negated lazily, got one that is; use "
+                "resolve_neg()"
+            )
+        if table is None or (is_torch and (x.requires_grad or x.is_conj())):
+            return lamella.from_dlpack(x)
+        made = _C._from_exchange(table, x)
+        return lamella.from_dlpack(x) if made is None else made
+
+    return imported if is_torch or table is not None else lamella.from_dlpack
+
+
+_importers: dict[type, Callable[[Any], Any]] = {}
+# DLPack's C functions of a kind, if it has them, and whether it is PyTorch's.
+_tables: dict[type, tuple[Any, bool]] = {}
 
 
 def _span(t: Any) -> tuple[int, int]:
@@ -49,16 +78,35 @@ def _function(name: str, overloads: list[Operator]) -> Callable[..., Any]:
     packet = getattr(getattr(lamella.ops, space), short)
     writes = any(op.writes for op in overloads)
     views = any(op.is_view for op in overloads)
-    from_dlpack, no_grad = lamella.from_dlpack, lamella.no_grad
+    importers, no_grad = _importers, lamella.no_grad
+    tables, call = _tables, _C._call_exchanged
+
+    # Without keywords there is one to call, if the others are `out` forms.
+    plain = [op for op in overloads if not any(a.is_out for a in op.arguments)]
+    only = plain[0] if len(plain) == 1 and not views and not plain[0].writes else None
+    simple = only.call if only and [r.type for r in only.returns] == ["Tensor"] else None
 
     def function(*args: Any, **kwargs: Any) -> Any:
+        if simple is not None and args and not kwargs:
+            kind = type(args[0])
+            found = tables.get(kind)
+            if found is None:
+                table = getattr(kind, "__dlpack_c_exchange_api__", None)
+                found = tables[kind] = (table, kind.__module__.partition(".")[0] == "torch")
+            if found[0] is not None:
+                made = call(found[0], kind, found[1], simple, args)
+                if made is not NotImplemented:
+                    return made
         arrays: list[Any] = []
         tensors: list[Any] = []
 
         def one(x: Any) -> Any:
-            if hasattr(x, "__dlpack__"):
+            importer = importers.get(type(x))
+            if importer is None and hasattr(x, "__dlpack__"):
+                importer = importers[type(x)] = _importer_of(type(x))
+            if importer is not None:
                 arrays.append(x)
-                tensors.append(from_dlpack(x))
+                tensors.append(importer(x))
                 return tensors[-1]
             return [one(y) for y in x] if isinstance(x, (list, tuple)) else x
 

@@ -4,8 +4,9 @@ Note [Primitives]
   Each operator is a Primitive. Its abstract evaluation asks the Meta kernel, its lowering is a
   custom call of liblamella_bridge.so, and its rules for gradients, tangents and batches bind one
   other Primitive, `lamella_call`, whose parameter is a chain (_transform.py): every order of
-  every transform is there. The gradients of an operator itself are a custom call too, by what
-  its derivative saves; other chains run in Python, in a callback.
+  every transform is there. A chain that is a formula of built-in operators becomes a part of the
+  program (_jax_formula.py). The gradients of an operator itself are a custom call otherwise, by
+  what its derivative saves; other chains run in Python, in a callback.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from jax.interpreters import ad, batching, mlir
 
 import lamella
 from lamella.bridge import _library, _transform
+from lamella.bridge._jax_formula import formula, text_of
 from lamella.bridge._library import Namespaces, Operator
 from lamella.bridge._transform import Chain, Named, Place
 
@@ -133,6 +135,38 @@ def _aval(x: Any) -> core.ShapedArray:
     return core.ShapedArray(x.shape, x.dtype)
 
 
+# ---- The axes of a mesh inside of shard_map ----
+
+
+def _axes(aval: Any) -> frozenset[Any]:
+    """The axes along which the values of devices differ."""
+    found: frozenset[Any] = aval.mat.varying if hasattr(aval, "mat") else frozenset()
+    return found
+
+
+def _with_axes(results: Sequence[Any], avals: Sequence[Any]) -> list[Any]:
+    """Results that differ between devices as their inputs do, which _same_axes() made alike."""
+    if not avals or not _axes(avals[0]):
+        return list(results)
+    spec = jax.sharding.PartitionSpec
+    return [
+        core.ShapedArray(
+            y.shape, y.dtype, manual_axis_type=avals[0].mat,
+            sharding=avals[0].sharding.update(spec=spec(*[None] * len(y.shape))),
+        )
+        for y in results
+    ]  # fmt: skip
+
+
+def _same_axes(xs: Sequence[Any]) -> list[Any]:
+    each = [_axes(jax.typeof(x)) for x in xs]
+    every = frozenset().union(*each)
+    return [
+        jax.lax.pcast(x, tuple(every - axes), to="varying") if every - axes else x
+        for x, axes in zip(xs, each)
+    ]
+
+
 # ---- Lowering ----
 
 
@@ -208,6 +242,10 @@ def _by_custom_call(chain: Chain, avals: Sequence[Any]) -> dict[str, Any] | None
 def _call(chain: Chain, *xs: Any) -> list[Any]:
     """The computation of a chain, as the program has it."""
     avals = tuple(map(_aval, xs))
+    text = text_of(chain, avals)
+    if text is not None:
+        made: list[Any] = formula.bind(*xs, text=text, results=_shapes(chain, avals))
+        return made
     results = [jax.ShapeDtypeStruct(y.shape, y.dtype) for y in _shapes(chain, avals)]
     attributes = _by_custom_call(chain, avals)
     if attributes is not None:
@@ -226,7 +264,9 @@ def _call(chain: Chain, *xs: Any) -> list[Any]:
 def _primitive(name: str) -> Primitive:
     made = Primitive(name)
     made.multiple_results = True
-    made.def_abstract_eval(lambda *avals, chain: list(_shapes(chain, tuple(map(_aval, avals)))))
+    made.def_abstract_eval(
+        lambda *avals, chain: _with_axes(_shapes(chain, tuple(map(_aval, avals))), avals)
+    )
     made.def_impl(lambda *xs, chain: _compiled(chain)(*xs))
     mlir.register_lowering(
         made, mlir.lower_fun(lambda *xs, chain: _call(chain, *xs), multiple_results=True)
@@ -355,7 +395,8 @@ def _function(name: str, overloads: list[Operator]) -> Callable[..., Any]:
 
     def one(op: Operator, values: list[Any]) -> Any:
         chain, xs = _transform.split(op, values, _is_tensor, _frozen)
-        made = _PRIMITIVES[op.full_name].bind(*map(jnp.asarray, xs), chain=chain)
+        arrays = _same_axes([jnp.asarray(x) for x in xs])
+        made = _PRIMITIVES[op.full_name].bind(*arrays, chain=chain)
         lists = [r.is_list for r in op.returns]
         if not any(lists):
             return made[0] if len(lists) == 1 else tuple(made)

@@ -187,6 +187,10 @@ def named(full_name: str) -> Operator:
     return _BY_NAME[full_name]
 
 
+def remembered() -> Iterable[Operator]:
+    return _BY_NAME.values()
+
+
 class _Space:
     """What has names: the operators of a namespace, or the namespaces of a library."""
 

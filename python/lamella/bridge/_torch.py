@@ -250,7 +250,6 @@ def _define_write(op: Operator, block: torch.library.Library, twin: Operator | N
     def fake_new(*args: Any, **kwargs: Any) -> Any:
         return _only_new(op, fake(*args, **kwargs))
 
-    block.impl(name, fake_new, "Meta")
     torch.library.register_fake(f"{space}::{name}", fake_new, lib=block)
     _implement_autograd(op, inner, block, name)
 
@@ -459,7 +458,6 @@ def _register(op: Operator, everything: Sequence[Operator]) -> None:
         recorded, kernel = None, python_kernel(op, block)
         block.impl(name, kernel, "CPU")
     fake = _fake.of_operator(op)
-    block.impl(name, fake, "Meta")
     torch.library.register_fake(op.full_name, fake, lib=block)
     _implement_autograd(op, overload, block, name, recorded, kernel)
     if op.autocast and op.autocast != "none":

@@ -296,7 +296,6 @@ def is_wanted(tensors: Sequence[torch.Tensor]) -> bool:
 
 
 _DERIVED.impl("call", lambda text, xs: _torch_values.run_chain(_transform.parse(text), xs), "CPU")
-_DERIVED.impl("call", lambda text, xs: _fake.chain(_transform.parse(text), xs), "Meta")
 _DERIVED.impl("call", _derived_autograd, "Autograd")
 _DERIVED.impl("call", _derived_autograd, FRONT)
 torch.library.register_fake(
