@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 
+import lamella
 from lamella.utils import cpp_extension
 
 _HERE = pathlib.Path(__file__).parent
@@ -38,6 +39,23 @@ def library(tmp_path_factory):
             build_directory=str(folder),
             is_python_module=False,
         )
+
+
+@pytest.fixture(scope="module")
+def ops(library, request):
+    """The library's operators by the function of lamella.bridge that the file is named after."""
+    door = request.module.__name__.rpartition("test_")[2]
+    return getattr(lamella.bridge, door)(library).cases
+
+
+@pytest.fixture
+def bridged(ops):
+    """A function of bridged operators; the files have the same of their packages' own."""
+
+    def function(a, b):
+        return (ops.midpoint(ops.cube(a) + ops.grow(a * 0.1), b, 0.25) ** 2).sum()
+
+    return function
 
 
 @pytest.fixture(params=schemas.CASES, ids=lambda case: case.name)

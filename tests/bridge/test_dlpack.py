@@ -6,11 +6,6 @@ import pytest
 import lamella
 
 
-@pytest.fixture(scope="module")
-def ops(library):
-    return lamella.bridge.dlpack(library).cases
-
-
 def test_numpy(ops):
     a, b = np.arange(4.0), np.ones(4)
     made = ops.midpoint(a, b, 0.25)

@@ -52,6 +52,9 @@ if os.environ.get("MALLOC_PERTURB_") is None:
     os.environ["MALLOC_PERTURB_"] = "165"
     os.execv(sys.executable, [sys.executable, *sys.argv])
 
+# PyTorch's warnings from C++, of which a run has thousands; its errors are shown.
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import known  # noqa: E402
 import layers  # noqa: E402

@@ -44,6 +44,7 @@ UNARY = {
     "pad": ("f32[3,4]", "f32[11,3]", "pad(x, z), padding=1_3_2x-2_1_0"),
     "pad with gaps cut": ("f32[5]", "f32[6]", "pad(x, z), padding=-1_-2_1"),
     "pad that cuts all": ("f32[3]", "f32[2]", "pad(x, z), padding=-5_4_0"),
+    "pad of one row": ("f32[1,2]", "f32[3,3]", "pad(x, z), padding=1_1_0x0_1_0"),
     "pad of nothing": ("f32[0,2]", "f32[3,2]", "pad(x, z), padding=1_2_4x0_0_0"),
     "pad of all but gaps": ("f32[4]", "f32[1]", "pad(x, z), padding=-1_-11_3"),
     "iota": ("f32[1]", "s16[3,4,2]", "iota(), iota_dimension=1"),

@@ -13,15 +13,26 @@ from jax_programs import TABLES, programs
 
 lamella = pytest.importorskip("lamella")
 hlo = pytest.importorskip("lamella.hlo")
-from hlo_difference import difference, is_steep  # noqa: E402
+from hlo_difference import (  # noqa: E402
+    between,
+    difference,
+    for_numbers_of_threads,
+    is_steep,
+    same_bits,
+)
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_functions_of_jax(table):
+    """Also the same bits for any number of threads."""
     pytest.importorskip("jax", reason="JAX writes the programs")
     found = []
     for name, program in programs(table).items():
-        wrong = difference(program.text, program.given)
+        text, given = program.text, program.given
+        one, *others = for_numbers_of_threads(hlo.compile(text), given)
+        wrong = between(one, hlo.evaluate(text, *given), text)
+        if not all(same_bits(one, other) for other in others):
+            wrong = "other bits for other numbers of threads"
         if wrong is not None:
             found.append(f"{name}: {wrong}")
     assert "\n".join(found) == ""

@@ -52,6 +52,10 @@ REDUCTIONS = [
         "f32[0] reduce-window(p0, p1), window={size=3}, to_apply=add",
     ),
     (
+        "f32[3] f32[]",
+        "f32[7] reduce-window(p0, p1), window={size=4 pad=5_5 rhs_dilate=2}, to_apply=add",
+    ),
+    (
         "f32[5,5] f32[4,2] f32[]",
         "f32[5,5] select-and-scatter(p0, p1, p2), window={size=2x2 stride=1x2}, select=ge, "
         "scatter=sub",

@@ -1,31 +1,20 @@
-"""Compiled programs give the same bits for any number of threads."""
+"""Compiled programs give the same bits for any number of threads; test_hlo_executor.py has those of
+JAX."""
 
 from __future__ import annotations
 
 import hlo_random_programs
 import numpy as np
 import pytest
-from jax_programs import TABLES, programs
 
 lamella = pytest.importorskip("lamella")
 hlo = pytest.importorskip("lamella.hlo")
-from hlo_difference import same_bits  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def threads():
-    before = lamella.get_num_threads()
-    yield
-    lamella.set_num_threads(before)
+from hlo_difference import for_numbers_of_threads, same_bits  # noqa: E402
 
 
 def is_the_same(text, arguments) -> bool:
-    program = hlo.compile(text)
-    results = []
-    for count in (1, 2, 3, 8):
-        lamella.set_num_threads(count)
-        results.append(program(*arguments))
-    return all(same_bits(results[0], one) for one in results[1:])
+    first, *others = for_numbers_of_threads(hlo.compile(text), arguments)
+    return all(same_bits(first, one) for one in others)
 
 
 @pytest.mark.parametrize("first", range(0, 48, 8))
@@ -33,13 +22,6 @@ def test_random_programs(first):
     for seed in range(first, first + 8):
         text, arguments = hlo_random_programs.program(seed, large=True)
         assert is_the_same(text, arguments), f"seed {seed}\n{text}"
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_functions_of_jax(table):
-    pytest.importorskip("jax", reason="JAX writes the programs")
-    for name, program in programs(table).items():
-        assert is_the_same(program.text, program.given), name
 
 
 def test_sums_of_many_elements():

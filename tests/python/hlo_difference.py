@@ -54,6 +54,18 @@ def difference(text: str, arguments: list[Any]) -> str | None:
     return between(hlo.compile(text)(*arguments), hlo.evaluate(text, *arguments), text)
 
 
+def for_numbers_of_threads(program: Any, arguments: list[Any]) -> list[Results]:
+    """The results of a compiled program with 1, 2, 3 and 8 threads."""
+    before, found = lamella.get_num_threads(), []
+    try:
+        for count in (1, 2, 3, 8):
+            lamella.set_num_threads(count)
+            found.append(program(*arguments))
+    finally:
+        lamella.set_num_threads(before)
+    return found
+
+
 def same_bits(a: Results, b: Results) -> bool:
     return all(
         one.dtype == other.dtype and to_numpy(one).tobytes() == to_numpy(other).tobytes()

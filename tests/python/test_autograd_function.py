@@ -506,6 +506,24 @@ def test_only_tensors_are_saved():
     )
 
 
+class Wide(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.expand(2, 3) * 1
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (3,), (2, 1), (1,), ()])
+def test_gradients_that_an_input_broadcasts_to_are_summed(shape):
+    x = lamella.ones(shape, requires_grad=True)
+    (Wide.apply(x) * lamella.tensor([[1.0, 2, 3], [4, 5, 6]])).sum().backward()
+    sums = {(1, 3): [[5, 7, 9]], (3,): [5, 7, 9], (2, 1): [[6], [15]], (1,): [21], (): 21}
+    assert x.grad.tolist() == sums[shape]
+
+
 class MyError(Exception):
     pass
 

@@ -300,6 +300,7 @@ def mine():
     library.define("count(Tensor x, Tensor(a!) counter) -> Tensor")
     library.define("fill(Tensor(a!)[] xs, float value) -> ()")
     library.define("odd(Tensor(a) x) -> Tensor(a)")
+    library.define("halves(Tensor(a) x) -> Tensor(a)[]")
 
     def twice_(x):
         x.copy_(x + x)
@@ -317,6 +318,7 @@ def mine():
     library.impl("count", count, "CompositeExplicitAutograd")
     library.impl("fill", fill, "CompositeExplicitAutograd")
     library.impl("odd", lambda x: x[1::2], "CompositeExplicitAutograd")
+    library.impl("halves", lambda x: list(x.chunk(2)), "CompositeExplicitAutograd")
     yield lamella.ops.functionalized
     library.close()
 
@@ -330,6 +332,10 @@ def test_foreign(mine, mode):
         x.add_(counters[1])
         mine.fill([x[2], y[0]], 4.0)
         mine.odd(x[0]).mul_(10)
+        first, second = mine.halves(x[1])
+        second.add_(3)
+        x.mul_(2)
+        first.add_(second)
         return y, mine.odd(x[1])
 
     x, y = start(), start()

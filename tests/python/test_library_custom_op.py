@@ -180,6 +180,12 @@ def test_mistakes_in_calls():
     with pytest.raises(ValueError) as caught:
         custom_op("a::b.c", lambda x: x, mutates_args=())
     assert str(caught.value) == "custom_op: expected a name without an overload, got 'a::b.c'"
+    with pytest.raises(ValueError) as caught:
+        custom_op("named::f", lambda x: x, mutates_args=("x",), schema="(Tensor x) -> Tensor")
+    assert str(caught.value) == (
+        "custom_op: expected 'mutates_args' to name what the schema of 'named::f' writes, [], got "
+        "['x']"
+    )
 
 
 def test_an_operator_stays_until_another_of_its_name_comes():

@@ -19,6 +19,8 @@ SOME = {
     "uint8": lamella.tensor([255], dtype=lamella.uint8),
     "bool": lamella.tensor([True, False, True]),
     "complex64": lamella.tensor([1 + 2j]),
+    "a conjugate": lamella.tensor([1 + 2j, 3 - 4j]).conj(),
+    "negative": lamella.tensor([1 + 2j, 3 - 4j]).conj().imag,
     "empty": lamella.empty(0, 2),
     "a view": lamella.arange(12).reshape(3, 4).t()[1:],
     "größe.1": lamella.ones(1),

@@ -421,6 +421,8 @@ def test_equality(x):
     assert one != other
     assert one.difference(other).startswith("node 2 is\n")
     assert one != lamella.trace(lambda x, y: [f(x, y)], x, x + 1)
+    thrice, more = (lamella.trace(lambda x, k=k: x * k, x) for k in (3.0, 3.5))
+    assert thrice != more and "3.5" in thrice.difference(more)
 
 
 def test_dead_code(x):

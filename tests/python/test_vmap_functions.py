@@ -217,6 +217,24 @@ def test_an_operator_of_others_that_draws(library):
         vmap(noise)(x)
 
 
+def test_values_of_examples_in_the_loop_are_equal_or_refused(library):
+    library.define("told(Tensor a) -> (Tensor, int)", batching="loop")
+    library.impl("told", lambda a: (a * 2, int(a.sum())), "CPU")
+    numbers = []
+
+    def told(a):
+        twice, number = lamella.ops.vmap_others.told(a)
+        numbers.append(number)
+        return twice
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = vmap(told)(lamella.tensor([[1.0, 2.0], [3.0, 0.0]]))
+        assert numbers == [3] and found.tolist() == [[2, 4], [6, 0]]
+        with pytest.raises(RuntimeError, match="^told: expected the same value from each example"):
+            vmap(told)(lamella.tensor([[1.0], [3.0]]))
+
+
 def test_register_vmap(library):
     library.define("outer(Tensor a, Tensor b, float scale=1.0) -> Tensor")
     library.impl("outer", lambda a, b, scale=1.0: outer(a, b) * scale, "CPU")
