@@ -23,6 +23,7 @@
 #include "lamella/graph/execute/planned_module.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/passes/pipeline.h"
+#include "lamella/graph/runtime/large_stack.h"
 #include "lamella/layers/profile/profile.h"
 
 namespace lamella::hlo {
@@ -214,6 +215,7 @@ class Executor final : public Executable {
         means_(means),
         passes_(program->rewritten.notes),
         program_(program->run()),
+        depth_(call_depth(program_)),
         user_data_(options.user_data) {
     check_platform(options.platform);
     for (const Computation* computation : program_.computations) {
@@ -240,14 +242,29 @@ class Executor final : public Executable {
     Value* taken = many.empty() ? few : many.data();
     for (size_t a = 0; a < arguments.size(); ++a) taken[a].share(arguments[a]);
     profile::Span whole("run");
-    Value made = one.run(*entry_, {taken, arguments.size()});
+    Value made;
+    if (depth_ <= kMaxDepthOnOwnStack) {
+      made = one.run(*entry_, {taken, arguments.size()});
+    } else {
+      run_nested(depth_, [&] { made = one.run(*entry_, {taken, arguments.size()}); });
+    }
     whole.end([&] { return std::string(program_.name); });
     return made;
   }
-  std::string explain() const override;
-  std::shared_ptr<const Module> plan() const override;
+  std::string explain() const override {
+    std::string text;
+    run_nested(depth_, [&] { text = explained(); });
+    return text;
+  }
+  std::shared_ptr<const Module> plan() const override {
+    std::shared_ptr<const Module> made;
+    run_nested(depth_, [&] { made = planned(); });
+    return made;
+  }
 
  private:
+  std::string explained() const;
+  std::shared_ptr<const Module> planned() const;
   class OneRun final : public Run {
    public:
     explicit OneRun(const Executor& executor) : executor_(executor) {}
@@ -462,6 +479,7 @@ class Executor final : public Executable {
   std::string passes_;     // description of the passes' changes
   bool native_ = false;    // true if there is machine code
   const Module& program_;  // lives as long as module()
+  int64_t depth_;          // of its calls
   std::shared_ptr<const void> code_holder_;
   std::vector<MachineCode> codes_;  // of the regions in their order
   std::shared_ptr<const UserData> user_data_;
@@ -472,7 +490,7 @@ class Executor final : public Executable {
   const ComputationPlan* entry_ = nullptr;
 };
 
-std::string Executor::explain() const {
+std::string Executor::explained() const {
   if (means_ == Means::Rules) return "every instruction by its rule, as a reference\n";
   std::string text = passes_;
   NativeRules rules(program_);
@@ -511,7 +529,7 @@ std::string Executor::explain() const {
   return text;
 }
 
-std::shared_ptr<const Module> Executor::plan() const {
+std::shared_ptr<const Module> Executor::planned() const {
   if (means_ == Means::Rules) return shared_module();
   std::vector<PlannedComputation> scheduled = schedule_all();
   std::vector<RegionFacts> facts;
@@ -541,13 +559,21 @@ std::unique_ptr<Executable> make_executor(std::shared_ptr<const Module> module,
                                           const CompileOptions& options, StoredCode* stored) {
   require_runnable(*module);
   bool native = may_have_machine_compiler() || stored != nullptr;
-  return std::make_unique<Executor>(make_program(std::move(module), native), Means::Fastest,
-                                    options, stored);
+  std::unique_ptr<Executable> made;
+  run_nested(call_depth(*module), [&] {
+    made = std::make_unique<Executor>(make_program(std::move(module), native), Means::Fastest,
+                                      options, stored);
+  });
+  return made;
 }
 std::unique_ptr<Executable> make_evaluator(std::shared_ptr<const Module> module,
                                            const CompileOptions& options) {
   require_runnable(*module);
-  return std::make_unique<Executor>(unchanged(std::move(module)), Means::Rules, options);
+  std::unique_ptr<Executable> made;
+  run_nested(call_depth(*module), [&] {
+    made = std::make_unique<Executor>(unchanged(std::move(module)), Means::Rules, options);
+  });
+  return made;
 }
 
 }  // namespace lamella::hlo
