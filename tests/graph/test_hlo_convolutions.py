@@ -316,3 +316,60 @@ def test_threads_give_the_same_bits():
             lamella.set_num_threads(count)
             results.append([compiled(x, weights)])
     assert all(same_bits(results[0], one) for one in results[1:])
+
+
+# Channels, sizes of data and kernel, dilation of the input, padding, and what else the window has.
+DILATED = {
+    "upsampling": ((3, 5), (9, 8), (16, 16), 8, ((11, 11), (11, 11)), ""),
+    "cut": ((3, 5), (6, 5), (16, 16), 8, ((4, 4), (4, 4)), ""),
+    "cut on one side": ((3, 2), (6, 5), (4, 3), 2, ((3, 0), (-1, 2)), ""),
+    "wider than the kernel": ((2, 3), (5, 4), (3, 3), 3, ((5, 2), (2, 7)), ""),
+    "turned": ((3, 5), (5, 6), (5, 4), 3, ((2, -1), (1, 1)), " rhs_reversal=1x1"),
+    "turned along one dimension": ((3, 5), (5, 6), (5, 4), 3, ((2, 1), (1, 1)), " rhs_reversal=1x0"),
+    "one tap": ((3, 5), (5, 6), (1, 1), 8, ((0, 0), (3, 1)), ""),
+    "one position": ((3, 5), (1, 1), (5, 4), 8, ((4, 4), (3, 3)), ""),
+    "holes in the kernel": ((3, 5), (5, 6), (3, 2), 4, ((3, 4), (2, 2)), " rhs_dilate=2x3"),
+    "groups": ((4, 6), (5, 6), (3, 4), 2, ((1, 2), (3, 3)), ""),
+    "strides": ((3, 5), (5, 6), (3, 4), 3, ((1, 2), (3, 3)), " stride=2x1"),
+    "one dimension": ((3, 5), (7,), (6,), 4, ((3, 3),), ""),
+    "three dimensions": ((2, 3), (3, 4, 2), (3, 2, 3), 2, ((2, 2), (1, 0), (2, 1)), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DILATED)
+@pytest.mark.parametrize("layout", ["first", "last"])
+def test_dilated_inputs_against_xla(name, layout):
+    pytest.importorskip("jaxlib._hlo", reason="XLA is the reference")
+    xla_oracle = pytest.importorskip("xla_oracle")
+
+    (given, made), data, kernel, hole, pads, rest = DILATED[name]
+    groups = 2 if name == "groups" else 1
+    strides, dilations = [1] * len(data), [1] * len(data)
+    if "stride" in rest:
+        strides = [2, 1]
+    if "rhs_dilate" in rest:
+        dilations = [2, 3]
+    out = [
+        ((n - 1) * hole + 1 + low + high - ((k - 1) * d + 1)) // stride + 1
+        for n, k, (low, high), d, stride in zip(data, kernel, pads, dilations, strides)
+    ]
+    x, w = numbers(2, given, *data), numbers(made, given // groups, *kernel, seed=1)
+    result, spatial = [2, made, *out], "012"[: len(data)]
+    labels = f"bf{spatial}_oi{spatial}->bf{spatial}"
+    if layout == "last":
+        x, w = np.moveaxis(x, 1, -1).copy(), np.moveaxis(w, (0, 1), (-1, -2)).copy()
+        result, labels = [2, *out, made], f"b{spatial}f_{spatial}io->b{spatial}f"
+    shapes = ["f32[" + ",".join(map(str, sizes)) + "]" for sizes in (x.shape, w.shape, result)]
+    window = f"size={'x'.join(map(str, kernel))} pad=" + "x".join(f"{a}_{b}" for a, b in pads)
+    window += f" lhs_dilate={'x'.join([str(hole)] * len(data))}{rest}"
+    text = (
+        f"HloModule m\nENTRY e {{\n  x = {shapes[0]} parameter(0)\n  w = {shapes[1]} parameter(1)\n"
+        f"  ROOT y = {shapes[2]} convolution(x, w), window={{{window}}}, dim_labels={labels}, "
+        f"feature_group_count={groups}\n}}"
+    )
+    program = hlo.compile(text)
+    (expected,) = xla_oracle.run(text, x, w)
+    for got in (program(x, w)[0], hlo.evaluate(text, x, w)[0]):
+        np.testing.assert_allclose(got.numpy(), expected, rtol=1e-4, atol=1e-4)
+    if name == "upsampling":  # nothing is multiplied by the holes
+        assert "pad" not in program.explain()

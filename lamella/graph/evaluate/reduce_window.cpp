@@ -154,8 +154,8 @@ Value evaluate_reduce_window(Step& step) {
     into.emplace_back(results[n]);
   }
   if (std::optional<Prefix> prefix = prefix_of(i)) {
-    reduce_prefixes(*prefix, step.operands[0].shape().dimensions(),
-                    results[0].shape().dimensions(), reduction);
+    reduce_prefixes(*prefix, step.operands[0].shape().dimensions(), results[0].shape().dimensions(),
+                    reduction);
     return join_results(step, results);
   }
   std::vector<const void*> arguments(2 * count);

@@ -25,6 +25,7 @@
 #include "lamella/graph/execute/planned_module.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/passes/pipeline.h"
+#include "lamella/graph/runtime/large_stack.h"
 #include "lamella/graph/runtime/sized_value.h"
 #include "lamella/layers/profile/profile.h"
 
@@ -218,6 +219,7 @@ class Executor final : public Executable {
         passes_(program->rewritten.notes),
         program_(program->run()),
         is_dynamic_(has_dynamic_sizes(program_)),
+        depth_(call_depth(program_)),
         user_data_(options.user_data) {
     check_platform(options.platform);
     for (const Computation* computation : program_.computations) {
@@ -251,14 +253,29 @@ class Executor final : public Executable {
       }
     }
     profile::Span whole("run");
-    Value made = one.run(*entry_, {taken, arguments.size()});
+    Value made;
+    if (depth_ <= kMaxDepthOnOwnStack) {
+      made = one.run(*entry_, {taken, arguments.size()});
+    } else {
+      run_nested(depth_, [&] { made = one.run(*entry_, {taken, arguments.size()}); });
+    }
     whole.end([&] { return std::string(program_.name); });
     return is_dynamic_ ? packed(made) : made;
   }
-  std::string explain() const override;
-  std::shared_ptr<const Module> plan() const override;
+  std::string explain() const override {
+    std::string text;
+    run_nested(depth_, [&] { text = explained(); });
+    return text;
+  }
+  std::shared_ptr<const Module> plan() const override {
+    std::shared_ptr<const Module> made;
+    run_nested(depth_, [&] { made = planned(); });
+    return made;
+  }
 
  private:
+  std::string explained() const;
+  std::shared_ptr<const Module> planned() const;
   class OneRun final : public Run {
    public:
     explicit OneRun(const Executor& executor) : executor_(executor) {}
@@ -486,6 +503,7 @@ class Executor final : public Executable {
   bool native_ = false;    // true if there is machine code
   const Module& program_;  // lives as long as module()
   const bool is_dynamic_;  // whether values may have sizes below their bounds
+  int64_t depth_;          // of its calls
   std::shared_ptr<const void> code_holder_;
   std::vector<MachineCode> codes_;  // of the regions in their order
   std::shared_ptr<const UserData> user_data_;
@@ -496,7 +514,7 @@ class Executor final : public Executable {
   const ComputationPlan* entry_ = nullptr;
 };
 
-std::string Executor::explain() const {
+std::string Executor::explained() const {
   if (means_ == Means::Rules) {
     return str("every instruction by its rule, ",
                is_dynamic_ ? "since sizes are dynamic\n" : "as a reference\n");
@@ -538,7 +556,7 @@ std::string Executor::explain() const {
   return text;
 }
 
-std::shared_ptr<const Module> Executor::plan() const {
+std::shared_ptr<const Module> Executor::planned() const {
   if (means_ == Means::Rules) return shared_module();
   std::vector<PlannedComputation> scheduled = schedule_all();
   std::vector<RegionFacts> facts;
@@ -572,13 +590,21 @@ std::unique_ptr<Executable> make_executor(std::shared_ptr<const Module> module,
     return std::make_unique<Executor>(unchanged(std::move(module)), Means::Rules, options);
   }
   bool native = may_have_machine_compiler() || stored != nullptr;
-  return std::make_unique<Executor>(make_program(std::move(module), native), Means::Fastest,
-                                    options, stored);
+  std::unique_ptr<Executable> made;
+  run_nested(call_depth(*module), [&] {
+    made = std::make_unique<Executor>(make_program(std::move(module), native), Means::Fastest,
+                                      options, stored);
+  });
+  return made;
 }
 std::unique_ptr<Executable> make_evaluator(std::shared_ptr<const Module> module,
                                            const CompileOptions& options) {
   require_runnable(*module);
-  return std::make_unique<Executor>(unchanged(std::move(module)), Means::Rules, options);
+  std::unique_ptr<Executable> made;
+  run_nested(call_depth(*module), [&] {
+    made = std::make_unique<Executor>(unchanged(std::move(module)), Means::Rules, options);
+  });
+  return made;
 }
 
 }  // namespace lamella::hlo
