@@ -97,9 +97,9 @@ uint32_t division_flags(const char* op, const Mode& mode) {
   return kPromoted;
 }
 native::pointwise_fn division(DeviceType device, const Mode& mode) {
-  if (!mode.has_value()) return native::pointwise_loop<"div_true">.get_call_ptr(device);
-  return *mode == "trunc" ? native::pointwise_loop<"div_trunc">.get_call_ptr(device)
-                          : native::pointwise_loop<"div_floor">.get_call_ptr(device);
+  if (!mode.has_value()) return native::pointwise_loop<"div_true">.get(device);
+  return *mode == "trunc" ? native::pointwise_loop<"div_trunc">.get(device)
+                          : native::pointwise_loop<"div_floor">.get(device);
 }
 }  // namespace
 
