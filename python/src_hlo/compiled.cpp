@@ -97,35 +97,42 @@ bool fits(const Entry& entry, const CallState& state, PyObject* const* args, siz
   return true;
 }
 
+PyObject* nested(const Entry& entry, std::vector<TensorBase>& made) {
+  if (!entry.results) {
+    Ref list(list_of(std::move(made)));
+    return required(PyObject_CallMethod(entry.nest.get(), "unpack", "O", list.get()));
+  }
+  SmallList<Ref> tensors(made.size());
+  for (TensorBase& tensor : made) {
+    tensors.push_back(Ref(required(bridge->wrap(tensor.unsafe_release()))));
+  }
+  return build(*entry.results, tensors);
+}
+PyObject* run_plain(const Entry& entry, Leaves& leaves) {
+  return guarded([&] {
+    std::vector<TensorBase> made;
+    {
+      SmallList<hlo::Value> values(leaves.size());
+      for (size_t i = 0; i < leaves.size(); ++i) {
+        values.push_back(value_of(entry.parameters[i], leaves[i]));
+      }
+      WithoutGil others(entry.program->without_gil);
+      made = hlo::tensors_of_value(entry.program->executable->run(values.all()));
+    }
+    return nested(entry, made);
+  });
+}
 // Runs an entry's program. The result is NULL, with a Python error set, if it fails, and NULL
 // unless the outcome is Done.
 RunOutcome run(const Entry& entry, Leaves& leaves, PyObject** result) {
   RunOutcome outcome = RunOutcome::Done;
   *result = guarded([&]() -> PyObject* {
-    const CompiledProgram& program = *entry.program;
+    std::vector<lamella_tensor*> given;
+    given.reserve(leaves.size());
+    for (PyObject* leaf : leaves.all()) given.push_back(tensor_of(leaf));
     std::vector<TensorBase> made;
-    if (entry.is_plain) {
-      SmallList<hlo::Value> values(leaves.size());
-      for (size_t i = 0; i < leaves.size(); ++i) {
-        values.push_back(value_of(entry.parameters[i], leaves[i]));
-      }
-      WithoutGil others(program.without_gil);
-      made = hlo::tensors_of_value(program.executable->run(values.all()));
-    } else {
-      std::vector<lamella_tensor*> given;
-      for (PyObject* leaf : leaves.all()) given.push_back(tensor_of(leaf));
-      outcome = run_program(program, entry.again.get(), given, &made);
-      if (outcome != RunOutcome::Done) return nullptr;
-    }
-    if (!entry.results) {
-      Ref list(list_of(std::move(made)));
-      return required(PyObject_CallMethod(entry.nest.get(), "unpack", "O", list.get()));
-    }
-    SmallList<Ref> tensors(made.size());
-    for (TensorBase& tensor : made) {
-      tensors.push_back(Ref(required(bridge->wrap(tensor.unsafe_release()))));
-    }
-    return build(*entry.results, tensors);
+    outcome = run_program(*entry.program, entry.again.get(), given, &made);
+    return outcome == RunOutcome::Done ? nested(entry, made) : nullptr;
   });
   return outcome;
 }
@@ -227,8 +234,10 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t flagged, PyObject
     const Entry& entry = *each;
     Leaves leaves(entry.guards.size());
     if (!fits(entry, state, args, count, names, &leaves)) continue;
+    if (entry.is_plain) return run_plain(entry, leaves);
     PyObject* made = nullptr;
-    RunOutcome outcome = entry.object ? run(entry, leaves, &made) : RunOutcome::SharedMemory;
+    RunOutcome outcome =
+        entry.program != nullptr ? run(entry, leaves, &made) : RunOutcome::SharedMemory;
     if (outcome == RunOutcome::Done) return made;
     if (outcome == RunOutcome::SharedMemory) {
       return PyObject_Vectorcall(self->function, args, flagged, names);
