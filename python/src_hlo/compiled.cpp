@@ -68,7 +68,9 @@ struct Entry {
   const CompiledProgram* program = nullptr;  // that of the object
   std::optional<Pattern> results;            // of `nest`, if it needs no Python
   Ref again;                                 // see run_with_gradient()
-  bool is_plain = false;                     // whether the executable is run directly
+  // Of a plain program: the executable, which is run directly.
+  const hlo::Executable* executable = nullptr;
+  bool without_gil = false;
   std::vector<Parameter> parameters;
   Entry* older = nullptr;  // see CompiledObject
 };
@@ -97,7 +99,7 @@ bool fits(const Entry& entry, const CallState& state, PyObject* const* args, siz
   return true;
 }
 
-PyObject* nested(const Entry& entry, std::vector<TensorBase>& made) {
+LAMELLA_ALWAYS_INLINE PyObject* nested(const Entry& entry, std::vector<TensorBase>& made) {
   if (!entry.results) {
     Ref list(list_of(std::move(made)));
     return required(PyObject_CallMethod(entry.nest.get(), "unpack", "O", list.get()));
@@ -116,8 +118,8 @@ PyObject* run_plain(const Entry& entry, Leaves& leaves) {
       for (size_t i = 0; i < leaves.size(); ++i) {
         values.push_back(value_of(entry.parameters[i], leaves[i]));
       }
-      WithoutGil others(entry.program->without_gil);
-      made = hlo::tensors_of_value(entry.program->executable->run(values.all()));
+      WithoutGil others(entry.without_gil);
+      made = hlo::tensors_of_value(entry.executable->run(values.all()));
     }
     return nested(entry, made);
   });
@@ -191,9 +193,10 @@ std::unique_ptr<Entry> entry_from(PyObject* given) {
   entry->again = Ref::borrow(again);
   Ref nested(required(PyObject_GetAttrString(nest, "form")));
   entry->results = pattern_of(nested.get());
-  entry->is_plain = entry->program->is_plain();
-  if (!entry->is_plain) return entry;
-  const auto& parameters = entry->program->executable->module().entry->parameters;
+  if (!entry->program->is_plain()) return entry;
+  entry->executable = entry->program->executable.get();
+  entry->without_gil = entry->program->without_gil;
+  const auto& parameters = entry->executable->module().entry->parameters;
   for (size_t i = 0; i < parameters.size(); ++i) {
     entry->parameters.push_back(parameter_for(parameters[i]->shape, entry->guards[i]));
   }
@@ -234,7 +237,7 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t flagged, PyObject
     const Entry& entry = *each;
     Leaves leaves(entry.guards.size());
     if (!fits(entry, state, args, count, names, &leaves)) continue;
-    if (entry.is_plain) return run_plain(entry, leaves);
+    if (entry.executable != nullptr) return run_plain(entry, leaves);
     PyObject* made = nullptr;
     RunOutcome outcome =
         entry.program != nullptr ? run(entry, leaves, &made) : RunOutcome::SharedMemory;
