@@ -36,7 +36,7 @@ _UNBOUND = (types.MethodDescriptorType, types.WrapperDescriptorType)
 # Objects of these types never change, or their contents are read in other ways.
 _FIXED = (*PLAIN, *CONTAINERS, *BOUND, *_UNBOUND, tuple, frozenset, types.MethodType, weakref.ref)
 _ATTRIBUTE_OPERATORS = (operator.attrgetter, operator.methodcaller)
-_VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
+_VIEWS: Any = (type({}.keys()), type({}.values()), type({}.items()))
 # Modules whose C functions read nothing but their arguments.
 _PURE = frozenset(
     "builtins math cmath operator _operator itertools functools _functools collections "

@@ -309,16 +309,16 @@ class Guards:
             # What was changed before it was read is undone, and the function runs as it is.
             self._container(container)
         if isinstance(container, (dict, list)):
+            keys: Any
             if isinstance(container, dict):
-                keys: Any = dict.keys(container)
-                keys = whole = tuple(key for key in keys if id(key) not in self.stand_ins)
+                keys = tuple(key for key in dict.keys(container) if id(key) not in self.stand_ins)
             else:
-                whole = list.__len__(container)
-                keys = range(whole)
+                keys = range(list.__len__(container))
             for key in keys:
                 self._item(container, key)
             row = self._container(container)
-            row[2] = whole if row[2] is MISSING else row[2]
+            if row[2] is MISSING:
+                row[2] = keys if isinstance(container, dict) else len(keys)
             if isinstance(container, collections.OrderedDict):
                 self._evaluated(tuple, (container,), name)
         elif isinstance(container, (set, collections.deque)):
@@ -383,8 +383,8 @@ class Guards:
         if is_mutable(kind):
             row: list[Any] = self._types.setdefault(kind, [{}, None])
             if row[1] is None:
-                row[1] = special_methods(kind)
-                for name, value in row[1].items():
+                row[1] = special = special_methods(kind)
+                for name, value in special.items():
                     self._mark(value, joined(kind.__name__, name))
 
     # ---- Writes ----
@@ -468,8 +468,8 @@ class Guards:
         for change in self._changed:
             owner, key = change.container, change.key
             if key is MISSING or (change.is_attribute and not isinstance(owner, type)):
-                for call, row in list(self._calls.items()):
-                    if row[3] and row[3][0] is owner:
+                for call, (_, _, _, args, _) in list(self._calls.items()):
+                    if args and args[0] is owner:
                         del self._calls[call]
             if key is MISSING:
                 self._containers.pop(id(owner), None)

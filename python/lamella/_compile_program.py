@@ -55,11 +55,15 @@ class Program:
         self._gradients: dict[tuple[bool, ...], Program | None] = {}
         self.outside: Any = None  # the guards on what the function read
         self.say: Callable[[str], None] = lambda text: None
+        self.forward: Any = None
         self.backward: Any = None
         self.results = arguments
         # See Note [Runs of compiled functions] in compiled_program.cpp.
-        self._own, self._graded = list(range(self._count)), list[int]()
-        self._set, self._cleared = list[int](), list[int]()
+        self._own = list(range(self._count))
+        self._written: list[int] = []
+        self._graded: list[int] = []
+        self._set: list[int] = []
+        self._cleared: list[int] = []
         gradient_program = None
         # What the function reads is watched, unless only its gradients are traced.
         self._reads: Any = contextlib.nullcontext()

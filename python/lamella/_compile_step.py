@@ -44,9 +44,10 @@ class Step(Program):
         values = [rate.get() for rate in self._found.rates]
         rates = [lamella.scalar_tensor(rate, dtype=lamella.float64) for rate in values]
         count = len(own)
-        given = [*own, *rates, *(grads[k] for k in self._graded)]
+        given = [*own, *rates, *(grad for grad in grads if grad is not None)]
         copies = [copy_of(t) for t in given]
         after: list[str] = []
+        self._is_alive = False
 
         def alone(*tensors: Tensor) -> Any:
             own = fresh_leaves(tensors[:count], wants, hooked, [True])
@@ -69,7 +70,6 @@ class Step(Program):
                 self._is_alive |= tensor.requires_grad and _is_alive(tensor, into)
             return returned, fresh
 
-        self._is_alive = False
         labels = self._names()
         names = [labels[i] for i in self._own]
         names += [rate.name for rate in self._found.rates]
