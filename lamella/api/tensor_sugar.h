@@ -130,33 +130,6 @@ class TensorSugar : public TensorAutograd<T> {
   int64_t sym_stride(int64_t dim) const { return this->stride(dim); }
   int64_t sym_numel() const { return this->numel(); }
   int64_t sym_storage_offset() const { return this->storage_offset(); }
-#define LAMELLA_SYMBOLIC(name)                                        \
-  template <class... A>                                               \
-  decltype(auto) name##_symint(IntArrayRef size, A&&... args) const { \
-    return self().name(size, std::forward<A>(args)...);               \
-  }
-  LAMELLA_SYMBOLIC(as_strided)
-  LAMELLA_SYMBOLIC(expand)
-  LAMELLA_SYMBOLIC(new_empty)
-  LAMELLA_SYMBOLIC(new_full)
-  LAMELLA_SYMBOLIC(new_ones)
-  LAMELLA_SYMBOLIC(new_zeros)
-  LAMELLA_SYMBOLIC(repeat)
-  LAMELLA_SYMBOLIC(reshape)
-  LAMELLA_SYMBOLIC(view)
-#undef LAMELLA_SYMBOLIC
-  T new_empty_strided_symint(IntArrayRef size, IntArrayRef stride,
-                             const TensorOptions& options = {}) const {
-    return self().new_empty_strided(size, stride, options);
-  }
-  T narrow_symint(int64_t dim, int64_t start, int64_t length) const {
-    return self().narrow(dim, start, length);
-  }
-  T select_symint(int64_t dim, int64_t index) const { return self().select(dim, index); }
-  T slice_symint(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
-                 int64_t step) const {
-    return self().slice(dim, start, end, step);
-  }
   bool is_sparse() const { return this->layout() == Layout::Sparse; }
   bool is_quantized() const { return false; }
   bool is_mkldnn() const { return false; }

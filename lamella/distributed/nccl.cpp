@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <tuple>
 
 #include "lamella/backend.h"
 #include "lamella/distributed/device.h"
@@ -108,42 +109,32 @@ struct Reduced {
   size_t width = 1;  // how many values of that type make one element
 };
 
+// How NCCL reduces each dtype: its type, and how many values of that make one element.
+constexpr std::tuple<ScalarType, ncclDataType_t, size_t> kTypes[] = {
+    {ScalarType::Float, ncclFloat32, 1},
+    {ScalarType::Double, ncclFloat64, 1},
+    {ScalarType::Half, ncclFloat16, 1},
+    {ScalarType::BFloat16, ncclBfloat16, 1},
+    {ScalarType::Byte, ncclUint8, 1},
+    {ScalarType::Char, ncclInt8, 1},
+    {ScalarType::Int, ncclInt32, 1},
+    {ScalarType::Long, ncclInt64, 1},
+    {ScalarType::UInt32, ncclUint32, 1},
+    {ScalarType::UInt64, ncclUint64, 1},
+    {ScalarType::ComplexFloat, ncclFloat32, 2},
+    {ScalarType::ComplexDouble, ncclFloat64, 2},
+};
 std::optional<Reduced> reduced(Reduction reduction, ScalarType dtype) {
   constexpr ncclRedOp_t kOperations[] = {ncclSum, ncclProd, ncclMin, ncclMax, ncclAvg};
   ncclRedOp_t operation = kOperations[static_cast<size_t>(reduction)];
   bool adds = reduction == Reduction::Sum || reduction == Reduction::Mean;
-  switch (dtype) {
-    case ScalarType::Float:
-      return Reduced{ncclFloat32, operation};
-    case ScalarType::Double:
-      return Reduced{ncclFloat64, operation};
-    case ScalarType::Half:
-      return Reduced{ncclFloat16, operation};
-    case ScalarType::BFloat16:
-      return Reduced{ncclBfloat16, operation};
-    case ScalarType::Byte:
-      return Reduced{ncclUint8, operation};
-    case ScalarType::Char:
-      return Reduced{ncclInt8, operation};
-    case ScalarType::Int:
-      return Reduced{ncclInt32, operation};
-    case ScalarType::Long:
-      return Reduced{ncclInt64, operation};
-    case ScalarType::UInt32:
-      return Reduced{ncclUint32, operation};
-    case ScalarType::UInt64:
-      return Reduced{ncclUint64, operation};
-    case ScalarType::Bool:  // true where any byte is, or where all are
-      return Reduced{ncclUint8, adds || reduction == Reduction::Max ? ncclMax : ncclMin};
-    case ScalarType::ComplexFloat:
-      if (adds) return Reduced{ncclFloat32, operation, 2};
-      return std::nullopt;
-    case ScalarType::ComplexDouble:
-      if (adds) return Reduced{ncclFloat64, operation, 2};
-      return std::nullopt;
-    default:
-      return std::nullopt;
+  if (dtype == ScalarType::Bool) {  // true where any byte is, or where all are
+    return Reduced{ncclUint8, adds || reduction == Reduction::Max ? ncclMax : ncclMin};
   }
+  for (const auto& [of, type, width] : kTypes) {
+    if (of == dtype && (width == 1 || adds)) return Reduced{type, operation, width};
+  }
+  return std::nullopt;
 }
 
 class Nccl final : public DeviceTransport {

@@ -1,4 +1,4 @@
-// The choice of the CPU's instruction set, and of a stub's kernel.
+// The choice of the CPU's instruction set, and of a kernel in a table.
 #include "lamella/kernels/dispatch_stub.h"
 
 #include <atomic>
@@ -62,7 +62,7 @@ CPUCapability get_cpu_capability() {
   return static_cast<CPUCapability>(capability);
 }
 
-void* DispatchStubImpl::find(DeviceType type, const char* name) {
+void* AnyKernelTable::find(DeviceType type) {
   if (type == DeviceType::CPU) {
     for (int c = static_cast<int>(get_cpu_capability()); c >= 0; --c) {
       if (cpu[c] != nullptr) {
@@ -82,10 +82,10 @@ void* DispatchStubImpl::find(DeviceType type, const char* name) {
                                   "built for this machine alone (LAMELLA_CAPABILITIES=native)"));
   }
   throw NotImplementedError(str(name, ": expected a kernel for device ", Device(type).str(),
-                                ", got none; register one with REGISTER_DISPATCH"));
+                                ", got none; register one with LAMELLA_REGISTER_KERNEL"));
 }
 
-void DispatchStubImpl::set(DeviceType type, void* kernel) {
+void AnyKernelTable::set(DeviceType type, void* kernel) {
   LAMELLA_INTERNAL_ASSERT(static_cast<unsigned>(type) < kDevices);
   if (type == DeviceType::CPU) {
     set(CPUCapability::DEFAULT, kernel);
@@ -94,7 +94,7 @@ void DispatchStubImpl::set(DeviceType type, void* kernel) {
   }
 }
 
-bool DispatchStubImpl::supports(DeviceType type) const {
+bool AnyKernelTable::supports(DeviceType type) const {
   if (type == DeviceType::CPU) {
     for (void* kernel : cpu) {
       if (kernel != nullptr) return true;

@@ -1,10 +1,10 @@
-// DispatchStub: one kernel function per device and, on the CPU, per instruction set; chosen at run
-// time.
+// KernelTable: the kernels of one function, one per device and, on the CPU, per instruction set;
+// chosen at run time.
 //
 // Note [CPU capabilities]
 //   Each file in kernels/cpu/simd is compiled once per capability. The highest one that the
-//   processor has is used; LAMELLA_CPU_CAPABILITY=default|avx2|avx512 lowers it. A stub's choice is
-//   made once, at its first call.
+//   processor has is used; LAMELLA_CPU_CAPABILITY=default|avx2|avx512 lowers it. A table's choice
+//   is made once, at its first call.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -26,98 +26,82 @@ namespace native {
 LAMELLA_PRIVATE_API CPUCapability get_cpu_capability();
 
 // If no kernel was compiled for an instruction set, the next lower one is used.
-struct DispatchStubImpl {
+struct AnyKernelTable {
   static constexpr int kCapabilities = static_cast<int>(CPUCapability::NUM_OPTIONS);
   // Kernels of other devices, found by device type.
   static constexpr int kDevices = kDeviceTypes;
 
+  const char* name;
   void* chosen = nullptr;  // atomic: the CPU kernel, once it is known
   void* cpu[kCapabilities] = {};
   void* device[kDevices] = {};
 
-  // The kernel for the device. Throws NotImplementedError, naming the stub, if there is none.
-  void* find(DeviceType type, const char* name);
+  // The kernel for the device. Throws NotImplementedError, naming the table, if there is none.
+  void* find(DeviceType type);
   void set(CPUCapability capability, void* kernel) { cpu[static_cast<int>(capability)] = kernel; }
   void set(DeviceType type, void* kernel);
   bool supports(DeviceType type) const;
 };
 
-template <class FnPtr, class Tag>
-class DispatchStub;
+template <class FnPtr>
+class KernelTable;
 
-// Tag gives the stub's name for messages.
-template <class R, class... A, class Tag>
-class DispatchStub<R (*)(A...), Tag> {
+// `name` is for messages.
+template <class R, class... A>
+class KernelTable<R (*)(A...)> {
  public:
   using FnPtr = R (*)(A...);
+  constexpr explicit KernelTable(const char* name) : table_{name} {}
 
   template <class... Args>
   R operator()(DeviceType type, Args&&... arguments) {
-    return get_call_ptr(type)(std::forward<Args>(arguments)...);
+    return get(type)(std::forward<Args>(arguments)...);
   }
-  FnPtr get_call_ptr(DeviceType type) {
+  FnPtr get(DeviceType type) {
     void* kernel =
-        type == DeviceType::CPU ? __atomic_load_n(&impl_.chosen, __ATOMIC_ACQUIRE) : nullptr;
-    if (LAMELLA_UNLIKELY(kernel == nullptr)) kernel = impl_.find(type, Tag::name());
+        type == DeviceType::CPU ? __atomic_load_n(&table_.chosen, __ATOMIC_ACQUIRE) : nullptr;
+    if (LAMELLA_UNLIKELY(kernel == nullptr)) kernel = table_.find(type);
     return reinterpret_cast<FnPtr>(kernel);
   }
-  bool is_device_supported(DeviceType type) const { return impl_.supports(type); }
+  bool supports(DeviceType type) const { return table_.supports(type); }
 
-  void set_cpu_kernel(CPUCapability capability, FnPtr kernel) {
-    impl_.set(capability, reinterpret_cast<void*>(kernel));
-  }
-  void set_device_kernel(DeviceType type, FnPtr kernel) {
-    impl_.set(type, reinterpret_cast<void*>(kernel));
+  // `where`: a CPUCapability or a DeviceType.
+  template <class Where>
+  void set(Where where, FnPtr kernel) {
+    table_.set(where, reinterpret_cast<void*>(kernel));
   }
 
  private:
-  DispatchStubImpl impl_;
+  AnyKernelTable table_;
 };
 
-template <class Stub, class FnPtr>
-struct RegisterCpuKernel {
-  RegisterCpuKernel(Stub& stub, CPUCapability capability, FnPtr kernel) {
-    stub.set_cpu_kernel(capability, kernel);
-  }
-};
-template <class Stub, class FnPtr>
-struct RegisterDeviceKernel {
-  RegisterDeviceKernel(Stub& stub, DeviceType type, FnPtr kernel) {
-    stub.set_device_kernel(type, kernel);
+struct RegisterKernel {
+  template <class Table, class Where>
+  RegisterKernel(Table& table, Where where, typename Table::FnPtr kernel) {
+    table.set(where, kernel);
   }
 };
 
-// The name of a stub as a template argument.
-struct StubName {
+// The name of a table as a template argument.
+struct KernelName {
   char text[32] = {};
   template <size_t N>
-  consteval StubName(const char (&name)[N]) {  // NOLINT(google-explicit-constructor)
-    static_assert(N <= sizeof(text), "the name of a stub has at most 31 characters");
+  consteval KernelName(const char (&name)[N]) {  // NOLINT(google-explicit-constructor)
+    static_assert(N <= sizeof(text), "the name of a kernel has at most 31 characters");
     for (size_t i = 0; i < N; ++i) text[i] = name[i];
   }
 };
-template <StubName stub>
-struct StubNameTag {
-  static const char* name() { return stub.text; }
-};
-// The stub of this name for kernels of type Fn, for families of operators whose kernels have one
+// The table of this name for kernels of type Fn, for families of operators whose kernels have one
 // type. It needs no declaration: both registration and calls refer to it by name.
-template <class Fn, StubName stub>
-inline constinit DispatchStub<Fn, StubNameTag<stub>> named_stub;
+template <class Fn, KernelName name>
+inline constinit KernelTable<Fn> named_kernel{name.text};
 
 }  // namespace native
 using native::get_cpu_capability;
 
-// In a header: the stub `stub` for kernels of type `fn`.
-#define LAMELLA_DECLARE_DISPATCH(fn, stub)                             \
-  struct stub##_tag {                                                  \
-    static const char* name() { return #stub; }                        \
-  };                                                                   \
-  using stub##_type = ::lamella::native::DispatchStub<fn, stub##_tag>; \
-  extern stub##_type stub
-
-// In one source file, in the same namespace.
-#define LAMELLA_DEFINE_DISPATCH(stub) constinit stub##_type stub
+// In a header: the table `name` for kernels of type `fn`. Each library has tables of its own.
+#define LAMELLA_KERNEL(fn, name) \
+  inline constinit ::lamella::native::KernelTable<fn> name { #name }
 
 // In a file compiled per capability, or in a plain one (which then serves every capability).
 #ifdef CPU_CAPABILITY
@@ -125,23 +109,12 @@ using native::get_cpu_capability;
 #else
 #define LAMELLA_THIS_CAPABILITY ::lamella::CPUCapability::DEFAULT
 #endif
-#define LAMELLA_REGISTER_DISPATCH(stub, fn)                                          \
-  static const ::lamella::native::RegisterCpuKernel<stub##_type, stub##_type::FnPtr> \
-  LAMELLA_CONCAT(stub##_register_, __LINE__)(stub, LAMELLA_THIS_CAPABILITY, fn)
+#define LAMELLA_REGISTER_KERNEL(table, fn) \
+  LAMELLA_REGISTER_DEVICE_KERNEL(table, LAMELLA_THIS_CAPABILITY, fn)
 
-// For another device, from any library.
-#define LAMELLA_REGISTER_DEVICE_DISPATCH(stub, device, fn)                              \
-  static const ::lamella::native::RegisterDeviceKernel<stub##_type, stub##_type::FnPtr> \
-  LAMELLA_CONCAT(stub##_register_, __LINE__)(stub, device, fn)
-
-#ifndef DECLARE_DISPATCH
-#define DECLARE_DISPATCH LAMELLA_DECLARE_DISPATCH
-#define DEFINE_DISPATCH LAMELLA_DEFINE_DISPATCH
-#define REGISTER_DISPATCH LAMELLA_REGISTER_DISPATCH
-#define REGISTER_CUDA_DISPATCH(stub, fn) \
-  LAMELLA_REGISTER_DEVICE_DISPATCH(stub, ::lamella::DeviceType::CUDA, fn)
-#define REGISTER_PRIVATEUSE1_DISPATCH(stub, fn) \
-  LAMELLA_REGISTER_DEVICE_DISPATCH(stub, ::lamella::DeviceType::PrivateUse1, fn)
-#endif
+// For another device.
+#define LAMELLA_REGISTER_DEVICE_KERNEL(table, device, fn)                                     \
+  static const ::lamella::native::RegisterKernel LAMELLA_CONCAT(table##_register_, __LINE__)( \
+      table, device, fn)
 
 }  // namespace lamella

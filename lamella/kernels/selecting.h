@@ -21,7 +21,7 @@ enum class Selecting : uint8_t { kKth, kMedian, kNanMedian, kMode };
 // `dim`. Among equal elements it is the one that a stable sort puts there. k counts from 0.
 using select_fn = void (*)(const char* op, const Tensor& self, int64_t dim, Selecting what,
                            int64_t k, const Tensor& values, const Tensor& indices);
-LAMELLA_DECLARE_DISPATCH(select_fn, select_stub);
+LAMELLA_KERNEL(select_fn, select_on);
 
 // Receives the first element of each run of equal neighbours, the start of each run, and for each
 // element the index of its run, stored at `order` of its position if given. Null: not wanted.
@@ -34,11 +34,11 @@ struct RunsOut {
 };
 // `line` is contiguous. Returns the number of runs, and with `out` stores them. NaN equals nothing.
 using runs_fn = int64_t (*)(const Tensor& line, const RunsOut* out);
-LAMELLA_DECLARE_DISPATCH(runs_fn, runs_stub);
+LAMELLA_KERNEL(runs_fn, runs_on);
 
 // Sets found[i] if values[i] occurs in `tests`, which is not empty. Both are contiguous and of one
 // real dtype; NaN is never found. `found` is bool, of the shape of `values`.
 using isin_fn = void (*)(const Tensor& values, const Tensor& tests, const Tensor& found);
-LAMELLA_DECLARE_DISPATCH(isin_fn, isin_stub);
+LAMELLA_KERNEL(isin_fn, isin_on);
 
 }  // namespace lamella::native

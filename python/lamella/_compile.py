@@ -10,10 +10,10 @@ from typing import Any
 
 import lamella
 from lamella import _hlo, _nest
-from lamella._compile_places import MISSING
-from lamella._compile_program import NotCompiled, Program, tracing
+from lamella._compile_guards import MISSING
+from lamella._compile_program import NotCompiled, Program, gradient_facts, tracing
 from lamella._compile_state import Found, find
-from lamella._compile_step import Plain, Step, gradient_facts
+from lamella._compile_step import Plain, Step
 from lamella._nest import Nest
 
 __all__ = ["Compiled", "compile"]
@@ -105,31 +105,14 @@ class _Entry:
         for place in self.found.tensors:
             place.value = None
 
-    def guards(self, fn: Any) -> Any:
+    def guards(self) -> Any:
         """This entry as compiled.cpp takes it to serve calls without Python: see entry_from()
         there."""
         program = self.program
         places = [(place.container, place.key) for place in self.found.tensors]
         leaves = [*self.examples, *(place.value for place in self.found.tensors)]
-        results, executable, run = None, None, None
-        if program is not None:
-            if self.gradients is None:
-                results, executable = program.plain()
-            run = functools.partial(self.run_if_for, fn=fn)
-        return (self.state, self.form, leaves, places, self.outside, results, executable, run)
-
-    def run_if_for(self, leaves: list[Any], *again: Any, fn: Any) -> Any:
-        """Runs the entry; NotImplemented if the tensors' gradients differ from those that it was
-        made for. With versions and tangents it computes gradients instead: see Program.again."""
-        if again and self.program is not None:
-            return self.program.again(leaves, *again)
-        if isinstance(self.program, Step):
-            made = self.program.run_if_for(leaves)
-            if made is not None:
-                return made
-        if self.gradients is not None and gradient_facts(leaves) != self.gradients:
-            return NotImplemented
-        return self.run(leaves, fn)
+        run = () if program is None else (program.results, program.door, program.again)
+        return (self.state, self.form, leaves, places, self.outside, *run)
 
     def difference(self, state: Any, nest: Nest) -> str:
         """Why this entry cannot serve a call; empty if it can."""
@@ -188,7 +171,7 @@ class Compiled:
         # Tracing replaces the tensors of modules, so only one trace may run at a time.
         with tracing:
             entry = self._compiled(state, nest, reasons)
-        guards = entry.guards(self._fn)
+        guards = entry.guards()
         entry.forget_tensors()
         return entry.run(entry.leaves(nest), self._fn), guards
 

@@ -16,13 +16,14 @@ from collections.abc import Callable
 from typing import Any
 
 from lamella import Tensor
-from lamella._compile_guards import Guards
-from lamella._compile_places import (
+from lamella._compile_guards import (
     BOUND,
     CONTAINERS,
     MISSING,
     PLAIN,
     PLAIN_TYPES,
+    SLOT,
+    Guards,
     attribute_now,
     is_mutable,
     is_own,
@@ -32,11 +33,10 @@ from lamella._compile_places import (
 )
 
 _UNBOUND = (types.MethodDescriptorType, types.WrapperDescriptorType)
-_SLOT = (types.MemberDescriptorType, types.GetSetDescriptorType)
 # Objects of these types never change, or their contents are read in other ways.
 _FIXED = (*PLAIN, *CONTAINERS, *BOUND, *_UNBOUND, tuple, frozenset, types.MethodType, weakref.ref)
-_ALIAS = (types.GenericAlias,)
 _ATTRIBUTE_OPERATORS = (operator.attrgetter, operator.methodcaller)
+_VIEWS: Any = (type({}.keys()), type({}.values()), type({}.items()))
 # Modules whose C functions read nothing but their arguments.
 _PURE = frozenset(
     "builtins math cmath operator _operator itertools functools _functools collections "
@@ -47,33 +47,24 @@ _PURE = frozenset(
     "_datetime weakref threading contextlib string array pickle _pickle ctypes ml_dtypes atexit "
     "_imp _tokenize marshal".split()
 )
-# Functions of these modules that read other state.
-_IMPURE = frozenset(
-    "open input read readline readlines readinto read1 now utcnow today random rand randn randint "
-    "permutation shuffle choice standard_normal uniform normal integers bytes_ getrandbits "
-    "initial_seed seed get_state get_offset memory_at".split()
-)
 # What these say of a generator is not the same at the next call.
 _GENERATOR = frozenset("initial_seed seed get_state get_offset".split())
+# Functions of these modules that read other state.
+_IMPURE = _GENERATOR.union(
+    "open input read readline readlines readinto read1 now utcnow today random rand randn randint "
+    "permutation shuffle choice standard_normal uniform normal integers bytes_ getrandbits "
+    "memory_at".split()
+)
 # Types of C code whose objects never change, or whose methods read nothing that matters.
-_CONSTANT_MODULES = ("re", "datetime", "_struct", "types", "_thread", "enum", "ml_dtypes")
-
-
-def _is_constant(value: Any) -> bool:
-    kinds = (*PLAIN, *CONTAINERS, tuple, frozenset, type, Tensor, types.MappingProxyType)
-    if isinstance(value, kinds) or _is_code(value):
-        return True
-    module = type(value).__module__
-    return module in _CONSTANT_MODULES or module == "numpy" or is_python(type(value))
-
-
-def _is_code(value: Any) -> bool:
-    return isinstance(value, (types.FunctionType, types.MethodType, *BOUND, *_UNBOUND, property))
-
-
+_CONSTANT_MODULES = ("re", "datetime", "_struct", "types", "_thread", "enum", "ml_dtypes", "numpy")
 _SHALLOW = frozenset(
     "len iter list tuple zip enumerate reversed isinstance issubclass id type bool callable "
     "set frozenset hasattr getattr next keys values items copy".split()
+)
+# Methods of containers: those of one entry; those that only write; those that only read.
+_ENTRY = ("get", "__getitem__", "__contains__", "setdefault", "pop")
+_WRITING = frozenset(
+    "append add extend update appendleft clear insert extendleft __setitem__ __delitem__".split()
 )
 _READING = frozenset(
     "get keys values items copy index count __getitem__ __len__ __contains__ __iter__ __eq__ "
@@ -84,11 +75,20 @@ _READING = frozenset(
     "tolist hex decode startswith endswith find __subclasshook__ __new__ __init__ __setattr__ "
     "__getattribute__ __delattr__".split()
 )
+# Functions whose results no program depends on.
+_QUIET = ("_getframe", "audit", "exc_info", "fspath")
 # What C functions say of a thread or process; compared at each call.
 _STATE = frozenset(
     "getrecursionlimit getswitchinterval getdefaultencoding getfilesystemencoding isenabled "
     "get_threshold get_num_threads getpid getcwd get_ident get_native_id intern".split()
 )
+
+
+def _is_constant(value: Any) -> bool:
+    code = (types.FunctionType, types.MethodType, *BOUND, *_UNBOUND, property)
+    data = (*PLAIN, *CONTAINERS, tuple, frozenset, type, Tensor, types.MappingProxyType)
+    module = type(value).__module__
+    return isinstance(value, code + data) or module in _CONSTANT_MODULES or is_python(type(value))
 
 
 def _proxy_facts(value: Any) -> tuple[Any, ...]:
@@ -104,9 +104,9 @@ class Calls(Guards):
     def _attribute(self, owner: Any, name: str) -> None:
         kind = type(owner)
         if kind is super:
-            self._super(owner.__thisclass__, owner.__self_class__, name)
+            found = self._looked_up(owner.__self_class__, name, owner.__thisclass__)
             if owner.__self__ is not None:
-                self._descriptor(lookup(owner.__self_class__, name, owner.__thisclass__), owner)
+                self._descriptor(found, owner)
             return
         if isinstance(owner, types.ModuleType):
             if kind is not types.ModuleType:
@@ -119,19 +119,16 @@ class Calls(Guards):
         if isinstance(owner, type):
             self._specials(kind)
             of_class = self._looked_up(kind, name)
-            if isinstance(of_class, _SLOT) and name != "__dict__" and is_mutable(owner):
+            if isinstance(of_class, SLOT) and name != "__dict__" and is_mutable(owner):
                 self._slot(of_class, owner, kind, name)
-            found = self._looked_up(owner, name)
-            self._descriptor(found, owner)
+            self._descriptor(self._looked_up(owner, name), owner)
             return
         self._specials(kind)
         found = self._looked_up(kind, name)
         is_tensor = isinstance(owner, Tensor)
-        if is_tensor and name == "grad":
-            self.gradients = True
-        if is_tensor and found is MISSING and name in vars(self.stand_ins.get(id(owner), owner)):
-            if id(owner) in self.stand_ins:
-                self._refuse(f"it reads the attribute '{name}' of a tensor")
+        self.gradients |= is_tensor and name == "grad"
+        if is_tensor and found is MISSING and name in vars(self.stand_ins.get(id(owner), self)):
+            self._refuse(f"it reads the attribute '{name}' of a tensor")
         # These have the attributes of another object.
         if kind is types.MethodType and found is MISSING:
             self._attribute(owner.__func__, name)
@@ -139,7 +136,7 @@ class Calls(Guards):
         if kind in weakref.ProxyTypes:
             self._attribute(self._mark(owner.__reduce__.__self__, self._name(owner)), name)
             return
-        if isinstance(owner, _ALIAS):
+        if isinstance(owner, types.GenericAlias):
             self._attribute(owner.__origin__, name)
             return
         if not self._is_outside(owner):
@@ -150,7 +147,7 @@ class Calls(Guards):
         if found is not MISSING and hasattr(type(found), "__set__"):
             if name == "__dict__":
                 self._object(owner)
-            elif isinstance(found, _SLOT):
+            elif isinstance(found, SLOT):
                 is_fixed = is_own(kind.__module__) and kind.__dictoffset__ == 0
                 if not (is_tensor or is_fixed or isinstance(owner, _FIXED)):
                     self._slot(found, owner, kind, name)
@@ -176,17 +173,14 @@ class Calls(Guards):
 
     def _imported(self, name: str) -> None:
         parts = name.split(".")
-        for i in range(len(parts)):
-            self._item(sys.modules, ".".join(parts[: i + 1]))
+        for end in range(1, len(parts) + 1):
+            self._item(sys.modules, ".".join(parts[:end]))
 
     def _descriptor(self, found: Any, owner: Any) -> None:
         kind = type(found)
         if is_mutable(kind) and hasattr(kind, "__get__"):
             self._specials(kind)
             self._object(found)
-
-    def _super(self, after: type, kind: type, name: str) -> None:
-        self._looked_up(kind, name, after)
 
     def _use(self, value: Any, deep: bool = False, seen: set[int] | None = None) -> None:
         """An instruction or C code reads an object: of a container all that it holds, of other
@@ -213,7 +207,7 @@ class Calls(Guards):
         if is_outside and not is_container:
             if isinstance(value, types.MappingProxyType):
                 self._evaluated(_proxy_facts, (value,), self._name(value))
-            elif isinstance(value, (type({}.keys()), type({}.values()), type({}.items()))):
+            elif isinstance(value, _VIEWS):
                 self._refuse(f"it reads a view of a dictionary, {self._name(value)}")
             elif not isinstance(value, (type, Tensor)) and not is_python(kind):
                 self._buffer(value)
@@ -239,9 +233,7 @@ class Calls(Guards):
     def _set_entry(self, container: Any, key: Any) -> None:
         if not self._is_outside(container):
             return
-        if isinstance(container, dict):
-            self._set_item(container, key, joined(self._name(container), key))
-        elif isinstance(container, list) and isinstance(key, int):
+        if isinstance(container, dict) or (isinstance(container, list) and isinstance(key, int)):
             self._set_item(container, key, joined(self._name(container), key))
         elif isinstance(container, CONTAINERS):
             self._contents(container)
@@ -299,11 +291,9 @@ class Calls(Guards):
     def _path(self, fn: Any, value: Any) -> None:
         """Reads what an attrgetter or methodcaller reads of an object."""
         made, args = fn.__reduce__()
-        is_method = isinstance(fn, operator.methodcaller)
-        paths = (
-            (made.args if isinstance(made, functools.partial) else args[:1]) if is_method else args
-        )
-        for path in paths:
+        if isinstance(fn, operator.methodcaller):
+            args = made.args if isinstance(made, functools.partial) else args[:1]
+        for path in args:
             owner = value
             for name in path.split("."):
                 self._attribute(owner, name)
@@ -312,14 +302,12 @@ class Calls(Guards):
     def _constructed(self, cls: type, args: list[Any]) -> None:
         self._specials(type(cls))
         self._specials(cls)
-        python = [isinstance(lookup(cls, n), types.FunctionType) for n in ("__init__", "__new__")]
-        python.append(isinstance(lookup(cls, "__new__"), staticmethod))
+        python = (types.FunctionType, staticmethod)
+        made_by = (lookup(cls, "__init__"), lookup(cls, "__new__"))
         if cls is type and len(args) == 1:
             if self._is_outside(args[0]):
                 self._use(args[0])
-        elif cls is super or any(python):
-            pass
-        else:
+        elif cls is not super and not any(isinstance(one, python) for one in made_by):
             base = next(base for base in cls.__mro__ if "__new__" in base.__dict__)
             self._c_call(base.__module__, base.__name__, None, args)
 
@@ -364,9 +352,9 @@ class Calls(Guards):
             self._next(owner)
         elif owner is None and name in ("getitem", "setitem", "delitem", "contains") and args:
             if name == "getitem":
-                self._subscript(frame, None, (args[0], args[1]))
+                self._subscript(frame, None, args)
             elif name == "contains":
-                self._contains(frame, None, (args[1], args[0]))
+                self._contains(frame, None, args[::-1])
             else:
                 self._set_entry(args[0], args[1])
         elif isinstance(owner, CONTAINERS) and self._is_outside(owner):
@@ -374,11 +362,8 @@ class Calls(Guards):
         elif isinstance(owner, contextvars.ContextVar) and name == "get":
             self._evaluated(fn, tuple(args), getattr(owner, "name", name))
         elif name in ("format", "format_map") and isinstance(owner, str):
-            if any(
-                "." in part[1] or "[" in part[1]
-                for part in string.Formatter().parse(owner)
-                if part[1]
-            ):
+            names = (part[1] or "" for part in string.Formatter().parse(owner))
+            if any("." in name or "[" in name for name in names):
                 self._refuse("it calls str.format, which reads attributes and items")
             for arg in args:
                 self._use(arg)
@@ -388,33 +373,17 @@ class Calls(Guards):
     def _method(self, owner: Any, name: str, args: list[Any]) -> None:
         """A method of a container from outside."""
         self._use_type(owner)
-        if isinstance(owner, dict) and name in (
-            "get",
-            "__getitem__",
-            "__contains__",
-            "setdefault",
-            "pop",
-        ):
+        if isinstance(owner, dict) and name in _ENTRY:
             if args:
                 self._item(owner, args[0], only_present=name == "__contains__")
                 if name in ("setdefault", "pop"):
                     self._set_item(owner, args[0], joined(self._name(owner), args[0]))
         elif isinstance(owner, list) and name == "__getitem__" and type(args[0]) is int:
-            self._element(owner, args[0])
+            self._item(owner, args[0])
         else:
             if name not in _READING:
                 self._contents(owner)
-            writes = (
-                "append",
-                "add",
-                "extend",
-                "update",
-                "appendleft",
-                "clear",
-                "insert",
-                "extendleft",
-            )
-            if name not in ("__setitem__", "__delitem__", *writes):
+            if name not in _WRITING:
                 self._whole(owner)
         for arg in args:
             self._use(arg, deep=name in ("index", "count", "remove", "__eq__"))
@@ -425,16 +394,10 @@ class Calls(Guards):
         if fn is not None and name in _STATE:
             self._evaluated(fn, tuple(args), where)
             return
-        quiet = isinstance(owner, io.TextIOBase) or name in (
-            "_getframe",
-            "audit",
-            "exc_info",
-            "fspath",
-        )
+        quiet = isinstance(owner, io.TextIOBase) or name in _QUIET
         if (root not in _PURE or name in _IMPURE or "random" in str(module)) and not quiet:
             if not is_own(root) or (name in _GENERATOR and not self._restores_generator):
                 self._refuse(f"it calls {where}, whose result may differ from call to call")
-                return
         if owner is not None and name not in ("__init__", "__new__", "__init_subclass__"):
             self._use(owner)
             if self._is_outside(owner) and not (quiet or _is_constant(owner) or is_own(root)):
@@ -443,14 +406,8 @@ class Calls(Guards):
                 self._next(owner)
         if name in ("from_numpy", "from_dlpack", "frombuffer", "_from_numpy"):
             return  # the tensor shares the memory, which each call reads
-        is_own_code = not self._is_library
-        if (
-            is_own_code
-            and args
-            and id(args[0]) in self.stand_ins
-            and name in ("isinstance", "type", "id")
-        ):
-            was = self.stand_ins[id(args[0])]
+        was = self.stand_ins.get(id(args[0])) if args and not self._is_library else None
+        if was is not None and name in ("isinstance", "type", "id"):
             differs = type(was) is not type(args[0]) if name == "type" else name == "id"
             if differs or (
                 name == "isinstance" and isinstance(was, args[1]) != isinstance(*args[:2])

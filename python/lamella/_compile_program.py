@@ -9,7 +9,7 @@ from typing import Any
 
 import lamella
 from lamella import _C, Tensor, _hlo
-from lamella._compile_places import NotCompiled, is_own
+from lamella._compile_guards import NotCompiled, is_own
 from lamella._compile_reads import Reads
 from lamella._compile_state import Found
 from lamella._nest import Nest, fixed_values, is_plain
@@ -18,14 +18,12 @@ from lamella.func.functionalize import functionalize
 __all__ = [
     "NotCompiled",
     "Program",
-    "apart",
     "copy_of",
     "fresh_leaves",
+    "gradient_facts",
     "record",
     "recorder_of",
     "tracing",
-    "view_of",
-    "write",
 ]
 
 
@@ -38,10 +36,11 @@ tracing = threading.RLock()
 
 
 class Program:
-    """A function, compiled for arguments of one structure and geometry. run() takes the tensors
-    among the arguments, then those in found.tensors, and returns what the function returns."""
+    """A function, compiled for arguments of one structure and geometry. run() takes the leaves,
+    which are the tensors among the arguments, then those in found.tensors, and returns what the
+    function returns: door(again, leaves), nested as in `results`."""
 
-    name = "forward"
+    name, is_step = "forward", False
 
     def __init__(
         self, fn: Callable[..., Any], arguments: Nest, found: Found, watched: bool = True
@@ -56,8 +55,16 @@ class Program:
         self._gradients: dict[tuple[bool, ...], Program | None] = {}
         self.outside: Any = None  # the guards on what the function read
         self.say: Callable[[str], None] = lambda text: None
-        self.backward: Any
-        self._with_gradient: Any
+        self.forward: Any = None
+        self.backward: Any = None
+        self.results = arguments
+        # See Note [Runs of compiled functions] in compiled_program.cpp.
+        self._own = list(range(self._count))
+        self._written: list[int] = []
+        self._graded: list[int] = []
+        self._set: list[int] = []
+        self._cleared: list[int] = []
+        gradient_program = None
         # What the function reads is watched, unless only its gradients are traced.
         self._reads: Any = contextlib.nullcontext()
         self._cast = _C.is_autocast_enabled("cpu"), _C.get_autocast_dtype("cpu")
@@ -67,7 +74,7 @@ class Program:
             lamella.manual_seed(_SEED)
             if watched:
                 found.reads = self._reads = Reads([fn, *fixed_values(arguments.form)])
-            self._record(leaves)
+            gradient_program = self._record(leaves)
             changed = found.reads.change() if found.reads is not None else ""
             if changed:
                 raise NotCompiled(f"it changes {changed}")
@@ -80,11 +87,28 @@ class Program:
             self._reads, self._leaves = contextlib.nullcontext(), []
             self._arguments = arguments.without_tensors()
             _hlo._release_memory()
+        guarded = leaves if found.has_gradients else []
+        self.door: Any = _hlo._program(
+            self.forward,
+            gradient_program,
+            self._own,
+            [(rate.container, rate.key) for rate in found.rates if self.is_step],
+            self._graded,
+            self._outside,
+            self._written,
+            self._aliases,
+            self._set,
+            self._cleared,
+            self.is_step,
+            [first for first, _ in gradient_facts(guarded)],
+            [leaf.grad if leaf.is_leaf else None for leaf in guarded],
+        )
 
     # ---- Tracing ----
 
-    def _record(self, leaves: list[Tensor]) -> None:
-        """Records the function and, if gradients are recorded, its gradient in the same graph."""
+    def _record(self, leaves: list[Tensor]) -> Any:
+        """Records the function and, if gradients are recorded, its gradient in the same graph;
+        compiles both. Returns the gradient program, None without gradients."""
         copies = [copy_of(leaf) for leaf in leaves]
         wants = [leaf.requires_grad for leaf in leaves]
         hooked = [_hlo._has_hooks(leaf) for leaf in leaves]
@@ -133,8 +157,7 @@ class Program:
         returned = Nest(results.form[-1][0], results.tensors[:count])
         inputs = self._look_at(raw, returned, copies)
         if not tracked:
-            self._compile_forward(raw)
-            return
+            return self._compile_forward(raw)
         if any(leaves[inputs.index(i)].requires_grad for i in raw.mutated()):
             raise NotCompiled("it writes an argument that requires gradients")
         if failures:
@@ -144,9 +167,9 @@ class Program:
         self._into = [i for i, wanted in enumerate(wants) if wanted]
         self._into += [self._count + _index(tensor, self._outside) for tensor in outside]
         self._with_tangents = tracked
-        self._divide(raw, count, there, draws)
+        return self._divide(raw, count, there, draws)
 
-    def _divide(self, raw: Any, count: int, there: list[bool], draws: bool) -> None:
+    def _divide(self, raw: Any, count: int, there: list[bool], draws: bool) -> Any:
         """Divides a graph into the forward and the backward program. Its first `count` outputs are
         the results of the function; then come the tangents and the gradients. there: whether each
         tensor of `_into` has a gradient. draws: whether the function draws random numbers."""
@@ -164,7 +187,7 @@ class Program:
         self._written = _written(module)
         self.forward = _hlo.compile(module, verified=True)
         self.backward = _hlo.compile(backward, verified=True)
-        self._with_gradient = _hlo._gradient_program(
+        return _hlo._gradient_program(
             self.forward,
             self.backward,
             self._into,
@@ -186,7 +209,7 @@ class Program:
             if not is_plain(value):
                 raise NotCompiled(f"it returns an object of the class {type(value).__name__}")
         self._outside = list(_outside(raw).values())
-        self._results = results.without_tensors()
+        self.results = results.without_tensors()
         self._aliases = [_alias(t, copies, self._outside) for t in results.tensors]
         self._fresh = [i for i, alias in enumerate(self._aliases) if alias is None]
         inputs = raw.inputs()
@@ -199,7 +222,6 @@ class Program:
         given = [*raw.inputs(), *_outside(raw)]
         module = _module(raw, self.name, given, [ids[i] for i in self._fresh], writes=True)
         self._written = _written(module)
-        self.backward = self._with_gradient = None
         self.forward = _hlo.compile(module, verified=True)
 
     def _call(self, *tensors: Tensor) -> Any:
@@ -313,32 +335,11 @@ class Program:
 
     # ---- Running ----
 
-    def plain(self) -> tuple[Any, Any]:
-        """The form of the results, and what runs the program without Python. None, None if the
-        program writes inputs, uses outside tensors, or returns aliases."""
-        if self._written or self._outside or any(alias is not None for alias in self._aliases):
-            return None, None
-        return self._results.form, self._with_gradient or self.forward
-
     def run(self, leaves: list[Tensor]) -> Any:
-        given = [*leaves, *self._outside] if self._outside else leaves
-        if self._written and not apart(given, self._written):
+        made = self.door(self.again, leaves)
+        if type(made) is not list:
             raise NotCompiled("it writes an argument that shares memory with another")
-        if self.backward is None:
-            with lamella.no_grad():
-                made = self.forward(*given)
-        else:
-            made = self._with_gradient(self.again, given)
-        if self._written:
-            with lamella.no_grad():
-                write([leaves[at] for at in self._written], list(made[len(self._fresh) :]))
-        if len(self._fresh) == len(self._aliases):
-            return self._results.unpack(made)
-        fresh = iter(made)
-        return self._results.unpack(
-            [next(fresh) if alias is None else view_of(given[alias[0]], alias)
-             for alias in self._aliases]
-        )  # fmt: skip
+        return self.results.unpack(made)
 
 
 # ---- Tensors -------------------------------------------------------------------------------------
@@ -372,6 +373,18 @@ def _extent(tensor: Tensor) -> int:
     return 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()))
 
 
+def gradient_facts(leaves: list[Tensor]) -> list[Any]:
+    """What a step is specialized on besides the facts of its tensors: for each tensor the position
+    of its first occurrence, and the facts of its gradient, None if it has none."""
+    first: dict[int, int] = {}
+    facts = []
+    for i, leaf in enumerate(leaves):
+        grad = leaf.grad if leaf.is_leaf else None
+        known = None if grad is None else _hlo._tensor_facts(grad)
+        facts.append((first.setdefault(id(leaf), i), known))
+    return facts
+
+
 def copy_of(tensor: Tensor) -> Tensor:
     """A copy with the same strides."""
     with lamella.no_grad():
@@ -399,13 +412,6 @@ def fresh_leaves(
     return leaves
 
 
-def apart(tensors: list[Tensor], written: list[int]) -> bool:
-    """Whether no written tensor shares memory with another tensor."""
-    memory = [t.data_ptr() - t.storage_offset() * t.itemsize for t in tensors]
-    # Tensors without elements have the address 0.
-    return all(memory[i] == 0 or memory.count(memory[i]) == 1 for i in written)
-
-
 _Alias = tuple[int, tuple[int, ...], tuple[int, ...], int]
 
 
@@ -424,20 +430,7 @@ def _alias(tensor: Tensor, copies: list[Tensor], outside: list[Tensor]) -> _Alia
     return None
 
 
-def view_of(tensor: Tensor, alias: _Alias) -> Tensor:
-    _, shape, stride, offset = alias
-    if tuple(tensor.shape) == shape and tuple(tensor.stride()) == stride and offset == 0:
-        return tensor
-    return tensor.as_strided(shape, stride, tensor.storage_offset() + offset)
-
-
 # ---- Graphs --------------------------------------------------------------------------------------
-
-
-def write(tensors: list[Tensor], values: list[Tensor]) -> None:
-    """Copies values to tensors. No two of the tensors may share memory."""
-    if not _hlo._write_back(tensors, values):
-        lamella._foreach_copy_(tensors, values)
 
 
 def recorder_of(tensors: list[Tensor], names: list[str]) -> Any:

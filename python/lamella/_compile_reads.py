@@ -16,18 +16,21 @@ Note [Watching reads]
 
 from __future__ import annotations
 
+import array
+import dis
 import gc
 import importlib.util
 import operator
 import os
 import sys
 import types
+import weakref
 from typing import Any
 
 from lamella import Tensor, _hlo
 from lamella._compile_calls import Calls
-from lamella._compile_code import code_facts
-from lamella._compile_places import (
+from lamella._compile_guards import (
+    CELL,
     CONTAINERS,
     MISSING,
     NotCompiled,
@@ -49,7 +52,7 @@ class Reads(Calls):
 
     def __init__(self, roots: list[Any]) -> None:
         super().__init__()
-        self._watch = _hlo._watch(lambda code: code_facts(code).table, self._enter, self._handle)
+        self._watch = _hlo._watch(lambda code: _code_facts(code).table, self._enter, self._handle)
         for root in roots:
             self._mark(root, "")
             self._use(root)
@@ -83,7 +86,7 @@ class Reads(Calls):
             if before.f_code.co_filename.startswith("<frozen importlib"):
                 return True
         code = frame.f_code
-        for slot in code_facts(code).own_cells:
+        for slot in _code_facts(code).own_cells:
             cell = self._watch.slot(frame, slot)
             self._cells_made[id(cell)] = cell
         if code.co_flags & 0x220:  # a generator or coroutine
@@ -93,7 +96,7 @@ class Reads(Calls):
         return False
 
     def _handle(self, frame: types.FrameType, place: int, operands: tuple[Any, ...]) -> None:
-        name, what = code_facts(frame.f_code).steps[place]
+        name, what = _code_facts(frame.f_code).steps[place]
         self._is_library = is_library(frame.f_globals.get("__name__"))
         frames = (frame, frame.f_back)
         files = (one.f_code.co_filename for one in frames if one is not None)
@@ -142,23 +145,23 @@ class Reads(Calls):
 
     def _load_cell(self, frame: types.FrameType, slot: int, _: Any) -> None:
         cell = self._cell(frame, slot)
-        if type(cell) is not types.CellType or id(cell) in self._cells:
+        if type(cell) is not types.CellType:
             return
         place = OutsidePlace(cell, None, self._cell_name(frame, slot), None)
         place.value = self._mark(place.get(), place.name)
         if id(place.value) not in self.stand_ins and (id(cell), None) not in self._changes:
-            self._cells[id(cell)] = place
+            self._guard(place.name, CELL, cell, None, place.value)
 
     def _store_cell(self, frame: types.FrameType, slot: int, _: Any) -> None:
         cell = self._cell(frame, slot)
         if type(cell) is types.CellType:
             place = OutsidePlace(cell, None, self._cell_name(frame, slot), None)
             place.value = place.get()
-            self._write(place, None)
+            self._write(place)
 
     def _cell_name(self, frame: types.FrameType, slot: int) -> str:
         free = frame.f_code.co_freevars
-        return free[slot - code_facts(frame.f_code).table[0] + len(free)]
+        return free[slot - _code_facts(frame.f_code).table[0] + len(free)]
 
     def _load_attribute(self, _: Any, name: str, operands: tuple[Any, ...]) -> None:
         self._attribute(operands[0], name)
@@ -166,7 +169,7 @@ class Reads(Calls):
     def _load_super(self, _: Any, name: str, operands: tuple[Any, ...]) -> None:
         _super, after, owner = operands
         kind = owner if isinstance(owner, type) else type(owner)
-        self._super(after, kind, name)
+        self._looked_up(kind, name, after)
 
     def _store_attribute(self, _: Any, name: str, operands: tuple[Any, ...]) -> None:
         self._specials(type(*operands))
@@ -180,12 +183,9 @@ class Reads(Calls):
             self._use(container) if not isinstance(container, CONTAINERS) else None
         elif isinstance(lookup(type(container), "__getitem__"), types.FunctionType):
             self._use_type(container)
-        elif isinstance(container, dict):
+        elif isinstance(container, dict) or (isinstance(container, list) and isinstance(key, int)):
             self._use_type(container)
             self._item(container, key)
-        elif isinstance(container, list) and isinstance(key, int):
-            self._use_type(container)
-            self._element(container, key)
         elif isinstance(container, (types.MappingProxyType, memoryview)) or not (
             isinstance(container, (*CONTAINERS, Tensor))
             or is_python(type(container))
@@ -265,3 +265,160 @@ class Reads(Calls):
         named = given[at + 1] if len(given) > at + 1 else {}
         args = given[at] if isinstance(given[at], (tuple, list)) else ()
         self._called(frame, given[at - 1], [*args, *dict.values(named)])
+
+
+# ---- Bytecode ------------------------------------------------------------------------------------
+
+_IGNORED = 0xFFFF
+# Instructions that read nothing but the stack and local variables, by the beginning of their names.
+_SILENT = (
+    "LOAD_FAST STORE_FAST DELETE_FAST LOAD_CONST LOAD_SMALL_INT LOAD_COMMON_CONST LOAD_CLOSURE "
+    "LOAD_ASSERTION LOAD_BUILD_CLASS POP_TOP POP_BLOCK POP_EXCEPT POP_ITER PUSH_ DUP_ ROT_ COPY "
+    "SWAP NOP NOT_TAKEN RESUME CACHE PRECALL KW_NAMES MAKE_ SET_FUNCTION RETURN_ JUMP_FORWARD "
+    "JUMP_BACKWARD JUMP_ABSOLUTE SETUP_FINALLY BUILD_TUPLE BUILD_LIST BUILD_MAP BUILD_CONST "
+    "BUILD_SLICE BUILD_STRING LIST_APPEND MAP_ADD RERAISE RAISE_ GEN_START YIELD_VALUE SEND "
+    "END_ CHECK_EXC JUMP_IF_NOT_EXC INTERPRETER_EXIT ENTER_EXECUTOR "
+    "POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE "
+    "POP_JUMP_BACKWARD_IF_NONE POP_JUMP_BACKWARD_IF_NOT_NONE EXTENDED_ARG"
+).split()
+# The handlers of others, with the number of operands.
+_HANDLERS = {
+    name: (handler, count)
+    for handler, count, names in (
+        ("load_global", 0, "LOAD_GLOBAL LOAD_FROM_DICT_OR_GLOBALS"),
+        ("load_name", 0, "LOAD_NAME"),
+        ("store_name", 0, "STORE_NAME DELETE_NAME"),
+        ("load_cell", 0, "LOAD_DEREF LOAD_CLASSDEREF LOAD_FROM_DICT_OR_DEREF"),
+        ("store_global", 0, "STORE_GLOBAL DELETE_GLOBAL"),
+        ("store_cell", 0, "STORE_DEREF DELETE_DEREF"),
+        ("load_attribute", 1, "LOAD_ATTR LOAD_METHOD IMPORT_FROM"),
+        ("load_super", 3, "LOAD_SUPER_ATTR"),
+        ("store_attribute", 1, "STORE_ATTR DELETE_ATTR"),
+        ("subscript", 2, "BINARY_SUBSCR"),
+        ("store_item", 2, "STORE_SUBSCR DELETE_SUBSCR"),
+        ("store_slice", 3, "STORE_SLICE"),
+        ("contains", 2, "CONTAINS_OP"),
+        ("import_name", 0, "IMPORT_NAME"),
+        ("advance", 1, "FOR_ITER"),
+        ("plain", 1, "LIST_EXTEND SET_UPDATE DICT_UPDATE DICT_MERGE GET_ITER UNPACK_SEQUENCE"),
+        ("plain", 1, "UNPACK_EX TO_BOOL UNARY_NOT"),
+        ("compare", 2, "COMPARE_OP"),
+        ("identity", 2, "IS_OP"),
+    )
+    for name in names.split()
+}
+
+
+def _handler(instruction: dis.Instruction) -> tuple[str, int] | None:
+    name, arg = instruction.opname, instruction.arg or 0
+    if name in _HANDLERS:
+        return _HANDLERS[name]
+    if name.startswith("CALL") and not name.startswith("CALL_INTRINSIC"):
+        if name == "CALL_FUNCTION_EX":
+            return "call_unpacked", 4 if sys.version_info >= (3, 11) else 2 + (arg & 1)
+        extra = 1 if name in ("CALL_FUNCTION", "CALL_FUNCTION_KW") else 2
+        named = name in ("CALL_KW", "CALL_FUNCTION_KW")
+        return "call_named" if named else "call", arg + extra + named
+    if name == "BINARY_OP" and instruction.argrepr == "[]":
+        return "subscript", 2
+    if name.startswith("INPLACE_") or (name == "BINARY_OP" and instruction.argrepr.endswith("=")):
+        return "write_in_place", 2
+    if name.startswith(tuple(_SILENT)):
+        return None
+    if "JUMP" in name:
+        return "plain", 1
+    return "plain", 2 if name.startswith("BINARY_") else 3
+
+
+def _depths(code: types.CodeType, instructions: list[dis.Instruction]) -> dict[int, int]:
+    """The depth of the stack before each instruction, by its offset."""
+    at = {one.offset: i for i, one in enumerate(instructions)}
+    depths: dict[int, int] = {}
+    # Generators start with the sent value on their stack.
+    work = [(0, int(instructions[0].opname == "GEN_START"))]
+    entries = getattr(dis.Bytecode(code), "exception_entries", ())
+    work += [(entry.target, entry.depth + 1 + bool(entry.lasti)) for entry in entries]
+    is_jump = set(dis.hasjrel) | set(dis.hasjabs)
+    while work:
+        offset, depth = work.pop()
+        while offset in at and offset not in depths:
+            i = at[offset]
+            one = instructions[i]
+            depths[offset] = depth
+            if one.opcode in is_jump:
+                work.append((one.argval, depth + _effect(one, True)))
+            depth += _effect(one, False)
+            name = one.opname
+            if i + 1 == len(instructions) or name.startswith(_ENDS):
+                break
+            offset = instructions[i + 1].offset
+    return depths
+
+
+_ENDS = (
+    "RETURN_V", "RETURN_C", "RAISE", "RERAISE", "JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD",
+)  # fmt: skip
+
+
+def _effect(one: dis.Instruction, jump: bool) -> int:
+    """The change of the stack's depth, where dis says what compilers count with."""
+    name = one.opname
+    if name in ("EXTENDED_ARG", "PRECALL"):
+        return 0
+    if name == "RETURN_GENERATOR":
+        return 1
+    if name == "CALL" and sys.version_info < (3, 12):
+        return -1 - (one.arg or 0)
+    arg = one.arg if one.opcode >= dis.HAVE_ARGUMENT else None
+    return dis.stack_effect(one.opcode, arg, jump=jump)
+
+
+class _Code:
+    """What is known of a code object: its table for compiled_reads.cpp, the handler and argument of
+    each instruction, and the slots of its variables."""
+
+    def __init__(self, code: types.CodeType) -> None:
+        self.steps: dict[int, tuple[str, Any]] = {}
+        names = list(code.co_varnames)
+        if sys.version_info >= (3, 11):
+            names += [name for name in code.co_cellvars if name not in code.co_varnames]
+        else:
+            names += code.co_cellvars
+        names += code.co_freevars
+        # Where two slots have one name, the last one holds the cell.
+        slots = {name: i for i, name in enumerate(names)}
+        self.own_cells = [slots[name] for name in code.co_cellvars]
+        self.table: Any = None
+        if code.co_filename == __file__ or code.co_filename.startswith("<frozen importlib"):
+            return
+        instructions = list(dis.get_instructions(code))
+        depths = _depths(code, instructions)
+        units = len(code.co_code) // 2
+        numbers = array.array("H", [_IGNORED, 0] * units)
+        extended: list[int] = []
+        for one in instructions:
+            if one.opcode == dis.EXTENDED_ARG:
+                extended.append(one.offset)
+                continue
+            found = _handler(one)
+            for offset in [*extended, one.offset]:
+                if found is not None:
+                    name, count = found
+                    what = slots[one.argval] if name.endswith("_cell") else one.argval
+                    self.steps[offset // 2] = (name, what)
+                    numbers[offset] = count
+                    numbers[offset + 1] = depths.get(one.offset, 0)
+            extended = []
+        self.table = (len(names), numbers.tobytes())
+
+
+_codes: dict[int, tuple[Any, _Code]] = {}
+
+
+def _code_facts(code: types.CodeType) -> _Code:
+    known = _codes.get(id(code))
+    if known is None or known[0]() is not code:
+        key = id(code)
+        known = weakref.ref(code, lambda _: _codes.pop(key, None)), _Code(code)
+        _codes[key] = known
+    return known[1]

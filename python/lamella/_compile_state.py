@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lamella import Tensor
-from lamella._compile_places import OutsidePlace, is_library, is_own, joined
+from lamella._compile_guards import OutsidePlace, is_library, is_own, joined
 from lamella._compile_reads import Reads
 
 __all__ = ["Found", "find"]

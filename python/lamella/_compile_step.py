@@ -9,33 +9,19 @@ from lamella import Tensor, _hlo
 from lamella._compile_program import (
     NotCompiled,
     Program,
-    apart,
     copy_of,
     fresh_leaves,
+    gradient_facts,
     record,
     recorder_of,
-    view_of,
-    write,
 )
 from lamella._nest import Nest
 
-__all__ = ["Plain", "Step", "gradient_facts"]
+__all__ = ["Plain", "Step"]
 
 
 class Plain(Exception):
     """The traced function neither reads nor changes gradients: an ordinary Program serves it."""
-
-
-def gradient_facts(leaves: list[Tensor]) -> list[Any]:
-    """What a step is specialized on besides the facts of its tensors: for each tensor the position
-    of its first occurrence, and the facts of its gradient, None if it has none."""
-    first: dict[int, int] = {}
-    facts = []
-    for i, leaf in enumerate(leaves):
-        grad = leaf.grad if leaf.is_leaf else None
-        known = None if grad is None else _hlo._tensor_facts(grad)
-        facts.append((first.setdefault(id(leaf), i), known))
-    return facts
 
 
 class Step(Program):
@@ -43,11 +29,10 @@ class Step(Program):
     gradients before it are inputs and those after it results. Results do not require gradients,
     since their backward has run."""
 
-    name = "step"
+    name, is_step = "step", True
 
     def _record(self, leaves: list[Tensor]) -> None:
         first = [at for at, _ in gradient_facts(leaves)]
-        # Inputs: each distinct tensor once, then the learning rates, then the gradients.
         self._own = sorted(set(first))
         place = {leaf: k for k, leaf in enumerate(self._own)}
         at = [place[i] for i in first]
@@ -56,10 +41,13 @@ class Step(Program):
         hooked = [_hlo._has_hooks(leaf) for leaf in own]
         grads = [leaf.grad if leaf.is_leaf else None for leaf in own]
         self._graded = [k for k, grad in enumerate(grads) if grad is not None]
-        count, rates = len(own), self._rates()
-        given = [*own, *rates, *(grads[k] for k in self._graded)]
+        values = [rate.get() for rate in self._found.rates]
+        rates = [lamella.scalar_tensor(rate, dtype=lamella.float64) for rate in values]
+        count = len(own)
+        given = [*own, *rates, *(grad for grad in grads if grad is not None)]
         copies = [copy_of(t) for t in given]
         after: list[str] = []
+        self._is_alive = False
 
         def alone(*tensors: Tensor) -> Any:
             own = fresh_leaves(tensors[:count], wants, hooked, [True])
@@ -82,7 +70,6 @@ class Step(Program):
                 self._is_alive |= tensor.requires_grad and _is_alive(tensor, into)
             return returned, fresh
 
-        self._is_alive = False
         labels = self._names()
         names = [labels[i] for i in self._own]
         names += [rate.name for rate in self._found.rates]
@@ -99,65 +86,10 @@ class Step(Program):
             raise NotCompiled("it returns results with gradients, and changes gradients itself")
         if any(leaf.requires_grad and not leaf.is_leaf for leaf in own):
             raise NotCompiled("it takes a tensor with a history, and changes gradients itself")
-        self._returned = Nest(self._results.form[-1][0], [])
-        self._changes = [(k, after[k] == "new") for k in range(count) if after[k] != "same"]
+        self.results = Nest(self.results.form[-1][0], [])
+        self._set = [k for k in range(count) if after[k] == "new"]
+        self._cleared = [k for k in range(count) if after[k] == "none"]
         self._compile_forward(raw)
-        self._quick: Any = None
-        if all(alias is None for alias in self._aliases):
-            new = [k for k, is_new in self._changes if is_new]
-            self._quick = _hlo._step(
-                self.forward,
-                first,
-                self._own,
-                self._graded,
-                self._written,
-                new,
-                [k for k, is_new in self._changes if not is_new],
-                len(self._aliases) - len(new),
-                [leaf.grad if leaf.is_leaf else None for leaf in leaves],
-            )
-
-    def _rates(self) -> list[Tensor]:
-        rates = [rate.get() for rate in self._found.rates]
-        return [lamella.scalar_tensor(rate, dtype=lamella.float64) for rate in rates]
-
-    def plain(self) -> tuple[Any, Any]:
-        return None, None
-
-    def run_if_for(self, leaves: list[Tensor]) -> Any:
-        """Runs the step without Python; NotImplemented if the gradients differ from those that the
-        step was made for. None, with nothing done, if the caller must compare gradient_facts() and
-        use run() instead."""
-        if self._quick is None:
-            return None
-        made = self._quick(leaves, self._rates(), self._outside)
-        return self._returned.unpack(made) if type(made) is list else made
-
-    def run(self, leaves: list[Tensor]) -> Any:
-        own = [leaves[i] for i in self._own]
-        given = [*own, *self._rates(), *(own[k].grad for k in self._graded), *self._outside]
-        if self._written and not apart(given, self._written):
-            raise NotCompiled("it writes an argument that shares memory with another")
-        with lamella.no_grad():
-            made = self.forward(*given)
-            if self._written:
-                write([given[i] for i in self._written], list(made[len(self._fresh) :]))
-            fresh = iter(made)
-            results = [
-                next(fresh) if alias is None else view_of(given[alias[0]], alias)
-                for alias in self._aliases
-            ]
-            # A new gradient must not share memory with a result or another gradient.
-            first = len(results) - sum(is_new for _, is_new in self._changes)
-            memory = {given_one.data_ptr() for given_one in results[:first]}
-            for i in range(first, len(results)):
-                if self._aliases[i] is not None or results[i].data_ptr() in memory:
-                    results[i] = results[i].clone()
-                memory.add(results[i].data_ptr())
-        grads = iter(results[first:])
-        for k, is_new in self._changes:
-            own[k].grad = next(grads) if is_new else None
-        return self._returned.unpack(results[:first])
 
 
 def _is_alive(tensor: Tensor, into: list[Tensor]) -> bool:

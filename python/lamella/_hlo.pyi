@@ -43,10 +43,9 @@ _set_constant_maker: Any
 _set_converter: Any
 _compile_ahead_of_time: Any
 _set_failure_hook: Any
-_step: Any
+_program: Any
 _has_hooks: Any
 _tensor_facts: Any
-_write_back: Any
 build__all_reduce: Any
 build__call: Any
 build__composite_call: Any

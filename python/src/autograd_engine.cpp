@@ -116,7 +116,7 @@ class Tensors {
     count_ = static_cast<Py_ssize_t>(count);
   }
   bool given() const { return given_; }
-  bool has_edges() const { return !edges_.empty(); }
+  autograd::BackwardEnds ends() const { return {list_, size(), edges_}; }
   lamella_tensor* const* data() const { return list_; }
   uint32_t size() const { return static_cast<uint32_t>(count_); }
   lamella_tensor* operator[](size_t i) const { return list_[i]; }
@@ -163,49 +163,6 @@ class Run {
   const Tensors* roots_;
 };
 
-KnownOperator ones_like_op{"aten::ones_like", ""};
-
-// A run that starts or ends at edges, which the C interface does not support.
-lamella_status run_edges(const Tensors& roots, const Tensors& grads, const Tensors& inputs,
-                         uint32_t flags, lamella_tensor** results) {
-  std::vector<autograd::Root> starts;
-  for (size_t i = 0; i < roots.size(); ++i) {
-    TensorBase grad = TensorBase::borrow(grads[i]);
-    if (!grad.defined() && roots[i] != nullptr && roots[i]->numel == 1) {
-      lamella_value none = none_value();
-      grad = call_known(ones_like_op, {tensor_value(roots[i]), none, none, none, none, none});
-      if (!grad.defined()) return keep_python_error();
-    }
-    LAMELLA_CHECK(grad.defined(), "backward: expected a gradient for output ", i,
-                  ", which is no tensor of one element");
-    if (roots[i] != nullptr && is_batched(roots[i])) {
-      grad = batching_hooks().expose(grad, levels_of(roots[i]));
-    }
-    starts.push_back({roots.edge(i), std::move(grad)});
-  }
-  std::vector<autograd::Edge> ends;
-  for (size_t i = 0; i < inputs.size(); ++i) ends.push_back(inputs.edge(i));
-  autograd::BackwardOptions options;
-  options.retain_graph = (flags & LAMELLA_RETAIN_GRAPH) != 0;
-  options.create_graph = (flags & LAMELLA_CREATE_GRAPH) != 0;
-  options.allow_unused = (flags & LAMELLA_ALLOW_UNUSED) != 0;
-  options.accumulate = results == nullptr;
-  std::vector<TensorBase> captured;
-  lamella_status status;
-  {
-    Run run(&roots);
-    WithoutGil others;
-    status = autograd::run_backward(std::move(starts), ends, options, &captured);
-  }
-  for (size_t i = 0; status == LAMELLA_OK && results != nullptr && i < captured.size(); ++i) {
-    if (inputs[i] != nullptr && is_batched(inputs[i]) && captured[i].defined()) {
-      captured[i] = batching_hooks().hide(captured[i], levels_of(inputs[i]));
-    }
-    results[i] = captured[i].unsafe_release();
-  }
-  return status;
-}
-
 bool read_flag(PyObject* object, bool otherwise, bool* flag) {
   *flag = otherwise;
   if (object == nullptr || object == Py_None) return true;
@@ -226,13 +183,9 @@ bool read_graph_flags(PyObject* retain, PyObject* create, uint32_t* flags) {
 
 lamella_status run(const Tensors& roots, const Tensors& grads, const Tensors& inputs,
                    uint32_t flags, lamella_tensor** results) {
-  if (roots.has_edges() || inputs.has_edges()) {
-    return run_edges(roots, grads, inputs, flags, results);
-  }
   Run run(&roots);
   WithoutGil others;
-  return lamella_backward_run(roots.data(), grads.data(), roots.size(), inputs.data(),
-                              inputs.size(), flags, results);
+  return autograd::run_backward(roots.ends(), grads.data(), inputs.ends(), flags, results);
 }
 
 // Checks that there is one gradient for each root; fills in NULLs if none were given.
@@ -368,14 +321,8 @@ PyMethodDef functions[] = {
 PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                           PyObject* kwnames) {
   if (nargs == 0 && kwnames == nullptr) [[likely]] {
-    lamella_tensor* grad = nullptr;
-    Tensors root(tensor_of(self));
-    lamella_status status;
-    {
-      Run run(&root);
-      WithoutGil others;
-      status = lamella_backward_run(root.data(), &grad, 1, nullptr, 0, 0, nullptr);
-    }
+    const Tensors none;
+    lamella_status status = run(Tensors(tensor_of(self)), none, none, 0, nullptr);
     if (status != LAMELLA_OK) [[unlikely]]
       return raise_status(status);
     Py_RETURN_NONE;

@@ -7,8 +7,8 @@
 //   of dictionaries and lists, cells of closures), and the layers and modes of the thread. The
 //   entries are tried in order, the newest first, without making a Python object. A call that fits
 //   none goes to the owner, the object in lamella/_compile.py, which calls the function or makes a
-//   program, and returns an entry for it. A program without writes and aliases is run from here;
-//   all others are run by Python code, which may still find that the program does not fit the call.
+//   program, and returns an entry for it. compiled_program.h runs the program, and may still find
+//   that it does not fit the call.
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -17,10 +17,8 @@
 #include "lamella/graph/runtime/executable.h"
 #include "lamella/graph/runtime/tensor_value.h"
 #include "python/src/object.h"
-#include "python/src_hlo/compiled_gradient.h"
-#include "python/src_hlo/compiled_guards.h"
 #include "python/src_hlo/compiled_outside.h"
-#include "python/src_hlo/compiled_step.h"
+#include "python/src_hlo/compiled_program.h"
 
 #include <structmember.h>
 
@@ -65,14 +63,15 @@ struct Entry {
   std::vector<TensorGuard> guards;
   std::vector<OutsidePlace> tensors;
   Ref outside;  // a _Guards object
-  // A call runs an executable, whose results are nested by the pattern `results`; or a Python
-  // function of the list of tensors; or, without either, the original function.
-  std::shared_ptr<const hlo::Executable> executable;
-  std::vector<Parameter> parameters;
-  ObjectRef<GradientProgram> gradient;  // instead of an executable
-  Pattern results;
+  // A _Program object, and the _nest.Nest of its results; empty: calls run the original function.
+  Ref object, nest;
+  const CompiledProgram* program = nullptr;  // that of the object
+  std::optional<Pattern> results;            // of `nest`, if it needs no Python
+  Ref again;                                 // see run_with_gradient()
+  // Of a plain program: the executable, which is run directly.
+  const hlo::Executable* executable = nullptr;
   bool without_gil = false;
-  Ref run;
+  std::vector<Parameter> parameters;
   Entry* older = nullptr;  // see CompiledObject
 };
 
@@ -100,14 +99,21 @@ bool fits(const Entry& entry, const CallState& state, PyObject* const* args, siz
   return true;
 }
 
-PyObject* run_program(const Entry& entry, Leaves& leaves) {
+LAMELLA_ALWAYS_INLINE PyObject* nested(const Entry& entry, std::vector<TensorBase>& made) {
+  if (!entry.results) {
+    Ref list(list_of(std::move(made)));
+    return required(PyObject_CallMethod(entry.nest.get(), "unpack", "O", list.get()));
+  }
+  SmallList<Ref> tensors(made.size());
+  for (TensorBase& tensor : made) {
+    tensors.push_back(Ref(required(bridge->wrap(tensor.unsafe_release()))));
+  }
+  return build(*entry.results, tensors);
+}
+PyObject* run_plain(const Entry& entry, Leaves& leaves) {
   return guarded([&] {
     std::vector<TensorBase> made;
-    if (entry.gradient) {
-      std::vector<TensorBase> given;
-      for (PyObject* leaf : leaves.all()) given.push_back(tensor_ref(leaf));
-      made = run_with_gradient(*entry.gradient, entry.run.get(), given);
-    } else {
+    {
       SmallList<hlo::Value> values(leaves.size());
       for (size_t i = 0; i < leaves.size(); ++i) {
         values.push_back(value_of(entry.parameters[i], leaves[i]));
@@ -115,12 +121,22 @@ PyObject* run_program(const Entry& entry, Leaves& leaves) {
       WithoutGil others(entry.without_gil);
       made = hlo::tensors_of_value(entry.executable->run(values.all()));
     }
-    SmallList<Ref> tensors(made.size());
-    for (TensorBase& tensor : made) {
-      tensors.push_back(Ref(required(bridge->wrap(tensor.unsafe_release()))));
-    }
-    return build(entry.results, tensors);
+    return nested(entry, made);
   });
+}
+// Runs an entry's program. The result is NULL, with a Python error set, if it fails, and NULL
+// unless the outcome is Done.
+RunOutcome run(const Entry& entry, Leaves& leaves, PyObject** result) {
+  RunOutcome outcome = RunOutcome::Done;
+  *result = guarded([&]() -> PyObject* {
+    std::vector<lamella_tensor*> given;
+    given.reserve(leaves.size());
+    for (PyObject* leaf : leaves.all()) given.push_back(tensor_of(leaf));
+    std::vector<TensorBase> made;
+    outcome = run_program(*entry.program, entry.again.get(), given, &made);
+    return outcome == RunOutcome::Done ? nested(entry, made) : nullptr;
+  });
+  return outcome;
 }
 
 // ---- The type -----------------------------------------------------------------------------------
@@ -143,12 +159,12 @@ void push(CompiledObject* self, std::unique_ptr<Entry> entry) {
 PyTypeObject* compiled_type = nullptr;
 
 // The entry that the owner returned: (state, form of the arguments, tensors, places of tensors,
-// guards on reads, results' form or None, executable or _GradientProgram or None, function of the
-// tensors or None).
+// guards on reads[, Nest of the results, program, again]).
 std::unique_ptr<Entry> entry_from(PyObject* given) {
-  PyObject *state, *form, *leaves, *tensors, *outside, *results, *executable, *run;
-  if (!PyArg_ParseTuple(given, "O!O!OOOOOO", &PyTuple_Type, &state, &PyTuple_Type, &form, &leaves,
-                        &tensors, &outside, &results, &executable, &run)) {
+  PyObject *state, *form, *leaves, *tensors, *outside;
+  PyObject *nest = nullptr, *program = nullptr, *again = nullptr;
+  if (!PyArg_ParseTuple(given, "O!O!OOO|OOO", &PyTuple_Type, &state, &PyTuple_Type, &form, &leaves,
+                        &tensors, &outside, &nest, &program, &again)) {
     throw PythonError();
   }
   auto entry = std::make_unique<Entry>();
@@ -166,24 +182,20 @@ std::unique_ptr<Entry> entry_from(PyObject* given) {
   }
   Ref places(required(PySequence_Fast(tensors, "places")));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(places.get()); ++i) {
-    PyObject *container, *key;
-    if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(places.get(), i), "OO", &container, &key)) {
-      throw PythonError();
-    }
-    OutsidePlace place{Ref::borrow(container), Ref()};
-    if (key != Py_None) place.key = Ref::borrow(key);
-    entry->tensors.push_back(std::move(place));
+    entry->tensors.push_back(place_from(PySequence_Fast_GET_ITEM(places.get(), i)));
   }
   outside_guards_of(outside);
   entry->outside = Ref::borrow(outside);
-  if (run != Py_None) entry->run = Ref::borrow(run);
-  if (executable == Py_None) return entry;
-  std::optional<Pattern> nested = pattern_of(results);
-  if (!nested) return entry;
-  entry->results = std::move(*nested);
-  entry->gradient = gradient_program_of(executable);
-  if (entry->gradient) return entry;
-  entry->executable = executable_from(executable, &entry->without_gil);
+  if (program == nullptr) return entry;
+  entry->object = Ref::borrow(program);
+  entry->program = &compiled_program_of(program);
+  entry->nest = Ref::borrow(nest);
+  entry->again = Ref::borrow(again);
+  Ref nested(required(PyObject_GetAttrString(nest, "form")));
+  entry->results = pattern_of(nested.get());
+  if (!entry->program->is_plain()) return entry;
+  entry->executable = entry->program->executable.get();
+  entry->without_gil = entry->program->without_gil;
   const auto& parameters = entry->executable->module().entry->parameters;
   for (size_t i = 0; i < parameters.size(); ++i) {
     entry->parameters.push_back(parameter_for(parameters[i]->shape, entry->guards[i]));
@@ -225,22 +237,14 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t flagged, PyObject
     const Entry& entry = *each;
     Leaves leaves(entry.guards.size());
     if (!fits(entry, state, args, count, names, &leaves)) continue;
-    if (entry.executable || entry.gradient) return run_program(entry, leaves);
-    if (!entry.run) return PyObject_Vectorcall(self->function, args, flagged, names);
-    PyObject* made = guarded([&] {
-      Ref list(required(PyList_New(static_cast<Py_ssize_t>(leaves.size()))));
-      for (size_t k = 0; k < leaves.size(); ++k) {
-        PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(k), Ref::borrow(leaves[k]).release());
-      }
-      Ref run = Ref::borrow(entry.run.get());
-      return required(PyObject_CallOneArg(run.get(), list.get()));
-    });
-    // The program was made for other gradients of the tensors.
-    if (made == Py_NotImplemented) {
-      Py_DECREF(made);
-      continue;
+    if (entry.executable != nullptr) return run_plain(entry, leaves);
+    PyObject* made = nullptr;
+    RunOutcome outcome =
+        entry.program != nullptr ? run(entry, leaves, &made) : RunOutcome::SharedMemory;
+    if (outcome == RunOutcome::Done) return made;
+    if (outcome == RunOutcome::SharedMemory) {
+      return PyObject_Vectorcall(self->function, args, flagged, names);
     }
-    return made;
   }
   return call_owner(self, args, count, names);
 }
@@ -264,7 +268,8 @@ int traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(self->owner);
   Py_VISIT(self->function);
   for (const Entry* entry = self->entries.load(); entry != nullptr; entry = entry->older) {
-    Py_VISIT(entry->run.get());
+    Py_VISIT(entry->object.get());
+    Py_VISIT(entry->again.get());
     Py_VISIT(entry->outside.get());
     for (const OutsidePlace& place : entry->tensors) Py_VISIT(place.container.get());
   }
@@ -362,7 +367,7 @@ PyMethodDef functions[] = {{"_call_state", call_state, METH_NOARGS, nullptr},
 
 int add_compiled(PyObject* module) {
   compiled_type = add_type(module, &spec);
-  if (compiled_type == nullptr || add_steps(module) != 0 || add_gradients(module) != 0 ||
+  if (compiled_type == nullptr || add_programs(module) != 0 || add_gradients(module) != 0 ||
       add_outside_guards(module) != 0 || add_reads(module) != 0) {
     return -1;
   }

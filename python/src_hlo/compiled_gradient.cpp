@@ -8,23 +8,12 @@
 #include "lamella/graph/runtime/tensor_value.h"
 #include "lamella/layers/autograd/function.h"
 #include "python/src/object.h"
-#include "python/src_hlo/compiled_step.h"
+#include "python/src_hlo/compiled_guards.h"
 
 namespace lamella::python {
 namespace {
 
 using autograd::AutogradContext;
-
-std::vector<TensorBase> run(const hlo::Executable& executable,
-                            const std::vector<TensorBase>& tensors) {
-  const auto& parameters = executable.module().entry->parameters;
-  std::vector<hlo::Value> values;
-  values.reserve(tensors.size());
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    values.push_back(hlo::value_of_tensor(parameters[i]->shape, tensors[i]));
-  }
-  return hlo::tensors_of_value(executable.run(values));
-}
 
 // The contents of a node besides the tensors that it saves for its backward program.
 struct NodeContents : lamella_object {
@@ -97,7 +86,7 @@ struct CompiledProgram : autograd::Function<CompiledProgram> {
     std::vector<TensorBase> made;
     {
       WithoutGil others(program->without_gil);
-      made = run(*program->forward, *leaves);
+      made = run_executable(*program->forward, *leaves);
     }
     auto inner = made.begin() + static_cast<std::ptrdiff_t>(program->fresh);
     auto written = inner + static_cast<std::ptrdiff_t>(program->inner);
@@ -130,7 +119,7 @@ struct CompiledProgram : autograd::Function<CompiledProgram> {
     std::vector<TensorBase> given;
     for (Tensor& tensor : ctx->get_saved_variables()) given.push_back(std::move(tensor));
     for (size_t i : program->tracked) given.push_back(tangents[i]);
-    std::vector<TensorBase> made = run(*program->backward, given);
+    std::vector<TensorBase> made = run_executable(*program->backward, given);
     if (is_recorded && !made.empty()) {
       std::vector<Tensor> grads(made.begin(), made.end()), into;
       for (size_t i : program->into) into.emplace_back(contents->leaves[i]);
@@ -175,22 +164,10 @@ PyObject* make(PyObject*, PyObject* args) {
     return hold(gradient_type, std::move(program));
   });
 }
-PyObject* call(PyObject* self, PyObject* args, PyObject*) {
-  PyObject *again, *list;
-  if (!PyArg_ParseTuple(args, "OO!:_GradientProgram", &again, &PyList_Type, &list)) return nullptr;
-  return guarded([&] {
-    std::vector<TensorBase> leaves;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
-      leaves.push_back(tensor_ref(PyList_GET_ITEM(list, i)));
-    }
-    return list_of(run_with_gradient(*held<ObjectRef<GradientProgram>>(self), again, leaves));
-  });
-}
 
 PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>("A compiled function and its gradient.")},
     {Py_tp_dealloc, reinterpret_cast<void*>(destroy_holder<ObjectRef<GradientProgram>>)},
-    {Py_tp_call, reinterpret_cast<void*>(call)},
     {0, nullptr}};
 PyType_Spec spec = {"lamella._hlo._GradientProgram", sizeof(Holder<ObjectRef<GradientProgram>>), 0,
                     Py_TPFLAGS_DEFAULT, slots};
@@ -198,6 +175,17 @@ PyMethodDef functions[] = {{"_gradient_program", make, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+std::vector<TensorBase> run_executable(const hlo::Executable& executable,
+                                       const std::vector<TensorBase>& tensors) {
+  const auto& parameters = executable.module().entry->parameters;
+  std::vector<hlo::Value> values;
+  values.reserve(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    values.push_back(hlo::value_of_tensor(parameters[i]->shape, tensors[i]));
+  }
+  return hlo::tensors_of_value(executable.run(values));
+}
 
 std::vector<TensorBase> run_with_gradient(const GradientProgram& program, PyObject* again,
                                           const std::vector<TensorBase>& leaves) {
@@ -208,7 +196,10 @@ std::vector<TensorBase> run_with_gradient(const GradientProgram& program, PyObje
 }
 
 ObjectRef<GradientProgram> gradient_program_of(PyObject* object) {
-  if (!PyObject_TypeCheck(object, gradient_type)) return {};
+  if (!PyObject_TypeCheck(object, gradient_type)) {
+    PyErr_SetString(PyExc_TypeError, "expected a _GradientProgram");
+    throw PythonError();
+  }
   return held<ObjectRef<GradientProgram>>(object);
 }
 

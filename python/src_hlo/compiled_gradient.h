@@ -35,8 +35,10 @@ struct GradientProgram : lamella_object {
 std::vector<TensorBase> run_with_gradient(const GradientProgram& program, PyObject* again,
                                           const std::vector<TensorBase>& leaves);
 
-// The program of a lamella._hlo._GradientProgram, whose calls take again() and a list of leaves.
-// Empty for other objects.
+std::vector<TensorBase> run_executable(const hlo::Executable& executable,
+                                       const std::vector<TensorBase>& tensors);
+
+// The program of a lamella._hlo._GradientProgram; throws PythonError for other objects.
 ObjectRef<GradientProgram> gradient_program_of(PyObject* object);
 
 int add_gradients(PyObject* module);

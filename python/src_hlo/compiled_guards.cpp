@@ -46,6 +46,22 @@ bool is_same(PyObject* now, PyObject* before) {
   return equal > 0;
 }
 
+OutsidePlace place_from(PyObject* pair) {
+  PyObject *container, *key;
+  if (!PyArg_ParseTuple(pair, "OO", &container, &key)) throw PythonError();
+  return {Ref::borrow(container), key == Py_None ? Ref() : Ref::borrow(key)};
+}
+
+std::vector<size_t> sizes_from(PyObject* numbers) {
+  Ref list(required(PySequence_Fast(numbers, "numbers")));
+  std::vector<size_t> made;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
+    made.push_back(PyLong_AsSize_t(PySequence_Fast_GET_ITEM(list.get(), i)));
+    if (PyErr_Occurred() != nullptr) throw PythonError();
+  }
+  return made;
+}
+
 std::optional<Pattern> pattern_of(PyObject* form) {
   std::string_view kind = text_of(PyTuple_GetItem(form, 0), "form");
   Pattern made;

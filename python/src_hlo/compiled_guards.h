@@ -86,6 +86,8 @@ struct OutsidePlace {
   }
 };
 
+OutsidePlace place_from(PyObject* pair);  // of (container, key or None)
+
 // How values nest: a form of lamella._nest.
 struct Pattern {
   enum class Kind : uint8_t { Tensor, Fixed, Tuple, List, Dict };
@@ -96,6 +98,9 @@ struct Pattern {
 };
 // Empty for forms that only Python code can flatten.
 std::optional<Pattern> pattern_of(PyObject* form);
+
+// A Python sequence of sizes; throws PythonError.
+std::vector<size_t> sizes_from(PyObject* numbers);
 
 // A list of fixed capacity, on the stack if it is small.
 template <class T>

@@ -71,31 +71,32 @@ bool is_or_none(PyObject* now, const Ref& before) {
 
 OutsideGuards::OutsideGuards(PyObject* rows) {
   Ref list(required(PySequence_Fast(rows, "guards")));
+  size_t head = 0;  // the container of the present row
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i) {
-    int kind;
-    Py_ssize_t index, count;
+    int number;
     PyObject *object, *key, *expected = nullptr, *more = nullptr;
-    // Without a fifth item nothing is expected to be there.
-    if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(list.get(), i), "iOOnn|OO", &kind, &object, &key,
-                          &index, &count, &expected, &more)) {
+    if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(list.get(), i), "iOO|OO", &number, &object, &key,
+                          &expected, &more)) {
       throw PythonError();
     }
-    OutsideGuard guard{static_cast<OutsideGuard::Kind>(kind),
-                       Ref::borrow(object),
-                       Ref::borrow(key),
-                       Ref::borrow(expected),
-                       Ref::borrow(more),
-                       index,
-                       static_cast<size_t>(count),
-                       0,
-                       {}};
-    if (guard.kind == OutsideGuard::Kind::Tensor) guard.tensor.emplace_back(object);
+    OutsideGuard guard{static_cast<OutsideGuard::Kind>(number), Ref::borrow(object),
+                       Ref::borrow(key), Ref::borrow(expected), Ref::borrow(more)};
+    using enum OutsideGuard::Kind;
+    if (guard.kind == DictItem || guard.kind == ListItem) {
+      ++guards_[head].count;
+    } else {
+      head = guards_.size();
+    }
+    if ((guard.kind == List && key != Py_None) || guard.kind == ListItem) {
+      guard.index = PyLong_AsSsize_t(key);
+      if (PyErr_Occurred() != nullptr) throw PythonError();
+    }
+    if (guard.kind == Tensor) guard.tensor.emplace_back(object);
     guards_.push_back(std::move(guard));
   }
 }
 
-bool OutsideGuards::holds(const OutsideGuard& guard, const OutsideGuard* container,
-                          Ref* now) const {
+bool OutsideGuards::holds(const OutsideGuard& guard, Ref* now) const {
   auto same = [&](PyObject* found) {
     if (guard.expected.get() == any_value ? found != nullptr
                                           : is_same(found, guard.expected.get())) {
@@ -109,16 +110,15 @@ bool OutsideGuards::holds(const OutsideGuard& guard, const OutsideGuard* contain
     case OutsideGuard::Kind::Dict:
       return !guard.expected || has_keys(object, guard.expected.get());
     case OutsideGuard::Kind::DictItem: {
-      PyObject* found = PyDict_GetItemWithError(container->object.get(), guard.key.get());
+      PyObject* found = PyDict_GetItemWithError(object, guard.key.get());
       if (found == nullptr) PyErr_Clear();
       return same(found);
     }
     case OutsideGuard::Kind::List:
       return guard.index < 0 || PyList_GET_SIZE(object) == guard.index;
     case OutsideGuard::Kind::ListItem: {
-      PyObject* list = container->object.get();
-      Py_ssize_t size = PyList_GET_SIZE(list), at = guard.index + (guard.index < 0 ? size : 0);
-      return same(at >= 0 && at < size ? PyList_GET_ITEM(list, at) : nullptr);
+      Py_ssize_t size = PyList_GET_SIZE(object), at = guard.index + (guard.index < 0 ? size : 0);
+      return same(at >= 0 && at < size ? PyList_GET_ITEM(object, at) : nullptr);
     }
     case OutsideGuard::Kind::Cell:
       return same(PyCell_GET(object));
@@ -166,7 +166,7 @@ Py_ssize_t OutsideGuards::first_changed(Ref* now) const {
     }
     size_t last = i + guard.count;
     for (size_t k = i; k <= last; ++k) {
-      if (!holds(guards_[k], &guard, now)) return static_cast<Py_ssize_t>(k);
+      if (!holds(guards_[k], now)) return static_cast<Py_ssize_t>(k);
     }
     if (is_dict) guard.version = version;
     i = last;

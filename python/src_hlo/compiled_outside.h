@@ -7,34 +7,34 @@
 
 namespace lamella::python {
 
-// One read, or the container or object that the following `count` reads are made from.
+// One read, or the container that the following `count` reads are made from.
 struct OutsideGuard {
   enum class Kind : uint8_t {
-    Dict,      // `expected`: the tuple of its keys, or empty where their number does not matter
-    DictItem,  // `key`; without `expected` there was no value, and kPresent stands for any value
-    List,      // `index`: its length, or -1 where that does not matter
-    ListItem,  // `index`
-    Cell,      // without `expected` it was empty
     Object,    // `key`: its type; `expected`: its dictionary of attributes, or empty
     Function,  // `key`: its code; `expected`: its defaults; `more`: those of keywords
     Type,      // `key`: says whether the names that were looked up are unchanged
+    Cell,      // without `expected` it was empty
+    Dict,      // `expected`: the tuple of its keys, or empty where their number does not matter
+    DictItem,  // `key`; without `expected` there was no value, and _ANY stands for any value
+    List,      // `key`: its length, or None where that does not matter
+    ListItem,  // `key`: the index
     Call,      // a call of `object` with `key` returns `expected`
     Tensor,
   };
   Kind kind;
   Ref object, key, expected, more;
-  Py_ssize_t index = -1;
+  Py_ssize_t index = -1;  // the number `key` of lists
   size_t count = 0;
   // The version at which a dictionary or type was compared last: while it has that version, all
   // that was read from it is unchanged.
   mutable uint64_t version = 0;
-  std::vector<TensorGuard> tensor;
+  std::vector<TensorGuard> tensor = {};
 };
 
 class OutsideGuards {
  public:
-  // Throws PythonError unless `rows` is a list as Reads.guards() in lamella/_compile_reads.py
-  // makes.
+  // Throws PythonError unless `rows` is a list as Guards.guards() in lamella/_compile_guards.py
+  // makes: (kind, object, key[, expected[, more]]).
   explicit OutsideGuards(PyObject* rows);
   // The number of the first guard that fails, whose present value, borrowed or NULL, goes to `now`;
   // -1 if all hold.
@@ -42,7 +42,7 @@ class OutsideGuards {
   int traverse(visitproc visit, void* arg) const;
 
  private:
-  bool holds(const OutsideGuard& guard, const OutsideGuard* container, Ref* now) const;
+  bool holds(const OutsideGuard& guard, Ref* now) const;
   std::vector<OutsideGuard> guards_;
 };
 

@@ -26,7 +26,7 @@ TEST(Words, AreSortedAtEveryLength) {
       std::vector<uint32_t> words = numbers(n, below), want = words;
       std::sort(want.begin(), want.end());
       words.resize(static_cast<size_t>(n + kWordsSpare));
-      sort_words_stub(DeviceType::CPU, words.data(), n);
+      sort_words_on(DeviceType::CPU, words.data(), n);
       words.resize(static_cast<size_t>(n));
       ASSERT_EQ(words, want) << n << " words below " << below;
     }

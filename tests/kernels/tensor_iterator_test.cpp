@@ -10,15 +10,13 @@
 namespace lamella {
 namespace native {
 using plus_fn = int (*)(int);
-LAMELLA_DECLARE_DISPATCH(plus_fn, plus_one_stub);
-LAMELLA_DECLARE_DISPATCH(plus_fn, nowhere_stub);
-LAMELLA_DEFINE_DISPATCH(plus_one_stub);
-LAMELLA_DEFINE_DISPATCH(nowhere_stub);
+LAMELLA_KERNEL(plus_fn, plus_one_on);
+LAMELLA_KERNEL(plus_fn, nowhere_on);
 namespace {
 int plus_one(int x) { return x + 1; }
 int plus_hundred(int x) { return x + 100; }
-LAMELLA_REGISTER_DISPATCH(plus_one_stub, &plus_one);
-LAMELLA_REGISTER_DEVICE_DISPATCH(plus_one_stub, DeviceType::PrivateUse1, &plus_hundred);
+LAMELLA_REGISTER_KERNEL(plus_one_on, &plus_one);
+LAMELLA_REGISTER_DEVICE_KERNEL(plus_one_on, DeviceType::PrivateUse1, &plus_hundred);
 }  // namespace
 }  // namespace native
 
@@ -187,14 +185,14 @@ TEST(TensorIterator, Errors) {
             "got one expanded to [4]; clone it first");
 }
 
-TEST(DispatchStub, ChoosesByDevice) {
-  EXPECT_EQ(native::plus_one_stub(kCPU, 1), 2);
-  EXPECT_EQ(native::plus_one_stub(DeviceType::PrivateUse1, 1), 101);
-  EXPECT_TRUE(native::plus_one_stub.is_device_supported(kCPU));
-  EXPECT_FALSE(native::plus_one_stub.is_device_supported(kCUDA));
-  EXPECT_EQ(error_of([] { native::nowhere_stub(kCUDA, 1); }),
-            "nowhere_stub: expected a kernel for device cuda, got none; register one with "
-            "REGISTER_DISPATCH");
+TEST(KernelTable, ChoosesByDevice) {
+  EXPECT_EQ(native::plus_one_on(kCPU, 1), 2);
+  EXPECT_EQ(native::plus_one_on(DeviceType::PrivateUse1, 1), 101);
+  EXPECT_TRUE(native::plus_one_on.supports(kCPU));
+  EXPECT_FALSE(native::plus_one_on.supports(kCUDA));
+  EXPECT_EQ(error_of([] { native::nowhere_on(kCUDA, 1); }),
+            "nowhere_on: expected a kernel for device cuda, got none; register one with "
+            "LAMELLA_REGISTER_KERNEL");
 }
 
 TEST(Parallel, CoversTheRangeAndThrowsOn) {

@@ -144,6 +144,16 @@ def test_gradient_edges():
         graph.get_gradient_edge(lamella.ones(1))
 
 
+def test_edges_that_nothing_leads_to():
+    x, other = (lamella.ones(2, requires_grad=True) for _ in range(2))
+    edge = graph.get_gradient_edge(other)
+    with pytest.raises(RuntimeError, match="^grad: expected the outputs to depend on input 0, "):
+        grad((x * 2).sum(), edge)
+    assert grad((x * 2).sum(), edge, allow_unused=True) == (None,)
+    with pytest.raises(RuntimeError, match="^backward: expected a gradient for output 0, "):
+        grad(graph.get_gradient_edge(x * 2), x)
+
+
 # ---- Tensor hooks ----
 
 

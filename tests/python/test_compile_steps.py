@@ -1,5 +1,6 @@
 """lamella.compile of training steps: backward, optimizer and gradients inside, equal to eager."""
 
+import collections
 import copy
 
 import pytest
@@ -369,3 +370,62 @@ def test_groups_and_hooks_that_come_later():
     compiled(x, y)
     compiled(x, y)
     assert extra.tolist() != before and called
+
+
+def test_parameters_that_are_not_contiguous_and_rates_of_other_types():
+    lamella.manual_seed(0)
+    nets = [nn.Conv2d(3, 4, 2).to(memory_format=lamella.channels_last)]
+    nets.append(copy.deepcopy(nets[0]))
+    x = lamella.randn(1, 3, 4, 4)
+
+    def training(net):
+        optimizer = lamella.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = net(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return optimizer, step
+
+    (first, eager), (second, fn) = map(training, nets)
+    compiled = lamella.compile(fn)
+    for lr in (0.1, 0.1, 0.1, 0.05, 1, lamella.tensor(0.02), 0.3):
+        for optimizer in (first, second):
+            optimizer.param_groups[0]["lr"] = lr
+        assert lamella.allclose(compiled(x), eager(x))
+        for expected, got in zip(nets[0].parameters(), nets[1].parameters()):
+            assert lamella.allclose(got, expected) and got.stride() == expected.stride()
+            assert lamella.allclose(got.grad, expected.grad)
+    assert "step of" in compiled.explanation().splitlines()[-1]
+
+
+def test_what_is_written_may_share_memory_with_another_argument():
+    def fn(p, q):
+        p.add_(q)
+        return p, q * 2
+
+    compiled = lamella.compile(fn)
+    for shared in (False, True, False):
+        results = []
+        for run in (compiled, fn):
+            base = lamella.arange(4.0)
+            p, q = base[:2], base[2:] if shared else lamella.ones(2)
+            made = run(p, q)
+            assert made[0] is p
+            results.append((made[1].tolist(), base.tolist()))
+        assert results[0] == results[1]
+
+
+def test_views_with_gradients_and_named_results():
+    named = collections.namedtuple("named", "sum view whole")
+    w = lamella.ones(4, requires_grad=True)
+    compiled = lamella.compile(lambda x: named((x * w).sum(), x.view(2, 2), x))
+    for _ in range(3):
+        x = lamella.arange(4.0).requires_grad_()
+        made = compiled(x)
+        (made.sum + made.view.sum()).backward()
+        assert type(made) is named and made.whole is x
+        assert x.grad.tolist() == [2, 2, 2, 2] and made.view.grad_fn is not None

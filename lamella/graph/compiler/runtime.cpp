@@ -11,7 +11,7 @@
 #include "lamella/graph/compiler/vector_functions.h"
 #include "lamella/graph/execute/machine_code.h"
 #include "lamella/graph/execute/select_scatter.h"
-#include "lamella/kernels/machine_code.h"
+#include "lamella/kernels/by_capability.h"
 
 namespace lamella::hlo {
 namespace {
@@ -209,15 +209,8 @@ const void* code_symbol(std::string_view name, uint32_t capability) {
 const compiler::VectorFunctions& compiler::vector_functions(uint32_t capability) {
   // A build for one machine has only the capability that this machine uses.
   static const VectorFunctions all[] = {
-#ifdef LAMELLA_FUNCTIONS_DEFAULT
-      LAMELLA_FUNCTIONS_DEFAULT(),
-#endif
-#ifdef LAMELLA_FUNCTIONS_AVX2
-      LAMELLA_FUNCTIONS_AVX2(),
-#endif
-#ifdef LAMELLA_FUNCTIONS_AVX512
-      LAMELLA_FUNCTIONS_AVX512(),
-#endif
+      LAMELLA_IF_DEFAULT(DEFAULT::vector_functions(), ) LAMELLA_IF_AVX2(AVX2::vector_functions(), )
+          LAMELLA_IF_AVX512(AVX512::vector_functions(), )
   };
   return all[std::min<size_t>(capability, std::size(all) - 1)];
 }

@@ -54,8 +54,8 @@ const VectorFunction kFunctions[] = {
 
 }  // namespace
 
-#define LAMELLA_JOIN(a, b) a##b
-#define LAMELLA_NAME(capability) LAMELLA_JOIN(vector_functions_, capability)
-VectorFunctions LAMELLA_NAME(LAMELLA_CAPABILITY)() { return {native::kVecBytes, kFunctions}; }
+namespace CPU_CAPABILITY {
+VectorFunctions vector_functions() { return {native::kVecBytes, kFunctions}; }
+}  // namespace CPU_CAPABILITY
 
 }  // namespace lamella::hlo::compiler

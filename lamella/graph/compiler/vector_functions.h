@@ -22,8 +22,14 @@ struct VectorFunctions {
 const VectorFunctions& vector_functions(uint32_t capability);
 
 // Defined by the compilations of vector_functions.cpp, one each.
-VectorFunctions vector_functions_DEFAULT();
-VectorFunctions vector_functions_AVX2();
-VectorFunctions vector_functions_AVX512();
+namespace DEFAULT {
+VectorFunctions vector_functions();
+}
+namespace AVX2 {
+VectorFunctions vector_functions();
+}
+namespace AVX512 {
+VectorFunctions vector_functions();
+}
 
 }  // namespace lamella::hlo::compiler

@@ -1,6 +1,7 @@
 // The most common instructions as functions of scalars.
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <type_traits>
 
 #include "lamella/graph/evaluate/elements.h"
@@ -85,24 +86,16 @@ struct MinimumOf {
     return a < b ? a : b;
   }
 };
-struct AndOf {
+template <class F>
+struct BitsOf {
   template <class W>
   static W apply(W a, W b) {
-    return static_cast<W>(a & b);
+    return static_cast<W>(F()(a, b));
   }
 };
-struct OrOf {
-  template <class W>
-  static W apply(W a, W b) {
-    return static_cast<W>(a | b);
-  }
-};
-struct XorOf {
-  template <class W>
-  static W apply(W a, W b) {
-    return static_cast<W>(a ^ b);
-  }
-};
+using AndOf = BitsOf<std::bit_and<>>;
+using OrOf = BitsOf<std::bit_or<>>;
+using XorOf = BitsOf<std::bit_xor<>>;
 
 template <class Number, class Operation>
 void binary(const void* a, const void* b, const void*, void* out) {

@@ -19,25 +19,27 @@ using Complex = std::complex<double>;
 
 double sign_of(double x) { return std::isnan(x) || x == 0 ? x : std::copysign(1.0, x); }
 // Avoids the overflow of exp(-x).
-double logistic(double x) {
+double sigmoid(double x) {
   double e = std::exp(-std::fabs(x));
   return (x < 0 ? e : 1) / (1 + e);
 }
+Complex sigmoid(Complex z) { return 1.0 / (1.0 + std::exp(-z)); }
 double cube_root(double x) { return static_cast<double>(std::cbrt(static_cast<long double>(x))); }
 
 Complex complex_sign(Complex z) {
   double magnitude = std::abs(z);
   return magnitude == 0 ? z : z / magnitude;
 }
+using std::expm1, std::log1p;
 // exp(x)cos(y) - 1 is inaccurate near 0; (exp(x) - 1)cos(y) - 2 sin(y/2)^2 is not.
-Complex complex_expm1(Complex z) {
+Complex expm1(Complex z) {
   double x = z.real(), y = z.imag();
   if (y == 0) return {std::expm1(x), y};
   double half = std::sin(y / 2);
   return {std::expm1(x) * std::cos(y) - 2 * half * half, std::exp(x) * std::sin(y)};
 }
 // Uses |1 + z|^2 = 1 + x(2 + x) + y^2, which is accurate for small z.
-Complex complex_log1p(Complex z) {
+Complex log1p(Complex z) {
   double x = z.real(), y = z.imag();
   if (!(std::fabs(x) < 0.5 && std::fabs(y) < 0.5)) return std::log(Complex(1 + x, y));
   return {0.5 * std::log1p(x * (2 + x) + y * y), std::atan2(y, 1 + x)};
@@ -56,37 +58,32 @@ struct Functions {
   uint64_t (*word)(uint64_t, int bits) = nullptr;
   uint64_t (*signed_word)(uint64_t, int bits) = nullptr;
 };
+// The kinds of numbers that a function takes.
 template <class F>
 constexpr Functions inexact(F f) {
-  return {.real = f, .complex = f};
+  Functions all;
+  if constexpr (std::is_invocable_v<F, double>) all.real = f;
+  if constexpr (std::is_invocable_v<F, Complex>) all.complex = f;
+  return all;
 }
 
+// An opcode whose column `emitted` is Kernel(name) is the function `name` of the standard library, or
+// of this file.
+#define LAMELLA_EMITTED_Kernel(name) inexact([](auto x) -> decltype(name(x)) { return name(x); })
+#define LAMELLA_EMITTED_Intrinsic(name) Functions()
+#define LAMELLA_EMITTED_Own Functions()
 constexpr auto kFunctions = [] {
-  std::array<Functions, kOpcodeCount> all;
+  std::array<Functions, kOpcodeCount> all = {
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
+                           weight, complex, emitted, ...)                                         \
+  LAMELLA_EMITTED_##emitted,
+#include "lamella/graph/hlo/opcode.def"
+  };
   auto of = [&](Opcode opcode) -> Functions& { return all[static_cast<size_t>(opcode)]; };
   auto same = [](uint64_t x, int) { return x; };
-  of(Opcode::Acos) = inexact([](auto x) { return std::acos(x); });
-  of(Opcode::Acosh) = inexact([](auto x) { return std::acosh(x); });
-  of(Opcode::Asin) = inexact([](auto x) { return std::asin(x); });
-  of(Opcode::Asinh) = inexact([](auto x) { return std::asinh(x); });
-  of(Opcode::Atan) = inexact([](auto x) { return std::atan(x); });
-  of(Opcode::Atanh) = inexact([](auto x) { return std::atanh(x); });
   of(Opcode::Cbrt) = {.real = cube_root, .complex = complex_cbrt};
-  of(Opcode::Cos) = inexact([](auto x) { return std::cos(x); });
-  of(Opcode::Cosh) = inexact([](auto x) { return std::cosh(x); });
-  of(Opcode::Erf) = {.real = [](double x) { return std::erf(x); }};
-  of(Opcode::Exp) = inexact([](auto x) { return std::exp(x); });
-  of(Opcode::Expm1) = {.real = [](double x) { return std::expm1(x); }, .complex = complex_expm1};
-  of(Opcode::Log) = inexact([](auto x) { return std::log(x); });
-  of(Opcode::Log1p) = {.real = [](double x) { return std::log1p(x); }, .complex = complex_log1p};
-  of(Opcode::Logistic) = {.real = logistic,
-                          .complex = [](Complex z) { return 1.0 / (1.0 + std::exp(-z)); }};
   of(Opcode::Rsqrt) = inexact([](auto x) { return 1.0 / std::sqrt(x); });
-  of(Opcode::Sin) = inexact([](auto x) { return std::sin(x); });
-  of(Opcode::Sinh) = inexact([](auto x) { return std::sinh(x); });
   of(Opcode::Sqrt) = inexact([](auto x) { return std::sqrt(x); });
-  of(Opcode::Tan) = inexact([](auto x) { return std::tan(x); });
-  of(Opcode::Tanh) = inexact([](auto x) { return std::tanh(x); });
 
   of(Opcode::Ceil) = {.real = [](double x) { return std::ceil(x); }};
   of(Opcode::Floor) = {.real = [](double x) { return std::floor(x); }};

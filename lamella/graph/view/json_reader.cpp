@@ -240,8 +240,8 @@ class Reader {
     }
   }
 
-  template <class T>
-  void set(Attribute* made, const T* Attribute::*place, const std::vector<T>& values) {
+  template <class T, class Kept>  // Kept: T or const T
+  void set(Attribute* made, Kept* Attribute::*place, const std::vector<T>& values) {
     std::span<T> kept = arena().copy(std::span<const T>(values));
     made->*place = kept.data();
     made->size = static_cast<uint32_t>(kept.size());
@@ -322,25 +322,19 @@ class Reader {
       case AttributeKind::Computations: {
         std::vector<Computation*> list;
         for (size_t i = 0; i < at.size(); ++i) list.push_back(computation(at[i]));
-        std::span<Computation*> kept = arena().copy(std::span<Computation* const>(list));
-        made.computation_data = kept.data();
-        made.size = static_cast<uint32_t>(kept.size());
+        set(&made, &Attribute::computation_data, list);
         break;
       }
       case AttributeKind::Instructions: {
         std::vector<Instruction*> list;
         for (size_t i = 0; i < at.size(); ++i) list.push_back(instruction(at[i]));
-        std::span<Instruction*> kept = arena().copy(std::span<Instruction* const>(list));
-        made.instruction_data = kept.data();
-        made.size = static_cast<uint32_t>(kept.size());
+        set(&made, &Attribute::instruction_data, list);
         break;
       }
       case AttributeKind::Shapes: {
         std::vector<const Shape*> list;
         for (size_t i = 0; i < at.size(); ++i) list.push_back(intern(at[i]));
-        std::span<const Shape*> kept = arena().copy(std::span<const Shape* const>(list));
-        made.shape_data = kept.data();
-        made.size = static_cast<uint32_t>(kept.size());
+        set(&made, &Attribute::shape_data, list);
         break;
       }
       case AttributeKind::ShapeOf:

@@ -38,7 +38,7 @@ Selected at_position(const Selected& sorted, const Tensor& position, int64_t dim
 // Selects with the device's own kernel; nullopt if the device has none.
 std::optional<Selected> select_directly(const char* op, const Tensor& self, int64_t dim,
                                         Selecting what, int64_t k, bool keepdim) {
-  if (self.is_meta() || !select_stub.is_device_supported(self.device().type())) {
+  if (self.is_meta() || !select_on.supports(self.device().type())) {
     return std::nullopt;
   }
   Dims shape(self.sizes());
@@ -46,7 +46,7 @@ std::optional<Selected> select_directly(const char* op, const Tensor& self, int6
   Tensor values = lamella::empty(shape, self.options());
   Tensor indices = lamella::empty(shape, self.options().dtype(kLong));
   if (values.numel() > 0) {
-    select_stub(self.device().type(), op, self.resolve_neg(), dim, what, k, values, indices);
+    select_on(self.device().type(), op, self.resolve_neg(), dim, what, k, values, indices);
   }
   return without(values, indices, dim, keepdim);
 }

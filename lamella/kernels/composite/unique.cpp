@@ -37,7 +37,7 @@ Unique unique_runs(const Tensor& self, const Tensor& order, bool inverse, bool c
   Tensor line = self.contiguous();
   int64_t n = line.numel();
   auto device = self.device();
-  RunsOut out{runs_stub(device.type(), line, nullptr), nullptr, nullptr, nullptr, nullptr};
+  RunsOut out{runs_on(device.type(), line, nullptr), nullptr, nullptr, nullptr, nullptr};
   Tensor values = new_tensor({out.runs}, self.scalar_type(), device);
   Tensor groups = new_tensor({inverse ? n : 0}, kLong, device);
   Tensor lengths = new_tensor({counts ? out.runs : 0}, kLong, device);
@@ -45,7 +45,7 @@ Unique unique_runs(const Tensor& self, const Tensor& order, bool inverse, bool c
   if (inverse) out.groups = groups.mutable_data_ptr<int64_t>();
   if (counts) out.starts = lengths.mutable_data_ptr<int64_t>();
   if (order.defined()) out.order = order.const_data_ptr<int64_t>();
-  runs_stub(device.type(), line, &out);
+  runs_on(device.type(), line, &out);
   for (int64_t i = 0; counts && i < out.runs; ++i) {
     out.starts[i] = (i + 1 < out.runs ? out.starts[i + 1] : n) - out.starts[i];
   }
@@ -113,13 +113,13 @@ Tensor isin(const Tensor& elements, const Tensor& test_elements, bool assume_uni
   device.see("test_elements", test_elements);
   ScalarType dtype = lamella::result_type(elements, test_elements);
   bool is_small_float = is_floating_point(dtype) && element_size(dtype) == 1;
-  bool directly = !elements.is_meta() && isin_stub.is_device_supported(elements.device().type()) &&
+  bool directly = !elements.is_meta() && isin_on.supports(elements.device().type()) &&
                   !is_complex(dtype) && !is_small_float && test_elements.numel() > 0 &&
                   test_elements.numel() < INT32_MAX;
   if (directly) {
     Tensor is_in = new_tensor(elements.sizes(), kBool, elements.device());
-    isin_stub(elements.device().type(), elements.to(dtype).resolve_neg().contiguous(),
-              test_elements.to(dtype).resolve_neg().contiguous(), is_in);
+    isin_on(elements.device().type(), elements.to(dtype).resolve_neg().contiguous(),
+            test_elements.to(dtype).resolve_neg().contiguous(), is_in);
     return invert ? is_in.logical_not() : is_in;
   }
   Tensor tests = std::get<0>(test_elements.to(dtype).reshape({-1}).sort());

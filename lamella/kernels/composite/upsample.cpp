@@ -37,59 +37,26 @@ struct Target {
 };
 }  // namespace
 
-Tensor upsample_nearest1d(const Tensor& input, OptionalIntArrayRef output_size,
-                          Factors scale_factors) {
-  Target to("upsample_nearest1d", input, output_size, scale_factors, 1);
-  return lamella::upsample_nearest1d(input, to.size, to.scale[0]);
-}
-
-Tensor upsample_nearest2d(const Tensor& input, OptionalIntArrayRef output_size,
-                          Factors scale_factors) {
-  Target to("upsample_nearest2d", input, output_size, scale_factors, 2);
-  return lamella::upsample_nearest2d(input, to.size, to.scale[0], to.scale[1]);
-}
-
-Tensor upsample_nearest3d(const Tensor& input, OptionalIntArrayRef output_size,
-                          Factors scale_factors) {
-  Target to("upsample_nearest3d", input, output_size, scale_factors, 3);
-  return lamella::upsample_nearest3d(input, to.size, to.scale[0], to.scale[1], to.scale[2]);
-}
-
-Tensor _upsample_nearest_exact1d(const Tensor& input, OptionalIntArrayRef output_size,
-                                 Factors scale_factors) {
-  Target to("_upsample_nearest_exact1d", input, output_size, scale_factors, 1);
-  return lamella::_upsample_nearest_exact1d(input, to.size, to.scale[0]);
-}
-
-Tensor _upsample_nearest_exact2d(const Tensor& input, OptionalIntArrayRef output_size,
-                                 Factors scale_factors) {
-  Target to("_upsample_nearest_exact2d", input, output_size, scale_factors, 2);
-  return lamella::_upsample_nearest_exact2d(input, to.size, to.scale[0], to.scale[1]);
-}
-
-Tensor _upsample_nearest_exact3d(const Tensor& input, OptionalIntArrayRef output_size,
-                                 Factors scale_factors) {
-  Target to("_upsample_nearest_exact3d", input, output_size, scale_factors, 3);
-  return lamella::_upsample_nearest_exact3d(input, to.size, to.scale[0], to.scale[1], to.scale[2]);
-}
-
-Tensor upsample_linear1d(const Tensor& input, OptionalIntArrayRef output_size, bool align_corners,
-                         Factors scale_factors) {
-  Target to("upsample_linear1d", input, output_size, scale_factors, 1);
-  return lamella::upsample_linear1d(input, to.size, align_corners, to.scale[0]);
-}
-
-Tensor upsample_bilinear2d(const Tensor& input, OptionalIntArrayRef output_size, bool align_corners,
-                           Factors scale_factors) {
-  Target to("upsample_bilinear2d", input, output_size, scale_factors, 2);
-  return lamella::upsample_bilinear2d(input, to.size, align_corners, to.scale[0], to.scale[1]);
-}
-
-Tensor upsample_trilinear3d(const Tensor& input, OptionalIntArrayRef output_size,
-                            bool align_corners, Factors scale_factors) {
-  Target to("upsample_trilinear3d", input, output_size, scale_factors, 3);
-  return lamella::upsample_trilinear3d(input, to.size, align_corners, to.scale[0], to.scale[1],
-                                       to.scale[2]);
-}
+// Defines the form of an operator with factors; the last arguments are those behind the sizes.
+#define LAMELLA_NEAREST(name, spatial, ...)                                                  \
+  Tensor name(const Tensor& input, OptionalIntArrayRef output_size, Factors scale_factors) { \
+    Target to(#name, input, output_size, scale_factors, spatial);                            \
+    return lamella::name(input, to.size, __VA_ARGS__);                                       \
+  }
+#define LAMELLA_LINEAR(name, spatial, ...)                                              \
+  Tensor name(const Tensor& input, OptionalIntArrayRef output_size, bool align_corners, \
+              Factors scale_factors) {                                                  \
+    Target to(#name, input, output_size, scale_factors, spatial);                       \
+    return lamella::name(input, to.size, align_corners, __VA_ARGS__);                   \
+  }
+LAMELLA_NEAREST(upsample_nearest1d, 1, to.scale[0])
+LAMELLA_NEAREST(upsample_nearest2d, 2, to.scale[0], to.scale[1])
+LAMELLA_NEAREST(upsample_nearest3d, 3, to.scale[0], to.scale[1], to.scale[2])
+LAMELLA_NEAREST(_upsample_nearest_exact1d, 1, to.scale[0])
+LAMELLA_NEAREST(_upsample_nearest_exact2d, 2, to.scale[0], to.scale[1])
+LAMELLA_NEAREST(_upsample_nearest_exact3d, 3, to.scale[0], to.scale[1], to.scale[2])
+LAMELLA_LINEAR(upsample_linear1d, 1, to.scale[0])
+LAMELLA_LINEAR(upsample_bilinear2d, 2, to.scale[0], to.scale[1])
+LAMELLA_LINEAR(upsample_trilinear3d, 3, to.scale[0], to.scale[1], to.scale[2])
 
 }  // namespace lamella::native

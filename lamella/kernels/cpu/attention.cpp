@@ -10,9 +10,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(attention_stub);
-LAMELLA_DEFINE_DISPATCH(attention_backward_stub);
-
 namespace {
 // Keys and values may have fewer heads, each of which serves a group of consecutive query heads.
 void check_heads(const char* op, const Tensor& query, const Tensor& key, const Tensor& value) {
@@ -179,7 +176,7 @@ void code_attention(const CodeAttention& p, const CodeAttentionData& data) {
                                          data.logsumexp + (b * p.heads + h) * p.rows};
                    int64_t first = block * kAttentionRows;
                    count_steps(work / 8);
-                   attention_stub(kCPU, call, first, std::min(first + kAttentionRows, p.rows));
+                   attention_on(kCPU, call, first, std::min(first + kAttentionRows, p.rows));
                  }
                });
 }
@@ -314,7 +311,7 @@ std::tuple<Tensor, Tensor, Tensor> _scaled_dot_product_flash_attention_for_cpu_b
                              dk.strides()[2],
                              dv.strides()[2]};
       check_interrupt();
-      attention_backward_stub(kCPU, call);
+      attention_backward_on(kCPU, call);
     }
   });
   auto finished = [&](const Tensor& t) {

@@ -6,10 +6,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(channel_moments_stub);
-LAMELLA_DEFINE_DISPATCH(channel_sums_stub);
-LAMELLA_DEFINE_DISPATCH(channel_affine_stub);
-
 namespace {
 using Parameter = std::optional<Tensor>;
 bool has(const Parameter& tensor) { return tensor.has_value() && tensor->defined(); }

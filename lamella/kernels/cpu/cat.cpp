@@ -86,8 +86,8 @@ void join_pieces(const Blocks& blocks, char* to) {
   for (size_t k = 0; k < blocks.from.size(); ++k) {
     const char* from = blocks.from[k];
     parallel_for(0, blocks.bytes[k], kCatGrain, [&](int64_t begin, int64_t end) {
-      movement_stub(kCPU, 1).plane({to + begin, {1, 0}}, {const_cast<char*>(from) + begin, {1, 0}},
-                                   end - begin, 1, stream);
+      movement_on(kCPU, 1).plane({to + begin, {1, 0}}, {const_cast<char*>(from) + begin, {1, 0}},
+                                 end - begin, 1, stream);
     });
     to += blocks.bytes[k];
   }
@@ -120,13 +120,13 @@ void cat_blocks(TensorList tensors, size_t dim, const Tensor& out) {
       char* at = to + i * blocks.row;
       if (elements) {
         for (size_t k = 0; k < sources.size(); ++k) sources[k] = blocks.from[k] + i * first;
-        movement_stub(kCPU, first).interleave(at, sources.data(), count, now);
+        movement_on(kCPU, first).interleave(at, sources.data(), count, now);
         continue;
       }
       for (size_t k = 0; k < sources.size(); ++k) {
         const int64_t bytes = blocks.bytes[k];
         auto* from = const_cast<char*>(blocks.from[k] + i * bytes);
-        movement_stub(kCPU, 1).plane({at, {1, blocks.row}}, {from, {1, bytes}}, bytes, now, false);
+        movement_on(kCPU, 1).plane({at, {1, blocks.row}}, {from, {1, bytes}}, bytes, now, false);
         at += bytes;
       }
     }

@@ -29,19 +29,19 @@ inline int64_t grain_of(int64_t elements_each) { return kGrainSize / 2 / (elemen
 inline void channel_moments(const Planes& p, const Tensor& x, const Tensor& mean,
                             const Tensor& var) {
   parallel_for(0, p.channels, grain_of(p.outer * p.inner), [&](int64_t begin, int64_t end) {
-    channel_moments_stub(kCPU, p, x.const_data_ptr(), mean.data_ptr(), var.data_ptr(), begin, end);
+    channel_moments_on(kCPU, p, x.const_data_ptr(), mean.data_ptr(), var.data_ptr(), begin, end);
   });
 }
 inline void channel_sums(const Planes& p, const Tensor& dy, const Tensor& x, const Tensor& mean,
                          const Tensor& sum, const Tensor& dot) {
   parallel_for(0, p.channels, grain_of(p.outer * p.inner), [&](int64_t begin, int64_t end) {
-    channel_sums_stub(kCPU, p, dy.const_data_ptr(), x.const_data_ptr(), mean.const_data_ptr(),
-                      sum.data_ptr(), dot.data_ptr(), begin, end);
+    channel_sums_on(kCPU, p, dy.const_data_ptr(), x.const_data_ptr(), mean.const_data_ptr(),
+                    sum.data_ptr(), dot.data_ptr(), begin, end);
   });
 }
 inline void channel_affine(const Planes& p, const ChannelAffine& f) {
   parallel_for(0, p.outer * p.channels, grain_of(p.inner),
-               [&](int64_t begin, int64_t end) { channel_affine_stub(kCPU, p, f, begin, end); });
+               [&](int64_t begin, int64_t end) { channel_affine_on(kCPU, p, f, begin, end); });
 }
 
 // Whether a variance left the range of its type, or is lost in it beside a tiny eps.

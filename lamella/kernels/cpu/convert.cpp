@@ -7,13 +7,10 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(conversions_stub);
-LAMELLA_DEFINE_DISPATCH(tile_loops_stub);
-
 ConvertFn get_convert(ScalarType from, ScalarType to) {
   int f = loop_index(from), t = loop_index(to);
   LAMELLA_INTERNAL_ASSERT(f >= 0 && t >= 0);
-  return conversions_stub(kCPU)[static_cast<size_t>(f)][static_cast<size_t>(t)];
+  return conversions_on(kCPU)[static_cast<size_t>(f)][static_cast<size_t>(t)];
 }
 
 void move_elements(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n,
@@ -22,12 +19,12 @@ void move_elements(const char* src, int64_t src_stride, char* dst, int64_t dst_s
     std::memcpy(dst, src, static_cast<size_t>(n * bytes));
     return;
   }
-  movement_stub(kCPU, bytes)
+  movement_on(kCPU, bytes)
       .plane({dst, {dst_stride, 0}}, {const_cast<char*>(src), {src_stride, 0}}, n, 1, false);
 }
 
 void fill_elements(const char* src, char* dst, int64_t n, int64_t bytes) {
-  movement_stub(kCPU, bytes).fill(dst, src, n);
+  movement_on(kCPU, bytes).fill(dst, src, n);
 }
 
 }  // namespace lamella::native

@@ -17,7 +17,7 @@ ConvertFn get_convert(ScalarType from, ScalarType to);
 // All conversions, [from][to] by loop_index().
 using ConversionTable = std::array<std::array<ConvertFn, kConvertTypes>, kConvertTypes>;
 using conversions_fn = const ConversionTable& (*)();
-LAMELLA_DECLARE_DISPATCH(conversions_fn, conversions_stub);
+LAMELLA_KERNEL(conversions_fn, conversions_on);
 
 // Functions with which the driver of pointwise loops reads transposed operands and writes large
 // results.
@@ -32,7 +32,7 @@ struct TileLoops {
   void (*end_stream)();
 };
 using tile_loops_fn = const TileLoops& (*)();
-LAMELLA_DECLARE_DISPATCH(tile_loops_fn, tile_loops_stub);
+LAMELLA_KERNEL(tile_loops_fn, tile_loops_on);
 
 // From this many bytes read and written on, an output bypasses the caches: caching it would only
 // evict other data, and its lines need not be read before they are written.

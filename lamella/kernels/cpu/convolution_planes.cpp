@@ -7,9 +7,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(depthwise_forward_stub);
-LAMELLA_DEFINE_DISPATCH(depthwise_backward_weights_stub);
-
 namespace {
 constexpr int64_t kMaxPlaneInputs = 4;
 
@@ -56,7 +53,7 @@ int64_t work_of(const Depthwise& p) {
 }
 void run_forward(const Depthwise& p) {
   parallel_for(0, p.batch * p.groups, (1 << 18) / (work_of(p) + 1) + 1,
-               [&](int64_t begin, int64_t end) { depthwise_forward_stub(kCPU, p, begin, end); });
+               [&](int64_t begin, int64_t end) { depthwise_forward_on(kCPU, p, begin, end); });
 }
 }  // namespace
 
@@ -120,7 +117,7 @@ bool planes_backward_weight(const Convolution& c, const Tensor& src, const Tenso
     share.dst += i * each * p.groups * p.multiplier * p.out[0] * p.out[1] * p.out[2];
     share.weights = to;
     parallel_for(0, p.groups, (1 << 18) / (work_of(p) + 1) + 1, [&](int64_t begin, int64_t end) {
-      depthwise_backward_weights_stub(kCPU, share, begin, end);
+      depthwise_backward_weights_on(kCPU, share, begin, end);
     });
   });
   return true;

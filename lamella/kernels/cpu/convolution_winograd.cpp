@@ -13,8 +13,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(winograd_kernels_stub);
-
 namespace {
 
 // The multiple of channels that fills whole vectors of every capability, and the fewest channels of
@@ -123,7 +121,7 @@ class Pixels {
 
 // Multiplies the tiles in blocks. Returns whether all results are finite.
 bool run_blocks(const Problem& x, const float* weights, int64_t weights_row) {
-  const WinogradKernels& kernels = *winograd_kernels_stub(kCPU);
+  const WinogradKernels& kernels = *winograd_kernels_on(kCPU);
   const int64_t from = x.planes.from_channels, to = x.planes.to_channels;
   const int64_t each_bytes = kWinogradPoints * (from + to) * static_cast<int64_t>(sizeof(float));
   // Results do not depend on the block size, so it may depend on the number of threads.
@@ -169,7 +167,7 @@ class Transformed {
     auto fill = [&](void* to) {
       parallel_for(
           0, w.from_channels, kGrainSize / w.to_channels + 1, [&](int64_t begin, int64_t end) {
-            winograd_kernels_stub(kCPU)->weights(w, begin, end, static_cast<float*>(to), row_);
+            winograd_kernels_on(kCPU)->weights(w, begin, end, static_cast<float*>(to), row_);
           });
     };
     if (storage != nullptr) {

@@ -12,8 +12,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(movement_stub);
-
 namespace {
 
 constexpr int64_t kCopyGrain = 65536;  // elements
@@ -63,7 +61,7 @@ void copy_transposed(const StridedLoop<2>& loop, int64_t bytes, const Movement& 
 void copy_same_type(StridedLoop<2>& loop, int64_t bytes) {
   const bool stream = loop.numel() * bytes >= kStreamBytes;
   bytes = widen(loop, bytes);
-  const Movement& move = movement_stub(kCPU, bytes);
+  const Movement& move = movement_on(kCPU, bytes);
   if (loop.stride(0, 0) == bytes && loop.stride(0, 1) != bytes) {
     for (int d = 1; d < loop.ndim(); ++d) {
       if (loop.stride(d, 1) != bytes) continue;
@@ -219,9 +217,9 @@ void copy_on_cpu(const Tensor& self, const Tensor& src) {
     auto part = [&](int64_t begin, int64_t end) {
       if (to == from && stream) {
         const int64_t bytes = (end - begin) * to_bytes;
-        movement_stub(kCPU, 1).plane({dst_data + begin * to_bytes, {1, bytes}},
-                                     {const_cast<char*>(src_data) + begin * to_bytes, {1, bytes}},
-                                     bytes, 1, true);
+        movement_on(kCPU, 1).plane({dst_data + begin * to_bytes, {1, bytes}},
+                                   {const_cast<char*>(src_data) + begin * to_bytes, {1, bytes}},
+                                   bytes, 1, true);
       } else if (to == from) {
         std::memmove(dst_data + begin * to_bytes, src_data + begin * to_bytes,
                      static_cast<size_t>((end - begin) * to_bytes));

@@ -7,9 +7,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(distances_stub);
-LAMELLA_DEFINE_DISPATCH(distances_backward_stub);
-
 void check_distances(const Tensor& x1, const Tensor& x2, double p,
                      std::optional<int64_t> compute_mode) {
   LAMELLA_CHECK(x1.dim() >= 2 && x2.dim() >= 2,
@@ -69,7 +66,7 @@ struct Stack {
 
   void run(double p, distances_fn kernel, const Tensor& out, const Tensor& grad,
            const Tensor& distances) const {
-    const GemmKernels& packer = *gemm_kernels_stub(kCPU, x1.scalar_type());
+    const GemmKernels& packer = *gemm_kernels_on(kCPU, x1.scalar_type());
     const int64_t size = packer.number_bytes;
     auto at = [&](const Tensor& t, int64_t elements) -> void* {
       return t.defined() ? static_cast<char*>(t.data_ptr()) + elements * size : nullptr;
@@ -118,7 +115,7 @@ Tensor _cdist_forward(const Tensor& x1, const Tensor& x2, double p,
   Tensor out = new_tensor(stack.with(stack.rows, stack.others).ref(), dtype, x1.device());
   if (x1.is_meta() || out.numel() == 0) return out;
   if (stack.columns == 0) return out.zero_();
-  stack.run(p, distances_stub.get_call_ptr(kCPU), out, Tensor(), Tensor());
+  stack.run(p, distances_on.get(kCPU), out, Tensor(), Tensor());
   return out;
 }
 
@@ -143,8 +140,7 @@ Tensor _cdist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2, d
   if (out.numel() == 0 || stack.others == 0 || p == 0) {
     out.zero_();
   } else {
-    stack.run(p, distances_backward_stub.get_call_ptr(kCPU), out, grad.contiguous(),
-              cdist.contiguous());
+    stack.run(p, distances_backward_on.get(kCPU), out, grad.contiguous(), cdist.contiguous());
   }
   // Matrices that were broadcast over the stack get the sum of the gradients of their copies.
   Dims spread;

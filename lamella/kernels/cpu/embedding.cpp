@@ -12,7 +12,7 @@ namespace {
 template <class T, class I>
 void add_rows(const T* grad, const I* indices, int64_t count, int64_t width, T* out, int64_t rows,
               int64_t padding, const std::vector<int64_t>& uses) {
-  const AddRun add = add_run_stub(kCPU, CppTypeToScalarType<T>::value);
+  const AddRun add = add_run_on(kCPU, CppTypeToScalarType<T>::value);
   // Each thread writes its own rows, so no row is written by two threads.
   parallel_for(0, rows, kGrainSize / (count * width / (rows + 1) + 1) + 1,
                [&](int64_t begin, int64_t end) {

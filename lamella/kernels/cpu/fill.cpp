@@ -15,14 +15,12 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(range_stub);
-
 namespace {
 
 // Copies a pattern of the size of an element into every element.
 void fill_pattern(const Tensor& self, const char* pattern) {
   auto bytes = static_cast<int64_t>(self.itemsize());
-  const Movement& move = movement_stub(kCPU, bytes);
+  const Movement& move = movement_on(kCPU, bytes);
   if (self.is_non_overlapping_and_dense()) {
     auto* to = static_cast<char*>(self.data_ptr());
     parallel_for(0, self.numel(), 4 * kGrain, [&](int64_t begin, int64_t end) {
@@ -146,7 +144,7 @@ void fill_range(const char* op, const Scalar& start, const Scalar& step, int64_t
       return;
     }
     LAMELLA_CHECK(!is_complex(dtype), op, ": expected a real dtype, got ", dtype);
-    RangeFn range = range_stub(kCPU, dtype);
+    RangeFn range = range_on(kCPU, dtype);
     if (range == nullptr) lamella::detail::throw_dtype(op, dtype);
     RangeStart from{};
     if (is_integral(dtype, false)) {

@@ -11,8 +11,6 @@
 
 namespace lamella::native {
 
-DEFINE_DISPATCH(dot_stub);
-
 namespace {
 
 // Complex products with at most this many multiplications do not pay for a call into the library.
@@ -291,7 +289,7 @@ void dot_product(const char* op, const Tensor& a, const Tensor& b, bool conjugat
   }
   if (dtype == kFloat || dtype == kDouble) {
     Tensor x = a.contiguous(), y = b.contiguous();
-    dot_stub(kCPU, dtype, x.const_data_ptr(), y.const_data_ptr(), n, result);
+    dot_on(kCPU, dtype, x.const_data_ptr(), y.const_data_ptr(), n, result);
     return;
   }
   int64_t a_step = a.strides()[0], b_step = b.strides()[0];

@@ -58,7 +58,7 @@ void dot_product(const char* op, const Tensor& a, const Tensor& b, bool conjugat
 
 // True if tiled_gemm() and is_dots_gemm() support the dtype: always float32, float64, int32 and
 // int64 (integers wrap). For bfloat16, c and d are float32 and k is even. Both functions also
-// support the dtypes of byte_gemm_kernels_stub, with c and d of int32 and k a multiple of the
+// support the dtypes of byte_gemm_kernels_on, with c and d of int32 and k a multiple of the
 // group.
 bool has_gemm(ScalarType dtype);
 // Requires contiguous rows of c, contiguous rows or columns of b, and for bfloat16 contiguous rows

@@ -10,8 +10,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(gemm_kernels_stub);
-
 namespace {
 
 // Rows of a block, and its bytes of a: they stay in the second-level cache while b is streamed, so
@@ -67,7 +65,7 @@ struct Factor {
 
 const GemmKernels& kernels_for(ScalarType dtype) {
   bool of_bytes = dtype == kChar || dtype == kByte || dtype == kShort;
-  return *(of_bytes ? byte_gemm_kernels_stub(kCPU, dtype) : gemm_kernels_stub(kCPU, dtype));
+  return *(of_bytes ? byte_gemm_kernels_on(kCPU, dtype) : gemm_kernels_on(kCPU, dtype));
 }
 
 // One product of a batch, with strides in bytes.
@@ -346,6 +344,6 @@ void dots_gemm(const Gemm& p) {
   parallel_for(0, p.batch * across, kMinShareWork / (whole.k * p.m * std::min(wide, p.n)) + 1, run);
 }
 
-bool has_gemm(ScalarType dtype) { return gemm_kernels_stub(kCPU, dtype) != nullptr; }
+bool has_gemm(ScalarType dtype) { return gemm_kernels_on(kCPU, dtype) != nullptr; }
 
 }  // namespace lamella::native

@@ -29,9 +29,6 @@ LAMELLA_META_FUNC(_int_mm)(const Tensor& self, const Tensor& mat2) {
 
 namespace native {
 
-LAMELLA_DEFINE_DISPATCH(byte_gemm_kernels_stub);
-LAMELLA_DEFINE_DISPATCH(byte_corrections_stub);
-
 namespace {
 // Copies x to `dtype`, with rows padded with zeros to `columns` elements.
 Tensor filled_up(const Tensor& x, int64_t columns, ScalarType dtype) {
@@ -47,7 +44,7 @@ void correct(const Tensor& a, int32_t* to, int64_t count) {
   int64_t rows = a.sizes()[0], k = a.sizes()[1];
   const auto* from = static_cast<const int8_t*>(a.const_data_ptr());
   parallel_for(0, rows, kGrainSize / (k + count) + 1, [&](int64_t begin, int64_t end) {
-    byte_corrections_stub(kCPU, from, a.strides()[0], k, begin, end, to, count);
+    byte_corrections_on(kCPU, from, a.strides()[0], k, begin, end, to, count);
   });
 }
 }  // namespace
@@ -61,9 +58,9 @@ LAMELLA_IMPL_FUNC(int_mm_cpu)(const Tensor& self, const Tensor& mat2, const Tens
   }
   ScalarType dtype = self.scalar_type();
   for (ScalarType other : {kShort, kInt}) {
-    if (dtype != kInt && byte_gemm_kernels_stub(kCPU, dtype) == nullptr) dtype = other;
+    if (dtype != kInt && byte_gemm_kernels_on(kCPU, dtype) == nullptr) dtype = other;
   }
-  int64_t group = dtype == kInt ? 1 : byte_gemm_kernels_stub(kCPU, dtype)->group;
+  int64_t group = dtype == kInt ? 1 : byte_gemm_kernels_on(kCPU, dtype)->group;
   int64_t whole = (k + group - 1) / group * group;
   // The kernels read groups of numbers along k, so k is padded, and contiguous in a.
   Tensor a = self, b = mat2;

@@ -9,9 +9,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(loss_stub);
-LAMELLA_DEFINE_DISPATCH(loss_backward_stub);
-
 namespace {
 struct Operands {
   Dims shape;
@@ -50,8 +47,8 @@ Tensor all_losses(Loss loss, const Operands& o, const Tensor& x, const Tensor& t
   auto* b = static_cast<const char*>(t.const_data_ptr());
   auto size = static_cast<int64_t>(element_size(o.compute));
   parallel_for(0, x.numel(), kGrainSize, [&](int64_t begin, int64_t end) {
-    loss_stub(kCPU, loss, o.compute, a + begin * size, b + begin * size, result + begin * size,
-              end - begin, beta);
+    loss_on(kCPU, loss, o.compute, a + begin * size, b + begin * size, result + begin * size,
+            end - begin, beta);
   });
   return out;
 }
@@ -62,14 +59,14 @@ double sum_of_losses(Loss loss, const Operands& o, const Tensor& x, const Tensor
   int64_t n = x.numel(), parts = (n + kPart - 1) / kPart;
   auto* a = static_cast<const char*>(x.const_data_ptr());
   auto* b = static_cast<const char*>(t.const_data_ptr());
-  if (parts <= 1) return loss_stub(kCPU, loss, o.compute, a, b, nullptr, n, beta);
+  if (parts <= 1) return loss_on(kCPU, loss, o.compute, a, b, nullptr, n, beta);
   std::vector<double> sums(static_cast<size_t>(parts));
   auto size = static_cast<int64_t>(element_size(o.compute));
   parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t count = n - i * kPart < kPart ? n - i * kPart : kPart;
-      sums[static_cast<size_t>(i)] = loss_stub(kCPU, loss, o.compute, a + i * kPart * size,
-                                               b + i * kPart * size, nullptr, count, beta);
+      sums[static_cast<size_t>(i)] = loss_on(kCPU, loss, o.compute, a + i * kPart * size,
+                                             b + i * kPart * size, nullptr, count, beta);
     }
   });
   double sum = 0;
@@ -125,7 +122,7 @@ Tensor loss_backward_of(const char* op, Loss loss, const Tensor& grad, const Ten
       loss,           o.compute, one,  x.const_data_ptr(), t.const_data_ptr(), g.const_data_ptr(),
       out.data_ptr(), beta,      scale};
   parallel_for(0, n, kGrainSize,
-               [&](int64_t begin, int64_t end) { loss_backward_stub(kCPU, p, begin, end); });
+               [&](int64_t begin, int64_t end) { loss_backward_on(kCPU, p, begin, end); });
   return finished(out, o);
 }
 }  // namespace

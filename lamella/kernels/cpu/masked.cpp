@@ -35,7 +35,7 @@ Tensor& masked_fill_(Tensor& self, const Tensor& mask, const Scalar& value) {
   loop.plan();
   auto bytes = static_cast<int64_t>(self.itemsize());
   const auto* fill = static_cast<const char*>(number.const_data_ptr());
-  const SelectingElements& selecting = selecting_elements_stub(kCPU, bytes);
+  const SelectingElements& selecting = selecting_elements_on(kCPU, bytes);
   loop.parallel([&](char* const* p, const int64_t* s, int64_t n) {
     if (s[1] != 0) {
       selecting.fill(p[0], s[0], reinterpret_cast<const uint8_t*>(p[1]), s[1], n, fill);
@@ -72,8 +72,7 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) 
 
 namespace {
 int64_t count_set(const Tensor& mask) {
-  return selecting_stub(kCPU).count(static_cast<const uint8_t*>(mask.const_data_ptr()),
-                                    mask.numel());
+  return selecting_on(kCPU).count(static_cast<const uint8_t*>(mask.const_data_ptr()), mask.numel());
 }
 }  // namespace
 
@@ -104,7 +103,7 @@ Tensor& masked_select_out(const Tensor& self, const Tensor& mask, Tensor& out) {
   auto* to = static_cast<char*>(found.data_ptr());
   const char* end = to + found.nbytes();
   auto bytes = static_cast<int64_t>(self.itemsize());
-  const SelectingElements& selecting = selecting_elements_stub(kCPU, bytes);
+  const SelectingElements& selecting = selecting_elements_on(kCPU, bytes);
   loop.serial([&](char* const* p, const int64_t* s, int64_t n) {
     const auto* flags = reinterpret_cast<const uint8_t*>(p[1]);
     to += bytes * selecting.select(p[0], s[0], flags, n, to, end);
@@ -142,7 +141,7 @@ Tensor& masked_scatter_(Tensor& self, const Tensor& mask, const Tensor& source) 
   auto bytes = static_cast<int64_t>(self.itemsize());
   const auto* from = static_cast<const char*>(values.const_data_ptr());
   const char* end = from + needed * bytes;
-  const SelectingElements& selecting = selecting_elements_stub(kCPU, bytes);
+  const SelectingElements& selecting = selecting_elements_on(kCPU, bytes);
   loop.serial([&](char* const* p, const int64_t* s, int64_t n) {
     const auto* flags = reinterpret_cast<const uint8_t*>(p[1]);
     from += bytes * selecting.spread(p[0], s[0], flags, n, from, end);
@@ -180,7 +179,7 @@ Tensor& nonzero_out(const Tensor& self, Tensor& out) {
   int64_t rows = shape[ndim - 1];
   for (int64_t base = 0, n = mask.numel(); base < n; base += rows) {
     const int64_t* line_end = end + last * step;
-    int64_t here = selecting_stub(kCPU).positions(flags + base, rows, to + last * step, line_end);
+    int64_t here = selecting_on(kCPU).positions(flags + base, rows, to + last * step, line_end);
     for (int64_t d = 0; d < last; ++d) {
       std::fill_n(to + d * step, here, at[static_cast<size_t>(d)]);
     }

@@ -26,7 +26,7 @@ struct Movement {
 
 // Functions for elements of `bytes` bytes: 1, 2, 4, 8 or 16.
 using movement_fn = const Movement& (*)(int64_t bytes);
-LAMELLA_DECLARE_DISPATCH(movement_fn, movement_stub);
+LAMELLA_KERNEL(movement_fn, movement_on);
 
 // Results of at least this many bytes bypass the caches: they exceed the second-level cache, and
 // their beginning would be evicted from the third before it is read.

@@ -9,9 +9,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(norm_stub);
-LAMELLA_DEFINE_DISPATCH(norm_backward_stub);
-
 namespace {
 // `count` rows of `size` elements.
 struct RowShape {
@@ -64,7 +61,7 @@ void normalise(const RowShape& shape, const Tensor& input, const Tensor& weight,
                 shape.size,
                 eps};
   parallel_for(0, shape.count, kGrainSize / 2 / (shape.size + 1) + 1,
-               [&](int64_t begin, int64_t end) { norm_stub(kCPU, rows, begin, end); });
+               [&](int64_t begin, int64_t end) { norm_on(kCPU, rows, begin, end); });
 }
 }  // namespace
 
@@ -172,8 +169,7 @@ NormGradients norm_backward(const char* op, const Tensor& grad_out, const Tensor
                           at,
                           at == nullptr ? nullptr : at + shape.size * size,
                           shape.size};
-        norm_backward_stub(kCPU, rows, part * shape.count / parts,
-                           (part + 1) * shape.count / parts);
+        norm_backward_on(kCPU, rows, part * shape.count / parts, (part + 1) * shape.count / parts);
       }
     });
     for (int64_t part = 0; part < parts && sums.defined(); ++part) {

@@ -10,10 +10,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(selecting_stub);
-LAMELLA_DEFINE_DISPATCH(selecting_elements_stub);
-LAMELLA_DEFINE_DISPATCH(add_run_stub);
-
 namespace {
 [[noreturn]] LAMELLA_COLD void throw_index(const char* op, int64_t index, int64_t size, bool wrap) {
   throw IndexError(
@@ -41,7 +37,7 @@ Places places_of(const char* op, int64_t size, int64_t scale, const Tensor& inde
   const int64_t least = wrap ? -size : 0;
   std::atomic<int> found{0};
   parallel_for(0, once.numel(), 4 * kGrain, [&](int64_t begin, int64_t end) {
-    int part = selecting_stub(kCPU).check(from + begin, end - begin, least, size);
+    int part = selecting_on(kCPU).check(from + begin, end - begin, least, size);
     if (part != 0) found.fetch_or(part, std::memory_order_relaxed);
   });
   if (LAMELLA_UNLIKELY((found & Selecting::kOutside) != 0)) {
@@ -73,8 +69,8 @@ Places sum_of(const std::vector<Places>& parts) {
     Tensor dense = part.index.contiguous();
     const auto* from = dense.const_data_ptr<int64_t>();
     parallel_for(0, dense.numel(), kGrain, [&](int64_t begin, int64_t end) {
-      selecting_stub(kCPU).offsets(from + begin, end - begin, part.size, part.scale,
-                                   &part == parts.data(), out + begin);
+      selecting_on(kCPU).offsets(from + begin, end - begin, part.size, part.scale,
+                                 &part == parts.data(), out + begin);
     });
   }
   return sum;
@@ -250,7 +246,7 @@ void assign_runs(const StridedLoop<3>& loop, const Places& places) {
     }
     // One index for each run.
     const RunCopier copy(n0 * kBytes);
-    const Movement& move = movement_stub(kCPU, kBytes);
+    const Movement& move = movement_on(kCPU, kBytes);
     for (int64_t j = 0; j < n1; ++j) {
       const char* index = p[2] + j * s[5];
       char* to = p[0] + j * s[3] + offset.at(index);
@@ -299,7 +295,7 @@ void scatter_elements(const char* op, const StridedLoop<3>& loop, ScalarType dty
     } else if (mode == ScatterMode::kMultiply) {
       scatter_runs<T>(loop, places, nullptr, [](T a, T b) { return static_cast<T>(a * b); });
     } else {
-      scatter_runs<T>(loop, places, add_run_stub(kCPU, dtype),
+      scatter_runs<T>(loop, places, add_run_on(kCPU, dtype),
                       [](T a, T b) { return static_cast<T>(a + b); });
     }
   });

@@ -8,9 +8,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(sgd_stub);
-LAMELLA_DEFINE_DISPATCH(adam_stub);
-
 namespace {
 
 void check_count(const char* op, const char* name, TensorList list, size_t count) {
@@ -86,7 +83,7 @@ void sgd(TensorList self, TensorList grads, TensorList buffers, SgdStep step,
   for (size_t i = 0; i < self.size(); ++i) {
     all[i].run([&](void* const* data, int64_t n) {
       parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
-        sgd_stub(kCPU, self[i].scalar_type(), step, data[0], data[1], data[2], begin, end);
+        sgd_on(kCPU, self[i].scalar_type(), step, data[0], data[1], data[2], begin, end);
       });
     });
   }
@@ -120,8 +117,8 @@ void adam(const char* op, TensorList self, TensorList grads, TensorList averages
     step.correction2 = 1 - std::pow(step.beta2, counts[i]);
     all[i].run([&](void* const* data, int64_t n) {
       parallel_for(0, n, kGrainSize / 4, [&](int64_t begin, int64_t end) {
-        adam_stub(kCPU, self[i].scalar_type(), step, data[0], data[1], data[2], data[3], data[4],
-                  begin, end);
+        adam_on(kCPU, self[i].scalar_type(), step, data[0], data[1], data[2], data[3], data[4],
+                begin, end);
       });
     });
   }

@@ -22,12 +22,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(key_loops32_stub);
-LAMELLA_DEFINE_DISPATCH(key_loops64_stub);
-LAMELLA_DEFINE_DISPATCH(has_ties_stub);
-LAMELLA_DEFINE_DISPATCH(store_picked_stub);
-LAMELLA_DEFINE_DISPATCH(sort_words_stub);
-
 KeyKind key_kind(ScalarType dtype, bool descending) {
   KeyKind kind{};
   kind.bytes = static_cast<uint8_t>(element_size(dtype));
@@ -158,14 +152,14 @@ bool order_short(const Line& line, int64_t k, const OrderedLine& out, OrderScrat
   // A long line is likely to have too many keys that differ only in the dropped bits.
   if (dropped > 0 && n > kShort / 2) return false;
   loops.pack(keys, padded, packing.least, packing.right + dropped, index_bits, words);
-  sort_words_stub(DeviceType::CPU, words, n);
-  if (dropped > 0 && has_ties_stub(DeviceType::CPU, words, n, mask) &&
+  sort_words_on(DeviceType::CPU, words, n);
+  if (dropped > 0 && has_ties_on(DeviceType::CPU, words, n, mask) &&
       !order_ties(words, n, mask, keys)) {
     return false;
   }
   if (line.stride == line.kind.bytes && out.value_stride == line.stride && out.index_stride == 1) {
-    store_picked_stub(DeviceType::CPU, words, k, mask, line.kind.bytes, line.from, out.values,
-                      out.indices);
+    store_picked_on(DeviceType::CPU, words, k, mask, line.kind.bytes, line.from, out.values,
+                    out.indices);
   } else {
     store(line, k, out, [&](int64_t i) { return static_cast<int64_t>(words[i] & mask); });
   }
@@ -351,7 +345,7 @@ void order_few(const Line& line, int64_t k, const OrderedLine& out, OrderScratch
       K lanes[kKeyLanes + (sizeof(K) == 4 ? kWordsSpare : 0)];
       loops.least_by_lane(keys, count, lanes);
       if constexpr (sizeof(K) == 4) {
-        sort_words_stub(DeviceType::CPU, lanes, kKeyLanes);
+        sort_words_on(DeviceType::CPU, lanes, kKeyLanes);
       } else {
         std::nth_element(lanes, lanes + k - 1, lanes + kKeyLanes);
       }
@@ -395,7 +389,7 @@ Selected<K> select_key(const Line& line, int64_t k, OrderScratch& scratch) {
       bool by_network = sizeof(K) == 4 && n <= kNetwork;
       if (by_network || n <= kKeyLanes) {
         if (by_network) {
-          sort_words_stub(DeviceType::CPU, reinterpret_cast<uint32_t*>(keys), n);
+          sort_words_on(DeviceType::CPU, reinterpret_cast<uint32_t*>(keys), n);
         } else {
           std::sort(keys, keys + n);
         }

@@ -48,54 +48,21 @@ Resample padded(const char* op, const Tensor& input, IntArrayRef padding, int sp
 }
 }  // namespace
 
-Tensor reflection_pad1d(const Tensor& self, IntArrayRef padding) {
-  return resample("reflection_pad1d", padded("reflection_pad1d", self, padding, 1, true), self);
-}
-Tensor reflection_pad1d_backward(const Tensor& grad_output, const Tensor& self,
-                                 IntArrayRef padding) {
-  const char* op = "reflection_pad1d_backward";
-  return resample_backward(op, padded(op, self, padding, 1, true), grad_output, self.sizes());
-}
-Tensor reflection_pad2d(const Tensor& self, IntArrayRef padding) {
-  return resample("reflection_pad2d", padded("reflection_pad2d", self, padding, 2, true), self);
-}
-Tensor reflection_pad2d_backward(const Tensor& grad_output, const Tensor& self,
-                                 IntArrayRef padding) {
-  const char* op = "reflection_pad2d_backward";
-  return resample_backward(op, padded(op, self, padding, 2, true), grad_output, self.sizes());
-}
-Tensor reflection_pad3d(const Tensor& self, IntArrayRef padding) {
-  return resample("reflection_pad3d", padded("reflection_pad3d", self, padding, 3, true), self);
-}
-Tensor reflection_pad3d_backward(const Tensor& grad_output, const Tensor& self,
-                                 IntArrayRef padding) {
-  const char* op = "reflection_pad3d_backward";
-  return resample_backward(op, padded(op, self, padding, 3, true), grad_output, self.sizes());
-}
-
-Tensor replication_pad1d(const Tensor& self, IntArrayRef padding) {
-  return resample("replication_pad1d", padded("replication_pad1d", self, padding, 1, false), self);
-}
-Tensor replication_pad1d_backward(const Tensor& grad_output, const Tensor& self,
-                                  IntArrayRef padding) {
-  const char* op = "replication_pad1d_backward";
-  return resample_backward(op, padded(op, self, padding, 1, false), grad_output, self.sizes());
-}
-Tensor replication_pad2d(const Tensor& self, IntArrayRef padding) {
-  return resample("replication_pad2d", padded("replication_pad2d", self, padding, 2, false), self);
-}
-Tensor replication_pad2d_backward(const Tensor& grad_output, const Tensor& self,
-                                  IntArrayRef padding) {
-  const char* op = "replication_pad2d_backward";
-  return resample_backward(op, padded(op, self, padding, 2, false), grad_output, self.sizes());
-}
-Tensor replication_pad3d(const Tensor& self, IntArrayRef padding) {
-  return resample("replication_pad3d", padded("replication_pad3d", self, padding, 3, false), self);
-}
-Tensor replication_pad3d_backward(const Tensor& grad_output, const Tensor& self,
-                                  IntArrayRef padding) {
-  const char* op = "replication_pad3d_backward";
-  return resample_backward(op, padded(op, self, padding, 3, false), grad_output, self.sizes());
-}
+// Defines an operator and its backward.
+#define LAMELLA_PAD(name, spatial, reflects)                                                   \
+  Tensor name(const Tensor& self, IntArrayRef padding) {                                       \
+    return resample(#name, padded(#name, self, padding, spatial, reflects), self);             \
+  }                                                                                            \
+  Tensor name##_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef padding) { \
+    const char* op = #name "_backward";                                                        \
+    return resample_backward(op, padded(op, self, padding, spatial, reflects), grad_output,    \
+                             self.sizes());                                                    \
+  }
+LAMELLA_PAD(reflection_pad1d, 1, true)
+LAMELLA_PAD(reflection_pad2d, 2, true)
+LAMELLA_PAD(reflection_pad3d, 3, true)
+LAMELLA_PAD(replication_pad1d, 1, false)
+LAMELLA_PAD(replication_pad2d, 2, false)
+LAMELLA_PAD(replication_pad3d, 3, false)
 
 }  // namespace lamella::native

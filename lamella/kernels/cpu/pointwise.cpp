@@ -181,7 +181,7 @@ struct Ports {
       if (straight) return;
       from = gather;
     }
-    if (streams) return tile_loops_stub(kCPU).stream(from, data[0], n * rows * out.bytes);
+    if (streams) return tile_loops_on(kCPU).stream(from, data[0], n * rows * out.bytes);
     for (int64_t j = 0; j < rows; ++j) {
       move_elements(from + j * n * out.bytes, out.bytes, data[0] + j * row_strides[0], strides[0],
                     n, out.bytes);
@@ -199,7 +199,7 @@ constexpr int64_t kStreamedChunkBytes = 2048;
 // Runs over n contiguous elements, through a buffer that is copied to the output with stores that
 // bypass the caches. The caller must call end_stream() after the last run.
 void run_streamed(const Runner& runner, char* const* data, const int64_t* bytes, int64_t n) {
-  const TileLoops& moves = tile_loops_stub(kCPU);
+  const TileLoops& moves = tile_loops_on(kCPU);
   alignas(kLine) char buffer[kChunk * 16];
   char* p[kMaxInputs + 1];
   for (int i = 0; i < runner.count; ++i) p[i] = data[i];
@@ -257,7 +257,7 @@ void run_flat(const Runner& runner, char* const* data, const int64_t* bytes, int
     }
     if (streams) {
       run_streamed(runner, p, bytes, end - begin);
-      tile_loops_stub(kCPU).end_stream();
+      tile_loops_on(kCPU).end_stream();
       return;
     }
     if (!chunks) return runner(p, end - begin);
@@ -292,7 +292,7 @@ bool any_turned(const TensorIteratorBase& iter) {
 // cache line is read once.
 void run_turned(Ports& ports, char* const* data, const int64_t* strides, const int64_t* row_strides,
                 const bool* turned, int64_t size0, int64_t size1) {
-  const TileLoops& moves = tile_loops_stub(kCPU);
+  const TileLoops& moves = tile_loops_on(kCPU);
   const int count = ports.runner.count;
   alignas(kLine) char tiles[kMaxInputs][kTileBytes];
   int64_t most = 1;  // largest element size of the transposed operands
@@ -387,7 +387,7 @@ LAMELLA_NOINLINE void run_general(TensorIteratorBase& iter, const LoopTable& tab
         }
         streams ? run_streamed(by_row, p, bytes, size0) : by_row(p, size0);
       }
-      if (streams) tile_loops_stub(kCPU).end_stream();
+      if (streams) tile_loops_on(kCPU).end_stream();
       return;
     }
     if (has_turned) return run_turned(ports, data, strides, row_strides, turned, size0, size1);
@@ -419,7 +419,7 @@ LAMELLA_NOINLINE void run_general(TensorIteratorBase& iter, const LoopTable& tab
         ports.run(p, strides, row_strides, n, now, streams);
       }
     }
-    if (streams) tile_loops_stub(kCPU).end_stream();
+    if (streams) tile_loops_on(kCPU).end_stream();
   };
   if (!any_turned(iter)) return iter.for_each(walk);
   // Whole rows, and many of them, so that tiles fill.

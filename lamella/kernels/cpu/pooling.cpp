@@ -10,10 +10,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(max_pool_stub);
-LAMELLA_DEFINE_DISPATCH(average_pool_stub);
-LAMELLA_DEFINE_DISPATCH(average_pool_backward_stub);
-
 namespace {
 // Planes, input sizes and the lead of the output's shape.
 Pooling pooling_of(const char* op, const Tensor& input, int spatial) {
@@ -241,7 +237,7 @@ std::tuple<Tensor, Tensor> max_pooling(const char* op, Pooling p, const Tensor& 
     p.lay();
     PoolRows rows = rows_of(p, x, out);
     rows.indices = indices.mutable_data_ptr<int64_t>();
-    run_rows(p, rows, max_pool_stub.get_call_ptr(kCPU));
+    run_rows(p, rows, max_pool_on.get(kCPU));
   }
   return {finished(p, out, dtype), in_format(p, indices)};
 }
@@ -280,7 +276,7 @@ Tensor average_pooling(const char* op, Pooling p, const Tensor& input) {
   Tensor out = made(p, p.shape, wide);
   if (out.numel() != 0) {
     p.lay();
-    run_rows(p, rows_of(p, x, out), average_pool_stub.get_call_ptr(kCPU));
+    run_rows(p, rows_of(p, x, out), average_pool_on.get(kCPU));
   }
   return finished(p, out, dtype);
 }
@@ -290,7 +286,7 @@ Tensor average_pooling_backward(const char* op, Pooling p, const Tensor& grad,
   if (grad.is_meta()) return summed.out;
   PoolRows rows = rows_of(p, summed.grad, summed.out);
   return summed.run(
-      p, [&](int64_t begin, int64_t end) { average_pool_backward_stub(kCPU, rows, begin, end); });
+      p, [&](int64_t begin, int64_t end) { average_pool_backward_on(kCPU, rows, begin, end); });
 }
 
 }  // namespace lamella::native

@@ -13,38 +13,25 @@ Pooling max_windows(const char* op, const Tensor& self, int spatial, IntArrayRef
 }
 }  // namespace
 
-std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntArrayRef kernel_size,
-                                                   IntArrayRef stride, IntArrayRef padding,
-                                                   IntArrayRef dilation, bool ceil_mode) {
-  const char* op = "max_pool2d";
-  return max_pooling(
-      op, max_windows(op, self, 2, kernel_size, stride, padding, dilation, ceil_mode), self);
-}
-std::tuple<Tensor, Tensor> max_pool3d_with_indices(const Tensor& self, IntArrayRef kernel_size,
-                                                   IntArrayRef stride, IntArrayRef padding,
-                                                   IntArrayRef dilation, bool ceil_mode) {
-  const char* op = "max_pool3d";
-  return max_pooling(
-      op, max_windows(op, self, 3, kernel_size, stride, padding, dilation, ceil_mode), self);
-}
-Tensor max_pool2d_with_indices_backward(const Tensor& grad_output, const Tensor& self,
-                                        IntArrayRef kernel_size, IntArrayRef stride,
-                                        IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
-                                        const Tensor& indices) {
-  const char* op = "max_pool2d_with_indices_backward";
-  return max_pooling_backward(
-      op, max_windows(op, self, 2, kernel_size, stride, padding, dilation, ceil_mode), grad_output,
-      self, indices);
-}
-Tensor max_pool3d_with_indices_backward(const Tensor& grad_output, const Tensor& self,
-                                        IntArrayRef kernel_size, IntArrayRef stride,
-                                        IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
-                                        const Tensor& indices) {
-  const char* op = "max_pool3d_with_indices_backward";
-  return max_pooling_backward(
-      op, max_windows(op, self, 3, kernel_size, stride, padding, dilation, ceil_mode), grad_output,
-      self, indices);
-}
+// Defines an operator whose name in messages is `op`, and its backward.
+#define LAMELLA_MAX_POOL(name, op, spatial)                                                        \
+  std::tuple<Tensor, Tensor> name(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, \
+                                  IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {     \
+    return max_pooling(                                                                            \
+        op, max_windows(op, self, spatial, kernel_size, stride, padding, dilation, ceil_mode),     \
+        self);                                                                                     \
+  }                                                                                                \
+  Tensor name##_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size,   \
+                         IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,            \
+                         bool ceil_mode, const Tensor& indices) {                                  \
+    return max_pooling_backward(#name "_backward",                                                 \
+                                max_windows(#name "_backward", self, spatial, kernel_size, stride, \
+                                            padding, dilation, ceil_mode),                         \
+                                grad_output, self, indices);                                       \
+  }
+LAMELLA_MAX_POOL(max_pool2d_with_indices, "max_pool2d", 2)
+LAMELLA_MAX_POOL(max_pool3d_with_indices, "max_pool3d", 3)
+
 std::tuple<Tensor, Tensor> adaptive_max_pool2d(const Tensor& self, IntArrayRef output_size) {
   const char* op = "adaptive_max_pool2d";
   return max_pooling(op, adaptive_pooling(op, self, 2, output_size), self);
@@ -89,42 +76,28 @@ Pooling average_windows(const char* op, const Tensor& self, int spatial, IntArra
 }
 }  // namespace
 
-Tensor avg_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
-                  IntArrayRef padding, bool ceil_mode, bool count_include_pad,
-                  std::optional<int64_t> divisor_override) {
-  const char* op = "avg_pool2d";
-  return average_pooling(op,
-                         average_windows(op, self, 2, kernel_size, stride, padding, ceil_mode,
-                                         count_include_pad, divisor_override),
-                         self);
-}
-Tensor avg_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
-                  IntArrayRef padding, bool ceil_mode, bool count_include_pad,
-                  std::optional<int64_t> divisor_override) {
-  const char* op = "avg_pool3d";
-  return average_pooling(op,
-                         average_windows(op, self, 3, kernel_size, stride, padding, ceil_mode,
-                                         count_include_pad, divisor_override),
-                         self);
-}
-Tensor avg_pool2d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size,
-                           IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
-                           bool count_include_pad, std::optional<int64_t> divisor_override) {
-  const char* op = "avg_pool2d_backward";
-  return average_pooling_backward(op,
-                                  average_windows(op, self, 2, kernel_size, stride, padding,
-                                                  ceil_mode, count_include_pad, divisor_override),
-                                  grad_output, self);
-}
-Tensor avg_pool3d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size,
-                           IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
-                           bool count_include_pad, std::optional<int64_t> divisor_override) {
-  const char* op = "avg_pool3d_backward";
-  return average_pooling_backward(op,
-                                  average_windows(op, self, 3, kernel_size, stride, padding,
-                                                  ceil_mode, count_include_pad, divisor_override),
-                                  grad_output, self);
-}
+// Defines an operator and its backward.
+#define LAMELLA_AVERAGE_POOL(name, spatial)                                                        \
+  Tensor name(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,                     \
+              IntArrayRef padding, bool ceil_mode, bool count_include_pad,                         \
+              std::optional<int64_t> divisor_override) {                                           \
+    return average_pooling(#name,                                                                  \
+                           average_windows(#name, self, spatial, kernel_size, stride, padding,     \
+                                           ceil_mode, count_include_pad, divisor_override),        \
+                           self);                                                                  \
+  }                                                                                                \
+  Tensor name##_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size,   \
+                         IntArrayRef stride, IntArrayRef padding, bool ceil_mode,                  \
+                         bool count_include_pad, std::optional<int64_t> divisor_override) {        \
+    return average_pooling_backward(                                                               \
+        #name "_backward",                                                                         \
+        average_windows(#name "_backward", self, spatial, kernel_size, stride, padding, ceil_mode, \
+                        count_include_pad, divisor_override),                                      \
+        grad_output, self);                                                                        \
+  }
+LAMELLA_AVERAGE_POOL(avg_pool2d, 2)
+LAMELLA_AVERAGE_POOL(avg_pool3d, 3)
+
 Tensor _adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size) {
   const char* op = "adaptive_avg_pool2d";
   return average_pooling(op, adaptive_pooling(op, self, 2, output_size), self);

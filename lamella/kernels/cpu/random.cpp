@@ -14,8 +14,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(random_loops_stub);
-
 namespace {
 
 using MaybeGenerator = const std::optional<Generator>&;
@@ -105,7 +103,7 @@ void fill_normal(T* data, int64_t n, double mean, double std, bool blocks,
     return;
   }
   if constexpr (std::is_same_v<T, float>) {
-    const RandomLoops& loops = random_loops_stub(kCPU);
+    const RandomLoops& loops = random_loops_on(kCPU);
     auto m = static_cast<float>(mean), d = static_cast<float>(std);
     uint32_t words[kBlock];
     auto fill = [&](float* to, int64_t count) {
@@ -197,7 +195,7 @@ Tensor& uniform_(Tensor& self, double from, double to, std::optional<Generator> 
     return self;
   }
   CpuGenerator& source = choose(generator);
-  const RandomLoops& loops = random_loops_stub(kCPU);
+  const RandomLoops& loops = random_loops_on(kCPU);
   // The range excludes `to`. A number that rounds to it is replaced by `from`.
   if (self.scalar_type() == kDouble) {
     return draw_blocks<double>(self, source, 2, [&](const uint32_t* words, double* out, int64_t n) {
@@ -253,7 +251,7 @@ Tensor& draw_remainders(const char* op, Tensor& self, int64_t from, uint64_t ran
   visit_real(self.scalar_type(), op, [](auto) {});
   auto fill = [&](const uint32_t* words, int64_t* to, int64_t n) {
     if (!wide && range < uint64_t{1} << 28) {
-      random_loops_stub(kCPU).remainders(words, to, n, from, static_cast<uint32_t>(range));
+      random_loops_on(kCPU).remainders(words, to, n, from, static_cast<uint32_t>(range));
       return;
     }
     for (int64_t i = 0; i < n; ++i) {
@@ -339,7 +337,7 @@ Tensor& bernoulli_(Tensor& self, double p, std::optional<Generator> generator) {
   auto bound = static_cast<uint64_t>(std::ceil(p * 0x1p53));
   return draw_blocks<bool>(self, choose(generator), 2,
                            [&](const uint32_t* words, bool* to, int64_t n) {
-                             random_loops_stub(kCPU).below(words, to, n, bound);
+                             random_loops_on(kCPU).below(words, to, n, bound);
                            });
 }
 Tensor& bernoulli_(Tensor& self, const Tensor& p, std::optional<Generator> generator) {
@@ -354,7 +352,7 @@ Tensor& bernoulli_(Tensor& self, const Tensor& p, std::optional<Generator> gener
   Tensor chances = p.to(wide ? kDouble : kFloat).expand(self.sizes()).contiguous();
   Tensor drawn = new_tensor(self.sizes(), kBool, kCPU);
   CpuGenerator& source = choose(generator);
-  const RandomLoops& loops = random_loops_stub(kCPU);
+  const RandomLoops& loops = random_loops_on(kCPU);
   auto fill = [&]<class T>(const T* chance, auto make) {
     for (int64_t i = 0, n = drawn.numel(); i < n; ++i) {
       LAMELLA_CHECK(chance[i] >= 0 && chance[i] <= 1, "bernoulli_: expected 'p' in [0, 1], got ",
@@ -396,7 +394,7 @@ Tensor& exponential_(Tensor& self, double lambd, std::optional<Generator> genera
   // A double has the bits that the C library's logarithm gives; narrower types round them away.
   bool exact = self.scalar_type() == kDouble;
   auto fill = [&](const uint32_t* words, double* to, int64_t n) {
-    const RandomLoops& loops = random_loops_stub(kCPU);
+    const RandomLoops& loops = random_loops_on(kCPU);
     loops.uniform_double(words, to, n, 0, 1, 1);
     if (!exact) return loops.exponential(to, n, lambd);
     for (int64_t i = 0; i < n; ++i) to[i] = -std::log1p(-to[i]) / lambd;

@@ -17,6 +17,6 @@ using RangeFn = void (*)(void* to, int64_t begin, int64_t n, const RangeStart& s
 
 // The function for a real dtype other than bool.
 using range_fn = RangeFn (*)(ScalarType dtype);
-LAMELLA_DECLARE_DISPATCH(range_fn, range_stub);
+LAMELLA_KERNEL(range_fn, range_on);
 
 }  // namespace lamella::native

@@ -59,7 +59,7 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_si
                   "repeat_interleave: expected 'output_size' to be ", total, ", got ", output_size);
     Tensor result = new_tensor({total}, counts.scalar_type(), kCPU);
     T* to = result.mutable_data_ptr<T>();
-    const Movement& move = movement_stub(kCPU, sizeof(T));
+    const Movement& move = movement_on(kCPU, sizeof(T));
     constexpr int64_t kShort = 16;  // shorter runs cost less than a call
     for (int64_t i = 0; i < n; to += p[i++]) {
       const T value = static_cast<T>(i);

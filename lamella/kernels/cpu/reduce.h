@@ -56,9 +56,9 @@ struct ReduceTable {
 };
 using reduce_fn = const ReduceTable& (*)();
 // The loops of the reduction `name`, which simd/reduce_*.cpp define.
-template <StubName name>
+template <KernelName name>
 const ReduceTable& reduction() {
-  return named_stub<reduce_fn, name>(kCPU);
+  return named_kernel<reduce_fn, name>(kCPU);
 }
 
 using DimMask = std::bitset<64>;

@@ -9,9 +9,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(resample_stub);
-LAMELLA_DEFINE_DISPATCH(resample_backward_stub);
-
 namespace {
 // The memory formats of the result and of the loops. Innermost channels are lanes.
 struct Layout {
@@ -110,7 +107,7 @@ Tensor resample(const char* op, Resample r, const Tensor& input) {
                  [&](int64_t begin, int64_t end) { kernel(lines, begin, end); });
   };
   if (r.mixes) {
-    run(resample_stub.get_call_ptr(kCPU));
+    run(resample_on.get(kCPU));
   } else {
     visit_bytes(element_size(dtype), [&](auto tag) { run(&copy_lines<type_of<decltype(tag)>>); });
   }
@@ -144,7 +141,7 @@ Tensor resample_backward(const char* op, Resample r, const Tensor& grad, IntArra
     }
     int64_t each = layout.lanes * (r.outputs() + r.inputs());
     parallel_for(0, r.planes, kGrainSize / 4 / (each + 1) + 1, [&](int64_t begin, int64_t end) {
-      resample_backward_stub(kCPU, lines, begin, end);
+      resample_backward_on(kCPU, lines, begin, end);
     });
   }
   return layout.finished(out, dtype);

@@ -9,8 +9,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(scan_stub);
-
 namespace {
 
 constexpr int64_t kBlock = 512;  // elements at a time, of a line or of a row
@@ -76,7 +74,7 @@ void scan(Scan kind, const TensorBase& in, int64_t dim, const TensorBase& out) {
                                 ": expected a dtype that it has a kernel for, got ", in.dtype());
   if (out.numel() == 0) return;
   ScalarType type = is_integral(out.dtype(), true) ? kLong : loop_type(out.dtype());
-  const ScanLoops& loops = scan_stub(kCPU).loops[static_cast<int>(kind)][loop_index(type)];
+  const ScanLoops& loops = scan_on(kCPU).loops[static_cast<int>(kind)][loop_index(type)];
   int64_t length = in.dim() == 0 ? 1 : in.size(dim);
   // If neighbouring lines are closer in memory than neighbouring elements of a line, they are
   // scanned together, as rows.

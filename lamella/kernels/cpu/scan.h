@@ -24,6 +24,6 @@ struct ScanTable {
   ScanLoops loops[3][kLoopTypes];  // by kind; for int64, fractions and complex numbers
 };
 using scan_fn = const ScanTable& (*)();
-LAMELLA_DECLARE_DISPATCH(scan_fn, scan_stub);
+LAMELLA_KERNEL(scan_fn, scan_on);
 
 }  // namespace lamella::native

@@ -173,7 +173,6 @@ Tensor bucketize(const Scalar& self, const Tensor& boundaries, bool out_int32, b
 
 // ---- isin ----
 
-LAMELLA_DEFINE_DISPATCH(isin_stub);
 namespace {
 
 template <class K>
@@ -223,7 +222,7 @@ void isin_kernel(const Tensor& values, const Tensor& tests, const Tensor& found)
 }
 
 }  // namespace
-LAMELLA_REGISTER_DISPATCH(isin_stub, &isin_kernel);
+LAMELLA_REGISTER_KERNEL(isin_on, &isin_kernel);
 
 // ---- histc and bincount ----
 

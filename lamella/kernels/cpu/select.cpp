@@ -6,8 +6,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(select_stub);
-
 namespace {
 
 // The index of the last element of the longest run of equal elements in a sorted line; of runs of
@@ -67,6 +65,6 @@ void select_kernel(const char* op, const Tensor& self, int64_t dim, Selecting wh
 
 }  // namespace
 
-LAMELLA_REGISTER_DISPATCH(select_stub, &select_kernel);
+LAMELLA_REGISTER_KERNEL(select_on, &select_kernel);
 
 }  // namespace lamella::native

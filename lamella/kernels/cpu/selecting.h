@@ -24,7 +24,7 @@ struct Selecting {
                   int64_t* out);
 };
 using selecting_fn = const Selecting& (*)();
-LAMELLA_DECLARE_DISPATCH(selecting_fn, selecting_stub);
+LAMELLA_KERNEL(selecting_fn, selecting_on);
 
 // The same for elements of 1, 2, 4, 8 or 16 bytes.
 struct SelectingElements {
@@ -41,11 +41,11 @@ struct SelectingElements {
                const char* value);
 };
 using selecting_elements_fn = const SelectingElements& (*)(int64_t bytes);
-LAMELLA_DECLARE_DISPATCH(selecting_elements_fn, selecting_elements_stub);
+LAMELLA_KERNEL(selecting_elements_fn, selecting_elements_on);
 
 // to[i] += from[i], rounded after each addition; null for types without a fast loop.
 using AddRun = void (*)(void* to, const void* from, int64_t n);
 using add_run_fn = AddRun (*)(ScalarType dtype);
-LAMELLA_DECLARE_DISPATCH(add_run_fn, add_run_stub);
+LAMELLA_KERNEL(add_run_fn, add_run_on);
 
 }  // namespace lamella::native

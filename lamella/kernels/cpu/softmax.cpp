@@ -50,8 +50,6 @@ LAMELLA_META_FUNC(_log_softmax_backward_data)
 
 namespace native {
 
-LAMELLA_DEFINE_DISPATCH(softmax_stub);
-
 namespace {
 void softmax_into(const Tensor& self, int64_t dim, const Tensor& out, bool logarithm) {
   if (self.numel() == 0) return;
@@ -62,8 +60,8 @@ void softmax_into(const Tensor& self, int64_t dim, const Tensor& out, bool logar
   int64_t inner = 1;
   for (int64_t d = dim + 1; d < x.dim(); ++d) inner *= x.sizes()[static_cast<size_t>(d)];
   parallel_for(0, x.numel() / size, kGrainSize / 4 / size + 1, [&](int64_t begin, int64_t end) {
-    softmax_stub(kCPU, x.scalar_type(), x.const_data_ptr(), y.data_ptr(), size, inner, begin, end,
-                 logarithm);
+    softmax_on(kCPU, x.scalar_type(), x.const_data_ptr(), y.data_ptr(), size, inner, begin, end,
+               logarithm);
   });
   if (!y.is_same(out)) out.copy_(y);
 }
@@ -78,8 +76,6 @@ LAMELLA_IMPL_FUNC(log_softmax_cpu)
   softmax_into(self, dim, out, true);
 }
 
-LAMELLA_DEFINE_DISPATCH(softmax_backward_stub);
-
 namespace {
 void softmax_backward_into(const Tensor& grad, const Tensor& output, int64_t dim, const Tensor& out,
                            bool logarithm) {
@@ -92,8 +88,8 @@ void softmax_backward_into(const Tensor& grad, const Tensor& output, int64_t dim
   int64_t inner = 1;
   for (int64_t d = dim + 1; d < y.dim(); ++d) inner *= y.sizes()[static_cast<size_t>(d)];
   parallel_for(0, y.numel() / size, kGrainSize / 4 / size + 1, [&](int64_t begin, int64_t end) {
-    softmax_backward_stub(kCPU, y.scalar_type(), g.const_data_ptr(), y.const_data_ptr(),
-                          x.data_ptr(), size, inner, begin, end, logarithm);
+    softmax_backward_on(kCPU, y.scalar_type(), g.const_data_ptr(), y.const_data_ptr(), x.data_ptr(),
+                        size, inner, begin, end, logarithm);
   });
   if (!direct) out.copy_(x);
 }

@@ -32,8 +32,8 @@ void order_lines_beside(const Tensor& self, int64_t dim, int64_t k, bool descend
   auto* from = static_cast<const char*>(self.const_data_ptr());
   auto* to = static_cast<char*>(values.data_ptr());
   auto* places = indices.mutable_data_ptr<int64_t>();
-  const Movement& move = movement_stub(kCPU, bytes);
-  const Movement& move_places = movement_stub(kCPU, sizeof(int64_t));
+  const Movement& move = movement_on(kCPU, bytes);
+  const Movement& move_places = movement_on(kCPU, sizeof(int64_t));
   int64_t grain = 8192 / (n * kBeside) + 1;
   parallel_for(0, outer.count() * groups, grain, [&](int64_t begin, int64_t end) {
     OrderScratch scratch, inner;

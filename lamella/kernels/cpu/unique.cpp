@@ -5,8 +5,6 @@
 
 namespace lamella::native {
 
-LAMELLA_DEFINE_DISPATCH(runs_stub);
-
 namespace {
 
 int64_t runs_kernel(const Tensor& line, const RunsOut* out) {
@@ -38,6 +36,6 @@ int64_t runs_kernel(const Tensor& line, const RunsOut* out) {
 
 }  // namespace
 
-LAMELLA_REGISTER_DISPATCH(runs_stub, &runs_kernel);
+LAMELLA_REGISTER_KERNEL(runs_on, &runs_kernel);
 
 }  // namespace lamella::native

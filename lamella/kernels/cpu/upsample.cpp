@@ -7,6 +7,7 @@ namespace lamella::native {
 
 namespace {
 enum class Kind { kNearest, kNearestExact, kLinear, kLinearCorners };
+Kind linear(bool align_corners) { return align_corners ? Kind::kLinearCorners : Kind::kLinear; }
 
 // The step in the input for one step of the output. A given scale is used itself, not the ratio of
 // sizes. PyTorch's exceptions: linear interpolation that keeps a size, and nearest interpolation in
@@ -82,131 +83,36 @@ Resample resized(const char* op, IntArrayRef sizes, IntArrayRef output_size, Kin
 }
 }  // namespace
 
-Tensor upsample_nearest1d(const Tensor& self, IntArrayRef output_size,
-                          std::optional<double> scales) {
-  const char* op = "upsample_nearest1d";
-  return resample(
-      op, resized(op, self.sizes(), output_size, Kind::kNearest, {scales}, self.scalar_type()),
-      self);
-}
-Tensor upsample_nearest1d_backward(const Tensor& grad_output, IntArrayRef output_size,
-                                   IntArrayRef input_size, std::optional<double> scales) {
-  const char* op = "upsample_nearest1d_backward";
-  return resample_backward(
-      op, resized(op, input_size, output_size, Kind::kNearest, {scales}, grad_output.scalar_type()),
-      grad_output, input_size);
-}
-
-Tensor upsample_nearest2d(const Tensor& self, IntArrayRef output_size,
-                          std::optional<double> scales_h, std::optional<double> scales_w) {
-  const char* op = "upsample_nearest2d";
-  return resample(op,
-                  resized(op, self.sizes(), output_size, Kind::kNearest, {scales_h, scales_w},
-                          self.scalar_type()),
-                  self);
-}
-Tensor upsample_nearest2d_backward(const Tensor& grad_output, IntArrayRef output_size,
-                                   IntArrayRef input_size, std::optional<double> scales_h,
-                                   std::optional<double> scales_w) {
-  const char* op = "upsample_nearest2d_backward";
-  return resample_backward(op,
-                           resized(op, input_size, output_size, Kind::kNearest,
-                                   {scales_h, scales_w}, grad_output.scalar_type()),
-                           grad_output, input_size);
-}
-
-Tensor upsample_nearest3d(const Tensor& self, IntArrayRef output_size,
-                          std::optional<double> scales_d, std::optional<double> scales_h,
-                          std::optional<double> scales_w) {
-  const char* op = "upsample_nearest3d";
-  return resample(op,
-                  resized(op, self.sizes(), output_size, Kind::kNearest,
-                          {scales_d, scales_h, scales_w}, self.scalar_type()),
-                  self);
-}
-Tensor upsample_nearest3d_backward(const Tensor& grad_output, IntArrayRef output_size,
-                                   IntArrayRef input_size, std::optional<double> scales_d,
-                                   std::optional<double> scales_h, std::optional<double> scales_w) {
-  const char* op = "upsample_nearest3d_backward";
-  return resample_backward(op,
-                           resized(op, input_size, output_size, Kind::kNearest,
-                                   {scales_d, scales_h, scales_w}, grad_output.scalar_type()),
-                           grad_output, input_size);
-}
-
-Tensor _upsample_nearest_exact1d(const Tensor& self, IntArrayRef output_size,
-                                 std::optional<double> scales) {
-  const char* op = "_upsample_nearest_exact1d";
-  return resample(
-      op, resized(op, self.sizes(), output_size, Kind::kNearestExact, {scales}, self.scalar_type()),
-      self);
-}
-Tensor _upsample_nearest_exact1d_backward(const Tensor& grad_output, IntArrayRef output_size,
-                                          IntArrayRef input_size, std::optional<double> scales) {
-  const char* op = "_upsample_nearest_exact1d_backward";
-  return resample_backward(op,
-                           resized(op, input_size, output_size, Kind::kNearestExact, {scales},
-                                   grad_output.scalar_type()),
-                           grad_output, input_size);
-}
-
-Tensor _upsample_nearest_exact2d(const Tensor& self, IntArrayRef output_size,
-                                 std::optional<double> scales_h, std::optional<double> scales_w) {
-  const char* op = "_upsample_nearest_exact2d";
-  return resample(op,
-                  resized(op, self.sizes(), output_size, Kind::kNearestExact, {scales_h, scales_w},
-                          self.scalar_type()),
-                  self);
-}
-Tensor _upsample_nearest_exact2d_backward(const Tensor& grad_output, IntArrayRef output_size,
-                                          IntArrayRef input_size, std::optional<double> scales_h,
-                                          std::optional<double> scales_w) {
-  const char* op = "_upsample_nearest_exact2d_backward";
-  return resample_backward(op,
-                           resized(op, input_size, output_size, Kind::kNearestExact,
-                                   {scales_h, scales_w}, grad_output.scalar_type()),
-                           grad_output, input_size);
-}
-
-Tensor _upsample_nearest_exact3d(const Tensor& self, IntArrayRef output_size,
-                                 std::optional<double> scales_d, std::optional<double> scales_h,
-                                 std::optional<double> scales_w) {
-  const char* op = "_upsample_nearest_exact3d";
-  return resample(op,
-                  resized(op, self.sizes(), output_size, Kind::kNearestExact,
-                          {scales_d, scales_h, scales_w}, self.scalar_type()),
-                  self);
-}
-Tensor _upsample_nearest_exact3d_backward(const Tensor& grad_output, IntArrayRef output_size,
-                                          IntArrayRef input_size, std::optional<double> scales_d,
-                                          std::optional<double> scales_h,
-                                          std::optional<double> scales_w) {
-  const char* op = "_upsample_nearest_exact3d_backward";
-  return resample_backward(op,
-                           resized(op, input_size, output_size, Kind::kNearestExact,
-                                   {scales_d, scales_h, scales_w}, grad_output.scalar_type()),
-                           grad_output, input_size);
-}
-
-Tensor upsample_linear1d(const Tensor& self, IntArrayRef output_size, bool align_corners,
-                         std::optional<double> scales) {
-  const char* op = "upsample_linear1d";
-  return resample(
-      op,
-      resized(op, self.sizes(), output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear,
-              {scales}, self.scalar_type()),
-      self);
-}
-Tensor upsample_linear1d_backward(const Tensor& grad_output, IntArrayRef output_size,
-                                  IntArrayRef input_size, bool align_corners,
-                                  std::optional<double> scales) {
-  const char* op = "upsample_linear1d_backward";
-  return resample_backward(
-      op,
-      resized(op, input_size, output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear,
-              {scales}, grad_output.scalar_type()),
-      grad_output, input_size);
-}
+// Defines an operator, and its backward. `parameters` are those behind the sizes, then come the
+// scales of the spatial dimensions.
+#define LAMELLA_PARAMETERS(...) __VA_ARGS__
+#define LAMELLA_RESIZE(name, kind, parameters, ...)                                                \
+  Tensor name(const Tensor& self, IntArrayRef output_size, LAMELLA_PARAMETERS parameters) {        \
+    return resample(                                                                               \
+        #name, resized(#name, self.sizes(), output_size, kind, {__VA_ARGS__}, self.scalar_type()), \
+        self);                                                                                     \
+  }                                                                                                \
+  LAMELLA_RESIZE_BACKWARD(name##_backward, kind, parameters, __VA_ARGS__)
+#define LAMELLA_RESIZE_BACKWARD(name, kind, parameters, ...)                                     \
+  Tensor name(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size,        \
+              LAMELLA_PARAMETERS parameters) {                                                   \
+    return resample_backward(                                                                    \
+        #name,                                                                                   \
+        resized(#name, input_size, output_size, kind, {__VA_ARGS__}, grad_output.scalar_type()), \
+        grad_output, input_size);                                                                \
+  }
+using Scale = std::optional<double>;
+LAMELLA_RESIZE(upsample_nearest1d, Kind::kNearest, (Scale w), w)
+LAMELLA_RESIZE(upsample_nearest2d, Kind::kNearest, (Scale h, Scale w), h, w)
+LAMELLA_RESIZE(upsample_nearest3d, Kind::kNearest, (Scale d, Scale h, Scale w), d, h, w)
+LAMELLA_RESIZE(_upsample_nearest_exact1d, Kind::kNearestExact, (Scale w), w)
+LAMELLA_RESIZE(_upsample_nearest_exact2d, Kind::kNearestExact, (Scale h, Scale w), h, w)
+LAMELLA_RESIZE(_upsample_nearest_exact3d, Kind::kNearestExact, (Scale d, Scale h, Scale w), d, h, w)
+LAMELLA_RESIZE(upsample_linear1d, linear(corners), (bool corners, Scale w), w)
+LAMELLA_RESIZE(upsample_trilinear3d, linear(corners), (bool corners, Scale d, Scale h, Scale w), d,
+               h, w)
+LAMELLA_RESIZE_BACKWARD(upsample_bilinear2d_backward, linear(corners),
+                        (bool corners, Scale h, Scale w), h, w)
 
 namespace {
 // Resizes the middle one of three dimensions of bytes. Weights are 16-bit fixed-point numbers with
@@ -256,53 +162,13 @@ Tensor resample_bytes(const Resample& r, const Tensor& self) {
 }
 }  // namespace
 
-Tensor upsample_bilinear2d(const Tensor& self, IntArrayRef output_size, bool align_corners,
-                           std::optional<double> scales_h, std::optional<double> scales_w) {
+Tensor upsample_bilinear2d(const Tensor& self, IntArrayRef output_size, bool corners, Scale h,
+                           Scale w) {
   const char* op = "upsample_bilinear2d";
-  if (self.scalar_type() == kByte) {
-    return resample_bytes(
-        resized(op, self.sizes(), output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear,
-                {scales_h, scales_w}, kDouble),
-        self);
-  }
-  return resample(
-      op,
-      resized(op, self.sizes(), output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear,
-              {scales_h, scales_w}, self.scalar_type()),
-      self);
-}
-Tensor upsample_bilinear2d_backward(const Tensor& grad_output, IntArrayRef output_size,
-                                    IntArrayRef input_size, bool align_corners,
-                                    std::optional<double> scales_h,
-                                    std::optional<double> scales_w) {
-  const char* op = "upsample_bilinear2d_backward";
-  return resample_backward(
-      op,
-      resized(op, input_size, output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear,
-              {scales_h, scales_w}, grad_output.scalar_type()),
-      grad_output, input_size);
-}
-
-Tensor upsample_trilinear3d(const Tensor& self, IntArrayRef output_size, bool align_corners,
-                            std::optional<double> scales_d, std::optional<double> scales_h,
-                            std::optional<double> scales_w) {
-  const char* op = "upsample_trilinear3d";
-  return resample(
-      op,
-      resized(op, self.sizes(), output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear,
-              {scales_d, scales_h, scales_w}, self.scalar_type()),
-      self);
-}
-Tensor upsample_trilinear3d_backward(const Tensor& grad_output, IntArrayRef output_size,
-                                     IntArrayRef input_size, bool align_corners,
-                                     std::optional<double> scales_d, std::optional<double> scales_h,
-                                     std::optional<double> scales_w) {
-  const char* op = "upsample_trilinear3d_backward";
-  return resample_backward(
-      op,
-      resized(op, input_size, output_size, align_corners ? Kind::kLinearCorners : Kind::kLinear,
-              {scales_d, scales_h, scales_w}, grad_output.scalar_type()),
-      grad_output, input_size);
+  bool is_bytes = self.scalar_type() == kByte;
+  Resample r = resized(op, self.sizes(), output_size, linear(corners), {h, w},
+                       is_bytes ? kDouble : self.scalar_type());
+  return is_bytes ? resample_bytes(r, self) : resample(op, r, self);
 }
 
 }  // namespace lamella::native

@@ -33,6 +33,18 @@ Scalar minus_of(const Scalar& alpha) {
 constexpr uint32_t kPromoted = TensorIteratorBase::kPointwise;
 constexpr uint32_t kFloating = TensorIteratorBase::kPointwiseFloat;
 
+LAMELLA_ALWAYS_INLINE void add_scaled(TensorIteratorBase& iter, DeviceType device,
+                                      const Scalar& alpha) {
+  if (LAMELLA_LIKELY(is_one(alpha))) return native::pointwise_loop<"add">(device, iter, nullptr);
+  native::pointwise_loop<"add_alpha">(device, iter, &alpha);
+}
+LAMELLA_ALWAYS_INLINE void subtract_scaled(TensorIteratorBase& iter, DeviceType device,
+                                           const Scalar& alpha) {
+  if (LAMELLA_LIKELY(is_one(alpha))) return native::pointwise_loop<"sub">(device, iter, nullptr);
+  Scalar minus = minus_of(alpha);
+  native::pointwise_loop<"add_alpha">(device, iter, &minus);
+}
+
 }  // namespace
 
 // ---- add, sub ----
@@ -42,22 +54,14 @@ LAMELLA_META_OF2(add, Tensor)(const Tensor& self, const Tensor& other, const Sca
   if (LAMELLA_UNLIKELY(!is_one(alpha))) check_alpha(op_name(), common_dtype(), alpha);
 }
 LAMELLA_IMPL_OF(add_Tensor_cpu)(const Tensor&, const Tensor&, const Scalar& alpha, const Tensor&) {
-  if (LAMELLA_LIKELY(is_one(alpha))) {
-    native::pointwise_loop<"add">(device_type(), *this, nullptr);
-  } else {
-    native::pointwise_loop<"add_alpha">(device_type(), *this, &alpha);
-  }
+  add_scaled(*this, device_type(), alpha);
 }
 LAMELLA_META_OF2(add, Scalar)(const Tensor& self, const Scalar& other, const Scalar& alpha) {
   build_with_number(self, other, kPromoted);
   if (LAMELLA_UNLIKELY(!is_one(alpha))) check_alpha(op_name(), common_dtype(), alpha);
 }
 LAMELLA_IMPL_OF(add_Scalar_cpu)(const Tensor&, const Scalar&, const Scalar& alpha, const Tensor&) {
-  if (LAMELLA_LIKELY(is_one(alpha))) {
-    native::pointwise_loop<"add">(device_type(), *this, nullptr);
-  } else {
-    native::pointwise_loop<"add_alpha">(device_type(), *this, &alpha);
-  }
+  add_scaled(*this, device_type(), alpha);
 }
 LAMELLA_META_OF2(sub, Tensor)(const Tensor& self, const Tensor& other, const Scalar& alpha) {
   check_sub(op_name(), self.dtype(), other.dtype());
@@ -65,12 +69,7 @@ LAMELLA_META_OF2(sub, Tensor)(const Tensor& self, const Tensor& other, const Sca
   if (LAMELLA_UNLIKELY(!is_one(alpha))) check_alpha(op_name(), common_dtype(), alpha);
 }
 LAMELLA_IMPL_OF(sub_Tensor_cpu)(const Tensor&, const Tensor&, const Scalar& alpha, const Tensor&) {
-  if (LAMELLA_LIKELY(is_one(alpha))) {
-    native::pointwise_loop<"sub">(device_type(), *this, nullptr);
-  } else {
-    Scalar minus = minus_of(alpha);
-    native::pointwise_loop<"add_alpha">(device_type(), *this, &minus);
-  }
+  subtract_scaled(*this, device_type(), alpha);
 }
 LAMELLA_META_OF2(sub, Scalar)(const Tensor& self, const Scalar& other, const Scalar& alpha) {
   check_sub(op_name(), self.dtype(), other.type());
@@ -78,12 +77,7 @@ LAMELLA_META_OF2(sub, Scalar)(const Tensor& self, const Scalar& other, const Sca
   if (LAMELLA_UNLIKELY(!is_one(alpha))) check_alpha(op_name(), common_dtype(), alpha);
 }
 LAMELLA_IMPL_OF(sub_Scalar_cpu)(const Tensor&, const Scalar&, const Scalar& alpha, const Tensor&) {
-  if (LAMELLA_LIKELY(is_one(alpha))) {
-    native::pointwise_loop<"sub">(device_type(), *this, nullptr);
-  } else {
-    Scalar minus = minus_of(alpha);
-    native::pointwise_loop<"add_alpha">(device_type(), *this, &minus);
-  }
+  subtract_scaled(*this, device_type(), alpha);
 }
 
 // ---- mul, div ----
@@ -97,9 +91,9 @@ uint32_t division_flags(const char* op, const Mode& mode) {
   return kPromoted;
 }
 native::pointwise_fn division(DeviceType device, const Mode& mode) {
-  if (!mode.has_value()) return native::pointwise_loop<"div_true">.get_call_ptr(device);
-  return *mode == "trunc" ? native::pointwise_loop<"div_trunc">.get_call_ptr(device)
-                          : native::pointwise_loop<"div_floor">.get_call_ptr(device);
+  if (!mode.has_value()) return native::pointwise_loop<"div_true">.get(device);
+  return *mode == "trunc" ? native::pointwise_loop<"div_trunc">.get(device)
+                          : native::pointwise_loop<"div_floor">.get(device);
 }
 }  // namespace
 

@@ -128,18 +128,38 @@ lamella_status lamella_backward_run(lamella_tensor* const* roots, lamella_tensor
                                     uint32_t root_count, lamella_tensor* const* inputs,
                                     uint32_t input_count, uint32_t flags,
                                     lamella_tensor** results) noexcept {
+  return run_backward({roots, root_count}, grads, {inputs, input_count}, flags, results);
+}
+
+}  // extern "C"
+
+namespace {
+Edge edge_at(const BackwardEnds& ends, uint32_t i) {
+  if (ends.tensors[i] != nullptr) return gradient_edge(ends.tensors[i]);
+  return i < ends.edges.size() ? ends.edges[i] : Edge();
+}
+}  // namespace
+
+lamella_status autograd::run_backward(const BackwardEnds& roots, lamella_tensor* const* grads,
+                                      const BackwardEnds& inputs, uint32_t flags,
+                                      lamella_tensor** results) noexcept {
   try {
     std::vector<Root> starts;
-    starts.reserve(root_count);
-    for (uint32_t i = 0; i < root_count; ++i) {
-      LAMELLA_CHECK(roots[i] != nullptr, "backward: expected output ", i,
-                    " to be a tensor, got an undefined one");
+    starts.reserve(roots.count);
+    for (uint32_t i = 0; i < roots.count; ++i) {
       lamella_tensor* grad = grads != nullptr ? grads[i] : nullptr;
-      Edge edge = gradient_edge(roots[i]);
+      Edge edge = edge_at(roots, i);
+      LAMELLA_CHECK(edge || roots.tensors[i] != nullptr, "backward: expected output ", i,
+                    " to be a tensor, got an undefined one");
       LAMELLA_CHECK(edge, "backward: expected output ", i,
                     " to require gradients, got a tensor that nothing was recorded for; was it "
                     "computed under no_grad(), or from inputs that do not require gradients?");
-      starts.push_back({std::move(edge), root_grad(roots[i], grad, i)});
+      LAMELLA_CHECK(grad != nullptr || roots.tensors[i] != nullptr,
+                    "backward: expected a gradient for output ", i,
+                    ", which is no tensor of one element");
+      starts.push_back({std::move(edge), roots.tensors[i] != nullptr
+                                             ? root_grad(roots.tensors[i], grad, i)
+                                             : TensorBase::borrow(grad)});
     }
     BackwardOptions options;
     options.create_graph = (flags & LAMELLA_CREATE_GRAPH) != 0;
@@ -147,34 +167,33 @@ lamella_status lamella_backward_run(lamella_tensor* const* roots, lamella_tensor
     options.allow_unused = (flags & LAMELLA_ALLOW_UNUSED) != 0;
     options.accumulate = results == nullptr;
     std::vector<Edge> edges;
-    for (uint32_t i = 0; inputs != nullptr && i < input_count; ++i) {
-      Edge edge = inputs[i] != nullptr ? gradient_edge(inputs[i]) : Edge();
+    for (uint32_t i = 0; inputs.tensors != nullptr && i < inputs.count; ++i) {
+      Edge edge = edge_at(inputs, i);
       LAMELLA_CHECK(edge, "backward: expected input ", i, " to require gradients");
-      if (options.accumulate && !is_leaf(inputs[i])) retain_grad(inputs[i]);
+      lamella_tensor* tensor = inputs.tensors[i];
+      if (options.accumulate && tensor != nullptr && !is_leaf(tensor)) retain_grad(tensor);
       edges.push_back(std::move(edge));
     }
-    LAMELLA_CHECK(inputs == nullptr || input_count != 0,
+    LAMELLA_CHECK(inputs.tensors == nullptr || inputs.count != 0,
                   "backward: expected 'inputs' not to be empty");
     std::vector<TensorBase> captured;
     lamella_status status =
         run_backward(std::move(starts), edges, options, results != nullptr ? &captured : nullptr);
-    if (status != LAMELLA_OK) return status;
-    if (results == nullptr) return LAMELLA_OK;
-    for (uint32_t i = 0; i < input_count; ++i) {
+    if (status != LAMELLA_OK || results == nullptr) return status;
+    for (uint32_t i = 0; i < inputs.count; ++i) {
       LAMELLA_CHECK(captured[i].defined() || options.allow_unused,
                     "grad: expected the outputs to depend on input ", i,
                     ", which they do not; pass allow_unused=True to get None for it");
     }
-    for (uint32_t i = 0; i < input_count; ++i) {
-      if (LAMELLA_UNLIKELY(is_batched(inputs[i])) && captured[i].defined()) {
-        captured[i] = batching_hooks().hide(captured[i], levels_of(inputs[i]));
+    for (uint32_t i = 0; i < inputs.count; ++i) {
+      lamella_tensor* tensor = inputs.tensors[i];
+      if (tensor != nullptr && LAMELLA_UNLIKELY(is_batched(tensor)) && captured[i].defined()) {
+        captured[i] = batching_hooks().hide(captured[i], levels_of(tensor));
       }
     }
-    for (uint32_t i = 0; i < input_count; ++i) results[i] = captured[i].unsafe_release();
+    for (uint32_t i = 0; i < inputs.count; ++i) results[i] = captured[i].unsafe_release();
     return LAMELLA_OK;
   } catch (...) {
     return lamella::detail::status_of_current_exception();
   }
 }
-
-}  // extern "C"

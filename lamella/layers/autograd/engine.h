@@ -6,6 +6,8 @@
 //   started it: a backward inside a hook) keeps pending gradients in its own table. Nothing else
 //   differs.
 #pragma once
+#include <span>
+
 #include "lamella/layers/autograd/node.h"
 
 namespace lamella::autograd {
@@ -31,6 +33,19 @@ LAMELLA_PRIVATE_API lamella_status run_backward(std::vector<Root> roots,
                                                 const std::vector<Edge>& inputs,
                                                 const BackwardOptions& options,
                                                 std::vector<TensorBase>* results);
+
+// Tensors, each a NULL where `edges` has an edge in place of it; `edges` may be shorter.
+struct BackwardEnds {
+  lamella_tensor* const* tensors;
+  uint32_t count;
+  std::span<const Edge> edges = {};
+};
+// lamella_backward_run() with edges among the roots and inputs. inputs.tensors: may be NULL for all
+// leaves.
+LAMELLA_PRIVATE_API lamella_status run_backward(const BackwardEnds& roots,
+                                                lamella_tensor* const* grads,
+                                                const BackwardEnds& inputs, uint32_t flags,
+                                                lamella_tensor** results) noexcept;
 
 // The node that currently runs on this thread; null if none does.
 LAMELLA_PRIVATE_API Node* current_node();

@@ -7,7 +7,7 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella.optim._per_parameter import add_ratio_
+from lamella.optim._per_parameter import add_ratio_, check_betas, options
 from lamella.optim.optimizer import (
     Optimizer,
     as_real,
@@ -50,31 +50,11 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        name = type(self).__name__
-        check_not_negative(name, lr=lr, eps=eps, weight_decay=weight_decay)
-        check_one_element(name, lr)
-        for i, beta in enumerate(betas):
-            if not 0 <= beta < 1:
-                raise ValueError(
-                    f"{name}: expected 'betas' {i} to be at least 0 and below 1, got {beta}"
-                )
-        check_ways(name, foreach, fused, differentiable)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "amsgrad": amsgrad,
-                "maximize": maximize,
-                "foreach": foreach,
-                "capturable": capturable,
-                "differentiable": differentiable,
-                "fused": fused,
-                "decoupled_weight_decay": decoupled_weight_decay,
-            },
-        )
+        check_not_negative(self._name(), lr=lr, eps=eps, weight_decay=weight_decay)
+        check_one_element(self._name(), lr)
+        check_betas(self._name(), betas)
+        check_ways(self._name(), foreach, fused, differentiable)
+        super().__init__(params, options(locals()))
 
     def _state_of(self, param: Tensor, amsgrad: bool) -> dict[str, Tensor]:
         own: dict[str, Tensor] = self.state[param]

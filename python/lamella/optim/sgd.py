@@ -6,7 +6,7 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella.optim._per_parameter import add_scaled_
+from lamella.optim._per_parameter import add_scaled_, options
 from lamella.optim.optimizer import Optimizer, as_real, check_not_negative, check_ways
 
 __all__ = ["SGD"]
@@ -44,20 +44,7 @@ class SGD(Optimizer):
                 f"momentum {momentum} and dampening {dampening}"
             )
         check_ways("SGD", foreach, fused, differentiable)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "momentum": momentum,
-                "dampening": dampening,
-                "weight_decay": weight_decay,
-                "nesterov": nesterov,
-                "maximize": maximize,
-                "foreach": foreach,
-                "differentiable": differentiable,
-                "fused": fused,
-            },
-        )
+        super().__init__(params, options(locals()))
 
     def _update_recorded(self, group: dict[str, Any]) -> None:
         """The same update by operators that autograd records."""

@@ -41,43 +41,6 @@ LAMELLA_UNNAMED(rand)
 LAMELLA_UNNAMED(randn)
 #undef LAMELLA_UNNAMED
 
-// The variants for symbolic sizes, which are plain integers here.
-#define LAMELLA_SYMBOLIC(name)                            \
-  template <class... A>                                   \
-  Tensor name##_symint(IntArrayRef size, A&&... args) {   \
-    return lamella::name(size, std::forward<A>(args)...); \
-  }
-LAMELLA_SYMBOLIC(empty)
-LAMELLA_SYMBOLIC(full)
-LAMELLA_SYMBOLIC(ones)
-LAMELLA_SYMBOLIC(rand)
-LAMELLA_SYMBOLIC(randn)
-LAMELLA_SYMBOLIC(zeros)
-#undef LAMELLA_SYMBOLIC
-template <class... A>
-Tensor empty_strided_symint(IntArrayRef size, IntArrayRef stride, A&&... args) {
-  return lamella::empty_strided(size, stride, std::forward<A>(args)...);
-}
-#define LAMELLA_SYMBOLIC(name)                                              \
-  template <class... A>                                                     \
-  Tensor name##_symint(const Tensor& self, IntArrayRef size, A&&... args) { \
-    return lamella::name(self, size, std::forward<A>(args)...);             \
-  }
-LAMELLA_SYMBOLIC(as_strided)
-LAMELLA_SYMBOLIC(reshape)
-#undef LAMELLA_SYMBOLIC
-#define LAMELLA_SYMBOLIC(name)                                    \
-  template <class... A>                                           \
-  decltype(auto) name##_symint(const Tensor& self, A&&... args) { \
-    return lamella::name(self, std::forward<A>(args)...);         \
-  }
-LAMELLA_SYMBOLIC(narrow)
-LAMELLA_SYMBOLIC(repeat_interleave)
-LAMELLA_SYMBOLIC(select)
-LAMELLA_SYMBOLIC(slice)
-LAMELLA_SYMBOLIC(split)
-#undef LAMELLA_SYMBOLIC
-
 // Functions that have another name in Lamella.
 LAMELLA_LAZY Tensor frobenius_norm(const Tensor& self, OptionalIntArrayRef dim,
                                    bool keepdim = false) {

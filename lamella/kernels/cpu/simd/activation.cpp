@@ -7,8 +7,6 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
-LAMELLA_VEC1(Silu, a* v_sigmoid(a))
-LAMELLA_VEC1(GeluTanh, v_gelu_tanh(a))
 // log(1 + exp(beta x)) / beta, which is x above the threshold.
 template <class T>
 struct Softplus {
@@ -29,27 +27,23 @@ struct Elu {
         input(param<T>(p, 2)) {}
   Vec<T> operator()(Vec<T> a) const { return a < 0 ? v_expm1(a * input) * negative : a * positive; }
 };
-LAMELLA_VEC1(Mish, v_mish(a))
-LAMELLA_VEC1(LogSigmoid, (a < 0 ? a : Vec<T>{}) - v_log1p(v_exp(-v_abs(a))))
-// log(exp a + exp b) without overflow. Equal operands are a case of their own, because inf - inf is
-// NaN.
-LAMELLA_VEC2(LogAddExp, a == b ? a + T(0.69314718055994530942)
-                               : (a > b ? a : b) + v_log1p(v_exp(-v_abs(a - b))))
-LAMELLA_VEC2(LogAddExp2,
-             a == b ? a + 1
-                    : (a > b ? a : b) + v_log1p(v_exp2(-v_abs(a - b))) * T(1.44269504088896340736))
 
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_MATH1(silu, Silu);
-LAMELLA_POINTWISE(gelu_tanh, vector_table<GeluTanh, 1>("gelu", 0));
+LAMELLA_MATH1(silu, a* v_sigmoid(a));
+LAMELLA_VEC1(gelu_tanh, "gelu", v_gelu_tanh(a));
 LAMELLA_POINTWISE(softplus, vector_table<Softplus, 1>("softplus", 2));
 LAMELLA_POINTWISE(elu, vector_table<Elu, 1>("elu", 3));
-LAMELLA_POINTWISE(mish, vector_table<Mish, 1>("mish", 0));
-LAMELLA_POINTWISE(log_sigmoid, vector_table<LogSigmoid, 1>("log_sigmoid", 0));
-LAMELLA_OTHER_LOOPS(logaddexp);
-LAMELLA_POINTWISE(logaddexp, vector_table<LogAddExp, 2>("logaddexp", 0, logaddexp_others));
-LAMELLA_POINTWISE(logaddexp2, vector_table<LogAddExp2, 2>("logaddexp2", 0));
+LAMELLA_VEC1(mish, "mish", v_mish(a));
+LAMELLA_VEC1(log_sigmoid, "log_sigmoid", (a < 0 ? a : Vec<T>{}) - v_log1p(v_exp(-v_abs(a))));
+// log(exp a + exp b) without overflow. Equal operands are a case of their own, because inf - inf is
+// NaN.
+LAMELLA_MATH2(logaddexp, "logaddexp",
+              a == b ? a + T(0.69314718055994530942)
+                     : (a > b ? a : b) + v_log1p(v_exp(-v_abs(a - b))));
+LAMELLA_VEC2(logaddexp2, "logaddexp2",
+             a == b ? a + 1
+                    : (a > b ? a : b) + v_log1p(v_exp2(-v_abs(a - b))) * T(1.44269504088896340736));
 
 }  // namespace lamella::native

@@ -78,11 +78,6 @@ inline Vec<T> silu_slope(Vec<T> x) {
   Vec<T> s = v_sigmoid(x);
   return s * (1 + x * (1 - s));
 }
-LAMELLA_VEC2(SiluBackward, a* silu_slope<T>(b))
-LAMELLA_VEC2(MishBackward, v_mish_backward(a, b))
-LAMELLA_VEC2(LogSigmoidBackward, a* v_sigmoid(-b))
-LAMELLA_VEC2(GeluBackward, v_gelu_backward(a, b))
-LAMELLA_VEC2(GeluTanhBackward, v_gelu_tanh_backward(a, b))
 template <class T>
 struct SoftplusBackward {
   T beta, threshold;
@@ -127,14 +122,11 @@ LAMELLA_POINTWISE(shrink_backward,
 LAMELLA_POINTWISE(hardshrink, plain_table<Hardshrink, 1>("hardshrink", 1, FloatTypes()));
 LAMELLA_POINTWISE(softshrink, plain_table<Softshrink, 1>("softshrink", 1, FloatTypes()));
 LAMELLA_PLAIN2(prelu, Prelu, FloatTypes);
-LAMELLA_OTHER_LOOPS(silu_backward);
-LAMELLA_POINTWISE(silu_backward,
-                  vector_table<SiluBackward, 2>("silu_backward", 0, silu_backward_others));
-LAMELLA_POINTWISE(gelu_backward, vector_table<GeluBackward, 2>("gelu_backward", 0));
-LAMELLA_POINTWISE(gelu_tanh_backward, vector_table<GeluTanhBackward, 2>("gelu_backward", 0));
-LAMELLA_POINTWISE(mish_backward, vector_table<MishBackward, 2>("mish_backward", 0));
-LAMELLA_POINTWISE(log_sigmoid_backward,
-                  vector_table<LogSigmoidBackward, 2>("log_sigmoid_backward", 0));
+LAMELLA_MATH2(silu_backward, "silu_backward", a* silu_slope<T>(b));
+LAMELLA_VEC2(gelu_backward, "gelu_backward", v_gelu_backward(a, b));
+LAMELLA_VEC2(gelu_tanh_backward, "gelu_backward", v_gelu_tanh_backward(a, b));
+LAMELLA_VEC2(mish_backward, "mish_backward", v_mish_backward(a, b));
+LAMELLA_VEC2(log_sigmoid_backward, "log_sigmoid_backward", a* v_sigmoid(-b));
 LAMELLA_POINTWISE(softplus_backward, vector_table<SoftplusBackward, 2>("softplus_backward", 2));
 LAMELLA_POINTWISE(elu_backward, vector_table<EluBackward, 2>("elu_backward", 4));
 

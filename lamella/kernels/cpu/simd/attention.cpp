@@ -214,6 +214,6 @@ void attention_kernel(const AttentionForward& call, int64_t first, int64_t last)
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(attention_stub, &attention_kernel);
+LAMELLA_REGISTER_KERNEL(attention_on, &attention_kernel);
 
 }  // namespace lamella::native

@@ -43,7 +43,7 @@ struct AttentionForward {
   float* logsumexp;
 };
 using attention_fn = void (*)(const AttentionForward& call, int64_t first, int64_t last);
-LAMELLA_DECLARE_DISPATCH(attention_fn, attention_stub);
+LAMELLA_KERNEL(attention_fn, attention_on);
 
 // Queries that one call of the forward should get.
 inline constexpr int64_t kAttentionRows = 64;
@@ -57,6 +57,6 @@ struct AttentionBackward {
   int64_t dq_row, dk_row, dv_row;  // elements
 };
 using attention_backward_fn = void (*)(const AttentionBackward& call);
-LAMELLA_DECLARE_DISPATCH(attention_backward_fn, attention_backward_stub);
+LAMELLA_KERNEL(attention_backward_fn, attention_backward_on);
 
 }  // namespace lamella::native

@@ -132,6 +132,6 @@ void attention_backward_kernel(const AttentionBackward& call) {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(attention_backward_stub, &attention_backward_kernel);
+LAMELLA_REGISTER_KERNEL(attention_backward_on, &attention_backward_kernel);
 
 }  // namespace lamella::native

@@ -181,8 +181,8 @@ void affine_kernel(const Planes& p, const ChannelAffine& f, int64_t begin, int64
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(channel_moments_stub, &moments_kernel);
-LAMELLA_REGISTER_DISPATCH(channel_sums_stub, &sums_kernel);
-LAMELLA_REGISTER_DISPATCH(channel_affine_stub, &affine_kernel);
+LAMELLA_REGISTER_KERNEL(channel_moments_on, &moments_kernel);
+LAMELLA_REGISTER_KERNEL(channel_sums_on, &sums_kernel);
+LAMELLA_REGISTER_KERNEL(channel_affine_on, &affine_kernel);
 
 }  // namespace lamella::native

@@ -15,12 +15,12 @@ struct Planes {
 // mean[c] and the biased variance var[c] of channels [begin, end).
 using channel_moments_fn = void (*)(const Planes& p, const void* x, void* mean, void* var,
                                     int64_t begin, int64_t end);
-LAMELLA_DECLARE_DISPATCH(channel_moments_fn, channel_moments_stub);
+LAMELLA_KERNEL(channel_moments_fn, channel_moments_on);
 
 // sum[c] = the sum of dy, dot[c] = the sum of dy * (x - mean[c]), for channels [begin, end).
 using channel_sums_fn = void (*)(const Planes& p, const void* dy, const void* x, const void* mean,
                                  void* sum, void* dot, int64_t begin, int64_t end);
-LAMELLA_DECLARE_DISPATCH(channel_sums_fn, channel_sums_stub);
+LAMELLA_KERNEL(channel_sums_fn, channel_sums_on);
 
 // out = b[c] * x + k[c], plus a[c] * dy unless dy is null, for rows [begin, end): row r is channel
 // r % channels of sample r / channels.
@@ -34,6 +34,6 @@ struct ChannelAffine {
 };
 using channel_affine_fn = void (*)(const Planes& p, const ChannelAffine& f, int64_t begin,
                                    int64_t end);
-LAMELLA_DECLARE_DISPATCH(channel_affine_fn, channel_affine_stub);
+LAMELLA_KERNEL(channel_affine_fn, channel_affine_on);
 
 }  // namespace lamella::native

@@ -148,6 +148,6 @@ const ConversionTable& conversions() {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(conversions_stub, &conversions);
+LAMELLA_REGISTER_KERNEL(conversions_on, &conversions);
 
 }  // namespace lamella::native

@@ -407,7 +407,7 @@ void backward_weights_kernel(const Depthwise& p, int64_t begin, int64_t end) {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(depthwise_forward_stub, &forward_kernel);
-LAMELLA_REGISTER_DISPATCH(depthwise_backward_weights_stub, &backward_weights_kernel);
+LAMELLA_REGISTER_KERNEL(depthwise_forward_on, &forward_kernel);
+LAMELLA_REGISTER_KERNEL(depthwise_backward_weights_on, &backward_weights_kernel);
 
 }  // namespace lamella::native

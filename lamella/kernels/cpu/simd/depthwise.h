@@ -27,8 +27,8 @@ struct Depthwise {
 using depthwise_fn = void (*)(const Depthwise& problem, int64_t begin, int64_t end);
 
 // Computes dst for groups [begin, end), counted over all samples.
-LAMELLA_DECLARE_DISPATCH(depthwise_fn, depthwise_forward_stub);
+LAMELLA_KERNEL(depthwise_fn, depthwise_forward_on);
 // Computes the gradient of the weights of groups [begin, end), summed over all samples.
-LAMELLA_DECLARE_DISPATCH(depthwise_fn, depthwise_backward_weights_stub);
+LAMELLA_KERNEL(depthwise_fn, depthwise_backward_weights_on);
 
 }  // namespace lamella::native

@@ -237,7 +237,7 @@ void backward_kernel(const Distances& p, int64_t begin, int64_t end) {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(distances_stub, &forward_kernel);
-LAMELLA_REGISTER_DISPATCH(distances_backward_stub, &backward_kernel);
+LAMELLA_REGISTER_KERNEL(distances_on, &forward_kernel);
+LAMELLA_REGISTER_KERNEL(distances_backward_on, &backward_kernel);
 
 }  // namespace lamella::native

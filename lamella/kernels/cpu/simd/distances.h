@@ -23,7 +23,7 @@ struct Distances {
 using distances_fn = void (*)(const Distances& problem, int64_t begin, int64_t end);
 
 // For rows [begin, end) of the first matrix. The gradient is of an order p > 0.
-LAMELLA_DECLARE_DISPATCH(distances_fn, distances_stub);
-LAMELLA_DECLARE_DISPATCH(distances_fn, distances_backward_stub);
+LAMELLA_KERNEL(distances_fn, distances_on);
+LAMELLA_KERNEL(distances_fn, distances_backward_on);
 
 }  // namespace lamella::native

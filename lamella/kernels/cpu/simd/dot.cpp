@@ -34,6 +34,6 @@ void dot_kernel(ScalarType dtype, const void* a, const void* b, int64_t n, void*
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(dot_stub, &dot_kernel);
+LAMELLA_REGISTER_KERNEL(dot_on, &dot_kernel);
 
 }  // namespace lamella::native

@@ -7,6 +7,6 @@ namespace lamella::native {
 
 // The dot product of contiguous vectors of n float32 or float64 elements.
 using dot_fn = void (*)(ScalarType dtype, const void* a, const void* b, int64_t n, void* result);
-LAMELLA_DECLARE_DISPATCH(dot_fn, dot_stub);
+LAMELLA_KERNEL(dot_fn, dot_on);
 
 }  // namespace lamella::native

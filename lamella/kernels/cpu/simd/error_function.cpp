@@ -6,14 +6,11 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
-LAMELLA_VEC1(Erf, v_erf(a))
-LAMELLA_VEC1(Erfc, v_erfc(a))
-LAMELLA_VEC1(Erfcx, v_erfcx(a))
-LAMELLA_VEC1(LogNdtr, v_log_ndtr(a))
-LAMELLA_VEC1(Ndtri, v_ndtri(a))
-LAMELLA_VEC1(Erfinv, v_erfinv(a))
-LAMELLA_VEC1(Gelu, v_gelu(a))
-
+template <class T>
+struct Gelu {
+  explicit Gelu(const void*) {}
+  Vec<T> operator()(Vec<T> a) const { return v_gelu(a); }
+};
 template <class Small>
 void gelu_small(char* const* data, int64_t n, const void*, int) {
   auto apply = [](VecF x) {
@@ -42,12 +39,12 @@ constexpr LoopTable gelu_with_small() {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_POINTWISE(erf, vector_table<Erf, 1>("erf", 0));
-LAMELLA_POINTWISE(erfc, vector_table<Erfc, 1>("erfc", 0));
-LAMELLA_POINTWISE(erfcx, vector_table<Erfcx, 1>("special_erfcx", 0));
-LAMELLA_POINTWISE(log_ndtr, vector_table<LogNdtr, 1>("special_log_ndtr", 0));
-LAMELLA_POINTWISE(ndtri, vector_table<Ndtri, 1>("special_ndtri", 0));
-LAMELLA_POINTWISE(erfinv, vector_table<Erfinv, 1>("erfinv", 0));
+LAMELLA_VEC1(erf, "erf", v_erf(a));
+LAMELLA_VEC1(erfc, "erfc", v_erfc(a));
+LAMELLA_VEC1(erfcx, "special_erfcx", v_erfcx(a));
+LAMELLA_VEC1(log_ndtr, "special_log_ndtr", v_log_ndtr(a));
+LAMELLA_VEC1(ndtri, "special_ndtri", v_ndtri(a));
+LAMELLA_VEC1(erfinv, "erfinv", v_erfinv(a));
 LAMELLA_POINTWISE(gelu, gelu_with_small());
 
 }  // namespace lamella::native

@@ -93,6 +93,6 @@ const GemmKernels* gemm_kernels(ScalarType dtype) {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(gemm_kernels_stub, &gemm_kernels);
+LAMELLA_REGISTER_KERNEL(gemm_kernels_on, &gemm_kernels);
 
 }  // namespace lamella::native

@@ -85,14 +85,14 @@ struct GemmKernels {
 // For a and b of float32, float64, int32 and int64 (which wrap); of bfloat16 with c of float32
 // where the processor multiplies pairs of them, otherwise NULL.
 using gemm_kernels_fn = const GemmKernels* (*)(ScalarType dtype);
-LAMELLA_DECLARE_DISPATCH(gemm_kernels_fn, gemm_kernels_stub);
+LAMELLA_KERNEL(gemm_kernels_fn, gemm_kernels_on);
 // For a of int8 or uint8 with b of int8, or for both of int16, with c of int32; NULL if the
 // processor has no instruction that multiplies groups of them.
-LAMELLA_DECLARE_DISPATCH(gemm_kernels_fn, byte_gemm_kernels_stub);
+LAMELLA_KERNEL(gemm_kernels_fn, byte_gemm_kernels_on);
 // Computes the corrections of Note [Products of bytes] for rows [begin, end) of a product, repeated
 // n times in each row. Rows of a are `row` bytes apart and have k bytes.
 using byte_corrections_fn = void (*)(const int8_t* a, int64_t row, int64_t k, int64_t begin,
                                      int64_t end, int32_t* to, int64_t n);
-LAMELLA_DECLARE_DISPATCH(byte_corrections_fn, byte_corrections_stub);
+LAMELLA_KERNEL(byte_corrections_fn, byte_corrections_on);
 
 }  // namespace lamella::native

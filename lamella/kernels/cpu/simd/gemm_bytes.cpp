@@ -144,7 +144,7 @@ void byte_corrections(const int8_t* a, int64_t row, int64_t k, int64_t begin, in
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(byte_corrections_stub, &byte_corrections);
-LAMELLA_REGISTER_DISPATCH(byte_gemm_kernels_stub, &byte_gemm_kernels);
+LAMELLA_REGISTER_KERNEL(byte_corrections_on, &byte_corrections);
+LAMELLA_REGISTER_KERNEL(byte_gemm_kernels_on, &byte_gemm_kernels);
 
 }  // namespace lamella::native

@@ -188,7 +188,7 @@ void loss_backward_kernel(const LossBackward& p, int64_t begin, int64_t end) {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(loss_stub, &loss_kernel);
-LAMELLA_REGISTER_DISPATCH(loss_backward_stub, &loss_backward_kernel);
+LAMELLA_REGISTER_KERNEL(loss_on, &loss_kernel);
+LAMELLA_REGISTER_KERNEL(loss_backward_on, &loss_backward_kernel);
 
 }  // namespace lamella::native

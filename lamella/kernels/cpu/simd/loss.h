@@ -16,7 +16,7 @@ enum class Loss : uint8_t {
 // Stores the n losses in `out`, or returns their sum if `out` is null.
 using loss_fn = double (*)(Loss loss, ScalarType dtype, const void* x, const void* t, void* out,
                            int64_t n, double beta);
-LAMELLA_DECLARE_DISPATCH(loss_fn, loss_stub);
+LAMELLA_KERNEL(loss_fn, loss_on);
 
 // out = scale * grad * d loss / d x. grad has n elements, or one if `one_grad`.
 struct LossBackward {
@@ -30,6 +30,6 @@ struct LossBackward {
   double beta, scale;
 };
 using loss_backward_fn = void (*)(const LossBackward& p, int64_t begin, int64_t end);
-LAMELLA_DECLARE_DISPATCH(loss_backward_fn, loss_backward_stub);
+LAMELLA_KERNEL(loss_backward_fn, loss_backward_on);
 
 }  // namespace lamella::native

@@ -326,6 +326,6 @@ const Movement& movement(int64_t bytes) {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(movement_stub, &movement);
+LAMELLA_REGISTER_KERNEL(movement_on, &movement);
 
 }  // namespace lamella::native

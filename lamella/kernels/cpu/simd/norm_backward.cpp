@@ -100,6 +100,6 @@ void norm_backward_kernel(const NormBackward& rows, int64_t begin, int64_t end) 
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(norm_backward_stub, &norm_backward_kernel);
+LAMELLA_REGISTER_KERNEL(norm_backward_on, &norm_backward_kernel);
 
 }  // namespace lamella::native

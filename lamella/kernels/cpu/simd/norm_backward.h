@@ -22,6 +22,6 @@ struct NormBackward {
   int64_t size;
 };
 using norm_backward_fn = void (*)(const NormBackward& rows, int64_t begin, int64_t end);
-LAMELLA_DECLARE_DISPATCH(norm_backward_fn, norm_backward_stub);
+LAMELLA_KERNEL(norm_backward_fn, norm_backward_on);
 
 }  // namespace lamella::native

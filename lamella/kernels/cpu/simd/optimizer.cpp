@@ -110,7 +110,7 @@ void adam_kernel(ScalarType dtype, const AdamStep& s, void* p, void* g, void* av
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(sgd_stub, &sgd_kernel);
-LAMELLA_REGISTER_DISPATCH(adam_stub, &adam_kernel);
+LAMELLA_REGISTER_KERNEL(sgd_on, &sgd_kernel);
+LAMELLA_REGISTER_KERNEL(adam_on, &adam_kernel);
 
 }  // namespace lamella::native

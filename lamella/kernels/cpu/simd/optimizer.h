@@ -16,7 +16,7 @@ struct SgdStep {
 };
 using sgd_fn = void (*)(ScalarType dtype, const SgdStep& s, void* p, void* g, void* buffer,
                         int64_t begin, int64_t end);
-LAMELLA_DECLARE_DISPATCH(sgd_fn, sgd_stub);
+LAMELLA_KERNEL(sgd_fn, sgd_on);
 
 // Kingma and Ba, Adam, 2015; with `decoupled` Loshchilov and Hutter, Decoupled Weight Decay
 // Regularization, 2019. largest is null unless AMSGrad is asked for.
@@ -27,6 +27,6 @@ struct AdamStep {
 };
 using adam_fn = void (*)(ScalarType dtype, const AdamStep& s, void* p, void* g, void* average,
                          void* square, void* largest, int64_t begin, int64_t end);
-LAMELLA_DECLARE_DISPATCH(adam_fn, adam_stub);
+LAMELLA_KERNEL(adam_fn, adam_on);
 
 }  // namespace lamella::native

@@ -219,9 +219,9 @@ const KeyLoops<uint64_t>& key_loops64() {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(key_loops32_stub, &key_loops32);
-LAMELLA_REGISTER_DISPATCH(key_loops64_stub, &key_loops64);
-LAMELLA_REGISTER_DISPATCH(has_ties_stub, &has_ties);
-LAMELLA_REGISTER_DISPATCH(store_picked_stub, &store_picked);
+LAMELLA_REGISTER_KERNEL(key_loops32_on, &key_loops32);
+LAMELLA_REGISTER_KERNEL(key_loops64_on, &key_loops64);
+LAMELLA_REGISTER_KERNEL(has_ties_on, &has_ties);
+LAMELLA_REGISTER_KERNEL(store_picked_on, &store_picked);
 
 }  // namespace lamella::native

@@ -79,26 +79,26 @@ struct KeyLoops {
 };
 using key_loops32_fn = const KeyLoops<uint32_t>& (*)();
 using key_loops64_fn = const KeyLoops<uint64_t>& (*)();
-LAMELLA_DECLARE_DISPATCH(key_loops32_fn, key_loops32_stub);
-LAMELLA_DECLARE_DISPATCH(key_loops64_fn, key_loops64_stub);
+LAMELLA_KERNEL(key_loops32_fn, key_loops32_on);
+LAMELLA_KERNEL(key_loops64_fn, key_loops64_on);
 
 template <class K>
 inline const KeyLoops<K>& key_loops() {
   if constexpr (sizeof(K) == 4) {
-    return key_loops32_stub(DeviceType::CPU);
+    return key_loops32_on(DeviceType::CPU);
   } else {
-    return key_loops64_stub(DeviceType::CPU);
+    return key_loops64_on(DeviceType::CPU);
   }
 }
 
 // True if two adjacent sorted words are equal above the bits of `mask`; fewer than 2^31 words.
 using has_ties_fn = bool (*)(const uint32_t* words, int64_t n, uint32_t mask);
-LAMELLA_DECLARE_DISPATCH(has_ties_fn, has_ties_stub);
+LAMELLA_KERNEL(has_ties_fn, has_ties_on);
 
 // Stores the elements of `from`, of `bytes` bytes each, at positions words[i] & mask, and these
 // positions.
 using store_picked_fn = void (*)(const uint32_t* words, int64_t n, uint32_t mask, int bytes,
                                  const char* from, char* values, int64_t* indices);
-LAMELLA_DECLARE_DISPATCH(store_picked_fn, store_picked_stub);
+LAMELLA_KERNEL(store_picked_fn, store_picked_on);
 
 }  // namespace lamella::native

@@ -492,8 +492,8 @@ void average_backward_kernel(const PoolRows& p, int64_t begin, int64_t end) {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(max_pool_stub, &max_kernel);
-LAMELLA_REGISTER_DISPATCH(average_pool_stub, &average_kernel);
-LAMELLA_REGISTER_DISPATCH(average_pool_backward_stub, &average_backward_kernel);
+LAMELLA_REGISTER_KERNEL(max_pool_on, &max_kernel);
+LAMELLA_REGISTER_KERNEL(average_pool_on, &average_kernel);
+LAMELLA_REGISTER_KERNEL(average_pool_backward_on, &average_backward_kernel);
 
 }  // namespace lamella::native

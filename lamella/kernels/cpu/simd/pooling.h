@@ -34,11 +34,11 @@ struct PoolRows {
 // Maxima are of float32, float64, int32 (for planes of less than 2^31 elements) or int64; averages
 // of float32, float64 or int64.
 using pool_rows_fn = void (*)(const PoolRows& rows, int64_t begin, int64_t end);
-LAMELLA_DECLARE_DISPATCH(pool_rows_fn, max_pool_stub);
-LAMELLA_DECLARE_DISPATCH(pool_rows_fn, average_pool_stub);
+LAMELLA_KERNEL(pool_rows_fn, max_pool_on);
+LAMELLA_KERNEL(pool_rows_fn, average_pool_on);
 
 // Adds the gradients `from` of averages to the inputs' `to`, float32 or float64, for lanes
 // [begin, end), counted over all planes.
-LAMELLA_DECLARE_DISPATCH(pool_rows_fn, average_pool_backward_stub);
+LAMELLA_KERNEL(pool_rows_fn, average_pool_backward_on);
 
 }  // namespace lamella::native

@@ -5,12 +5,6 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
-LAMELLA_VEC2(Pow, v_pow(a, b))
-LAMELLA_VEC2(Hypot, v_hypot(a, b))
-LAMELLA_VEC2(Fmod, v_fmod(a, b))
-LAMELLA_VEC2(Remainder, v_remainder(a, b))
-LAMELLA_VEC2(FloorDivide, v_floor_divide(a, b))
-LAMELLA_VEC2(FloorQuotient, v_floor_quotient(a, b))
 // Parameter: 1 for neighbours among float16, 2 among bfloat16.
 template <class T>
 struct NextAfter {
@@ -33,16 +27,13 @@ struct NextAfter {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_OTHER_LOOPS(pow);
-LAMELLA_POINTWISE(pow, vector_table<Pow, 2>("pow", 0, pow_others));
-LAMELLA_OTHER_LOOPS(fmod);
-LAMELLA_POINTWISE(fmod, vector_table<Fmod, 2>("fmod", 0, fmod_others));
-LAMELLA_OTHER_LOOPS(remainder);
-LAMELLA_POINTWISE(remainder, vector_table<Remainder, 2>("remainder", 0, remainder_others));
-LAMELLA_OTHER_LOOPS(div_floor);
-LAMELLA_POINTWISE(div_floor, vector_table<FloorDivide, 2>("div", 0, div_floor_others));
-LAMELLA_POINTWISE(floordiv, vector_table<FloorQuotient, 2>("floordiv", 0, div_floor_others));
-LAMELLA_POINTWISE(hypot, vector_table<Hypot, 2>("hypot", 0));
+LAMELLA_MATH2(pow, "pow", v_pow(a, b));
+LAMELLA_MATH2(fmod, "fmod", v_fmod(a, b));
+LAMELLA_MATH2(remainder, "remainder", v_remainder(a, b));
+LAMELLA_MATH2(div_floor, "div", v_floor_divide(a, b));
+LAMELLA_VECTOR_LOOP(floordiv, "floordiv", 2, (Vec<T> a, Vec<T> b), div_floor_others,
+                    v_floor_quotient(a, b));
+LAMELLA_VEC2(hypot, "hypot", v_hypot(a, b));
 LAMELLA_POINTWISE(nextafter, vector_table<NextAfter, 2>("nextafter", 1));
 
 }  // namespace lamella::native

@@ -170,6 +170,6 @@ const RandomLoops& random_loops() {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(random_loops_stub, &random_loops);
+LAMELLA_REGISTER_KERNEL(random_loops_on, &random_loops);
 
 }  // namespace lamella::native

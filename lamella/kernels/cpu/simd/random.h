@@ -23,6 +23,6 @@ struct RandomLoops {
   void (*exponential)(double* data, int64_t n, double rate);
 };
 using random_loops_fn = const RandomLoops& (*)();
-LAMELLA_DECLARE_DISPATCH(random_loops_fn, random_loops_stub);
+LAMELLA_KERNEL(random_loops_fn, random_loops_on);
 
 }  // namespace lamella::native

@@ -58,6 +58,6 @@ RangeFn range_of(ScalarType dtype) {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(range_stub, &range_of);
+LAMELLA_REGISTER_KERNEL(range_on, &range_of);
 
 }  // namespace lamella::native

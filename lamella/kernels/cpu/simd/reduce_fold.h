@@ -432,13 +432,13 @@ constexpr int slot_of() {
   return loop_index(CppTypeToScalarType<T>::value);
 }
 
-#define LAMELLA_REGISTER_REDUCE(name, make)                                                        \
-  const ReduceTable& name##_reduce() {                                                             \
-    static constexpr ReduceTable table = make;                                                     \
-    return table;                                                                                  \
-  }                                                                                                \
-  const RegisterCpuKernel name##_registered(named_stub<reduce_fn, #name>, LAMELLA_THIS_CAPABILITY, \
-                                            &name##_reduce)
+#define LAMELLA_REGISTER_REDUCE(name, make)                                                       \
+  const ReduceTable& name##_reduce() {                                                            \
+    static constexpr ReduceTable table = make;                                                    \
+    return table;                                                                                 \
+  }                                                                                               \
+  const RegisterKernel name##_registered(named_kernel<reduce_fn, #name>, LAMELLA_THIS_CAPABILITY, \
+                                         &name##_reduce)
 
 }  // namespace CPU_CAPABILITY
 }  // namespace lamella::native

@@ -239,7 +239,7 @@ void spread_kernel(const ResampleLines& p, int64_t begin, int64_t end) {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(resample_stub, &read_kernel);
-LAMELLA_REGISTER_DISPATCH(resample_backward_stub, &spread_kernel);
+LAMELLA_REGISTER_KERNEL(resample_on, &read_kernel);
+LAMELLA_REGISTER_KERNEL(resample_backward_on, &spread_kernel);
 
 }  // namespace lamella::native

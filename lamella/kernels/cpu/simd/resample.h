@@ -29,10 +29,10 @@ struct ResampleLines {
 using resample_fn = void (*)(const ResampleLines& lines, int64_t begin, int64_t end);
 
 // Computes output lines [begin, end) of `to`, counted over all planes, from `from`.
-LAMELLA_DECLARE_DISPATCH(resample_fn, resample_stub);
+LAMELLA_KERNEL(resample_fn, resample_on);
 
 // Adds the contributions of the outputs' gradients `from` to the inputs' gradients `to`, for planes
 // [begin, end).
-LAMELLA_DECLARE_DISPATCH(resample_fn, resample_backward_stub);
+LAMELLA_KERNEL(resample_fn, resample_backward_on);
 
 }  // namespace lamella::native

@@ -139,6 +139,6 @@ void norm_kernel(const NormRows& rows, int64_t begin, int64_t end) {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(norm_stub, &norm_kernel);
+LAMELLA_REGISTER_KERNEL(norm_on, &norm_kernel);
 
 }  // namespace lamella::native

@@ -217,6 +217,6 @@ const ScanTable& scan_table() {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(scan_stub, &scan_table);
+LAMELLA_REGISTER_KERNEL(scan_on, &scan_table);
 
 }  // namespace lamella::native

@@ -246,8 +246,8 @@ AddRun add_run_of(ScalarType dtype) {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(selecting_stub, &selecting);
-LAMELLA_REGISTER_DISPATCH(selecting_elements_stub, &selecting_elements);
-LAMELLA_REGISTER_DISPATCH(add_run_stub, &add_run_of);
+LAMELLA_REGISTER_KERNEL(selecting_on, &selecting);
+LAMELLA_REGISTER_KERNEL(selecting_elements_on, &selecting_elements);
+LAMELLA_REGISTER_KERNEL(add_run_on, &add_run_of);
 
 }  // namespace lamella::native

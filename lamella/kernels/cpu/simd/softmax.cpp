@@ -139,6 +139,6 @@ void softmax_kernel(ScalarType dtype, const void* x, void* y, int64_t size, int6
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(softmax_stub, &softmax_kernel);
+LAMELLA_REGISTER_KERNEL(softmax_on, &softmax_kernel);
 
 }  // namespace lamella::native

@@ -117,6 +117,6 @@ void softmax_backward_kernel(ScalarType dtype, const void* grad, const void* y, 
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(softmax_backward_stub, &softmax_backward_kernel);
+LAMELLA_REGISTER_KERNEL(softmax_backward_on, &softmax_backward_kernel);
 
 }  // namespace lamella::native

@@ -265,6 +265,6 @@ void sort_words_kernel(uint32_t* words, int64_t n) {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(sort_words_stub, &sort_words_kernel);
+LAMELLA_REGISTER_KERNEL(sort_words_on, &sort_words_kernel);
 
 }  // namespace lamella::native

@@ -8,6 +8,6 @@ namespace lamella::native {
 inline constexpr int64_t kWordsSpare = 512;
 // Sorts n words in ascending order by a bitonic network, which is fast up to about 10000 words.
 using sort_words_fn = void (*)(uint32_t* words, int64_t n);
-LAMELLA_DECLARE_DISPATCH(sort_words_fn, sort_words_stub);
+LAMELLA_KERNEL(sort_words_fn, sort_words_on);
 
 }  // namespace lamella::native

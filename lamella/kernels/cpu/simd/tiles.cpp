@@ -117,6 +117,6 @@ const TileLoops& tile_loops() {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(tile_loops_stub, &tile_loops);
+LAMELLA_REGISTER_KERNEL(tile_loops_on, &tile_loops);
 
 }  // namespace lamella::native

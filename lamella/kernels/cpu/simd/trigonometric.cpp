@@ -3,18 +3,8 @@
 #include "lamella/kernels/cpu/simd/vec_math.h"
 
 namespace lamella::native {
-inline namespace CPU_CAPABILITY {
-namespace {
-
-LAMELLA_VEC1(Sin, v_sin(a))
-LAMELLA_VEC1(Cos, v_cos(a))
-LAMELLA_VEC1(Tan, v_tan(a))
-
-}  // namespace
-}  // namespace CPU_CAPABILITY
-
-LAMELLA_MATH1(sin, Sin);
-LAMELLA_MATH1(cos, Cos);
-LAMELLA_MATH1(tan, Tan);
+LAMELLA_MATH1(sin, v_sin(a));
+LAMELLA_MATH1(cos, v_cos(a));
+LAMELLA_MATH1(tan, v_tan(a));
 
 }  // namespace lamella::native

@@ -202,18 +202,6 @@ constexpr LoopTable vector_table(const char* name, int params, const LoopFn* oth
     explicit Name(const void*) {}                          \
     auto operator()(T a, T b) const { return expression; } \
   };
-#define LAMELLA_VEC1(Name, expression)                       \
-  template <class T>                                         \
-  struct Name {                                              \
-    explicit Name(const void*) {}                            \
-    Vec<T> operator()(Vec<T> a) const { return expression; } \
-  };
-#define LAMELLA_VEC2(Name, expression)                                 \
-  template <class T>                                                   \
-  struct Name {                                                        \
-    explicit Name(const void*) {}                                      \
-    Vec<T> operator()(Vec<T> a, Vec<T> b) const { return expression; } \
-  };
 
 // Registers a table as pointwise_loop<"op"> for this capability. For use in namespace
 // lamella::native.
@@ -225,9 +213,26 @@ constexpr LoopTable vector_table(const char* name, int params, const LoopFn* oth
   }                                                                   \
   }                                                                   \
   LAMELLA_REGISTER_POINTWISE(op, &op##_kernel)
-// Registers a unary vector function whose loops for complex numbers are in complex_loops.cpp.
-#define LAMELLA_MATH1(op, Op) \
-  LAMELLA_OTHER_LOOPS(op);    \
-  LAMELLA_POINTWISE(op, vector_table<Op, 1>(#op, 0, op##_others))
+// Registers the loop `op` of the operator `name`: an expression of vectors a (and b) of T.
+#define LAMELLA_VECTOR_LOOP(op, name, count, parameters, others, ...) \
+  namespace {                                                         \
+  template <class T>                                                  \
+  struct op##_function {                                              \
+    explicit op##_function(const void*) {}                            \
+    Vec<T> operator() parameters const { return __VA_ARGS__; }        \
+  };                                                                  \
+  }                                                                   \
+  LAMELLA_POINTWISE(op, vector_table<op##_function, count>(name, 0, others))
+#define LAMELLA_VEC1(op, name, ...) \
+  LAMELLA_VECTOR_LOOP(op, name, 1, (Vec<T> a), nullptr, __VA_ARGS__)
+#define LAMELLA_VEC2(op, name, ...) \
+  LAMELLA_VECTOR_LOOP(op, name, 2, (Vec<T> a, Vec<T> b), nullptr, __VA_ARGS__)
+// The same for operators with loops for other types in complex_loops.cpp or plain_loops.cpp.
+#define LAMELLA_MATH1(op, ...) \
+  LAMELLA_OTHER_LOOPS(op);     \
+  LAMELLA_VECTOR_LOOP(op, #op, 1, (Vec<T> a), op##_others, __VA_ARGS__)
+#define LAMELLA_MATH2(op, name, ...) \
+  LAMELLA_OTHER_LOOPS(op);           \
+  LAMELLA_VECTOR_LOOP(op, name, 2, (Vec<T> a, Vec<T> b), op##_others, __VA_ARGS__)
 #define LAMELLA_PLAIN1(op, Op, List) LAMELLA_POINTWISE(op, plain_table<Op, 1>(#op, 0, List()))
 #define LAMELLA_PLAIN2(op, Op, List) LAMELLA_POINTWISE(op, plain_table<Op, 2>(#op, 0, List()))

@@ -132,6 +132,6 @@ const WinogradKernels* kernels() {
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_DISPATCH(winograd_kernels_stub, &kernels);
+LAMELLA_REGISTER_KERNEL(winograd_kernels_on, &kernels);
 
 }  // namespace lamella::native

@@ -43,6 +43,6 @@ struct WinogradKernels {
   // whether all of them are finite.
   bool (*results)(const WinogradPlanes& planes, int64_t first, int64_t count, const float* values);
 };
-LAMELLA_DECLARE_DISPATCH(const WinogradKernels* (*)(), winograd_kernels_stub);
+LAMELLA_KERNEL(const WinogradKernels* (*)(), winograd_kernels_on);
 
 }  // namespace lamella::native
