@@ -21,6 +21,7 @@
 #include "lamella/graph/evaluate/rules.h"
 #include "lamella/graph/execute/blocks.h"
 #include "lamella/graph/execute/code_cache.h"
+#include "lamella/graph/execute/computation_plan.h"
 #include "lamella/graph/execute/machine_code.h"
 #include "lamella/graph/execute/planned_module.h"
 #include "lamella/graph/hlo/effects.h"
@@ -31,67 +32,6 @@
 
 namespace lamella::hlo {
 namespace {
-
-struct Operand {
-  uint32_t place;
-  bool ends;  // this step is the last use of the place
-};
-// A value that a region returns, and the place that it is written to.
-struct RegionOutput {
-  const Shape* shape;
-  uint32_t place;
-};
-struct OutputLeaf {
-  const Shape* shape;
-  size_t bytes;
-  int32_t shared_operand;  // operand whose memory it may take over; -1: none
-};
-struct PlannedRegion {
-  std::string name;
-  MachineCode::Function function = nullptr;
-  std::unique_ptr<const Blocks> blocks;  // if there is no function
-  size_t temporary_bytes = 0;
-  uint32_t input_leaves;
-  std::vector<OutputLeaf> output_leaves;
-  std::vector<RegionOutput> outputs;
-};
-struct PlannedStep {
-  const Instruction* instruction = nullptr;
-  Rule rule = nullptr;
-  PreparedCall* call = nullptr;           // for custom calls
-  const PlannedRegion* region = nullptr;  // for regions
-  uint32_t first_operand = 0;
-  uint32_t operand_count = 0;
-  uint32_t result = 0;
-  bool unused = false;  // the result is not read; the step runs for its effect
-};
-struct ComputationPlan {
-  std::vector<PlannedStep> steps;
-  std::vector<Operand> operands;
-  std::vector<std::pair<uint32_t, Value>> constants;  // place, value
-  std::vector<uint32_t> parameters;                   // places, by number
-  std::vector<std::unique_ptr<PlannedRegion>> regions;
-  uint32_t places = 0;
-  uint32_t root = 0;
-  uint32_t most_operands = 0;
-};
-
-uint32_t place_of(const Instruction* i) { return static_cast<uint32_t>(i->index); }
-
-// Finds the last use of every place, from the last step to the first.
-void find_ends(ComputationPlan& plan) {
-  std::vector<bool> read(plan.places, false);
-  read[plan.root] = true;
-  for (size_t s = plan.steps.size(); s-- > 0;) {
-    PlannedStep& step = plan.steps[s];
-    if (step.region == nullptr) step.unused = !read[step.result];
-    for (size_t o = step.operand_count; o-- > 0;) {
-      Operand& operand = plan.operands[step.first_operand + o];
-      operand.ends = !read[operand.place];
-      read[operand.place] = true;
-    }
-  }
-}
 
 // Calls f(array) for each array of the value.
 template <class F>
@@ -298,7 +238,7 @@ class Executor final : public Executable {
         profile::Span span("run");
         std::span<Value> taken(operands, step.operand_count);
         for (uint32_t o = 0; o < step.operand_count; ++o) {
-          const Operand& operand = plan.operands[step.first_operand + o];
+          const StepOperand& operand = plan.operands[step.first_operand + o];
           if (operand.ends) {
             taken[o].take(places[operand.place]);
           } else {
