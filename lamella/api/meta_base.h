@@ -12,8 +12,8 @@
 //   A kernel may read an argument after it wrote an output, so an out tensor that shares memory
 //   with an argument is neither resized nor written before impl() is done: the result is computed
 //   in a temporary and copied. Only operators with an in-place form handle an out tensor that is
-//   `self`. Iterators check their operands themselves, and let outputs that they write over operands
-//   be, unless they would have to be resized.
+//   `self`. Iterators check their operands themselves, and let outputs that they write over
+//   operands be, unless they would have to be resized.
 //
 // Usable from separately built libraries: everything is inline over the C ABI and operators.
 #pragma once

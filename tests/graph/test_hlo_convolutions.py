@@ -325,7 +325,7 @@ DILATED = {
     "cut on one side": ((3, 2), (6, 5), (4, 3), 2, ((3, 0), (-1, 2)), ""),
     "wider than the kernel": ((2, 3), (5, 4), (3, 3), 3, ((5, 2), (2, 7)), ""),
     "turned": ((3, 5), (5, 6), (5, 4), 3, ((2, -1), (1, 1)), " rhs_reversal=1x1"),
-    "turned along one dimension": ((3, 5), (5, 6), (5, 4), 3, ((2, 1), (1, 1)), " rhs_reversal=1x0"),
+    "turned in one dimension": ((3, 5), (5, 6), (5, 4), 3, ((2, 1), (1, 1)), " rhs_reversal=1x0"),
     "one tap": ((3, 5), (5, 6), (1, 1), 8, ((0, 0), (3, 1)), ""),
     "one position": ((3, 5), (1, 1), (5, 4), 8, ((4, 4), (3, 3)), ""),
     "holes in the kernel": ((3, 5), (5, 6), (3, 2), 4, ((3, 4), (2, 2)), " rhs_dilate=2x3"),

@@ -153,7 +153,7 @@ def squared(name: str) -> str:
     )
 
 
-# XLA reaches its backends through StableHLO here, which loses the size of a dimension that is split.
+# XLA reaches its backends through StableHLO here, which loses the size of a split dimension.
 DYNAMIC = [
     name
     for name, case in CASES.items()

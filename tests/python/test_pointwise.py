@@ -180,13 +180,14 @@ def test_out_and_in_place():
 @pytest.mark.parametrize("name", ["add", "minimum", "atan2", "lt", "where", "lerp", "addcmul"])
 def test_out_over_an_operand_that_is_smaller(name):
     wide = sample("float32", (5, 3), 1)
-    for over in range(1 if name == "where" else 0, 3 if name in ("where", "lerp", "addcmul") else 2):
+    has_three = name in ("where", "lerp", "addcmul")
+    for over in range(int(name == "where"), 3 if has_three else 2):
         for alias in (lambda t: t, lambda t: t.view(1, 3), lambda t: t.detach()):
             given = [sample("float32", (1, 3), 2), sample("float32", (1, 3), 3)]
             given.insert(0 if over else 1, wide)
             if name == "where":
                 given[0] = wide > 0
-            given = given if name in ("where", "lerp", "addcmul") else given[:2]
+            given = given if has_three else given[:2]
             want = getattr(torch, name)(*given).to(torch.float32)
             ours = [to_lamella(t.clone()) for t in given]
             out = alias(ours[over])

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status: 0 for success, 1 if a run fails or a check or
-    comparison finds something, 2 for wrong usage and for what cannot be read, compiled or written."""
+    comparison finds something, 2 for wrong usage and for files and programs that cannot be read,
+    compiled or written."""
     from lamella import __version__
     from lamella._cli import (
         backend_check,
