@@ -52,6 +52,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     module = hlo::parse_module(text);
   } catch (const Error& error) {
     if (!error.msg().starts_with("hlo: ")) fuzz::found("an error without a beginning");
+    if (error.msg().find("expected") == std::string::npos) {
+      fuzz::found("an error that does not say what was expected");
+    }
     return 0;
   }
   std::string printed = hlo::to_string(*module);
