@@ -84,9 +84,9 @@ void match(Numbers& left, int64_t left_dimension, Numbers& right, int64_t right_
 void match_operands(const Instruction& i, std::vector<Numbers>& sizes) {
   switch (i.opcode) {
     case Opcode::Dot:
-      for (auto [left, right] : {std::pair{AttributeKey::LhsContractingDims,
-                                           AttributeKey::RhsContractingDims},
-                                 {AttributeKey::LhsBatchDims, AttributeKey::RhsBatchDims}}) {
+      for (auto [left, right] :
+           {std::pair{AttributeKey::LhsContractingDims, AttributeKey::RhsContractingDims},
+            {AttributeKey::LhsBatchDims, AttributeKey::RhsBatchDims}}) {
         auto from = i.integers(left), to = i.integers(right);
         for (size_t n = 0; n < from.size(); ++n) match(sizes[0], from[n], sizes[1], to[n]);
       }
@@ -121,8 +121,9 @@ Value run_cut(Step& step, Rule rule, const std::vector<Numbers>& sizes) {
   std::vector<Instruction*> pointers;
   for (size_t n = 0; n < step.operands.size(); ++n) {
     const Value& operand = step.operands[n];
-    bool is_whole = !operand.shape().is_array() ||
-                    (!is_sized(operand) && std::ranges::equal(sizes[n], i.operand_shape(n).dimensions()));
+    bool is_whole =
+        !operand.shape().is_array() ||
+        (!is_sized(operand) && std::ranges::equal(sizes[n], i.operand_shape(n).dimensions()));
     cut.push_back(is_whole ? operand : cut_to(operand, sizes[n]));
     operands.push_back(*i.operands[n]);
     operands.back().shape = cut.back().shape_pointer();
@@ -166,7 +167,8 @@ Value run_slice(Step& step, Rule rule) {
   Numbers given = sizes_of(step.operands[0]);
   auto parts = step.instruction.find(AttributeKey::Slice)->slices();
   for (size_t d = 0; d < sizes.size(); ++d) {
-    if (!is_dynamic(step.operands[0], d) || sizes[d] <= 1) continue;  // XLA makes one element static
+    if (!is_dynamic(step.operands[0], d) || sizes[d] <= 1)
+      continue;  // XLA makes one element static
     int64_t left = std::max<int64_t>(given[d] - parts[d].start, 0);
     sizes[d] = std::min(sizes[d], (left + parts[d].stride - 1) / parts[d].stride);
   }
@@ -250,8 +252,7 @@ Value run_scatter(Step& step, Rule rule) {
   if (!step.shape().is_tuple()) return sized(i.shape, without_sizes(made), sizes);
   std::vector<Value> parts;
   for (size_t e = 0; e < made.size(); ++e) {
-    parts.push_back(
-        sized(&i.shape->tuple_shapes()[e], without_sizes(made.element(e)), sizes));
+    parts.push_back(sized(&i.shape->tuple_shapes()[e], without_sizes(made.element(e)), sizes));
   }
   return Value::tuple(i.shape, parts);
 }
@@ -392,10 +393,10 @@ Value run_with_sizes(Step& step, Rule rule) {
     case Opcode::Map:
     case Opcode::BitcastConvert:
     case Opcode::Bitcast:
-      LAMELLA_HLO_REQUIRE(std::ranges::equal(step.shape().dimensions(),
-                                             step.operands[0].shape().dimensions()),
-                          i, "expected an operand of static size, since the result has other ",
-                          "dimensions, got ", step.operands[0].shape().to_string(false));
+      LAMELLA_HLO_REQUIRE(
+          std::ranges::equal(step.shape().dimensions(), step.operands[0].shape().dimensions()), i,
+          "expected an operand of static size, since the result has other ", "dimensions, got ",
+          step.operands[0].shape().to_string(false));
       return run_elementwise(step, rule);
     default:
       break;

@@ -35,8 +35,8 @@ struct Step {
 using Rule = Value (*)(Step& step);
 Rule rule_of(Opcode opcode);
 
-// Whether a custom call is one to "TopK", for which the rule of the opcode topk stands; throws if its
-// shapes do not fit.
+// Whether a custom call is one to "TopK", for which the rule of the opcode topk stands; throws if
+// its shapes do not fit.
 bool is_top_k_call(const Instruction& instruction);
 
 // Declares evaluate_RULE for each name in the opcode table's column `rule`.
