@@ -27,23 +27,10 @@ Op binary(const char* function, Opcode opcode, const Operand& lhs, Op rhs,
   });
 }
 
-const char* word(ComparisonDirection direction) {
-  switch (direction) {
-    case ComparisonDirection::kEq:
-      return "EQ";
-    case ComparisonDirection::kNe:
-      return "NE";
-    case ComparisonDirection::kGe:
-      return "GE";
-    case ComparisonDirection::kGt:
-      return "GT";
-    case ComparisonDirection::kLe:
-      return "LE";
-    case ComparisonDirection::kLt:
-      return "LT";
-  }
-  refuse("expected 'direction' to be one of ComparisonDirection, got ",
-         static_cast<int>(direction));
+std::string word(ComparisonDirection direction) {
+  LAMELLA_EXPECT(direction <= ComparisonDirection::kLt,
+                 "'direction' to be one of ComparisonDirection, got ", static_cast<int>(direction));
+  return ComparisonDirectionToString(direction);
 }
 const char* word(Comparison::Type type) {
   switch (type) {
