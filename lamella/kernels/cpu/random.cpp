@@ -587,6 +587,6 @@ Tensor& randperm_out(int64_t n, std::optional<Generator> generator, Tensor& out)
     }
   });
 }
-Tensor& randperm_out(int64_t n, Tensor& out) { return native::randperm_out(n, std::nullopt, out); }
+Tensor& randperm_out(int64_t n, Tensor& out) { return lamella::randperm_out(out, n, std::nullopt); }
 
 }  // namespace lamella::native

@@ -170,8 +170,13 @@ struct Common {
   std::optional<Tensor> grad_scale, found_inf;
 
   Tensor scaled(const Tensor& x) const { return rate.defined() ? x.mul(rate) : x.mul(lr); }
+  // The gradient of a step; a scale is taken out of `given` as well, as the kernels do.
   Tensor gradient(const Tensor& given) const {
-    Tensor g = grad_scale ? given.div(*grad_scale) : given;
+    Tensor g = given;
+    if (grad_scale) {
+      g = g.div(grad_scale->reshape({}));
+      write(given, g);
+    }
     return maximize ? g.neg() : g;
   }
   void write(Tensor to, const Tensor& value) const {
