@@ -129,11 +129,10 @@ PyObject* run_plain(const Entry& entry, Leaves& leaves) {
 RunOutcome run(const Entry& entry, Leaves& leaves, PyObject** result) {
   RunOutcome outcome = RunOutcome::Done;
   *result = guarded([&]() -> PyObject* {
-    std::vector<lamella_tensor*> given;
-    given.reserve(leaves.size());
+    SmallList<lamella_tensor*> given(leaves.size());
     for (PyObject* leaf : leaves.all()) given.push_back(tensor_of(leaf));
     std::vector<TensorBase> made;
-    outcome = run_program(*entry.program, entry.again.get(), given, &made);
+    outcome = run_program(*entry.program, entry.again.get(), given.all(), &made);
     return outcome == RunOutcome::Done ? nested(entry, made) : nullptr;
   });
   return outcome;

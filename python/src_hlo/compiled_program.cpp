@@ -29,8 +29,7 @@ TensorBase gradient_of(lamella_tensor* tensor) {
   if (!autograd::is_leaf(tensor)) return {};
   return TensorBase::adopt(lamella_tensor_grad(tensor));
 }
-bool has_same_gradients(const CompiledProgram& program,
-                        const std::vector<lamella_tensor*>& leaves) {
+bool has_same_gradients(const CompiledProgram& program, std::span<lamella_tensor* const> leaves) {
   std::vector<lamella_tensor*> distinct;
   for (size_t i = 0; i < leaves.size(); ++i) {
     if (program.first[i] != i) {
@@ -100,7 +99,7 @@ void write_back(const std::vector<TensorBase>& tensors, const std::vector<Tensor
 }
 
 std::vector<TensorBase> inputs_of(const CompiledProgram& program,
-                                  const std::vector<lamella_tensor*>& leaves) {
+                                  std::span<lamella_tensor* const> leaves) {
   std::vector<TensorBase> given;
   PyObject* outside = program.outside.get();
   given.reserve(leaves.size() + program.rates.size() + program.graded.size() +
@@ -265,8 +264,7 @@ PyMethodDef functions[] = {{"_program", make, METH_VARARGS, nullptr},
 }  // namespace
 
 RunOutcome run_program(const CompiledProgram& program, PyObject* again,
-                       const std::vector<lamella_tensor*>& leaves,
-                       std::vector<TensorBase>* results) {
+                       std::span<lamella_tensor* const> leaves, std::vector<TensorBase>* results) {
   if (!program.first.empty() && !has_same_gradients(program, leaves)) {
     return RunOutcome::OtherGradients;
   }

@@ -1,6 +1,7 @@
 // Programs of compiled functions, as calls run them.
 #pragma once
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "python/src_hlo/compiled_gradient.h"
@@ -48,8 +49,7 @@ enum class RunOutcome : uint8_t {
 // Runs a program; fills in the results of the function if it is done, and does nothing otherwise.
 // again: see run_with_gradient().
 RunOutcome run_program(const CompiledProgram& program, PyObject* again,
-                       const std::vector<lamella_tensor*>& leaves,
-                       std::vector<TensorBase>* results);
+                       std::span<lamella_tensor* const> leaves, std::vector<TensorBase>* results);
 
 // The program of a lamella._hlo._Program; throws PythonError for other objects.
 const CompiledProgram& compiled_program_of(PyObject* object);
