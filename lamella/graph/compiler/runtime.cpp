@@ -208,10 +208,9 @@ const void* code_symbol(std::string_view name, uint32_t capability) {
 
 const compiler::VectorFunctions& compiler::vector_functions(uint32_t capability) {
   // A build for one machine has only the capability that this machine uses.
-  static const VectorFunctions all[] = {
-      LAMELLA_IF_DEFAULT(DEFAULT::vector_functions(), ) LAMELLA_IF_AVX2(AVX2::vector_functions(), )
-          LAMELLA_IF_AVX512(AVX512::vector_functions(), )
-  };
+  static const VectorFunctions all[] = {LAMELLA_IF_DEFAULT(DEFAULT::vector_functions(), )
+                                            LAMELLA_IF_AVX2(AVX2::vector_functions(), )
+                                                LAMELLA_IF_AVX512(AVX512::vector_functions(), )};
   return all[std::min<size_t>(capability, std::size(all) - 1)];
 }
 

@@ -67,8 +67,8 @@ constexpr Functions inexact(F f) {
   return all;
 }
 
-// An opcode whose column `emitted` is Kernel(name) is the function `name` of the standard library, or
-// of this file.
+// An opcode whose column `emitted` is Kernel(name) is the function `name` of the standard library,
+// or of this file.
 #define LAMELLA_EMITTED_Kernel(name) inexact([](auto x) -> decltype(name(x)) { return name(x); })
 #define LAMELLA_EMITTED_Intrinsic(name) Functions()
 #define LAMELLA_EMITTED_Own Functions()

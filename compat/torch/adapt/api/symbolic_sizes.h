@@ -1,5 +1,5 @@
-// PyTorch's names of functions and methods for symbolic sizes. Sizes are plain integers here, so each
-// is the function for those, wherever the name stands.
+// PyTorch's names of functions and methods for symbolic sizes. Sizes are plain integers here, so
+// each is the function for those, wherever the name stands.
 #pragma once
 
 #define as_strided_symint as_strided
