@@ -126,14 +126,11 @@ PyObject* run_plain(const Entry& entry, Leaves& leaves) {
 }
 // Runs an entry's program. The result is NULL, with a Python error set, if it fails, and NULL
 // unless the outcome is Done.
-RunOutcome run(const Entry& entry, Leaves& leaves, PyObject** result) {
+LAMELLA_NOINLINE RunOutcome run(const Entry& entry, Leaves& leaves, PyObject** result) {
   RunOutcome outcome = RunOutcome::Done;
   *result = guarded([&]() -> PyObject* {
-    std::vector<lamella_tensor*> given;
-    given.reserve(leaves.size());
-    for (PyObject* leaf : leaves.all()) given.push_back(tensor_of(leaf));
     std::vector<TensorBase> made;
-    outcome = run_program(*entry.program, entry.again.get(), given, &made);
+    outcome = run_program(*entry.program, entry.again.get(), leaves.all(), &made);
     return outcome == RunOutcome::Done ? nested(entry, made) : nullptr;
   });
   return outcome;

@@ -29,16 +29,15 @@ TensorBase gradient_of(lamella_tensor* tensor) {
   if (!autograd::is_leaf(tensor)) return {};
   return TensorBase::adopt(lamella_tensor_grad(tensor));
 }
-bool has_same_gradients(const CompiledProgram& program,
-                        const std::vector<lamella_tensor*>& leaves) {
-  std::vector<lamella_tensor*> distinct;
+bool has_same_gradients(const CompiledProgram& program, std::span<PyObject* const> leaves) {
+  std::vector<PyObject*> distinct;
   for (size_t i = 0; i < leaves.size(); ++i) {
     if (program.first[i] != i) {
       if (leaves[program.first[i]] != leaves[i]) return false;
       continue;
     }
     distinct.push_back(leaves[i]);
-    TensorBase grad = gradient_of(leaves[i]);
+    TensorBase grad = gradient_of(tensor_of(leaves[i]));
     const std::optional<TensorGuard>& expected = program.gradients[i];
     if (grad.defined() != expected.has_value()) return false;
     if (!expected) continue;
@@ -100,12 +99,12 @@ void write_back(const std::vector<TensorBase>& tensors, const std::vector<Tensor
 }
 
 std::vector<TensorBase> inputs_of(const CompiledProgram& program,
-                                  const std::vector<lamella_tensor*>& leaves) {
+                                  std::span<PyObject* const> leaves) {
   std::vector<TensorBase> given;
   PyObject* outside = program.outside.get();
   given.reserve(leaves.size() + program.rates.size() + program.graded.size() +
                 static_cast<size_t>(PyList_GET_SIZE(outside)));
-  for (size_t i : program.own) given.push_back(TensorBase::borrow(leaves[i]));
+  for (size_t i : program.own) given.push_back(tensor_ref(leaves[i]));
   for (const OutsidePlace& place : program.rates) {
     PyObject* now = place.get();
     LAMELLA_CHECK(now != nullptr, "compile: expected an optimizer with a learning rate, got none");
@@ -113,7 +112,7 @@ std::vector<TensorBase> inputs_of(const CompiledProgram& program,
     if (PyErr_Occurred() != nullptr) throw PythonError();
     given.push_back(lamella::scalar_tensor(rate, TensorOptions(kDouble).device(kCPU)));
   }
-  for (size_t k : program.graded) given.push_back(gradient_of(leaves[program.own[k]]));
+  for (size_t k : program.graded) given.push_back(gradient_of(tensor_of(leaves[program.own[k]])));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(outside); ++i) {
     given.push_back(tensor_ref(PyList_GET_ITEM(outside, i)));
   }
@@ -224,10 +223,8 @@ PyObject* call(PyObject* self, PyObject* args, PyObject*) {
   PyObject *again, *list;
   if (!PyArg_ParseTuple(args, "OO!:_Program", &again, &PyList_Type, &list)) return nullptr;
   return guarded([&]() -> PyObject* {
-    std::vector<lamella_tensor*> leaves;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
-      leaves.push_back(tensor_of(PyList_GET_ITEM(list, i)));
-    }
+    std::span<PyObject* const> leaves(PySequence_Fast_ITEMS(list),
+                                      static_cast<size_t>(PyList_GET_SIZE(list)));
     std::vector<TensorBase> results;
     RunOutcome outcome = run_program(held<CompiledProgram>(self), again, leaves, &results);
     if (outcome == RunOutcome::OtherGradients) Py_RETURN_NOTIMPLEMENTED;
@@ -265,33 +262,34 @@ PyMethodDef functions[] = {{"_program", make, METH_VARARGS, nullptr},
 }  // namespace
 
 RunOutcome run_program(const CompiledProgram& program, PyObject* again,
-                       const std::vector<lamella_tensor*>& leaves,
-                       std::vector<TensorBase>* results) {
+                       std::span<PyObject* const> leaves, std::vector<TensorBase>* results) {
   if (!program.first.empty() && !has_same_gradients(program, leaves)) {
     return RunOutcome::OtherGradients;
   }
-  std::vector<TensorBase> given = inputs_of(program, leaves), made;
+  std::vector<TensorBase> given = inputs_of(program, leaves);
   if (!are_apart(given, program.written)) return RunOutcome::SharedMemory;
   if (program.gradient) {
-    made = run_with_gradient(*program.gradient, again, given);
+    *results = run_with_gradient(*program.gradient, again, given);
   } else {
     WithoutGil others(program.without_gil);
-    made = run_executable(*program.executable, given);
+    *results = run_executable(*program.executable, given);
   }
+  if (program.is_direct()) return RunOutcome::Done;
   if (!program.written.empty()) {
     std::vector<TensorBase> to;
     for (size_t i : program.written) to.push_back(given[i]);
-    auto first = made.begin() + static_cast<std::ptrdiff_t>(program.fresh);
-    write_back(to, {first, made.end()});
+    auto first = results->begin() + static_cast<std::ptrdiff_t>(program.fresh);
+    write_back(to, {first, results->end()});
   }
-  *results = results_of(program, std::move(made), given);
+  *results = results_of(program, std::move(*results), given);
   size_t returned = results->size() - program.set.size();
   for (size_t n = 0; n < program.set.size(); ++n) {
     const TensorBase& grad = (*results)[returned + n];
-    detail::check(lamella_tensor_set_grad(leaves[program.own[program.set[n]]], grad.impl()));
+    PyObject* leaf = leaves[program.own[program.set[n]]];
+    detail::check(lamella_tensor_set_grad(tensor_of(leaf), grad.impl()));
   }
   for (size_t k : program.cleared) {
-    detail::check(lamella_tensor_set_grad(leaves[program.own[k]], nullptr));
+    detail::check(lamella_tensor_set_grad(tensor_of(leaves[program.own[k]]), nullptr));
   }
   results->resize(returned);
   return RunOutcome::Done;

@@ -1,6 +1,7 @@
 // Programs of compiled functions, as calls run them.
 #pragma once
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "python/src_hlo/compiled_gradient.h"
@@ -33,10 +34,14 @@ struct CompiledProgram {
   std::vector<size_t> first;
   std::vector<std::optional<TensorGuard>> gradients;
 
-  // Whether the results are those of the executable for the leaves.
+  // Whether all results of the executable are those of the function, and nothing else is to be
+  // done.
+  bool is_direct() const {
+    return written.empty() && set.empty() && cleared.empty() && fresh == results.size();
+  }
+  // Whether the function is the executable, called with the leaves.
   bool is_plain() const {
-    return !gradient && first.empty() && written.empty() && fresh == results.size() &&
-           PyList_GET_SIZE(outside.get()) == 0;
+    return is_direct() && !gradient && first.empty() && PyList_GET_SIZE(outside.get()) == 0;
   }
 };
 
@@ -48,8 +53,7 @@ enum class RunOutcome : uint8_t {
 // Runs a program; fills in the results of the function if it is done, and does nothing otherwise.
 // again: see run_with_gradient().
 RunOutcome run_program(const CompiledProgram& program, PyObject* again,
-                       const std::vector<lamella_tensor*>& leaves,
-                       std::vector<TensorBase>* results);
+                       std::span<PyObject* const> leaves, std::vector<TensorBase>* results);
 
 // The program of a lamella._hlo._Program; throws PythonError for other objects.
 const CompiledProgram& compiled_program_of(PyObject* object);

@@ -42,42 +42,28 @@ Tensor any(const Tensor& self, int64_t dim, bool keepdim) {
   return lamella::any(self, OptionalIntArrayRef(dim), keepdim);
 }
 
-Tensor var(const Tensor& self, bool unbiased) {
-  return lamella::var(self, OptionalIntArrayRef(), MaybeNumber(bessel(unbiased)), false);
-}
-Tensor var(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) {
-  return lamella::var(self, dim, MaybeNumber(bessel(unbiased)), keepdim);
-}
-Tensor std_(const Tensor& self, bool unbiased) {
-  return lamella::std(self, OptionalIntArrayRef(), MaybeNumber(bessel(unbiased)), false);
-}
-Tensor std_(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) {
-  return lamella::std(self, dim, MaybeNumber(bessel(unbiased)), keepdim);
-}
-::std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim,
-                                      const MaybeNumber& correction, bool keepdim) {
-  return {lamella::var(self, dim, correction, keepdim),
-          lamella::mean(self, dim, keepdim, ::std::nullopt)};
-}
-::std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
-                                      bool keepdim) {
-  return var_mean(self, dim, MaybeNumber(bessel(unbiased)), keepdim);
-}
-::std::tuple<Tensor, Tensor> var_mean(const Tensor& self, bool unbiased) {
-  return var_mean(self, OptionalIntArrayRef(), MaybeNumber(bessel(unbiased)), false);
-}
-::std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim,
-                                      const MaybeNumber& correction, bool keepdim) {
-  return {lamella::std(self, dim, correction, keepdim),
-          lamella::mean(self, dim, keepdim, ::std::nullopt)};
-}
-::std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
-                                      bool keepdim) {
-  return std_mean(self, dim, MaybeNumber(bessel(unbiased)), keepdim);
-}
-::std::tuple<Tensor, Tensor> std_mean(const Tensor& self, bool unbiased) {
-  return std_mean(self, OptionalIntArrayRef(), MaybeNumber(bessel(unbiased)), false);
-}
+// Defines the forms of var or std with `unbiased`, and those that return the mean as well.
+#define LAMELLA_SPREAD(name, name_mean, of)                                               \
+  Tensor name(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) { \
+    return of(self, dim, MaybeNumber(bessel(unbiased)), keepdim);                         \
+  }                                                                                       \
+  Tensor name(const Tensor& self, bool unbiased) {                                        \
+    return name(self, OptionalIntArrayRef(), unbiased, false);                            \
+  }                                                                                       \
+  ::std::tuple<Tensor, Tensor> name_mean(const Tensor& self, OptionalIntArrayRef dim,     \
+                                         const MaybeNumber& correction, bool keepdim) {   \
+    return {of(self, dim, correction, keepdim),                                           \
+            lamella::mean(self, dim, keepdim, ::std::nullopt)};                           \
+  }                                                                                       \
+  ::std::tuple<Tensor, Tensor> name_mean(const Tensor& self, OptionalIntArrayRef dim,     \
+                                         bool unbiased, bool keepdim) {                   \
+    return name_mean(self, dim, MaybeNumber(bessel(unbiased)), keepdim);                  \
+  }                                                                                       \
+  ::std::tuple<Tensor, Tensor> name_mean(const Tensor& self, bool unbiased) {             \
+    return name_mean(self, OptionalIntArrayRef(), MaybeNumber(bessel(unbiased)), false);  \
+  }
+LAMELLA_SPREAD(var, var_mean, lamella::var)
+LAMELLA_SPREAD(std_, std_mean, lamella::std)
 
 // ---- Norms ----
 

@@ -145,30 +145,19 @@ void check_divides(const Tensor& self, const char* op, int64_t sections, int64_t
 }
 }  // namespace
 
-std::vector<Tensor> hsplit(const Tensor& self, int64_t sections) {
-  int64_t dim = split_dim(self, "hsplit", 1, self.dim() == 1 ? 0 : 1);
-  check_divides(self, "hsplit", sections, dim);
-  return self.tensor_split(sections, dim);
-}
-std::vector<Tensor> hsplit(const Tensor& self, IntArrayRef indices) {
-  return self.tensor_split(indices, split_dim(self, "hsplit", 1, self.dim() == 1 ? 0 : 1));
-}
-std::vector<Tensor> vsplit(const Tensor& self, int64_t sections) {
-  int64_t dim = split_dim(self, "vsplit", 2, 0);
-  check_divides(self, "vsplit", sections, dim);
-  return self.tensor_split(sections, dim);
-}
-std::vector<Tensor> vsplit(const Tensor& self, IntArrayRef indices) {
-  return self.tensor_split(indices, split_dim(self, "vsplit", 2, 0));
-}
-std::vector<Tensor> dsplit(const Tensor& self, int64_t sections) {
-  int64_t dim = split_dim(self, "dsplit", 3, 2);
-  check_divides(self, "dsplit", sections, dim);
-  return self.tensor_split(sections, dim);
-}
-std::vector<Tensor> dsplit(const Tensor& self, IntArrayRef indices) {
-  return self.tensor_split(indices, split_dim(self, "dsplit", 3, 2));
-}
+// Defines an operator along dimension `dim_` of tensors of at least `least` dimensions.
+#define LAMELLA_SPLIT_ALONG(name, least, dim_)                              \
+  std::vector<Tensor> name(const Tensor& self, int64_t sections) {          \
+    int64_t dim = split_dim(self, #name, least, dim_);                      \
+    check_divides(self, #name, sections, dim);                              \
+    return self.tensor_split(sections, dim);                                \
+  }                                                                         \
+  std::vector<Tensor> name(const Tensor& self, IntArrayRef indices) {       \
+    return self.tensor_split(indices, split_dim(self, #name, least, dim_)); \
+  }
+LAMELLA_SPLIT_ALONG(hsplit, 1, self.dim() == 1 ? 0 : 1)
+LAMELLA_SPLIT_ALONG(vsplit, 2, 0)
+LAMELLA_SPLIT_ALONG(dsplit, 3, 2)
 
 std::vector<Tensor> broadcast_tensors(TensorList tensors) {
   Dims shape;

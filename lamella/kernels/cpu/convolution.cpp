@@ -334,6 +334,17 @@ struct Parts {
   char* at_dst(const Tensor& dst, const Convolution& c, int64_t n, int64_t g) const {
     return offset(dst, (n * c.groups + g) * out_each * v.outputs);
   }
+  // The matrix of the windows of group g of sample n in src.
+  const void* columns_of(const char* op, const Tensor& src, const Convolution& c, int64_t n,
+                         int64_t g) const {
+    const void* from = at_src(src, c, n, g);
+    if (direct) return from;
+    visit_numbers(c.dtype, op, [&](auto tag) {
+      using T = type_of<decltype(tag)>;
+      to_columns(v, static_cast<const T*>(from), static_cast<T*>(columns.data_ptr()), in_each);
+    });
+    return columns.data_ptr();
+  }
   char* at_weight(const Tensor& weight, int64_t g) const {
     return offset(weight, g * out_each * rows);
   }
@@ -357,15 +368,7 @@ void plain_forward(const char* op, const Convolution& c, const Tensor& src, cons
   for (int64_t n = 0; n < c.batch; ++n) {
     for (int64_t g = 0; g < c.groups; ++g) {
       check_interrupt();
-      void* from = parts.at_src(src, c, n, g);
-      if (!parts.direct) {
-        visit_numbers(c.dtype, op, [&](auto tag) {
-          using T = type_of<decltype(tag)>;
-          to_columns(parts.v, static_cast<const T*>(from),
-                     static_cast<T*>(parts.columns.data_ptr()), parts.in_each);
-        });
-        from = parts.columns.data_ptr();
-      }
+      const void* from = parts.columns_of(op, src, c, n, g);
       gemm(op, {c.dtype, 1, parts.out_each, parts.v.outputs, parts.rows,
                 matrix(parts.at_weight(weight, g), parts.rows), matrix(from, parts.v.outputs),
                 matrix(parts.at_dst(dst, c, n, g), parts.v.outputs), 1, bias.defined() ? 1 : 0});
@@ -401,15 +404,7 @@ void plain_backward_weight(const char* op, const Convolution& c, const Tensor& s
   for (int64_t n = 0; n < c.batch; ++n) {
     for (int64_t g = 0; g < c.groups; ++g) {
       check_interrupt();
-      void* from = parts.at_src(src, c, n, g);
-      if (!parts.direct) {
-        visit_numbers(c.dtype, op, [&](auto tag) {
-          using T = type_of<decltype(tag)>;
-          to_columns(parts.v, static_cast<const T*>(from),
-                     static_cast<T*>(parts.columns.data_ptr()), parts.in_each);
-        });
-        from = parts.columns.data_ptr();
-      }
+      const void* from = parts.columns_of(op, src, c, n, g);
       gemm(op, {c.dtype, 1, parts.out_each, parts.rows, parts.v.outputs,
                 matrix(parts.at_dst(dst, c, n, g), parts.v.outputs),
                 matrix(from, parts.v.outputs).transposed(),

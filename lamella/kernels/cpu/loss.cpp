@@ -127,15 +127,6 @@ Tensor loss_backward_of(const char* op, Loss loss, const Tensor& grad, const Ten
 }
 }  // namespace
 
-Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
-  return loss_of("mse_loss", Loss::kSquare, self, target, reduction, 0);
-}
-Tensor mse_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
-                         int64_t reduction) {
-  return loss_backward_of("mse_loss_backward", Loss::kSquare, grad_output, self, target, reduction,
-                          0);
-}
-
 namespace {
 void check_beta(double beta) {
   LAMELLA_CHECK(beta >= 0, "smooth_l1_loss: expected 'beta' not to be negative, got ", beta);
@@ -144,34 +135,31 @@ void check_delta(double delta) {
   LAMELLA_CHECK(delta > 0, "huber_loss: expected 'delta' to be greater than 0, got ", delta);
 }
 }  // namespace
-Tensor smooth_l1_loss(const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
-  check_beta(beta);
-  return loss_of("smooth_l1_loss", Loss::kSmoothL1, self, target, reduction, beta);
-}
-Tensor smooth_l1_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
-                               int64_t reduction, double beta) {
-  check_beta(beta);
-  return loss_backward_of("smooth_l1_loss_backward", Loss::kSmoothL1, grad_output, self, target,
-                          reduction, beta);
-}
-Tensor huber_loss(const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
-  check_delta(delta);
-  return loss_of("huber_loss", Loss::kHuber, self, target, reduction, delta);
-}
-Tensor huber_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
-                           int64_t reduction, double delta) {
-  check_delta(delta);
-  return loss_backward_of("huber_loss_backward", Loss::kHuber, grad_output, self, target, reduction,
-                          delta);
-}
-Tensor soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
-  return loss_of("soft_margin_loss", Loss::kSoftMargin, self, target, reduction, 0);
-}
-Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self,
-                                 const Tensor& target, int64_t reduction) {
-  return loss_backward_of("soft_margin_loss_backward", Loss::kSoftMargin, grad_output, self, target,
-                          reduction, 0);
-}
+
+// Defines a loss and its backward. The last arguments are its number with the check of it.
+#define LAMELLA_LOSS(name, loss)                                                               \
+  Tensor name(const Tensor& self, const Tensor& target, int64_t reduction) {                   \
+    return loss_of(#name, loss, self, target, reduction, 0);                                   \
+  }                                                                                            \
+  Tensor name##_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,  \
+                         int64_t reduction) {                                                  \
+    return loss_backward_of(#name "_backward", loss, grad_output, self, target, reduction, 0); \
+  }
+#define LAMELLA_LOSS_WITH(name, loss, number, check)                                          \
+  Tensor name(const Tensor& self, const Tensor& target, int64_t reduction, double number) {   \
+    check(number);                                                                            \
+    return loss_of(#name, loss, self, target, reduction, number);                             \
+  }                                                                                           \
+  Tensor name##_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target, \
+                         int64_t reduction, double number) {                                  \
+    check(number);                                                                            \
+    return loss_backward_of(#name "_backward", loss, grad_output, self, target, reduction,    \
+                            number);                                                          \
+  }
+LAMELLA_LOSS(mse_loss, Loss::kSquare)
+LAMELLA_LOSS_WITH(smooth_l1_loss, Loss::kSmoothL1, beta, check_beta)
+LAMELLA_LOSS_WITH(huber_loss, Loss::kHuber, delta, check_delta)
+LAMELLA_LOSS(soft_margin_loss, Loss::kSoftMargin)
 
 namespace {
 void check_probabilities(const char* op, const Tensor& self, const Tensor& target) {

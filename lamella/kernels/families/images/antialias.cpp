@@ -57,6 +57,8 @@ Tensor shrunk(const Tensor& x, int64_t dim, int64_t out, bool align_corners,
 Tensor antialiased(const char* op, const Tensor& self, IntArrayRef output_size, bool align_corners,
                    const std::optional<double>& high, const std::optional<double>& wide,
                    double reach, Filter filter) {
+  LAMELLA_CHECK(filter != &lanczos || !align_corners, op,
+                ": expected 'align_corners' to be False, got True");
   check_resize(op, self, output_size);
   const ScalarType type = self.scalar_type();
   LAMELLA_CHECK_NOT_IMPLEMENTED(self.is_floating_point() || type == kByte, op,
@@ -74,44 +76,23 @@ Tensor antialiased(const char* op, const Tensor& self, IntArrayRef output_size, 
 
 }  // namespace
 
-Tensor _upsample_bilinear2d_aa(const Tensor& self, IntArrayRef output_size, bool align_corners,
-                               std::optional<double> scales_h, std::optional<double> scales_w) {
-  return antialiased("_upsample_bilinear2d_aa", self, output_size, align_corners, scales_h,
-                     scales_w, 1, &bilinear);
-}
-Tensor _upsample_bilinear2d_aa(const Tensor& input, OptionalIntArrayRef output_size,
-                               bool align_corners, std::optional<ArrayRef<double>> scale_factors) {
-  return resize_by("_upsample_bilinear2d_aa", input, output_size, scale_factors,
-                   [&](IntArrayRef size, std::optional<double> high, std::optional<double> wide) {
-                     return aten::_upsample_bilinear2d_aa(input, size, align_corners, high, wide);
-                   });
-}
-
-Tensor _upsample_bicubic2d_aa(const Tensor& self, IntArrayRef output_size, bool align_corners,
-                              std::optional<double> scales_h, std::optional<double> scales_w) {
-  return antialiased("_upsample_bicubic2d_aa", self, output_size, align_corners, scales_h, scales_w,
-                     2, &bicubic);
-}
-Tensor _upsample_bicubic2d_aa(const Tensor& input, OptionalIntArrayRef output_size,
-                              bool align_corners, std::optional<ArrayRef<double>> scale_factors) {
-  return resize_by("_upsample_bicubic2d_aa", input, output_size, scale_factors,
-                   [&](IntArrayRef size, std::optional<double> high, std::optional<double> wide) {
-                     return aten::_upsample_bicubic2d_aa(input, size, align_corners, high, wide);
-                   });
-}
-
-Tensor _upsample_lanczos2d_aa(const Tensor& self, IntArrayRef output_size, bool align_corners,
-                              std::optional<double> scales_h, std::optional<double> scales_w) {
-  const char* op = "_upsample_lanczos2d_aa";
-  LAMELLA_CHECK(!align_corners, op, ": expected 'align_corners' to be False, got True");
-  return antialiased(op, self, output_size, align_corners, scales_h, scales_w, 3, &lanczos);
-}
-Tensor _upsample_lanczos2d_aa(const Tensor& input, OptionalIntArrayRef output_size,
-                              bool align_corners, std::optional<ArrayRef<double>> scale_factors) {
-  return resize_by("_upsample_lanczos2d_aa", input, output_size, scale_factors,
-                   [&](IntArrayRef size, std::optional<double> high, std::optional<double> wide) {
-                     return aten::_upsample_lanczos2d_aa(input, size, align_corners, high, wide);
-                   });
-}
+// Defines an operator, and its form with factors.
+#define LAMELLA_ANTIALIASED(name, reach, filter)                                           \
+  Tensor name(const Tensor& self, IntArrayRef output_size, bool align_corners,             \
+              std::optional<double> scales_h, std::optional<double> scales_w) {            \
+    return antialiased(#name, self, output_size, align_corners, scales_h, scales_w, reach, \
+                       filter);                                                            \
+  }                                                                                        \
+  Tensor name(const Tensor& input, OptionalIntArrayRef output_size, bool align_corners,    \
+              std::optional<ArrayRef<double>> scale_factors) {                             \
+    return resize_by(                                                                      \
+        #name, input, output_size, scale_factors,                                          \
+        [&](IntArrayRef size, std::optional<double> high, std::optional<double> wide) {    \
+          return aten::name(input, size, align_corners, high, wide);                       \
+        });                                                                                \
+  }
+LAMELLA_ANTIALIASED(_upsample_bilinear2d_aa, 1, &bilinear)
+LAMELLA_ANTIALIASED(_upsample_bicubic2d_aa, 2, &bicubic)
+LAMELLA_ANTIALIASED(_upsample_lanczos2d_aa, 3, &lanczos)
 
 }  // namespace aten::native

@@ -154,10 +154,12 @@ Norm batch_norm_of(const Tensor& input, const Tensor& weight, bool training) {
   norm.fixed = !training;
   return norm;
 }
-void take_fixed(Norm& norm, const Tensor& input, const Tensor& mean, const Tensor& var,
-                double eps) {
-  norm.rstd = per_channel((var + eps).rsqrt(), input.dim());
-  norm.normal = (input - per_channel(mean, input.dim())) * norm.rstd;
+void take_statistics(Norm& norm, const Tensor& input, const Tensor& rstd,
+                     const Tensor& running_mean, const Tensor& running_var, double eps) {
+  int64_t rank = input.dim();
+  if (!norm.fixed) return take_statistics(norm, input, per_channel(rstd, rank));
+  norm.rstd = per_channel((running_var + eps).rsqrt(), rank);
+  norm.normal = (input - per_channel(running_mean, rank)) * norm.rstd;
 }
 
 }  // namespace
@@ -282,11 +284,7 @@ Tensor batch_norm_forward(const Tensor& input_p, const Tensor& input_t, const Te
                           bool training, double eps) {
   int64_t rank = input_p.dim();
   Norm norm = batch_norm_of(input_p, weight_p, training);
-  if (training) {
-    take_statistics(norm, input_p, per_channel(rstd, rank));
-  } else {
-    take_fixed(norm, input_p, running_mean, running_var, eps);
-  }
+  take_statistics(norm, input_p, rstd, running_mean, running_var, eps);
   return tangent(norm, input_t, per_channel(weight_t, rank), per_channel(bias_t, rank));
 }
 ThreeGradients batch_norm_double_backward(TensorList grads, const Tensor& grad_out,
@@ -296,11 +294,7 @@ ThreeGradients batch_norm_double_backward(TensorList grads, const Tensor& grad_o
                                           double eps, std::array<bool, 3> wanted) {
   int64_t rank = input.dim();
   Norm norm = batch_norm_of(input, weight, training);
-  if (training) {
-    take_statistics(norm, input, per_channel(rstd, rank));
-  } else {
-    take_fixed(norm, input, running_mean, running_var, eps);
-  }
+  take_statistics(norm, input, rstd, running_mean, running_var, eps);
   auto [dy, x, w] = double_backward(norm, grads[0], per_channel(grads[1], rank),
                                     per_channel(grads[2], rank), grad_out, wanted);
   return {dy, x, w.defined() ? w.reshape({w.numel()}) : w};
@@ -313,11 +307,7 @@ ThreeGradients batch_norm_backward_forward(const Tensor& grad_p, const Tensor& g
                                            std::array<bool, 3> wanted) {
   int64_t rank = input_p.dim();
   Norm norm = batch_norm_of(input_p, weight_p, training);
-  if (training) {
-    take_statistics(norm, input_p, per_channel(rstd, rank));
-  } else {
-    take_fixed(norm, input_p, running_mean, running_var, eps);
-  }
+  take_statistics(norm, input_p, rstd, running_mean, running_var, eps);
   auto [x, w, b] =
       backward_tangent(norm, grad_p, grad_t, input_t, per_channel(weight_t, rank), wanted);
   auto shaped = [](const Tensor& t) { return t.defined() ? t.reshape({t.numel()}) : t; };
