@@ -519,6 +519,8 @@ def bridge_rows(table: Table, folder: Path) -> None:
     ):
         table.ratio(what, rows.get(row), factor, peer, rows.get(peer))
 
+    table.limit("an argument without a stable form", rows.get("torch, Scalar"), 5000, "ns")
+
     def marginal(name: str) -> float | None:
         many, one = rows.get(f"{name}, 101 calls"), rows.get(f"{name}, 1 calls")
         return None if many is None or one is None else (many - one) / 100
