@@ -417,6 +417,26 @@ def test_threads(ops):
     assert not errors
 
 
+def test_loops_run_on_the_threads_of_torch(library):
+    program = f"""
+import os, torch, lamella.bridge
+ops = lamella.bridge.torch({str(library)!r}).cases
+torch.set_num_threads(3)
+x = torch.rand(1 << 22)
+expected = x.sin() * 2  # torch's threads exist now
+before = len(os.listdir("/proc/self/task"))
+torch.testing.assert_close(ops.wave(x), expected)
+assert len(os.listdir("/proc/self/task")) == before, os.listdir("/proc/self/task")
+torch.set_num_threads(1)
+torch.testing.assert_close(ops.wave(x), expected)
+lamella.set_num_threads(3)
+lamella.rand(1 << 22).sin()
+assert len(os.listdir("/proc/self/task")) == before + 2
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+
+
 def pages():
     gc.collect()
     with open("/proc/self/statm", encoding="ascii") as file:
