@@ -238,6 +238,7 @@ def test_lazy_tensors(ops):
     assert ops.cube(z.conj().imag).tolist() == [-8, 64]
     assert ops.cube(torch._neg_view(z.real)).tolist() == [-1, -27]
     assert ops.cube(torch._efficientzerotensor(2)).tolist() == [0, 0]
+    assert ops.cube(torch.empty(2, device="meta")).is_meta
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(z.real, torch.ones(2))
         with torch.no_grad():
@@ -261,6 +262,14 @@ def test_where_a_gradient_is_recorded(ops):
     z.sum().backward(retain_graph=True)
     z.sum().backward()
     assert x.grad.tolist() == [12.25, 12.25]
+
+
+def test_an_argument_without_a_gradient(ops):
+    x, y = (torch.tensor([2.0], requires_grad=True) for _ in range(2))
+    ops.cube_less(x.detach(), y).sum().backward()
+    assert y.grad is None
+    ops.cube_less(x, y).sum().backward()
+    assert x.grad.tolist() == [12] and y.grad is None
 
 
 def test_without_plain_calls(library):
