@@ -44,8 +44,8 @@ LAMELLA_ABI_API lamella_status lamella_call_forward(
     lamella_tensor* const* tangents, uint32_t tangent_count, lamella_tensor** results,
     uint32_t result_count) LAMELLA_ABI_NOEXCEPT;
 
-/* Threads of another program, for parallel loops. run() calls task(job, n) once for each n from 0 to
- * below `tasks`, on any of its threads and on the caller's, and returns after the last of them;
+/* Threads of another program, for parallel loops. run() calls task(job, n) once for each n from 0
+ * to below `tasks`, on any of its threads and on the caller's, and returns after the last of them;
  * count() says how many may be of use. Both must not throw. */
 typedef struct lamella_host_threads {
   void (*run)(void* context, int32_t tasks, void (*task)(void* job, int32_t n), void* job);
