@@ -74,6 +74,12 @@ def main() -> None:
             "direct": ("f(x)", {"f": array, "x": x}),
         }
     )
+    scalar = cpp_extension.load(
+        "bridge_scalar", str(HERE / "bridge_scalar.cpp"),
+        build_directory=str(Path(sys.argv[1]) / "scalar"), is_python_module=False,
+    )  # fmt: skip
+    scaled = lamella.bridge.torch(str(scalar)).bridge_scalar.scaled.default
+    interleaved({"torch, Scalar": ("f(x, 2.0)", {"f": scaled, "x": x})})
     both = "g(f(x), x, grad)"
     names = {"g": torch.autograd.grad, "x": leaf, "grad": grad}
     interleaved(

@@ -518,6 +518,7 @@ def bridge_rows(table: Table, folder: Path) -> None:
         ("10^6 elements in jit", "jax, 10^6", "jax, handler, 10^6", 1.02),
     ):
         table.ratio(what, rows.get(row), factor, peer, rows.get(peer))
+    table.limit("an argument without a stable form", rows.get("torch, Scalar"), 5000, "ns")
 
     def marginal(name: str) -> float | None:
         many, one = rows.get(f"{name}, 101 calls"), rows.get(f"{name}, 1 calls")

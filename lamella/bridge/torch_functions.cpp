@@ -38,7 +38,7 @@ lamella_tensor* imported(OwnedHandle owned) {
            torch.aoti_torch_get_strides(handle, &strides) ||
            torch.aoti_torch_get_dtype(handle, &dtype) ||
            torch.aoti_torch_get_device_type(handle, &device) ||
-           torch.aoti_torch_get_device_index(handle, &index) ||
+           (device != 0 && torch.aoti_torch_get_device_index(handle, &index)) ||
            torch.aoti_torch_get_data_ptr(handle, &data),
        "reading a tensor");
   lamella_tensor* made = nullptr;

@@ -1,6 +1,7 @@
 // The values of a call from torch as Lamella's, and results as torch's: Note [Torch's stable calls]
 // in torch.cpp.
 #pragma once
+#include <algorithm>
 #include <cstring>
 #include <forward_list>
 #include <memory>
@@ -170,18 +171,13 @@ void each(const lamella_value& value, Visit visit) {
 // Turns results into torch's, each with memory that nothing else of the call has.
 class Exporter {
  public:
-  explicit Exporter(CallArguments& arguments) { note_all(arguments); }
-  void note_all(CallArguments& arguments) {
-    for (const lamella_value& value : arguments.values) {
-      each(value, [&](lamella_tensor* t) { note(t); });
-    }
-  }
+  explicit Exporter(CallArguments& arguments) : arguments_(arguments) {}
   // Takes over one reference.
   Handle tensor(lamella_tensor* t, bool contiguous = false) {
     constexpr uint32_t kLazy = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG;
     bool shared = (t->flags & kLazy) != 0 || t->layout != 0 ||
                   (contiguous && (t->flags & LAMELLA_TENSOR_CONTIGUOUS) == 0);
-    for (const void* other : memory_) shared |= other == t->storage;
+    shared |= is_known(t->storage);
     if (shared && t->numel != 0) {
       lamella_tensor* own = nullptr;
       try {
@@ -192,15 +188,21 @@ class Exporter {
       }
       release(std::exchange(t, own));
     }
-    note(t);
+    (first_ == nullptr ? first_ : more_.emplace_back()) = t->storage;
     return exported(t);
   }
 
  private:
-  void note(lamella_tensor* t) {
-    if (t->storage != nullptr) memory_.push_back(t->storage);
+  bool is_known(const void* storage) {
+    bool found = storage == first_ || std::find(more_.begin(), more_.end(), storage) != more_.end();
+    for (const lamella_value& value : arguments_.values) {
+      each(value, [&](lamella_tensor* t) { found |= t->storage == storage; });
+    }
+    return found && storage != nullptr;
   }
-  std::vector<const void*> memory_;
+  CallArguments& arguments_;
+  const void* first_ = nullptr;  // results so far
+  std::vector<const void*> more_;
 };
 
 // The values of an operator's arguments, of those of torch's operator with other parameters.

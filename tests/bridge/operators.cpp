@@ -155,6 +155,8 @@ LAMELLA_LIBRARY(cases, m) {
   m.derivative("midpoint", &kMidpoint);
   m.def("cube(Tensor x) -> Tensor", "batching:pointwise");
   m.derivative("cube", &kCube);
+  m.def("cube_less(Tensor x, Tensor y) -> Tensor", "batching:pointwise");  // no gradient of y
+  m.derivative("cube_less", &kCube);
   m.def("cube_back(Tensor x) -> Tensor", "batching:pointwise");
   m.derivative("cube_back", &kCubeBack);
   m.def("grow(Tensor x) -> Tensor", "batching:pointwise");
@@ -229,6 +231,8 @@ LAMELLA_LIBRARY_IMPL(cases, CPU, m) {
   m.impl("midpoint", midpoint);
   m.impl("midpoint.out", midpoint_out);
   m.impl("cube", [](const Tensor& x) { return pointwise("cube", x, cubed); });
+  m.impl("cube_less",
+         [](const Tensor& x, const Tensor& y) { return pointwise("cube_less", x, cubed) - y; });
   m.impl("cube_back", [](const Tensor& x) { return pointwise("cube_back", x, cubed); });
   m.impl("grow", [](const Tensor& x) {
     return pointwise("grow", x, static_cast<double (*)(double)>(std::exp));
@@ -258,6 +262,7 @@ LAMELLA_LIBRARY_IMPL(cases, Meta, m) {
   m.impl("midpoint.out",
          [](const Tensor&, const Tensor&, double, Tensor& out) -> Tensor& { return out; });
   for (const char* name : {"cube", "cube_back", "grow", "steps", "opaque"}) m.impl(name, like);
+  m.impl("cube_less", [](const Tensor& x, const Tensor&) { return like(x); });
   m.impl("squares", [](lamella::TensorList xs) { return lamella::empty({}, xs[0].options()); });
   m.impl("raise_by_", [](Tensor& x, double) -> Tensor& { return x; });
   m.impl("fill_twice", [](Tensor&, Tensor&, double) {});

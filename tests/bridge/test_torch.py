@@ -225,6 +225,7 @@ def test_lazy_tensors(ops):
     assert ops.cube(z.conj().imag).tolist() == [-8, 64]
     assert ops.cube(torch._neg_view(z.real)).tolist() == [-1, -27]
     assert ops.cube(torch._efficientzerotensor(2)).tolist() == [0, 0]
+    assert ops.cube(torch.empty(2, device="meta")).is_meta
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(z.real, torch.ones(2))
         with torch.no_grad():
@@ -248,6 +249,14 @@ def test_where_a_gradient_is_recorded(ops):
     z.sum().backward(retain_graph=True)
     z.sum().backward()
     assert x.grad.tolist() == [12.25, 12.25]
+
+
+def test_an_argument_without_a_gradient(ops):
+    x, y = (torch.tensor([2.0], requires_grad=True) for _ in range(2))
+    ops.cube_less(x.detach(), y).sum().backward()
+    assert y.grad is None
+    ops.cube_less(x, y).sum().backward()
+    assert x.grad.tolist() == [12] and y.grad is None
 
 
 def test_without_plain_calls(library):
@@ -391,6 +400,26 @@ def test_threads(ops):
             torch.testing.assert_close(x.grad, 3 * x.detach() ** 2)
 
     in_threads(work)
+
+
+def test_loops_run_on_the_threads_of_torch(library):
+    program = f"""
+import os, torch, lamella.bridge
+ops = lamella.bridge.torch({str(library)!r}).cases
+torch.set_num_threads(3)
+x = torch.rand(1 << 22)
+expected = x.sin() * 2  # torch's threads exist now
+before = len(os.listdir("/proc/self/task"))
+torch.testing.assert_close(ops.wave(x), expected)
+assert len(os.listdir("/proc/self/task")) == before, os.listdir("/proc/self/task")
+torch.set_num_threads(1)
+torch.testing.assert_close(ops.wave(x), expected)
+lamella.set_num_threads(3)
+lamella.rand(1 << 22).sin()
+assert len(os.listdir("/proc/self/task")) == before + 2
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
 
 
 def pages():

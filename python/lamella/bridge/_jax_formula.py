@@ -8,6 +8,7 @@ is around it.
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,7 +26,8 @@ try:
     from jax._src.lib import _jax
     from jax._src.lib.mlir import ir
     from jax._src.lib.mlir.dialects import func
-    from jaxlib import _hlo
+
+    _hlo: Any = importlib.import_module("jaxlib._hlo")
 except ImportError:  # another version of JAX: chains stay calls
     _hlo = None
 

@@ -175,7 +175,8 @@ class _Eager(_Rules):
 
 def has_first_order(op: Operator) -> bool:
     has_lists = any(v.is_list for v in (*op.arguments, *op.returns))
-    return op.full_name in BACKWARD_OPERATORS and len(op.returns) == 1 and not has_lists
+    is_one = len(op.returns) == 1 and op.is_differentiable(0)
+    return op.full_name in BACKWARD_OPERATORS and is_one and not has_lists
 
 
 def first_order(op: Operator, overload: Any) -> Callable[..., Any]:
@@ -186,7 +187,7 @@ def first_order(op: Operator, overload: Any) -> Callable[..., Any]:
     slots, saves_result = op.slots or (), bool(op.saved_returns)
     raw, gradients, count, keep = overload._op, packet._op, len(op.arguments), keeper()
     by_name = any(a.kwarg_only for a in op.arguments)
-    only, only_tensors = count == 1, len(places) == count
+    only, only_tensors = count == len(slots) == 1, len(places) == count
 
     def forward(ctx: Any, *args: Any) -> Any:
         try:
@@ -212,8 +213,10 @@ def first_order(op: Operator, overload: Any) -> Callable[..., Any]:
         for s, i in enumerate(slots):
             if needed[i]:
                 needs |= 1 << s
-        found = gradients(grad, *values, *saved[len(places) :], needs)
         made: list[Any] = [None] * count
+        if needs == 0:  # what wants a gradient has none
+            return tuple(made)
+        found = gradients(grad, *values, *saved[len(places) :], needs)
         if len(slots) == 1:
             made[slots[0]] = found
         else:
