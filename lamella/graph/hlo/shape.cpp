@@ -280,7 +280,16 @@ void scan_layout_suffix(Scanner& s) {
         if (part == "D" && is_level && s.peek() != 'D' && s.peek() != 'C' && s.peek() != 'S') {
           s.fail("expected D, C or S, got ", s.next());
         }
-        s.take(s.peek());
+        std::string_view others = part == "D"                  ? "DCS+~"
+                                  : part == "T"                ? "*"
+                                  : part == "#" || part == "*" ? "usbf"
+                                                               : "";
+        const char next = s.peek();
+        if (std::string_view("0123456789,-:").find(next) == std::string_view::npos &&
+            others.find(next) == std::string_view::npos) {
+          s.fail("expected numbers in the parentheses of a layout, got ", s.next());
+        }
+        s.take(next);
       }
       s.expect(')');
     } while (s.peek() == '(' && (part == "T" || part == "SC"));
