@@ -240,6 +240,7 @@ REFUSED = {
     "a keyword as name": module("true = f32[2,3] negate(p)"),
     "a digit begins a name": module("1x = f32[2,3] negate(p)"),
     "two underscores begin a name": module("__x = f32[2,3] negate(p)"),
+    "letters in a tile": module("n = f32[2,3]{1,0:T(8,1M)} negate(p)"),
     "semicolons": module("n = f32[2,3] negate(p);"),
     "an attribute of another opcode": module("n = f32[2,3] negate(p), dimensions={0}"),
     "a missing attribute": module("t = f32[3,2] transpose(p)"),
