@@ -26,6 +26,16 @@ def test_opcodes(seed):
     assert list(one_answer.opcodes(seed)) == []
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_reductions_and_movements(seed):
+    assert list(one_answer.moving(seed)) == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_complex_functions(seed):
+    assert list(one_answer.complex_functions(seed)) == []
+
+
 INF, NAN = math.inf, math.nan
 F = lamella.nn.functional
 # Gradients that PyTorch has; those of gelu at infinities are limits, for which PyTorch has NaN.
