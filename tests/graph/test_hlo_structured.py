@@ -109,7 +109,7 @@ def test_prefixes(name, dimension, apply):
     given = arguments(operands)
     text = program(operands, root)
     for one, other in zip(hlo.compile(text)(*given), hlo.evaluate(text, *given)):
-        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-6)
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("pad", ["46591_0", "0_46591"])

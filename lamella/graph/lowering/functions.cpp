@@ -128,23 +128,38 @@ Ops logit(Call& c) {
   }
   return {Sub(Log(x), Log1p(Neg(x)))};
 }
+Ops logit_backward(Call& c) {
+  Maker m(c);
+  const bool clamps = c.has("eps");
+  const double eps = clamps ? c.real("eps") : 0;
+  Op x = m.in("self");
+  Op beyond = Or(Lt(x, m.num(eps)), Gt(x, m.num(1 - eps)));
+  Op there = m.num(clamps ? 0 : std::numeric_limits<double>::quiet_NaN());
+  Op slope = Div(m.in("grad_output"), Mul(x, Sub(m.num(1), x)));
+  return {Select(beyond, there, slope)};
+}
 
 // ---- Activations --------------------------------------------------------------------------------
 
 Op normal_part(const Maker& m, Op x) {
   return scaled(m, Add(m.num(1), Erf(scaled(m, x, 1 / std::numbers::sqrt2))), 0.5);
 }
+// 1 - tanh(x)^2, without cancellation.
+Op tanh_slope(const Maker& m, Op x) {
+  Op e = Exp(scaled(m, Abs(x), -2)), sum = Add(m.num(1), e);
+  return Div(scaled(m, e, 4), Mul(sum, sum));
+}
 constexpr double kTanhScale = 2 / std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
 constexpr double kTanhCube = 0.044715;
-Op tanh_part(const Maker& m, Op x) {
+Op tanh_argument(const Maker& m, Op x) {
   Op cube = scaled(m, Mul(x, Mul(x, x)), kTanhCube);
-  return Tanh(scaled(m, Add(x, cube), kTanhScale));
+  return scaled(m, Add(x, cube), kTanhScale);
 }
 Ops gelu(Call& c) {
   Maker m(c);
   Op x = m.in("self");
   if (c.text("approximate") != "tanh") return {Mul(x, normal_part(m, x))};
-  return {Mul(scaled(m, x, 0.5), Add(m.num(1), tanh_part(m, x)))};
+  return {Mul(scaled(m, x, 0.5), Add(m.num(1), Tanh(tanh_argument(m, x))))};
 }
 Ops gelu_backward(Call& c) {
   Maker m(c);
@@ -153,10 +168,10 @@ Ops gelu_backward(Call& c) {
     Op density = scaled(m, Exp(scaled(m, Mul(x, x), -0.5)), kTanhScale / 2);
     return {Mul(g, Add(normal_part(m, x), Mul(x, density)))};
   }
-  Op t = tanh_part(m, x);
+  Op at = tanh_argument(m, x);
   Op inner = scaled(m, Add(m.num(1), scaled(m, Mul(x, x), 3 * kTanhCube)), kTanhScale);
-  Op slope = Mul(scaled(m, x, 0.5), Mul(Sub(m.num(1), Mul(t, t)), inner));
-  return {Mul(g, Add(scaled(m, Add(m.num(1), t), 0.5), slope))};
+  Op slope = Mul(scaled(m, x, 0.5), Mul(tanh_slope(m, at), inner));
+  return {Mul(g, Add(scaled(m, Add(m.num(1), Tanh(at)), 0.5), slope))};
 }
 // log(1 + exp(x)).
 Op soft(const Maker& m, Op x) { return Add(Max(x, m.num(0)), Log1p(Exp(Neg(Abs(x))))); }
@@ -167,9 +182,9 @@ Ops mish(Call& c) {
 }
 Ops mish_backward(Call& c) {
   Maker m(c);
-  Op x = m.in("self"), t = Tanh(soft(m, x));
-  Op slope = Mul(x, Mul(Logistic(x), Sub(m.num(1), Mul(t, t))));
-  return {Mul(m.in("grad_output"), Add(t, slope))};
+  Op x = m.in("self"), at = soft(m, x);
+  Op slope = Mul(x, Mul(Logistic(x), tanh_slope(m, at)));
+  return {Mul(m.in("grad_output"), Add(Tanh(at), slope))};
 }
 
 const Rule kFunctions[] = {
@@ -181,6 +196,7 @@ const Rule kFunctions[] = {
     {"aten::log10", log10},
     {"aten::log2", log2},
     {"aten::logit", logit},
+    {"aten::logit_backward", logit_backward},
     {"aten::mish", mish},
     {"aten::mish_backward", mish_backward},
 };
