@@ -488,4 +488,10 @@ def _module(
     tangents: list[int] | None = None,
 ) -> Any:
     """A part of a trace as a verified module."""
-    return _hlo._from_trace(raw, name, True, inputs, outputs, writes, tangents)
+    try:
+        return _hlo._from_trace(raw, name, True, inputs, outputs, writes, tangents)
+    except RuntimeError as error:
+        # Nodes that no module can have are refused by this name; anything else is a defect.
+        if not str(error).startswith("from_trace: "):
+            raise
+        raise NotCompiled(str(error)) from None

@@ -1,6 +1,7 @@
 // Runs operators for Python and wraps their results.
 #include "python/src/call.h"
 
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -233,6 +234,16 @@ const char* name_of(const ProgramTable& table, const char* name) {
 }  // namespace
 
 namespace {
+bool is_comparison(const char* op) {
+  const char* name = strstr(op, "::") + 2;
+  const size_t length = strcspn(name, ".");
+  for (const char* one : {"eq", "ne", "lt", "le", "gt", "ge", "not_equal", "less", "less_equal",
+                          "greater", "greater_equal"}) {
+    if (strlen(one) == length && strncmp(one, name, length) == 0) return true;
+  }
+  return false;
+}
+
 // Calls again after an int did not fit 64 bits: those in [2^63, 2^64) become tensors without
 // dimensions beside uint64, and floats beside floating point. NULL if there are none.
 PyObject* call_with_large_ints(const ProgramTable& table, const char* name, bool is_method,
@@ -257,7 +268,9 @@ PyObject* call_with_large_ints(const ProgramTable& table, const char* name, bool
     whole = whole || type == ScalarType::UInt64;
     real = real || is_floating_point(type) || is_complex(type);
   }
-  if (!large || (!whole && !real)) {
+  // Each is above all that other integers can be, as infinity is.
+  const bool compares = large && !whole && !real && is_comparison(table.programs[0]->op->name);
+  if (!large || (!whole && !real && !compares)) {
     PyErr_Restore(error, text, traceback);
     return nullptr;
   }
@@ -276,7 +289,7 @@ PyObject* call_with_large_ints(const ProgramTable& table, const char* name, bool
       lamella_tensor_set_wrapped_number(tensor, 1);
       held.emplace_back(wrap(tensor));
     } else {
-      held.emplace_back(PyFloat_FromDouble(static_cast<double>(number)));
+      held.emplace_back(PyFloat_FromDouble(compares ? HUGE_VAL : static_cast<double>(number)));
     }
     arg = held.back().get();
     if (arg == nullptr) return nullptr;

@@ -119,9 +119,9 @@ std::vector<tracing::ValueId> values_from(PyObject* object, const char* what) {
 PyObject* from_trace(PyObject*, PyObject* args) {
   PyObject *graph, *inputs = Py_None, *outputs = Py_None, *tangents = Py_None;
   const char* name;
-  int rules = 0, writes = 1;
-  if (!PyArg_ParseTuple(args, "Os|pOOpO:_from_trace", &graph, &name, &rules, &inputs, &outputs,
-                        &writes, &tangents)) {
+  int rules = 0, writes = 1, portable = 0;
+  if (!PyArg_ParseTuple(args, "Os|pOOpOp:_from_trace", &graph, &name, &rules, &inputs, &outputs,
+                        &writes, &tangents, &portable)) {
     return nullptr;
   }
   const tracing::Graph* traced = graph_from(graph);
@@ -130,7 +130,8 @@ PyObject* from_trace(PyObject*, PyObject* args) {
     hlo::GraphPart part = hlo::whole_graph(*traced);
     if (inputs != Py_None) part.inputs = values_from(inputs, "_from_trace: expected inputs");
     if (outputs != Py_None) part.outputs = values_from(outputs, "_from_trace: expected outputs");
-    part.rules = rules != 0;
+    part.rules = rules != 0 || portable != 0;
+    part.portable = portable != 0;
     part.writes = writes != 0;
     if (tangents != Py_None)
       part.tangents = values_from(tangents, "_from_trace: expected tangents");

@@ -108,6 +108,8 @@ def answers(seed: int, count: int) -> int:
         for found in (
             *one_answer.operators(number, one_answer.FLOATS),
             *one_answer.opcodes(number),
+            *one_answer.moving(number),
+            *one_answer.complex_functions(number),
         ):
             failed += 1
             print(f"seed {number}: {found}", flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ STEPS = {
     "concatenate": "f32[{to}] concatenate(v{before}, u), dimensions={{0}}",
     "convert": "{kind}[8] convert(v{before})",
     "copy": "f32[8] copy(v{before})",
+    "tanh": "f32[8] tanh(v{before})",
     "function": "f32[8] {function}(v{before})",
     "pad": "f32[{to}] pad(v{before}, z), padding=1_0",
     "select": "f32[8] select(c, v{before}, v0)",
@@ -50,6 +52,47 @@ def chains(step: str) -> None:
     assert str(hlo.parse(str(hlo.parse(text)))) == str(hlo.parse(text))
     got = hlo.compile(text)(x)[0].numpy()
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-30)
+
+
+def nested(kind: str, depth: int) -> str:
+    """Doubles in each of `depth` computations that call each other."""
+    text = ["HloModule m", "c0 { ROOT p0 = f32[8] parameter(0) }"]
+    for n in range(1, depth + 1):
+        call = {
+            "call": f"call(a{n}), to_apply=c{n - 1}",
+            "fusion": f"fusion(a{n}), kind=kLoop, calls=c{n - 1}",
+            "conditional": f"conditional(t{n}, a{n}, a{n}), true_computation=c{n - 1}, "
+            f"false_computation=c{n - 1}",
+        }[kind]
+        text.append(
+            f"c{n} {{\n p{n} = f32[8] parameter(0)\n a{n} = f32[8] add(p{n}, p{n})\n"
+            f" t{n} = pred[] constant(true)\n ROOT r{n} = f32[8] {call}\n}}"
+        )
+    entry = f"p = f32[8] parameter(0)\n ROOT r = f32[8] call(p), to_apply=c{depth}"
+    return "\n".join([*text, f"ENTRY e {{\n {entry}\n}}"])
+
+
+@pytest.mark.parametrize("kind", ["call", "fusion", "conditional"])
+def test_nested_calls(kind):
+    depth = {"conditional": 1200}.get(kind, 4000)
+    text = nested(kind, depth)
+    module = hlo.parse(text)
+    assert str(hlo.parse(str(module))) == str(module)
+    x = np.ones(8, np.float32)
+    expected = np.full(8, np.inf, np.float32)
+    program = hlo.compile(module)
+    for got in (hlo.evaluate(module, x), program(x)):
+        np.testing.assert_array_equal(got[0].numpy(), expected)
+    assert program.explain() and module.to_json() and str(program.plan)
+
+
+@pytest.mark.parametrize("step", ["function", "convert", "tanh"])
+def test_long_chains_take_time_by_their_length(step):
+    """Each compiles in a few seconds; times by the square of the length are a minute and more."""
+    text = chain(step, 12000)
+    begin = time.process_time()
+    hlo.compile(text.replace("0.25", "0.125"))
+    assert time.process_time() - begin < 15
 
 
 def loop(steps: int) -> None:

@@ -184,3 +184,22 @@ ENTRY e {{
     expected = np.exp(x @ y) * (x @ y)
     np.testing.assert_allclose(f, expected, rtol=1e-5)
     np.testing.assert_array_equal(r, f.real)
+
+
+def test_functions_have_the_bits_of_the_operators_at_every_length():
+    in_process("""
+    random = np.random.default_rng(0)
+    operators = {"power": lamella.pow, "atan2": lamella.atan2, "tanh": lamella.tanh}
+    for element, kind in (("f32", np.float32), ("f64", np.float64)):
+        for count in (1, 7, 31, 100):
+            x = np.exp(random.normal(size=count) * 3).astype(kind)
+            y = (random.normal(size=count) * 3).astype(kind)
+            for opcode, operator in operators.items():
+                operands = "x" if opcode == "tanh" else "x, y"
+                shape = f"{element}[{count}]"
+                program = (f"HloModule m\\nENTRY e {{ x = {shape} parameter(0)\\n"
+                           f" y = {shape} parameter(1)\\n ROOT r = {shape} {opcode}({operands}) }}")
+                given = [lamella.from_numpy(one) for one in (x, y)]
+                got = hlo.compile(program)(*given)[0]
+                assert lamella.equal(got, operator(*given[: len(operands.split(","))])), opcode
+    """)

@@ -77,6 +77,77 @@ REDUCTIONS = [
 ]
 
 
+# Windows that begin at the first element, or end at the last one.
+PREFIXES = {
+    "forward": (7, "size=7 pad=6_0", 7),
+    "backward": (7, "size=7 pad=0_6", 7),
+    "wider than the array": (7, "size=10 pad=9_0", 7),
+    "wider, backward": (7, "size=10 pad=0_9", 7),
+    "begins later": (7, "size=9 pad=4_4", 7),
+    "ends before": (7, "size=7 pad=9_-3", 7),
+    "strides": (7, "size=7 stride=2 pad=6_0", 4),
+    "strides, backward": (7, "size=7 stride=3 pad=0_6", 3),
+}
+
+
+@pytest.mark.parametrize("name", PREFIXES)
+@pytest.mark.parametrize("dimension", [0, 1])
+@pytest.mark.parametrize("apply", ["add", "max", "sub", "two"])
+def test_prefixes(name, dimension, apply):
+    size, window, out = PREFIXES[name]
+    one = {"size": "1", "stride": "1", "pad": "0_0"}
+    parts = dict(part.split("=") for part in window.split())
+    window = " ".join(
+        f"{key}={'x'.join([text, one[key]] if dimension == 0 else [one[key], text])}"
+        for key, text in parts.items()
+    )
+    sizes, made = ((size, 3), (out, 3)) if dimension == 0 else ((3, size), (3, out))
+    given, result = (",".join(map(str, both)) for both in (sizes, made))
+    if apply == "two":
+        operands = f"f32[{given}] s32[{given}] f32[] s32[]"
+        shape, arguments_of = f"(f32[{result}], s32[{result}])", "p0, p1, p2, p3"
+    else:
+        operands, shape, arguments_of = f"f32[{given}] f32[]", f"f32[{result}]", "p0, p1"
+    root = f"{shape} reduce-window({arguments_of}), window={{{window}}}, to_apply={apply}"
+    assert_same(operands, root)
+    given = arguments(operands)
+    text = program(operands, root)
+    for one, other in zip(hlo.compile(text)(*given), hlo.evaluate(text, *given)):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("pad", ["46591_0", "0_46591"])
+def test_prefixes_take_time_by_their_length(pad):
+    """The running maximum and its index, as cummax makes it."""
+    text = f"""HloModule m
+largest {{
+  a = f32[] parameter(0)
+  i = s32[] parameter(1)
+  b = f32[] parameter(2)
+  j = s32[] parameter(3)
+  keep = pred[] compare(a, b), direction=GE
+  v = f32[] select(keep, a, b)
+  k = s32[] select(keep, i, j)
+  ROOT r = (f32[], s32[]) tuple(v, k)
+}}
+ENTRY e {{
+  x = f32[46592] parameter(0)
+  i = s32[46592] iota(), iota_dimension=0
+  low = f32[] constant(-inf)
+  none = s32[] constant(-1)
+  ROOT r = (f32[46592], s32[46592]) reduce-window(x, i, low, none), window={{size=46592 pad={pad}}},
+    to_apply=largest
+}}"""
+    x = np.random.default_rng(0).normal(size=46592).astype(np.float32)
+    turned = pad.startswith("0")
+    expected = np.maximum.accumulate(x[::-1])[::-1] if turned else np.maximum.accumulate(x)
+    for run in (hlo.evaluate, lambda text, x: hlo.compile(text)(x)):
+        begin = time.monotonic()
+        values, places = (one.numpy() for one in run(text, x))
+        assert time.monotonic() - begin < 5  # a window for each element takes half a minute
+        assert (values == expected).all() and (x[places] == values).all()
+
+
 @pytest.mark.parametrize("operands, root", REDUCTIONS)
 def test_reductions(operands, root):
     assert_same(operands, root)

@@ -151,3 +151,56 @@ def test_every_rule_names_an_operator():
 def test_metadata_says_where():
     module = lowered(lambda x: lamella.nn.functional.gelu(x), lamella.ones(2))
     assert re.search(r'op_name="aten::gelu" source_file="[^"]*test_lowering.py"', str(module))
+
+
+F = lamella.nn.functional
+# Functions that no opcode is, and where they are compared.
+PORTABLE = {
+    "erfc": (lamella.erfc, (-4, 9)),
+    "erfinv": (lamella.erfinv, (-0.999999, 0.999999)),
+    "exp2": (lamella.exp2, (-20, 20)),
+    "gelu": (F.gelu, (-3, 8)),
+    "gelu_tanh": (lambda x: F.gelu(x, approximate="tanh"), (-3, 8)),
+    "log10": (lamella.log10, (1e-5, 1e5)),
+    "log2": (lamella.log2, (1e-5, 1e5)),
+    "logit": (lamella.logit, (0.001, 0.999)),
+    "logit_eps": (lambda x: lamella.logit(x, 0.2), (-1, 2.003)),
+    "mish": (F.mish, (-20, 20)),
+}
+
+
+@pytest.mark.parametrize("name", PORTABLE)
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("gradient", [False, True])
+def test_portable_functions_run_in_xla(name, kind, gradient):
+    """Values and gradients are PyTorch's; XLA runs the text."""
+    xla_oracle = pytest.importorskip("xla_oracle")
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("jaxlib._hlo", reason="XLA runs the text")
+    function, (low, high) = PORTABLE[name]
+    torch_function = {
+        "gelu": torch.nn.functional.gelu,
+        "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+        "logit_eps": lambda x: torch.logit(x, 0.2),
+        "mish": torch.nn.functional.mish,
+    }.get(name) or getattr(torch, name)
+    x = torch.linspace(low, high, 101, dtype=getattr(torch, kind))
+    wide = x.double().clone().requires_grad_()
+    expected = torch_function(wide)
+    if gradient:
+        (expected,) = torch.autograd.grad(expected.sum(), wide)
+
+    def traced(x):
+        if not gradient:
+            return function(x)
+        return lamella.func.grad(lambda x: function(x).sum())(x)
+
+    given = lamella.from_numpy(x.numpy())
+    graph = lamella.trace(traced, given, check=False, decompose=True)
+    text = str(hlo.from_trace(graph, portable=True))
+    assert "custom-call" not in text
+    rounding = {"float32": 1e-5 if name == "erfc" else 3e-6, "float64": 1e-12}[kind]
+    scale = expected.abs().clamp(min=1e-300 if name == "erfc" else 1).detach()
+    for got in (xla_oracle.run(text, x.numpy())[0], hlo.evaluate(text, given)[0].numpy()):
+        difference = (torch.from_numpy(got.copy()).double() - expected.detach()).abs() / scale
+        assert difference.max().item() < rounding

@@ -26,6 +26,16 @@ def test_opcodes(seed):
     assert list(one_answer.opcodes(seed)) == []
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_reductions_and_movements(seed):
+    assert list(one_answer.moving(seed)) == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_complex_functions(seed):
+    assert list(one_answer.complex_functions(seed)) == []
+
+
 INF, NAN = math.inf, math.nan
 F = lamella.nn.functional
 # Gradients that PyTorch has; those of gelu at infinities are limits, for which PyTorch has NaN.
@@ -90,3 +100,35 @@ def test_extremes_of_zeros(opcode, wanted, count):
         for run in (hlo.evaluate, lambda text, *x: hlo.compile(text)(*x)):
             got = run(text, *arguments)[0].numpy()  # as IEEE 754's, and XLA's
             assert (got == 0).all() and (np.signbit(got) == np.signbit(wanted)).all()
+
+
+def kinds_of(numbers):
+    """What each part is: NaN, an infinity of some sign, zero or another number."""
+    parts = numbers.view(np.float32)
+    other = np.where(parts == 0, 0.0, 1.0)
+    return np.where(np.isnan(parts), 9.0, np.where(np.isinf(parts), np.sign(parts) * 5, other))
+
+
+@pytest.mark.parametrize("opcode", ["divide", "multiply"])
+def test_complex_numbers_with_special_parts(opcode):
+    """Opcodes give what XLA does, and operators, compiled ones too, what NumPy does."""
+    parts = [0.0, -0.0, 1.0, -2.0, INF, -INF, NAN]
+    every = np.array([complex(a, 0) for a in parts for _ in parts], np.complex64)
+    every.imag = parts * len(parts)
+    x, y = np.repeat(every, every.size), np.tile(every, every.size)
+    operator = np.divide if opcode == "divide" else np.multiply
+    with np.errstate(all="ignore"):
+        expected = operator(x, y)
+    function = lamella.div if opcode == "divide" else lamella.mul
+    for run in (function, lamella.compile(function)):
+        got = run(lamella.from_numpy(x), lamella.from_numpy(y)).numpy()
+        np.testing.assert_array_equal(kinds_of(got), kinds_of(expected))
+    xla_oracle = pytest.importorskip("xla_oracle")
+    pytest.importorskip("jaxlib._hlo", reason="XLA is the reference")
+    shape = f"c64[{x.size}]"
+    text = f"HloModule m\nENTRY e {{\n x = {shape} parameter(0)\n y = {shape} parameter(1)\n"
+    text += f" ROOT r = {shape} {opcode}(x, y)\n}}"
+    (expected,) = xla_oracle.run(text, x, y)
+    for run in (hlo.evaluate, lambda text, *x: hlo.compile(text)(*x)):
+        got = run(text, x, y)[0].numpy()
+        np.testing.assert_array_equal(kinds_of(got), kinds_of(expected))

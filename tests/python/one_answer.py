@@ -1,8 +1,9 @@
-"""Functions of each element at special values: eager, compiled and evaluated results are the same.
+"""Special values: eager, compiled and evaluated results are the same.
 
 Operators are those of the first rows of operator_rows.py, values and gradients; opcodes are those
-that work on each element. Each check draws a length from 1 to 70 and the order of the numbers, so
-that over many seeds each number meets each other one in each lane.
+that work on each element, that reduce, and that move elements. Each check draws a length from 1 to
+70 and the order of the numbers, so that over many seeds each number meets each other one in each
+lane.
 """
 
 from __future__ import annotations
@@ -80,10 +81,17 @@ def results(function, inputs: list[lamella.Tensor]) -> list[lamella.Tensor]:
     return [value, *(one.grad for one in inputs if one.grad is not None)]
 
 
-def evaluated(function, inputs: list[lamella.Tensor]) -> lamella.Tensor:
-    """The value by the evaluator's rules, of the opcodes that the operators become."""
-    graph = lamella.trace(function, *inputs, check=False, decompose=True)
-    return hlo.evaluate(hlo.from_trace(graph, rules=True), *inputs)[0]
+def evaluated(function, inputs: list[lamella.Tensor], wanted: int) -> list[lamella.Tensor]:
+    """The value and `wanted` - 1 gradients by the evaluator's rules, of the opcodes that the
+    operators and their gradients become."""
+
+    def joint(*tensors):
+        value, pullback = lamella.func.vjp(function, *tensors)
+        return value, *pullback(lamella.ones_like(value))
+
+    traced = joint if wanted > 1 else function
+    graph = lamella.trace(traced, *inputs, check=False, decompose=True)
+    return list(hlo.evaluate(hlo.from_trace(graph, rules=True), *inputs))[:wanted]
 
 
 def unlike(a: lamella.Tensor, b: lamella.Tensor) -> np.ndarray:
@@ -98,20 +106,30 @@ def check_row(row: operator_rows.Row, dtype: str, random: np.random.Generator) -
     function, given = row.call("float64")
     count = int(random.integers(1, 71))
     inputs = [tensor(random, dtype, count) for _ in given]
+    compiled = lamella.compile(function)
     try:
         eager = results(function, inputs)
-        if eager[0].shape != inputs[0].shape or eager[0].dtype == lamella.complex32:
-            return None  # not a function of each element, or without buffers
-    except RuntimeError:
-        return None  # not with this dtype, or these sizes
+    except RuntimeError as error:
+        # Not with this dtype, or these sizes: compiled code must say the same.
+        try:
+            results(compiled, inputs)
+        except RuntimeError as other:
+            same = type(error) is type(other) and str(error) == str(other)
+            if same and str(error).startswith(row.path.split(".")[-1].rstrip("_")):
+                return None
+            return f"{row.name} of {dtype}: eager raises {error}, compiled {other}"
+        return f"{row.name} of {dtype}: eager raises {error}, compiled does not"
+    if eager[0].shape != inputs[0].shape or eager[0].dtype == lamella.complex32:
+        return None  # not a function of each element, or without buffers
     if not eager[0].is_complex():
-        found = evaluated(function, inputs)
-        for at in np.flatnonzero(unlike(eager[0], found))[:1]:
-            return (
-                f"{row.name} of {dtype}[{count}] at {[one[at].item() for one in inputs]}: "
-                f"eager {eager[0][at].item()!r}, evaluated {found[at].item()!r}"
-            )
-    for n, (expected, got) in enumerate(zip(eager, results(lamella.compile(function), inputs))):
+        for n, found in enumerate(evaluated(function, inputs, len(eager))):
+            for at in np.flatnonzero(unlike(eager[n], found))[:1]:
+                of = "" if n == 0 else f", gradient {n}"
+                return (
+                    f"{row.name} of {dtype}[{count}]{of} at {[one[at].item() for one in inputs]}: "
+                    f"eager {eager[n][at].item()!r}, evaluated {found[at].item()!r}"
+                )
+    for n, (expected, got) in enumerate(zip(eager, results(compiled, inputs))):
         if expected.dtype != got.dtype:
             return f"{row.name}: expected {expected.dtype}, got {got.dtype}"
         wrong = np.flatnonzero(bits(expected) != bits(got))
@@ -175,6 +193,7 @@ class Program:
         self.element, self.count = element, count
         self.lines = [f"p{n} = {self.shape()} parameter({n})" for n in range(3)]
         self.outputs: list[tuple[str, str]] = []
+        self.computations: list[str] = []
 
     def shape(self, element: str = "") -> str:
         return f"{element or self.element}[{self.count}]"
@@ -188,7 +207,8 @@ class Program:
     def text(self) -> str:
         names, shapes = zip(*self.outputs)
         root = f"ROOT r = ({', '.join(shapes)}) tuple({', '.join(names)})"
-        return "HloModule m\nENTRY e {\n" + "\n".join([*self.lines, root]) + "\n}"
+        entry = "\n".join([*self.lines, root])
+        return "\n".join(["HloModule m", *self.computations, f"ENTRY e {{\n{entry}\n}}"])
 
 
 def exact_program(element: str, count: int) -> Program:
@@ -219,6 +239,78 @@ def close_program(element: str, count: int) -> Program:
     program = Program(element, count)
     for opcode in CLOSE:
         program.add(f"{opcode}({'p0, p1' if opcode in TWO else 'p0'})")
+    return program
+
+
+REDUCERS = {
+    "maximum": REALS, "minimum": REALS, "add": (*REALS, *COMPLEX), "multiply": REALS,
+    "and": ("pred", *INTEGERS), "or": ("pred", *INTEGERS), "xor": ("pred", *INTEGERS),
+}  # fmt: skip
+
+
+def moving_program(element: str, count: int) -> Program:
+    """Reductions, windows, sorts and movements. Operands of sums must be small whole numbers,
+    infinities or NaN, so that no order of the sums matters."""
+    program = Program(element, count)
+    reducers = [name for name, elements in REDUCERS.items() if element in elements]
+    for name in reducers:
+        scalars = f"x = {element}[] parameter(0)\n y = {element}[] parameter(1)"
+        program.computations.append(
+            f"r_{name} {{\n {scalars}\n ROOT r = {element}[] {name}(x, y)\n}}"
+        )
+    for direction in ("lt", "gt") if element in REALS else ():
+        program.computations.append(
+            f"c_{direction} {{\n x = {element}[] parameter(0)\n y = {element}[] parameter(1)\n"
+            f" ROOT r = pred[] compare(x, y), direction={direction.upper()}"
+            f"{', type=TOTALORDER' if element in HLO_FLOATS else ''}\n}}"
+        )
+    program.lines += [
+        f"one = {element}[1] slice(p1), slice={{[0:1]}}",
+        f"init = {element}[] reshape(one)",
+        f"both = {element}[2,{count}] concatenate(row0, row1), dimensions={{0}}",
+    ]
+    at = len(program.lines) - 1
+    program.lines[at:at] = [f"row{n} = {element}[1,{count}] reshape(p{n})" for n in (0, 1)]
+
+    def add(shape: str, text: str) -> None:
+        name = f"v{len(program.lines)}"
+        program.lines.append(f"{name} = {shape} {text}")
+        program.outputs.append((name, shape))
+
+    line, pair = f"{element}[{count}]", f"{element}[2,{count}]"
+    for name in reducers:
+        apply = f"to_apply=r_{name}"
+        add(f"{element}[]", f"reduce(p0, init), dimensions={{0}}, {apply}")
+        add(f"{element}[2]", f"reduce(both, init), dimensions={{1}}, {apply}")
+        add(line, f"reduce(both, init), dimensions={{0}}, {apply}")
+        add(line, f"reduce-window(p0, init), window={{size=3 pad=1_1}}, {apply}")
+        for pad in (f"{count - 1}_0", f"0_{count - 1}"):
+            add(line, f"reduce-window(p0, init), window={{size={count} pad={pad}}}, {apply}")
+    for direction in ("lt", "gt") if element in REALS else ():
+        add(line, f"sort(p0), dimensions={{0}}, is_stable=true, to_apply=c_{direction}")
+    add(f"{element}[{count},2]", "transpose(both), dimensions={1,0}")
+    add(pair, "reverse(both), dimensions={0,1}")
+    add(f"{element}[{2 * count + 2}]", "pad(p0, init), padding=2_1_1")
+    add(f"{element}[{(count + 1) // 2}]", f"slice(p0), slice={{[0:{count}:2]}}")
+    add(f"{element}[3,{count}]", "broadcast(p0), dimensions={1}")
+    add(f"{element}[{2 * count}]", "reshape(both)")
+    add(f"{element}[{2 * count}]", "concatenate(p0, p1), dimensions={0}")
+    return program
+
+
+# How far functions of complex numbers may differ, in parts of the larger number's size.
+COMPLEX_FUNCTIONS = (
+    "abs negate sign exponential exponential-minus-one log log-plus-one logistic sqrt rsqrt cbrt "
+    "sine cosine tan tanh real imag"
+).split()
+
+
+def complex_program(count: int) -> Program:
+    program = Program("c64", count)
+    for opcode in COMPLEX_FUNCTIONS:
+        program.add(f"{opcode}(p0)", "f32" if opcode in ("abs", "real", "imag") else "")
+    for opcode in ("add", "subtract", "multiply", "divide", "power"):
+        program.add(f"{opcode}(p0, p1)")
     return program
 
 
@@ -269,3 +361,60 @@ def opcodes(seed: int) -> Iterator[str]:
                         f"{line}, of {[one[at] for one in arguments]}: "
                         f"evaluated {expected[at].item()!r}, compiled {got[at].item()!r}"
                     )
+
+
+def small(random: np.random.Generator, kind: np.dtype, count: int) -> np.ndarray:
+    """Numbers that may be added in any order, and special values."""
+    if kind.kind in "biu":
+        return draw(random, kind, count)
+    if kind.kind == "c":
+        return small(random, np.dtype(f"f{kind.itemsize // 2}"), 2 * count).view(kind)
+    rare = np.array([0.0, -0.0, 1, -1, 2, 0.0, -0.0, 1, np.inf, -np.inf, np.nan])
+    return random.choice(rare[: random.choice([2, 5, 9, 11])], count).astype(kind)
+
+
+def moving(seed: int) -> Iterator[str]:
+    for number, element in enumerate(KINDS):
+        random = np.random.default_rng([seed, 2000 + number])
+        kind, count = np.dtype(KINDS[element]), int(random.integers(1, 71))
+        arguments = [small(random, kind, count) for _ in range(3)]
+        yield from differences(moving_program(element, count), arguments, element, None)
+
+
+def complex_functions(seed: int) -> Iterator[str]:
+    random = np.random.default_rng([seed, 3000])
+    count = int(random.integers(1, 71))
+    arguments = [small(random, np.dtype(np.complex64), count) for _ in range(3)]
+    yield from differences(complex_program(count), arguments, "c64", 1e-5)
+
+
+def differences(
+    program: Program, arguments: list[np.ndarray], element: str, rounding: float | None
+) -> Iterator[str]:
+    """Where the compiled and the evaluated results differ: in a bit, or with `rounding` by that
+    part, or in what is finite or NaN."""
+    text = program.text()
+    given = arguments
+    if element == "bf16":
+        given = [
+            lamella.from_numpy(one.astype(np.float32)).to(lamella.bfloat16) for one in arguments
+        ]
+    compiled, evaluated = hlo.compile(text)(*given), hlo.evaluate(text, *given)
+    for (name, _), got, expected in zip(program.outputs, compiled, evaluated):
+        line = next(one for one in program.lines if one.startswith(f"{name} ="))
+        if rounding is None:
+            wrong = bits(expected.reshape(-1)) != bits(got.reshape(-1))
+        else:
+            parts = [one.numpy() for one in (got, expected)]
+            if expected.is_complex():
+                parts = [one.view(np.float32) for one in parts]
+            a, b = (one.astype(np.float64) for one in parts)
+            with np.errstate(all="ignore"):
+                far = np.abs(a - b) > rounding * np.maximum(np.abs(a), np.abs(b)) + 1e-6
+            far &= np.isfinite(a) & np.isfinite(b)
+            wrong = far | (np.isnan(a) != np.isnan(b)) | (np.isinf(a) != np.isinf(b))
+        for at in np.flatnonzero(wrong)[:1]:
+            at //= 2 if expected.is_complex() else 1
+            here = [one[at] if at < one.size else None for one in arguments]
+            one, other = (x.reshape(-1)[at].item() for x in (expected, got))
+            yield f"{line}, of {here}: evaluated {one!r}, compiled {other!r}"

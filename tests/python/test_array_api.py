@@ -1,5 +1,7 @@
 """The array API namespace: its functions against NumPy's of the same name, and its own rules."""
 
+import operator
+
 import pytest
 
 import lamella
@@ -155,6 +157,20 @@ def test_what_differs_from_operators():
     large = lamella.tensor([1, 2**63 + 1], dtype=lamella.uint64)
     assert xp.searchsorted(large, large).tolist() == [0, 1]
     assert xp.full((1,), 2**64 - 1, dtype=xp.uint64).tolist() == [2**64 - 1]
+
+
+@pytest.mark.parametrize("number", [2**63, 2**63 + 5, 2**64 - 1])
+@pytest.mark.parametrize("name", ["int64", "int8", "uint8", "uint64"])
+def test_comparisons_with_large_numbers(name, number):
+    info = np.iinfo(name)
+    numbers = np.array([0, 1, info.max, info.min, info.max - 1], name)
+    x = lamella.from_numpy(numbers)
+    for compare in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
+        assert compare(x, number).tolist() == compare(numbers, number).tolist()
+        assert compare(number, x).tolist() == compare(number, numbers).tolist()
+    for function in ("less", "greater_equal", "not_equal"):
+        expected = getattr(np, function)(numbers, number).tolist()
+        assert getattr(lamella, function)(x, number).tolist() == expected
 
 
 def test_dtypes():

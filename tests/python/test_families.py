@@ -389,3 +389,16 @@ def test_incomplete_gamma_of_huge_arguments():
         lamella.tensor(1e16, dtype=f64), lamella.tensor(1e16 - 6e8, dtype=f64)
     )
     np.testing.assert_allclose(float(tail), scipy.ndtr(-6), rtol=1e-6)
+
+
+def test_linear_cross_entropy_of_several_dimensions():
+    torch = pytest.importorskip("torch")
+    x, weight, bias = torch.randn(4, 3), torch.randn(5, 2, 6, 3), torch.randn(5, 2, 6)
+    targets = torch.arange(48).reshape(4, 2, 6) % 5, torch.rand(4, 5, 2, 6)
+    for target in targets:
+        expected = torch.nn.functional.linear_cross_entropy(x, weight, target, linear_bias=bias)
+        given = [lamella.from_numpy(one.numpy()) for one in (x, weight, target, bias)]
+        got = F.linear_cross_entropy(*given[:3], linear_bias=given[3])
+        assert abs(got.item() - expected.item()) < 1e-5
+    with pytest.raises(RuntimeError, match="expected 'input' to have 2 dimensions beside"):
+        F.linear_cross_entropy(lamella.ones(3), lamella.ones(5, 2, 3), lamella.ones(2))

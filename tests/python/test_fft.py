@@ -134,3 +134,17 @@ def test_a_number_has_nothing_to_transform(name):
     assert str(error.value) == (
         f"{name}: expected 'self' to have at least 1 dimension, got a tensor with 0"
     )
+
+
+@pytest.mark.parametrize("name", ["rfft", "irfft", "hfft", "ihfft", "rfft2", "rfftn", "irfftn"])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_meta_lays_results_out_as_they_are(name, order):
+    is_complex = name in ("irfft", "hfft", "irfftn")
+    for dim in (0, 1, 2) if name[-1] not in "2n" else ((0, 1), (2, 0), (1, 2)):
+        results = []
+        for device in ("cpu", "meta"):
+            dtype = lamella.complex64 if is_complex else lamella.float32
+            x = lamella.ones(3, 4, 5, dtype=dtype, device=device).permute(order)
+            results.append(getattr(lamella.fft, name)(x, dim=dim))
+        assert results[0].stride() == results[1].stride()
+        assert results[0].shape == results[1].shape

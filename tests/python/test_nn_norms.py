@@ -253,3 +253,12 @@ def test_empty_batches_leave_running_statistics(shape):
         module(lamella.zeros(shape))
         assert module.running_mean.tolist() == [0] * 3 and module.running_var.tolist() == [1] * 3
         assert module.num_batches_tracked.item() == 1
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_batch_norm_of_nothing(training):
+    for module in (torch, lamella):
+        statistics = () if training else (module.zeros(0), module.ones(0))
+        x = module.zeros(0)
+        y = module.nn.functional.batch_norm(x, *(statistics or (None, None)), training=training)
+        assert tuple(y.shape) == (0,)

@@ -47,6 +47,8 @@ def test_slice(shape, start, end, step):
         (make(4, 4), (2, 2), (1, 2), 1),
         (make(4, 4).t(), (2, 2), (1, 2), None),
         (make(6, 4)[::2, :2], (2, 2), (8, 1), 1),
+        (make(1, 6).expand(5, 6), (2, 2), (2, 1), None),
+        (make(1, 6).expand(5, 6), (2, 2), (6, 2), 1),
     ],
 )
 def test_as_strided_scatter(base, size, stride, offset):
@@ -67,3 +69,19 @@ def test_indexing():
         grad = make(*index.shape)
         check("value_selecting_reduction_backward", grad, 1, index, (3, 4), keepdim)
     check("value_selecting_reduction_backward", make(), 0, torch.tensor(0), (), False)
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        make(5, 12)[:, ::2],
+        make(5, 12).t()[::2],
+        make(2, 5, 12)[:, 1:4, ::3].flatten(0, 1),
+        make(1, 6).expand(5, 6),
+    ],
+    ids=["gaps", "transposed", "two gaps", "expanded"],
+)
+def test_scatter_into_gaps(base):
+    check("slice_scatter", base, make(*base[1:3].shape), 0, 1, 3, meta=False)
+    check("select_scatter", base, make(*base[:, 1].shape), 1, 1, meta=False)
+    check("diagonal_scatter", base, make(*base.diagonal().shape), meta=False)

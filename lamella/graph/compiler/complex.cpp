@@ -88,28 +88,63 @@ llvm::Value* Emitter::complex_combination(Opcode opcode, llvm::Value* x, llvm::V
   return b.CreateBitCast(made, x->getType());
 }
 
-// Divides as complex<T> does: scaled by the larger part of the divisor.
+// Divides as complex<T> does: scaled by the larger part of the divisor. Where both parts would be
+// NaN the infinities and zeros are those of C99's Annex G, as in the evaluator.
 llvm::Value* Emitter::quotient(llvm::Value* x, llvm::Value* y) {
   Parts p = parts(x), q = parts(y);
-  llvm::Value* real_size = intrinsic(llvm::Intrinsic::fabs, {q.real});
-  llvm::Value* imag_size = intrinsic(llvm::Intrinsic::fabs, {q.imag});
+  llvm::Type* type = p.real->getType();
+  llvm::Value* zero = llvm::ConstantFP::get(type, 0.0);
+  llvm::Value* one = llvm::ConstantFP::get(type, 1.0);
+  llvm::Value* infinity = llvm::ConstantFP::getInfinity(type);
+  auto size_of = [&](llvm::Value* v) { return intrinsic(llvm::Intrinsic::fabs, {v}); };
+  auto with_sign = [&](llvm::Value* size, llvm::Value* sign) {
+    return intrinsic(llvm::Intrinsic::copysign, {size, sign});
+  };
+  llvm::Value *real_size = size_of(q.real), *imag_size = size_of(q.imag);
   llvm::Value* by_real = b.CreateFCmpOGE(real_size, imag_size);
   llvm::Value* large = b.CreateSelect(by_real, q.real, q.imag);
   llvm::Value* small = b.CreateSelect(by_real, q.imag, q.real);
   llvm::Value* first = b.CreateSelect(by_real, p.real, p.imag);
   llvm::Value* second = b.CreateSelect(by_real, p.imag, p.real);
   llvm::Value* ratio = b.CreateFDiv(small, large);
-  llvm::Value* scale = b.CreateFDiv(llvm::ConstantFP::get(ratio->getType(), 1.0),
-                                    b.CreateFAdd(large, b.CreateFMul(small, ratio)));
-  llvm::Value* real = b.CreateFAdd(first, b.CreateFMul(second, ratio));
+  llvm::Value* scale = b.CreateFDiv(one, b.CreateFAdd(large, b.CreateFMul(small, ratio)));
+  llvm::Value* real = b.CreateFMul(b.CreateFAdd(first, b.CreateFMul(second, ratio)), scale);
   llvm::Value* turned = b.CreateFMul(first, ratio);
-  llvm::Value* imag =
-      b.CreateSelect(by_real, b.CreateFSub(second, turned), b.CreateFSub(turned, second));
-  llvm::Value* zero = llvm::ConstantFP::get(ratio->getType(), 0.0);
+  llvm::Value* imag = b.CreateFMul(
+      b.CreateSelect(by_real, b.CreateFSub(second, turned), b.CreateFSub(turned, second)), scale);
+
+  llvm::Value* none = b.CreateAnd(b.CreateFCmpUNO(real, real), b.CreateFCmpUNO(imag, imag));
+  auto is_infinite = [&](llvm::Value* v) { return b.CreateFCmpOEQ(size_of(v), infinity); };
+  auto has_infinity = [&](const Parts& z) {
+    return b.CreateOr(is_infinite(z.real), is_infinite(z.imag));
+  };
+  auto is_finite = [&](const Parts& z) {
+    return b.CreateAnd(b.CreateFCmpOLT(size_of(z.real), infinity),
+                       b.CreateFCmpOLT(size_of(z.imag), infinity));
+  };
+  // The direction of a number with infinite parts.
+  auto direction = [&](const Parts& z) {
+    auto of = [&](llvm::Value* v) {
+      return with_sign(b.CreateSelect(is_infinite(v), one, zero), v);
+    };
+    return Parts{of(z.real), of(z.imag)};
+  };
+  auto replace = [&](llvm::Value* where, const Parts& u, const Parts& v, llvm::Value* by) {
+    where = b.CreateAnd(none, where);
+    llvm::Value* re = b.CreateFAdd(b.CreateFMul(u.real, v.real), b.CreateFMul(u.imag, v.imag));
+    llvm::Value* im = b.CreateFSub(b.CreateFMul(u.imag, v.real), b.CreateFMul(u.real, v.imag));
+    real = b.CreateSelect(where, b.CreateFMul(by, re), real);
+    imag = b.CreateSelect(where, b.CreateFMul(by, im), imag);
+  };
+  replace(b.CreateAnd(has_infinity(q), is_finite(p)), p, direction(q), zero);
+  replace(b.CreateAnd(has_infinity(p), is_finite(q)), direction(p), q, infinity);
   llvm::Value* by_zero =
-      b.CreateAnd(b.CreateFCmpOEQ(real_size, zero), b.CreateFCmpOEQ(imag_size, zero));
-  real = b.CreateSelect(by_zero, b.CreateFDiv(p.real, zero), b.CreateFMul(real, scale));
-  imag = b.CreateSelect(by_zero, b.CreateFDiv(p.imag, zero), b.CreateFMul(imag, scale));
+      b.CreateAnd(b.CreateAnd(b.CreateFCmpOEQ(real_size, zero), b.CreateFCmpOEQ(imag_size, zero)),
+                  b.CreateOr(b.CreateFCmpORD(p.real, p.real), b.CreateFCmpORD(p.imag, p.imag)));
+  llvm::Value* end = with_sign(infinity, q.real);
+  by_zero = b.CreateAnd(none, by_zero);
+  real = b.CreateSelect(by_zero, b.CreateFMul(end, p.real), real);
+  imag = b.CreateSelect(by_zero, b.CreateFMul(end, p.imag), imag);
   return joined({real, imag});
 }
 

@@ -1,14 +1,12 @@
 // Finds the instructions with side effects.
 #include "lamella/graph/hlo/effects.h"
 
-#include <unordered_set>
-
 namespace lamella::hlo {
 
 namespace {
 
-// `seen` holds the computations visited so far: each is searched once, even with several callers.
-bool acts(const Instruction& instruction, std::unordered_set<const Computation*>& seen) {
+// A called computation is complete, and passes keep what acts, so that the answer is kept with it.
+bool acts(const Instruction& instruction) {
   if (opcode_effects(instruction.opcode) == Effects::Acts) return true;
   if (instruction.opcode == Opcode::CustomCall &&
       instruction.flag(AttributeKey::CustomCallHasSideEffect)) {
@@ -16,8 +14,13 @@ bool acts(const Instruction& instruction, std::unordered_set<const Computation*>
   }
   bool found = false;
   for_each_called(instruction, [&](const Computation& called) {
-    if (found || !seen.insert(&called).second) return;
-    for (const Instruction* inner : called.instructions) found = found || acts(*inner, seen);
+    int8_t known = called.acts.load(std::memory_order_relaxed);
+    if (known < 0) {
+      known = 0;
+      for (const Instruction* inner : called.instructions) known = known != 0 || acts(*inner);
+      called.acts.store(known, std::memory_order_relaxed);
+    }
+    found = found || known != 0;
   });
   return found;
 }
@@ -34,9 +37,6 @@ Effects opcode_effects(Opcode opcode) {
   return kAll[static_cast<size_t>(opcode)];
 }
 
-bool has_side_effect(const Instruction& instruction) {
-  std::unordered_set<const Computation*> seen;
-  return acts(instruction, seen);
-}
+bool has_side_effect(const Instruction& instruction) { return acts(instruction); }
 
 }  // namespace lamella::hlo

@@ -6,6 +6,7 @@
 //   instruction is a handful of pointers and spans, parsing allocates almost nothing, and no code
 //   tracks ownership. Equal shapes are one object.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -76,6 +77,8 @@ class Computation {
   std::vector<Instruction*> parameters;    // by number
   Instruction* root = nullptr;
   std::string_view attributes;  // of the computation itself, as written: execution_thread="main"
+  // Whether an instruction has a side effect, once a caller was asked; -1 before.
+  mutable std::atomic<int8_t> acts{-1};
 
   // "(f32[2], s32[]) -> f32[2]".
   std::string signature() const;

@@ -67,7 +67,8 @@ const Rule kUnary[] = {
        Op x = c.in("self");
        return {Sub(x, truncated(c, x))};
      }},
-    {"aten::reciprocal", [](Call& c) -> Ops { return {Div(one(c), c.in("self"))}; }},
+    {"aten::reciprocal",
+     [](Call& c) -> Ops { return is_complex(c.type()) ? Ops() : Ops{Div(one(c), c.in("self"))}; }},
     {"aten::square",
      [](Call& c) -> Ops {
        Op x = c.in("self");
@@ -143,6 +144,8 @@ Ops divide(Call& c) {
   bool whole = mode == "floor" || mode == "trunc";
   // Integer division by 0 is an error, which no opcode can raise.
   if (whole && !is_floating(c.type())) return {};
+  // The opcode has the infinities of C99's Annex G, which the operator does not.
+  if (is_complex(c.type())) return {};
   if (!whole) return binary<Div>(c);
   c.widen();
   if (mode == "floor") return {};
@@ -243,7 +246,7 @@ Ops lerp(Call& c) {
 }
 template <bool kDivide>
 Ops add_scaled(Call& c) {
-  if (!is_floating(c.type()) && !is_complex(c.type())) return {};
+  if (!is_floating(c.type()) && (kDivide || !is_complex(c.type()))) return {};
   c.widen();
   Op x = c.in("tensor1"), y = c.in("tensor2");
   Number value = c.number("value", 1);

@@ -366,6 +366,10 @@ class Converter {
                           const std::vector<OperatorArgument>& arguments,
                           const std::vector<Op>& operands, const std::vector<Shape>& shapes) {
     const lowering::Rule* rule = lowering::find_rule(plan.name);
+    if (part_.portable) {
+      const lowering::Rule* portable = lowering::find_portable_rule(plan.name);
+      if (portable != nullptr) rule = portable;
+    }
     std::optional<Opcode> word = rule != nullptr ? std::nullopt : word_of(node.op);
     if ((rule == nullptr && !word) || shapes.empty() || plan.random) return {};
     std::vector<lowering::Given> given(arguments.size());

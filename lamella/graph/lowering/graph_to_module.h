@@ -30,6 +30,9 @@ struct GraphPart {
   // The values on which the backward part depends: see divide_graph. The forward part has `writes`.
   // Each part keeps its nodes with side effects.
   std::vector<tracing::ValueId> tangents = {};
+  // Whether functions that machine code takes from the kernels become opcodes as well, for another
+  // compiler. Needs `rules`.
+  bool portable = false;
 };
 // The part that is the whole graph, with all its inputs and outputs.
 GraphPart whole_graph(const tracing::Graph& graph);

@@ -130,6 +130,8 @@ struct Rule {
 // The rule of an operator, or NULL. Names of in-place forms and overloads are reduced to the name
 // of the functional form.
 const Rule* find_rule(std::string_view operator_name);
+// The rule of an operator that machine code calculates by a kernel's function, or NULL.
+const Rule* find_portable_rule(std::string_view operator_name);
 // Lowers the call of an operator that is a single elementwise opcode, as the word `hlo:` of its
 // declaration states. The first arguments are the operands.
 Ops lower_word(Opcode opcode, Call& call);

@@ -81,10 +81,16 @@ class Maker {
     }
     // A function of floats always uses its operator, so that its bits do not depend on the element
     // count.
-    bool is_function = opcode_family(i.opcode) == Family::Elementwise && i.operands.size() == 1 &&
+    const bool has_kernel =
+        i.operands.size() == 1 || i.opcode == Opcode::Atan2 || i.opcode == Opcode::Power;
+    bool is_function = opcode_family(i.opcode) == Family::Elementwise && has_kernel &&
                        is_floating(i.operand_shape(0).element_type());
     if ((most < kMinElements && !is_function) || i.shape->elements() == 0) return nullptr;
     switch (i.opcode) {
+      case Opcode::Divide:
+        // The opcode has the infinities of C99's Annex G, which the operator does not.
+        if (is_complex(i.shape->element_type())) return nullptr;
+        break;
       case Opcode::Compare:
         return compare(i);
       case Opcode::Select:

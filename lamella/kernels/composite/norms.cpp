@@ -16,6 +16,7 @@ bool has(const Parameter& tensor) { return tensor.has_value() && tensor->defined
 Tensor batch_norm(const Tensor& input, const Parameter& weight, const Parameter& bias,
                   const Parameter& running_mean, const Parameter& running_var, bool training,
                   double momentum, double eps, bool cudnn_enabled) {
+  if (input.dim() == 1 && input.numel() == 0) return input.clone();
   return std::get<0>(lamella::native_batch_norm(input, weight, bias, running_mean, running_var,
                                                 training, momentum, eps));
 }

@@ -10,10 +10,23 @@ void check_source(const char* op, const Tensor& src, IntArrayRef expected) {
   LAMELLA_CHECK(src.sizes().equals(expected), op, ": expected 'src' to be of shape ", expected,
                 ", got ", src.sizes());
 }
+// A copy with the same strides, gaps included; one without overlaps for a tensor that has some.
+Tensor clone_with_gaps(const Tensor& self) {
+  if (self.is_non_overlapping_and_dense()) return self.clone(MemoryFormat::Preserve);
+  int64_t extent = 1;
+  for (size_t d = 0; d < self.sizes().size(); ++d) {
+    if (self.sizes()[d] > 1 && self.strides()[d] == 0) return self.clone(MemoryFormat::Contiguous);
+    extent += (self.sizes()[d] - 1) * self.strides()[d];
+  }
+  if (self.numel() == 0) extent = 0;
+  return self.as_strided({extent}, {1}, self.storage_offset())
+      .clone()
+      .as_strided(self.sizes(), self.strides(), 0);
+}
 }  // namespace
 
 Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, int64_t index) {
-  Tensor result = self.clone(MemoryFormat::Preserve);
+  Tensor result = clone_with_gaps(self);
   Tensor part = result.select(dim, index);
   check_source("select_scatter", src, part.sizes());
   part.copy_(src);
@@ -21,7 +34,7 @@ Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, int64_
 }
 Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim,
                      std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
-  Tensor result = self.clone(MemoryFormat::Preserve);
+  Tensor result = clone_with_gaps(self);
   Tensor part = result.slice(dim, start, end, step);
   check_source("slice_scatter", src, part.sizes());
   part.copy_(src);
@@ -29,14 +42,19 @@ Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim,
 }
 Tensor diagonal_scatter(const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1,
                         int64_t dim2) {
-  Tensor result = self.clone(MemoryFormat::Preserve);
+  Tensor result = clone_with_gaps(self);
   Tensor part = result.diagonal(offset, dim1, dim2);
   check_source("diagonal_scatter", src, part.sizes());
   part.copy_(src);
   return result;
 }
-Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntArrayRef size,
+Tensor as_strided_scatter(const Tensor& given, const Tensor& src, IntArrayRef size,
                           IntArrayRef stride, std::optional<int64_t> storage_offset) {
+  bool overlaps = false;
+  for (size_t d = 0; d < given.sizes().size(); ++d) {
+    overlaps = overlaps || (given.sizes()[d] > 1 && given.strides()[d] == 0);
+  }
+  const Tensor self = overlaps ? given.contiguous() : given;
   // Copies all memory up to self's last element, so that any strides are valid in the copy.
   int64_t extent = self.storage_offset() + (self.numel() == 0 ? 0 : 1);
   for (size_t d = 0; d < self.sizes().size() && self.numel() != 0; ++d) {

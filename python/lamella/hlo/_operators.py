@@ -45,15 +45,19 @@ def _define(text_or_module: str | Module, name: str, lib: Any, platform: str, ca
     return getattr(getattr(getattr(lamella.ops, ns), base), overload or "default")
 
 
-def from_trace(graph: Any, name: str = "traced", *, rules: bool = False) -> Module:
+def from_trace(
+    graph: Any, name: str = "traced", *, rules: bool = False, portable: bool = False
+) -> Module:
     """The module of a graph that lamella.trace recorded: each node becomes a custom call of its
-    operator; with `rules`, operators that have a lowering rule become opcodes.
+    operator; with `rules`, operators that have a lowering rule become opcodes, and with `portable`
+    also functions such as gelu, which machine code takes from the kernels: for text that another
+    compiler of HLO shall run.
 
     Parameters and constants of the graph become constants of the module. Inputs that the graph
     writes are additional results, after those of the graph. Graphs that write memory through one
     tensor and read it through another are refused; lamella.func.functionalize removes such writes.
     """
-    return _hlo._from_trace(graph._raw, name, rules)
+    return _hlo._from_trace(graph._raw, name, rules, None, None, True, None, portable)
 
 
 def operator_call(

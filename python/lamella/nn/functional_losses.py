@@ -453,8 +453,18 @@ def linear_cross_entropy(
             f"linear_cross_entropy: expected 'input' to have 1 or 2 dimensions, got "
             f"{list(input.shape)}"
         )
+    classes = linear_weight.shape[:-1]
+    if len(classes) > 1:
+        if input.dim() == 1:
+            raise RuntimeError(
+                "linear_cross_entropy: expected 'input' to have 2 dimensions beside "
+                f"'linear_weight' with {linear_weight.dim()}, got {list(input.shape)}"
+            )
+        linear_weight = linear_weight.flatten(0, -2)
+        linear_bias = None if linear_bias is None else linear_bias.flatten()
+    logits = lamella.nn.functional.linear(input, linear_weight, linear_bias)
     return cross_entropy(
-        lamella.nn.functional.linear(input, linear_weight, linear_bias),
+        logits.reshape(*input.shape[:-1], *classes),
         target,
         weight=weight,
         ignore_index=-100 if ignore_index is None else ignore_index,

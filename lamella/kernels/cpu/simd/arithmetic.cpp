@@ -59,7 +59,7 @@ template <class T>
 inline complex<T> quotient(complex<T> a, complex<T> b) {
   T re = b.real() < 0 ? -b.real() : b.real(), im = b.imag() < 0 ? -b.imag() : b.imag();
   bool is_real = re >= im;
-  if (re == 0 && im == 0) return {a.real() / re, a.imag() / im};
+  if (re == 0 && im == 0) return {a.real() / T(0), a.imag() / T(0)};
   T large = is_real ? b.real() : b.imag(), small = is_real ? b.imag() : b.real();
   T ratio = small / large, scale = 1 / fused(small, ratio, large);
   if (is_real) {

@@ -1,6 +1,7 @@
 // The three primitive Fourier transforms: of complex numbers, of real numbers, and the inverse of
 // the latter. `normalization` is 0 for none, 1 for a division by the square root of the number of
 // points, 2 for one by that number.
+#include <algorithm>
 #include <cmath>
 
 #include "lamella/kernels/families/families.h"
@@ -57,6 +58,13 @@ void transform_along(const Tensor& from, const Tensor& to, int64_t dim, bool for
   });
 }
 
+// Zeros whose elements along the dimension are adjacent, as those of a result that is transformed.
+Tensor zeros_along(Dims sizes, int64_t dim, const TensorOptions& options) {
+  const auto at = sizes.begin() + dim;
+  std::rotate(at, at + 1, sizes.end());
+  return lamella::zeros(sizes, options).movedim(-1, dim);
+}
+
 }  // namespace
 
 Tensor fft_c2c(const Tensor& self, IntArrayRef dim, int64_t normalization, bool forward) {
@@ -82,6 +90,7 @@ Tensor fft_r2c(const Tensor& self, IntArrayRef dim, int64_t normalization, bool 
   int64_t& points = sizes[static_cast<size_t>(last)];
   if (onesided) points = points / 2 + 1;
   if (self.is_meta() || self.numel() == 0) {
+    if (onesided && dims.size() == 1) return zeros_along(sizes, last, self.options().dtype(type));
     return lamella::zeros(sizes, self.options().dtype(type));
   }
   if (!onesided) return aten::_fft_c2c(self.to(type), dims, normalization, true);
@@ -116,7 +125,7 @@ Tensor fft_c2r(const Tensor& self, IntArrayRef dim, int64_t normalization, int64
   Dims sizes = sizes_of(self);
   sizes[static_cast<size_t>(last)] = last_dim_size;
   if (self.is_meta() || self.numel() == 0) {
-    return lamella::zeros(sizes, self.options().dtype(type));
+    return zeros_along(sizes, last, self.options().dtype(type));
   }
   Tensor from = self;
   if (dims.size() > 1) {
