@@ -402,3 +402,18 @@ def test_linear_cross_entropy_of_several_dimensions():
         assert abs(got.item() - expected.item()) < 1e-5
     with pytest.raises(RuntimeError, match="expected 'input' to have 2 dimensions beside"):
         F.linear_cross_entropy(lamella.ones(3), lamella.ones(5, 2, 3), lamella.ones(2))
+
+
+def test_bytes_are_interpolated_as_by_pytorch():
+    """Sizes that give no input element a whole weight take one more bit of fraction."""
+    random = np.random.default_rng(1)
+    sizes = [(17, 13, 10, 6), (13, 18, 7, 7), (1, 14, 8, 9), *random.integers(1, 40, (60, 4))]
+    for height, width, *size in sizes:
+        x = random.integers(0, 256, (1, 2, height, width)).astype(np.uint8)
+        size = [int(one) for one in size]
+        for corners in (False, True):
+            for antialias in (False, True):
+                options = {"mode": "bilinear", "align_corners": corners, "antialias": antialias}
+                expected = TF.interpolate(torch.from_numpy(x), size, **options)
+                got = F.interpolate(lamella.from_numpy(x), size, **options)
+                assert got.tolist() == expected.tolist(), (height, width, size, options)

@@ -121,7 +121,7 @@ void resize_bytes(const ResampleAxis& axis, int64_t outer, int64_t inner, const 
                   uint8_t* to) {
   double most = 0;
   for (double share : axis.share) most = std::max({most, share, 1 - share});
-  const int places = most * 65536 + 0.5 < 32768 ? 15 : 14;
+  const int places = most * 32768 + 0.5 < 32768 ? 15 : 14;
   const double unit = 1 << places;
   parallel_for(0, outer, kGrainSize / 4 / (axis.out * inner + 1) + 1,
                [&](int64_t begin, int64_t end) {
