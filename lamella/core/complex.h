@@ -55,8 +55,9 @@ struct complex {
     T re = b.real_ < T(0) ? static_cast<T>(-b.real_) : b.real_;
     T im = b.imag_ < T(0) ? static_cast<T>(-b.imag_) : b.imag_;
     if (re >= im) {
-      if (re == T(0) && im == T(0)) {
-        return {static_cast<T>(a.real_ / re), static_cast<T>(a.imag_ / im)};
+      if (re == T(0) && im == T(0)) {  // of either sign
+        const auto zero = static_cast<T>(re * re);
+        return {static_cast<T>(a.real_ / zero), static_cast<T>(a.imag_ / zero)};
       }
       T ratio = static_cast<T>(b.imag_ / b.real_);
       T scale = static_cast<T>(T(1) / (b.real_ + b.imag_ * ratio));

@@ -1,4 +1,5 @@
 // Scalar types: numbers, names, traits and the table of promotion.
+#include <cmath>
 #include <map>
 
 #include "lamella/core/scalar_type.h"
@@ -116,6 +117,9 @@ TEST(Complex, Arithmetic) {
   // |b|^2 would overflow here.
   complex<double> huge(1e300, 1e300);
   EXPECT_TRUE(huge / huge == complex<double>(1, 0));
+  // A zero divisor has no sign, as in PyTorch.
+  complex<double> infinite = a / complex<double>(-0.0, -0.0);
+  EXPECT_TRUE(infinite.real_ == INFINITY && infinite.imag_ == INFINITY);
 }
 
 }  // namespace
