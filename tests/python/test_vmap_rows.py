@@ -105,9 +105,7 @@ REFUSED = (
 # Left out: nonzero_static.out calls what vmap loops over,
 # and the others differ from the loop where numbers of dimensions, undefined results or storages are
 # another for each example.
-FAILING = (
-    "_fused_rms_norm_backward set_.source_Tensor_storage_offset nonzero_static.out"
-).split()
+FAILING = ("_fused_rms_norm_backward set_.source_Tensor_storage_offset nonzero_static.out").split()
 
 
 def overloads():
