@@ -321,6 +321,8 @@ TEST(Functions, Products) {
   EXPECT_VALUE(BatchDot(x(b), true, x(b), false), "f32[2,2] { { 10, 14 }, { 14, 20 } }");
   EXPECT_VALUE(Einsum(x(b), x(b), "ij,kj->ki"), "f32[2,2] { { 5, 11 }, { 11, 25 } }");
   EXPECT_VALUE(Einsum(x(b), f(b, {1, 2}), "ij,k->k"), "f32[2] {10, 20}");
+  EXPECT_VALUE(Einsum(x(b), "ij->j"), "f32[2] {4, 6}");
+  EXPECT_VALUE(Einsum(x(b), "ij->ji"), "f32[2,2] { { 1, 3 }, { 2, 4 } }");
   EXPECT_VALUE(Dot(i(b, {100}), i(b, {100}), nullptr, ElementType::S64), "s64[] 10000");
   auto image = [](Builder* b) { return Reshape(f(b, {1, 2, 3, 4}), {1, 1, 4}); };
   auto kernel = [](Builder* b) { return Reshape(f(b, {1, 10}), {1, 1, 2}); };

@@ -176,6 +176,24 @@ TEST(Library, RandomNumbers) {
   EXPECT_TRUE(std::ranges::all_of(all[4], [](double v) { return v == 0; }));
 }
 
+// The numbers of Random123's philox4x32 of ten rounds.
+TEST(Library, KeysOfPhilox) {
+  auto all = values([](Builder* b) {
+    auto number = [&](uint64_t value) { return ConstantR0<uint64_t>(b, value); };
+    auto [state, key] = ScramblePhiloxKey(number(uint64_t{7} << 32 | 42));
+    Op wanted = ConstantR1<uint64_t>(b, {0, 0x2f50ca6d492add56});
+    Op last = ConstantR1<uint64_t>(b, {~uint64_t{0} - 1, 8});
+    return std::vector<Op>{
+        Eq(key, number(0xd310cceaa28359b3)), Eq(state, wanted),
+        PhiloxIncreaseCounter(last, number(5)),
+        Eq(PhiloxIncreaseCounter(last, number(1)), ConstantR1<uint64_t>(b, {~uint64_t{0}, 8}))};
+  });
+  expect_near(all[0], {1});
+  expect_near(all[1], {1, 1});
+  expect_near(all[2], {3, 9});
+  expect_near(all[3], {1, 1});
+}
+
 TEST(Library, Orders) {
   auto all = values([](Builder* b) {
     Op x = ConstantR1<float>(b, {3, 1, 4, 1, 5}), places = Iota(b, S32, 5);

@@ -208,6 +208,11 @@ Op Einsum(Operand x, Op y, std::string_view einsum_config, PrecisionConfig::Prec
     return Einsum(e.at(x), labels[0], y, labels[1], labels[2], precision, preferred_element_type);
   });
 }
+Op Einsum(Operand x, std::string_view einsum_config, PrecisionConfig::Precision precision) {
+  return emit("Einsum", x, [&](Emission& e) {
+    return Einsum(e.at(ScalarLike(e.at(x), 1)), x, str(",", einsum_config), precision);
+  });
+}
 Op Einsum(Operand x, Span<int64_t> x_config, Op y, Span<int64_t> y_config,
           Span<int64_t> output_config, PrecisionConfig::Precision precision,
           std::optional<PrimitiveType> preferred_element_type) {

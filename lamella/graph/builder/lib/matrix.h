@@ -30,9 +30,11 @@ Op BatchDot(Operand x, bool transpose_x, Op y, bool transpose_y,
 Op Einsum(Operand x, Op y, std::string_view einsum_config,
           PrecisionConfig::Precision precision = PrecisionConfig::DEFAULT,
           std::optional<PrimitiveType> preferred_element_type = std::nullopt);
+// The same of one operand: "ijj->ji" is refused, "ij->j" sums over i.
+Op Einsum(Operand x, std::string_view einsum_config,
+          PrecisionConfig::Precision precision = PrecisionConfig::DEFAULT);
 // The labels of the dimensions of x, y and the result: a letter's code, or -1, -2, ... for those
-// that
-// "..." stands for.
+// that "..." stands for.
 StatusOr<std::array<std::vector<int64_t>, 3>> ParseEinsumString(std::string_view einsum_config,
                                                                 int64_t x_rank, int64_t y_rank);
 // Einsum by such labels.

@@ -38,6 +38,33 @@ RngOutput ThreeFryBitGenerator(Op key, Op initial_state, const Shape& shape) {
 RngOutput PhiloxBitGenerator(Op key, Op initial_state, const Shape& shape) {
   return generate("PhiloxBitGenerator", RNG_PHILOX, key, initial_state, 2, shape);
 }
+std::pair<Op, Op> ScramblePhiloxKey(Op key) {
+  constexpr uint64_t kKey = 0x02461e293ec8f720;  // XLA's
+  Op state;
+  Op made = emit("ScramblePhiloxKey", Operand(key), [&](Emission& e) {
+    auto number = [&](uint64_t value) { return ConstantR0<uint64_t>(e.within(), value); };
+    Op low = And(e.at(key), number(0xffffffff)), high = ShiftRightLogical(e.at(key), number(32));
+    Op both =
+        RngBitGenerator(RNG_PHILOX, e.at(ConcatScalars(e.within(), {number(kKey), low, high})),
+                        Shape::array(ElementType::U64, {2}));
+    auto half = [&](int64_t n) {
+      return Reshape(e.at(SliceInDim(e.at(GetTupleElement(e.at(both), 1)), n, n + 1, 1, 0)), {});
+    };
+    state = ConcatScalars(e.within(), {number(0), half(1)});
+    return half(0);
+  });
+  return {made.valid() ? state : made, made};
+}
+Op PhiloxIncreaseCounter(Op counter, Op delta) {
+  return emit("PhiloxIncreaseCounter", Operand(counter), [&](Emission& e) {
+    auto half = [&](int64_t n) {
+      return Reshape(e.at(SliceInDim(e.at(counter), n, n + 1, 1, 0)), {});
+    };
+    Op low = Add(e.at(half(0)), delta), high = half(1);
+    Op carried = Add(e.at(high), ScalarLike(e.at(high), 1));
+    return ConcatScalars(e.within(), {low, Select(e.at(Lt(e.at(low), delta)), carried, high)});
+  });
+}
 RngOutput UniformFloatingPointDistribution(Op key, Op initial_state,
                                            const BitGeneratorTy& bit_generator, Op minval,
                                            Op maxval, const Shape& shape) {

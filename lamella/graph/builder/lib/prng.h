@@ -1,6 +1,7 @@
 // Random numbers as functions of a key and a state (XLA's client/lib/prng.h).
 #pragma once
 #include <functional>
+#include <utility>
 
 #include "lamella/graph/builder/builder.h"
 
@@ -14,6 +15,10 @@ using BitGeneratorTy = std::function<RngOutput(Op key, Op initial_state, const S
 // The key is a U64 scalar; the state is one as well, and two U64 of Philox.
 RngOutput ThreeFryBitGenerator(Op key, Op initial_state, const Shape& shape);
 RngOutput PhiloxBitGenerator(Op key, Op initial_state, const Shape& shape);
+// A state of two U64 and a key of Philox for a key whose bits need not look random.
+std::pair<Op, Op> ScramblePhiloxKey(Op key);
+// The state of two U64, a number of 128 bits with the low ones first, plus a U64 scalar.
+Op PhiloxIncreaseCounter(Op counter, Op delta);
 // Evenly distributed numbers in [minval, maxval), of their type.
 RngOutput UniformFloatingPointDistribution(Op key, Op initial_state,
                                            const BitGeneratorTy& bit_generator, Op minval,
