@@ -96,6 +96,8 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
     for (const Instruction* operand : instruction.operands) {
       types_.push_back(*scalar_type_of(operand->shape->element_type()));
     }
+    counts_from_storage_ = std::ranges::any_of(
+        plan_.schema.arguments, [](const auto& one) { return one.name == "storage_offset"; });
     if (plan_.outputs.size() == 1 && plan_.outputs[0].index == 0 && plan_.outputs[0].element < 0 &&
         plan_.outputs[0].operand < 0 && plan_.schema.returns.size() == 1 &&
         !instruction.shape->is_tuple()) {
@@ -109,9 +111,10 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
     for (size_t k = 0; k < operands.size(); ++k) {
       if (plan_.written[k]) {
         operands[k] = Value::writable(std::move(operands[k]));
-        tensors[k] = tensor_of(operands[k], types_[k]).unsafe_release();
+        tensors[k] = tensor_of(operands[k], types_[k], counts_from_storage_).unsafe_release();
       } else {
-        tensors[k] = tensor_of(std::move(operands[k]), types_[k]).unsafe_release();
+        tensors[k] =
+            tensor_of(std::move(operands[k]), types_[k], counts_from_storage_).unsafe_release();
       }
     }
     OwnedValues returns(op->return_count);
@@ -244,6 +247,7 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
   BoxedArguments boxed_;
   std::vector<const Shape*> shapes_;
   std::vector<ScalarType> types_;     // of operands
+  bool counts_from_storage_ = false;  // the operator takes a storage_offset
   std::optional<KnownShape> single_;  // set if the result is one tensor with its own memory
 };
 

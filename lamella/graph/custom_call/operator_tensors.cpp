@@ -32,10 +32,11 @@ TensorBase tensor_of(Value value) {
   return tensor_of(std::move(value), *type);
 }
 
-TensorBase tensor_of(Value value, ScalarType type) {
+TensorBase tensor_of(Value value, ScalarType type, bool begins_storage) {
   std::span<const int64_t> sizes = value.shape().dimensions();
   void* data = value.data();
-  if (lamella_tensor* given = value.tensor(); given != nullptr && given->data == data) {
+  lamella_tensor* given = value.tensor();
+  if (given != nullptr && given->data == data && !(begins_storage && given->storage_offset != 0)) {
     // An alias shares the data cached with the storage, such as the packed form of a weight.
     TensorBase tensor = TensorBase::borrow(given);
     if (tensor.scalar_type() == type && std::ranges::equal(sizes, tensor.sizes())) {

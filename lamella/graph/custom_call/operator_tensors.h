@@ -16,8 +16,9 @@ TensorBase tensor_of(Value value);
 // the CPU.
 Value value_of(TensorBase tensor, const Shape* shape);
 
-// The same for callers that know the scalar type.
-TensorBase tensor_of(Value value, ScalarType type);
+// The same for callers that know the scalar type. begins_storage: the tensor's first element is the
+// first one of its storage, as operators with a `storage_offset` count.
+TensorBase tensor_of(Value value, ScalarType type, bool begins_storage = false);
 
 // The shape of an array in a form that makes repeated comparisons with tensors fast.
 class KnownShape {

@@ -226,9 +226,13 @@ bool is_read_only(const Instruction& i) {
   for (Attribute& one : attributes) {
     if (attribute_kind(one.key) != AttributeKind::Computation || one.computation == nullptr)
       continue;
-    Computation& copy = called.emplace_back(*one.computation);
-    for (Instruction*& parameter : copy.parameters) parameter = part(parameter);
-    copy.root = part(copy.root);
+    Computation& copy = called.emplace_back();
+    copy.name = one.computation->name;
+    copy.parent = one.computation->parent;
+    for (Instruction* parameter : one.computation->parameters) {
+      copy.parameters.push_back(part(parameter));
+    }
+    copy.root = part(one.computation->root);
     one.computation = &copy;
   }
   alike.attributes = attributes;
