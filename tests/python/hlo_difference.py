@@ -41,8 +41,8 @@ def between(got: Results, expected: Results, text: str = "") -> str | None:
         bound = TOLERANCES[kind] * (max(1.0, float(finite.max())) if finite.size else 1.0)
         if " fft(" in text:
             # Each element of a transform is a sum of all: how infinities meet in it, and whether
-            # they leave NaN, is the order's. The evaluator multiplies NaN by each root, kernels add it
-            # where the root is 1.
+            # they leave NaN, is the order's. The evaluator multiplies NaN by each root; kernels add
+            # it where the root is 1.
             lost = ~np.isfinite(b)
             a, b = np.where(lost, 0, a), np.where(lost, 0, b)
         # The parts apart: the difference of two complex infinities is NaN.
