@@ -37,8 +37,9 @@ def flags(of):
 def together():
     """One source for PyTorch, whose headers take most of the time: all includes, then the rest of
     each file in a namespace of its own. The last two have none, since one prints names of types,
-    and the other opens namespaces of PyTorch."""
+    and the other opens namespaces of PyTorch. Sources of Lamella's own headers are left out."""
     texts = {path.stem: path.read_text() for path in sorted(SOURCES.glob("*.cpp"))}
+    texts = {name: text for name, text in texts.items() if "#include <lamella/" not in text}
     last, include = ("modules", "computing"), re.compile(r"^#include <.*>$", re.MULTILINE)
     parts = [f"namespace {n}_source {{\n{t}}}\n" for n, t in texts.items() if n not in last]
     parts += [texts[name] for name in last]

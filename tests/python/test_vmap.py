@@ -409,7 +409,7 @@ def twice(*args):
         (
             lambda: vmap(lambda a: lamella.nn.functional.batch_norm(a, ZEROS, ZEROS))(ONES),
             RuntimeError,
-            "native_batch_norm: expected 'input' to have at least 2 dimensions, got [2]",
+            "batch_norm: expected 'input' to have at least 2 dimensions, got [2]",
         ),
         (
             lambda: vmap(lambda a: a.view(lamella.int16))(ZEROS),

@@ -7,7 +7,7 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella.optim._per_parameter import add_ratio_, check_betas, options
+from lamella.optim._per_parameter import add_ratio_, check_betas
 from lamella.optim.optimizer import (
     Optimizer,
     as_real,
@@ -54,7 +54,23 @@ class Adam(Optimizer):
         check_one_element(self._name(), lr)
         check_betas(self._name(), betas)
         check_ways(self._name(), foreach, fused, differentiable)
-        super().__init__(params, options(locals()))
+        # PyTorch's order, which files of its states have.
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "amsgrad": amsgrad,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "differentiable": differentiable,
+                "fused": fused,
+                "decoupled_weight_decay": decoupled_weight_decay,
+            },
+        )
 
     def _state_of(self, param: Tensor, amsgrad: bool) -> dict[str, Tensor]:
         own: dict[str, Tensor] = self.state[param]

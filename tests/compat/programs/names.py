@@ -28,7 +28,8 @@ def fails(function, *args, **kwargs):
 
 print(gradcheck is gradcheck_of_the_module is torch.autograd.gradcheck, callable(gradcheck))
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-print(device, torch.cuda.device_count(), torch.backends.mps.is_available(), cudnn.is_available())
+print(device, torch.cuda.device_count(), torch.backends.mps.is_available())
+print(callable(cudnn.is_available))
 print(torch.accelerator.is_available(), torch.xpu.is_available(), torch.mps.is_available())
 cudnn.benchmark, cudnn.deterministic = False, True
 torch.backends.cuda.matmul.allow_tf32 = True
