@@ -82,13 +82,6 @@ std::tuple<Tensor, Tensor> linalg_ldl_factor(const Tensor& self, bool hermitian)
 Tensor linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian) {
   const char* op = "linalg_ldl_solve";
   check_square(op, "LD", LD);
-  const int64_t n = LD.size(-1);
-  LAMELLA_CHECK(B.dim() >= 2 && B.size(-2) == n, op, ": expected 'B' to be a stack of matrices of ",
-                n, " rows, got ", B.sizes());
-  LAMELLA_CHECK_TYPE(B.scalar_type() == LD.scalar_type(), op, ": expected 'B' to be ",
-                     LD.scalar_type(), ", got ", B.scalar_type());
-  LAMELLA_CHECK_TYPE(pivots.scalar_type() == kInt, op, ": expected 'pivots' to be int32, got ",
-                     pivots.scalar_type());
   const Dims rows(LD.sizes().begin(), LD.sizes().end() - 1);
   LAMELLA_CHECK(pivots.sizes() == IntArrayRef(rows), op, ": expected 'pivots' to have the shape ",
                 IntArrayRef(rows), ", got ", pivots.sizes());
@@ -99,7 +92,17 @@ Tensor linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B,
 // are broadcast.
 Tensor _linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian) {
   const char* op = "linalg_ldl_solve";
+  check_square(op, "LD", LD);
   const int64_t n = LD.size(-1);
+  LAMELLA_CHECK(B.dim() >= 2 && B.size(-2) == n, op, ": expected 'B' to be a stack of matrices of ",
+                n, " rows, got ", B.sizes());
+  LAMELLA_CHECK_TYPE(B.scalar_type() == LD.scalar_type(), op, ": expected 'B' to be ",
+                     LD.scalar_type(), ", got ", B.scalar_type());
+  LAMELLA_CHECK_TYPE(pivots.scalar_type() == kInt, op, ": expected 'pivots' to be int32, got ",
+                     pivots.scalar_type());
+  LAMELLA_CHECK(pivots.dim() >= 2 && pivots.size(-2) == n && pivots.size(-1) == 1, op,
+                ": expected 'pivots' to be a stack of columns of ", n, " rows, got ",
+                pivots.sizes());
   const Dims batch = broadcast(op, "B", LD.sizes().slice(0, static_cast<size_t>(LD.dim() - 2)),
                                B.sizes().slice(0, static_cast<size_t>(B.dim() - 2)));
   Dims square = batch, sides = batch, line = batch;
