@@ -517,6 +517,27 @@ def test_rows_do_not_pass_for_matrices():
     assert str(caught.value) == "multinomial: expected 'self' to have 1 or 2 dimensions, got []"
 
 
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda w: lamella.native_layer_norm(lamella.ones(4, 3), [3], w, None, 1e-5),
+         "layer_norm: expected 'weight' to be of shape [3], got [1]"),
+        (lambda w: lamella.native_layer_norm(lamella.ones(4, 3), [3], None, w, 1e-5),
+         "layer_norm: expected 'bias' to be of shape [3], got [1]"),
+        (lambda w: lamella.ops.aten._fused_rms_norm(lamella.ones(4, 3), [3], w, 1e-5),
+         "rms_norm: expected 'weight' to be of shape [3], got [1]"),
+        (lambda w: lamella.native_group_norm(lamella.ones(2, 4, 3), w, None, 2, 4, 3, 2, 1e-5),
+         "group_norm: expected 'weight' to be of shape [4], got [1]"),
+        (lambda w: lamella.nn.functional.batch_norm(lamella.ones(2, 4), None, None, w, None, True),
+         "batch_norm: expected 'weight' to be of shape [4], got [1]"),
+    ],
+)  # fmt: skip
+def test_parameters_of_norms_do_not_broadcast(function, text):
+    with pytest.raises(RuntimeError) as caught:
+        vmap(function)(lamella.ones(2, 1))
+    assert str(caught.value) == text
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (2,), (5, 2)])
 @pytest.mark.parametrize("dims", [(0, 0), (0, None), (None, 0)])
 def test_tolerances_of_pinv_may_be_wider_than_the_stack(shape, dims):

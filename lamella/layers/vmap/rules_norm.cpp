@@ -15,6 +15,13 @@ Tensor part_first(const BatchedCall& call, const Tensor& x) {
   return x.unflatten(0, {batch, batch == 0 ? x.size(0) : x.size(0) / batch});
 }
 
+// Throws unless a parameter has this shape in each example: joined with the batch or applied
+// afterwards it would broadcast.
+void check_parameter(const char* op, const char* name, const In& x, IntArrayRef shape) {
+  LAMELLA_CHECK(!x.defined() || x.sizes() == shape, op, ": expected '", name, "' to be of shape ",
+                shape, ", got ", x.sizes());
+}
+
 // ---- Batch norm: the batch joins the channels -------------------------------------------------
 
 void check_channels(const BatchedCall& call, const char* name, const In& x) {
@@ -35,6 +42,11 @@ Tensor join_parameter(const BatchedCall& call, const In& x) {
 Three batch_norm(BatchedCall& call, In input, In weight, In bias, In running_mean, In running_var,
                  bool training, double momentum, double eps) {
   check_channels(call, "input", input);
+  const IntArrayRef channels = input.sizes().slice(1, 1);
+  check_parameter("batch_norm", "weight", weight, channels);
+  check_parameter("batch_norm", "bias", bias, channels);
+  check_parameter("batch_norm", "running_mean", running_mean, channels);
+  check_parameter("batch_norm", "running_var", running_var, channels);
   if (training) {
     for (const In* running : {&running_mean, &running_var}) {
       LAMELLA_CHECK(!running->defined() || running->batched, call.plan().name, ": expected '",
@@ -87,6 +99,8 @@ void check_rank(const char* op, const In& input, IntArrayRef normalized_shape) {
 Three layer_norm(BatchedCall& call, In input, IntArrayRef normalized_shape, In weight, In bias,
                  double eps) {
   check_rank("native_layer_norm", input, normalized_shape);
+  check_parameter("layer_norm", "weight", weight, normalized_shape);
+  check_parameter("layer_norm", "bias", bias, normalized_shape);
   bool apart = weight.batched || bias.batched;
   std::optional<Tensor> none;
   auto [out, mean, rstd] = lamella::native_layer_norm(front(call, input), normalized_shape,
@@ -99,6 +113,7 @@ Three layer_norm(BatchedCall& call, In input, IntArrayRef normalized_shape, In w
 std::tuple<Tensor, Tensor> rms_norm(BatchedCall& call, In input, IntArrayRef normalized_shape,
                                     In weight, std::optional<double> eps) {
   check_rank("_fused_rms_norm", input, normalized_shape);
+  check_parameter("rms_norm", "weight", weight, normalized_shape);
   auto [out, rstd] =
       lamella::_fused_rms_norm(front(call, input), normalized_shape,
                                weight.batched ? std::nullopt : or_none(weight.value), eps);
@@ -187,6 +202,8 @@ Tensor beside_channels(const BatchedCall& call, const In& parameter, int64_t dim
 }
 Three group_norm(BatchedCall& call, In input, In weight, In bias, int64_t N, int64_t C, int64_t HxW,
                  int64_t group, double eps) {
+  check_parameter("group_norm", "weight", weight, C);
+  check_parameter("group_norm", "bias", bias, C);
   bool apart = weight.batched || bias.batched;
   std::optional<Tensor> none;
   Tensor x = front(call, input);
