@@ -234,10 +234,10 @@ ERRORS = [
     (lambda: ldl_solve([1, 2], lamella.ones(3, 1)),
      "linalg_ldl_solve: expected 'B' to be a stack of matrices of 2 rows, got [3, 1]"),
     (lambda: lamella.ops.aten._linalg_ldl_solve(
-        lamella.eye(2)[:1], lamella.ones(1, 1, dtype=lamella.int32), lamella.ones(1, 2)),
+        lamella.eye(2)[:1], lamella.ones(1, 1, dtype=lamella.int32), lamella.ones(1, 2), False),
      "linalg_ldl_solve: expected 'LD' to be a stack of square matrices, got [1, 2]"),
     (lambda: lamella.ops.aten._linalg_ldl_solve(
-        lamella.eye(2), lamella.ones(2, dtype=lamella.int32), lamella.ones(2, 1)),
+        lamella.eye(2), lamella.ones(2, dtype=lamella.int32), lamella.ones(2, 1), False),
      "linalg_ldl_solve: expected 'pivots' to be a stack of columns of 2 rows, got [2]"),
     (lambda: lamella.segment_reduce(SEGMENTS, "sum", lengths=lamella.tensor([1, 2])),
      "segment_reduce: expected the rows of 'lengths' to sum to 4, got 3"),
