@@ -39,7 +39,7 @@ struct CallPlan {
   uint64_t given = 0, needs = 0;
   std::vector<uint16_t> slots;
   bool saves_returns = false;
-  // Whether run_directly() serves, and then the numbers of the values that are buffers.
+  // True if run_directly() can make the call; `places` are then the values that are buffers.
   bool is_direct = false;
   std::vector<uint8_t> places;
 };

@@ -30,7 +30,7 @@ struct BridgedOperator {
   std::vector<int> written;  // of each return: the argument that it is, -1: a new value
   bool is_write = false;     // torch's operator has no return for what is written
   bool is_flat = false;      // torch's operator has other parameters: Note [Torch's stable calls]
-  // Whether this is a derivative, which lamella_bridge_torch_backward made; then the rest is set.
+  // True for a derivative, which lamella_bridge_torch_backward made; the rest is set for it alone.
   bool backward = false;
   std::vector<uint16_t> slots;
   std::vector<uint32_t> saved_returns;
@@ -262,7 +262,7 @@ constexpr auto kKernels = kernels_of(std::make_integer_sequence<int, kMaxOperato
 
 bool all_known(const std::vector<Argument>& all) {
   for (const Argument& one : all) {
-    // Nor has a list of tensors that is written a stable form.
+    // A list of tensors that is written has no stable form either.
     if (one.kind >= Kind::kScalar || (one.kind == Kind::kTensorList && one.write)) return false;
   }
   return true;

@@ -1,12 +1,13 @@
-// Which calls of torch's operators want nothing of its autograd, and errors of Python through it.
+// Decides which calls of torch's operators need no kernel of autograd, and carries errors of Python
+// through torch. It stands on torch's C functions and on symbols that are looked up by name.
 //
 // Note [Plain calls]
-//   torch's C functions do not say whether a tensor requires a gradient, nor what else than its
-//   kernel for the CPU a call has to pass. A kernel in Python can ask, for more than the time of
-//   the whole call. So the tensor's own functions of libc10 are looked up by their names, and the
-//   place of its dispatch keys is found by comparing tensors with what Python says of their keys.
-//   Where anything of it is missing or has another value than Python's, no call is plain, and the
-//   kernel in Python takes all.
+//   torch's C functions do not say whether a tensor requires a gradient, or which dispatch keys a
+//   call has. A kernel in Python could ask, but takes longer than the whole call. So four functions
+//   of libc10 are looked up by their names, and the offset of a tensor's dispatch keys is found by
+//   comparing the memory of several tensors with the keys that Python prints for them. If a
+//   function is missing or a value differs from Python's, no call counts as plain, and the kernel
+//   in Python takes all calls.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -76,7 +77,7 @@ class PythonError : public pybind11::builtin_exception {
   mutable Kept error_;
 };
 
-// What is known of tensors of torch beside its C functions.
+// Functions and offsets of torch's tensors that its C functions do not give.
 struct Tensors {
   bool is_known = false;
   uint64_t keys = 0;       // of a plain tensor on the CPU

@@ -70,7 +70,8 @@ void open_torch(const char* library);
 [[noreturn]] void raise(lamella_status kind, const char* text);
 // The same of the error that a kernel in Python, called through torch, has kept.
 [[noreturn]] void raise_kept(const char* text);
-// What of torch has a part in a call, see torch_autograd.cpp. Plain: its kernel for the CPU alone.
+// The parts of torch that a call needs: see torch_autograd.cpp. A plain call needs the kernel for
+// the CPU alone.
 enum class Part : uint8_t { kPlain, kGradient, kOther };
 Part part_of_torch(const std::vector<Argument>& arguments, const StableValue* stack);
 

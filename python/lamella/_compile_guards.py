@@ -213,7 +213,8 @@ class Guards:
         # Tensors in place of those from outside.
         self.stand_ins: dict[int, Any] = {}  # the values that they replace, by their id
         self._outside: dict[int, tuple[Any, str]] = {}
-        # Of dictionaries, lists and other containers: name, keys or length, values by key or index.
+        # A row for each dictionary, list or other container: its name, its keys or length, and its
+        # values by key or index.
         self._containers: dict[int, list[Any]] = {}
         self._types: dict[type, list[Any]] = {}  # value by (base, name), special methods or None
         # Name and row of each call, and of each other guard by its kind and the object's id.

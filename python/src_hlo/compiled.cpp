@@ -68,7 +68,7 @@ struct Entry {
   const CompiledProgram* program = nullptr;  // that of the object
   std::optional<Pattern> results;            // of `nest`, if it needs no Python
   Ref again;                                 // see run_with_gradient()
-  // Of a plain program: the executable, which is run directly.
+  // The executable of a plain program, which is run directly; null for other programs.
   const hlo::Executable* executable = nullptr;
   bool without_gil = false;
   std::vector<Parameter> parameters;

@@ -4,6 +4,7 @@ import pathlib
 import re
 import sys
 
+import numpy as np
 import pytest
 
 lamella = pytest.importorskip("lamella")
@@ -204,3 +205,30 @@ def test_portable_functions_run_in_xla(name, kind, gradient):
     for got in (xla_oracle.run(text, x.numpy())[0], hlo.evaluate(text, given)[0].numpy()):
         difference = (torch.from_numpy(got.copy()).double() - expected.detach()).abs() / scale
         assert difference.max().item() < rounding
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh", "mish"])
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("gradient", [False, True])
+def test_portable_functions_at_edges(name, kind, gradient):
+    """The limits at infinities, and 0 of the right sign where the function has vanished."""
+    infinity, most = float("inf"), 6e4 if kind == "float16" else 1e30
+    edges = [0.0, -0.0, infinity, -infinity, float("nan"), most, -most, -2000.0]
+    expected = {
+        False: [0.0, -0.0, infinity, -0.0, float("nan"), most, -0.0, -0.0],
+        True: [0.6 if name == "mish" else 0.5] * 2 + [1.0, 0.0, float("nan"), 1.0, 0.0, 0.0],
+    }[gradient]
+    if gradient and name == "mish":
+        expected[2:4] = [float("nan")] * 2  # as in PyTorch
+    function = PORTABLE[name][0]
+
+    def traced(x):
+        return lamella.func.grad(lambda x: function(x).sum())(x) if gradient else function(x)
+
+    x = lamella.tensor(edges, dtype=getattr(lamella, kind))
+    graph = lamella.trace(traced, x, check=False, decompose=True)
+    text = str(hlo.from_trace(graph, portable=True))
+    found = hlo.evaluate(text, x)[0].double().numpy()
+    np.testing.assert_allclose(found, expected, rtol=2e-3)
+    if not gradient:
+        assert (np.signbit(found) == np.signbit(expected))[~np.isnan(found)].all()

@@ -155,19 +155,25 @@ Op tanh_argument(const Maker& m, Op x) {
   Op cube = scaled(m, Mul(x, Mul(x, x)), kTanhCube);
   return scaled(m, Add(x, cube), kTanhScale);
 }
+// The activations multiply x by factors that are exactly 0 where |x| is larger than these numbers,
+// in every type of floats. x is bounded there, because infinity times 0 is NaN.
+constexpr double kGeluEnd = 40, kMishEnd = 1000;
+Op at_least(const Maker& m, Op x, double end) { return Max(x, m.num(-end)); }
+Op within(const Maker& m, Op x, double end) { return Min(at_least(m, x, end), m.num(end)); }
 Ops gelu(Call& c) {
   Maker m(c);
-  Op x = m.in("self");
-  if (c.text("approximate") != "tanh") return {Mul(x, normal_part(m, x))};
-  return {Mul(scaled(m, x, 0.5), Add(m.num(1), Tanh(tanh_argument(m, x))))};
+  Op x = m.in("self"), factor = at_least(m, x, kGeluEnd);
+  if (c.text("approximate") != "tanh") return {Mul(factor, normal_part(m, x))};
+  return {Mul(scaled(m, factor, 0.5), Add(m.num(1), Tanh(tanh_argument(m, x))))};
 }
 Ops gelu_backward(Call& c) {
   Maker m(c);
   Op g = m.in("grad_output"), x = m.in("self");
   if (c.text("approximate") != "tanh") {
     Op density = scaled(m, Exp(scaled(m, Mul(x, x), -0.5)), kTanhScale / 2);
-    return {Mul(g, Add(normal_part(m, x), Mul(x, density)))};
+    return {Mul(g, Add(normal_part(m, x), Mul(within(m, x, kGeluEnd), density)))};
   }
+  x = within(m, x, kGeluEnd);
   Op at = tanh_argument(m, x);
   Op inner = scaled(m, Add(m.num(1), scaled(m, Mul(x, x), 3 * kTanhCube)), kTanhScale);
   Op slope = Mul(scaled(m, x, 0.5), Mul(tanh_slope(m, at), inner));
@@ -178,7 +184,7 @@ Op soft(const Maker& m, Op x) { return Add(Max(x, m.num(0)), Log1p(Exp(Neg(Abs(x
 Ops mish(Call& c) {
   Maker m(c);
   Op x = m.in("self");
-  return {Mul(x, Tanh(soft(m, x)))};
+  return {Mul(at_least(m, x, kMishEnd), Tanh(soft(m, x)))};
 }
 Ops mish_backward(Call& c) {
   Maker m(c);

@@ -223,20 +223,30 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
       make_on({steps}, space_dtype("logspace", start, end, dtype), layout, device, pin_memory);
   return lamella::logspace_out(result, start, end, steps, base);
 }
-// The forms with ends that are tensors. `more`: a parameter before the options, `value` its name.
-#define LAMELLA_UNWRAP(...) __VA_ARGS__
-#define LAMELLA_SPACE(name, Start, start_, End, end_, more, value)                              \
-  Tensor name(const Start& start, const End& end, int64_t steps LAMELLA_UNWRAP more, OPTIONS) { \
-    return native::name(start_, end_, steps LAMELLA_UNWRAP value, dtype, layout, device,        \
-                        pin_memory);                                                            \
-  }
-#define LAMELLA_SPACES(name, more, value)                                                 \
-  LAMELLA_SPACE(name, Tensor, end_value(#name, "start", start), Tensor,                   \
-                end_value(#name, "end", end), more, value)                                \
-  LAMELLA_SPACE(name, Tensor, end_value(#name, "start", start), Scalar, end, more, value) \
-  LAMELLA_SPACE(name, Scalar, start, Tensor, end_value(#name, "end", end), more, value)
-LAMELLA_SPACES(linspace, (), ())
-LAMELLA_SPACES(logspace, (, double base), (, base))
+Tensor linspace(const Tensor& start, const Tensor& end, int64_t steps, OPTIONS) {
+  return native::linspace(end_value("linspace", "start", start), end_value("linspace", "end", end),
+                          steps, dtype, layout, device, pin_memory);
+}
+Tensor linspace(const Tensor& start, const Scalar& end, int64_t steps, OPTIONS) {
+  return native::linspace(end_value("linspace", "start", start), end, steps, dtype, layout, device,
+                          pin_memory);
+}
+Tensor linspace(const Scalar& start, const Tensor& end, int64_t steps, OPTIONS) {
+  return native::linspace(start, end_value("linspace", "end", end), steps, dtype, layout, device,
+                          pin_memory);
+}
+Tensor logspace(const Tensor& start, const Tensor& end, int64_t steps, double base, OPTIONS) {
+  return native::logspace(end_value("logspace", "start", start), end_value("logspace", "end", end),
+                          steps, base, dtype, layout, device, pin_memory);
+}
+Tensor logspace(const Tensor& start, const Scalar& end, int64_t steps, double base, OPTIONS) {
+  return native::logspace(end_value("logspace", "start", start), end, steps, base, dtype, layout,
+                          device, pin_memory);
+}
+Tensor logspace(const Scalar& start, const Tensor& end, int64_t steps, double base, OPTIONS) {
+  return native::logspace(start, end_value("logspace", "end", end), steps, base, dtype, layout,
+                          device, pin_memory);
+}
 
 Tensor eye(int64_t n, OPTIONS) { return native::eye(n, n, dtype, layout, device, pin_memory); }
 Tensor eye(int64_t n, int64_t m, OPTIONS) {

@@ -45,7 +45,8 @@ def _importer_of(kind: type) -> Callable[[Any], Any]:
     is_torch = kind.__module__.partition(".")[0] == "torch"
 
     def imported(x: Any) -> Any:
-        # Of PyTorch's tensors, what DLPack cannot say: its __dlpack__ refuses the first two.
+        # DLPack has no form for PyTorch's lazily negated, conjugated or differentiated tensors.
+        # PyTorch's __dlpack__ refuses the last two itself, and drops the sign of the first.
         if is_torch and x.is_neg():
             raise BufferError(
                 "bridge.dlpack: expected a tensor that is not negated lazily, got one that is; use "

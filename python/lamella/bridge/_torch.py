@@ -27,7 +27,6 @@ from torch.autograd import forward_ad
 from lamella.bridge import _fake, _library, _transform
 from lamella.bridge._library import Namespaces, Operator
 from lamella.bridge._torch_function import (
-    BACKWARD_OPERATORS,
     BACKWARDS,
     FRONT,
     Call,
@@ -375,8 +374,7 @@ def _define_backward(op: Operator, block: torch.library.Library) -> None:
                 places += entry.numbers
         return needs, tuple(places), tuple(places) == ins
 
-    BACKWARDS[op.full_name] = backward
-    BACKWARD_OPERATORS[op.full_name] = packet
+    BACKWARDS[op.full_name] = (backward, packet)
 
 
 def _autocast_dtype(word: str, lower: torch.dtype, tensors: Sequence[Any]) -> torch.dtype | None:

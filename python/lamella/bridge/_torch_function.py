@@ -44,13 +44,14 @@ class Call:
         return list(made)
 
     def backward_operator(self) -> Any:
-        return None if self.chain.transforms else BACKWARDS.get(self.chain.operator)
+        if self.chain.transforms or self.chain.operator not in BACKWARDS:
+            return None
+        return BACKWARDS[self.chain.operator][0]
 
 
-# Of operators that compute gradients by what a derivative saves, by the name of their operator: a
-# function of a chain's, and the operator itself.
-BACKWARDS: dict[str, Any] = {}
-BACKWARD_OPERATORS: dict[str, Any] = {}
+# For an operator, by its name: the function that gives a chain's gradients by what the derivative
+# saves, and torch's operator that this function calls.
+BACKWARDS: dict[str, tuple[Callable[..., Any], Any]] = {}
 
 
 def _can_have_gradient(x: Any) -> bool:
@@ -176,13 +177,13 @@ class _Eager(_Rules):
 def has_first_order(op: Operator) -> bool:
     has_lists = any(v.is_list for v in (*op.arguments, *op.returns))
     is_one = len(op.returns) == 1 and op.is_differentiable(0)
-    return op.full_name in BACKWARD_OPERATORS and is_one and not has_lists
+    return op.full_name in BACKWARDS and is_one and not has_lists
 
 
 def first_order(op: Operator, overload: Any) -> Callable[..., Any]:
     """The operator with its gradients in eager programs, for has_first_order(). The operator of the
     gradients has a graph where one is wanted."""
-    packet = BACKWARD_OPERATORS[op.full_name]
+    packet = BACKWARDS[op.full_name][1]
     places = [i for i, a in enumerate(op.arguments) if a.is_tensor]
     slots, saves_result = op.slots or (), bool(op.saved_returns)
     raw, gradients, count, keep = overload._op, packet._op, len(op.arguments), keeper()

@@ -80,9 +80,9 @@ LAMELLA_LAZY class OutputArchiveOf {
 };
 using OutputArchive = OutputArchiveOf<>;
 
-// Reads the files of OutputArchive, of PyTorch's archives and of torch.jit.save(), state
-// dictionaries of torch.save(), where a dot in a key separates an inner archive's name, and files
-// of the safetensors format, as Python's lamella.save() writes them.
+// Reads the files that OutputArchive, PyTorch's archives and torch.jit.save() write, state
+// dictionaries that torch.save() writes, where a dot in a key separates the name of an inner
+// archive, and safetensors files, which Python's lamella.save() writes.
 LAMELLA_LAZY class InputArchiveOf {
   using Tree = ArchiveTreeOf<lazy_>;
 
