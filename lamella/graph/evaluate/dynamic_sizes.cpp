@@ -43,8 +43,8 @@ Value repeated(const Value& value, size_t d) {
   return made;
 }
 
-// The result is as large as the smallest operand in each dimension, except that an operand of size 1
-// is repeated to match the other.
+// The result is as large as the smallest operand in each dimension, except that an operand of size
+// 1 is repeated to match the other.
 Value run_elementwise(Step& step, Rule rule) {
   const Shape& shape = step.shape();
   Numbers sizes = copy_of(shape.dimensions());
