@@ -152,6 +152,8 @@ def _difference(mine: Any, theirs: Any, wanted: _Wanted) -> str | None:
         pairs = zip(mine, theirs)
         return next((d for d in (_difference(*p, wanted) for p in pairs) if d), None)
     if isinstance(theirs, tuple):
+        if not isinstance(mine, tuple):
+            return f"values: {mine!r} instead of a tensor"
         return _tensor_difference(*mine, *theirs, wanted)
     same = mine == theirs or (mine != mine and theirs != theirs)
     if not same and isinstance(theirs, (float, complex)) and isinstance(mine, (float, complex)):
