@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lamella/core/checked_size.h"
+#include "lamella/dispatch/dispatcher.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {

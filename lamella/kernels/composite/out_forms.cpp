@@ -1,4 +1,6 @@
 // The shared kernel of all out forms that call the functional form and copy its results.
+#include <algorithm>
+
 #include "lamella/api/generated_kernels.h"
 #include "lamella/api/operator_tables.h"
 #include "lamella/core/ivalue.h"

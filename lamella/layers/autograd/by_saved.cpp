@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lamella/api/functions.h"
 #include "lamella/core/error.h"
 #include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/reclaim.h"
