@@ -8,6 +8,7 @@ contain code.
 from __future__ import annotations
 
 import json
+import math
 import os
 import struct
 from typing import Any
@@ -199,9 +200,10 @@ def _geometry(filename: Any, name: str, entry: Any) -> tuple[Any, list[int], int
     shape = entry.get("shape")
     right = isinstance(shape, list) and all(map(_is_count, shape))
     _expect(right, filename, f"a shape of '{name}'", repr(shape))
-    count = 1
-    for size in shape:
-        count *= size
+    count = math.prod(shape)
+    # Without elements no byte count tells that a size is beyond any tensor's.
+    fits = count or math.prod(max(size, 1) for size in shape) * dtype.itemsize < 1 << 63
+    _expect(bool(fits), filename, f"a shape of '{name}' whose bytes fit int64", repr(shape))
     return dtype, shape, count
 
 

@@ -132,6 +132,10 @@ BROKEN = [
     (({"x": {**GOOD["x"], "shape": [-2]}}, 8), "expected a shape of 'x', got [-2]"),
     (({"x": {**GOOD["x"], "shape": [3]}}, 8), "expected 12 bytes for 'x', got 8"),
     (({"x": {**GOOD["x"], "shape": [1 << 62, 4]}}, 8), f"expected {1 << 66} bytes for 'x', got 8"),
+    (
+        ({"x": {"dtype": "F32", "shape": [0, 1 << 62], "data_offsets": [0, 0]}}, 0),
+        f"expected a shape of 'x' whose bytes fit int64, got [0, {1 << 62}]",
+    ),
     (({"x": {**GOOD["x"], "data_offsets": [4, 12]}}, 12), "expected 'x' at byte 0, got 4"),
     (({**GOOD, "y": GOOD["x"]}, 8), "expected 'y' at byte 8, got 0"),
     (({"__metadata__": {"a": 1}}, 0), "expected '__metadata__' to be text by text, got dict"),

@@ -27,6 +27,7 @@ constexpr const char* kOperators[][2] = {
 };
 constexpr size_t kMostTensors = 8;
 constexpr int64_t kMostElements = 1 << 12;
+constexpr double kMostResults = 1 << 24;
 
 class Session {
  public:
@@ -212,6 +213,22 @@ class Session {
     }
     return value;
   }
+  // How many elements the tensors have when broadcast together, at most. Views with strides of zero
+  // make small memory large.
+  static double broadcast_elements(const std::vector<Kept>& kept,
+                                   const std::vector<lamella_value>& arguments) {
+    double product = 1;
+    auto multiply = [&](const lamella_tensor* t) {
+      if (t != nullptr && t->numel > 1) product *= static_cast<double>(t->numel);
+    };
+    for (const lamella_value& value : arguments) {
+      if (value.tag == LAMELLA_TENSOR) multiply(value.as.tensor);
+    }
+    for (const Kept& lists : kept) {
+      for (const lamella_tensor* t : lists.tensors) multiply(t);
+    }
+    return product;
+  }
   void call() {
     const lamella_operator* op = any_operator();
     if (op == nullptr) return;
@@ -222,6 +239,7 @@ class Session {
       lamella_operator_argument(op, 0, n, &info);
       arguments.push_back(argument(info.type, kept[n]));
     }
+    if (broadcast_elements(kept, arguments) > kMostResults) return;
     auto given = static_cast<uint32_t>(in_.byte() < 250 ? arguments.size() : in_.below(3));
     if (given > arguments.size()) given = static_cast<uint32_t>(arguments.size());
     std::vector<lamella_value> returns(op->return_count);
