@@ -305,3 +305,36 @@ def test_tensors_of_inference_mode_are_not_saved():
         "save_for_backward: expected 'tensor' not to be made in inference mode, since it is saved "
         "for backward; clone it first"
     )
+
+
+def test_grads_lie_as_their_leaves():
+    for leaf in (lamella.randn(3, 4).t(), lamella.randn(8, 4).t(), lamella.randn(4, 8)):
+        leaf.requires_grad_()
+        (lamella.ones(2, leaf.shape[0]).mm(leaf) * 2).sum().backward()
+        assert leaf.grad.stride() == leaf.stride()
+    image = lamella.randn(2, 3, 4, 5).contiguous(memory_format=lamella.channels_last)
+    image.requires_grad_().exp().sum().backward()
+    assert image.grad.stride() == image.stride()
+    every_other = lamella.randn(6, 4)[::2].requires_grad_()
+    (every_other * 2).sum().backward()
+    assert every_other.grad.is_contiguous()
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda x, y, z: lamella.autograd.grad(z.sum(), x),
+        lambda x, y, z: lamella.autograd.grad(z.sum(), y),
+        lambda x, y, z: lamella.autograd.grad(z.sum(), [x, y]),
+        lambda x, y, z: z.sum().backward(inputs=[x]),
+        lambda x, y, z: z.sum().backward(inputs=[y]),
+    ],
+)
+def test_retained_grads_of_part_of_a_graph(run):
+    x = lamella.ones(2, requires_grad=True)
+    y = x * 2
+    z = y * 3
+    y.retain_grad()
+    z.retain_grad()
+    run(x, y, z)
+    assert y.grad.tolist() == [3, 3] and z.grad.tolist() == [1, 1]

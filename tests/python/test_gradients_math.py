@@ -2,6 +2,7 @@
 products, ties, bounds, norms at zero, NaN, mixed dtypes. test_op_db_gradients.py has the rest."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -227,3 +228,26 @@ def test_det_of_larger_matrices(rank):
     np.testing.assert_allclose(gradient.tolist(), first, **scale)
     (vector,) = lamella.autograd.grad(gradient, a, a.detach())
     np.testing.assert_allclose(vector.tolist(), np.einsum("ijkl,ij->kl", second, matrix), **scale)
+
+
+@pytest.mark.parametrize("name", ["max", "min", "median", "nanmedian", "amax", "amin"])
+@pytest.mark.parametrize(
+    "values, taken",
+    [
+        ([1.0, math.nan, 2.0], [0, 1, 0]),
+        ([math.nan, math.nan, 1.0], [1, 1, 0]),
+        ([math.nan, math.nan], [1, 1]),
+    ],
+)
+def test_extremes_of_nan(name: str, values: list[float], taken: list[int]) -> None:
+    """The gradient goes to the elements that are the result, in equal parts."""
+    kept = [x for x in values if not math.isnan(x)]
+    if name == "nanmedian" and kept:
+        taken = [int(x == min(kept)) for x in values]
+    x = lamella.tensor(values, requires_grad=True)
+    getattr(x, name)().backward()
+    assert x.grad.tolist() == pytest.approx([each / sum(taken) for each in taken])
+    share = lamella.func.jvp(
+        lambda x: getattr(x, name)(), (x.detach(),), (lamella.ones(len(taken)),)
+    )
+    assert share[1].item() == 1

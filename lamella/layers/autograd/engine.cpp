@@ -360,30 +360,19 @@ class Engine {
       lamella_status status = hook->run(grads, node->output_count_, nullptr, 0);
       if (status != LAMELLA_OK) return status;
     }
-    if (options_.accumulate) {
-      for (auto& [output, weak] : extras.retained) {
-        TensorBase t = weak.lock();
-        if (!t.defined() || grads[output] == nullptr) continue;
-        if (restricted_ && !captured_here(node, output)) continue;
-        try {
-          Tensor g{TensorBase::borrow(grads[output])};
-          TensorBase old = grad(t.impl());
-          set_grad(t.impl(), old.defined() ? static_cast<TensorBase>(Tensor(old) + g)
-                                           : static_cast<TensorBase>(g.clone()));
-        } catch (...) {
-          return detail::status_of_current_exception();
-        }
+    for (auto& [output, weak] : extras.retained) {
+      TensorBase t = weak.lock();
+      if (!t.defined() || grads[output] == nullptr) continue;
+      try {
+        Tensor g{TensorBase::borrow(grads[output])};
+        TensorBase old = grad(t.impl());
+        set_grad(t.impl(), old.defined() ? static_cast<TensorBase>(Tensor(old) + g)
+                                         : static_cast<TensorBase>(g.clone()));
+      } catch (...) {
+        return detail::status_of_current_exception();
       }
     }
     return LAMELLA_OK;
-  }
-  bool captured_here(Node* node, uint32_t output) {
-    auto found = paths_->capture_of.find(node);
-    if (found == paths_->capture_of.end()) return false;
-    for (const Capture& one : found->second) {
-      if (one.output == output) return true;
-    }
-    return false;
   }
 
   // Captures the requested gradients. Returns true if the node has to run as well.

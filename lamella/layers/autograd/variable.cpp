@@ -214,20 +214,30 @@ namespace {
 bool is_sparse_layout(const TensorBase& t) {
   return t.impl()->layout != static_cast<uint8_t>(Layout::Strided);
 }
+// Whether a gradient lies in memory as the leaf does, or in order where the leaf has gaps.
+bool laid_out_as(const TensorBase& g, const TensorBase& leaf) {
+  if (!leaf.is_non_overlapping_and_dense()) return g.is_contiguous();
+  IntArrayRef sizes = leaf.sizes();
+  if (sizes != g.sizes()) return true;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] > 1 && leaf.strides()[d] != g.strides()[d]) return false;
+  }
+  return true;
+}
 // Whether the memory of a gradient that was handed over may be kept as it is.
-bool may_steal(const TensorBase& g) {
+bool may_steal(const TensorBase& g, const TensorBase& leaf) {
   const auto* impl = TensorImpl::of(g);
   return impl->references == 1 && impl->base == nullptr && g.is_non_overlapping_and_dense() &&
          (impl->flags & (LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG)) == 0 &&
          impl->storage != nullptr &&
-         __atomic_load_n(&impl->storage->references, __ATOMIC_ACQUIRE) == 1;
+         __atomic_load_n(&impl->storage->references, __ATOMIC_ACQUIRE) == 1 && laid_out_as(g, leaf);
 }
 }  // namespace
 
 // Note [Accumulating]
-//   The first gradient becomes the grad: as it is if it has no other reference, else as a copy in
-//   the leaf's strides. Later ones are added to it in place; with a graph of the backward, or where
-//   a dense gradient meets a sparse one, out of place.
+//   The first gradient becomes the grad: as it is if it has no other reference and the leaf's
+//   strides, else as a copy in those. Later ones are added to it in place; with a graph of the
+//   backward, or where a dense gradient meets a sparse one, out of place.
 lamella_status LeafNode::accumulate(TensorBase g) {
   TensorBase variable = variable_.lock();
   if (!variable.defined() || !g.defined()) return LAMELLA_OK;
@@ -248,7 +258,7 @@ lamella_status LeafNode::accumulate(TensorBase g) {
   };
   lamella_tensor* old = exchange(nullptr);
   try {
-    if (old == nullptr && !grad_enabled() && !may_steal(g)) {
+    if (old == nullptr && !grad_enabled() && !may_steal(g, variable)) {
       Tensor given(g);
       if (is_sparse_layout(g)) {
         g = given.clone();

@@ -71,16 +71,23 @@ Tensor prod_tangent(const Tensor& self_p, const Tensor& self_t, int64_t dim, boo
 
 namespace {
 Tensor count_of(const Tensor& mask, IntArrayRef dim) { return mask.sum(dim, /*keepdim=*/true); }
+
+// Where the result came from: elements equal to it, of which NaN is not one, or every NaN.
+Tensor chosen_by(const Tensor& result, const Tensor& self) {
+  Tensor equal = result == self;
+  if (!is_floating_point(self.scalar_type())) return equal;
+  return equal | ((result != result) & (self != self));
+}
 }  // namespace
 Tensor extreme_backward(const Tensor& grad, const Tensor& self, const Tensor& result,
                         IntArrayRef dim, bool keepdim) {
-  Tensor chosen = with_reduced_dims(result, dim, keepdim, self.dim()) == self;
+  Tensor chosen = chosen_by(with_reduced_dims(result, dim, keepdim, self.dim()), self);
   Tensor share = with_reduced_dims(grad, dim, keepdim, self.dim()) / count_of(chosen, dim);
   return keep(share, chosen);
 }
 Tensor extreme_tangent(const Tensor& self_p, const Tensor& self_t, const Tensor& result,
                        IntArrayRef dim, bool keepdim) {
-  Tensor chosen = with_reduced_dims(result, dim, keepdim, self_p.dim()) == self_p;
+  Tensor chosen = chosen_by(with_reduced_dims(result, dim, keepdim, self_p.dim()), self_p);
   return keep(self_t / count_of(chosen, dim), chosen).sum(dim, keepdim);
 }
 Tensor extremes_backward(const Tensor& grad_min, const Tensor& grad_max, const Tensor& self,
