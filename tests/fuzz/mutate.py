@@ -15,6 +15,7 @@ import faulthandler
 import io
 import json
 import os
+import pickle
 import random
 import resource
 import shutil
@@ -71,7 +72,8 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
 
 class SafeTensors:
     name = "x.safetensors"
-    errors = (ValueError, OSError)
+    # What begins as an archive does is read as one.
+    errors = (ValueError, OSError, pickle.UnpicklingError)
 
     def write(self, path):
         tensors = {
