@@ -256,9 +256,12 @@ struct Options {
   int pin_memory = 0;
 };
 
+// In asarray, whose result requires gradients as its tensor does unless it is told.
+constexpr int kAsGiven = -1;
+
 // The tensor, which requires gradients if the options say so.
 PyObject* finished(PyObject* owned, const Options& options) {
-  if (owned == nullptr || options.requires_grad == 0) return owned;
+  if (owned == nullptr || options.requires_grad <= 0) return owned;
   lamella_status status = lamella_tensor_set_requires_grad(tensor_of(owned), 1);
   if (status == LAMELLA_OK) return owned;
   Py_DECREF(owned);
@@ -371,6 +374,7 @@ PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
     return answer;
   static const char* names[] = {"obj", "dtype", "device", "copy", "requires_grad", nullptr};
   Options options;
+  options.requires_grad = kAsGiven;
   if (!read_options(args, kwargs, "O|$OOOp:asarray", names, "asarray", &options)) return nullptr;
   bool fresh = false;
   PyObject* tensor = nullptr;
@@ -391,6 +395,10 @@ PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
     Py_DECREF(result);
     return PyErr_Format(PyExc_ValueError,
                         "asarray: expected 'obj' to share its memory because of copy=False");
+  }
+  if (result != nullptr && options.requires_grad == 0 && tensor_ref(result).requires_grad()) {
+    Ref recorded(result);
+    return PyObject_CallMethod(recorded.get(), "detach", nullptr);
   }
   return finished(result, options);
 }

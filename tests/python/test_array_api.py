@@ -269,3 +269,13 @@ def test_zeros_of_remainders_have_the_sign_of_the_divisor(dtype):
     for got in (x % y, lamella.remainder(x, y), compiled(x, y), lamella.fmod(y, y) % y):
         assert not got.any() and lamella.equal(lamella.signbit(got), y < 0)
     assert lamella.signbit(x % -1).all() and not lamella.signbit(x % 1).any()
+
+
+def test_asarray_requires_gradients_as_asked():
+    x = lamella.ones(2, requires_grad=True)
+    assert lamella.asarray(x) is x
+    for given in (x, x * 2):
+        made = lamella.asarray(given, requires_grad=False)
+        assert not made.requires_grad and made.data_ptr() == given.data_ptr()
+    assert lamella.asarray([1.0], requires_grad=True).requires_grad
+    assert not lamella.asarray([1.0]).requires_grad
