@@ -1,6 +1,7 @@
 """tools/release.sh: the version, the changelog and the archive of a release."""
 
 import os
+import re
 import subprocess
 import tarfile
 
@@ -70,3 +71,25 @@ def test_what_is_refused(tree):
     (tree / "new.txt").write_text("")
     text = sh("sh", "tools/release.sh", "0.9.3", cwd=tree, status=2)
     assert text == "tools/release.sh: expected a work tree without changes\n"
+
+
+def test_what_the_hosts_checks_run_is_there():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    asked = set()
+    for file in (ROOT / ".github/workflows").glob("*.yml"):
+        text = file.read_text()
+        for line in re.findall(r"run: make (.*)", text):
+            names = re.search(r"target: \[(.*)\]", text)[1] if "matrix.target" in line else line
+            asked |= {word for word in re.split(r"[ ,]+", names) if "=" not in word}
+    assert asked == {
+        "aarch64",
+        "coverage",
+        "fuzz",
+        "lint",
+        "reference",
+        "sanitize",
+        "site",
+        "test",
+        "wheel",
+    }
+    assert asked <= targets
