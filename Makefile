@@ -90,12 +90,13 @@ wheel:
 	$(call prepare,build wheel)
 	@cd $(ROOT) && sh tools/wheel.sh $(PYTHONS)
 
-# `make release VERSION=0.2.0`: version, changelog, wheels, source archive, checksums in build/release.
+# `make release VERSION=0.2.0`: version, changelog, wheels, source archive, checksums in build/release. With
+# DRY_RUN=1 nothing is built, and the sources are as before at the end.
 release:
 	$(compiler)
 	$(mpi)
 	$(call prepare,build wheel)
-	@cd $(ROOT) && PYTHONS="$(PYTHONS)" sh tools/release.sh $(VERSION)
+	@cd $(ROOT) && PYTHONS="$(PYTHONS)" sh tools/release.sh $(VERSION) $(DRY_RUN:%=--dry-run)
 
 # The library for aarch64, cross-built, and the tests of its kernels under an emulator.
 aarch64:

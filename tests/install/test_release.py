@@ -55,10 +55,25 @@ def test_a_release(tree):
     with tarfile.open(out / "lamella-0.9.3.tar.gz") as archive:
         made = archive.extractfile("lamella-0.9.3/pyproject.toml").read().decode()
         assert 'version = "0.9.3"' in made
-        assert len(archive.getnames()) == 7
+        assert len(archive.getnames()) == 8
+        about = archive.extractfile("lamella-0.9.3/PKG-INFO").read().decode()
+        assert "\nName: lamella\nVersion: 0.9.3\n" in about
     # Nothing is committed or tagged.
     assert sh("git", "log", "--oneline", cwd=tree).count("\n") == 1
     assert sh("git", "tag", cwd=tree) == ""
+
+
+def test_a_dry_run_leaves_the_sources_alone(tree):
+    wheel = tree / "build/wheels/lamella-0.9.3-cp311-cp311-manylinux_2_36_x86_64.whl"
+    wheel.parent.mkdir(parents=True)
+    wheel.write_text("")
+    sh("sh", "tools/release.sh", "0.9.3", "--dry-run", cwd=tree)
+    assert sh("git", "status", "--porcelain", cwd=tree) == ""
+    out = tree / "build/release/0.9.3"
+    assert (out / wheel.name).exists() and wheel.name in (out / "SHA256SUMS").read_text()
+    with tarfile.open(out / "lamella-0.9.3.tar.gz") as archive:
+        made = archive.extractfile("lamella-0.9.3/pyproject.toml").read().decode()
+        assert 'version = "0.9.3"' in made
 
 
 def test_what_is_refused(tree):
@@ -68,6 +83,10 @@ def test_what_is_refused(tree):
     ):
         text = sh("sh", "tools/release.sh", version, cwd=tree, status=2)
         assert text == f"tools/release.sh: {told}\n"
+    text = sh("sh", "tools/release.sh", "0.9.3", "--dry", cwd=tree, status=2)
+    assert text == (
+        "tools/release.sh: expected --dry-run or nothing behind the version, got '--dry'\n"
+    )
     (tree / "new.txt").write_text("")
     text = sh("sh", "tools/release.sh", "0.9.3", cwd=tree, status=2)
     assert text == "tools/release.sh: expected a work tree without changes\n"
