@@ -28,6 +28,8 @@ if [ "$*" = all ]; then
   done
 fi
 mkdir -p build/wheels/plain
+# The same compilers whatever each Python was built with, so that objects serve all.
+export CC="${CC:-cc}" CXX="${CXX:-c++}"
 for python in "$@"; do
   echo "lamella: building the wheel for $("$python" --version)"
   rm -f build/wheels/plain/*.whl

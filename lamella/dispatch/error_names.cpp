@@ -64,10 +64,13 @@ lamella_status name_error(lamella_status status, const char* op) noexcept {
       text.remove_prefix(length);
       length = next;
     }
-    std::string inner = "aten::" + std::string(text.substr(0, length - 2));
-    if (Registry::get().overloads(inner).empty()) return status;
-    if (is_about_arguments_of(Registry::get().overloads(called), text)) text.remove_prefix(length);
-    const std::string named = std::string(name) + ": " + std::string(text);
+    const std::string inner(text.substr(0, length - 2));
+    if (Registry::get().overloads("aten::" + inner).empty()) return status;
+    const bool is_own = stands_for(inner, name);
+    if (is_own || is_about_arguments_of(Registry::get().overloads(called), text)) {
+      text.remove_prefix(length);
+    }
+    const std::string named = (is_own ? inner : std::string(name)) + ": " + std::string(text);
     return lamella_fail(status, named.data(), named.size());
   } catch (...) {
     return status;

@@ -1,6 +1,8 @@
 // Converts statuses to Python exceptions, and Python exceptions to statuses.
 #include "python/src/errors.h"
 
+#include <frameobject.h>  // after Python.h
+
 #include <new>
 
 #include "lamella/core/wrapper.h"
