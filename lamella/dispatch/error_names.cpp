@@ -1,6 +1,7 @@
 // Errors name the operator that was called.
 #include "lamella/dispatch/error_names.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "lamella/dispatch/registry.h"
@@ -28,14 +29,38 @@ bool stands_for(std::string_view name, std::string_view op) {
          op.ends_with("_" + std::string(name));
 }
 
-// Whether the argument that a message names first, if any, is one of an overload's.
-bool is_about_arguments_of(const std::vector<OperatorEntry*>& overloads, std::string_view text) {
-  size_t start = text.find('\'') + 1;
-  size_t end = text.find('\'', start);
-  if (start == 0 || end == std::string_view::npos) return true;
-  for (OperatorEntry* op : overloads) {
+bool only_tensors(const std::vector<Argument>& arguments) {
+  return std::all_of(arguments.begin(), arguments.end(),
+                     [](const Argument& one) { return one.type.holds_tensor(); });
+}
+
+// Puts the outer operator's argument in the place of the inner one's that a message names first.
+// False if there is none: neither has it the name, nor are the arguments of both of the same types
+// in the same places, as those of matmul and mm are.
+bool name_argument(const std::vector<OperatorEntry*>& outer,
+                   const std::vector<OperatorEntry*>& inner, std::string* text) {
+  size_t start = text->find('\'') + 1;
+  size_t end = text->find('\'', start);
+  if (start == 0 || end == std::string::npos) return true;
+  const std::string name = text->substr(start, end - start);
+  for (OperatorEntry* op : outer) {
     for (const Argument& argument : Registry::get().schema(op).arguments) {
-      if (argument.name == text.substr(start, end - start)) return true;
+      if (argument.name == name) return true;
+    }
+  }
+  for (OperatorEntry* op : outer) {
+    const auto& arguments = Registry::get().schema(op).arguments;
+    for (OperatorEntry* part : inner) {
+      const auto& parts = Registry::get().schema(part).arguments;
+      bool alike = std::equal(
+          arguments.begin(), arguments.end(), parts.begin(), parts.end(),
+          [](const Argument& a, const Argument& b) { return a.type == b.type && !a.is_out(); });
+      for (size_t i = 0; alike && i < parts.size(); ++i) {
+        if (parts[i].name != name) continue;
+        if (parts[i].type.holds_tensor() && !only_tensors(parts)) break;
+        text->replace(start, end - start, arguments[i].name);
+        return true;
+      }
     }
   }
   return false;
@@ -65,12 +90,12 @@ lamella_status name_error(lamella_status status, const char* op) noexcept {
       length = next;
     }
     const std::string inner(text.substr(0, length - 2));
-    if (Registry::get().overloads("aten::" + inner).empty()) return status;
+    const auto parts = Registry::get().overloads("aten::" + inner);
+    if (parts.empty()) return status;
+    std::string rest(text.substr(length));
     const bool is_own = stands_for(inner, name);
-    if (is_own || is_about_arguments_of(Registry::get().overloads(called), text)) {
-      text.remove_prefix(length);
-    }
-    const std::string named = (is_own ? inner : std::string(name)) + ": " + std::string(text);
+    if (!is_own && !name_argument(Registry::get().overloads(called), parts, &rest)) rest = text;
+    const std::string named = (is_own ? inner : std::string(name)) + ": " + rest;
     return lamella_fail(status, named.data(), named.size());
   } catch (...) {
     return status;

@@ -142,7 +142,7 @@ TEST(Errors, NameTheOperatorThatWasCalled) {
   EXPECT_EQ(error_of([&] { lamella::hstack({x, numbers({3, 3})}); }),
             "hstack: expected 'tensors' to be of shape [2, *], got [3, 3] at position 1");
   EXPECT_EQ(error_of([&] { lamella::det(x); }),
-            "det: linalg_det: expected 'A' to be a stack of square matrices, got [2, 3]");
+            "det: expected 'self' to be a stack of square matrices, got [2, 3]");
   x.requires_grad_();
   EXPECT_EQ(error_of([&] { lamella::dist(x, numbers({2, 4})); }),
             "dist: expected 'other' to be broadcastable to [2, 3], got [2, 4]");
