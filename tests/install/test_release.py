@@ -1,8 +1,10 @@
 """tools/release.sh: the version, the changelog and the archive of a release."""
 
+import json
 import os
 import re
 import subprocess
+import sys
 import tarfile
 
 import pytest
@@ -112,3 +114,22 @@ def test_what_the_hosts_checks_run_is_there():
         "wheel",
     }
     assert asked <= targets
+
+
+def test_coverage_by_room(tmp_path):
+    (tmp_path / "lamella/core").mkdir(parents=True)
+    (tmp_path / "lamella/core/one.cpp").write_text(
+        "int f(int x) {\n  if (x > 1)\n    return 2;\n  return 1;\n}\nint main() { return f(1) - 1; }\n"
+    )
+    sh("c++", "-O0", "--coverage", "lamella/core/one.cpp", "-o", "one", cwd=tmp_path)
+    sh("./one", cwd=tmp_path)
+    files = {"x/python/lamella/a.py": {"executed_lines": [1, 2, 3], "missing_lines": [4]}}
+    (tmp_path / "python.json").write_text(json.dumps({"files": files}))
+    table = sh(sys.executable, str(ROOT / "tools/coverage_table.py"), ".", cwd=tmp_path)
+    rows = {line.split()[0]: line.split()[1:] for line in table.splitlines()}
+    assert rows == {
+        "room": ["lines", "ran"],
+        "lamella/core": ["5", "80.0%"],
+        "python": ["4", "75.0%"],
+        "all": ["9", "77.8%"],
+    }
