@@ -119,7 +119,8 @@ def test_what_the_hosts_checks_run_is_there():
 def test_coverage_by_room(tmp_path):
     (tmp_path / "lamella/core").mkdir(parents=True)
     (tmp_path / "lamella/core/one.cpp").write_text(
-        "int f(int x) {\n  if (x > 1)\n    return 2;\n  return 1;\n}\nint main() { return f(1) - 1; }\n"
+        "int f(int x) {\n  if (x > 1)\n    return 2;\n  return 1;\n}\n"
+        "int main() { return f(1) - 1; }\n"
     )
     sh("c++", "-O0", "--coverage", "lamella/core/one.cpp", "-o", "one", cwd=tmp_path)
     sh("./one", cwd=tmp_path)
