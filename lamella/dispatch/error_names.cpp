@@ -19,7 +19,7 @@ size_t length_of_name(std::string_view text) {
   return named ? end + 1 : 0;
 }
 
-// Whether a name is the operator's in public: add of add_, batch_norm of native_batch_norm.
+// Whether messages call the operator by this name: add_ by add, native_batch_norm by batch_norm.
 bool stands_for(std::string_view name, std::string_view op) {
   while (name.starts_with('_')) name.remove_prefix(1);
   while (name.ends_with('_')) name.remove_suffix(1);
@@ -34,9 +34,10 @@ bool only_tensors(const std::vector<Argument>& arguments) {
                      [](const Argument& one) { return one.type.holds_tensor(); });
 }
 
-// Puts the outer operator's argument in the place of the inner one's that a message names first.
-// False if there is none: neither has it the name, nor are the arguments of both of the same types
-// in the same places, as those of matmul and mm are.
+// Replaces the first argument that a message of the inner operator names by the outer operator's.
+// That is the argument of the same name, or else the one in the same place if the arguments of both
+// have the same types, as those of matmul and mm have; tensors beside numbers may be in another
+// order. False if there is no such argument.
 bool name_argument(const std::vector<OperatorEntry*>& outer,
                    const std::vector<OperatorEntry*>& inner, std::string* text) {
   size_t start = text->find('\'') + 1;

@@ -16,9 +16,9 @@ namespace lamella {
 // The length of the names at the start of a message, each with the ": " behind it; 0: no name.
 LAMELLA_PRIVATE_API size_t length_of_names(std::string_view text);
 
-// Makes this thread's error text, that of a failed call of the operator "aten::matmul.out", begin
-// with the operator's name. The name of an operator inside of it goes, unless the text is about an
-// argument that the outer operator does not have; names that are no operators' stay. Returns
+// Makes this thread's error text begin with the name of `op`, such as "aten::matmul.out", whose
+// call failed with `status`. The name of an operator inside of it is removed, unless the text is
+// about an argument that `op` does not have. A name that is not an operator's stays. Returns
 // `status`.
 LAMELLA_PRIVATE_API lamella_status name_error(lamella_status status, const char* op) noexcept;
 
