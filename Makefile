@@ -1,4 +1,4 @@
-# make demo | test | bench | lint | sanitize | fuzz | aarch64 | wheel | reference | site: each installs what it needs, builds, and runs.
+# make demo | test | bench | lint | sanitize | fuzz | coverage | aarch64 | wheel | reference | site: each installs what it needs, builds, and runs.
 # `make test ROOM=kernels` tests one folder of tests/. JOBS=n limits parallel jobs; PYTHON=… chooses the interpreter (3.9 or newer).
 # `make bench TOPIC` measures one topic: kernels, cpp, python, autograd, layers, graph, size, extensions, packages or distributed.
 
@@ -8,7 +8,7 @@ VPY := $(ROOT).venv/bin/python
 QUERY ?=
 export QUERY
 
-.PHONY: all build demo test bench lint sanitize fuzz aarch64 wheel release reference site format clean
+.PHONY: all build demo test bench lint sanitize fuzz coverage aarch64 wheel release reference site format clean
 all: build
 
 # Debian packages and .venv with the groups a target needs; then the installed tree, build/prefix.
@@ -76,19 +76,27 @@ fuzz:
 	@cd $(ROOT) && sh tools/build.sh release
 	@cd $(ROOT) && sh tools/fuzz.sh
 
-# A wheel for this Python, or for each of PYTHONS="python3.9 python3.13", in build/wheels, tried in an
-# empty environment and an empty root.
+# Which lines the tests run, as a table by room; `make coverage ROOM=schema` runs one folder of tests/.
+coverage:
+	$(compiler)
+	$(mpi)
+	$(call prepare,build test demo coverage)
+	@cd $(ROOT) && sh tools/coverage.sh $(ROOM)
+
+# A wheel for this Python, for each of PYTHONS="python3.9 python3.13", or for every CPython from 3.9 to
+# 3.14 that is there (PYTHONS=all), in build/wheels, tried in an empty environment and an empty root.
 wheel:
 	$(compiler)
 	$(call prepare,build wheel)
 	@cd $(ROOT) && sh tools/wheel.sh $(PYTHONS)
 
-# `make release VERSION=0.2.0`: version, changelog, wheels, source archive, checksums in build/release.
+# `make release VERSION=0.2.0`: version, changelog, wheels, source archive, checksums in build/release. With
+# DRY_RUN=1 nothing is built, and the sources are as before at the end.
 release:
 	$(compiler)
 	$(mpi)
 	$(call prepare,build wheel)
-	@cd $(ROOT) && PYTHONS="$(PYTHONS)" sh tools/release.sh $(VERSION)
+	@cd $(ROOT) && PYTHONS="$(PYTHONS)" sh tools/release.sh $(VERSION) $(DRY_RUN:%=--dry-run)
 
 # The library for aarch64, cross-built, and the tests of its kernels under an emulator.
 aarch64:
@@ -115,4 +123,4 @@ format:
 	@cd $(ROOT) && .venv/bin/ruff format -q .
 
 clean:
-	@rm -rf $(ROOT)build $(ROOT)build-dev $(ROOT)build-clang $(ROOT)build-asan $(ROOT)build-tsan $(ROOT)build-aarch64 $(ROOT).venv
+	@rm -rf $(ROOT)build $(ROOT)build-dev $(ROOT)build-clang $(ROOT)build-coverage $(ROOT)build-asan $(ROOT)build-tsan $(ROOT)build-aarch64 $(ROOT).venv

@@ -1,9 +1,10 @@
 #!/bin/sh
-# usage: tools/build.sh PRESET [--native] [--base] [CMAKE_OPTION...] [-- NINJA_TARGET...]
+# usage: tools/build.sh PRESET [--native] [--base | --only] [CMAKE_OPTION...] [-- NINJA_TARGET...]
 # Configures build folder PRESET if need be, builds everything and the targets, and installs the tree
 # under its prefix. Quiet unless something is wrong. JOBS limits the parallel jobs.
 # --native: kernels for this machine alone; --base: the core alone, without programs, collectives and the
 # families of kernels in liblamella_more.so. What an earlier call built is kept up to date all the same.
+# --only: the targets alone, and nothing is installed.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
@@ -16,9 +17,10 @@ while [ $# -gt 0 ] && [ "$1" != "--" ]; do
   case $1 in
     --native) native=-DLAMELLA_CAPABILITIES=native ;;
     --base) parts=lamella_base ;;
+    --only) parts="" ;;
     -*) options="$options $1" ;;
     *)
-      echo "tools/build.sh: expected --native, --base, -DNAME=VALUE or -- before the targets, got $1" >&2
+      echo "tools/build.sh: expected --native, --base, --only, -DNAME=VALUE or -- before the targets, got $1" >&2
       exit 2
       ;;
   esac
@@ -32,7 +34,7 @@ esac
 # What was built before, with all capabilities or all parts, stays so.
 [ -z "$native" ] || grep -qs '^LAMELLA_CAPABILITIES:STRING=all' "$build/CMakeCache.txt" ||
   options="$options $native"
-[ ! -f "$build/lib/liblamella_graph.so" ] || parts=all
+[ -z "$parts" ] || [ ! -f "$build/lib/liblamella_graph.so" ] || parts=all
 # Debian's tools first: the same ones whatever else is on the PATH.
 cmake=cmake
 [ ! -x /usr/bin/cmake ] || cmake=/usr/bin/cmake
@@ -63,15 +65,16 @@ echo "lamella: building${*:+ ($*)}"
 log=$build/build.log
 # On a terminal the log is shown as it grows, elsewhere only if something failed.
 if [ -t 1 ]; then
-  "$ninja" -C "$build" ${JOBS:+-j "$JOBS"} "$parts" "$@"
+  "$ninja" -C "$build" ${JOBS:+-j "$JOBS"} ${parts:+"$parts"} "$@"
 else
-  "$ninja" -C "$build" ${JOBS:+-j "$JOBS"} "$parts" "$@" >"$log" 2>&1 || {
+  "$ninja" -C "$build" ${JOBS:+-j "$JOBS"} ${parts:+"$parts"} "$@" >"$log" 2>&1 || {
     grep -v -e '^\[[0-9]*/[0-9]*\]' -e '^ninja: Ent' -e '^-- ' "$log" | tail -n 100 >&2
     exit 1
   }
   # Warnings are shown even if the build succeeded.
   grep -v -e '^\[[0-9]*/[0-9]*\]' -e '^ninja: ' -e '^-- ' "$log" >&2 || true
 fi
+[ -n "$parts" ] || exit 0
 "$cmake" --install "$build" >"$build/install.log" 2>&1 || {
   cat "$build/install.log" >&2
   exit 1

@@ -21,8 +21,34 @@ mkdir -p "$source"
   mkdir -p "$source/$(dirname "$file")"
   cp "$file" "$source/$file"
 done
+# The gallery: what the examples draw, where Lamella is built.
+gallery=$source/gallery.md
+mkdir -p "$source/gallery"
+cp docs/program.svg "$source/gallery/"
+cat >"$gallery" <<PAGE
+# Gallery
+
+Pictures that the [examples](examples/custom_operator/README.md) and commands of this version made.
+
+A function, traced and drawn as a program:
+
+![softmax(x @ w) and its sum](gallery/program.svg)
+PAGE
+if [ -x build/prefix/bin/lamella ]; then
+  for program in examples/ahead_of_time/scores.hlo examples/custom_call/program.hlo; do
+    name=$(basename "$(dirname "$program")")
+    build/prefix/bin/lamella hlo graph "$program" -o "$source/gallery/$name.html" >/dev/null
+    printf '\nThe program of [%s](%s/README.md), with shapes, cost and memory: ' "$name" "$(dirname "$program")" >>"$gallery"
+    printf '[open its page](gallery/%s.html).\n' "$name" >>"$gallery"
+  done
+  [ -f build/examples/train_digits/loss.svg ] || .venv/bin/python examples/train_digits/main.py --cpp >build/site.log 2>&1 || true
+fi
 for picture in build/examples/train_digits/loss*.svg; do
-  [ ! -f "$picture" ] || cp "$picture" "$source/examples/train_digits/"
+  [ -f "$picture" ] || continue
+  cp "$picture" "$source/gallery/"
+  case $picture in *cpp*) language="C++" ;; *) language=Python ;; esac
+  printf "\\n[Two networks in $language that read digits](examples/train_digits/README.md), while they learn:\n\n![Loss](gallery/%s)\n" \
+    "$(basename "$picture")" >>"$gallery"
 done
 if [ -f build/reference/operators.html ]; then
   cp -r build/reference "$source/reference"

@@ -1,13 +1,35 @@
 #!/bin/sh
-# usage: tools/wheel.sh [PYTHON...]
-# Builds a wheel for each Python (by default that of .venv) into build/wheels, with the manylinux tag of
-# the system that it needs and the libraries that it brings, and tests it in an empty environment and, as
-# root, in an empty root. The build folders are kept, so a second run is short.
+# usage: tools/wheel.sh [PYTHON...|all]
+# Builds a wheel for each Python (by default that of .venv; all: each CPython from 3.9 to 3.14 that is
+# on the PATH or was installed by pyenv or uv) into build/wheels, with the manylinux tag of the system
+# that it needs and the libraries that it brings, and tests it in an empty environment and, as root, in
+# an empty root. All share one build folder, which is kept: only the extension modules are compiled anew.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 [ $# -gt 0 ] || set -- .venv/bin/python
+
+is_usable='import os, sys, sysconfig
+header = os.path.join(sysconfig.get_path("include"), "Python.h")
+sys.exit("%d.%d" % sys.version_info[:2] != sys.argv[1] or not os.path.exists(header))'
+if [ "$*" = all ]; then
+  set --
+  for version in 3.9 3.10 3.11 3.12 3.13 3.14; do
+    found=""
+    for python in "$(command -v "python$version" || true)" "$HOME/.pyenv/versions/$version".*/bin/python \
+      "$(uv python find --no-project "$version" 2>/dev/null || true)"; do
+      if [ -x "$python" ] && "$python" -c "$is_usable" "$version" 2>/dev/null; then found=$python; fi
+    done
+    if [ -n "$found" ]; then
+      set -- "$@" "$found"
+    else
+      echo "lamella: no wheel for Python $version, which is not installed or has no headers" >&2
+    fi
+  done
+fi
 mkdir -p build/wheels/plain
+# The same compilers whatever each Python was built with, so that objects serve all.
+export CC="${CC:-cc}" CXX="${CXX:-c++}"
 for python in "$@"; do
   echo "lamella: building the wheel for $("$python" --version)"
   rm -f build/wheels/plain/*.whl

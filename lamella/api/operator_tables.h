@@ -1,18 +1,34 @@
 // Tables of schemas and kernels that lamella-gen writes for the library's own operators.
 // Internal: other libraries register through LAMELLA_LIBRARY.
 #pragma once
+#include "lamella/dispatch/error_names.h"
 #include "lamella/dispatch/library.h"
 #include "lamella/dispatch/operator_rows.h"
 
 namespace lamella {
 
+// A function as a kernel whose context is the operator's name.
+template <auto f, class Signature = typename detail::FunctionType<decltype(f)>::type>
+struct OwnKernel;
+template <auto f, class R, class... A>
+struct OwnKernel<f, R(A...)> {
+  using C = abi::Call<R(A...)>;
+  static lamella_status call(const lamella_kernel* kernel, uint64_t keys,
+                             typename C::template FormOf<A>... forms,
+                             typename C::Forms* result) noexcept {
+    lamella_status status =
+        abi::TypedKernel<detail::InvokeConstant<f>, R(A...)>::call(kernel, keys, forms..., result);
+    if (status != LAMELLA_OK) [[unlikely]] {
+      return name_error(status, static_cast<const char*>(kernel->context));
+    }
+    return status;
+  }
+};
+
 template <auto f>
 KernelRow kernel_row(const char* name, int32_t line) {
-  using Signature = typename detail::FunctionType<decltype(f)>::type;
-  return {name,
-          reinterpret_cast<lamella_typed_function>(
-              &abi::TypedKernel<detail::InvokeConstant<f>, Signature>::call),
-          &abi::Call<Signature>::boxed, line};
+  return {name, reinterpret_cast<lamella_typed_function>(&OwnKernel<f>::call),
+          &OwnKernel<f>::C::boxed, line};
 }
 
 // The kernel of an out form that has none of its own: it calls the functional form of its name with

@@ -21,6 +21,7 @@ std::shared_ptr<KernelEntry> kernel_of(const KernelRow& row, const char* file, u
   auto kernel = std::make_shared<KernelEntry>();
   kernel->typed = row.typed;
   kernel->boxed = row.boxed;
+  kernel->context = const_cast<char*>(row.name);
   kernel->file = file;
   kernel->line = declared + static_cast<uint32_t>(row.line);
   return kernel;

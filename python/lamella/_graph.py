@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import lamella
 from lamella import _C, Tensor, _nest
 from lamella._nest import Nest
-from lamella._safetensors import load_file, save_file
+from lamella._safetensors import load_file, save_file, whole_file
 
 __all__ = ["Graph", "Node", "Value"]
 
@@ -240,19 +240,12 @@ class Graph:
             "outputs": self._raw.outputs(),
             "places": [list(place) for place in places],
         }
-        partial = f"{os.fspath(path)}.{os.getpid()}.partial"
-        try:
-            with tempfile.TemporaryDirectory() as folder:
-                blob = os.path.join(folder, "tensors.safetensors")
-                save_file(written, blob)
-                with zipfile.ZipFile(partial, "w") as archive:
-                    archive.writestr("graph.json", _json_text(document))
-                    archive.write(blob, "tensors.safetensors")
-            os.replace(partial, path)
-        except BaseException:
-            if os.path.exists(partial):
-                os.remove(partial)
-            raise
+        with tempfile.TemporaryDirectory() as folder, whole_file(path) as partial:
+            blob = os.path.join(folder, "tensors.safetensors")
+            save_file(written, blob)
+            with zipfile.ZipFile(partial, "w") as archive:
+                archive.writestr("graph.json", _json_text(document))
+                archive.write(blob, "tensors.safetensors")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Graph:

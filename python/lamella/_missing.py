@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import opcode
 import sys
@@ -29,14 +28,25 @@ class MissingName(AttributeError):
         return AttributeError, (str(self),)
 
 
+def suggest(module: str) -> None:
+    """Makes the module raise such errors. Type checkers, which take a module that defines
+    __getattr__() to have every name, do not see it."""
+    sys.modules[module].__dict__["__getattr__"] = lambda name: _raise(module, name)
+
+
+def _raise(module: str, name: str) -> None:
+    raise missing(module, name, depth=3)
+
+
 # What there is in place of a module of PyTorch's.
 _INSTEAD = {
     "lamella.onnx": "programs are exported as HLO: lamella.hlo.from_trace(lamella.trace(f, x))",
 }
 
 
-def missing(module: str, name: str) -> AttributeError | ImportError:
-    """The error for `module` without `name`, to be raised by the module's __getattr__()."""
+def missing(module: str, name: str, depth: int = 2) -> AttributeError | ImportError:
+    """The error for `module` without `name`, to be raised by the module's __getattr__(), which
+    is `depth - 1` calls above."""
 
     def describe() -> str:
         said = f"module '{module}' has no attribute '{name}'"
@@ -46,11 +56,13 @@ def missing(module: str, name: str) -> AttributeError | ImportError:
         place = _find_in_compat(module, name)
         if place:
             return f"{said}; it is in '{place}'"
+        import difflib
+
         near = difflib.get_close_matches(name, dir(sys.modules[module]), 1)
         return f"{said}; the nearest is '{near[0]}'" if near else said
 
     # `from module import name` would replace the text of an AttributeError by its own.
-    frame = sys._getframe(2)
+    frame = sys._getframe(depth)
     if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == opcode.opmap["IMPORT_FROM"]:
         return ImportError(describe(), name=name)
     return MissingName(describe)

@@ -7,10 +7,12 @@ contain code.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import lamella
@@ -66,17 +68,25 @@ def save_file(
         place = end
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    partial = f"{os.fspath(filename)}.{os.getpid()}.partial"
+    with whole_file(filename) as partial, open(partial, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for _, tensor in rows:
+            if tensor.numel():
+                file.write(_bytes(tensor))
+
+
+@contextlib.contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
+    """A file to be written, which takes the place of `path` at the end; an error leaves neither."""
+    partial = f"{os.fspath(path)}.{os.getpid()}.partial"
     try:
-        with open(partial, "wb") as file:
-            file.write(struct.pack("<Q", len(text)) + text)
-            for _, tensor in rows:
-                if tensor.numel():
-                    file.write(_bytes(tensor))
-        os.replace(partial, filename)
-    except BaseException:
+        yield partial
+        os.replace(partial, path)
+    except BaseException as error:
         if os.path.exists(partial):
             os.remove(partial)
+        if isinstance(error, OSError) and error.filename == partial:
+            error.filename = os.fspath(path)
         raise
 
 
@@ -220,7 +230,10 @@ def save(obj: Any, f: str | os.PathLike[str]) -> None:
     """
     tensors: dict[str, Tensor] = {}
     nest = _packed(obj, "", tensors)
-    save_file(tensors, f, {_KEY: json.dumps(nest, separators=(",", ":"))})
+    try:
+        save_file(tensors, f, {_KEY: json.dumps(nest, separators=(",", ":"))})
+    except TypeError as error:
+        raise TypeError(str(error).replace("save_file", "save", 1)) from None
 
 
 def load(f: str | os.PathLike[str], map_location: Any = "cpu") -> Any:

@@ -203,6 +203,11 @@ def _as_subclass(self: Tensor, cls: type[_T]) -> _T:
     return made
 
 
+def _cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """The tensor on a CUDA device; itself where it is there."""
+    return self.to("cuda" if device is None else device, non_blocking=non_blocking)
+
+
 def _to_sparse(
     self: Tensor, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None
 ) -> Any:
@@ -323,6 +328,7 @@ def install() -> None:
             "__array_function__": _array_function,
             "__array_namespace__": _array_namespace,
             "to_device": _to_device,
+            "cuda": _cuda,
             "to_sparse": _to_sparse,
             "to_sparse_coo": _to_sparse_coo,
             "to_sparse_csr": _to_sparse_csr,

@@ -8,6 +8,7 @@
 Closing or destroying a Library undoes its registrations.
 """
 
+from lamella import _missing
 from lamella._custom_op import CustomOpDef, custom_op  # noqa: F401
 from lamella._infer_schema import infer_schema
 from lamella._library import (  # noqa: F401
@@ -47,3 +48,5 @@ __all__ = [
     "register_torch_dispatch",
     "register_vmap",
 ]
+
+_missing.suggest(__name__)

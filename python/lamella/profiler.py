@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from lamella import _C
+from lamella import _C, _missing
 
 __all__ = ["Average", "Event", "key_averages", "profile", "record_function"]
 
@@ -149,3 +149,6 @@ class record_function:
                 return function(*args, **kwargs)
 
         return wrapped
+
+
+_missing.suggest(__name__)

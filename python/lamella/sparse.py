@@ -3,6 +3,7 @@
 
 from lamella import (  # noqa: F401
     _C,
+    _missing,
     _sparse_functions,
     _sparse_gradients,
     _sparse_parameter,
@@ -22,3 +23,4 @@ from lamella._sparse_making import spdiags  # noqa: F401
 from lamella._sparse_tensor import SparseTensor  # noqa: F401
 
 globals().update(_C._functions("sparse"))
+_missing.suggest(__name__)

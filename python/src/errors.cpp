@@ -1,9 +1,12 @@
 // Converts statuses to Python exceptions, and Python exceptions to statuses.
 #include "python/src/errors.h"
 
+#include <frameobject.h>  // after Python.h
+
 #include <new>
 
 #include "lamella/core/wrapper.h"
+#include "lamella/dispatch/error_names.h"
 
 namespace lamella::python {
 namespace {
@@ -84,27 +87,6 @@ PyObject* name_conversion_error(const char* op) {
 }
 
 namespace {
-// The name without its namespace and the underscores of in-place and internal forms.
-std::string_view plain_name(std::string_view name) {
-  if (size_t at = name.rfind(':'); at != std::string_view::npos) name.remove_prefix(at + 1);
-  if (size_t at = name.find('.'); at != std::string_view::npos) name = name.substr(0, at);
-  while (name.starts_with('_')) name.remove_prefix(1);
-  while (name.ends_with('_')) name.remove_suffix(1);
-  return name;
-}
-// Whether a name is an operator's or part of it, such as batch_norm of native_batch_norm.
-bool is_form_of(std::string_view name, std::string_view op) {
-  return op.starts_with(name) || op.ends_with(name);
-}
-// "expected ... to be floating point, got bool", "... got one expanded to [2, 3]; clone it first"
-bool is_about_kind_or_memory(std::string_view text) {
-  if (text.ends_with("; clone it first")) return true;
-  std::string_view last = text.substr(text.rfind(' ') + 1);
-  for (const char* start : {"bool", "int", "uint", "float", "bfloat", "complex", "cpu", "meta"}) {
-    if (last.starts_with(start)) return true;
-  }
-  return false;
-}
 // The function of lamella.nn.functional that called an operator: of the frames of Lamella's own
 // package that are on top, the outermost one that is public.
 std::string calling_function() {
@@ -129,14 +111,6 @@ std::string calling_function() {
   PyErr_Clear();
   return found;
 }
-// The length of the operator's name at the start of a message, with the ": " behind it.
-size_t name_length(std::string_view text) {
-  size_t end =
-      text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:<>");
-  bool named =
-      end != 0 && end != std::string_view::npos && text[end] == ' ' && text[end - 1] == ':';
-  return named ? end + 1 : 0;
-}
 // How kernels read elements: what they refuse is an error of the operator that was called.
 bool is_accessor(std::string_view name) {
   return name.ends_with("data_ptr: ") || name == "accessor: " || name == "packed_accessor: ";
@@ -146,28 +120,20 @@ bool is_accessor(std::string_view name) {
 std::string named_by_caller(std::string_view text) {
   const std::string function = calling_function();
   if (function.empty()) return std::string(text);
-  while (size_t length = name_length(text)) text.remove_prefix(length);
+  text.remove_prefix(length_of_names(text));
   return str(function, ": ", text);
 }
 
 PyObject* raise_status(lamella_status status, const char* op) {
   if (status != LAMELLA_FOREIGN_ERROR && status != LAMELLA_INTERNAL_ERROR) {
+    name_error(status, op);
     std::string_view text = lamella_error_text();
     if (std::string named = named_by_caller(text); named != text) {
       return raise_status(lamella_fail(status, named.data(), named.size()));
     }
-    size_t name = text.find_first_not_of(
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:<>");
-    bool named = name != 0 && name != std::string_view::npos && text[name] == ' ' &&
-                 (text[name - 1] == ':' || text[name + 1] == '(');
-    bool refuses = status == LAMELLA_NOT_IMPLEMENTED || is_about_kind_or_memory(text);
-    if (named && refuses && std::string_view(op).starts_with("aten::")) {
-      std::string_view first = text.substr(0, name);
-      if (first.ends_with(':')) first.remove_suffix(1);
-      named = first.starts_with("Tensor.") || is_form_of(plain_name(first), plain_name(op));
-    }
-    if (is_accessor(text.substr(0, name_length(text)))) named = false;
-    if (!named) {
+    const size_t names = length_of_names(text);
+    const bool report = text.substr(text.find(' ') + 1).starts_with('(');  // aten::add (float32 ...
+    if ((names == 0 && !report) || is_accessor(text.substr(0, names))) {
       std::string_view base = op;
       if (size_t at = base.rfind(':'); at != std::string_view::npos) base.remove_prefix(at + 1);
       std::string with_name = str(base, ": ", text);

@@ -132,5 +132,24 @@ TEST(Errors, Table) {
   for (const ErrorRow& row : rows) EXPECT_EQ(error_of(row.call), row.text);
 }
 
+// Composite kernels call others, whose names the caller need not know.
+TEST(Errors, NameTheOperatorThatWasCalled) {
+  Tensor x = numbers({2, 3}), four = numbers({4});
+  EXPECT_EQ(error_of([&] { lamella::mv(x, four); }),
+            "mv: expected 'vec' to be of shape [3], got [4]");
+  EXPECT_EQ(error_of([&] { x.matmul(four); }),
+            "matmul: expected 'other' to be of shape [3], got [4]");
+  EXPECT_EQ(error_of([&] { lamella::hstack({x, numbers({3, 3})}); }),
+            "hstack: expected 'tensors' to be of shape [2, *], got [3, 3] at position 1");
+  EXPECT_EQ(error_of([&] { lamella::det(x); }),
+            "det: expected 'self' to be a stack of square matrices, got [2, 3]");
+  x.requires_grad_();
+  EXPECT_EQ(error_of([&] { lamella::dist(x, numbers({2, 4})); }),
+            "dist: expected 'other' to be broadcastable to [2, 3], got [2, 4]");
+  Tensor out = lamella::empty({4}, TensorOptions(kFloat));
+  EXPECT_EQ(error_of([&] { lamella::mv_out(out, x.detach(), four); }),
+            "mv: expected 'vec' to be of shape [3], got [4]");
+}
+
 }  // namespace
 }  // namespace lamella

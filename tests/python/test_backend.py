@@ -234,7 +234,7 @@ def test_mixed_devices():
         "exp: expected all tensors to be on one device, got 'self' on cpu and 'out' on sim:0"
     )
     assert error_of(lambda: lamella.stack([y, x])) == (
-        "stack: cat: expected all tensors to be on one device, got 'tensors' on sim:0 and "
+        "stack: expected all tensors to be on one device, got 'tensors' on sim:0 and "
         "'tensors' on cpu"
     )
 

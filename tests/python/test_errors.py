@@ -266,6 +266,33 @@ def test_exceptions_have_pythons_types():
             "module 'lamella.utils' has no attribute 'hoks'; the nearest is 'hooks'",
         ),
         (
+            "lamella.nn.Conv2D",
+            "module 'lamella.nn' has no attribute 'Conv2D'; the nearest is 'Conv2d'",
+        ),
+        (
+            "lamella.nn.functional.sotfmax",
+            "module 'lamella.nn.functional' has no attribute 'sotfmax'; the nearest is 'softmax'",
+        ),
+        *(
+            (
+                f"lamella.{module}.{name}",
+                f"module 'lamella.{module}' has no attribute '{name}'; the nearest is '{near}'",
+            )
+            for module, name, near in [
+                ("linalg", "invs", "inv"),
+                ("fft", "ftt", "fft"),
+                ("special", "logsumexpp", "logsumexp"),
+                ("optim", "Adm", "Adam"),
+                ("optim.lr_scheduler", "StepLr", "StepLR"),
+                ("nn.init", "xavier_unifrom_", "xavier_uniform_"),
+                ("func", "jacref", "jacrev"),
+                ("autograd", "gradchek", "gradcheck"),
+                ("hlo", "prase", "parse"),
+                ("library", "registerfake", "register_fake"),
+                ("profiler", "profil", "profile"),
+            ]
+        ),
+        (
             "lamella.utils.data",
             "module 'lamella.utils' has no attribute 'data'; it is in 'lamella.compat.utils.data'",
         ),
@@ -367,7 +394,7 @@ def test_functions_of_nn_functional_name_themselves():
         ),
         (
             lambda: lamella.ones(2).to("cuda"),
-            "to: empty: expected a device with an allocator, got cuda; this build has no CUDA",
+            "to: expected a device with an allocator, got cuda; this build has no CUDA",
         ),
     ):
         with pytest.raises((RuntimeError, IndexError)) as error:

@@ -303,7 +303,7 @@ REFUSED = [
     (lambda: lamella.amax(lamella.empty(2, 0)),
      "amax: expected 'self' to have elements, got shape [2, 0]"),
     (lambda: F.max_pool1d(lamella.empty(0, 4), 2),
-     "max_pool2d: expected 'self' to have channels, got [0, 1, 4]"),
+     "max_pool1d: expected 'self' to have channels, got [0, 1, 4]"),
     (lambda: F.avg_pool2d(lamella.empty(2, 0, 4, 4), 2),
      "avg_pool2d: expected 'self' to have channels, got [2, 0, 4, 4]"),
     (lambda: F.adaptive_avg_pool2d(lamella.ones(3, 3), (2, 2)),

@@ -129,11 +129,13 @@ def test_infinities_and_nans_are_refused_or_stay(dtype, value):
     for name in ("linalg_eig", "linalg_eigvals"):
         for x in (a, batch):
             assert error_of(name, x) == (
-                "linalg_eig: expected 'self' to be finite, got infinities or NaNs"
+                f"{name}: expected 'self' to be finite, got infinities or NaNs"
             )
     for name in ("linalg_svd", "linalg_svdvals", "pinverse", "svd"):
+        inside = "" if name.startswith("linalg") else "linalg_svd: "
         assert error_of(name, a) == (
-            "linalg_svd: expected 'A' to be finite, got infinities or NaNs in matrix 0 of the batch"
+            f"{name}: {inside}expected 'A' to be finite, got infinities or NaNs in matrix 0 of the "
+            "batch"
         )
     assert error_of("linalg_svd", batch) == (
         "linalg_svd: expected 'A' to be finite, got infinities or NaNs in matrix 1 of the batch"

@@ -25,7 +25,10 @@ REFUSED = [
     (X + "lamella.gather(x, 0, index(5, 4, 3), out=x[1:4])", clone_one("gather", "out", "self")),
     (X + "lamella.take(x, index(5, 4), out=x)", clone_one("take", "out", "self")),
     ("i = index(1, 0); lamella.take(i, i, out=i)", clone_one("take", "out", "self")),
-    (X + "lamella.take_along_dim(x, index(5, 4), 0, out=x)", clone_one("gather", "out", "self")),
+    (
+        X + "lamella.take_along_dim(x, index(5, 4), 0, out=x)",
+        clone_one("take_along_dim", "out", "self"),
+    ),
     (
         X + "lamella.index_select(x, 0, index(5, 4), out=x)",
         clone_one("index_select", "out", "self"),

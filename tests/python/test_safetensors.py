@@ -205,3 +205,18 @@ def test_a_header_as_long_as_the_bytes_of_a_pickle(tmp_path):
         assert lamella.load_file(path)["x"].tolist() == [1.0]
         assert lamella.load(path)["x"].tolist() == [1.0]
         assert lamella.compat.serialization.load(path)["x"].tolist() == [1.0]
+
+
+def test_errors_name_what_was_called(tmp_path):
+    lost = tmp_path / "nowhere" / "x"
+    graph = lamella.trace(lambda x: x + 1, lamella.ones(2))
+    for save in (lambda: lamella.save({"a": lamella.ones(2)}, lost), lambda: graph.save(lost)):
+        with pytest.raises(FileNotFoundError) as error:
+            save()
+        assert str(error.value) == f"[Errno 2] No such file or directory: '{lost}'"
+    with pytest.raises(TypeError) as error:
+        lamella.save({"a": lamella.ones(2, dtype=lamella.complex32)}, tmp_path / "x")
+    assert str(error.value) == (
+        "save: expected 'a' to have a dtype of the format, got lamella.complex32"
+    )
+    assert list(tmp_path.iterdir()) == []

@@ -188,6 +188,6 @@ def test_ints_that_no_tensor_holds():
 
 def test_no_promotion():
     x = lamella.tensor([1], dtype=lamella.uint64)
-    text = "promote_types: expected types with a common type, got uint64 and int64"
+    text = "add: expected types with a common type, got uint64 and int64"
     with pytest.raises(RuntimeError, match=text):
         x + lamella.tensor([1])

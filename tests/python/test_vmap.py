@@ -502,7 +502,7 @@ def test_rows_do_not_pass_for_matrices():
     with pytest.raises(RuntimeError) as caught:
         lamella.vmap(lamella.linalg.inv)(rows)
     assert str(caught.value) == (
-        "linalg_inv_ex: expected 'A' to be a matrix or a stack of them, got [3]"
+        "linalg_inv: expected 'A' to be a matrix or a stack of them, got [3]"
     )
     with pytest.raises(RuntimeError) as caught:
         lamella.vmap(lambda x: lamella.native_layer_norm(x, [3], None, None, 1e-5))(rows[0])

@@ -284,10 +284,17 @@ Tensor randn(IntArrayRef size, std::optional<Generator> generator, OPTIONS) {
 Tensor randn(IntArrayRef size, OPTIONS) {
   return native::randn(size, std::nullopt, dtype, layout, device, pin_memory);
 }
+namespace {
+Tensor drawn(const char* op, const Tensor& result, int64_t low, int64_t high,
+             const std::optional<Generator>& generator) {
+  LAMELLA_CHECK(low < high, op, ": expected 'low' to be below 'high', got ", low, " and ", high);
+  return result.random_(low, high, generator);
+}
+}  // namespace
 Tensor randint(int64_t low, int64_t high, IntArrayRef size, std::optional<Generator> generator,
                OPTIONS) {
   Tensor result = make_on(size, dtype, layout, device, pin_memory);
-  return result.random_(low, high, generator);
+  return drawn("randint", result, low, high, generator);
 }
 Tensor randint(int64_t low, int64_t high, IntArrayRef size, OPTIONS) {
   return native::randint(low, high, size, std::nullopt, dtype, layout, device, pin_memory);
@@ -326,7 +333,7 @@ Tensor randint_like(const Tensor& self, int64_t low, int64_t high,
                     std::optional<Generator> generator, OPTIONS,
                     std::optional<MemoryFormat> memory_format) {
   Tensor result = native::empty_like(self, dtype, layout, device, pin_memory, memory_format);
-  return result.random_(low, high, generator);
+  return drawn("randint_like", result, low, high, generator);
 }
 Tensor randint_like(const Tensor& self, int64_t high, std::optional<Generator> generator, OPTIONS,
                     std::optional<MemoryFormat> memory_format) {

@@ -32,6 +32,7 @@ Tensor cross(const Tensor& self, const Tensor& other, std::optional<int64_t> dim
 }
 
 Tensor linalg_vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
+  broadcast_shapes(x.sizes(), y.sizes(), "linalg_vecdot", "y");
   Tensor left = x.is_complex() ? x.conj_physical() : x;
   return left.mul(y).sum(IntArrayRef(dim));
 }

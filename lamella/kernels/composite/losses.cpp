@@ -77,6 +77,7 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_inpu
   return apply_reduction("poisson_nll_loss", values, reduction);
 }
 Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
+  broadcast_shapes(x1.sizes(), x2.sizes(), "pairwise_distance", "x2");
   Tensor difference = x1.sub(x2).add(eps);
   return lamella::norm(difference, p, IntArrayRef(difference.dim() - 1), keepdim);
 }

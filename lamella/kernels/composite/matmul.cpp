@@ -12,8 +12,6 @@ Tensor batched_matmul(const Tensor& a, const Tensor& b) {
   auto lead = [](const Tensor& t) { return t.sizes().slice(0, t.sizes().size() - 2); };
   size_t an = a.sizes().size(), bn = b.sizes().size();
   int64_t m = a.sizes()[an - 2], k = a.sizes()[an - 1], n = b.sizes()[bn - 1];
-  LAMELLA_CHECK(b.sizes()[bn - 2] == k, "matmul: expected 'other' to be of shape [..., ", k,
-                ", *], got ", b.sizes());
   Dims batch = broadcast_shapes(lead(a), lead(b), "matmul", "other");
   int64_t count = product(batch);
   auto stacked = [&](const Tensor& t, int64_t rows, int64_t columns) {
@@ -49,6 +47,9 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   int64_t a = self.dim(), b = other.dim();
   LAMELLA_CHECK(a > 0 && b > 0, "matmul: expected both arguments to have at least 1 ",
                 "dimension, got ", self.sizes(), " and ", other.sizes());
+  int64_t k = self.size(-1);
+  LAMELLA_CHECK(other.size(b == 1 ? 0 : -2) == k, "matmul: expected 'other' to be of shape [",
+                b > 2 ? "..., " : "", k, b > 1 ? ", *" : "", "], got ", other.sizes());
   if (a == 1 && b == 1) return self.dot(other);
   if (a == 2 && b == 1) return self.mv(other);
   if (a == 1 && b == 2) return self.unsqueeze(0).mm(other).squeeze(0);

@@ -158,6 +158,10 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
       query.scalar_type() == key.scalar_type() && query.scalar_type() == value.scalar_type(), op,
       ": expected 'query', 'key' and 'value' to be of one dtype, got ", query.scalar_type(), ", ",
       key.scalar_type(), " and ", value.scalar_type());
+  LAMELLA_CHECK(key.size(-1) == query.size(-1), op, ": expected 'key' to be of shape [..., ",
+                query.size(-1), "], got ", key.sizes());
+  LAMELLA_CHECK(value.size(-2) == key.size(-2), op, ": expected 'value' to be of shape [..., ",
+                key.size(-2), ", *], got ", value.sizes());
   LAMELLA_CHECK(!is_causal || !has(attn_mask), op, ": expected no 'attn_mask' with 'is_causal'");
   auto fit = [&](const Tensor& t) {
     return t.dim() == 4 && t.size(0) == query.size(0) && t.size(1) == key.size(1);
@@ -291,6 +295,7 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double
     // The derivative of the norm is 0 at 0, where that of a square root is not finite.
     return x.div(lamella::linalg_vector_norm(x, 2, IntArrayRef(dim), true).clamp_min(eps));
   };
+  broadcast_shapes(x1.sizes(), x2.sizes(), "cosine_similarity", "x2");
   // The dimension refers to the broadcast shape.
   std::vector<Tensor> both = lamella::broadcast_tensors({x1.to(dtype), x2.to(dtype)});
   return unit(both[0]).mul(unit(both[1])).sum(IntArrayRef(dim));

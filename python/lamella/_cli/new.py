@@ -108,8 +108,10 @@ def prefix() -> pathlib.Path:
 
 
 def commands(folder: pathlib.Path) -> list[str]:
+    # CMake finds the interpreter of a virtual environment by itself only where it was activated.
+    python = f" -DPython3_EXECUTABLE={sys.executable}" if sys.prefix != sys.base_prefix else ""
     return [
-        f"cmake -S {folder} -B {folder / 'build'} -DCMAKE_PREFIX_PATH={prefix()}",
+        f"cmake -S {folder} -B {folder / 'build'} -DCMAKE_PREFIX_PATH={prefix()}{python}",
         f"cmake --build {folder / 'build'}",
         f"ctest --test-dir {folder / 'build'} --output-on-failure",
     ]

@@ -1,5 +1,6 @@
 """lamella.autograd: automatic differentiation."""
 
+from lamella import _missing
 from lamella.autograd import forward_ad, function, functional, grad_mode, graph
 from lamella.autograd._engine import backward, grad
 from lamella.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
@@ -25,3 +26,5 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+_missing.suggest(__name__)

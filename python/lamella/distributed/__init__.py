@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import lamella
-from lamella import Tensor
+from lamella import Tensor, _missing
 from lamella.distributed import _job
 from lamella.distributed._job import (
     GroupMember,
@@ -473,3 +473,6 @@ def monitored_barrier(
     """barrier(); the arguments `timeout` and `wait_all_ranks` are ignored. If a rank has ended, the
     error names it."""
     barrier(group)
+
+
+_missing.suggest(__name__)

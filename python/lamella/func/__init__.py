@@ -1,5 +1,6 @@
 """lamella.func: transforms of functions, such as vmap, grad, vjp, jvp, and Jacobians."""
 
+from lamella import _missing
 from lamella.func.functionalize import functionalize as functionalize
 from lamella.func.jacobians import hessian as hessian
 from lamella.func.jacobians import jacfwd as jacfwd
@@ -17,3 +18,5 @@ from lamella.nn.utils.functional_call import (
     replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_,
 )
 from lamella.nn.utils.functional_call import stack_module_state as stack_module_state
+
+_missing.suggest(__name__)

@@ -1,6 +1,6 @@
 """lamella.hlo: reads, builds, inspects, compiles and runs HLO programs, the format of XLA."""
 
-from lamella import _hlo, _notebook
+from lamella import _hlo, _missing, _notebook
 from lamella._hlo import (
     Builder,
     Computation,
@@ -100,3 +100,5 @@ _hlo._set_failure_hook(_run.on_failure)
 _ops.install()
 Module._repr_html_ = lambda self: _notebook.page(self.to_html())  # type: ignore[attr-defined]
 Executable._repr_html_ = lambda self: self.plan._repr_html_()  # type: ignore[attr-defined]
+
+_missing.suggest(__name__)

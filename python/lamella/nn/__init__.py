@@ -29,7 +29,12 @@ def __getattr__(name: str) -> Any:
         return _public()
     if not name.startswith("_") and find_spec(f"lamella.nn.{name}") is not None:
         return import_module(f"lamella.nn.{name}")
-    found = globals()[name] = getattr(modules, name)
+    found = getattr(modules, name, None)
+    if found is None:
+        from lamella._missing import missing
+
+        raise missing(__name__, name)
+    globals()[name] = found
     return found
 
 

@@ -38,7 +38,9 @@ def __getattr__(name: str) -> Any:
         return sorted(n for n, value in values.items() if n[0] != "_" and callable(value))
     found = None if name.startswith("_") else getattr(lamella, name, None)
     if found is None or not callable(found):
-        raise AttributeError(f"module 'lamella.nn.functional' has no attribute '{name}'")
+        from lamella._missing import missing
+
+        raise missing(__name__, name)
     return found
 
 

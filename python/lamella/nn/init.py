@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import lamella
-from lamella import Tensor
+from lamella import Tensor, _missing
 
 __all__ = [
     "calculate_gain",
@@ -299,3 +299,4 @@ eye, dirac, orthogonal = _old_name(eye_), _old_name(dirac_), _old_name(orthogona
 xavier_uniform, xavier_normal = _old_name(xavier_uniform_), _old_name(xavier_normal_)
 kaiming_uniform, kaiming_normal = _old_name(kaiming_uniform_), _old_name(kaiming_normal_)
 sparse = _old_name(sparse_)
+_missing.suggest(__name__)

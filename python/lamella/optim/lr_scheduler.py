@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from lamella import _missing
 from lamella.optim._scheduler import LRScheduler
 from lamella.optim._scheduler_combined import ChainedScheduler, ReduceLROnPlateau, SequentialLR
 from lamella.optim._scheduler_cyclic import CyclicLR, OneCycleLR
@@ -329,3 +330,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             self.T_cur -= self.T_i
             self.T_i *= self.T_mult
         self._update_lr(math.floor(epoch))
+
+
+_missing.suggest(__name__)

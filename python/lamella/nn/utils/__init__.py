@@ -51,7 +51,9 @@ def __getattr__(name: str) -> Any:
         return import_module(f"lamella.nn.utils.{name}")
     if name in _FUNCTIONS:
         return getattr(import_module("lamella.nn.utils._norms"), name)
-    raise AttributeError(f"module 'lamella.nn.utils' has no attribute '{name}'")
+    from lamella._missing import missing
+
+    raise missing(__name__, name)
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
