@@ -59,9 +59,9 @@ struct Argument {
   Kind kind = Kind::kOther;
   bool optional = false;
   bool write = false;
-  bool number = false;  // ScalarType, Layout, MemoryFormat: an int whose width is 32 bits
-  std::string name;
-  std::string aliases;  // "a!" of Tensor(a!)
+  bool number = false;     // ScalarType, Layout, MemoryFormat: an int whose width is 32 bits
+  std::string name, type;  // without aliases: "Tensor?[]"
+  std::string aliases;     // "a!" of Tensor(a!)
 };
 std::vector<Argument> arguments_of(const lamella_operator* op, int32_t kind);
 
@@ -91,7 +91,15 @@ class Scratch {
 
 // What an operator gives, owned.
 struct Results : Scratch<lamella_value> {
-  using Scratch::Scratch;
+  explicit Results(const lamella_operator* op) : Scratch(op->return_count), op(op) {}
+  // Calls the operator. A call that fails owns nothing of what it leaves here.
+  lamella_status call(const lamella_value* arguments) {
+    const lamella_status status =
+        lamella_call_boxed(op, arguments, op->argument_count, data(), op->return_count);
+    if (status != LAMELLA_OK) std::fill(begin(), end(), lamella_value{});
+    return status;
+  }
+  const lamella_operator* op;
   ~Results() {
     for (lamella_value& value : *this) {
       if (value.tag == LAMELLA_TENSOR) {

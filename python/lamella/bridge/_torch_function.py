@@ -5,9 +5,6 @@ PyTorch differentiates outside of functorch, under functorch, and while it trace
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +13,7 @@ from torch.autograd import forward_ad
 
 from lamella.bridge import _fake, _library, _torch_values, _transform
 from lamella.bridge._library import Operator
+from lamella.bridge._torch_plain import keeper, open_torch
 from lamella.bridge._transform import Chain
 
 # Its kernels run before functorch takes tensors apart.
@@ -234,43 +232,6 @@ def first_order(op: Operator, overload: Any) -> Callable[..., Any]:
     return apply
 
 
-@functools.cache
-def calls_are_plain_in_c() -> bool:
-    """Whether lamella_bridge_torch_plain() found what it needs of this version of torch."""
-    x = torch.ones(2)
-    try:
-        tensors = [
-            x, torch.ones(2, requires_grad=True), torch.view_as_complex(torch.ones(2, 2)).conj(),
-            torch._neg_view(x), torch.empty(2, device="meta"), torch._efficientzerotensor(2),
-        ]  # fmt: skip
-        keys = [torch._C._dispatch_keys(y).raw_repr() for y in tensors]
-        names = ("Python", "Functionalize", "FuncTorchDynamicLayerBackMode")
-        below = [int(getattr(torch._C.DispatchKey, name)) for name in names]
-        addresses = [y._cdata for y in tensors]
-    except AttributeError:
-        return False
-    is_done = ctypes.c_int32()
-    path = os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so")
-    n, k = len(tensors), len(below)
-    words = ctypes.c_uint64 * n
-    _library.check(
-        _library.native().lamella_bridge_torch_plain(
-            path.encode(), words(*addresses), words(*keys), n, (ctypes.c_uint16 * k)(*below), k,
-            ctypes.byref(is_done),
-        )
-    )  # fmt: skip
-    return bool(is_done.value)
-
-
-@functools.cache
-def keeper() -> Any:
-    """Keeps an error, by its type and itself, which a kernel in Python that one in C calls through
-    torch raises: torch loses its type."""
-    keep = ctypes.PyDLL(_library.native()._name).lamella_bridge_torch_keep
-    keep.argtypes, keep.restype = [ctypes.py_object, ctypes.py_object], None
-    return keep
-
-
 _DERIVED = torch.library.Library("lamella_bridge", "DEF")
 _DERIVED.define("call(str chain, Tensor[] tensors) -> Tensor[]")
 _derived_op = torch.ops.lamella_bridge.call.default
@@ -299,7 +260,8 @@ def is_wanted(tensors: Sequence[torch.Tensor]) -> bool:
     return forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
 
 
-_DERIVED.impl("call", lambda text, xs: _torch_values.run_chain(_transform.parse(text), xs), "CPU")
+open_torch()
+_library.check(_library.native().lamella_bridge_torch_chains())
 _DERIVED.impl("call", _derived_autograd, "Autograd")
 _DERIVED.impl("call", _derived_autograd, FRONT)
 torch.library.register_fake(

@@ -1,0 +1,45 @@
+// Arrays of Python's packages as tensors of Lamella over the same memory, and back, by DLPack: by
+// its C functions where their type has them (DLPack 1.3), else by capsules.
+#pragma once
+#include "lamella/abi/python.h"
+#include "lamella/bridge/chain.h"
+#include "lamella/bridge/python.h"
+#include "lamella/core/dlpack_structs.h"
+
+namespace lamella::bridge {
+
+// DLPack's table of C functions.
+struct ExchangeTable {
+  uint32_t major_version, minor_version;
+  const ExchangeTable* earlier;
+  void* allocate;
+  int (*from_object)(void* object, DLManagedTensorVersioned** out);
+  int (*to_object)(DLManagedTensorVersioned* tensor, void** out);
+  int (*borrow)(void* object, DLTensor* out);
+  void* stream;
+};
+
+// How the arrays of one type are exchanged.
+struct ArrayKind {
+  enum class How : uint8_t { kNone, kLamella, kExchange, kCapsule };
+  PyObject* type = nullptr;  // kept
+  How how = How::kNone;
+  bool is_torch = false;
+  const ExchangeTable* table = nullptr;
+  PyObject* make = nullptr;  // kCapsule: an array of an object with __dlpack__
+};
+// NULL: the object is no array.
+const ArrayKind* array_kind(PyObject* object);
+OwnedTensor tensor_of(const ArrayKind& kind, PyObject* array, bool* is_read_only);
+// A new array over the tensor's memory.
+Ref array_of(const ArrayKind& kind, OwnedTensor tensor, bool is_read_only);
+
+// The table of lamella._C, NULL where the package has none.
+const lamella_python_table* lamella_module();
+// True for a tensor of PyTorch that DLPack can give as it is; torch_autograd.cpp.
+bool is_plain_torch(PyObject* tensor);
+
+// Set while this thread holds the GIL for sure.
+inline thread_local bool has_gil = false;
+
+}  // namespace lamella::bridge
