@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 
+#include "lamella/bridge/torch_functions.h"
 #include "lamella/core/device.h"
 #include "lamella/core/dlpack_types.h"
 
@@ -99,7 +100,7 @@ struct Exported {
   int64_t* geometry() { return reinterpret_cast<int64_t*>(this + 1); }
 };
 template <class Managed>
-Managed* exported(OwnedTensor tensor) {
+Managed* managed_of(OwnedTensor tensor) {
   lamella_tensor* t = tensor.get();
   const dlpack::TypeRow* row = dlpack::find_type(static_cast<ScalarType>(t->scalar_type));
   const auto device = static_cast<DeviceType>(t->device_type);
@@ -136,7 +137,7 @@ void delete_unused(PyObject* capsule, const char* name) {
 }
 
 DLManagedTensorVersioned* versioned(OwnedTensor tensor, bool is_read_only) {
-  auto* managed = exported<DLManagedTensorVersioned>(std::move(tensor));
+  auto* managed = managed_of<DLManagedTensorVersioned>(std::move(tensor));
   managed->version = {DLPACK_MAJOR_VERSION, 0};
   managed->flags = is_read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
   return managed;
@@ -195,7 +196,12 @@ OwnedTensor tensor_of(const ArrayKind& kind, PyObject* array, bool* is_read_only
     }
     case ArrayKind::How::kExchange:
       // DLPack has no form for PyTorch's lazily negated, conjugated or differentiated tensors.
-      if (kind.is_torch && !is_plain_torch(array)) break;
+      if (kind.is_torch) {
+        Handle handle = plain_torch_handle(array);
+        if (handle == nullptr) break;
+        python.Py_IncRef(array);
+        return OwnedTensor(imported(handle, &release_object, array));
+      }
       if (kind.table->borrow != nullptr) {
         DLTensor t{};
         if (kind.table->borrow(array, &t) != 0) throw PythonError();
@@ -217,6 +223,7 @@ Ref array_of(const ArrayKind& kind, OwnedTensor tensor, bool is_read_only) {
   if (kind.how == ArrayKind::How::kLamella) {
     return Ref::need(module_table->wrap_tensor(tensor.take()));
   }
+  if (kind.is_torch && can_wrap_torch()) return wrap_torch(exported(tensor.take()));
   if (kind.how == ArrayKind::How::kExchange) {
     void* made = nullptr;
     // The tensor is the other library's from here on, whatever it answers.
@@ -271,7 +278,7 @@ LAMELLA_BRIDGE_API PyObject* lamella_bridge_python_capsule(PyObject* held, int32
           "knows, got read-only");
     }
     return Ref::need(
-        python.PyCapsule_New(exported<DLManagedTensor>(std::move(tensor)), "dltensor",
+        python.PyCapsule_New(managed_of<DLManagedTensor>(std::move(tensor)), "dltensor",
                              [](PyObject* c) { delete_unused<DLManagedTensor>(c, "dltensor"); }));
   });
 }

@@ -36,8 +36,12 @@ Ref array_of(const ArrayKind& kind, OwnedTensor tensor, bool is_read_only);
 
 // The table of lamella._C, NULL where the package has none.
 const lamella_python_table* lamella_module();
-// True for a tensor of PyTorch that DLPack can give as it is; torch_autograd.cpp.
-bool is_plain_torch(PyObject* tensor);
+// In torch_autograd.cpp, where PyTorch has what they need. The tensor in an object of PyTorch that
+// DLPack could give as it is, borrowed; NULL: it could not, or it is not known.
+void* plain_torch_handle(PyObject* object);
+// The object of a tensor of PyTorch, whose handle it takes over; false: no such function.
+bool can_wrap_torch();
+Ref wrap_torch(void* handle);
 
 // Set while this thread holds the GIL for sure.
 inline thread_local bool has_gil = false;

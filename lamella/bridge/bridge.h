@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "lamella/abi/operators.h"
@@ -72,6 +73,7 @@ class Scratch {
   explicit Scratch(size_t size) : size_(size) {
     if (size > kInline) more_ = std::make_unique<T[]>(size);
     data_ = size > kInline ? more_.get() : inline_;
+    if constexpr (std::is_trivially_default_constructible_v<T>) std::fill_n(data_, size, T());
   }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
@@ -85,7 +87,7 @@ class Scratch {
   static constexpr size_t kInline = 12;
   size_t size_;
   T* data_;
-  T inline_[kInline] = {};
+  T inline_[kInline];
   std::unique_ptr<T[]> more_;
 };
 

@@ -31,9 +31,8 @@ std::string got(PyObject* object) {
 }
 
 struct Given {
-  PyObject* object = nullptr;
-  lamella_tensor* tensor = nullptr;  // owned
-  bool is_read_only = false;
+  lamella_tensor* tensor;  // owned
+  bool is_read_only;
 };
 
 // One call, from Python's values to Python's results.
@@ -43,7 +42,8 @@ class Call {
       : door_(door), overload_(overload), values_(overload.arguments.size()) {}
   ~Call() {
     for (size_t k = 0; k < count_; ++k) release(given_[k].tensor);
-    for (Given& one : more_) release(one.tensor);
+    if (rare_ == nullptr) return;
+    for (Given& one : rare_->given) release(one.tensor);
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -107,14 +107,23 @@ class Call {
     python.PyErr_Clear();
     refuse(argument, object);
   }
-  Constants& constants() {
-    if (constants_ == nullptr) constants_ = std::make_unique<Constants>();
-    return *constants_;
+  // What few calls need.
+  struct Rare {
+    std::vector<Given> given;
+    Constants constants;
+    std::vector<Ref> kept;
+    std::vector<std::vector<uint64_t>> words;
+    std::vector<std::vector<lamella_value>> lists;
+    std::vector<const void*> results;  // memory of results so far
+  };
+  Rare& rare() {
+    if (rare_ == nullptr) rare_ = std::make_unique<Rare>();
+    return *rare_;
   }
 
   lamella_tensor* tensor(const Argument& argument, PyObject* object) {
     const ArrayKind* kind = array_kind(object);
-    Given one{object};
+    Given one{};
     if (kind == nullptr) {
       one.tensor = number(argument, object);
     } else {
@@ -122,7 +131,7 @@ class Call {
       if (first_ == nullptr) first_ = kind;
       elements_ += one.tensor->numel;
     }
-    (count_ < std::size(given_) ? given_[count_++] : more_.emplace_back()) = one;
+    (count_ < std::size(given_) ? given_[count_++] : rare().given.emplace_back()) = one;
     if (one.is_read_only && argument.write) {
       throw Failure(door_.name + ": expected '" + argument.name +
                         "' to be writable, got a "
@@ -168,8 +177,8 @@ class Call {
       to.as.i = object == python._Py_TrueStruct;
     } else if (type == python.PyComplex_Type || got(object).starts_with("complex")) {
       const Ref z = call_python(python.PyComplex_Type, object);
-      to = constants().complex(python.PyComplex_RealAsDouble(z.get()),
-                               python.PyComplex_ImagAsDouble(z.get()));
+      to = rare().constants.complex(python.PyComplex_RealAsDouble(z.get()),
+                                    python.PyComplex_ImagAsDouble(z.get()));
     } else {
       const Ref index(python.PyNumber_Index(object));
       if (index) {
@@ -244,8 +253,8 @@ class Call {
       }
       Ref one = Ref::need(python.PyTuple_New(1));
       python.PyTuple_SetItem(one.get(), 0, Ref::borrow(object).take());
-      kept_.push_back(std::move(one));
-      return read_list(argument, kept_.back().get(), to);
+      rare().kept.push_back(std::move(one));
+      return read_list(argument, rare().kept.back().get(), to);
     }
     const bool is_tuple = python.PyObject_IsInstance(object, python.PyTuple_Type) != 0;
     const auto size =
@@ -256,7 +265,7 @@ class Call {
     };
     to.size = static_cast<uint32_t>(size);
     auto fill = [&](uint8_t tag, auto kind, auto read) {
-      auto& words = words_.emplace_back(size + 1);
+      auto& words = rare().words.emplace_back(size + 1);
       auto* elements = reinterpret_cast<decltype(kind)*>(words.data());
       for (size_t i = 0; i < size; ++i) elements[i] = read(item(i));
       to.as.pointer = words.data();
@@ -287,7 +296,7 @@ class Call {
       default: {
         const bool scalars = argument.type.starts_with("Scalar");
         if (!scalars && !argument.type.starts_with("str")) refuse(argument, object);
-        auto& list = lists_.emplace_back();
+        auto& list = rare().lists.emplace_back();
         for (size_t i = 0; i < size; ++i) {
           one = {};
           through(scalars ? Kind::kScalar : Kind::kString)(item(i));
@@ -365,16 +374,17 @@ class Call {
       is_read_only |= one.is_read_only;
     };
     for (size_t k = 0; k < count_; ++k) look(given_[k]);
-    for (const Given& one : more_) look(one);
-    for (const void* storage : results_) shared |= storage == t.get()->storage;
+    if (rare_ != nullptr) {
+      std::for_each(rare_->given.begin(), rare_->given.end(), look);
+      for (const void* storage : rare_->results) shared |= storage == t.get()->storage;
+    }
     if (!overload_.is_view) {
       if (shared && t.get()->storage != nullptr) {
         t = OwnedTensor(copied(t.get()));
         is_read_only = false;
       }
-      if (overload_.op->return_count != 1 || !results_.empty() ||
-          overload_.returns[0].kind != Kind::kTensor) {
-        results_.push_back(t.get()->storage);
+      if (overload_.op->return_count != 1 || overload_.returns[0].kind != Kind::kTensor) {
+        rare().results.push_back(t.get()->storage);
       }
     }
     return array_of(*first_, std::move(t), is_read_only);
@@ -385,14 +395,9 @@ class Call {
   Scratch<lamella_value> values_;
   Given given_[8];
   size_t count_ = 0;
-  std::vector<Given> more_;
   const ArrayKind* first_ = nullptr;
   int64_t elements_ = 0;
-  std::unique_ptr<Constants> constants_;
-  std::vector<Ref> kept_;
-  std::vector<std::vector<uint64_t>> words_;
-  std::vector<std::vector<lamella_value>> lists_;
-  std::vector<const void*> results_;  // memory of results so far
+  std::unique_ptr<Rare> rare_;
 };
 
 // The value of each argument, in their order; false: `problem` says what is wrong.
@@ -437,7 +442,7 @@ PyObject* call_door(PyObject* self, PyObject* const* args, PySize count, PyObjec
   } gil;
   return python_guarded([&] {
     const Door& door = *static_cast<Door*>(python.PyCapsule_GetPointer(self, nullptr));
-    std::string first_problem;
+    std::optional<std::string> first_problem;
     for (const Overload& o : door.overloads) {
       Scratch<PyObject*> objects(o.arguments.size());
       std::string problem;
@@ -453,9 +458,9 @@ PyObject* call_door(PyObject* self, PyObject* const* args, PySize count, PyObjec
         }
         if (is_read) return call.run(objects.data());
       }
-      if (first_problem.empty()) first_problem = std::move(problem);
+      if (!first_problem) first_problem = std::move(problem);
     }
-    throw Failure(first_problem, LAMELLA_TYPE_ERROR);
+    throw Failure(*first_problem, LAMELLA_TYPE_ERROR);
   });
 }
 

@@ -66,6 +66,7 @@ struct TensorLayout {
   const void* (*meta)(const void* tensor) = nullptr;
   void* (*tangent)(const void* tensor, uint64_t level, const void* handle) = nullptr;
   int (*is_defined)(void* handle, bool*) = nullptr;
+  PyObject* (*wrap)(void* handle) = nullptr;  // NULL: unknown
 } tensors;
 
 Part part_for(Handle handle, bool grad_mode) {
@@ -82,14 +83,21 @@ Part part_for(Handle handle, bool grad_mode) {
 
 }  // namespace
 
-bool is_plain_torch(PyObject* object) {
-  if (!tensors.is_known) return false;
+void* plain_torch_handle(PyObject* object) {
+  if (!tensors.is_known) return nullptr;
+  char* handle = reinterpret_cast<char*>(object) + tensors.object_at;
   const char* tensor;
-  std::memcpy(&tensor, reinterpret_cast<const char*>(object) + tensors.object_at, sizeof tensor);
+  std::memcpy(&tensor, handle, sizeof tensor);
   uint64_t keys;
   std::memcpy(&keys, tensor + tensors.keys_at, sizeof keys);
-  if (keys != tensors.keys && keys != tensors.inference) return false;
-  return tensors.meta(tensor) == nullptr || !tensors.requires_grad(tensor);
+  if (keys != tensors.keys && keys != tensors.inference) return nullptr;
+  const bool is_plain = tensors.meta(tensor) == nullptr || !tensors.requires_grad(tensor);
+  return is_plain ? handle : nullptr;
+}
+bool can_wrap_torch() { return tensors.wrap != nullptr; }
+Ref wrap_torch(void* handle) {
+  const OwnedHandle owned(handle);
+  return Ref::need(tensors.wrap(handle));
 }
 
 void raise(lamella_status kind, const char* text) { throw RaisedError(kind, text, {}); }
@@ -184,6 +192,24 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_plain(
     uint64_t word;
     std::memcpy(&word, *static_cast<const char**>(one.handle) + made.keys_at, sizeof word);
     if (word != made.keys) return;
+    // The object of a tensor is the one that it came from.
+    void* library_python = dlopen("libtorch_python.so", RTLD_NOLOAD | RTLD_LAZY);
+    for (const char* form : {"ON2at10TensorBaseE", "RKN2at10TensorBaseE"}) {
+      if (library_python == nullptr || made.wrap != nullptr) continue;
+      const std::string name = std::string("_Z16THPVariable_Wrap") + form;
+      auto* wrap = reinterpret_cast<PyObject* (*)(void*)>(dlsym(library_python, name.c_str()));
+      if (wrap == nullptr) continue;
+      OwnedHandle again;
+      done(torch.aoti_torch_new_tensor_handle(reinterpret_cast<char*>(objects[0]) + made.object_at,
+                                              &again.handle),
+           "keeping a tensor");
+      const int state = python.PyGILState_Ensure();
+      {
+        const Ref object(wrap(again.handle));
+        if (reinterpret_cast<uint64_t>(object.get()) == objects[0]) made.wrap = wrap;
+      }
+      python.PyGILState_Release(state);
+    }
     made.below_count = below_count;
     std::copy(below, below + below_count, made.below);
     made.is_known = true;

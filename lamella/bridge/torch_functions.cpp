@@ -28,26 +28,32 @@ void open_torch(const char* library) {
 #undef LAMELLA_TORCH_FIND
 }
 
-lamella_tensor* imported(OwnedHandle owned) {
+lamella_tensor* imported(Handle handle, void (*deleter)(void*), void* context) {
   int64_t dim = 0;
   int64_t *sizes = nullptr, *strides = nullptr;
   void* data = nullptr;
   int32_t dtype = 0, device = 0, index = 0;
-  Handle handle = owned.handle;
-  done(torch.aoti_torch_get_dim(handle, &dim) || torch.aoti_torch_get_sizes(handle, &sizes) ||
-           torch.aoti_torch_get_strides(handle, &strides) ||
-           torch.aoti_torch_get_dtype(handle, &dtype) ||
-           torch.aoti_torch_get_device_type(handle, &device) ||
-           (device != 0 && torch.aoti_torch_get_device_index(handle, &index)) ||
-           torch.aoti_torch_get_data_ptr(handle, &data),
-       "reading a tensor");
+  const bool failed = torch.aoti_torch_get_dim(handle, &dim) ||
+                      torch.aoti_torch_get_sizes(handle, &sizes) ||
+                      torch.aoti_torch_get_strides(handle, &strides) ||
+                      torch.aoti_torch_get_dtype(handle, &dtype) ||
+                      torch.aoti_torch_get_device_type(handle, &device) ||
+                      (device != 0 && torch.aoti_torch_get_device_index(handle, &index)) ||
+                      torch.aoti_torch_get_data_ptr(handle, &data);
+  if (failed) {
+    deleter(context);
+    done(1, "reading a tensor");
+  }
   lamella_tensor* made = nullptr;
-  owned.take();
-  check(lamella_tensor_from_blob(
-      data, static_cast<int32_t>(dim), sizes, strides, static_cast<uint8_t>(dtype),
-      static_cast<uint8_t>(device), static_cast<int8_t>(device == 0 ? -1 : index),
-      [](void* kept) { torch.aoti_torch_delete_tensor_object(kept); }, handle, &made));
+  check(lamella_tensor_from_blob(data, static_cast<int32_t>(dim), sizes, strides,
+                                 static_cast<uint8_t>(dtype), static_cast<uint8_t>(device),
+                                 static_cast<int8_t>(device == 0 ? -1 : index), deleter, context,
+                                 &made));
   return made;
+}
+lamella_tensor* imported(OwnedHandle owned) {
+  Handle handle = owned.take();
+  return imported(handle, [](void* kept) { torch.aoti_torch_delete_tensor_object(kept); }, handle);
 }
 
 Handle exported(lamella_tensor* tensor) {

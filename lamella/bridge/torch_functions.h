@@ -90,7 +90,10 @@ struct OwnedHandle {
   Handle take() { return std::exchange(handle, nullptr); }
 };
 
-// The memory of a tensor of torch as a tensor of Lamella, which keeps the former.
+// The memory of a tensor of torch as a tensor of Lamella, which calls deleter(context) in
+// the end, or at once where this fails.
+lamella_tensor* imported(Handle handle, void (*deleter)(void*), void* context);
+// The same, which keeps the former.
 lamella_tensor* imported(OwnedHandle owned);
 // A tensor of torch over a result's memory. Takes over one reference.
 Handle exported(lamella_tensor* tensor);
