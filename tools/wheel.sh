@@ -1,11 +1,20 @@
 #!/bin/sh
-# usage: tools/wheel.sh [PYTHON...]
+# usage: tools/wheel.sh [PYTHON...] | --runtime
 # Builds a wheel for each Python (by default that of .venv) into build/wheels, with the manylinux tag of
 # the system that it needs and the libraries that it brings, and tests it in an empty environment and, as
 # root, in an empty root. The build folders are kept, so a second run is short.
+# --runtime: packs lamella-runtime of what `make build` has built, one wheel for all versions of Python, and
+# runs its tests with those that are here.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
+if [ "${1:-}" = --runtime ]; then
+  sh tools/build.sh release
+  .venv/bin/python -m pytest -q tests/bridge/test_runtime.py
+  wheel=$(.venv/bin/python tools/runtime_wheel.py build/prefix build/wheels)
+  echo "lamella: $wheel, $(du -h "$wheel" | cut -f 1)"
+  exit
+fi
 [ $# -gt 0 ] || set -- .venv/bin/python
 mkdir -p build/wheels/plain
 for python in "$@"; do

@@ -45,6 +45,7 @@ using PySize = intptr_t;
   X(PyLong_FromLongLong, PyObject*, (long long))                         \
   X(PyNumber_Index, PyObject*, (PyObject*))                              \
   X(PyObject_Call, PyObject*, (PyObject*, PyObject*, PyObject*))         \
+  X(PyObject_CallFunctionObjArgs, PyObject*, (PyObject*, ...))           \
   X(PyObject_GetAttr, PyObject*, (PyObject*, PyObject*))                 \
   X(PyObject_IsInstance, int, (PyObject*, PyObject*))                    \
   X(PyObject_IsTrue, int, (PyObject*))                                   \
@@ -56,8 +57,7 @@ using PySize = intptr_t;
   X(PyTuple_Size, PySize, (PyObject*))                                   \
   X(PyUnicode_AsUTF8AndSize, const char*, (PyObject*, PySize*))          \
   X(PyUnicode_FromStringAndSize, PyObject*, (const char*, PySize))       \
-  X(PyUnicode_InternFromString, PyObject*, (const char*))                \
-  X(PyObject_Vectorcall, PyObject*, (PyObject*, PyObject* const*, size_t, PyObject*))
+  X(PyUnicode_InternFromString, PyObject*, (const char*))
 
 // Objects by their address, and variables that hold one.
 #define LAMELLA_PYTHON_OBJECTS(X) \
@@ -140,9 +140,8 @@ inline std::string_view text_of(PyObject* object) {
 }
 template <class... Objects>
 Ref call_python(PyObject* function, Objects... objects) {
-  PyObject* given[] = {nullptr, objects...};
-  return Ref::need(python.PyObject_Vectorcall(
-      function, given + 1, sizeof...(objects) | size_t{1} << (8 * sizeof(size_t) - 1), nullptr));
+  return Ref::need(
+      python.PyObject_CallFunctionObjArgs(function, objects..., static_cast<PyObject*>(nullptr)));
 }
 // Sets the error of Python that a failure is.
 void set_python_error(lamella_status kind, const char* text);
