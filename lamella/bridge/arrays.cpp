@@ -186,7 +186,8 @@ const ArrayKind* array_kind(PyObject* object) {
   return array_kind(object);
 }
 
-OwnedTensor tensor_of(const ArrayKind& kind, PyObject* array, bool* is_read_only) {
+OwnedTensor tensor_of(const ArrayKind& kind, PyObject* array, bool* is_read_only,
+                      bool with_gradients) {
   *is_read_only = false;
   switch (kind.how) {
     case ArrayKind::How::kLamella: {
@@ -197,7 +198,7 @@ OwnedTensor tensor_of(const ArrayKind& kind, PyObject* array, bool* is_read_only
     case ArrayKind::How::kExchange:
       // DLPack has no form for PyTorch's lazily negated, conjugated or differentiated tensors.
       if (kind.is_torch) {
-        Handle handle = plain_torch_handle(array);
+        Handle handle = plain_torch_handle(array, with_gradients);
         if (handle == nullptr) break;
         python.Py_IncRef(array);
         return OwnedTensor(imported(handle, &release_object, array));

@@ -30,7 +30,9 @@ struct ArrayKind {
 };
 // NULL: the object is no array.
 const ArrayKind* array_kind(PyObject* object);
-OwnedTensor tensor_of(const ArrayKind& kind, PyObject* array, bool* is_read_only);
+// with_gradients: a tensor of PyTorch may require a gradient.
+OwnedTensor tensor_of(const ArrayKind& kind, PyObject* array, bool* is_read_only,
+                      bool with_gradients = false);
 // A new array over the tensor's memory.
 Ref array_of(const ArrayKind& kind, OwnedTensor tensor, bool is_read_only);
 
@@ -38,12 +40,16 @@ Ref array_of(const ArrayKind& kind, OwnedTensor tensor, bool is_read_only);
 const lamella_python_table* lamella_module();
 // In torch_autograd.cpp, where PyTorch has what they need. The tensor in an object of PyTorch that
 // DLPack could give as it is, borrowed; NULL: it could not, or it is not known.
-void* plain_torch_handle(PyObject* object);
+void* plain_torch_handle(PyObject* object, bool with_gradients);
 // The object of a tensor of PyTorch, whose handle it takes over; false: no such function.
 bool can_wrap_torch();
 Ref wrap_torch(void* handle);
 
 // Set while this thread holds the GIL for sure.
 inline thread_local bool has_gil = false;
+struct HasGil {
+  bool before = std::exchange(has_gil, true);
+  ~HasGil() { has_gil = before; }
+};
 
 }  // namespace lamella::bridge

@@ -83,7 +83,7 @@ Part part_for(Handle handle, bool grad_mode) {
 
 }  // namespace
 
-void* plain_torch_handle(PyObject* object) {
+void* plain_torch_handle(PyObject* object, bool with_gradients) {
   if (!tensors.is_known) return nullptr;
   char* handle = reinterpret_cast<char*>(object) + tensors.object_at;
   const char* tensor;
@@ -91,7 +91,8 @@ void* plain_torch_handle(PyObject* object) {
   uint64_t keys;
   std::memcpy(&keys, tensor + tensors.keys_at, sizeof keys);
   if (keys != tensors.keys && keys != tensors.inference) return nullptr;
-  const bool is_plain = tensors.meta(tensor) == nullptr || !tensors.requires_grad(tensor);
+  const bool is_plain =
+      with_gradients || tensors.meta(tensor) == nullptr || !tensors.requires_grad(tensor);
   return is_plain ? handle : nullptr;
 }
 bool can_wrap_torch() { return tensors.wrap != nullptr; }

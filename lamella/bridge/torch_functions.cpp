@@ -84,4 +84,33 @@ Handle exported(lamella_tensor* tensor) {
   return made;
 }
 
+namespace {
+// Parallel loops of kernels run on torch's threads, so that there are no more than it has.
+constexpr lamella_host_threads kThreads = {
+    [](void*, int32_t tasks, void (*task)(void*, int32_t), void* job) {
+      struct Work {
+        void (*task)(void*, int32_t);
+        void* job;
+      } work{task, job};
+      auto some = [](int64_t from, int64_t to, void* context) {
+        const Work& one = *static_cast<Work*>(context);
+        for (int64_t n = from; n < to; ++n) one.task(one.job, static_cast<int32_t>(n));
+      };
+      if (torch.torch_parallel_for(0, tasks, 1, some, &work) != 0) some(0, tasks, &work);
+    },
+    [](void*) {
+      uint32_t threads = 1;
+      torch.torch_get_num_threads(&threads);
+      return static_cast<int32_t>(threads);
+    },
+    nullptr};
+}  // namespace
+
+TorchThreads::TorchThreads()
+    : is_set_(torch.torch_parallel_for != nullptr),
+      before_(is_set_ ? lamella_set_host_threads(&kThreads) : nullptr) {}
+TorchThreads::~TorchThreads() {
+  if (is_set_) lamella_set_host_threads(before_);
+}
+
 }  // namespace lamella::bridge

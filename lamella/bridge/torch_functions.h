@@ -64,6 +64,19 @@ void done(int status, const char* what);
 // Finds the functions. torch must have been imported.
 void open_torch(const char* library);
 
+// Parallel loops of kernels run on torch's threads for a block, if torch is there.
+class TorchThreads {
+ public:
+  TorchThreads();
+  ~TorchThreads();
+  TorchThreads(const TorchThreads&) = delete;
+  TorchThreads& operator=(const TorchThreads&) = delete;
+
+ private:
+  bool is_set_;
+  const lamella_host_threads* before_;
+};
+
 // A failure that torch's Python functions raise as the error of Python that it is. torch binds them
 // with pybind11, which lets errors that derive from its class, known by the name, set Python's own;
 // anything else that catches it sees a std::runtime_error.

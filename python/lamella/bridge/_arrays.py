@@ -29,7 +29,7 @@ class Exporter:
         dl_device: Any = None,
         copy: Any = None,
     ) -> Any:
-        return _functions().lamella_bridge_python_capsule(
+        return functions().lamella_bridge_python_capsule(
             self._held, int(max_version is not None and max_version[0] >= 1)
         )
 
@@ -83,7 +83,7 @@ def _capsule_of(x: Any) -> Any:
 
 
 @functools.cache
-def _functions() -> Any:
+def functions() -> Any:
     """liblamella_bridge.so with the GIL, which knows Python."""
     library: Any = ctypes.PyDLL(_library.native()._name)
     for name, types in {
@@ -115,11 +115,11 @@ def function_of(name: str, overloads: Sequence[Operator]) -> Callable[..., Any]:
         )
         for op in overloads
     ]  # fmt: skip
-    made: Callable[..., Any] = _functions().lamella_bridge_python_function(short, rows, ...)
+    made: Callable[..., Any] = functions().lamella_bridge_python_function(short, rows, ...)
     return made
 
 
 def run_chain(chain: Chain, arrays: list[Any]) -> list[Any]:
     """The results of a chain."""
-    made: list[Any] = _functions().lamella_bridge_python_chain(chain.text().encode(), arrays)
+    made: list[Any] = functions().lamella_bridge_python_chain(chain.text().encode(), arrays)
     return made

@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 
 from lamella.bridge import _fake, _library, _torch_values, _transform
 from lamella.bridge._library import Operator
-from lamella.bridge._torch_plain import keeper, open_torch
+from lamella.bridge._torch_plain import bound_method, gradient_functions, keeper, open_torch
 from lamella.bridge._transform import Chain
 
 # Its kernels run before functorch takes tensors apart.
@@ -205,7 +205,7 @@ def first_order(op: Operator, overload: Any) -> Callable[..., Any]:
         if only:
             return gradients(grad, *saved, 1)
         needed = ctx.needs_input_grad
-        values = ctx.rest.copy() if not only_tensors else [None] * count
+        values = list(ctx.rest) if not only_tensors else [None] * count
         for i, x in zip(places, saved):
             values[i] = x
         needs = 0
@@ -225,8 +225,15 @@ def first_order(op: Operator, overload: Any) -> Callable[..., Any]:
                     made[i] = next(found)
         return tuple(made)
 
-    rules = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    in_c = gradient_functions(op.name, op.overload, backward)
+    rules = {
+        "forward": staticmethod(in_c[0] if in_c else forward),
+        "backward": staticmethod(in_c[1] if in_c else backward),
+    }
     function = type(op.name.partition("::")[2], (torch.autograd.Function,), rules)
+    if in_c:  # torch's engine calls it at once
+        backward_class: Any = function
+        backward_class._backward_cls.apply = bound_method(in_c[1])
     # Function.apply itself asks for functorch, which has no part here.
     apply: Callable[..., Any] = super(torch.autograd.Function, function).apply
     return apply
