@@ -15,48 +15,50 @@ namespace lamella::bridge {
 using PySize = intptr_t;
 
 // Name, result, parameters.
-#define LAMELLA_PYTHON_FUNCTIONS(X)                                      \
-  X(Py_IncRef, void, (PyObject*))                                        \
-  X(Py_DecRef, void, (PyObject*))                                        \
-  X(PyErr_Clear, void, ())                                               \
-  X(PyErr_Occurred, PyObject*, ())                                       \
-  X(PyErr_SetObject, void, (PyObject*, PyObject*))                       \
-  X(PyErr_SetString, void, (PyObject*, const char*))                     \
-  X(PyEval_SaveThread, void*, ())                                        \
-  X(PyEval_RestoreThread, void, (void*))                                 \
-  X(PyGILState_Ensure, int, ())                                          \
-  X(PyGILState_Release, void, (int))                                     \
-  X(PyBool_FromLong, PyObject*, (long))                                  \
-  X(PyCapsule_GetPointer, void*, (PyObject*, const char*))               \
-  X(PyCapsule_IsValid, int, (PyObject*, const char*))                    \
-  X(PyCapsule_New, PyObject*, (void*, const char*, void (*)(PyObject*))) \
-  X(PyCapsule_SetName, int, (PyObject*, const char*))                    \
-  X(PyCFunction_NewEx, PyObject*, (void*, PyObject*, PyObject*))         \
-  X(PyComplex_FromDoubles, PyObject*, (double, double))                  \
-  X(PyComplex_ImagAsDouble, double, (PyObject*))                         \
-  X(PyComplex_RealAsDouble, double, (PyObject*))                         \
-  X(PyFloat_AsDouble, double, (PyObject*))                               \
-  X(PyFloat_FromDouble, PyObject*, (double))                             \
-  X(PyList_GetItem, PyObject*, (PyObject*, PySize))                      \
-  X(PyList_New, PyObject*, (PySize))                                     \
-  X(PyList_SetItem, int, (PyObject*, PySize, PyObject*))                 \
-  X(PyList_Size, PySize, (PyObject*))                                    \
-  X(PyLong_AsLongLong, long long, (PyObject*))                           \
-  X(PyLong_FromLongLong, PyObject*, (long long))                         \
-  X(PyNumber_Index, PyObject*, (PyObject*))                              \
-  X(PyObject_Call, PyObject*, (PyObject*, PyObject*, PyObject*))         \
-  X(PyObject_CallFunctionObjArgs, PyObject*, (PyObject*, ...))           \
-  X(PyObject_GetAttr, PyObject*, (PyObject*, PyObject*))                 \
-  X(PyObject_IsInstance, int, (PyObject*, PyObject*))                    \
-  X(PyObject_IsTrue, int, (PyObject*))                                   \
-  X(PyObject_SetAttr, int, (PyObject*, PyObject*, PyObject*))            \
-  X(PyObject_Str, PyObject*, (PyObject*))                                \
-  X(PyTuple_GetItem, PyObject*, (PyObject*, PySize))                     \
-  X(PyTuple_New, PyObject*, (PySize))                                    \
-  X(PyTuple_SetItem, int, (PyObject*, PySize, PyObject*))                \
-  X(PyTuple_Size, PySize, (PyObject*))                                   \
-  X(PyUnicode_AsUTF8AndSize, const char*, (PyObject*, PySize*))          \
-  X(PyUnicode_FromStringAndSize, PyObject*, (const char*, PySize))       \
+#define LAMELLA_PYTHON_FUNCTIONS(X)                                       \
+  X(Py_IncRef, void, (PyObject*))                                         \
+  X(Py_DecRef, void, (PyObject*))                                         \
+  X(PyErr_Fetch, void, (PyObject**, PyObject**, PyObject**))              \
+  X(PyErr_NormalizeException, void, (PyObject**, PyObject**, PyObject**)) \
+  X(PyErr_Clear, void, ())                                                \
+  X(PyErr_Occurred, PyObject*, ())                                        \
+  X(PyErr_SetObject, void, (PyObject*, PyObject*))                        \
+  X(PyErr_SetString, void, (PyObject*, const char*))                      \
+  X(PyEval_SaveThread, void*, ())                                         \
+  X(PyEval_RestoreThread, void, (void*))                                  \
+  X(PyGILState_Ensure, int, ())                                           \
+  X(PyGILState_Release, void, (int))                                      \
+  X(PyBool_FromLong, PyObject*, (long))                                   \
+  X(PyCapsule_GetPointer, void*, (PyObject*, const char*))                \
+  X(PyCapsule_IsValid, int, (PyObject*, const char*))                     \
+  X(PyCapsule_New, PyObject*, (void*, const char*, void (*)(PyObject*)))  \
+  X(PyCapsule_SetName, int, (PyObject*, const char*))                     \
+  X(PyCFunction_NewEx, PyObject*, (void*, PyObject*, PyObject*))          \
+  X(PyComplex_FromDoubles, PyObject*, (double, double))                   \
+  X(PyComplex_ImagAsDouble, double, (PyObject*))                          \
+  X(PyComplex_RealAsDouble, double, (PyObject*))                          \
+  X(PyFloat_AsDouble, double, (PyObject*))                                \
+  X(PyFloat_FromDouble, PyObject*, (double))                              \
+  X(PyList_GetItem, PyObject*, (PyObject*, PySize))                       \
+  X(PyList_New, PyObject*, (PySize))                                      \
+  X(PyList_SetItem, int, (PyObject*, PySize, PyObject*))                  \
+  X(PyList_Size, PySize, (PyObject*))                                     \
+  X(PyLong_AsLongLong, long long, (PyObject*))                            \
+  X(PyLong_FromLongLong, PyObject*, (long long))                          \
+  X(PyNumber_Index, PyObject*, (PyObject*))                               \
+  X(PyObject_Call, PyObject*, (PyObject*, PyObject*, PyObject*))          \
+  X(PyObject_CallFunctionObjArgs, PyObject*, (PyObject*, ...))            \
+  X(PyObject_GetAttr, PyObject*, (PyObject*, PyObject*))                  \
+  X(PyObject_IsInstance, int, (PyObject*, PyObject*))                     \
+  X(PyObject_IsTrue, int, (PyObject*))                                    \
+  X(PyObject_SetAttr, int, (PyObject*, PyObject*, PyObject*))             \
+  X(PyObject_Str, PyObject*, (PyObject*))                                 \
+  X(PyTuple_GetItem, PyObject*, (PyObject*, PySize))                      \
+  X(PyTuple_New, PyObject*, (PySize))                                     \
+  X(PyTuple_SetItem, int, (PyObject*, PySize, PyObject*))                 \
+  X(PyTuple_Size, PySize, (PyObject*))                                    \
+  X(PyUnicode_AsUTF8AndSize, const char*, (PyObject*, PySize*))           \
+  X(PyUnicode_FromStringAndSize, PyObject*, (const char*, PySize))        \
   X(PyUnicode_InternFromString, PyObject*, (const char*))
 
 // Objects by their address, and variables that hold one.

@@ -41,6 +41,7 @@ struct BridgedOperator {
   bool one_gradient = false;
   std::vector<Argument> parameters;  // of torch's operator
   std::string recorded, eager;  // torch's operators, in Python, that take calls that are not plain
+  void* apply = nullptr;        // the function of Python behind `eager`, if C can call it
 };
 
 StableValue as_stable(Handle handle) { return reinterpret_cast<StableValue>(handle); }
@@ -264,6 +265,10 @@ void chain_kernel(StableValue* stack, uint64_t, uint64_t) {
 [[gnu::noinline]] void run_autograd(const BridgedOperator& bridged, StableValue* stack) {
   const Part part = part_of_torch(bridged.parameters, stack);
   if (part == Part::kPlain) return run(bridged, stack);
+  if (part == Part::kGradient && bridged.apply != nullptr) {
+    stack[0] = applied(bridged.apply, bridged.parameters, stack);
+    return;
+  }
   const bool is_eager = part == Part::kGradient && !bridged.eager.empty();
   const char* name = (is_eager ? bridged.eager : bridged.recorded).c_str();
   const int status =
@@ -435,4 +440,13 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_backward(const char* name
     implement(std::move(bridged), torch_name, recorded);
     *is_done = 1;
   });
+}
+
+// Names the function behind the operator `eager`. With the GIL.
+LAMELLA_BRIDGE_API void lamella_bridge_torch_apply(const char* eager, void* function) {
+  for (BridgedOperator& one : operators) {
+    if (one.eager != eager || !can_apply(one.parameters)) continue;
+    python.Py_IncRef(static_cast<PyObject*>(function));
+    one.apply = function;
+  }
 }

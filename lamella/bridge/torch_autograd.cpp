@@ -106,6 +106,18 @@ void raise_kept(const char* text) {
   throw RaisedError(LAMELLA_ERROR, text, std::exchange(kept, {}));
 }
 
+void raise_set() {
+  Kept error;
+  PyObject* trace = nullptr;
+  python.PyErr_Fetch(&error.type, &error.value, &trace);
+  python.PyErr_NormalizeException(&error.type, &error.value, &trace);
+  for (PyObject* one : {error.type, trace}) {
+    if (one != nullptr) python.Py_DecRef(one);  // the type is kept by the error
+  }
+  throw RaisedError(LAMELLA_ERROR, "an error of Python", error);
+}
+Handle handle_of(void* object) { return static_cast<char*>(object) + tensors.object_at; }
+
 Part part_of_torch(const std::vector<Argument>& arguments, const StableValue* stack) {
   if (!tensors.is_known) return Part::kOther;
   for (int32_t i = 0; i < tensors.below_count; ++i) {

@@ -83,10 +83,19 @@ class TorchThreads {
 [[noreturn]] void raise(lamella_status kind, const char* text);
 // The same of the error that a kernel in Python, called through torch, has kept.
 [[noreturn]] void raise_kept(const char* text);
+// The same of the error of Python that is set.
+[[noreturn]] void raise_set();
 // The parts of torch that a call needs: see torch_autograd.cpp. A plain call needs the kernel for
 // the CPU alone.
 enum class Part : uint8_t { kPlain, kGradient, kOther };
 Part part_of_torch(const std::vector<Argument>& arguments, const StableValue* stack);
+
+// The result of a function of Python on a call's values, which are taken over; torch_gradient.cpp.
+bool can_apply(const std::vector<Argument>& arguments);
+StableValue applied(void* function, const std::vector<Argument>& arguments,
+                    const StableValue* stack);
+// The tensor in an object of torch, borrowed; plain or not.
+Handle handle_of(void* object);
 
 struct OwnedHandle {
   Handle handle = nullptr;

@@ -153,6 +153,49 @@ PyObject* backward(PyObject* self, PyObject* const* args, PySize count, PyObject
 }
 
 }  // namespace
+
+bool can_apply(const std::vector<Argument>& arguments) {
+  return can_wrap_torch() &&
+         std::all_of(arguments.begin(), arguments.end(), [](const Argument& one) {
+           return !one.optional && !one.number &&
+                  (one.kind == Kind::kTensor || one.kind == Kind::kInt ||
+                   one.kind == Kind::kDouble || one.kind == Kind::kBool);
+         });
+}
+
+StableValue applied(void* function, const std::vector<Argument>& arguments,
+                    const StableValue* stack) {
+  struct Gil {
+    int state = python.PyGILState_Ensure();
+    ~Gil() { python.PyGILState_Release(state); }
+  } gil;
+  const HasGil has_it;
+  Ref all(python.PyTuple_New(static_cast<PySize>(arguments.size())));
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    double number = 0;
+    PyObject* made = nullptr;
+    switch (arguments[i].kind) {
+      case Kind::kTensor:
+        made = wrap_torch(reinterpret_cast<Handle>(stack[i])).take();
+        break;
+      case Kind::kDouble:
+        std::memcpy(&number, &stack[i], sizeof number);
+        made = python.PyFloat_FromDouble(number);
+        break;
+      case Kind::kBool:
+        made = python.PyBool_FromLong((stack[i] & 1) != 0);
+        break;
+      default:
+        made = python.PyLong_FromLongLong(static_cast<int64_t>(stack[i]));
+    }
+    python.PyTuple_SetItem(all.get(), static_cast<PySize>(i), made);
+  }
+  const Ref result(python.PyObject_Call(static_cast<PyObject*>(function), all.get(), nullptr));
+  if (!result) raise_set();
+  Handle handle = nullptr;
+  done(torch.aoti_torch_new_tensor_handle(handle_of(result.get()), &handle), "taking a tensor");
+  return reinterpret_cast<StableValue>(handle);
+}
 }  // namespace lamella::bridge
 
 using namespace lamella::bridge;

@@ -35,7 +35,7 @@ from lamella.bridge._torch_function import (
     is_wanted,
 )
 from lamella.bridge._torch_kernels import implement, python_kernel
-from lamella.bridge._torch_plain import keeper, open_torch
+from lamella.bridge._torch_plain import keeper, name_apply, open_torch
 from lamella.bridge._torch_values import (
     called,
     frozen,
@@ -148,7 +148,9 @@ def _implement_autograd(
         if has_first_order(op):
             eager = f"{recorded_name}_eager"
             block.define(eager + schema)
-            block.impl(eager, first_order(op, overload), "CompositeImplicitAutograd")
+            apply = first_order(op, overload)
+            block.impl(eager, apply, "CompositeImplicitAutograd")
+            name_apply(f"{op.name.partition('::')[0]}::{eager}", apply)
     block.impl(name, recorded, FRONT)
 
 

@@ -71,3 +71,10 @@ def bound_method(function: Any) -> Any:
     make = ctypes.pythonapi.PyInstanceMethod_New
     make.argtypes, make.restype = [ctypes.py_object], ctypes.py_object
     return make(function)
+
+
+def name_apply(operator: str, function: Any) -> None:
+    """Lets the kernel in C call what an operator of PyTorch calls."""
+    name = ctypes.PyDLL(_library.native()._name).lamella_bridge_torch_apply
+    name.argtypes, name.restype = [ctypes.c_char_p, ctypes.py_object], None
+    name(operator.encode(), function)
