@@ -85,6 +85,12 @@ typedef struct lamella_host_threads {
 LAMELLA_ABI_API const lamella_host_threads* lamella_set_host_threads(
     const lamella_host_threads* threads) LAMELLA_ABI_NOEXCEPT;
 
+/* Points a contiguous tensor of lamella_tensor_from_blob() without a deleter at other memory, of
+ * the same size. Returns 0, and does nothing, where anything else refers to the tensor or its
+ * memory. */
+LAMELLA_ABI_API int32_t lamella_tensor_move_blob(lamella_tensor* tensor,
+                                                 void* data) LAMELLA_ABI_NOEXCEPT;
+
 /* Memory of another program, for new tensors on the CPU that are not small. allocate() returns
  * memory that is aligned to 64 bytes, and in *owner what release(owner) gives back, once, on any
  * thread; or NULL, after which Lamella takes memory of its own. Both must not throw. */

@@ -6,8 +6,10 @@
 //   `instantiate` reads the attribute `call`, the text of a chain, and makes the plan of the call;
 //   each run reads the plan alone. Buffers are the tensors of the chain. An operator with an `out`
 //   form writes into XLA's buffers; otherwise results are copied there.
+#include <atomic>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "lamella/bridge/chain.h"
 #include "lamella/graph/custom_call/ffi/abi.h"
@@ -21,6 +23,21 @@ namespace ffi = hlo::ffi;
 constexpr uint8_t kScalarTypes[] = {255, 11, 1,   2,   3, 4,  0,   27, 28, 29, 5,
                                     6,   7,  255, 255, 9, 15, 255, 10, 23, 24};
 
+constexpr size_t kMostDirect = 12;  // values of a direct call
+
+// Tensors over a call's buffers. The next call points them at its own.
+struct CallTensors {
+  lamella_tensor* all[kMostDirect];
+  size_t count = 0;
+  CallTensors() = default;
+  CallTensors(const CallTensors&) = delete;
+  CallTensors& operator=(const CallTensors&) = delete;
+  ~CallTensors() {
+    for (size_t k = 0; k < count; ++k) release(all[k]);
+  }
+  void set(size_t k, const void* buffer);
+};
+
 struct CallPlan {
   std::unique_ptr<Chain> chain;
   const lamella_operator* op = nullptr;
@@ -29,8 +46,9 @@ struct CallPlan {
   bool is_direct = false;
   std::vector<lamella_value> values;
   std::vector<uint8_t> places;
+  mutable std::atomic<CallTensors*> spare{nullptr};  // of the last call that returned
+  ~CallPlan() { delete spare.load(); }
 };
-constexpr size_t kMostDirect = 12;  // values of a direct call
 
 std::string_view call_of(const ffi::Attrs& attrs) {
   for (int64_t i = 0; i < attrs.size; ++i) {
@@ -102,6 +120,22 @@ lamella_tensor* tensor_of(const void* buffer) {
   return made;
 }
 
+void CallTensors::set(size_t k, const void* buffer) {
+  const auto& b = *static_cast<const ffi::Buffer*>(buffer);
+  if (k < count) {
+    lamella_tensor* t = all[k];
+    if (t->ndim == b.rank && std::equal(t->sizes, t->sizes + t->ndim, b.dims) &&
+        lamella_tensor_move_blob(t, b.data) != 0) {
+      return;
+    }
+    t = tensor_of(buffer);
+    release(std::exchange(all[k], t));
+    return;
+  }
+  all[k] = tensor_of(buffer);
+  ++count;
+}
+
 struct OwnedTensors {
   explicit OwnedTensors(size_t most) : all(most) {}
   ~OwnedTensors() {
@@ -153,35 +187,119 @@ uint64_t keys_of_cpu() {
 
 // A call whose arguments are one buffer each or known, and whose results are written in place.
 void run_directly(const CallPlan& plan, const ffi::CallFrame& frame) {
+  lamella_value values[kMostDirect];
   struct Owned {
-    lamella_value values[kMostDirect], results[kMostDirect];
-    const CallPlan& plan;
-    size_t made = 0;
-    explicit Owned(const CallPlan& plan) : plan(plan) {
-      std::memcpy(values, plan.values.data(), plan.values.size() * sizeof *values);
-      for (uint32_t r = 0; r < plan.out->return_count; ++r) results[r].tag = LAMELLA_NONE;
-    }
+    lamella_value all[kMostDirect];
+    const uint32_t count;
+    explicit Owned(uint32_t count) : count(count) { std::fill_n(all, count, lamella_value{}); }
     ~Owned() {
-      for (uint32_t r = 0; r < plan.out->return_count; ++r) {
-        if (results[r].tag == LAMELLA_TENSOR) release(results[r].as.tensor);
+      for (uint32_t r = 0; r < count; ++r) {
+        if (all[r].tag == LAMELLA_TENSOR) release(all[r].as.tensor);
       }
-      for (size_t k = 0; k < made; ++k) release(values[plan.places[k]].as.tensor);
     }
-  } owned(plan);
+  };
+  std::copy(plan.values.begin(), plan.values.end(), values);
+  std::unique_ptr<CallTensors> tensors(plan.spare.exchange(nullptr, std::memory_order_acquire));
+  if (tensors == nullptr) tensors = std::make_unique<CallTensors>();
   const auto arguments = static_cast<size_t>(frame.args.size);
   auto buffer = [&](size_t k) {
     return k < arguments ? frame.args.args[k] : frame.rets.rets[k - arguments];
   };
-  for (; owned.made < plan.places.size(); ++owned.made) {
-    lamella_value& value = owned.values[plan.places[owned.made]];
-    value.as.tensor = tensor_of(buffer(owned.made));
+  for (size_t k = 0; k < plan.places.size(); ++k) {
+    tensors->set(k, buffer(k));
+    lamella_value& value = values[plan.places[k]];
+    value.as.tensor = tensors->all[k];
     value.tag = LAMELLA_TENSOR;
   }
-  check(lamella_redispatch_boxed(plan.out, keys_of_cpu(), owned.values, owned.results));
-  for (size_t k = arguments; k < owned.made; ++k) {
-    put(owned.values[plan.places[k]].as.tensor, buffer(k), plan.op->name);
+  {
+    Owned results(plan.out->return_count);
+    const lamella_status status =
+        lamella_redispatch_boxed(plan.out, keys_of_cpu(), values, results.all);
+    if (status != LAMELLA_OK) {
+      std::fill_n(results.all, results.count, lamella_value{});
+      check(status);
+    }
   }
+  for (size_t k = arguments; k < plan.places.size(); ++k) {
+    put(tensors->all[k], buffer(k), plan.op->name);
+  }
+  delete plan.spare.exchange(tensors.release(), std::memory_order_acq_rel);
 }
+
+// Parallel loops of kernels run on XLA's threads for a block.
+class XlaThreads {
+ public:
+  explicit XlaThreads(const ffi::CallFrame& frame) : frame_(frame) {
+    if (frame.api->struct_size < LAMELLA_FFI_SIZE(ffi::Api, thread_pool_num_threads)) return;
+    is_set_ = true;
+    before_ = lamella_set_host_threads(&threads_);
+  }
+  ~XlaThreads() {
+    if (is_set_) lamella_set_host_threads(before_);
+  }
+  XlaThreads(const XlaThreads&) = delete;
+  XlaThreads& operator=(const XlaThreads&) = delete;
+
+ private:
+  // The tasks of one loop. A thread of XLA's that comes after the last of them finds none left.
+  struct Work {
+    void (*task)(void*, int32_t);
+    void* job;
+    int32_t tasks;
+    std::atomic<int32_t> next{0}, left;
+    Work(void (*task)(void*, int32_t), void* job, int32_t tasks)
+        : task(task), job(job), tasks(tasks), left(tasks) {}
+    void help() {
+      for (int32_t n; (n = next.fetch_add(1)) < tasks;) {
+        task(job, n);
+        if (left.fetch_sub(1) == 1) left.notify_all();
+      }
+    }
+  };
+  bool failed(ffi::HandlerError* error) const {
+    if (error == nullptr) return false;
+    ffi::ErrorDestroyArgs args{};
+    args.struct_size = sizeof args;
+    args.error = error;
+    frame_.api->error_destroy(&args);
+    return true;
+  }
+  static void run(void* context, int32_t tasks, void (*task)(void*, int32_t), void* job) {
+    const XlaThreads& self = *static_cast<XlaThreads*>(context);
+    const auto work = std::make_shared<Work>(task, job, tasks);
+    for (int32_t n = 1; n < tasks; ++n) {
+      auto* share = new std::shared_ptr<Work>(work);
+      ffi::ThreadPoolScheduleArgs args{};
+      args.struct_size = sizeof args;
+      args.ctx = self.frame_.ctx;
+      args.data = share;
+      args.task = [](void* data) {
+        const std::unique_ptr<std::shared_ptr<Work>> own(static_cast<std::shared_ptr<Work>*>(data));
+        (*own)->help();
+      };
+      if (self.failed(self.frame_.api->thread_pool_schedule(&args))) {
+        delete share;
+        break;
+      }
+    }
+    work->help();  // all of it, if no other thread comes
+    for (int32_t left; (left = work->left.load()) != 0;) work->left.wait(left);
+  }
+  static int32_t count(void* context) {
+    const XlaThreads& self = *static_cast<XlaThreads*>(context);
+    int64_t threads = 1;
+    ffi::ThreadPoolNumThreadsArgs args{};
+    args.struct_size = sizeof args;
+    args.ctx = self.frame_.ctx;
+    args.num_threads = &threads;
+    if (self.failed(self.frame_.api->thread_pool_num_threads(&args))) return 1;
+    return static_cast<int32_t>(threads);
+  }
+  const ffi::CallFrame& frame_;
+  const lamella_host_threads threads_{&run, &count, this};
+  const lamella_host_threads* before_ = nullptr;
+  bool is_set_ = false;
+};
 
 void run(const CallPlan& plan, const ffi::CallFrame& frame) {
   if (plan.is_direct) return run_directly(plan, frame);
@@ -260,6 +378,7 @@ LAMELLA_BRIDGE_API ffi::HandlerError* lamella_bridge_jax_execute(ffi::CallFrame*
   args.stage = ffi::Stage::Instantiate;
   args.type_id = &plan_type;
   if (ffi::HandlerError* error = frame->api->state_get(&args)) return error;
+  const XlaThreads threads(*frame);
   lamella_status status = guarded([&] { run(*static_cast<const CallPlan*>(args.state), *frame); });
   return status == LAMELLA_OK ? nullptr : error_of(frame->api, status);
 }

@@ -76,6 +76,23 @@ const lamella_host_memory* lamella_set_host_memory(const lamella_host_memory* me
   return std::exchange(lamella::detail::host_memory, memory);
 }
 
+int32_t lamella_tensor_move_blob(lamella_tensor* tensor, void* data) noexcept {
+  lamella::Storage* s = tensor->storage;
+  constexpr uint32_t kPlain = LAMELLA_TENSOR_CONTIGUOUS;
+  constexpr uint32_t kOther = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG | LAMELLA_TENSOR_WRAPPER |
+                              LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_TANGENT;
+  const bool is_sole =
+      s != nullptr && __atomic_load_n(&tensor->references, __ATOMIC_ACQUIRE) == 1 &&
+      __atomic_load_n(&tensor->weak_references, __ATOMIC_ACQUIRE) == 0 &&
+      __atomic_load_n(&s->references, __ATOMIC_ACQUIRE) == 1 && s->data == tensor->data &&
+      (s->flags & lamella::kStorageForeign) != 0 && s->deleter == nullptr &&
+      tensor->autograd == nullptr && tensor->python_object == nullptr &&
+      (tensor->flags & (kPlain | kOther)) == kPlain;
+  if (!is_sole) return 0;
+  s->data = tensor->data = data;
+  return 1;
+}
+
 void* lamella_tensor_host_memory(const lamella_tensor* tensor,
                                  const lamella_host_memory* memory) noexcept {
   const lamella::Storage* s = tensor->storage;
