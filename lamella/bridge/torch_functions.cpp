@@ -56,7 +56,49 @@ lamella_tensor* imported(OwnedHandle owned) {
   return imported(handle, [](void* kept) { torch.aoti_torch_delete_tensor_object(kept); }, handle);
 }
 
+namespace {
+
+// New tensors are bytes of torch. Note [Where results lie] in docs/bridge.md.
+constexpr lamella_host_memory kMemory = {
+    [](void*, size_t bytes, void** owner) -> void* {
+      const auto size = static_cast<int64_t>(bytes);
+      const int64_t stride = 1;
+      OwnedHandle made;
+      void* data = nullptr;
+      if (torch.aoti_torch_empty_strided(1, &size, &stride, 0, 0, -1, &made.handle) != 0 ||
+          torch.aoti_torch_get_data_ptr(made.handle, &data) != 0) {
+        return nullptr;
+      }
+      *owner = made.take();
+      return data;
+    },
+    [](void* owner) { torch.aoti_torch_delete_tensor_object(owner); }, nullptr};
+
+// The tensor of torch whose bytes a result lies in.
+OwnedHandle tensor_of_bytes(const lamella_tensor* tensor, void* owner) {
+  OwnedHandle made;
+  done(torch.aoti_torch_new_tensor_handle(owner, &made.handle), "keeping a tensor");
+  StableValue stack[] = {reinterpret_cast<StableValue>(made.take()), tensor->scalar_type};
+  done(torch.aoti_torch_call_dispatcher("aten::view", "dtype", stack), "making a tensor");
+  const OwnedHandle all(reinterpret_cast<Handle>(stack[0]));
+  done(torch.aoti_torch__reinterpret_tensor(all.handle, tensor->ndim, tensor->sizes,
+                                            tensor->strides, tensor->storage_offset, &made.handle),
+       "making a tensor");
+  return made;
+}
+
+}  // namespace
+
 Handle exported(lamella_tensor* tensor) {
+  if (torch.torch_from_blob == nullptr) {
+    if (void* owner = lamella_tensor_host_memory(tensor, &kMemory)) {
+      struct Release {
+        lamella_tensor* tensor;
+        ~Release() { release(tensor); }
+      } owned{tensor};
+      return tensor_of_bytes(tensor, owner).take();
+    }
+  }
   Handle made = nullptr;
   const int32_t device = tensor->device_type;
   const int32_t index = device == 0 ? -1 : tensor->device_index;
@@ -108,9 +150,13 @@ constexpr lamella_host_threads kThreads = {
 
 TorchThreads::TorchThreads()
     : is_set_(torch.torch_parallel_for != nullptr),
-      before_(is_set_ ? lamella_set_host_threads(&kThreads) : nullptr) {}
+      before_(is_set_ ? lamella_set_host_threads(&kThreads) : nullptr),
+      memory_(is_set_ && torch.torch_from_blob == nullptr ? lamella_set_host_memory(&kMemory)
+                                                          : nullptr) {}
 TorchThreads::~TorchThreads() {
-  if (is_set_) lamella_set_host_threads(before_);
+  if (!is_set_) return;
+  lamella_set_host_threads(before_);
+  if (torch.torch_from_blob == nullptr) lamella_set_host_memory(memory_);
 }
 
 }  // namespace lamella::bridge

@@ -35,6 +35,8 @@ using StableKernel = void (*)(StableValue*, uint64_t, uint64_t);
   X(aoti_torch_new_tensor_handle, int, (Handle, Handle*), true)                                    \
   X(aoti_torch_empty_strided, int,                                                                 \
     (int64_t, const int64_t*, const int64_t*, int32_t, int32_t, int32_t, Handle*), true)           \
+  X(aoti_torch__reinterpret_tensor, int,                                                           \
+    (Handle, int64_t, const int64_t*, const int64_t*, int64_t, Handle*), true)                     \
   X(torch_from_blob, int,                                                                          \
     (void*, int64_t, const int64_t*, const int64_t*, int64_t, int32_t, int32_t, int32_t, Handle*,  \
      int32_t, const uint8_t*, int64_t, void (*)(void*, void*), void*),                             \
@@ -64,7 +66,8 @@ void done(int status, const char* what);
 // Finds the functions. torch must have been imported.
 void open_torch(const char* library);
 
-// Parallel loops of kernels run on torch's threads for a block, if torch is there.
+// For a block, if torch is there: parallel loops of kernels run on its threads, and where it has no
+// tensors over other memory, results that are not small lie in its own.
 class TorchThreads {
  public:
   TorchThreads();
@@ -75,6 +78,7 @@ class TorchThreads {
  private:
   bool is_set_;
   const lamella_host_threads* before_;
+  const lamella_host_memory* memory_;
 };
 
 // A failure that torch's Python functions raise as the error of Python that it is. torch binds them

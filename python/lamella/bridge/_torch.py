@@ -33,9 +33,10 @@ from lamella.bridge._torch_function import (
     first_order,
     has_first_order,
     is_wanted,
+    name_apply,
 )
 from lamella.bridge._torch_kernels import implement, python_kernel
-from lamella.bridge._torch_plain import keeper, name_apply, open_torch
+from lamella.bridge._torch_plain import keeper, open_torch
 from lamella.bridge._torch_values import (
     called,
     frozen,

@@ -5,15 +5,16 @@ PyTorch differentiates outside of functorch, under functorch, and while it trace
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.autograd import forward_ad
 
-from lamella.bridge import _fake, _library, _torch_values, _transform
+from lamella.bridge import _arrays, _fake, _library, _torch_values, _transform
 from lamella.bridge._library import Operator
-from lamella.bridge._torch_plain import bound_method, gradient_functions, keeper, open_torch
+from lamella.bridge._torch_plain import keeper, open_torch
 from lamella.bridge._transform import Chain
 
 # Its kernels run before functorch takes tensors apart.
@@ -170,6 +171,29 @@ class _Eager(_Rules):
         output = tuple(_transform.flat(result))
         _keep(ctx, call, xs, output)
         return output
+
+
+def gradient_functions(name: str, overload: str, slow: Any) -> Any:
+    """The forward and backward of an operator for an autograd.Function, in C; None: there are none.
+    slow: the backward that may be recorded."""
+    _arrays.functions()
+    make = ctypes.PyDLL(_library.native()._name).lamella_bridge_torch_gradient
+    make.argtypes, make.restype = [ctypes.py_object] * 3, ctypes.py_object
+    return make(name, overload, slow)
+
+
+def bound_method(function: Any) -> Any:
+    """A function of C that a class binds as its method."""
+    make = ctypes.pythonapi.PyInstanceMethod_New
+    make.argtypes, make.restype = [ctypes.py_object], ctypes.py_object
+    return make(function)
+
+
+def name_apply(operator: str, function: Any) -> None:
+    """Lets the kernel in C call what an operator of PyTorch calls."""
+    name = ctypes.PyDLL(_library.native()._name).lamella_bridge_torch_apply
+    name.argtypes, name.restype = [ctypes.c_char_p, ctypes.py_object], None
+    name(operator.encode(), function)
 
 
 def has_first_order(op: Operator) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from lamella.bridge import _arrays, _library
+from lamella.bridge import _library
 
 _FOLDER = os.path.join(os.path.dirname(torch.__file__), "lib")
 
@@ -55,26 +55,3 @@ def keeper() -> Any:
     keep = ctypes.PyDLL(_library.native()._name).lamella_bridge_torch_keep
     keep.argtypes, keep.restype = [ctypes.py_object, ctypes.py_object], None
     return keep
-
-
-def gradient_functions(name: str, overload: str, slow: Any) -> Any:
-    """The forward and backward of an operator for an autograd.Function, in C; None: there are none.
-    slow: the backward that may be recorded."""
-    _arrays.functions()
-    make = ctypes.PyDLL(_library.native()._name).lamella_bridge_torch_gradient
-    make.argtypes, make.restype = [ctypes.py_object] * 3, ctypes.py_object
-    return make(name, overload, slow)
-
-
-def bound_method(function: Any) -> Any:
-    """A function of C that a class binds as its method."""
-    make = ctypes.pythonapi.PyInstanceMethod_New
-    make.argtypes, make.restype = [ctypes.py_object], ctypes.py_object
-    return make(function)
-
-
-def name_apply(operator: str, function: Any) -> None:
-    """Lets the kernel in C call what an operator of PyTorch calls."""
-    name = ctypes.PyDLL(_library.native()._name).lamella_bridge_torch_apply
-    name.argtypes, name.restype = [ctypes.c_char_p, ctypes.py_object], None
-    name(operator.encode(), function)
