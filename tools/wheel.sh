@@ -1,12 +1,21 @@
 #!/bin/sh
-# usage: tools/wheel.sh [PYTHON...|all]
+# usage: tools/wheel.sh [PYTHON...|all] | --runtime
 # Builds a wheel for each Python (by default that of .venv; all: each CPython from 3.9 to 3.14 that is
 # on the PATH or was installed by pyenv or uv) into build/wheels, with the manylinux tag of the system
 # that it needs and the libraries that it brings, and tests it in an empty environment and, as root, in
 # an empty root. All share one build folder, which is kept: only the extension modules are compiled anew.
+# --runtime: packs lamella-runtime of what `make build` has built, one wheel for all versions of Python, and
+# runs its tests with those that are here.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
+if [ "${1:-}" = --runtime ]; then
+  sh tools/build.sh release
+  .venv/bin/python -m pytest -q tests/bridge/test_runtime.py
+  wheel=$(.venv/bin/python tools/runtime_wheel.py build/prefix build/wheels)
+  echo "lamella: $wheel, $(du -h "$wheel" | cut -f 1)"
+  exit
+fi
 [ $# -gt 0 ] || set -- .venv/bin/python
 
 is_usable='import os, sys, sysconfig

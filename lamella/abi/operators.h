@@ -44,6 +44,34 @@ LAMELLA_ABI_API lamella_status lamella_call_forward(
     lamella_tensor* const* tangents, uint32_t tangent_count, lamella_tensor** results,
     uint32_t result_count) LAMELLA_ABI_NOEXCEPT;
 
+/* ---- Transforms ----------------------------------------------------------------------------- */
+
+/* Begins a vmap over `size` examples on this thread, within those that run; each example draws its
+ * own random numbers. *level: for vmap.h. */
+LAMELLA_ABI_API lamella_status lamella_vmap_enter(int64_t size,
+                                                  uint32_t* level) LAMELLA_ABI_NOEXCEPT;
+/* Ends it. */
+LAMELLA_ABI_API void lamella_vmap_leave(uint32_t level) LAMELLA_ABI_NOEXCEPT;
+/* The tensor, batched at every vmap of this thread, so that it has a gradient for each example. */
+LAMELLA_ABI_API lamella_status lamella_vmap_wrap_all(lamella_tensor* tensor,
+                                                     lamella_tensor** result) LAMELLA_ABI_NOEXCEPT;
+/* All examples of a tensor, the batch in dimension 0, also where it is the same for all of them. To
+ * be called before the vmap ends. */
+LAMELLA_ABI_API lamella_status lamella_vmap_unwrap_all(
+    lamella_tensor* tensor, uint32_t level, lamella_tensor** result) LAMELLA_ABI_NOEXCEPT;
+
+/* Begins (1) forward mode for the process, or ends it (0), which takes the tangents of all tensors.
+ * Only one runs at a time. */
+LAMELLA_ABI_API lamella_status lamella_forward_mode(int32_t begins) LAMELLA_ABI_NOEXCEPT;
+/* Gives the tensor a tangent of its shape and dtype. */
+LAMELLA_ABI_API lamella_status
+lamella_tensor_set_tangent(lamella_tensor* tensor, lamella_tensor* tangent) LAMELLA_ABI_NOEXCEPT;
+/* The tangent, owned by the caller; NULL: none. */
+LAMELLA_ABI_API lamella_tensor* lamella_tensor_tangent(const lamella_tensor* tensor)
+    LAMELLA_ABI_NOEXCEPT;
+
+/* ---- Threads and memory of the host --------------------------------------------------------- */
+
 /* Threads of another program, for parallel loops. run() calls task(job, n) once for each n from 0
  * to below `tasks`, on any of its threads and on the caller's, and returns after the last of them;
  * count() says how many may be of use. Both must not throw. */
@@ -56,6 +84,28 @@ typedef struct lamella_host_threads {
  * `threads` stays the caller's, and must exist as long as it is set. */
 LAMELLA_ABI_API const lamella_host_threads* lamella_set_host_threads(
     const lamella_host_threads* threads) LAMELLA_ABI_NOEXCEPT;
+
+/* Points a contiguous tensor of lamella_tensor_from_blob() without a deleter at other memory, of
+ * the same size. Returns 0, and does nothing, where anything else refers to the tensor or its
+ * memory. */
+LAMELLA_ABI_API int32_t lamella_tensor_move_blob(lamella_tensor* tensor,
+                                                 void* data) LAMELLA_ABI_NOEXCEPT;
+
+/* Memory of another program, for new tensors on the CPU that are not small. allocate() returns
+ * memory that is aligned to 64 bytes, and in *owner what release(owner) gives back, once, on any
+ * thread; or NULL, after which Lamella takes memory of its own. Both must not throw. */
+typedef struct lamella_host_memory {
+  void* (*allocate)(void* context, size_t bytes, void** owner);
+  void (*release)(void* owner);
+  void* context;
+} lamella_host_memory;
+/* As lamella_set_host_threads(). Tensors may outlive the setting, but release() must exist as long
+ * as they do. */
+LAMELLA_ABI_API const lamella_host_memory* lamella_set_host_memory(
+    const lamella_host_memory* memory) LAMELLA_ABI_NOEXCEPT;
+/* The owner of a tensor's memory that `memory` gave; NULL: other memory. */
+LAMELLA_ABI_API void* lamella_tensor_host_memory(
+    const lamella_tensor* tensor, const lamella_host_memory* memory) LAMELLA_ABI_NOEXCEPT;
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "lamella/abi/operators.h"
@@ -59,9 +60,9 @@ struct Argument {
   Kind kind = Kind::kOther;
   bool optional = false;
   bool write = false;
-  bool number = false;  // ScalarType, Layout, MemoryFormat: an int whose width is 32 bits
-  std::string name;
-  std::string aliases;  // "a!" of Tensor(a!)
+  bool number = false;     // ScalarType, Layout, MemoryFormat: an int whose width is 32 bits
+  std::string name, type;  // without aliases: "Tensor?[]"
+  std::string aliases;     // "a!" of Tensor(a!)
 };
 std::vector<Argument> arguments_of(const lamella_operator* op, int32_t kind);
 
@@ -72,6 +73,7 @@ class Scratch {
   explicit Scratch(size_t size) : size_(size) {
     if (size > kInline) more_ = std::make_unique<T[]>(size);
     data_ = size > kInline ? more_.get() : inline_;
+    if constexpr (std::is_trivially_default_constructible_v<T>) std::fill_n(data_, size, T());
   }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
@@ -85,13 +87,21 @@ class Scratch {
   static constexpr size_t kInline = 12;
   size_t size_;
   T* data_;
-  T inline_[kInline] = {};
+  T inline_[kInline];
   std::unique_ptr<T[]> more_;
 };
 
 // What an operator gives, owned.
 struct Results : Scratch<lamella_value> {
-  using Scratch::Scratch;
+  explicit Results(const lamella_operator* op) : Scratch(op->return_count), op(op) {}
+  // Calls the operator. A call that fails owns nothing of what it leaves here.
+  lamella_status call(const lamella_value* arguments) {
+    const lamella_status status =
+        lamella_call_boxed(op, arguments, op->argument_count, data(), op->return_count);
+    if (status != LAMELLA_OK) std::fill(begin(), end(), lamella_value{});
+    return status;
+  }
+  const lamella_operator* op;
   ~Results() {
     for (lamella_value& value : *this) {
       if (value.tag == LAMELLA_TENSOR) {

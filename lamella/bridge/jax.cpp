@@ -2,19 +2,16 @@
 // their rules and the attributes of calls are made in Python (bridge/_jax.py).
 //
 // Note [A call from XLA]
-//   One pair of handlers serves all operators. When a program is compiled, `instantiate` reads the
-//   attributes once and makes the plan of the call; each run reads the plan alone. Attributes:
-//     operator   "ns::name.overload"
-//     arguments  for each argument, between commas: t a buffer, l3 a list of three buffers, n none,
-//                v the value of the attribute a0, a1, ... with the argument's number
-//     given, needs   of a backward alone: which returns have a gradient, which slots want one
-//   Buffers come in this order: a backward's gradients, the arguments.
-//   An operator with an `out` form writes into XLA's buffers; otherwise its results are copied
-//   there.
+//   One pair of handlers serves all operators and chains of transforms. When a program is compiled,
+//   `instantiate` reads the attribute `call`, the text of a chain, and makes the plan of the call;
+//   each run reads the plan alone. Buffers are the tensors of the chain. An operator with an `out`
+//   form writes into XLA's buffers; otherwise results are copied there.
+#include <atomic>
 #include <cstring>
 #include <memory>
+#include <utility>
 
-#include "lamella/bridge/bridge.h"
+#include "lamella/bridge/chain.h"
 #include "lamella/graph/custom_call/ffi/abi.h"
 
 namespace lamella::bridge {
@@ -26,86 +23,45 @@ namespace ffi = hlo::ffi;
 constexpr uint8_t kScalarTypes[] = {255, 11, 1,   2,   3, 4,  0,   27, 28, 29, 5,
                                     6,   7,  255, 255, 9, 15, 255, 10, 23, 24};
 
-struct CallPlan {
-  const lamella_operator* op = nullptr;
-  const lamella_operator* out = nullptr;  // its form that writes given tensors
-  std::vector<Argument> arguments, returns;
-  // For each argument, the number of buffers that hold it; -1: it is a value, -2: it is absent.
-  std::vector<int> buffers;
-  std::vector<lamella_value> values;
-  std::vector<std::unique_ptr<std::string>> texts;
-  std::vector<std::unique_ptr<std::vector<uint64_t>>> words;
-  bool backward = false;
-  uint64_t given = 0, needs = 0;
-  std::vector<uint16_t> slots;
-  bool saves_returns = false;
-  // True if run_directly() can make the call; `places` are then the values that are buffers.
-  bool is_direct = false;
-  std::vector<uint8_t> places;
-};
 constexpr size_t kMostDirect = 12;  // values of a direct call
 
-std::string_view text_of(const ffi::ByteSpan& span) { return {span.ptr, span.len}; }
+// Tensors over a call's buffers. The next call points them at its own.
+struct CallTensors {
+  lamella_tensor* all[kMostDirect];
+  size_t count = 0;
+  CallTensors() = default;
+  CallTensors(const CallTensors&) = delete;
+  CallTensors& operator=(const CallTensors&) = delete;
+  ~CallTensors() {
+    for (size_t k = 0; k < count; ++k) release(all[k]);
+  }
+  void set(size_t k, const void* buffer);
+};
 
-int find(const ffi::Attrs& attrs, std::string_view name) {
+struct CallPlan {
+  std::unique_ptr<Chain> chain;
+  const lamella_operator* op = nullptr;
+  const lamella_operator* out = nullptr;  // its form that writes given tensors
+  // If run_directly() can make the call: the values of `out`, and which of them are buffers.
+  bool is_direct = false;
+  std::vector<lamella_value> values;
+  std::vector<uint8_t> places;
+  mutable std::atomic<CallTensors*> spare{nullptr};  // of the last call that returned
+  ~CallPlan() { delete spare.load(); }
+};
+
+std::string_view call_of(const ffi::Attrs& attrs) {
   for (int64_t i = 0; i < attrs.size; ++i) {
-    if (text_of(*attrs.names[i]) == name) return static_cast<int>(i);
+    const std::string_view name{attrs.names[i]->ptr, attrs.names[i]->len};
+    if (name != "call" || attrs.types[i] != ffi::AttrType::String) continue;
+    const auto& text = *static_cast<ffi::ByteSpan*>(attrs.attrs[i]);
+    return {text.ptr, text.len};
   }
-  return -1;
-}
-std::string string_attr(const ffi::Attrs& attrs, const char* name) {
-  const int i = find(attrs, name);
-  if (i < 0 || attrs.types[i] != ffi::AttrType::String) {
-    throw Failure(std::string("bridge.jax: expected a string as the attribute '") + name + "'");
-  }
-  return std::string(text_of(*static_cast<ffi::ByteSpan*>(attrs.attrs[i])));
-}
-uint64_t int_attr(const ffi::Attrs& attrs, const char* name) {
-  const int i = find(attrs, name);
-  if (i < 0 || attrs.types[i] != ffi::AttrType::Scalar) return 0;
-  return *static_cast<uint64_t*>(static_cast<ffi::Scalar*>(attrs.attrs[i])->value);
-}
-
-void set_value(CallPlan& plan, size_t i, const ffi::Attrs& attrs) {
-  const Argument& argument = plan.arguments[i];
-  lamella_value& out = plan.values[i];
-  const int at = find(attrs, "a" + std::to_string(i));
-  if (at < 0) throw Failure("bridge.jax: expected a value for '" + argument.name + "'");
-  void* attr = attrs.attrs[at];
-  const ffi::AttrType type = attrs.types[at];
-  auto& words = *plan.words.emplace_back(new std::vector<uint64_t>);
-  if (type == ffi::AttrType::Array) {
-    const auto& array = *static_cast<ffi::Array*>(attr);
-    const bool bools = argument.kind == Kind::kBoolList;
-    words.resize(array.size + 1);
-    std::memcpy(words.data(), array.data, array.size * sizeof(uint64_t));
-    auto* bytes = reinterpret_cast<uint8_t*>(words.data());
-    for (size_t k = 0; bools && k < array.size; ++k) bytes[k] = words[k] != 0;
-    out.as.pointer = words.data();
-    out.size = static_cast<uint32_t>(array.size);
-    out.tag = bools                                ? LAMELLA_BOOL_LIST
-              : argument.kind == Kind::kDoubleList ? LAMELLA_DOUBLE_LIST
-                                                   : LAMELLA_INT_LIST;
-  } else if (type == ffi::AttrType::String) {
-    auto& text =
-        *plan.texts.emplace_back(new std::string(text_of(*static_cast<ffi::ByteSpan*>(attr))));
-    out.as.pointer = text.data();
-    out.size = static_cast<uint32_t>(text.size());
-    out.tag = LAMELLA_STRING;
-  } else if (type == ffi::AttrType::Scalar) {
-    const void* value = static_cast<ffi::Scalar*>(attr)->value;
-    if (argument.kind == Kind::kBool) {
-      out.as.i = *static_cast<const uint8_t*>(value) != 0;
-      out.tag = LAMELLA_BOOL;
-    } else {
-      std::memcpy(&out.as, value, 8);
-      out.tag = argument.kind == Kind::kDouble ? LAMELLA_DOUBLE : LAMELLA_INT;
-    }
-  }
+  throw Failure("bridge.jax: expected a text as the attribute 'call'");
 }
 
 // The form of the operator that has the same arguments and writes one tensor for each return.
-const lamella_operator* out_form(const CallPlan& plan) {
+const lamella_operator* out_form(const Chain& plan) {
   for (const Argument& one : plan.returns) {
     if (one.kind != Kind::kTensor) return nullptr;
   }
@@ -130,51 +86,24 @@ const lamella_operator* out_form(const CallPlan& plan) {
 
 std::unique_ptr<CallPlan> plan_of(const ffi::Attrs& attrs) {
   auto plan = std::make_unique<CallPlan>();
-  const std::string full = string_attr(attrs, "operator");
-  const size_t dot = full.rfind('.');
-  check(
-      lamella_find_operator(full.substr(0, dot).c_str(), full.substr(dot + 1).c_str(), &plan->op));
-  plan->arguments = arguments_of(plan->op, 0);
-  plan->returns = arguments_of(plan->op, 1);
-  plan->values.resize(plan->arguments.size());
-  std::string rest = string_attr(attrs, "arguments");
-  for (size_t i = 0; i < plan->arguments.size(); ++i) {
-    const size_t comma = rest.find(',');
-    const std::string word = rest.substr(0, comma);
-    rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
-    int count = -2;
-    if (word == "t") {
-      count = 1;
-    } else if (!word.empty() && word[0] == 'l') {
-      count = std::atoi(word.c_str() + 1);
-    } else if (word == "v") {
-      count = -1;
-      set_value(*plan, i, attrs);
-    }
-    plan->buffers.push_back(count);
+  plan->chain = std::make_unique<Chain>(JsonReader(call_of(attrs)).all());
+  const Chain& chain = *plan->chain;
+  plan->op = chain.op;
+  if (!chain.transforms.empty()) return plan;
+  plan->out = out_form(chain);
+  uint16_t cpu = 0;
+  check(lamella_dispatch_key_from_name("CPU", &cpu));
+  plan->is_direct = plan->out != nullptr && plan->out->argument_count <= kMostDirect &&
+                    lamella_operator_has_kernel(plan->out, cpu) != 0;
+  if (!plan->is_direct) return plan;
+  plan->values = chain.values;
+  plan->values.resize(plan->out->argument_count);
+  for (size_t i = 0; i < plan->values.size(); ++i) {
+    const bool is_out = i >= chain.places.size();
+    if (!is_out && !chain.places[i]) continue;
+    plan->is_direct &= is_out || !chain.places[i]->is_list;
+    plan->places.push_back(static_cast<uint8_t>(i));
   }
-  plan->backward = find(attrs, "needs") >= 0;
-  if (!plan->backward) {
-    plan->out = out_form(*plan);
-    uint16_t cpu = 0;
-    check(lamella_dispatch_key_from_name("CPU", &cpu));
-    plan->is_direct = plan->out != nullptr && plan->out->argument_count <= kMostDirect &&
-                      lamella_operator_has_kernel(plan->out, cpu) != 0;
-    if (plan->out != nullptr) plan->values.resize(plan->out->argument_count);
-    for (size_t i = 0; i < plan->values.size(); ++i) {
-      const bool is_out = i >= plan->arguments.size();
-      if (!is_out && plan->buffers[i] < 0) continue;
-      plan->is_direct = plan->is_direct && (is_out || plan->arguments[i].kind == Kind::kTensor);
-      plan->places.push_back(static_cast<uint8_t>(i));
-    }
-    return plan;
-  }
-  plan->given = int_attr(attrs, "given");
-  plan->needs = int_attr(attrs, "needs");
-  const lamella_derivative* d = lamella_operator_derivative(plan->op);
-  if (d == nullptr) throw Failure(full + ": has no derivative", LAMELLA_NOT_IMPLEMENTED);
-  plan->slots.assign(d->slots, d->slots + d->slot_count);
-  for (uint32_t k = 0; k < d->saved_count; ++k) plan->saves_returns |= d->saved[k].is_return != 0;
   return plan;
 }
 
@@ -189,6 +118,22 @@ lamella_tensor* tensor_of(const void* buffer) {
   check(lamella_tensor_from_blob(b.data, static_cast<int32_t>(b.rank), b.dims, nullptr,
                                  kScalarTypes[type], 0, -1, nullptr, nullptr, &made));
   return made;
+}
+
+void CallTensors::set(size_t k, const void* buffer) {
+  const auto& b = *static_cast<const ffi::Buffer*>(buffer);
+  if (k < count) {
+    lamella_tensor* t = all[k];
+    if (t->ndim == b.rank && std::equal(t->sizes, t->sizes + t->ndim, b.dims) &&
+        lamella_tensor_move_blob(t, b.data) != 0) {
+      return;
+    }
+    t = tensor_of(buffer);
+    release(std::exchange(all[k], t));
+    return;
+  }
+  all[k] = tensor_of(buffer);
+  ++count;
 }
 
 struct OwnedTensors {
@@ -242,125 +187,133 @@ uint64_t keys_of_cpu() {
 
 // A call whose arguments are one buffer each or known, and whose results are written in place.
 void run_directly(const CallPlan& plan, const ffi::CallFrame& frame) {
+  lamella_value values[kMostDirect];
   struct Owned {
-    lamella_value values[kMostDirect], results[kMostDirect];
-    const CallPlan& plan;
-    size_t made = 0;
-    explicit Owned(const CallPlan& plan) : plan(plan) {
-      std::memcpy(values, plan.values.data(), plan.values.size() * sizeof *values);
-      for (uint32_t r = 0; r < plan.out->return_count; ++r) results[r].tag = LAMELLA_NONE;
-    }
+    lamella_value all[kMostDirect];
+    const uint32_t count;
+    explicit Owned(uint32_t count) : count(count) { std::fill_n(all, count, lamella_value{}); }
     ~Owned() {
-      for (uint32_t r = 0; r < plan.out->return_count; ++r) {
-        if (results[r].tag == LAMELLA_TENSOR) release(results[r].as.tensor);
+      for (uint32_t r = 0; r < count; ++r) {
+        if (all[r].tag == LAMELLA_TENSOR) release(all[r].as.tensor);
       }
-      for (size_t k = 0; k < made; ++k) release(values[plan.places[k]].as.tensor);
     }
-  } owned(plan);
+  };
+  std::copy(plan.values.begin(), plan.values.end(), values);
+  std::unique_ptr<CallTensors> tensors(plan.spare.exchange(nullptr, std::memory_order_acquire));
+  if (tensors == nullptr) tensors = std::make_unique<CallTensors>();
   const auto arguments = static_cast<size_t>(frame.args.size);
   auto buffer = [&](size_t k) {
     return k < arguments ? frame.args.args[k] : frame.rets.rets[k - arguments];
   };
-  for (; owned.made < plan.places.size(); ++owned.made) {
-    lamella_value& value = owned.values[plan.places[owned.made]];
-    value.as.tensor = tensor_of(buffer(owned.made));
+  for (size_t k = 0; k < plan.places.size(); ++k) {
+    tensors->set(k, buffer(k));
+    lamella_value& value = values[plan.places[k]];
+    value.as.tensor = tensors->all[k];
     value.tag = LAMELLA_TENSOR;
   }
-  check(lamella_redispatch_boxed(plan.out, keys_of_cpu(), owned.values, owned.results));
-  for (size_t k = arguments; k < owned.made; ++k) {
-    put(owned.values[plan.places[k]].as.tensor, buffer(k), plan.op->name);
+  {
+    Owned results(plan.out->return_count);
+    const lamella_status status =
+        lamella_redispatch_boxed(plan.out, keys_of_cpu(), values, results.all);
+    if (status != LAMELLA_OK) {
+      std::fill_n(results.all, results.count, lamella_value{});
+      check(status);
+    }
   }
+  for (size_t k = arguments; k < plan.places.size(); ++k) {
+    put(tensors->all[k], buffer(k), plan.op->name);
+  }
+  delete plan.spare.exchange(tensors.release(), std::memory_order_acq_rel);
 }
+
+// Parallel loops of kernels run on XLA's threads for a block.
+class XlaThreads {
+ public:
+  explicit XlaThreads(const ffi::CallFrame& frame) : frame_(frame) {
+    if (frame.api->struct_size < LAMELLA_FFI_SIZE(ffi::Api, thread_pool_num_threads)) return;
+    is_set_ = true;
+    before_ = lamella_set_host_threads(&threads_);
+  }
+  ~XlaThreads() {
+    if (is_set_) lamella_set_host_threads(before_);
+  }
+  XlaThreads(const XlaThreads&) = delete;
+  XlaThreads& operator=(const XlaThreads&) = delete;
+
+ private:
+  // The tasks of one loop. A thread of XLA's that comes after the last of them finds none left.
+  struct Work {
+    void (*task)(void*, int32_t);
+    void* job;
+    int32_t tasks;
+    std::atomic<int32_t> next{0}, left;
+    Work(void (*task)(void*, int32_t), void* job, int32_t tasks)
+        : task(task), job(job), tasks(tasks), left(tasks) {}
+    void help() {
+      for (int32_t n; (n = next.fetch_add(1)) < tasks;) {
+        task(job, n);
+        if (left.fetch_sub(1) == 1) left.notify_all();
+      }
+    }
+  };
+  bool failed(ffi::HandlerError* error) const {
+    if (error == nullptr) return false;
+    ffi::ErrorDestroyArgs args{};
+    args.struct_size = sizeof args;
+    args.error = error;
+    frame_.api->error_destroy(&args);
+    return true;
+  }
+  static void run(void* context, int32_t tasks, void (*task)(void*, int32_t), void* job) {
+    const XlaThreads& self = *static_cast<XlaThreads*>(context);
+    const auto work = std::make_shared<Work>(task, job, tasks);
+    for (int32_t n = 1; n < tasks; ++n) {
+      auto* share = new std::shared_ptr<Work>(work);
+      ffi::ThreadPoolScheduleArgs args{};
+      args.struct_size = sizeof args;
+      args.ctx = self.frame_.ctx;
+      args.data = share;
+      args.task = [](void* data) {
+        const std::unique_ptr<std::shared_ptr<Work>> own(static_cast<std::shared_ptr<Work>*>(data));
+        (*own)->help();
+      };
+      if (self.failed(self.frame_.api->thread_pool_schedule(&args))) {
+        delete share;
+        break;
+      }
+    }
+    work->help();  // all of it, if no other thread comes
+    for (int32_t left; (left = work->left.load()) != 0;) work->left.wait(left);
+  }
+  static int32_t count(void* context) {
+    const XlaThreads& self = *static_cast<XlaThreads*>(context);
+    int64_t threads = 1;
+    ffi::ThreadPoolNumThreadsArgs args{};
+    args.struct_size = sizeof args;
+    args.ctx = self.frame_.ctx;
+    args.num_threads = &threads;
+    if (self.failed(self.frame_.api->thread_pool_num_threads(&args))) return 1;
+    return static_cast<int32_t>(threads);
+  }
+  const ffi::CallFrame& frame_;
+  const lamella_host_threads threads_{&run, &count, this};
+  const lamella_host_threads* before_ = nullptr;
+  bool is_set_ = false;
+};
 
 void run(const CallPlan& plan, const ffi::CallFrame& frame) {
   if (plan.is_direct) return run_directly(plan, frame);
-  const lamella_operator* op = plan.op;
-  OwnedTensors owned(static_cast<size_t>(frame.args.size + frame.rets.size));
-  int64_t at = 0;
-  Scratch<lamella_tensor*> grads(plan.backward ? op->return_count : 0);
-  for (size_t r = 0; r < grads.size(); ++r) {
-    if ((plan.given >> r & 1) != 0) grads[r] = owned.of(frame.args.args[at++]);
+  OwnedTensors owned(static_cast<size_t>(frame.args.size));
+  for (int64_t i = 0; i < frame.args.size; ++i) owned.of(frame.args.args[i]);
+  const Tensors results = plan.chain->run({owned.all.data(), owned.all.size()});
+  const auto wanted = static_cast<size_t>(frame.rets.size);
+  const bool known = std::all_of(results.begin(), results.end(),
+                                 [](const OwnedTensor& t) { return t.get() != nullptr; });
+  if (results.size() != wanted || !known) {
+    throw Failure(std::string(plan.op->name) + ": expected " + std::to_string(wanted) +
+                  " results that are tensors");
   }
-  const size_t n = plan.arguments.size();
-  const bool writes = !plan.backward && plan.out != nullptr;
-  Scratch<lamella_value> values(writes ? plan.out->argument_count : n);
-  std::copy_n(plan.values.begin(), n, values.begin());
-  std::vector<std::unique_ptr<std::vector<lamella_tensor*>>> lists;
-  for (size_t i = 0; i < n; ++i) {
-    const int count = plan.buffers[i];
-    if (count < 0) continue;
-    if (plan.arguments[i].kind == Kind::kTensor) {
-      values[i].tag = LAMELLA_TENSOR;
-      values[i].as.tensor = owned.of(frame.args.args[at++]);
-      continue;
-    }
-    auto& list = *lists.emplace_back(new std::vector<lamella_tensor*>);
-    for (int k = 0; k < count; ++k) list.push_back(owned.of(frame.args.args[at++]));
-    values[i].tag = LAMELLA_TENSOR_LIST;
-    values[i].as.pointer = list.data();
-    values[i].size = static_cast<uint32_t>(count);
-  }
-  if (writes) {
-    for (size_t i = n; i < values.size(); ++i) {
-      values[i].tag = LAMELLA_TENSOR;
-      values[i].as.tensor = owned.of(frame.rets.rets[i - n]);
-    }
-    Results results(plan.out->return_count);
-    check(lamella_call_boxed(plan.out, values.data(), plan.out->argument_count, results.data(),
-                             plan.out->return_count));
-    for (size_t i = n; i < values.size(); ++i) {
-      put(values[i].as.tensor, frame.rets.rets[i - n], op->name);
-    }
-    return;
-  }
-  int64_t next = 0;
-  auto give = [&](lamella_tensor* t) {
-    if (t == nullptr || next >= frame.rets.size) {
-      throw Failure(std::string(op->name) + ": expected " + std::to_string(frame.rets.size) +
-                    " results that are tensors");
-    }
-    put(t, frame.rets.rets[next++], op->name);
-  };
-  if (!plan.backward) {
-    Results results(op->return_count);
-    check(lamella_call_boxed(op, values.data(), static_cast<uint32_t>(n), results.data(),
-                             op->return_count));
-    for (uint32_t r = 0; r < op->return_count; ++r) {
-      if (results[r].tag != LAMELLA_TENSOR_LIST) {
-        give(results[r].as.tensor);
-        continue;
-      }
-      auto* list = static_cast<lamella_tensor* const*>(results[r].as.pointer);
-      for (uint32_t k = 0; k < results[r].size; ++k) give(list[k]);
-    }
-    return;
-  }
-  // Results that the derivative saves are computed anew.
-  Results saved(op->return_count);
-  if (plan.saves_returns) {
-    check(lamella_call_boxed(op, values.data(), static_cast<uint32_t>(n), saved.data(),
-                             op->return_count));
-  }
-  std::vector<bool> wanted;
-  for (size_t s = 0; s < plan.slots.size(); ++s) {
-    const lamella_value& value = values[plan.slots[s]];
-    const size_t count = value.tag == LAMELLA_TENSOR_LIST ? value.size : 1;
-    wanted.resize(wanted.size() + count, (plan.needs >> s & 1) != 0);
-  }
-  OwnedTensors made(wanted.size());
-  check(lamella_call_backward(op, values.data(), saved.data(), grads.data(), op->return_count,
-                              plan.needs, made.all.data(), static_cast<uint32_t>(wanted.size())));
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (!wanted[i]) continue;
-    if (made.all[i] != nullptr) {
-      give(made.all[i]);
-    } else {
-      const auto& b = *static_cast<ffi::Buffer*>(frame.rets.rets[next]);
-      OwnedTensors zeros(1);
-      lamella_tensor* t = zeros.of(frame.rets.rets[next++]);
-      std::memset(b.data, 0, lamella_tensor_storage_bytes(t));
-    }
-  }
+  for (size_t r = 0; r < wanted; ++r) put(results[r].get(), frame.rets.rets[r], plan.op->name);
 }
 
 ffi::TypeId plan_type{0};
@@ -425,6 +378,7 @@ LAMELLA_BRIDGE_API ffi::HandlerError* lamella_bridge_jax_execute(ffi::CallFrame*
   args.stage = ffi::Stage::Instantiate;
   args.type_id = &plan_type;
   if (ffi::HandlerError* error = frame->api->state_get(&args)) return error;
+  const XlaThreads threads(*frame);
   lamella_status status = guarded([&] { run(*static_cast<const CallPlan*>(args.state), *frame); });
   return status == LAMELLA_OK ? nullptr : error_of(frame->api, status);
 }

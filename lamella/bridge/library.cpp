@@ -1,7 +1,9 @@
-// Loads a library of operators and describes them.
+// Loads a library of operators, describes them, and says what shapes their results have.
 #include "lamella/abi/loading.h"
 #include "lamella/abi/policy.h"
-#include "lamella/bridge/bridge.h"
+#include "lamella/bridge/chain.h"
+#include "lamella/core/device.h"
+#include "lamella/core/scalar_type.h"
 
 namespace lamella::bridge {
 namespace {
@@ -15,29 +17,78 @@ std::string_view without_aliases(std::string_view type, std::string* aliases, st
   return *whole;
 }
 
-std::string word_of(const lamella_operator* op, const char* policy) {
-  const char* word = lamella_operator_policy(op, policy);
-  return word != nullptr ? word : "";
+// A text of JSON, or null.
+std::string quoted(const char* text) {
+  if (text == nullptr) return "null";
+  std::string made = "\"";
+  for (; *text != '\0'; ++text) {
+    if (*text == '"' || *text == '\\') made += '\\';
+    made += *text == '\n' ? ' ' : *text;
+  }
+  return made + '"';
+}
+template <class Items>
+std::string list(Items items, size_t size) {
+  std::string made = "[";
+  for (size_t i = 0; i < size; ++i) made += (i != 0 ? ", " : "") + std::to_string(items[i]);
+  return made + ']';
 }
 
-// One line for an operator: fields between tabs, in the order in which python/lamella/bridge reads
-// them.
+// The tensor without memory, with other strides.
+OwnedTensor strided(lamella_tensor* t, const std::vector<int64_t>& sizes,
+                    const std::vector<int64_t>& strides) {
+  int64_t last = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return OwnedTensor::borrow(t);
+    last += (sizes[i] - 1) * strides[i];
+  }
+  const int64_t elements = last + 1;
+  lamella_tensor* all = nullptr;
+  check(lamella_tensor_empty(1, &elements, t->scalar_type, t->device_type, -1, &all));
+  const OwnedTensor owned(all);
+  lamella_tensor* made = nullptr;
+  check(lamella_tensor_as_strided(all, t->ndim, sizes.data(), strides.data(), 0, &made));
+  return OwnedTensor(made);
+}
+
+// One line of JSON for an operator.
 lamella_status describe(void* context, const lamella_operator* op) {
   std::string& text = *static_cast<std::string*>(context);
   const lamella_derivative* d = lamella_operator_derivative(op);
-  text += std::string(op->name) + '\t' + op->overload + '\t' + lamella_operator_schema(op) + '\t' +
-          word_of(op, "batching") + '\t' + word_of(op, "autocast") + '\t';
-  if (d != nullptr) {
-    for (uint32_t s = 0; s < d->slot_count; ++s) text += std::to_string(d->slots[s]) + ' ';
-    text += '\t' + std::to_string(d->differentiable_returns) + '\t' + std::to_string(d->flags) +
-            '\t' + (d->backward != nullptr ? '1' : '0') + '\t';
-    for (uint32_t k = 0; k < d->saved_count; ++k) {
-      if (d->saved[k].is_return != 0) text += std::to_string(d->saved[k].index) + ' ';
+  text += "{\"name\": " + quoted(op->name) + ", \"overload\": " + quoted(op->overload) +
+          ", \"schema\": " + quoted(lamella_operator_schema(op)) +
+          ", \"batching\": " + quoted(lamella_operator_policy(op, "batching")) +
+          ", \"autocast\": " + quoted(lamella_operator_policy(op, "autocast"));
+  for (int32_t kind : {0, 1}) {
+    text += kind == 0 ? ", \"arguments\": [" : "], \"returns\": [";
+    const std::vector<Argument> all = arguments_of(op, kind);
+    for (uint32_t i = 0; i < all.size(); ++i) {
+      lamella_argument_info info;
+      check(lamella_operator_argument(op, kind, i, &info));
+      text += (i != 0 ? ", [" : "[") + quoted(info.name) + ", " + quoted(all[i].type.c_str()) +
+              ", " + quoted(all[i].aliases.c_str()) + ", " +
+              list(std::initializer_list<int32_t>{info.kwarg_only, info.is_write, info.is_out,
+                                                  info.has_default}
+                       .begin(),
+                   4) +
+              ']';
     }
-  } else {
-    text += "\t\t\t\t";
   }
-  text += '\n';
+  text += ']';
+  if (d != nullptr) {
+    std::vector<uint32_t> saved;
+    for (uint32_t k = 0; k < d->saved_count; ++k) {
+      const uint32_t index = d->saved[k].index;
+      const bool known = std::find(saved.begin(), saved.end(), index) != saved.end();
+      if (d->saved[k].is_return != 0 && !known) saved.push_back(index);
+    }
+    text += ", \"slots\": " + list(d->slots, d->slot_count) +
+            ", \"differentiable_returns\": " + std::to_string(d->differentiable_returns) +
+            ", \"flags\": " + std::to_string(d->flags) +
+            ", \"has_backward\": " + (d->backward != nullptr ? "true" : "false") +
+            ", \"saved_returns\": " + list(saved, saved.size());
+  }
+  text += "}\n";
   return LAMELLA_OK;
 }
 
@@ -54,6 +105,7 @@ std::vector<Argument> arguments_of(const lamella_operator* op, int32_t kind) {
     one.write = info.is_write != 0;
     std::string whole;
     std::string_view type = without_aliases(info.type, &one.aliases, &whole);
+    one.type = type;
     if (type.ends_with('?')) {
       one.optional = true;
       type.remove_suffix(1);
@@ -104,6 +156,7 @@ lamella_tensor* copied(lamella_tensor* tensor) {
 
 }  // namespace lamella::bridge
 
+using namespace lamella;
 using namespace lamella::bridge;
 
 // The operators of a library, a line each; NULL: lamella_error_text() says why. The text is kept
@@ -115,6 +168,81 @@ LAMELLA_BRIDGE_API const char* lamella_bridge_load(const char* path) {
   lamella_status status = lamella_load_library(path, &handle);
   if (status == LAMELLA_OK) status = lamella_visit_operators(handle, &describe, &text);
   return status == LAMELLA_OK ? text.c_str() : nullptr;
+}
+
+// The results of a call on tensors without memory: call: a chain without transforms; tensors: for
+// each (sizes, strides or null, dtype). Gives for each return null, a number, a text, or for a
+// tensor (sizes, strides, offset, dtype, number of the tensor that it is a view of or -1), in a
+// list where the return is one. The text is kept as above.
+LAMELLA_BRIDGE_API const char* lamella_bridge_meta(const char* call, const char* tensors,
+                                                   lamella_status* status) {
+  static thread_local std::string text;
+  text = "[";
+  *status = guarded([&] {
+    const Chain chain(JsonReader(call).all());
+    const Json given = JsonReader(tensors).all();
+    Tensors metas;
+    std::vector<lamella_tensor*> xs;
+    for (const Json& one : given.items) {
+      std::vector<int64_t> sizes, strides;
+      for (const Json& n : one.items.at(0).items) sizes.push_back(n.i);
+      for (const Json& n : one.items.at(1).items) strides.push_back(n.i);
+      const bool has_strides = one.items[1].is(Json::Type::kList);
+      const lamella_value type = named_value(Argument(), one.items.at(2).text);
+      lamella_tensor* made = nullptr;
+      check(lamella_tensor_empty(static_cast<int32_t>(sizes.size()), sizes.data(),
+                                 static_cast<uint8_t>(type.as.i),
+                                 static_cast<uint8_t>(DeviceType::Meta), -1, &made));
+      metas.emplace_back(made);
+      if (has_strides) metas.back() = strided(made, sizes, strides);
+      xs.push_back(metas.back().get());
+    }
+    Results results(chain.op);
+    chain.call(xs, results);
+    auto add = [&](const lamella_tensor* t) {
+      if (t == nullptr) {
+        text += "null";
+        return;
+      }
+      int base = -1;
+      for (size_t i = 0; i < xs.size(); ++i) {
+        if (xs[i]->storage == t->storage) base = static_cast<int>(i);
+      }
+      text += '[' + list(t->sizes, static_cast<size_t>(t->ndim)) + ", " +
+              list(t->strides, static_cast<size_t>(t->ndim)) + ", " +
+              std::to_string(t->storage_offset) + ", " +
+              quoted(dtype_name(static_cast<ScalarType>(t->scalar_type))) + ", " +
+              std::to_string(base) + ']';
+    };
+    for (size_t r = 0; r < results.size(); ++r) {
+      const lamella_value& value = results[r];
+      if (r != 0) text += ", ";
+      if (value.tag == LAMELLA_TENSOR) {
+        add(value.as.tensor);
+      } else if (value.tag == LAMELLA_TENSOR_LIST) {
+        text += '[';
+        for (uint32_t k = 0; k < value.size; ++k) {
+          if (k != 0) text += ", ";
+          add(static_cast<lamella_tensor* const*>(value.as.pointer)[k]);
+        }
+        text += ']';
+      } else if (value.tag == LAMELLA_INT) {
+        text += std::to_string(value.as.i);
+      } else if (value.tag == LAMELLA_BOOL) {
+        text += value.as.i != 0 ? "true" : "false";
+      } else if (value.tag == LAMELLA_DOUBLE) {
+        char number[32];
+        std::snprintf(number, sizeof number, "%.17g", value.as.d);
+        text += number;
+      } else if (value.tag == LAMELLA_STRING) {
+        text += quoted(std::string(static_cast<const char*>(value.as.pointer), value.size).c_str());
+      } else {
+        text += "null";
+      }
+    }
+    text += ']';
+  });
+  return text.c_str();
 }
 
 LAMELLA_BRIDGE_API const char* lamella_bridge_error() { return lamella_error_text(); }

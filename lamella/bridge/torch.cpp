@@ -16,9 +16,13 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
+#include "lamella/bridge/chain.h"
+#include "lamella/bridge/python.h"
 #include "lamella/bridge/torch_values.h"
 
 namespace lamella::bridge {
@@ -37,6 +41,7 @@ struct BridgedOperator {
   bool one_gradient = false;
   std::vector<Argument> parameters;  // of torch's operator
   std::string recorded, eager;  // torch's operators, in Python, that take calls that are not plain
+  void* apply = nullptr;        // the function of Python behind `eager`, if C can call it
 };
 
 StableValue as_stable(Handle handle) { return reinterpret_cast<StableValue>(handle); }
@@ -112,9 +117,8 @@ void call(const BridgedOperator& bridged, StableValue* stack) {
     const lamella_tensor* t = arguments.values[static_cast<size_t>(bridged.written[r])].as.tensor;
     before.emplace_back(t, t->data);
   }
-  Results results(op->return_count);
-  lamella_status status =
-      lamella_call_boxed(op, values, op->argument_count, results.data(), op->return_count);
+  Results results(op);
+  const lamella_status status = results.call(values);
   if (status != LAMELLA_OK) {
     const std::string text = lamella_error_text();
     if (before.empty() || !text.starts_with("resize_: ")) throw Failure(text, status);
@@ -170,9 +174,9 @@ void call_backward(const BridgedOperator& bridged, StableValue* stack) {
     }
     wanted.resize(inputs.size(), wants);
   }
-  struct OwnedTensors : std::vector<lamella_tensor*> {
+  struct MadeTensors : std::vector<lamella_tensor*> {
     using std::vector<lamella_tensor*>::vector;
-    ~OwnedTensors() {
+    ~MadeTensors() {
       for (lamella_tensor* t : *this) release(t);
     }
   } made(inputs.size(), nullptr);
@@ -206,36 +210,65 @@ constexpr int kMaxOperators = 1024;
 std::array<BridgedOperator, kMaxOperators> operators;
 std::atomic<int> used{0};
 
-// Parallel loops of kernels run on torch's threads, so that there are no more than it has.
-constexpr lamella_host_threads kThreads = {
-    [](void*, int32_t tasks, void (*task)(void*, int32_t), void* job) {
-      struct Work {
-        void (*task)(void*, int32_t);
-        void* job;
-      } work{task, job};
-      auto some = [](int64_t from, int64_t to, void* context) {
-        const Work& one = *static_cast<Work*>(context);
-        for (int64_t n = from; n < to; ++n) one.task(one.job, static_cast<int32_t>(n));
-      };
-      if (torch.torch_parallel_for(0, tasks, 1, some, &work) != 0) some(0, tasks, &work);
-    },
-    [](void*) {
-      uint32_t threads = 1;
-      torch.torch_get_num_threads(&threads);
-      return static_cast<int32_t>(threads);
-    },
-    nullptr};
-
-[[gnu::noinline]] void run(const BridgedOperator& bridged, StableValue* stack) {
-  const lamella_host_threads* before = lamella_set_host_threads(&kThreads);
-  lamella_status status =
-      guarded([&] { (bridged.backward ? call_backward : call)(bridged, stack); });
-  lamella_set_host_threads(before);
+template <class Body>
+void entered(Body&& body) {
+  lamella_status status;
+  {
+    const TorchThreads threads;
+    status = guarded(body);
+  }
   if (status != LAMELLA_OK) raise(status, lamella_error_text());
 }
+[[gnu::noinline]] void run(const BridgedOperator& bridged, StableValue* stack) {
+  entered([&] { (bridged.backward ? call_backward : call)(bridged, stack); });
+}
+
+std::shared_ptr<const Chain> chain_of(const std::string& text) {
+  static std::mutex mutex;
+  static std::unordered_map<std::string, std::shared_ptr<const Chain>> known;
+  std::lock_guard lock(mutex);
+  auto& found = known[text];
+  if (found == nullptr) {
+    auto made = std::make_shared<const Chain>(JsonReader(text).all());
+    if (known.size() > 4096) known.clear();
+    return known[text] = std::move(made);
+  }
+  return found;
+}
+// lamella_bridge::call(str chain, Tensor[] tensors) -> Tensor[]
+void chain_kernel(StableValue* stack, uint64_t, uint64_t) {
+  static const std::vector<Argument> parameters = [] {
+    std::vector<Argument> made(2);
+    made[0].kind = Kind::kString;
+    made[1].kind = Kind::kTensorList;
+    return made;
+  }();
+  entered([&] {
+    CallArguments arguments(2);
+    arguments.set_all(parameters, stack);
+    const lamella_value &text = arguments.values[0], &tensors = arguments.values[1];
+    Tensors results =
+        chain_of(std::string(static_cast<const char*>(text.as.pointer), text.size))
+            ->run({static_cast<lamella_tensor* const*>(tensors.as.pointer), tensors.size});
+    Exporter exporter(arguments);
+    Handle list = nullptr;
+    done(torch.torch_new_list_reserve_size(results.size(), &list), "making a list");
+    for (OwnedTensor& t : results) {
+      if (t.get() == nullptr) continue;
+      done(torch.torch_list_push_back(list, as_stable(exporter.tensor(t.take(), true))),
+           "making a list");
+    }
+    stack[0] = as_stable(list);
+  });
+}
+
 [[gnu::noinline]] void run_autograd(const BridgedOperator& bridged, StableValue* stack) {
   const Part part = part_of_torch(bridged.parameters, stack);
   if (part == Part::kPlain) return run(bridged, stack);
+  if (part == Part::kGradient && bridged.apply != nullptr) {
+    stack[0] = applied(bridged.apply, bridged.parameters, stack);
+    return;
+  }
   const bool is_eager = part == Part::kGradient && !bridged.eager.empty();
   const char* name = (is_eager ? bridged.eager : bridged.recorded).c_str();
   const int status =
@@ -268,6 +301,19 @@ bool all_known(const std::vector<Argument>& all) {
   return true;
 }
 
+// Registers a kernel for a dispatch key, for as long as the process lives.
+void register_kernel(std::string_view name, const char* key, StableKernel function) {
+  const std::string name_space(name.substr(0, name.find("::")));
+  const std::string rest(name.substr(name_space.size() + 2));
+  Handle block = nullptr;
+  done(torch.aoti_torch_library_init_impl(name_space.c_str(), key, "lamella", 0, &block),
+       "opening a library");
+  done(torch.torch_library_impl != nullptr
+           ? torch.torch_library_impl(block, rest.c_str(), function, torch.aoti_torch_abi_version())
+           : torch.aoti_torch_library_impl(block, rest.c_str(), function),
+       rest.c_str());
+}
+
 void implement(BridgedOperator bridged, const char* torch_name, const char* recorded) {
   const int at = used.fetch_add(1);
   if (at >= kMaxOperators) {
@@ -275,21 +321,9 @@ void implement(BridgedOperator bridged, const char* torch_name, const char* reco
   }
   if (recorded != nullptr) bridged.recorded = recorded;
   operators[static_cast<size_t>(at)] = std::move(bridged);
-  std::string_view name = torch_name;
-  const std::string name_space(name.substr(0, name.find("::")));
-  const std::string rest(name.substr(name_space.size() + 2));
-  for (int kind = 0; kind < (recorded != nullptr ? 2 : 1); ++kind) {
-    Handle block = nullptr;  // lives as long as the process
-    done(torch.aoti_torch_library_init_impl(name_space.c_str(), kind == 0 ? "CPU" : "Autograd",
-                                            "lamella", 0, &block),
-         "opening a library");
-    StableKernel function = kKernels[static_cast<size_t>(at)][kind];
-    done(torch.torch_library_impl != nullptr
-             ? torch.torch_library_impl(block, rest.c_str(), function,
-                                        torch.aoti_torch_abi_version())
-             : torch.aoti_torch_library_impl(block, rest.c_str(), function),
-         torch_name);
-  }
+  const StableKernel* both = kKernels[static_cast<size_t>(at)];
+  register_kernel(torch_name, "CPU", both[0]);
+  if (recorded != nullptr) register_kernel(torch_name, "Autograd", both[1]);
 }
 
 BridgedOperator found(const char* name, const char* overload) {
@@ -308,7 +342,15 @@ using namespace lamella::bridge;
 
 // Finds libtorch's functions. torch must have been imported.
 LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_open(const char* library) {
-  return guarded([&] { open_torch(library); });
+  return guarded([&] {
+    open_python();
+    open_torch(library);
+  });
+}
+
+// Registers the kernel of the operator of chains.
+LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_chains() {
+  return guarded([&] { register_kernel("lamella_bridge::call", "CPU", &chain_kernel); });
 }
 
 // Registers the kernel of torch's operator `torch_name` for the CPU and, where `recorded` names
@@ -398,4 +440,13 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_backward(const char* name
     implement(std::move(bridged), torch_name, recorded);
     *is_done = 1;
   });
+}
+
+// Names the function behind the operator `eager`. With the GIL.
+LAMELLA_BRIDGE_API void lamella_bridge_torch_apply(const char* eager, void* function) {
+  for (BridgedOperator& one : operators) {
+    if (one.eager != eager || !can_apply(one.parameters)) continue;
+    python.Py_IncRef(static_cast<PyObject*>(function));
+    one.apply = function;
+  }
 }

@@ -12,6 +12,7 @@
 
 #include <cstring>
 
+#include "lamella/bridge/arrays.h"
 #include "lamella/bridge/torch_functions.h"
 
 // The names are pybind11's: see raise() in torch_functions.h.
@@ -26,50 +27,24 @@ class __attribute__((visibility("default"))) builtin_exception : public std::run
 namespace lamella::bridge {
 namespace {
 
-struct Python {
-  void (*set_string)(void* type, const char* text);
-  void (*set_object)(void* type, void* value);
-  void (*retain)(void* object);
-  void (*release)(void* object);
-};
-const Python& python() {
-  static const Python found = [] {
-    auto of = [](auto& member, const char* name) {
-      member = reinterpret_cast<std::decay_t<decltype(member)>>(dlsym(RTLD_DEFAULT, name));
-    };
-    Python made;
-    of(made.set_string, "PyErr_SetString");
-    of(made.set_object, "PyErr_SetObject");
-    of(made.retain, "Py_IncRef");
-    of(made.release, "Py_DecRef");
-    return made;
-  }();
-  return found;
-}
-
 // An error that a kernel in Python raised on this thread, until it is raised again.
 struct Kept {
-  void* type = nullptr;
-  void* value = nullptr;
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
 };
 thread_local Kept kept;
 
-class PythonError : public pybind11::builtin_exception {
+class RaisedError : public pybind11::builtin_exception {
  public:
-  PythonError(lamella_status kind, const char* text, Kept error)
+  RaisedError(lamella_status kind, const char* text, Kept error)
       : builtin_exception(text), kind_(kind), error_(error) {}
   void set_error() const override {
     if (error_.value != nullptr) {
-      python().set_object(error_.type, error_.value);
-      python().release(std::exchange(error_.value, nullptr));
+      python.PyErr_SetObject(error_.type, error_.value);
+      python.Py_DecRef(std::exchange(error_.value, nullptr));
       return;
     }
-    constexpr const char* kTypes[] = {
-        "PyExc_RuntimeError", "PyExc_RuntimeError",        "PyExc_IndexError", "PyExc_ValueError",
-        "PyExc_TypeError",    "PyExc_NotImplementedError", "PyExc_MemoryError"};
-    const auto kind = static_cast<size_t>(kind_);
-    const char* type = kTypes[kind < std::size(kTypes) ? kind : 0];
-    python().set_string(*static_cast<void**>(dlsym(RTLD_DEFAULT, type)), what());
+    set_python_error(kind_, what());
   }
 
  private:
@@ -78,10 +53,12 @@ class PythonError : public pybind11::builtin_exception {
 };
 
 // Functions and offsets of torch's tensors that its C functions do not give.
-struct Tensors {
+struct TensorLayout {
   bool is_known = false;
   uint64_t keys = 0;       // of a plain tensor on the CPU
+  uint64_t inference = 0;  // of one that was made in inference mode
   size_t keys_at = 0;      // its word in a tensor
+  size_t object_at = 0;    // the word of Python's object that points to its tensor
   uint16_t below[8] = {};  // keys between autograd and the CPU that may be on for a thread
   int32_t below_count = 0;
   bool (*is_included)(uint16_t key) = nullptr;
@@ -89,6 +66,7 @@ struct Tensors {
   const void* (*meta)(const void* tensor) = nullptr;
   void* (*tangent)(const void* tensor, uint64_t level, const void* handle) = nullptr;
   int (*is_defined)(void* handle, bool*) = nullptr;
+  PyObject* (*wrap)(void* handle) = nullptr;  // NULL: unknown
 } tensors;
 
 Part part_for(Handle handle, bool grad_mode) {
@@ -105,10 +83,40 @@ Part part_for(Handle handle, bool grad_mode) {
 
 }  // namespace
 
-void raise(lamella_status kind, const char* text) { throw PythonError(kind, text, {}); }
-void raise_kept(const char* text) {
-  throw PythonError(LAMELLA_ERROR, text, std::exchange(kept, {}));
+void* plain_torch_handle(PyObject* object, bool with_gradients) {
+  if (!tensors.is_known) return nullptr;
+  char* handle = reinterpret_cast<char*>(object) + tensors.object_at;
+  const char* tensor;
+  std::memcpy(&tensor, handle, sizeof tensor);
+  uint64_t keys;
+  std::memcpy(&keys, tensor + tensors.keys_at, sizeof keys);
+  if (keys != tensors.keys && keys != tensors.inference) return nullptr;
+  const bool is_plain =
+      with_gradients || tensors.meta(tensor) == nullptr || !tensors.requires_grad(tensor);
+  return is_plain ? handle : nullptr;
 }
+bool can_wrap_torch() { return tensors.wrap != nullptr; }
+Ref wrap_torch(void* handle) {
+  const OwnedHandle owned(handle);
+  return Ref::need(tensors.wrap(handle));
+}
+
+void raise(lamella_status kind, const char* text) { throw RaisedError(kind, text, {}); }
+void raise_kept(const char* text) {
+  throw RaisedError(LAMELLA_ERROR, text, std::exchange(kept, {}));
+}
+
+void raise_set() {
+  Kept error;
+  PyObject* trace = nullptr;
+  python.PyErr_Fetch(&error.type, &error.value, &trace);
+  python.PyErr_NormalizeException(&error.type, &error.value, &trace);
+  for (PyObject* one : {error.type, trace}) {
+    if (one != nullptr) python.Py_DecRef(one);  // the type is kept by the error
+  }
+  throw RaisedError(LAMELLA_ERROR, "an error of Python", error);
+}
+Handle handle_of(void* object) { return static_cast<char*>(object) + tensors.object_at; }
 
 Part part_of_torch(const std::vector<Argument>& arguments, const StableValue* stack) {
   if (!tensors.is_known) return Part::kOther;
@@ -144,14 +152,15 @@ Part part_of_torch(const std::vector<Argument>& arguments, const StableValue* st
 
 using namespace lamella::bridge;
 
-// Finds what plain calls need. addresses: of tensors of torch, with their dispatch keys; the first
-// is plain, the second requires a gradient. below: see Tensors. *is_done: whether all was found.
+// Finds what plain calls need. addresses: of tensors of torch, with their objects and dispatch
+// keys; the first is plain, the second requires a gradient, the last is of inference mode. below:
+// see TensorLayout. *is_done: whether all was found.
 LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_plain(
-    const char* libc10, const uint64_t* addresses, const uint64_t* keys, int32_t count,
-    const uint16_t* below, int32_t below_count, int32_t* is_done) {
+    const char* libc10, const uint64_t* addresses, const uint64_t* objects, const uint64_t* keys,
+    int32_t count, const uint16_t* below, int32_t below_count, int32_t* is_done) {
   return guarded([&] {
     *is_done = 0;
-    Tensors made;
+    TensorLayout made;
     void* library = dlopen(libc10, RTLD_NOLOAD | RTLD_LAZY);
     auto find = [&](auto& member, const char* name) {
       void* found = library != nullptr ? dlsym(library, name) : nullptr;
@@ -167,17 +176,22 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_plain(
         below_count <= static_cast<int32_t>(std::size(made.below));
     made.is_defined = torch.aoti_torch_is_defined;
     if (!ok) return;
-    constexpr size_t kMostBytes = 192;  // of a tensor, to look through
-    bool is_found = false;
-    for (size_t at = 0; !is_found && at < kMostBytes; at += sizeof(uint64_t)) {
-      is_found = true;
-      for (int32_t i = 0; is_found && i < count; ++i) {
-        uint64_t word;
-        std::memcpy(&word, reinterpret_cast<const char*>(addresses[i]) + at, sizeof word);
-        is_found = word == keys[i];
+    // The first word that has the values in all of the places.
+    auto place_of = [&](const uint64_t* places, const uint64_t* values, size_t bytes) {
+      for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+        int32_t i = 0;
+        for (uint64_t word; i < count; ++i) {
+          std::memcpy(&word, reinterpret_cast<const char*>(places[i]) + at, sizeof word);
+          if (word != values[i]) break;
+        }
+        if (i == count) return at;
       }
-      made.keys_at = at;
-    }
+      return bytes;
+    };
+    constexpr size_t kMostBytes = 192, kMostOfObject = 48;
+    made.keys_at = place_of(addresses, keys, kMostBytes);
+    made.object_at = place_of(objects, addresses, kMostOfObject);
+    const bool is_found = made.keys_at < kMostBytes && made.object_at < kMostOfObject;
     auto tensor = [&](int32_t i) { return reinterpret_cast<const void*>(addresses[i]); };
     if (!is_found || made.requires_grad(tensor(0)) || !made.requires_grad(tensor(1)) ||
         made.meta(tensor(0)) != nullptr || made.meta(tensor(1)) == nullptr) {
@@ -187,9 +201,28 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_plain(
     OwnedHandle one;
     done(torch.aoti_torch_empty_strided(0, nullptr, nullptr, 6, 0, -1, &one.handle), "a tensor");
     made.keys = keys[0];
+    made.inference = keys[count - 1];
     uint64_t word;
     std::memcpy(&word, *static_cast<const char**>(one.handle) + made.keys_at, sizeof word);
     if (word != made.keys) return;
+    // The object of a tensor is the one that it came from.
+    void* library_python = dlopen("libtorch_python.so", RTLD_NOLOAD | RTLD_LAZY);
+    for (const char* form : {"ON2at10TensorBaseE", "RKN2at10TensorBaseE"}) {
+      if (library_python == nullptr || made.wrap != nullptr) continue;
+      const std::string name = std::string("_Z16THPVariable_Wrap") + form;
+      auto* wrap = reinterpret_cast<PyObject* (*)(void*)>(dlsym(library_python, name.c_str()));
+      if (wrap == nullptr) continue;
+      OwnedHandle again;
+      done(torch.aoti_torch_new_tensor_handle(reinterpret_cast<char*>(objects[0]) + made.object_at,
+                                              &again.handle),
+           "keeping a tensor");
+      const int state = python.PyGILState_Ensure();
+      {
+        const Ref object(wrap(again.handle));
+        if (reinterpret_cast<uint64_t>(object.get()) == objects[0]) made.wrap = wrap;
+      }
+      python.PyGILState_Release(state);
+    }
     made.below_count = below_count;
     std::copy(below, below + below_count, made.below);
     made.is_known = true;
@@ -199,8 +232,7 @@ LAMELLA_BRIDGE_API lamella_status lamella_bridge_torch_plain(
 }
 
 // Keeps an error that a kernel in Python raises, for raise_kept(). With the GIL.
-LAMELLA_BRIDGE_API void lamella_bridge_torch_keep(void* type, void* value) {
-  if (kept.value != nullptr) python().release(kept.value);
-  python().retain(value);
-  kept = {type, value};
+LAMELLA_BRIDGE_API void lamella_bridge_torch_keep(PyObject* type, PyObject* value) {
+  if (kept.value != nullptr) python.Py_DecRef(kept.value);
+  kept = {type, Ref::borrow(value).take()};
 }

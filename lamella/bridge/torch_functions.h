@@ -35,6 +35,8 @@ using StableKernel = void (*)(StableValue*, uint64_t, uint64_t);
   X(aoti_torch_new_tensor_handle, int, (Handle, Handle*), true)                                    \
   X(aoti_torch_empty_strided, int,                                                                 \
     (int64_t, const int64_t*, const int64_t*, int32_t, int32_t, int32_t, Handle*), true)           \
+  X(aoti_torch__reinterpret_tensor, int,                                                           \
+    (Handle, int64_t, const int64_t*, const int64_t*, int64_t, Handle*), true)                     \
   X(torch_from_blob, int,                                                                          \
     (void*, int64_t, const int64_t*, const int64_t*, int64_t, int32_t, int32_t, int32_t, Handle*,  \
      int32_t, const uint8_t*, int64_t, void (*)(void*, void*), void*),                             \
@@ -64,16 +66,40 @@ void done(int status, const char* what);
 // Finds the functions. torch must have been imported.
 void open_torch(const char* library);
 
+// For a block, if torch is there: parallel loops of kernels run on its threads, and where it has no
+// tensors over other memory, results that are not small lie in its own.
+class TorchThreads {
+ public:
+  TorchThreads();
+  ~TorchThreads();
+  TorchThreads(const TorchThreads&) = delete;
+  TorchThreads& operator=(const TorchThreads&) = delete;
+
+ private:
+  bool is_set_;
+  const lamella_host_threads* before_;
+  const lamella_host_memory* memory_;
+};
+
 // A failure that torch's Python functions raise as the error of Python that it is. torch binds them
 // with pybind11, which lets errors that derive from its class, known by the name, set Python's own;
 // anything else that catches it sees a std::runtime_error.
 [[noreturn]] void raise(lamella_status kind, const char* text);
 // The same of the error that a kernel in Python, called through torch, has kept.
 [[noreturn]] void raise_kept(const char* text);
+// The same of the error of Python that is set.
+[[noreturn]] void raise_set();
 // The parts of torch that a call needs: see torch_autograd.cpp. A plain call needs the kernel for
 // the CPU alone.
 enum class Part : uint8_t { kPlain, kGradient, kOther };
 Part part_of_torch(const std::vector<Argument>& arguments, const StableValue* stack);
+
+// The result of a function of Python on a call's values, which are taken over; torch_gradient.cpp.
+bool can_apply(const std::vector<Argument>& arguments);
+StableValue applied(void* function, const std::vector<Argument>& arguments,
+                    const StableValue* stack);
+// The tensor in an object of torch, borrowed; plain or not.
+Handle handle_of(void* object);
 
 struct OwnedHandle {
   Handle handle = nullptr;
@@ -90,7 +116,10 @@ struct OwnedHandle {
   Handle take() { return std::exchange(handle, nullptr); }
 };
 
-// The memory of a tensor of torch as a tensor of Lamella, which keeps the former.
+// The memory of a tensor of torch as a tensor of Lamella, which calls deleter(context) in
+// the end, or at once where this fails.
+lamella_tensor* imported(Handle handle, void (*deleter)(void*), void* context);
+// The same, which keeps the former.
 lamella_tensor* imported(OwnedHandle owned);
 // A tensor of torch over a result's memory. Takes over one reference.
 Handle exported(lamella_tensor* tensor);

@@ -1,6 +1,9 @@
 // Storage: creation and destruction.
 #include "lamella/core/storage.h"
 
+#include <utility>
+
+#include "lamella/abi/operators.h"
 #include "lamella/core/code.h"
 #include "lamella/core/kept_forms.h"
 #include "lamella/core/memory_pool.h"
@@ -12,7 +15,8 @@ bool cpu_allocator_replaced = false;
 
 namespace {
 constexpr int kHeaderClass = pool_class(sizeof(Storage));
-}
+thread_local const lamella_host_memory* host_memory = nullptr;
+}  // namespace
 
 void free_foreign_memory(Storage* s) noexcept {
   if (s->has_kept_forms != 0) forget_kept_forms(s);
@@ -30,6 +34,15 @@ Storage* make_separate_storage(size_t nbytes, Device device) {
   Allocator* allocator = memory ? get_allocator(device.type()) : nullptr;
   Storage* s = init_storage(pool_allocate(kHeaderClass), kHeaderClass, device, nullptr, nbytes, 0);
   if (!memory) return s;
+  if (host_memory != nullptr && device.is_cpu()) {
+    s->data = host_memory->allocate(host_memory->context, nbytes, &s->context);
+    if (s->data != nullptr) {
+      s->deleter = host_memory->release;
+      s->capacity = nbytes;
+      code::retain(code::address_of(s->deleter));
+      return s;
+    }
+  }
   try {
     s->data = allocator->allocate(nbytes, device.index(), &s->context);
   } catch (...) {
@@ -56,3 +69,34 @@ Storage* make_foreign_storage(void* data, size_t nbytes, Device device, void (*d
 }
 
 }  // namespace lamella
+
+extern "C" {
+
+const lamella_host_memory* lamella_set_host_memory(const lamella_host_memory* memory) noexcept {
+  return std::exchange(lamella::detail::host_memory, memory);
+}
+
+int32_t lamella_tensor_move_blob(lamella_tensor* tensor, void* data) noexcept {
+  lamella::Storage* s = tensor->storage;
+  constexpr uint32_t kPlain = LAMELLA_TENSOR_CONTIGUOUS;
+  constexpr uint32_t kOther = LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG | LAMELLA_TENSOR_WRAPPER |
+                              LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_TANGENT;
+  const bool is_sole =
+      s != nullptr && __atomic_load_n(&tensor->references, __ATOMIC_ACQUIRE) == 1 &&
+      __atomic_load_n(&tensor->weak_references, __ATOMIC_ACQUIRE) == 0 &&
+      __atomic_load_n(&s->references, __ATOMIC_ACQUIRE) == 1 && s->data == tensor->data &&
+      (s->flags & lamella::kStorageForeign) != 0 && s->deleter == nullptr &&
+      tensor->autograd == nullptr && tensor->python_object == nullptr &&
+      (tensor->flags & (kPlain | kOther)) == kPlain;
+  if (!is_sole) return 0;
+  s->data = tensor->data = data;
+  return 1;
+}
+
+void* lamella_tensor_host_memory(const lamella_tensor* tensor,
+                                 const lamella_host_memory* memory) noexcept {
+  const lamella::Storage* s = tensor->storage;
+  return s != nullptr && s->deleter == memory->release ? s->context : nullptr;
+}
+
+}  // extern "C"

@@ -13,7 +13,7 @@
   X(storage) X(library) X(names) X(modes) X(hooks) X(nodes) X(contexts) X(functions)         \
   X(engine) X(autograd_members) X(forward) X(autocast) X(compliance) X(entries) X(vmap)      \
   X(trace) X(python_key) X(torch_function) X(backend) X(functionalize) X(profiler) X(bridge) \
-  X(extension_table) X(script_object) X(interop_exchange)
+  X(extension_table) X(script_object)
 // clang-format on
 
 namespace lamella::python {

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "lamella/abi/loading.h"
+#include "lamella/abi/vmap.h"
 #include "lamella/lamella.h"
 #include "lamella/parallel.h"
 
@@ -184,6 +186,98 @@ TEST(HostThreads, HandErrorsToTheCaller) {
   auto loop = [](int64_t from, int64_t) { LAMELLA_CHECK_VALUE(from == 0, "loop: too far"); };
   EXPECT_THROW(parallel_for(0, 1000, 10, loop), ValueError);
   lamella_set_host_threads(nullptr);
+}
+
+// Memory that counts what it gives and takes back.
+struct CountedMemory {
+  static inline int given = 0, taken = 0;
+  static void* allocate(void* context, size_t bytes, void** owner) {
+    if (bytes > *static_cast<size_t*>(context)) return nullptr;
+    ++given;
+    return *owner = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  }
+  static void release(void* owner) {
+    ++taken;
+    std::free(owner);
+  }
+};
+
+TEST(MemoryOfTheHost, HoldsNewTensors) {
+  size_t most = 1 << 20;
+  const lamella_host_memory memory = {&CountedMemory::allocate, &CountedMemory::release, &most};
+  EXPECT_EQ(lamella_set_host_memory(&memory), nullptr);
+  Tensor kept = lamella::ones({1 << 16});
+  Tensor part = kept.narrow(0, 5, 10);
+  Tensor large = lamella::ones({1 << 19});  // more than it gives
+  EXPECT_EQ(lamella_set_host_memory(nullptr), &memory);
+  Tensor other = lamella::ones({1 << 16});
+  EXPECT_EQ(CountedMemory::given, 1);
+  EXPECT_EQ(lamella_tensor_host_memory(kept.impl(), &memory), kept.mutable_data_ptr<float>());
+  EXPECT_EQ(lamella_tensor_host_memory(part.impl(), &memory), kept.mutable_data_ptr<float>());
+  EXPECT_EQ(lamella_tensor_host_memory(large.impl(), &memory), nullptr);
+  EXPECT_EQ(lamella_tensor_host_memory(other.impl(), &memory), nullptr);
+  EXPECT_EQ(kept.sum().item<float>(), 65536);
+  kept = Tensor();
+  EXPECT_EQ(CountedMemory::taken, 0);
+  std::thread([&] { part = Tensor(); }).join();
+  EXPECT_EQ(CountedMemory::taken, 1);
+}
+
+TEST(TensorsOfBlobs, MoveWhereNothingElseRefersToThem) {
+  float first[2] = {1, 2}, second[2] = {3, 4};
+  const int64_t size = 2;
+  lamella_tensor* made = nullptr;
+  ASSERT_EQ(lamella_tensor_from_blob(first, 1, &size, nullptr, 6, 0, -1, nullptr, nullptr, &made),
+            LAMELLA_OK);
+  Tensor t(TensorBase::borrow(made));
+  EXPECT_EQ(lamella_tensor_move_blob(made, second), 0);  // two references
+  t = Tensor();
+  EXPECT_EQ(lamella_tensor_move_blob(made, second), 1);
+  {
+    Tensor view = Tensor(TensorBase::borrow(made)).narrow(0, 1, 1);
+    EXPECT_EQ(view.item<float>(), 4);
+    EXPECT_EQ(lamella_tensor_move_blob(made, first), 0);  // the memory has a view
+  }
+  EXPECT_EQ(lamella_tensor_move_blob(made, first), 1);
+  t = Tensor(TensorBase::adopt(made));
+  EXPECT_EQ(t.sum().item<float>(), 3);
+  Tensor plain = lamella::ones({2});
+  EXPECT_EQ(lamella_tensor_move_blob(plain.impl(), first), 0);  // memory of Lamella's
+}
+
+TEST(Transforms, RunByTheAbi) {
+  // Each example of a shared tensor has a gradient of its own.
+  Tensor x = of({1, 2, 3}), w = of({5});
+  uint32_t level = 0;
+  detail::check(lamella_vmap_enter(3, &level));
+  lamella_tensor *wrapped = nullptr, *all = nullptr;
+  detail::check(lamella_vmap_wrap(x.impl(), level, &wrapped));
+  Tensor one = Tensor(TensorBase::adopt(wrapped));
+  EXPECT_EQ(one.dim(), 0);
+  detail::check(lamella_vmap_wrap_all(w.impl(), &all));
+  Tensor shared = Tensor(TensorBase::adopt(all));
+  EXPECT_EQ(shared.sizes(), IntArrayRef({1}));
+  Tensor product = one * shared;
+  lamella_tensor* unwrapped = nullptr;
+  detail::check(lamella_vmap_unwrap_all(product.impl(), level, &unwrapped));
+  Tensor result = Tensor(TensorBase::adopt(unwrapped));
+  lamella_vmap_leave(level);
+  lamella_vmap_leave(level);  // which does nothing
+  EXPECT_EQ(result.sizes(), IntArrayRef({3, 1}));
+  EXPECT_EQ(result.sum().item<double>(), 30);
+  EXPECT_NE(lamella_vmap_unwrap_all(x.impl(), level, &unwrapped), LAMELLA_OK);
+
+  detail::check(lamella_forward_mode(1));
+  Tensor y = x.alias();
+  detail::check(lamella_tensor_set_tangent(y.impl(), of({1, 0, 2}).impl()));
+  Tensor squares = y * y;
+  lamella_tensor* tangent = lamella_tensor_tangent(squares.impl());
+  ASSERT_NE(tangent, nullptr);
+  EXPECT_EQ(Tensor(TensorBase::adopt(tangent)).sum().item<double>(), 2 + 12);
+  EXPECT_EQ(lamella_tensor_tangent(x.impl()), nullptr);
+  EXPECT_NE(lamella_tensor_set_tangent(y.impl(), of({1}).impl()), LAMELLA_OK);
+  detail::check(lamella_forward_mode(0));
+  EXPECT_EQ(lamella_tensor_tangent(squares.impl()), nullptr);
 }
 
 }  // namespace

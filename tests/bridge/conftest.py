@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 import lamella
-from lamella.utils import cpp_extension
+import lamella.bridge
 
 _HERE = pathlib.Path(__file__).parent
 _spec = importlib.util.spec_from_file_location("bridge_schemas", _HERE / "schemas.py")
@@ -19,7 +19,11 @@ _spec.loader.exec_module(schemas)
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory):
-    """The path of the library."""
+    """The path of the library; BRIDGE_LIBRARY names one that is built, for test_runtime.py."""
+    if "BRIDGE_LIBRARY" in os.environ:
+        return os.environ["BRIDGE_LIBRARY"]
+    from lamella.utils import cpp_extension
+
     if shutil.which(cpp_extension.get_cxx_compiler()) is None:
         pytest.skip("no C compiler")
     folder = tmp_path_factory.getbasetemp()

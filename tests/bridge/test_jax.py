@@ -184,3 +184,46 @@ def test_several_devices(library):
     command = [sys.executable, "-c", DEVICES, str(library)]
     found = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
+
+
+THREADS = """
+import os, sys, threading
+import jax, jax.numpy as jnp, numpy as np
+import lamella.bridge
+
+ops = lamella.bridge.jax(sys.argv[1]).cases
+x = jnp.asarray(np.random.default_rng(0).random(1 << 21, np.float32))
+expected = np.asarray(2 * jnp.sin(x))  # JAX's threads exist now
+jax.jit(ops.cube)(x[:8]).block_until_ready()
+before = len(os.listdir("/proc/self/task"))
+wave = jax.jit(ops.wave)
+for _ in range(20):
+    np.testing.assert_allclose(wave(x), expected, rtol=1e-5)
+assert len(os.listdir("/proc/self/task")) == before
+
+# Many loops at once, more than there are threads.
+def work():
+    for _ in range(10):
+        np.testing.assert_allclose(wave(x), expected, rtol=1e-5)
+
+threads = [threading.Thread(target=work) for _ in range(6)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+one = jax.jit(lambda v: ops.wave(v) + ops.wave(v * 2) + ops.wave(v * 3))
+np.testing.assert_allclose(one(x), 2 * (jnp.sin(x) + jnp.sin(2 * x) + jnp.sin(3 * x)), rtol=1e-4,
+                           atol=1e-5)
+"""
+
+
+def test_loops_run_on_the_threads_of_jax(library):
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-c", THREADS, str(library)]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+    assert found.returncode == 0, found.stderr
+
+
+def test_buffers_of_calls_that_fail_or_keep_results(ops):
+    """Tensors of one call serve the next; each has the buffers of its own."""
+    f = jax.jit(lambda a, b: ops.midpoint(a, b, 0.25))
+    kept = [f(jnp.full(4, float(i)), jnp.zeros(4)) for i in range(20)]
+    assert [float(y[0]) for y in kept] == [0.75 * i for i in range(20)]

@@ -201,7 +201,7 @@ class Logged(torch.Tensor):
 
 
 def test_plain_calls_are_known(ops):
-    assert lamella.bridge._torch_function.calls_are_plain_in_c()
+    assert lamella.bridge._torch_plain.open_torch()
 
 
 def test_modes_and_subclasses_see_calls(ops):
@@ -263,8 +263,8 @@ def test_without_plain_calls(library):
     """Where a version of torch lacks what plain calls need, Python asks for gradients."""
     program = f"""
 import torch, lamella.bridge
-from lamella.bridge import _torch, _torch_function
-_torch.calls_are_plain_in_c = lambda: False
+from lamella.bridge import _torch
+_torch.open_torch = lambda: False
 ops = lamella.bridge.torch({str(library)!r}).cases
 x = torch.tensor([2.0], requires_grad=True)
 assert not ops.cube(x.detach()).requires_grad

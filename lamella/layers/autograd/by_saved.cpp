@@ -1,4 +1,5 @@
-// Derivatives called from outside: Note [A derivative by what it saves] in lamella/abi/operators.h.
+// Derivatives and tangents for bridges: Note [A derivative by what it saves] in
+// lamella/abi/operators.h.
 #include "lamella/abi/operators.h"
 
 #include <optional>
@@ -166,6 +167,22 @@ lamella_status lamella_call_forward(const lamella_operator* op, const lamella_va
     lamella::autograd::forward(op, arguments, returns, tangents, tangent_count, results,
                                result_count);
   });
+}
+
+lamella_status lamella_forward_mode(int32_t begins) noexcept {
+  return lamella::detail::guarded([&] {
+    begins != 0 ? lamella::autograd::begin_forward_level() : lamella::autograd::end_forward_level();
+  });
+}
+
+lamella_status lamella_tensor_set_tangent(lamella_tensor* tensor,
+                                          lamella_tensor* tangent) noexcept {
+  return lamella::detail::guarded(
+      [&] { lamella::autograd::set_tangent(tensor, lamella::TensorBase::borrow(tangent)); });
+}
+
+lamella_tensor* lamella_tensor_tangent(const lamella_tensor* tensor) noexcept {
+  return lamella::autograd::tangent(tensor).unsafe_release();
 }
 
 }  // extern "C"

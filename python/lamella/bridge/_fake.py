@@ -14,10 +14,9 @@ from typing import Any
 
 import torch
 
-import lamella
 from lamella.bridge import _library, _torch_values, _transform
 from lamella.bridge._library import Operator
-from lamella.bridge._transform import Chain
+from lamella.bridge._transform import Chain, Meta
 
 
 def _hint(n: Any) -> int:
@@ -32,12 +31,13 @@ def _is_symbolic(tensors: Sequence[torch.Tensor]) -> bool:
     return any(isinstance(n, torch.SymInt) for x in tensors for n in (*x.shape, *x.stride()))
 
 
-def meta_of(x: torch.Tensor, number: Callable[[Any], int]) -> Any:
-    """A tensor of Lamella without memory, of the shape that `number` makes of torch's sizes."""
-    return lamella.empty_strided(
-        tuple(map(number, x.shape)), tuple(map(number, x.stride())),
-        dtype=getattr(lamella, str(x.dtype)[6:]), device="meta",
-    )  # fmt: skip
+def meta_of(x: torch.Tensor, number: Callable[[Any], int]) -> tuple[Any, ...]:
+    """For metas(), with the sizes that `number` makes of torch's."""
+    return list(map(number, x.shape)), list(map(number, x.stride())), str(x.dtype)[6:]
+
+
+def _is_dense(y: Meta) -> bool:
+    return 0 in y.shape or torch.empty(y.shape, device="meta").stride() == y.stride
 
 
 def _policy_shape(op: Operator, tensors: Sequence[Any], values: Sequence[Any]) -> Any:
@@ -73,35 +73,33 @@ def of_operator(op: Operator) -> Callable[..., Any]:
         shape = _policy_shape(op, tensors, values) if symbolic else None
         number = _hint if shape is not None else int
         metas = [meta_of(x, number) for x in tensors]
-        result = op.apply(_transform.filled(chain.template, metas, _transform.thawed))
+        parts = _transform.metas(chain, metas)
         device = next((x.device for x in tensors), torch.device("cpu"))
 
         def made(y: Any) -> torch.Tensor:
-            dtype = getattr(torch, repr(y.dtype)[8:])
-            if shape is not None and y.is_contiguous():
-                if [_hint(n) for n in shape] == list(y.shape):
-                    return torch.empty(shape, dtype=dtype, device=device)
+            dtype = getattr(torch, y.dtype)
+            if shape is not None and tuple(map(_hint, shape)) == y.shape and _is_dense(y):
+                return torch.empty(shape, dtype=dtype, device=device)
             if shape is not None:
                 return again(y)
-            return torch.empty_strided(tuple(y.shape), y.stride(), dtype=dtype, device=device)
+            return torch.empty_strided(y.shape, y.stride, dtype=dtype, device=device)
 
         def again(y: Any) -> torch.Tensor:
             # The policy does not say it, so sizes are numbers from here on.
             for x in tensors:
                 for n in x.shape:
                     int(n)
-            dtype = getattr(torch, repr(y.dtype)[8:])
-            return torch.empty_strided(tuple(y.shape), y.stride(), dtype=dtype, device=device)
+            dtype = getattr(torch, y.dtype)
+            return torch.empty_strided(y.shape, y.stride, dtype=dtype, device=device)
 
         written = {a.alias: v for a, v in zip(op.arguments, values) if a.is_write}
-        parts = [result] if len(op.returns) == 1 else list(result or ())
         out: list[Any] = []
         for r, part in zip(op.returns, parts):
             if r.is_write:
                 out.append(written[r.alias])
-            elif isinstance(part, lamella.Tensor):
+            elif isinstance(part, Meta):
                 out.append(made(part))
-            elif r.is_tensor and isinstance(part, (list, tuple)):
+            elif r.is_tensor and isinstance(part, list):
                 out.append([made(y) for y in part])
             else:
                 out.append(part)

@@ -5,8 +5,7 @@ Note [Primitives]
   custom call of liblamella_bridge.so, and its rules for gradients, tangents and batches bind one
   other Primitive, `lamella_call`, whose parameter is a chain (_transform.py): every order of
   every transform is there. A chain that is a formula of built-in operators becomes a part of the
-  program (_jax_formula.py). The gradients of an operator itself are a custom call otherwise, by
-  what its derivative saves; other chains run in Python, in a callback.
+  program (_jax_formula.py); others are a custom call as well.
 """
 
 from __future__ import annotations
@@ -23,11 +22,10 @@ from jax import core
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-import lamella
 from lamella.bridge import _library, _transform
 from lamella.bridge._jax_formula import formula, text_of
 from lamella.bridge._library import Namespaces, Operator
-from lamella.bridge._transform import Chain, Named, Place
+from lamella.bridge._transform import Chain, Meta, Named
 
 _TARGET = "lamella_bridge"
 _loaded: dict[str, Namespaces] = {}
@@ -54,47 +52,19 @@ def _frozen(value: Any, type_: str) -> Any:
     return value.item() if isinstance(value, (numpy.generic, jax.Array)) else value
 
 
-def _to_lamella(x: Any) -> Any:
-    x = numpy.asarray(x)
-    if x.dtype.name == "bfloat16":
-        return lamella.from_dlpack(numpy.array(x.view(numpy.uint16))).view(lamella.bfloat16)
-    return lamella.from_dlpack(x if x.flags.writeable and x.flags.c_contiguous else numpy.array(x))
-
-
-def _to_numpy(y: Any) -> numpy.ndarray:
-    y = y.detach().resolve_conj().resolve_neg().contiguous()
-    if y.dtype == lamella.bfloat16:
-        made: numpy.ndarray = y.view(lamella.int16).numpy().view(jnp.bfloat16)
-        return made
-    found: numpy.ndarray = y.numpy()
-    return found
-
-
-def _dtype_of(y: Any) -> Any:
-    return jnp.dtype(repr(y.dtype).partition(".")[2])
-
-
 # ---- Abstract evaluation ----
-
-
-def _meta(x: Any) -> Any:
-    return lamella.empty(
-        tuple(x.shape), dtype=getattr(lamella, jnp.dtype(x.dtype).name), device="meta"
-    )
 
 
 @functools.lru_cache(maxsize=4096)
 def _shapes(chain: Chain, avals: tuple[core.ShapedArray, ...]) -> tuple[core.ShapedArray, ...]:
     """The results of a chain."""
     if not chain.transforms:
-        op = _library.named(chain.operator)
-        result = op.apply(
-            _transform.filled(chain.template, [_meta(x) for x in avals], _transform.thawed)
-        )
-        found = _transform.flat(result)
-        if not all(isinstance(y, lamella.Tensor) for y in found):
-            raise NotImplementedError(f"{op.full_name}: has results that are no tensors")
-        return tuple(core.ShapedArray(tuple(y.shape), _dtype_of(y)) for y in found)
+        given = [(x.shape, None, jnp.dtype(x.dtype).name) for x in avals]
+        made = _transform.metas(chain, given)
+        found = [y for one in made for y in (one if isinstance(one, list) else [one])]
+        if not all(isinstance(y, Meta) for y in found):
+            raise NotImplementedError(f"{chain.operator}: has results that are no tensors")
+        return tuple(core.ShapedArray(y.shape, jnp.dtype(y.dtype)) for y in found)
     inner = _transform.without_last(chain)
     kind, *rest = chain.transforms[-1]
     if kind == "vmap":
@@ -170,75 +140,6 @@ def _same_axes(xs: Sequence[Any]) -> list[Any]:
 # ---- Lowering ----
 
 
-def _attributes(chain: Chain) -> dict[str, Any]:
-    """Of a custom call: Note [A call from XLA] in lamella/bridge/jax.cpp."""
-    op = _library.named(chain.operator)
-    words: list[str] = []
-    made: dict[str, Any] = {}
-    for i, (a, entry) in enumerate(zip(op.arguments, chain.template)):
-        if isinstance(entry, Place):
-            if -1 in entry.numbers:
-                raise NotImplementedError
-            words.append(f"l{len(entry.numbers)}" if entry.is_list else "t")
-            continue
-        if entry is None:
-            words.append("n")
-            continue
-        words.append("v")
-        element = a.type.rstrip("?").partition("[")[0]
-        if isinstance(entry, tuple):
-            kinds = {
-                "int": numpy.int64,
-                "SymInt": numpy.int64,
-                "float": numpy.float64,
-                "bool": numpy.int64,
-            }
-            if element not in kinds:
-                raise NotImplementedError
-            made[f"a{i}"] = numpy.array(entry, kinds[element])
-        elif element == "float":
-            made[f"a{i}"] = numpy.float64(entry)
-        elif element in ("int", "SymInt"):
-            made[f"a{i}"] = numpy.int64(entry)
-        elif element == "bool":
-            made[f"a{i}"] = bool(entry)
-        elif element == "str":
-            made[f"a{i}"] = entry
-        else:
-            raise NotImplementedError
-    name = op.full_name if op.overload else op.name + "."
-    return {"operator": name, "arguments": ",".join(words), **made}
-
-
-def _by_custom_call(chain: Chain, avals: Sequence[Any]) -> dict[str, Any] | None:
-    """The attributes of the custom call that computes a chain; None: a callback does."""
-    op = _library.named(chain.operator)
-    try:
-        if not chain.transforms:
-            return _attributes(chain)
-        kind, *rest = chain.transforms[0]
-        if len(chain.transforms) == 1 and kind == "vjp" and op.has_backward:
-            ins, outs = rest
-            if any(r.is_list for r in op.returns):
-                return None
-            places: list[int] = []
-            needs = 0
-            for s, i in enumerate(op.slots or ()):
-                entry = chain.template[i]
-                if isinstance(entry, Place) and any(n in ins for n in entry.numbers):
-                    needs |= 1 << s
-                    places += entry.numbers
-            if tuple(places) != tuple(ins) or list(outs) != sorted(outs):
-                return None
-            made = _attributes(chain)
-            made["given"] = numpy.int64(sum(1 << o for o in outs))
-            made["needs"] = numpy.int64(needs)
-            return made
-    except NotImplementedError:
-        pass
-    return None
-
-
 def _call(chain: Chain, *xs: Any) -> list[Any]:
     """The computation of a chain, as the program has it."""
     avals = tuple(map(_aval, xs))
@@ -247,15 +148,7 @@ def _call(chain: Chain, *xs: Any) -> list[Any]:
         made: list[Any] = formula.bind(*xs, text=text, results=_shapes(chain, avals))
         return made
     results = [jax.ShapeDtypeStruct(y.shape, y.dtype) for y in _shapes(chain, avals)]
-    attributes = _by_custom_call(chain, avals)
-    if attributes is not None:
-        return list(jax.ffi.ffi_call(_TARGET, results)(*xs, **attributes))
-
-    def run(*arrays: Any) -> list[numpy.ndarray]:
-        made = _transform.function(chain)([_to_lamella(x) for x in arrays])
-        return [_to_numpy(y) for y in made]
-
-    return list(jax.pure_callback(run, results, *xs))
+    return list(jax.ffi.ffi_call(_TARGET, results)(*xs, call=chain.text()))
 
 
 # ---- Primitives and their rules ----

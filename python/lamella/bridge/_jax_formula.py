@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from jax import core
@@ -17,8 +16,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 import lamella
-from lamella import hlo
-from lamella.bridge import _library, _transform
+from lamella.bridge import _arrays, _library
 from lamella.bridge._transform import Chain
 
 try:
@@ -27,8 +25,10 @@ try:
     from jax._src.lib.mlir import ir
     from jax._src.lib.mlir.dialects import func
 
+    from lamella import hlo
+
     _hlo: Any = importlib.import_module("jaxlib._hlo")
-except ImportError:  # another version of JAX: chains stay calls
+except ImportError:  # another version of JAX, or the runtime alone: chains stay calls
     _hlo = None
 
 # Recording computes the chain once, while a program is compiled.
@@ -41,12 +41,15 @@ def text_of(chain: Chain, avals: tuple[core.ShapedArray, ...]) -> str | None:
     names = {op.full_name for op in _library.remembered()}
     if _hlo is None or not chain.transforms or sum(x.size for x in avals) > _MOST_ELEMENTS:
         return None
-    function: Callable[[Sequence[Any]], list[Any]] = _transform.function(chain)
     try:
         ones = [lamella.ones(x.shape, dtype=getattr(lamella, x.dtype.name)) for x in avals]
         graph = lamella.trace(
-            lambda *xs: tuple(function(xs)), *ones, check=False, locations=False, decompose=True
-        )
+            lambda *xs: tuple(_arrays.run_chain(chain, list(xs))),
+            *ones,
+            check=False,
+            locations=False,
+            decompose=True,
+        )  # fmt: skip
         graph.eliminate_dead_code()
         if names & set(graph.operators()):
             return None

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import functools
+import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import lamella
-from lamella import _C, _paths
+from lamella import _paths
 
 NOT_DIFFERENTIABLE = 1 << 2
 # The kinds of failures of the C ABI that Python has types of its own for.
@@ -33,8 +34,8 @@ def native() -> ctypes.CDLL:
             " `make build` builds all of Lamella"
         )
     library = ctypes.CDLL(path)
-    library.lamella_bridge_load.restype = ctypes.c_char_p
-    library.lamella_bridge_error.restype = ctypes.c_char_p
+    for name in ("load", "error", "meta"):
+        getattr(library, f"lamella_bridge_{name}").restype = ctypes.c_char_p
     return library
 
 
@@ -106,12 +107,6 @@ class Operator:
             return False
         return result >= 64 or bool(self.differentiable_returns >> result & 1)
 
-    @functools.cached_property
-    def call(self) -> Any:
-        """Lamella's own operator."""
-        space, _, name = self.name.partition("::")
-        return getattr(getattr(getattr(lamella.ops, space), name), self.overload or "default")
-
     def bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """The value of each argument, in their order."""
         values: list[Any] = []
@@ -137,31 +132,60 @@ class Operator:
             raise TypeError(f"{short}: got an unknown argument '{next(iter(left))}'")
         return values
 
-    def apply(self, values: Sequence[Any]) -> Any:
-        """Calls Lamella's operator with the value of each argument."""
-        positional = [v for a, v in zip(self.arguments, values) if not a.kwarg_only]
-        named = {a.name: v for a, v in zip(self.arguments, values) if a.kwarg_only}
-        return self.call(*positional, **named)
 
-
-def _arguments(parts: Iterable[Any]) -> tuple[Argument, ...]:
-    return tuple(
-        Argument(
-            name, type_, has_default, default, kwarg_only, is_out,
-            tuple(alias[0]) if alias else (), bool(alias and alias[2]),
-        )
-        for name, type_, has_default, default, kwarg_only, is_out, alias in parts
-    )  # fmt: skip
+def _defaults(schema: str, count: int) -> list[Any]:
+    """The defaults of a schema's arguments, an object that is none where there is none."""
+    parts, depth, quote = [""], 0, ""
+    for c in schema.partition("(")[2]:
+        if quote:
+            quote = "" if c == quote else quote
+        elif c in "\"'":
+            quote = c
+        elif c in "([":
+            depth += 1
+        elif c in ")]":
+            depth -= 1
+            if depth < 0:
+                break
+        if c == "," and depth == 0 and not quote:
+            parts.append("")
+        else:
+            parts[-1] += c
+    texts = [text.partition("=")[2].strip() for text in parts if text.strip() not in ("", "*")]
+    made: list[Any] = []
+    for text in texts[:count]:
+        try:
+            made.append(ast.literal_eval(text))
+        except (SyntaxError, ValueError):  # a dtype, layout or memory format, by its name
+            made.append(text)
+    return made
 
 
 def _operator(line: str) -> Operator:
-    name, overload, schema, batching, autocast, *rest = line.split("\t")
-    slots, returns, flags, backward, saved = rest
-    _, _, arguments, results, _ = _C._schema_parts(schema)
+    found: dict[str, Any] = json.loads(line)
+
+    def arguments(rows: Sequence[Any], defaults: Sequence[Any]) -> tuple[Argument, ...]:
+        return tuple(
+            Argument(
+                name or "", type_, bool(has_default), default if has_default else None,
+                bool(kwarg_only), bool(is_out),
+                tuple(alias.partition(" ->")[0].replace("!", "").split("|")) if alias else (),
+                bool(is_write),
+            )
+            for (name, type_, alias, (kwarg_only, is_write, is_out, has_default)), default in zip(
+                rows, defaults
+            )
+        )  # fmt: skip
+
+    rows, results = found["arguments"], found["returns"]
     return Operator(
-        name, overload, schema, _arguments(arguments), _arguments(results), batching, autocast,
-        tuple(map(int, slots.split())) if returns else None, int(returns or 0), int(flags or 0),
-        backward == "1", tuple(dict.fromkeys(map(int, saved.split()))),
+        found["name"], found["overload"], found["schema"],
+        arguments(rows, _defaults(found["schema"], len(rows))),
+        arguments(results, [None] * len(results)),
+        found["batching"] or "", found["autocast"] or "",
+        tuple(found["slots"]) if "slots" in found else None,
+        found.get("differentiable_returns", 0), found.get("flags", 0),
+        found.get("has_backward", False), tuple(found.get("saved_returns", ())),
     )  # fmt: skip
 
 

@@ -17,7 +17,6 @@ Note [The kernels of a bridged operator]
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,14 +29,14 @@ from lamella.bridge._torch_function import (
     BACKWARDS,
     FRONT,
     Call,
-    calls_are_plain_in_c,
     derived,
     first_order,
     has_first_order,
     is_wanted,
-    keeper,
+    name_apply,
 )
 from lamella.bridge._torch_kernels import implement, python_kernel
+from lamella.bridge._torch_plain import keeper, open_torch
 from lamella.bridge._torch_values import (
     called,
     frozen,
@@ -150,7 +149,9 @@ def _implement_autograd(
         if has_first_order(op):
             eager = f"{recorded_name}_eager"
             block.define(eager + schema)
-            block.impl(eager, first_order(op, overload), "CompositeImplicitAutograd")
+            apply = first_order(op, overload)
+            block.impl(eager, apply, "CompositeImplicitAutograd")
+            name_apply(f"{op.name.partition('::')[0]}::{eager}", apply)
     block.impl(name, recorded, FRONT)
 
 
@@ -199,31 +200,25 @@ def _view(op: Operator) -> Callable[..., Any]:
     def kernel(*args: Any, **kwargs: Any) -> Any:
         values = op.bound(args, kwargs)
         chain, tensors = _transform.split(op, values, is_tensor, frozen)
-        metas = [_fake.meta_of(x, int) for x in tensors]
-        result = op.apply(_transform.filled(chain.template, metas, _transform.thawed))
+        parts = _transform.metas(chain, [_fake.meta_of(x, int) for x in tensors])
         bases = {a.alias: v for a, v in zip(op.arguments, values) if a.alias}
         of_base = {a.alias: i for i, a in enumerate(op.arguments) if a.alias}
-        parts = [result] if len(op.returns) == 1 else list(result)
         out = []
         for r, part in zip(op.returns, parts):
             base = bases.get(r.alias)
             if base is None or not isinstance(base, torch.Tensor):
                 raise NotImplementedError(f"{op.name}: expected each result to be a view")
-            place = chain.template[of_base[r.alias]]
-            meta = metas[place.numbers[0]]
+            at = chain.template[of_base[r.alias]].numbers[0]
             made = []
-            for y in part if isinstance(part, (list, tuple)) else [part]:
-                if y._base is not meta or y.dtype != meta.dtype:
+            for y in part if isinstance(part, list) else [part]:
+                if y.base != at or y.dtype != str(base.dtype)[6:]:
                     raise NotImplementedError(
                         f"{op.name}: expected a view of '{r.alias}' as its schema says, got a new "
                         "tensor or one of another dtype"
                     )
-                made.append(
-                    base.as_strided(
-                        tuple(y.shape), y.stride(), base.storage_offset() + y.storage_offset()
-                    )
-                )
-            out.append(made if isinstance(part, (list, tuple)) else made[0])
+                offset = base.storage_offset() + y.offset
+                made.append(base.as_strided(y.shape, y.stride, offset))
+            out.append(made if isinstance(part, list) else made[0])
         return out[0] if len(out) == 1 else tuple(out)
 
     return kernel
@@ -277,7 +272,7 @@ def _only_new(op: Operator, result: Any) -> Any:
 
 def _has_plain_calls(op: Operator) -> bool:
     """Whether its kernel for autograd may be in C, for which a SymInt is a number."""
-    return calls_are_plain_in_c() and not any("SymInt" in a.type for a in op.arguments)
+    return open_torch() and not any("SymInt" in a.type for a in op.arguments)
 
 
 def _define_backward(op: Operator, block: torch.library.Library) -> None:
@@ -462,12 +457,6 @@ def _register(op: Operator, everything: Sequence[Operator]) -> None:
         block.impl(name, _autocast(op, overload, "cpu"), "AutocastCPU")
 
 
-@functools.cache
-def _open() -> None:
-    path = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
-    _library.check(_library.native().lamella_bridge_torch_open(path.encode()))
-
-
 def _packet(name: str, problems: dict[str, str]) -> Any:
     space, _, short = name.partition("::")
     if name not in problems:
@@ -481,7 +470,6 @@ def _packet(name: str, problems: dict[str, str]) -> Any:
 
 def load(path: str) -> Namespaces:
     if path not in _loaded:
-        _open()
         found = _library.operators(path)
         _library.remember(found)
         problems: dict[str, str] = {}

@@ -6,16 +6,15 @@ PyTorch differentiates outside of functorch, under functorch, and while it trace
 from __future__ import annotations
 
 import ctypes
-import functools
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.autograd import forward_ad
 
-from lamella.bridge import _fake, _library, _torch_values, _transform
+from lamella.bridge import _arrays, _fake, _library, _torch_values, _transform
 from lamella.bridge._library import Operator
+from lamella.bridge._torch_plain import keeper, open_torch
 from lamella.bridge._transform import Chain
 
 # Its kernels run before functorch takes tensors apart.
@@ -174,6 +173,29 @@ class _Eager(_Rules):
         return output
 
 
+def gradient_functions(name: str, overload: str, slow: Any) -> Any:
+    """The forward and backward of an operator for an autograd.Function, in C; None: there are none.
+    slow: the backward that may be recorded."""
+    _arrays.functions()
+    make = ctypes.PyDLL(_library.native()._name).lamella_bridge_torch_gradient
+    make.argtypes, make.restype = [ctypes.py_object] * 3, ctypes.py_object
+    return make(name, overload, slow)
+
+
+def bound_method(function: Any) -> Any:
+    """A function of C that a class binds as its method."""
+    make = ctypes.pythonapi.PyInstanceMethod_New
+    make.argtypes, make.restype = [ctypes.py_object], ctypes.py_object
+    return make(function)
+
+
+def name_apply(operator: str, function: Any) -> None:
+    """Lets the kernel in C call what an operator of PyTorch calls."""
+    name = ctypes.PyDLL(_library.native()._name).lamella_bridge_torch_apply
+    name.argtypes, name.restype = [ctypes.c_char_p, ctypes.py_object], None
+    name(operator.encode(), function)
+
+
 def has_first_order(op: Operator) -> bool:
     has_lists = any(v.is_list for v in (*op.arguments, *op.returns))
     is_one = len(op.returns) == 1 and op.is_differentiable(0)
@@ -207,7 +229,7 @@ def first_order(op: Operator, overload: Any) -> Callable[..., Any]:
         if only:
             return gradients(grad, *saved, 1)
         needed = ctx.needs_input_grad
-        values = ctx.rest.copy() if not only_tensors else [None] * count
+        values = list(ctx.rest) if not only_tensors else [None] * count
         for i, x in zip(places, saved):
             values[i] = x
         needs = 0
@@ -227,48 +249,18 @@ def first_order(op: Operator, overload: Any) -> Callable[..., Any]:
                     made[i] = next(found)
         return tuple(made)
 
-    rules = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    in_c = gradient_functions(op.name, op.overload, backward)
+    rules = {
+        "forward": staticmethod(in_c[0] if in_c else forward),
+        "backward": staticmethod(in_c[1] if in_c else backward),
+    }
     function = type(op.name.partition("::")[2], (torch.autograd.Function,), rules)
+    if in_c:  # torch's engine calls it at once
+        backward_class: Any = function
+        backward_class._backward_cls.apply = bound_method(in_c[1])
     # Function.apply itself asks for functorch, which has no part here.
     apply: Callable[..., Any] = super(torch.autograd.Function, function).apply
     return apply
-
-
-@functools.cache
-def calls_are_plain_in_c() -> bool:
-    """Whether lamella_bridge_torch_plain() found what it needs of this version of torch."""
-    x = torch.ones(2)
-    try:
-        tensors = [
-            x, torch.ones(2, requires_grad=True), torch.view_as_complex(torch.ones(2, 2)).conj(),
-            torch._neg_view(x), torch.empty(2, device="meta"), torch._efficientzerotensor(2),
-        ]  # fmt: skip
-        keys = [torch._C._dispatch_keys(y).raw_repr() for y in tensors]
-        names = ("Python", "Functionalize", "FuncTorchDynamicLayerBackMode")
-        below = [int(getattr(torch._C.DispatchKey, name)) for name in names]
-        addresses = [y._cdata for y in tensors]
-    except AttributeError:
-        return False
-    is_done = ctypes.c_int32()
-    path = os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so")
-    n, k = len(tensors), len(below)
-    words = ctypes.c_uint64 * n
-    _library.check(
-        _library.native().lamella_bridge_torch_plain(
-            path.encode(), words(*addresses), words(*keys), n, (ctypes.c_uint16 * k)(*below), k,
-            ctypes.byref(is_done),
-        )
-    )  # fmt: skip
-    return bool(is_done.value)
-
-
-@functools.cache
-def keeper() -> Any:
-    """Keeps an error, by its type and itself, which a kernel in Python that one in C calls through
-    torch raises: torch loses its type."""
-    keep = ctypes.PyDLL(_library.native()._name).lamella_bridge_torch_keep
-    keep.argtypes, keep.restype = [ctypes.py_object, ctypes.py_object], None
-    return keep
 
 
 _DERIVED = torch.library.Library("lamella_bridge", "DEF")
@@ -299,7 +291,8 @@ def is_wanted(tensors: Sequence[torch.Tensor]) -> bool:
     return forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
 
 
-_DERIVED.impl("call", lambda text, xs: _torch_values.run_chain(_transform.parse(text), xs), "CPU")
+open_torch()
+_library.check(_library.native().lamella_bridge_torch_chains())
 _DERIVED.impl("call", _derived_autograd, "Autograd")
 _DERIVED.impl("call", _derived_autograd, FRONT)
 torch.library.register_fake(

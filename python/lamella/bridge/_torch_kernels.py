@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from lamella.bridge import _library, _transform
+from lamella.bridge import _arrays, _library
 from lamella.bridge._library import Operator
-from lamella.bridge._torch_values import frozen, is_tensor, memory_of, to_lamella, to_torch
+from lamella.bridge._torch_values import called, frozen
 
 
 def implement(
@@ -30,27 +30,23 @@ def implement(
 
 
 def _python_kernel(op: Operator) -> Callable[..., Any]:
-    """The CPU and Meta kernel of an operator in Python."""
+    """The CPU kernel of an operator by its function of arrays."""
+    function = _arrays.function_of(op.name, [op])
+
+    def plain(x: Any) -> Any:
+        if isinstance(x, torch.Tensor):
+            return x.detach().resolve_conj().resolve_neg()
+        return [plain(y) for y in x] if isinstance(x, (list, tuple)) else x
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         values = op.bound(args, kwargs)
-        chain, tensors = _transform.split(op, values, is_tensor, frozen)
-        taken = memory_of(tensors)
-        given = [to_lamella(x) for x in tensors]
-        result = op.apply(_transform.filled(chain.template, given, _transform.thawed))
-        written = {r.alias: v for r, v in zip(op.arguments, values) if r.is_write}
-        parts = [result] if len(op.returns) == 1 else list(result or ())
-        out = []
-        for r, part in zip(op.returns, parts):
-            if r.is_write:
-                out.append(written[r.alias])
-            elif r.is_tensor:
-                items = part if isinstance(part, (list, tuple)) else [part]
-                made = [y if y is None else to_torch(y, taken) for y in items]
-                out.append(made if isinstance(part, (list, tuple)) else made[0])
-            else:
-                out.append(part)
-        return out[0] if len(out) == 1 else tuple(out) if out else None
+        made = called(function, op, list(map(plain, values)))
+        if not any(r.is_write for r in op.returns):
+            return made
+        written = {a.alias: v for a, v in zip(op.arguments, values) if a.is_write}
+        parts = [made] if len(op.returns) == 1 else made
+        out = [written[r.alias] if r.is_write else y for r, y in zip(op.returns, parts)]
+        return out[0] if len(out) == 1 else tuple(out)
 
     return kernel
 

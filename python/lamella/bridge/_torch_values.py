@@ -1,4 +1,4 @@
-"""Values of PyTorch and of Lamella, each as the other."""
+"""Values of PyTorch as those that chains hold, and back."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import Any
 
 import torch
 
-import lamella
-from lamella.bridge import _transform
 from lamella.bridge._library import Operator
-from lamella.bridge._transform import Chain, Named
+from lamella.bridge._transform import Named
 
 
 def is_tensor(x: Any) -> bool:
@@ -33,45 +31,6 @@ def frozen(value: Any, type_: str) -> Any:
         if isinstance(value, symbolic):
             return plain(value)
     return value
-
-
-# ---- Tensors of both kinds ----
-
-
-def to_lamella(x: torch.Tensor) -> Any:
-    x = x.detach()
-    if x.is_meta:
-        made = lamella.empty_strided(
-            tuple(x.shape), x.stride(), dtype=getattr(lamella, str(x.dtype)[6:]), device="meta"
-        )
-        return made
-    return lamella.from_dlpack(x.resolve_conj().resolve_neg())
-
-
-def to_torch(y: Any, taken: set[int], contiguous: bool = False) -> torch.Tensor:
-    """A result as a tensor of torch, copied where it shares memory with one in `taken`."""
-    y = y.detach().resolve_conj().resolve_neg()
-    if y.device.type == "meta":
-        return torch.empty_strided(
-            tuple(y.shape), y.stride(), dtype=getattr(torch, repr(y.dtype)[8:]), device="meta"
-        )
-    place = y.untyped_storage().data_ptr()
-    if place in taken or (contiguous and not y.is_contiguous()):
-        y = y.clone(memory_format=lamella.contiguous_format)
-        place = y.untyped_storage().data_ptr()
-    if y.numel():
-        taken.add(place)
-    return torch.from_dlpack(y)
-
-
-def memory_of(tensors: Sequence[torch.Tensor]) -> set[int]:
-    return {x.untyped_storage().data_ptr() for x in tensors if x.numel() and not x.is_meta}
-
-
-def run_chain(chain: Chain, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    taken = memory_of(xs)
-    made = _transform.function(chain)([to_lamella(x) for x in xs])
-    return [to_torch(y, taken, contiguous=True) for y in made if isinstance(y, lamella.Tensor)]
 
 
 def thawed(entry: Named) -> Any:

@@ -8,19 +8,20 @@ Note [Chains]
     ("jvp", ins, outs)   tangents of `ins`, then the inputs; gives the tangents of `outs`
     ("vmap", batched)    the inputs, those that `batched` says with the batch in front; gives
                          results with the batch in front
-  Lamella's own transforms compute it, from the operator's derivatives and batching rules. So
-  each framework needs one rule each for gradients, tangents and batches, which adds a transform.
+  liblamella_bridge.so computes it (lamella/bridge/chain.cpp), from the operator's derivatives and
+  batching rules. So each framework needs one rule each for gradients, tangents and batches, which
+  adds a transform.
 """
 
 from __future__ import annotations
 
-import ast
-import contextlib
+import ctypes
 import functools
+import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import lamella
+from lamella.bridge import _library
 from lamella.bridge._library import Operator, named
 
 Transform = tuple[Any, ...]
@@ -49,37 +50,69 @@ class Chain(NamedTuple):
         return self._replace(transforms=(*self.transforms, transform))
 
     def text(self) -> str:
-        """For parse()."""
-        return repr(self)
+        """For parse(), and for liblamella_bridge.so."""
+        template = list(map(_written, self.template))
+        return json.dumps([self.operator, template, self.transforms], ensure_ascii=False)
 
 
-_NAMED: dict[str, Any] = {"Chain": Chain, "Place": Place, "Named": Named}
-_NUMBERS = {"inf": float("inf"), "nan": float("nan"), "infj": complex(0, float("inf"))}
+def _written(entry: Any) -> Any:
+    if isinstance(entry, Place):
+        return {"l" if entry.is_list else "t": entry.numbers}
+    if isinstance(entry, Named):
+        return {"n": entry.name, "kind": entry.kind}
+    if isinstance(entry, complex):
+        return {"c": (entry.real, entry.imag)}
+    return list(map(_written, entry)) if isinstance(entry, tuple) else entry
 
 
-def _read(node: ast.AST) -> Any:
-    """A literal of those that text() writes; nothing else is evaluated."""
-    if isinstance(node, ast.Constant):
-        return node.value
-    if isinstance(node, ast.Tuple):
-        return tuple(map(_read, node.elts))
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_read(node.operand)
-    if isinstance(node, ast.BinOp):  # a complex number, whose zeros have signs
-        with contextlib.suppress(ValueError):
-            return complex(ast.unparse(node).replace(" ", ""))
-    if isinstance(node, ast.Name) and node.id in _NUMBERS:
-        return _NUMBERS[node.id]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
-        if node.func.id in _NAMED:
-            return _NAMED[node.func.id](**{str(k.arg): _read(k.value) for k in node.keywords})
-    raise ValueError(f"bridge: expected the text of a chain, got '{ast.unparse(node)}'")
+def _read(entry: Any) -> Any:
+    if isinstance(entry, list):
+        return tuple(map(_read, entry))
+    if not isinstance(entry, dict):
+        return entry
+    if "c" in entry:
+        return complex(*entry["c"])
+    if "n" in entry:
+        return Named(entry["kind"], entry["n"])
+    return Place(tuple(entry["l"]), True) if "l" in entry else Place(tuple(entry["t"]), False)
 
 
 @functools.lru_cache(maxsize=4096)
 def parse(text: str) -> Chain:
-    chain: Chain = _read(ast.parse(text, mode="eval").body)
-    return chain
+    try:
+        operator, template, transforms = json.loads(text)
+        return Chain(str(operator), _read(template), _read(transforms))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"bridge: expected the text of a chain, got {text!r}") from error
+
+
+class Meta(NamedTuple):
+    """A result without memory."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    dtype: str
+    base: int  # the number of the tensor that it is a view of, -1: none
+
+
+def metas(chain: Chain, tensors: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """The returns of an operator by its Meta kernel: Meta, None, a number, a text, or a list of
+    Meta. tensors: (sizes, strides or None, dtype's name) of each."""
+    status = ctypes.c_int32()
+    text = _library.native().lamella_bridge_meta(
+        chain.text().encode(), json.dumps(tensors).encode(), ctypes.byref(status)
+    )
+    _library.check(status.value)
+
+    def read(one: Any) -> Any:
+        if not isinstance(one, list):
+            return one
+        if one and isinstance(one[0], list) and len(one) == 5 and isinstance(one[3], str):
+            return Meta(tuple(one[0]), tuple(one[1]), *one[2:])
+        return list(map(read, one))
+
+    return list(map(read, json.loads(text)))
 
 
 def split(
@@ -130,11 +163,6 @@ def filled(
     return values
 
 
-def thawed(entry: Named) -> Any:
-    """Lamella's object of the name."""
-    return lamella.device(entry.name) if entry.kind == "device" else getattr(lamella, entry.name)
-
-
 def flat(result: Any) -> list[Any]:
     """The results of an operator, lists opened."""
     if result is None:
@@ -142,56 +170,6 @@ def flat(result: Any) -> list[Any]:
     if not isinstance(result, (tuple, list)):
         return [result]
     return [x for part in result for x in (part if isinstance(part, (tuple, list)) else (part,))]
-
-
-def function(chain: Chain) -> Callable[[Sequence[Any]], list[Any]]:
-    """The chain as a function of Lamella's tensors."""
-    if not chain.transforms:
-        op = named(chain.operator)
-        return lambda xs: flat(op.apply(filled(chain.template, xs, thawed)))
-    inner = function(chain._replace(transforms=chain.transforms[:-1]))
-    kind, *rest = chain.transforms[-1]
-    if kind == "vmap":
-        (batched,) = rest
-
-        def over_batch(xs: Sequence[Any]) -> list[Any]:
-            dims = tuple(0 if b else None for b in batched)
-            made = lamella.func.vmap(lambda *x: tuple(inner(x)), dims, randomness="different")(*xs)
-            return list(made)
-
-        return over_batch
-    ins, outs = rest
-
-    def of_ins(primals: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
-        def chosen(*given: Any) -> tuple[Any, ...]:
-            full = list(primals)
-            for i, x in zip(ins, given):
-                full[i] = x
-            results = inner(full)
-            return tuple(results[o] for o in outs)
-
-        return chosen
-
-    def vjp(xs: Sequence[Any]) -> list[Any]:
-        primals = xs[len(outs) :]
-        _, back = lamella.func.vjp(of_ins(primals), *(primals[i] for i in ins))
-        return list(back(tuple(xs[: len(outs)])))
-
-    def jvp(xs: Sequence[Any]) -> list[Any]:
-        primals, tangents = xs[len(ins) :], tuple(xs[: len(ins)])
-        given = tuple(primals[i] for i in ins)
-        try:
-            return list(lamella.func.jvp(of_ins(primals), given, tangents)[1])
-        except NotImplementedError as error:
-            if "forward-mode" not in str(error):
-                raise
-        # Without a formula for tangents: the vjp is linear in its cotangents, and this its vjp.
-        results, back = lamella.func.vjp(of_ins(primals), *given)
-        zeros = [lamella.zeros_like(y) for y in results]
-        _, again = lamella.func.vjp(lambda *cotangents: tuple(back(cotangents)), *zeros)
-        return list(again(tangents))
-
-    return vjp if kind == "vjp" else jvp
 
 
 def takes_batches(chain: Chain) -> bool:
