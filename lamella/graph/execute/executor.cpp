@@ -175,29 +175,24 @@ class Executor final : public Executable {
     entry_ = &plans_.at(program_.entry);
   }
 
-  Value run(std::span<const Value> arguments) const override {
+  using Executable::run;
+  Value run(std::span<Value> arguments, const RunOptions& options) const override {
     check_arguments(arguments);
     OneRun one(*this);
     one.context.run_id = next_run.fetch_add(1, std::memory_order_relaxed);
-    one.context.user_data = user_data_.get();
+    one.context.device_ordinal = options.device_ordinal;
+    one.context.user_data = options.user_data != nullptr ? options.user_data : user_data_.get();
     for (PreparedCall* call : joining_) call->prepare_run(one.context);
     for (PreparedCall* call : joining_) call->start_run(one.context);
-    Value few[kInlineRunValues];
-    std::vector<Value> many(arguments.size() > kInlineRunValues ? arguments.size() : 0);
-    Value* taken = many.empty() ? few : many.data();
-    for (size_t a = 0; a < arguments.size(); ++a) {
-      if (is_dynamic_) {
-        taken[a] = unpacked(module().entry->parameters[a]->shape, arguments[a]);
-      } else {
-        taken[a].share(arguments[a]);
-      }
+    for (size_t a = 0; is_dynamic_ && a < arguments.size(); ++a) {
+      arguments[a] = unpacked(module().entry->parameters[a]->shape, arguments[a]);
     }
     profile::Span whole("run");
     Value made;
     if (depth_ <= kMaxDepthOnOwnStack) {
-      made = one.run(*entry_, {taken, arguments.size()});
+      made = one.run(*entry_, arguments);
     } else {
-      run_nested(depth_, [&] { made = one.run(*entry_, {taken, arguments.size()}); });
+      run_nested(depth_, [&] { made = one.run(*entry_, arguments); });
     }
     whole.end([&] { return std::string(program_.name); });
     return is_dynamic_ ? packed(made) : made;
