@@ -1,6 +1,7 @@
 // lamella.hlo.Module, Computation and Instruction: views of a module that keep it alive.
 #include <functional>
 
+#include "lamella/graph/stablehlo/stablehlo.h"
 #include "python/src_hlo/hlo.h"
 
 namespace lamella::python {
@@ -68,8 +69,13 @@ PyObject* parse(PyObject*, PyObject* args, PyObject* kwargs) {
                                    &verify)) {
     return nullptr;
   }
-  return guarded(
-      [&] { return module_object(hlo::parse_module(text_of(text, "parse"), verify != 0)); });
+  return guarded([&] {
+    if (PyBytes_Check(text)) {
+      std::string_view data(PyBytes_AS_STRING(text), static_cast<size_t>(PyBytes_GET_SIZE(text)));
+      return module_object(hlo::stablehlo::read(data, verify != 0));
+    }
+    return module_object(hlo::parse_module(text_of(text, "parse"), verify != 0));
+  });
 }
 
 PyObject* get_module_name(PyObject* self, void*) { return text_object(module_of(self)->name); }
