@@ -70,11 +70,13 @@ PyObject* parse(PyObject*, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   return guarded([&] {
-    if (PyBytes_Check(text)) {
-      std::string_view data(PyBytes_AS_STRING(text), static_cast<size_t>(PyBytes_GET_SIZE(text)));
-      return module_object(hlo::stablehlo::read(data, verify != 0));
-    }
-    return module_object(hlo::parse_module(text_of(text, "parse"), verify != 0));
+    std::string_view data =
+        PyBytes_Check(text)
+            ? std::string_view(PyBytes_AS_STRING(text), static_cast<size_t>(PyBytes_GET_SIZE(text)))
+            : text_of(text, "parse");
+    const bool is_stablehlo = hlo::stablehlo::is_bytecode(data) || hlo::stablehlo::is_text(data);
+    return module_object(is_stablehlo ? hlo::stablehlo::read(data, verify != 0)
+                                      : hlo::parse_module(data, verify != 0));
   });
 }
 
@@ -477,7 +479,8 @@ PyType_Spec instruction_spec = {"lamella._hlo.Instruction", sizeof(Holder<Instru
                                 Py_TPFLAGS_DEFAULT, instruction_slots};
 
 PyMethodDef functions[] = {{"parse", method(parse), METH_VARARGS | METH_KEYWORDS,
-                            "parse(text, verify=True)\n\nThe module of XLA's text."},
+                            "parse(text, verify=True)\n\nThe module of XLA's text, or of "
+                            "StableHLO's text or bytecode (a portable artifact)."},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

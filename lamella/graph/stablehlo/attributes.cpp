@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lamella/graph/hlo/attribute_use.h"
 #include "lamella/graph/hlo/scanner.h"
 #include "lamella/graph/stablehlo/names.h"
 #include "lamella/graph/stablehlo/translation.h"
@@ -120,8 +121,10 @@ std::string frontend_attributes(const Attribute& dictionary) {
 
 AttributeList Translation::attributes(const Operation& op) {
   AttributeList list(module_);
-  for (const OperationRow::Mapped& one : row(op).attributes) {
-    if (const Attribute* value = op.find(one.name)) set(list, op, one.key, *value);
+  if (const OperationRow* row = find_row(op.name)) {
+    for (const OperationRow::Mapped& one : row->attributes) {
+      if (const Attribute* value = op.find(one.name)) set(list, op, one.key, *value);
+    }
   }
   add_common(list, op.attributes, op.location);
   return list;
@@ -196,6 +199,11 @@ void Translation::set(AttributeList& list, const Operation& op, AttributeKey key
     }
     case AttributeKind::Word: {
       std::string word(value.text);
+      // A text has the version of a custom call as a number.
+      if (key == AttributeKey::ApiVersion && value.kind == Kind::Integer && value.integer >= 0 &&
+          static_cast<size_t>(value.integer) < std::size(kApiVersions)) {
+        word = kApiVersions[value.integer];
+      }
       expect(!word.empty(), "a word");
       if (word == "NOTYPE" || word == "API_VERSION_UNSPECIFIED" || word == "API_VERSION_ORIGINAL")
         return;

@@ -2,7 +2,6 @@
 // decomposition.
 #include <algorithm>
 
-#include "lamella/graph/hlo/infer.h"
 #include "lamella/graph/stablehlo/names.h"
 #include "lamella/graph/stablehlo/translation.h"
 
@@ -108,52 +107,6 @@ std::vector<Shape> with_layouts(Translation& t, const Operation& op, std::vector
   return shapes;
 }
 
-// Composites of CHLO, and custom calls of MHLO, that are opcodes here.
-struct Opcoded {
-  std::string_view name;
-  Opcode opcode;
-};
-constexpr Opcoded kOpcoded[] = {
-    {"acos", Opcode::Acos},   {"acosh", Opcode::Acosh}, {"asin", Opcode::Asin},
-    {"asinh", Opcode::Asinh}, {"atanh", Opcode::Atanh}, {"cosh", Opcode::Cosh},
-    {"sinh", Opcode::Sinh},   {"tan", Opcode::Tan},     {"erf", Opcode::Erf},
-    {"top_k", Opcode::TopK},  {"topk", Opcode::TopK},   {"mulhi", Opcode::Mulhi},
-};
-std::optional<Opcode> opcode_of(std::string_view name) {
-  if (!name.starts_with("chlo.") && !name.starts_with("mhlo.")) return std::nullopt;
-  name.remove_prefix(5);
-  for (const Opcoded& one : kOpcoded) {
-    if (one.name == name) return one.opcode;
-  }
-  return std::nullopt;
-}
-// Makes the opcode's instruction; false if the opcode does not take these operands.
-bool translate_named(Translation& t, const Operation& op, std::string_view name,
-                     const Attribute* attributes) {
-  const std::optional<Opcode> opcode = opcode_of(name);
-  if (!opcode) return false;
-  Instructions operands = t.operands(op);
-  const int wanted = opcode_operands(*opcode);
-  if (operands.size() != static_cast<size_t>(wanted)) return false;
-  for (const Instruction* one : operands) {
-    if (!one->shape->is_array() || is_complex(one->shape->element_type()) ||
-        !takes_type(*opcode, one->shape->element_type())) {
-      return false;
-    }
-  }
-  AttributeList list = t.attributes(op);
-  Operation inner;
-  if (attributes != nullptr) inner.attributes = attributes->entries;
-  if (*opcode == Opcode::TopK) {
-    list.integer(AttributeKey::K, t.integer(inner, "k", -1));
-    list.flag(AttributeKey::Largest, t.integer(inner, "largest", 1) != 0);
-  }
-  Shape shape = t.result_shape(op);
-  Instruction* made = t.add(*opcode, operands, std::move(list), shape);
-  op.results.size() == 1 ? t.give(op, {made}) : t.give_parts(op, made);
-  return true;
-}
-
 }  // namespace
 
 std::string real_text(double value) {
@@ -182,7 +135,11 @@ void translate_custom_call(Translation& t, const Operation& op) {
   if (translate_named(t, op, target, op.find("mhlo.attributes"))) return;
   Instructions operands = t.operands(op);
   AttributeList list = t.attributes(op);
-  if (const Attribute* config = op.find("backend_config")) {
+  // Artifacts keep a dictionary beside the call, whose version is then that of the typed FFI.
+  const Attribute* config = op.find("mhlo.backend_config");
+  if (config != nullptr) list.text(AttributeKey::ApiVersion, "API_VERSION_TYPED_FFI");
+  if (config == nullptr) config = op.find("backend_config");
+  if (config != nullptr) {
     std::string text;
     if (config->kind == Kind::Dictionary) {
       append_value(text, *config);

@@ -291,7 +291,9 @@ const OperationRow& Translation::row(const Operation& op) const {
   if (found == nullptr) fail(op, "expected an operation of StableHLO");
   return *found;
 }
-void Translation::translate(const Operation& op) { row(op).rule(*this, op); }
+void Translation::translate(const Operation& op) {
+  op.name.starts_with("chlo.") ? translate_chlo(*this, op) : row(op).rule(*this, op);
+}
 
 Instructions Translation::operands(const Operation& op) {
   Instructions made;

@@ -141,6 +141,11 @@ class Translation {
 
 // What several rules make.
 void broadcast_in_dim(Translation& t, const Operation& op, Instruction* operand);
+// Makes the instruction of an opcode that "chlo.NAME" or "mhlo.NAME" stands for. False if there is
+// none, or it does not take these operands.
+bool translate_named(Translation& t, const Operation& op, std::string_view name,
+                     const Attribute* attributes);
+void translate_chlo(Translation& t, const Operation& op);
 // A number with a point, an exponent or a name: 2.0, 1e-05, inf.
 std::string real_text(double value);
 // "{a="1",b="2"}", of a dictionary of strings.
