@@ -33,7 +33,7 @@ OperationRow row_of(std::string_view name, void (*rule)(Translation&, const Oper
 const OperationRow* find_row(std::string_view name) {
   static const auto rows = [] {
     std::unordered_map<std::string_view, OperationRow> made;
-#define LAMELLA_STABLEHLO(name, version, rule, opcode, attributes, regions) \
+#define LAMELLA_STABLEHLO(name, version, since, rule, opcode, attributes, regions) \
   made.insert_or_assign(name, row_of(name, translate_##rule, Opcode::opcode, attributes, regions));
 #include "lamella/graph/stablehlo/operations.def"
     return made;
@@ -195,6 +195,8 @@ void Translation::set(AttributeList& list, const Operation& op, AttributeKey key
       if (value.kind == Kind::Integer) return list.integers(key, std::span(&value.integer, 1));
       std::vector<int64_t> numbers;
       expect(read_integers(value, numbers), "a list of integers");
+      // No batches are the default.
+      if (numbers.empty() && name.ends_with("batching_dims")) return;
       return list.integers(key, numbers);
     }
     case AttributeKind::Word: {

@@ -43,7 +43,7 @@ const std::unordered_map<std::string, AttributeNames>& attribute_names() {
       std::ranges::sort(names);
       made.emplace(std::move(operation), std::move(names));
     };
-#define LAMELLA_STABLEHLO(name, version, rule, opcode, attributes, regions) \
+#define LAMELLA_STABLEHLO(name, version, since, rule, opcode, attributes, regions) \
   add(str(name, "_v", version), attributes);
 #include "lamella/graph/stablehlo/operations.def"
     return made;

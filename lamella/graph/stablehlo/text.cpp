@@ -339,7 +339,10 @@ class Reader {
     for (const Form& form : kForms) {
       if (form.operation == op->name && form.printed == name) name = form.attribute;
     }
-    add(op, name, in_.attribute());
+    // The colon behind a number is that of the operation's types.
+    const char next = s_.peek();
+    const bool is_number = next == '-' || (next >= '0' && next <= '9');
+    add(op, name, is_number ? in_.integer(s_.integer()) : in_.attribute());
   }
   // Behind an operand: [0:4, 1:5:2] of a slice, [1] of an element of a tuple.
   void brackets(Operation* op) {

@@ -46,7 +46,7 @@ void TextReader::element_value(std::string& bytes, ElementType type) {
     if (take_word("true") || take_word("false")) return s.from(begin) == "true" ? 1.0 : 0.0;
     s.take('-');
     std::string_view digits = word();
-    if (digits.ends_with('e') && (s.at('+') || s.at('-'))) {
+    if ((digits.ends_with('e') || digits.ends_with('E')) && (s.at('+') || s.at('-'))) {
       s.seek(s.position() + 1);
       word();
     }

@@ -135,7 +135,7 @@ class Translation {
   uint32_t mark_ = 0;
 };
 
-#define LAMELLA_STABLEHLO(name, version, rule, opcode, attributes, regions) \
+#define LAMELLA_STABLEHLO(name, version, since, rule, opcode, attributes, regions) \
   void translate_##rule(Translation& t, const Operation& op);
 #include "lamella/graph/stablehlo/operations.def"
 
