@@ -99,6 +99,11 @@ ROOMS = (
         "operators in PyTorch and JAX: `liblamella_bridge.so`, which `lamella.bridge` loads",
     ),
     Room(
+        "lamella/pjrt",
+        ("lamella/graph",),
+        "JAX's programs on Lamella: `liblamella_pjrt.so`, which JAX finds as a plugin",
+    ),
+    Room(
         "python",
         ("lamella", "lamella/abi", "lamella/kernels", "lamella/layers", "lamella/graph"),
         "the extension module and the `lamella` package",
