@@ -125,8 +125,7 @@ void executable_get_compiled_memory_stats(ExecutableGetCompiledMemoryStatsArgs& 
   if (has(&args, &args.peak_unpadded_heap)) args.peak_unpadded_heap = peak;
 }
 void executable_optimized_program(ExecutableOptimizedProgramArgs& args) {
-  // JAX reads the shapes of results and the text for `as_text` from it; it is the program as given.
-  const std::string& code = of(args.executable).code();
+  const std::string code = of(args.executable).optimized();
   ProgramText& program = *args.program;
   program.format = {"mlir", 4};
   if (program.code == nullptr) {

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "lamella/graph/evaluate/together.h"
 #include "lamella/graph/runtime/user_data.h"
 #include "lamella/pjrt/buffer.h"
 #include "lamella/pjrt/functions.h"
@@ -42,9 +43,11 @@ hlo::Value rearranged(const hlo::Value& value, const ArrayType& type, bool to_ro
   return made;
 }
 
-// One device's run of a program.
+// A run of a program: on one device, or on all of them, whose arguments and outputs then follow
+// each other.
 struct Run {
   ProgramPointer program;
+  size_t devices = 1;
   hlo::RunOptions options;
   hlo::UserData user_data;
   std::vector<CellPointer> arguments;
@@ -82,7 +85,61 @@ struct Run {
     }
   }
 
+  // Note [Several partitions]
+  //   A program for several partitions is one for all of them: the parts of its arguments are put
+  //   together, it runs once, and its results are cut. Of several replicas each is a thread.
+  void run_together() {
+    const Assignment& assignment = program->assignment();
+    const auto replicas = static_cast<size_t>(assignment.replicas);
+    const auto partitions = static_cast<size_t>(assignment.partitions);
+    std::vector<int64_t> present;
+    for (size_t r = 0; r < replicas; ++r) present.push_back(static_cast<int64_t>(r * partitions));
+    hlo::Rendezvous rendezvous;
+    hlo::on_each_device(replicas, rendezvous, [&](size_t r) {
+      const hlo::Participant participant{&rendezvous, present[r], assignment.partitions, present};
+      hlo::RunOptions own = options;
+      own.user_data = &user_data;
+      if (replicas > 1) own.participant = &participant;
+      run_replica(r * partitions, partitions, own);
+    });
+  }
+  void run_replica(size_t first, size_t partitions, const hlo::RunOptions& own) {
+    const hlo::Module& module = program->module();
+    const ProgramShardings& shardings = program->shardings();
+    const size_t count = arguments.size() / devices;
+    std::vector<hlo::Value> values(count);
+    for (size_t n = 0; n < count; ++n) {
+      if (partitions == 1 || shardings.parameters[n].parts.empty()) {
+        values[n] = argument(first * count + n);
+        continue;
+      }
+      hlo::Value whole = hlo::Value::uninitialized(module.entry->parameters[n]->shape);
+      for (size_t d = 0; d < partitions; ++d) {
+        if (!shardings.parameters[n].is_first(static_cast<int64_t>(d))) continue;
+        hlo::join_part(argument((first + d) * count + n), shardings.parameters[n],
+                       static_cast<int64_t>(d), whole);
+      }
+      values[n] = std::move(whole);
+    }
+    hlo::Value result = program->executable().run(values, own);
+    values.clear();
+    const size_t made = outputs.size() / devices;
+    for (size_t n = 0; n < made; ++n) {
+      const hlo::Value& whole = result.shape().is_tuple() ? result.element(n) : result;
+      for (size_t d = 0; d < partitions; ++d) {
+        Cell& output = *outputs[(first + d) * made + n];
+        if (partitions == 1 || !whole.shape().is_array()) {
+          fill(output, whole);
+        } else {
+          fill(output, hlo::part_of(whole, shardings.outputs[n], static_cast<int64_t>(d),
+                                    &output.type->row_major_shape()));
+        }
+      }
+    }
+  }
+
   void run() {
+    if (devices > 1) return run_together();
     constexpr size_t kFew = 16;
     hlo::Value few[kFew];
     std::vector<hlo::Value> many(arguments.size() > kFew ? arguments.size() : 0);
@@ -146,7 +203,8 @@ void take_arguments(Run& run, Buffer* const* buffers, size_t count, const Execut
   const Program& program = *run.program;
   require(count == program.parameters().size(), program.name(), ": expected ",
           program.parameters().size(), " arguments, got ", count);
-  run.arguments.reserve(count);
+  const size_t before = run.arguments.size();
+  run.arguments.reserve(before + count);
   for (size_t i = 0; i < count; ++i) {
     run.arguments.push_back(buffers[i]->live_cell());
     const hlo::Shape& expected = program.parameters()[i]->shape();
@@ -155,10 +213,10 @@ void take_arguments(Run& run, Buffer* const* buffers, size_t count, const Execut
             buffers[i]->type->shape().to_string(false));
   }
   if (!program.donates()) return;
-  run.given.resize(count);
+  run.given.resize(before + count);
   for (size_t i = 0; i < count; ++i) {
-    run.given[i] = is_donated(program, options, i);
-    if (!run.given[i]) continue;
+    run.given[before + i] = is_donated(program, options, i);
+    if (!run.given[before + i]) continue;
     for (size_t k = 0; k < count; ++k) {
       require(k == i || buffers[k] != buffers[i],
               "Attempt to donate a buffer that is used twice by ",
@@ -167,19 +225,25 @@ void take_arguments(Run& run, Buffer* const* buffers, size_t count, const Execut
     }
   }
   for (size_t i = 0; i < count; ++i) {
-    if (run.given[i]) buffers[i]->remove();
+    if (run.given[before + i]) buffers[i]->remove();
   }
+}
+
+std::shared_ptr<Run> make_run(const ProgramPointer& program, const ExecuteOptions* options,
+                              const Device& device) {
+  auto run = std::make_shared<Run>();
+  run->program = program;
+  run->options.device_ordinal = device.description.id;
+  if (options != nullptr && has(options, &options->context) && options->context != nullptr) {
+    run->user_data = options->context->user_data;
+  }
+  return run;
 }
 
 void execute_on(const ProgramPointer& program, LoadedExecutableExecuteArgs& args, size_t d,
                 Device* device) {
-  auto run = std::make_shared<Run>();
-  run->program = program;
-  run->options.device_ordinal = device->description.id;
   const ExecuteOptions* options = args.options;
-  if (options != nullptr && has(options, &options->context) && options->context != nullptr) {
-    run->user_data = options->context->user_data;
-  }
+  auto run = make_run(program, options, *device);
   take_arguments(*run, args.arguments == nullptr ? nullptr : args.arguments[d], args.argument_count,
                  options);
   const std::vector<ArrayTypePointer>& types = program->outputs();
@@ -209,6 +273,27 @@ void execute_on(const ProgramPointer& program, LoadedExecutableExecuteArgs& args
   }
 }
 
+void execute_together(const LoadedExecutable& loaded, LoadedExecutableExecuteArgs& args) {
+  const ProgramPointer& program = loaded.program;
+  auto run = make_run(program, args.options, *loaded.devices[0]);
+  run->devices = loaded.devices.size();
+  for (size_t d = 0; d < run->devices; ++d) {
+    take_arguments(*run, args.arguments == nullptr ? nullptr : args.arguments[d],
+                   args.argument_count, args.options);
+  }
+  run->done = std::make_shared<Completion>();
+  for (size_t d = 0; d < run->devices; ++d) {
+    for (size_t i = 0; i < program->outputs().size(); ++i) {
+      const ArrayTypePointer& type = program->outputs()[i];
+      run->outputs.push_back(std::make_shared<Cell>(type));
+      args.outputs[d][i] =
+          new Buffer(loaded.devices[d]->default_memory(), type, run->outputs.back());
+    }
+    if (args.complete != nullptr) args.complete[d] = make_event(run->done);
+  }
+  start_later(run);
+}
+
 }  // namespace
 
 void loaded_executable_execute(LoadedExecutableExecuteArgs& args) {
@@ -221,6 +306,7 @@ void loaded_executable_execute(LoadedExecutableExecuteArgs& args) {
   }
   require(args.device_count == loaded.devices.size(), program->name(), ": expected arguments of ",
           loaded.devices.size(), " devices, got ", args.device_count);
+  if (loaded.devices.size() > 1) return execute_together(loaded, args);
   for (size_t d = 0; d < args.device_count; ++d) execute_on(program, args, d, loaded.devices[d]);
 }
 

@@ -81,6 +81,13 @@ std::string take(std::string_view& from) {
   return part;
 }
 
+// XLA's programs for CPUs take subnormal numbers for zeros.
+hlo::CompileOptions options_of_runs() {
+  hlo::CompileOptions options;
+  options.flush_subnormals = true;
+  return options;
+}
+
 }  // namespace
 
 Program::Program(std::string code, std::string options, hlo::StoredCode* stored)
@@ -88,7 +95,7 @@ Program::Program(std::string code, std::string options, hlo::StoredCode* stored)
   std::shared_ptr<const hlo::Module> module = read_module(code_);
   describe(*module);
   estimate(*module);
-  executable_ = hlo::make_executor(std::move(module), {}, stored);
+  executable_ = hlo::make_executor(std::move(module), options_of_runs(), stored);
 }
 Program::~Program() {
   for (const auto* layouts : {&lists_.output_layouts, &lists_.parameter_layouts}) {
@@ -99,19 +106,26 @@ Program::~Program() {
 void Program::describe(const hlo::Module& module) {
   name_ = module.name;
   fingerprint_ = hlo::digest(str(platform_version(), "\n", options_, "\n", code_));
+  const int64_t partitions = assignment_.partitions;
+  if (partitions > 1) shardings_ = shardings_of(module, partitions);
+  auto part = [](const hlo::Shape& shape, const std::vector<hlo::Sharding>& shardings, size_t i) {
+    if (i >= shardings.size() || shardings[i].parts.empty()) return shape;
+    return shape.with_dimensions(shardings[i].part_of(shape.dimensions()));
+  };
   for (size_t i = 0; i < module.entry->parameters.size(); ++i) {
     const hlo::Shape* shape = module.entry->parameters[i]->shape;
     if (i < module.entry_parameter_layouts.size()) shape = module.entry_parameter_layouts[i];
-    parameters_.push_back(std::make_shared<ArrayType>(*shape));
+    parameters_.push_back(std::make_shared<ArrayType>(part(*shape, shardings_.parameters, i)));
   }
   const hlo::Shape* result = module.entry->root->shape;
   if (module.entry_result_layout != nullptr) result = module.entry_result_layout;
   if (result->is_tuple()) {
     for (const hlo::Shape& shape : result->tuple_shapes()) {
-      outputs_.push_back(std::make_shared<ArrayType>(shape));
+      outputs_.push_back(
+          std::make_shared<ArrayType>(part(shape, shardings_.outputs, outputs_.size())));
     }
   } else {
-    outputs_.push_back(std::make_shared<ArrayType>(*result));
+    outputs_.push_back(std::make_shared<ArrayType>(part(*result, shardings_.outputs, 0)));
   }
   donated_ = donated_of(module);
   donates_ = std::ranges::find(donated_, true) != donated_.end();
@@ -152,10 +166,73 @@ void Program::estimate(const hlo::Module& module) {
   is_short_ = duration(module, costs, *module.entry) < kShort;
 }
 
+namespace {
+
+// A type as StableHLO writes it.
+std::string mlir_type(const hlo::Shape& shape) {
+  if (!shape.is_array()) return "!stablehlo.token";
+  const hlo::ElementType type = shape.element_type();
+  std::string name(hlo::element_name(type));
+  if (type == hlo::ElementType::PRED) {
+    name = "i1";
+  } else if (hlo::is_complex(type)) {
+    name = type == hlo::ElementType::C64 ? "complex<f32>" : "complex<f64>";
+  } else if (hlo::is_integral(type)) {
+    name = (name[0] == 'u' ? "ui" : "i") + name.substr(1);
+  } else if (name.size() > 4) {  // f8E4M3FN
+    std::transform(name.begin() + 1, name.end(), name.begin() + 1, ::toupper);
+  }
+  std::string text = "tensor<";
+  for (int64_t size : shape.dimensions()) text += str(size, "x");
+  return text + name + ">";
+}
+
+}  // namespace
+
+// JAX reads the shapes and shardings of results from it, and the text for `as_text`. It is the
+// program as given; of several partitions a program that states these and is otherwise empty.
+std::string Program::optimized() const {
+  if (assignment_.partitions <= 1) return code_;
+  const hlo::Computation& entry = *module().entry;
+  std::string parameters, operands, types, results, of_parameters, of_results;
+  for (size_t i = 0; i < entry.parameters.size(); ++i) {
+    const char* comma = i != 0 ? ", " : "";
+    const std::string type = mlir_type(*entry.parameters[i]->shape);
+    parameters += str(comma, "%arg", i, ": ", type);
+    operands += str(comma, "%arg", i);
+    types += comma + type;
+    const hlo::Sharding& sharding = shardings_.parameters[i];
+    of_parameters += str(comma, '"', sharding.to_string(entry.parameters[i]->shape->rank()), '"');
+  }
+  const hlo::Shape& result = *entry.root->shape;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const char* comma = i != 0 ? ", " : "";
+    const hlo::Shape& shape = result.is_tuple() ? result.tuple_shapes()[i] : result;
+    results += comma + mlir_type(shape);
+    of_results += comma + shardings_.outputs[i].to_string(shape.is_array() ? shape.rank() : 0);
+  }
+  if (result.is_tuple()) of_results = "{" + of_results + "}";
+  std::string text =
+      str("module @", name_, " attributes {mhlo.num_partitions = ", assignment_.partitions,
+          " : i32, mhlo.num_replicas = ", assignment_.replicas,
+          " : i32, mhlo.spmd_output_sharding = \"", of_results,
+          "\", mhlo.spmd_parameters_shardings = [", of_parameters, "]} {\n",
+          "  func.func public @main(", parameters, ") -> (", results, ") {\n");
+  if (outputs_.empty()) return text + "    return\n  }\n}\n";
+  std::string names;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    names += str(i != 0 ? ", " : "", "%0", outputs_.size() > 1 ? str("#", i) : "");
+  }
+  text += str("    %0", outputs_.size() > 1 ? str(":", outputs_.size()) : "",
+              " = stablehlo.custom_call @lamella.program(", operands, ") : (", types, ") -> (",
+              results, ")\n    return ", names, " : ", results, "\n  }\n}\n");
+  return text;
+}
+
 std::string Program::serialized() const {
   // Compiled anew, mostly from the cache on disk, as the code is not kept as bytes.
   hlo::StoredCode stored;
-  hlo::make_executor(executable_->shared_module(), {}, &stored);
+  hlo::make_executor(executable_->shared_module(), options_of_runs(), &stored);
   std::string bytes(kMagic);
   for (std::string_view part :
        {std::string_view(platform_version()), std::string_view(code_), std::string_view(options_),

@@ -9,6 +9,7 @@
 #include "lamella/pjrt/array_type.h"
 #include "lamella/pjrt/c_api.h"
 #include "lamella/pjrt/client.h"
+#include "lamella/pjrt/shardings.h"
 
 namespace lamella::hlo {
 struct StoredCode;
@@ -48,6 +49,11 @@ class Program {
   const Assignment& assignment() const { return assignment_; }
   const std::vector<ArrayTypePointer>& parameters() const { return parameters_; }
   const std::vector<ArrayTypePointer>& outputs() const { return outputs_; }
+  // Of a program for several partitions, whose parameters() and outputs() are the parts that a
+  // device has; empty otherwise.
+  const ProgramShardings& shardings() const { return shardings_; }
+  // What JAX asks for as the optimized program.
+  std::string optimized() const;
   // Whether a run may take the memory of a parameter's buffer.
   bool may_donate(size_t parameter) const { return donated_[parameter]; }
   bool donates() const { return donates_; }
@@ -79,6 +85,7 @@ class Program {
   std::shared_ptr<const hlo::Executable> executable_;
   std::vector<ArrayTypePointer> parameters_;
   std::vector<ArrayTypePointer> outputs_;
+  ProgramShardings shardings_;
   std::vector<bool> donated_;
   bool donates_ = false;
   bool is_short_ = false;

@@ -11,7 +11,11 @@ ShapeLike = Union["Shape", str]
 def parse(text: str | bytes, verify: bool = True) -> Module: ...
 def from_json(text: str, verify: bool = True) -> Module: ...
 def compile(
-    module: Module, platform: str = "Host", interpreted: bool = False, verified: bool = False
+    module: Module,
+    platform: str = "Host",
+    interpreted: bool = False,
+    verified: bool = False,
+    flush_subnormals: bool = False,
 ) -> Executable: ...
 def operator_call_facts(
     op: str, shapes: Sequence[Shape | str], arguments: str

@@ -17,13 +17,19 @@ struct CompileOptions {
   std::string platform = "Host";
   // Caller's objects that typed handlers find in their execution context; may be null.
   std::shared_ptr<const UserData> user_data;
+  // Whether runs take subnormal numbers for zeros, operands as well as results, on all threads.
+  bool flush_subnormals = false;
 };
+
+struct Participant;
 
 // What one run is given beside its arguments.
 struct RunOptions {
   int32_t device_ordinal = 0;
   // Objects for typed handlers, in place of those of CompileOptions; may be null.
   const UserData* user_data = nullptr;
+  // Of a run on several devices, each on a thread of its own; may be null.
+  const Participant* participant = nullptr;
 };
 
 class Executable {

@@ -26,6 +26,8 @@ void Translation::add_common(AttributeList& list, const std::vector<Named>& attr
   for (const Named& one : attributes) {
     if (one.name == "mhlo.sharding" && !one.value->text.empty()) {
       list.text(AttributeKey::Sharding, one.value->text);
+    } else if (one.name == "sdy.sharding" && one.value->kind == Attribute::Kind::Dictionary) {
+      list.text(AttributeKey::Sharding, sharding_text(*one.value));
     } else if (one.name == "mhlo.frontend_attributes") {
       list.text(AttributeKey::FrontendAttributes, frontend_attributes(*one.value));
     }
@@ -106,12 +108,21 @@ void Translation::entry_attributes(const Function& function) {
   std::string shardings;
   bool any = false;
   for (size_t i = 0; i < function.type->results.size(); ++i) {
-    const Attribute* one = entry_of(results, i, "mhlo.sharding");
-    any |= one != nullptr;
+    const Attribute *one = entry_of(results, i, "mhlo.sharding"),
+                    *other = entry_of(results, i, "sdy.sharding");
+    any |= one != nullptr || other != nullptr;
     if (i != 0) shardings += ", ";
-    shardings += one != nullptr ? one->text : "{replicated}";
+    shardings += one != nullptr     ? std::string(one->text)
+                 : other != nullptr ? sharding_text(*other)
+                                    : "{unknown}";
   }
   if (any && is_tuple) set(entry.root, {}, str("{", shardings, "}"));
+  if (any && !is_tuple) {
+    // The root may be a parameter, which has a sharding of its own.
+    current_ = &entry;
+    entry.root = add(Opcode::Copy, {entry.root}, *entry.root->shape);
+    set(entry.root, {}, shardings);
+  }
   // Layouts as callers see them.
   auto layout = [&](const Shape& shape, const Attribute* mode) {
     Shape made = shape.is_array() ? shape.with_default_layout() : shape;

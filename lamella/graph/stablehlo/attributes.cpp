@@ -5,6 +5,7 @@
 #include "lamella/graph/hlo/attribute_use.h"
 #include "lamella/graph/hlo/scanner.h"
 #include "lamella/graph/stablehlo/names.h"
+#include "lamella/graph/stablehlo/sdy.h"
 #include "lamella/graph/stablehlo/translation.h"
 
 namespace lamella::hlo::stablehlo {
@@ -36,6 +37,9 @@ const OperationRow* find_row(std::string_view name) {
 #define LAMELLA_STABLEHLO(name, version, since, rule, opcode, attributes, regions) \
   made.insert_or_assign(name, row_of(name, translate_##rule, Opcode::opcode, attributes, regions));
 #include "lamella/graph/stablehlo/operations.def"
+    for (const SdyOperation& one : sdy_operations()) {
+      made.insert_or_assign(one.name, row_of(one.name, one.rule, Opcode::CustomCall, "", ""));
+    }
     return made;
   }();
   auto found = rows.find(name);

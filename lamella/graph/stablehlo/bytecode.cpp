@@ -5,6 +5,7 @@
 
 #include "lamella/graph/stablehlo/bytecode_pool.h"
 #include "lamella/graph/stablehlo/names.h"
+#include "lamella/graph/stablehlo/sdy.h"
 
 namespace lamella::hlo::stablehlo {
 namespace {
@@ -46,6 +47,7 @@ const std::unordered_map<std::string, AttributeNames>& attribute_names() {
 #define LAMELLA_STABLEHLO(name, version, since, rule, opcode, attributes, regions) \
   add(str(name, "_v", version), attributes);
 #include "lamella/graph/stablehlo/operations.def"
+    for (const SdyOperation& one : sdy_operations()) add(str(one.name, "_v0"), one.attributes);
     return made;
   }();
   return all;
@@ -139,8 +141,9 @@ class Reader {
             version_ < kNativeProperties ? in.number() : in.flagged(&is_registered);
         std::string_view name = pool_.string_at(in, number);
         names_.push_back(Name{dialects_[dialect], name, nullptr});
-        auto found = attribute_names().find(std::string(name));
-        if (dialects_[dialect] == "vhlo" && found != attribute_names().end()) {
+        const bool is_sdy = dialects_[dialect] == "sdy";
+        auto found = attribute_names().find(is_sdy ? str("sdy.", name, "_v0") : std::string(name));
+        if ((is_sdy || dialects_[dialect] == "vhlo") && found != attribute_names().end()) {
           names_.back().attributes = &found->second;
         }
       }
@@ -161,18 +164,20 @@ class Reader {
     const uint64_t number = in.number();
     if (number >= names_.size()) in.fail("expected an operation's name, got number ", number);
     const Name& name = names_[number];
-    const bool is_vhlo = name.dialect == "vhlo";
-    if (is_vhlo && name.attributes == nullptr) {
-      in.fail("expected an operation of VHLO, got '", name.text, "' (", producer_, ")");
+    const bool is_vhlo = name.dialect == "vhlo", is_sdy = name.dialect == "sdy";
+    if ((is_vhlo || is_sdy) && name.attributes == nullptr) {
+      in.fail("expected an operation of ", is_vhlo ? "VHLO" : "Shardy", ", got '", name.text, "' (",
+              producer_, ")");
     }
-    if (!is_vhlo && name.dialect != "builtin") {
+    if (!is_vhlo && !is_sdy && name.dialect != "builtin") {
       in.fail("expected an operation of builtin or vhlo, got '", name.dialect, ".", name.text, "'");
     }
     made->name = is_vhlo ? name.text.substr(0, name.text.rfind("_v")) : name.text;
+    if (is_sdy && name.text != "return") made->name = find_row(str("sdy.", name.text))->name;
     const uint8_t mask = in.byte();
     made->location = pool_.attribute(in);
     if ((mask & 1) != 0) add_dictionary(in, made, *pool_.attribute(in));
-    if ((mask & 64) != 0) properties(in, made, name, is_vhlo);
+    if ((mask & 64) != 0) properties(in, made, name, is_vhlo || is_sdy);
     if ((mask & 2) != 0) {
       for (size_t n = in.count(); n > 0; --n) {
         made->results.push_back(define(in, values, next, pool_.type(in)));
@@ -197,10 +202,10 @@ class Reader {
     for (const Named& one : all.entries) made->attributes.push_back(one);
   }
   // The operation's own attributes, without their names.
-  void properties(Bytes& in, Operation* made, const Name& name, bool is_vhlo) {
+  void properties(Bytes& in, Operation* made, const Name& name, bool is_known) {
     const uint64_t number = in.number();
     if (number >= properties_.size()) in.fail("expected properties, got number ", number);
-    if (!is_vhlo) return properties_of_builtin(in, made, number);
+    if (!is_known) return properties_of_builtin(in, made, number);
     Bytes own(&source_, properties_[number].first, properties_[number].second);
     for (std::string_view attribute : *name.attributes) {
       made->attributes.push_back({attribute, pool_.attribute(own)});

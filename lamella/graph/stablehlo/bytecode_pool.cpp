@@ -166,9 +166,18 @@ void Pool::read_builtin_type(Bytes& in, Type* made) {
     case 6:
       made->element = ElementType::F64;
       return;
+    case 9:
+      made->element = complex_of_part(type(in)->element);
+      if (made->element == ElementType::Invalid) in.fail("expected a complex type of f32 or f64");
+      return;
     case 12:
       made->kind = Type::Kind::Other;
       made->name = "none";
+      return;
+    case 13:
+      made->kind = Type::Kind::Tensor;
+      made->sizes = in.signed_numbers();
+      made->element = type(in)->element;
       return;
     default:
       in.fail("expected a type of builtin that StableHLO has, got code ", code);
@@ -253,6 +262,8 @@ void Pool::read_attribute(Bytes& in, const Entry<Attribute>& entry, Attribute* m
     read_builtin_attribute(in, made);
   } else if (entry.dialect == "vhlo") {
     read_vhlo_attribute(in, made);
+  } else if (entry.dialect == "sdy") {
+    read_sdy_attribute(in, made);
   } else {
     in.fail("expected an attribute of builtin or vhlo, got one of '", entry.dialect, "'");
   }

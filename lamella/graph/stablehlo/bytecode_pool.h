@@ -38,6 +38,7 @@ class Pool {
   void read_attribute(Bytes& in, const Entry<Attribute>& entry, Attribute* made);
   void read_builtin_attribute(Bytes& in, Attribute* made);
   void read_vhlo_attribute(Bytes& in, Attribute* made);
+  void read_sdy_attribute(Bytes& in, Attribute* made);  // sdy.cpp
   void read_elements(Bytes& in, Attribute* made);
   void read_number(Bytes& in, Attribute* made);
   void read_list(Bytes& in, Attribute* made);

@@ -16,6 +16,15 @@
 
 namespace lamella::hlo::stablehlo {
 
+// A mesh of the module: its axes, the last one counting fastest.
+struct Mesh {
+  struct Axis {
+    std::string_view name;
+    int64_t size;
+  };
+  std::vector<Axis> axes;
+  std::vector<int64_t> devices;  // in the order of the axes
+};
 class Translation;
 struct OperationRow {
   std::string_view name;
@@ -104,6 +113,11 @@ class Translation {
   };
   const Function& function(const Operation& op, std::string_view name);
 
+  // ---- Of Shardy (sdy.cpp) ----
+  // The mesh that a sharding names, and the sharding as HLO states it.
+  const Mesh& mesh(const Attribute& stated);
+  std::string sharding_text(const Attribute& stated);
+
  private:
   void find_functions();
   void translate_function(const Function& function, bool is_entry);
@@ -131,6 +145,7 @@ class Translation {
   std::unordered_map<Instruction*, Instruction*> remade_;  // into the current computation
   std::unordered_map<const Type*, const Shape*> shapes_;
   std::unordered_map<const Attribute*, std::string_view> metadata_;
+  std::unordered_map<const Attribute*, Mesh> meshes_;
   int64_t next_name_ = 1;
   uint32_t mark_ = 0;
 };

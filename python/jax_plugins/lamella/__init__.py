@@ -261,7 +261,8 @@ def initialize() -> None:
     )
     if os.environ.get("LAMELLA_AS_CPU", "0") not in ("", "0"):
         own = xla_bridge._backend_factories["lamella"]
+        # Newer versions of JAX keep more of a plugin.
+        more = {"make_topology": own.make_topology} if hasattr(own, "make_topology") else {}
         xla_bridge.register_backend_factory(
-            "cpu", own.factory, priority=0, fail_quietly=False, c_api=own.c_api,
-            make_topology=own.make_topology,
-        )  # fmt: skip
+            "cpu", own.factory, priority=0, fail_quietly=False, c_api=own.c_api, **more
+        )

@@ -8,12 +8,21 @@ from lamella import Tensor, _hlo
 from lamella._hlo import Executable, Module, parse
 
 
-def compile(text_or_module: str | bytes | Module, *, platform: str = "Host") -> Executable:
-    """Compiles a module. Call the result with arrays; it returns a list of tensors."""
-    return _compile(text_or_module, platform, interpreted=False)
+def compile(
+    text_or_module: str | bytes | Module, *, platform: str = "Host", flush_subnormals: bool = False
+) -> Executable:
+    """Compiles a module. Call the result with arrays; it returns a list of tensors. With
+    flush_subnormals its runs take subnormal numbers for zeros, as XLA's on CPUs do."""
+    return _compile(text_or_module, platform, interpreted=False, flush_subnormals=flush_subnormals)
 
 
-def _compile(text_or_module: str | bytes | Module, platform: str, *, interpreted: bool) -> Executable:
+def _compile(
+    text_or_module: str | bytes | Module,
+    platform: str,
+    *,
+    interpreted: bool,
+    flush_subnormals: bool = False,
+) -> Executable:
     if not isinstance(text_or_module, (str, bytes, Module)):
         raise TypeError(
             f"compile: expected a Module or the text of one, got {type(text_or_module).__name__}"
@@ -25,7 +34,9 @@ def _compile(text_or_module: str | bytes | Module, platform: str, *, interpreted
         if not isinstance(text_or_module, Module):
             module = parse(text_or_module)
         assert module is not None
-        return _hlo.compile(module, platform, interpreted, verified=not is_module)
+        return _hlo.compile(
+            module, platform, interpreted, not is_module, flush_subnormals=flush_subnormals
+        )
     except Exception as error:
         from lamella.hlo import _bundle
 
