@@ -109,7 +109,7 @@ struct Run {
     const size_t count = arguments.size() / devices;
     std::vector<hlo::Value> values(count);
     for (size_t n = 0; n < count; ++n) {
-      if (partitions == 1 || shardings.parameters[n].parts.empty()) {
+      if (partitions == 1 || shardings.parameters[n].is_whole()) {
         values[n] = argument(first * count + n);
         continue;
       }

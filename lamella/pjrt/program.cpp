@@ -109,7 +109,7 @@ void Program::describe(const hlo::Module& module) {
   const int64_t partitions = assignment_.partitions;
   if (partitions > 1) shardings_ = shardings_of(module, partitions);
   auto part = [](const hlo::Shape& shape, const std::vector<hlo::Sharding>& shardings, size_t i) {
-    if (i >= shardings.size() || shardings[i].parts.empty()) return shape;
+    if (i >= shardings.size() || !shape.is_array()) return shape;
     return shape.with_dimensions(shardings[i].part_of(shape.dimensions()));
   };
   for (size_t i = 0; i < module.entry->parameters.size(); ++i) {
@@ -190,14 +190,15 @@ std::string mlir_type(const hlo::Shape& shape) {
 }  // namespace
 
 // JAX reads the shapes and shardings of results from it, and the text for `as_text`. It is the
-// program as given; of several partitions a program that states these and is otherwise empty.
+// program as given; of several partitions a program of one of them, which states these and is
+// otherwise empty.
 std::string Program::optimized() const {
   if (assignment_.partitions <= 1) return code_;
   const hlo::Computation& entry = *module().entry;
   std::string parameters, operands, types, results, of_parameters, of_results;
   for (size_t i = 0; i < entry.parameters.size(); ++i) {
     const char* comma = i != 0 ? ", " : "";
-    const std::string type = mlir_type(*entry.parameters[i]->shape);
+    const std::string type = mlir_type(parameters_[i]->shape());
     parameters += str(comma, "%arg", i, ": ", type);
     operands += str(comma, "%arg", i);
     types += comma + type;
@@ -207,7 +208,7 @@ std::string Program::optimized() const {
   const hlo::Shape& result = *entry.root->shape;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const char* comma = i != 0 ? ", " : "";
-    const hlo::Shape& shape = result.is_tuple() ? result.tuple_shapes()[i] : result;
+    const hlo::Shape& shape = outputs_[i]->shape();
     results += comma + mlir_type(shape);
     of_results += comma + shardings_.outputs[i].to_string(shape.is_array() ? shape.rank() : 0);
   }
@@ -218,7 +219,11 @@ std::string Program::optimized() const {
           " : i32, mhlo.spmd_output_sharding = \"", of_results,
           "\", mhlo.spmd_parameters_shardings = [", of_parameters, "]} {\n",
           "  func.func public @main(", parameters, ") -> (", results, ") {\n");
-  if (outputs_.empty()) return text + "    return\n  }\n}\n";
+  if (outputs_.empty()) {
+    const std::string stated = "mhlo.spmd_output_sharding = \"{}\", ";
+    text.erase(text.find(stated), stated.size());
+    return text + "    return\n  }\n}\n";
+  }
   std::string names;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     names += str(i != 0 ? ", " : "", "%0", outputs_.size() > 1 ? str("#", i) : "");

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <set>
 
+#include "lamella/api/functions.h"
+#include "lamella/graph/custom_call/operator_tensors.h"
 #include "lamella/graph/evaluate/scalar_call.h"
 #include "lamella/graph/evaluate/strided.h"
 
@@ -274,9 +277,9 @@ Value evaluate_together(Step& step, const Participant& p, const Shape* shape) {
 }
 
 Value part_of(const Value& whole, const Sharding& sharding, int64_t device, const Shape* shape) {
-  if (sharding.parts.empty()) return whole;
+  if (sharding.is_whole()) return whole;
   auto start = sharding.start_of(device, whole.shape().dimensions());
-  if (!start) return Value::zeros(shape);
+  if (!start || sharding.term_of(device) != 0) return Value::zeros(shape);
   Value made = Value::uninitialized(shape);
   std::vector<int64_t> sizes(shape->dimensions().begin(), shape->dimensions().end());
   for (size_t d = 0; d < sizes.size(); ++d) {
@@ -291,6 +294,14 @@ void join_part(const Value& part, const Sharding& sharding, int64_t device, Valu
   std::vector<int64_t> sizes(part.shape().dimensions().begin(), part.shape().dimensions().end());
   for (size_t d = 0; d < sizes.size(); ++d) {
     sizes[d] = std::min(sizes[d], to.shape().dimension(static_cast<int64_t>(d)) - (*start)[d]);
+  }
+  if (sharding.term_of(device) != 0) {
+    Value before = Value::uninitialized(part.shape_pointer());
+    copy_box(to, *start, before, std::vector<int64_t>(sizes.size(), 0), sizes);
+    const Tensor sum = Tensor(tensor_of(before)) + Tensor(tensor_of(part));
+    copy_box(value_of(sum.contiguous(), part.shape_pointer()),
+             std::vector<int64_t>(sizes.size(), 0), to, *start, sizes);
+    return;
   }
   copy_box(part, std::vector<int64_t>(sizes.size(), 0), to, *start, sizes);
 }
@@ -355,12 +366,17 @@ Value evaluate_manual(Step& step) {
     auto result = [&](size_t d) -> const Value& {
       return is_tuple ? results[d].element(n) : results[d];
     };
-    if (!shape->is_array() || out[n].parts.empty()) {
+    if (!shape->is_array() || out[n].is_whole()) {
       joined.push_back(result(0));
       continue;
     }
     Value whole = Value::uninitialized(shape);
-    for (size_t d = 0; d < devices.size(); ++d) join_part(result(d), out[n], devices[d], whole);
+    std::set<std::pair<int64_t, std::vector<int64_t>>> joined_parts;  // by term and start
+    for (size_t d = 0; d < devices.size(); ++d) {
+      auto start = out[n].start_of(devices[d], shape->dimensions());
+      if (!start || !joined_parts.emplace(out[n].term_of(devices[d]), *start).second) continue;
+      join_part(result(d), out[n], devices[d], whole);
+    }
     joined.push_back(std::move(whole));
   }
   return is_tuple ? Value::tuple(i.shape, joined) : std::move(joined[0]);

@@ -21,7 +21,8 @@ inline constexpr std::string_view kManualTarget = "lamella.manual_computation";
 bool is_manual_call(const Instruction& instruction);
 Value evaluate_manual(Step& step);
 
-// The part of an array that a device has, or the array itself; and the reverse, into `to`.
+// The part of an array that a device has, or the array itself; and the reverse, into `to`. Terms
+// but the first are zeros, and are added up.
 Value part_of(const Value& whole, const Sharding& sharding, int64_t device, const Shape* shape);
 void join_part(const Value& part, const Sharding& sharding, int64_t device, Value& to);
 

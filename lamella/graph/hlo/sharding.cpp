@@ -111,18 +111,29 @@ Sharding Sharding::parse(std::string_view text) {
   if (count <= 0 || count > kMostDevices || count != static_cast<int64_t>(made.devices.size())) {
     return Sharding();
   }
-  if (product(parts) == 1) return Sharding();
+  if (kinds.find("={unreduced") != std::string_view::npos) {
+    const std::vector<int64_t> sizes = numbers_of(text.substr(at, close - at));
+    const bool alone = kinds.starts_with("last_tile_dims={unreduced}");
+    made.terms = sizes[sizes.size() - (alone ? 1 : 2)];
+  }
+  if (product(parts) == 1 && made.terms == 1) return Sharding();
   made.parts = std::move(parts);
   return made;
 }
 std::string Sharding::to_string(int64_t rank) const {
   if (is_whole()) return "{replicated}";
-  if (parts.empty()) return str("{maximal device=", devices[0], "}");
+  if (devices.size() == 1) return str("{maximal device=", devices[0], "}");
+  if (terms == static_cast<int64_t>(devices.size())) return "{unreduced}";
   std::string text = "{devices=[";
   for (int64_t d = 0; d < rank; ++d) text += str(d == 0 ? "" : ",", parts[static_cast<size_t>(d)]);
-  if (copies != 1) text += str(",", copies);
+  if (terms != 1) text += str(",", terms);
+  if (copies != terms) text += str(",", copies / terms);
   text += "]";
   for (size_t i = 0; i < devices.size(); ++i) text += str(i == 0 ? "" : ",", devices[i]);
+  if (terms != 1) {
+    return text + (copies != terms ? " last_tile_dims={unreduced, replicated}}"
+                                   : " last_tile_dims={unreduced}}");
+  }
   return text + (copies != 1 ? " last_tile_dim_replicate}" : "}");
 }
 
@@ -147,10 +158,14 @@ std::optional<std::vector<int64_t>> Sharding::start_of(int64_t device,
   }
   return start;
 }
+int64_t Sharding::term_of(int64_t device) const {
+  if (is_whole()) return 0;
+  return (std::ranges::find(devices, device) - devices.begin()) % copies / (copies / terms);
+}
 bool Sharding::is_first(int64_t device) const {
   if (is_whole()) return device == 0;
   auto found = std::ranges::find(devices, device);
-  return found != devices.end() && (found - devices.begin()) % copies == 0;
+  return found != devices.end() && (found - devices.begin()) % (copies / terms) == 0;
 }
 
 }  // namespace lamella::hlo

@@ -101,11 +101,10 @@ Mesh mesh_of(const Attribute& stated) {
     if (count == 0) return Mesh();
   }
   if (static_cast<int64_t>(mesh.devices.size()) != count) {
-    const bool is_maximal = mesh.axes.empty() && mesh.devices.size() == 1;
-    if (!is_maximal) {
-      mesh.devices.resize(static_cast<size_t>(count));
-      std::iota(mesh.devices.begin(), mesh.devices.end(), 0);
-    }
+    mesh.devices.resize(static_cast<size_t>(count));
+    std::iota(mesh.devices.begin(), mesh.devices.end(), 0);
+  } else if (mesh.axes.empty()) {
+    mesh.is_maximal = true;
   }
   return mesh;
 }
@@ -136,17 +135,13 @@ Steps steps_of(const Mesh& mesh, const Attribute& axis) {
 Sharding sharding_of(const Attribute& stated, const Mesh& mesh,
                      const std::vector<std::string_view>* only) {
   Sharding made;
-  if (mesh.axes.empty() && mesh.devices.size() == 1) {
+  if (mesh.is_maximal) {
     made.devices = mesh.devices;
     return made;
   }
-  std::vector<int64_t> places{0};  // in the mesh, of each part
-  auto along = [&](const Steps& steps) {
-    std::vector<int64_t> more;
-    for (int64_t base : places) {
-      for (int64_t k = 0; k < steps.count; ++k) more.push_back(base + k * steps.stride);
-    }
-    places = std::move(more);
+  std::vector<Steps> used;
+  auto counts = [&](const Attribute& axis) {
+    return only == nullptr || std::ranges::find(*only, name_of(axis)) != only->end();
   };
   bool any = false;
   const Attribute* dimensions = entry_of(stated, "dimensions");
@@ -154,26 +149,26 @@ Sharding sharding_of(const Attribute& stated, const Mesh& mesh,
   for (const Attribute* dimension : dimensions->list) {
     int64_t parts = 1;
     for (const Attribute* axis : dimension->list) {
-      if (only != nullptr && std::ranges::find(*only, name_of(*axis)) == only->end()) continue;
-      const Steps steps = steps_of(mesh, *axis);
-      if (static_cast<size_t>(parts * steps.count) > mesh.devices.size()) return Sharding();
-      parts *= steps.count;
-      along(steps);
+      if (!counts(*axis)) continue;
+      used.push_back(steps_of(mesh, *axis));
+      parts *= used.back().count;
     }
     any |= parts != 1;
     made.parts.push_back(parts);
   }
-  if (!any) return Sharding();
-  // What a part's devices have in common is where they are along its axes.
-  const size_t parts = places.size();
-  std::vector<std::vector<int64_t>> of_part(parts);
-  std::vector<Steps> used;
-  for (const Attribute* dimension : dimensions->list) {
-    for (const Attribute* axis : dimension->list) {
-      if (only != nullptr && std::ranges::find(*only, name_of(*axis)) == only->end()) continue;
+  if (const Attribute* unreduced = entry_of(stated, "unreduced")) {
+    for (const Attribute* axis : unreduced->list) {
+      if (!counts(*axis)) continue;
       used.push_back(steps_of(mesh, *axis));
+      made.terms *= used.back().count;
     }
   }
+  if (!any && made.terms == 1) return Sharding();
+  // What a part's devices have in common is where they are along its axes.
+  size_t parts = 1;
+  for (const Steps& steps : used) parts *= static_cast<size_t>(steps.count);
+  if (parts > mesh.devices.size()) return Sharding();
+  std::vector<std::vector<int64_t>> of_part(parts);
   for (size_t place = 0; place < mesh.devices.size(); ++place) {
     size_t part = 0;
     for (const Steps& steps : used) {
@@ -183,7 +178,7 @@ Sharding sharding_of(const Attribute& stated, const Mesh& mesh,
     }
     of_part[part].push_back(mesh.devices[place]);
   }
-  made.copies = static_cast<int64_t>(of_part[0].size());
+  made.copies = static_cast<int64_t>(of_part[0].size()) * made.terms;
   for (const std::vector<int64_t>& one : of_part) {
     made.devices.insert(made.devices.end(), one.begin(), one.end());
   }

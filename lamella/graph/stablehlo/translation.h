@@ -24,6 +24,7 @@ struct Mesh {
   };
   std::vector<Axis> axes;
   std::vector<int64_t> devices;  // in the order of the axes
+  bool is_maximal = false;       // one device has everything
 };
 class Translation;
 struct OperationRow {
