@@ -1,6 +1,6 @@
 """Programs of JAX on the plugin, each beside jaxlib's own CPU client in the same process.
 
-usage: programs.py [NAME...]     prints a line of JSON for each: its name, and what went wrong or null
+usage: programs.py [NAME...]     prints a line of JSON for each: its name, and what went wrong
 """
 
 import gc

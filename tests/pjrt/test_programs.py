@@ -1,4 +1,4 @@
-"""Programs of JAX on Lamella: those of programs.py, in a process of their own, and what a process is set to."""
+"""Programs of JAX on Lamella: those of programs.py, in a process of their own, and settings."""
 
 import json
 import os
@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-pytest.importorskip("jax")
 import lamella
 
+pytest.importorskip("jax")
 HERE = pathlib.Path(__file__).parent
 NAMES = re.findall(r"^@program\ndef (\w+)", (HERE / "programs.py").read_text(), re.M)
 PYTHON = pathlib.Path(lamella.__file__).parent.parent
