@@ -57,7 +57,7 @@ class HostCallback final : public hlo::PreparedCall {
   hlo::Value run(std::span<hlo::Value> operands, hlo::RunContext& context) override {
     HostFunction function = host_function;
     void* callbacks =
-        context.user_data == nullptr ? nullptr : context.user_data->find(callbacks_type());
+        context.user_data == nullptr ? nullptr : context.user_data->find(kCallbacksType);
     LAMELLA_CHECK(function != nullptr && callbacks != nullptr, "hlo: expected the callback ",
                   index_, " of '", name_,
                   "' among the user data of the run, which jaxlib 0.10 adds");

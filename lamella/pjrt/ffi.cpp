@@ -1,7 +1,6 @@
 // The extension of custom calls: registering types and handlers, and user data of runs.
 #include "lamella/pjrt/ffi.h"
 
-#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -12,8 +11,6 @@
 
 namespace lamella::pjrt {
 namespace {
-
-std::atomic<int64_t> type_of_callbacks = 0;
 
 // The number of a type. A caller without a number gets that of the name, if it has one.
 int64_t type_number(const std::string& name, int64_t id, hlo::ffi::Deleter deleter) {
@@ -31,7 +28,6 @@ int64_t type_number(const std::string& name, int64_t id, hlo::ffi::Deleter delet
   }
   require(id == 0 || id == found->second, "lamella: expected the type '", name,
           "' to have the number ", found->second, ", got ", id);
-  if (name.find("HostCallbacks") != std::string::npos) type_of_callbacks = found->second;
   return found->second;
 }
 
@@ -43,6 +39,11 @@ void register_type(FfiTypeRegisterArgs& args) {
 void user_data_add(FfiUserDataAddArgs& args) {
   require(args.context != nullptr, "PJRT_FFI_UserData_Add: expected a context, got null");
   add_user_data(*args.context, args.type, args.data);
+  // jaxlib adds its callbacks by a number of its own, of which it registers no type.
+  hlo::ffi::Deleter deleter = nullptr;
+  if (!hlo::ffi::find_type(args.type, &deleter)) {
+    add_user_data(*args.context, kCallbacksType, args.data);
+  }
 }
 void register_handler(FfiRegisterHandlerArgs& args) {
   hlo::ffi::HandlerBundle bundle{};
@@ -53,8 +54,6 @@ void register_handler(FfiRegisterHandlerArgs& args) {
 }
 
 }  // namespace
-
-int64_t callbacks_type() { return type_of_callbacks; }
 
 FfiExtension ffi_extension() {
   return {{sizeof(FfiExtension), ExtensionType::Ffi, nullptr},

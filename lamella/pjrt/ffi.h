@@ -7,7 +7,7 @@
 namespace lamella::pjrt {
 
 void add_user_data(ExecuteContext& context, int64_t type, void* data);
-// The type under which JAX adds its callbacks to the user data; 0 before it has.
-int64_t callbacks_type();
+// The type under which runs have JAX's callbacks among their user data.
+inline constexpr int64_t kCallbacksType = -1;
 
 }  // namespace lamella::pjrt

@@ -7,14 +7,15 @@ LAMELLA_AS_CPU=1 puts it in the place of jaxlib's own CPU client. See docs/jax.m
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import os
 import pathlib
 import threading
 import traceback
 from typing import Any
 
-# PJRT's minor versions whose structs the library knows by their sizes.
-_OLDEST_JAXLIB = (0, 6)
+# The version of JAX that tests run with; others work as long as they have the names used below.
+_TESTED = "0.10.2"
 
 
 def _library() -> str:
@@ -149,7 +150,7 @@ class _Plugin:
         )
 
     def register_type(self, name, type_id) -> None:
-        """Registers a type of states: a capsule of its number, or a dictionary with its information."""
+        """Registers a type of states: a capsule of its number, or a dictionary with more."""
         info = None
         if isinstance(type_id, dict):
             info = type_id.get("type_info")
@@ -245,24 +246,27 @@ def initialize() -> None:
     """Registers the plugin; JAX calls it."""
     import jaxlib
 
-    version = tuple(int(part) for part in jaxlib.__version__.split(".")[:2])
-    if version < _OLDEST_JAXLIB:
+    try:
+        _register()
+    except (ImportError, AttributeError, TypeError) as error:
         raise RuntimeError(
-            f"jax_plugins.lamella: expected jaxlib 0.6 or later, got {jaxlib.__version__};"
-            " run `pip install -U jax jaxlib`"
-        )
+            f"jax_plugins.lamella: expected a jaxlib such as {_TESTED}, got {jaxlib.__version__},"
+            f" where {error}; run `pip install jax=={_TESTED}`"
+        ) from error
+
+
+def _register() -> None:
     from jax._src import xla_bridge
 
-    # Below JAX's own CPU client, so that it is the default only where it is asked for. The plugin is
-    # not announced as experimental.
+    # Below JAX's own CPU client, so that it is the default only where it is asked for. The plugin
+    # is not announced as experimental.
     xla_bridge._nonexperimental_plugins.add("lamella")
     xla_bridge.register_plugin(
         "lamella", priority=-100, library_path=_library(), factory=_make_client
     )
-    if os.environ.get("LAMELLA_AS_CPU", "0") not in ("", "0"):
-        own = xla_bridge._backend_factories["lamella"]
-        # Newer versions of JAX keep more of a plugin.
-        more = {"make_topology": own.make_topology} if hasattr(own, "make_topology") else {}
-        xla_bridge.register_backend_factory(
-            "cpu", own.factory, priority=0, fail_quietly=False, c_api=own.c_api, **more
-        )
+    if os.environ.get("LAMELLA_AS_CPU", "0") in ("", "0"):
+        return
+    for table in (xla_bridge._backend_factories, xla_bridge._topology_factories):
+        table["cpu"] = table["lamella"]
+    own = xla_bridge._backend_factories["lamella"]
+    xla_bridge._backend_factories["cpu"] = dataclasses.replace(own, priority=0)
