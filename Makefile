@@ -1,6 +1,6 @@
 # make demo | test | bench | lint | sanitize | fuzz | coverage | aarch64 | wheel | reference | site: each installs what it needs, builds, and runs.
 # `make test ROOM=kernels` tests one folder of tests/. JOBS=n limits parallel jobs; PYTHON=… chooses the interpreter (3.9 or newer).
-# `make bench TOPIC` measures one topic: kernels, cpp, python, autograd, layers, graph, size, extensions, packages or distributed.
+# `make bench TOPIC` measures one topic: kernels, cpp, python, autograd, layers, graph, size, extensions, packages, distributed, bridge or jax.
 
 PYTHON ?= python3
 ROOT := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))

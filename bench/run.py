@@ -2,7 +2,7 @@
 
 Needs what `make bench` installs and builds. Rows without their peer say so.
 Usage: run.py [--build DIR] [--only TOPIC], where TOPIC is one of kernels, cpp, python, autograd,
-layers, graph, functions, size, extensions, packages, distributed, bridge.
+layers, graph, functions, size, extensions, packages, distributed, bridge, jax.
 """
 
 from __future__ import annotations
@@ -508,6 +508,26 @@ def build_rows(table: Table, build: Path, folder: Path) -> None:
         table.row("compile the standard headers alone", "-", f"{seconds:.2f} s", "", None)
 
 
+def jax_rows(table: Table) -> None:
+    """Programs of JAX on Lamella beside jaxlib's own CPU client."""
+    limits = {"first call": 0.5}
+    for threads in (1, 2):
+        table.section(f"programs of JAX, {threads} thread{'s' if threads > 1 else ''}")
+        command = [sys.executable, str(ROOT / "bench/jax_programs.py"), "--threads", str(threads)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        if done.returncode != 0 or not rows:
+            print(f"jax_programs.py failed:\n{done.stderr[-2000:]}", file=sys.stderr)
+            return
+        for row in rows:
+            limit = limits.get(row["row"], 1.2)
+            table.ratio(row["row"], row["ns"], limit, "jaxlib", row["peer"])
+            if row["row"] == "scalar add":
+                table.limit("scalar dispatch", row["ns"] / 1000, 3, "us")
+        ratios = [row["ns"] / row["peer"] for row in rows if row["row"] not in limits]
+        table.limit("geometric mean", statistics.geometric_mean(ratios), 0.8, "x jaxlib")
+
+
 def bridge_rows(table: Table, folder: Path) -> None:
     table.section("operators of a library in PyTorch and JAX")
     rows = run_rows([sys.executable, str(ROOT / "bench/bridge.py"), str(folder)])
@@ -550,7 +570,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     topics = ["kernels", "cpp", "python", "autograd", "layers", "graph"]
-    topics += ["functions", "size", "extensions", "packages", "distributed", "bridge"]
+    topics += ["functions", "size", "extensions", "packages", "distributed", "bridge", "jax"]
     parser.add_argument("--only", choices=topics)
     options = parser.parse_args()
     if options.only == "kernels":
@@ -590,6 +610,8 @@ def main() -> None:
             package_rows(table)
         if options.only in (None, "bridge"):
             bridge_rows(table, folder)
+        if options.only in (None, "jax"):
+            jax_rows(table)
         if options.only is None:
             readme.write(calls, imports, options.build)
     for title, rows in (("short", table.missed), ("not run", table.not_run)):

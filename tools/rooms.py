@@ -67,6 +67,7 @@ ROOMS = (
             "lamella/graph/client",
             "lamella/graph/compiler",
             "lamella/graph/lowering",
+            "lamella/graph/stablehlo",
             "lamella/graph/view",
         ),
         "programs: HLO read, built, verified, compiled, run, drawn; custom calls;"
@@ -76,6 +77,7 @@ ROOMS = (
     Room("lamella/graph/runtime", ("lamella/graph/hlo",)),
     Room("lamella/graph/builder", ("lamella/graph/hlo",)),
     Room("lamella/graph/view", ("lamella/graph/hlo",)),
+    Room("lamella/graph/stablehlo", ("lamella/graph/builder",)),
     Room("lamella/graph/custom_call", ("lamella/graph/runtime",)),
     Room("lamella/graph/evaluate", ("lamella/graph/custom_call",)),
     Room("lamella/graph/lowering", ("lamella/graph/builder", "lamella/graph/custom_call")),
@@ -95,6 +97,11 @@ ROOMS = (
         "lamella/bridge",
         ("lamella/abi", "lamella/graph/custom_call"),
         "operators in PyTorch and JAX: `liblamella_bridge.so`, which `lamella.bridge` loads",
+    ),
+    Room(
+        "lamella/pjrt",
+        ("lamella/graph",),
+        "JAX's programs on Lamella: `liblamella_pjrt.so`, which JAX finds as a plugin",
     ),
     Room(
         "python",

@@ -218,7 +218,7 @@ void cpu_free(void* data, size_t bytes) noexcept {
   }
 }
 
-CpuMemoryStatistics cpu_memory_statistics() {
+LAMELLA_PRIVATE_API CpuMemoryStatistics cpu_memory_statistics() {
   detail::PoolStatistics s = detail::pool_statistics();
   return {s.bytes_in_use, s.bytes_cached + static_cast<int64_t>(large_blocks().cached()),
           s.system_allocations};

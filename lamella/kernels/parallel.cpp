@@ -33,6 +33,7 @@
 #include "lamella/abi/operators.h"
 #include "lamella/abi/threads.h"
 #include "lamella/core/error.h"
+#include "lamella/core/float_mode.h"
 #include "lamella/core/fork.h"
 #include "lamella/core/interrupt.h"
 #include "lamella/core/key_set.h"
@@ -80,6 +81,7 @@ struct Job {
   void* context = nullptr;
   int64_t begin = 0, end = 0, size = 0;
   lamella_thread_state caller{};
+  uint64_t subnormals = subnormal_mode();  // of the caller
   std::array<Share, kMaxShares> shares;
   int share_count = 1;
   std::atomic<int> running{0};  // workers inside; changed under the pool's lock
@@ -138,7 +140,10 @@ struct Job {
       state.modes = from.modes;
     };
     take(caller);
-    work(number);
+    {
+      SubnormalMode mode(subnormals);
+      work(number);
+    }
     take(before);
   }
 };

@@ -8,10 +8,14 @@ OpLike = Any
 ElementLike = Any
 ShapeLike = Union["Shape", str]
 
-def parse(text: str, verify: bool = True) -> Module: ...
+def parse(text: str | bytes, verify: bool = True) -> Module: ...
 def from_json(text: str, verify: bool = True) -> Module: ...
 def compile(
-    module: Module, platform: str = "Host", interpreted: bool = False, verified: bool = False
+    module: Module,
+    platform: str = "Host",
+    interpreted: bool = False,
+    verified: bool = False,
+    flush_subnormals: bool = False,
 ) -> Executable: ...
 def operator_call_facts(
     op: str, shapes: Sequence[Shape | str], arguments: str

@@ -219,18 +219,21 @@ PyObject* run_as(PyObject* self, PyObject* args) {
 }
 
 PyObject* compile(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"module", "platform", "interpreted", "verified", nullptr};
+  static const char* names[] = {"module",   "platform",         "interpreted",
+                                "verified", "flush_subnormals", nullptr};
   PyObject* object;
   const char* platform = "Host";
-  int interpreted = 0, verified = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|spp:compile", const_cast<char**>(names),
-                                   &object, &platform, &interpreted, &verified)) {
+  int interpreted = 0, verified = 0, flush_subnormals = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|sppp:compile", const_cast<char**>(names),
+                                   &object, &platform, &interpreted, &verified,
+                                   &flush_subnormals)) {
     return nullptr;
   }
   return guarded([&] {
     const ModuleHandle& module = module_from(object, "compile");
     hlo::CompileOptions options;
     options.platform = platform;
+    options.flush_subnormals = flush_subnormals != 0;
     ExecutableHandle handle;
     handle.platform = platform;
     handle.without_gil = may_take_long(*module);

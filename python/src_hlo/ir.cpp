@@ -1,6 +1,7 @@
 // lamella.hlo.Module, Computation and Instruction: views of a module that keep it alive.
 #include <functional>
 
+#include "lamella/graph/stablehlo/stablehlo.h"
 #include "python/src_hlo/hlo.h"
 
 namespace lamella::python {
@@ -68,8 +69,15 @@ PyObject* parse(PyObject*, PyObject* args, PyObject* kwargs) {
                                    &verify)) {
     return nullptr;
   }
-  return guarded(
-      [&] { return module_object(hlo::parse_module(text_of(text, "parse"), verify != 0)); });
+  return guarded([&] {
+    std::string_view data =
+        PyBytes_Check(text)
+            ? std::string_view(PyBytes_AS_STRING(text), static_cast<size_t>(PyBytes_GET_SIZE(text)))
+            : text_of(text, "parse");
+    const bool is_stablehlo = hlo::stablehlo::is_bytecode(data) || hlo::stablehlo::is_text(data);
+    return module_object(is_stablehlo ? hlo::stablehlo::read(data, verify != 0)
+                                      : hlo::parse_module(data, verify != 0));
+  });
 }
 
 PyObject* get_module_name(PyObject* self, void*) { return text_object(module_of(self)->name); }
@@ -471,7 +479,8 @@ PyType_Spec instruction_spec = {"lamella._hlo.Instruction", sizeof(Holder<Instru
                                 Py_TPFLAGS_DEFAULT, instruction_slots};
 
 PyMethodDef functions[] = {{"parse", method(parse), METH_VARARGS | METH_KEYWORDS,
-                            "parse(text, verify=True)\n\nThe module of XLA's text."},
+                            "parse(text, verify=True)\n\nThe module of XLA's text, or of "
+                            "StableHLO's text or bytecode (a portable artifact)."},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

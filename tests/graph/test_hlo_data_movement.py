@@ -356,16 +356,22 @@ def test_random_bits(algorithm, words):
         assert_same(program(*lines), np.array(state[:words], np.uint64))
 
 
-def test_bits_of_a_jax_key():
+@pytest.mark.parametrize("algorithm", ["RNG_DEFAULT", "RNG_THREE_FRY", "RNG_PHILOX"])
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32])
+def test_bits_of_a_jax_key(algorithm, kind):
     jax = pytest.importorskip("jax")
-    key = np.array([1, 2, 3, 4], np.uint32)
+    by = getattr(jax.lax.RandomAlgorithm, algorithm)
 
-    def draw(key):
-        return jax.lax.rng_bit_generator(key, (4, 3), dtype=np.uint32)
+    for shape in ((4, 3), (7,), (0, 2), ()):
 
-    text = jax.jit(draw).lower(key).as_text("hlo")
-    for got, want in zip(ours(text, key), draw(key), strict=True):
-        np.testing.assert_array_equal(got, want)
+        def draw(key, shape=shape):
+            return jax.lax.rng_bit_generator(key, shape, dtype=kind, algorithm=by)
+
+        for key in ([1, 2, 3, 4], [2**32 - 2, 2**32 - 1, 2**32 - 1, 2**32 - 1]):
+            key = np.array(key, np.uint32)
+            text = jax.jit(draw).lower(key).as_text("hlo")
+            for got, want in zip(ours(text, key), draw(key), strict=True):
+                np.testing.assert_array_equal(got, want)
 
 
 def test_random_numbers_have_their_distribution():

@@ -44,3 +44,24 @@ ENTRY e {
     assert is_the_same(
         text, [np.random.default_rng(0).normal(size=(1000, 1037)).astype(np.float32)]
     )
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_subnormals_are_zeros_on_every_thread_where_asked(element):
+    n = 300_000
+    text = f"""HloModule m
+ENTRY e {{
+  x = {element}[{n}] parameter(0)
+  y = {element}[{n}] parameter(1)
+  ROOT r = {element}[{n}] multiply(x, y)
+}}
+"""
+    kind = np.float32 if element == "f32" else np.float64
+    tiny = np.finfo(kind).tiny
+    ones = np.ones(n, kind)
+    for x, y, exact in ((tiny / 4, 1, tiny / 4), (tiny, 0.25, tiny / 4), (tiny / 4, 8, 2 * tiny)):
+        for flush, want in ((True, 0), (False, exact)):
+            program = hlo.compile(text, flush_subnormals=flush)
+            for got in for_numbers_of_threads(program, [ones * kind(x), ones * kind(y)]):
+                assert np.unique(got[0].numpy()).tolist() == [want]
+    assert kind(tiny) * kind(0.25) != 0  # the caller's mode is as before

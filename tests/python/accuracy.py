@@ -3,6 +3,7 @@
 A row has a function, its domains and the largest allowed error in units in the last place (ULP) of
 float32 and float64, against mpmath with 40 digits. `accuracy.py --write` measures every CPU
 capability and writes the page, with PyTorch's errors for comparison.
+`accuracy.py --every STEP NAME...` measures functions that NumPy has too at every STEPth float32.
 """
 
 from __future__ import annotations
@@ -231,8 +232,32 @@ def page(count: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def worst_of_every(name: str, step: int) -> tuple[float, float]:
+    """The largest error of a function over every step-th finite float32, and where it is."""
+    import lamella
+
+    worst = (0.0, 0.0)
+    for first in range(0, 0x7F800000, 1 << 23):
+        for sign in (0, 1 << 31):
+            bits = numpy.arange(first + sign, first + sign + (1 << 23), step, dtype=numpy.uint32)
+            x = bits.view(numpy.float32)
+            got = getattr(lamella, name)(lamella.from_numpy(x)).numpy().astype(numpy.float64)
+            with numpy.errstate(all="ignore"):
+                want = getattr(numpy, name)(x.astype(numpy.float64))
+                finite = numpy.isfinite(want) & (abs(want) < 2.0**128)
+                _, exponent = numpy.frexp(want)
+                unit = numpy.ldexp(1.0, numpy.maximum(exponent, -125) - 24)
+                error = numpy.where(finite, abs(got - want) / unit, 0)
+            error[numpy.isnan(error)] = math.inf
+            worst = max(worst, (float(error.max()), float(x[error.argmax()])))
+    return worst
+
+
 if __name__ == "__main__":
-    if "--run" in sys.argv:
+    if "--every" in sys.argv:
+        for name in sys.argv[3:]:
+            print(name, *worst_of_every(name, int(sys.argv[2])))
+    elif "--run" in sys.argv:
         run(*sys.argv[2:])
     elif "--write" in sys.argv:
         PAGE.write_text(page(200))

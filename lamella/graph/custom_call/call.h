@@ -14,12 +14,15 @@
 
 namespace lamella::hlo {
 
+struct Participant;
+
 // State that all custom calls of one run of a module share.
 struct RunContext {
   int64_t run_id = 0;  // unique among the runs of the process
   int32_t device_ordinal = 0;
   void* stream = nullptr;  // the device's stream, or NULL
   const UserData* user_data = nullptr;
+  const Participant* participant = nullptr;  // of a run on several devices of this process
   // Objects that calls keep from prepare_run to the end of the run, by the address of the call.
   std::unordered_map<const void*, std::shared_ptr<void>> kept;
 

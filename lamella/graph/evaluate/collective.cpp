@@ -6,6 +6,7 @@
 
 #include "lamella/graph/evaluate/elements.h"
 #include "lamella/graph/evaluate/job.h"
+#include "lamella/graph/evaluate/together.h"
 
 namespace lamella::hlo {
 namespace {
@@ -18,6 +19,9 @@ void require_alone(const Instruction& i, const Shape& given, const Shape& expect
 }
 Value pass_on(Step& step, const Shape* shape) {
   const Instruction& i = step.instruction;
+  if (const Participant* participant = step.run.context.participant) {
+    return evaluate_together(step, *participant, shape);
+  }
   if (auto job = job_of(i)) return evaluate_on_job(step, *job, shape);
   // A sum may have another type than its operand.
   bool adds = i.opcode == Opcode::AllReduce || i.opcode == Opcode::AllReduceStart;
@@ -50,6 +54,9 @@ Value pass_on(Step& step, const Shape* shape) {
 // On one device, replica 0 gets its own operand if it is the target of a pair, otherwise zeros.
 Value permute(Step& step, const Shape* shape) {
   const Instruction& i = step.instruction;
+  if (const Participant* participant = step.run.context.participant) {
+    return evaluate_together(step, *participant, shape);
+  }
   if (auto job = job_of(i)) return evaluate_on_job(step, *job, shape);
   LAMELLA_HLO_REQUIRE(!i.has(AttributeKey::SliceSizesOfPairs), i,
                       "expected no slice_sizes, which copy between buffers, got ",
@@ -98,6 +105,9 @@ const Shape* result_of_start(const Step& step) { return &step.shape().tuple_shap
 // Each entry of the offsets copies a range of rows of the operand to the output.
 Value evaluate_ragged_all_to_all(Step& step) {
   const Instruction& i = step.instruction;
+  if (const Participant* participant = step.run.context.participant) {
+    return evaluate_together(step, *participant, &step.shape());
+  }
   Value result = Value::writable(step.operands[1]);
   Elements from(step.operands[0]), into(result);
   const Shape& input = step.operands[0].shape();
@@ -148,6 +158,13 @@ Value evaluate_done(Step& step) { return step.operands[0].element(1); }
 
 Value evaluate_id(Step& step) {
   Value result = Value::zeros(step.instruction.shape);
+  if (const Participant* participant = step.run.context.participant) {
+    const bool partition = step.instruction.opcode == Opcode::PartitionId;
+    const int64_t number = partition ? participant->device % participant->partitions
+                                     : participant->device / participant->partitions;
+    std::memcpy(result.data(), &number, result.bytes());
+    return result;
+  }
   if (auto job = job_of(step.instruction)) {
     bool partition = step.instruction.opcode == Opcode::PartitionId;
     int64_t number = partition ? job->rank % job->partitions : job->rank / job->partitions;

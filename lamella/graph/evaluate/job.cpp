@@ -7,6 +7,7 @@
 #include "lamella/api/functions.h"
 #include "lamella/dispatch/dispatcher.h"
 #include "lamella/graph/custom_call/operator_tensors.h"
+#include "lamella/graph/hlo/sharding.h"
 #include "lamella/graph/runtime/tensor_value.h"
 
 namespace lamella::hlo {
@@ -32,51 +33,10 @@ int64_t header_number(const Module& module, std::string_view key) {
   return 1;
 }
 
-// All numbers of a text, in order.
-std::vector<int64_t> numbers_of(std::string_view text) {
-  std::vector<int64_t> numbers;
-  for (const char *at = text.data(), *end = at + text.size(); at != end;) {
-    int64_t number = 0;
-    auto [after, error] = std::from_chars(at, end, number);
-    if (error == std::errc()) numbers.push_back(number);
-    at = error == std::errc() ? after : at + 1;
-  }
-  return numbers;
-}
-
-// Parses "[2,2]<=[4]" or "[2,2]<=[2,2]T(1,0)": the device numbers in order, reshaped to the sizes
-// after "<=", transposed by T, and reshaped to the sizes before it. Each row is a group.
-std::vector<std::vector<int64_t>> iota_groups(std::string_view text) {
-  size_t arrow = text.find("<="), turned = text.find('T');
-  std::vector<int64_t> shape = numbers_of(text.substr(0, arrow));
-  std::vector<int64_t> from = numbers_of(text.substr(arrow, turned - arrow)), order;
-  if (turned != std::string_view::npos) order = numbers_of(text.substr(turned));
-  int64_t total = 1;
-  for (int64_t d : from) total *= d;
-  Tensor devices = lamella::arange(total, TensorOptions(kLong)).reshape(from);
-  if (!order.empty()) devices = devices.permute(order);
-  devices = devices.reshape({shape[0], -1});
-  std::vector<std::vector<int64_t>> groups;
-  for (int64_t row = 0; row < devices.size(0); ++row) {
-    Tensor one = devices.select(0, row).contiguous();
-    const int64_t* first = one.const_data_ptr<int64_t>();
-    groups.emplace_back(first, first + one.numel());
-  }
-  return groups;
-}
-
 // The handle of the process group that contains this rank; 0 is the group of all ranks.
 int64_t group_of(const Instruction& i, const Job& job) {
   std::string_view text = i.text(AttributeKey::ReplicaGroups);
-  std::vector<std::vector<int64_t>> groups;
-  if (text.find("<=") != std::string_view::npos) {
-    groups = iota_groups(text);
-  } else {
-    for (size_t open = text.find('{', 1); open != std::string_view::npos;
-         open = text.find('{', open + 1)) {
-      groups.push_back(numbers_of(text.substr(open, text.find('}', open) - open)));
-    }
-  }
+  const std::vector<std::vector<int64_t>> groups = device_groups(text);
   // A single group with one replica, which stands for all partitions, means all devices.
   bool all = groups.empty() || (groups.size() == 1 && groups[0].size() <= 1);
   if (all) return 0;

@@ -1,6 +1,7 @@
 // Rules: the reference implementation of each opcode. They are plain loops that define the meaning
 // of the operations, and tests compare faster code with them.
 #pragma once
+#include <memory>
 #include <span>
 
 #include "lamella/core/error.h"
@@ -16,10 +17,10 @@ class Run {
  public:
   // Runs a computation of the module; moves the arguments.
   virtual Value call(const Computation& computation, std::span<Value> arguments) = 0;
+  // A run of the same module for another thread of this run; null where there is none.
+  virtual std::unique_ptr<Run> another() const { return nullptr; }
+  virtual ~Run() = default;
   RunContext context;
-
- protected:
-  ~Run() = default;
 };
 
 // One instruction to execute. Operands whose only reference is here may be moved and written.

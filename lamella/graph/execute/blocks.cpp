@@ -28,7 +28,8 @@ const ElementwiseCall* elementwise(const ScheduledStep& step, const PreparedCall
     if (!is_whole && operand->shape->rank() != 0) return nullptr;
   }
   if (!has_elements || i->shape->rank() == 0 || i->shape->elements() == 0) return nullptr;
-  return calls.at(i)->elementwise();
+  auto found = calls.find(i);
+  return found != calls.end() ? found->second->elementwise() : nullptr;
 }
 
 // Pending calls with equal element counts whose results have not been read.

@@ -63,23 +63,9 @@ int64_t limit_bytes() {
   return std::clamp<int64_t>(mebibytes, 0, int64_t{1} << 40) << 20;
 }
 
-// The part of the digest that depends on the machine and on Lamella's libraries.
 std::string surrounding_text;
 fork::Once surroundings_read;
-const std::string& surroundings() {
-  surroundings_read([] {
-    std::string all = str(code_capability());
-    for (uint32_t word : processor_features()) all += str(" ", word);
-    for (const std::string& path : compiler_libraries()) {
-      struct stat info {};
-      if (stat(path.c_str(), &info) != 0) continue;
-      all +=
-          str("\n", path, " ", info.st_size, " ", info.st_mtim.tv_sec, " ", info.st_mtim.tv_nsec);
-    }
-    surrounding_text = std::move(all);
-  });
-  return surrounding_text;
-}
+
 std::string path_of(const std::string& regions) {
   std::string path = folder();
   if (path.empty()) return path;
@@ -249,6 +235,21 @@ void keep_code(const std::string& regions, const CodeImage& image) {
 }
 
 }  // namespace
+
+const std::string& surroundings() {
+  surroundings_read([] {
+    std::string all = str(code_capability());
+    for (uint32_t word : processor_features()) all += str(" ", word);
+    for (const std::string& path : compiler_libraries()) {
+      struct stat info {};
+      if (stat(path.c_str(), &info) != 0) continue;
+      all +=
+          str("\n", path, " ", info.st_size, " ", info.st_mtim.tv_sec, " ", info.st_mtim.tv_nsec);
+    }
+    surrounding_text = std::move(all);
+  });
+  return surrounding_text;
+}
 
 std::optional<CodeImage> image_of(const Module& module, std::span<const Region* const> regions,
                                   StoredCode* stored) {

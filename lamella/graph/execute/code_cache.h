@@ -24,5 +24,7 @@ namespace lamella::hlo {
 // whose code is then cached. nullopt if there is no code and no compiler.
 std::optional<CodeImage> image_of(const Module& module, std::span<const Region* const> regions,
                                   StoredCode* stored);
+// What code depends on beside its regions: the machine, and Lamella's libraries.
+const std::string& surroundings();
 
 }  // namespace lamella::hlo

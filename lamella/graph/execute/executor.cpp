@@ -15,10 +15,12 @@
 #include <vector>
 
 #include "lamella/core/allocator.h"
+#include "lamella/core/float_mode.h"
 #include "lamella/core/interrupt.h"
 #include "lamella/graph/custom_call/annotation.h"
 #include "lamella/graph/evaluate/dynamic_sizes.h"
 #include "lamella/graph/evaluate/rules.h"
+#include "lamella/graph/evaluate/together.h"
 #include "lamella/graph/execute/blocks.h"
 #include "lamella/graph/execute/code_cache.h"
 #include "lamella/graph/execute/computation_plan.h"
@@ -160,11 +162,13 @@ class Executor final : public Executable {
         program_(program->run()),
         is_dynamic_(has_dynamic_sizes(program_)),
         depth_(call_depth(program_)),
-        user_data_(options.user_data) {
+        user_data_(options.user_data),
+        flush_subnormals_(options.flush_subnormals) {
     check_platform(options.platform);
     for (const Computation* computation : program_.computations) {
       for (const Instruction* i : computation->instructions) {
         if (i->opcode != Opcode::CustomCall) continue;
+        if (is_manual_call(*i)) continue;
         if (!has_target(*i, options.platform) && is_top_k_call(*i)) continue;
         calls_.push_back(prepare_call(*i, options.platform));
         prepared_.emplace(i, calls_.back().get());
@@ -175,29 +179,29 @@ class Executor final : public Executable {
     entry_ = &plans_.at(program_.entry);
   }
 
-  Value run(std::span<const Value> arguments) const override {
+  using Executable::run;
+  Value run(std::span<Value> arguments, const RunOptions& options) const override {
     check_arguments(arguments);
     OneRun one(*this);
     one.context.run_id = next_run.fetch_add(1, std::memory_order_relaxed);
-    one.context.user_data = user_data_.get();
+    one.context.device_ordinal = options.device_ordinal;
+    one.context.participant = options.participant;
+    one.context.user_data = options.user_data != nullptr ? options.user_data : user_data_.get();
     for (PreparedCall* call : joining_) call->prepare_run(one.context);
     for (PreparedCall* call : joining_) call->start_run(one.context);
-    Value few[kInlineRunValues];
-    std::vector<Value> many(arguments.size() > kInlineRunValues ? arguments.size() : 0);
-    Value* taken = many.empty() ? few : many.data();
-    for (size_t a = 0; a < arguments.size(); ++a) {
-      if (is_dynamic_) {
-        taken[a] = unpacked(module().entry->parameters[a]->shape, arguments[a]);
-      } else {
-        taken[a].share(arguments[a]);
-      }
+    for (size_t a = 0; is_dynamic_ && a < arguments.size(); ++a) {
+      arguments[a] = unpacked(module().entry->parameters[a]->shape, arguments[a]);
     }
     profile::Span whole("run");
     Value made;
+    auto run_entry = [&] {
+      SubnormalMode mode(flush_subnormals_ ? kFlushSubnormals : subnormal_mode());
+      made = one.run(*entry_, arguments);
+    };
     if (depth_ <= kMaxDepthOnOwnStack) {
-      made = one.run(*entry_, {taken, arguments.size()});
+      run_entry();
     } else {
-      run_nested(depth_, [&] { made = one.run(*entry_, {taken, arguments.size()}); });
+      run_nested(depth_, run_entry);
     }
     whole.end([&] { return std::string(program_.name); });
     return is_dynamic_ ? packed(made) : made;
@@ -221,6 +225,14 @@ class Executor final : public Executable {
     explicit OneRun(const Executor& executor) : executor_(executor) {}
     Value call(const Computation& computation, std::span<Value> arguments) override {
       return run(executor_.plans_.at(&computation), arguments);
+    }
+    std::unique_ptr<Run> another() const override {
+      auto made = std::make_unique<OneRun>(executor_);
+      made->context.run_id = context.run_id;
+      made->context.device_ordinal = context.device_ordinal;
+      made->context.user_data = context.user_data;
+      made->context.kept = context.kept;
+      return made;
     }
     Value run(const ComputationPlan& plan, std::span<Value> arguments) {
       // Small plans keep their places on the stack.
@@ -375,7 +387,9 @@ class Executor final : public Executable {
         if (prepared != prepared_.end()) {
           step.call = prepared->second;
         } else {
-          step.rule = rule_of(i->opcode == Opcode::CustomCall ? Opcode::TopK : i->opcode);
+          step.rule = is_manual_call(*i)                ? &evaluate_manual
+                      : i->opcode == Opcode::CustomCall ? rule_of(Opcode::TopK)
+                                                        : rule_of(i->opcode);
         }
         for (const Instruction* operand : i->operands) read(operand);
       }
@@ -447,6 +461,7 @@ class Executor final : public Executable {
   std::shared_ptr<const void> code_holder_;
   std::vector<MachineCode> codes_;  // of the regions in their order
   std::shared_ptr<const UserData> user_data_;
+  bool flush_subnormals_;
   std::vector<std::unique_ptr<PreparedCall>> calls_;
   std::unordered_map<const Instruction*, PreparedCall*> prepared_;
   std::vector<PreparedCall*> joining_;  // the calls that must be prepared at the start of a run

@@ -1,4 +1,4 @@
-// Checks the arguments of executables.
+// Checks and shares the arguments of executables.
 #include "lamella/graph/runtime/executable.h"
 
 #include "lamella/core/error.h"
@@ -17,6 +17,15 @@ void Executable::check_arguments(std::span<const Value> arguments) const {
     LAMELLA_CHECK(fits, "hlo: expected argument ", i, " ('", parameters[i]->name, "') to be ",
                   wanted.to_string(false), ", got ", given.to_string(false));
   }
+}
+
+Value Executable::run(std::span<const Value> arguments) const {
+  constexpr size_t kFew = 32;
+  Value few[kFew];
+  std::vector<Value> many(arguments.size() > kFew ? arguments.size() : 0);
+  Value* shared = many.empty() ? few : many.data();
+  for (size_t a = 0; a < arguments.size(); ++a) shared[a].share(arguments[a]);
+  return run({shared, arguments.size()}, RunOptions());
 }
 
 }  // namespace lamella::hlo

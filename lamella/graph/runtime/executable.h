@@ -1,5 +1,6 @@
 // Executable: a verified and compiled module.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,6 +17,19 @@ struct CompileOptions {
   std::string platform = "Host";
   // Caller's objects that typed handlers find in their execution context; may be null.
   std::shared_ptr<const UserData> user_data;
+  // Whether runs take subnormal numbers for zeros, operands as well as results, on all threads.
+  bool flush_subnormals = false;
+};
+
+struct Participant;
+
+// What one run is given beside its arguments.
+struct RunOptions {
+  int32_t device_ordinal = 0;
+  // Objects for typed handlers, in place of those of CompileOptions; may be null.
+  const UserData* user_data = nullptr;
+  // Of a run on several devices, each on a thread of its own; may be null.
+  const Participant* participant = nullptr;
 };
 
 class Executable {
@@ -28,7 +42,9 @@ class Executable {
   // Runs the entry computation. There must be one argument for each parameter, with its shape; this
   // is checked, except for layouts. Arguments are not written. Several threads may run an
   // executable at the same time. Throws an Error that names the instruction that failed.
-  virtual Value run(std::span<const Value> arguments) const = 0;
+  Value run(std::span<const Value> arguments) const;
+  // The same, with arguments that are moved: the run may use the memory of those that are unique.
+  virtual Value run(std::span<Value> arguments, const RunOptions& options) const = 0;
   // A text for users: the changes of each pass, then a line for each step of the program.
   virtual std::string explain() const = 0;
   // The program as it will run: a new module with one instruction for each step, in the order of

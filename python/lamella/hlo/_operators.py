@@ -19,7 +19,7 @@ _kept: list[Any] = []
 
 
 def as_operator(
-    text_or_module: str | Module, name: str, *, lib: Any = None, platform: str = "Host"
+    text_or_module: str | bytes | Module, name: str, *, lib: Any = None, platform: str = "Host"
 ) -> Any:
     """Defines an operator "ns::name" that runs a module, and returns its overload in lamella.ops.
 
@@ -31,8 +31,8 @@ def as_operator(
     return _define(text_or_module, name, lib, platform, sys._getframe(1))
 
 
-def _define(text_or_module: str | Module, name: str, lib: Any, platform: str, caller: Any) -> Any:
-    module = parse(text_or_module) if isinstance(text_or_module, str) else text_or_module
+def _define(text_or_module: str | bytes | Module, name: str, lib: Any, platform: str, caller: Any) -> Any:
+    module = text_or_module if isinstance(text_or_module, Module) else parse(text_or_module)
     registration = _hlo._define_operator(
         name, module, platform, caller.f_code.co_filename, caller.f_lineno
     )

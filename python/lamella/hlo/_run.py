@@ -8,23 +8,35 @@ from lamella import Tensor, _hlo
 from lamella._hlo import Executable, Module, parse
 
 
-def compile(text_or_module: str | Module, *, platform: str = "Host") -> Executable:
-    """Compiles a module. Call the result with arrays; it returns a list of tensors."""
-    return _compile(text_or_module, platform, interpreted=False)
+def compile(
+    text_or_module: str | bytes | Module, *, platform: str = "Host", flush_subnormals: bool = False
+) -> Executable:
+    """Compiles a module. Call the result with arrays; it returns a list of tensors. With
+    flush_subnormals its runs take subnormal numbers for zeros, as XLA's on CPUs do."""
+    return _compile(text_or_module, platform, interpreted=False, flush_subnormals=flush_subnormals)
 
 
-def _compile(text_or_module: str | Module, platform: str, *, interpreted: bool) -> Executable:
-    if not isinstance(text_or_module, (str, Module)):
+def _compile(
+    text_or_module: str | bytes | Module,
+    platform: str,
+    *,
+    interpreted: bool,
+    flush_subnormals: bool = False,
+) -> Executable:
+    if not isinstance(text_or_module, (str, bytes, Module)):
         raise TypeError(
             f"compile: expected a Module or the text of one, got {type(text_or_module).__name__}"
         )
     text = text_or_module if isinstance(text_or_module, str) else None
-    module = None if isinstance(text_or_module, str) else text_or_module
+    is_module = isinstance(text_or_module, Module)
+    module = text_or_module if isinstance(text_or_module, Module) else None
     try:
-        if module is None:
-            assert text is not None
-            module = parse(text)
-        return _hlo.compile(module, platform, interpreted, verified=text is not None)
+        if not isinstance(text_or_module, Module):
+            module = parse(text_or_module)
+        assert module is not None
+        return _hlo.compile(
+            module, platform, interpreted, not is_module, flush_subnormals=flush_subnormals
+        )
     except Exception as error:
         from lamella.hlo import _bundle
 
@@ -39,15 +51,15 @@ def on_failure(executable: Executable, inputs: list[Tensor] | None, error: Excep
     _bundle.on_failure(executable, inputs, error)
 
 
-def evaluate(text_or_module: str | Module, *arrays: Any) -> list[Tensor]:
+def evaluate(text_or_module: str | bytes | Module, *arrays: Any) -> list[Tensor]:
     """Runs a module once with the reference evaluator. Returns one tensor for each array of the
     result, with tuples flattened."""
     return _compile(text_or_module, "Host", interpreted=True)._run("evaluate", arrays)
 
 
 def load(path: str) -> Module:
-    """Reads a module from a file of XLA's text."""
-    with open(path, encoding="utf-8") as file:
+    """Reads a module from a file of XLA's text, or of StableHLO's text or bytecode."""
+    with open(path, "rb") as file:
         return parse(file.read())
 
 
