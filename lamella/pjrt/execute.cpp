@@ -59,7 +59,8 @@ struct Run {
   hlo::Value argument(size_t i) {
     Cell& cell = *arguments[i];
     hlo::Value value;
-    const hlo::Shape& shape = program->parameters()[i]->row_major_shape();
+    const hlo::Shape& shape =
+        program->parameters()[i % program->parameters().size()]->row_major_shape();
     if (LAMELLA_UNLIKELY(!shape.is_array())) return hlo::Value::token(&shape);
     if (!given.empty() && given[i] && arguments[i].use_count() == 1) {
       value = std::move(cell.value);
@@ -211,8 +212,8 @@ void take_arguments(Run& run, Buffer* const* buffers, size_t count, const Execut
     run.arguments.push_back(buffers[i]->live_cell());
     const hlo::Shape& expected = program.parameters()[i]->shape();
     // JAX passes arrays without elements for tokens.
-    require(!expected.is_array() || buffers[i]->type->shape().compatible(expected), program.name(), ": expected argument ",
-            i, " to be ", expected.to_string(false), ", got ",
+    require(!expected.is_array() || buffers[i]->type->shape().compatible(expected), program.name(),
+            ": expected argument ", i, " to be ", expected.to_string(false), ", got ",
             buffers[i]->type->shape().to_string(false));
   }
   if (!program.donates()) return;

@@ -204,6 +204,14 @@ std::string mlir_type(const hlo::Shape& shape) {
   return text + name + ">";
 }
 
+// As XLA states it.
+std::string sharding_text(const hlo::Sharding& sharding, const hlo::Shape& shape) {
+  if (sharding.terms > 1 && sharding.terms == static_cast<int64_t>(sharding.devices.size())) {
+    return "{unreduced}";
+  }
+  return sharding.to_string(shape.is_array() ? shape.rank() : 0);
+}
+
 }  // namespace
 
 // JAX reads the shapes and shardings of results from it, and the text for `as_text`. It is the
@@ -219,15 +227,15 @@ std::string Program::optimized() const {
     parameters += str(comma, "%arg", i, ": ", type);
     operands += str(comma, "%arg", i);
     types += comma + type;
-    const hlo::Sharding& sharding = shardings_.parameters[i];
-    of_parameters += str(comma, '"', sharding.to_string(entry.parameters[i]->shape->rank()), '"');
+    of_parameters +=
+        str(comma, '"', sharding_text(shardings_.parameters[i], *entry.parameters[i]->shape), '"');
   }
   const hlo::Shape& result = *entry.root->shape;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const char* comma = i != 0 ? ", " : "";
     const hlo::Shape& shape = outputs_[i]->shape();
     results += comma + mlir_type(shape);
-    of_results += comma + shardings_.outputs[i].to_string(shape.is_array() ? shape.rank() : 0);
+    of_results += comma + sharding_text(shardings_.outputs[i], shape);
   }
   if (result.is_tuple()) of_results = "{" + of_results + "}";
   std::string text =

@@ -100,15 +100,7 @@ class Flow {
   Leaves follow(const Instruction& i, const std::vector<Leaves>& operands, int depth) {
     const std::string_view stated = i.text(AttributeKey::Sharding);
     if (hlo::is_manual_call(i)) {
-      Leaves made;
-      const std::string_view all = i.text(AttributeKey::FrontendAttributes);
-      const size_t at = all.find("out_shardings=\"");
-      if (at == std::string_view::npos) return made;
-      for (std::string_view one :
-           Sharding::elements(all.substr(at + 15, all.find('"', at + 15) - at - 15))) {
-        made.push_back(Sharding::parse(one));
-      }
-      return made;
+      return manual(i, operands, depth);
     }
     if (!stated.empty() && i.shape->is_array()) return {Sharding::parse(stated)};
     auto called = [&](AttributeKey key, const std::vector<Leaves>& arguments) {
@@ -147,6 +139,48 @@ class Flow {
     if (!i.shape->is_array()) return {};
     const Tiles made = array(i, operands);
     return {made.empty() ? Sharding() : sharding_of(made, *i.shape, devices_)};
+  }
+  static Leaves stated_shardings(const Instruction& i, std::string_view name) {
+    Leaves made;
+    const std::string_view all = i.text(AttributeKey::FrontendAttributes);
+    size_t at = all.find(str(name, "=\""));
+    if (at == std::string_view::npos) return made;
+    at += name.size() + 2;
+    for (std::string_view one : Sharding::elements(all.substr(at, all.find('"', at) - at))) {
+      made.push_back(Sharding::parse(one));
+    }
+    return made;
+  }
+  // A region states how its axes cut; along other dimensions what its operands bring goes on.
+  Leaves manual(const Instruction& i, const std::vector<Leaves>& operands, int depth) {
+    const Leaves in = stated_shardings(i, "in_shardings");
+    Leaves out = stated_shardings(i, "out_shardings");
+    auto is_cut = [](const Sharding& by, size_t d) {
+      return d < by.parts.size() && by.parts[d] != 1;
+    };
+    std::vector<Leaves> inside;
+    for (size_t n = 0; n < operands.size() && n < in.size(); ++n) {
+      Tiles tiles = operand(i, operands, n);
+      for (size_t d = 0; d < tiles.size(); ++d) {
+        if (is_cut(in[n], d)) tiles[d] = Along();
+      }
+      inside.push_back(
+          {tiles.empty() ? Sharding() : sharding_of(tiles, *i.operands[n]->shape, devices_)});
+    }
+    const Leaves of_body =
+        of(*i.find(AttributeKey::CalledComputations)->computations()[0], inside, depth + 1);
+    for (size_t n = 0; n < std::min(out.size(), of_body.size()); ++n) {
+      const Shape& shape = i.shape->is_tuple() ? i.shape->tuple_shapes()[n] : *i.shape;
+      Tiles tiles = tiles_of(of_body[n], devices_);
+      const Tiles stated = tiles_of(out[n], devices_);
+      if (out[n].terms != 1 || tiles.empty()) continue;
+      for (size_t d = 0; d < stated.size() && d < tiles.size(); ++d) {
+        if (is_cut(out[n], d)) tiles[d] = stated[d];
+      }
+      const Sharding both = sharding_of(tiles, shape, devices_);
+      if (!both.is_whole()) out[n] = both;
+    }
+    return out;
   }
   Tiles operand(const Instruction& i, const std::vector<Leaves>& operands, size_t n) const {
     if (!i.operands[n]->shape->is_array() || operands[n].size() != 1) return {};

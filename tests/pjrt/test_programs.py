@@ -82,3 +82,18 @@ print(jax.jit(lambda x: jnp.sin(x) @ x.T)(x).sum(), sum(hits))
     assert first[0] == second[0]
     assert int(first[1]) == 0
     assert int(second[1]) > 0
+
+
+DEVICES = re.findall(r"^@program\ndef (\w+)", (HERE / "devices.py").read_text(), re.M)
+
+
+@pytest.fixture(scope="module")
+def problems_of_devices():
+    settings = {"JAX_PLATFORMS": "lamella,cpu", "JAX_NUM_CPU_DEVICES": "8"}
+    lines = run(str(HERE / "devices.py"), **settings).splitlines()
+    return dict(json.loads(line) for line in lines if line.startswith("["))
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_program_of_several_devices(problems_of_devices, name):
+    assert problems_of_devices[name] is None, problems_of_devices[name]

@@ -123,7 +123,6 @@ Sharding Sharding::parse(std::string_view text) {
 std::string Sharding::to_string(int64_t rank) const {
   if (is_whole()) return "{replicated}";
   if (devices.size() == 1) return str("{maximal device=", devices[0], "}");
-  if (terms == static_cast<int64_t>(devices.size())) return "{unreduced}";
   std::string text = "{devices=[";
   for (int64_t d = 0; d < rank; ++d) text += str(d == 0 ? "" : ",", parts[static_cast<size_t>(d)]);
   if (terms != 1) text += str(",", terms);

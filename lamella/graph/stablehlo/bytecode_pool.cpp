@@ -356,6 +356,19 @@ void Pool::read_builtin_attribute(Bytes& in, Attribute* made) {
     case 15:
       made->kind = Kind::Location;
       return;
+    case 18: {  // elements, of operations that are not StableHLO's
+      made->kind = Kind::Elements;
+      made->type = type(in);
+      made->text = in.raw(in.number());
+      int64_t count = 1;
+      for (int64_t size : made->type->sizes) count *= size;
+      made->is_splat = count != 1;
+      if (count != 1 &&
+          made->text.size() != static_cast<size_t>(element_bytes(made->type->element))) {
+        made->is_splat = false;
+      }
+      return;
+    }
     case 22: {  // from a line and column to others; numbers that say nothing are left out
       made->kind = Kind::Location;
       made->file = attribute(in)->text;
