@@ -217,8 +217,9 @@ def _take_custom_calls(to: _Plugin) -> None:
     with xla_client._custom_callback_lock:
         xla_client._custom_callback_handler.pop(platform, None)
         xla_client._custom_type_id_handler.pop(platform, None)
-    xla_client.register_custom_call_handler("cpu", both)
+    # Types come before the handlers that use them.
     xla_client.register_custom_type_handler("cpu", both_types)
+    xla_client.register_custom_call_handler("cpu", both)
 
 
 def _device_count() -> int:
