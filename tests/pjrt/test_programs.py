@@ -110,3 +110,18 @@ def test_custom_calls_of_users(tmp_path):
     subprocess.run([*command, str(HERE / "handlers.cpp"), "-o", library], check=True)
     out = run(str(HERE / "custom_calls.py"), library, JAX_PLATFORMS="lamella,cpu")
     assert out.strip() == "done"
+
+
+def test_a_jax_without_the_names_is_refused_in_a_sentence():
+    script = """
+import jax
+from jax._src import xla_bridge
+del xla_bridge._nonexperimental_plugins
+try:
+    jax.devices()
+except RuntimeError as error:
+    print(error)
+"""
+    out = run("-c", script)
+    assert "jax_plugins.lamella: expected a jaxlib such as 0.10.2, got" in out
+    assert "run `pip install jax==0.10.2`" in out
