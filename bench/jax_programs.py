@@ -161,7 +161,7 @@ def first_call() -> tuple[float, Any]:
 
 
 def work() -> None:
-    """Reads names from stdin, and times each: a warm-up the first time, then seconds of one call."""
+    """Reads names from stdin, and prints the seconds of one call for each."""
     import jax
 
     all_programs = programs()

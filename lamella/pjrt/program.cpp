@@ -2,6 +2,7 @@
 #include "lamella/pjrt/program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "lamella/graph/execute/digest.h"
@@ -42,24 +43,40 @@ std::vector<bool> donated_of(const hlo::Module& module) {
   return donated;
 }
 
-// About the nanoseconds of one run. A loop is taken to run often, and an unknown call to be cubic.
-double duration(const hlo::Module& module, const hlo::Costs& costs, const hlo::Computation& of) {
+// About the nanoseconds of one run. A loop is taken to run often, and a call to be a decomposition
+// of a matrix.
+double duration(const hlo::Costs& costs, const hlo::Computation& of) {
   constexpr double kIterations = 64;
   double sum = 0;
   for (const hlo::Instruction* i : of.instructions) {
     const hlo::Cost& cost = costs.of(*i);
-    double own = 0.5 * cost.flops + 4 * cost.transcendentals + 0.25 * cost.bytes;
-    if (i->opcode == hlo::Opcode::While) {
-      own = 0;
-      hlo::for_each_called(*i, [&](const hlo::Computation& called) {
-        own += kIterations * (100 + duration(module, costs, called));
-      });
-    } else if (i->opcode == hlo::Opcode::CustomCall || i->opcode == hlo::Opcode::Sort) {
-      own = is_host_callback(*i) ? 1e9 : 1000 + 16 * cost.bytes;
+    switch (i->opcode) {
+      case hlo::Opcode::While:
+      case hlo::Opcode::Call:
+      case hlo::Opcode::Conditional:
+        hlo::for_each_called(*i, [&](const hlo::Computation& called) {
+          sum +=
+              (i->opcode == hlo::Opcode::While ? kIterations : 1) * (100 + duration(costs, called));
+        });
+        break;
+      case hlo::Opcode::CustomCall:
+        sum += 1000 + 0.01 * std::pow(cost.bytes / 4, 1.5);
+        break;
+      case hlo::Opcode::Sort:
+        sum += 16 * cost.bytes;
+        break;
+      default:
+        sum += 0.05 * cost.flops + cost.transcendentals + 0.1 * cost.bytes;
     }
-    sum += own;
   }
   return sum;
+}
+bool has_host_callback(const hlo::Module& module) {
+  return std::ranges::any_of(module.computations, [](const hlo::Computation* computation) {
+    return std::ranges::any_of(computation->instructions, [](const hlo::Instruction* i) {
+      return i->opcode == hlo::Opcode::CustomCall && is_host_callback(*i);
+    });
+  });
 }
 // Below so many nanoseconds a run is done by the caller.
 constexpr double kShort = 100e3;
@@ -163,7 +180,7 @@ void Program::estimate(const hlo::Module& module) {
   add("transcendentals", cost.transcendentals);
   add("bytes accessed", cost.bytes);
   lists_.peak = hlo::Memory(module).peak();
-  is_short_ = duration(module, costs, *module.entry) < kShort;
+  is_short_ = duration(costs, *module.entry) < kShort && !has_host_callback(module);
 }
 
 namespace {

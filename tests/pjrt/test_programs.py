@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -97,3 +98,30 @@ def problems_of_devices():
 @pytest.mark.parametrize("name", DEVICES)
 def test_program_of_several_devices(problems_of_devices, name):
     assert problems_of_devices[name] is None, problems_of_devices[name]
+
+
+def test_custom_calls_of_users(tmp_path):
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    library = str(tmp_path / "libhandlers.so")
+    include = run("-c", "import jax; print(jax.ffi.include_dir())").strip()
+    command = [compiler, "-std=c++17", "-O0", "-shared", "-fPIC", "-w", f"-I{include}"]
+    subprocess.run([*command, str(HERE / "handlers.cpp"), "-o", library], check=True)
+    out = run(str(HERE / "custom_calls.py"), library, JAX_PLATFORMS="lamella,cpu")
+    assert out.strip() == "done"
+
+
+def test_a_jax_without_the_names_is_refused_in_a_sentence():
+    script = """
+import jax
+from jax._src import xla_bridge
+del xla_bridge._nonexperimental_plugins
+try:
+    jax.devices()
+except RuntimeError as error:
+    print(error)
+"""
+    out = run("-c", script)
+    assert "jax_plugins.lamella: expected a jaxlib such as 0.10.2, got" in out
+    assert "run `pip install jax==0.10.2`" in out

@@ -14,7 +14,8 @@ import threading
 import traceback
 from typing import Any
 
-# The version of JAX that tests run with; others work as long as they have the names used below.
+# The version of JAX that tests run with; others work as long as they have the names used below,
+# as 0.9.2 does.
 _TESTED = "0.10.2"
 
 
@@ -217,8 +218,9 @@ def _take_custom_calls(to: _Plugin) -> None:
     with xla_client._custom_callback_lock:
         xla_client._custom_callback_handler.pop(platform, None)
         xla_client._custom_type_id_handler.pop(platform, None)
-    xla_client.register_custom_call_handler("cpu", both)
+    # Types come before the handlers that use them.
     xla_client.register_custom_type_handler("cpu", both_types)
+    xla_client.register_custom_call_handler("cpu", both)
 
 
 def _device_count() -> int:
@@ -238,21 +240,37 @@ def _device_count() -> int:
 def _make_client() -> Any:
     from jax._src import xla_bridge
 
-    plugin()
-    return xla_bridge.make_pjrt_c_api_client("lamella", {"num_devices": _device_count()})
+    try:
+        plugin()
+        devices = _device_count()
+    except (ImportError, AttributeError, TypeError) as error:
+        raise _refusal(error) from error
+    return xla_bridge.make_pjrt_c_api_client("lamella", {"num_devices": devices})
+
+
+def _refusal(error: Exception) -> RuntimeError:
+    import jaxlib
+
+    return RuntimeError(
+        f"jax_plugins.lamella: expected a jaxlib such as {_TESTED}, got {jaxlib.__version__},"
+        f" where {error}; run `pip install jax=={_TESTED}`"
+    )
 
 
 def initialize() -> None:
     """Registers the plugin; JAX calls it."""
-    import jaxlib
-
     try:
         _register()
     except (ImportError, AttributeError, TypeError) as error:
-        raise RuntimeError(
-            f"jax_plugins.lamella: expected a jaxlib such as {_TESTED}, got {jaxlib.__version__},"
-            f" where {error}; run `pip install jax=={_TESTED}`"
-        ) from error
+        # JAX shows what a client's factory raises, to those who ask for the client.
+        from jax._src import xla_bridge
+
+        refusal = _refusal(error)
+
+        def refuse() -> None:
+            raise refusal
+
+        xla_bridge.register_backend_factory("lamella", refuse, priority=-100, fail_quietly=True)
 
 
 def _register() -> None:
