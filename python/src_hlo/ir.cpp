@@ -133,6 +133,12 @@ PyObject* find_computation(PyObject* self, PyObject* name) {
     return computation_object(module, found);
   });
 }
+PyObject* module_to_stablehlo(PyObject* self, PyObject*) {
+  return guarded([&] {
+    const std::string data = hlo::stablehlo::to_bytecode(*module_of(self));
+    return PyBytes_FromStringAndSize(data.data(), static_cast<Py_ssize_t>(data.size()));
+  });
+}
 PyObject* module_to_string(PyObject* self, PyObject* args, PyObject* kwargs) {
   return print(*module_of(self), args, kwargs);
 }
@@ -176,6 +182,9 @@ PyGetSetDef module_getset[] = {
      nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef module_methods[] = {
+    {"to_stablehlo", module_to_stablehlo, METH_NOARGS,
+     "to_stablehlo()\n\nA portable artifact of StableHLO (VHLO 1.10), as bytes, which JAX reads and\n"
+     "hlo.parse() as well. Parameters and results that are tuples become their arrays."},
     {"to_string", method(module_to_string), METH_VARARGS | METH_KEYWORDS,
      "to_string(*, percent=False, operand_shapes=False, metadata=True)\n\nXLA's text."},
     {"verify", verify, METH_NOARGS, "Raises an error that names the instruction that is wrong."},

@@ -1,5 +1,4 @@
 // Reading StableHLO's portable artifacts: MLIR's bytecode, versions 0 to 6, of the dialect vhlo.
-#include <algorithm>
 #include <array>
 #include <unordered_map>
 
@@ -31,27 +30,6 @@ enum Section : size_t {
   kProperties,
   kSections
 };
-
-// The names of attributes in the order of bytecode, which is the alphabet's, by "name_v1".
-using AttributeNames = std::vector<std::string_view>;
-const std::unordered_map<std::string, AttributeNames>& attribute_names() {
-  static const auto all = [] {
-    std::unordered_map<std::string, AttributeNames> made;
-    auto add = [&](std::string operation, std::string_view words) {
-      AttributeNames names;
-      for_each_word(
-          words, [&](std::string_view word) { names.push_back(word.substr(0, word.find('>'))); });
-      std::ranges::sort(names);
-      made.emplace(std::move(operation), std::move(names));
-    };
-#define LAMELLA_STABLEHLO(name, version, since, rule, opcode, attributes, regions) \
-  add(str(name, "_v", version), attributes);
-#include "lamella/graph/stablehlo/operations.def"
-    for (const SdyOperation& one : sdy_operations()) add(str(one.name, "_v0"), one.attributes);
-    return made;
-  }();
-  return all;
-}
 
 class Reader {
  public:
@@ -142,9 +120,9 @@ class Reader {
         std::string_view name = pool_.string_at(in, number);
         names_.push_back(Name{dialects_[dialect], name, nullptr});
         const bool is_sdy = dialects_[dialect] == "sdy";
-        auto found = attribute_names().find(is_sdy ? str("sdy.", name, "_v0") : std::string(name));
-        if ((is_sdy || dialects_[dialect] == "vhlo") && found != attribute_names().end()) {
-          names_.back().attributes = &found->second;
+        const std::string known = is_sdy ? str("sdy.", name, "_v0") : std::string(name);
+        if ((is_sdy || dialects_[dialect] == "vhlo") && is_operation(known)) {
+          names_.back().attributes = &own_attributes(known);
         }
       }
     }
@@ -154,8 +132,8 @@ class Reader {
 
   struct Name {
     std::string_view dialect;
-    std::string_view text;             // "add_v1"
-    const AttributeNames* attributes;  // NULL if the table has no such operation
+    std::string_view text;                            // "add_v1"
+    const std::vector<std::string_view>* attributes;  // NULL if the table has no such operation
   };
 
   Operation* operation(Bytes& in, std::vector<Value*>& values, size_t& next, int depth) {

@@ -10,23 +10,6 @@ namespace {
 
 using Kind = Attribute::Kind;
 
-// By the code of VHLO's bytecode; Invalid for types that are no element's.
-constexpr ElementType kElements[] = {
-    ElementType::PRED,       ElementType::Invalid,    ElementType::BF16,
-    ElementType::F16,        ElementType::F32,        ElementType::F64,
-    ElementType::F8E4M3FN,   ElementType::F8E5M2,     ElementType::Invalid,
-    ElementType::S64,        ElementType::S4,         ElementType::S8,
-    ElementType::S16,        ElementType::S32,        ElementType::S64,
-    ElementType::U4,         ElementType::U8,         ElementType::U16,
-    ElementType::U32,        ElementType::U64,        ElementType::Invalid,
-    ElementType::Invalid,    ElementType::Invalid,    ElementType::Invalid,
-    ElementType::Invalid,    ElementType::Invalid,    ElementType::Invalid,
-    ElementType::F8E4M3FNUZ, ElementType::F8E5M2FNUZ, ElementType::F8E4M3B11FNUZ,
-    ElementType::Invalid,    ElementType::S2,         ElementType::U2,
-    ElementType::Invalid,    ElementType::Invalid,    ElementType::F8E4M3,
-    ElementType::F8E3M4,     ElementType::F4E2M1FN,   ElementType::Invalid,
-    ElementType::Invalid,    ElementType::F8E8M0FNU,
-};
 // Those that no module has.
 std::string_view foreign_type(uint64_t code) {
   switch (code) {
@@ -186,9 +169,9 @@ void Pool::read_builtin_type(Bytes& in, Type* made) {
 void Pool::read_vhlo_type(Bytes& in, Type* made) {
   using K = Type::Kind;
   const uint64_t code = in.number();
-  if (code < std::size(kElements) && kElements[code] != ElementType::Invalid) {
+  if (auto found = element_of_code(code)) {
     made->kind = K::Element;
-    made->element = kElements[code];
+    made->element = *found;
     return;
   }
   auto types = [&](std::vector<const Type*>& list) {

@@ -1,14 +1,78 @@
 // Types, enumerators and numbers that bytecode and text share.
 #include "lamella/graph/stablehlo/names.h"
 
+#include <unordered_map>
+
 #include "lamella/graph/hlo/literal.h"
 #include "lamella/graph/hlo/scanner.h"
+#include "lamella/graph/stablehlo/sdy.h"
 
 namespace lamella::hlo::stablehlo {
 
 void Source::fail_at(size_t position, const std::string& message) const {
   if (is_text) Scanner(data, "stablehlo").fail_at(position, message);
   throw Error(str("stablehlo: byte ", position, ": ", message));
+}
+
+namespace {
+
+// By the code of VHLO's bytecode; Invalid for types that are no element's.
+constexpr ElementType kElements[] = {
+    ElementType::PRED,       ElementType::Invalid,    ElementType::BF16,
+    ElementType::F16,        ElementType::F32,        ElementType::F64,
+    ElementType::F8E4M3FN,   ElementType::F8E5M2,     ElementType::Invalid,
+    ElementType::S64,        ElementType::S4,         ElementType::S8,
+    ElementType::S16,        ElementType::S32,        ElementType::S64,
+    ElementType::U4,         ElementType::U8,         ElementType::U16,
+    ElementType::U32,        ElementType::U64,        ElementType::Invalid,
+    ElementType::Invalid,    ElementType::Invalid,    ElementType::Invalid,
+    ElementType::Invalid,    ElementType::Invalid,    ElementType::Invalid,
+    ElementType::F8E4M3FNUZ, ElementType::F8E5M2FNUZ, ElementType::F8E4M3B11FNUZ,
+    ElementType::Invalid,    ElementType::S2,         ElementType::U2,
+    ElementType::Invalid,    ElementType::Invalid,    ElementType::F8E4M3,
+    ElementType::F8E3M4,     ElementType::F4E2M1FN,   ElementType::Invalid,
+    ElementType::Invalid,    ElementType::F8E8M0FNU,
+};
+// The names of attributes in the order of bytecode, which is the alphabet's, by "name_v1".
+using AttributeNames = std::vector<std::string_view>;
+const std::unordered_map<std::string, AttributeNames>& attribute_names() {
+  static const auto all = [] {
+    std::unordered_map<std::string, AttributeNames> made;
+    auto add = [&](std::string operation, std::string_view words) {
+      AttributeNames names;
+      for_each_word(
+          words, [&](std::string_view word) { names.push_back(word.substr(0, word.find('>'))); });
+      std::ranges::sort(names);
+      made.emplace(std::move(operation), std::move(names));
+    };
+#define LAMELLA_STABLEHLO(name, version, since, rule, opcode, attributes, regions) \
+  add(str(name, "_v", version), attributes);
+#include "lamella/graph/stablehlo/operations.def"
+    for (const SdyOperation& one : sdy_operations()) add(str(one.name, "_v0"), one.attributes);
+    return made;
+  }();
+  return all;
+}
+
+}  // namespace
+
+std::optional<ElementType> element_of_code(uint64_t code) {
+  if (code >= std::size(kElements) || kElements[code] == ElementType::Invalid) return std::nullopt;
+  return kElements[code];
+}
+int element_code(ElementType type) {
+  for (size_t code = std::size(kElements); code-- > 0;) {  // index comes before s64
+    if (kElements[code] == type) return static_cast<int>(code);
+  }
+  return -1;
+}
+bool is_operation(std::string_view operation) {
+  return attribute_names().contains(std::string(operation));
+}
+const std::vector<std::string_view>& own_attributes(std::string_view operation) {
+  static const std::vector<std::string_view> kNone;
+  auto found = attribute_names().find(std::string(operation));
+  return found != attribute_names().end() ? found->second : kNone;
 }
 
 std::optional<ElementType> integer_type(uint64_t bits, bool is_unsigned) {

@@ -20,6 +20,13 @@ std::string type_text(const Type& type);
 // StableHLO's name of an element type: "i32", "ui8", "complex<f32>"; and the inverse.
 std::string element_text(ElementType type);
 std::optional<ElementType> element_from_text(std::string_view text);
+// The code of an element type in VHLO's bytecode; -1 if it has none.
+int element_code(ElementType type);
+std::optional<ElementType> element_of_code(uint64_t code);
+// The names of an operation's own attributes in the order of bytecode, by "name_v1". Empty for one
+// that the table does not have.
+const std::vector<std::string_view>& own_attributes(std::string_view operation);
+bool is_operation(std::string_view operation);
 // Calls visit(word) for each of the words between blanks.
 template <class F>
 void for_each_word(std::string_view words, F&& visit) {

@@ -36,7 +36,7 @@ struct Type {
   std::vector<int64_t> bounds;
   std::vector<const Type*> parts;    // of a tuple; a function's operands
   std::vector<const Type*> results;  // of a function
-  std::string_view name;             // of the kind Other, for messages
+  std::string_view name;             // of the kind Other; "index" if elements are of that type
 };
 
 struct Attribute;

@@ -1,6 +1,7 @@
 // Operations whose attributes HLO writes in another form: slices, padding, windows, products.
 #include <algorithm>
 
+#include "lamella/graph/stablehlo/export.h"
 #include "lamella/graph/stablehlo/translation.h"
 
 namespace lamella::hlo::stablehlo {
@@ -213,6 +214,46 @@ void add_algorithm(Translation& t, const Operation& op, AttributeList& list) {
 }
 
 }  // namespace
+
+std::vector<Named> algorithm_attributes(std::string_view word, TreeMaker& make) {
+  auto other = [&](std::string_view name) {
+    auto* one = make.arena().make<Type>();
+    one->name = name;
+    return one;
+  };
+  const Algorithm* found = nullptr;
+  for (const Algorithm& one : kAlgorithms) {
+    if (one.name == word) found = &one;
+  }
+  static constexpr const char* kNames[] = {
+      "lhs_precision_type",          "rhs_precision_type",  "accumulation_type",
+      "lhs_component_count",         "rhs_component_count", "num_primitive_operations",
+      "allow_imprecise_accumulation"};
+  std::vector<Named> made;
+  if (found == nullptr) {
+    if (!word.empty() && word != "dot_unset") {
+      throw Error(str("to_stablehlo: expected an algorithm that StableHLO has, got '", word, "'"));
+    }
+    for (const char* name : kNames) made.push_back({name, make.type_of(other("none"))});
+    return made;
+  }
+  auto type = [&](std::string_view name) {
+    Type* one = other(name);
+    if (name == "tf32") return make.type_of(one);
+    one->kind = Type::Kind::Element;
+    one->name = {};
+    one->element = *element_from_name(name);
+    return make.type_of(one);
+  };
+  const Attribute* one = make.integer(1);
+  return {{kNames[0], type(found->lhs)},
+          {kNames[1], type(found->lhs)},
+          {kNames[2], type(found->accumulation)},
+          {kNames[3], one},
+          {kNames[4], one},
+          {kNames[5], make.integer(found->products)},
+          {kNames[6], make.boolean(false)}};
+}
 
 void translate_dot_general(Translation& t, const Operation& op) {
   AttributeList list = t.attributes(op);

@@ -1,6 +1,7 @@
 // Reading StableHLO: its portable bytecode (VHLO in MLIR's bytecode) and its text, as modules.
 #pragma once
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "lamella/graph/hlo/module.h"
@@ -15,5 +16,9 @@ bool is_text(std::string_view text);
 // "stablehlo: byte 120: expected ..." or "stablehlo: line 3, column 7: expected ...". The module is
 // verified unless `verify` is false.
 std::unique_ptr<Module> read(std::string_view data, bool verify = true);
+
+// The module as a portable artifact of VHLO 1.10, which JAX and others read. Parameters and results
+// of tuples become their arrays. Throws an Error that names an instruction which StableHLO has not.
+std::string to_bytecode(const Module& module);
 
 }  // namespace lamella::hlo::stablehlo
