@@ -62,11 +62,12 @@ PyObject* same(bool equal, int operation) {
 // ---- Modules -----------------------------------------------------------------------------------
 
 PyObject* parse(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"text", "verify", nullptr};
+  static const char* names[] = {"text", "verify", "entry", nullptr};
   PyObject* text;
   int verify = 1;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|p:parse", const_cast<char**>(names), &text,
-                                   &verify)) {
+  const char* entry = "main";
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|ps:parse", const_cast<char**>(names), &text,
+                                   &verify, &entry)) {
     return nullptr;
   }
   return guarded([&] {
@@ -75,7 +76,7 @@ PyObject* parse(PyObject*, PyObject* args, PyObject* kwargs) {
             ? std::string_view(PyBytes_AS_STRING(text), static_cast<size_t>(PyBytes_GET_SIZE(text)))
             : text_of(text, "parse");
     const bool is_stablehlo = hlo::stablehlo::is_bytecode(data) || hlo::stablehlo::is_text(data);
-    return module_object(is_stablehlo ? hlo::stablehlo::read(data, verify != 0)
+    return module_object(is_stablehlo ? hlo::stablehlo::read(data, verify != 0, entry)
                                       : hlo::parse_module(data, verify != 0));
   });
 }
@@ -183,7 +184,8 @@ PyGetSetDef module_getset[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef module_methods[] = {
     {"to_stablehlo", module_to_stablehlo, METH_NOARGS,
-     "to_stablehlo()\n\nA portable artifact of StableHLO (VHLO 1.10), as bytes, which JAX reads and\n"
+     "to_stablehlo()\n\nA portable artifact of StableHLO (VHLO 1.10), as bytes, which JAX reads "
+     "and\n"
      "hlo.parse() as well. Parameters and results that are tuples become their arrays."},
     {"to_string", method(module_to_string), METH_VARARGS | METH_KEYWORDS,
      "to_string(*, percent=False, operand_shapes=False, metadata=True)\n\nXLA's text."},
@@ -487,10 +489,11 @@ PyType_Slot instruction_slots[] = {
 PyType_Spec instruction_spec = {"lamella._hlo.Instruction", sizeof(Holder<InstructionHandle>), 0,
                                 Py_TPFLAGS_DEFAULT, instruction_slots};
 
-PyMethodDef functions[] = {{"parse", method(parse), METH_VARARGS | METH_KEYWORDS,
-                            "parse(text, verify=True)\n\nThe module of XLA's text, or of "
-                            "StableHLO's text or bytecode (a portable artifact)."},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"parse", method(parse), METH_VARARGS | METH_KEYWORDS,
+     "parse(text, verify=True, entry='main')\n\nThe module of XLA's text, or of "
+     "StableHLO's text or bytecode (a portable artifact), whose function `entry` is the program."},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

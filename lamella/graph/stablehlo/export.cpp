@@ -80,12 +80,8 @@ Operation* Export::run(const Module& module) {
       continue;
     }
     if (key != "num_partitions" && key != "replica_count") continue;
-    auto* type = make_.arena().make<Type>();
-    type->kind = Type::Kind::Element;
-    type->element = ElementType::S32;
-    auto* number = const_cast<Attribute*>(make_.integer(std::stoll(std::string(value))));
-    number->type = type;
-    add(root, key == "num_partitions" ? "mhlo.num_partitions" : "mhlo.num_replicas", number);
+    add(root, key == "num_partitions" ? "mhlo.num_partitions" : "mhlo.num_replicas",
+        make_.integer(std::stoll(std::string(value)), ElementType::S32));
   }
   Operation* main = function(*module.entry, true);
   add_entry_attributes(main, module);

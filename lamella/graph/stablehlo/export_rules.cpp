@@ -21,8 +21,9 @@ void Export::mapped_attributes(const Instruction& i, Operation* op, std::string_
 const Attribute* Export::mapped(const Instruction& i, std::string_view name, AttributeKey key) {
   switch (attribute_kind(key)) {
     case AttributeKind::Integer: {
-      const bool is_count = name.ends_with("_count");
-      return make_.integer(i.integer(key, is_count ? 1 : 0));
+      const bool is_count = name.ends_with("_count"), is_narrow = name.ends_with("_bits");
+      return make_.integer(i.integer(key, is_count ? 1 : 0),
+                           is_narrow ? ElementType::S32 : ElementType::S64);
     }
     case AttributeKind::Boolean:
       return make_.boolean(i.flag(key));

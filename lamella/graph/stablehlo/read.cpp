@@ -25,14 +25,15 @@ bool is_text(std::string_view text) {
   return false;
 }
 
-std::unique_ptr<Module> read(std::string_view data, bool verified) {
+std::unique_ptr<Module> read(std::string_view data, bool verified, std::string_view entry) {
   auto module = std::make_unique<Module>("");
   // Strings and elements are views of the module's own copy.
   std::string_view kept = module->arena().copy(data);
   Program program =
       is_bytecode(data) ? read_bytecode(kept, module->arena()) : read_text(kept, module->arena());
-  Translation(program, *module).run();
-  if (verified) verify(*module);
+  Translation translation(program, *module);
+  translation.run(entry);
+  if (verified) translation.verify();
   return module;
 }
 

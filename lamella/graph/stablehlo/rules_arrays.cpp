@@ -1,7 +1,6 @@
 // Operations whose attributes HLO writes in another form: slices, padding, windows, products.
 #include <algorithm>
 
-#include "lamella/graph/stablehlo/export.h"
 #include "lamella/graph/stablehlo/translation.h"
 
 namespace lamella::hlo::stablehlo {
@@ -169,119 +168,45 @@ void translate_convolution(Translation& t, const Operation& op) {
   t.emit(op, operands, std::move(list));
 }
 
-// ---- Products ----------------------------------------------------------------------------------
-
-namespace {
-
-// Algorithms by the types that they round to, that they add up in, and how many products they make.
-struct Algorithm {
-  std::string_view lhs, accumulation;
-  int64_t products;
-  std::string_view name;
-};
-constexpr Algorithm kAlgorithms[] = {
-    {"f16", "f16", 1, "dot_f16_f16_f16"},       {"f16", "f32", 1, "dot_f16_f16_f32"},
-    {"bf16", "bf16", 1, "dot_bf16_bf16_bf16"},  {"bf16", "f32", 1, "dot_bf16_bf16_f32"},
-    {"bf16", "f32", 3, "dot_bf16_bf16_f32_x3"}, {"bf16", "f32", 6, "dot_bf16_bf16_f32_x6"},
-    {"bf16", "f32", 9, "dot_bf16_bf16_f32_x9"}, {"tf32", "f32", 1, "dot_tf32_tf32_f32"},
-    {"tf32", "f32", 3, "dot_tf32_tf32_f32_x3"}, {"f32", "f32", 1, "dot_f32_f32_f32"},
-    {"f64", "f64", 1, "dot_f64_f64_f64"},
-};
-std::string_view type_name(const Attribute* type) {
-  if (type == nullptr || type->type == nullptr) return {};
-  if (type->type->kind == Type::Kind::Element) return element_name(type->type->element);
-  return type->type->name;
-}
-void add_algorithm(Translation& t, const Operation& op, AttributeList& list) {
-  std::string_view lhs = type_name(op.find("lhs_precision_type"));
-  if (lhs.empty() || lhs == "none") return;
-  std::string_view accumulation = type_name(op.find("accumulation_type"));
-  if (lhs.starts_with("f8")) {
-    const bool is_fast = t.integer(op, "allow_imprecise_accumulation", 0) != 0;
-    list.text(AttributeKey::Algorithm,
-              is_fast ? "dot_any_f8_any_f8_f32_fast_accum" : "dot_any_f8_any_f8_f32");
-    return;
-  }
-  const int64_t products = t.integer(op, "num_primitive_operations", 1);
-  for (const Algorithm& one : kAlgorithms) {
-    if (one.lhs == lhs && one.accumulation == accumulation && one.products == products) {
-      list.text(AttributeKey::Algorithm, one.name);
-      return;
-    }
-  }
-  t.fail(op, "expected an algorithm that HLO has, got ", products, " products of ", lhs,
-         " added up in ", accumulation);
-}
-
-}  // namespace
-
-std::vector<Named> algorithm_attributes(std::string_view word, TreeMaker& make) {
-  auto other = [&](std::string_view name) {
-    auto* one = make.arena().make<Type>();
-    one->name = name;
-    return one;
-  };
-  const Algorithm* found = nullptr;
-  for (const Algorithm& one : kAlgorithms) {
-    if (one.name == word) found = &one;
-  }
-  static constexpr const char* kNames[] = {
-      "lhs_precision_type",          "rhs_precision_type",  "accumulation_type",
-      "lhs_component_count",         "rhs_component_count", "num_primitive_operations",
-      "allow_imprecise_accumulation"};
-  std::vector<Named> made;
-  if (found == nullptr) {
-    if (!word.empty() && word != "dot_unset") {
-      throw Error(str("to_stablehlo: expected an algorithm that StableHLO has, got '", word, "'"));
-    }
-    for (const char* name : kNames) made.push_back({name, make.type_of(other("none"))});
-    return made;
-  }
-  auto type = [&](std::string_view name) {
-    Type* one = other(name);
-    if (name == "tf32") return make.type_of(one);
-    one->kind = Type::Kind::Element;
-    one->name = {};
-    one->element = *element_from_name(name);
-    return make.type_of(one);
-  };
-  const Attribute* one = make.integer(1);
-  return {{kNames[0], type(found->lhs)},
-          {kNames[1], type(found->lhs)},
-          {kNames[2], type(found->accumulation)},
-          {kNames[3], one},
-          {kNames[4], one},
-          {kNames[5], make.integer(found->products)},
-          {kNames[6], make.boolean(false)}};
-}
-
-void translate_dot_general(Translation& t, const Operation& op) {
-  AttributeList list = t.attributes(op);
-  auto add = [&](AttributeKey key, const char* name) {
-    auto numbers = t.integers(op, name);
-    if (!numbers.empty()) list.integers(key, numbers);
-  };
-  add(AttributeKey::LhsBatchDims, "lhs_batching_dimensions");
-  add(AttributeKey::RhsBatchDims, "rhs_batching_dimensions");
-  add(AttributeKey::LhsContractingDims, "lhs_contracting_dimensions");
-  add(AttributeKey::RhsContractingDims, "rhs_contracting_dimensions");
-  add_precision(t, op, list);
-  add_algorithm(t, op, list);
-  t.emit(op, t.operands(op, 2), std::move(list));
-}
-// The last dimension of the left by the first of the right.
-void translate_dot(Translation& t, const Operation& op) {
+// Slices of the first operand along one dimension, by numbers of the second.
+void translate_torch_index_select(Translation& t, const Operation& op) {
   Instructions operands = t.operands(op, 2);
+  const Shape &from = *operands[0]->shape, &indices = *operands[1]->shape;
+  const int64_t dim = t.integer(op, "dim"), batch = t.integer(op, "batch_dims", 0);
+  if (dim < 0 || dim >= from.rank() || batch < 0 || batch > dim || batch > indices.rank()) {
+    t.fail(op, "expected 'dim' and 'batch_dims' of ", from.to_string(false), ", got ", dim, " and ",
+           batch);
+  }
+  std::vector<int64_t> batches, offsets, sizes;
+  for (int64_t d = 0; d < from.rank(); ++d) {
+    const bool is_single = d < batch || d == dim;
+    sizes.push_back(is_single ? 1 : from.dimension(d));
+    if (d < batch) batches.push_back(d);
+    if (!is_single) offsets.push_back(d < dim ? d : d - 1 + indices.rank() - batch);
+  }
   AttributeList list = t.attributes(op);
-  const int64_t last = operands[0]->shape->rank() - 1, first = 0;
-  if (last < 0) t.fail(op, "expected arrays of a dimension or more");
-  list.integers(AttributeKey::LhsContractingDims, std::span(&last, 1));
-  list.integers(AttributeKey::RhsContractingDims, std::span(&first, 1));
-  add_precision(t, op, list);
+  list.integers(AttributeKey::OffsetDims, offsets);
+  list.integers(AttributeKey::CollapsedSliceDims, std::span(&dim, 1));
+  list.integers(AttributeKey::StartIndexMap, std::span(&dim, 1));
+  if (batch > 0) {
+    list.integers(AttributeKey::OperandBatchingDims, batches);
+    list.integers(AttributeKey::StartIndicesBatchingDims, batches);
+  }
+  list.integer(AttributeKey::IndexVectorDim, indices.rank());
+  list.integers(AttributeKey::SliceSizes, sizes);
   t.emit(op, operands, std::move(list));
 }
 
-// ---- Collectives -------------------------------------------------------------------------------
+void translate_sort(Translation& t, const Operation& op) {
+  t.require_regions(op, 1);
+  Instructions operands = t.operands(op);
+  AttributeList list = t.attributes(op);
+  int64_t dimension = t.integer(op, "dimension", -1);
+  if (dimension < 0 && !operands.empty()) dimension += operands[0]->shape->rank();
+  list.integers(AttributeKey::Dimensions, std::span(&dimension, 1));
+  list.computation(AttributeKey::ToApply, t.computation(op, 0));
+  t.emit(op, operands, std::move(list));
+}
 
 void translate_rng(Translation& t, const Operation& op) {
   if (op.operands.size() != 3) t.fail(op, "expected 3 operands, got ", op.operands.size());

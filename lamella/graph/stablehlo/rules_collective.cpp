@@ -26,38 +26,42 @@ void translate_collective_reduce(Translation& t, const Operation& op) {
   with_region(t, op, t.attributes(op));
 }
 
-// Parts along one dimension are exchanged, and joined along another.
+// Parts along one dimension are exchanged, and joined along another; each operand for itself.
 void translate_all_to_all(Translation& t, const Operation& op) {
   const int64_t split = t.integer(op, "split_dimension"), count = t.integer(op, "split_count");
   const int64_t joined = t.integer(op, "concat_dimension");
-  Instructions operands = t.operands(op);
-  AttributeList list = t.attributes(op);
-  list.integers(AttributeKey::Dimensions, std::span(&split, 1));
-  if (split == joined) return t.emit(op, operands, std::move(list));
-  if (operands.size() != 1) t.fail(op, "expected one operand where the dimensions differ");
-  const Shape& shape = *operands[0]->shape;
-  auto is_dimension = [&](int64_t d) { return d >= 0 && d < shape.rank(); };
-  if (!is_dimension(split) || !is_dimension(joined) || count <= 0 ||
-      shape.dimension(split) % count != 0) {
-    t.fail(op, "expected dimensions of ", shape.to_string(false), " and a number of parts, got ",
-           split, ", ", joined, " and ", count);
+  Instructions results;
+  for (Instruction* operand : t.operands(op)) {
+    const Shape& shape = *operand->shape;
+    auto is_dimension = [&](int64_t d) { return d >= 0 && d < shape.rank(); };
+    if (!is_dimension(split) || !is_dimension(joined) || count <= 0 ||
+        shape.dimension(split) % count != 0) {
+      t.fail(op, "expected dimensions of ", shape.to_string(false), " and a number of parts, got ",
+             split, ", ", joined, " and ", count);
+    }
+    AttributeList list = t.attributes(op), permutation(t.module());
+    list.integers(AttributeKey::Dimensions, std::span(&split, 1));
+    Instruction* made = t.add(Opcode::AllToAll, std::span(&operand, 1), std::move(list), shape);
+    results.push_back(made);
+    if (split == joined) continue;
+    // The parts are contiguous along the dimension that was split; they move before the joined one.
+    std::vector<int64_t> parts, order, moved, sizes;
+    for (int64_t d = 0; d < shape.rank(); ++d) {
+      const int64_t size = shape.dimension(d);
+      if (d == split) parts.push_back(count);
+      parts.push_back(d == split ? size / count : size);
+      if (d == joined) order.push_back(split);
+      order.push_back(d >= split ? d + 1 : d);
+      sizes.push_back(d == split ? size / count : d == joined ? size * count : size);
+    }
+    for (int64_t d : order) moved.push_back(parts[static_cast<size_t>(d)]);
+    made = t.add(Opcode::Reshape, {made}, shape.with_dimensions(parts));
+    permutation.integers(AttributeKey::Dimensions, order);
+    made = t.add(Opcode::Transpose, std::span(&made, 1), std::move(permutation),
+                 shape.with_dimensions(moved));
+    results.back() = t.add(Opcode::Reshape, {made}, shape.with_dimensions(sizes));
   }
-  Instruction* exchanged = t.add(Opcode::AllToAll, operands, std::move(list), shape);
-  // The parts are contiguous along the dimension that was split; they move before the joined one.
-  std::vector<int64_t> parts, order, moved;
-  for (int64_t d = 0; d < shape.rank(); ++d) {
-    if (d == split) parts.push_back(count);
-    parts.push_back(d == split ? shape.dimension(d) / count : shape.dimension(d));
-    if (d == joined) order.push_back(split);
-    order.push_back(d >= split ? d + 1 : d);
-  }
-  for (int64_t d : order) moved.push_back(parts[static_cast<size_t>(d)]);
-  Instruction* split_up = t.add(Opcode::Reshape, {exchanged}, shape.with_dimensions(parts));
-  AttributeList permutation(t.module());
-  permutation.integers(AttributeKey::Dimensions, order);
-  Instruction* transposed = t.add(Opcode::Transpose, std::span(&split_up, 1),
-                                  std::move(permutation), shape.with_dimensions(moved));
-  t.give(op, {t.add(Opcode::Reshape, {transposed}, t.result_shape(op))});
+  t.give(op, results);
 }
 
 // ---- Transfers: data and a token, in HLO's order -----------------------------------------------

@@ -1,5 +1,7 @@
 // Operations whose sizes are operands. HLO has most of them with sizes that are known: constants,
 // or stated by the result.
+#include <algorithm>
+
 #include "lamella/graph/stablehlo/translation.h"
 
 namespace lamella::hlo::stablehlo {
@@ -12,6 +14,7 @@ std::vector<int64_t> constant_integers(const Translation& t, const Operation& op
   if (from->opcode != Opcode::Constant || !is_integral(from->shape->element_type())) {
     t.fail(op, "expected sizes that are constants, got '", one->name, "'");
   }
+  if (one->shape->elements() > 2 * kMostDimensions) t.fail(op, "expected sizes of dimensions");
   std::vector<int64_t> numbers;
   for (int64_t i = 0; i < one->shape->elements(); ++i) {
     numbers.push_back(from->literal->integer_at(from == one ? i : 0));
@@ -67,16 +70,35 @@ void translate_dynamic_pad(Translation& t, const Operation& op) {
   t.emit(op, operands, std::move(list));
 }
 
+// The sizes of slices that are not constants follow from the result's.
 void translate_dynamic_gather(Translation& t, const Operation& op) {
   Instructions operands = t.operands(op, 3);
   AttributeList list = t.attributes(op);
-  list.integers(AttributeKey::SliceSizes,
-                constant_integers(t, op, operands[2], operands[0]->shape->rank()));
+  const int64_t rank = operands[0]->shape->rank();
+  std::vector<int64_t> sizes;
+  if (operands[2]->opcode == Opcode::Constant || operands[2]->opcode == Opcode::Broadcast) {
+    sizes = constant_integers(t, op, operands[2], rank);
+  } else {
+    const Shape result = t.result_shape(op);
+    std::vector<int64_t> offsets = t.integers(op, "offset_dims"), single;
+    for (const char* name : {"collapsed_slice_dims", "operand_batching_dims"}) {
+      if (op.find(name) == nullptr) continue;
+      for (int64_t d : t.integers(op, name)) single.push_back(d);
+    }
+    size_t next = 0;
+    for (int64_t d = 0; d < rank; ++d) {
+      const bool is_single = std::ranges::find(single, d) != single.end();
+      const bool is_known = !is_single && next < offsets.size() && offsets[next] >= 0 &&
+                            offsets[next] < result.rank() && !result.is_unbounded(offsets[next]);
+      if (!is_single && !is_known) t.fail(op, "expected sizes that are constants");
+      sizes.push_back(is_single ? 1 : result.dimension(offsets[next++]));
+    }
+  }
+  list.integers(AttributeKey::SliceSizes, sizes);
   operands.pop_back();
   t.emit(op, operands, std::move(list));
 }
 
-// Starts that are not known, sizes that are.
 void translate_real_dynamic_slice(Translation& t, const Operation& op) {
   Instructions operands = t.operands(op, 4);
   const Shape shape = t.result_shape(op);
@@ -110,17 +132,12 @@ void translate_dynamic_conv(Translation& t, const Operation& op) {
   translate_convolution(t, known);
 }
 
-// ---- What HLO has not ---------------------------------------------------------------------------
-
-namespace {
-[[noreturn]] void refuse(const Translation& t, const Operation& op) {
-  t.fail(op, "expected an operation that modules have; this one has no opcode");
+// Quantized types, which shapes do not have.
+void translate_uniform_quantize(Translation& t, const Operation& op) {
+  t.fail(op, "expected an operation on numbers, got one on quantized types");
 }
-}  // namespace
-void translate_einsum(Translation& t, const Operation& op) { refuse(t, op); }
-void translate_unary_einsum(Translation& t, const Operation& op) { refuse(t, op); }
-void translate_torch_index_select(Translation& t, const Operation& op) { refuse(t, op); }
-void translate_uniform_quantize(Translation& t, const Operation& op) { refuse(t, op); }
-void translate_uniform_dequantize(Translation& t, const Operation& op) { refuse(t, op); }
+void translate_uniform_dequantize(Translation& t, const Operation& op) {
+  translate_uniform_quantize(t, op);
+}
 
 }  // namespace lamella::hlo::stablehlo

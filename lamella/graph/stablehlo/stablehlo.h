@@ -14,8 +14,9 @@ bool is_bytecode(std::string_view data);
 bool is_text(std::string_view text);
 // The module of a bytecode or of a text, told apart by their first bytes. Throws lamella::Error:
 // "stablehlo: byte 120: expected ..." or "stablehlo: line 3, column 7: expected ...". The module is
-// verified unless `verify` is false.
-std::unique_ptr<Module> read(std::string_view data, bool verify = true);
+// verified unless `verify` is false. `entry` names the function that is the program.
+std::unique_ptr<Module> read(std::string_view data, bool verify = true,
+                             std::string_view entry = "main");
 
 // The module as a portable artifact of VHLO 1.10, which JAX and others read. Parameters and results
 // of tuples become their arrays. Throws an Error that names an instruction which StableHLO has not.

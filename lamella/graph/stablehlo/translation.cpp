@@ -7,17 +7,16 @@
 
 namespace lamella::hlo::stablehlo {
 
-void Translation::run() {
+void Translation::run(std::string_view entry) {
   module_.name = module_.arena().copy("main");
   if (const Attribute* name = program_.root->find("sym_name");
       name != nullptr && !name->text.empty()) {
     module_.name = module_.arena().copy(name->text);
   }
   find_functions();
-  auto main = functions_.find("main");
+  auto main = functions_.find(entry);
   if (main == functions_.end()) {
-    if (functions_.size() != 1) fail(*program_.root, "expected a function 'main'");
-    main = functions_.begin();
+    fail(*program_.root, "expected a function '", entry, "' among ", functions_.size());
   }
   module_attributes();
   module_.entry = main->second.computation = module_.add_computation(main->first);
@@ -235,6 +234,7 @@ void Translation::finish(Instruction* root) { current_->root = root; }
 
 Instruction* Translation::add(Opcode opcode, std::span<Instruction* const> operands,
                               AttributeList attributes, const Shape& shape) {
+  places_.emplace_back(next_name_, position_);
   return module_.add_instruction(current_, opcode, str(opcode_name(opcode), ".", next_name_++),
                                  module_.intern(shape), operands, attributes.sorted());
 }
@@ -284,6 +284,21 @@ void Translation::give_parts(const Operation& op, Instruction* made) {
   give(op, parts);
 }
 
+void Translation::verify() const {
+  try {
+    hlo::verify(module_);
+  } catch (const Error& error) {
+    // The message names the instruction, whose number leads to the operation: "hlo: 'add.12' ...".
+    const std::string message(error.msg());
+    const size_t dot = message.find_last_of('.', message.find('\'', 6));
+    const int64_t number = dot == std::string::npos ? 0 : std::atoll(message.c_str() + dot + 1);
+    for (const auto& [name, position] : places_) {
+      if (name == number) program_.source.fail(position, message);
+    }
+    throw;
+  }
+}
+
 // ---- Operations --------------------------------------------------------------------------------
 
 const OperationRow& Translation::row(const Operation& op) const {
@@ -292,7 +307,14 @@ const OperationRow& Translation::row(const Operation& op) const {
   return *found;
 }
 void Translation::translate(const Operation& op) {
-  op.name.starts_with("chlo.") ? translate_chlo(*this, op) : row(op).rule(*this, op);
+  const size_t outer = std::exchange(position_, op.position);
+  try {
+    op.name.starts_with("chlo.") ? translate_chlo(*this, op) : row(op).rule(*this, op);
+  } catch (const Error& error) {
+    if (error.msg().starts_with("stablehlo: ")) throw;
+    fail(op, error.msg());
+  }
+  position_ = outer;
 }
 
 Instructions Translation::operands(const Operation& op) {

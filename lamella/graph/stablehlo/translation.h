@@ -47,7 +47,9 @@ using Instructions = std::vector<Instruction*>;
 class Translation {
  public:
   Translation(const Program& program, Module& module) : program_(program), module_(module) {}
-  void run();
+  void run(std::string_view entry);
+  // Throws an Error with the position of the operation whose instruction breaks a rule.
+  void verify() const;
 
   Module& module() { return module_; }
   template <class... Parts>
@@ -148,6 +150,8 @@ class Translation {
   std::unordered_map<const Attribute*, std::string_view> metadata_;
   std::unordered_map<const Attribute*, Mesh> meshes_;
   int64_t next_name_ = 1;
+  size_t position_ = 0;                             // of the operation being translated
+  std::vector<std::pair<int64_t, size_t>> places_;  // numbers of names, and positions
   uint32_t mark_ = 0;
 };
 
@@ -156,6 +160,7 @@ class Translation {
 #include "lamella/graph/stablehlo/operations.def"
 
 // What several rules make.
+void add_precision(Translation& t, const Operation& op, AttributeList& list);
 void broadcast_in_dim(Translation& t, const Operation& op, Instruction* operand);
 // Makes the instruction of an opcode that "chlo.NAME" or "mhlo.NAME" stands for. False if there is
 // none, or it does not take these operands.

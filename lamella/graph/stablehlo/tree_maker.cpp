@@ -57,10 +57,10 @@ const Attribute* TreeMaker::boolean(bool value) {
   one->integer = value ? 1 : 0;
   return one;
 }
-const Attribute* TreeMaker::integer(int64_t value) {
+const Attribute* TreeMaker::integer(int64_t value, ElementType element) {
   auto* type = arena_.make<Type>();
   type->kind = Type::Kind::Element;
-  type->element = ElementType::S64;
+  type->element = element;
   Attribute* one = made(Kind::Integer);
   one->integer = value;
   one->type = type;

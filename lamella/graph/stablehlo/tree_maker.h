@@ -17,8 +17,8 @@ class TreeMaker {
   Value* value(const Type* type);
 
   const Attribute* boolean(bool value);
-  const Attribute* integer(int64_t value);  // of 64 bits
-  const Attribute* real(double value);      // of 32 bits
+  const Attribute* integer(int64_t value, ElementType type = ElementType::S64);
+  const Attribute* real(double value);  // of 32 bits
   const Attribute* string(std::string_view text) { return text_of(Attribute::Kind::String, text); }
   // An enumerator, by its name.
   const Attribute* word(std::string_view text) { return text_of(Attribute::Kind::Word, text); }
