@@ -10,7 +10,7 @@ seconds=$1
 seed=$2
 failed=0
 sh tools/install_debian.sh tools/debian-packages-fuzz.txt || exit 1
-targets="schema yaml dlpack abi safetensors hlo_text hlo_run json"
+targets="schema yaml dlpack abi safetensors hlo_text hlo_run json stablehlo"
 binaries=""
 for target in $targets; do binaries="$binaries fuzz_$target"; done
 # shellcheck disable=SC2086

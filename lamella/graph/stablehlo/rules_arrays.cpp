@@ -137,6 +137,19 @@ void add_precision(Translation& t, const Operation& op, AttributeList& list) {
   if (any) list.text(AttributeKey::OperandPrecision, text + "}");
 }
 
+namespace {
+// Each dimension of an operand is one of these.
+void require_places(const Translation& t, const Operation& op, int64_t first, int64_t second,
+                    std::vector<int64_t> all) {
+  all.insert(all.end(), {first, second});
+  std::ranges::sort(all);
+  for (size_t d = 0; d < all.size(); ++d) {
+    if (all[d] != static_cast<int64_t>(d))
+      t.fail(op, "expected each dimension once, got ", braced(all));
+  }
+}
+}  // namespace
+
 void translate_convolution(Translation& t, const Operation& op) {
   Instructions operands = t.operands(op, 2);
   ConvolutionDimensions labels;
@@ -149,6 +162,10 @@ void translate_convolution(Translation& t, const Operation& op) {
   labels.output_batch = t.integer(op, "output_batch_dimension");
   labels.output_feature = t.integer(op, "output_feature_dimension");
   labels.output_spatial = t.integers(op, "output_spatial_dimensions");
+  require_places(t, op, labels.input_batch, labels.input_feature, labels.input_spatial);
+  require_places(t, op, labels.kernel_input_feature, labels.kernel_output_feature,
+                 labels.kernel_spatial);
+  require_places(t, op, labels.output_batch, labels.output_feature, labels.output_spatial);
   const Shape& kernel = *operands[1]->shape;
   std::vector<int64_t> sizes;
   for (int64_t d : labels.kernel_spatial) {

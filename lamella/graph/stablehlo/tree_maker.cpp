@@ -19,7 +19,7 @@ const Type* TreeMaker::type(const Shape& shape) {
     for (int64_t d = 0; d < shape.rank(); ++d) {
       if (!shape.is_dynamic(d) && !shape.is_unbounded(d)) continue;
       const auto at = static_cast<size_t>(d);
-      if (shape.is_dynamic(d)) {
+      if (!shape.is_unbounded(d)) {
         made->bounds.resize(made->sizes.size(), kUnknownSize);
         made->bounds[at] = made->sizes[at];
       }
