@@ -3,9 +3,10 @@
 
 #include <algorithm>
 
+#include "lamella/graph/hlo/attribute_scanner.h"
+
 #include "lamella/graph/stablehlo/names.h"
 #include "lamella/graph/stablehlo/stablehlo.h"
-#include "lamella/graph/stablehlo/text_reader.h"
 
 namespace lamella::hlo::stablehlo {
 namespace {
@@ -244,7 +245,22 @@ void Export::instruction(const Instruction& i) {
 
 const Attribute* Export::frontend_attributes(std::string_view text) {
   std::vector<Named> entries;
-  TextReader(make_.arena().copy(text), make_.arena()).dictionary(entries);
+  Scanner s(make_.arena().copy(text), "to_stablehlo");
+  s.expect('{');
+  while (!s.take('}')) {
+    std::string_view name = s.peek() == '"' ? scan_quoted(s, make_.arena()) : s.word();
+    s.expect('=');
+    std::string_view value;
+    if (s.peek() == '"') {
+      value = scan_quoted(s, make_.arena());
+    } else {
+      const size_t begin = s.position();
+      s.peek() == '{' ? skip_brackets(s, '{') : skip_value(s);
+      value = s.from(begin);
+    }
+    entries.push_back({name, make_.string(value)});
+    if (s.peek() != '}') s.expect(',');
+  }
   return make_.dictionary(std::move(entries));
 }
 void Export::common_attributes(const Instruction& i, Operation* op) {
@@ -259,7 +275,12 @@ void Export::common_attributes(const Instruction& i, Operation* op) {
 
 std::string to_bytecode(const Module& module) {
   Arena arena;
-  return write_bytecode(*Export(arena).run(module));
+  try {
+    return write_bytecode(*Export(arena).run(module));
+  } catch (const Error& error) {
+    if (error.msg().starts_with("to_stablehlo: ")) throw;
+    throw Error(str("to_stablehlo: ", error.msg()));
+  }
 }
 
 }  // namespace lamella::hlo::stablehlo

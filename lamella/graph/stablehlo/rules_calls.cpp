@@ -2,6 +2,7 @@
 // decomposition.
 #include <algorithm>
 
+#include "lamella/graph/hlo/scanner.h"
 #include "lamella/graph/stablehlo/names.h"
 #include "lamella/graph/stablehlo/translation.h"
 
@@ -57,7 +58,11 @@ void append_value(std::string& text, const Attribute& value, int depth = 0) {
     case Kind::Dictionary:
       text += '{';
       for (size_t i = 0; i < value.entries.size(); ++i) {
-        text += str(i != 0 ? ", " : "", value.entries[i].name, " = ");
+        const std::string_view name = value.entries[i].name;
+        const bool is_word = !name.empty() && std::ranges::all_of(name, [](char c) {
+          return c != '-' && Scanner::is_word(c);
+        });
+        text += str(i != 0 ? ", " : "", is_word ? std::string(name) : quoted(name), " = ");
         append_value(text, *value.entries[i].value, depth + 1);
       }
       text += '}';

@@ -384,6 +384,7 @@ class Writer {
   uint64_t builtin(const Attribute& from) {
     if (from.kind == Kind::String) return builtin_string(from.text);
     if (from.kind == Kind::Dictionary) return discardable(from.entries, false);
+    if (from.kind != Kind::Integer) throw Error("to_stablehlo: expected a number or a string");
     Writing type, out;
     type.number(0);
     type.number(static_cast<uint64_t>(element_bits(from.type->element)) << 2);
