@@ -1,5 +1,5 @@
-"""StableHLO: JAX's programs as artifacts and as text give JAX's results, and what is written is read by
-JAX."""
+"""StableHLO: JAX's programs as artifacts and as text give JAX's results, and JAX reads what is
+written."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ def test_functions_of_chlo_have_a_meaning_in_text():
         (got,) = hlo.evaluate(text, given)
         wanted = known.get(name, getattr(np, name, None))(x.astype(np.float64))
         np.testing.assert_allclose(got.numpy(), wanted, rtol=3e-5, err_msg=name)
-    text = """func.func @main(%n: tensor<f32>, %x: tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<f32>) {
+    text = """func.func @main(%n: tensor<f32>, %x: tensor<f32>)
+        -> (tensor<f32>, tensor<f32>, tensor<f32>) {
       %0 = chlo.polygamma %n, %x : tensor<f32>, tensor<f32> -> tensor<f32>
       %1 = chlo.zeta %x, %x : tensor<f32>, tensor<f32> -> tensor<f32>
       %2 = chlo.next_after %n, %x : tensor<f32>, tensor<f32> -> tensor<f32>
@@ -187,7 +188,8 @@ def test_annotations_are_kept_when_written():
 ENTRY main {
   a = f32[4] parameter(0), sharding={devices=[2]0,1}
   b = f32[4] negate(a), frontend_attributes={k="v"}
-  c = f32[4] custom-call(b), custom_call_target="t", operand_layout_constraints={f32[4]{0}}, api_version=API_VERSION_TYPED_FFI, backend_config={n = 3 : i32}
+  c = f32[4] custom-call(b), custom_call_target="t", operand_layout_constraints={f32[4]{0}},
+    api_version=API_VERSION_TYPED_FFI, backend_config={n = 3 : i32}
   ROOT d = (f32[4], f32[4]) tuple(b, c)
 }
 """

@@ -9,8 +9,9 @@ from typing import Any
 
 import jax_function_families
 import jax_functions
-import lamella
 import numpy as np
+
+import lamella
 
 TABLES = {
     "functions": jax_functions.functions,

@@ -112,6 +112,41 @@ std::vector<Shape> with_layouts(Translation& t, const Operation& op, std::vector
   return shapes;
 }
 
+// The first elements along a dimension in a comparator's order: sorted, which is exact.
+void approximate_top_k(Translation& t, const Operation& op) {
+  const size_t count = op.results.size();
+  Instructions operands = t.operands(op, 2 * count);
+  operands.resize(count);  // behind them are initial values, which a sort does not need
+  const Attribute* config = op.find("mhlo.backend_config");
+  if (config == nullptr) config = &t.attribute(op, "backend_config");
+  Operation inner;
+  inner.name = op.name;
+  inner.position = op.position;
+  inner.attributes = config->entries;
+  const int64_t dimension = t.integer(inner, "reduction_dim");
+  const Attribute& called = t.attribute(op, "called_computations");
+  if (called.list.size() != 1 || count == 0)
+    t.fail(op, "expected a comparator, and a result for each operand");
+  AttributeList list(t.module());
+  list.integers(AttributeKey::Dimensions, std::span(&dimension, 1));
+  list.computation(AttributeKey::ToApply, t.function(op, called.list[0]->text).computation);
+  std::vector<Shape> shapes;
+  for (const Instruction* one : operands) shapes.push_back(*one->shape);
+  Instruction* sorted =
+      t.add(Opcode::Sort, operands, std::move(list), count == 1 ? shapes[0] : Shape::tuple(shapes));
+  Instructions results;
+  for (size_t i = 0; i < count; ++i) {
+    const Shape& shape = *t.shape(*op.results[i]->type, op.position);
+    std::vector<SliceDimension> slices;
+    for (int64_t size : shape.dimensions()) slices.push_back({0, size, 1});
+    AttributeList sizes(t.module());
+    sizes.slice(slices);
+    Instruction* all = count == 1 ? sorted : t.element(sorted, i);
+    results.push_back(t.add(Opcode::Slice, std::span(&all, 1), std::move(sizes), shape));
+  }
+  t.give(op, results);
+}
+
 }  // namespace
 
 std::string real_text(double value) {
@@ -138,6 +173,7 @@ void translate_composite(Translation& t, const Operation& op) {
 void translate_custom_call(Translation& t, const Operation& op) {
   std::string_view target = t.text(op, "call_target_name");
   if (translate_named(t, op, target, op.find("mhlo.attributes"))) return;
+  if (target == "ApproxTopK") return approximate_top_k(t, op);
   Instructions operands = t.operands(op);
   AttributeList list = t.attributes(op);
   // Artifacts keep a dictionary beside the call, whose version is then that of the typed FFI.

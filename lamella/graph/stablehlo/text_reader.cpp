@@ -389,11 +389,8 @@ const Attribute* TextReader::attribute() {
   Deeper deeper(this);
   const char next = s.peek();
   switch (next) {
-    case '"': {
-      const Attribute* made = text_attribute(Kind::String, quoted());
-      if (s.take(':')) type();
-      return made;
-    }
+    case '"':
+      return text_attribute(Kind::String, quoted());
     case '#':
       return hashed();
     case '@': {
