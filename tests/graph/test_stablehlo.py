@@ -176,7 +176,7 @@ def test_a_trace_becomes_a_program_of_jax():
     def function(x, y):
         return lamella.nn.functional.gelu(lamella.matmul(x, y)).softmax(-1)
 
-    graph = lamella.trace(function, a, b)
+    graph = lamella.trace(function, a, b, decompose=True)
     data = hlo.from_trace(graph, portable=True).to_stablehlo()
     (got,) = run_by_xla(data, [a.numpy(), b.numpy()])
     np.testing.assert_allclose(got, function(a, b).numpy(), rtol=1e-5, atol=1e-6)
@@ -202,7 +202,7 @@ ENTRY main {
 
 
 def test_an_instruction_that_stablehlo_has_not_is_named():
-    text = "HloModule m\nENTRY e {\n  ROOT s = u32[2] rng-get-and-update-state(), delta=1\n}\n"
+    text = "HloModule m\nENTRY e {\n  ROOT s = u64[2] rng-get-and-update-state(), delta=1\n}\n"
     with pytest.raises(RuntimeError) as error:
         hlo.parse(text).to_stablehlo()
     assert str(error.value) == (

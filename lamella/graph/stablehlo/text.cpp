@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "lamella/graph/hlo/attribute.h"
 #include "lamella/graph/stablehlo/text_forms.h"
 #include "lamella/graph/stablehlo/text_reader.h"
 
@@ -134,6 +135,9 @@ class Reader {
     return op;
   }
   std::string_view local_name(std::string_view name) {
+    if (!std::ranges::all_of(name, Scanner::is_word)) {
+      source_.fail(s_.position(), "expected the name of an operation, got ", quoted(name));
+    }
     for (std::string_view dialect : {"stablehlo.", "func.", "builtin.", "chlo."}) {
       if (!name.starts_with(dialect)) continue;
       return dialect == "chlo." ? name : name.substr(dialect.size());
