@@ -97,6 +97,11 @@ ROOMS = (
         "operators in PyTorch and JAX: `liblamella_bridge.so`, which `lamella.bridge` loads",
     ),
     Room(
+        "lamella/cuda",
+        ("lamella", "lamella/core"),
+        "the devices \"cuda\": `liblamella_cuda.so`, loaded at first use",
+    ),
+    Room(
         "python",
         ("lamella", "lamella/abi", "lamella/kernels", "lamella/layers", "lamella/graph"),
         "the extension module and the `lamella` package",
