@@ -24,6 +24,7 @@ struct Block {
   Address data;
   size_t bytes;
   size_t requested;
+  int device;
   int64_t stream;
   Pool pool;
   bool used;
@@ -81,17 +82,17 @@ class DeviceMemory {
     return reinterpret_cast<void*>(found->data);
   }
 
-  void deallocate(Block* block, int device) {
+  void deallocate(Block* block) {
     std::lock_guard lock(mutex);
     block->used = false;
     count(kAllocations, block, -1);
     count(kAllocatedBytes, block, -static_cast<int64_t>(block->bytes));
     count(kRequestedBytes, block, -static_cast<int64_t>(block->requested));
     if (!block->streams.empty()) {
-      ContextGuard guard(device);
+      ContextGuard guard(block->device);
       for (int64_t stream : block->streams) {
         EventHandle event = events_.take();
-        CUDA_CALL(cuEventRecord, event, handle_of(device, stream));
+        CUDA_CALL(cuEventRecord, event, handle_of(block->device, stream));
         pending_.push_back({event, block});
         ++block->waits;
       }
@@ -174,7 +175,7 @@ class DeviceMemory {
       }
     }
     ++statistics.driver_allocations;
-    auto* block = new Block{data, segment, 0, stream, pool, false, 0, nullptr, nullptr, {}};
+    auto* block = new Block{data, segment, 0, device, stream, pool, false, 0, nullptr, nullptr, {}};
     segments_[data] = block;
     count(kSegments, block, 1);
     count(kReservedBytes, block, segment);
@@ -208,16 +209,10 @@ class DeviceMemory {
 
   // `block` keeps its first bytes; the rest becomes a free block.
   void split(Block* block, size_t bytes) {
-    auto* rest = new Block{block->data + bytes,
-                           block->bytes - bytes,
-                           0,
-                           block->stream,
-                           block->pool,
-                           false,
-                           0,
-                           block,
-                           block->after,
-                           {}};
+    auto* rest = new Block(*block);
+    rest->data += bytes;
+    rest->bytes -= bytes;
+    rest->before = block;
     if (block->after != nullptr) block->after->before = rest;
     block->after = rest;
     block->bytes = bytes;
@@ -289,10 +284,11 @@ DeviceMemory& memory_of(int device) {
 void* allocate(size_t bytes, int device, int64_t stream, void** block) {
   return memory_of(device).allocate(bytes, device, stream, block);
 }
-void deallocate(int device, void* block) noexcept {
+void deallocate(void* given) noexcept {
   if (Driver::is_forked()) return;
+  auto* block = static_cast<Block*>(given);
   try {
-    memory_of(device).deallocate(static_cast<Block*>(block), device);
+    memory_of(block->device).deallocate(block);
   } catch (...) {
     // The device failed, or the driver has ended with the process: the block is not used again.
   }

@@ -43,7 +43,7 @@ struct MemoryStatistics {
 };
 
 void* allocate(size_t bytes, int device, int64_t stream, void** block);
-void deallocate(int device, void* block) noexcept;
+void deallocate(void* block) noexcept;
 // Notes that work on another stream uses the memory. Throws for memory that is not the allocator's.
 void record_stream(void* data, int device, int64_t stream);
 // Gives segments without tensors back to the driver; waits for recorded streams.

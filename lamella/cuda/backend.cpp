@@ -14,8 +14,8 @@ namespace lamella::cuda {
 void* Backend::allocate(size_t bytes, DeviceIndex device, void** block) {
   return cuda::allocate(bytes, device, current_stream(device), block);
 }
-void Backend::deallocate(void*, size_t, DeviceIndex device, void* block) {
-  cuda::deallocate(device, block);
+void Backend::deallocate(void*, size_t, DeviceIndex, void* block) {
+  cuda::deallocate(block);
 }
 
 namespace {

@@ -75,11 +75,11 @@ std::string launches_of(DeviceState& state) {
 }
 
 [[noreturn]] void fail(int result, const char* function) {
-  std::string message = str("CUDA: ", plain_name(function), " failed: ", text_of(result));
+  std::string message = str("the CUDA driver's ", plain_name(function), " failed: ", text_of(result));
   if (result == kOutOfMemory) throw OutOfMemoryError(std::move(message));
   if (is_sticky(result) && entered >= 0) {
     DeviceState& state = state_of(entered);
-    message = str("CUDA: work on ", Device(DeviceType::CUDA, static_cast<DeviceIndex>(entered)),
+    message = str("work on ", Device(DeviceType::CUDA, static_cast<DeviceIndex>(entered)),
                   " failed, as ", plain_name(function), " reports: ", text_of(result),
                   launches_of(state));
     const std::string* none = nullptr;
@@ -121,7 +121,7 @@ std::string Driver::start() {
 void Driver::check_process() {
   LAMELLA_CHECK(
       !forked_.load(std::memory_order_relaxed),
-      "CUDA: expected a process that uses CUDA for the first time, got a child that was "
+      "expected a process that uses CUDA for the first time, got a child that was "
       "forked after its parent had used it; start such processes with the method 'spawn'");
 }
 
@@ -185,7 +185,7 @@ void Driver::enter(int device) {
   void* now = nullptr;
   entered = device;
   if (const std::string* why = state_of(device).broken.load(std::memory_order_relaxed)) {
-    throw Error(str("CUDA: expected a device that works, got ",
+    throw Error(str("expected a CUDA device that works, got ",
                     Device(DeviceType::CUDA, static_cast<DeviceIndex>(device)),
                     ", on which earlier work failed: ", *why));
   }

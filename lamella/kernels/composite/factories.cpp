@@ -41,7 +41,8 @@ bool is_own(Device device) { return device.is_cpu() || device.is_meta(); }
 // A backend's device without an index is its current device.
 LAMELLA_NOINLINE Device with_index(Device device) {
   auto type = static_cast<uint8_t>(device.type());
-  if (lamella_has_backend(type) != 0) device.set_index(lamella_device_current(type));
+  // Asking for the count loads a backend that is loaded at first use.
+  if (lamella_device_count(type) > 0) device.set_index(lamella_device_current(type));
   return device;
 }
 LAMELLA_ALWAYS_INLINE Device device_or_cpu(std::optional<Device> device) {

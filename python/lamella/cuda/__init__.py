@@ -48,13 +48,7 @@ def device_count() -> int:
 
 def why_unavailable() -> str:
     """Why there is no CUDA device, in a sentence; '' if there is one."""
-    if is_available():
-        return ""
-    try:
-        lamella.empty(1, device="cuda")
-    except NotImplementedError as error:
-        return str(error).rpartition("; ")[2]
-    return ""
+    return "" if is_available() else _library.obstacle()
 
 
 def init() -> None:

@@ -1,4 +1,4 @@
-"""The order of streams in exchanges by DLPack: a consumer's stream waits for the producer's work."""
+"""The order of streams in exchanges by DLPack: the consumer's stream waits for the producer's."""
 
 from __future__ import annotations
 

@@ -18,15 +18,21 @@ def load(what: str) -> Any:
     """The library; RuntimeError, which begins with `what`, if there is no CUDA device."""
     if not _loaded:
         if _C._device_count("cuda") == 0:
-            from lamella import cuda
-
-            why = cuda.why_unavailable()
-            raise RuntimeError(f"{what}: expected a CUDA device, found none; {why}")
+            raise RuntimeError(f"{what}: expected a CUDA device, found none; {obstacle()}")
         folder = _paths.library_paths()[0]
         for name in ("liblamella_cuda.so", "liblamella.so"):
             _loaded.append(ctypes.CDLL(os.path.join(folder, name)))
         _loaded[1].lamella_error_text.restype = ctypes.c_char_p
     return _loaded[0]
+
+
+def obstacle() -> str:
+    """Why there is no CUDA device, in a sentence."""
+    try:
+        lamella.empty(1, device="cuda")
+    except NotImplementedError as error:
+        return str(error).rpartition("; ")[2]
+    return ""
 
 
 def call(what: str, function: str, *arguments: Any) -> None:
@@ -40,7 +46,7 @@ def call(what: str, function: str, *arguments: Any) -> None:
 
 
 def device_index(what: str, device: Any) -> int:
-    """The index of a device that an index, a name, a device or None, the current one, stands for."""
+    """The index of a device; None: of the current one."""
     load(what)
     if device is None:
         return _C._current_device("cuda")

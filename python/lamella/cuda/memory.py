@@ -45,7 +45,7 @@ _COUNTS = ("num_alloc_retries", "num_ooms", "num_device_alloc", "num_device_free
 
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
-    """The allocator's counts by name, such as 'allocated_bytes.all.current'; {} without a device."""
+    """The allocator's counts, such as 'allocated_bytes.all.current'; {} without a device."""
     if _C._device_count("cuda") == 0:
         return {}
     index = _library.device_index("memory_stats", device)
