@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 import lamella
+import lamella.compat.serialization
 import lamella.nn.functional as F
 
 
