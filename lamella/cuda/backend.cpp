@@ -5,6 +5,7 @@
 
 #include "lamella/core/cuda_loading.h"
 #include "lamella/cuda/allocator.h"
+#include "lamella/cuda/pointwise.h"
 #include "lamella/cuda/streams.h"
 
 namespace lamella::cuda {
@@ -14,9 +15,7 @@ namespace lamella::cuda {
 void* Backend::allocate(size_t bytes, DeviceIndex device, void** block) {
   return cuda::allocate(bytes, device, current_stream(device), block);
 }
-void Backend::deallocate(void*, size_t, DeviceIndex, void* block) {
-  cuda::deallocate(block);
-}
+void Backend::deallocate(void*, size_t, DeviceIndex, void* block) { cuda::deallocate(block); }
 
 namespace {
 
@@ -205,6 +204,7 @@ struct Registered {
         aten(Library::IMPL, "aten", DispatchKey::CUDA, __FILE__, __LINE__) {
     everything.fallback(CppFunction::makeFromBoxedKernel(&counting_fallback));
     aten.impl("_local_scalar_dense", LAMELLA_FN(&local_scalar_dense));
+    register_pointwise(aten);
     static constexpr PinnedMemory pinned{&allocate_pinned, &free_pinned};
     set_pinned_memory(&pinned);
   }

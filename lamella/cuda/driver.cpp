@@ -75,13 +75,14 @@ std::string launches_of(DeviceState& state) {
 }
 
 [[noreturn]] void fail(int result, const char* function) {
-  std::string message = str("the CUDA driver's ", plain_name(function), " failed: ", text_of(result));
+  std::string message =
+      str("the CUDA driver's ", plain_name(function), " failed: ", text_of(result));
   if (result == kOutOfMemory) throw OutOfMemoryError(std::move(message));
   if (is_sticky(result) && entered >= 0) {
     DeviceState& state = state_of(entered);
-    message = str("work on ", Device(DeviceType::CUDA, static_cast<DeviceIndex>(entered)),
-                  " failed, as ", plain_name(function), " reports: ", text_of(result),
-                  launches_of(state));
+    message =
+        str("work on ", Device(DeviceType::CUDA, static_cast<DeviceIndex>(entered)), " failed, as ",
+            plain_name(function), " reports: ", text_of(result), launches_of(state));
     const std::string* none = nullptr;
     auto* kept = new std::string(message);
     if (!state.broken.compare_exchange_strong(none, kept)) delete kept;

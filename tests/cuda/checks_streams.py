@@ -144,10 +144,13 @@ def test_non_blocking(cuda, standin):
 
 def test_mixed_devices():
     x = lamella.ones(3, device="cuda")
-    with pytest.raises(RuntimeError, match="add: expected all tensors to be on .*cuda:0.*cpu"):
-        x + lamella.ones(3)
-    with pytest.raises(RuntimeError, match="add: expected all tensors to be on .*cuda:0.*cuda:1"):
-        x + lamella.ones(3, device="cuda:1")
+    for other in ("cpu", "cuda:1"):
+        y = lamella.ones(3, device=other)
+        with pytest.raises(RuntimeError) as error:
+            x + y
+        assert str(error.value) == f"add: expected 'other' to be on cuda:0 like 'self', got {other}"
+        with pytest.raises(RuntimeError, match="atan2: expected .*cuda:0.* on " + other):
+            lamella.atan2(x, y)
     assert (x + lamella.tensor(2.0)).tolist() == [3.0, 3.0, 3.0]
 
 

@@ -94,21 +94,25 @@ def test_a_failure_of_work_marks_the_device():
 import lamella
 x = lamella.ones(3).cuda()
 other = lamella.ones(3).cuda(1)
-for _ in range(2):
+for call in (lambda: x.add(1).mul(2).cpu(), lambda: x.add(1)):
     try:
-        x.add(1)
+        call()
     except RuntimeError as error:
         print(error)
 print(other.add(1).tolist())
 """
     first, second, works = printed(program, LAMELLA_STANDIN_FAIL="work:3:700").splitlines()
-    assert first.startswith("add: work on cuda:0 failed, as ")
-    assert "an illegal memory access was encountered (700)" in first
+    assert re.match(r"\w+: work on cuda:0 failed, as \w+ reports: ", first)
+    assert "an illegal memory access was encountered (700); kernels launched since" in first
+    assert "the last wait: add" in first
     assert "The device cannot be used any more in this process; LAMELLA_CUDA_BLOCKING=1" in first
     assert second.startswith(
         "add: expected a CUDA device that works, got cuda:0, on which earlier work failed: "
     )
     assert works == "[2.0, 2.0, 2.0]"
+    blocking = {"LAMELLA_STANDIN_FAIL": "work:3:700", "LAMELLA_CUDA_BLOCKING": "1"}
+    exact = printed(program, **blocking).splitlines()[0]
+    assert exact.startswith("add: work on cuda:0 failed, as cuStreamSynchronize reports: ")
 
 
 def test_blocking():

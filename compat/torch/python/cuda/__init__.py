@@ -1,4 +1,4 @@
-"""torch.cuda: lamella.cuda where there is a CUDA device; what a program expects without one else."""
+"""torch.cuda: lamella.cuda where there is a device; else what programs expect without one."""
 
 from __future__ import annotations
 
