@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 import lamella
+import lamella.nn.functional as F
 
 INTEGERS = [lamella.uint8, lamella.int8, lamella.int16, lamella.int32, lamella.int64]
 FLOATS = [lamella.float32, lamella.float64, lamella.float16, lamella.bfloat16]
@@ -65,6 +66,43 @@ def test_functions(cuda, dtype):
     fallbacks = {name.split("::")[1].split(".")[0] for name in cuda.fallbacks()}
     by_cpu = {"maximum", "minimum"} if dtype == lamella.bool else set()
     assert not fallbacks & ({*names, "neg", "abs", "sqrt"} - by_cpu)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, lamella.int32], ids=str)
+def test_activations(cuda, dtype):
+    x, y = values(dtype), values(dtype).flip(0).contiguous()
+    calls = [
+        lambda u, f=f: f(u) for f in (lamella.floor, lamella.ceil, lamella.trunc, lamella.sign)
+    ]
+    calls += [lamella.round, lambda u: u.clamp(-1, 2), lambda u: u.clamp(min=0), F.relu]
+    calls += [
+        lambda u: u.clamp(max=1),
+        lambda u: F.threshold(u, 1, 5),
+        lambda u: F.hardtanh(u, -1, 1),
+    ]
+    if dtype.is_floating_point:
+        calls += [lamella.frac, lamella.isinf, lamella.isfinite, lamella.isposinf, lamella.isneginf]
+        calls += [lamella.nan_to_num, F.leaky_relu, F.hardswish, F.hardsigmoid]
+        calls += [lambda u: lamella.lerp(u, u + 1, 0.3), lambda u: lamella.lerp(u, u + 1, u)]
+    for call in calls:
+        same(call, x)
+    assert cuda.fallbacks() == {}
+    if not dtype.is_floating_point:
+        return
+
+    def gradient(function):
+        def run(u, g):
+            u = u.clone().requires_grad_()
+            return lamella.autograd.grad(function(u), u, g)[0]
+
+        return run
+
+    for call in (F.relu, F.leaky_relu, F.hardtanh, F.hardswish, F.hardsigmoid):
+        same(gradient(call), x, y)
+    assert cuda.fallbacks() == {}
+    same(gradient(lamella.tanh), x, y)
+    same(gradient(lamella.sigmoid), x, y)
+    assert not {n for n in cuda.fallbacks() if "backward" in n}
 
 
 @pytest.mark.parametrize("dtype", [lamella.float32, lamella.float16, lamella.int64], ids=str)
