@@ -8,6 +8,7 @@
 //   runs on the CPU.
 #include "lamella/cuda/pointwise.h"
 
+#include <atomic>
 #include <cstring>
 #include <string>
 
@@ -64,6 +65,7 @@ struct Loop {
   int scalars;
 };
 constexpr Loop kLoops[] = {
+    {"copy", false, 0},
     {"add", false, 0},
     {"add_alpha", false, 1},
     {"sub", false, 0},
@@ -152,13 +154,23 @@ void store_scalar(const Scalar& scalar, Kind kind, char* to) {
   }
 }
 
+// The kernel of a loop and type, whose context must be current; NULL: there is none.
+void* kernel_of(int device, const Loop& loop, Kind type) {
+  constexpr int kTypes = sizeof(kSuffixes) / sizeof(kSuffixes[0]);
+  static std::atomic<void*> known[16][sizeof(kLoops) / sizeof(kLoops[0])][kTypes];
+  std::atomic<void*>* place = device < 16 ? &known[device][&loop - kLoops][type] : nullptr;
+  void* kernel = place != nullptr ? place->load(std::memory_order_acquire) : nullptr;
+  if (kernel != nullptr) return kernel;
+  kernel = find_kernel(device, str(loop.name, "_", kSuffixes[type]).c_str());
+  if (place != nullptr) place->store(kernel, std::memory_order_release);
+  return kernel;
+}
+
 // Launches the kernel of a loop and type; `kinds`: of the operands.
-bool launch_loop(const DeviceLoopCall& call, const char* loop, Kind type, const int* kinds,
-                 int scalars) {
+bool launch_loop(const DeviceLoopCall& call, const Loop& loop, Kind type, const int* kinds) {
   const int device = call.device.index();
-  const std::string name = str(loop, "_", kSuffixes[type]);
   ContextGuard guard(device);
-  void* kernel = find_kernel(device, name.c_str());
+  void* kernel = kernel_of(device, loop, type);
   if (kernel == nullptr) return false;
   PointwiseParameters p{};
   p.numel = call.numel;
@@ -176,12 +188,12 @@ bool launch_loop(const DeviceLoopCall& call, const char* loop, Kind type, const 
     to.data = reinterpret_cast<uint64_t>(from.data);
     for (int d = 0; d < call.ndim; ++d) to.strides[d] = from.strides[d];
   }
-  for (int i = 0; i < scalars; ++i) store_scalar(call.scalars[i], type, p.scalars[i]);
-  launch(device, kernel, loop, &p, call.numel);
+  for (int i = 0; i < loop.scalars; ++i) store_scalar(call.scalars[i], type, p.scalars[i]);
+  launch(device, kernel, loop.name, &p, call.numel);
   return true;
 }
 
-bool run_where(const DeviceLoopCall& call) {
+bool run_where(const DeviceLoopCall& call, const Loop& loop) {
   const auto* operands = call.operands;
   if (operands[1].dtype != ScalarType::Bool || operands[1].on_host) return false;
   const int kind = kind_of_bytes(element_size(operands[0].dtype));
@@ -189,12 +201,12 @@ bool run_where(const DeviceLoopCall& call) {
   for (int i = 2; i < 4; ++i) {
     if (operands[i].dtype != operands[0].dtype) return false;
   }
-  return kind >= 0 && launch_loop(call, "where", static_cast<Kind>(kind), kinds, 0);
+  return kind >= 0 && launch_loop(call, loop, static_cast<Kind>(kind), kinds);
 }
 
 bool run_loop(const DeviceLoopCall& call) {
   const Loop& loop = *loop_of(call.name);
-  if (std::strcmp(loop.name, "where") == 0) return run_where(call);
+  if (std::strcmp(loop.name, "where") == 0) return run_where(call, loop);
   const ScalarType common =
       call.common == ScalarType::Undefined ? call.operands[1].dtype : call.common;
   if (kind_of(common) < 0) return false;
@@ -209,7 +221,7 @@ bool run_loop(const DeviceLoopCall& call) {
     if (type == kBool && kinds[i] != kBool) return false;
   }
   const bool fits = loop.gives_bool ? kinds[0] == kBool : kinds[0] == kind_of(common);
-  return fits && launch_loop(call, loop.name, type, kinds, loop.scalars);
+  return fits && launch_loop(call, loop, type, kinds);
 }
 constexpr native::DeviceLoops kDeviceLoops{&has_loop, &run_loop};
 
@@ -265,14 +277,14 @@ bool copy_by_kernel(const Tensor& to, const Tensor& from) {
   if (to.scalar_type() == from.scalar_type()) {
     const int kind = kind_of_bytes(to.itemsize());
     const int kinds[] = {kind, kind};
-    return kind >= 0 && launch_loop(call, "copy", static_cast<Kind>(kind), kinds, 0);
+    return kind >= 0 && launch_loop(call, kLoops[0], static_cast<Kind>(kind), kinds);
   }
   const int kinds[] = {kind_of(to.scalar_type()), kind_of(from.scalar_type())};
   if (kinds[0] < 0 || kinds[1] < 0) return false;
   // Out of range, the CPU's conversions to integers are its own; halves come from float.
   if (!is_floating(kinds[0]) && is_floating(kinds[1])) return false;
   if (kinds[0] >= kF16 && (kinds[1] < kF32 || kinds[1] == kF64)) return false;
-  return launch_loop(call, "copy", computed(kinds[0]), kinds, 0);
+  return launch_loop(call, kLoops[0], computed(kinds[0]), kinds);
 }
 
 lamella_status copy_from(const lamella_kernel*, const lamella_operator* op, uint64_t,
@@ -300,7 +312,7 @@ bool fill_by_kernel(const Tensor& self, const void* element) {
   call.operands[1].data = const_cast<void*>(element);
   call.operands[1].on_host = true;
   const int kinds[] = {kind, kind};
-  return launch_loop(call, "copy", static_cast<Kind>(kind), kinds, 0);
+  return launch_loop(call, kLoops[0], static_cast<Kind>(kind), kinds);
 }
 Tensor& fill(Tensor& self, const Scalar& value) {
   alignas(16) char element[16] = {};
