@@ -1,5 +1,4 @@
-"""Times of the devices "cuda", for tools/gpu_check.sh: bandwidths, the host's cost of a launch and of
-a hit of the allocator; beside PyTorch's on the same card, if it is there."""
+"""Times of the devices "cuda", for tools/gpu_check.sh, beside PyTorch's on the same card."""
 
 from __future__ import annotations
 

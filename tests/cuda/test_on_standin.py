@@ -197,3 +197,17 @@ def test_leaks_are_reported():
     assert clean.returncode == 0 and clean.stderr == ""
     kept = run(["-c", program.format(more="y = lamella.ones(3).cuda()")], LAMELLA_STANDIN_LEAKS="1")
     assert "standin: 1 blocks of cuda:0 were not freed, 2097152 bytes" in kept.stderr
+
+
+def test_page():
+    """The programs of docs/cuda.md."""
+    page = (HERE.parents[1] / "docs" / "cuda.md").read_text(encoding="utf-8")
+    programs = re.findall(r"```python\n(.*?)```", page, re.S)
+    outputs = [printed(program) for program in programs]
+    assert len(outputs) == 2 and outputs[1] == "{'aten::exp': 1}"
+
+
+def test_the_checks_for_machines_with_a_gpu():
+    for script in ("gpu_operators.py", "gpu_timings.py"):
+        done = run([str(HERE / script)])
+        assert done.returncode == 0, done.stdout + done.stderr
