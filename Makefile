@@ -1,4 +1,4 @@
-# make demo | test | bench | lint | sanitize | fuzz | coverage | aarch64 | wheel | reference | site: each installs what it needs, builds, and runs.
+# make demo | test | bench | lint | sanitize | fuzz | coverage | aarch64 | wheel | gpu-bundle | reference | site: each installs what it needs, builds, and runs.
 # `make test ROOM=kernels` tests one folder of tests/. JOBS=n limits parallel jobs; PYTHON=… chooses the interpreter (3.9 or newer).
 # `make bench TOPIC` measures one topic: kernels, cpp, python, autograd, layers, graph, size, extensions, packages, distributed, bridge or jax.
 
@@ -8,7 +8,7 @@ VPY := $(ROOT).venv/bin/python
 QUERY ?=
 export QUERY
 
-.PHONY: all build demo test bench lint sanitize fuzz coverage aarch64 wheel release reference site format clean
+.PHONY: all build demo test bench lint sanitize fuzz coverage aarch64 wheel gpu-bundle release reference site format clean
 all: build
 
 # Debian packages and .venv with the groups a target needs; then the installed tree, build/prefix.
@@ -89,6 +89,13 @@ wheel:
 	$(compiler)
 	$(call prepare,build wheel)
 	@cd $(ROOT) && sh tools/wheel.sh $(PYTHONS)
+
+# What `sh tools/gpu_check.sh` needs on a machine with a GPU, in build/gpu_bundle.tar.xz.
+gpu-bundle:
+	$(compiler)
+	$(call prepare,build)
+	@cd $(ROOT) && sh tools/build.sh release
+	@cd $(ROOT) && sh tools/gpu_bundle.sh
 
 # `make release VERSION=0.2.0`: version, changelog, wheels, source archive, checksums in build/release. With
 # DRY_RUN=1 nothing is built, and the sources are as before at the end.

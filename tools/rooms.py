@@ -104,6 +104,11 @@ ROOMS = (
         "JAX's programs on Lamella: `liblamella_pjrt.so`, which JAX finds as a plugin",
     ),
     Room(
+        "lamella/cuda",
+        ("lamella", "lamella/core"),
+        'the devices "cuda": `liblamella_cuda.so`, loaded at first use',
+    ),
+    Room(
         "python",
         ("lamella", "lamella/abi", "lamella/kernels", "lamella/layers", "lamella/graph"),
         "the extension module and the `lamella` package",

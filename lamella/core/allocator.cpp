@@ -8,6 +8,7 @@
 #include <list>
 #include <mutex>
 
+#include "lamella/core/cuda_loading.h"
 #include "lamella/core/error.h"
 #include "lamella/core/fork.h"
 #include "lamella/core/memory_pool.h"
@@ -195,9 +196,13 @@ Allocator* get_allocator(DeviceType type) {
   Allocator* allocator =
       index < kDeviceTypes ? __atomic_load_n(&allocators[index], __ATOMIC_ACQUIRE) : nullptr;
   if (allocator == nullptr && type == DeviceType::CPU) return default_cpu_allocator();
-  LAMELLA_CHECK_NOT_IMPLEMENTED(allocator != nullptr,
-                                "empty: expected a device with an allocator, got ", type,
-                                type == DeviceType::CUDA ? "; this build has no CUDA" : "");
+  if (LAMELLA_UNLIKELY(allocator == nullptr && type == DeviceType::CUDA)) {
+    load_cuda();
+    allocator = __atomic_load_n(&allocators[index], __ATOMIC_ACQUIRE);
+  }
+  LAMELLA_CHECK_NOT_IMPLEMENTED(
+      allocator != nullptr, "empty: expected a device with an allocator, got ", type,
+      type == DeviceType::CUDA ? str("; ", cuda_obstacle()) : std::string());
   return allocator;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lamella/core/allocator.h"
+#include "lamella/core/cuda_loading.h"
 #include "lamella/core/device.h"
 #include "lamella/core/error.h"
 #include "lamella/core/fork.h"
@@ -73,15 +74,24 @@ class Use {
   lamella_backend_part* part_;
 };
 
+template <auto Function>
+Use find_among(uint8_t type, bool* any) {
+  for (auto& slot : parts[type]) {
+    lamella_backend_part* part = slot.load(std::memory_order_acquire);
+    *any |= part != nullptr;
+    if (part != nullptr && part->given.*Function != nullptr) return Use(part);
+  }
+  return Use(nullptr);
+}
 // The part of a device type that gives a function.
 template <auto Function>
 Use find(uint8_t type) {
   if (!may_have_backend(type)) return Use(nullptr);
-  for (auto& slot : parts[type]) {
-    lamella_backend_part* part = slot.load(std::memory_order_acquire);
-    if (part != nullptr && part->given.*Function != nullptr) return Use(part);
-  }
-  return Use(nullptr);
+  bool any = false;
+  Use found = find_among<Function>(type, &any);
+  if (LAMELLA_LIKELY(any || type != static_cast<uint8_t>(DeviceType::CUDA))) return found;
+  load_cuda();
+  return find_among<Function>(type, &any);
 }
 
 template <auto... Functions>

@@ -223,7 +223,8 @@ Generator default_generator(Device device) {
   std::lock_guard lock(device_generators);
   static auto* all = new std::map<std::pair<int, int>, Generator>();  // never destroyed, as above
   Generator& one = (*all)[{static_cast<int>(device.type()), device.index()}];
-  if (!one.defined()) one = make_generator(device);
+  // A backend may be loaded after the program has seeded the generators of all devices.
+  if (!one.defined()) one = make_generator(device, GeneratorImpl::of(cpu_generator).current_seed());
   return one;
 }
 

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "lamella/kernels/device_loops.h"
+
 namespace lamella {
 
 const char* toString(CPUCapability capability) {
@@ -74,6 +76,9 @@ void* AnyKernelTable::find(DeviceType type) {
                                 ? device[static_cast<unsigned>(type)]
                                 : nullptr) {
     return kernel;
+  } else if (void* loop = device_loop(name, type)) {
+    set(type, loop);
+    return loop;
   }
   if (type == DeviceType::CPU && supports(type)) {
     throw NotImplementedError(str(name, ": expected a kernel for capability ",

@@ -11,6 +11,7 @@ except ImportError as _error:
 from lamella._C import *  # noqa: F403
 from lamella._C import (  # noqa: F401
     Generator,
+    OutOfMemoryError,
     Size,
     Tensor,
     device,
@@ -105,6 +106,7 @@ _LAZY = {
         )
     },
     "special": "lamella.special",
+    "cuda": "lamella.cuda",
     "testing": "lamella.testing",
     "PythonDispatcher": "lamella._python_dispatcher:PythonDispatcher",
     "utils": "lamella.utils",

@@ -277,6 +277,50 @@ def _is_shared(self: Tensor) -> bool:
     return _shared.is_shared(self)
 
 
+def _cuda(
+    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+) -> Tensor:
+    """The tensor on a CUDA device, by default the current one."""
+    from lamella.cuda import _library
+
+    index = _library.device_index("cuda", device)
+    options = {} if memory_format is None else {"memory_format": memory_format}
+    return self.to(_C.device("cuda", index), non_blocking=non_blocking, **options)
+
+
+def _pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """A copy in memory of the host that devices copy from beside other work; the tensor itself if
+    it is there."""
+    if self.device.type != "cpu":
+        raise RuntimeError(f"pin_memory: expected a tensor on cpu, got one on {self.device}")
+    if _is_pinned(self):
+        return self
+    from lamella import empty_like
+    from lamella.cuda import _library
+
+    _library.load("pin_memory")
+    return empty_like(self, pin_memory=True).copy_(self)
+
+
+def _is_pinned(self: Tensor, device: Any = None) -> bool:
+    """Whether the tensor is in pinned memory of the host."""
+    if self.device.type != "cpu" or not _C._has_backend("cuda"):
+        return False
+    from lamella.cuda import _library
+
+    return _library.is_pinned(self.data_ptr())
+
+
+def _record_stream(self: Tensor, stream: Any) -> None:
+    """Keeps the tensor's memory, after its end, until work that is on a stream now, or is submitted
+    before that end, is done."""
+    if self.device.type != "cuda":
+        raise RuntimeError(f"record_stream: expected a tensor on cuda, got one on {self.device}")
+    from lamella.cuda import _library
+
+    _library.record_stream(self.untyped_storage().data_ptr(), stream)
+
+
 # Methods of operators whose `self` is not the first argument.
 
 
@@ -329,6 +373,9 @@ def install() -> None:
             "__array_namespace__": _array_namespace,
             "to_device": _to_device,
             "cuda": _cuda,
+            "pin_memory": _pin_memory,
+            "is_pinned": _is_pinned,
+            "record_stream": _record_stream,
             "to_sparse": _to_sparse,
             "to_sparse_coo": _to_sparse_coo,
             "to_sparse_csr": _to_sparse_csr,

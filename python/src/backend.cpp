@@ -9,13 +9,17 @@
 namespace lamella::python {
 namespace {
 
-// Reads a device object or an argument of device(); without an index, it is the current device.
-bool device_argument(PyObject* object, Device* device) {
+// Reads a device object or an argument of device().
+bool plain_device_argument(PyObject* object, Device* device) {
   int found = guarded([&] { return device_from_object(object, device); }, -1);
   if (found == 0) {
     PyErr_Format(PyExc_TypeError, "expected a device, got %s", Py_TYPE(object)->tp_name);
   }
-  if (found != 1) return false;
+  return found == 1;
+}
+// The same; without an index, it is the current device.
+bool device_argument(PyObject* object, Device* device) {
+  if (!plain_device_argument(object, device)) return false;
   if (!device->has_index()) {
     device->set_index(lamella_device_current(static_cast<uint8_t>(device->type())));
   }
@@ -47,7 +51,7 @@ PyObject* rename_device_type(PyObject*, PyObject* args) {
 }
 PyObject* has_backend(PyObject*, PyObject* object) {
   Device device(kCPU);
-  if (!device_argument(object, &device)) return nullptr;
+  if (!plain_device_argument(object, &device)) return nullptr;
   return PyBool_FromLong(lamella_has_backend(number(device)));
 }
 PyObject* backend_names(PyObject*, PyObject*) {

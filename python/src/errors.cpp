@@ -12,6 +12,7 @@ namespace lamella::python {
 namespace {
 
 PyObject* linalg_error = nullptr;
+PyObject* memory_error = nullptr;
 
 // The Python error that is passing through C++ on this thread; a newer one replaces it.
 struct KeptError {
@@ -32,7 +33,7 @@ PyObject* exception_of(lamella_status status) {
     case LAMELLA_NOT_IMPLEMENTED:
       return PyExc_NotImplementedError;
     case LAMELLA_OUT_OF_MEMORY:
-      return PyExc_MemoryError;
+      return memory_error;
     case LAMELLA_LINALG_ERROR:
       return linalg_error;
     default:
@@ -178,9 +179,17 @@ int add_errors(PyObject* module) {
   linalg_error = PyErr_NewExceptionWithDoc("lamella.linalg.LinAlgError",
                                            "A numerical failure of a linear-algebra operator.",
                                            PyExc_RuntimeError, nullptr);
-  if (linalg_error == nullptr) return -1;
+  // Programs for PyTorch expect a RuntimeError.
+  Ref bases(PyTuple_Pack(2, PyExc_MemoryError, PyExc_RuntimeError));
+  if (!bases || linalg_error == nullptr) return -1;
+  memory_error = PyErr_NewExceptionWithDoc(
+      "lamella.OutOfMemoryError", "A device, or the host, has no memory left for a tensor.",
+      bases.get(), nullptr);
+  if (memory_error == nullptr) return -1;
   Py_INCREF(linalg_error);
-  return PyModule_AddObject(module, "_LinAlgError", linalg_error);
+  Py_INCREF(memory_error);
+  if (PyModule_AddObject(module, "_LinAlgError", linalg_error) != 0) return -1;
+  return PyModule_AddObject(module, "OutOfMemoryError", memory_error);
 }
 
 }  // namespace lamella::python

@@ -324,6 +324,13 @@ PyObject* dlpack_device(PyObject* self, PyObject*) {
   });
 }
 
+// Calls a function of lamella.cuda that orders the streams of producer and consumer.
+template <class... A>
+PyObject* about_streams(const char* function, const char* format, A... arguments) {
+  Ref module(PyImport_ImportModule("lamella.cuda._dlpack"));
+  return module ? PyObject_CallMethod(module.get(), function, format, arguments...) : nullptr;
+}
+
 // Reads a tuple of two ints; ints that are too large become -1, which no version and device has.
 bool read_pair(PyObject* object, const char* name, long* first, long* second) {
   bool fits = PyTuple_Check(object) && PyTuple_GET_SIZE(object) == 2;
@@ -389,6 +396,10 @@ PyObject* to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
                             "got %R",
                             mine.device_type, mine.device_id, device);
       }
+    }
+    if (tensor.is_cuda()) {
+      Ref waits(about_streams("producer_stream", "iO", tensor.device().index(), stream));
+      if (!waits) return nullptr;
     }
     Ref copied;
     if (copy == Py_True) {
@@ -492,6 +503,16 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
                             static_cast<int>(dlpack::kMinorVersion)));
   if (!none || !options) return nullptr;
   if (copy != Py_None && PyDict_SetItemString(options.get(), "copy", copy) != 0) return nullptr;
+  Ref place(PyObject_CallMethod(object, "__dlpack_device__", nullptr));
+  if (!place) PyErr_Clear();
+  long place_type = 0, place_index = 0;
+  if (place && !read_pair(place.get(), "__dlpack_device__", &place_type, &place_index)) {
+    return nullptr;
+  }
+  if (place_type == kDLCUDA) {
+    Ref stream(about_streams("consumer_stream", "l", place_index));
+    if (!stream || PyDict_SetItemString(options.get(), "stream", stream.get()) != 0) return nullptr;
+  }
   if (device != Py_None) {
     Device wanted(kCPU);
     int found = device_from_object(device, &wanted);

@@ -7,12 +7,16 @@ from typing import Any
 
 import lamella
 from lamella import _C, Tensor
+from lamella._tensor import _cuda as _to_cuda
+from lamella._tensor import _pin_memory as _pinned
 from lamella.compat._no_device import NoDeviceError
 
 
 def _cuda(self: Tensor, device: Any = None, non_blocking: bool = False, **options: Any) -> Tensor:
-    """RuntimeError: there is no CUDA device."""
-    raise NoDeviceError("cuda: expected a CUDA device, found none")
+    """The tensor on a CUDA device; RuntimeError if there is none."""
+    if not lamella.cuda.is_available():
+        raise NoDeviceError("cuda: expected a CUDA device, found none")
+    return _to_cuda(self, device, non_blocking, **options)
 
 
 def _new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -74,13 +78,20 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **options
         dtype = TENSOR_TYPES[dtype]
     if isinstance(dtype, _TensorType):
         if dtype.device != "cpu":
-            raise RuntimeError("type: expected a CUDA device, found none")
+            if not lamella.cuda.is_available():
+                raise RuntimeError("type: expected a CUDA device, found none")
+            return self.to(dtype.device, dtype.dtype, non_blocking=non_blocking)
         dtype = dtype.dtype
     return self.to(_C._dtype(dtype), non_blocking=non_blocking)
 
 
+def _pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """A copy in pinned memory of the host; the tensor itself if there is no CUDA device."""
+    return _pinned(self) if lamella.cuda.is_available() else self
+
+
 def _itself(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The tensor itself: memory is never pinned, and every tensor is dense."""
+    """The tensor itself: every tensor is dense."""
     return self
 
 
@@ -194,10 +205,9 @@ _MEMBERS: dict[str, Any] = {
     "new": _new,
     "new_tensor": _new_tensor,
     "type": _type,
-    "pin_memory": _itself,
+    "pin_memory": _pin_memory,
     "to_dense": _itself,
     "coalesce": _itself,
-    "is_pinned": _false,
     "is_coalesced": _false,
     "is_distributed": _false,
     "storage": _storage,

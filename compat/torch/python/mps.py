@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lamella.compat import cuda
-from lamella.compat.cuda import device_count as device_count
-from lamella.compat.cuda import is_available as is_available
-from lamella.compat.cuda import manual_seed as manual_seed
+from lamella.compat import _no_cuda
+from lamella.compat._no_cuda import device_count as device_count
+from lamella.compat._no_cuda import is_available as is_available
+from lamella.compat._no_cuda import manual_seed as manual_seed
 
-__getattr__, __dir__ = cuda._as_for("mps")
+__getattr__, __dir__ = _no_cuda._as_for("mps")
 
-current_allocated_memory = cuda._refusing("current_allocated_memory")
-driver_allocated_memory = cuda._refusing("driver_allocated_memory")
-recommended_max_memory = cuda._refusing("recommended_max_memory")
+current_allocated_memory = _no_cuda._refusing("current_allocated_memory")
+driver_allocated_memory = _no_cuda._refusing("driver_allocated_memory")
+recommended_max_memory = _no_cuda._refusing("recommended_max_memory")

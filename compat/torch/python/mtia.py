@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lamella.compat import cuda
-from lamella.compat.cuda import device_count as device_count
-from lamella.compat.cuda import is_available as is_available
-from lamella.compat.cuda import manual_seed_all as manual_seed_all
+from lamella.compat import _no_cuda
+from lamella.compat._no_cuda import device_count as device_count
+from lamella.compat._no_cuda import is_available as is_available
+from lamella.compat._no_cuda import manual_seed_all as manual_seed_all
 
-__getattr__, __dir__ = cuda._as_for("mtia")
+__getattr__, __dir__ = _no_cuda._as_for("mtia")

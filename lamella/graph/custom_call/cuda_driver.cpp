@@ -6,12 +6,10 @@
 //   stream, which every run waits for before it reads results; runs on several threads share it.
 #include "lamella/graph/custom_call/cuda_driver.h"
 
-#include <dlfcn.h>
-
-#include <cstdlib>
 #include <memory>
 #include <type_traits>
 
+#include "lamella/core/cuda_driver.h"
 #include "lamella/core/error.h"
 #include "lamella/core/fork.h"
 
@@ -43,19 +41,16 @@ struct CudaDevice::Functions {
 #undef LAMELLA_CUDA_FIELD
 
   static Functions load() {
-    const char* named = std::getenv("LAMELLA_CUDA_DRIVER");
-    const char* file = named != nullptr ? named : "libcuda.so.1";
-    void* handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) {
-      const char* why = dlerror();
-      throw Error(str("hlo: expected the CUDA driver for the platform CUDA, got none: ",
-                      why != nullptr ? why : file));
+    CudaDriverFile file = CudaDriverFile::open();
+    if (file.handle == nullptr) {
+      throw Error(
+          str("hlo: expected the CUDA driver for the platform CUDA, got none: ", file.problem));
     }
     Functions found;
     auto find = [&](const char* symbol) {
-      void* address = dlsym(handle, symbol);
-      LAMELLA_CHECK(address != nullptr, "hlo: expected the CUDA driver ", file, " to have ", symbol,
-                    ", got none");
+      void* address = file.find(symbol);
+      LAMELLA_CHECK(address != nullptr, "hlo: expected the CUDA driver ", file.name, " to have ",
+                    symbol, ", got none");
       return address;
     };
 #define LAMELLA_CUDA_FIND(name, symbol, type) found.name = reinterpret_cast<type>(find(symbol));

@@ -1,6 +1,7 @@
 // Factories: uninitialised tensors, and those filled with one number, on the CPU, on meta and
 // through empty() on other devices.
 #include "lamella/abi/backend.h"
+#include "lamella/core/cuda_loading.h"
 #include "lamella/kernels/default_dtype.h"
 #include "lamella/kernels/native.h"
 
@@ -15,19 +16,33 @@ namespace {
 [[noreturn]] LAMELLA_COLD void throw_layout(const char* op) {
   throw NotImplementedError(str(op, ": expected 'layout' to be strided, got another layout"));
 }
-[[noreturn]] LAMELLA_COLD void throw_pinned(const char* op) {
-  throw Error(str(op, ": expected 'pin_memory' to be False on a machine without an accelerator"));
-}
-LAMELLA_ALWAYS_INLINE void check_options(const char* op, std::optional<Layout> layout,
-                                         std::optional<bool> pin_memory) {
+LAMELLA_ALWAYS_INLINE void check_options(const char* op, std::optional<Layout> layout) {
   if (LAMELLA_UNLIKELY(layout && *layout != Layout::Strided)) throw_layout(op);
-  if (LAMELLA_UNLIKELY(pin_memory && *pin_memory)) throw_pinned(op);
+}
+// A tensor like `made` in pinned memory.
+LAMELLA_COLD Tensor make_pinned(const char* op, const Tensor& made) {
+  const PinnedMemory* memory = load_pinned_memory();
+  LAMELLA_CHECK(memory != nullptr, op,
+                ": expected 'pin_memory' to be False on a machine without an accelerator");
+  LAMELLA_CHECK(made.is_cpu(), op, ": expected 'pin_memory' to be False for a tensor on ",
+                made.device());
+  const size_t bytes = TensorImpl::of(made)->storage->nbytes;
+  if (bytes == 0) return made;
+  void* block = nullptr;
+  void* data = memory->allocate(bytes, &block);
+  Storage* storage = make_foreign_storage(data, bytes, kCPU, memory->free, block);
+  return Tensor(make_tensor(storage, made.sizes(), made.strides(), 0, made.scalar_type(),
+                            default_key_set(DeviceType::CPU, true)));
+}
+LAMELLA_ALWAYS_INLINE Tensor placed(const char* op, Tensor made, std::optional<bool> pin_memory) {
+  return LAMELLA_UNLIKELY(pin_memory && *pin_memory) ? make_pinned(op, made) : made;
 }
 bool is_own(Device device) { return device.is_cpu() || device.is_meta(); }
 // A backend's device without an index is its current device.
 LAMELLA_NOINLINE Device with_index(Device device) {
   auto type = static_cast<uint8_t>(device.type());
-  if (lamella_has_backend(type) != 0) device.set_index(lamella_device_current(type));
+  // Asking for the count loads a backend that is loaded at first use.
+  if (lamella_device_count(type) > 0) device.set_index(lamella_device_current(type));
   return device;
 }
 LAMELLA_ALWAYS_INLINE Device device_or_cpu(std::optional<Device> device) {
@@ -40,9 +55,11 @@ LAMELLA_ALWAYS_INLINE Device device_or_cpu(std::optional<Device> device) {
 Tensor make_on(IntArrayRef size, OPTIONS, std::optional<MemoryFormat> format = std::nullopt) {
   Device where = device.value_or(Device(kCPU));
   if (is_own(where)) {
-    check_options("empty", layout, pin_memory);
-    return Tensor(make_empty(size, dtype ? *dtype : get_default_dtype(), where,
-                             format.value_or(MemoryFormat::Contiguous)));
+    check_options("empty", layout);
+    return placed("empty",
+                  Tensor(make_empty(size, dtype ? *dtype : get_default_dtype(), where,
+                                    format.value_or(MemoryFormat::Contiguous))),
+                  pin_memory);
   }
   return lamella::empty(size, dtype, layout, device, pin_memory, format);
 }
@@ -55,9 +72,11 @@ ScalarType number_dtype(const Scalar& value) {
 }  // namespace
 
 Tensor empty(IntArrayRef size, OPTIONS, std::optional<MemoryFormat> memory_format) {
-  check_options("empty", layout, pin_memory);
-  return Tensor(make_empty(size, dtype ? *dtype : get_default_dtype(), device_or_cpu(device),
-                           memory_format ? *memory_format : MemoryFormat::Contiguous));
+  check_options("empty", layout);
+  return placed("empty",
+                Tensor(make_empty(size, dtype ? *dtype : get_default_dtype(), device_or_cpu(device),
+                                  memory_format ? *memory_format : MemoryFormat::Contiguous)),
+                pin_memory);
 }
 Tensor& empty_out(IntArrayRef size, std::optional<MemoryFormat> memory_format, Tensor& out) {
   LAMELLA_CHECK(memory_format != MemoryFormat::Preserve,
@@ -66,9 +85,11 @@ Tensor& empty_out(IntArrayRef size, std::optional<MemoryFormat> memory_format, T
   return out;
 }
 Tensor empty_strided(IntArrayRef size, IntArrayRef stride, OPTIONS) {
-  check_options("empty_strided", layout, pin_memory);
-  return Tensor(make_empty_strided(size, stride, dtype ? *dtype : get_default_dtype(),
-                                   device_or_cpu(device)));
+  check_options("empty_strided", layout);
+  return placed("empty_strided",
+                Tensor(make_empty_strided(size, stride, dtype ? *dtype : get_default_dtype(),
+                                          device_or_cpu(device))),
+                pin_memory);
 }
 
 Tensor empty_like(const Tensor& self, OPTIONS, std::optional<MemoryFormat> memory_format) {
@@ -79,8 +100,9 @@ Tensor empty_like(const Tensor& self, OPTIONS, std::optional<MemoryFormat> memor
   IntArrayRef layout_strides;
   if (format != MemoryFormat::Preserve) {
     if (is_own(where)) {
-      check_options("empty_like", layout, pin_memory);
-      return Tensor(make_empty(self.sizes(), type, where, format));
+      check_options("empty_like", layout);
+      return placed("empty_like", Tensor(make_empty(self.sizes(), type, where, format)),
+                    pin_memory);
     }
     return lamella::empty(self.sizes(), type, layout, where, pin_memory, format);
   }
@@ -92,8 +114,8 @@ Tensor empty_like(const Tensor& self, OPTIONS, std::optional<MemoryFormat> memor
     layout_strides = strides;
   }
   if (is_own(where)) {
-    check_options("empty_like", layout, pin_memory);
-    return new_strided(self.sizes(), layout_strides, type, where);
+    check_options("empty_like", layout);
+    return placed("empty_like", new_strided(self.sizes(), layout_strides, type, where), pin_memory);
   }
   return lamella::empty_strided(self.sizes(), layout_strides, type, layout, where, pin_memory);
 }

@@ -34,7 +34,7 @@ class GradScaler:
     ) -> None:
         if not isinstance(device, str):  # torch.cuda.amp.GradScaler(init_scale)
             device, init_scale = "cuda", device
-        if enabled and device == "cuda":
+        if enabled and device == "cuda" and not lamella.cuda.is_available():
             warnings.warn(
                 "GradScaler: expected a CUDA device, found none; it is disabled", stacklevel=2
             )

@@ -1,0 +1,341 @@
+// See Note [Blocks of streams] in allocator.h.
+#include "lamella/cuda/allocator.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "lamella/core/error.h"
+#include "lamella/cuda/streams.h"
+
+namespace lamella::cuda {
+namespace {
+
+constexpr size_t kRound = 512;
+constexpr size_t kMostSmall = size_t{1} << 20;
+constexpr size_t kSmallSegment = size_t{2} << 20;
+constexpr size_t kLargeSegment = size_t{20} << 20;
+constexpr size_t kMinLarge = size_t{10} << 20;
+constexpr size_t kRoundLarge = size_t{2} << 20;
+enum Pool : int { kLarge = 1, kSmall = 2 };
+
+struct Block {
+  Address data;
+  size_t bytes;
+  size_t requested;
+  int device;
+  int64_t stream;
+  Pool pool;
+  bool used;
+  int waits;      // events that have to be done before the block is free
+  Block* before;  // neighbours in the segment
+  Block* after;
+  std::vector<int64_t> streams;  // others that use it
+  bool is_split() const { return before != nullptr || after != nullptr; }
+};
+struct BySize {
+  bool operator()(const Block* a, const Block* b) const {
+    if (a->stream != b->stream) return a->stream < b->stream;
+    if (a->bytes != b->bytes) return a->bytes < b->bytes;
+    return a->data < b->data;
+  }
+};
+using FreeBlocks = std::set<Block*, BySize>;
+
+std::string bytes_text(size_t bytes) {
+  const char* const units[] = {"bytes", "KiB", "MiB", "GiB"};
+  int unit = 0;
+  auto value = static_cast<double>(bytes);
+  for (; value >= 1024 && unit < 3; ++unit) value /= 1024;
+  char text[64];
+  snprintf(text, sizeof(text), unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
+  return text;
+}
+
+class DeviceMemory {
+ public:
+  std::mutex mutex;
+  MemoryStatistics statistics;
+  double fraction = 1;
+
+  void* allocate(size_t bytes, int device, int64_t stream, void** block) {
+    ContextGuard guard(device);
+    std::lock_guard lock(mutex);
+    finish_events();
+    const size_t rounded = bytes <= kRound ? kRound : (bytes + kRound - 1) / kRound * kRound;
+    LAMELLA_CHECK(rounded >= bytes, "empty: expected a size that fits memory, got ", bytes,
+                  " bytes");
+    const Pool pool = rounded <= kMostSmall ? kSmall : kLarge;
+    Block* found = take_free(rounded, stream, pool);
+    if (found == nullptr) found = new_segment(bytes, rounded, device, stream, pool);
+    const size_t rest = found->bytes - rounded;
+    if (pool == kSmall ? rest >= kRound : rest > kMostSmall) split(found, rounded);
+    found->used = true;
+    found->requested = bytes;
+    count(kAllocations, found, 1);
+    count(kAllocatedBytes, found, found->bytes);
+    count(kRequestedBytes, found, bytes);
+    count(kActive, found, 1);
+    count(kActiveBytes, found, found->bytes);
+    *block = found;
+    return reinterpret_cast<void*>(found->data);
+  }
+
+  void deallocate(Block* block) {
+    std::lock_guard lock(mutex);
+    block->used = false;
+    count(kAllocations, block, -1);
+    count(kAllocatedBytes, block, -static_cast<int64_t>(block->bytes));
+    count(kRequestedBytes, block, -static_cast<int64_t>(block->requested));
+    if (!block->streams.empty()) {
+      ContextGuard guard(block->device);
+      for (int64_t stream : block->streams) {
+        EventHandle event = events_.take();
+        CUDA_CALL(cuEventRecord, event, handle_of(block->device, stream));
+        pending_.push_back({event, block});
+        ++block->waits;
+      }
+      block->streams.clear();
+      return;
+    }
+    release(block);
+  }
+
+  void record_stream(void* data, int64_t stream) {
+    std::lock_guard lock(mutex);
+    const auto address = reinterpret_cast<Address>(data);
+    auto at = segments_.upper_bound(address);
+    Block* block = at == segments_.begin() ? nullptr : std::prev(at)->second;
+    while (block != nullptr && address >= block->data + block->bytes) block = block->after;
+    LAMELLA_CHECK(block != nullptr && block->used,
+                  "record_stream: expected memory of Lamella's allocator, got other memory");
+    if (stream == block->stream) return;
+    auto& known = block->streams;
+    if (std::find(known.begin(), known.end(), stream) == known.end()) known.push_back(stream);
+  }
+
+  // The device's context must be current.
+  void empty() {
+    for (const auto& [event, block] : pending_) CUDA_CALL(cuEventSynchronize, event);
+    finish_events();
+    for (FreeBlocks* blocks : {&free_[kLarge], &free_[kSmall]}) {
+      for (auto it = blocks->begin(); it != blocks->end();) {
+        Block* block = *it;
+        if (block->is_split()) {
+          ++it;
+          continue;
+        }
+        CUDA_CALL(cuMemFree_v2, block->data);
+        ++statistics.driver_frees;
+        count(kSegments, block, -1);
+        count(kReservedBytes, block, -static_cast<int64_t>(block->bytes));
+        segments_.erase(block->data);
+        it = blocks->erase(it);
+        delete block;
+      }
+    }
+  }
+
+ private:
+  template <class N>
+  void count(StatisticName name, const Block* block, N by) {
+    statistics.of[name].change(block->pool, static_cast<int64_t>(by));
+  }
+  void count_inactive(const Block* block, int by) {
+    if (!block->is_split()) return;
+    count(kInactiveSplits, block, by);
+    count(kInactiveSplitBytes, block, by * static_cast<int64_t>(block->bytes));
+  }
+
+  Block* take_free(size_t bytes, int64_t stream, Pool pool) {
+    Block wanted{};
+    wanted.bytes = bytes;
+    wanted.stream = stream;
+    auto at = free_[pool].lower_bound(&wanted);
+    if (at == free_[pool].end() || (*at)->stream != stream) return nullptr;
+    Block* found = *at;
+    free_[pool].erase(at);
+    count_inactive(found, -1);
+    return found;
+  }
+
+  Block* new_segment(size_t asked, size_t bytes, int device, int64_t stream, Pool pool) {
+    const size_t segment = pool == kSmall ? kSmallSegment
+                           : bytes < kMinLarge
+                               ? kLargeSegment
+                               : (bytes + kRoundLarge - 1) / kRoundLarge * kRoundLarge;
+    Address data = 0;
+    if (!from_driver(segment, device, &data)) {
+      ++statistics.retries;
+      empty();
+      if (!from_driver(segment, device, &data)) {
+        ++statistics.failures;
+        out_of_memory(asked, device);
+      }
+    }
+    ++statistics.driver_allocations;
+    auto* block = new Block{data, segment, 0, device, stream, pool, false, 0, nullptr, nullptr, {}};
+    segments_[data] = block;
+    count(kSegments, block, 1);
+    count(kReservedBytes, block, segment);
+    return block;
+  }
+  bool from_driver(size_t bytes, int device, Address* data) {
+    if (fraction < 1) {
+      const auto most =
+          static_cast<size_t>(fraction * static_cast<double>(Driver::facts(device).total_memory));
+      if (static_cast<size_t>(statistics.of[kReservedBytes].current[0]) + bytes > most)
+        return false;
+    }
+    const int result = Driver::functions().cuMemAlloc_v2(data, bytes);
+    if (result == kOutOfMemory) return false;
+    Driver::check(result, "cuMemAlloc_v2");
+    return true;
+  }
+  [[noreturn]] void out_of_memory(size_t asked, int device) {
+    size_t free = 0, total = 0;
+    Driver::functions().cuMemGetInfo_v2(&free, &total);
+    const auto used = static_cast<size_t>(statistics.of[kAllocatedBytes].current[0]);
+    const auto reserved = static_cast<size_t>(statistics.of[kReservedBytes].current[0]);
+    throw OutOfMemoryError(
+        str("CUDA is out of memory: expected ", bytes_text(asked), " on ",
+            Device(DeviceType::CUDA, static_cast<DeviceIndex>(device)), ", got none: of ",
+            bytes_text(total), " in total ", bytes_text(free), " are free; this process has ",
+            bytes_text(used), " in tensors and ", bytes_text(reserved - used),
+            " in segments that are kept for reuse",
+            fraction < 1 ? str(", and may take ", fraction * 100, " % of the device") : ""));
+  }
+
+  // `block` keeps its first bytes; the rest becomes a free block.
+  void split(Block* block, size_t bytes) {
+    auto* rest = new Block(*block);
+    rest->data += bytes;
+    rest->bytes -= bytes;
+    rest->before = block;
+    if (block->after != nullptr) block->after->before = rest;
+    block->after = rest;
+    block->bytes = bytes;
+    free_[block->pool].insert(rest);
+    count_inactive(rest, 1);
+  }
+  // Joins the block with free neighbours and makes it free.
+  void release(Block* block) {
+    count(kActive, block, -1);
+    count(kActiveBytes, block, -static_cast<int64_t>(block->bytes));
+    if (Block* other = block->before; other != nullptr && is_free(other)) {
+      take_out(other);
+      segments_.erase(other->data);
+      if (other->before == nullptr) segments_[other->data] = block;
+      block->before = other->before;
+      if (block->before != nullptr) block->before->after = block;
+      block->data = other->data;
+      block->bytes += other->bytes;
+      delete other;
+    }
+    if (Block* other = block->after; other != nullptr && is_free(other)) {
+      take_out(other);
+      block->after = other->after;
+      if (block->after != nullptr) block->after->before = block;
+      block->bytes += other->bytes;
+      delete other;
+    }
+    free_[block->pool].insert(block);
+    count_inactive(block, 1);
+  }
+  static bool is_free(const Block* block) { return !block->used && block->waits == 0; }
+  void take_out(Block* block) {
+    free_[block->pool].erase(block);
+    count_inactive(block, -1);
+  }
+  void finish_events() {
+    size_t kept = 0;
+    for (size_t i = 0; i < pending_.size(); ++i) {
+      auto [event, block] = pending_[i];
+      const int result = Driver::functions().cuEventQuery(event);
+      if (result == kNotReady) {
+        pending_[kept++] = pending_[i];
+        continue;
+      }
+      Driver::check(result, "cuEventQuery");
+      events_.give(event);
+      if (--block->waits == 0) release(block);
+    }
+    pending_.resize(kept);
+  }
+
+  struct Pending {
+    EventHandle event;
+    Block* block;
+  };
+  FreeBlocks free_[3];
+  std::map<Address, Block*> segments_;  // the first block of each
+  std::vector<Pending> pending_;
+  EventPool events_;
+};
+
+DeviceMemory& memory_of(int device) {
+  static auto* all = new DeviceMemory[kMostDevices];
+  return all[device];
+}
+
+}  // namespace
+
+void* allocate(size_t bytes, int device, int64_t stream, void** block) {
+  return memory_of(device).allocate(bytes, device, stream, block);
+}
+void deallocate(void* given) noexcept {
+  if (Driver::is_forked()) return;
+  auto* block = static_cast<Block*>(given);
+  try {
+    memory_of(block->device).deallocate(block);
+  } catch (...) {
+    // The device failed, or the driver has ended with the process: the block is not used again.
+  }
+}
+void record_stream(void* data, int device, int64_t stream) {
+  Driver::check_process();
+  memory_of(device).record_stream(data, stream);
+}
+void empty_cache(int device) {
+  if (!Driver::has_context(device)) return;
+  ContextGuard guard(device);
+  std::lock_guard lock(memory_of(device).mutex);
+  memory_of(device).empty();
+}
+MemoryStatistics memory_statistics(int device) {
+  Driver::check_process();
+  std::lock_guard lock(memory_of(device).mutex);
+  return memory_of(device).statistics;
+}
+void reset_peaks(int device) {
+  Driver::check_process();
+  std::lock_guard lock(memory_of(device).mutex);
+  for (Statistic& one : memory_of(device).statistics.of) {
+    std::copy(std::begin(one.current), std::end(one.current), one.peak);
+  }
+}
+void reset_accumulated(int device) {
+  Driver::check_process();
+  std::lock_guard lock(memory_of(device).mutex);
+  MemoryStatistics& all = memory_of(device).statistics;
+  for (Statistic& one : all.of) {
+    std::fill(std::begin(one.increased), std::end(one.increased), 0);
+    std::fill(std::begin(one.decreased), std::end(one.decreased), 0);
+  }
+  all.retries = all.failures = 0;
+}
+void set_memory_fraction(int device, double fraction) {
+  LAMELLA_CHECK_VALUE(fraction >= 0 && fraction <= 1,
+                      "set_per_process_memory_fraction: expected 'fraction' from 0 to 1, got ",
+                      fraction);
+  Driver::check_process();
+  std::lock_guard lock(memory_of(device).mutex);
+  memory_of(device).fraction = fraction;
+}
+void memory_info(int device, size_t* free, size_t* total) {
+  ContextGuard guard(device);
+  CUDA_CALL(cuMemGetInfo_v2, free, total);
+}
+
+}  // namespace lamella::cuda

@@ -1,0 +1,166 @@
+// The CUDA driver: its functions, its devices with their primary contexts, and its errors.
+//
+// Note [Errors of a device]
+//   Every call of the driver is checked. A failure of work that was launched earlier is reported by
+//   a later call; its message lists the kernels launched since the last wait for the device. Some
+//   failures, such as an illegal address, leave a context that cannot be used any more: the device
+//   is marked, and every later use of it is refused with a sentence that says what happened.
+//
+// Note [A child of a process that used CUDA]
+//   The driver does not work in a child that was forked after its first use. The child finds a flag
+//   that is set when it starts, and refuses every use.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "lamella/core/device.h"
+
+namespace lamella::cuda {
+
+// Types of the driver's interface. CUresult and CUdevice are int, handles are pointers.
+using Address = uint64_t;  // of a device's memory
+using StreamHandle = void*;
+using EventHandle = void*;
+
+// f(name, arguments): names include the version suffix of the interface.
+#define LAMELLA_CUDA_DRIVER(f)                                                                     \
+  f(cuInit, unsigned flags) f(cuDriverGetVersion, int* version) f(                                 \
+      cuGetErrorString, int result,                                                                \
+      const char** text) f(cuDeviceGetCount, int* count) f(cuDeviceGet, int* device, int ordinal)  \
+      f(cuDeviceGetName, char* name, int bytes, int device) f(                                     \
+          cuDeviceGetAttribute, int* value, int attribute,                                         \
+          int device) f(cuDeviceTotalMem_v2, size_t* bytes,                                        \
+                        int device) f(cuDevicePrimaryCtxRetain, void** context, int device)        \
+          f(cuCtxGetCurrent, void** context) f(cuCtxSetCurrent, void* context) f(cuCtxSynchronize) \
+              f(cuCtxGetStreamPriorityRange, int* least, int* greatest) f(                         \
+                  cuDeviceCanAccessPeer, int* can, int device,                                     \
+                  int peer) f(cuCtxEnablePeerAccess, void* peer,                                   \
+                              unsigned flags) f(cuMemGetInfo_v2, size_t* free, size_t* total)      \
+                  f(cuMemAlloc_v2, Address* memory, size_t bytes) f(cuMemFree_v2, Address memory)  \
+                      f(cuMemHostAlloc, void** memory, size_t bytes, unsigned flags) f(            \
+                          cuMemFreeHost, void* memory) f(cuMemcpyHtoDAsync_v2, Address to,         \
+                                                         const void* from, size_t bytes,           \
+                                                         StreamHandle stream)                      \
+                          f(cuMemcpyDtoHAsync_v2, void* to, Address from, size_t bytes,            \
+                            StreamHandle stream) f(cuMemcpyDtoDAsync_v2, Address to, Address from, \
+                                                   size_t bytes, StreamHandle stream)              \
+                              f(cuMemcpyPeerAsync, Address to, void* to_context, Address from,     \
+                                void* from_context, size_t bytes,                                  \
+                                StreamHandle stream) f(cuStreamCreateWithPriority,                 \
+                                                       StreamHandle* stream, unsigned flags,       \
+                                                       int priority) f(cuStreamQuery,              \
+                                                                       StreamHandle stream)        \
+                                  f(cuStreamSynchronize, StreamHandle stream) f(                   \
+                                      cuStreamWaitEvent, StreamHandle stream, EventHandle event,   \
+                                      unsigned flags)                                              \
+                                      f(cuEventCreate, EventHandle* event, unsigned flags) f(      \
+                                          cuEventDestroy_v2, EventHandle event)                    \
+                                          f(cuEventRecord, EventHandle event, StreamHandle stream) \
+                                              f(cuEventQuery, EventHandle event)                   \
+                                                  f(cuEventSynchronize, EventHandle event) f(      \
+                                                      cuEventElapsedTime, float* milliseconds,     \
+                                                      EventHandle start, EventHandle end)          \
+                                                      f(cuModuleLoadData, void** module,           \
+                                                        const void* image)                         \
+                                                          f(cuModuleGetFunction, void** function,  \
+                                                            void* module, const char* name)        \
+                                                              f(cuLaunchKernel, void* function,    \
+                                                                unsigned grid_x, unsigned grid_y,  \
+                                                                unsigned grid_z, unsigned block_x, \
+                                                                unsigned block_y,                  \
+                                                                unsigned block_z,                  \
+                                                                unsigned shared_bytes,             \
+                                                                StreamHandle stream,               \
+                                                                void** parameters, void** extra)
+
+struct Functions {
+#define LAMELLA_FIELD(name, ...) int (*name)(__VA_ARGS__) = nullptr;
+  LAMELLA_CUDA_DRIVER(LAMELLA_FIELD)
+#undef LAMELLA_FIELD
+};
+
+// Values of CUresult that are looked at.
+enum Result : int {
+  kSuccess = 0,
+  kOutOfMemory = 2,
+  kDeinitialized = 4,
+  kNotFound = 500,
+  kNotReady = 600,
+  kPeerAccessAlreadyEnabled = 704,
+};
+
+struct DeviceFacts {
+  std::string name;
+  size_t total_memory = 0;
+  int major = 0, minor = 0;
+  int multiprocessors = 0;
+  int warp_size = 0;
+  int threads_of_block = 0;
+  int threads_of_multiprocessor = 0;
+  int registers_of_multiprocessor = 0;
+  int shared_of_block = 0;
+  int shared_of_multiprocessor = 0;
+  int l2_bytes = 0;
+  int integrated = 0;
+  int multi_gpu_board = 0;
+};
+
+class Driver {
+ public:
+  // Loads the driver and counts its devices. Returns "", or why there is no CUDA.
+  static std::string start();
+  static const Functions& functions() { return functions_; }
+  static int device_count() { return device_count_; }
+  // Throws in a child of a process that had started the driver.
+  static void check_process();
+  static bool is_forked() { return forked_; }
+  // Whether every launch and copy is waited for: LAMELLA_CUDA_BLOCKING=1.
+  static bool is_blocking() { return blocking_; }
+  static int version();
+  static const DeviceFacts& facts(int device);
+  // The primary context, made at the first use of the device.
+  static void* context(int device);
+  static bool has_context(int device);
+  // Makes the device's context current on this thread. Throws if the device is marked.
+  static void enter(int device);
+  // Throws an error with the driver's text unless the result is 0.
+  static void check(int result, const char* function);
+  // Remembers the name of a kernel until the device is waited for.
+  static void note_launch(int device, const char* kernel);
+  static void note_wait(int device);
+
+ private:
+  static Functions functions_;
+  static int device_count_;
+  static std::atomic<bool> forked_;
+  static bool blocking_;
+};
+
+// Calls a function of the driver and checks its result: CUDA_CALL(cuMemFree_v2, memory).
+#define CUDA_CALL(function, ...)                                                             \
+  ::lamella::cuda::Driver::check(::lamella::cuda::Driver::functions().function(__VA_ARGS__), \
+                                 #function)
+
+// Makes a device's context the current one of this thread, and the former one afterwards.
+class ContextGuard {
+ public:
+  explicit ContextGuard(int device) {
+    Driver::check_process();
+    Driver::functions().cuCtxGetCurrent(&former_);
+    Driver::enter(device);
+  }
+  ContextGuard(const ContextGuard&) = delete;
+  ContextGuard& operator=(const ContextGuard&) = delete;
+  ~ContextGuard() {
+    if (former_ != nullptr) Driver::functions().cuCtxSetCurrent(former_);
+  }
+
+ private:
+  void* former_ = nullptr;
+};
+
+}  // namespace lamella::cuda

@@ -1,0 +1,72 @@
+// Loads the images of kernels into the devices' contexts and launches kernels.
+#include "lamella/cuda/launch.h"
+
+#include <string>
+#include <unordered_map>
+
+#include "lamella/core/error.h"
+#include "lamella/cuda/streams.h"
+
+namespace lamella::cuda {
+namespace {
+
+#ifdef LAMELLA_CUDA_IMAGES
+#define LAMELLA_IMAGE(name)                                                                    \
+  asm(".section .rodata\n.balign 16\nlamella_image_" #name ":\n.incbin \"" LAMELLA_CUDA_IMAGES \
+      "/" #name                                                                                \
+      ".fatbin\"\n"                                                                            \
+      ".previous\n");                                                                          \
+  extern "C" const char lamella_image_##name[];
+LAMELLA_IMAGE(activation)
+LAMELLA_IMAGE(arithmetic)
+LAMELLA_IMAGE(logic)
+const char* const images[] = {lamella_image_activation, lamella_image_arithmetic,
+                              lamella_image_logic};
+#else
+// Built without nvcc: a module without kernels, so that every operator falls back to the CPU.
+const char* const images[] = {".version 7.0\n.target sm_70\n.address_size 64\n"};
+#endif
+constexpr int kImages = sizeof(images) / sizeof(images[0]);
+constexpr unsigned kBlock = 256;
+
+struct DeviceKernels {
+  std::mutex mutex;
+  void* modules[kImages] = {};
+  std::unordered_map<std::string, void*> kernels;
+};
+DeviceKernels& kernels_of(int device) {
+  static auto* all = new DeviceKernels[kMostDevices];
+  return all[device];
+}
+
+}  // namespace
+
+void* find_kernel(int device, const char* name) {
+  DeviceKernels& all = kernels_of(device);
+  std::lock_guard lock(all.mutex);
+  auto [at, is_new] = all.kernels.try_emplace(name, nullptr);
+  if (!is_new) return at->second;
+  for (int i = 0; i < kImages && at->second == nullptr; ++i) {
+    if (all.modules[i] == nullptr) CUDA_CALL(cuModuleLoadData, &all.modules[i], images[i]);
+    const int result = Driver::functions().cuModuleGetFunction(&at->second, all.modules[i], name);
+    if (result == kNotFound) {
+      at->second = nullptr;
+    } else {
+      Driver::check(result, "cuModuleGetFunction");
+    }
+  }
+  return at->second;
+}
+
+void launch(int device, void* kernel, const char* name, void* parameters, int64_t items) {
+  const int64_t most = int64_t{16} * Driver::facts(device).multiprocessors;
+  const int64_t blocks = (items + kBlock - 1) / kBlock;
+  StreamHandle stream = handle_of(device, current().streams[device]);
+  void* list[] = {parameters};
+  Driver::note_launch(device, name);
+  CUDA_CALL(cuLaunchKernel, kernel, static_cast<unsigned>(blocks < most ? blocks : most), 1, 1,
+            kBlock, 1, 1, 0, stream, list, nullptr);
+  after_launch(device, stream);
+}
+
+}  // namespace lamella::cuda

@@ -1,0 +1,351 @@
+// The driver's functions: devices, contexts, memory, copies, streams, events, modules, launches.
+#include <dlfcn.h>
+
+#include <cstring>
+
+#include "tests/cuda/standin/kernel.h"
+#include "tests/cuda/standin/standin.h"
+
+using namespace standin;
+
+namespace {
+
+bool initialized = false;
+thread_local Device* current = nullptr;
+
+Device* device_at(int number) {
+  const bool there = number >= 0 && number < static_cast<int>(devices().size());
+  return there ? devices()[static_cast<size_t>(number)].get() : nullptr;
+}
+// The device whose memory an address lies in; NULL: none holds all the bytes.
+Device* owner_of(uint64_t address, size_t bytes) {
+  for (auto& device : devices()) {
+    if (device->memory.holds(address, bytes)) return device.get();
+  }
+  return nullptr;
+}
+// What every call in a context finds first.
+int begin(const char* function) {
+  if (!initialized) return kNotInitialized;
+  if (int result = note_call(function); result != 0) return result;
+  if (current == nullptr) return kInvalidContext;
+  return current->failed;
+}
+#define BEGIN \
+  if (int result_ = begin(__func__); result_ != 0) return result_
+
+const char* text_of(int result) {
+  switch (result) {
+    case kSuccess:
+      return "no error";
+    case kInvalidValue:
+      return "invalid argument";
+    case kOutOfMemory:
+      return "out of memory";
+    case kNotInitialized:
+      return "initialization error";
+    case kNoDevice:
+      return "no CUDA-capable device is detected";
+    case kInvalidDevice:
+      return "invalid device ordinal";
+    case kInvalidContext:
+      return "invalid device context";
+    case kNotFound:
+      return "named symbol not found";
+    case kNotReady:
+      return "device not ready";
+    case kIllegalAddress:
+      return "an illegal memory access was encountered";
+    case 719:
+      return "unspecified launch failure";
+    default:
+      return nullptr;
+  }
+}
+
+struct Kernels {
+  const Kernel* first = nullptr;
+  size_t count = 0;
+  Kernels() {
+    Dl_info info;
+    if (dladdr(reinterpret_cast<const void*>(&text_of), &info) == 0) return;
+    std::string path(info.dli_fname);
+    path = path.substr(0, path.rfind('/') + 1) + "libcuda_standin_kernels.so";
+    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* table = handle != nullptr ? dlsym(handle, "standin_kernels") : nullptr;
+    if (table != nullptr) first = reinterpret_cast<KernelTable>(table)(&count, worker_offset());
+  }
+};
+const Kernels& kernels() {
+  static const Kernels all;
+  return all;
+}
+int module_object;
+
+}  // namespace
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+int cuInit(unsigned) {
+  if (int result = note_call("cuInit"); result != 0) return result;
+  initialized = true;
+  return devices().empty() ? kNoDevice : kSuccess;
+}
+int cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return kSuccess;
+}
+int cuGetErrorString(int result, const char** text) {
+  *text = text_of(result);
+  return *text != nullptr ? kSuccess : kInvalidValue;
+}
+
+// ---- Devices ----
+
+int cuDeviceGetCount(int* count) {
+  *count = static_cast<int>(devices().size());
+  return note_call("cuDeviceGetCount");
+}
+int cuDeviceGet(int* device, int ordinal) {
+  *device = ordinal;
+  return device_at(ordinal) != nullptr ? kSuccess : kInvalidDevice;
+}
+int cuDeviceGetName(char* name, int bytes, int) {
+  strncpy(name, "Lamella's stand-in for a GPU", static_cast<size_t>(bytes));
+  return kSuccess;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int device) {
+  if (device_at(device) == nullptr) return kInvalidDevice;
+  static const std::map<int, int> values = {{1, 1024}, {8, 49152},    {10, 32},    {16, 4},
+                                            {18, 0},   {38, 1 << 20}, {39, 2048},  {75, 9},
+                                            {76, 0},   {81, 233472},  {82, 65536}, {84, 0}};
+  auto at = values.find(attribute);
+  if (at == values.end()) return kInvalidValue;
+  *value = at->second;
+  return kSuccess;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int device) {
+  *bytes = device_at(device)->memory.bytes();
+  return kSuccess;
+}
+int cuDeviceCanAccessPeer(int* can, int device, int peer) {
+  *can = device != peer ? 1 : 0;
+  return kSuccess;
+}
+
+// ---- Contexts ----
+
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+  if (!initialized) return kNotInitialized;
+  *context = device_at(device);
+  return note_call(__func__);
+}
+int cuCtxGetCurrent(void** context) {
+  *context = current;
+  return kSuccess;
+}
+int cuCtxSetCurrent(void* context) {
+  current = static_cast<Device*>(context);
+  return kSuccess;
+}
+int cuCtxPushCurrent_v2(void* context) { return cuCtxSetCurrent(context); }
+int cuCtxPopCurrent_v2(void** context) {
+  *context = current;
+  current = nullptr;
+  return kSuccess;
+}
+int cuCtxSynchronize() {
+  BEGIN;
+  for (Stream* stream : current->all()) stream->synchronize();
+  return current->failed;
+}
+int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  BEGIN;
+  *least = 0;
+  *greatest = -5;
+  return kSuccess;
+}
+int cuCtxEnablePeerAccess(void*, unsigned) {
+  BEGIN;
+  return kSuccess;
+}
+
+// ---- Memory ----
+
+int cuMemGetInfo_v2(size_t* free, size_t* total) {
+  BEGIN;
+  *total = current->memory.bytes();
+  *free = *total - current->memory.used();
+  return kSuccess;
+}
+int cuMemAlloc_v2(uint64_t* memory, size_t bytes) {
+  BEGIN;
+  if (bytes == 0) return kInvalidValue;
+  *memory = current->memory.allocate(bytes);
+  return *memory != 0 ? kSuccess : kOutOfMemory;
+}
+int cuMemFree_v2(uint64_t memory) {
+  BEGIN;
+  for (Stream* stream : current->all()) stream->synchronize();
+  return current->memory.free(memory) ? kSuccess : kInvalidValue;
+}
+int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
+  BEGIN;
+  *memory = allocate_host(bytes);
+  return *memory != nullptr ? kSuccess : kOutOfMemory;
+}
+int cuMemFreeHost(void* memory) {
+  BEGIN;
+  return free_host(memory) ? kSuccess : kInvalidValue;
+}
+
+// ---- Copies ----
+
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* handle) {
+  BEGIN;
+  if (!current->memory.holds(to, bytes)) return kInvalidValue;
+  Stream* stream = current->stream(handle);
+  if (is_pinned(from)) {
+    stream->enqueue([=] {
+      memcpy(worker_view<char>(to), from, bytes);
+      return 0;
+    });
+    return kSuccess;
+  }
+  std::shared_ptr<char[]> staged(new char[bytes]);
+  memcpy(staged.get(), from, bytes);
+  stream->enqueue([=] {
+    memcpy(worker_view<char>(to), staged.get(), bytes);
+    return 0;
+  });
+  return kSuccess;
+}
+int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* handle) {
+  BEGIN;
+  if (!current->memory.holds(from, bytes)) return kInvalidValue;
+  Stream* stream = current->stream(handle);
+  stream->enqueue([=] {
+    memcpy(to, worker_view<char>(from), bytes);
+    return 0;
+  });
+  if (!is_pinned(to)) stream->synchronize();
+  return current->failed;
+}
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* handle) {
+  BEGIN;
+  if (!current->memory.holds(to, bytes) || !current->memory.holds(from, bytes)) {
+    return kInvalidValue;
+  }
+  current->stream(handle)->enqueue([=] {
+    memmove(worker_view<char>(to), worker_view<char>(from), bytes);
+    return 0;
+  });
+  return kSuccess;
+}
+int cuMemcpyPeerAsync(uint64_t to, void* to_context, uint64_t from, void* from_context,
+                      size_t bytes, void* handle) {
+  BEGIN;
+  if (owner_of(to, bytes) != to_context || owner_of(from, bytes) != from_context) {
+    return kInvalidValue;
+  }
+  current->stream(handle)->enqueue([=] {
+    memcpy(worker_view<char>(to), worker_view<char>(from), bytes);
+    return 0;
+  });
+  return kSuccess;
+}
+
+// ---- Streams and events ----
+
+int cuStreamCreateWithPriority(void** stream, unsigned, int) {
+  BEGIN;
+  auto* made = new Stream(current);
+  std::lock_guard lock(current->mutex);
+  current->streams.push_back(made);
+  *stream = made;
+  return kSuccess;
+}
+int cuStreamCreate(void** stream, unsigned flags) {
+  return cuStreamCreateWithPriority(stream, flags, 0);
+}
+int cuStreamQuery(void* handle) {
+  BEGIN;
+  return current->stream(handle)->idle() ? current->failed.load() : int{kNotReady};
+}
+int cuStreamSynchronize(void* handle) {
+  BEGIN;
+  current->stream(handle)->synchronize();
+  return current->failed;
+}
+int cuStreamWaitEvent(void* handle, void* event, unsigned) {
+  BEGIN;
+  static_cast<Event*>(event)->wait(*current->stream(handle));
+  return kSuccess;
+}
+int cuEventCreate(void** event, unsigned flags) {
+  BEGIN;
+  *event = new Event((flags & 2) == 0);
+  return kSuccess;
+}
+int cuEventDestroy_v2(void* event) {
+  delete static_cast<Event*>(event);
+  return kSuccess;
+}
+int cuEventRecord(void* event, void* handle) {
+  BEGIN;
+  static_cast<Event*>(event)->record(*current->stream(handle));
+  return kSuccess;
+}
+int cuEventQuery(void* event) {
+  BEGIN;
+  return static_cast<Event*>(event)->done() ? kSuccess : kNotReady;
+}
+int cuEventSynchronize(void* event) {
+  BEGIN;
+  static_cast<Event*>(event)->synchronize();
+  return current->failed;
+}
+int cuEventElapsedTime(float* milliseconds, void* start, void* end) {
+  BEGIN;
+  auto &first = *static_cast<Event*>(start), &last = *static_cast<Event*>(end);
+  if (!first.done() || !last.done()) return kNotReady;
+  return first.elapsed(last, milliseconds) ? kSuccess : kInvalidValue;
+}
+
+// ---- Kernels ----
+
+int cuModuleLoadData(void** module, const void* image) {
+  BEGIN;
+  *module = &module_object;
+  return image != nullptr ? kSuccess : kInvalidValue;
+}
+int cuModuleGetFunction(void** function, void*, const char* name) {
+  BEGIN;
+  for (size_t i = 0; i < kernels().count; ++i) {
+    if (strcmp(kernels().first[i].name, name) != 0) continue;
+    *function = const_cast<Kernel*>(&kernels().first[i]);
+    return kSuccess;
+  }
+  return kNotFound;
+}
+int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned, void* handle,
+                   void** parameters, void**) {
+  BEGIN;
+  const auto* kernel = static_cast<const Kernel*>(function);
+  if (grid_x == 0 || grid_y == 0 || grid_z == 0 || block_x * block_y * block_z > 1024 ||
+      block_x * block_y * block_z == 0) {
+    return kInvalidValue;
+  }
+  std::shared_ptr<char[]> given(new char[kernel->parameter_bytes]);
+  memcpy(given.get(), parameters[0], kernel->parameter_bytes);
+  current->stream(handle)->enqueue([=] {
+    kernel->run(given.get(), {grid_x, grid_y, grid_z}, {block_x, block_y, block_z});
+    return 0;
+  });
+  return kSuccess;
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

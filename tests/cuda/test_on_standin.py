@@ -1,0 +1,213 @@
+"""Devices "cuda" on a machine without a GPU: each file of checks in a process that has the stand-in
+for CUDA's driver, and what needs a process of its own."""
+
+import pathlib
+import re
+
+import pytest
+from standin_runs import STANDIN, error, printed, run
+
+HERE = pathlib.Path(__file__).parent
+pytestmark = pytest.mark.skipif(not STANDIN.exists(), reason="the stand-in of CUDA is not built")
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in HERE.glob("checks_*.py")))
+@pytest.mark.parametrize("delay", ["0", "200"])
+def test_checks(name, delay):
+    """With and without streams that are late."""
+    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
+    done = run(["-m", "pytest", *options, str(HERE / f"{name}.py")], LAMELLA_STANDIN_DELAY_US=delay)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+def test_conformance():
+    import lamella
+
+    library = pathlib.Path(lamella.__file__).parents[2] / "liblamella_cuda.so"
+    done = run(
+        ["-m", "lamella.conformance", str(library), "--device", "cuda"],
+        LAMELLA_STANDIN_DELAY_US="100",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.fullmatch(r"cuda: \d+ checks, 0 not passed", done.stdout.strip())
+
+
+# ---- Without a driver or a device ----------------------------------------------------------------
+
+WITHOUT = """
+import lamella
+assert not lamella.cuda.is_available() and lamella.cuda.device_count() == 0
+assert lamella.cuda.memory_allocated() == 0 and lamella.cuda.fallbacks() == {}
+lamella.cuda.manual_seed_all(1)
+lamella.cuda.empty_cache()
+print(lamella.cuda.why_unavailable())
+"""
+
+
+def test_without_a_driver():
+    missing = {"LAMELLA_CUDA_DRIVER": "libno_such_driver.so"}
+    why = (
+        "there is no CUDA: libno_such_driver.so: cannot open shared object file: "
+        "No such file or directory"
+    )
+    assert printed(WITHOUT, **missing) == why
+    assert error("import lamella; lamella.ones(2).to('cuda')", **missing) == (
+        f"NotImplementedError: to: empty: expected a device with an allocator, got cuda; {why}"
+    )
+    for call in ("ones(2).cuda()", "cuda.set_device(0)", "ones(2).pin_memory()", "cuda.init()"):
+        name = re.search(r"(\w+)\(\d?\)$", call).group(1)
+        assert error(f"import lamella; lamella.{call}", **missing) == (
+            f"RuntimeError: {name}: expected a CUDA device, found none; {why}"
+        )
+
+
+def test_without_a_device():
+    assert printed(WITHOUT, LAMELLA_STANDIN_DEVICES="0") == (
+        "there is no CUDA: cuInit failed: no CUDA-capable device is detected (100)"
+    )
+    assert printed(WITHOUT, LAMELLA_STANDIN_FAIL="cuInit:1:3") == (
+        "there is no CUDA: cuInit failed: initialization error (3)"
+    )
+
+
+def test_nothing_is_loaded_before_it_is_asked_for():
+    program = (
+        "import lamella; lamella.manual_seed(1); lamella.ones(2).is_pinned(); "
+        "maps = open('/proc/self/maps').read(); print('lamella_cuda' in maps, 'standin' in maps)"
+    )
+    assert printed(program) == "False False"
+
+
+# ---- Errors --------------------------------------------------------------------------------------
+
+
+def test_a_call_that_fails():
+    program = "import lamella; x = lamella.ones(3); x.to('cuda')"
+    fail = {"LAMELLA_STANDIN_FAIL": "cuMemcpyHtoDAsync_v2:1:1"}
+    assert error(program, **fail) == (
+        "RuntimeError: to: the CUDA driver's cuMemcpyHtoDAsync failed: invalid argument (1)"
+    )
+
+
+def test_a_failure_of_work_marks_the_device():
+    program = """
+import lamella
+x = lamella.ones(3).cuda()
+other = lamella.ones(3).cuda(1)
+for call in (lambda: x.add(1).mul(2).cpu(), lambda: x.add(1)):
+    try:
+        call()
+    except RuntimeError as error:
+        print(error)
+print(other.add(1).tolist())
+"""
+    first, second, works = printed(program, LAMELLA_STANDIN_FAIL="work:3:700").splitlines()
+    assert re.match(r"\w+: work on cuda:0 failed, as \w+ reports: ", first)
+    assert "an illegal memory access was encountered (700); kernels launched since" in first
+    assert "the last wait: add" in first
+    assert "The device cannot be used any more in this process; LAMELLA_CUDA_BLOCKING=1" in first
+    assert second.startswith(
+        "add: expected a CUDA device that works, got cuda:0, on which earlier work failed: "
+    )
+    assert works == "[2.0, 2.0, 2.0]"
+    blocking = {"LAMELLA_STANDIN_FAIL": "work:3:700", "LAMELLA_CUDA_BLOCKING": "1"}
+    exact = printed(program, **blocking).splitlines()[0]
+    assert exact.startswith("add: work on cuda:0 failed, as cuStreamSynchronize reports: ")
+
+
+def test_blocking():
+    """Without it the copy to pinned memory is late."""
+    program = """
+import lamella
+to = lamella.zeros(4).pin_memory()
+to.copy_(lamella.ones(4).cuda(), non_blocking=True)
+print(to.tolist())
+"""
+    late = {"LAMELLA_STANDIN_DELAY_US": "20000"}
+    assert printed(program, **late) == "[0.0, 0.0, 0.0, 0.0]"
+    assert printed(program, **late, LAMELLA_CUDA_BLOCKING="1") == "[1.0, 1.0, 1.0, 1.0]"
+
+
+def test_fork_after_use():
+    program = """
+import os, lamella
+x = lamella.ones(3).cuda()
+lamella.cuda.synchronize()
+child = os.fork()
+if child == 0:
+    for call in (lambda: lamella.ones(3).cuda(), lambda: x + 1, lambda: lamella.cuda.synchronize(),
+                 lambda: lamella.cuda.Stream(), lambda: lamella.cuda.memory_stats()):
+        try:
+            call()
+        except RuntimeError as error:
+            print(error, flush=True)
+    print(lamella.cuda._is_in_bad_fork(), lamella.ones(2).tolist(), flush=True)
+    del x
+    os._exit(0)
+print(os.waitpid(child, 0)[1], (x + 1).tolist())
+"""
+    *refused, here, parent = printed(program).splitlines()
+    sentence = (
+        "expected a process that uses CUDA for the first time, got a child that was forked "
+        "after its parent had used it; start such processes with the method 'spawn'"
+    )
+    names = ["to: ", "add: ", "", "", "memory_stats: "]
+    assert refused == [name + sentence for name in names]
+    assert here == "True [1.0, 1.0]" and parent == "0 [2.0, 2.0, 2.0]"
+
+
+def test_fork_before_use():
+    program = """
+import os, lamella
+child = os.fork()
+if child == 0:
+    print((lamella.ones(3).cuda() + 1).tolist(), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print((lamella.ones(3).cuda() + 2).tolist())
+"""
+    assert printed(program).splitlines() == ["[2.0, 2.0, 2.0]", "[3.0, 3.0, 3.0]"]
+
+
+def test_out_of_memory():
+    program = """
+import lamella
+x = lamella.empty(8 << 20, dtype=lamella.uint8, device="cuda")
+try:
+    lamella.empty(60 << 20, dtype=lamella.uint8, device="cuda")
+except RuntimeError as error:
+    assert isinstance(error, (MemoryError, lamella.cuda.OutOfMemoryError))
+    print(error)
+print(lamella.cuda.memory_stats()["num_ooms"], lamella.cuda.memory_stats()["num_alloc_retries"])
+"""
+    text, counts = printed(program, LAMELLA_STANDIN_MEMORY=str(64 << 20)).splitlines()
+    assert text == (
+        "empty: CUDA is out of memory: expected 60.00 MiB on cuda:0, got none: of 64.00 MiB in "
+        "total 44.00 MiB are free; this process has 8.00 MiB in tensors and 12.00 MiB in "
+        "segments that are kept for reuse"
+    )
+    assert counts == "1 1"
+
+
+def test_leaks_are_reported():
+    program = (
+        "import lamella; x = lamella.ones(3).cuda(); del x; lamella.cuda.empty_cache(); {more}"
+    )
+    clean = run(["-c", program.format(more="")], LAMELLA_STANDIN_LEAKS="1")
+    assert clean.returncode == 0 and clean.stderr == ""
+    kept = run(["-c", program.format(more="y = lamella.ones(3).cuda()")], LAMELLA_STANDIN_LEAKS="1")
+    assert "standin: 1 blocks of cuda:0 were not freed, 2097152 bytes" in kept.stderr
+
+
+def test_page():
+    """The programs of docs/cuda.md."""
+    page = (HERE.parents[1] / "docs" / "cuda.md").read_text(encoding="utf-8")
+    programs = re.findall(r"```python\n(.*?)```", page, re.S)
+    outputs = [printed(program) for program in programs]
+    assert len(outputs) == 2 and outputs[1] == "{'aten::exp': 1}"
+
+
+def test_the_checks_for_machines_with_a_gpu():
+    for script in ("gpu_operators.py", "gpu_timings.py"):
+        done = run([str(HERE / script)])
+        assert done.returncode == 0, done.stdout + done.stderr
