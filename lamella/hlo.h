@@ -21,6 +21,7 @@
 #include "lamella/graph/client/module_operator.h"
 #include "lamella/graph/client/operator_op.h"
 #include "lamella/graph/hlo/module.h"
+#include "lamella/graph/stablehlo/stablehlo.h"
 #include "lamella/graph/view/cost.h"
 #include "lamella/graph/view/diff.h"
 #include "lamella/graph/view/dot.h"
