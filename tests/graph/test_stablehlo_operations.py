@@ -138,6 +138,14 @@ def test_sizes_that_are_operands():
             "f32[2,3]{1,0} all-to-all(Arg_0.1), dimensions={0}, replica_groups={{0,1},{2,3}}",
         ),
         (
+            '"stablehlo.all_reduce"(%x) <{replica_groups = #stablehlo.replica_group_mesh_axes<'
+            'mesh = #stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "a", size = 2>, '
+            '#stablehlo.mesh_axis<name = "b", size = 3>]>, '
+            f'axes = [#stablehlo.axis_ref<name = "a">]>}}> {SUM}',
+            F,
+            "all-reduce(Arg_0.1), to_apply=region_2, replica_groups={{0,3},{1,4},{2,5}}",
+        ),
+        (
             f'"stablehlo.cross-replica-sum"(%x) <{{{GROUPS}}}>',
             F,
             "f32[2,3]{1,0} all-reduce(Arg_0.1), to_apply=region_2, replica_groups={{0,1},{2,3}}",

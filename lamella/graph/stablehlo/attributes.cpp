@@ -153,6 +153,66 @@ std::string groups_text(const Attribute& value, const std::vector<int64_t>& numb
   return text + "}";
 }
 
+// Groups of devices along some axes of a mesh; empty if the mesh or the axes are not understood.
+std::string mesh_groups_text(const Attribute& value) {
+  auto part = [](const Attribute* of, std::string_view name) -> const Attribute* {
+    for (const Named& one : of->entries) {
+      if (one.name == name) return one.value;
+    }
+    return nullptr;
+  };
+  const Attribute *mesh = part(&value, "mesh"), *axes = part(&value, "axes");
+  const Attribute* all = mesh != nullptr ? part(mesh, "axes") : nullptr;
+  if (all == nullptr || axes == nullptr) return {};
+  std::vector<int64_t> sizes, strides(all->list.size(), 1), chosen, ids;
+  int64_t devices = 1;
+  for (const Attribute* one : all->list) {
+    const Attribute* size = part(one, "size");
+    if (size == nullptr || size->integer < 1 || size->integer > (1 << 20) / devices) return {};
+    sizes.push_back(size->integer);
+    devices *= size->integer;
+  }
+  for (size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * sizes[d];
+  for (const Attribute* one : axes->list) {
+    const Attribute* name = part(one, "name");
+    size_t d = 0;
+    for (; name != nullptr && d < sizes.size(); ++d) {
+      const Attribute* other = part(all->list[d], "name");
+      if (other != nullptr && other->text == name->text) break;
+    }
+    if (name == nullptr || d == sizes.size() || part(one, "sub_axis_info") != nullptr) return {};
+    if (std::ranges::find(chosen, static_cast<int64_t>(d)) != chosen.end()) return {};
+    chosen.push_back(static_cast<int64_t>(d));
+  }
+  const Attribute* listed = part(mesh, "device_ids");
+  if (listed != nullptr &&
+      (!read_integers(*listed, ids) || ids.size() != static_cast<size_t>(devices))) {
+    return {};
+  }
+  int64_t width = 1;
+  for (int64_t d : chosen) width *= sizes[static_cast<size_t>(d)];
+  std::string text = "{";
+  for (int64_t first = 0; first < devices; ++first) {
+    // A group begins where all chosen coordinates are 0.
+    const bool begins = std::ranges::all_of(chosen, [&](int64_t d) {
+      return first / strides[static_cast<size_t>(d)] % sizes[static_cast<size_t>(d)] == 0;
+    });
+    if (!begins) continue;
+    std::vector<int64_t> group;
+    for (int64_t n = 0; n < width; ++n) {
+      int64_t device = first, rest = n;
+      for (size_t c = chosen.size(); c-- > 0;) {
+        const auto d = static_cast<size_t>(chosen[c]);
+        device += rest % sizes[d] * strides[d];
+        rest /= sizes[d];
+      }
+      group.push_back(ids.empty() ? device : ids[static_cast<size_t>(device)]);
+    }
+    text += (text.size() > 1 ? "," : "") + braced(group);
+  }
+  return text + "}";
+}
+
 // {mode=highest}, or {tolerance={atol=1,rtol=0.5,ulps=2}}; empty for the default.
 std::string accuracy_text(const Attribute& value) {
   double atol = 0, rtol = 0;
@@ -226,6 +286,12 @@ void Translation::set(AttributeList& list, const Operation& op, AttributeKey key
     case AttributeKind::Text:
       if (key == AttributeKey::ReplicaGroups || key == AttributeKey::SourceTargetPairs) {
         std::vector<int64_t> numbers;
+        if (value.kind == Kind::Dictionary) {
+          const std::string text = mesh_groups_text(value);
+          expect(!text.empty(),
+                 "groups of devices, or whole axes of a mesh that is given in place");
+          return list.text(key, text);
+        }
         expect(read_integers(value, numbers), "a matrix of integers");
         return list.text(key, groups_text(value, numbers));
       }

@@ -22,8 +22,26 @@ void translate_all_reduce(Translation& t, const Operation& op) {
 void translate_reduce_scatter(Translation& t, const Operation& op) {
   with_region(t, op, t.attributes(op));
 }
+
+namespace {
+// The number of the root may follow the arrays; HLO gives it back behind them.
+void with_root(Translation& t, const Operation& op, AttributeList list) {
+  Instructions operands = t.operands(op);
+  if (operands.size() <= op.results.size()) return t.emit(op, operands, std::move(list));
+  std::vector<Shape> shapes;
+  for (const Instruction* one : operands) shapes.push_back(*one->shape);
+  t.give_parts(op,
+               t.add(t.row(op).opcode, operands, std::move(list), Shape::tuple(std::move(shapes))));
+}
+}  // namespace
+void translate_collective_broadcast(Translation& t, const Operation& op) {
+  with_root(t, op, t.attributes(op));
+}
 void translate_collective_reduce(Translation& t, const Operation& op) {
-  with_region(t, op, t.attributes(op));
+  t.require_regions(op, 1);
+  AttributeList list = t.attributes(op);
+  list.computation(AttributeKey::ToApply, t.computation(op, 0));
+  with_root(t, op, std::move(list));
 }
 
 // Parts along one dimension are exchanged, and joined along another; each operand for itself.
