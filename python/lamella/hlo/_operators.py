@@ -31,7 +31,9 @@ def as_operator(
     return _define(text_or_module, name, lib, platform, sys._getframe(1))
 
 
-def _define(text_or_module: str | bytes | Module, name: str, lib: Any, platform: str, caller: Any) -> Any:
+def _define(
+    text_or_module: str | bytes | Module, name: str, lib: Any, platform: str, caller: Any
+) -> Any:
     module = text_or_module if isinstance(text_or_module, Module) else parse(text_or_module)
     registration = _hlo._define_operator(
         name, module, platform, caller.f_code.co_filename, caller.f_lineno
