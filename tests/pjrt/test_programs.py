@@ -125,3 +125,42 @@ except RuntimeError as error:
     out = run("-c", script)
     assert "jax_plugins.lamella: expected a jaxlib such as 0.10.2, got" in out
     assert "run `pip install jax==0.10.2`" in out
+
+
+def test_callbacks_without_another_client():
+    script = """
+import jax, jax.numpy as jnp, numpy as np
+shape = jax.ShapeDtypeStruct((64, 64), jnp.float32)
+f = jax.jit(lambda x: jax.pure_callback(lambda v: np.asarray(v) * 2, shape, x))
+# More than are queued at a time.
+print(sum(float(y[0, 0]) for y in [f(jnp.ones((64, 64))) for _ in range(200)]), jax.devices('cpu'))
+"""
+    assert run("-c", script).strip() == "400.0 [LamellaDevice(id=0)]"
+
+
+def test_errors_and_deletion_of_what_is_under_way():
+    script = """
+import jax, jax.numpy as jnp, numpy as np
+f = jax.jit(lambda x: jax.lax.fori_loop(0, 300, lambda _, y: jnp.tanh(y @ x * 1e-3), x))
+x = jnp.ones((300, 300))
+y = f(x)
+z = jax.jit(lambda a: a + 1, donate_argnums=0)(y)
+assert y.is_deleted() and np.isfinite(np.asarray(z)).all()
+y = f(x)
+y.delete()
+def fail(v):
+    raise ValueError("bad thing")
+y = jax.jit(lambda x: jax.pure_callback(fail, jax.ShapeDtypeStruct(x.shape, x.dtype), f(x)))(x)
+z = jax.jit(lambda a: a * 2)(y)
+for one in z, y:
+    try:
+        np.asarray(one)
+    except jax.errors.JaxRuntimeError as error:
+        assert "bad thing" in str(error)
+    else:
+        raise AssertionError("expected an error")
+for _ in range(5):
+    x = f(x)
+print("ends while programs run")
+"""
+    assert run("-c", script).strip() == "ends while programs run"
