@@ -48,7 +48,7 @@ void Pool::read_sdy_attribute(Bytes& in, Attribute* made) {
     }
     case 5: {  // axes of a dimension; whether others may join them, and a priority
       read_list(in, made);
-      in.byte();
+      made->integer = in.byte();
       in.number();
       return;
     }
@@ -202,7 +202,23 @@ const Mesh& Translation::mesh(const Attribute& stated) {
   }
   fail(*program_.root, "expected a mesh of the module, got '@", named->text, "'");
 }
+namespace {
+
+// Whether it leaves all to the compiler: dimensions without axes that others may join.
+bool is_open(const Attribute& stated) {
+  const Attribute* dimensions = entry_of(stated, "dimensions");
+  if (dimensions == nullptr || dimensions->list.empty()) return false;
+  const Attribute* unreduced = entry_of(stated, "unreduced");
+  if (unreduced != nullptr && !unreduced->list.empty()) return false;
+  return std::ranges::all_of(dimensions->list, [](const Attribute* one) {
+    return one->list.empty() && one->integer == 0;
+  });
+}
+
+}  // namespace
+
 std::string Translation::sharding_text(const Attribute& stated) {
+  if (is_open(stated)) return "{unknown}";
   const Sharding made = sharding_of(stated, mesh(stated));
   return made.to_string(static_cast<int64_t>(made.parts.size()));
 }
@@ -218,7 +234,7 @@ void translate_constraint(Translation& t, const Operation& op) {
   Instructions operands = t.operands(op, 1);
   const Attribute& stated = t.attribute(op, "sharding");
   // Regions of reductions are of scalars.
-  if (operands[0]->shape->is_scalar()) return t.give(op, operands);
+  if (operands[0]->shape->is_scalar() || is_open(stated)) return t.give(op, operands);
   AttributeList list(t.module());
   list.text(AttributeKey::CustomCallTarget, "Sharding");
   list.text(AttributeKey::Sharding, t.sharding_text(stated));
