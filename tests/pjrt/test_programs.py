@@ -1,5 +1,6 @@
 """Programs of JAX on Lamella: those of programs.py, in a process of their own, and settings."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -34,10 +35,23 @@ def run(*command, **environment):
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def problems():
-    lines = run(str(HERE / "programs.py"), JAX_PLATFORMS="lamella,cpu").splitlines()
+def problems_of(factory, script, **settings):
+    """What a file of programs prints, which runs once for all workers of pytest."""
+    folder = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    kept = folder / f"{script}.txt"
+    with open(folder / f"{script}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            kept.write_text(run(str(HERE / script), JAX_PLATFORMS="lamella,cpu", **settings))
+    lines = kept.read_text().splitlines()
     return dict(json.loads(line) for line in lines if line.startswith("["))
+
+
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory):
+    return problems_of(tmp_path_factory, "programs.py")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -89,10 +103,8 @@ DEVICES = re.findall(r"^@program\ndef (\w+)", (HERE / "devices.py").read_text(),
 
 
 @pytest.fixture(scope="module")
-def problems_of_devices():
-    settings = {"JAX_PLATFORMS": "lamella,cpu", "JAX_NUM_CPU_DEVICES": "8"}
-    lines = run(str(HERE / "devices.py"), **settings).splitlines()
-    return dict(json.loads(line) for line in lines if line.startswith("["))
+def problems_of_devices(tmp_path_factory):
+    return problems_of(tmp_path_factory, "devices.py", JAX_NUM_CPU_DEVICES="8")
 
 
 @pytest.mark.parametrize("name", DEVICES)
