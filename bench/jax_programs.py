@@ -10,6 +10,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
+import statistics
 import subprocess
 import sys
 import time
@@ -241,7 +243,7 @@ def main() -> None:
     if options.work:
         return work()
     workers = [Worker("lamella", options.threads), Worker("cpu", options.threads)]
-    names = options.names or ["first call", *programs_names(workers)]
+    names = options.names or ["first call", *names_of_programs()]
     for name in names:
         least = [float("inf")] * 2
         for _ in range(1 if name == "first call" else options.rounds):
@@ -252,10 +254,29 @@ def main() -> None:
     return None
 
 
-def programs_names(_: Any) -> list[str]:
-    """The names, read from this file, so that the parent needs no JAX."""
-    import re
+def add_rows(table: Any) -> None:
+    """The rows of `make bench jax`, with one thread and with two."""
+    for threads in (1, 2):
+        table.section(f"programs of JAX, {threads} thread{'s' if threads > 1 else ''}")
+        command = [sys.executable, str(HERE / "jax_programs.py"), "--threads", str(threads)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        if done.returncode != 0 or not rows:
+            print(f"jax_programs.py failed:\n{done.stderr[-2000:]}", file=sys.stderr)
+            return
+        ratios = []
+        for row in rows:
+            is_first = row["row"] == "first call"
+            table.ratio(row["row"], row["ns"], 0.5 if is_first else 1.2, "jaxlib", row["peer"])
+            if row["row"] == "scalar add":
+                table.limit("scalar dispatch", row["ns"] / 1000, 3, "us")
+            if not is_first:
+                ratios.append(row["ns"] / row["peer"])
+        table.limit("geometric mean", statistics.geometric_mean(ratios), 0.8, "x jaxlib")
 
+
+def names_of_programs() -> list[str]:
+    """The names, read from this file, so that the parent needs no JAX."""
     text = Path(__file__).read_text(encoding="utf-8")
     return re.findall(r'^        "([^"]+)": \(', text, re.M)
 

@@ -1,8 +1,7 @@
 """Measures Lamella and its peers in one run and prints a table: required, got, peer.
 
 Needs what `make bench` installs and builds. Rows without their peer say so.
-Usage: run.py [--build DIR] [--only TOPIC], where TOPIC is one of kernels, cpp, python, autograd,
-layers, graph, functions, size, extensions, packages, distributed, bridge, jax.
+Usage: run.py [--build DIR] [--only TOPIC]; --help lists the topics.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import time
 from pathlib import Path
 
 import functions
+import jax_programs
 import packages
 import readme
 
@@ -508,26 +508,6 @@ def build_rows(table: Table, build: Path, folder: Path) -> None:
         table.row("compile the standard headers alone", "-", f"{seconds:.2f} s", "", None)
 
 
-def jax_rows(table: Table) -> None:
-    """Programs of JAX on Lamella beside jaxlib's own CPU client."""
-    limits = {"first call": 0.5}
-    for threads in (1, 2):
-        table.section(f"programs of JAX, {threads} thread{'s' if threads > 1 else ''}")
-        command = [sys.executable, str(ROOT / "bench/jax_programs.py"), "--threads", str(threads)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        if done.returncode != 0 or not rows:
-            print(f"jax_programs.py failed:\n{done.stderr[-2000:]}", file=sys.stderr)
-            return
-        for row in rows:
-            limit = limits.get(row["row"], 1.2)
-            table.ratio(row["row"], row["ns"], limit, "jaxlib", row["peer"])
-            if row["row"] == "scalar add":
-                table.limit("scalar dispatch", row["ns"] / 1000, 3, "us")
-        ratios = [row["ns"] / row["peer"] for row in rows if row["row"] not in limits]
-        table.limit("geometric mean", statistics.geometric_mean(ratios), 0.8, "x jaxlib")
-
-
 def bridge_rows(table: Table, folder: Path) -> None:
     table.section("operators of a library in PyTorch and JAX")
     rows = run_rows([sys.executable, str(ROOT / "bench/bridge.py"), str(folder)])
@@ -582,10 +562,8 @@ def main() -> None:
     if options.only == "distributed":
         subprocess.run([sys.executable, str(ROOT / "bench" / "distributed.py")], check=False)
         return
-    with open("/proc/cpuinfo") as info:
-        model = next(
-            (line.split(":")[1].strip() for line in info if line.startswith("model name")), "?"
-        )
+    info = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    model = next((x.split(":")[1].strip() for x in info if x.startswith("model name")), "?")
     print(f"{model}, {os.cpu_count()} cores, Python {sysconfig.get_python_version()}, one thread")
     table = Table()
     with tempfile.TemporaryDirectory() as name:
@@ -611,7 +589,7 @@ def main() -> None:
         if options.only in (None, "bridge"):
             bridge_rows(table, folder)
         if options.only in (None, "jax"):
-            jax_rows(table)
+            jax_programs.add_rows(table)
         if options.only is None:
             readme.write(calls, imports, options.build)
     for title, rows in (("short", table.missed), ("not run", table.not_run)):

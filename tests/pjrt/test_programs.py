@@ -1,5 +1,6 @@
 """Programs of JAX on Lamella: those of programs.py, in a process of their own, and settings."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -34,10 +35,23 @@ def run(*command, **environment):
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def problems():
-    lines = run(str(HERE / "programs.py"), JAX_PLATFORMS="lamella,cpu").splitlines()
+def problems_of(factory, script, **settings):
+    """What a file of programs prints, which runs once for all workers of pytest."""
+    folder = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    kept = folder / f"{script}.txt"
+    with open(folder / f"{script}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            kept.write_text(run(str(HERE / script), JAX_PLATFORMS="lamella,cpu", **settings))
+    lines = kept.read_text().splitlines()
     return dict(json.loads(line) for line in lines if line.startswith("["))
+
+
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory):
+    return problems_of(tmp_path_factory, "programs.py")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -89,10 +103,8 @@ DEVICES = re.findall(r"^@program\ndef (\w+)", (HERE / "devices.py").read_text(),
 
 
 @pytest.fixture(scope="module")
-def problems_of_devices():
-    settings = {"JAX_PLATFORMS": "lamella,cpu", "JAX_NUM_CPU_DEVICES": "8"}
-    lines = run(str(HERE / "devices.py"), **settings).splitlines()
-    return dict(json.loads(line) for line in lines if line.startswith("["))
+def problems_of_devices(tmp_path_factory):
+    return problems_of(tmp_path_factory, "devices.py", JAX_NUM_CPU_DEVICES="8")
 
 
 @pytest.mark.parametrize("name", DEVICES)
@@ -125,3 +137,42 @@ except RuntimeError as error:
     out = run("-c", script)
     assert "jax_plugins.lamella: expected a jaxlib such as 0.10.2, got" in out
     assert "run `pip install jax==0.10.2`" in out
+
+
+def test_callbacks_without_another_client():
+    script = """
+import jax, jax.numpy as jnp, numpy as np
+shape = jax.ShapeDtypeStruct((64, 64), jnp.float32)
+f = jax.jit(lambda x: jax.pure_callback(lambda v: np.asarray(v) * 2, shape, x))
+# More than are queued at a time.
+print(sum(float(y[0, 0]) for y in [f(jnp.ones((64, 64))) for _ in range(200)]), jax.devices('cpu'))
+"""
+    assert run("-c", script).strip() == "400.0 [LamellaDevice(id=0)]"
+
+
+def test_errors_and_deletion_of_what_is_under_way():
+    script = """
+import jax, jax.numpy as jnp, numpy as np
+f = jax.jit(lambda x: jax.lax.fori_loop(0, 300, lambda _, y: jnp.tanh(y @ x * 1e-3), x))
+x = jnp.ones((300, 300))
+y = f(x)
+z = jax.jit(lambda a: a + 1, donate_argnums=0)(y)
+assert y.is_deleted() and np.isfinite(np.asarray(z)).all()
+y = f(x)
+y.delete()
+def fail(v):
+    raise ValueError("bad thing")
+y = jax.jit(lambda x: jax.pure_callback(fail, jax.ShapeDtypeStruct(x.shape, x.dtype), f(x)))(x)
+z = jax.jit(lambda a: a * 2)(y)
+for one in z, y:
+    try:
+        np.asarray(one)
+    except jax.errors.JaxRuntimeError as error:
+        assert "bad thing" in str(error)
+    else:
+        raise AssertionError("expected an error")
+for _ in range(5):
+    x = f(x)
+print("ends while programs run")
+"""
+    assert run("-c", script).strip() == "ends while programs run"

@@ -245,7 +245,10 @@ def _make_client() -> Any:
         devices = _device_count()
     except (ImportError, AttributeError, TypeError) as error:
         raise _refusal(error) from error
-    return xla_bridge.make_pjrt_c_api_client("lamella", {"num_devices": devices})
+    client = xla_bridge.make_pjrt_c_api_client("lamella", {"num_devices": devices})
+    # JAX's callbacks ask for devices of cpu by name; jaxlib's client replaces this if it is made.
+    xla_bridge._backends.setdefault("cpu", client)
+    return client
 
 
 def _refusal(error: Exception) -> RuntimeError:
