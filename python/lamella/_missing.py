@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import opcode
 import sys
 from collections.abc import Callable
@@ -53,6 +53,9 @@ def missing(module: str, name: str, depth: int = 2) -> AttributeError | ImportEr
         instead = _INSTEAD.get(f"{module}.{name}")
         if instead:
             return f"{said}; {instead}"
+        is_package = hasattr(sys.modules[module], "__path__")
+        if is_package and importlib.util.find_spec(f"{module}.{name}") is not None:
+            return f"{said} until 'import {module}.{name}'"
         place = _find_in_compat(module, name)
         if place:
             return f"{said}; it is in '{place}'"

@@ -262,6 +262,10 @@ def test_exceptions_have_pythons_types():
             "module 'lamella' has no attribute 'sotfmax'; the nearest is 'softmax'",
         ),
         (
+            "lamella.conformance",
+            "module 'lamella' has no attribute 'conformance' until 'import lamella.conformance'",
+        ),
+        (
             "lamella.utils.hoks",
             "module 'lamella.utils' has no attribute 'hoks'; the nearest is 'hooks'",
         ),
