@@ -58,9 +58,12 @@ lamella_tensor* imported(OwnedHandle owned) {
 
 namespace {
 
-// New tensors are bytes of torch. Note [Where results lie] in docs/bridge.md.
+// New tensors are bytes of torch, where copying them would take longer than making a view of these.
+// Note [Where results lie] in docs/bridge.md.
+constexpr size_t kFewBytes = 1 << 16;
 constexpr lamella_host_memory kMemory = {
     [](void*, size_t bytes, void** owner) -> void* {
+      if (bytes < kFewBytes) return nullptr;
       const auto size = static_cast<int64_t>(bytes);
       const int64_t stride = 1;
       OwnedHandle made;

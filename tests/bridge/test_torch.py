@@ -444,3 +444,26 @@ def test_nothing_leaks(ops):
     before = pages()
     once(150)  # 150 tensors of 16 KiB would be 600 pages
     assert pages() - before < 400
+
+
+def test_fork_and_pickle(library):
+    """A child of a process that has called operators calls them, and gives results back."""
+    program = f"""
+import os, pickle, torch, lamella.bridge
+torch.set_num_threads(1)
+ops = lamella.bridge.torch({str(library)!r}).cases
+arrays = lamella.bridge.dlpack({str(library)!r}).cases
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+assert pickle.loads(pickle.dumps(ops.cube(x).detach())).tolist() == [1, 8]
+read, write = os.pipe()
+if os.fork() == 0:
+    y = ops.midpoint(ops.cube(x), x, 0.5)
+    (g,) = torch.autograd.grad(y.sum(), x)
+    os.write(write, pickle.dumps((y.detach(), g, arrays.cube(x.detach()))))
+    os._exit(0)
+y, g, z = pickle.loads(os.read(read, 1 << 16))
+assert os.wait()[1] == 0
+assert y.tolist() == [1, 5] and g.tolist() == [2, 6.5] and z.tolist() == [1, 8]
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr

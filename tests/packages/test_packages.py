@@ -24,9 +24,18 @@ def build(source):
     index_packages.build(source, "-m", "lamella.compat")
 
 
-def use(source, code, *arguments):
+def in_pytorch(source, code):
+    """Runs code with PyTorch and the bridge."""
+    use(source, code, before="import torch, lamella.bridge\n")
+
+
+def use(
+    source,
+    code,
+    *arguments,
+    before="import sys, numpy as np, lamella.compat\ntorch = lamella.compat.install()\n",
+):
     """Runs code with torch's names and the package importable."""
-    before = "import sys, numpy as np, lamella.compat\ntorch = lamella.compat.install()\n"
     done = subprocess.run(
         [sys.executable, "-c", before + textwrap.dedent(code), *map(str, arguments)],
         cwd=source,
@@ -98,6 +107,35 @@ def test_torch_scatter(tmp_path):
     np.testing.assert_allclose(
         results["softmax"], (torch.from_numpy(src).exp() / shares.gather(0, index)).numpy()
     )
+    in_pytorch(source, BRIDGED_SCATTER)
+
+
+# The same libraries as operators of PyTorch, against PyTorch's own.
+BRIDGED_SCATTER = """
+    for name in ("scatter", "segment_csr"):
+        lamella.bridge.torch(f"torch_scatter/_{name}_cpu.so")
+    ops = torch.ops.torch_scatter
+    src = torch.rand(8, 3, dtype=torch.float64, requires_grad=True)
+    index, weight = torch.randint(0, 5, (8, 3)), torch.rand(6, 3, dtype=torch.float64)
+
+    def same(found, expected):
+        torch.testing.assert_close(found, expected)
+        grads = [torch.autograd.grad((y * weight).sum(), src)[0] for y in (found, expected)]
+        torch.testing.assert_close(*grads)
+
+    for name, reduce in {"sum": "sum", "mul": "prod", "mean": "mean"}.items():
+        start = torch.full((6, 3), 1.0 if name == "mul" else 0.0, dtype=torch.float64)
+        expected = start.scatter_reduce(0, index, src, reduce, include_self=name == "mul")
+        same(getattr(ops, f"scatter_{name}")(src, index, 0, None, 6), expected)
+    for name in ("min", "max"):
+        expected = torch.zeros(6, 3, dtype=torch.float64).scatter_reduce(
+            0, index, src, f"a{name}", include_self=False
+        )
+        same(getattr(ops, f"scatter_{name}")(src, index, 0, None, 6)[0], expected)
+    pointers = torch.tensor([0, 2, 2, 5, 8, 8, 8])
+    rows = [src[a:b].sum(0) for a, b in zip(pointers, pointers[1:])]
+    same(ops.segment_sum_csr(src, pointers, None), torch.stack(rows))
+"""
 
 
 # What the classes find is what was put into the fields.
