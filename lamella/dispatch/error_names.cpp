@@ -19,14 +19,27 @@ size_t length_of_name(std::string_view text) {
   return named ? end + 1 : 0;
 }
 
-// Whether messages call the operator by this name: add_ by add, native_batch_norm by batch_norm.
+// Whether messages call the operator by this name: add_ by add, native_batch_norm by batch_norm,
+// and any by aten::NAME where it has no kernel.
 bool stands_for(std::string_view name, std::string_view op) {
+  if (name.starts_with("aten::")) name.remove_prefix(6);
+  name = name.substr(0, name.find('.'));
   while (name.starts_with('_')) name.remove_prefix(1);
   while (name.ends_with('_')) name.remove_suffix(1);
   while (op.ends_with('_')) op.remove_suffix(1);
   if (op == name) return true;
   return (op.starts_with('_') || op.starts_with("native_")) &&
          op.ends_with("_" + std::string(name));
+}
+
+// "expected ... to be floating point, got bool", "... got one expanded to [2, 3]; clone it first"
+bool is_about_kind_or_memory(std::string_view text) {
+  if (text.ends_with("; clone it first")) return true;
+  std::string_view last = text.substr(text.rfind(' ') + 1);
+  for (const char* start : {"bool", "int", "uint", "float", "bfloat", "complex", "cpu", "meta"}) {
+    if (last.starts_with(start)) return true;
+  }
+  return false;
 }
 
 bool only_tensors(const std::vector<Argument>& arguments) {
@@ -85,18 +98,30 @@ lamella_status name_error(lamella_status status, const char* op) noexcept {
     std::string_view name = called.substr(called.rfind(':') + 1);
     size_t length = length_of_name(text);
     if (length == 0 || stands_for(text.substr(0, length - 2), name)) return status;
-    // The innermost name says which operator's argument it is.
-    while (size_t next = length_of_name(text.substr(length))) {
-      text.remove_prefix(length);
-      length = next;
+    // The innermost operator is the one whose argument the text is about.
+    std::string inner;
+    std::vector<OperatorEntry*> parts;
+    std::string_view rest = text;
+    while (size_t next = length_of_name(rest)) {
+      const std::string one(rest.substr(0, next - 2));
+      auto found = Registry::get().overloads("aten::" + one);
+      if (found.empty()) break;
+      inner = one;
+      parts = std::move(found);
+      text = rest;
+      rest.remove_prefix(next);
     }
-    const std::string inner(text.substr(0, length - 2));
-    const auto parts = Registry::get().overloads("aten::" + inner);
-    if (parts.empty()) return status;
-    std::string rest(text.substr(length));
+    // Names that are not an operator's are a backend's own, or a kernel's that refuses a dtype.
+    if (parts.empty() && status != LAMELLA_NOT_IMPLEMENTED && !is_about_kind_or_memory(text)) {
+      return status;
+    }
+    std::string said(rest);
     const bool is_own = stands_for(inner, name);
-    if (!is_own && !name_argument(Registry::get().overloads(called), parts, &rest)) rest = text;
-    const std::string named = (is_own ? inner : std::string(name)) + ": " + rest;
+    if (!is_own && !parts.empty() &&
+        !name_argument(Registry::get().overloads(called), parts, &said)) {
+      said = text;
+    }
+    const std::string named = (is_own ? inner : std::string(name)) + ": " + said;
     return lamella_fail(status, named.data(), named.size());
   } catch (...) {
     return status;

@@ -257,7 +257,7 @@ def test_operators_and_infinite_numbers():
     assert lamella.isnan(lamella.floor_divide(x, y)).tolist()[:3] == [True] * 3
     with pytest.raises(RuntimeError) as caught:
         lamella.tensor([1]) // 0
-    assert str(caught.value) == "div: expected integers in 'other' other than zero, got 0"
+    assert str(caught.value) == "floordiv: expected integers in 'other' other than zero, got 0"
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
