@@ -99,11 +99,10 @@ std::string Driver::start() {
   CudaDriverFile file = CudaDriverFile::open();
   if (file.handle == nullptr) return file.problem;
   Functions found;
-#define LAMELLA_FIND(symbol, ...)                                              \
+#define LAMELLA_CUDA_FUNCTION(symbol, ...)                                     \
   found.symbol = reinterpret_cast<decltype(found.symbol)>(file.find(#symbol)); \
   if (found.symbol == nullptr) return str("the driver ", file.name, " lacks " #symbol);
-  LAMELLA_CUDA_DRIVER(LAMELLA_FIND)
-#undef LAMELLA_FIND
+#include "lamella/cuda/driver_functions.def"
   functions_ = found;
   if (int result = found.cuInit(0); result != 0) return str("cuInit failed: ", text_of(result));
   int count = 0;

@@ -26,71 +26,17 @@ using Address = uint64_t;  // of a device's memory
 using StreamHandle = void*;
 using EventHandle = void*;
 
-// f(name, arguments): names include the version suffix of the interface.
-#define LAMELLA_CUDA_DRIVER(f)                                                                     \
-  f(cuInit, unsigned flags) f(cuDriverGetVersion, int* version) f(                                 \
-      cuGetErrorString, int result,                                                                \
-      const char** text) f(cuDeviceGetCount, int* count) f(cuDeviceGet, int* device, int ordinal)  \
-      f(cuDeviceGetName, char* name, int bytes, int device) f(                                     \
-          cuDeviceGetAttribute, int* value, int attribute,                                         \
-          int device) f(cuDeviceTotalMem_v2, size_t* bytes,                                        \
-                        int device) f(cuDevicePrimaryCtxRetain, void** context, int device)        \
-          f(cuCtxGetCurrent, void** context) f(cuCtxSetCurrent, void* context) f(cuCtxSynchronize) \
-              f(cuCtxGetStreamPriorityRange, int* least, int* greatest) f(                         \
-                  cuDeviceCanAccessPeer, int* can, int device,                                     \
-                  int peer) f(cuCtxEnablePeerAccess, void* peer,                                   \
-                              unsigned flags) f(cuMemGetInfo_v2, size_t* free, size_t* total)      \
-                  f(cuMemAlloc_v2, Address* memory, size_t bytes) f(cuMemFree_v2, Address memory)  \
-                      f(cuMemHostAlloc, void** memory, size_t bytes, unsigned flags) f(            \
-                          cuMemFreeHost, void* memory) f(cuMemcpyHtoDAsync_v2, Address to,         \
-                                                         const void* from, size_t bytes,           \
-                                                         StreamHandle stream)                      \
-                          f(cuMemcpyDtoHAsync_v2, void* to, Address from, size_t bytes,            \
-                            StreamHandle stream) f(cuMemcpyDtoDAsync_v2, Address to, Address from, \
-                                                   size_t bytes, StreamHandle stream)              \
-                              f(cuMemcpyPeerAsync, Address to, void* to_context, Address from,     \
-                                void* from_context, size_t bytes,                                  \
-                                StreamHandle stream) f(cuStreamCreateWithPriority,                 \
-                                                       StreamHandle* stream, unsigned flags,       \
-                                                       int priority) f(cuStreamQuery,              \
-                                                                       StreamHandle stream)        \
-                                  f(cuStreamSynchronize, StreamHandle stream) f(                   \
-                                      cuStreamWaitEvent, StreamHandle stream, EventHandle event,   \
-                                      unsigned flags)                                              \
-                                      f(cuEventCreate, EventHandle* event, unsigned flags) f(      \
-                                          cuEventDestroy_v2, EventHandle event)                    \
-                                          f(cuEventRecord, EventHandle event, StreamHandle stream) \
-                                              f(cuEventQuery, EventHandle event)                   \
-                                                  f(cuEventSynchronize, EventHandle event) f(      \
-                                                      cuEventElapsedTime, float* milliseconds,     \
-                                                      EventHandle start, EventHandle end)          \
-                                                      f(cuModuleLoadData, void** module,           \
-                                                        const void* image)                         \
-                                                          f(cuModuleGetFunction, void** function,  \
-                                                            void* module, const char* name)        \
-                                                              f(cuLaunchKernel, void* function,    \
-                                                                unsigned grid_x, unsigned grid_y,  \
-                                                                unsigned grid_z, unsigned block_x, \
-                                                                unsigned block_y,                  \
-                                                                unsigned block_z,                  \
-                                                                unsigned shared_bytes,             \
-                                                                StreamHandle stream,               \
-                                                                void** parameters, void** extra)
-
 struct Functions {
-#define LAMELLA_FIELD(name, ...) int (*name)(__VA_ARGS__) = nullptr;
-  LAMELLA_CUDA_DRIVER(LAMELLA_FIELD)
-#undef LAMELLA_FIELD
+#define LAMELLA_CUDA_FUNCTION(name, ...) int (*name)(__VA_ARGS__) = nullptr;
+#include "lamella/cuda/driver_functions.def"
 };
 
 // Values of CUresult that are looked at.
 enum Result : int {
   kSuccess = 0,
   kOutOfMemory = 2,
-  kDeinitialized = 4,
   kNotFound = 500,
   kNotReady = 600,
-  kPeerAccessAlreadyEnabled = 704,
 };
 
 struct DeviceFacts {

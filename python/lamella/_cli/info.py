@@ -21,6 +21,7 @@ _LIBRARIES = {
     "liblamella_bridge.so": "operators in PyTorch and JAX",
     "liblamella_mpi.so": "jobs of many processes",
     "liblamella_nccl.so": "collectives of CUDA tensors",
+    "liblamella_cuda.so": 'the devices "cuda"',
 }
 
 

@@ -166,10 +166,6 @@ int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   *greatest = -5;
   return kSuccess;
 }
-int cuCtxEnablePeerAccess(void*, unsigned) {
-  BEGIN;
-  return kSuccess;
-}
 
 // ---- Memory ----
 

@@ -3,6 +3,7 @@
 #include "tests/cuda/standin/kernel.h"
 
 #include "lamella/cuda/kernels/activations.h"
+#include "lamella/cuda/kernels/elementary.h"
 
 namespace lamella::cuda {
 intptr_t memory_offset = 0;
@@ -21,8 +22,9 @@ void run(const void* parameters, standin::Grid grid, standin::Grid block) {
 
 #define STANDIN_KERNEL(loop, F, n, first, T, suffix) \
   {#loop "_" #suffix, sizeof(PointwiseParameters), &run<&pointwise<F<T>, T, n, first>>},
-const standin::Kernel all[] = {LAMELLA_ARITHMETIC_KERNELS(STANDIN_KERNEL) LAMELLA_LOGIC_KERNELS(
-    STANDIN_KERNEL) LAMELLA_ACTIVATION_KERNELS(STANDIN_KERNEL)};
+const standin::Kernel all[] = {
+    LAMELLA_ARITHMETIC_KERNELS(STANDIN_KERNEL) LAMELLA_LOGIC_KERNELS(STANDIN_KERNEL)
+        LAMELLA_ACTIVATION_KERNELS(STANDIN_KERNEL) LAMELLA_ELEMENTARY_KERNELS(STANDIN_KERNEL)};
 
 }  // namespace
 

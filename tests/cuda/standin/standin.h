@@ -45,7 +45,6 @@ enum Result : int {
   kNotFound = 500,
   kNotReady = 600,
   kIllegalAddress = 700,
-  kPeerAlready = 704,
 };
 
 // ---- memory.cpp ----
