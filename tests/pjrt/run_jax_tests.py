@@ -139,8 +139,10 @@ def main() -> int:
             share = 100 * (1 - len(lost) / len(right)) if right else 100.0
             print(f"{name}: {len(right) - len(lost)} of {len(right)}, {share:.2f} %", flush=True)
             for test in lost:
-                one = ours.get(test, {"result": "missing", "why": ""})
-                print(f"  {one['result']} {test.split('::', 1)[1]}: {last_line(one['why'])}")
+                one = ours.get(test, {"result": "missing"})
+                print(
+                    f"  {one['result']} {test.split('::', 1)[1]}: {last_line(one.get('why', ''))}"
+                )
             for test, one in ours.items():
                 if one["result"] == "crash" and test not in lost:
                     print(f"  crash {test}")

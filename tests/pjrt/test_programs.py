@@ -176,3 +176,43 @@ for _ in range(5):
 print("ends while programs run")
 """
     assert run("-c", script).strip() == "ends while programs run"
+
+
+def test_comparison_of_test_files(tmp_path):
+    (tmp_path / "some_test.py").write_text(
+        """
+import os
+import jax, jax.numpy as jnp
+
+def is_ours():
+    return "lamella" in jax.devices()[0].client.platform_version
+
+def test_same():
+    assert jnp.sin(1.0) > 0.8
+
+def test_differs():
+    assert not is_ours()
+
+def test_ends_the_process():
+    if is_ours():
+        os._exit(3)
+
+def test_after_it():
+    assert jax.jit(lambda x: x + 1)(1) == 2
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, str(HERE / "run_jax_tests.py"), str(tmp_path), "some_test"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{PYTHON}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "some_test: 2 of 4, 50.00 %"
+    assert [line.split(":")[0] for line in lines[1:3]] == [
+        "  failed test_differs",
+        "  crash test_ends_the_process",
+    ]
+    assert lines[3] == "all: 2 of 4, 50.00 %"
