@@ -212,8 +212,8 @@ def _geometry(filename: Any, name: str, entry: Any) -> tuple[Any, list[int], int
     _expect(right, filename, f"a shape of '{name}'", repr(shape))
     count = math.prod(shape)
     # Without elements no byte count tells that a size is beyond any tensor's.
-    fits = count or math.prod(max(size, 1) for size in shape) * dtype.itemsize < 1 << 63
-    _expect(bool(fits), filename, f"a shape of '{name}' whose bytes fit int64", repr(shape))
+    reach = math.prod(max(size, 1) for size in shape) * dtype.itemsize if dtype and not count else 0
+    _expect(reach < 1 << 63, filename, f"a shape of '{name}' whose bytes fit int64", repr(shape))
     return dtype, shape, count
 
 

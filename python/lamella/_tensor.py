@@ -203,11 +203,6 @@ def _as_subclass(self: Tensor, cls: type[_T]) -> _T:
     return made
 
 
-def _cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
-    """The tensor on a CUDA device; itself where it is there."""
-    return self.to("cuda" if device is None else device, non_blocking=non_blocking)
-
-
 def _to_sparse(
     self: Tensor, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None
 ) -> Any:

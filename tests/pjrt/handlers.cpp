@@ -1,5 +1,5 @@
-// Handlers of typed custom calls for the test of jax.ffi: with an attribute, with an error, and with
-// a state that is made when a program is compiled.
+// Handlers of typed custom calls for the test of jax.ffi: with an attribute, with an error, and
+// with a state that is made when a program is compiled.
 #include <memory>
 
 #include "xla/ffi/api/ffi.h"
@@ -37,8 +37,7 @@ static ffi::Error count(Counter* counter, ffi::ResultBuffer<ffi::S32> calls) {
 }
 XLA_FFI_DEFINE_HANDLER_SYMBOL(MakeCounter, make_counter, ffi::Ffi::BindInstantiate());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    Count, count,
-    ffi::Ffi::Bind().Ctx<ffi::State<Counter>>().Ret<ffi::Buffer<ffi::S32>>());
+    Count, count, ffi::Ffi::Bind().Ctx<ffi::State<Counter>>().Ret<ffi::Buffer<ffi::S32>>());
 
 extern "C" ffi::TypeId* counter_type_id() { return &Counter::id; }
 extern "C" ffi::TypeInfo* counter_type_info() { return &Counter::info; }
