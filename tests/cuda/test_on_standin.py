@@ -52,7 +52,7 @@ def test_without_a_driver():
     )
     assert printed(WITHOUT, **missing) == why
     assert error("import lamella; lamella.ones(2).to('cuda')", **missing) == (
-        f"NotImplementedError: to: empty: expected a device with an allocator, got cuda; {why}"
+        f"NotImplementedError: to: expected a device with an allocator, got cuda; {why}"
     )
     for call in ("ones(2).cuda()", "cuda.set_device(0)", "ones(2).pin_memory()", "cuda.init()"):
         name = re.search(r"(\w+)\(\d?\)$", call).group(1)
