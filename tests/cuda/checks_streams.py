@@ -1,12 +1,8 @@
 """Devices, streams, events, copies and their order; DLPack."""
 
-import os
-
 import pytest
 
 import lamella
-
-LATE = int(os.environ.get("LAMELLA_STANDIN_DELAY_US", "0")) > 0
 
 
 def test_devices(cuda):
@@ -86,21 +82,20 @@ def test_events(cuda):
         cuda.Event(enable_timing=True).elapsed_time(end)
 
 
-def test_a_missing_wait_shows(cuda):
-    """Late streams: what another stream reads without waiting is not there yet."""
-    if not LATE:
-        return
+def test_a_missing_wait_shows(cuda, standin):
+    """What another stream reads without waiting is not there yet."""
     side = cuda.Stream()
     x = lamella.zeros(8).pin_memory()
     y = lamella.zeros(8, device="cuda")
     cuda.synchronize()
     ones = lamella.ones(8).pin_memory()
-    for _ in range(20):  # keeps the default stream busy
-        y.copy_(ones, non_blocking=True)
+    standin.standin_hold(0, 1)
+    y.copy_(ones, non_blocking=True)
     with cuda.stream(side):
         x.copy_(y, non_blocking=True)
         side.synchronize()
         unsynchronised = x.tolist()
+    standin.standin_hold(0, 0)
     with cuda.stream(side):
         side.wait_stream(cuda.default_stream())
         x.copy_(y, non_blocking=True)

@@ -101,4 +101,8 @@ STANDIN_API int64_t standin_blocks(int device) {
   return static_cast<int64_t>(standin::devices().at(static_cast<size_t>(device))->memory.blocks());
 }
 STANDIN_API int64_t standin_host_blocks() { return static_cast<int64_t>(standin::host_blocks()); }
+// Lets the device's default stream begin no work until it is let go.
+STANDIN_API void standin_hold(int device, int held) {
+  standin::devices().at(static_cast<size_t>(device))->stream(nullptr)->hold(held != 0);
+}
 STANDIN_API intptr_t standin_worker_offset() { return standin::worker_offset(); }

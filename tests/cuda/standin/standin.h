@@ -89,6 +89,7 @@ class Stream {
     thread_.detach();
   }
   void enqueue(std::function<int()> work);  // returns a CUresult
+  void hold(bool held);                     // while held, no work begins
   bool idle();
   void synchronize();
   Device* device() const { return device_; }
@@ -100,6 +101,7 @@ class Stream {
   std::condition_variable arrived_, done_;
   std::deque<std::function<int()>> queue_;
   bool busy_ = false;
+  bool held_ = false;
   std::thread thread_;
 };
 

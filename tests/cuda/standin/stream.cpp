@@ -14,6 +14,13 @@ bool Stream::idle() {
   std::lock_guard lock(mutex_);
   return queue_.empty() && !busy_;
 }
+void Stream::hold(bool held) {
+  {
+    std::lock_guard lock(mutex_);
+    held_ = held;
+  }
+  arrived_.notify_one();
+}
 void Stream::synchronize() {
   std::unique_lock lock(mutex_);
   done_.wait(lock, [this] { return queue_.empty() && !busy_; });
@@ -22,7 +29,7 @@ void Stream::run() {
   const std::chrono::microseconds delay(number_of("LAMELLA_STANDIN_DELAY_US", 0));
   std::unique_lock lock(mutex_);
   while (true) {
-    arrived_.wait(lock, [this] { return !queue_.empty(); });
+    arrived_.wait(lock, [this] { return !held_ && !queue_.empty(); });
     std::function<int()> work = std::move(queue_.front());
     queue_.pop_front();
     busy_ = true;
