@@ -287,7 +287,7 @@ LAMELLA_BRIDGE_API PyObject* lamella_bridge_python_capsule(PyObject* held, int32
 // The results of a chain of transforms on a list of arrays of one kind.
 LAMELLA_BRIDGE_API PyObject* lamella_bridge_python_chain(const char* text, PyObject* arrays) {
   return python_guarded([&] {
-    const Chain chain(JsonReader(text).all());
+    const Chain chain(text);
     Tensors given;
     std::vector<lamella_tensor*> xs;
     const ArrayKind* kind = nullptr;

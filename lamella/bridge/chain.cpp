@@ -1,6 +1,8 @@
 // Chains of transforms, run on Lamella's tensors by the C ABI alone.
 #include "lamella/bridge/chain.h"
 
+#include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
@@ -82,8 +84,13 @@ Tensors gradients(TensorSpan outputs, TensorSpan grads, const Tensors& inputs, u
 
 std::vector<int32_t> numbers_of(const Json& list) {
   std::vector<int32_t> made;
-  for (const Json& one : list.items) made.push_back(static_cast<int32_t>(one.i));
+  for (const Json& one : list) made.push_back(static_cast<int32_t>(whole(one)));
   return made;
+}
+// JSON has no NaN and infinities: {"f": "nan"}.
+double real(const Json& number) {
+  if (number.is_number()) return number.get<double>();
+  return std::strtod(number.at("f").get_ref<const std::string&>().c_str(), nullptr);
 }
 
 std::string_view last_word(std::string_view name) {
@@ -144,98 +151,102 @@ lamella_value Constants::complex(double real, double imaginary) {
 
 lamella_value Constants::read(const Argument& argument, const Json& json) {
   lamella_value made = {};
-  switch (json.type) {
-    case Json::Type::kNull:
-      return made;
-    case Json::Type::kMap:
-      if (const Json* pair = json.find("c")) {
-        return complex(pair->items[0].number(), pair->items[1].number());
-      }
-      if (const Json* name = json.find("n")) return named_value(argument, name->text);
-      break;
-    case Json::Type::kString:
-      if (argument.kind == Kind::kDevice || argument.number)
-        return named_value(argument, json.text);
-      return string(json.text);
-    case Json::Type::kList: {
-      const bool numbers = argument.kind == Kind::kIntList || argument.kind == Kind::kDoubleList ||
-                           argument.kind == Kind::kBoolList;
-      made.size = static_cast<uint32_t>(json.items.size());
-      if (!numbers) {
-        auto& list = lists_.emplace_back();
-        for (const Json& item : json.items) list.push_back(read(Argument(), item));
-        made.tag = LAMELLA_LIST;
-        made.as.pointer = list.data();
-        return made;
-      }
-      auto& words = words_.emplace_back(json.items.size() + 1);
-      auto* bytes = reinterpret_cast<uint8_t*>(words.data());
-      for (size_t k = 0; k < json.items.size(); ++k) {
-        const double number = json.items[k].number();
-        if (argument.kind == Kind::kBoolList) {
-          bytes[k] = json.items[k].i != 0;
-        } else if (argument.kind == Kind::kDoubleList) {
-          std::memcpy(&words[k], &number, sizeof number);
-        } else {
-          words[k] = static_cast<uint64_t>(json.items[k].i);
-        }
-      }
-      made.tag = argument.kind == Kind::kBoolList     ? LAMELLA_BOOL_LIST
-                 : argument.kind == Kind::kDoubleList ? LAMELLA_DOUBLE_LIST
-                                                      : LAMELLA_INT_LIST;
-      made.as.pointer = words.data();
+  if (json.is_null()) return made;
+  if (json.is_object() && json.contains("c")) {
+    return complex(real(json["c"].at(0)), real(json["c"].at(1)));
+  }
+  if (json.is_object() && json.contains("n")) {
+    return named_value(argument, json["n"].get_ref<const std::string&>());
+  }
+  if (json.is_string()) {
+    const auto& text = json.get_ref<const std::string&>();
+    if (argument.kind == Kind::kDevice || argument.number) return named_value(argument, text);
+    return string(text);
+  }
+  if (json.is_array()) {
+    const bool numbers = argument.kind == Kind::kIntList || argument.kind == Kind::kDoubleList ||
+                         argument.kind == Kind::kBoolList;
+    made.size = static_cast<uint32_t>(json.size());
+    if (!numbers) {
+      auto& list = lists_.emplace_back();
+      for (const Json& item : json) list.push_back(read(Argument(), item));
+      made.tag = LAMELLA_LIST;
+      made.as.pointer = list.data();
       return made;
     }
-    case Json::Type::kDouble:
-      made.tag = LAMELLA_DOUBLE;
-      made.as.d = json.d;
-      return made;
-    case Json::Type::kBool:
-    case Json::Type::kInt:
-      made.tag = json.is(Json::Type::kBool) ? LAMELLA_BOOL : LAMELLA_INT;
-      made.as.i = json.i;
-      if (argument.kind == Kind::kDouble) {
-        made.tag = LAMELLA_DOUBLE;
-        made.as.d = static_cast<double>(json.i);
-      } else if (argument.kind == Kind::kInt) {
-        made.tag = LAMELLA_INT;
+    auto& words = words_.emplace_back(json.size() + 1);
+    auto* bytes = reinterpret_cast<uint8_t*>(words.data());
+    for (size_t k = 0; k < json.size(); ++k) {
+      if (argument.kind == Kind::kBoolList) {
+        bytes[k] = whole(json[k]) != 0;
+      } else if (argument.kind == Kind::kDoubleList) {
+        words[k] = std::bit_cast<uint64_t>(real(json[k]));
+      } else {
+        words[k] = static_cast<uint64_t>(whole(json[k]));
       }
-      return made;
+    }
+    made.tag = argument.kind == Kind::kBoolList     ? LAMELLA_BOOL_LIST
+               : argument.kind == Kind::kDoubleList ? LAMELLA_DOUBLE_LIST
+                                                    : LAMELLA_INT_LIST;
+    made.as.pointer = words.data();
+    return made;
   }
-  throw Failure("bridge: expected the text of a call", LAMELLA_VALUE_ERROR);
+  if (json.is_number_float() || json.is_object() ||
+      (argument.kind == Kind::kDouble && json.is_number())) {
+    made.tag = LAMELLA_DOUBLE;
+    made.as.d = real(json);
+    return made;
+  }
+  made.tag = json.is_boolean() && argument.kind != Kind::kInt ? LAMELLA_BOOL : LAMELLA_INT;
+  made.as.i = whole(json);
+  if (argument.kind == Kind::kDouble) {
+    made.tag = LAMELLA_DOUBLE;
+    made.as.d = static_cast<double>(whole(json));
+  }
+  return made;
 }
 
-Chain::Chain(const Json& json) {
-  if (json.items.size() != 3) throw Failure("bridge: expected the text of a call");
-  const std::string& full = json.items[0].text;
+Json parse(std::string_view text) {
+  Json made = Json::parse(text, nullptr, false);
+  if (made.is_discarded()) {
+    throw Failure("bridge: expected the text of a call", LAMELLA_VALUE_ERROR);
+  }
+  return made;
+}
+int64_t whole(const Json& number) {
+  return number.is_boolean() ? int64_t{number.get<bool>()} : number.get<int64_t>();
+}
+
+Chain::Chain(std::string_view text) {
+  const Json json = parse(text);
+  const auto& full = json.at(0).get_ref<const std::string&>();
   const size_t dot = full.find('.', full.find("::"));
   const std::string overload = dot == std::string::npos ? "" : full.substr(dot + 1);
   check(lamella_find_operator(full.substr(0, dot).c_str(), overload.c_str(), &op));
   arguments = arguments_of(op, 0);
   returns = arguments_of(op, 1);
-  const std::vector<Json>& entries = json.items[1].items;
+  const Json& entries = json.at(1);
   if (entries.size() != arguments.size()) {
     throw Failure(full + ": expected values of " + std::to_string(arguments.size()) + " arguments");
   }
   values.resize(arguments.size());
   places.resize(arguments.size());
   for (size_t i = 0; i < entries.size(); ++i) {
-    const Json* one = entries[i].find("t");
-    const Json* list = entries[i].find("l");
-    if (one != nullptr || list != nullptr) {
-      places[i] = Place{numbers_of(one != nullptr ? *one : *list), list != nullptr};
+    const bool is_list = entries[i].contains("l");
+    if (is_list || entries[i].contains("t")) {
+      places[i] = Place{numbers_of(entries[i][is_list ? "l" : "t"]), is_list};
     } else {
       values[i] = constants_.read(arguments[i], entries[i]);
     }
   }
-  for (const Json& t : json.items[2].items) {
-    const std::string& kind = t.items.at(0).text;
+  for (const Json& t : json.at(2)) {
+    const auto& kind = t.at(0).get_ref<const std::string&>();
     Transform& made = transforms.emplace_back();
     made.kind = kind == "vjp"   ? Transform::Kind::kVjp
                 : kind == "jvp" ? Transform::Kind::kJvp
                                 : Transform::Kind::kVmap;
-    made.ins = numbers_of(t.items.at(1));
-    if (t.items.size() > 2) made.outs = numbers_of(t.items[2]);
+    made.ins = numbers_of(t.at(1));
+    if (t.size() > 2) made.outs = numbers_of(t[2]);
   }
 }
 

@@ -1,6 +1,7 @@
 // Chains of transforms of an operator: Note [Chains] in python/lamella/bridge/_transform.py.
 #pragma once
 #include <deque>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,7 +9,6 @@
 #include <vector>
 
 #include "lamella/bridge/bridge.h"
-#include "lamella/bridge/json.h"
 
 namespace lamella::bridge {
 
@@ -36,6 +36,10 @@ class OwnedTensor {
 using Tensors = std::vector<OwnedTensor>;
 using TensorSpan = std::span<lamella_tensor* const>;
 
+using Json = nlohmann::json;
+Json parse(std::string_view text);
+int64_t whole(const Json& number);  // or 0, 1 of a bool
+
 // Values of arguments that are no tensors, with what they point to.
 class Constants {
  public:
@@ -55,7 +59,7 @@ lamella_value named_value(const Argument& argument, std::string_view name);
 
 class Chain {
  public:
-  explicit Chain(const Json& json);
+  explicit Chain(std::string_view text);  // as bridge/_transform.py writes it
 
   const lamella_operator* op = nullptr;
   std::vector<Argument> arguments, returns;

@@ -86,7 +86,7 @@ const lamella_operator* out_form(const Chain& plan) {
 
 std::unique_ptr<CallPlan> plan_of(const ffi::Attrs& attrs) {
   auto plan = std::make_unique<CallPlan>();
-  plan->chain = std::make_unique<Chain>(JsonReader(call_of(attrs)).all());
+  plan->chain = std::make_unique<Chain>(call_of(attrs));
   const Chain& chain = *plan->chain;
   plan->op = chain.op;
   if (!chain.transforms.empty()) return plan;

@@ -179,16 +179,16 @@ LAMELLA_BRIDGE_API const char* lamella_bridge_meta(const char* call, const char*
   static thread_local std::string text;
   text = "[";
   *status = guarded([&] {
-    const Chain chain(JsonReader(call).all());
-    const Json given = JsonReader(tensors).all();
+    const Chain chain(call);
+    const Json given = parse(tensors);
     Tensors metas;
     std::vector<lamella_tensor*> xs;
-    for (const Json& one : given.items) {
-      std::vector<int64_t> sizes, strides;
-      for (const Json& n : one.items.at(0).items) sizes.push_back(n.i);
-      for (const Json& n : one.items.at(1).items) strides.push_back(n.i);
-      const bool has_strides = one.items[1].is(Json::Type::kList);
-      const lamella_value type = named_value(Argument(), one.items.at(2).text);
+    for (const Json& one : given) {
+      const auto sizes = one.at(0).get<std::vector<int64_t>>();
+      const bool has_strides = one.at(1).is_array();
+      const auto strides =
+          has_strides ? one[1].get<std::vector<int64_t>>() : std::vector<int64_t>();
+      const lamella_value type = named_value(Argument(), one.at(2).get_ref<const std::string&>());
       lamella_tensor* made = nullptr;
       check(lamella_tensor_empty(static_cast<int32_t>(sizes.size()), sizes.data(),
                                  static_cast<uint8_t>(type.as.i),

@@ -229,7 +229,7 @@ std::shared_ptr<const Chain> chain_of(const std::string& text) {
   std::lock_guard lock(mutex);
   auto& found = known[text];
   if (found == nullptr) {
-    auto made = std::make_shared<const Chain>(JsonReader(text).all());
+    auto made = std::make_shared<const Chain>(text);
     if (known.size() > 4096) known.clear();
     return known[text] = std::move(made);
   }

@@ -1,5 +1,6 @@
 """lamella.bridge.jax: operators of a library as functions of JAX."""
 
+import math
 import os
 import subprocess
 import sys
@@ -227,3 +228,16 @@ def test_buffers_of_calls_that_fail_or_keep_results(ops):
     f = jax.jit(lambda a, b: ops.midpoint(a, b, 0.25))
     kept = [f(jnp.full(4, float(i)), jnp.zeros(4)) for i in range(20)]
     assert [float(y[0]) for y in kept] == [0.75 * i for i in range(20)]
+
+
+def test_numbers_that_are_not_finite(ops):
+    x = jnp.ones(2)
+    for by in (math.inf, -math.inf):
+        assert jax.jit(lambda x, by=by: ops.raise_by(x, by))(x).tolist() == [by, by]
+    assert np.isnan(jax.vmap(lambda x: ops.raise_by(x, math.nan))(x)).all()
+
+
+def test_whole_numbers_beyond_64_bits(ops):
+    with pytest.raises(ValueError) as error:
+        jax.jit(lambda x: ops.everything([x], None, 1 << 64, 1.0, True, "", [], []))(jnp.ones(1))
+    assert str(error.value) == f"bridge: expected a number of 64 bits, got {1 << 64}"

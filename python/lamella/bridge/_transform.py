@@ -18,6 +18,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -61,7 +62,11 @@ def _written(entry: Any) -> Any:
     if isinstance(entry, Named):
         return {"n": entry.name, "kind": entry.kind}
     if isinstance(entry, complex):
-        return {"c": (entry.real, entry.imag)}
+        return {"c": (_written(entry.real), _written(entry.imag))}
+    if isinstance(entry, float) and not math.isfinite(entry):
+        return {"f": str(entry)}
+    if isinstance(entry, int) and not -(1 << 63) <= entry < 1 << 63:
+        raise ValueError(f"bridge: expected a number of 64 bits, got {entry}")
     return list(map(_written, entry)) if isinstance(entry, tuple) else entry
 
 
@@ -71,7 +76,9 @@ def _read(entry: Any) -> Any:
     if not isinstance(entry, dict):
         return entry
     if "c" in entry:
-        return complex(*entry["c"])
+        return complex(*map(_read, entry["c"]))
+    if "f" in entry:
+        return float(entry["f"])
     if "n" in entry:
         return Named(entry["kind"], entry["n"])
     return Place(tuple(entry["l"]), True) if "l" in entry else Place(tuple(entry["t"]), False)
