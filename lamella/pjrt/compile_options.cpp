@@ -1,6 +1,8 @@
 // Reading and writing the few messages of protobuf that PJRT passes on.
 #include "lamella/pjrt/compile_options.h"
 
+#include <algorithm>
+
 #include "lamella/pjrt/status.h"
 
 namespace lamella::pjrt {
@@ -65,6 +67,7 @@ class Message {
   std::string_view rest_;
 };
 
+constexpr int kOverrides = 7, kOverrideName = 1;
 // Fields of ExecutableBuildOptionsProto and DeviceAssignmentProto.
 constexpr int kBuildOptions = 3, kReplicas = 4, kPartitions = 5, kDeviceAssignment = 9;
 constexpr int kReplicaCount = 1, kComputationCount = 2, kComputations = 3, kDeviceIds = 1;
@@ -97,12 +100,24 @@ void read_devices(std::string_view bytes, Assignment* to) {
   }
 }
 
+// Options by name: XLA's own, which mean nothing here, are taken; others are mistakes.
+void check_override(std::string_view entry) {
+  constexpr std::string_view kEfforts[] = {"exec_time_optimization_effort", "memory_fitting_effort",
+                                           "optimization_level", "memory_fitting_level"};
+  for (Message pair(entry); pair.next();) {
+    if (pair.field != kOverrideName) continue;
+    require(pair.bytes.starts_with("xla_") || std::ranges::count(kEfforts, pair.bytes) != 0,
+            "No such compile option: '", pair.bytes, "'");
+  }
+}
+
 }  // namespace
 
 Assignment assignment_of(std::string_view compile_options) {
   Assignment made;
   std::string_view devices;
   for (Message options(compile_options); options.next();) {
+    if (options.field == kOverrides) check_override(options.bytes);
     if (options.field != kBuildOptions) continue;
     for (Message build(options.bytes); build.next();) {
       if (build.field == kReplicas) made.replicas = static_cast<int>(build.number);

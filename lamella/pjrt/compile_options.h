@@ -7,7 +7,8 @@
 
 namespace lamella::pjrt {
 
-// The replicas, partitions and devices of a CompileOptionsProto. Throws if it is malformed.
+// The replicas, partitions and devices of a CompileOptionsProto. Throws if it is malformed or names
+// an option that XLA does not have.
 Assignment assignment_of(std::string_view compile_options);
 // A DeviceAssignmentProto.
 std::string device_assignment_proto(const Assignment& assignment);

@@ -216,3 +216,17 @@ def test_after_it():
         "  crash test_ends_the_process",
     ]
     assert lines[3] == "all: 2 of 4, 50.00 %"
+
+
+def test_unknown_compile_options_are_refused():
+    script = """
+import jax
+f = jax.jit(lambda x: x + 1, compiler_options={"xla_embed_ir_in_executable": True})
+print(f(1.0))
+try:
+    jax.jit(lambda x: x, compiler_options={"no_option": 1}).lower(1.0).compile()
+except jax.errors.JaxRuntimeError as error:
+    print(error)
+"""
+    out = run("-c", script).splitlines()
+    assert out == ["2.0", "INVALID_ARGUMENT: No such compile option: 'no_option'"]
