@@ -22,7 +22,7 @@ struct Cell {
   hlo::Value value;
   ArrayTypePointer type;
   std::shared_ptr<const void> keeps;
-  // Whether the memory is a caller's, who may write it after the buffer is gone.
+  // Whether the memory is a caller's, which may write it after the buffer is gone.
   bool is_foreign = false;
 
   explicit Cell(ArrayTypePointer of) : type(std::move(of)) {}

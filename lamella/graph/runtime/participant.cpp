@@ -22,7 +22,7 @@ Value Rendezvous::meet(const void* place, const std::vector<int64_t>& members, s
   const std::shared_ptr<Meeting> meeting = at->second;
   meeting->operands[me] = std::move(operands);
   if (++meeting->came == members.size()) {
-    meetings_.erase(at);  // who comes here again begins anew
+    meetings_.erase(at);  // a member that comes here again begins anew
     lock.unlock();
     std::vector<Value> results = work(meeting->operands);
     lock.lock();

@@ -24,7 +24,7 @@ class Rendezvous {
  public:
   // The operands of each member, to the result of each.
   using Work = std::function<std::vector<Value>(std::span<const std::vector<Value>>)>;
-  // Waits for all `members`, of whom the caller is number `me`, at this place.
+  // Waits for all `members`, of which the caller is number `me`, at this place.
   Value meet(const void* place, const std::vector<int64_t>& members, size_t me,
              std::vector<Value> operands, const Work& work);
   // All that wait, now or later, throw this.
