@@ -47,15 +47,43 @@ def built(folder: Path) -> tuple[str, str]:
     )
     print(json.dumps({"row": "compile", "ns": (time.perf_counter() - started) * 1e9}), flush=True)
     base = Path(torch.__file__).parent
-    peer = folder / "bridge_torch.so"
-    command = ["g++", "-std=c++20", "-O2", "-fPIC", "-shared", str(HERE / "bridge_torch.cpp")]
-    command += [f"-I{base}/include", f"-I{base}/include/torch/csrc/api/include", "-o", str(peer)]
-    subprocess.run([*command, f"-L{base}/lib", "-ltorch_cpu", "-lc10"], check=True)
-    torch.ops.load_library(str(peer))
+    for name in ("bridge_torch", "bridge_stable"):
+        peer = str(folder / f"{name}.so")
+        command = [
+            "g++",
+            "-std=c++20",
+            "-O2",
+            "-fPIC",
+            "-shared",
+            "-DTORCH_TARGET_VERSION=0x020d000000000000",
+        ]
+        command += [f"-I{base}/include", f"-I{base}/include/torch/csrc/api/include", "-o", peer]
+        command += [str(HERE / f"{name}.cpp"), f"-L{base}/lib", "-ltorch_cpu", "-lc10"]
+        subprocess.run(command, check=True)
+        torch.ops.load_library(peer)
+    torch.library.register_autograd(
+        "bridge_stable::differentiable",
+        lambda ctx, grad: grad * ctx.saved_tensors[0].tanh(),
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+    )
     handler = folder / "bridge_xla.so"
     command = ["g++", "-std=c++20", "-O2", "-fPIC", "-shared", "-w", str(HERE / "bridge_xla.cpp")]
     subprocess.run([*command, f"-I{jax.ffi.include_dir()}", "-o", str(handler)], check=True)
     return str(library), str(handler)
+
+
+def tvm_peer(folder: Path, x: torch.Tensor) -> Statements:
+    """The operator as a function of tvm-ffi that returns a new tensor, where tvm-ffi is."""
+    try:
+        import tvm_ffi
+    except ImportError:
+        return {}
+    source = str(HERE / "bridge_tvm.cpp")
+    found = tvm_ffi.cpp.build(
+        name="bridge_tvm", cpp_files=source, build_directory=str(folder / "tvm"),
+        extra_cflags=["-O2"],
+    )  # fmt: skip
+    return {"direct, tvm-ffi": ("f(x)", {"f": tvm_ffi.load_module(found).logcosh, "x": x})}
 
 
 def main() -> None:
@@ -69,9 +97,11 @@ def main() -> None:
         {
             "torch": ("f(x)", {"f": ours, "x": x}),
             "torch, headers": ("f(x)", {"f": peer.plain.default, "x": x}),
+            "torch, stable": ("f(x)", {"f": torch.ops.bridge_stable.plain.default, "x": x}),
             "torch, forward": ("f(x)", {"f": ours, "x": leaf}),
             "torch, forward, headers": ("f(x)", {"f": peer.differentiable.default, "x": leaf}),
             "direct": ("f(x)", {"f": array, "x": x}),
+            **tvm_peer(Path(sys.argv[1]), x),
         }
     )
     scalar = cpp_extension.load(
@@ -86,6 +116,10 @@ def main() -> None:
         {
             "torch, both": (both, {**names, "f": ours}),
             "torch, both, headers": (both, {**names, "f": peer.differentiable.default}),
+            "torch, both, register_autograd": (
+                both,
+                {**names, "f": torch.ops.bridge_stable.differentiable.default},
+            ),
         },
         number=25,
     )

@@ -513,8 +513,11 @@ def bridge_rows(table: Table, folder: Path) -> None:
     rows = run_rows([sys.executable, str(ROOT / "bench/bridge.py"), str(folder)])
     for what, row, peer, factor in (
         ("torch operator, no gradient wanted", "torch", "torch, headers", 1.05),
+        ("the same beside PyTorch's stable interface", "torch", "torch, stable", 0.65),
         ("the same in inference mode", "torch, inference", "torch, inference, headers", 1.05),
+        ("called without PyTorch's dispatcher", "direct", "direct, tvm-ffi", 0.55),
         ("forward and backward", "torch, both", "torch, both, headers", 1.0),
+        ("the same beside register_autograd", "torch, both", "torch, both, register_autograd", 0.7),
         ("10^6 elements in jit", "jax, 10^6", "jax, handler, 10^6", 1.02),
     ):
         table.ratio(what, rows.get(row), factor, peer, rows.get(peer))
@@ -568,30 +571,23 @@ def main() -> None:
     table = Table()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if options.only in (None, "cpp"):
-            cpp_rows(table, options.build, folder)
-        if options.only in (None, "python"):
-            calls = python_rows(table, options.build)
-        if options.only in (None, "autograd"):
-            autograd_rows(table, options.build, folder)
-        if options.only in (None, "layers"):
-            layer_rows(table)
-        if options.only in (None, "graph"):
-            graph_rows(table, options.build, folder)
-        if options.only in (None, "functions"):
-            function_rows(table)
-        if options.only in (None, "size"):
-            imports = size_rows(table, options.build)
-        if options.only in (None, "extensions"):
-            build_rows(table, options.build, folder)
-        if options.only in (None, "packages"):
-            package_rows(table)
-        if options.only in (None, "bridge"):
-            bridge_rows(table, folder)
-        if options.only in (None, "jax"):
-            jax_programs.add_rows(table)
+        sections = {
+            "cpp": lambda: cpp_rows(table, options.build, folder),
+            "python": lambda: python_rows(table, options.build),
+            "autograd": lambda: autograd_rows(table, options.build, folder),
+            "layers": lambda: layer_rows(table),
+            "graph": lambda: graph_rows(table, options.build, folder),
+            "functions": lambda: function_rows(table),
+            "size": lambda: size_rows(table, options.build),
+            "extensions": lambda: build_rows(table, options.build, folder),
+            "packages": lambda: package_rows(table),
+            "bridge": lambda: bridge_rows(table, folder),
+            "jax": lambda: jax_programs.add_rows(table),
+        }
+        chosen = list(sections) if options.only is None else [options.only]
+        found = {topic: sections[topic]() for topic in chosen if topic in sections}
         if options.only is None:
-            readme.write(calls, imports, options.build)
+            readme.write(found["python"], found["size"], options.build)
     for title, rows in (("short", table.missed), ("not run", table.not_run)):
         print(f"\n{len(rows)} rows {title}" + (": " + "; ".join(rows) if rows else ""))
 
