@@ -236,7 +236,7 @@ def test_what_surrounds_a_program_is_kept():
     )
     assert "parameter(0), sharding={devices=[2,1]0,1}" in got
     assert 'parameter(1), frontend_attributes={k="v"}' in got
-    assert "sharding={{replicated}, {replicated}}" in got
+    assert "sharding={{replicated}, {unknown}}" in got
 
 
 def test_composites_are_opcodes_or_what_they_consist_of():
