@@ -49,14 +49,7 @@ def built(folder: Path) -> tuple[str, str]:
     base = Path(torch.__file__).parent
     for name in ("bridge_torch", "bridge_stable"):
         peer = str(folder / f"{name}.so")
-        command = [
-            "g++",
-            "-std=c++20",
-            "-O2",
-            "-fPIC",
-            "-shared",
-            "-DTORCH_TARGET_VERSION=0x020d000000000000",
-        ]
+        command = ["g++", "-std=c++20", "-O2", "-fPIC", "-shared"]
         command += [f"-I{base}/include", f"-I{base}/include/torch/csrc/api/include", "-o", peer]
         command += [str(HERE / f"{name}.cpp"), f"-L{base}/lib", "-ltorch_cpu", "-lc10"]
         subprocess.run(command, check=True)

@@ -1,5 +1,6 @@
 // A peer of bench/bridge.py in PyTorch: log(cosh(x)) by PyTorch's stable interface. Gradients are
 // registered in Python.
+#define TORCH_TARGET_VERSION 0x020d000000000000  // 2.13
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
