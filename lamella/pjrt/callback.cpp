@@ -5,8 +5,9 @@
 //   `index`: the number of a function among those that JAX adds to the user data of each run. Their
 //   handler in jaxlib is bound to XLA, so these targets call one function of C that the Python
 //   package sets. That function takes Python's lock itself: nothing here knows Python.
-//   A worker that waits for a callback lets another one run in its place, because the callback may
-//   call programs and wait for them.
+//   buffer_callback is the same, but its functions write the results into memory that they are
+//   given. A worker that waits for a callback lets another one run in its place, because the
+//   callback may call programs and wait for them.
 #include "lamella/pjrt/callback.h"
 
 #include <algorithm>
@@ -35,11 +36,12 @@ struct HostArray {
 
 namespace {
 
+constexpr std::string_view kWriting = "xla_buffer_python_cpu_callback";
 constexpr std::string_view kTargets[] = {"xla_ffi_python_cpu_callback",
-                                         "xla_ffi_partitioned_python_cpu_callback"};
+                                         "xla_ffi_partitioned_python_cpu_callback", kWriting};
 
-// Returns 0, or 1 after lamella_pjrt_callback_error().
-using HostFunction = int (*)(void* callbacks, uint64_t index, size_t argument_count,
+// Returns 0, or 1 after lamella_pjrt_callback_error(). `writes` says that functions write results.
+using HostFunction = int (*)(void* callbacks, uint64_t index, int writes, size_t argument_count,
                              const HostArray* arguments, size_t result_count,
                              const HostArray* results, void* error);
 std::atomic<HostFunction> host_function = nullptr;
@@ -52,7 +54,10 @@ HostArray array_of(const hlo::Shape& shape, void* data) {
 class HostCallback final : public hlo::PreparedCall {
  public:
   explicit HostCallback(const hlo::Instruction& instruction)
-      : name_(instruction.name), buffers_(instruction), index_(index_of(instruction)) {}
+      : name_(instruction.name),
+        buffers_(instruction),
+        index_(index_of(instruction)),
+        writes_(instruction.text(hlo::AttributeKey::CustomCallTarget) == kWriting) {}
 
   hlo::Value run(std::span<hlo::Value> operands, hlo::RunContext& context) override {
     HostFunction function = host_function;
@@ -73,7 +78,7 @@ class HostCallback final : public hlo::PreparedCall {
     std::string error;
     {
       Waiting others_run;
-      if (function(callbacks, index_, arguments.size(), arguments.data(), results.size(),
+      if (function(callbacks, index_, writes_, arguments.size(), arguments.data(), results.size(),
                    results.data(), &error) != 0) {
         throw lamella::Error(error);
       }
@@ -102,6 +107,7 @@ class HostCallback final : public hlo::PreparedCall {
   std::string_view name_;
   hlo::CallBuffers buffers_;
   uint64_t index_;
+  bool writes_;
 };
 
 }  // namespace

@@ -230,3 +230,31 @@ except jax.errors.JaxRuntimeError as error:
 """
     out = run("-c", script).splitlines()
     assert out == ["2.0", "INVALID_ARGUMENT: No such compile option: 'no_option'"]
+
+
+def test_callbacks_that_write_their_results():
+    script = """
+import jax, jax.numpy as jnp, numpy as np
+from jax.experimental.buffer_callback import buffer_callback
+
+def add_one(run, out, x):
+    assert x.shape == out.shape == (3,) and out.writeable and not x.writeable
+    np.asarray(out)[...] = np.asarray(x) + 1
+
+def fails(run, out, x):
+    np.asarray(x)[...] = 0
+
+like = jax.ShapeDtypeStruct((3,), jnp.float32)
+x = jnp.arange(3.0)
+f = jax.jit(buffer_callback(add_one, like, input_output_aliases={0: 0}))
+g = jax.jit(buffer_callback(add_one, like))
+print(f(x).tolist(), x.tolist(), np.asarray(g(x) * 2).tolist())
+try:
+    jax.jit(buffer_callback(fails, like))(x).block_until_ready()
+except jax.errors.JaxRuntimeError as error:
+    print(str(error).strip().splitlines()[-1])
+"""
+    assert run("-c", script).splitlines() == [
+        "[1.0, 2.0, 3.0] [0.0, 1.0, 2.0] [2.0, 4.0, 6.0]",
+        "ValueError: assignment destination is read-only",
+    ]

@@ -114,6 +114,9 @@ void Pool::read_type(Bytes& in, const Entry<Type>& entry, Type* made) {
     read_builtin_type(in, made);
   } else if (entry.dialect == "vhlo") {
     read_vhlo_type(in, made);
+  } else if (entry.dialect == "stablehlo") {  // of Shardy's operations: it has a token alone
+    if (in.number() != 0) in.fail("expected a token as the type of stablehlo");
+    made->kind = Type::Kind::Token;
   } else {
     in.fail("expected a type of builtin or vhlo, got one of '", entry.dialect, "'");
   }

@@ -54,6 +54,7 @@ _FUNCTION = ctypes.CFUNCTYPE(
     ctypes.c_int,
     ctypes.POINTER(_Callbacks),
     ctypes.c_uint64,
+    ctypes.c_int,
     ctypes.c_size_t,
     ctypes.POINTER(_Array),
     ctypes.c_size_t,
@@ -86,6 +87,42 @@ def _dtypes() -> dict[int, Any]:
     return made
 
 
+class _Buffer:
+    """An operand or result of a buffer_callback: it is written in place, and ends with the call."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+        self.writeable = array.flags.writeable
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if dtype is not None and dtype != self.dtype:
+            return self._array.astype(dtype)
+        return self._array.copy() if copy else self._array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+class _Execution:
+    """What a buffer_callback is told about its run."""
+
+    def __init__(self) -> None:
+        from jax._src.lib import ffi
+
+        self.stage = ffi.ExecutionStage.EXECUTE
+
+    @property
+    def stream(self) -> int:
+        import jax
+
+        # As jaxlib says it.
+        raise jax.errors.JaxRuntimeError("UNIMPLEMENTED: XLA FFI GPU context is not available")
+
+
 class _Plugin:
     """The library, and what Python does for it."""
 
@@ -112,7 +149,9 @@ class _Plugin:
         memory = (ctypes.c_char * size).from_address(array.data)
         return np.frombuffer(memory, dtype).reshape(shape)
 
-    def call(self, callbacks, index, argument_count, arguments, result_count, results, error):
+    def call(
+        self, callbacks, index, writes, argument_count, arguments, result_count, results, error
+    ):
         """Calls a function of a program; an exception becomes the run's error."""
         try:
             function = ctypes.cast(callbacks[0].functions[index], ctypes.py_object).value
@@ -121,10 +160,16 @@ class _Plugin:
                 if arguments[i].type == _TOKEN:
                     given.append(None)
                     continue
-                # Copied, as a function may keep what it is given.
-                array = self.view(arguments[i]).copy()
+                # Copied where a function may keep what it is given.
+                array = self.view(arguments[i])
+                if not writes:
+                    array = array.copy()
                 array.flags.writeable = False
-                given.append(array)
+                given.append(_Buffer(array) if writes else array)
+            if writes:
+                outs = [_Buffer(self.view(results[i])) for i in range(result_count)]
+                function(_Execution(), *given, *outs)
+                return 0
             made = function(*given)
             for i in range(result_count):
                 if results[i].type != _TOKEN:
