@@ -37,6 +37,12 @@ def run_rows(command: list[str], env: dict[str, str] | None = None) -> Rows:
     return {row["row"]: row["ns"] for row in rows}
 
 
+def as_time(ns: float) -> str:
+    return (
+        f"{ns:.1f} ns" if ns < 1e5 else f"{ns / 1e3:.1f} us" if ns < 1e8 else f"{ns / 1e6:.1f} ms"
+    )
+
+
 class Table:
     """Collects rows and prints them as they come."""
 
@@ -50,7 +56,7 @@ class Table:
 
     def row(self, what: str, required: str, got: str, peer: str, met: bool | None) -> None:
         mark = {True: "yes", False: "NO", None: "-"}[met]
-        print(f"{what:<58}{required:>22}{got:>12}{peer:>28}  {mark}", flush=True)
+        print(f"{what:<58} {required:>21} {got:>11} {peer:>27}  {mark}", flush=True)
         if met is False:
             self.missed.append(what)
         if got == "not run":
@@ -67,12 +73,12 @@ class Table:
     ) -> None:
         required = f"<= {factor:g} x {peer_name}"
         if got is None or peer is None:
-            mine = "not run" if got is None else f"{got:.1f} ns"
-            against = f"{peer_name} not run" if peer is None else f"{peer_name} {peer:.1f} ns"
+            mine = "not run" if got is None else as_time(got)
+            against = f"{peer_name} {'not run' if peer is None else as_time(peer)}"
             self.row(what, required, mine, against, None)
             return
-        against = f"{peer_name} {peer:.1f} ns ({got / peer:.3f} x)"
-        self.row(what, required, f"{got:.1f} ns", against, got <= factor * peer)
+        against = f"{peer_name} {as_time(peer)} ({got / peer:.3f} x)"
+        self.row(what, required, as_time(got), against, got <= factor * peer)
 
 
 def build_torch_peer(folder: Path, name: str) -> Path | None:
