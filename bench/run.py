@@ -63,10 +63,8 @@ class Table:
             self.not_run.append(what)
 
     def limit(self, what: str, got: float | None, limit: float, unit: str, peer: str = "") -> None:
-        if got is None:
-            self.row(what, f"<= {limit:g} {unit}", "not run", peer, None)
-        else:
-            self.row(what, f"<= {limit:g} {unit}", f"{got:.2f} {unit}", peer, got <= limit)
+        shown, met = ("not run", None) if got is None else (f"{got:.2f} {unit}", got <= limit)
+        self.row(what, f"<= {limit:g} {unit}", shown, peer, met)
 
     def ratio(
         self, what: str, got: float | None, factor: float, peer_name: str, peer: float | None
