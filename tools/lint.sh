@@ -37,8 +37,8 @@ check "public headers" sh tools/check_headers.sh build/prefix
 tidy=${CLANG_TIDY_FILES:-$(
   {
     git diff --name-only HEAD~1 -- '*.cpp' 2>/dev/null | grep -E '^(codegen|lamella|python)/'
-    for room in codegen lamella/abi lamella/bridge lamella/core lamella/dispatch lamella/graph lamella/kernels \
-      lamella/layers lamella/schema python/src python/src_hlo; do
+    for room in codegen lamella/abi lamella/bridge lamella/core lamella/cuda lamella/dispatch lamella/graph lamella/kernels \
+      lamella/layers lamella/pjrt lamella/schema python/src python/src_hlo; do
       sources "$room/*.cpp" | head -n 2
     done
   } | sort -u | while read -r file; do [ ! -f "$file" ] || echo "$file"; done
