@@ -119,7 +119,7 @@ class Ref {
     python.Py_IncRef(object);
     return Ref(object);
   }
-  // Of a new reference, or NULL with an error set.
+  // Owns a new reference; throws where a call gave NULL and set Python's error.
   static Ref need(PyObject* owned) {
     if (owned == nullptr) throw PythonError();
     return Ref(owned);

@@ -49,8 +49,8 @@ class Program {
   const Assignment& assignment() const { return assignment_; }
   const std::vector<ArrayTypePointer>& parameters() const { return parameters_; }
   const std::vector<ArrayTypePointer>& outputs() const { return outputs_; }
-  // Of a program for several partitions, whose parameters() and outputs() are the parts that a
-  // device has; empty otherwise.
+  // How arrays are split over the devices of a program for several partitions; empty for others.
+  // parameters() and outputs() are then the parts that one device has.
   const ProgramShardings& shardings() const { return shardings_; }
   // What JAX asks for as the optimized program.
   std::string optimized() const;

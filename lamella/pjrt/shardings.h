@@ -10,8 +10,8 @@ namespace lamella::pjrt {
 struct ProgramShardings {
   std::vector<hlo::Sharding> parameters, outputs;
 };
-// Of a result without a stated sharding, the one that its operands give it, as far as that follows
-// from the shapes: programs run whole, so that any will do, but users expect what they put in.
+// A result without a stated sharding gets that of its operands where the shapes allow it. Programs
+// run whole, so any sharding gives right values; users expect that of their arguments.
 ProgramShardings shardings_of(const hlo::Module& module, int64_t devices);
 
 }  // namespace lamella::pjrt

@@ -10,7 +10,7 @@ _here = _os.path.dirname(_os.path.abspath(__file__))
 def _prefix() -> str:
     # In a wheel the package's own folder; in the installed tree three folders up.
     for folder in (_here, _os.path.join(_here, "..", "..", "..")):
-        if _os.path.isdir(_os.path.join(folder, "include", "lamella")):
+        if _os.path.exists(_os.path.join(folder, "lib", "liblamella.so")):
             return _os.path.abspath(folder)
     return _here
 

@@ -31,7 +31,7 @@ template <class T>
 LAMELLA_DEVICE T infinity() {
   return static_cast<T>(__builtin_huge_valf());
 }
-LAMELLA_FUNCTION1(IsInf, (a == infinity<T>()) | (a == -infinity<T>()))
+LAMELLA_FUNCTION1(IsInf, a == infinity<T>() || a == -infinity<T>())
 LAMELLA_FUNCTION1(IsFinite, (a - a) == T(0))
 LAMELLA_FUNCTION1(IsPosInf, a == infinity<T>())
 LAMELLA_FUNCTION1(IsNegInf, a == -infinity<T>())

@@ -125,15 +125,19 @@ LAMELLA_DEVICE void pointwise(const PointwiseParameters& p, int64_t thread, int6
     }
     char* to = const_cast<char*>(memory_at(p.operands[0].data)) + offsets[0];
     const First a = read<First>(from[1], p.operands[1].kind);
-    if constexpr (N == 1) {
-      write(to, p.operands[0].kind, function(a));
-    } else if constexpr (N == 2) {
-      write(to, p.operands[0].kind, function(a, read<T>(from[2], p.operands[2].kind)));
-    } else {
-      write(
-          to, p.operands[0].kind,
-          function(a, read<T>(from[2], p.operands[2].kind), read<T>(from[3], p.operands[3].kind)));
-    }
+    auto result = [&] {
+      if constexpr (N == 1) {
+        return function(a);
+      } else if constexpr (N == 2) {
+        return function(a, read<T>(from[2], p.operands[2].kind));
+      } else {
+        return function(a, read<T>(from[2], p.operands[2].kind),
+                        read<T>(from[3], p.operands[3].kind));
+      }
+    }();
+    // What promotion made of it, such as the int of bool | bool, would be written too wide.
+    static_assert(std::is_same_v<decltype(result), T> || std::is_same_v<decltype(result), bool>);
+    write(to, p.operands[0].kind, result);
   }
 }
 

@@ -20,9 +20,9 @@ struct Sharding {
   int64_t terms = 1;  // among the copies, which are then copies of one term after the other
 
   // {replicated}, {maximal device=1}, {devices=[2,1,2]0,1,2,3 last_tile_dim_replicate} or with
-  // {devices=[2,2]<=[2,2]T(1,0)}. Of what is not known here, all devices have the whole array.
+  // {devices=[2,2]<=[2,2]T(1,0)}. Other texts mean that all devices have the whole array.
   static Sharding parse(std::string_view text);
-  // Of an array of `rank`; the reverse of parse().
+  // The text that parse() reads, for an array of `rank` dimensions.
   std::string to_string(int64_t rank) const;
   // The elements of {{...}, {...}}, or the text alone.
   static std::vector<std::string_view> elements(std::string_view text);

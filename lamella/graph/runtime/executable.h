@@ -28,7 +28,7 @@ struct RunOptions {
   int32_t device_ordinal = 0;
   // Objects for typed handlers, in place of those of CompileOptions; may be null.
   const UserData* user_data = nullptr;
-  // Of a run on several devices, each on a thread of its own; may be null.
+  // The device that this thread runs, of a run on several devices; null in a run on one.
   const Participant* participant = nullptr;
 };
 

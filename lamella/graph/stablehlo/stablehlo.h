@@ -19,7 +19,7 @@ std::unique_ptr<Module> read(std::string_view data, bool verify = true,
                              std::string_view entry = "main");
 
 // The module as a portable artifact of VHLO 1.10, which JAX and others read. Parameters and results
-// of tuples become their arrays. Throws an Error that names an instruction which StableHLO has not.
+// of tuples become their arrays. Throws an Error that names an instruction StableHLO does not have.
 std::string to_bytecode(const Module& module);
 
 }  // namespace lamella::hlo::stablehlo

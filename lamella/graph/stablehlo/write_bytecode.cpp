@@ -14,8 +14,8 @@ class Writing {
  public:
   void byte(uint8_t value) { bytes_ += static_cast<char>(value); }
   void number(uint64_t value) {
-    // So many bytes that seven bits of each hold the value; zeros below a bit that is set count
-    // them.
+    // Each byte holds seven bits of the value. The number of zeros below the lowest set bit is the
+    // number of further bytes.
     for (int count = 1; count <= 8; ++count) {
       if (value >> (7 * count) != 0) continue;
       uint64_t all = (value << 1 | 1) << (count - 1);
@@ -363,7 +363,8 @@ class Writer {
     out.raw(data);
     return keep(attributes_, kVhlo, out.bytes());
   }
-  // Of builtin: the attributes that are not the operation's own, by their names.
+  // Writes a dictionary of the dialect builtin: the attributes, by name, that the operation's table
+  // does not list.
   uint64_t discardable(const std::vector<Named>& all, bool is_vhlo) {
     std::vector<std::pair<uint64_t, uint64_t>> entries;
     std::vector<Named> sorted = all;

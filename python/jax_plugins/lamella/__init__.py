@@ -310,7 +310,7 @@ def initialize() -> None:
     try:
         _register()
     except (ImportError, AttributeError, TypeError) as error:
-        # JAX shows what a client's factory raises, to those who ask for the client.
+        # JAX reports what the factory raises when a program asks for this client.
         from jax._src import xla_bridge
 
         refusal = _refusal(error)
