@@ -14,15 +14,21 @@
 //     needs an alignment, `alignas` comes first. Memory whose size the launch says is
 //     `auto* rows = dynamic_shared<float>();`.
 //   * Memory is reached by device_pointer<T>(address), since the stand-in's addresses are moved.
+//   * trap() ends a launch whose input is wrong, such as an index out of range: the device is lost
+//     to the process then, so arguments are checked on the host where they can be.
 //   * The stand-in fails a launch and says where, if threads wait at a barrier that others of the
 //     block left out, wait at different barriers, or have lanes of a warp operation missing.
 #pragma once
 #include <cstdint>
 
+// Whether functions of blocks are compiled, not the structures of parameters alone.
+#if defined(__CUDACC__) || defined(STANDIN_FIBRES)
+#define LAMELLA_KERNEL_BODIES
+#endif
 #ifdef __CUDACC__
 #define LAMELLA_DEVICE __device__ __forceinline__
 #define LAMELLA_BLOCK_KERNEL(name, threads, Parameters, ...) \
-  extern "C" __global__ void __launch_bounds__(threads)      \
+  extern "C" __global__ void __launch_bounds__(threads, 1)   \
       name(const __grid_constant__ Parameters p) {           \
     __VA_ARGS__(p);                                          \
   }
@@ -36,6 +42,7 @@ namespace lamella::cuda {
 LAMELLA_DEVICE const char* memory_at(uint64_t address) {
   return reinterpret_cast<const char*>(address);
 }
+LAMELLA_DEVICE void trap() { __trap(); }
 template <class T>
 LAMELLA_DEVICE T* dynamic_shared() {
   extern __shared__ __align__(16) char lamella_dynamic_shared[];
@@ -47,6 +54,7 @@ extern intptr_t memory_offset;
 inline const char* memory_at(uint64_t address) {
   return reinterpret_cast<const char*>(static_cast<intptr_t>(address) + memory_offset);
 }
+[[noreturn]] void trap();
 void* standin_dynamic_shared();
 template <class T>
 T* dynamic_shared() {

@@ -83,9 +83,11 @@ Tensor norm(const Tensor& self, const Scalar& p) {
 
 // log(sum(exp(x))), as max(x) + log(sum(exp(x - max(x)))) to avoid overflow.
 Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
-  if (self.device() == kCPU && self.is_floating_point() && !is_float8(self.dtype())) {
+  const bool has_kernel = self.device() == kCPU || self.device().is_cuda();
+  if (has_kernel && self.is_floating_point() && !is_float8(self.dtype())) {
     DimMask mask = reduced_dims("logsumexp", dim, self.dim());
-    Tensor result = new_tensor(reduced_shape(self, mask, keepdim).ref(), self.dtype(), kCPU);
+    Tensor result =
+        new_tensor(reduced_shape(self, mask, keepdim).ref(), self.dtype(), self.device());
     reduce_tensor(reduction<"logsumexp">(), self.dtype(), self, mask, result);
     return result;
   }

@@ -3,6 +3,7 @@
 
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/channel_norm.h"
+#include "lamella/kernels/device_lines.h"
 
 namespace lamella::native {
 
@@ -81,6 +82,85 @@ void update_running(const Parameter& running, const Tensor& now, double momentum
   });
 }
 
+// ---- On other devices ----
+
+Tensor in_type(const Parameter& parameter, ScalarType dtype) {
+  return has(parameter) ? parameter->to(dtype).contiguous() : Tensor();
+}
+Tensor result_like(const Tensor& input, const Layout& layout) {
+  return new_strided(input.sizes(), strides_in_format(input.sizes(), layout.format),
+                     input.scalar_type(), input.device());
+}
+
+std::tuple<Tensor, Tensor, Tensor> normalise_on_device(
+    const char* op, const Tensor& input, const Parameter& weight, const Parameter& bias,
+    const Parameter& running_mean, const Parameter& running_var, bool training, double momentum,
+    double eps, ScalarType stored) {
+  const DeviceLines& lines = device_lines(op, input.device().type());
+  Layout layout(input);
+  const Planes& p = layout.planes;
+  Tensor x = input.contiguous(layout.format), out = result_like(input, layout);
+  Tensor invstd = new_tensor({p.channels}, p.dtype, input.device()), mean, var;
+  auto statistics = [&](const Tensor& now_mean, const Tensor& now_var, double factor) {
+    require_on_device(
+        lines.batch_statistics(mean, var, invstd, now_mean, now_var, eps, momentum, factor), op,
+        input);
+  };
+  if (!training) {
+    mean = in_type(running_mean, p.dtype);
+    var = in_type(running_var, p.dtype);
+    statistics(Tensor(), Tensor(), 1);
+  } else if (input.numel() == 0) {
+    mean = lamella::zeros({p.channels}, TensorOptions(p.dtype).device(input.device()));
+    invstd.fill_(1 / std::sqrt(eps));
+  } else {
+    mean = new_tensor({p.channels}, p.dtype, input.device());
+    var = new_tensor({p.channels}, p.dtype, input.device());
+    const double parameters[8] = {};  // no correction, no root
+    require_on_device(
+        lines.reduce("var", input.scalar_type(), x, ~uint64_t{2}, var, parameters, mean), op,
+        input);
+    const auto count = static_cast<double>(p.outer * p.inner);
+    statistics(running_mean.value_or(Tensor()), running_var.value_or(Tensor()),
+               count / (count - 1));
+  }
+  require_on_device(lines.channel_norm(x, out, mean, invstd, in_type(weight, p.dtype),
+                                       in_type(bias, p.dtype), p.inner),
+                    op, input);
+  if (!training) {
+    mean = new_tensor({0}, stored, input.device());
+    return {out, mean, new_tensor({0}, stored, input.device())};
+  }
+  return {out, narrowed(mean, stored), narrowed(invstd, stored)};
+}
+
+std::tuple<Tensor, Tensor, Tensor> backward_on_device(const char* op, const Tensor& grad_out,
+                                                      const Tensor& input, const Parameter& weight,
+                                                      const Parameter& given_mean,
+                                                      const Parameter& given_spread, bool train,
+                                                      double eps, ScalarType stored,
+                                                      std::array<bool, 3> wanted) {
+  const DeviceLines& lines = device_lines(op, input.device().type());
+  Layout layout(input);
+  const Planes& p = layout.planes;
+  Tensor x = input.contiguous(layout.format), dy = grad_out.contiguous(layout.format);
+  Tensor mean = in_type(given_mean, p.dtype), invstd = in_type(given_spread, p.dtype);
+  if (!train) invstd = invstd.add(eps).rsqrt();
+  Tensor sums, dx, dw, db;
+  if (train || wanted[1] || wanted[2]) {
+    sums = lines.norm_sums(dy, x, mean, invstd, p.outer, p.channels, p.inner, 0, 1);
+  }
+  if (wanted[0]) {
+    dx = result_like(input, layout);
+    require_on_device(lines.channel_norm_backward(dy, x, mean, invstd, in_type(weight, p.dtype),
+                                                  train ? sums : Tensor(), dx, p.inner),
+                      op, input);
+  }
+  if (wanted[1]) dw = new_tensor({p.channels}, stored, input.device()).copy_(sums.select(0, 0));
+  if (wanted[2]) db = new_tensor({p.channels}, stored, input.device()).copy_(sums.select(0, 1));
+  return {dx, dw, db};
+}
+
 std::tuple<Tensor, Tensor, Tensor> normalise(const char* op, const Tensor& input,
                                              const Parameter& weight, const Parameter& bias,
                                              const Parameter& running_mean,
@@ -105,6 +185,10 @@ std::tuple<Tensor, Tensor, Tensor> normalise(const char* op, const Tensor& input
     return {
         new_strided(input.sizes(), strides_in_format(input.sizes(), layout.format), dtype, kMeta),
         new_tensor({saved}, stored, kMeta), new_tensor({saved}, stored, kMeta)};
+  }
+  if (input.device() != kCPU) {
+    return normalise_on_device(op, input, weight, bias, running_mean, running_var, training,
+                               momentum, eps, stored);
   }
   const Planes& p = layout.planes;
   Tensor x = layout.arranged(input), out = layout.made_like(input);
@@ -221,6 +305,10 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(
     }
     return {dx, output_mask[1] ? new_tensor({channels}, stored, kMeta) : Tensor(),
             output_mask[2] ? new_tensor({channels}, stored, kMeta) : Tensor()};
+  }
+  if (input.device() != kCPU) {
+    return backward_on_device(op, grad_out, input, weight, train ? save_mean : running_mean,
+                              train ? save_invstd : running_var, train, eps, stored, output_mask);
   }
   Tensor x = layout.arranged(input), dy = layout.arranged(grad_out);
   PerChannel w(weight, channels, p.dtype, 1);

@@ -1,6 +1,7 @@
 // cummax and cummin: the extreme of the elements so far along a dimension, and its index.
 #include "lamella/core/interrupt.h"
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/device_lines.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
 
@@ -31,6 +32,12 @@ Pair cum_extreme(const char* op, const Tensor& self, int64_t dim) {
   Pair result = make_outputs(op, self, dim);
   if (self.numel() == 0) return result;
   dim = maybe_wrap_dim(dim, self.dim(), op);
+  if (self.device() != kCPU) {
+    auto on_device = device_lines(op, self.device().type()).cum_extreme;
+    auto& [values, indices] = result;
+    require_on_device(on_device(kLargest, self, dim, values, indices), op, self);
+    return result;
+  }
   Tensor x = self.contiguous();
   int64_t size = x.dim() == 0 ? 1 : x.sizes()[static_cast<size_t>(dim)], inner = 1;
   for (int64_t d = dim + 1; d < x.dim(); ++d) inner *= x.sizes()[static_cast<size_t>(d)];

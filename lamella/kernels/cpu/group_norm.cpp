@@ -3,6 +3,7 @@
 
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/channel_norm.h"
+#include "lamella/kernels/device_lines.h"
 
 namespace lamella::native {
 
@@ -33,6 +34,9 @@ void check_groups(const char* op, const Tensor& input, const Parameter& weight,
 Tensor laid_as(const Tensor& input, const Tensor& made) {
   return made.contiguous(input.suggest_memory_format());
 }
+Tensor in_type(const Parameter& parameter, ScalarType dtype) {
+  return has(parameter) ? parameter->to(dtype).contiguous() : Tensor();
+}
 ScalarType statistics_type(const Tensor& input, const Parameter& weight) {
   bool wider = has(weight) && weight->scalar_type() != input.scalar_type();
   return wider ? kFloat : input.scalar_type();
@@ -51,8 +55,17 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm(const Tensor& input, const 
             new_tensor({N, group}, stored, kMeta), new_tensor({N, group}, stored, kMeta)};
   }
   int64_t in_group = C / group;
-  Tensor x = input.to(wide).contiguous(), out = new_tensor(input.sizes(), wide, kCPU);
-  Tensor mean = new_tensor({N, group}, wide, kCPU), rstd = new_tensor({N, group}, wide, kCPU);
+  Tensor mean = new_tensor({N, group}, wide, input.device());
+  Tensor rstd = new_tensor({N, group}, wide, input.device());
+  if (input.device() != kCPU && input.numel() > 0) {
+    auto on_device = device_lines(op, input.device().type()).norm;
+    Tensor out = new_tensor(input.sizes(), dtype, input.device());
+    require_on_device(on_device(input.contiguous(), out, in_type(weight, wide), in_type(bias, wide),
+                                mean, rstd, in_group * HxW, HxW, group, eps),
+                      op, input);
+    return {laid_as(input, out), narrowed(mean, stored), narrowed(rstd, stored)};
+  }
+  Tensor x = input.to(wide).contiguous(), out = new_tensor(input.sizes(), wide, input.device());
   if (input.numel() == 0) {
     mean.zero_();
     rstd.fill_(1 / std::sqrt(eps));
@@ -118,6 +131,21 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm_backward(
   int64_t in_group = C / group, rows = N * C;
   Tensor x = input.to(wide).contiguous(), dy = grad_out.to(wide).contiguous();
   Tensor means = mean.to(wide).contiguous(), inverse = rstd.to(wide).contiguous();
+  if (input.device() != kCPU) {
+    const DeviceLines& lines = device_lines(op, input.device().type());
+    if (dx.defined()) {
+      require_on_device(lines.norm_backward(dy, x, in_type(weight, wide), means, inverse, dx,
+                                            in_group * HxW, HxW, group),
+                        op, input);
+    }
+    if (dw.defined() || db.defined()) {
+      Tensor sums = lines.norm_sums(dy, x, means, inverse, N, C, HxW, group, in_group);
+      if (dw.defined()) dw.copy_(sums.select(0, 0));
+      if (db.defined()) db.copy_(sums.select(0, 1));
+    }
+    return {dx.defined() ? laid_as(input, finished(dx, dtype)) : dx, finished(dw, stored),
+            finished(db, stored)};
+  }
   if (has_extremes(inverse)) {
     auto [gx, gw, gb] = native_group_norm_backward(
         grad_out.to(kDouble), input.to(kDouble), mean.to(kDouble), rstd.to(kDouble),

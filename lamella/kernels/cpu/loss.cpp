@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "lamella/kernels/cpu/simd/loss.h"
+#include "lamella/kernels/device_lines.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
 #include "lamella/kernels/reduction.h"
@@ -42,6 +43,11 @@ Tensor finished(Tensor result, const Operands& o) {
 
 Tensor all_losses(Loss loss, const Operands& o, const Tensor& x, const Tensor& t, double beta) {
   Tensor out = new_tensor(o.shape, o.compute, x.device());
+  if (x.device() != kCPU) {
+    auto on_device = device_lines("loss", x.device().type()).loss;
+    require_on_device(on_device(static_cast<int>(loss), x, t, out, beta), "loss", x);
+    return out;
+  }
   auto* result = static_cast<char*>(out.data_ptr());
   auto* a = static_cast<const char*>(x.const_data_ptr());
   auto* b = static_cast<const char*>(t.const_data_ptr());
@@ -96,6 +102,9 @@ Tensor loss_of(const char* op, Loss loss, const Tensor& self, const Tensor& targ
     return new_tensor(none ? IntArrayRef(o.shape) : IntArrayRef(), o.dtype, kMeta);
   Tensor x = prepared(self, o), t = prepared(target, o);
   if (none) return finished(all_losses(loss, o, x, t, beta), o);
+  if (self.device() != kCPU) {
+    return finished(apply_reduction(op, all_losses(loss, o, x, t, beta), reduction), o);
+  }
   double sum = sum_of_losses(loss, o, x, t, beta);
   if (reduction == kReduceMean) {
     sum = x.numel() == 0 ? std::numeric_limits<double>::quiet_NaN()
@@ -118,6 +127,12 @@ Tensor loss_backward_of(const char* op, Loss loss, const Tensor& grad, const Ten
   bool one = grad.numel() == 1;
   Tensor g = one ? grad.to(o.compute) : prepared(grad, o);
   double scale = reduction == kReduceMean ? 1 / static_cast<double>(n) : 1;
+  if (x.device() != kCPU) {
+    auto on_device = device_lines(op, x.device().type()).loss_backward;
+    require_on_device(
+        on_device(static_cast<int>(loss), x, t, one ? g.view(IntArrayRef()) : g, out, beta, scale), op, x);
+    return finished(out, o);
+  }
   LossBackward p{
       loss,           o.compute, one,  x.const_data_ptr(), t.const_data_ptr(), g.const_data_ptr(),
       out.data_ptr(), beta,      scale};
@@ -165,7 +180,8 @@ namespace {
 void check_probabilities(const char* op, const Tensor& self, const Tensor& target) {
   LAMELLA_CHECK(self.sizes().equals(target.sizes()), op, ": expected 'target' to be of shape ",
                 self.sizes(), ", got ", target.sizes());
-  if (self.is_meta() || self.numel() == 0) return;
+  // On other devices the kernel looks, since the host would have to wait for it.
+  if (self.device() != kCPU || self.numel() == 0) return;
   for (auto [name, tensor] : {std::pair("self", &self), std::pair("target", &target)}) {
     auto [least, most] = tensor->aminmax();
     double low = least.item().toDouble(), high = most.item().toDouble();

@@ -1,5 +1,6 @@
 // The negative log-likelihood of a class for each element, and its backward.
 #include "lamella/core/visit_dtype.h"
+#include "lamella/kernels/device_lines.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
 #include "lamella/kernels/reduction.h"
@@ -79,6 +80,23 @@ std::tuple<Tensor, Tensor> forward(const char* op, const Tensor& self, const Ten
   Tensor total = new_tensor({}, dtype, self.device());
   if (self.is_meta()) return {out, total};
   Tensor x = self.contiguous(), t = target.contiguous(), w = weights(weight);
+  if (self.device() != kCPU) {
+    // The losses and the weights of all elements, and their sums.
+    const ScalarType wide = dtype == kDouble ? kDouble : kFloat;
+    Tensor both = new_tensor({2, c.outer * c.inner}, wide, self.device());
+    auto on_device = device_lines(op, self.device().type()).nll;
+    require_on_device(on_device(x, t, w, both, c.classes, c.inner, ignored), op, self);
+    if (none) {
+      out.copy_(both.select(0, 0).view(c.targets));
+      total.zero_();
+      return {out, total};
+    }
+    Tensor sums = both.sum(IntArrayRef(1));
+    Tensor loss = sums.select(0, 0), weight_sum = sums.select(0, 1);
+    out.copy_(reduction == kReduceMean ? loss.div(weight_sum) : loss);
+    total.copy_(weight_sum);
+    return {out, total};
+  }
   with_types(op, x, t, [&](auto tag, const auto* targets) {
     using T = type_of<decltype(tag)>;
     using C = compute_type<T>;
@@ -137,6 +155,13 @@ Tensor backward(const char* op, const Tensor& grad, const Tensor& self, const Te
   if (self.is_meta()) return out;
   out.zero_();
   Tensor g = grad.contiguous(), t = target.contiguous(), w = weights(weight);
+  if (self.device() != kCPU) {
+    auto on_device = device_lines(op, self.device().type()).nll_backward;
+    const Tensor by = reduction == kReduceMean ? total_weight : Tensor();
+    require_on_device(on_device(none ? g : g.view(IntArrayRef()), t, w, by, out, c.classes, c.inner, ignored),
+                      op, self);
+    return out;
+  }
   with_types(op, self, t, [&](auto tag, const auto* targets) {
     using T = type_of<decltype(tag)>;
     using C = compute_type<T>;

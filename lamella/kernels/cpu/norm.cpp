@@ -4,6 +4,7 @@
 
 #include "lamella/kernels/cpu/simd/norm_backward.h"
 #include "lamella/kernels/cpu/simd/rows.h"
+#include "lamella/kernels/device_lines.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
 
@@ -51,6 +52,12 @@ void normalise(const RowShape& shape, const Tensor& input, const Tensor& weight,
                double eps, Tensor& out, Tensor* mean, Tensor& rstd) {
   if (shape.count == 0) return;
   Tensor x = input.contiguous();
+  if (x.device() != kCPU) {
+    auto on_device = device_lines("layer_norm", x.device().type()).norm;
+    const Tensor center = mean != nullptr ? *mean : Tensor();
+    return require_on_device(on_device(x, out, weight, bias, center, rstd, shape.size, 1, 1, eps),
+                             "layer_norm", x);
+  }
   NormRows rows{x.scalar_type(),
                 x.const_data_ptr(),
                 out.data_ptr(),
@@ -144,38 +151,52 @@ NormGradients norm_backward(const char* op, const Tensor& grad_out, const Tensor
     Tensor x = input.to(inside).contiguous(), dy = grad_out.to(inside).contiguous();
     Tensor w = as_statistic(weight, inside), r = rstd.to(inside).contiguous();
     Tensor m = mean.defined() ? mean.to(inside).contiguous() : Tensor();
-    // Each part sums the parameters' gradients separately; the parts are then added in order. Their
-    // number depends only on the sizes, so results do not depend on the number of threads.
-    constexpr int64_t kMaxParts = 16;
-    int64_t parts = shape.count * shape.size / kGrainSize + 1;
-    parts = std::min({parts, shape.count, kMaxParts});
-    Tensor sums;
-    if (wanted[1] || wanted[2]) {
-      sums = lamella::zeros({parts, 2, shape.size}, TensorOptions(inside));
-    }
-    auto size = static_cast<int64_t>(element_size(inside));
-    parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t part = begin; part < end; ++part) {
-        char* at = sums.defined()
-                       ? static_cast<char*>(sums.data_ptr()) + part * 2 * shape.size * size
-                       : nullptr;
-        NormBackward rows{inside,
-                          dy.const_data_ptr(),
-                          x.const_data_ptr(),
-                          w.defined() ? w.const_data_ptr() : nullptr,
-                          m.defined() ? m.const_data_ptr() : nullptr,
-                          r.const_data_ptr(),
-                          wanted[0] ? result.input.data_ptr() : nullptr,
-                          at,
-                          at == nullptr ? nullptr : at + shape.size * size,
-                          shape.size};
-        norm_backward_on(kCPU, rows, part * shape.count / parts, (part + 1) * shape.count / parts);
+    if (x.device() != kCPU) {
+      const DeviceLines& on_device = device_lines(op, x.device().type());
+      if (wanted[0]) {
+        require_on_device(on_device.norm_backward(dy, x, w, m, r, result.input, shape.size, 1, 1),
+                          op, x);
       }
-    });
-    for (int64_t part = 0; part < parts && sums.defined(); ++part) {
-      Tensor both = sums.select(0, part);
-      if (wanted[1]) result.weight.view({-1}).add_(both.select(0, 0));
-      if (wanted[2]) result.bias.view({-1}).add_(both.select(0, 1));
+      if (wanted[1] || wanted[2]) {
+        Tensor sums = on_device.norm_sums(dy, x, m, r, shape.count, shape.size, 1, 1, shape.size);
+        if (wanted[1]) result.weight.view({-1}).copy_(sums.select(0, 0));
+        if (wanted[2]) result.bias.view({-1}).copy_(sums.select(0, 1));
+      }
+    } else {
+      // Each part sums the parameters' gradients separately; the parts are then added in order.
+      // Their number depends only on the sizes, so results do not depend on the number of threads.
+      constexpr int64_t kMaxParts = 16;
+      int64_t parts = shape.count * shape.size / kGrainSize + 1;
+      parts = std::min({parts, shape.count, kMaxParts});
+      Tensor sums;
+      if (wanted[1] || wanted[2]) {
+        sums = lamella::zeros({parts, 2, shape.size}, TensorOptions(inside));
+      }
+      auto size = static_cast<int64_t>(element_size(inside));
+      parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t part = begin; part < end; ++part) {
+          char* at = sums.defined()
+                         ? static_cast<char*>(sums.data_ptr()) + part * 2 * shape.size * size
+                         : nullptr;
+          NormBackward rows{inside,
+                            dy.const_data_ptr(),
+                            x.const_data_ptr(),
+                            w.defined() ? w.const_data_ptr() : nullptr,
+                            m.defined() ? m.const_data_ptr() : nullptr,
+                            r.const_data_ptr(),
+                            wanted[0] ? result.input.data_ptr() : nullptr,
+                            at,
+                            at == nullptr ? nullptr : at + shape.size * size,
+                            shape.size};
+          norm_backward_on(kCPU, rows, part * shape.count / parts,
+                           (part + 1) * shape.count / parts);
+        }
+      });
+      for (int64_t part = 0; part < parts && sums.defined(); ++part) {
+        Tensor both = sums.select(0, part);
+        if (wanted[1]) result.weight.view({-1}).add_(both.select(0, 0));
+        if (wanted[2]) result.bias.view({-1}).add_(both.select(0, 1));
+      }
     }
   }
   if (wanted[0] && inside != dtype) result.input = result.input.to(dtype);

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "lamella/kernels/cpu/convert.h"
+#include "lamella/kernels/device_lines.h"
 
 namespace lamella::native {
 
@@ -358,6 +359,12 @@ int64_t stride_bytes(const TensorBase& t, size_t d) {
 
 void reduce_tensor(const ReduceTable& table, ScalarType type, const TensorBase& in, DimMask mask,
                    const TensorBase& out, const void* params, const TensorBase& values) {
+  if (in.device() != kCPU) {
+    static_assert(kLineParamBytes == kParamBytes);
+    auto reduce = device_lines(table.name, in.device().type()).reduce;
+    return require_on_device(reduce(table.name, type, in, mask.to_ullong(), out, params, values),
+                             table.name, in);
+  }
   // int64 holds all numbers of uint16 and uint32, which have no loops of their own.
   if (type == kUInt16 || type == kUInt32) type = kLong;
   int at = loop_index(loop_type(type)), from = loop_index(in.dtype());

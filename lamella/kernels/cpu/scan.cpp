@@ -5,6 +5,7 @@
 
 #include "lamella/core/interrupt.h"
 #include "lamella/kernels/cpu/convert.h"
+#include "lamella/kernels/device_lines.h"
 #include "lamella/kernels/parallel.h"
 
 namespace lamella::native {
@@ -73,6 +74,10 @@ void scan(Scan kind, const TensorBase& in, int64_t dim, const TensorBase& out) {
   LAMELLA_CHECK_NOT_IMPLEMENTED(loop_index(in.dtype()) >= 0 && loop_index(out.dtype()) >= 0, op,
                                 ": expected a dtype that it has a kernel for, got ", in.dtype());
   if (out.numel() == 0) return;
+  if (in.device() != kCPU) {
+    auto on_device = device_lines(op, in.device().type()).scan;
+    return require_on_device(on_device(static_cast<int>(kind), in, dim, out), op, in);
+  }
   ScalarType type = is_integral(out.dtype(), true) ? kLong : loop_type(out.dtype());
   const ScanLoops& loops = scan_on(kCPU).loops[static_cast<int>(kind)][loop_index(type)];
   int64_t length = in.dim() == 0 ? 1 : in.size(dim);

@@ -1,5 +1,6 @@
 // Structured softmax and log_softmax.
 #include "lamella/kernels/cpu/simd/rows.h"
+#include "lamella/kernels/device_lines.h"
 #include "lamella/kernels/native.h"
 #include "lamella/kernels/parallel.h"
 
@@ -55,14 +56,19 @@ void softmax_into(const Tensor& self, int64_t dim, const Tensor& out, bool logar
   if (self.numel() == 0) return;
   dim = maybe_wrap_dim(dim, self.dim());
   Tensor x = self.contiguous();
-  Tensor y = out.is_contiguous() ? out : new_tensor(out.sizes(), out.scalar_type(), kCPU);
+  Tensor y = out.is_contiguous() ? out : new_tensor(out.sizes(), out.scalar_type(), out.device());
   int64_t size = x.dim() == 0 ? 1 : x.sizes()[static_cast<size_t>(dim)];
   int64_t inner = 1;
   for (int64_t d = dim + 1; d < x.dim(); ++d) inner *= x.sizes()[static_cast<size_t>(d)];
-  parallel_for(0, x.numel() / size, kGrainSize / 4 / size + 1, [&](int64_t begin, int64_t end) {
-    softmax_on(kCPU, x.scalar_type(), x.const_data_ptr(), y.data_ptr(), size, inner, begin, end,
-               logarithm);
-  });
+  if (x.device() != kCPU) {
+    auto on_device = device_lines("softmax", x.device().type()).softmax;
+    require_on_device(on_device(x, y, size, inner, logarithm), "softmax", x);
+  } else {
+    parallel_for(0, x.numel() / size, kGrainSize / 4 / size + 1, [&](int64_t begin, int64_t end) {
+      softmax_on(kCPU, x.scalar_type(), x.const_data_ptr(), y.data_ptr(), size, inner, begin, end,
+                 logarithm);
+    });
+  }
   if (!y.is_same(out)) out.copy_(y);
 }
 }  // namespace
@@ -83,14 +89,19 @@ void softmax_backward_into(const Tensor& grad, const Tensor& output, int64_t dim
   dim = maybe_wrap_dim(dim, output.dim());
   Tensor g = grad.contiguous(), y = output.contiguous();
   bool direct = out.is_contiguous() && out.scalar_type() == y.scalar_type();
-  Tensor x = direct ? out : new_tensor(y.sizes(), y.scalar_type(), kCPU);
+  Tensor x = direct ? out : new_tensor(y.sizes(), y.scalar_type(), y.device());
   int64_t size = y.dim() == 0 ? 1 : y.sizes()[static_cast<size_t>(dim)];
   int64_t inner = 1;
   for (int64_t d = dim + 1; d < y.dim(); ++d) inner *= y.sizes()[static_cast<size_t>(d)];
-  parallel_for(0, y.numel() / size, kGrainSize / 4 / size + 1, [&](int64_t begin, int64_t end) {
-    softmax_backward_on(kCPU, y.scalar_type(), g.const_data_ptr(), y.const_data_ptr(), x.data_ptr(),
-                        size, inner, begin, end, logarithm);
-  });
+  if (y.device() != kCPU) {
+    auto on_device = device_lines("softmax_backward", y.device().type()).softmax_backward;
+    require_on_device(on_device(g, y, x, size, inner, logarithm), "softmax_backward", y);
+  } else {
+    parallel_for(0, y.numel() / size, kGrainSize / 4 / size + 1, [&](int64_t begin, int64_t end) {
+      softmax_backward_on(kCPU, y.scalar_type(), g.const_data_ptr(), y.const_data_ptr(),
+                          x.data_ptr(), size, inner, begin, end, logarithm);
+    });
+  }
   if (!direct) out.copy_(x);
 }
 }  // namespace

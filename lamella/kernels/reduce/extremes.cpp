@@ -95,8 +95,12 @@ void arg_impl(const native::ReduceTable& table, const char* op, const Tensor& se
   // All elements in row-major order: one dimension.
   TensorBase dense = self;
   if (!self.is_contiguous()) {
-    dense = make_empty(self.sizes(), self.dtype(), self.device());
-    native::copy_converted(dense, self);
+    if (self.device() != kCPU) {
+      dense = self.contiguous();
+    } else {
+      dense = make_empty(self.sizes(), self.dtype(), kCPU);
+      native::copy_converted(dense, self);
+    }
   }
   int64_t size = self.numel(), stride = 1;
   TensorBase flat = make_view(dense, size, stride, dense.storage_offset());

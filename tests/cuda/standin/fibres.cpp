@@ -53,7 +53,7 @@ constinit thread_local Running running{};
 namespace {
 
 enum State : char { kReady, kAtBlock, kAtWarp, kDone };
-constexpr int kLaunchFailed = 719;
+constexpr int kLaunchFailed = 719, kAssert = 710;
 constexpr size_t kStack = 128 << 10;
 constexpr uint64_t kCanary = 0x5bd1e9955bd1e995;
 
@@ -86,6 +86,7 @@ struct Block {
   std::unique_ptr<char[]> shared;
   int votes[2] = {0, 0};  // of the barriers with counts
   unsigned barriers = 0;
+  bool trapped = false;
   const void* home_stack = nullptr;
   size_t home_bytes = 0;
   void* home_fake = nullptr;
@@ -170,6 +171,7 @@ int run_warp(Block& b, unsigned first, bool backwards) {
     for (unsigned k = 0; k < lanes; ++k) {
       const unsigned i = backwards ? lanes - 1 - k : k;
       if (warp[i].state == kReady) enter(b, first + i);
+      if (b.trapped) return kAssert;
     }
     unsigned waiting = 0;
     for (unsigned i = 0; i < lanes; ++i) waiting |= warp[i].state == kAtWarp ? 1U << i : 0;
@@ -208,6 +210,7 @@ int run_block(Block& b, const Shape& shape, bool backwards) {
   }
   b.votes[0] = b.votes[1] = 0;
   b.barriers = 0;
+  b.trapped = false;
   if (shape.shared_bytes != 0) std::memset(b.shared.get(), 0xa5, shape.shared_bytes);
   const unsigned warps = (b.count + 31) / 32;
   while (true) {
@@ -309,6 +312,14 @@ int __syncthreads_count(int value, int line, const char* file) {
 }
 
 namespace lamella::cuda {
+[[noreturn]] void trap();
 void* standin_dynamic_shared();
+[[noreturn]] void trap() {
+  standin::Block& b = *standin::mine;
+  b.trapped = true;
+  b.current->state = standin::kDone;
+  standin::leave(b);
+  abort();
+}
 void* standin_dynamic_shared() { return standin::mine->shared.get(); }
 }  // namespace lamella::cuda

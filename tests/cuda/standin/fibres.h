@@ -14,6 +14,7 @@
 
 #include "tests/cuda/standin/kernel.h"
 
+#define STANDIN_FIBRES
 #define LAMELLA_BLOCK_KERNEL(name, threads, Parameters, ...) \
   {#name, sizeof(Parameters), &standin::run_block_kernel<Parameters, &__VA_ARGS__>, threads},
 

@@ -1,0 +1,288 @@
+// Kernels of softmax, of normalisation by rows and by channels, and of their gradients. What they
+// compute is said in lamella/kernels/device_lines.h.
+//
+// Note [Statistics in float64]
+//   Means and sums of squares are added in float64, in which squares of float32 cannot overflow and
+//   small variances beside a large mean stay accurate. All else is in the type of the computation.
+#pragma once
+#include <cmath>
+
+#include "lamella/cuda/kernels/reduce.h"
+
+namespace lamella::cuda {
+
+inline constexpr int kElementThreads = 256;
+
+struct SoftmaxParameters {
+  int64_t slices, size, inner;
+  uint64_t x, y, grad;  // `y` is the result of softmax; the backward writes x
+  Kind kind;
+  int32_t logarithm;
+};
+
+struct NormParameters {
+  int64_t rows, size, inner, groups;
+  uint64_t x, y, grad, weight, bias, mean, rstd;  // 0: there is none
+  Kind kind, grad_kind;                           // of x and y; of the gradients
+  double eps;
+};
+
+struct NormSumParameters {
+  int64_t outer, channels, inner, per_outer, per_channels, part;
+  uint64_t x, grad, mean, rstd, sums;  // sums[part][2][channel]
+  Kind kind, grad_kind;
+};
+
+struct BatchParameters {
+  int64_t channels, running_mean_step, running_var_step;
+  uint64_t mean, var, invstd, running_mean, running_var;
+  Kind running_kind;
+  double eps, momentum, factor;
+};
+
+struct ChannelParameters {
+  int64_t numel, channels, inner;
+  uint64_t x, y, grad, mean, invstd, weight, bias, sums;  // 0: there is none
+  Kind kind;
+};
+
+#ifdef LAMELLA_KERNEL_BODIES
+
+// ---- Softmax ----
+
+// Runs f(first element) for the slice of each team, whose elements are `inner` apart.
+template <class F>
+LAMELLA_DEVICE void each_slice(const SoftmaxParameters& p, const Team& team, const F& f) {
+  for (int64_t first = int64_t{blockIdx.x} * team.in_block; first < p.slices;
+       first += int64_t{gridDim.x} * team.in_block) {
+    const int64_t slice = first + team.line;
+    const bool there = slice < p.slices;
+    const int64_t start =
+        p.inner == 1 ? slice * p.size : slice / p.inner * p.size * p.inner + slice % p.inner;
+    f(start, there ? p.size : 0);
+  }
+}
+template <class T>
+LAMELLA_DEVICE void softmax_lines(const SoftmaxParameters& p) {
+  const Team team(p.inner != 1);
+  each_slice(p, team, [&](int64_t start, int64_t size) {
+    const Elements<T> x(p.x, p.kind, start), y(p.y, p.kind, start);
+    ExpSum<T> sum = ExpSum<T>::identity();
+    constexpr int kRun = 4;
+    int64_t i = team.lane;
+    for (; i + (kRun - 1) * team.lanes < size; i += kRun * team.lanes) {
+      T run[kRun];
+      for (int k = 0; k < kRun; ++k) run[k] = x[(i + k * team.lanes) * p.inner];
+      for (T value : run) sum.add(value);
+    }
+    for (; i < size; i += team.lanes) sum.add(x[i * p.inner]);
+    team.combine(sum, [](ExpSum<T>& a, const ExpSum<T>& b) { a.add(b); });
+    // inf - inf is NaN.
+    const T total = sum.sum + (sum.most - sum.most);
+    if (p.logarithm != 0) {
+      const T rest = std::log(total);
+      for (i = team.lane; i < size; i += team.lanes) {
+        y.set(i * p.inner, (x[i * p.inner] - sum.most) - rest);
+      }
+    } else {
+      const T scale = 1 / total;
+      for (i = team.lane; i < size; i += team.lanes) {
+        y.set(i * p.inner, std::exp(x[i * p.inner] - sum.most) * scale);
+      }
+    }
+  });
+}
+template <class T>
+LAMELLA_DEVICE void softmax_backward_lines(const SoftmaxParameters& p) {
+  const Team team(p.inner != 1);
+  each_slice(p, team, [&](int64_t start, int64_t size) {
+    const Elements<T> grad(p.grad, p.kind, start), y(p.y, p.kind, start), x(p.x, p.kind, start);
+    T sum = 0;
+    for (int64_t i = team.lane; i < size; i += team.lanes) {
+      const T g = grad[i * p.inner];
+      sum += p.logarithm != 0 ? g : g * y[i * p.inner];
+    }
+    team.combine(sum, [](T& a, const T& b) { a += b; });
+    for (int64_t i = team.lane; i < size; i += team.lanes) {
+      const T g = grad[i * p.inner], v = y[i * p.inner];
+      x.set(i * p.inner, p.logarithm != 0 ? g - std::exp(v) * sum : v * (g - sum));
+    }
+  });
+}
+
+// ---- Rows ----
+
+LAMELLA_DEVICE void add_doubles(double& a, const double& b) { a += b; }
+
+// The weight or bias of a row's element.
+template <class T>
+LAMELLA_DEVICE T parameter_at(uint64_t parameter, const NormParameters& p, int64_t channel,
+                              int64_t i, T otherwise) {
+  if (parameter == 0) return otherwise;
+  return device_pointer<const T>(parameter)[channel + (p.inner == 1 ? i : i / p.inner)];
+}
+template <class T>
+LAMELLA_DEVICE void norm_rows(const NormParameters& p) {
+  const Team team(false);
+  const auto count = static_cast<double>(p.size);
+  for (int64_t first = int64_t{blockIdx.x} * team.in_block; first < p.rows;
+       first += int64_t{gridDim.x} * team.in_block) {
+    const int64_t row = first + team.line, size = row < p.rows ? p.size : 0;
+    const Elements<T> x(p.x, p.kind, row * p.size), y(p.y, p.kind, row * p.size);
+    double mean = 0, squares = 0;
+    if (p.mean != 0) {
+      for (int64_t i = team.lane; i < size; i += team.lanes) mean += static_cast<double>(x[i]);
+      team.combine(mean, add_doubles);
+      mean /= count;
+    }
+    for (int64_t i = team.lane; i < size; i += team.lanes) {
+      const double apart = static_cast<double>(x[i]) - mean;
+      squares += apart * apart;
+    }
+    team.combine(squares, add_doubles);
+    const T center = static_cast<T>(mean),
+            scale = static_cast<T>(1 / std::sqrt(squares / count + p.eps));
+    if (size != 0 && team.lane == 0) {
+      if (p.mean != 0) device_pointer<T>(p.mean)[row] = center;
+      device_pointer<T>(p.rstd)[row] = scale;
+    }
+    const int64_t channel = p.groups == 1 ? 0 : row % p.groups * (p.size / p.inner);
+    for (int64_t i = team.lane; i < size; i += team.lanes) {
+      const T w = parameter_at<T>(p.weight, p, channel, i, 1);
+      y.set(i, (x[i] - center) * scale * w + parameter_at<T>(p.bias, p, channel, i, 0));
+    }
+  }
+}
+// y receives the gradient of x.
+template <class T>
+LAMELLA_DEVICE void norm_backward_rows(const NormParameters& p) {
+  const Team team(false);
+  for (int64_t first = int64_t{blockIdx.x} * team.in_block; first < p.rows;
+       first += int64_t{gridDim.x} * team.in_block) {
+    const int64_t row = first + team.line, size = row < p.rows ? p.size : 0;
+    const Elements<T> x(p.x, p.kind, row * p.size), grad(p.grad, p.grad_kind, row * p.size),
+        dx(p.y, p.grad_kind, row * p.size);
+    const T center = size != 0 && p.mean != 0 ? device_pointer<const T>(p.mean)[row] : T(0);
+    const T scale = size != 0 ? device_pointer<const T>(p.rstd)[row] : T(0);
+    const int64_t channel = p.groups == 1 ? 0 : row % p.groups * (p.size / p.inner);
+    struct Sums {
+      double all, dot;
+    } sums{0, 0};
+    for (int64_t i = team.lane; i < size; i += team.lanes) {
+      const T g = grad[i] * parameter_at<T>(p.weight, p, channel, i, 1);
+      sums.all += static_cast<double>(g);
+      sums.dot += static_cast<double>(g * ((x[i] - center) * scale));
+    }
+    team.combine(sums, [](Sums& a, const Sums& b) {
+      a.all += b.all;
+      a.dot += b.dot;
+    });
+    const auto count = static_cast<double>(p.size);
+    const T shift = p.mean != 0 ? static_cast<T>(sums.all / count) : T(0);
+    const T slope = static_cast<T>(sums.dot / count);
+    for (int64_t i = team.lane; i < size; i += team.lanes) {
+      const T g = grad[i] * parameter_at<T>(p.weight, p, channel, i, 1);
+      dx.set(i, scale * (g - shift - (x[i] - center) * scale * slope));
+    }
+  }
+}
+
+// ---- Channels ----
+
+template <class T>
+LAMELLA_DEVICE void norm_sum_channels(const NormSumParameters& p) {
+  const Team team(p.inner == 1);
+  const int64_t count = p.outer * p.inner, begin = int64_t{blockIdx.y} * p.part;
+  const int64_t end = begin + p.part < count ? begin + p.part : count;
+  const Elements<T> x(p.x, p.kind), grad(p.grad, p.grad_kind);
+  for (int64_t first = int64_t{blockIdx.x} * team.in_block; first < p.channels;
+       first += int64_t{gridDim.x} * team.in_block) {
+    const int64_t channel = first + team.line;
+    const bool there = channel < p.channels;
+    struct Sums {
+      double dot, all;
+    } sums{0, 0};
+    for (int64_t e = begin + team.lane; there && e < end; e += team.lanes) {
+      const int64_t o = p.inner == 1 ? e : e / p.inner;
+      const int64_t at = (o * p.channels + channel) * p.inner + (e - o * p.inner);
+      const int64_t row = o * p.per_outer + channel / p.per_channels;
+      const T center = p.mean != 0 ? device_pointer<const T>(p.mean)[row] : T(0);
+      const T g = grad[at], unit = (x[at] - center) * device_pointer<const T>(p.rstd)[row];
+      sums.dot += static_cast<double>(g * unit);
+      sums.all += static_cast<double>(g);
+    }
+    team.combine(sums, [](Sums& a, const Sums& b) {
+      a.dot += b.dot;
+      a.all += b.all;
+    });
+    if (!there || team.lane != 0) continue;
+    T* to = device_pointer<T>(p.sums) + int64_t{blockIdx.y} * 2 * p.channels + channel;
+    to[0] = static_cast<T>(sums.dot);
+    to[p.channels] = static_cast<T>(sums.all);
+  }
+}
+
+template <class T>
+LAMELLA_DEVICE void batch_statistics(const BatchParameters& p) {
+  auto update = [&](uint64_t running, int64_t step, T now, int64_t c) {
+    if (running == 0) return;
+    const Elements<T> all(running, p.running_kind);
+    const T former = all[c * step];
+    all.set(c * step, static_cast<T>(1 - p.momentum) * former + static_cast<T>(p.momentum) * now);
+  };
+  for (int64_t c = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; c < p.channels;
+       c += int64_t{gridDim.x} * blockDim.x) {
+    const T mean = device_pointer<const T>(p.mean)[c], var = device_pointer<const T>(p.var)[c];
+    device_pointer<T>(p.invstd)[c] =
+        static_cast<T>(1 / std::sqrt(static_cast<double>(var) + p.eps));
+    update(p.running_mean, p.running_mean_step, mean, c);
+    update(p.running_var, p.running_var_step, static_cast<T>(static_cast<double>(var) * p.factor),
+           c);
+  }
+}
+
+// With `grad`, y receives the gradient of x.
+template <class T>
+LAMELLA_DEVICE void norm_channels(const ChannelParameters& p) {
+  const Elements<T> x(p.x, p.kind), y(p.y, p.kind), grad(p.grad, p.kind);
+  const T count = static_cast<T>(static_cast<double>(p.numel / p.channels));
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < p.numel;
+       i += int64_t{gridDim.x} * blockDim.x) {
+    int64_t c = i;
+    if (p.numel <= INT32_MAX) {
+      const auto at = static_cast<uint32_t>(i), inner = static_cast<uint32_t>(p.inner);
+      c = (inner == 1 ? at : at / inner) % static_cast<uint32_t>(p.channels);
+    } else {
+      c = i / p.inner % p.channels;
+    }
+    const T scale = device_pointer<const T>(p.invstd)[c];
+    const T unit = (x[i] - device_pointer<const T>(p.mean)[c]) * scale;
+    const T w = p.weight != 0 ? device_pointer<const T>(p.weight)[c] : T(1);
+    if (p.grad == 0) {
+      y.set(i, unit * w + (p.bias != 0 ? device_pointer<const T>(p.bias)[c] : T(0)));
+      continue;
+    }
+    T g = grad[i];
+    if (p.sums != 0) {
+      auto* sums = device_pointer<const T>(p.sums);
+      g -= (sums[p.channels + c] + unit * sums[c]) / count;
+    }
+    y.set(i, scale * w * g);
+  }
+}
+
+#endif
+
+#define LAMELLA_NORM_KERNEL(f, name, threads, Parameters, body) \
+  f(name##_f32, threads, Parameters, body<float>) f(name##_f64, threads, Parameters, body<double>)
+#define LAMELLA_NORM_KERNELS(f)                                                                \
+  LAMELLA_NORM_KERNEL(f, softmax, kTeamThreads, SoftmaxParameters, softmax_lines)              \
+  LAMELLA_NORM_KERNEL(f, softmax_backward, kTeamThreads, SoftmaxParameters,                    \
+                      softmax_backward_lines)                                                  \
+  LAMELLA_NORM_KERNEL(f, norm_rows, kTeamThreads, NormParameters, norm_rows)                   \
+  LAMELLA_NORM_KERNEL(f, norm_backward_rows, kTeamThreads, NormParameters, norm_backward_rows) \
+  LAMELLA_NORM_KERNEL(f, norm_sums, kTeamThreads, NormSumParameters, norm_sum_channels)        \
+  LAMELLA_NORM_KERNEL(f, batch_statistics, kElementThreads, BatchParameters, batch_statistics) \
+  LAMELLA_NORM_KERNEL(f, norm_channels, kElementThreads, ChannelParameters, norm_channels)
+
+}  // namespace lamella::cuda

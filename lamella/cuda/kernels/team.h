@@ -1,0 +1,127 @@
+// Threads that work on one line of elements together, and how they combine what each has found.
+//
+// Note [Teams]
+//   A line is a row, whose neighbouring elements lie side by side, or a column, whose neighbours in
+//   memory belong to other lines. A block has x * y threads. For rows a team is the x threads of
+//   one y; x is a power of two. For columns, `across`, it is the y threads of one x, so that
+//   threads side by side read memory side by side. Results are combined in a fixed order.
+#pragma once
+#include <cstring>
+
+#include "lamella/cuda/kernels/pointwise.h"
+
+namespace lamella::cuda {
+
+inline constexpr int kTeamThreads = 512;  // the most of a block
+inline constexpr int kLineDims = 8;
+
+// Counts through dimensions, innermost first.
+struct LineDims {
+  int32_t count;
+  int64_t sizes[kLineDims];
+};
+
+#ifdef LAMELLA_KERNEL_BODIES
+
+// The offset of an element in a tensor with these strides in bytes.
+LAMELLA_DEVICE int64_t offset_of(const LineDims& dims, const int64_t* strides, int64_t index) {
+  if (dims.count == 1) return index * strides[0];
+  int64_t offset = 0;
+  for (int d = 0; d < dims.count; ++d) {
+    const int64_t next = index / dims.sizes[d];
+    offset += (index - next * dims.sizes[d]) * strides[d];
+    index = next;
+  }
+  return offset;
+}
+
+// Contiguous elements of any dtype as T.
+template <class T>
+struct Elements {
+  char* data;
+  int64_t bytes;
+  Kind kind;
+  LAMELLA_DEVICE Elements(uint64_t address, Kind kind, int64_t first = 0)
+      : bytes(kind <= kI8                                     ? 1
+              : kind == kI16 || kind == kF16 || kind == kBF16 ? 2
+              : kind == kI32 || kind == kF32                  ? 4
+                                                              : 8),
+        kind(kind) {
+    data = device_pointer<char>(address) + first * bytes;
+  }
+  LAMELLA_DEVICE T operator[](int64_t i) const { return read<T>(data + i * bytes, kind); }
+  LAMELLA_DEVICE void set(int64_t i, T value) const { write(data + i * bytes, kind, value); }
+};
+
+template <class A>
+LAMELLA_DEVICE A shuffle_xor(const A& value, int bits) {
+  static_assert(sizeof(A) % 4 == 0);
+  uint32_t words[sizeof(A) / 4];
+  std::memcpy(words, &value, sizeof(A));
+  for (auto& word : words) word = __shfl_xor_sync(~0U, word, bits);
+  A other;
+  std::memcpy(&other, words, sizeof(A));
+  return other;
+}
+
+struct Team {
+  bool across;
+  int lane, lanes;         // of the team
+  int64_t line, in_block;  // the team's line, and the lines of a block
+
+  LAMELLA_DEVICE explicit Team(bool across)
+      : across(across),
+        lane(static_cast<int>(across ? threadIdx.y : threadIdx.x)),
+        lanes(static_cast<int>(across ? blockDim.y : blockDim.x)),
+        line(across ? threadIdx.x : threadIdx.y),
+        in_block(across ? blockDim.x : blockDim.y) {}
+
+  // Combines the values of the team by merge(a, b), which changes a; every thread gets the result.
+  // All threads of the block must call it.
+  template <class A, class F>
+  LAMELLA_DEVICE void combine(A& value, const F& merge) const {
+    static_assert(sizeof(A) % 4 == 0 && sizeof(A) <= 24);
+    __shared__ uint32_t memory[kTeamThreads * 6];
+    A* all = reinterpret_cast<A*>(memory);
+    const auto at = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+    if (!across) {
+      const int in_warp = lanes < 32 ? lanes : 32;
+      for (int by = 1; by < in_warp; by *= 2) {
+        // The lower lane's value comes first, so that both compute the same.
+        A other = shuffle_xor(value, by);
+        if ((lane & by) != 0) {
+          A first = other;
+          merge(first, value);
+          value = first;
+        } else {
+          merge(value, other);
+        }
+      }
+      if (lanes <= 32) return;
+      const int warps = lanes / 32, mine = static_cast<int>(threadIdx.y) * warps;
+      if (lane % 32 == 0) all[mine + lane / 32] = value;
+      __syncthreads();
+      value = all[mine];
+      for (int i = 1; i < warps; ++i) merge(value, all[mine + i]);
+      __syncthreads();
+      return;
+    }
+    const auto width = static_cast<int>(blockDim.x);
+    if (lanes == 1) return;
+    all[at] = value;
+    __syncthreads();
+    for (int by = 1; by < lanes; by *= 2) {
+      if (lane % (2 * by) == 0 && lane + by < lanes) {
+        merge(value, all[at + by * width]);
+        all[at] = value;
+      }
+      __syncthreads();
+    }
+    value = all[threadIdx.x];
+    __syncthreads();
+  }
+};
+
+#endif
+
+}  // namespace lamella::cuda

@@ -1,0 +1,90 @@
+// Plans and launches scans: Note [Scans of rows and of columns] in kernels/scan.h.
+#include <algorithm>
+
+#include "lamella/cuda/line_launch.h"
+
+#include "lamella/cuda/kernels/scan.h"
+
+namespace lamella::cuda {
+namespace {
+
+// False: there are too many dimensions.
+bool launch_scan(ScanParameters& p, const char* kernel, bool fraction, bool in_order,
+                 const TensorBase& in, int64_t dim, const TensorBase& out,
+                 const TensorBase& indices) {
+  auto bytes = [](const TensorBase& t, int64_t d) {
+    return t.defined() ? t.stride(d) * static_cast<int64_t>(t.itemsize()) : 0;
+  };
+  p.length = p.lines = 1;
+  p.dims.count = 1;
+  p.dims.sizes[0] = 1;
+  int count = 0;
+  bool columns = false;
+  for (int64_t d = in.dim() - 1; d >= 0; --d) {
+    if (d == dim) {
+      p.length = in.size(d);
+      p.in_step = bytes(in, d);
+      p.out_step = bytes(out, d);
+      p.index_step = bytes(indices, d);
+      continue;
+    }
+    if (in.size(d) == 1) continue;
+    const int64_t strides[] = {bytes(in, d), bytes(out, d), bytes(indices, d)};
+    p.lines *= in.size(d);
+    columns |= in.stride(d) < in.stride(dim);
+    const int at = count - 1;
+    if (at >= 0 && strides[0] == p.in_strides[at] * p.dims.sizes[at] &&
+        strides[1] == p.out_strides[at] * p.dims.sizes[at] &&
+        strides[2] == p.index_strides[at] * p.dims.sizes[at]) {
+      p.dims.sizes[at] *= in.size(d);
+      continue;
+    }
+    if (count == kLineDims) return false;
+    p.dims.sizes[count] = in.size(d);
+    p.in_strides[count] = strides[0];
+    p.out_strides[count] = strides[1];
+    p.index_strides[count++] = strides[2];
+    p.dims.count = count;
+  }
+  p.in = address_of(in);
+  p.out = address_of(out);
+  p.indices = address_of(indices);
+  Shape shape;
+  constexpr int64_t kManyLines = 4096, kShort = 32;
+  p.by_thread = in_order || p.length <= kShort || (columns && p.lines >= kManyLines) ? 1 : 0;
+  const int64_t each = p.by_thread != 0 ? kScanThreads : 1;
+  shape.grid[0] = static_cast<unsigned>(std::min<int64_t>((p.lines + each - 1) / each, 0x7fffffff));
+  shape.block[0] = kScanThreads;
+  return launch_lines(in, kernel, fraction ? "f64" : "i64", &p, shape);
+}
+
+}  // namespace
+
+bool scan(int kind, const TensorBase& in, int64_t dim, const TensorBase& out) {
+  ScanParameters p{};
+  const int in_kind = line_kind(in.scalar_type()), out_kind = line_kind(out.scalar_type());
+  if (in_kind < 0 || out_kind < 0) return false;
+  const bool fraction = out_kind >= kF32;
+  // Conversions that lose digits first are the CPU's.
+  if (!fraction && in_kind >= kF32) return false;
+  if (fraction && (in_kind == kI32 || in_kind == kI64)) return false;
+  if (in_kind == kF64 && out_kind != kF64) return false;
+  p.in_kind = static_cast<Kind>(in_kind);
+  p.out_kind = static_cast<Kind>(out_kind);
+  p.mode = kind;
+  // In another order, products of float64 between others may leave the range of numbers.
+  const bool in_order = out_kind == kF64 && kind == kScanProduct;
+  return launch_scan(p, "scan_running", fraction, in_order, in, dim, out, TensorBase());
+}
+
+bool cum_extreme(bool largest, const TensorBase& in, int64_t dim, const TensorBase& values,
+                 const TensorBase& indices) {
+  ScanParameters p{};
+  const int kind = line_kind(in.scalar_type());
+  if (kind < 0) return false;
+  p.in_kind = p.out_kind = static_cast<Kind>(kind);
+  p.mode = largest ? 1 : 0;
+  return launch_scan(p, "scan_extreme", kind >= kF32, false, in, dim, values, indices);
+}
+
+}  // namespace lamella::cuda
