@@ -105,6 +105,7 @@ def test_dtypes_and_outputs(cuda):
     check(cuda, lambda u: (u.sum(0, dtype=lamella.float32), u.mean(1, dtype=lamella.float32)), y)
     check(cuda, lambda u: u.cumsum(0, dtype=lamella.float32), y)
     check(cuda, lambda u: (u.sum(0), u.sum(), u.mean(1)), values(lamella.complex64, 4, 5))
+    check(cuda, lambda u: (u.var(0), u.std()), values(lamella.complex64, 4, 5))
     for out_shape in ((5,), (0,)):
         out = lamella.empty(out_shape, device="cuda")
         z = values(lamella.float32, 4, 5)

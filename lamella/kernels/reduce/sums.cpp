@@ -171,8 +171,8 @@ void var_impl(const char* op, const Tensor& self, OptionalIntArrayRef dim,
   }
   // The distance from the mean has two parts at right angles.
   params[1].value = 0;
-  Tensor sum(make_empty(out.sizes(), kDouble, kCPU)),
-      imaginary(make_empty_like(sum, kDouble, kCPU));
+  Tensor sum(make_empty(out.sizes(), kDouble, self.device())),
+      imaginary(make_empty_like(sum, kDouble, self.device()));
   native::reduce_tensor(table, kDouble, part(self, 0), mask, sum, params);
   native::reduce_tensor(table, kDouble, part(self, 1), mask, imaginary, params);
   sum.add_(imaginary);
