@@ -6,7 +6,9 @@ from beside_cpu import FLOATS, INTEGERS, assert_same, check, layouts, values
 import lamella
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (5,), (3, 700), (2, 3000), (3, 4, 5), (4100, 3), (33, 4100)])
+@pytest.mark.parametrize(
+    "shape", [(), (1,), (5,), (3, 700), (2, 3000), (3, 4, 5), (4100, 3), (33, 4100)]
+)
 def test_scans(cuda, shape):
     for dtype in (*FLOATS, *INTEGERS, lamella.bool):
         if len(shape) == 2 and dtype not in (lamella.float32, lamella.int64, lamella.bfloat16):

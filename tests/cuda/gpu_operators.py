@@ -56,7 +56,8 @@ def same(name: str, a: lamella.Tensor, b: lamella.Tensor) -> bool:
         return False
     if a.is_complex():
         a, b = lamella.view_as_real(a), lamella.view_as_real(b)
-    if name.endswith("matmul") or "matmul " in name:  # the order of sums depends on the alignment
+    # The order of sums differs; that of products depends on the alignment.
+    if name.split()[0] in ("cumsum0", "mean", "softmax", "sum") or "matmul" in name:
         return bool(lamella.allclose(a, b, rtol=2e-2 if a.itemsize == 2 else 1e-4, atol=1e-3))
     return bool(((a == b) | ((a != a) & (b != b))).all())
 

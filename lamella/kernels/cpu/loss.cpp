@@ -130,7 +130,8 @@ Tensor loss_backward_of(const char* op, Loss loss, const Tensor& grad, const Ten
   if (x.device() != kCPU) {
     auto on_device = device_lines(op, x.device().type()).loss_backward;
     require_on_device(
-        on_device(static_cast<int>(loss), x, t, one ? g.view(IntArrayRef()) : g, out, beta, scale), op, x);
+        on_device(static_cast<int>(loss), x, t, one ? g.view(IntArrayRef()) : g, out, beta, scale),
+        op, x);
     return finished(out, o);
   }
   LossBackward p{

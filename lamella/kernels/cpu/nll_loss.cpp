@@ -158,8 +158,9 @@ Tensor backward(const char* op, const Tensor& grad, const Tensor& self, const Te
   if (self.device() != kCPU) {
     auto on_device = device_lines(op, self.device().type()).nll_backward;
     const Tensor by = reduction == kReduceMean ? total_weight : Tensor();
-    require_on_device(on_device(none ? g : g.view(IntArrayRef()), t, w, by, out, c.classes, c.inner, ignored),
-                      op, self);
+    require_on_device(
+        on_device(none ? g : g.view(IntArrayRef()), t, w, by, out, c.classes, c.inner, ignored), op,
+        self);
     return out;
   }
   with_types(op, self, t, [&](auto tag, const auto* targets) {
