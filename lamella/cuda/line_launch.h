@@ -37,6 +37,14 @@ inline int64_t power_of_two(int64_t least) {
   return power;
 }
 
+// The elements of a dtype in 16 bytes where kernels read so many at once; `aligned`: of addresses
+// and steps in bytes, combined by |.
+inline int pack_of(ScalarType dtype, uint64_t aligned) {
+  const int kind = line_kind(dtype);
+  if (aligned % 16 != 0) return 1;
+  return kind == kF32 ? 4 : kind == kF16 || kind == kBF16 ? 8 : 1;
+}
+
 // Launches the kernel name_suffix; false: there is none.
 bool launch_lines(const TensorBase& on, const char* name, const char* suffix,
                   const void* parameters, const Shape& shape);

@@ -23,7 +23,11 @@ bool launch_softmax(const char* kernel, const Tensor& x, const Tensor& y, const 
   p.grad = address_of(grad);
   p.kind = kind_of(y);
   p.logarithm = logarithm ? 1 : 0;
-  return launch_lines(y, kernel, suffix, &p, team_shape(inner != 1, p.slices, size));
+  p.pack = inner != 1 ? 1
+                      : pack_of(y.scalar_type(),
+                                p.x | p.y | p.grad | static_cast<uint64_t>(size) * y.itemsize());
+  return launch_lines(y, kernel, suffix, &p,
+                      team_shape(inner != 1, p.slices, (size + p.pack - 1) / p.pack));
 }
 bool softmax(const Tensor& x, const Tensor& y, int64_t size, int64_t inner, bool logarithm) {
   return launch_softmax("softmax", x, y, Tensor(), size, inner, logarithm);
@@ -48,7 +52,13 @@ bool launch_norm(const char* kernel, NormParameters& p, const Tensor& x, const T
   p.mean = address_of(mean);
   p.rstd = address_of(rstd);
   p.kind = kind_of(x);
-  return launch_lines(x, kernel, suffix, &p, team_shape(false, p.rows, size));
+  // x and its gradient have one dtype, or gradients are not read in packs.
+  p.pack = p.grad != 0 && p.kind != p.grad_kind
+               ? 1
+               : pack_of(x.scalar_type(),
+                         p.x | p.y | p.grad | static_cast<uint64_t>(size) * x.itemsize());
+  return launch_lines(x, kernel, suffix, &p,
+                      team_shape(false, p.rows, (size + p.pack - 1) / p.pack));
 }
 bool norm(const Tensor& x, const Tensor& y, const Tensor& weight, const Tensor& bias,
           const Tensor& mean, const Tensor& rstd, int64_t size, int64_t inner, int64_t groups,

@@ -166,13 +166,20 @@ bool reduce(const char* name, ScalarType type, const TensorBase& in, uint64_t ma
                 sizeof(double));
   }
 
-  Shape shape = team_shape(across, p.outputs, p.length);
+  p.pack = 1;
+  if (!across && !wide && fraction && reduced.count == 1 &&
+      reduced.all[0].strides[0] == static_cast<int64_t>(in.itemsize()) && !pairs) {
+    uint64_t aligned = p.in;
+    for (int d = 0; d < kept.count; ++d) aligned |= static_cast<uint64_t>(p.kept_in[d]);
+    p.pack = pack_of(in.scalar_type(), aligned);
+  }
+  Shape shape = team_shape(across, p.outputs, (p.length + p.pack - 1) / p.pack);
   const int64_t lanes = shape.block[across ? 1 : 0], busy = 4 * busy_blocks(in, shape);
   const int64_t most = p.length / (lanes * 16);
   int64_t parts = std::min<int64_t>({most, busy / shape.grid[0], 1024});
   p.part = p.length;
   if (parts <= 1) return launch_lines(in, reduction->kernel, suffix, &p, shape);
-  p.part = (p.length + parts - 1) / parts;
+  p.part = ((p.length + parts - 1) / parts + p.pack - 1) / p.pack * p.pack;
   parts = (p.length + p.part - 1) / p.part;
   const int64_t bytes =
       parts * p.outputs *

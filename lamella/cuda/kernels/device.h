@@ -26,6 +26,7 @@
 #define LAMELLA_KERNEL_BODIES
 #endif
 #ifdef __CUDACC__
+#define LAMELLA_UNROLL _Pragma("unroll 4")
 #define LAMELLA_DEVICE __device__ __forceinline__
 #define LAMELLA_BLOCK_KERNEL(name, threads, Parameters, ...) \
   extern "C" __global__ void __launch_bounds__(threads, 1)   \
@@ -33,6 +34,7 @@
     __VA_ARGS__(p);                                          \
   }
 #else
+#define LAMELLA_UNROLL
 #define LAMELLA_DEVICE inline
 #endif
 

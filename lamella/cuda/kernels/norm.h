@@ -18,12 +18,14 @@ struct SoftmaxParameters {
   uint64_t x, y, grad;  // `y` is the result of softmax; the backward writes x
   Kind kind;
   int32_t logarithm;
+  int32_t pack;  // elements in 16 bytes, if slices are contiguous and aligned; else 1
 };
 
 struct NormParameters {
   int64_t rows, size, inner, groups;
   uint64_t x, y, grad, weight, bias, mean, rstd;  // 0: there is none
   Kind kind, grad_kind;                           // of x and y; of the gradients
+  int32_t pack;                                   // as above
   double eps;
 };
 
@@ -62,52 +64,69 @@ LAMELLA_DEVICE void each_slice(const SoftmaxParameters& p, const Team& team, con
     f(start, there ? p.size : 0);
   }
 }
-template <class T>
-LAMELLA_DEVICE void softmax_lines(const SoftmaxParameters& p) {
+template <class T, int N>
+LAMELLA_DEVICE void softmax_packs(const SoftmaxParameters& p) {
   const Team team(p.inner != 1);
+  const int64_t step = int64_t{team.lanes} * N;
   each_slice(p, team, [&](int64_t start, int64_t size) {
     const Elements<T> x(p.x, p.kind, start), y(p.y, p.kind, start);
     ExpSum<T> sum = ExpSum<T>::identity();
-    constexpr int kRun = 4;
-    int64_t i = team.lane;
-    for (; i + (kRun - 1) * team.lanes < size; i += kRun * team.lanes) {
-      T run[kRun];
-      for (int k = 0; k < kRun; ++k) run[k] = x[(i + k * team.lanes) * p.inner];
-      for (T value : run) sum.add(value);
+    LAMELLA_UNROLL
+    for (int64_t i = int64_t{team.lane} * N; i < size; i += step) {
+      T run[N];
+      x.load(i * p.inner, run);
+      sum.add(run);
     }
-    for (; i < size; i += team.lanes) sum.add(x[i * p.inner]);
     team.combine(sum, [](ExpSum<T>& a, const ExpSum<T>& b) { a.add(b); });
     // inf - inf is NaN.
     const T total = sum.sum + (sum.most - sum.most);
-    if (p.logarithm != 0) {
-      const T rest = std::log(total);
-      for (i = team.lane; i < size; i += team.lanes) {
-        y.set(i * p.inner, (x[i * p.inner] - sum.most) - rest);
+    const T rest = std::log(total), scale = 1 / total;
+    LAMELLA_UNROLL
+    for (int64_t i = int64_t{team.lane} * N; i < size; i += step) {
+      T run[N];
+      x.load(i * p.inner, run);
+      for (T& value : run) {
+        value -= sum.most;
+        value = p.logarithm != 0 ? value - rest : std::exp(value) * scale;
       }
-    } else {
-      const T scale = 1 / total;
-      for (i = team.lane; i < size; i += team.lanes) {
-        y.set(i * p.inner, std::exp(x[i * p.inner] - sum.most) * scale);
+      y.store(i * p.inner, run);
+    }
+  });
+}
+template <class T, int N>
+LAMELLA_DEVICE void softmax_backward_packs(const SoftmaxParameters& p) {
+  const Team team(p.inner != 1);
+  const int64_t step = int64_t{team.lanes} * N;
+  each_slice(p, team, [&](int64_t start, int64_t size) {
+    const Elements<T> grad(p.grad, p.kind, start), y(p.y, p.kind, start), x(p.x, p.kind, start);
+    T sum = 0;
+    LAMELLA_UNROLL
+    for (int64_t i = int64_t{team.lane} * N; i < size; i += step) {
+      T g[N], v[N];
+      grad.load(i * p.inner, g);
+      if (p.logarithm == 0) y.load(i * p.inner, v);
+      for (int k = 0; k < N; ++k) sum += p.logarithm != 0 ? g[k] : g[k] * v[k];
+    }
+    team.combine(sum, [](T& a, const T& b) { a += b; });
+    LAMELLA_UNROLL
+    for (int64_t i = int64_t{team.lane} * N; i < size; i += step) {
+      T g[N], v[N];
+      grad.load(i * p.inner, g);
+      y.load(i * p.inner, v);
+      for (int k = 0; k < N; ++k) {
+        v[k] = p.logarithm != 0 ? g[k] - std::exp(v[k]) * sum : v[k] * (g[k] - sum);
       }
+      x.store(i * p.inner, v);
     }
   });
 }
 template <class T>
+LAMELLA_DEVICE void softmax_lines(const SoftmaxParameters& p) {
+  with_pack<T>(p.pack, [&](auto n) { softmax_packs<T, n>(p); });
+}
+template <class T>
 LAMELLA_DEVICE void softmax_backward_lines(const SoftmaxParameters& p) {
-  const Team team(p.inner != 1);
-  each_slice(p, team, [&](int64_t start, int64_t size) {
-    const Elements<T> grad(p.grad, p.kind, start), y(p.y, p.kind, start), x(p.x, p.kind, start);
-    T sum = 0;
-    for (int64_t i = team.lane; i < size; i += team.lanes) {
-      const T g = grad[i * p.inner];
-      sum += p.logarithm != 0 ? g : g * y[i * p.inner];
-    }
-    team.combine(sum, [](T& a, const T& b) { a += b; });
-    for (int64_t i = team.lane; i < size; i += team.lanes) {
-      const T g = grad[i * p.inner], v = y[i * p.inner];
-      x.set(i * p.inner, p.logarithm != 0 ? g - std::exp(v) * sum : v * (g - sum));
-    }
-  });
+  with_pack<T>(p.pack, [&](auto n) { softmax_backward_packs<T, n>(p); });
 }
 
 // ---- Rows ----
@@ -121,42 +140,62 @@ LAMELLA_DEVICE T parameter_at(uint64_t parameter, const NormParameters& p, int64
   if (parameter == 0) return otherwise;
   return device_pointer<const T>(parameter)[channel + (p.inner == 1 ? i : i / p.inner)];
 }
-template <class T>
-LAMELLA_DEVICE void norm_rows(const NormParameters& p) {
+// The parameters of N elements from i on.
+template <class T, int N>
+LAMELLA_DEVICE void load_parameters(uint64_t parameter, const NormParameters& p, int64_t channel,
+                                    int64_t i, T otherwise, T (&to)[N]) {
+  for (int k = 0; k < N; ++k) to[k] = parameter_at<T>(parameter, p, channel, i + k, otherwise);
+}
+template <class T, int N>
+LAMELLA_DEVICE void norm_packs(const NormParameters& p) {
   const Team team(false);
   const auto count = static_cast<double>(p.size);
+  const int64_t step = int64_t{team.lanes} * N;
   for (int64_t first = int64_t{blockIdx.x} * team.in_block; first < p.rows;
        first += int64_t{gridDim.x} * team.in_block) {
     const int64_t row = first + team.line, size = row < p.rows ? p.size : 0;
     const Elements<T> x(p.x, p.kind, row * p.size), y(p.y, p.kind, row * p.size);
     double mean = 0, squares = 0;
+    T run[N], w[N], b[N];
     if (p.mean != 0) {
-      for (int64_t i = team.lane; i < size; i += team.lanes) mean += static_cast<double>(x[i]);
+      LAMELLA_UNROLL
+      for (int64_t i = int64_t{team.lane} * N; i < size; i += step) {
+        x.load(i, run);
+        for (T value : run) mean += static_cast<double>(value);
+      }
       team.combine(mean, add_doubles);
       mean /= count;
     }
-    for (int64_t i = team.lane; i < size; i += team.lanes) {
-      const double apart = static_cast<double>(x[i]) - mean;
-      squares += apart * apart;
+    LAMELLA_UNROLL
+    for (int64_t i = int64_t{team.lane} * N; i < size; i += step) {
+      x.load(i, run);
+      for (T value : run) {
+        const double apart = static_cast<double>(value) - mean;
+        squares += apart * apart;
+      }
     }
     team.combine(squares, add_doubles);
-    const T center = static_cast<T>(mean),
-            scale = static_cast<T>(1 / std::sqrt(squares / count + p.eps));
+    const T center = static_cast<T>(mean);
+    const T scale = static_cast<T>(1 / std::sqrt(squares / count + p.eps));
     if (size != 0 && team.lane == 0) {
       if (p.mean != 0) device_pointer<T>(p.mean)[row] = center;
       device_pointer<T>(p.rstd)[row] = scale;
     }
     const int64_t channel = p.groups == 1 ? 0 : row % p.groups * (p.size / p.inner);
-    for (int64_t i = team.lane; i < size; i += team.lanes) {
-      const T w = parameter_at<T>(p.weight, p, channel, i, 1);
-      y.set(i, (x[i] - center) * scale * w + parameter_at<T>(p.bias, p, channel, i, 0));
+    for (int64_t i = int64_t{team.lane} * N; i < size; i += step) {
+      x.load(i, run);
+      load_parameters(p.weight, p, channel, i, T(1), w);
+      load_parameters(p.bias, p, channel, i, T(0), b);
+      for (int k = 0; k < N; ++k) run[k] = (run[k] - center) * scale * w[k] + b[k];
+      y.store(i, run);
     }
   }
 }
 // y receives the gradient of x.
-template <class T>
-LAMELLA_DEVICE void norm_backward_rows(const NormParameters& p) {
+template <class T, int N>
+LAMELLA_DEVICE void norm_backward_packs(const NormParameters& p) {
   const Team team(false);
+  const int64_t step = int64_t{team.lanes} * N;
   for (int64_t first = int64_t{blockIdx.x} * team.in_block; first < p.rows;
        first += int64_t{gridDim.x} * team.in_block) {
     const int64_t row = first + team.line, size = row < p.rows ? p.size : 0;
@@ -168,10 +207,15 @@ LAMELLA_DEVICE void norm_backward_rows(const NormParameters& p) {
     struct Sums {
       double all, dot;
     } sums{0, 0};
-    for (int64_t i = team.lane; i < size; i += team.lanes) {
-      const T g = grad[i] * parameter_at<T>(p.weight, p, channel, i, 1);
-      sums.all += static_cast<double>(g);
-      sums.dot += static_cast<double>(g * ((x[i] - center) * scale));
+    T run[N], g[N], w[N];
+    for (int64_t i = int64_t{team.lane} * N; i < size; i += step) {
+      x.load(i, run);
+      grad.load(i, g);
+      load_parameters(p.weight, p, channel, i, T(1), w);
+      for (int k = 0; k < N; ++k) {
+        sums.all += static_cast<double>(g[k] * w[k]);
+        sums.dot += static_cast<double>(g[k] * w[k] * ((run[k] - center) * scale));
+      }
     }
     team.combine(sums, [](Sums& a, const Sums& b) {
       a.all += b.all;
@@ -180,11 +224,24 @@ LAMELLA_DEVICE void norm_backward_rows(const NormParameters& p) {
     const auto count = static_cast<double>(p.size);
     const T shift = p.mean != 0 ? static_cast<T>(sums.all / count) : T(0);
     const T slope = static_cast<T>(sums.dot / count);
-    for (int64_t i = team.lane; i < size; i += team.lanes) {
-      const T g = grad[i] * parameter_at<T>(p.weight, p, channel, i, 1);
-      dx.set(i, scale * (g - shift - (x[i] - center) * scale * slope));
+    for (int64_t i = int64_t{team.lane} * N; i < size; i += step) {
+      x.load(i, run);
+      grad.load(i, g);
+      load_parameters(p.weight, p, channel, i, T(1), w);
+      for (int k = 0; k < N; ++k) {
+        g[k] = scale * (g[k] * w[k] - shift - (run[k] - center) * scale * slope);
+      }
+      dx.store(i, g);
     }
   }
+}
+template <class T>
+LAMELLA_DEVICE void norm_rows(const NormParameters& p) {
+  with_pack<T>(p.pack, [&](auto n) { norm_packs<T, n>(p); });
+}
+template <class T>
+LAMELLA_DEVICE void norm_backward_rows(const NormParameters& p) {
+  with_pack<T>(p.pack, [&](auto n) { norm_backward_packs<T, n>(p); });
 }
 
 // ---- Channels ----

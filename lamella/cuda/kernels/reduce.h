@@ -21,6 +21,7 @@ struct ReduceParameters {
   Kind in_kind, out_kind, values_kind;
   int32_t across, merges;  // `merges`: the input are the accumulators of parts
   int32_t mode;            // of the kernel
+  int32_t pack;            // elements in 16 bytes, if lines are contiguous and aligned; else 1
   double numbers[2];
 };
 
@@ -283,6 +284,15 @@ struct ExpSum {
     sum = scaled(*this, shift) + scaled(b, shift);
     most = largest;
   }
+  template <int N>
+  LAMELLA_DEVICE void add(const T (&x)[N]) {
+    T largest = most;
+    for (T value : x) largest = value > largest ? value : largest;
+    const T shift = taken_out(largest);
+    sum = scaled(*this, shift);
+    for (T value : x) sum += std::exp(value - shift);
+    most = largest;
+  }
   LAMELLA_DEVICE void add(T x) {
     if (x > most) {
       const T shift = taken_out(x);
@@ -305,11 +315,26 @@ struct LogSumExpOf {
   using Element = T;
   static LAMELLA_DEVICE Acc identity(const ReduceParameters&) { return Acc::identity(); }
   static LAMELLA_DEVICE void fold(Acc& a, T x, int64_t, const ReduceParameters&) { a.add(x); }
+  template <int N>
+  static LAMELLA_DEVICE void fold_run(Acc& a, const T (&x)[N], const ReduceParameters&) {
+    a.add(x);
+  }
   static LAMELLA_DEVICE void merge(Acc& a, const Acc& b, const ReduceParameters&) { a.add(b); }
   static LAMELLA_DEVICE T result(const Acc& a, const ReduceParameters&) {
     return Acc::taken_out(a.most) + std::log(a.sum);
   }
 };
+
+// Folds elements that are `step` apart.
+template <class Op, int N>
+LAMELLA_DEVICE void fold_several(typename Op::Acc (&acc)[4], const typename Op::Element (&x)[N],
+                                 int64_t first, int64_t step, const ReduceParameters& p) {
+  if constexpr (requires { Op::fold_run(acc[0], x, p); }) {
+    Op::fold_run(acc[0], x, p);
+  } else {
+    for (int k = 0; k < N; ++k) Op::fold(acc[k % 4], x[k], first + k * step, p);
+  }
+}
 
 // Folds the elements [begin, end) of a line that this thread has. Four accumulators hide the time
 // of one operation.
@@ -322,17 +347,29 @@ LAMELLA_DEVICE typename Op::Acc fold_line(const ReduceParameters& p, const Team&
   Acc acc[kRun];
   for (auto& a : acc) a = Op::identity(p);
   const int64_t step = team.lanes;
+  if constexpr (std::is_same_v<T, float>) {
+    with_pack<T>(p.pack, [&](auto constant) {
+      constexpr int N = constant;
+      if constexpr (N != 1) {
+        const Elements<T> elements(line, p.in_kind);
+        const int64_t whole = begin + (end - begin) / N * N;
+        LAMELLA_UNROLL
+        for (int64_t i = begin + team.lane * N; i < whole; i += step * N) {
+          T x[N];
+          elements.load(i, x);
+          fold_several<Op>(acc, x, i, 1, p);
+        }
+        begin = whole;
+      }
+    });
+  }
   int64_t i = begin + team.lane;
   if (p.reduced.count == 1) {
     const int64_t stride = p.reduced_in[0];
     for (; i + (kRun - 1) * step < end; i += kRun * step) {
       T x[kRun];
       for (int k = 0; k < kRun; ++k) x[k] = read<T>(line + (i + k * step) * stride, p.in_kind);
-      if constexpr (requires { Op::fold_run(acc[0], x, p); }) {
-        Op::fold_run(acc[0], x, p);
-      } else {
-        for (int k = 0; k < kRun; ++k) Op::fold(acc[k], x[k], i + k * step, p);
-      }
+      fold_several<Op>(acc, x, i, step, p);
     }
   }
   for (; i < end; i += step) {
@@ -386,13 +423,13 @@ LAMELLA_DEVICE void reduce_lines(const ReduceParameters& p) {
 #define LAMELLA_REDUCE_ALL(f, name, Op) \
   LAMELLA_REDUCE_NUMBERS(f, name, Op)   \
   f(name##_i64, kTeamThreads, ReduceParameters, reduce_lines<Op<int64_t>>)
-#define LAMELLA_REDUCE_KERNELS(f)                                                           \
-  LAMELLA_REDUCE_ALL(f, reduce_sum, SumOf)                                                  \
-  LAMELLA_REDUCE_ALL(f, reduce_prod, ProductOf)                                             \
-  LAMELLA_REDUCE_ALL(f, reduce_extremes, ExtremesOf)                                        \
-  LAMELLA_REDUCE_ALL(f, reduce_place, PlaceOf) LAMELLA_REDUCE_ALL(f, reduce_count, CountOf) \
-      LAMELLA_REDUCE_NUMBERS(f, reduce_norm, NormOf)                                        \
-          LAMELLA_REDUCE_NUMBERS(f, reduce_var, VarianceOf)                                 \
-              LAMELLA_REDUCE_NUMBERS(f, reduce_logsumexp, LogSumExpOf)
+#define LAMELLA_REDUCE_KERNELS(f)                                                                  \
+  LAMELLA_REDUCE_ALL(f, reduce_sum, SumOf)                                                         \
+  LAMELLA_REDUCE_ALL(f, reduce_prod, ProductOf)                                                    \
+  LAMELLA_REDUCE_ALL(f, reduce_extremes, ExtremesOf)                                               \
+  LAMELLA_REDUCE_ALL(f, reduce_place, PlaceOf)                                                     \
+  LAMELLA_REDUCE_ALL(f, reduce_count, CountOf)                                                     \
+  LAMELLA_REDUCE_NUMBERS(f, reduce_norm, NormOf) LAMELLA_REDUCE_NUMBERS(f, reduce_var, VarianceOf) \
+      LAMELLA_REDUCE_NUMBERS(f, reduce_logsumexp, LogSumExpOf)
 
 }  // namespace lamella::cuda

@@ -35,23 +35,92 @@ LAMELLA_DEVICE int64_t offset_of(const LineDims& dims, const int64_t* strides, i
   return offset;
 }
 
-// Contiguous elements of any dtype as T.
+// float16 and bfloat16, by the conversions of the processor.
+LAMELLA_DEVICE float half_to_float(uint16_t bits, Kind kind) {
+  if (kind == kBF16) return BFloat16::Format::decode(bits);
+#ifdef __CUDA_ARCH__
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+#else
+  return Half::Format::decode(bits);
+#endif
+}
+LAMELLA_DEVICE uint16_t float_to_half(float value, Kind kind) {
+  if (kind == kBF16) return static_cast<uint16_t>(BFloat16::Format::encode(value));
+#ifdef __CUDA_ARCH__
+  uint16_t bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+#else
+  return static_cast<uint16_t>(Half::Format::encode(value));
+#endif
+}
+
+// Contiguous elements of any dtype as T; N at a time: one, or 16 bytes of aligned memory.
 template <class T>
 struct Elements {
   char* data;
   int64_t bytes;
   Kind kind;
   LAMELLA_DEVICE Elements(uint64_t address, Kind kind, int64_t first = 0)
-      : bytes(kind <= kI8                                     ? 1
+      : Elements(memory_at(address), kind) {
+    data += first * bytes;
+  }
+  LAMELLA_DEVICE Elements(const char* memory, Kind kind)
+      : data(const_cast<char*>(memory)),
+        bytes(kind <= kI8                                     ? 1
               : kind == kI16 || kind == kF16 || kind == kBF16 ? 2
               : kind == kI32 || kind == kF32                  ? 4
                                                               : 8),
-        kind(kind) {
-    data = device_pointer<char>(address) + first * bytes;
-  }
+        kind(kind) {}
   LAMELLA_DEVICE T operator[](int64_t i) const { return read<T>(data + i * bytes, kind); }
   LAMELLA_DEVICE void set(int64_t i, T value) const { write(data + i * bytes, kind, value); }
+
+  struct alignas(16) Words {
+    uint32_t word[4];
+  };
+  template <int N>
+  LAMELLA_DEVICE void load(int64_t i, T (&x)[N]) const {
+    if constexpr (N == 1) {
+      x[0] = (*this)[i];
+    } else if constexpr (N == 4) {
+      const Words words = *reinterpret_cast<const Words*>(data + i * 4);
+      std::memcpy(x, &words, sizeof(words));
+    } else {
+      const Words words = *reinterpret_cast<const Words*>(data + i * 2);
+      for (int k = 0; k < N; ++k) {
+        x[k] = half_to_float(static_cast<uint16_t>(words.word[k / 2] >> 16 * (k % 2)), kind);
+      }
+    }
+  }
+  template <int N>
+  LAMELLA_DEVICE void store(int64_t i, const T (&x)[N]) const {
+    if constexpr (N == 1) {
+      set(i, x[0]);
+    } else if constexpr (N == 4) {
+      Words words;
+      std::memcpy(&words, x, sizeof(words));
+      *reinterpret_cast<Words*>(data + i * 4) = words;
+    } else {
+      Words words{};
+      for (int k = 0; k < N; ++k) {
+        words.word[k / 2] |= uint32_t{float_to_half(x[k], kind)} << 16 * (k % 2);
+      }
+      *reinterpret_cast<Words*>(data + i * 2) = words;
+    }
+  }
 };
+
+// Calls f with the number of elements in 16 bytes as a constant, or with 1.
+template <class T, class F>
+LAMELLA_DEVICE void with_pack(int pack, const F& f) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (pack == 4) return f(std::integral_constant<int, 4>());
+    if (pack == 8) return f(std::integral_constant<int, 8>());
+  }
+  f(std::integral_constant<int, 1>());
+}
 
 template <class A>
 LAMELLA_DEVICE A shuffle_xor(const A& value, int bits) {
@@ -62,6 +131,12 @@ LAMELLA_DEVICE A shuffle_xor(const A& value, int bits) {
   A other;
   std::memcpy(&other, words, sizeof(A));
   return other;
+}
+
+// Memory of the block for all of its teams.
+LAMELLA_DEVICE uint32_t* team_memory() {
+  __shared__ uint32_t memory[kTeamThreads * 6];
+  return memory;
 }
 
 struct Team {
@@ -81,8 +156,7 @@ struct Team {
   template <class A, class F>
   LAMELLA_DEVICE void combine(A& value, const F& merge) const {
     static_assert(sizeof(A) % 4 == 0 && sizeof(A) <= 24);
-    __shared__ uint32_t memory[kTeamThreads * 6];
-    A* all = reinterpret_cast<A*>(memory);
+    A* all = reinterpret_cast<A*>(team_memory());
     const auto at = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
     if (!across) {
       const int in_warp = lanes < 32 ? lanes : 32;
