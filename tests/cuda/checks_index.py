@@ -183,13 +183,13 @@ CALLS = {
     "index_select": lambda u, i: u.index_select(0, i),
     "gather": lambda u, i: u.gather(0, i),
     "take": lambda u, i: u.take(i),
-    "index_put_": lambda u, i: u.index_put_((i,), u[:1]),
+    "index_put_": lambda u, i: u.index_put_((i,), u[:1] * 2),
     "index_copy": lambda u, i: u.index_copy(0, i, u[:3]),
     "index_fill_": lambda u, i: u.index_fill_(0, i, 9),
     "index_add": lambda u, i: u.index_add(0, i, u[:3]),
     "scatter": lambda u, i: u.scatter(0, i, 9),
-    "scatter_add": lambda u, i: u.scatter_add_(0, i, u),
-    "put_": lambda u, i: u.put_(i, u[:3]),
+    "scatter_add": lambda u, i: u.scatter_add_(0, i, u * 2),
+    "put_": lambda u, i: u.put_(i, u[:3] * 2),
     "embedding_dense_backward": lambda u, i: lamella.ops.aten.embedding_dense_backward(
         u[:3, None], i, 4, -1, False
     ),
