@@ -207,6 +207,9 @@ struct Registered {
     aten.impl("_local_scalar_dense", LAMELLA_FN(&local_scalar_dense));
     register_pointwise(aten);
     register_index(aten);
+    register_select(aten);
+    register_sort(aten);
+    register_windows(aten);
     static constexpr PinnedMemory pinned{&allocate_pinned, &free_pinned};
     set_pinned_memory(&pinned);
   }

@@ -69,7 +69,7 @@ std::vector<int64_t> Call::integers(int i) const {
   return std::vector<int64_t>(from, from + list.size);
 }
 void Call::start_from(const Tensor& self) const {
-  if (!output().is_same(self)) Tensor(output()).copy_(self);
+  if (!output().is_same(self)) lamella::_copy_from(self, output(), false);
 }
 
 bool Call::prepare(bool refuses_overlap) {

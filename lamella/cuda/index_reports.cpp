@@ -77,6 +77,8 @@ void check_reports(int device) {
     throw IndexError(str(first->op, ": expected 'index' in [", first->least, ", ", first->size - 1,
                          "], got ", index));
   }
+  LAMELLA_CHECK(first->text != IndexText::kSource, first->op,
+                ": expected 'source' to have at least ", index, " elements, got ", first->size);
   throw IndexError(str(first->op, ": expected the elements of 'indices' to be in [", first->least,
                        ", ", first->size, "), got ", index));
 }

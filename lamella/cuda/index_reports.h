@@ -13,6 +13,7 @@ namespace lamella::cuda {
 
 enum class IndexText : uint8_t {
   kRange,     // expected 'index' in [-5, 4], got 7
+  kSource,    // expected 'source' to have at least 5 elements, got 3
   kElements,  // expected the elements of 'indices' to be in [0, 5), got 7
 };
 struct IndexSlot {

@@ -5,5 +5,8 @@
 namespace lamella::cuda {
 
 void register_index(Library& aten);
+void register_select(Library& aten);
+void register_sort(Library& aten);
+void register_windows(Library& aten);
 
 }  // namespace lamella::cuda
