@@ -210,6 +210,7 @@ struct Registered {
     register_select(aten);
     register_sort(aten);
     register_windows(aten);
+    register_optimizer(aten);
     static constexpr PinnedMemory pinned{&allocate_pinned, &free_pinned};
     set_pinned_memory(&pinned);
   }

@@ -56,7 +56,7 @@ Tensor on_meta(const Tensor& t) {
 
 std::vector<Tensor> Call::tensors(int i) const {
   std::vector<Tensor> result;
-  const lamella_value& list = arguments_[i];
+  const lamella_value& list = at(i);
   for (uint32_t k = 0; k < list.size; ++k) {
     lamella_tensor* t = static_cast<lamella_tensor* const*>(list.as.pointer)[k];
     result.push_back(t == nullptr ? Tensor() : Tensor(TensorBase::borrow(t)));
@@ -64,7 +64,7 @@ std::vector<Tensor> Call::tensors(int i) const {
   return result;
 }
 std::vector<int64_t> Call::integers(int i) const {
-  const lamella_value& list = arguments_[i];
+  const lamella_value& list = at(i);
   const auto* from = static_cast<const int64_t*>(list.as.pointer);
   return std::vector<int64_t>(from, from + list.size);
 }
@@ -79,6 +79,7 @@ bool Call::prepare(bool refuses_overlap) {
   std::vector<IValue> values;
   std::vector<Tensor> given;  // tensors of arguments, undefined for others
   bool here = true, any = false;
+  std::vector<uint32_t> numbers;  // arguments of the host without dimensions
   auto see = [&](const Tensor& t) {
     if (!t.defined()) return;
     if (!t.is_cuda()) {
@@ -94,12 +95,17 @@ bool Call::prepare(bool refuses_overlap) {
     given.emplace_back();
     if (arguments_[i].tag == LAMELLA_TENSOR) {
       given.back() = tensor(static_cast<int>(i));
-      see(given.back());
+      const Tensor& t = given.back();
+      if (t.defined() && t.is_cpu() && t.dim() == 0) {
+        numbers.push_back(i);
+      } else {
+        see(t);
+      }
       values.emplace_back(on_meta(given.back()));
     } else if (arguments_[i].tag == LAMELLA_TENSOR_LIST) {
       std::vector<Tensor> list = tensors(static_cast<int>(i));
       for (Tensor& t : list) {
-        see(t);
+        if (t.defined() && !(t.is_cpu() && t.dim() == 0)) see(t);
         t = on_meta(t);
       }
       values.emplace_back(ArrayRef<Tensor>(list));
@@ -108,6 +114,15 @@ bool Call::prepare(bool refuses_overlap) {
     }
   }
   if (!here || !any) return false;
+  const Device device(DeviceType::CUDA, static_cast<DeviceIndex>(device_));
+  for (uint32_t i : numbers) {
+    for (uint32_t w : facts.written) here = here && w != i;
+    const Tensor number = given[i];
+    given[i] = lamella::full({}, number.item(), TensorOptions(number.scalar_type()).device(device));
+    held_.push_back(given[i]);
+    arguments_[i].as.tensor = given[i].impl();
+  }
+  if (!here) return false;
   for (uint32_t w : facts.written) {
     for (uint32_t i = 0; refuses_overlap && i < given.size(); ++i) {
       const bool same = i == 0 && facts.names[0] == "self" && given[0].is_same(given[w]);
@@ -124,7 +139,6 @@ bool Call::prepare(bool refuses_overlap) {
   lamella::detail::check(lamella::abi::call_boxed(op_, meta, raw.data(), results.data()));
   std::vector<Tensor> shapes;
   for (const lamella_value& result : results) shapes.push_back(IValue::adopt(result).toTensor());
-  const Device device(DeviceType::CUDA, static_cast<DeviceIndex>(device_));
   for (size_t i = 0; i < shapes.size(); ++i) {
     const Tensor& shape = shapes[i];
     auto fresh = [&] {

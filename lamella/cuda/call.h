@@ -19,22 +19,23 @@ namespace lamella::cuda {
 class Call {
  public:
   Call(const lamella_operator* op, const lamella_value* arguments)
-      : op_(op), arguments_(arguments) {}
+      : op_(op), arguments_(arguments, arguments + op->argument_count) {}
 
   // ---- Arguments by position ----
   Tensor tensor(int i) const { return value(i).toTensor(); }  // undefined for None
   std::vector<Tensor> tensors(int i) const;
   int64_t integer(int i) const { return value(i).toInt(); }
   double number(int i, double missing) const {
-    return arguments_[i].tag == LAMELLA_NONE ? missing : value(i).toDouble();
+    return is_none(i) ? missing : value(i).toDouble();
   }
-  bool flag(int i) const { return arguments_[i].tag == LAMELLA_BOOL && arguments_[i].as.i != 0; }
+  bool flag(int i) const { return at(i).tag == LAMELLA_BOOL && at(i).as.i != 0; }
   Scalar scalar(int i) const { return value(i).toScalar(); }
   std::vector<int64_t> integers(int i) const;
   std::string_view text(int i) const {
-    return {static_cast<const char*>(arguments_[i].as.pointer), arguments_[i].size};
+    return {static_cast<const char*>(at(i).as.pointer), at(i).size};
   }
-  bool is_none(int i) const { return arguments_[i].tag == LAMELLA_NONE; }
+  bool is_tensor(int i) const { return at(i).tag == LAMELLA_TENSOR; }
+  bool is_none(int i) const { return at(i).tag == LAMELLA_NONE; }
 
   // ---- Outputs ----
   const Tensor& output(int i = 0) const { return outputs_[static_cast<size_t>(i)]; }
@@ -51,10 +52,12 @@ class Call {
   void finish(lamella_value* returns);
 
  private:
-  IValue value(int i) const { return IValue::from_borrowed(arguments_[i]); }
+  const lamella_value& at(int i) const { return arguments_[static_cast<size_t>(i)]; }
+  IValue value(int i) const { return IValue::from_borrowed(at(i)); }
 
   const lamella_operator* op_;
-  const lamella_value* arguments_;
+  std::vector<lamella_value> arguments_;
+  std::vector<Tensor> held_;  // of arguments that were replaced
   const char* name_ = "";
   int device_ = 0;
   std::vector<Tensor> outputs_, targets_;  // targets: what the caller gave to be written

@@ -337,6 +337,14 @@ bool index_fill_body(Call& call) {
                       true, Action::kAssign);
 }
 
+bool index_fill_tensor_body(Call& call) {
+  const Tensor out = call.output();
+  const bool loses = is_complex(call.tensor(3).scalar_type()) && !is_complex(out.scalar_type());
+  if (loses || !serves(out.scalar_type(), Action::kAssign)) return false;
+  return along_slices("index_fill_", call.device(), call.integer(1), out, call.tensor(2),
+                      call.tensor(3).to(out.scalar_type()), true, Action::kAssign);
+}
+
 // ---- index and index_put_ ----
 
 bool is_mask(const Tensor& t) {
@@ -504,6 +512,7 @@ void register_index(Library& aten) {
   register_calls<&index_add_body, true>(aten, "index_add index_add.out index_add_");
   register_calls<&index_copy_body, true>(aten, "index_copy index_copy.out index_copy_");
   register_calls<&index_fill_body, true>(aten, "index_fill_.int_Scalar");
+  register_calls<&index_fill_tensor_body, true>(aten, "index_fill_.int_Tensor");
   register_calls<&embedding_backward_body>(aten, "embedding_dense_backward");
   aten.impl("index.Tensor", CppFunction::makeFromBoxedKernel(&boxed_index<&index_body>));
   aten.impl("_index_put_impl_", CppFunction::makeFromBoxedKernel(&boxed_index<&index_put_body>));

@@ -8,5 +8,6 @@ void register_index(Library& aten);
 void register_select(Library& aten);
 void register_sort(Library& aten);
 void register_windows(Library& aten);
+void register_optimizer(Library& aten);
 
 }  // namespace lamella::cuda

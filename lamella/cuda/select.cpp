@@ -21,21 +21,31 @@ Sizes list_of(IntArrayRef list) { return Sizes(list.begin(), list.end()); }
 
 // ---- Masks ----
 
-bool masked_fill_body(Call& call) {
+bool fill_masked(Call& call, MaskParameters* p) {
   const Tensor self = call.output(), mask = call.tensor(1);
-  MaskParameters p{};
   const Sizes strides = broadcast_strides(mask, self.sizes());
-  if (!lay(&p.walk, self.sizes(), {Strided(self), Strided(mask.data_ptr(), strides, 1)})) {
-    return false;
-  }
+  return lay(&p->walk, self.sizes(), {Strided(self), Strided(mask.data_ptr(), strides, 1)}) &&
+         launch_named(call.device(), "fill_masked", suffix_of_bytes(self.itemsize()), p,
+                      p->walk.numel);
+}
+bool masked_fill_body(Call& call) {
+  const Tensor self = call.output();
   const Scalar value = call.scalar(2);
+  MaskParameters p{};
   visit_stored(self.scalar_type(), call.name(), [&](auto tag) {
     using T = type_of<decltype(tag)>;
     const T converted = value.to<T>();
     std::memcpy(p.number, &converted, sizeof(T));
   });
-  return launch_named(call.device(), "fill_masked", suffix_of_bytes(self.itemsize()), &p,
-                      p.walk.numel);
+  return fill_masked(call, &p);
+}
+bool masked_fill_tensor_body(Call& call) {
+  const Tensor self = call.output();
+  if (is_complex(call.tensor(2).scalar_type()) && !is_complex(self.scalar_type())) return false;
+  const Tensor value = call.tensor(2).to(self.scalar_type());
+  MaskParameters p{};
+  p.number_at = address(value);
+  return fill_masked(call, &p);
 }
 
 // For each element of a mask, how many are set up to it.
@@ -341,6 +351,7 @@ Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_
 
 void register_select(Library& aten) {
   register_calls<&masked_fill_body>(aten, "masked_fill_.Scalar");
+  register_calls<&masked_fill_tensor_body>(aten, "masked_fill_.Tensor");
   register_calls<&masked_scatter_body>(aten, "masked_scatter_");
   aten.impl("masked_select", LAMELLA_FN(&masked_select));
   aten.impl("masked_select.out", LAMELLA_FN(&masked_select_out));

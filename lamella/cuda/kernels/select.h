@@ -9,6 +9,7 @@ struct MaskParameters {
   // triangle: result, self.
   Walk<3> walk;
   alignas(16) char number[16];
+  uint64_t number_at;  // if not 0, the number is there
   uint64_t to;    // of selected elements, or the values that are spread
   int64_t step;   // bytes between those
   int64_t limit;  // values to spread
@@ -19,7 +20,7 @@ struct MaskParameters {
 
 template <class T>
 LAMELLA_DEVICE void fill_masked(const MaskParameters& p, int64_t thread, int64_t threads) {
-  const T value = *reinterpret_cast<const T*>(p.number);
+  const T value = *reinterpret_cast<const T*>(p.number_at != 0 ? memory_at(p.number_at) : p.number);
   for (int64_t i = thread; i < p.walk.numel; i += threads) {
     int64_t offsets[2];
     offsets_of(p.walk, i, offsets, 2);

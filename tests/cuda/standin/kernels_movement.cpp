@@ -3,6 +3,7 @@
 #include "tests/cuda/standin/fibres.h"
 
 #include "lamella/cuda/kernels/index.h"
+#include "lamella/cuda/kernels/optimizer.h"
 #include "lamella/cuda/kernels/select.h"
 #include "lamella/cuda/kernels/sort.h"
 #include "lamella/cuda/kernels/windows.h"
@@ -21,7 +22,7 @@ int run(const char*, const void* parameters, const standin::Shape& shape) {
 const standin::Kernel all[] = {
     LAMELLA_INDEX_KERNELS(STANDIN_KERNEL) LAMELLA_SELECT_KERNELS(STANDIN_KERNEL)
         LAMELLA_MERGE_KERNELS(STANDIN_KERNEL) LAMELLA_TILE_KERNELS
-            LAMELLA_WINDOW_KERNELS(STANDIN_KERNEL)};
+            LAMELLA_WINDOW_KERNELS(STANDIN_KERNEL) LAMELLA_OPTIMIZER_KERNELS(STANDIN_KERNEL)};
 const standin::AddKernels movement_kernels(all, sizeof(all) / sizeof(all[0]));
 
 }  // namespace
