@@ -25,9 +25,7 @@ class Call {
   Tensor tensor(int i) const { return value(i).toTensor(); }  // undefined for None
   std::vector<Tensor> tensors(int i) const;
   int64_t integer(int i) const { return value(i).toInt(); }
-  double number(int i, double missing) const {
-    return is_none(i) ? missing : value(i).toDouble();
-  }
+  double number(int i, double missing) const { return is_none(i) ? missing : value(i).toDouble(); }
   bool flag(int i) const { return at(i).tag == LAMELLA_BOOL && at(i).as.i != 0; }
   Scalar scalar(int i) const { return value(i).toScalar(); }
   std::vector<int64_t> integers(int i) const;
@@ -121,7 +119,7 @@ std::vector<int64_t> broadcast_strides(const Tensor& t, IntArrayRef sizes);
 // False: there is no such kernel. The name must live on.
 bool launch_named(int device, const char* name, const char* suffix, void* parameters,
                   int64_t items);
-const char* suffix_of_bytes(size_t bytes);      // "b1" to "b16"
-const char* suffix_of_type(ScalarType dtype);   // NULL: kernels do not compute with it
+const char* suffix_of_bytes(size_t bytes);     // "b1" to "b16"
+const char* suffix_of_type(ScalarType dtype);  // NULL: kernels do not compute with it
 
 }  // namespace lamella::cuda

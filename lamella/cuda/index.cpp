@@ -25,8 +25,8 @@ bool describe(const Indexing& p, IndexParameters<K>* to) {
   to->count = static_cast<int32_t>(p.indices.size());
   for (size_t k = 0; k < p.indices.size(); ++k) {
     const IndexOperand& from = p.indices[k];
-    const IndexSlot slot = report_slot(p.device, p.op, p.text, from.wraps ? -from.size : 0,
-                                       from.size);
+    const IndexSlot slot =
+        report_slot(p.device, p.op, p.text, from.wraps ? -from.size : 0, from.size);
     to->any = slot.any;
     to->axes[k] = {from.size,
                    from.stride * static_cast<int64_t>(element_size(p.dtype)),
@@ -124,14 +124,16 @@ bool run(const Indexing& p, Action action) {
     case Action::kAssign:
       return run_scatter(p);
     default:
-      return run_combine(p, static_cast<Combine>(static_cast<int>(action) -
-                                                 static_cast<int>(Action::kAdd)));
+      return run_combine(
+          p, static_cast<Combine>(static_cast<int>(action) - static_cast<int>(Action::kAdd)));
   }
 }
 
 int64_t size_along(const Tensor& t, int64_t dim) { return t.dim() == 0 ? 1 : t.size(dim); }
 int64_t stride_along(const Tensor& t, int64_t dim) { return t.dim() == 0 ? 1 : t.stride(dim); }
-int64_t wrapped(int64_t dim, const Tensor& t) { return dim < 0 ? dim + (t.dim() == 0 ? 1 : t.dim()) : dim; }
+int64_t wrapped(int64_t dim, const Tensor& t) {
+  return dim < 0 ? dim + (t.dim() == 0 ? 1 : t.dim()) : dim;
+}
 // The strides of `t` in `rank` dimensions, 0 along the first `dim`.
 Sizes strides_beside(const Tensor& t, int64_t dim, size_t rank) {
   Sizes strides(t.strides().begin(), t.strides().end());
@@ -202,14 +204,14 @@ bool index_select_body(Call& call) {
 bool flat_elements(const char* op, const Call& call, const Tensor& flat, const Tensor& index,
                    const Tensor& beside, Action action) {
   const Sizes zeros(index.sizes().size(), 0);
-  Indexing p{op,
-             call.device(),
-             flat.scalar_type(),
-             Sizes(index.sizes().begin(), index.sizes().end()),
-             Strided(beside),
-             Strided(flat.data_ptr(), zeros, static_cast<int64_t>(flat.itemsize())),
-             {{index, Sizes(index.strides().begin(), index.strides().end()), flat.numel(), 1,
-               true}}};
+  Indexing p{
+      op,
+      call.device(),
+      flat.scalar_type(),
+      Sizes(index.sizes().begin(), index.sizes().end()),
+      Strided(beside),
+      Strided(flat.data_ptr(), zeros, static_cast<int64_t>(flat.itemsize())),
+      {{index, Sizes(index.strides().begin(), index.strides().end()), flat.numel(), 1, true}}};
   return run(p, action);
 }
 bool take_body(Call& call) {
@@ -500,8 +502,7 @@ void register_index(Library& aten) {
   register_calls<&take_body, true>(aten, "take take.out");
   register_calls<&put_body, true>(aten, "put_");
   register_calls<&scatter_src_body, true>(aten, "scatter.src scatter.src_out scatter_.src");
-  register_calls<&scatter_value_body, true>(aten,
-                                            "scatter.value scatter.value_out scatter_.value");
+  register_calls<&scatter_value_body, true>(aten, "scatter.value scatter.value_out scatter_.value");
   register_calls<&scatter_src_reduce_body, true>(
       aten, "scatter.reduce scatter.reduce_out scatter_.reduce");
   register_calls<&scatter_value_reduce_body, true>(

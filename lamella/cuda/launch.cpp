@@ -26,11 +26,10 @@ LAMELLA_IMAGE(optimizer)
 LAMELLA_IMAGE(select)
 LAMELLA_IMAGE(sort)
 LAMELLA_IMAGE(windows)
-const char* const images[] = {lamella_image_activation, lamella_image_arithmetic,
-                              lamella_image_elementary, lamella_image_index,
-                              lamella_image_logic,      lamella_image_select,
-                              lamella_image_sort,       lamella_image_windows,
-                              lamella_image_optimizer};
+const char* const images[] = {
+    lamella_image_activation, lamella_image_arithmetic, lamella_image_elementary,
+    lamella_image_index,      lamella_image_logic,      lamella_image_select,
+    lamella_image_sort,       lamella_image_windows,    lamella_image_optimizer};
 #else
 // Built without nvcc: a module without kernels, so that every operator falls back to the CPU.
 const char* const images[] = {".version 7.0\n.target sm_70\n.address_size 64\n"};

@@ -121,8 +121,8 @@ bool adam(Call& call, bool decoupled) {
       !number_at(call, 14, ScalarType::Float, &kept, &p.found_inf)) {
     return false;
   }
-  Lists lists{call.tensors(0), call.tensors(1), call.tensors(2),
-              call.tensors(3), {},              call.tensors(5)};
+  Lists lists{call.tensors(0), call.tensors(1), call.tensors(2), call.tensors(3), {},
+              call.tensors(5)};
   if (call.flag(11)) lists.largest = call.tensors(4);
   return step(call, lists, p, "adam_step");
 }

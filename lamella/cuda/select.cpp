@@ -77,8 +77,8 @@ bool masked_scatter_body(Call& call) {
 }
 
 void check_mask(const char* op, const Tensor& mask) {
-  LAMELLA_CHECK(mask.scalar_type() == ScalarType::Bool, op,
-                ": expected 'mask' to be bool, got ", mask.scalar_type());
+  LAMELLA_CHECK(mask.scalar_type() == ScalarType::Bool, op, ": expected 'mask' to be bool, got ",
+                mask.scalar_type());
 }
 // The common shape of two tensors; false: there is none.
 bool common_shape(const Tensor& a, const Tensor& b, Sizes* shape) {
@@ -96,8 +96,9 @@ bool common_shape(const Tensor& a, const Tensor& b, Sizes* shape) {
 Tensor& masked_select_out(const Tensor& self, const Tensor& mask, Tensor& out) {
   check_mask("masked_select", mask);
   Sizes shape;
-  if (!common_shape(self, mask, &shape) || mask.device() != self.device() || out.device() != self.device() ||
-      out.scalar_type() != self.scalar_type() || suffix_of_bytes(self.itemsize()) == nullptr) {
+  if (!common_shape(self, mask, &shape) || mask.device() != self.device() ||
+      out.device() != self.device() || out.scalar_type() != self.scalar_type() ||
+      suffix_of_bytes(self.itemsize()) == nullptr) {
     return lamella::call_cpu_fallback<lamella::ops::masked_select_out>(self, mask, out);
   }
   check_no_internal_overlap("masked_select", "out", out);
@@ -114,8 +115,8 @@ Tensor& masked_select_out(const Tensor& self, const Tensor& mask, Tensor& out) {
   if (count != 0) {
     const Sizes strides = list_of(dense.strides());
     MaskParameters p{};
-    LAMELLA_CHECK(lay(&p.walk, shape, {Strided(source), Strided(dense),
-                                       Strided(positions.data_ptr(), strides, 8)}),
+    LAMELLA_CHECK(lay(&p.walk, shape,
+                      {Strided(source), Strided(dense), Strided(positions.data_ptr(), strides, 8)}),
                   "masked_select: expected at most ", kWalkDims, " dimensions, got ", shape);
     p.to = address(out);
     p.step = out.stride(0) * static_cast<int64_t>(out.itemsize());
@@ -133,8 +134,8 @@ Tensor masked_select(const Tensor& self, const Tensor& mask) {
 }
 
 Tensor& nonzero_out(const Tensor& self, Tensor& out) {
-  LAMELLA_CHECK(out.scalar_type() == ScalarType::Long,
-                "nonzero: expected 'out' to be int64, got ", out.scalar_type());
+  LAMELLA_CHECK(out.scalar_type() == ScalarType::Long, "nonzero: expected 'out' to be int64, got ",
+                out.scalar_type());
   const Tensor mask =
       (self.scalar_type() == ScalarType::Bool && !may_share_memory(self, out) ? self : self.ne(0))
           .contiguous();
@@ -221,9 +222,8 @@ bool linspace_body(Call& call) {
   });
   const auto gaps = static_cast<double>(steps - 1);
   const bool narrow = !is_integral(dtype, true) && dtype != ScalarType::Double;
-  p.step = narrow ? static_cast<double>(
-                        (static_cast<float>(p.last) - static_cast<float>(p.first)) /
-                        static_cast<float>(gaps))
+  p.step = narrow ? static_cast<double>((static_cast<float>(p.last) - static_cast<float>(p.first)) /
+                                        static_cast<float>(gaps))
                   : (p.last - p.first) / gaps;
   return fill_range(call, &p);
 }
@@ -273,8 +273,7 @@ bool select_backward_body(Call& call) {
 bool slice_backward_body(Call& call) {
   Tensor out = call.output();
   out.zero_();
-  const Tensor part =
-      out.slice(call.integer(2), call.integer(3), call.integer(4), call.integer(5));
+  const Tensor part = out.slice(call.integer(2), call.integer(3), call.integer(4), call.integer(5));
   if (part.numel() != 0) lamella::_copy_from(call.tensor(0), part, false);
   return true;
 }
@@ -327,17 +326,17 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_si
 
 Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_t minlength) {
   const bool weighted = weights.has_value() && weights->defined();
-  const bool is_served = self.dim() == 1 && self.numel() > 0 && minlength >= 0 &&
-                         is_integral(self.scalar_type(), false) &&
-                         (!weighted || (weights->sizes() == self.sizes() &&
-                                        weights->device() == self.device()));
+  const bool is_served =
+      self.dim() == 1 && self.numel() > 0 && minlength >= 0 &&
+      is_integral(self.scalar_type(), false) &&
+      (!weighted || (weights->sizes() == self.sizes() && weights->device() == self.device()));
   if (is_served) {
     const Tensor at = self.to(ScalarType::Long);
     const int64_t least = at.amin().item().toLong(), most = at.amax().item().toLong();
     if (least >= 0 && most < INT64_MAX) {
-      const ScalarType dtype = !weighted                                         ? ScalarType::Long
+      const ScalarType dtype = !weighted                                     ? ScalarType::Long
                                : weights->scalar_type() == ScalarType::Float ? ScalarType::Float
-                                                                              : ScalarType::Double;
+                                                                             : ScalarType::Double;
       const int64_t length = minlength > most + 1 ? minlength : most + 1;
       Tensor counts = lamella::zeros({length}, self.options().dtype(dtype));
       const Tensor by = weighted ? weights->to(dtype) : lamella::ones_like(at);

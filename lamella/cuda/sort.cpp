@@ -31,7 +31,10 @@ bool sort_lines(int device, const Tensor& given, bool descending, Sorted* result
   p.to_index = address(here.indices);
   void* kernel = find_kernel(device, str("sort_tiles_", suffix).c_str());
   if (kernel == nullptr) return false;
-  const int64_t tiles = p.lines * ((p.length + kTile - 1) / kTile);
+  p.tile = 1;
+  while (p.tile < kTile && p.tile < p.length) p.tile *= 2;
+  const int64_t pieces = p.lines * ((p.length + kTile - 1) / kTile), beside = kTile / p.tile;
+  const int64_t tiles = (pieces + beside - 1) / beside;
   Shape shape;
   shape.grid[0] = static_cast<unsigned>(tiles < INT32_MAX ? tiles : INT32_MAX);
   shape.block[0] = kTileThreads;
@@ -73,9 +76,7 @@ bool sort_body(Call& call) {
   const int64_t dim = call.integer(2);
   return order(call, dim, call.flag(3), self.dim() == 0 ? 1 : self.size(dim));
 }
-bool topk_body(Call& call) {
-  return order(call, call.integer(2), call.flag(3), call.integer(1));
-}
+bool topk_body(Call& call) { return order(call, call.integer(2), call.flag(3), call.integer(1)); }
 
 // ---- Distinct values ----
 
@@ -85,10 +86,12 @@ using Unique = std::tuple<Tensor, Tensor, Tensor>;
 Unique runs_of(const Tensor& line, const Tensor& order, bool inverse, bool counts) {
   const int64_t n = line.numel();
   const TensorOptions longs = line.options().dtype(ScalarType::Long);
-  if (n == 0) return {lamella::empty_like(line), lamella::empty({0}, longs), lamella::empty({0}, longs)};
+  if (n == 0)
+    return {lamella::empty_like(line), lamella::empty({0}, longs), lamella::empty({0}, longs)};
   const Tensor first = lamella::ones({1}, line.options().dtype(ScalarType::Bool));
   const Tensor begins =
-      n == 1 ? first : lamella::cat({first, line.narrow(0, 1, n - 1).ne(line.narrow(0, 0, n - 1))}, 0);
+      n == 1 ? first
+             : lamella::cat({first, line.narrow(0, 1, n - 1).ne(line.narrow(0, 0, n - 1))}, 0);
   const Tensor starts = begins.nonzero().reshape({-1});
   Tensor groups = lamella::empty({0}, longs), lengths = lamella::empty({0}, longs);
   if (inverse) {

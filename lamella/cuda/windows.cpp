@@ -1,6 +1,6 @@
 // Pooling, sliding blocks, padding and interpolation, and their gradients.
-#include "lamella/cuda/call.h"
 #include "lamella/cuda/kernels/windows.h"
+#include "lamella/cuda/call.h"
 #include "lamella/cuda/movement.h"
 
 namespace lamella::cuda {
@@ -76,7 +76,10 @@ Window max_window(const Call& call, int first) {
           call.integers(first + 3)};
 }
 Window average_window(const Call& call, int first) {
-  return {call.integers(first), call.integers(first + 1), call.integers(first + 2), {},
+  return {call.integers(first),
+          call.integers(first + 1),
+          call.integers(first + 2),
+          {},
           call.flag(first + 4)};
 }
 // The gradients compute with float32 where elements are smaller.
@@ -84,8 +87,8 @@ bool max_forward(const Call& call, WindowParameters* p, int spatial) {
   const Tensor self = call.tensor(0), out = call.output(), indices = call.output(1);
   lay_strides(indices, spatial, p->index_strides);
   p->indices = reinterpret_cast<uint64_t>(indices.data_ptr());
-  const char* suffix = self.scalar_type() == ScalarType::Bool ? nullptr
-                                                              : suffix_of_type(self.scalar_type());
+  const char* suffix =
+      self.scalar_type() == ScalarType::Bool ? nullptr : suffix_of_type(self.scalar_type());
   return start(call, p, "max_pool", suffix, self, out, spatial);
 }
 bool max_backward(const Call& call, WindowParameters* p, int spatial, const Tensor& indices) {

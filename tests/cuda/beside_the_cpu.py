@@ -19,7 +19,6 @@ DTYPES = [
 REAL = [d for d in DTYPES if not d.is_complex and d != lamella.bool]
 
 
-
 def values(dtype, *shape):
     x = lamella.arange(1, 1 + lamella.zeros(shape).numel()).reshape(shape)
     if dtype == lamella.bool:

@@ -8,6 +8,7 @@ import lamella
 import lamella.nn.functional as F
 from beside_the_cpu import DTYPES, REAL, same, values
 
+
 @pytest.fixture(autouse=True)
 def no_fallbacks(cuda):
     yield
@@ -32,11 +33,19 @@ def test_reading(dtype):
         for index in (I64, I64.int(), I64[:0], I64[0], lamella.stack([I64, I64], 1)[:, 1]):
             same(lambda u, i: u.index_select(0, i), x, index)
         same(lambda u, i: u.gather(0, i), x, lamella.zeros_like(x, dtype=lamella.int64))
-        same(lambda u, i: (u[i], u[..., i[:2]], u[i[:2, None]]), x[:2] if x.dim() == 1 else x[..., :2], I64 % 2)
+        same(
+            lambda u, i: (u[i], u[..., i[:2]], u[i[:2, None]]),
+            x[:2] if x.dim() == 1 else x[..., :2],
+            I64 % 2,
+        )
         same(lambda u, i: lamella.take(u, i), x if x.numel() else values(dtype, 2), I64 - 2)
     x = values(dtype, 3, 4, 5)
     index = lamella.tensor([[1, -1], [0, 2]])
-    same(lambda u, i: (u[i], u[:, i], u[:, :, i], u[i, :, i], u[i, i], u[:, i, i], u[i, i, i]), x, index)
+    same(
+        lambda u, i: (u[i], u[:, i], u[:, :, i], u[i, :, i], u[i, i], u[:, i, i], u[i, i, i]),
+        x,
+        index,
+    )
     same(lambda u, i: (u[None, i], u[:, None, i], u[i, ..., 1:3], u[i, None, i]), x, index)
     same(lambda u, i: (u.gather(1, i[:, None]), u.gather(2, i.expand(2, 2, 2))), x, index % 2)
     same(lambda u, i: lamella.take_along_dim(u, i.reshape(4, 1, 1), 0), x, index.abs() % 3)
@@ -59,7 +68,9 @@ def test_writing(dtype):
         same(lambda u, i, v: u.index_put((i, i), v), u, at, few[:, 0])
         same(lambda u, i, v: u.put(i, v), u, at, few.reshape(-1)[:2])
         same(lambda u, i, v: u.clone().index_copy_(0, i.int(), v), u, at, few)
-        same(lambda u, i, v: lamella.scatter(u, 0, i, v, out=lamella.empty_like(v[:1])), u, wide, few)
+        same(
+            lambda u, i, v: lamella.scatter(u, 0, i, v, out=lamella.empty_like(v[:1])), u, wide, few
+        )
     if dtype != lamella.bool:
         same(lambda u, i, v: u.index_add(0, i, v, alpha=2), x, at, few)
         same(lambda u, i, v: u.index_put((i,), v, accumulate=True), x, at, few)
@@ -81,10 +92,14 @@ def test_reductions(dtype):
     x, more = values(dtype, 3, 4), values(dtype, 5, 4)
     index = lamella.tensor([0, 2, 0, 0, 2])[:, None].expand(5, 4)
     # The stand-in's threads run in order; sums of small integers are exact anyway.
-    for reduce, include in itertools.product(("sum", "prod", "mean", "amax", "amin"), (True, False)):
+    for reduce, include in itertools.product(
+        ("sum", "prod", "mean", "amax", "amin"), (True, False)
+    ):
         if dtype in (lamella.uint8, lamella.int8) and reduce == "mean":
             continue
-        same(lambda u, i, v: u.scatter_reduce(0, i, v, reduce, include_self=include), x, index, more)
+        same(
+            lambda u, i, v: u.scatter_reduce(0, i, v, reduce, include_self=include), x, index, more
+        )
     for reduce in ("prod", "amax", "amin"):
         same(lambda u, i, v: u.index_reduce(0, i, v, reduce), x, index[:, 0], more)
     for reduce in ("add", "multiply"):

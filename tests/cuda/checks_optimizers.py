@@ -57,7 +57,12 @@ def test_steps_wait_for_nothing(way, cuda, standin):
     standin.standin_reset_calls()
     cuda.reset_fallbacks()
     optimizer.step()
-    waits = ("cuStreamSynchronize", "cuCtxSynchronize", "cuMemcpyDtoHAsync_v2", "cuEventSynchronize")
+    waits = (
+        "cuStreamSynchronize",
+        "cuCtxSynchronize",
+        "cuMemcpyDtoHAsync_v2",
+        "cuEventSynchronize",
+    )
     assert not any(standin.calls(name) for name in waits) and cuda.fallbacks() == {}
 
 

@@ -12,7 +12,16 @@ def no_fallbacks(cuda):
     yield
     # What the checks call beside the operators of the family.
     beside = ("aten::mul", "aten::sum", "aten::cumsum", "aten::am", "aten::sub", "aten::bitwise")
-    beside += ("aten::count_nonzero", "aten::any", "aten::mean", "aten::div", "aten::isnan", "aten::remainder")
+    beside += (
+        "aten::eq",
+        "aten::ne.",
+        "aten::count_nonzero",
+        "aten::any",
+        "aten::mean",
+        "aten::div",
+        "aten::isnan",
+        "aten::remainder",
+    )
     assert not [name for name in cuda.fallbacks() if not name.startswith(beside)]
 
 
@@ -29,12 +38,20 @@ def shuffled(dtype, *shape):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_masks(dtype):
-    for x in (values(dtype, 3, 4, 5), values(dtype, 5, 4, 3).transpose(0, 2), values(dtype, 6, 8)[::2, ::2]):
+    for x in (
+        values(dtype, 3, 4, 5),
+        values(dtype, 5, 4, 3).transpose(0, 2),
+        values(dtype, 6, 8)[::2, ::2],
+    ):
         mask = lamella.arange(x.numel()).reshape(x.shape) % 3 == 1
         few = mask[:, :1]
         same(lambda u, m: (u.masked_fill(m, 1), u[m], u.masked_select(m)), x, mask)
         same(lambda u, m: (u.masked_fill(m, 1), u.masked_select(m), u[m.expand(u.shape)]), x, few)
-        same(lambda u, m: (u[m[:, 0].reshape(3, -1)[:, 0]], u.masked_fill(m, u[0].reshape(-1)[0])), x, mask)
+        same(
+            lambda u, m: (u[m[:, 0].reshape(3, -1)[:, 0]], u.masked_fill(m, u[0].reshape(-1)[0])),
+            x,
+            mask,
+        )
         same(lambda u, m, v: u.masked_scatter(m, v), x, mask, x.flip(0))
         same(lambda u: (u.nonzero(), u.argwhere(), lamella.count_nonzero(u).nonzero()), x[:1])
 
@@ -55,16 +72,22 @@ def test_pieces(dtype):
     same(lambda u: (u.flip(0), u.flip(0, 2), u.transpose(0, 1).flip(-1), u[:, ::2].flip(1)), x)
     same(lambda u: (u.tril(), u.triu(1), u.mT.tril(-1), u.transpose(0, 2).triu(9), u.tril(-9)), x)
     same(lambda u: (lamella.cat([u, u[:1], u], 0), lamella.cat([u, u[..., ::2]], 2)), x)
-    same(lambda u: (lamella.cat([u.mT, u.mT], 1), lamella.stack([u, u], 1), lamella.hstack([u, u])), x)
+    same(
+        lambda u: (lamella.cat([u.mT, u.mT], 1), lamella.stack([u, u], 1), lamella.hstack([u, u])),
+        x,
+    )
     same(lambda u: (u.roll(2), u.roll((1, -1), (0, 2)), u.repeat(2, 1, 3), u.rot90(1, (0, 1))), x)
-    same(lambda u: (u.diag_embed(), u[0].diag(), F.pad(u, (1, 2, 0, 1)), F.pad(u, (-1, 1), value=1)), x)
+    same(
+        lambda u: (u.diag_embed(), u[0].diag(), F.pad(u, (1, 2, 0, 1)), F.pad(u, (-1, 1), value=1)),
+        x,
+    )
     same(lambda u: (u.repeat_interleave(2, 1), u.unfold(2, 2, 1).clone(), u.new_full((2,), 1)), x)
     same(lambda u, r: u.repeat_interleave(r, 0), x, lamella.tensor([2, 0, 3]))
     same(lambda u, i: lamella.cat([u, u.to(lamella.complex128)], 0), x, x)
     same(lambda u: F.pixel_shuffle(u, 2), values(dtype, 1, 8, 2, 3))
     out = lamella.empty(0, dtype=dtype, device="cuda")
     lamella.cat([x.cuda(), x.cuda()], 1, out=out)
-    assert out.cpu().equal(lamella.cat([x, x], 1)) 
+    assert out.cpu().equal(lamella.cat([x, x], 1))
 
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if not d.is_complex], ids=str)
@@ -94,7 +117,12 @@ def test_ranges(dtype):
 
 @pytest.mark.parametrize("dtype", REAL + [lamella.bool], ids=str)
 def test_sorting(dtype):
-    for x in (shuffled(dtype, 5, 7, 3), shuffled(dtype, 2, 2500), shuffled(dtype, 4), shuffled(dtype, 1)):
+    for x in (
+        shuffled(dtype, 5, 7, 3),
+        shuffled(dtype, 2, 2500),
+        shuffled(dtype, 4),
+        shuffled(dtype, 1),
+    ):
         for dim in (0, -1):
             for descending in (False, True):
                 same(lambda u: u.sort(dim=dim, descending=descending, stable=True), x)
@@ -103,12 +131,21 @@ def test_sorting(dtype):
             same(lambda u: (u.argsort(dim=dim, stable=True), u.msort()), x)
             same(lambda u: u.kthvalue(1, dim).values, x)
             same(lambda u: u.median(dim).values, x)
-        same(lambda u: u.unique(return_inverse=True, return_counts=True), x.nan_to_num(1, 2, 3) if dtype.is_floating_point else x)
+        same(
+            lambda u: u.unique(return_inverse=True, return_counts=True),
+            x.nan_to_num(1, 2, 3) if dtype.is_floating_point else x,
+        )
         same(lambda u: u.unique_consecutive(return_inverse=True, return_counts=True), x)
-        same(lambda u: u.reshape(u.shape[0], -1)[:, :3].unique(dim=0, return_inverse=True), x.nan_to_num(1, 2, 3) if dtype.is_floating_point else x)
+        same(
+            lambda u: u.reshape(u.shape[0], -1)[:, :3].unique(dim=0, return_inverse=True),
+            x.nan_to_num(1, 2, 3) if dtype.is_floating_point else x,
+        )
     same(lambda u: (u.sort(), u[:, None].sort(1), u.reshape(0, 3).sort(0))[1], values(dtype, 0))
     same(lambda u: u[0].sort(), values(dtype, 1))
-    values_out, indices = lamella.empty(0, dtype=dtype, device="cuda"), lamella.empty(0, dtype=lamella.int64, device="cuda")
+    values_out, indices = (
+        lamella.empty(0, dtype=dtype, device="cuda"),
+        lamella.empty(0, dtype=lamella.int64, device="cuda"),
+    )
     x = shuffled(dtype, 3, 8)
     lamella.sort(x.cuda(), stable=True, dim=1, out=(values_out, indices))
     assert indices.cpu().equal(x.sort(dim=1, stable=True).indices)

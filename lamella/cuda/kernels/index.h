@@ -105,16 +105,16 @@ LAMELLA_DEVICE void combine_runs(const RunsParameters& p, int64_t thread, int64_
 
 // f(kernel, Parameters, body)
 #define LAMELLA_INDEX_KERNELS(f)                                                               \
-  LAMELLA_EACH_SIZE(LAMELLA_MOVING_KERNELS, f) LAMELLA_EACH_TYPE(LAMELLA_COMBINING_KERNELS, f) \
-  f(places_one, IndexParameters<1>, places<1>)                                                 \
+  LAMELLA_EACH_SIZE(LAMELLA_MOVING_KERNELS, f)                                                 \
+  LAMELLA_EACH_TYPE(LAMELLA_COMBINING_KERNELS, f) f(places_one, IndexParameters<1>, places<1>) \
       f(places_many, IndexParameters<kMostIndices>, places<kMostIndices>)
-#define LAMELLA_MOVING_KERNELS(f, T, suffix)                                             \
-  f(gather_one_##suffix, IndexParameters<1>, gather<T, 1>)                               \
-      f(gather_many_##suffix, IndexParameters<kMostIndices>, gather<T, kMostIndices>)    \
-          f(scatter_one_##suffix, IndexParameters<1>, scatter<T, 1>)                     \
+#define LAMELLA_MOVING_KERNELS(f, T, suffix)                                          \
+  f(gather_one_##suffix, IndexParameters<1>, gather<T, 1>)                            \
+      f(gather_many_##suffix, IndexParameters<kMostIndices>, gather<T, kMostIndices>) \
+          f(scatter_one_##suffix, IndexParameters<1>, scatter<T, 1>)                  \
               f(scatter_many_##suffix, IndexParameters<kMostIndices>, scatter<T, kMostIndices>)
-#define LAMELLA_COMBINING_KERNELS(f, T, suffix)                                       \
-  f(combine_one_##suffix, IndexParameters<1>, combine<T, 1>)                          \
+#define LAMELLA_COMBINING_KERNELS(f, T, suffix)                                         \
+  f(combine_one_##suffix, IndexParameters<1>, combine<T, 1>)                            \
       f(combine_many_##suffix, IndexParameters<kMostIndices>, combine<T, kMostIndices>) \
           f(combine_runs_##suffix, RunsParameters, combine_runs<T>)
 

@@ -101,7 +101,7 @@ LAMELLA_DEVICE void adam_step(const OptimizerParameters& p, int64_t thread, int6
 
 // f(kernel, Parameters, body)
 #define LAMELLA_OPTIMIZER_KERNELS(f) LAMELLA_EACH_FLOAT(LAMELLA_STEP_KERNELS, f)
-#define LAMELLA_STEP_KERNELS(f, T, suffix)              \
+#define LAMELLA_STEP_KERNELS(f, T, suffix)               \
   f(sgd_step_##suffix, OptimizerParameters, sgd_step<T>) \
       f(adam_step_##suffix, OptimizerParameters, adam_step<T>)
 

@@ -7,10 +7,10 @@ namespace lamella::cuda {
 inline constexpr int kSteppedTensors = 40;  // of a launch
 // The tensors of one parameter, dense and in one order. 0: there is none.
 struct Stepped {
-  int64_t end;                                // of its elements among those of the launch
-  uint64_t p, g, first, second, largest;      // SGD's buffer is `first`
-  uint64_t count;                             // of steps, a float on the device
-  double steps;                               // the same on the host, if `count` is 0
+  int64_t end;                            // of its elements among those of the launch
+  uint64_t p, g, first, second, largest;  // SGD's buffer is `first`
+  uint64_t count;                         // of steps, a float on the device
+  double steps;                           // the same on the host, if `count` is 0
 };
 struct OptimizerParameters {
   int32_t tensors;

@@ -10,9 +10,9 @@ struct MaskParameters {
   Walk<3> walk;
   alignas(16) char number[16];
   uint64_t number_at;  // if not 0, the number is there
-  uint64_t to;    // of selected elements, or the values that are spread
-  int64_t step;   // bytes between those
-  int64_t limit;  // values to spread
+  uint64_t to;         // of selected elements, or the values that are spread
+  int64_t step;        // bytes between those
+  int64_t limit;       // values to spread
   int64_t rows, columns, diagonal;
   int32_t lower;
   uint64_t slot, any;
@@ -141,10 +141,10 @@ LAMELLA_DEVICE void range(const RangeParameters& p, int64_t thread, int64_t thre
 
 // The places of values among sorted numbers, in which NaN comes last.
 struct SearchParameters {
-  int64_t numel, length;     // values; numbers in a line
-  int64_t each;              // values for a line
+  int64_t numel, length;              // values; numbers in a line
+  int64_t each;                       // values for a line
   uint64_t lines, values, order, to;  // order: 0, or int64 positions of the sorted numbers
-  int32_t right, narrow;     // narrow: results are int32
+  int32_t right, narrow;              // narrow: results are int32
 };
 template <class T>
 LAMELLA_DEVICE bool is_before(T a, T b) {
@@ -179,16 +179,15 @@ LAMELLA_DEVICE void search(const SearchParameters& p, int64_t thread, int64_t th
 }
 
 // f(kernel, Parameters, body)
-#define LAMELLA_SELECT_KERNELS(f)                                                       \
-  LAMELLA_EACH_SIZE(LAMELLA_MASK_KERNELS, f) LAMELLA_EACH_TYPE(LAMELLA_RANGE_KERNELS, f) \
-  f(coordinates_of, CoordinateParameters, coordinates)
-#define LAMELLA_MASK_KERNELS(f, T, suffix)                                                  \
-  f(fill_masked_##suffix, MaskParameters, fill_masked<T>)                                   \
+#define LAMELLA_SELECT_KERNELS(f)            \
+  LAMELLA_EACH_SIZE(LAMELLA_MASK_KERNELS, f) \
+  LAMELLA_EACH_TYPE(LAMELLA_RANGE_KERNELS, f) f(coordinates_of, CoordinateParameters, coordinates)
+#define LAMELLA_MASK_KERNELS(f, T, suffix)                                                        \
+  f(fill_masked_##suffix, MaskParameters, fill_masked<T>)                                         \
       f(select_##suffix, MaskParameters, select<T>) f(spread_##suffix, MaskParameters, spread<T>) \
-          f(triangle_##suffix, MaskParameters, triangle<T>)                                 \
+          f(triangle_##suffix, MaskParameters, triangle<T>)                                       \
               f(move_##suffix, MaskParameters, move<T>)
-#define LAMELLA_RANGE_KERNELS(f, T, suffix)            \
-  f(range_##suffix, RangeParameters, range<T>)         \
-      f(search_##suffix, SearchParameters, search<T>)
+#define LAMELLA_RANGE_KERNELS(f, T, suffix) \
+  f(range_##suffix, RangeParameters, range<T>) f(search_##suffix, SearchParameters, search<T>)
 
 }  // namespace lamella::cuda

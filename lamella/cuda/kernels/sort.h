@@ -18,21 +18,30 @@ LAMELLA_DEVICE bool precedes(T a, T b, bool descending) {
   return a < b || (b != b && a == a);
 }
 
+// A block sorts kTile elements: one piece of a long line, or as many short lines as fit.
 template <class T>
 LAMELLA_DEVICE void sort_tiles(const SortParameters& p) {
   using C = computed_as<T>;
   __shared__ C keys[kTile];
   __shared__ int16_t places[kTile];
-  const int64_t tiles = (p.length + kTile - 1) / kTile;
+  const int64_t pieces = (p.length + kTile - 1) / kTile;  // of a line
+  const int64_t total = p.lines * pieces;
+  const int tile = p.tile, beside = kTile / tile;
   const bool descending = p.descending != 0;
-  for (int64_t tile = blockIdx.x; tile < p.lines * tiles; tile += gridDim.x) {
-    const int64_t start = tile / tiles * p.length + tile % tiles * kTile;
-    const int64_t left = p.length - tile % tiles * kTile;
-    const int count = left < kTile ? static_cast<int>(left) : kTile;
-    const T* from = device_pointer<const T>(p.from) + start;
+  for (int64_t first = int64_t{blockIdx.x} * beside; first < total;
+       first += int64_t{gridDim.x} * beside) {
+    const int64_t left = p.length - first % pieces * kTile;
+    const int count = left < tile ? static_cast<int>(left) : tile;
+    // The position of slot i in the lines; -1: it is empty.
+    auto position = [&](int i) {
+      const int64_t piece = first + i / tile;
+      if (i % tile >= count || piece >= total) return int64_t{-1};
+      return piece / pieces * p.length + piece % pieces * kTile + i % tile;
+    };
     for (int i = static_cast<int>(threadIdx.x); i < kTile; i += kTileThreads) {
-      keys[i] = i < count ? loaded(from[i]) : C{};
-      places[i] = static_cast<int16_t>(i);
+      const int64_t at = position(i);
+      keys[i] = at >= 0 ? loaded(device_pointer<const T>(p.from)[at]) : C{};
+      places[i] = static_cast<int16_t>(i % tile);
     }
     // Places of `count` and more hold nothing, and come after all others.
     auto is_after = [&](int a, int b) {
@@ -41,12 +50,12 @@ LAMELLA_DEVICE void sort_tiles(const SortParameters& p) {
       if (precedes(keys[b], keys[a], descending)) return true;
       return !precedes(keys[a], keys[b], descending) && x > y;
     };
-    for (int size = 2; size <= kTile; size *= 2) {
+    for (int size = 2; size <= tile; size *= 2) {
       for (int step = size / 2; step > 0; step /= 2) {
         __syncthreads();
         const int t = static_cast<int>(threadIdx.x);
         const int a = 2 * step * (t / step) + t % step, b = a + step;
-        const bool up = (a & size) == 0;
+        const bool up = size == tile || (a & size) == 0;
         if (is_after(a, b) == up) {
           const C key = keys[a];
           keys[a] = keys[b];
@@ -58,13 +67,11 @@ LAMELLA_DEVICE void sort_tiles(const SortParameters& p) {
       }
     }
     __syncthreads();
-    T* to = device_pointer<T>(p.to) + start;
-    int64_t* to_index = device_pointer<int64_t>(p.to_index) + start;
-    for (int i = static_cast<int>(threadIdx.x); i < count; i += kTileThreads) {
-      to[i] = stored<T>(keys[i]);
-      const int64_t at = start + places[i];
-      to_index[i] = p.from_index != 0 ? device_pointer<const int64_t>(p.from_index)[at]
-                                      : at - tile / tiles * p.length;
+    for (int i = static_cast<int>(threadIdx.x); i < kTile; i += kTileThreads) {
+      const int64_t at = position(i);
+      if (at < 0) continue;
+      device_pointer<T>(p.to)[at] = stored<T>(keys[i]);
+      device_pointer<int64_t>(p.to_index)[at] = at % p.length - i % tile + places[i];
     }
     __syncthreads();
   }
@@ -97,10 +104,9 @@ LAMELLA_DEVICE void merge_runs(const SortParameters& p, int64_t thread, int64_t 
     const int64_t end = middle + p.width < p.length ? middle + p.width : p.length;
     const T element = from[at];
     const auto value = loaded(element);
-    const int64_t to = at < middle
-                           ? at + rank_in(from, middle, end, value, false, descending)
-                           : pair + (at - middle) +
-                                 rank_in(from, pair, middle, value, true, descending);
+    const int64_t to =
+        at < middle ? at + rank_in(from, middle, end, value, false, descending)
+                    : pair + (at - middle) + rank_in(from, pair, middle, value, true, descending);
     device_pointer<T>(p.to)[start + to] = element;
     device_pointer<int64_t>(p.to_index)[start + to] =
         device_pointer<const int64_t>(p.from_index)[i];

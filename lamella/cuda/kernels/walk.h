@@ -168,8 +168,7 @@ LAMELLA_DEVICE void combine_into(char* to, computed_as<T> value, Combine how) {
       const T now = __builtin_bit_cast(T, static_cast<Bits>(seen >> shift & kMask));
       const T next = stored<T>(combined(loaded(now), value, how));
       const unsigned bits = __builtin_bit_cast(Bits, next);
-      const unsigned before =
-          atomicCAS(word, seen, (seen & ~(kMask << shift)) | (bits << shift));
+      const unsigned before = atomicCAS(word, seen, (seen & ~(kMask << shift)) | (bits << shift));
       if (before == seen) return;
       seen = before;
     }
@@ -181,23 +180,23 @@ LAMELLA_DEVICE void combine_into(char* to, computed_as<T> value, Combine how) {
 }
 
 // f(name, T, suffix) for the types that are computed with.
-#define LAMELLA_EACH_TYPE(f, name)                                                      \
-  f(name, bool, b8) f(name, uint8_t, u8) f(name, int8_t, i8) f(name, int16_t, i16)      \
+#define LAMELLA_EACH_TYPE(f, name)                                                         \
+  f(name, bool, b8) f(name, uint8_t, u8) f(name, int8_t, i8) f(name, int16_t, i16)         \
       f(name, int32_t, i32) f(name, int64_t, i64) f(name, float, f32) f(name, double, f64) \
           f(name, SmallHalf, f16) f(name, SmallBrain, bf16)
 #define LAMELLA_EACH_FLOAT(f, name) \
   f(name, float, f32) f(name, double, f64) f(name, SmallHalf, f16) f(name, SmallBrain, bf16)
 // f(name, T, suffix) for the sizes of elements.
-#define LAMELLA_EACH_SIZE(f, name)                                             \
-  f(name, uint8_t, b1) f(name, uint16_t, b2) f(name, uint32_t, b4)             \
-      f(name, uint64_t, b8) f(name, Pair64, b16)
+#define LAMELLA_EACH_SIZE(f, name)                                                       \
+  f(name, uint8_t, b1) f(name, uint16_t, b2) f(name, uint32_t, b4) f(name, uint64_t, b8) \
+      f(name, Pair64, b16)
 
 #ifdef __CUDACC__
 // Defines a kernel: body(parameters, thread, threads).
-#define LAMELLA_GLOBAL(kernel, Parameters, ...)                                   \
-  extern "C" __global__ void kernel(const __grid_constant__ Parameters p) {       \
-    __VA_ARGS__(p, int64_t(blockIdx.x) * blockDim.x + threadIdx.x,                \
-                int64_t(gridDim.x) * blockDim.x);                                 \
+#define LAMELLA_GLOBAL(kernel, Parameters, ...)                             \
+  extern "C" __global__ void kernel(const __grid_constant__ Parameters p) { \
+    __VA_ARGS__(p, int64_t(blockIdx.x) * blockDim.x + threadIdx.x,          \
+                int64_t(gridDim.x) * blockDim.x);                           \
   }
 #endif
 

@@ -14,14 +14,14 @@ namespace lamella::cuda {
 
 // The rule that relates positions of one dimension in the input and the output.
 enum AxisRule : int32_t {
-  kWindow,          // `reach` elements from o * stride - pad on, `step` apart
-  kAdaptive,        // windows that cover the input evenly
-  kReflect,         // from here on: one element, o - pad inside the input
-  kReplicate,       //
-  kNearest,         // o * scale
-  kNearestExact,    // (o + 0.5) * scale
-  kLinear,          // two elements around (o + 0.5) * scale - 0.5
-  kLinearCorners,   // two elements around o * scale
+  kWindow,         // `reach` elements from o * stride - pad on, `step` apart
+  kAdaptive,       // windows that cover the input evenly
+  kReflect,        // from here on: one element, o - pad inside the input
+  kReplicate,      //
+  kNearest,        // o * scale
+  kNearestExact,   // (o + 0.5) * scale
+  kLinear,         // two elements around (o + 0.5) * scale - 0.5
+  kLinearCorners,  // two elements around o * scale
 };
 struct WindowAxis {
   int64_t in, out;
@@ -80,8 +80,8 @@ LAMELLA_DEVICE Place place_in(const WindowParameters& p, int64_t i) {
   Place place;
   for (int d = 2; d >= 0; --d) {
     const int64_t size = kOut ? p.axes[d].out : p.axes[d].in;
-    const int64_t next = i <= INT32_MAX ? static_cast<uint32_t>(i) / static_cast<uint32_t>(size)
-                                        : i / size;
+    const int64_t next =
+        i <= INT32_MAX ? static_cast<uint32_t>(i) / static_cast<uint32_t>(size) : i / size;
     place.at[d] = i - next * size;
     i = next;
   }
@@ -122,8 +122,8 @@ LAMELLA_DEVICE void max_pool(const WindowParameters& p, int64_t thread, int64_t 
     for (int64_t x = a.begin; x < a.end; x += p.axes[0].step) {
       for (int64_t y = b.begin; y < b.end; y += p.axes[1].step) {
         for (int64_t z = c.begin; z < c.end; z += p.axes[2].step) {
-          const C value = loaded(*reinterpret_cast<const T*>(
-              plane + inner_offset(x, y, z, p.from_strides)));
+          const C value =
+              loaded(*reinterpret_cast<const T*>(plane + inner_offset(x, y, z, p.from_strides)));
           // The first maximum, and the last NaN.
           if (any && !(value > most) && value == value) continue;
           any = true;
@@ -133,8 +133,7 @@ LAMELLA_DEVICE void max_pool(const WindowParameters& p, int64_t thread, int64_t 
       }
     }
     *reinterpret_cast<T*>(writable_at(p.to) + offset_at(place, p.to_strides)) = stored<T>(most);
-    *reinterpret_cast<int64_t*>(writable_at(p.indices) + offset_at(place, p.index_strides)) =
-        index;
+    *reinterpret_cast<int64_t*>(writable_at(p.indices) + offset_at(place, p.index_strides)) = index;
   }
 }
 template <class T>
@@ -154,8 +153,8 @@ LAMELLA_DEVICE void average_pool(const WindowParameters& p, int64_t thread, int6
       C column = 0;
       for (int64_t x = a.begin; x < a.end; x += p.axes[0].step) {
         for (int64_t y = b.begin; y < b.end; y += p.axes[1].step) {
-          column += static_cast<C>(loaded(*reinterpret_cast<const T*>(
-              plane + inner_offset(x, y, z, p.from_strides))));
+          column += static_cast<C>(
+              loaded(*reinterpret_cast<const T*>(plane + inner_offset(x, y, z, p.from_strides))));
         }
       }
       sum += column;
@@ -175,8 +174,7 @@ LAMELLA_DEVICE void pool_backward(const WindowParameters& p, int64_t thread, int
     const Place place = place_in<false>(p, i);
     const int64_t plane = plane_offset(place, p.from_strides);
     const int64_t index_plane = plane_offset(place, p.index_strides);
-    const int64_t own =
-        (place.at[0] * p.axes[1].in + place.at[1]) * p.axes[2].in + place.at[2];
+    const int64_t own = (place.at[0] * p.axes[1].in + place.at[1]) * p.axes[2].in + place.at[2];
     int64_t begin[3], end[3];
     for (int d = 0; d < 3; ++d) outputs_of(p.axes[d], place.at[d], &begin[d], &end[d]);
     C sum = 0;
@@ -274,10 +272,9 @@ LAMELLA_DEVICE void resample(const WindowParameters& p, int64_t thread, int64_t 
     } else if (b.share == C(0)) {
       result = wa[0] * line(a.first, b.first) + wa[1] * line(a.second, b.first);
     } else {
-      result = ((wa[0] * wb[0]) * line(a.first, b.first) +
-                (wa[0] * wb[1]) * line(a.first, b.second)) +
-               ((wa[1] * wb[0]) * line(a.second, b.first) +
-                (wa[1] * wb[1]) * line(a.second, b.second));
+      result =
+          ((wa[0] * wb[0]) * line(a.first, b.first) + (wa[0] * wb[1]) * line(a.first, b.second)) +
+          ((wa[1] * wb[0]) * line(a.second, b.first) + (wa[1] * wb[1]) * line(a.second, b.second));
     }
     *reinterpret_cast<T*>(writable_at(p.to) + offset_at(place, p.to_strides)) = stored<T>(result);
   }
@@ -337,8 +334,7 @@ LAMELLA_DEVICE C weight_of(const WindowAxis& a, int64_t o, int64_t x) {
   return weight;
 }
 template <class T>
-LAMELLA_DEVICE void resample_backward(const WindowParameters& p, int64_t thread,
-                                      int64_t threads) {
+LAMELLA_DEVICE void resample_backward(const WindowParameters& p, int64_t thread, int64_t threads) {
   using C = sum_type<computed_as<T>>;
   const int64_t numel = elements_of(p, false);
   for (int64_t i = thread; i < numel; i += threads) {
@@ -410,29 +406,30 @@ LAMELLA_DEVICE void from_columns(const ColumnParameters& p, int64_t thread, int6
       if (v < 0 || u < 0 || v % rows.stride != 0 || u % line.stride != 0) continue;
       if (v / rows.stride >= rows.out || u / line.stride >= line.out) continue;
       const int64_t block = v / rows.stride * line.out + u / line.stride;
-      sum += loaded(
-          device_pointer<const T>(p.columns)[(plane * taps + tap) * blocks + block]);
+      sum += loaded(device_pointer<const T>(p.columns)[(plane * taps + tap) * blocks + block]);
     }
     device_pointer<T>(p.image)[i] = stored<T>(sum);
   }
 }
 
 // f(kernel, Parameters, body)
-#define LAMELLA_WINDOW_KERNELS(f)                                                           \
-  LAMELLA_EACH_FLOAT(LAMELLA_FLOAT_WINDOWS, f) LAMELLA_EACH_SIZE(LAMELLA_MOVED_WINDOWS, f) \
-  LAMELLA_WHOLE_WINDOWS(f, uint8_t, u8) LAMELLA_WHOLE_WINDOWS(f, int8_t, i8)                \
-  LAMELLA_WHOLE_WINDOWS(f, int16_t, i16) LAMELLA_WHOLE_WINDOWS(f, int32_t, i32)             \
-  LAMELLA_WHOLE_WINDOWS(f, int64_t, i64) f(average_pool_i64, WindowParameters, average_pool<int64_t>)
+#define LAMELLA_WINDOW_KERNELS(f)                                                       \
+  LAMELLA_EACH_FLOAT(LAMELLA_FLOAT_WINDOWS, f)                                          \
+  LAMELLA_EACH_SIZE(LAMELLA_MOVED_WINDOWS, f) LAMELLA_WHOLE_WINDOWS(f, uint8_t, u8)     \
+      LAMELLA_WHOLE_WINDOWS(f, int8_t, i8) LAMELLA_WHOLE_WINDOWS(f, int16_t, i16)       \
+          LAMELLA_WHOLE_WINDOWS(f, int32_t, i32) LAMELLA_WHOLE_WINDOWS(f, int64_t, i64) \
+              f(average_pool_i64, WindowParameters, average_pool<int64_t>)
 #define LAMELLA_WHOLE_WINDOWS(f, T, suffix) f(max_pool_##suffix, WindowParameters, max_pool<T>)
-#define LAMELLA_MOVED_WINDOWS(f, T, suffix) \
-  f(pick_##suffix, WindowParameters, pick<T>) f(to_columns_##suffix, ColumnParameters, to_columns<T>)
-#define LAMELLA_FLOAT_WINDOWS(f, T, suffix)                                                 \
-  LAMELLA_WHOLE_WINDOWS(f, T, suffix)                                                       \
-  f(average_pool_##suffix, WindowParameters, average_pool<T>)                               \
-      f(max_pool_backward_##suffix, WindowParameters, pool_backward<T, true>)               \
-          f(average_pool_backward_##suffix, WindowParameters, pool_backward<T, false>)      \
-              f(resample_##suffix, WindowParameters, resample<T>)                           \
-                  f(resample_backward_##suffix, WindowParameters, resample_backward<T>)     \
+#define LAMELLA_MOVED_WINDOWS(f, T, suffix)   \
+  f(pick_##suffix, WindowParameters, pick<T>) \
+      f(to_columns_##suffix, ColumnParameters, to_columns<T>)
+#define LAMELLA_FLOAT_WINDOWS(f, T, suffix)                                             \
+  LAMELLA_WHOLE_WINDOWS(f, T, suffix)                                                   \
+  f(average_pool_##suffix, WindowParameters, average_pool<T>)                           \
+      f(max_pool_backward_##suffix, WindowParameters, pool_backward<T, true>)           \
+          f(average_pool_backward_##suffix, WindowParameters, pool_backward<T, false>)  \
+              f(resample_##suffix, WindowParameters, resample<T>)                       \
+                  f(resample_backward_##suffix, WindowParameters, resample_backward<T>) \
                       f(from_columns_##suffix, ColumnParameters, from_columns<T>)
 
 }  // namespace lamella::cuda
