@@ -1,6 +1,7 @@
 // Gathers and scatters by index tensors.
 #pragma once
 #include "lamella/cuda/call.h"
+#include "lamella/cuda/movement.h"
 
 namespace lamella::cuda {
 
@@ -28,9 +29,5 @@ struct Indexing {
 bool run_gather(const Indexing& p);
 bool run_scatter(const Indexing& p);
 bool run_combine(Indexing p, Combine how);
-
-// Whether results must not vary from run to run: Note [Sums in order] in kernels/index.h.
-bool is_deterministic();
-void set_deterministic(bool deterministic);
 
 }  // namespace lamella::cuda

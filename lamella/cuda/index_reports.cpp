@@ -73,14 +73,16 @@ void check_reports(int device) {
     reports->slots[i] = kNothing;
   }
   if (first == nullptr) return;
+  // An error that begins with no operator's name is not named after the operator that waits.
+  const std::string name = str("cuda:", device, ": ", first->op);
   if (first->text == IndexText::kRange) {
-    throw IndexError(str(first->op, ": expected 'index' in [", first->least, ", ", first->size - 1,
+    throw IndexError(str(name, ": expected 'index' in [", first->least, ", ", first->size - 1,
                          "], got ", index));
   }
-  LAMELLA_CHECK(first->text != IndexText::kSource, first->op,
-                ": expected 'source' to have at least ", index, " elements, got ", first->size);
-  throw IndexError(str(first->op, ": expected the elements of 'indices' to be in [", first->least,
-                       ", ", first->size, "), got ", index));
+  LAMELLA_CHECK(first->text != IndexText::kSource, name, ": expected 'source' to have at least ",
+                index, " elements, got ", first->size);
+  throw IndexError(str(name, ": expected the elements of 'indices' to be in [", first->least, ", ",
+                       first->size, "), got ", index));
 }
 
 }  // namespace lamella::cuda

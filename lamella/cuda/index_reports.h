@@ -4,8 +4,8 @@
 //   The host cannot see the contents of a device's index tensors without waiting, so kernels check
 //   them: where an index is out of range, nothing is written (a result's element becomes 0), and
 //   the index goes to a slot of its launch in memory of the host. The next wait for the device
-//   raises what the CPU's operator would have raised; with LAMELLA_CUDA_BLOCKING=1 the operator
-//   itself does. The device can be used on.
+//   raises what the CPU's operator would have raised, with the device in front; with
+//   LAMELLA_CUDA_BLOCKING=1 the operator itself does. The device can be used on.
 #pragma once
 #include <cstdint>
 

@@ -10,4 +10,8 @@ void register_sort(Library& aten);
 void register_windows(Library& aten);
 void register_optimizer(Library& aten);
 
+// Whether results must not vary from run to run: Note [Sums in order] in kernels/index.h.
+bool is_deterministic();
+void set_deterministic(bool deterministic);
+
 }  // namespace lamella::cuda

@@ -1,6 +1,7 @@
 // Pooling, sliding blocks, padding and interpolation, and their gradients.
-#include "lamella/cuda/kernels/windows.h"
 #include "lamella/cuda/call.h"
+
+#include "lamella/cuda/kernels/windows.h"
 #include "lamella/cuda/movement.h"
 
 namespace lamella::cuda {

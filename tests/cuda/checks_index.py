@@ -1,12 +1,13 @@
 """Indexing on "cuda": equal to the CPU's bit for bit, without falling back, and with its errors."""
+# ruff: noqa: B023 (functions are called before their loop goes on)
 
 import itertools
 
 import pytest
+from beside_the_cpu import DTYPES, REAL, same, values
 
 import lamella
 import lamella.nn.functional as F
-from beside_the_cpu import DTYPES, REAL, same, values
 
 
 @pytest.fixture(autouse=True)
@@ -176,7 +177,7 @@ def message(call):
 @pytest.mark.parametrize("bad", [7, -8])
 @pytest.mark.parametrize("name", CALLS)
 def test_indices_out_of_range(name, bad, cuda, standin):
-    """The next wait raises the CPU's error; nothing is written at the place; the device works on."""
+    """The next wait raises the CPU's error, and nothing is written; the device works on."""
     index = lamella.tensor([1, bad, 0])
     x = lamella.arange(5.0)
     expected = message(lambda: CALLS[name](x.clone(), index))
@@ -186,11 +187,12 @@ def test_indices_out_of_range(name, bad, cuda, standin):
     standin.standin_reset_calls()
     CALLS[name](on_device, index)
     assert standin.calls("cuStreamSynchronize") == 0
-    assert message(cuda.synchronize) == expected
+    raised, text = message(cuda.synchronize)
+    assert raised is expected[0] and text.replace("synchronize: ", "") == "cuda:0: " + expected[1]
     cuda.synchronize()
     assert guarded[:5].tolist() == guarded[10:].tolist() == [-1.0] * 5
     CALLS[name](on_device, index)
-    assert message(lambda: on_device.cpu())[0] == expected[0]
+    assert message(lambda: on_device.cpu()) == (expected[0], "cuda:0: " + expected[1])
     assert on_device.add(1).shape == (5,)
 
 
@@ -210,3 +212,25 @@ def test_errors_before_a_launch():
         lambda d: (lambda u: u.scatter_(0, u.long()[:1], u[1:]))(x.to(d)),
     ):
         assert message(lambda: call("cuda")) == message(lambda: call("cpu"))
+
+
+# ---- The same bits in every run ------------------------------------------------------------------
+
+
+def test_sums_in_order(cuda):
+    cuda.use_deterministic_algorithms(True)
+    try:
+        # In another order float32 gives another sum.
+        x = lamella.tensor([1e8, 1.0, -1e8, 1.0, 3.0, 0.5] * 40)
+        at = lamella.tensor([2, 0, 2, 2, 0, -1] * 40)
+        for dtype in (lamella.float32, lamella.bfloat16, lamella.float64):
+            v = x.to(dtype)
+            same(lambda u, i: u[:4].index_put((i,), u, accumulate=True), v, at)
+            same(lambda u, i: u[:4].scatter_add(0, i, u), v, at.abs())
+            same(lambda u, i: u[:4].scatter_reduce(0, i, u, "prod"), v / v, at.abs())
+            same(lambda u, i: u[:4].index_add(0, i, u), v, at.abs())
+            same(lambda u, i: u.index_copy(0, i, u * 3), v, at)  # the last value stays
+            same(lambda u, i: u[:8].reshape(2, 4).index_put((i, i), u, True), v, at.abs() % 2)
+        same(lambda w, i: F.embedding(i, w), values(lamella.float32, 4, 3), at.abs())
+    finally:
+        cuda.use_deterministic_algorithms(False)
