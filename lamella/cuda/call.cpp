@@ -46,11 +46,19 @@ const Facts& facts_of(const lamella_operator* op) {
   return at->second;
 }
 
-Tensor on_meta(const Tensor& t) {
-  if (!t.defined()) return t;
-  return lamella::empty_strided(t.sizes(), t.strides(),
-                                TensorOptions(t.scalar_type()).device(kMeta));
+// A tensor with the shape, strides and dtype of another, on a device.
+Tensor made_like(const Tensor& t, Device device) {
+  if (!t.is_contiguous()) {
+    return lamella::empty_strided(t.sizes(), t.strides(),
+                                  TensorOptions(t.scalar_type()).device(device));
+  }
+  lamella_tensor* made = nullptr;
+  lamella::detail::check(lamella_tensor_empty(
+      static_cast<int32_t>(t.dim()), t.sizes().data(), static_cast<uint8_t>(t.scalar_type()),
+      static_cast<uint8_t>(device.type()), device.index(), &made));
+  return Tensor(TensorBase::adopt(made));
 }
+Tensor on_meta(const Tensor& t) { return t.defined() ? made_like(t, kMeta) : t; }
 
 }  // namespace
 
@@ -141,12 +149,8 @@ bool Call::prepare(bool refuses_overlap) {
   for (const lamella_value& result : results) shapes.push_back(IValue::adopt(result).toTensor());
   for (size_t i = 0; i < shapes.size(); ++i) {
     const Tensor& shape = shapes[i];
-    auto fresh = [&] {
-      return lamella::empty_strided(shape.sizes(), shape.strides(),
-                                    TensorOptions(shape.scalar_type()).device(device));
-    };
     if (facts.written.empty()) {
-      outputs_.push_back(fresh());
+      outputs_.push_back(made_like(shape, device));
       continue;
     }
     const uint32_t w = facts.written[i];
@@ -164,7 +168,7 @@ bool Call::prepare(bool refuses_overlap) {
       }
     }
     if (!apart) {
-      outputs_.push_back(fresh());
+      outputs_.push_back(made_like(shape, device));
       const bool is_input = w == 0;
       if (is_input) outputs_.back().copy_(target);
       continue;

@@ -476,11 +476,19 @@ lamella_status boxed_index(const lamella_kernel* kernel, const lamella_operator*
 
 bool embedding_backward_body(Call& call) {
   const Tensor grad = call.tensor(0), indices = call.tensor(1), out = call.output();
-  if (call.flag(4) || !serves(grad.scalar_type(), Action::kAdd)) return false;
+  if (!serves(grad.scalar_type(), Action::kAdd)) return false;
   const ScalarType wide = grad.scalar_type() == kDouble ? kDouble : kFloat;
-  const Tensor rows = grad.to(wide).contiguous(), at = indices.contiguous();
+  Tensor rows = grad.to(wide).contiguous();
+  const Tensor at = indices.contiguous();
   Tensor sums = out.scalar_type() == wide ? out : lamella::empty_like(out, TensorOptions(wide));
   sums.zero_();
+  if (call.flag(4) && indices.numel() != 0) {  // each row counts as one of its index's uses
+    const Tensor list = at.reshape({-1});
+    Tensor uses = lamella::zeros({out.size(0)}, rows.options());
+    uses.index_add_(0, list, lamella::ones({1}, rows.options()).expand({list.numel()}));
+    const Tensor share = uses.reciprocal().index_select(0, list).unsqueeze(1);
+    rows = rows.reshape({-1, out.size(1)}).mul(share);
+  }
   const int64_t count = indices.numel(), width = out.size(1);
   const Sizes beside{width, 1}, base{0, 1};
   const auto bytes = static_cast<int64_t>(sums.itemsize());

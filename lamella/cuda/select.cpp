@@ -306,6 +306,20 @@ bool bucketize_body(Call& call) {
   return run_search(call, call.tensor(1), call.tensor(0), call.flag(3), Tensor());
 }
 
+// The number as a tensor of the dtype that it has beside `like`.
+Tensor number_like(const Scalar& number, const Tensor& like) {
+  return lamella::full({}, number, TensorOptions(number.type()).device(like.device()))
+      .to(lamella::result_type(like, number));
+}
+Tensor bucketize_number(const Scalar& self, const Tensor& boundaries, bool out_int32, bool right) {
+  return lamella::bucketize(number_like(self, boundaries), boundaries, out_int32, right);
+}
+Tensor searchsorted_number(const Tensor& sequence, const Scalar& self, bool out_int32, bool right,
+                           std::optional<std::string_view> side,
+                           const std::optional<Tensor>& sorter) {
+  return lamella::searchsorted(sequence, number_like(self, sequence), out_int32, right, side,
+                               sorter);
+}
 Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_size) {
   // The CPU's checks need the contents, and the length is theirs as well.
   const bool is_served =
@@ -367,6 +381,8 @@ void register_select(Library& aten) {
   register_calls<&cat_body, true>(aten, "cat cat.out");
   register_calls<&searchsorted_body>(aten, "searchsorted.Tensor searchsorted.Tensor_out");
   register_calls<&bucketize_body>(aten, "bucketize.Tensor bucketize.Tensor_out");
+  aten.impl("bucketize.Scalar", LAMELLA_FN(&bucketize_number));
+  aten.impl("searchsorted.Scalar", LAMELLA_FN(&searchsorted_number));
   aten.impl("repeat_interleave.Tensor", LAMELLA_FN(&repeat_interleave));
   aten.impl("bincount", LAMELLA_FN(&bincount));
 }

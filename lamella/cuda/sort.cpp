@@ -55,13 +55,43 @@ bool sort_lines(int device, const Tensor& given, bool descending, Sorted* result
   return true;
 }
 
+// The first `count` elements of each sorted line, which are among those of its tiles.
+bool sort_first(int device, const Tensor& given, bool descending, int64_t count, Sorted* result) {
+  const int64_t length = given.dim() == 0 ? 1 : given.size(-1);
+  if (length <= 2 * kTile || 4 * count > kTile || given.numel() == 0) {
+    return sort_lines(device, given, descending, result);
+  }
+  const int64_t whole = length / kTile * kTile, rest = length - whole;
+  const Tensor lines = given.reshape({-1, length});
+  Tensor found = lines.narrow(1, 0, whole).reshape({-1, kTile}), at;
+  Sorted part;
+  if (!sort_lines(device, found, descending, &part)) return false;
+  const int64_t rows = lines.size(0);
+  const Tensor start = lamella::arange(0, whole, kTile, part.indices.options()).unsqueeze(1);
+  found = part.values.narrow(1, 0, count).reshape({rows, -1});
+  at = part.indices.narrow(1, 0, count).reshape({rows, -1, count}).add(start).reshape({rows, -1});
+  if (rest != 0) {
+    if (!sort_lines(device, lines.narrow(1, whole, rest), descending, &part)) return false;
+    const int64_t few = rest < count ? rest : count;
+    found = lamella::cat({found, part.values.narrow(1, 0, few)}, 1);
+    at = lamella::cat({at, part.indices.narrow(1, 0, few).add(whole)}, 1);
+  }
+  if (!sort_first(device, found, descending, count, &part)) return false;
+  std::vector<int64_t> shape(given.sizes().begin(), given.sizes().end());
+  shape.back() = count;
+  result->values = part.values.narrow(1, 0, count).reshape(shape);
+  result->indices = at.gather(1, part.indices.narrow(1, 0, count)).reshape(shape);
+  return true;
+}
+
 // Sorts along a dimension, and gives the first `count` elements of each line.
 bool order(Call& call, int64_t dim, bool descending, int64_t count) {
   const Tensor self = call.tensor(0);
   dim = dim < 0 ? dim + (self.dim() == 0 ? 1 : self.dim()) : dim;
   const bool scalar = self.dim() == 0;
   Sorted sorted;
-  if (!sort_lines(call.device(), scalar ? self : self.movedim(dim, -1), descending, &sorted)) {
+  if (!sort_first(call.device(), scalar ? self : self.movedim(dim, -1), descending, count,
+                  &sorted)) {
     return false;
   }
   for (int i = 0; i < 2; ++i) {

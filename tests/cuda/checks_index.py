@@ -14,7 +14,14 @@ import lamella.nn.functional as F
 def no_fallbacks(cuda):
     yield
     # What the checks call beside the operators of the family.
-    beside = ("aten::mul", "aten::div_", "aten::sum", "aten::pow", "aten::cumsum")
+    beside = (
+        "aten::mul",
+        "aten::div_",
+        "aten::sum",
+        "aten::pow",
+        "aten::cumsum",
+        "aten::reciprocal",
+    )
     assert not [name for name in cuda.fallbacks() if not name.startswith(beside)]
 
 
@@ -146,6 +153,7 @@ def test_gradients():
     for dtype in (lamella.float32, lamella.bfloat16):
         gradients(lambda w, i: F.embedding(i, w), x.to(dtype), at)
         gradients(lambda w, i: F.embedding(i, w, padding_idx=2), x.to(dtype), at)
+    gradients(lambda w, i: F.embedding(i, w, 0, scale_grad_by_freq=True), x, at)
 
 
 # ---- Errors --------------------------------------------------------------------------------------

@@ -153,6 +153,14 @@ def test_sorting(dtype):
 
 
 def test_topk_indices_belong_to_values():
+    for n in (3000, 2048, 40000):
+        same(
+            lambda u: (u.topk(50).values, u.topk(9, largest=False).values),
+            shuffled(lamella.float32, 2, n),
+        )
+        first = shuffled(lamella.int16, 2, n)
+        expected = first.sort(dim=1, stable=True).indices[:, :20]
+        assert first.cuda().topk(20, largest=False).indices.cpu().equal(expected)
     x = shuffled(lamella.float32, 4, 3000).nan_to_num(0, 0, 0).cuda()
     found, at = x.topk(50)
     assert x.gather(1, at).equal(found) and at.cpu().sort(1).values.diff(dim=1).ne(0).all()
@@ -166,6 +174,7 @@ def test_searching(dtype):
         same(lambda u, v: lamella.searchsorted(u, v, right=right), lines, wanted)
         same(lambda u, v: lamella.bucketize(v, u[0], right=right, out_int32=True), lines, wanted)
     same(lambda u, v: lamella.isin(v, u), lines[:, :4], wanted)
+    same(lambda u: (lamella.bucketize(3, u), lamella.searchsorted(u, 3)), lines[0])
     if not dtype.is_floating_point:
         x = wanted.reshape(-1).abs()
         same(lambda u: (u.bincount(), u.bincount(minlength=200)), x)
