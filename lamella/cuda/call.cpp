@@ -80,7 +80,7 @@ void Call::start_from(const Tensor& self) const {
   if (!output().is_same(self)) lamella::_copy_from(self, output(), false);
 }
 
-bool Call::prepare(bool refuses_overlap) {
+bool Call::prepare(Overlap overlap) {
   const Facts& facts = facts_of(op_);
   const std::string_view full = op_->name;
   name_ = op_->name + (full.find("::") == std::string_view::npos ? 0 : full.find("::") + 2);
@@ -132,8 +132,8 @@ bool Call::prepare(bool refuses_overlap) {
   }
   if (!here) return false;
   for (uint32_t w : facts.written) {
-    for (uint32_t i = 0; refuses_overlap && i < given.size(); ++i) {
-      const bool same = i == 0 && facts.names[0] == "self" && given[0].is_same(given[w]);
+    for (uint32_t i = 0; overlap != Overlap::kAny && i < given.size(); ++i) {
+      const bool same = i == 0 && overlap == Overlap::kSelf && given[0].is_same(given[w]);
       if (i == w || !given[i].defined() || same) continue;
       std::string op(name_);
       check_no_overlap(op.c_str(), facts.names[w].c_str(), given[w], facts.names[i].c_str(),
@@ -201,14 +201,14 @@ void Call::finish(lamella_value* returns) {
   }
 }
 
-lamella_status run_call(CallBody body, bool refuses_overlap, const lamella_kernel* kernel,
+lamella_status run_call(CallBody body, Overlap overlap, const lamella_kernel* kernel,
                         const lamella_operator* op, uint64_t key_set,
                         const lamella_value* arguments, lamella_value* returns) noexcept {
   for (uint32_t i = 0; i < op->return_count; ++i) returns[i] = lamella_value{{0}, 0, 0, 0, 0};
   bool done = false;
   const lamella_status status = lamella::detail::guarded([&] {
     Call call(op, arguments);
-    if (!call.prepare(refuses_overlap)) return;
+    if (!call.prepare(overlap)) return;
     ContextGuard guard(call.device());
     done = body(call);
     if (done) call.finish(returns);

@@ -16,6 +16,13 @@
 
 namespace lamella::cuda {
 
+// Which arguments a written tensor may share memory with.
+enum class Overlap : uint8_t {
+  kAny,   // the result is computed apart and copied
+  kSelf,  // with none but `self`, which it may be
+  kRefused,
+};
+
 class Call {
  public:
   Call(const lamella_operator* op, const lamella_value* arguments)
@@ -46,7 +53,7 @@ class Call {
 
   // ---- For run_call() ----
   // False: the call has tensors of other devices.
-  bool prepare(bool refuses_overlap);
+  bool prepare(Overlap overlap);
   void finish(lamella_value* returns);
 
  private:
@@ -62,23 +69,22 @@ class Call {
 };
 
 using CallBody = bool (*)(Call& call);
-lamella_status run_call(CallBody body, bool refuses_overlap, const lamella_kernel* kernel,
+lamella_status run_call(CallBody body, Overlap overlap, const lamella_kernel* kernel,
                         const lamella_operator* op, uint64_t key_set,
                         const lamella_value* arguments, lamella_value* returns) noexcept;
-template <CallBody body, bool refuses_overlap>
+template <CallBody body, Overlap overlap>
 lamella_status boxed_call(const lamella_kernel* kernel, const lamella_operator* op,
                           uint64_t key_set, const lamella_value* arguments,
                           lamella_value* returns) noexcept {
-  return run_call(body, refuses_overlap, kernel, op, key_set, arguments, returns);
+  return run_call(body, overlap, kernel, op, key_set, arguments, returns);
 }
-// Registers a function for operators: "gather gather.out". With `refuses_overlap`, tensors that are
-// written must share no memory with others.
-template <CallBody body, bool refuses_overlap = false>
+// Registers a function for operators: "gather gather.out".
+template <CallBody body, Overlap overlap = Overlap::kAny>
 void register_calls(Library& aten, std::string_view names) {
   while (!names.empty()) {
     const size_t end = names.find(' ');
     const std::string name(names.substr(0, end));
-    aten.impl(name.c_str(), CppFunction::makeFromBoxedKernel(&boxed_call<body, refuses_overlap>));
+    aten.impl(name.c_str(), CppFunction::makeFromBoxedKernel(&boxed_call<body, overlap>));
     names.remove_prefix(end == std::string_view::npos ? names.size() : end + 1);
   }
 }

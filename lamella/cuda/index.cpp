@@ -41,18 +41,44 @@ bool describe(const Indexing& p, IndexParameters<K>* to) {
   }
   return true;
 }
-// Launches name_one or name_many.
-bool launch_indexing(const Indexing& p, const char* one, const char* many, const char* suffix,
-                     Combine how) {
-  if (suffix == nullptr || p.indices.size() > kMostIndices) return false;
-  if (p.indices.size() == 1) {
-    IndexParameters<1> q{};
-    q.how = how;
-    return describe(p, &q) && launch_named(p.device, one, suffix, &q, q.walk.numel);
+// The bytes of the widest elements as which runs beside the indices can be moved: their own, or up
+// to 16 where all is aligned. The walk is changed to such elements.
+template <int K>
+size_t widen(IndexParameters<K>* p, size_t bytes) {
+  auto& walk = p->walk;
+  bool runs = walk.ndim > 0;
+  for (int k = 0; k < 2 + p->count && runs; ++k) {
+    runs = walk.strides[k][0] == (k < 2 ? static_cast<int64_t>(bytes) : 0);
   }
-  IndexParameters<kMostIndices> q{};
+  if (!runs) return bytes;
+  uint64_t all = walk.data[0] | walk.data[1] | static_cast<uint64_t>(walk.sizes[0]) * bytes;
+  for (int k = 0; k < 2; ++k) {
+    for (int d = 1; d < walk.ndim; ++d) all |= static_cast<uint64_t>(walk.strides[k][d]);
+  }
+  for (int k = 0; k < p->count; ++k) all |= static_cast<uint64_t>(p->axes[k].stride);
+  size_t wide = 16;
+  while (wide > bytes && all % wide != 0) wide /= 2;
+  if (wide <= bytes) return bytes;
+  const auto each = static_cast<int64_t>(wide / bytes);
+  walk.sizes[0] /= each;
+  walk.numel /= each;
+  walk.strides[0][0] = walk.strides[1][0] = static_cast<int64_t>(wide);
+  return wide;
+}
+// Launches name_one or name_many, for elements that are only moved with `moves`.
+template <int K>
+bool launch_as(const Indexing& p, const char* name, const char* suffix, Combine how, bool moves) {
+  IndexParameters<K> q{};
   q.how = how;
-  return describe(p, &q) && launch_named(p.device, many, suffix, &q, q.walk.numel);
+  if (!describe(p, &q)) return false;
+  if (moves) suffix = suffix_of_bytes(widen(&q, element_size(p.dtype)));
+  return launch_named(p.device, name, suffix, &q, q.walk.numel);
+}
+bool launch_indexing(const Indexing& p, const char* one, const char* many, const char* suffix,
+                     Combine how, bool moves = false) {
+  if (suffix == nullptr || p.indices.size() > kMostIndices) return false;
+  return p.indices.size() == 1 ? launch_as<1>(p, one, suffix, how, moves)
+                               : launch_as<kMostIndices>(p, many, suffix, how, moves);
 }
 
 // Note [Sums in order] in kernels/index.h.
@@ -84,14 +110,14 @@ void set_deterministic(bool value) { deterministic.store(value); }
 
 bool run_gather(const Indexing& p) {
   return launch_indexing(p, "gather_one", "gather_many", suffix_of_bytes(element_size(p.dtype)),
-                         kCombineAdd);
+                         kCombineAdd, true);
 }
 bool run_scatter(const Indexing& p) {
   if (is_deterministic() && suffix_of_type(p.dtype) != nullptr) {
     return run_in_order(p, true, kCombineAdd, suffix_of_type(p.dtype));
   }
   return launch_indexing(p, "scatter_one", "scatter_many", suffix_of_bytes(element_size(p.dtype)),
-                         kCombineAdd);
+                         kCombineAdd, true);
 }
 bool run_combine(Indexing p, Combine how) {
   Sizes beside(p.beside.strides.begin(), p.beside.strides.end());
@@ -469,7 +495,7 @@ lamella_status boxed_index(const lamella_kernel* kernel, const lamella_operator*
   for (uint32_t i = 0; i < op->return_count; ++i) returns[i] = lamella_value{{0}, 0, 0, 0, 0};
   if (status != LAMELLA_OK) return status;
   if (!is_served) return counting_fallback(kernel, op, key_set, arguments, returns);
-  return run_call(body, true, kernel, op, key_set, given.data(), returns);
+  return run_call(body, Overlap::kRefused, kernel, op, key_set, given.data(), returns);
 }
 
 // ---- The backward of embedding ----
@@ -509,23 +535,26 @@ bool embedding_backward_body(Call& call) {
 }  // namespace
 
 void register_index(Library& aten) {
-  register_calls<&gather_body, true>(aten, "gather gather.out");
-  register_calls<&index_select_body, true>(aten, "index_select index_select.out");
-  register_calls<&take_body, true>(aten, "take take.out");
-  register_calls<&put_body, true>(aten, "put_");
-  register_calls<&scatter_src_body, true>(aten, "scatter.src scatter.src_out scatter_.src");
-  register_calls<&scatter_value_body, true>(aten, "scatter.value scatter.value_out scatter_.value");
-  register_calls<&scatter_src_reduce_body, true>(
+  register_calls<&gather_body, Overlap::kRefused>(aten, "gather gather.out");
+  register_calls<&index_select_body, Overlap::kRefused>(aten, "index_select index_select.out");
+  register_calls<&take_body, Overlap::kRefused>(aten, "take take.out");
+  register_calls<&put_body, Overlap::kSelf>(aten, "put_");
+  register_calls<&scatter_src_body, Overlap::kSelf>(aten,
+                                                    "scatter.src scatter.src_out scatter_.src");
+  register_calls<&scatter_value_body, Overlap::kSelf>(
+      aten, "scatter.value scatter.value_out scatter_.value");
+  register_calls<&scatter_src_reduce_body, Overlap::kSelf>(
       aten, "scatter.reduce scatter.reduce_out scatter_.reduce");
-  register_calls<&scatter_value_reduce_body, true>(
+  register_calls<&scatter_value_reduce_body, Overlap::kSelf>(
       aten, "scatter.value_reduce scatter.value_reduce_out scatter_.value_reduce");
-  register_calls<&scatter_add_body, true>(aten, "scatter_add scatter_add.out scatter_add_");
-  register_calls<&scatter_reduce_body, true>(
+  register_calls<&scatter_add_body, Overlap::kSelf>(aten,
+                                                    "scatter_add scatter_add.out scatter_add_");
+  register_calls<&scatter_reduce_body, Overlap::kSelf>(
       aten, "scatter_reduce.two scatter_reduce.two_out scatter_reduce_.two");
-  register_calls<&index_add_body, true>(aten, "index_add index_add.out index_add_");
-  register_calls<&index_copy_body, true>(aten, "index_copy index_copy.out index_copy_");
-  register_calls<&index_fill_body, true>(aten, "index_fill_.int_Scalar");
-  register_calls<&index_fill_tensor_body, true>(aten, "index_fill_.int_Tensor");
+  register_calls<&index_add_body, Overlap::kSelf>(aten, "index_add index_add.out index_add_");
+  register_calls<&index_copy_body, Overlap::kSelf>(aten, "index_copy index_copy.out index_copy_");
+  register_calls<&index_fill_body, Overlap::kSelf>(aten, "index_fill_.int_Scalar");
+  register_calls<&index_fill_tensor_body, Overlap::kSelf>(aten, "index_fill_.int_Tensor");
   register_calls<&embedding_backward_body>(aten, "embedding_dense_backward");
   aten.impl("index.Tensor", CppFunction::makeFromBoxedKernel(&boxed_index<&index_body>));
   aten.impl("_index_put_impl_", CppFunction::makeFromBoxedKernel(&boxed_index<&index_put_body>));

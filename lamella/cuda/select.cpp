@@ -378,7 +378,7 @@ void register_select(Library& aten) {
   register_calls<&flip_body>(aten, "flip");
   register_calls<&select_backward_body>(aten, "select_backward");
   register_calls<&slice_backward_body>(aten, "slice_backward");
-  register_calls<&cat_body, true>(aten, "cat cat.out");
+  register_calls<&cat_body, Overlap::kRefused>(aten, "cat cat.out");
   register_calls<&searchsorted_body>(aten, "searchsorted.Tensor searchsorted.Tensor_out");
   register_calls<&bucketize_body>(aten, "bucketize.Tensor bucketize.Tensor_out");
   aten.impl("bucketize.Scalar", LAMELLA_FN(&bucketize_number));

@@ -186,12 +186,17 @@ bool pad_body(Call& call) {
 }
 template <int kSpatial, bool kReflects>
 bool pad_backward_body(Call& call) {
-  const Tensor grad = call.tensor(0);
-  if (!is_floating_point(grad.scalar_type())) return false;
+  const Tensor grad = call.tensor(0), out = call.output();
   WindowParameters p = window_of(call.tensor(1), grad, kSpatial);
   lay_padding(&p, kSpatial, call.integers(2), kReflects);
-  return start(call, &p, "resample_backward", suffix_of_type(grad.scalar_type()), grad,
-               call.output(), kSpatial);
+  auto run = [&](const Tensor& from, const Tensor& to) {
+    return is_floating_point(from.scalar_type()) &&
+           start(call, &p, "resample_backward", suffix_of_type(from.scalar_type()), from, to,
+                 kSpatial);
+  };
+  if (!is_complex(grad.scalar_type())) return run(grad, out);
+  const Tensor from = lamella::view_as_real(grad), to = lamella::view_as_real(out);
+  return run(from.select(-1, 0), to.select(-1, 0)) && run(from.select(-1, 1), to.select(-1, 1));
 }
 
 // ---- Interpolation ----

@@ -121,6 +121,20 @@ def test_reductions(dtype):
         same(lambda u, i, v: u.scatter_reduce(0, i, v, "amax"), x, index, nan)
 
 
+@pytest.mark.parametrize("dtype", [lamella.uint8, lamella.bfloat16, lamella.float64], ids=str)
+def test_rows_of_any_alignment(dtype):
+    at = lamella.tensor([2, 0, 3])
+    for width in (1, 2, 3, 4, 6, 8, 16, 24, 32, 33):
+        wide = values(dtype, 4, 40)
+        for x in (values(dtype, 4, width), wide[:, :width], wide[:, 1 : 1 + width]):
+            same(
+                lambda u, i: (u.index_select(0, i), u[i], u[i, i]),
+                x[:, :4] if width > 3 else x.expand(4, 4) if width == 1 else x[:, :1].expand(4, 4),
+                at,
+            )
+            same(lambda u, i: (u.index_select(0, i), u.index_copy(0, i, u[:3] * 2)), x, at)
+
+
 def test_many_dimensions_and_indices():
     x = lamella.arange(2.0**8).reshape([2] * 8)
     i = lamella.tensor([1, 0, 1])
@@ -218,6 +232,15 @@ def test_errors_before_a_launch():
         lambda d: x.to(d)[x.to(d)[:, :3] > 0],
         lambda d: x.to(d).expand(2, 3, 4).index_fill_(0, i.to(d), 1).scatter_(0, i.to(d), 1),
         lambda d: (lambda u: u.scatter_(0, u.long()[:1], u[1:]))(x.to(d)),
+        lambda d: (lambda u: u.scatter_(0, lamella.zeros_like(u[:2], dtype=int), u[1:]))(
+            x.clone().to(d)
+        ),
+        lambda d: (lambda u: u.index_put_((i.to(d),), u[:2]))(x.clone().to(d)),
+        lambda d: (lambda u: lamella.gather(u, 0, lamella.zeros_like(u, dtype=int), out=u))(
+            x.clone().to(d)
+        ),
+        lambda d: (lambda u: lamella.index_select(u, 0, i.to(d), out=u))(x.clone().to(d)),
+        lambda d: (lambda u: u.index_add_(0, i.to(d), u[:2]))(x.clone().to(d)),
     ):
         assert message(lambda: call("cuda")) == message(lambda: call("cpu"))
 
