@@ -6,6 +6,7 @@
 #include "lamella/core/cuda_loading.h"
 #include "lamella/cuda/allocator.h"
 #include "lamella/cuda/lines.h"
+#include "lamella/cuda/movement.h"
 #include "lamella/cuda/pointwise.h"
 #include "lamella/cuda/streams.h"
 
@@ -207,6 +208,11 @@ struct Registered {
     aten.impl("_local_scalar_dense", LAMELLA_FN(&local_scalar_dense));
     register_pointwise(aten);
     register_lines(aten);
+    register_index(aten);
+    register_select(aten);
+    register_sort(aten);
+    register_windows(aten);
+    register_optimizer(aten);
     static constexpr PinnedMemory pinned{&allocate_pinned, &free_pinned};
     set_pinned_memory(&pinned);
   }

@@ -10,6 +10,7 @@
 #include "lamella/core/cuda_driver.h"
 #include "lamella/core/error.h"
 #include "lamella/core/fork.h"
+#include "lamella/cuda/index_reports.h"
 
 namespace lamella::cuda {
 
@@ -207,10 +208,13 @@ void Driver::note_launch(int device, const char* kernel) {
   state.names.push_back(kernel);
 }
 void Driver::note_wait(int device) {
-  DeviceState& state = state_of(device);
-  std::lock_guard lock(state.launched);
-  state.names.clear();
-  state.unnamed = 0;
+  {
+    DeviceState& state = state_of(device);
+    std::lock_guard lock(state.launched);
+    state.names.clear();
+    state.unnamed = 0;
+  }
+  check_reports(device);
 }
 
 }  // namespace lamella::cuda

@@ -4,6 +4,7 @@
 
 #include "lamella/cuda/allocator.h"
 #include "lamella/cuda/backend.h"
+#include "lamella/cuda/movement.h"
 #include "lamella/cuda/streams.h"
 
 namespace {
@@ -151,4 +152,8 @@ LAMELLA_CUDA_API lamella_cuda_fallbacks(char* text, size_t bytes, size_t* needed
 }
 LAMELLA_CUDA_API lamella_cuda_reset_fallbacks() {
   return detail::guarded([] { reset_fallbacks(); });
+}
+// Whether results must not vary from run to run: Note [Sums in order].
+LAMELLA_CUDA_API lamella_cuda_set_deterministic(int deterministic) {
+  return detail::guarded([&] { set_deterministic(deterministic != 0); });
 }

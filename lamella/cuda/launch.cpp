@@ -20,15 +20,22 @@ namespace {
 LAMELLA_IMAGE(activation)
 LAMELLA_IMAGE(arithmetic)
 LAMELLA_IMAGE(elementary)
+LAMELLA_IMAGE(index)
 LAMELLA_IMAGE(logic)
 LAMELLA_IMAGE(loss)
 LAMELLA_IMAGE(norm)
+LAMELLA_IMAGE(optimizer)
 LAMELLA_IMAGE(reduce)
 LAMELLA_IMAGE(scan)
-const char* const images[] = {lamella_image_activation, lamella_image_arithmetic,
-                              lamella_image_elementary, lamella_image_logic,
-                              lamella_image_loss,       lamella_image_norm,
-                              lamella_image_reduce,     lamella_image_scan};
+LAMELLA_IMAGE(select)
+LAMELLA_IMAGE(sort)
+LAMELLA_IMAGE(windows)
+const char* const images[] = {
+    lamella_image_activation, lamella_image_arithmetic, lamella_image_elementary,
+    lamella_image_index,      lamella_image_logic,      lamella_image_loss,
+    lamella_image_norm,       lamella_image_optimizer,  lamella_image_reduce,
+    lamella_image_scan,       lamella_image_select,     lamella_image_sort,
+    lamella_image_windows};
 #else
 // Built without nvcc: a module without kernels, so that every operator falls back to the CPU.
 const char* const images[] = {".version 7.0\n.target sm_70\n.address_size 64\n"};

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lamella/core/error.h"
+#include "lamella/cuda/index_reports.h"
 
 namespace lamella::cuda {
 namespace {
@@ -92,6 +93,7 @@ bool query_stream(int device, int64_t stream) {
 void synchronize_stream(int device, int64_t stream) {
   ContextGuard guard(device);
   CUDA_CALL(cuStreamSynchronize, handle_of(device, stream));
+  check_reports(device);
 }
 void synchronize_device(int device) {
   ContextGuard guard(device);

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import lamella
 from lamella import _C
 
 has_lapack = True
@@ -33,8 +34,9 @@ def sym_not(a: Any) -> bool:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Stores the value. Kernels always give the same bits."""
+    """Stores the value. Kernels of the CPU always give the same bits, those of CUDA if asked to."""
     _kept["deterministic"], _kept["warn_only"] = bool(mode), bool(warn_only)
+    lamella.cuda.use_deterministic_algorithms(bool(mode))
 
 
 def are_deterministic_algorithms_enabled() -> bool:

@@ -6,6 +6,7 @@ why_unavailable() why there is none.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import lamella
@@ -119,6 +120,16 @@ def is_current_stream_capturing() -> bool:
 def fallbacks() -> dict[str, int]:
     """How often each operator ran on the CPU, on copies of its arguments, by name."""
     return _library.fallbacks() if is_available() else {}
+
+
+def use_deterministic_algorithms(mode: bool) -> None:
+    """Whether sums at places that indices give are added in order, so that no result varies.
+
+    That takes longer. LAMELLA_CUDA_DETERMINISTIC=1 in the environment does the same.
+    """
+    os.environ["LAMELLA_CUDA_DETERMINISTIC"] = "1" if mode else "0"
+    if _C._has_backend("cuda"):  # else the library reads the variable when it is loaded
+        _library.call("use_deterministic_algorithms", "set_deterministic", int(mode))
 
 
 def reset_fallbacks() -> None:

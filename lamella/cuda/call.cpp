@@ -1,0 +1,312 @@
+// Note [Shapes from the Meta backend] in call.h, and walks over operands.
+#include "lamella/cuda/call.h"
+
+#include <atomic>
+#include <unordered_map>
+
+#include "lamella/core/memory_overlap.h"
+#include "lamella/cuda/driver.h"
+#include "lamella/cuda/launch.h"
+#include "lamella/structured.h"
+
+namespace lamella::cuda {
+namespace {
+
+// The arguments that an operator writes, and the operator's name without namespace.
+struct Facts {
+  std::vector<uint32_t> written;
+  std::vector<std::string> names;
+};
+const Facts& facts_of(const lamella_operator* op) {
+  static auto* all = new std::unordered_map<const lamella_operator*, Facts>();
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  auto [at, is_new] = all->try_emplace(op);
+  if (is_new) {
+    // "aten::gather.out(Tensor self, ..., *, Tensor(a!) out) -> Tensor(a!)"
+    std::string_view schema = lamella_operator_schema(op);
+    schema = schema.substr(schema.find('(') + 1);
+    schema = schema.substr(0, schema.find(") ->"));
+    size_t begin = 0;
+    int depth = 0;
+    for (size_t i = 0; i <= schema.size(); ++i) {
+      const char c = i < schema.size() ? schema[i] : ',';
+      depth += c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
+      if (c != ',' || depth != 0) continue;
+      std::string_view argument = schema.substr(begin, i - begin);
+      begin = i + 2;
+      if (argument == "*") continue;
+      argument = argument.substr(0, argument.find('='));
+      if (argument.find('!') != std::string_view::npos) {
+        at->second.written.push_back(static_cast<uint32_t>(at->second.names.size()));
+      }
+      at->second.names.emplace_back(argument.substr(argument.rfind(' ') + 1));
+    }
+  }
+  return at->second;
+}
+
+// A tensor with the shape, strides and dtype of another, on a device.
+Tensor made_like(const Tensor& t, Device device) {
+  if (!t.is_contiguous()) {
+    return lamella::empty_strided(t.sizes(), t.strides(),
+                                  TensorOptions(t.scalar_type()).device(device));
+  }
+  lamella_tensor* made = nullptr;
+  lamella::detail::check(lamella_tensor_empty(
+      static_cast<int32_t>(t.dim()), t.sizes().data(), static_cast<uint8_t>(t.scalar_type()),
+      static_cast<uint8_t>(device.type()), device.index(), &made));
+  return Tensor(TensorBase::adopt(made));
+}
+Tensor on_meta(const Tensor& t) { return t.defined() ? made_like(t, kMeta) : t; }
+
+}  // namespace
+
+std::vector<Tensor> Call::tensors(int i) const {
+  std::vector<Tensor> result;
+  const lamella_value& list = at(i);
+  for (uint32_t k = 0; k < list.size; ++k) {
+    lamella_tensor* t = static_cast<lamella_tensor* const*>(list.as.pointer)[k];
+    result.push_back(t == nullptr ? Tensor() : Tensor(TensorBase::borrow(t)));
+  }
+  return result;
+}
+std::vector<int64_t> Call::integers(int i) const {
+  const lamella_value& list = at(i);
+  const auto* from = static_cast<const int64_t*>(list.as.pointer);
+  return std::vector<int64_t>(from, from + list.size);
+}
+void Call::start_from(const Tensor& self) const {
+  if (!output().is_same(self)) lamella::_copy_from(self, output(), false);
+}
+
+bool Call::prepare(Overlap overlap) {
+  const Facts& facts = facts_of(op_);
+  const std::string_view full = op_->name;
+  name_ = op_->name + (full.find("::") == std::string_view::npos ? 0 : full.find("::") + 2);
+  std::vector<IValue> values;
+  std::vector<Tensor> given;  // tensors of arguments, undefined for others
+  bool here = true, any = false;
+  std::vector<uint32_t> numbers;  // arguments of the host without dimensions
+  auto see = [&](const Tensor& t) {
+    if (!t.defined()) return;
+    if (!t.is_cuda()) {
+      here = false;
+    } else if (!any) {
+      device_ = t.device().index();
+      any = true;
+    } else {
+      here = here && t.device().index() == device_;
+    }
+  };
+  for (uint32_t i = 0; i < op_->argument_count; ++i) {
+    given.emplace_back();
+    if (arguments_[i].tag == LAMELLA_TENSOR) {
+      given.back() = tensor(static_cast<int>(i));
+      const Tensor& t = given.back();
+      if (t.defined() && t.is_cpu() && t.dim() == 0) {
+        numbers.push_back(i);
+      } else {
+        see(t);
+      }
+      values.emplace_back(on_meta(given.back()));
+    } else if (arguments_[i].tag == LAMELLA_TENSOR_LIST) {
+      std::vector<Tensor> list = tensors(static_cast<int>(i));
+      for (Tensor& t : list) {
+        if (t.defined() && !(t.is_cpu() && t.dim() == 0)) see(t);
+        t = on_meta(t);
+      }
+      values.emplace_back(ArrayRef<Tensor>(list));
+    } else {
+      values.push_back(IValue::from_borrowed(arguments_[i]));
+    }
+  }
+  if (!here || !any) return false;
+  const Device device(DeviceType::CUDA, static_cast<DeviceIndex>(device_));
+  for (uint32_t i : numbers) {
+    for (uint32_t w : facts.written) here = here && w != i;
+    const Tensor number = given[i];
+    given[i] = lamella::full({}, number.item(), TensorOptions(number.scalar_type()).device(device));
+    held_.push_back(given[i]);
+    arguments_[i].as.tensor = given[i].impl();
+  }
+  if (!here) return false;
+  for (uint32_t w : facts.written) {
+    for (uint32_t i = 0; overlap != Overlap::kAny && i < given.size(); ++i) {
+      const bool same = i == 0 && overlap == Overlap::kSelf && given[0].is_same(given[w]);
+      if (i == w || !given[i].defined() || same) continue;
+      std::string op(name_);
+      check_no_overlap(op.c_str(), facts.names[w].c_str(), given[w], facts.names[i].c_str(),
+                       given[i]);
+    }
+  }
+  std::vector<lamella_value> raw, results(op_->return_count);
+  for (const IValue& value : values) raw.push_back(value.value());
+  for (lamella_value& result : results) result = lamella_value{{0}, 0, 0, 0, 0};
+  const uint64_t meta = DispatchKeySet(DispatchKey::Meta).raw_repr();
+  lamella::detail::check(lamella::abi::call_boxed(op_, meta, raw.data(), results.data()));
+  std::vector<Tensor> shapes;
+  for (const lamella_value& result : results) shapes.push_back(IValue::adopt(result).toTensor());
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const Tensor& shape = shapes[i];
+    if (facts.written.empty()) {
+      outputs_.push_back(made_like(shape, device));
+      continue;
+    }
+    const uint32_t w = facts.written[i];
+    const Tensor& target = given[w];
+    targets_.push_back(target);
+    bool apart = true;
+    for (uint32_t k = 0; k < given.size(); ++k) {
+      if (k == w || !given[k].defined()) continue;
+      apart = apart && (given[k].is_same(target) || !may_share_memory(given[k], target));
+    }
+    for (uint32_t k = 0; k < op_->argument_count; ++k) {
+      if (arguments_[k].tag != LAMELLA_TENSOR_LIST) continue;
+      for (const Tensor& t : tensors(static_cast<int>(k))) {
+        apart = apart && (!t.defined() || !may_share_memory(t, target));
+      }
+    }
+    if (!apart) {
+      outputs_.push_back(made_like(shape, device));
+      const bool is_input = w == 0;
+      if (is_input) outputs_.back().copy_(target);
+      continue;
+    }
+    if (target.sizes() != shape.sizes()) {
+      lamella::detail::resize_out(target, shape.sizes(),
+                                  shape.is_contiguous() ? IntArrayRef() : shape.strides());
+    }
+    outputs_.push_back(target);
+  }
+  return true;
+}
+
+void Call::finish(lamella_value* returns) {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (targets_.empty()) {
+      returns[i] = IValue(TensorBase(outputs_[i])).unsafe_release();
+      continue;
+    }
+    Tensor& target = targets_[i];
+    if (target.is_same(outputs_[i])) {
+      lamella_tensor_bump_version(target.impl());
+    } else {
+      if (target.sizes() != outputs_[i].sizes()) {
+        lamella::detail::resize_out(target, outputs_[i].sizes(), IntArrayRef());
+      }
+      target.copy_(outputs_[i]);
+    }
+    returns[i] = IValue(TensorBase(target)).unsafe_release();
+  }
+}
+
+lamella_status run_call(CallBody body, Overlap overlap, const lamella_kernel* kernel,
+                        const lamella_operator* op, uint64_t key_set,
+                        const lamella_value* arguments, lamella_value* returns) noexcept {
+  for (uint32_t i = 0; i < op->return_count; ++i) returns[i] = lamella_value{{0}, 0, 0, 0, 0};
+  bool done = false;
+  const lamella_status status = lamella::detail::guarded([&] {
+    Call call(op, arguments);
+    if (!call.prepare(overlap)) return;
+    ContextGuard guard(call.device());
+    done = body(call);
+    if (done) call.finish(returns);
+  });
+  if (done || status != LAMELLA_OK) return status;
+  return counting_fallback(kernel, op, key_set, arguments, returns);
+}
+
+// ---- Walks ----
+
+bool lay_walk(IntArrayRef sizes, const Strided* operands, int count, Walk<1>* head,
+              int64_t (*strides)[kWalkDims], uint64_t* data) {
+  head->numel = 1;
+  head->ndim = 0;
+  for (int k = 0; k < count; ++k) data[k] = reinterpret_cast<uint64_t>(operands[k].data);
+  for (size_t d = sizes.size(); d-- > 0;) {
+    const int64_t size = sizes[d];
+    head->numel *= size;
+    if (size == 1) continue;
+    const int last = head->ndim - 1;
+    bool joins = last >= 0;
+    for (int k = 0; k < count && joins; ++k) {
+      joins = operands[k].strides[d] * operands[k].bytes == head->sizes[last] * strides[k][last];
+    }
+    if (joins) {
+      head->sizes[last] *= size;
+      continue;
+    }
+    if (head->ndim == kWalkDims) return false;
+    head->sizes[head->ndim] = size;
+    for (int k = 0; k < count; ++k) {
+      strides[k][head->ndim] = operands[k].strides[d] * operands[k].bytes;
+    }
+    ++head->ndim;
+  }
+  head->narrow = head->numel <= INT32_MAX ? 1 : 0;
+  return true;
+}
+
+std::vector<int64_t> broadcast_strides(const Tensor& t, IntArrayRef sizes) {
+  std::vector<int64_t> result(sizes.size(), 0);
+  for (size_t back = 1; back <= t.sizes().size(); ++back) {
+    const size_t d = t.sizes().size() - back;
+    if (t.sizes()[d] != 1) result[sizes.size() - back] = t.strides()[d];
+  }
+  return result;
+}
+
+// ---- Launching ----
+
+bool launch_named(int device, const char* name, const char* suffix, void* parameters,
+                  int64_t items) {
+  if (suffix == nullptr) return false;
+  if (items == 0) return true;
+  void* kernel = find_kernel(device, *suffix != '\0' ? str(name, "_", suffix).c_str() : name);
+  if (kernel == nullptr) return false;
+  launch(device, kernel, name, parameters, items);
+  return true;
+}
+const char* suffix_of_bytes(size_t bytes) {
+  switch (bytes) {
+    case 1:
+      return "b1";
+    case 2:
+      return "b2";
+    case 4:
+      return "b4";
+    case 8:
+      return "b8";
+    default:
+      return bytes == 16 ? "b16" : nullptr;
+  }
+}
+const char* suffix_of_type(ScalarType dtype) {
+  switch (dtype) {
+    case ScalarType::Bool:
+      return "b8";
+    case kByte:
+      return "u8";
+    case kChar:
+      return "i8";
+    case kShort:
+      return "i16";
+    case kInt:
+      return "i32";
+    case kLong:
+      return "i64";
+    case kFloat:
+      return "f32";
+    case kDouble:
+      return "f64";
+    case kHalf:
+      return "f16";
+    case kBFloat16:
+      return "bf16";
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace lamella::cuda

@@ -1,0 +1,88 @@
+// Note [Indices on the device] in index_reports.h.
+#include "lamella/cuda/index_reports.h"
+
+#include <mutex>
+
+#include "lamella/core/error.h"
+#include "lamella/cuda/driver.h"
+#include "lamella/cuda/streams.h"
+
+namespace lamella::cuda {
+namespace {
+
+// A slot is used again after so many launches, more than streams hold.
+constexpr int64_t kSlots = 8192;
+constexpr int64_t kNothing = INT64_MIN + 1;
+
+struct Launch {
+  const char* op;
+  IndexText text;
+  int64_t least, size;
+};
+struct Reports {
+  std::mutex mutex;
+  volatile int64_t* slots = nullptr;  // kSlots of them, and whether any has a report
+  Launch launches[kSlots];
+  int64_t next = 0;
+};
+Reports* all[kMostDevices];  // made once, under `making`
+std::mutex making;
+
+Reports& reports_of(int device) {
+  std::lock_guard lock(making);
+  if (all[device] == nullptr) {
+    auto* made = new Reports();
+    void* memory = nullptr;
+    constexpr unsigned kPortable = 1;
+    CUDA_CALL(cuMemHostAlloc, &memory, (kSlots + 1) * sizeof(int64_t), kPortable);
+    made->slots = static_cast<volatile int64_t*>(memory);
+    for (int64_t i = 0; i < kSlots; ++i) made->slots[i] = kNothing;
+    made->slots[kSlots] = 0;
+    all[device] = made;
+  }
+  return *all[device];
+}
+
+}  // namespace
+
+IndexSlot report_slot(int device, const char* op, IndexText text, int64_t least, int64_t size) {
+  Reports& reports = reports_of(device);
+  std::lock_guard lock(reports.mutex);
+  const int64_t i = reports.next++ % kSlots;
+  reports.launches[i] = {op, text, least, size};
+  return {reinterpret_cast<uint64_t>(&reports.slots[i]),
+          reinterpret_cast<uint64_t>(&reports.slots[kSlots])};
+}
+
+void check_reports(int device) {
+  Reports* reports = nullptr;
+  {
+    std::lock_guard lock(making);
+    reports = all[device];
+  }
+  if (reports == nullptr || reports->slots[kSlots] == 0) return;
+  std::lock_guard lock(reports->mutex);
+  reports->slots[kSlots] = 0;
+  const Launch* first = nullptr;
+  int64_t index = 0;
+  for (int64_t back = kSlots; back-- > 0;) {  // from the newest: the oldest is what is raised
+    const int64_t i = (reports->next + back) % kSlots;
+    if (reports->slots[i] == kNothing) continue;
+    first = &reports->launches[i];
+    index = reports->slots[i];
+    reports->slots[i] = kNothing;
+  }
+  if (first == nullptr) return;
+  // An error that begins with no operator's name is not named after the operator that waits.
+  const std::string name = str("cuda:", device, ": ", first->op);
+  if (first->text == IndexText::kRange) {
+    throw IndexError(str(name, ": expected 'index' in [", first->least, ", ", first->size - 1,
+                         "], got ", index));
+  }
+  LAMELLA_CHECK(first->text != IndexText::kSource, name, ": expected 'source' to have at least ",
+                index, " elements, got ", first->size);
+  throw IndexError(str(name, ": expected the elements of 'indices' to be in [", first->least, ", ",
+                       first->size, "), got ", index));
+}
+
+}  // namespace lamella::cuda

@@ -1,0 +1,178 @@
+// sort, topk, and the distinct values that follow from sorting.
+#include "lamella/cuda/call.h"
+#include "lamella/cuda/driver.h"
+#include "lamella/cuda/kernels/sort_parameters.h"
+#include "lamella/cuda/launch.h"
+#include "lamella/cuda/movement.h"
+
+namespace lamella::cuda {
+namespace {
+
+uint64_t address(const Tensor& t) { return reinterpret_cast<uint64_t>(t.data_ptr()); }
+
+// Contiguous lines sorted along their last dimension: elements and int64 indices.
+struct Sorted {
+  Tensor values, indices;
+};
+bool sort_lines(int device, const Tensor& given, bool descending, Sorted* result) {
+  const char* suffix = suffix_of_type(given.scalar_type());
+  if (suffix == nullptr) return false;
+  const Tensor lines = given.contiguous();
+  Sorted here{lamella::empty_like(lines),
+              lamella::empty(lines.sizes(), lines.options().dtype(ScalarType::Long))};
+  *result = here;
+  if (lines.numel() == 0) return true;
+  SortParameters p{};
+  p.length = lines.dim() == 0 ? 1 : lines.size(-1);
+  p.lines = lines.numel() / p.length;
+  p.descending = descending ? 1 : 0;
+  p.from = address(lines);
+  p.to = address(here.values);
+  p.to_index = address(here.indices);
+  void* kernel = find_kernel(device, str("sort_tiles_", suffix).c_str());
+  if (kernel == nullptr) return false;
+  p.tile = 1;
+  while (p.tile < kTile && p.tile < p.length) p.tile *= 2;
+  const int64_t pieces = p.lines * ((p.length + kTile - 1) / kTile), beside = kTile / p.tile;
+  const int64_t tiles = (pieces + beside - 1) / beside;
+  Shape shape;
+  shape.grid[0] = static_cast<unsigned>(tiles < INT32_MAX ? tiles : INT32_MAX);
+  shape.block[0] = kTileThreads;
+  launch(device, kernel, "sort_tiles", &p, shape);
+  Sorted other;
+  for (p.width = kTile; p.width < p.length; p.width *= 2) {
+    if (!other.values.defined()) {
+      other = {lamella::empty_like(here.values), lamella::empty_like(here.indices)};
+    }
+    p.from = address(here.values);
+    p.from_index = address(here.indices);
+    p.to = address(other.values);
+    p.to_index = address(other.indices);
+    if (!launch_named(device, "merge_runs", suffix, &p, lines.numel())) return false;
+    std::swap(here, other);
+  }
+  *result = here;
+  return true;
+}
+
+// The first `count` elements of each sorted line, which are among those of its tiles.
+bool sort_first(int device, const Tensor& given, bool descending, int64_t count, Sorted* result) {
+  const int64_t length = given.dim() == 0 ? 1 : given.size(-1);
+  if (length <= 2 * kTile || 4 * count > kTile || given.numel() == 0) {
+    return sort_lines(device, given, descending, result);
+  }
+  const int64_t whole = length / kTile * kTile, rest = length - whole;
+  const Tensor lines = given.reshape({-1, length});
+  Tensor found = lines.narrow(1, 0, whole).reshape({-1, kTile}), at;
+  Sorted part;
+  if (!sort_lines(device, found, descending, &part)) return false;
+  const int64_t rows = lines.size(0);
+  const Tensor start = lamella::arange(0, whole, kTile, part.indices.options()).unsqueeze(1);
+  found = part.values.narrow(1, 0, count).reshape({rows, -1});
+  at = part.indices.narrow(1, 0, count).reshape({rows, -1, count}).add(start).reshape({rows, -1});
+  if (rest != 0) {
+    if (!sort_lines(device, lines.narrow(1, whole, rest), descending, &part)) return false;
+    const int64_t few = rest < count ? rest : count;
+    found = lamella::cat({found, part.values.narrow(1, 0, few)}, 1);
+    at = lamella::cat({at, part.indices.narrow(1, 0, few).add(whole)}, 1);
+  }
+  if (!sort_first(device, found, descending, count, &part)) return false;
+  std::vector<int64_t> shape(given.sizes().begin(), given.sizes().end());
+  shape.back() = count;
+  result->values = part.values.narrow(1, 0, count).reshape(shape);
+  result->indices = at.gather(1, part.indices.narrow(1, 0, count)).reshape(shape);
+  return true;
+}
+
+// Sorts along a dimension, and gives the first `count` elements of each line.
+bool order(Call& call, int64_t dim, bool descending, int64_t count) {
+  const Tensor self = call.tensor(0);
+  dim = dim < 0 ? dim + (self.dim() == 0 ? 1 : self.dim()) : dim;
+  const bool scalar = self.dim() == 0;
+  Sorted sorted;
+  if (!sort_first(call.device(), scalar ? self : self.movedim(dim, -1), descending, count,
+                  &sorted)) {
+    return false;
+  }
+  for (int i = 0; i < 2; ++i) {
+    Tensor part = i == 0 ? sorted.values : sorted.indices;
+    if (!scalar) part = part.narrow(-1, 0, count).movedim(-1, dim);
+    if (part.numel() != 0) lamella::_copy_from(part, call.output(i), false);
+  }
+  return true;
+}
+bool sort_body(Call& call) {
+  const Tensor self = call.tensor(0);
+  const int64_t dim = call.integer(2);
+  return order(call, dim, call.flag(3), self.dim() == 0 ? 1 : self.size(dim));
+}
+bool topk_body(Call& call) { return order(call, call.integer(2), call.flag(3), call.integer(1)); }
+
+// ---- Distinct values ----
+
+using Unique = std::tuple<Tensor, Tensor, Tensor>;
+
+// The runs of equal elements of a 1-d tensor. `order`, if defined, has the elements' places.
+Unique runs_of(const Tensor& line, const Tensor& order, bool inverse, bool counts) {
+  const int64_t n = line.numel();
+  const TensorOptions longs = line.options().dtype(ScalarType::Long);
+  if (n == 0)
+    return {lamella::empty_like(line), lamella::empty({0}, longs), lamella::empty({0}, longs)};
+  const Tensor first = lamella::ones({1}, line.options().dtype(ScalarType::Bool));
+  const Tensor begins =
+      n == 1 ? first
+             : lamella::cat({first, line.narrow(0, 1, n - 1).ne(line.narrow(0, 0, n - 1))}, 0);
+  const Tensor starts = begins.nonzero().reshape({-1});
+  Tensor groups = lamella::empty({0}, longs), lengths = lamella::empty({0}, longs);
+  if (inverse) {
+    groups = begins.cumsum(0, ScalarType::Long).sub(1);
+    if (order.defined()) groups = lamella::empty_like(order).scatter_(0, order, groups);
+  }
+  if (counts) {
+    const Tensor end = lamella::full({1}, n, longs);
+    lengths = lamella::cat({starts.narrow(0, 1, starts.numel() - 1), end}, 0).sub(starts);
+  }
+  return {line.index_select(0, starts), groups, lengths};
+}
+Unique unique2(const Tensor& self, bool, bool inverse, bool counts) {
+  const Tensor flat = self.reshape({-1});
+  if (suffix_of_type(self.scalar_type()) == nullptr) {
+    return lamella::call_cpu_fallback<lamella::ops::_unique2>(self, true, inverse, counts);
+  }
+  const auto [line, order] = lamella::sort(flat, true, 0, false);
+  auto [values, groups, lengths] = runs_of(line, order, inverse, counts);
+  return {values, inverse ? groups.reshape(self.sizes()) : groups, lengths};
+}
+std::tuple<Tensor, Tensor> unique(const Tensor& self, bool sorted, bool inverse) {
+  auto [values, groups, lengths] = lamella::_unique2(self, sorted, inverse, false);
+  return {values, groups};
+}
+Unique unique_consecutive(const Tensor& self, bool inverse, bool counts,
+                          std::optional<int64_t> dim) {
+  if (dim && (self.dim() != 1 || *dim != 0)) {
+    return lamella::unique_dim_consecutive(self, *dim, inverse, counts);
+  }
+  auto [values, groups, lengths] = runs_of(self.reshape({-1}), Tensor(), inverse, counts);
+  return {values, inverse ? groups.reshape(self.sizes()) : groups, lengths};
+}
+// The CPU's kernel calls operators alone.
+lamella_status run_composite(const lamella_kernel*, const lamella_operator* op, uint64_t,
+                             const lamella_value* arguments, lamella_value* returns) noexcept {
+  const uint64_t cpu = DispatchKeySet(DispatchKey::CPU).raw_repr();
+  return lamella::abi::call_boxed(op, cpu, arguments, returns);
+}
+
+}  // namespace
+
+void register_sort(Library& aten) {
+  register_calls<&sort_body>(aten, "sort.values_stable sort.stable");
+  register_calls<&topk_body>(aten, "topk topk.values");
+  aten.impl("_unique", LAMELLA_FN(&unique));
+  aten.impl("_unique2", LAMELLA_FN(&unique2));
+  aten.impl("unique_consecutive", LAMELLA_FN(&unique_consecutive));
+  for (const char* name : {"unique_dim", "unique_dim_consecutive"}) {
+    aten.impl(name, CppFunction::makeFromBoxedKernel(&run_composite));
+  }
+}
+
+}  // namespace lamella::cuda
