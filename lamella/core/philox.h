@@ -1,5 +1,5 @@
-// The counter-based generator Philox4x32-10 (J. Salmon, M. Moraes, R. Dror, D. Shaw, Parallel random
-// numbers: as easy as 1, 2, 3, 2011), for the host and devices.
+// The counter-based generator Philox4x32-10 (J. Salmon, M. Moraes, R. Dror, D. Shaw, Parallel
+// random numbers: as easy as 1, 2, 3, 2011), for the host and devices.
 #pragma once
 #include <cstdint>
 

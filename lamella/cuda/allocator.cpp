@@ -60,15 +60,21 @@ class DeviceMemory {
   double fraction = 1;
 
   void* allocate(size_t bytes, int device, int64_t stream, void** block) {
-    ContextGuard guard(device);
+    Driver::check_process();
     std::lock_guard lock(mutex);
-    finish_events();
+    if (!pending_.empty()) {
+      ContextGuard guard(device);
+      finish_events();
+    }
     const size_t rounded = bytes <= kRound ? kRound : (bytes + kRound - 1) / kRound * kRound;
     LAMELLA_CHECK(rounded >= bytes, "empty: expected a size that fits memory, got ", bytes,
                   " bytes");
     const Pool pool = rounded <= kMostSmall ? kSmall : kLarge;
     Block* found = take_free(rounded, stream, pool);
-    if (found == nullptr) found = new_segment(bytes, rounded, device, stream, pool);
+    if (found == nullptr) {
+      ContextGuard guard(device);
+      found = new_segment(bytes, rounded, device, stream, pool);
+    }
     const size_t rest = found->bytes - rounded;
     if (pool == kSmall ? rest >= kRound : rest > kMostSmall) split(found, rounded);
     found->used = true;

@@ -100,6 +100,9 @@ std::string launches_of(DeviceState& state) {
             Driver::is_blocking() ? "" : "; LAMELLA_CUDA_BLOCKING=1 names the operator exactly",
             keeps_sources ? "" : "; LAMELLA_CUDA_SOURCES=1 keeps the lines that launch"));
   }
+  if (result == kInvalidHandle) {
+    message += "; expected a stream and an event that still exist, got one that was freed";
+  }
   throw Error(std::move(message));
 }
 

@@ -36,6 +36,7 @@ struct Functions {
 enum Result : int {
   kSuccess = 0,
   kOutOfMemory = 2,
+  kInvalidHandle = 400,
   kNotFound = 500,
   kNotReady = 600,
 };

@@ -82,10 +82,7 @@ Kind computed(int kind) {
 }
 // Bool, integers, floating point, complex.
 int category(int kind) {
-  return kind == kBool                   ? 0
-         : kind >= kC64                  ? 3
-         : kind >= kF32 && kind <= kBF16 ? 2
-                                         : 1;
+  return kind == kBool ? 0 : kind >= kC64 ? 3 : kind >= kF32 && kind <= kBF16 ? 2 : 1;
 }
 // The kind and the type of kernels that only move elements of so many bytes; -1: none.
 int kind_of_bytes(size_t bytes) {
@@ -119,10 +116,10 @@ constexpr bool has_letter(const char* text, char letter) {
 }
 #define LAMELLA_LOOP(loop, F, n, result, scalars, types, accepts) \
   {#loop, n, Result::k##result, scalars, has_letter(#accepts, 'B'), has_letter(#accepts, 'W')},
-constexpr Loop kLoops[] = {
-    LAMELLA_ARITHMETIC_LOOPS(LAMELLA_LOOP) LAMELLA_LOGIC_LOOPS(LAMELLA_LOOP)
-        LAMELLA_ACTIVATION_LOOPS(LAMELLA_LOOP) LAMELLA_ELEMENTARY_LOOPS(LAMELLA_LOOP)
-            LAMELLA_SPECIAL_LOOPS(LAMELLA_LOOP)};
+constexpr Loop kLoops[] = {LAMELLA_ARITHMETIC_LOOPS(LAMELLA_LOOP) LAMELLA_LOGIC_LOOPS(LAMELLA_LOOP)
+                               LAMELLA_ACTIVATION_LOOPS(LAMELLA_LOOP)
+                                   LAMELLA_ELEMENTARY_LOOPS(LAMELLA_LOOP)
+                                       LAMELLA_SPECIAL_LOOPS(LAMELLA_LOOP)};
 constexpr size_t kLoopCount = sizeof(kLoops) / sizeof(kLoops[0]);
 constexpr int index_of(const char* name) {
   for (int i = 0;; ++i) {
@@ -132,6 +129,9 @@ constexpr int index_of(const char* name) {
   }
 }
 constexpr const Loop& kCopy = kLoops[0];
+constexpr const Loop* kDivisions[] = {&kLoops[index_of("div_trunc")],
+                                      &kLoops[index_of("div_floor")], &kLoops[index_of("floordiv")],
+                                      &kLoops[index_of("remainder")], &kLoops[index_of("fmod")]};
 constexpr const Loop& kWhere = kLoops[index_of("where")];
 constexpr const Loop& kLogicalNot = kLoops[index_of("logical_not")];
 constexpr const Loop& kBitwiseNot = kLoops[index_of("bitwise_not")];
@@ -198,8 +198,8 @@ void store_scalar(const Scalar& scalar, ScalarType dtype, Kind type, char* to) {
 
 // The kernel of a loop and type, whose context must be current; NULL: there is none.
 void* kernel_of(int device, const Loop& loop, Kind type) {
-  static constexpr const char* kSuffixes[] = {"b8",  "", "", "", "i32", "i64", "f32", "f64",
-                                              "", "", "", "",   "u64", "c64", "c128"};
+  static constexpr const char* kSuffixes[] = {"b8", "", "", "", "i32", "i64", "f32", "f64",
+                                              "",   "", "", "", "u64", "c64", "c128"};
   static std::atomic<void*> known[16][kLoopCount][kC128 + 1];
   static char absent;  // what `known` has for no kernel
   std::atomic<void*>* place = device < 16 ? &known[device][&loop - kLoops][type] : nullptr;
@@ -235,8 +235,10 @@ Divisor divisor_of(uint32_t size) {
 // Whether a thread may compute neighbours: Note [Vectors of a thread].
 bool takes_vectors(const DeviceLoopCall& call, const Launch& launch) {
   const PointwiseParameters& p = launch.p;
-  const size_t width = launch.type == kBool ? 1 : launch.type == kC128 ? 16
-                       : launch.type == kI32 || launch.type == kF32 ? 4 : 8;
+  const size_t width = launch.type == kBool                         ? 1
+                       : launch.type == kC128                       ? 16
+                       : launch.type == kI32 || launch.type == kF32 ? 4
+                                                                    : 8;
   const int64_t elements = width == 1 ? 8 : static_cast<int64_t>(32 / width);
   if (call.ndim > 1 && call.sizes[0] % elements != 0) return false;
   for (int i = 0; i < call.count; ++i) {
@@ -249,7 +251,7 @@ bool takes_vectors(const DeviceLoopCall& call, const Launch& launch) {
     if (inner != bytes || p.operands[i].data % static_cast<uint64_t>(align) != 0) return false;
     const bool is_result = i == 0 && launch.loop->result != Result::kSame;
     if (!launch.moves && !is_result && !natural(launch.type, p.operands[i].kind) &&
-        !(p.operands[i].kind == kBool && i == 1)) {
+        !(launch.loop == &kWhere && i == 1)) {
       return false;
     }
     for (int d = 1; d < call.ndim; ++d) {
@@ -275,7 +277,7 @@ void launch_part(const DeviceLoopCall& call, Launch& launch) {
     int d = call.ndim - 1;
     while (call.sizes[d] < 2) --d;
     DeviceLoopCall part = call;
-    const int64_t half = (call.sizes[d] / 2 + 31) / 32 * 32;
+    const int64_t middle = call.sizes[d] / 2, half = middle < 32 ? middle : (middle + 31) / 32 * 32;
     for (int64_t begin = 0; begin < call.sizes[d]; begin += half) {
       part.sizes[d] = call.sizes[d] - begin < half ? call.sizes[d] - begin : half;
       part.numel = call.numel / call.sizes[d] * part.sizes[d];
@@ -309,7 +311,9 @@ void launch_part(const DeviceLoopCall& call, Launch& launch) {
 }
 
 // Launches the kernel of a loop and type; `kinds`: of the operands. False: there is none.
-bool launch_loop(const DeviceLoopCall& call, const Loop& loop, Kind type, const int* kinds) {
+// `common`: the operator's dtype.
+bool launch_loop(const DeviceLoopCall& call, const Loop& loop, Kind type, const int* kinds,
+                 ScalarType common = ScalarType::Undefined) {
   Launch launch;
   launch.device = call.device.index();
   ContextGuard guard(launch.device);
@@ -319,7 +323,7 @@ bool launch_loop(const DeviceLoopCall& call, const Loop& loop, Kind type, const 
   launch.type = type;
   launch.moves = &loop == &kCopy;
   PointwiseParameters& p = launch.p;
-  p.small = call.common == ScalarType::Half ? 1 : call.common == ScalarType::BFloat16 ? 2 : 0;
+  p.small = common == ScalarType::Half ? 1 : common == ScalarType::BFloat16 ? 2 : 0;
   for (int i = 0; i < call.count; ++i) {
     p.operands[i].kind = static_cast<Kind>(kinds[i]);
     p.operands[i].data = 0;
@@ -329,7 +333,7 @@ bool launch_loop(const DeviceLoopCall& call, const Loop& loop, Kind type, const 
     }
   }
   for (int i = 0; i < loop.scalars; ++i) {
-    store_scalar(call.scalars[i], call.common, type, p.scalars[i]);
+    store_scalar(call.scalars[i], common, type, p.scalars[i]);
   }
   launch_part(call, launch);
   return true;
@@ -380,6 +384,15 @@ bool run_loop(const DeviceLoopCall& call) {
     return false;
   }
   if (common_kind == kBool && loop == &kBitwiseNot) loop = &kLogicalNot;
+  // Division of integers by the number 0 is the CPU's to refuse.
+  if (call.count == 3 && call.operands[2].on_host && category(common_kind) <= 1) {
+    const char zero[16] = {};
+    const auto& number = call.operands[2];
+    const bool is_zero = std::memcmp(number.data, zero, element_size(number.dtype)) == 0;
+    for (const Loop* division : kDivisions) {
+      if (is_zero && loop == division) return false;
+    }
+  }
   const Kind type = computed(common_kind);
   int kinds[native::kLoopOperands];
   for (int i = 0; i < call.count; ++i) {
@@ -393,12 +406,10 @@ bool run_loop(const DeviceLoopCall& call) {
                                                     : common;
   const bool fits = call.operands[0].dtype == made ||
                     (type == kF32 && computed(kinds[0]) == kF32 && loop->result != Result::kBool);
-  DeviceLoopCall known = call;
-  known.common = common;
-  if (fits) return launch_loop(known, *loop, type, kinds);
+  if (fits) return launch_loop(call, *loop, type, kinds, common);
   // Halves are computed, and converted, as float32.
   if (made == ScalarType::Half || made == ScalarType::BFloat16) made = ScalarType::Float;
-  return run_converted(known, &run_loop, made);
+  return run_converted(call, &run_loop, made);
 }
 constexpr native::DeviceLoops kDeviceLoops{&has_loop, &run_loop};
 
@@ -514,26 +525,49 @@ Tensor& zero(Tensor& self) {
 
 // The operators whose loops are those of kLoops.
 constexpr const char* kOperators =
-    "add sub mul div floor_divide floordiv maximum minimum fmax fmin neg abs sgn conj_physical sqrt "
+    "add sub mul div floor_divide floordiv maximum minimum fmax fmin neg abs sgn conj_physical "
+    "sqrt "
     "rsqrt reciprocal pow copysign heaviside gcd lcm fmod remainder nextafter hypot atan2 addcmul "
-    "addcdiv eq ne lt le gt ge logical_and logical_or logical_xor logical_not bitwise_and bitwise_or "
+    "addcdiv eq ne lt le gt ge logical_and logical_or logical_xor logical_not bitwise_and "
+    "bitwise_or "
     "bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift isnan isinf isfinite isposinf "
     "isneginf signbit where ceil floor trunc round frac sign nan_to_num clamp clamp_min clamp_max "
-    "relu hardtanh threshold leaky_relu hardswish hardsigmoid hardshrink softshrink softplus elu mish "
+    "relu hardtanh threshold leaky_relu hardswish hardsigmoid hardshrink softshrink softplus elu "
+    "mish "
     "silu gelu log_sigmoid _prelu_kernel lerp sigmoid_backward tanh_backward threshold_backward "
     "leaky_relu_backward hardtanh_backward hardswish_backward hardsigmoid_backward "
     "hardshrink_backward softshrink_backward softplus_backward elu_backward mish_backward "
     "silu_backward gelu_backward log_sigmoid_backward logit_backward exp exp2 expm1 sinh cosh tanh "
     "sigmoid log log2 log10 log1p sin cos tan asin acos atan asinh acosh atanh erf erfc erfinv "
-    "special_erfcx special_ndtri special_log_ndtr lgamma digamma polygamma i0 special_i0e special_i1 "
+    "special_erfcx special_ndtri special_log_ndtr lgamma digamma polygamma i0 special_i0e "
+    "special_i1 "
     "special_i1e special_entr xlogy special_xlog1py sinc logit logaddexp logaddexp2 ";
-constexpr const char* kOverloads[] = {
-    "",           "out",        "Tensor",        "Tensor_out",        "Scalar",
-    "Scalar_out", "self",       "self_out",      "grad_input",        "Tensor_mode",
-    "out_mode",   "decimals",   "Scalar_mode",   "Scalar_mode_out",   "Scalar_Tensor",
-    "OutTensor",  "Tensor_Tensor", "Scalar_Tensor_out", "Tensor_Tensor_out", "Tensor_Scalar",
-    "OutScalar_Other", "OutScalar_Self", "Scalar_Other", "Scalar_Self", "Tensor_Scalar_out",
-    "decimals_out"};
+constexpr const char* kOverloads[] = {"",
+                                      "out",
+                                      "Tensor",
+                                      "Tensor_out",
+                                      "Scalar",
+                                      "Scalar_out",
+                                      "self",
+                                      "self_out",
+                                      "grad_input",
+                                      "Tensor_mode",
+                                      "out_mode",
+                                      "decimals",
+                                      "Scalar_mode",
+                                      "Scalar_mode_out",
+                                      "Scalar_Tensor",
+                                      "OutTensor",
+                                      "Tensor_Tensor",
+                                      "Scalar_Tensor_out",
+                                      "Tensor_Tensor_out",
+                                      "Tensor_Scalar",
+                                      "OutScalar_Other",
+                                      "OutScalar_Self",
+                                      "Scalar_Other",
+                                      "Scalar_Self",
+                                      "Tensor_Scalar_out",
+                                      "decimals_out"};
 
 }  // namespace
 

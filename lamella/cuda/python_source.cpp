@@ -13,8 +13,8 @@ namespace {
 struct Interpreter {
   using Object = void*;
   int (*holds_lock)() = nullptr;
-  Object (*frame)() = nullptr;            // borrowed
-  Object (*outer)(Object) = nullptr;      // the following are owned
+  Object (*frame)() = nullptr;        // borrowed
+  Object (*outer)(Object) = nullptr;  // the following are owned
   Object (*code)(Object) = nullptr;
   int (*line)(Object) = nullptr;
   Object (*attribute)(Object, const char*) = nullptr;

@@ -1,4 +1,5 @@
-// Launches the kernels of random numbers: Note [Streams of numbers on a device] in kernels/random.h.
+// Launches the kernels of random numbers: Note [Streams of numbers on a device] in
+// kernels/random.h.
 #include "lamella/cuda/random.h"
 
 #include <cstring>
@@ -39,8 +40,8 @@ Stream take(const char* op, const MaybeGenerator& given, Device device, uint64_t
 // `each` numbers at a time.
 Shape shape_of(int device, int64_t numel, int64_t each, uint64_t* draws) {
   const DeviceFacts& facts = Driver::facts(device);
-  const int64_t most = int64_t{facts.multiprocessors} *
-                       (facts.threads_of_multiprocessor / static_cast<int>(kBlock));
+  const int64_t most =
+      int64_t{facts.multiprocessors} * (facts.threads_of_multiprocessor / static_cast<int>(kBlock));
   const int64_t wanted = (numel + kBlock - 1) / kBlock;
   Shape shape;
   shape.grid[0] = static_cast<unsigned>(wanted < most ? wanted : most);
@@ -71,8 +72,8 @@ bool is_served(const Tensor& self) {
 
 // A number as a dtype rounds it.
 double rounded(ScalarType dtype, double x) {
-  return dtype == kDouble     ? x
-         : dtype == kHalf     ? static_cast<double>(static_cast<float>(Half(static_cast<float>(x))))
+  return dtype == kDouble ? x
+         : dtype == kHalf ? static_cast<double>(static_cast<float>(Half(static_cast<float>(x))))
          : dtype == kBFloat16
              ? static_cast<double>(static_cast<float>(BFloat16(static_cast<float>(x))))
              : static_cast<double>(static_cast<float>(x));
@@ -155,14 +156,14 @@ Tensor& normal_(Tensor& self, double mean, double std, MaybeGenerator generator)
   return draw_floats("normal_", self, kNormal, mean, std, generator);
 }
 // One operator of a floating-point distribution.
-#define LAMELLA_DRAWN(op, name, what, arguments, first, second, ...)                   \
-  Tensor& op arguments {                                                               \
-    check_as_cpu(self, [&](Tensor& none) { none.name(__VA_ARGS__); });                 \
-    if (self.numel() == 0) return self;                                                \
-    if (!is_served(self)) {                                                            \
+#define LAMELLA_DRAWN(op, name, what, arguments, first, second, ...)                     \
+  Tensor& op arguments {                                                                 \
+    check_as_cpu(self, [&](Tensor& none) { none.name(__VA_ARGS__); });                   \
+    if (self.numel() == 0) return self;                                                  \
+    if (!is_served(self)) {                                                              \
       return lamella::call_cpu_fallback<lamella::ops::op>(self, __VA_ARGS__, generator); \
-    }                                                                                  \
-    return draw_floats(#name, self, what, first, second, generator);                   \
+    }                                                                                    \
+    return draw_floats(#name, self, what, first, second, generator);                     \
   }
 LAMELLA_DRAWN(exponential_, exponential_, kExponential,
               (Tensor & self, double lambd, MaybeGenerator generator), lambd, 0, lambd)
@@ -189,9 +190,10 @@ Tensor& bernoulli__Tensor(Tensor& self, const Tensor& p, MaybeGenerator generato
   const bool wide = self.scalar_type() == kDouble;
   Tensor chances =
       p.to(TensorOptions(wide ? kDouble : kFloat).device(device)).expand(self.sizes()).contiguous();
-  Tensor drawn = self.is_contiguous()
-                     ? self
-                     : lamella::empty(self.sizes(), TensorOptions(self.scalar_type()).device(device));
+  Tensor drawn =
+      self.is_contiguous()
+          ? self
+          : lamella::empty(self.sizes(), TensorOptions(self.scalar_type()).device(device));
   const Stream stream = take("bernoulli_", generator, device, 10);
   RandomParameters r{};
   r.out = reinterpret_cast<uint64_t>(drawn.data_ptr());

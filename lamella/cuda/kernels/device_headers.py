@@ -12,7 +12,8 @@ import sys
 
 FUNCTION = re.compile(r"^( *|LAMELLA_NOINLINE )inline (?!namespace|constexpr)", re.M)
 CLASS = re.compile(
-    r"^template <>\nstruct (Coefficients|PowerLog|Pieces)<(float|double)> {\n(.*?)^};\n", re.M | re.S
+    r"^template <>\nstruct (Coefficients|PowerLog|Pieces)<(float|double)> {\n(.*?)^};\n",
+    re.M | re.S,
 )
 MEMBER = re.compile(r"^  static constexpr ([^=\[]*?) (\w+)(\[\])? =", re.M)
 ARRAY = re.compile(r"^inline constexpr (?=\w+ \w+\[)", re.M)
@@ -46,4 +47,6 @@ for header in map(pathlib.Path, sys.argv[2:]):
     target = out / "lamella" / "kernels" / "cpu" / "simd" / header.name
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
-(target.parent / "vec_math.h").write_text('#include "lamella/cuda/kernels/lane.h"\n', encoding="utf-8")
+(target.parent / "vec_math.h").write_text(
+    '#include "lamella/cuda/kernels/lane.h"\n', encoding="utf-8"
+)

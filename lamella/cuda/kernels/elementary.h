@@ -61,10 +61,9 @@ LAMELLA_DEVICE V silu_slope(V x) {
 LAMELLA_LANES2(SiluBackward, a* silu_slope(b))
 LAMELLA_LANES2(LogAddExp, a == b ? a + T(0.69314718055994530942)
                                  : (a > b ? a : b) + v_log1p(v_exp(-v_abs(a - b))))
-LAMELLA_LANES2(LogAddExp2,
-               a == b ? a + 1
-                      : (a > b ? a : b) +
-                            v_log1p(v_exp2(-v_abs(a - b))) * T(1.44269504088896340736))
+LAMELLA_LANES2(LogAddExp2, a == b ? a + 1
+                                  : (a > b ? a : b) +
+                                        v_log1p(v_exp2(-v_abs(a - b))) * T(1.44269504088896340736))
 // Scalars: beta and the threshold.
 LAMELLA_LANES1(Softplus, a* s(0) > s(1) ? a : v_log1p(v_exp(a * s(0))) / s(0))
 LAMELLA_LANES2(SoftplusBackward, b* s(0) > s(1) ? a : a * v_sigmoid(b * s(0)))
@@ -78,9 +77,7 @@ LAMELLA_LANES2(MishBackward, v_mish_backward(a, b))
 LAMELLA_LANES1(LogSigmoid, (a < 0 ? a : V{}) - v_log1p(v_exp(-v_abs(a))))
 LAMELLA_LANES2(LogSigmoidBackward, a* v_sigmoid(-b))
 // Small types take shorter polynomials.
-LAMELLA_LANES1(Gelu, p.small == 0   ? v_gelu(a)
-                     : p.small == 1 ? v_gelu_half(a)
-                                    : v_gelu_bfloat16(a))
+LAMELLA_LANES1(Gelu, p.small == 0 ? v_gelu(a) : p.small == 1 ? v_gelu_half(a) : v_gelu_bfloat16(a))
 LAMELLA_LANES1(GeluTanh, v_gelu_tanh(a))
 LAMELLA_LANES2(GeluBackward, v_gelu_backward(a, b))
 LAMELLA_LANES2(GeluTanhBackward, v_gelu_tanh_backward(a, b))

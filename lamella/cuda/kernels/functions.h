@@ -54,7 +54,10 @@ template <class T>
 LAMELLA_DEVICE complex<T> quotient(complex<T> a, complex<T> b) {
   const T re = b.real() < 0 ? -b.real() : b.real(), im = b.imag() < 0 ? -b.imag() : b.imag();
   const bool is_real = re >= im;
-  if (re == 0 && im == 0) return {a.real() / re, a.imag() / re};
+  if (re == 0 && im == 0) {  // of either sign
+    const T zero = re * re;
+    return {a.real() / zero, a.imag() / zero};
+  }
   const T large = is_real ? b.real() : b.imag(), small = is_real ? b.imag() : b.real();
   const T ratio = small / large, scale = 1 / std::fma(small, ratio, large);
   if (is_real) {
@@ -206,8 +209,10 @@ LAMELLA_DEVICE T divisor_of(T a, T b) {
 LAMELLA_FUNCTION2(Gcd, divisor_of(a, b))
 template <class T>
 LAMELLA_DEVICE T multiple_of(T a, T b) {
+  using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
   const T common = divisor_of(a, b);
-  return common == 0 ? T(0) : magnitude(multiplied(static_cast<T>(a / common), b));
+  if (common == 0) return T(0);
+  return static_cast<T>(magnitude(multiplied(static_cast<Wide>(a / common), static_cast<Wide>(b))));
 }
 LAMELLA_FUNCTION2(Lcm, multiple_of(a, b))
 
@@ -238,42 +243,42 @@ template <class T>
 LAMELLA_DEVICE bool shifts_out(T by) {
   return by < T(0) || by >= static_cast<T>(sizeof(T) * 8);
 }
-LAMELLA_FUNCTION2(ShiftLeft, shifts_out(b) ? T(0)
-                                           : static_cast<T>(static_cast<std::make_unsigned_t<T>>(a)
-                                                            << b))
-LAMELLA_FUNCTION2(ShiftRight, shifts_out(b) ? static_cast<T>(std::is_signed_v<T> && a < T(0) ? -1
-                                                                                            : 0)
-                                            : static_cast<T>(a >> b))
+LAMELLA_FUNCTION2(ShiftLeft, shifts_out(b)
+                                 ? T(0)
+                                 : static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) << b))
+LAMELLA_FUNCTION2(ShiftRight, shifts_out(b)
+                                  ? static_cast<T>(std::is_signed_v<T>&& a < T(0) ? -1 : 0)
+                                  : static_cast<T>(a >> b))
 
 // ---- Classification ----
 
 // Whether a test holds for either part, or for both.
-#define LAMELLA_CLASS(Name, join, of_whole, ...)                  \
-  template <class T>                                              \
-  struct Name {                                                   \
-    LAMELLA_DEVICE explicit Name(const PointwiseParameters&) {}   \
-    template <class P>                                            \
-    static LAMELLA_DEVICE bool holds(P a) {                       \
-      if constexpr (is_float<P>) {                                \
-        return __VA_ARGS__;                                       \
-      } else {                                                    \
-        return of_whole;                                          \
-      }                                                           \
-    }                                                             \
-    LAMELLA_DEVICE bool operator()(T a) const {                   \
-      if constexpr (is_complex_type_v<T>) {                       \
-        return holds(a.real()) join holds(a.imag());              \
-      } else {                                                    \
-        return holds(a);                                          \
-      }                                                           \
-    }                                                             \
+#define LAMELLA_CLASS(Name, join, of_whole, ...)                \
+  template <class T>                                            \
+  struct Name {                                                 \
+    LAMELLA_DEVICE explicit Name(const PointwiseParameters&) {} \
+    template <class P>                                          \
+    static LAMELLA_DEVICE bool holds(P a) {                     \
+      if constexpr (is_float<P>) {                              \
+        return __VA_ARGS__;                                     \
+      } else {                                                  \
+        return of_whole;                                        \
+      }                                                         \
+    }                                                           \
+    LAMELLA_DEVICE bool operator()(T a) const {                 \
+      if constexpr (is_complex_type_v<T>) {                     \
+        return holds(a.real()) join holds(a.imag());            \
+      } else {                                                  \
+        return holds(a);                                        \
+      }                                                         \
+    }                                                           \
   };
 LAMELLA_CLASS(IsNan, ||, false, a != a)
 LAMELLA_CLASS(IsInf, ||, false, a == infinity<P>() || a == -infinity<P>())
 LAMELLA_CLASS(IsFinite, &&, true, (a - a) == P(0))
 LAMELLA_CLASS(IsPosInf, ||, false, a == infinity<P>())
 LAMELLA_CLASS(IsNegInf, ||, false, a == -infinity<P>())
-LAMELLA_CLASS(SignBit, ||, a<P(0), std::signbit(a))
+LAMELLA_CLASS(SignBit, ||, a < P(0), std::signbit(a))
 #undef LAMELLA_CLASS
 
 }  // namespace lamella::cuda

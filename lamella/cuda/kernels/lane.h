@@ -154,7 +154,6 @@ struct VecTraits<cuda::Lane<float>> : FloatLaneTraits<float, int32_t> {
   }
 };
 
-
 // What the functions ask vectors of registers for.
 using VecF = cuda::Lane<float>;
 using VecD = cuda::Lane<double>;

@@ -2,17 +2,17 @@
 //
 // Note [One kernel for a function and a type]
 //   A kernel computes in one type. It reads operands of any dtype that promotes to it, contiguous,
-//   strided or broadcast, and converts them itself; float16 and bfloat16 are computed as float, bool
-//   and integers of up to 32 bits as int32, whose results wrap when they are stored. All arithmetic
-//   is IEEE's without contraction, so results equal the CPU's bit for bit.
+//   strided or broadcast, and converts them itself; float16 and bfloat16 are computed as float,
+//   bool and integers of up to 32 bits as int32, whose results wrap when they are stored. All
+//   arithmetic is IEEE's without contraction, so results equal the CPU's bit for bit.
 //
 // Note [Vectors of a thread]
-//   A thread computes kElements elements at a time. Where the innermost dimension of each operand is
-//   contiguous or broadcast and aligned, they are neighbours, read by loads of up to 16 bytes.
+//   A thread computes kElements elements at a time. Where the innermost dimension of each operand
+//   is contiguous or broadcast and aligned, they are neighbours, read by loads of up to 16 bytes.
 //   Elsewhere they are 32 apart, so that the threads of a warp read neighbours. The host divides
-//   operands until offsets fit 32 bits; the index of a dimension comes from a multiplication instead
-//   of a division (T. Granlund, P. Montgomery, Division by invariant integers using multiplication,
-//   1994).
+//   operands until offsets fit 32 bits; the index of a dimension comes from a multiplication
+//   instead of a division (T. Granlund, P. Montgomery, Division by invariant integers using
+//   multiplication, 1994).
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -129,8 +129,8 @@ LAMELLA_DEVICE T converted(S x) {
 // T read by vectors: natural() in pointwise_parameters.h.
 template <class T, bool Any, class F>
 LAMELLA_DEVICE void visit_kind(Kind kind, const F& f) {
-#define LAMELLA_KIND(name, S) \
-  case name:                  \
+#define LAMELLA_KIND(name, S)                                 \
+  case name:                                                  \
     if constexpr (Any || natural(kind_of<T>(), name)) f(S{}); \
     return;
   switch (kind) {

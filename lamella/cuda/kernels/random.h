@@ -2,8 +2,8 @@
 // stand-in of tests/cuda.
 //
 // Note [Streams of numbers on a device]
-//   Streams are PyTorch's on CUDA for a seed and an offset. Each of the threads of a launch, as many
-//   as fit the device at once, has the subsequence of its number; its n-th draw is the counter
+//   Streams are PyTorch's on CUDA for a seed and an offset. Each of the threads of a launch, as
+//   many as fit the device at once, has the subsequence of its number; its n-th draw is the counter
 //   offset / 4 + n. A draw gives four floats or words of 32 bits, or two doubles or words of 64
 //   bits, for elements that are one launch's threads apart. Floats are made as cuRAND documents:
 //   (word + 1/2) 2^-32, and normal ones by the Box-Muller transform with the device's fast sine and
@@ -67,8 +67,7 @@ LAMELLA_DEVICE void normal_pair(uint32_t x, uint32_t y, float* to) {
 }
 LAMELLA_DEVICE void normal_pair(const PhiloxWords& w, double* to) {
   const double radius = std::sqrt(-2.0 * std::log(unit_of(w.word[0], w.word[1])));
-  const uint64_t word =
-      static_cast<uint64_t>(w.word[2]) ^ (static_cast<uint64_t>(w.word[3]) << 21);
+  const uint64_t word = static_cast<uint64_t>(w.word[2]) ^ (static_cast<uint64_t>(w.word[3]) << 21);
   const double turn = std::fma(static_cast<double>(word), 0x1p-52, 0x1p-53);
   double sine, cosine;
 #ifdef __CUDACC__
@@ -229,14 +228,14 @@ LAMELLA_DEVICE void dropout(const DropoutParameters& p, int64_t thread, int64_t 
 }
 
 // f(name, Parameters, body)
-#define LAMELLA_RANDOM_KERNELS(f)                          \
-  f(random_f32, RandomParameters, random_floats<float>)    \
-  f(random_f64, RandomParameters, random_floats<double>)   \
-  f(random_u32, RandomParameters, random_integers<uint32_t>) \
-  f(random_u64, RandomParameters, random_integers<uint64_t>) \
-  f(chances_f32, RandomParameters, random_chances<float>)  \
-  f(chances_f64, RandomParameters, random_chances<double>) \
-  f(dropout_f32, DropoutParameters, dropout<float>)        \
-  f(dropout_f64, DropoutParameters, dropout<double>)
+#define LAMELLA_RANDOM_KERNELS(f)                                              \
+  f(random_f32, RandomParameters, random_floats<float>)                        \
+      f(random_f64, RandomParameters, random_floats<double>)                   \
+          f(random_u32, RandomParameters, random_integers<uint32_t>)           \
+              f(random_u64, RandomParameters, random_integers<uint64_t>)       \
+                  f(chances_f32, RandomParameters, random_chances<float>)      \
+                      f(chances_f64, RandomParameters, random_chances<double>) \
+                          f(dropout_f32, DropoutParameters, dropout<float>)    \
+                              f(dropout_f64, DropoutParameters, dropout<double>)
 
 }  // namespace lamella::cuda

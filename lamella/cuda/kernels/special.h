@@ -71,7 +71,7 @@ LAMELLA_DEVICE T floor_quotient(T a, T b) {
   const T q = whole_quotient(a, b);
   return is_apart(whole_rest(a, b), b) ? static_cast<T>(q - 1) : q;
 }
-#define LAMELLA_BOTH(Name, of_whole, of_float)                   \
+#define LAMELLA_BOTH(Name, of_whole, of_float)                  \
   template <class T>                                            \
   struct Name {                                                 \
     static constexpr bool kIsLong = true;                       \

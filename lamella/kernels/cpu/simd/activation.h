@@ -12,7 +12,8 @@ template <class V>
 inline V v_gelu_tanh(V a) {
   using T = ElementOf<V>;
   constexpr bool kSingle = sizeof(T) == 4;
-  constexpr T kScaleUpper = T(1.595769121605730711759542), kCubeUpper = T(0.071354816272600248779574);
+  constexpr T kScaleUpper = T(1.595769121605730711759542),
+              kCubeUpper = T(0.071354816272600248779574);
   constexpr T kScaleRest = kSingle ? T(-0x1.857936p-25) : T(-0x1.ccp-54);
   constexpr T kCubeRest = kSingle ? T(0x1.49b16ap-29) : T(-0x1.6cp-61);
   // Beyond 40 the result is a, below -40 it is 0, so the bounds change nothing.
