@@ -235,30 +235,29 @@ Divisor divisor_of(uint32_t size) {
 // Whether a thread may compute neighbours: Note [Vectors of a thread].
 bool takes_vectors(const DeviceLoopCall& call, const Launch& launch) {
   const PointwiseParameters& p = launch.p;
-  const size_t width = launch.type == kBool                         ? 1
-                       : launch.type == kC128                       ? 16
-                       : launch.type == kI32 || launch.type == kF32 ? 4
-                                                                    : 8;
-  const int64_t elements = width == 1 ? 8 : static_cast<int64_t>(32 / width);
+  const int64_t elements = launch.type == kC128                           ? 2
+                           : launch.type == kI32 || launch.type == kF32 ? 8
+                           : launch.type == kBool                       ? 8
+                                                                        : 4;
   if (call.ndim > 1 && call.sizes[0] % elements != 0) return false;
+  uint64_t misaligned = 0;
   for (int i = 0; i < call.count; ++i) {
-    const auto& from = call.operands[i];
-    if (p.operands[i].data == 0) continue;
-    const auto bytes = static_cast<int64_t>(element_size(from.dtype));
-    const int64_t align = bytes * elements < 16 ? bytes * elements : 16;
-    const int64_t inner = call.ndim == 0 ? bytes : from.strides[0];
+    const PointwiseOperand& operand = p.operands[i];
+    if (operand.data == 0) continue;
+    const int64_t* strides = call.operands[i].strides;
+    const auto bytes = static_cast<int64_t>(element_size(call.operands[i].dtype));
+    const int64_t inner = call.ndim == 0 ? bytes : strides[0];
     if (inner == 0 && i != 0) continue;
-    if (inner != bytes || p.operands[i].data % static_cast<uint64_t>(align) != 0) return false;
-    const bool is_result = i == 0 && launch.loop->result != Result::kSame;
-    if (!launch.moves && !is_result && !natural(launch.type, p.operands[i].kind) &&
-        !(launch.loop == &kWhere && i == 1)) {
-      return false;
-    }
-    for (int d = 1; d < call.ndim; ++d) {
-      if (from.strides[d] % align != 0) return false;
-    }
+    const bool is_read_so = launch.moves || natural(launch.type, operand.kind) ||
+                            (i == 0 ? launch.loop->result != Result::kSame
+                                    : i == 1 && launch.loop == &kWhere);
+    if (inner != bytes || !is_read_so) return false;
+    uint64_t all = operand.data;
+    for (int d = 1; d < call.ndim; ++d) all |= static_cast<uint64_t>(strides[d]);
+    const int64_t align = bytes * elements < 16 ? bytes * elements : 16;
+    misaligned |= all & static_cast<uint64_t>(align - 1);
   }
-  return true;
+  return misaligned == 0;
 }
 // Launches a call, in parts whose offsets fit 32 bits.
 void launch_part(const DeviceLoopCall& call, Launch& launch) {

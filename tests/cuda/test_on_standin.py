@@ -169,15 +169,25 @@ for call in calls:
 print(lamella.cuda.can_device_access_peer(0, 1), (x + y.cuda(0)).tolist(), x.tolist())
 """
     *texts, last = printed(program).splitlines()
-    assert texts == EXPECTED
+    on_other = "expected 'other' to be on cuda:0 like 'self', got"
+    assert texts == [
+        f"add: {on_other} cuda:1",
+        f"add: {on_other} cpu",
+        f"add_: {on_other} cuda:1",
+        f"add: {on_other} cuda:1",
+        "cat: expected all tensors to be on one device, got 'tensors' on cuda:0 and 'tensors' on "
+        "cuda:1",
+        "empty: expected a device of cuda from 0 to 1, got 7",
+        "can_device_access_peer: expected a device of cuda from 0 to 1, got 5",
+    ]
     assert last == "True [2.0, 2.0, 2.0] [1.0, 1.0, 1.0]"
 
 
 def test_a_stream_that_was_freed():
     program = "import lamella; x = lamella.ones(3).cuda(); x + 1"
     assert error(program, LAMELLA_STANDIN_FAIL="cuLaunchKernel:1:400") == (
-        "RuntimeError: add: the CUDA driver's cuLaunchKernel failed: invalid resource handle (400); "
-        "expected a stream and an event that still exist, got one that was freed"
+        "RuntimeError: add: the CUDA driver's cuLaunchKernel failed: invalid resource handle "
+        "(400); expected a stream and an event that still exist, got one that was freed"
     )
 
 
