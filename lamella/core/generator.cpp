@@ -9,6 +9,7 @@
 #include "lamella/core/error.h"
 #include "lamella/core/fork.h"
 #include "lamella/core/generator_impl.h"
+#include "lamella/core/philox.h"
 
 namespace lamella {
 namespace {
@@ -188,6 +189,53 @@ CpuGenerator& CpuGenerator::of(const Generator& generator) {
 Generator make_cpu_generator(uint64_t seed) { return Generator::adopt(new CpuGenerator(seed)); }
 
 namespace {
+
+// The generator of a device "cuda", whose kernels compute numbers by Philox from a seed and an
+// offset. Each launch moves the offset on by a multiple of 4; the state's bytes are PyTorch's.
+class PhiloxGenerator final : public GeneratorImpl {
+ public:
+  PhiloxGenerator(uint64_t seed, Device owner) : GeneratorImpl(owner), seed_(seed) {}
+  void set_current_seed(uint64_t seed) override {
+    seed_ = seed;
+    offset_ = 0;
+  }
+  uint64_t current_seed() const override { return seed_; }
+  std::vector<uint8_t> get_state() const override {
+    std::vector<uint8_t> bytes(kStateBytes);
+    std::memcpy(bytes.data(), &seed_, sizeof(seed_));
+    std::memcpy(bytes.data() + sizeof(seed_), &offset_, sizeof(offset_));
+    return bytes;
+  }
+  void set_state(const uint8_t* bytes, size_t size) override {
+    LAMELLA_CHECK(size == kStateBytes, "set_state: expected a state of ", kStateBytes,
+                  " bytes, got ", size);
+    uint64_t offset;
+    std::memcpy(&offset, bytes + sizeof(seed_), sizeof(offset));
+    LAMELLA_CHECK(offset % 4 == 0, "set_state: expected an offset that is a multiple of 4, got ",
+                  offset);
+    std::memcpy(&seed_, bytes, sizeof(seed_));
+    offset_ = offset;
+  }
+  Generator clone() const override {
+    auto* copy = new PhiloxGenerator(seed_, device);
+    copy->offset_ = offset_;
+    return Generator::adopt(copy);
+  }
+  void draw(uint64_t* words, size_t count) {
+    for (size_t i = 0; i < count; i += 2, offset_ += 4) {
+      PhiloxWords now = philox(seed_, 0, offset_ / 4);
+      for (size_t k = 0; k < 2 && i + k < count; ++k) {
+        words[i + k] = uint64_t{now.word[2 * k]} << 32 | now.word[2 * k + 1];
+      }
+    }
+  }
+
+ private:
+  static constexpr size_t kStateBytes = 16;
+  uint64_t seed_;
+  uint64_t offset_ = 0;
+};
+
 // Never destroyed: operators may run in static destructors.
 const Generator& cpu_generator = *[] {
   auto* made = new Generator(make_cpu_generator());
@@ -214,7 +262,9 @@ Device checked_owner(const char* what, Device device) {
 }  // namespace
 
 Generator make_generator(Device device, uint64_t seed) {
-  return Generator::adopt(new CpuGenerator(seed, checked_owner("Generator", device)));
+  device = checked_owner("Generator", device);
+  if (device.is_cuda()) return Generator::adopt(new PhiloxGenerator(seed, device));
+  return Generator::adopt(new CpuGenerator(seed, device));
 }
 
 Generator default_generator(Device device) {
@@ -259,9 +309,10 @@ lamella_status lamella_generator_seed(lamella_object* generator, uint64_t seed) 
 lamella_status lamella_generator_draw(lamella_object* generator, uint64_t* words,
                                       size_t count) noexcept {
   return detail::guarded([&] {
-    auto& engine = static_cast<CpuGenerator&>(GeneratorImpl::of(Generator::borrow(generator)));
+    GeneratorImpl& engine = GeneratorImpl::of(Generator::borrow(generator));
     std::lock_guard lock(engine.mutex);
-    for (size_t i = 0; i < count; ++i) words[i] = engine.random64();
+    if (engine.device.is_cuda()) return static_cast<PhiloxGenerator&>(engine).draw(words, count);
+    for (size_t i = 0; i < count; ++i) words[i] = static_cast<CpuGenerator&>(engine).random64();
   });
 }
 

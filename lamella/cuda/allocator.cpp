@@ -60,15 +60,21 @@ class DeviceMemory {
   double fraction = 1;
 
   void* allocate(size_t bytes, int device, int64_t stream, void** block) {
-    ContextGuard guard(device);
+    Driver::check_process();
     std::lock_guard lock(mutex);
-    finish_events();
+    if (!pending_.empty()) {
+      ContextGuard guard(device);
+      finish_events();
+    }
     const size_t rounded = bytes <= kRound ? kRound : (bytes + kRound - 1) / kRound * kRound;
     LAMELLA_CHECK(rounded >= bytes, "empty: expected a size that fits memory, got ", bytes,
                   " bytes");
     const Pool pool = rounded <= kMostSmall ? kSmall : kLarge;
     Block* found = take_free(rounded, stream, pool);
-    if (found == nullptr) found = new_segment(bytes, rounded, device, stream, pool);
+    if (found == nullptr) {
+      ContextGuard guard(device);
+      found = new_segment(bytes, rounded, device, stream, pool);
+    }
     const size_t rest = found->bytes - rounded;
     if (pool == kSmall ? rest >= kRound : rest > kMostSmall) split(found, rounded);
     found->used = true;
@@ -155,8 +161,7 @@ class DeviceMemory {
     auto at = free_[pool].lower_bound(&wanted);
     if (at == free_[pool].end() || (*at)->stream != stream) return nullptr;
     Block* found = *at;
-    free_[pool].erase(at);
-    count_inactive(found, -1);
+    take_out(at);
     return found;
   }
 
@@ -209,15 +214,14 @@ class DeviceMemory {
 
   // `block` keeps its first bytes; the rest becomes a free block.
   void split(Block* block, size_t bytes) {
-    auto* rest = new Block(*block);
+    Block* rest = made_block(*block);
     rest->data += bytes;
     rest->bytes -= bytes;
     rest->before = block;
     if (block->after != nullptr) block->after->before = rest;
     block->after = rest;
     block->bytes = bytes;
-    free_[block->pool].insert(rest);
-    count_inactive(rest, 1);
+    put_in(rest);
   }
   // Joins the block with free neighbours and makes it free.
   void release(Block* block) {
@@ -231,22 +235,41 @@ class DeviceMemory {
       if (block->before != nullptr) block->before->after = block;
       block->data = other->data;
       block->bytes += other->bytes;
-      delete other;
+      spare_blocks_.push_back(other);
     }
     if (Block* other = block->after; other != nullptr && is_free(other)) {
       take_out(other);
       block->after = other->after;
       if (block->after != nullptr) block->after->before = block;
       block->bytes += other->bytes;
-      delete other;
+      spare_blocks_.push_back(other);
     }
-    free_[block->pool].insert(block);
-    count_inactive(block, 1);
+    put_in(block);
   }
   static bool is_free(const Block* block) { return !block->used && block->waits == 0; }
-  void take_out(Block* block) {
-    free_[block->pool].erase(block);
+  // Sets and blocks are changed with every allocation, so their memory is kept.
+  void put_in(Block* block) {
+    if (spare_nodes_.empty()) {
+      free_[block->pool].insert(block);
+    } else {
+      spare_nodes_.back().value() = block;
+      free_[block->pool].insert(std::move(spare_nodes_.back()));
+      spare_nodes_.pop_back();
+    }
+    count_inactive(block, 1);
+  }
+  void take_out(FreeBlocks::iterator at) {
+    const Block* block = *at;
+    spare_nodes_.push_back(free_[block->pool].extract(at));
     count_inactive(block, -1);
+  }
+  void take_out(Block* block) { take_out(free_[block->pool].find(block)); }
+  Block* made_block(const Block& like) {
+    if (spare_blocks_.empty()) return new Block(like);
+    Block* block = spare_blocks_.back();
+    spare_blocks_.pop_back();
+    *block = like;
+    return block;
   }
   void finish_events() {
     size_t kept = 0;
@@ -269,6 +292,8 @@ class DeviceMemory {
     Block* block;
   };
   FreeBlocks free_[3];
+  std::vector<FreeBlocks::node_type> spare_nodes_;
+  std::vector<Block*> spare_blocks_;
   std::map<Address, Block*> segments_;  // the first block of each
   std::vector<Pending> pending_;
   EventPool events_;

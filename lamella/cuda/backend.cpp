@@ -8,6 +8,7 @@
 #include "lamella/cuda/lines.h"
 #include "lamella/cuda/movement.h"
 #include "lamella/cuda/pointwise.h"
+#include "lamella/cuda/random.h"
 #include "lamella/cuda/streams.h"
 
 namespace lamella::cuda {
@@ -213,6 +214,7 @@ struct Registered {
     register_sort(aten);
     register_windows(aten);
     register_optimizer(aten);
+    register_random(aten);
     static constexpr PinnedMemory pinned{&allocate_pinned, &free_pinned};
     set_pinned_memory(&pinned);
   }

@@ -11,6 +11,7 @@
 #include "lamella/core/error.h"
 #include "lamella/core/fork.h"
 #include "lamella/cuda/index_reports.h"
+#include "lamella/cuda/python_source.h"
 
 namespace lamella::cuda {
 
@@ -21,18 +22,20 @@ bool Driver::blocking_ = false;
 
 namespace {
 
-constexpr int kNamesKept = 16;
+constexpr uint64_t kNamesKept = 16;
+bool keeps_sources = false;  // LAMELLA_CUDA_SOURCES=1
 
 // One device. Never freed: tensors in static objects may be freed at any time.
 struct DeviceState {
   std::atomic<void*> context{nullptr};
   std::mutex mutex;
   DeviceFacts facts;
-  bool has_facts = false;
-  // Kernels since the last wait; guarded by `launched`.
-  std::mutex launched;
-  std::vector<const char*> names;
-  size_t unnamed = 0;
+  std::atomic<bool> has_facts{false};
+  // The latest kernels, by their number; those from `waited_for` on may still run.
+  std::atomic<uint64_t> launches{0}, waited_for{0};
+  std::atomic<const char*> names[kNamesKept] = {};
+  std::mutex sourcing;
+  std::string sources[kNamesKept];  // guarded by `sourcing`
   std::atomic<const std::string*> broken{nullptr};
 };
 std::vector<std::unique_ptr<DeviceState>>& states() {
@@ -67,11 +70,17 @@ std::string_view plain_name(std::string_view function) {
 }
 
 std::string launches_of(DeviceState& state) {
-  std::lock_guard lock(state.launched);
-  if (state.names.empty()) return "";
+  const uint64_t end = state.launches, all = end - state.waited_for;
+  if (all == 0) return "";
   std::string text = "; kernels launched since the last wait: ";
-  if (state.unnamed != 0) text += str(state.unnamed, " others, ");
-  for (size_t i = 0; i < state.names.size(); ++i) text += str(i == 0 ? "" : ", ", state.names[i]);
+  if (all > kNamesKept) text += str(all - kNamesKept, " others, ");
+  const uint64_t first = all > kNamesKept ? end - kNamesKept : end - all;
+  std::lock_guard lock(state.sourcing);
+  for (uint64_t i = first; i < end; ++i) {
+    const std::string& source = state.sources[i % kNamesKept];
+    text += str(i == first ? "" : ", ", state.names[i % kNamesKept].load());
+    if (!source.empty()) text += str(" (", source, ")");
+  }
   return text;
 }
 
@@ -89,7 +98,11 @@ std::string launches_of(DeviceState& state) {
     if (!state.broken.compare_exchange_strong(none, kept)) delete kept;
     throw Error(
         str(message, ". The device cannot be used any more in this process",
-            Driver::is_blocking() ? "" : "; LAMELLA_CUDA_BLOCKING=1 names the operator exactly"));
+            Driver::is_blocking() ? "" : "; LAMELLA_CUDA_BLOCKING=1 names the operator exactly",
+            keeps_sources ? "" : "; LAMELLA_CUDA_SOURCES=1 keeps the lines that launch"));
+  }
+  if (result == kInvalidHandle) {
+    message += "; expected a stream and an event that still exist, got one that was freed";
   }
   throw Error(std::move(message));
 }
@@ -114,6 +127,8 @@ std::string Driver::start() {
   for (int i = 0; i < count; ++i) states().push_back(std::make_unique<DeviceState>());
   const char* blocking = std::getenv("LAMELLA_CUDA_BLOCKING");
   blocking_ = blocking != nullptr && std::strcmp(blocking, "1") == 0;
+  const char* sources = std::getenv("LAMELLA_CUDA_SOURCES");
+  keeps_sources = sources != nullptr && std::strcmp(sources, "1") == 0;
   fork::in_child([] { forked_ = true; });
   device_count_ = count;
   return "";
@@ -135,8 +150,9 @@ int Driver::version() {
 const DeviceFacts& Driver::facts(int device) {
   check_process();
   DeviceState& state = state_of(device);
+  if (LAMELLA_LIKELY(state.has_facts.load(std::memory_order_acquire))) return state.facts;
   std::lock_guard lock(state.mutex);
-  if (state.has_facts) return state.facts;
+  if (state.has_facts.load(std::memory_order_relaxed)) return state.facts;
   DeviceFacts& f = state.facts;
   int handle = 0;
   CUDA_CALL(cuDeviceGet, &handle, device);
@@ -160,7 +176,7 @@ const DeviceFacts& Driver::facts(int device) {
                     {&f.registers_of_multiprocessor, 82},
                     {&f.multi_gpu_board, 84}};
   for (const auto& row : rows) CUDA_CALL(cuDeviceGetAttribute, row.to, row.attribute, handle);
-  state.has_facts = true;
+  state.has_facts.store(true, std::memory_order_release);
   return f;
 }
 
@@ -180,18 +196,22 @@ void* Driver::context(int device) {
 }
 bool Driver::has_context(int device) { return state_of(device).context.load() != nullptr; }
 
-void Driver::enter(int device) {
+void* Driver::enter(int device) {
   check_process();
-  void* wanted = context(device);
-  void* now = nullptr;
+  DeviceState& state = state_of(device);
+  void* wanted = state.context.load(std::memory_order_acquire);
+  if (LAMELLA_UNLIKELY(wanted == nullptr)) wanted = context(device);
   entered = device;
-  if (const std::string* why = state_of(device).broken.load(std::memory_order_relaxed)) {
+  if (const std::string* why = state.broken.load(std::memory_order_relaxed)) {
     throw Error(str("expected a CUDA device that works, got ",
                     Device(DeviceType::CUDA, static_cast<DeviceIndex>(device)),
                     ", on which earlier work failed: ", *why));
   }
+  void* now = nullptr;
   CUDA_CALL(cuCtxGetCurrent, &now);
-  if (now != wanted) CUDA_CALL(cuCtxSetCurrent, wanted);
+  if (LAMELLA_LIKELY(now == wanted)) return nullptr;
+  CUDA_CALL(cuCtxSetCurrent, wanted);
+  return now;
 }
 
 void Driver::check(int result, const char* function) {
@@ -200,20 +220,16 @@ void Driver::check(int result, const char* function) {
 
 void Driver::note_launch(int device, const char* kernel) {
   DeviceState& state = state_of(device);
-  std::lock_guard lock(state.launched);
-  if (state.names.size() == kNamesKept) {
-    state.names.erase(state.names.begin());
-    ++state.unnamed;
-  }
-  state.names.push_back(kernel);
+  const uint64_t at = state.launches.fetch_add(1, std::memory_order_relaxed) % kNamesKept;
+  state.names[at].store(kernel, std::memory_order_relaxed);
+  if (LAMELLA_LIKELY(!keeps_sources)) return;
+  std::string source = python_source();
+  std::lock_guard lock(state.sourcing);
+  state.sources[at] = std::move(source);
 }
 void Driver::note_wait(int device) {
-  {
-    DeviceState& state = state_of(device);
-    std::lock_guard lock(state.launched);
-    state.names.clear();
-    state.unnamed = 0;
-  }
+  DeviceState& state = state_of(device);
+  state.waited_for = state.launches.load();
   check_reports(device);
 }
 

@@ -2,7 +2,8 @@
 //
 // Note [Errors of a device]
 //   Every call of the driver is checked. A failure of work that was launched earlier is reported by
-//   a later call; its message lists the kernels launched since the last wait for the device. Some
+//   a later call; its message lists the kernels launched since the last wait for the device, each
+//   with its line of Python if LAMELLA_CUDA_SOURCES=1 had them kept. Some
 //   failures, such as an illegal address, leave a context that cannot be used any more: the device
 //   is marked, and every later use of it is refused with a sentence that says what happened.
 //
@@ -35,6 +36,7 @@ struct Functions {
 enum Result : int {
   kSuccess = 0,
   kOutOfMemory = 2,
+  kInvalidHandle = 400,
   kNotFound = 500,
   kNotReady = 600,
 };
@@ -71,11 +73,13 @@ class Driver {
   // The primary context, made at the first use of the device.
   static void* context(int device);
   static bool has_context(int device);
-  // Makes the device's context current on this thread. Throws if the device is marked.
-  static void enter(int device);
+  // Makes the device's context current on this thread and returns the former one; NULL if there was
+  // none, or it was this one. Throws if the device is marked.
+  static void* enter(int device);
   // Throws an error with the driver's text unless the result is 0.
   static void check(int result, const char* function);
-  // Remembers the name of a kernel until the device is waited for.
+  // Remembers the name of a kernel, which must live on, until the device is waited for; with
+  // LAMELLA_CUDA_SOURCES=1 also the line of Python that launches it.
   static void note_launch(int device, const char* kernel);
   static void note_wait(int device);
 
@@ -94,11 +98,7 @@ class Driver {
 // Makes a device's context the current one of this thread, and the former one afterwards.
 class ContextGuard {
  public:
-  explicit ContextGuard(int device) {
-    Driver::check_process();
-    Driver::functions().cuCtxGetCurrent(&former_);
-    Driver::enter(device);
-  }
+  explicit ContextGuard(int device) : former_(Driver::enter(device)) {}
   ContextGuard(const ContextGuard&) = delete;
   ContextGuard& operator=(const ContextGuard&) = delete;
   ~ContextGuard() {
@@ -106,7 +106,7 @@ class ContextGuard {
   }
 
  private:
-  void* former_ = nullptr;
+  void* former_;
 };
 
 }  // namespace lamella::cuda

@@ -17,25 +17,12 @@ namespace {
       ".fatbin\"\n"                                                                            \
       ".previous\n");                                                                          \
   extern "C" const char lamella_image_##name[];
-LAMELLA_IMAGE(activation)
-LAMELLA_IMAGE(arithmetic)
-LAMELLA_IMAGE(elementary)
-LAMELLA_IMAGE(index)
-LAMELLA_IMAGE(logic)
-LAMELLA_IMAGE(loss)
-LAMELLA_IMAGE(norm)
-LAMELLA_IMAGE(optimizer)
-LAMELLA_IMAGE(reduce)
-LAMELLA_IMAGE(scan)
-LAMELLA_IMAGE(select)
-LAMELLA_IMAGE(sort)
-LAMELLA_IMAGE(windows)
+#include LAMELLA_IMAGE_LIST
+#undef LAMELLA_IMAGE
+#define LAMELLA_IMAGE(name) lamella_image_##name,
 const char* const images[] = {
-    lamella_image_activation, lamella_image_arithmetic, lamella_image_elementary,
-    lamella_image_index,      lamella_image_logic,      lamella_image_loss,
-    lamella_image_norm,       lamella_image_optimizer,  lamella_image_reduce,
-    lamella_image_scan,       lamella_image_select,     lamella_image_sort,
-    lamella_image_windows};
+#include LAMELLA_IMAGE_LIST
+};
 #else
 // Built without nvcc: a module without kernels, so that every operator falls back to the CPU.
 const char* const images[] = {".version 7.0\n.target sm_70\n.address_size 64\n"};

@@ -14,17 +14,13 @@
 
 #include "lamella/core/visit_dtype.h"
 #include "lamella/cuda/driver.h"
-#include "lamella/cuda/kernels/pointwise.h"
+#include "lamella/cuda/kernels/pointwise_parameters.h"
+#include "lamella/cuda/kernels/pointwise_table.h"
 #include "lamella/cuda/launch.h"
 #include "lamella/kernels/device_loops.h"
 
 namespace lamella::cuda {
-namespace {
 
-using native::DeviceLoopCall;
-static_assert(native::kLoopDims == kPointwiseDims);
-
-// -1: kernels do not read the dtype.
 int kind_of(ScalarType dtype) {
   switch (dtype) {
     case ScalarType::Bool:
@@ -47,164 +43,298 @@ int kind_of(ScalarType dtype) {
       return kF16;
     case ScalarType::BFloat16:
       return kBF16;
+    case ScalarType::UInt16:
+      return kU16;
+    case ScalarType::UInt32:
+      return kU32;
+    case ScalarType::UInt64:
+      return kU64;
+    case ScalarType::ComplexFloat:
+      return kC64;
+    case ScalarType::ComplexDouble:
+      return kC128;
     default:
       return -1;
   }
 }
-constexpr const char* kSuffixes[] = {"b8", "u8", "i8", "i16", "i32", "i64", "f32", "f64"};
-bool is_floating(int kind) { return kind >= kF32; }
-Kind computed(int kind) { return kind == kF16 || kind == kBF16 ? kF32 : static_cast<Kind>(kind); }
-// The kind whose elements have so many bytes, for kernels that only move; -1: none.
+namespace {
+
+using native::DeviceLoopCall;
+static_assert(native::kLoopDims == kPointwiseDims);
+
+// The type in which a kind is computed.
+Kind computed(int kind) {
+  switch (kind) {
+    case kU8:
+    case kI8:
+    case kI16:
+    case kU16:
+    case kBool:
+      return kI32;
+    case kU32:
+      return kI64;
+    case kF16:
+    case kBF16:
+      return kF32;
+    default:
+      return static_cast<Kind>(kind);
+  }
+}
+// Bool, integers, floating point, complex.
+int category(int kind) {
+  return kind == kBool ? 0 : kind >= kC64 ? 3 : kind >= kF32 && kind <= kBF16 ? 2 : 1;
+}
+// The kind and the type of kernels that only move elements of so many bytes; -1: none.
 int kind_of_bytes(size_t bytes) {
-  return bytes == 1 ? kU8 : bytes == 2 ? kI16 : bytes == 4 ? kI32 : bytes == 8 ? kI64 : -1;
+  switch (bytes) {
+    case 1:
+      return kU8;
+    case 2:
+      return kI16;
+    case 4:
+      return kI32;
+    case 8:
+      return kI64;
+    default:
+      return bytes == 16 ? int{kC128} : -1;
+  }
 }
 
+enum class Result : uint8_t { kSame, kBool, kReal };
 struct Loop {
   const char* name;
-  bool gives_bool = false;
-  int scalars = 0;
+  int inputs;
+  Result result;
+  int scalars;
+  bool takes_bool, takes_u64;
 };
-constexpr Loop kLoops[] = {{"copy"},
-                           {"add"},
-                           {"sub"},
-                           {"mul"},
-                           {"div_true"},
-                           {"maximum"},
-                           {"minimum"},
-                           {"neg"},
-                           {"abs"},
-                           {"sqrt"},
-                           {"rsqrt"},
-                           {"reciprocal"},
-                           {"bitwise_and"},
-                           {"bitwise_or"},
-                           {"bitwise_xor"},
-                           {"where"},
-                           {"ceil"},
-                           {"floor"},
-                           {"trunc"},
-                           {"round"},
-                           {"frac"},
-                           {"sign"},
-                           {"hardswish"},
-                           {"hardsigmoid"},
-                           {"prelu"},
-                           {"lerp"},
-                           {"sigmoid_backward"},
-                           {"tanh_backward"},
-                           {"hardswish_backward"},
-                           {"hardsigmoid_backward"},
-                           {"exp"},
-                           {"exp2"},
-                           {"expm1"},
-                           {"sinh"},
-                           {"cosh"},
-                           {"tanh"},
-                           {"sigmoid"},
-                           {"log"},
-                           {"log2"},
-                           {"log10"},
-                           {"log1p"},
-                           {"sin"},
-                           {"cos"},
-                           {"tan"},
-                           {"erf"},
-                           {"erfc"},
-                           {"silu"},
-                           {"eq", true},
-                           {"ne", true},
-                           {"lt", true},
-                           {"le", true},
-                           {"gt", true},
-                           {"ge", true},
-                           {"logical_and", true},
-                           {"logical_or", true},
-                           {"logical_xor", true},
-                           {"logical_not", true},
-                           {"isnan", true},
-                           {"isinf", true},
-                           {"isfinite", true},
-                           {"isposinf", true},
-                           {"isneginf", true},
-                           {"add_alpha", false, 1},
-                           {"addcmul", false, 1},
-                           {"addcdiv", false, 1},
-                           {"nan_to_num", false, 3},
-                           {"clamp_scalar", false, 2},
-                           {"clamp_min_scalar", false, 1},
-                           {"clamp_max_scalar", false, 1},
-                           {"threshold", false, 2},
-                           {"leaky_relu", false, 1},
-                           {"lerp_scalar", false, 1},
-                           {"threshold_backward", false, 1},
-                           {"leaky_relu_backward", false, 1},
-                           {"hardtanh_backward", false, 2}};
+constexpr bool has_letter(const char* text, char letter) {
+  for (; *text != '\0'; ++text) {
+    if (*text == letter) return true;
+  }
+  return false;
+}
+#define LAMELLA_LOOP(loop, F, n, result, scalars, types, accepts) \
+  {#loop, n, Result::k##result, scalars, has_letter(#accepts, 'B'), has_letter(#accepts, 'W')},
+constexpr Loop kLoops[] = {LAMELLA_ARITHMETIC_LOOPS(LAMELLA_LOOP) LAMELLA_LOGIC_LOOPS(LAMELLA_LOOP)
+                               LAMELLA_ACTIVATION_LOOPS(LAMELLA_LOOP)
+                                   LAMELLA_ELEMENTARY_LOOPS(LAMELLA_LOOP)
+                                       LAMELLA_SPECIAL_LOOPS(LAMELLA_LOOP)};
+constexpr size_t kLoopCount = sizeof(kLoops) / sizeof(kLoops[0]);
+constexpr int index_of(const char* name) {
+  for (int i = 0;; ++i) {
+    const char *a = kLoops[i].name, *b = name;
+    while (*a != '\0' && *a == *b) ++a, ++b;
+    if (*a == *b) return i;
+  }
+}
+constexpr const Loop& kCopy = kLoops[0];
+constexpr const Loop* kDivisions[] = {&kLoops[index_of("div_trunc")],
+                                      &kLoops[index_of("div_floor")], &kLoops[index_of("floordiv")],
+                                      &kLoops[index_of("remainder")], &kLoops[index_of("fmod")]};
+constexpr const Loop& kWhere = kLoops[index_of("where")];
+constexpr const Loop& kLogicalNot = kLoops[index_of("logical_not")];
+constexpr const Loop& kBitwiseNot = kLoops[index_of("bitwise_not")];
 const Loop* loop_of(const char* name) {
   for (const Loop& loop : kLoops) {
     if (std::strcmp(loop.name, name) == 0) return &loop;
   }
   return nullptr;
 }
+// The same for the names of calls, which are one string for each loop: found by its address.
+const Loop* loop_of_call(const char* name) {
+  struct Known {
+    const char* name;
+    const Loop* loop;
+  };
+  static std::atomic<const Known*> known[512];
+  std::atomic<const Known*>& place = known[(reinterpret_cast<uintptr_t>(name) >> 2) % 512];
+  const Known* found = place.load(std::memory_order_acquire);
+  if (LAMELLA_LIKELY(found != nullptr && found->name == name)) return found->loop;
+  const Loop* loop = loop_of(name);
+  if (found == nullptr) {  // a place keeps its first name
+    const auto* made = new Known{name, loop};
+    if (!place.compare_exchange_strong(found, made)) delete made;
+  }
+  return loop;
+}
 bool has_loop(const char* name) { return loop_of(name) != nullptr; }
 
-void store_scalar(const Scalar& scalar, Kind kind, char* to) {
-  auto store = [to](auto value) { std::memcpy(to, &value, sizeof(value)); };
-  switch (kind) {
-    case kF32:
-      return store(scalar.to<float>());
-    case kF64:
-      return store(scalar.to<double>());
+// A number in the type of a kernel, converted to `dtype` before.
+template <class T>
+void store_as(T value, Kind type, char* to) {
+  auto store = [to](auto converted) { std::memcpy(to, &converted, sizeof(converted)); };
+  if constexpr (is_complex_type_v<T>) {
+    store(value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    type == kF32 ? store(static_cast<float>(value)) : store(static_cast<double>(value));
+  } else {
+    type == kI32 ? store(static_cast<int32_t>(value)) : store(static_cast<int64_t>(value));
+  }
+}
+void store_scalar(const Scalar& scalar, ScalarType dtype, Kind type, char* to) {
+  switch (kind_of(dtype)) {
+#define LAMELLA_STORE(kind, T) \
+  case kind:                   \
+    return store_as(scalar.to<T>(), type, to);
+    LAMELLA_STORE(kBool, bool)
+    LAMELLA_STORE(kU8, uint8_t)
+    LAMELLA_STORE(kI8, int8_t)
+    LAMELLA_STORE(kI16, int16_t)
+    LAMELLA_STORE(kI32, int32_t)
+    LAMELLA_STORE(kU64, uint64_t)
+    LAMELLA_STORE(kF64, double)
+    LAMELLA_STORE(kC64, complex<float>)
+    LAMELLA_STORE(kC128, complex<double>)
+#undef LAMELLA_STORE
     case kI64:
-      return store(scalar.to<int64_t>());
-    case kI32:
-      return store(scalar.to<int32_t>());
-    case kI16:
-      return store(scalar.to<int16_t>());
-    case kI8:
-      return store(scalar.to<int8_t>());
-    case kU8:
-      return store(scalar.to<uint8_t>());
+    case kU16:  // which the CPU computes as int64
+    case kU32:
+      return store_as(scalar.to<int64_t>(), type, to);
     default:
-      return store(scalar.to<bool>());
+      return store_as(scalar.to<float>(), type, to);
   }
 }
 
 // The kernel of a loop and type, whose context must be current; NULL: there is none.
 void* kernel_of(int device, const Loop& loop, Kind type) {
-  constexpr int kTypes = sizeof(kSuffixes) / sizeof(kSuffixes[0]);
-  static std::atomic<void*> known[16][sizeof(kLoops) / sizeof(kLoops[0])][kTypes];
+  static constexpr const char* kSuffixes[] = {"b8", "", "", "", "i32", "i64", "f32", "f64",
+                                              "",   "", "", "", "u64", "c64", "c128"};
+  static std::atomic<void*> known[16][kLoopCount][kC128 + 1];
+  static char absent;  // what `known` has for no kernel
   std::atomic<void*>* place = device < 16 ? &known[device][&loop - kLoops][type] : nullptr;
   void* kernel = place != nullptr ? place->load(std::memory_order_acquire) : nullptr;
-  if (kernel != nullptr) return kernel;
+  if (LAMELLA_LIKELY(kernel != nullptr)) return kernel == &absent ? nullptr : kernel;
   kernel = find_kernel(device, str(loop.name, "_", kSuffixes[type]).c_str());
-  if (place != nullptr) place->store(kernel, std::memory_order_release);
+  // Many functions of int64 are those of uint64.
+  if (kernel == nullptr && type == kU64 && loop.takes_u64) {
+    kernel = find_kernel(device, str(loop.name, "_i64").c_str());
+  }
+  if (place != nullptr) {
+    place->store(kernel != nullptr ? kernel : &absent, std::memory_order_release);
+  }
   return kernel;
 }
 
-// Launches the kernel of a loop and type; `kinds`: of the operands.
-bool launch_loop(const DeviceLoopCall& call, const Loop& loop, Kind type, const int* kinds) {
-  const int device = call.device.index();
-  ContextGuard guard(device);
-  void* kernel = kernel_of(device, loop, type);
-  if (kernel == nullptr) return false;
-  PointwiseParameters p{};
-  p.numel = call.numel;
-  p.ndim = call.ndim;
-  p.dense = call.ndim <= 1 ? 1 : 0;
-  for (int d = 0; d < call.ndim; ++d) p.sizes[d] = call.sizes[d];
+// What a launch needs beside the places of its operands.
+struct Launch {
+  int device;
+  void* kernel;
+  const Loop* loop;
+  Kind type;
+  bool moves;  // the kernel reads every kind by vectors
+  PointwiseParameters p;
+};
+
+Divisor divisor_of(uint32_t size) {
+  uint32_t shift = 0;
+  while (shift < 32 && (uint64_t{1} << shift) < size) ++shift;
+  const uint64_t one = uint64_t{1} << shift;
+  return {static_cast<uint32_t>(((one - size) << 32) / size + 1), shift};
+}
+// Whether a thread may compute neighbours: Note [Vectors of a thread].
+bool takes_vectors(const DeviceLoopCall& call, const Launch& launch) {
+  const PointwiseParameters& p = launch.p;
+  const int64_t elements = launch.type == kC128                           ? 2
+                           : launch.type == kI32 || launch.type == kF32 ? 8
+                           : launch.type == kBool                       ? 8
+                                                                        : 4;
+  if (call.ndim > 1 && call.sizes[0] % elements != 0) return false;
+  uint64_t misaligned = 0;
   for (int i = 0; i < call.count; ++i) {
-    const auto& from = call.operands[i];
-    PointwiseOperand& to = p.operands[i];
-    to.kind = static_cast<Kind>(kinds[i]);
-    if (from.on_host) {
-      std::memcpy(p.numbers[i], from.data, element_size(from.dtype));
-      continue;
-    }
-    to.data = reinterpret_cast<uint64_t>(from.data);
-    for (int d = 0; d < call.ndim; ++d) to.strides[d] = from.strides[d];
+    const PointwiseOperand& operand = p.operands[i];
+    if (operand.data == 0) continue;
+    const int64_t* strides = call.operands[i].strides;
+    const auto bytes = static_cast<int64_t>(element_size(call.operands[i].dtype));
+    const int64_t inner = call.ndim == 0 ? bytes : strides[0];
+    if (inner == 0 && i != 0) continue;
+    const bool is_read_so = launch.moves || natural(launch.type, operand.kind) ||
+                            (i == 0 ? launch.loop->result != Result::kSame
+                                    : i == 1 && launch.loop == &kWhere);
+    if (inner != bytes || !is_read_so) return false;
+    uint64_t all = operand.data;
+    for (int d = 1; d < call.ndim; ++d) all |= static_cast<uint64_t>(strides[d]);
+    const int64_t align = bytes * elements < 16 ? bytes * elements : 16;
+    misaligned |= all & static_cast<uint64_t>(align - 1);
   }
-  for (int i = 0; i < loop.scalars; ++i) store_scalar(call.scalars[i], type, p.scalars[i]);
-  launch(device, kernel, loop.name, &p, call.numel);
+  return misaligned == 0;
+}
+// Launches a call, in parts whose offsets fit 32 bits.
+void launch_part(const DeviceLoopCall& call, Launch& launch) {
+  constexpr int64_t kEnd = int64_t{1} << 31;
+  bool fits = call.numel < kEnd;
+  for (int i = 0; i < call.count && fits; ++i) {
+    int64_t extent = 0;
+    for (int d = 0; d < call.ndim; ++d) {
+      const int64_t stride = call.operands[i].strides[d];
+      extent += (stride < 0 ? -stride : stride) * (call.sizes[d] - 1);
+    }
+    fits = call.operands[i].on_host || extent < kEnd;
+  }
+  if (LAMELLA_UNLIKELY(!fits)) {
+    // The outermost dimension that can be divided.
+    int d = call.ndim - 1;
+    while (call.sizes[d] < 2) --d;
+    DeviceLoopCall part = call;
+    const int64_t middle = call.sizes[d] / 2, half = middle < 32 ? middle : (middle + 31) / 32 * 32;
+    for (int64_t begin = 0; begin < call.sizes[d]; begin += half) {
+      part.sizes[d] = call.sizes[d] - begin < half ? call.sizes[d] - begin : half;
+      part.numel = call.numel / call.sizes[d] * part.sizes[d];
+      for (int i = 0; i < call.count; ++i) {
+        if (call.operands[i].on_host) continue;
+        part.operands[i].data =
+            static_cast<char*>(call.operands[i].data) + begin * call.operands[i].strides[d];
+      }
+      launch_part(part, launch);
+    }
+    return;
+  }
+  PointwiseParameters& p = launch.p;
+  p.numel = static_cast<uint32_t>(call.numel);
+  p.ndim = call.ndim;
+  for (int d = 0; d < call.ndim; ++d) {
+    p.sizes[d] = static_cast<uint32_t>(call.sizes[d]);
+    if (call.ndim > 1) p.divisors[d] = divisor_of(p.sizes[d]);
+  }
+  for (int i = 0; i < call.count; ++i) {
+    if (call.operands[i].on_host) continue;
+    p.operands[i].data = reinterpret_cast<uint64_t>(call.operands[i].data);
+    for (int d = 0; d < call.ndim; ++d) {
+      p.operands[i].strides[d] = static_cast<int32_t>(call.operands[i].strides[d]);
+    }
+  }
+  p.vectors = takes_vectors(call, launch) ? 1 : 0;
+  const int64_t elements = launch.type == kF64 || launch.type == kC128 ? 2 : 4;
+  cuda::launch(launch.device, launch.kernel, launch.loop->name, &p,
+               (call.numel + elements - 1) / elements);
+}
+
+// Launches the kernel of a loop and type; `kinds`: of the operands. False: there is none.
+// `common`: the operator's dtype.
+bool launch_loop(const DeviceLoopCall& call, const Loop& loop, Kind type, const int* kinds,
+                 ScalarType common = ScalarType::Undefined) {
+  Launch launch;
+  launch.device = call.device.index();
+  ContextGuard guard(launch.device);
+  launch.kernel = kernel_of(launch.device, loop, type);
+  if (launch.kernel == nullptr) return false;
+  launch.loop = &loop;
+  launch.type = type;
+  launch.moves = &loop == &kCopy;
+  PointwiseParameters& p = launch.p;
+  p.small = common == ScalarType::Half ? 1 : common == ScalarType::BFloat16 ? 2 : 0;
+  for (int i = 0; i < call.count; ++i) {
+    p.operands[i].kind = static_cast<Kind>(kinds[i]);
+    p.operands[i].data = 0;
+    p.operands[i].strides[0] = 0;
+    if (call.operands[i].on_host) {
+      std::memcpy(p.numbers[i], call.operands[i].data, element_size(call.operands[i].dtype));
+    }
+  }
+  for (int i = 0; i < loop.scalars; ++i) {
+    store_scalar(call.scalars[i], common, type, p.scalars[i]);
+  }
+  launch_part(call, launch);
   return true;
 }
 
@@ -216,27 +346,69 @@ bool run_where(const DeviceLoopCall& call, const Loop& loop) {
   for (int i = 2; i < 4; ++i) {
     if (operands[i].dtype != operands[0].dtype) return false;
   }
-  return kind >= 0 && launch_loop(call, loop, static_cast<Kind>(kind), kinds);
+  return kind >= 0 && launch_loop(call, loop, computed(kind), kinds);
+}
+
+// The type of the kernel that converts to a kind: integers wrap as the CPU's conversions do.
+Kind type_of_copy(int to, int from) {
+  if (to == kBool) return kBool;
+  const bool wide = (to == kU8 || to == kU16) && category(from) >= 2;
+  return wide ? kI64 : computed(to);
+}
+// Computes into a dense temporary in the loop's type, and converts it to the result's dtype.
+bool run_converted(DeviceLoopCall call, bool (*run)(const DeviceLoopCall&), ScalarType dtype) {
+  const int kinds[] = {kind_of(call.operands[0].dtype), kind_of(dtype)};
+  if (kinds[0] < 0) return false;
+  Tensor made = lamella::empty({call.numel}, TensorOptions(dtype).device(call.device));
+  DeviceLoopCall copy = call;
+  copy.count = 2;
+  copy.operands[1] = {made.data_ptr(), dtype, false, {}};
+  int64_t stride = static_cast<int64_t>(element_size(dtype));
+  for (int d = 0; d < call.ndim; ++d) {
+    copy.operands[1].strides[d] = stride;
+    stride *= call.sizes[d];
+  }
+  call.operands[0] = copy.operands[1];
+  return run(call) && launch_loop(copy, kCopy, type_of_copy(kinds[0], kinds[1]), kinds);
 }
 
 bool run_loop(const DeviceLoopCall& call) {
-  const Loop& loop = *loop_of(call.name);
-  if (std::strcmp(loop.name, "where") == 0) return run_where(call, loop);
+  const Loop* loop = loop_of_call(call.name);
+  if (loop == &kWhere) return run_where(call, *loop);
   const ScalarType common =
       call.common == ScalarType::Undefined ? call.operands[1].dtype : call.common;
-  if (kind_of(common) < 0) return false;
-  const Kind type = computed(kind_of(common));
-  int kinds[4];
+  const int common_kind = kind_of(common);
+  if (common_kind < 0 || call.count != loop->inputs + 1) return false;
+  if ((common_kind == kBool && !loop->takes_bool) || (common_kind == kU64 && !loop->takes_u64)) {
+    return false;
+  }
+  if (common_kind == kBool && loop == &kBitwiseNot) loop = &kLogicalNot;
+  // Division of integers by the number 0 is the CPU's to refuse.
+  if (call.count == 3 && call.operands[2].on_host && category(common_kind) <= 1) {
+    const char zero[16] = {};
+    const auto& number = call.operands[2];
+    const bool is_zero = std::memcmp(number.data, zero, element_size(number.dtype)) == 0;
+    for (const Loop* division : kDivisions) {
+      if (is_zero && loop == division) return false;
+    }
+  }
+  const Kind type = computed(common_kind);
+  int kinds[native::kLoopOperands];
   for (int i = 0; i < call.count; ++i) {
     kinds[i] = kind_of(call.operands[i].dtype);
     if (kinds[i] < 0) return false;
-    if (i == 0) continue;
-    // What promotes to the type; a bool that stands for a number is only read as such.
-    if (is_floating(kinds[i]) && !is_floating(type)) return false;
-    if (type == kBool && kinds[i] != kBool) return false;
+    // What promotes to the type.
+    if (i != 0 && category(kinds[i]) > category(common_kind)) return false;
   }
-  const bool fits = loop.gives_bool ? kinds[0] == kBool : kinds[0] == kind_of(common);
-  return fits && launch_loop(call, loop, type, kinds);
+  ScalarType made = loop->result == Result::kBool   ? ScalarType::Bool
+                    : loop->result == Result::kReal ? to_real_type(common)
+                                                    : common;
+  const bool fits = call.operands[0].dtype == made ||
+                    (type == kF32 && computed(kinds[0]) == kF32 && loop->result != Result::kBool);
+  if (fits) return launch_loop(call, *loop, type, kinds, common);
+  // Halves are computed, and converted, as float32.
+  if (made == ScalarType::Half || made == ScalarType::BFloat16) made = ScalarType::Float;
+  return run_converted(call, &run_loop, made);
 }
 constexpr native::DeviceLoops kDeviceLoops{&has_loop, &run_loop};
 
@@ -295,14 +467,11 @@ bool copy_by_kernel(const Tensor& to, const Tensor& from) {
   if (to.scalar_type() == from.scalar_type()) {
     const int kind = kind_of_bytes(to.itemsize());
     const int kinds[] = {kind, kind};
-    return kind >= 0 && launch_loop(call, kLoops[0], static_cast<Kind>(kind), kinds);
+    return kind >= 0 && launch_loop(call, kCopy, computed(kind), kinds);
   }
   const int kinds[] = {kind_of(to.scalar_type()), kind_of(from.scalar_type())};
   if (kinds[0] < 0 || kinds[1] < 0) return false;
-  // Out of range, the CPU's conversions to integers are its own; halves come from float.
-  if (!is_floating(kinds[0]) && is_floating(kinds[1])) return false;
-  if (kinds[0] >= kF16 && (kinds[1] < kF32 || kinds[1] == kF64)) return false;
-  return launch_loop(call, kLoops[0], computed(kinds[0]), kinds);
+  return launch_loop(call, kCopy, type_of_copy(kinds[0], kinds[1]), kinds);
 }
 
 lamella_status copy_from(const lamella_kernel*, const lamella_operator* op, uint64_t,
@@ -322,7 +491,7 @@ lamella_status copy_from(const lamella_kernel*, const lamella_operator* op, uint
   return lamella::abi::call_boxed(op, cpu, arguments, returns);
 }
 
-// Writes one element everywhere; false: it has 16 bytes.
+// Writes one element everywhere; false: it has too many dimensions.
 bool fill_by_kernel(const Tensor& self, const void* element) {
   const int kind = kind_of_bytes(self.itemsize());
   DeviceLoopCall call{};
@@ -330,7 +499,7 @@ bool fill_by_kernel(const Tensor& self, const void* element) {
   call.operands[1].data = const_cast<void*>(element);
   call.operands[1].on_host = true;
   const int kinds[] = {kind, kind};
-  return launch_loop(call, kLoops[0], static_cast<Kind>(kind), kinds);
+  return launch_loop(call, kCopy, computed(kind), kinds);
 }
 Tensor& fill(Tensor& self, const Scalar& value) {
   alignas(16) char element[16] = {};
@@ -358,16 +527,49 @@ Tensor& zero(Tensor& self) {
 
 // The operators whose loops are those of kLoops.
 constexpr const char* kOperators =
-    "add sub mul div maximum minimum neg abs sqrt rsqrt reciprocal addcmul addcdiv eq ne "
-    "lt le gt ge logical_and logical_or logical_xor logical_not bitwise_and bitwise_or "
-    "bitwise_xor isnan where ceil floor trunc round frac sign isinf isfinite isposinf "
-    "isneginf nan_to_num clamp clamp_min clamp_max relu hardtanh threshold leaky_relu "
-    "hardswish hardsigmoid _prelu_kernel lerp sigmoid_backward tanh_backward "
-    "threshold_backward leaky_relu_backward hardtanh_backward hardswish_backward "
-    "hardsigmoid_backward exp exp2 expm1 sinh cosh tanh sigmoid log log2 log10 log1p sin "
-    "cos tan erf erfc silu ";
-constexpr const char* kOverloads[] = {"",           "Tensor",     "Scalar",     "self",    "out",
-                                      "grad_input", "Tensor_out", "Scalar_out", "self_out"};
+    "add sub mul div floor_divide floordiv maximum minimum fmax fmin neg abs sgn conj_physical "
+    "sqrt "
+    "rsqrt reciprocal pow copysign heaviside gcd lcm fmod remainder nextafter hypot atan2 addcmul "
+    "addcdiv eq ne lt le gt ge logical_and logical_or logical_xor logical_not bitwise_and "
+    "bitwise_or "
+    "bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift isnan isinf isfinite isposinf "
+    "isneginf signbit where ceil floor trunc round frac sign nan_to_num clamp clamp_min clamp_max "
+    "relu hardtanh threshold leaky_relu hardswish hardsigmoid hardshrink softshrink softplus elu "
+    "mish "
+    "silu gelu log_sigmoid _prelu_kernel lerp sigmoid_backward tanh_backward threshold_backward "
+    "leaky_relu_backward hardtanh_backward hardswish_backward hardsigmoid_backward "
+    "hardshrink_backward softshrink_backward softplus_backward elu_backward mish_backward "
+    "silu_backward gelu_backward log_sigmoid_backward logit_backward exp exp2 expm1 sinh cosh tanh "
+    "sigmoid log log2 log10 log1p sin cos tan asin acos atan asinh acosh atanh erf erfc erfinv "
+    "special_erfcx special_ndtri special_log_ndtr lgamma digamma polygamma i0 special_i0e "
+    "special_i1 "
+    "special_i1e special_entr xlogy special_xlog1py sinc logit logaddexp logaddexp2 ";
+constexpr const char* kOverloads[] = {"",
+                                      "out",
+                                      "Tensor",
+                                      "Tensor_out",
+                                      "Scalar",
+                                      "Scalar_out",
+                                      "self",
+                                      "self_out",
+                                      "grad_input",
+                                      "Tensor_mode",
+                                      "out_mode",
+                                      "decimals",
+                                      "Scalar_mode",
+                                      "Scalar_mode_out",
+                                      "Scalar_Tensor",
+                                      "OutTensor",
+                                      "Tensor_Tensor",
+                                      "Scalar_Tensor_out",
+                                      "Tensor_Tensor_out",
+                                      "Tensor_Scalar",
+                                      "OutScalar_Other",
+                                      "OutScalar_Self",
+                                      "Scalar_Other",
+                                      "Scalar_Self",
+                                      "Tensor_Scalar_out",
+                                      "decimals_out"};
 
 }  // namespace
 

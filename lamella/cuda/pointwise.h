@@ -4,6 +4,9 @@
 
 namespace lamella::cuda {
 
+// The kind of a dtype (kernels/pointwise_parameters.h); -1: kernels do not read it.
+int kind_of(ScalarType dtype);
+
 // Registers the operators that have kernels; calls that these do not serve fall back to the CPU.
 void register_pointwise(Library& aten);
 // Runs an operator's kernel of the CPU on tensors of the device; if that says that it is not

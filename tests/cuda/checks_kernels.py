@@ -176,7 +176,7 @@ def test_numbers_and_mixed_dtypes(cuda):
         values(lamella.float64),
         values(lamella.float64),
     )
-    same(lambda u: u.erfinv(), values(lamella.float32))  # by the CPU
+    same(lambda u: lamella.polygamma(2, u), values(lamella.float32).abs())  # by the CPU
     assert cuda.fallbacks()
 
 

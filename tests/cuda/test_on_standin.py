@@ -115,6 +115,82 @@ print(other.add(1).tolist())
     assert exact.startswith("add: work on cuda:0 failed, as cuStreamSynchronize reports: ")
 
 
+def test_lines_of_python():
+    """LAMELLA_CUDA_SOURCES=1 keeps the line of each launch, outside of Lamella's own package."""
+    program = """
+import lamella
+import lamella.nn.functional as F
+x = lamella.ones(3).cuda()
+def step(y):
+    return F.softplus(y)
+try:
+    step(x + 1)
+    x.cpu()
+except RuntimeError as error:
+    print(error)
+"""
+    failing = {"LAMELLA_STANDIN_FAIL": "work:3:700"}
+    text = printed(program, **failing, LAMELLA_CUDA_SOURCES="1")
+    assert "kernels launched since the last wait: add (<string>:8), softplus (<string>:6). " in text
+    assert text.endswith("; LAMELLA_CUDA_BLOCKING=1 names the operator exactly")
+    text = printed(program, **failing)
+    assert "kernels launched since the last wait: add, softplus. The device" in text
+    assert text.endswith("; LAMELLA_CUDA_SOURCES=1 keeps the lines that launch")
+
+
+def test_the_latest_launches_are_named():
+    program = """
+import lamella
+x = lamella.ones(3).cuda()
+for _ in range(30):
+    x = x.exp()
+try:
+    x.neg().cpu()
+except RuntimeError as error:
+    print(error)
+"""
+    text = printed(program, LAMELLA_STANDIN_FAIL="work:32:700")
+    names = ", ".join(["15 others", *["exp"] * 15, "neg"])
+    assert f"kernels launched since the last wait: {names}. " in text
+
+
+def test_devices_that_do_not_fit():
+    program = """
+import lamella
+x, y, z = lamella.ones(3).cuda(), lamella.ones(3).cuda(1), lamella.ones(3)
+calls = (lambda: x + y, lambda: x + z, lambda: x.add_(y), lambda: x.softmax(0).add(y),
+         lambda: lamella.cat([x, y]), lambda: lamella.empty(2, device="cuda:7"),
+         lambda: lamella.cuda.can_device_access_peer(0, 5))
+for call in calls:
+    try:
+        call()
+    except (RuntimeError, ValueError) as error:
+        print(error)
+print(lamella.cuda.can_device_access_peer(0, 1), (x + y.cuda(0)).tolist(), x.tolist())
+"""
+    *texts, last = printed(program).splitlines()
+    on_other = "expected 'other' to be on cuda:0 like 'self', got"
+    assert texts == [
+        f"add: {on_other} cuda:1",
+        f"add: {on_other} cpu",
+        f"add_: {on_other} cuda:1",
+        f"add: {on_other} cuda:1",
+        "cat: expected all tensors to be on one device, got 'tensors' on cuda:0 and 'tensors' on "
+        "cuda:1",
+        "empty: expected a device of cuda from 0 to 1, got 7",
+        "can_device_access_peer: expected a device of cuda from 0 to 1, got 5",
+    ]
+    assert last == "True [2.0, 2.0, 2.0] [1.0, 1.0, 1.0]"
+
+
+def test_a_stream_that_was_freed():
+    program = "import lamella; x = lamella.ones(3).cuda(); x + 1"
+    assert error(program, LAMELLA_STANDIN_FAIL="cuLaunchKernel:1:400") == (
+        "RuntimeError: add: the CUDA driver's cuLaunchKernel failed: invalid resource handle "
+        "(400); expected a stream and an event that still exist, got one that was freed"
+    )
+
+
 def test_blocking():
     """Without it the copy to pinned memory is late."""
     program = """
@@ -204,7 +280,7 @@ def test_page():
     page = (HERE.parents[1] / "docs" / "cuda.md").read_text(encoding="utf-8")
     programs = re.findall(r"```python\n(.*?)```", page, re.S)
     outputs = [printed(program) for program in programs]
-    assert len(outputs) == 2 and outputs[1] == "{'aten::erfinv': 1}"
+    assert len(outputs) == 2 and outputs[1] == "{'aten::polygamma': 1}"
 
 
 def test_the_checks_for_machines_with_a_gpu():

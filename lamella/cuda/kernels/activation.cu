@@ -1,11 +1,8 @@
-// Kernels of bounds and activations on a GPU, by the names of their loops and types: add_f32.
+// Kernels of bounds and activations on a GPU.
 #include "lamella/cuda/kernels/activations.h"
+#include "lamella/cuda/kernels/image.h"
 
+using namespace lamella;
 using namespace lamella::cuda;
 
-#define LAMELLA_KERNEL(loop, F, n, first, T, suffix)                                          \
-  extern "C" __global__ void loop##_##suffix(const __grid_constant__ PointwiseParameters p) { \
-    pointwise<F<T>, T, n, first>(p, int64_t(blockIdx.x) * blockDim.x + threadIdx.x,           \
-                                 int64_t(gridDim.x) * blockDim.x);                            \
-  }
-LAMELLA_ACTIVATION_KERNELS(LAMELLA_KERNEL)
+LAMELLA_ACTIVATION_LOOPS(LAMELLA_KERNELS)

@@ -25,27 +25,36 @@ LAMELLA_ROUNDING(Trunc, trunc)
 LAMELLA_ROUNDING(Round, rint)
 #undef LAMELLA_ROUNDING
 LAMELLA_FUNCTION1(Frac, a - std::trunc(a))
-LAMELLA_FUNCTION1(Sign, static_cast<T>((T(0) < a) - (a < T(0))))
+// Scalars: 10 to the number of decimals, and whether to divide by it.
+LAMELLA_SCALED(RoundDecimals, (T a),
+               s(1) != 0 ? std::rint(a / s(0)) * s(0) : std::rint(a * s(0)) / s(0))
+LAMELLA_SCALED(Replace, (T), s(0))
 
 template <class T>
-LAMELLA_DEVICE T infinity() {
-  return static_cast<T>(__builtin_huge_valf());
+LAMELLA_DEVICE T replaced(T a, T nan, T most, T least) {
+  if constexpr (is_complex_type_v<T>) {
+    return T(replaced(a.real(), nan.real(), most.real(), least.real()),
+             replaced(a.imag(), nan.real(), most.real(), least.real()));
+  } else if constexpr (is_float<T>) {
+    return a != a ? nan : a == infinity<T>() ? most : a == -infinity<T>() ? least : a;
+  } else {
+    return a;
+  }
 }
-LAMELLA_FUNCTION1(IsInf, a == infinity<T>() || a == -infinity<T>())
-LAMELLA_FUNCTION1(IsFinite, (a - a) == T(0))
-LAMELLA_FUNCTION1(IsPosInf, a == infinity<T>())
-LAMELLA_FUNCTION1(IsNegInf, a == -infinity<T>())
-LAMELLA_SCALED(NanToNum, (T a),
-               a != a                ? s(0)
-               : a == infinity<T>()  ? s(1)
-               : a == -infinity<T>() ? s(2)
-                                     : a)
+LAMELLA_SCALED(NanToNum, (T a), replaced(a, s(0), s(1), s(2)))
 
 template <class T>
 LAMELLA_DEVICE T bounded(T a, T least, T most) {
   const T low = a < least ? least : a;  // NaN stays
   return low > most ? most : low;
 }
+// NaN if any is NaN; the upper bound takes precedence.
+template <class T>
+LAMELLA_DEVICE T between(T a, T least, T most) {
+  const T low = a != a ? a : least != least ? least : a < least ? least : a;
+  return low != low ? low : most != most ? most : low > most ? most : low;
+}
+LAMELLA_FUNCTION(Clamp, (T a, T b, T c), between(a, b, c))
 LAMELLA_SCALED(ClampScalar, (T a), bounded(a, s(0), s(1)))
 LAMELLA_SCALED(ClampMinScalar, (T a), a < s(0) ? s(0) : a)
 LAMELLA_SCALED(ClampMaxScalar, (T a), a > s(0) ? s(0) : a)
@@ -72,34 +81,16 @@ LAMELLA_SCALED(HardtanhBackward, (T a, T b), (b <= s(0)) | (b >= s(1)) ? T(0) : 
 LAMELLA_FUNCTION2(HardswishBackward, b <= T(-3) ? T(0) : b < T(3) ? a * (b / T(3) + T(0.5)) : a)
 LAMELLA_FUNCTION2(HardsigmoidBackward, (b > T(-3)) & (b < T(3)) ? a / T(6) : T(0))
 
-#define LAMELLA_ACTIVATION_KERNELS(f)                                 \
-  LAMELLA_KERNELS_REAL(f, ceil, Ceil, 1)                              \
-  LAMELLA_KERNELS_REAL(f, floor, Floor, 1)                            \
-  LAMELLA_KERNELS_REAL(f, trunc, Trunc, 1)                            \
-  LAMELLA_KERNELS_REAL(f, round, Round, 1)                            \
-  LAMELLA_KERNELS_FLOAT(f, frac, Frac, 1)                             \
-  LAMELLA_KERNELS_REAL(f, sign, Sign, 1)                              \
-  LAMELLA_KERNELS_FLOAT(f, isinf, IsInf, 1)                           \
-  LAMELLA_KERNELS_FLOAT(f, isfinite, IsFinite, 1)                     \
-  LAMELLA_KERNELS_FLOAT(f, isposinf, IsPosInf, 1)                     \
-  LAMELLA_KERNELS_FLOAT(f, isneginf, IsNegInf, 1)                     \
-  LAMELLA_KERNELS_FLOAT(f, nan_to_num, NanToNum, 1)                   \
-  LAMELLA_KERNELS_REAL(f, clamp_scalar, ClampScalar, 1)               \
-  LAMELLA_KERNELS_REAL(f, clamp_min_scalar, ClampMinScalar, 1)        \
-  LAMELLA_KERNELS_REAL(f, clamp_max_scalar, ClampMaxScalar, 1)        \
-  LAMELLA_KERNELS_REAL(f, threshold, Threshold, 1)                    \
-  LAMELLA_KERNELS_FLOAT(f, leaky_relu, LeakyRelu, 1)                  \
-  LAMELLA_KERNELS_FLOAT(f, hardswish, Hardswish, 1)                   \
-  LAMELLA_KERNELS_FLOAT(f, hardsigmoid, Hardsigmoid, 1)               \
-  LAMELLA_KERNELS_FLOAT(f, prelu, Prelu, 2)                           \
-  LAMELLA_KERNELS_FLOAT(f, lerp, Lerp, 3)                             \
-  LAMELLA_KERNELS_FLOAT(f, lerp_scalar, LerpScalar, 2)                \
-  LAMELLA_KERNELS_FLOAT(f, sigmoid_backward, SigmoidBackward, 2)      \
-  LAMELLA_KERNELS_FLOAT(f, tanh_backward, TanhBackward, 2)            \
-  LAMELLA_KERNELS_REAL(f, threshold_backward, ThresholdBackward, 2)   \
-  LAMELLA_KERNELS_FLOAT(f, leaky_relu_backward, LeakyReluBackward, 2) \
-  LAMELLA_KERNELS_FLOAT(f, hardtanh_backward, HardtanhBackward, 2)    \
-  LAMELLA_KERNELS_FLOAT(f, hardswish_backward, HardswishBackward, 2)  \
-  LAMELLA_KERNELS_FLOAT(f, hardsigmoid_backward, HardsigmoidBackward, 2)
+LAMELLA_SCALED(Hardshrink, (T a), (a >= -s(0)) & (a <= s(0)) ? T(0) : a)
+LAMELLA_SCALED(Softshrink, (T a), a > s(0) ? a - s(0) : a < -s(0) ? a + s(0) : a * T(0))
+LAMELLA_SCALED(ShrinkBackward, (T a, T b), (b >= -s(0)) & (b <= s(0)) ? T(0) : a)
+// Scalar: the bound to which the input was clamped; negative without clamping.
+template <class T>
+LAMELLA_DEVICE T logit_slope(T a, T b, T eps) {
+  const T slope = a / (b * (T(1) - b));
+  if (eps < T(0)) return b < T(0) || b > T(1) ? static_cast<T>(__builtin_nanf("")) : slope;
+  return b < eps || b > T(1) - eps ? T(0) : slope;
+}
+LAMELLA_SCALED(LogitBackward, (T a, T b), logit_slope(a, b, s(0)))
 
 }  // namespace lamella::cuda

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "lamella/core/macros.h"
-#include "lamella/cuda/kernels/pointwise.h"
+#include "lamella/cuda/kernels/functions.h"
 // Headers that are marked for the device where nvcc compiles.
 #include "lamella/kernels/cpu/simd/vector_kinds.h"
 
@@ -19,6 +19,7 @@ struct LaneMask {
   LAMELLA_DEVICE explicit operator bool() const { return set; }
   friend LAMELLA_DEVICE LaneMask operator&(LaneMask a, LaneMask b) { return {a.set && b.set}; }
   friend LAMELLA_DEVICE LaneMask operator|(LaneMask a, LaneMask b) { return {a.set || b.set}; }
+  friend LAMELLA_DEVICE bool operator==(LaneMask a, LaneMask b) { return a.set == b.set; }
 };
 
 template <class T>
@@ -51,6 +52,7 @@ struct Lane {
   friend LAMELLA_DEVICE Lane operator<<(Lane a, int by) {
     return Lane(static_cast<T>(static_cast<U>(a.v) << by));
   }
+  friend LAMELLA_DEVICE Lane operator>>(Lane a, int by) { return Lane(static_cast<T>(a.v >> by)); }
   friend LAMELLA_DEVICE Lane operator~(Lane a) { return Lane(static_cast<T>(~a.v)); }
   friend LAMELLA_DEVICE Lane operator-(Lane a) {
     if constexpr (std::is_integral_v<T>) {
@@ -108,6 +110,7 @@ struct FloatLaneTraits : LaneTraits<F> {
   static constexpr int kBias = sizeof(F) == 4 ? 127 : 1023;
   static constexpr bool kHasFma = true;
   static LAMELLA_DEVICE V fma(V a, V b, V c) { return V(std::fma(a.v, b.v, c.v)); }
+  static LAMELLA_DEVICE V sqrt(V x) { return V(cuda::root(x.v)); }
   static LAMELLA_DEVICE V abs(V x) { return V(std::fabs(x.v)); }
   static LAMELLA_DEVICE V copysign(V size, V sign) { return V(std::copysign(size.v, sign.v)); }
   static LAMELLA_DEVICE V at_most(V x, V bound) { return bound.v < x.v ? bound : x; }
@@ -150,6 +153,15 @@ struct VecTraits<cuda::Lane<float>> : FloatLaneTraits<float, int32_t> {
     return Int(low.v);
   }
 };
+
+// What the functions ask vectors of registers for.
+using VecF = cuda::Lane<float>;
+using VecD = cuda::Lane<double>;
+LAMELLA_DEVICE bool v_any(cuda::LaneMask mask) { return mask.set; }
+template <class T>
+LAMELLA_DEVICE cuda::LaneMask v_is_nan(cuda::Lane<T> x) {
+  return {x.v != x.v};
+}
 
 }  // namespace CPU_CAPABILITY
 }  // namespace lamella::native

@@ -85,6 +85,7 @@ Tensor dropout(const Tensor& input, double p, bool train) {
   check_probability("dropout", p);
   if (p == 0 || !train || input.numel() == 0) return input;
   if (p == 1) return input.mul(lamella::zeros({}, input.options()));
+  if (input.is_cuda()) return std::get<0>(lamella::native_dropout(input, p, train));
   return input.mul(dropout_noise(input, p));
 }
 Tensor& dropout_(Tensor& self, double p, bool train) {

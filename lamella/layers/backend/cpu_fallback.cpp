@@ -221,10 +221,17 @@ class Fallback {
     }
     if (!device_) device_ = lender.device;
     borrower_ = make_cpu_generator();
+    values_[i].as.pointer = borrower_.get();
+    if (lender.device.is_cuda()) {  // of another kind: it gives a seed
+      uint64_t seed = 0;
+      detail::check(lamella_generator_draw(lender_.get(), &seed, 1));
+      GeneratorImpl::of(borrower_).set_current_seed(seed);
+      lender_ = Generator();
+      return;
+    }
     std::lock_guard lock(lender.mutex);
     std::vector<uint8_t> state = lender.get_state();
     GeneratorImpl::of(borrower_).set_state(state.data(), state.size());
-    values_[i].as.pointer = borrower_.get();
   }
   void give_back_generator() {
     if (!lender_.defined()) return;

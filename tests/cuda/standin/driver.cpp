@@ -50,6 +50,8 @@ const char* text_of(int result) {
       return "invalid device ordinal";
     case kInvalidContext:
       return "invalid device context";
+    case 400:
+      return "invalid resource handle";
     case kNotFound:
       return "named symbol not found";
     case kNotReady:

@@ -5,7 +5,8 @@
 #include "tests/cuda/standin/kernel.h"
 
 #include "lamella/cuda/kernels/activations.h"
-#include "lamella/cuda/kernels/elementary.h"
+#include "lamella/cuda/kernels/pointwise_table.h"
+#include "lamella/cuda/kernels/special.h"
 
 namespace lamella::cuda {
 intptr_t memory_offset = 0;
@@ -22,6 +23,7 @@ AddKernels::AddKernels(const Kernel* first, size_t count)
 }  // namespace standin
 
 namespace {
+using namespace lamella;
 using namespace lamella::cuda;
 
 template <void (*body)(const PointwiseParameters&, int64_t, int64_t)>
@@ -33,11 +35,14 @@ int run(const char*, const void* parameters, const standin::Shape& shape) {
   return 0;
 }
 
-#define STANDIN_KERNEL(loop, F, n, first, T, suffix) \
-  {#loop "_" #suffix, sizeof(PointwiseParameters), &run<&pointwise<F<T>, T, n, first>>},
+#define STANDIN_KERNEL(loop, F, n, T, suffix) \
+  {#loop "_" #suffix, sizeof(PointwiseParameters), &run<&pointwise<F<T>, T, n>>},
+#define STANDIN_KERNELS(loop, F, n, result, scalars, types, accepts) \
+  LAMELLA_TYPES_##types(STANDIN_KERNEL, loop, F, n)
 const standin::Kernel all[] = {
-    LAMELLA_ARITHMETIC_KERNELS(STANDIN_KERNEL) LAMELLA_LOGIC_KERNELS(STANDIN_KERNEL)
-        LAMELLA_ACTIVATION_KERNELS(STANDIN_KERNEL) LAMELLA_ELEMENTARY_KERNELS(STANDIN_KERNEL)};
+    LAMELLA_ARITHMETIC_LOOPS(STANDIN_KERNELS) LAMELLA_LOGIC_LOOPS(STANDIN_KERNELS)
+        LAMELLA_ACTIVATION_LOOPS(STANDIN_KERNELS) LAMELLA_ELEMENTARY_LOOPS(STANDIN_KERNELS)
+            LAMELLA_SPECIAL_LOOPS(STANDIN_KERNELS)};
 const standin::AddKernels pointwise_kernels(all, sizeof(all) / sizeof(all[0]));
 
 }  // namespace

@@ -11,9 +11,11 @@ inline namespace CPU_CAPABILITY {
 template <class V>
 inline V v_gelu_tanh(V a) {
   using T = ElementOf<V>;
-  constexpr long double kScale = 1.595769121605730711759542L, kCube = 0.071354816272600248779574L;
-  constexpr T kScaleUpper = T(kScale), kCubeUpper = T(kCube);
-  constexpr T kScaleRest = T(kScale - kScaleUpper), kCubeRest = T(kCube - kCubeUpper);
+  constexpr bool kSingle = sizeof(T) == 4;
+  constexpr T kScaleUpper = T(1.595769121605730711759542),
+              kCubeUpper = T(0.071354816272600248779574);
+  constexpr T kScaleRest = kSingle ? T(-0x1.857936p-25) : T(-0x1.ccp-54);
+  constexpr T kCubeRest = kSingle ? T(0x1.49b16ap-29) : T(-0x1.6cp-61);
   // Beyond 40 the result is a, below -40 it is 0, so the bounds change nothing.
   V x = v_at_most(v_at_least(a, T(-40)), T(40));
   // An error of u is multiplied by u in the result, so u is computed in two parts.
