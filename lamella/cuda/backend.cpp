@@ -5,6 +5,7 @@
 
 #include "lamella/core/cuda_loading.h"
 #include "lamella/cuda/allocator.h"
+#include "lamella/cuda/math.h"
 #include "lamella/cuda/pointwise.h"
 #include "lamella/cuda/streams.h"
 
@@ -205,6 +206,7 @@ struct Registered {
     everything.fallback(CppFunction::makeFromBoxedKernel(&counting_fallback));
     aten.impl("_local_scalar_dense", LAMELLA_FN(&local_scalar_dense));
     register_pointwise(aten);
+    register_math(aten);
     static constexpr PinnedMemory pinned{&allocate_pinned, &free_pinned};
     set_pinned_memory(&pinned);
   }

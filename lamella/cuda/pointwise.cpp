@@ -240,7 +240,8 @@ bool run_loop(const DeviceLoopCall& call) {
 }
 constexpr native::DeviceLoops kDeviceLoops{&has_loop, &run_loop};
 
-// Runs an operator's kernel of the CPU on tensors of the device.
+}  // namespace
+
 lamella_status run_structured(const lamella_kernel* kernel, const lamella_operator* op,
                               uint64_t key_set, const lamella_value* arguments,
                               lamella_value* returns) noexcept {
@@ -250,6 +251,8 @@ lamella_status run_structured(const lamella_kernel* kernel, const lamella_operat
   if (status != LAMELLA_NOT_IMPLEMENTED) return status;
   return counting_fallback(kernel, op, key_set, arguments, returns);
 }
+
+namespace {
 
 // ---- Copies and fills ----
 
