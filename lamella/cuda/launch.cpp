@@ -29,6 +29,8 @@ const char* const images[] = {".version 7.0\n.target sm_70\n.address_size 64\n"}
 #endif
 constexpr int kImages = sizeof(images) / sizeof(images[0]);
 constexpr unsigned kBlock = 256;
+constexpr unsigned kSharedBytes = 48 << 10;  // that a launch may ask for without an attribute
+constexpr int kMaxDynamicShared = 8;         // of CUfunction_attribute
 
 struct DeviceKernels {
   std::mutex mutex;
@@ -62,11 +64,22 @@ void* find_kernel(int device, const char* name) {
 void launch(int device, void* kernel, const char* name, void* parameters, int64_t items) {
   const int64_t most = int64_t{16} * Driver::facts(device).multiprocessors;
   const int64_t blocks = (items + kBlock - 1) / kBlock;
+  Shape shape;
+  shape.grid[0] = static_cast<unsigned>(blocks < most ? blocks : most);
+  shape.block[0] = kBlock;
+  launch(device, kernel, name, parameters, shape);
+}
+
+void launch(int device, void* kernel, const char* name, const void* parameters,
+            const Shape& shape) {
   StreamHandle stream = handle_of(device, current().streams[device]);
-  void* list[] = {parameters};
+  void* list[] = {const_cast<void*>(parameters)};
+  if (shape.shared_bytes > kSharedBytes) {
+    CUDA_CALL(cuFuncSetAttribute, kernel, kMaxDynamicShared, static_cast<int>(shape.shared_bytes));
+  }
   Driver::note_launch(device, name);
-  CUDA_CALL(cuLaunchKernel, kernel, static_cast<unsigned>(blocks < most ? blocks : most), 1, 1,
-            kBlock, 1, 1, 0, stream, list, nullptr);
+  CUDA_CALL(cuLaunchKernel, kernel, shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0],
+            shape.block[1], shape.block[2], shape.shared_bytes, stream, list, nullptr);
   after_launch(device, stream);
 }
 

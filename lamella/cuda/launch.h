@@ -10,4 +10,14 @@ void* find_kernel(int device, const char* name);
 // threads. The device's context must be current; `name` must live on.
 void launch(int device, void* kernel, const char* name, void* parameters, int64_t items);
 
+// The blocks of a launch, the threads of a block, and the bytes of its dynamic shared memory. Grids
+// have at most 2^31 - 1 blocks along x, 65535 along y and z.
+struct Shape {
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+};
+// Launches a kernel of blocks: Note [Kernels of blocks] in kernels/device.h.
+void launch(int device, void* kernel, const char* name, const void* parameters, const Shape& shape);
+
 }  // namespace lamella::cuda

@@ -9,12 +9,7 @@
 #include <type_traits>
 
 #include "lamella/core/half.h"
-
-#ifdef __CUDACC__
-#define LAMELLA_DEVICE __device__ __forceinline__
-#else
-#define LAMELLA_DEVICE inline
-#endif
+#include "lamella/cuda/kernels/device.h"
 
 namespace lamella::cuda {
 
@@ -36,18 +31,6 @@ struct PointwiseParameters {
   alignas(16) char numbers[4][16];  // of operands
   alignas(16) char scalars[3][16];  // in the kernel's type
 };
-
-#ifdef __CUDACC__
-LAMELLA_DEVICE const char* memory_at(uint64_t address) {
-  return reinterpret_cast<const char*>(address);
-}
-#else
-// What is to be added to addresses of the stand-in's device memory.
-extern intptr_t memory_offset;
-inline const char* memory_at(uint64_t address) {
-  return reinterpret_cast<const char*>(static_cast<intptr_t>(address) + memory_offset);
-}
-#endif
 
 template <class T, class S>
 LAMELLA_DEVICE T read_as(const char* from) {

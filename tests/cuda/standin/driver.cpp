@@ -63,23 +63,16 @@ const char* text_of(int result) {
   }
 }
 
-struct Kernels {
-  const Kernel* first = nullptr;
-  size_t count = 0;
-  Kernels() {
-    Dl_info info;
-    if (dladdr(reinterpret_cast<const void*>(&text_of), &info) == 0) return;
-    std::string path(info.dli_fname);
-    path = path.substr(0, path.rfind('/') + 1) + "libcuda_standin_kernels.so";
-    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    void* table = handle != nullptr ? dlsym(handle, "standin_kernels") : nullptr;
-    if (table != nullptr) first = reinterpret_cast<KernelTable>(table)(&count, worker_offset());
-  }
-};
-const Kernels& kernels() {
-  static const Kernels all;
-  return all;
+FindKernel find_in_library() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void*>(&text_of), &info) == 0) return nullptr;
+  std::string path(info.dli_fname);
+  path = path.substr(0, path.rfind('/') + 1) + "libcuda_standin_kernels.so";
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  return handle != nullptr ? reinterpret_cast<FindKernel>(dlsym(handle, "standin_kernel"))
+                           : nullptr;
 }
+constexpr int kMostShared = 227 << 10;
 int module_object;
 
 }  // namespace
@@ -318,27 +311,31 @@ int cuModuleLoadData(void** module, const void* image) {
 }
 int cuModuleGetFunction(void** function, void*, const char* name) {
   BEGIN;
-  for (size_t i = 0; i < kernels().count; ++i) {
-    if (strcmp(kernels().first[i].name, name) != 0) continue;
-    *function = const_cast<Kernel*>(&kernels().first[i]);
-    return kSuccess;
-  }
-  return kNotFound;
+  static const FindKernel find = find_in_library();
+  const Kernel* kernel = find != nullptr ? find(name, worker_offset()) : nullptr;
+  *function = const_cast<Kernel*>(kernel);
+  return kernel != nullptr ? kSuccess : kNotFound;
+}
+int cuFuncSetAttribute(void*, int attribute, int value) {
+  BEGIN;
+  return attribute == 8 && value <= kMostShared ? kSuccess : kInvalidValue;
 }
 int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned, void* handle,
-                   void** parameters, void**) {
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                   void* handle, void** parameters, void**) {
   BEGIN;
   const auto* kernel = static_cast<const Kernel*>(function);
-  if (grid_x == 0 || grid_y == 0 || grid_z == 0 || block_x * block_y * block_z > 1024 ||
-      block_x * block_y * block_z == 0) {
+  const uint64_t threads = uint64_t{block_x} * block_y * block_z;
+  if (grid_x == 0 || grid_y == 0 || grid_z == 0 || grid_x > 0x7fffffff || grid_y > 0xffff ||
+      grid_z > 0xffff || threads > kernel->threads || threads == 0 || block_z > 64 ||
+      shared_bytes > kMostShared) {
     return kInvalidValue;
   }
   std::shared_ptr<char[]> given(new char[kernel->parameter_bytes]);
   memcpy(given.get(), parameters[0], kernel->parameter_bytes);
   current->stream(handle)->enqueue([=] {
-    kernel->run(given.get(), {grid_x, grid_y, grid_z}, {block_x, block_y, block_z});
-    return 0;
+    return kernel->run(kernel->name, given.get(),
+                       {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes});
   });
   return kSuccess;
 }

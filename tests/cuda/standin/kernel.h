@@ -9,15 +9,29 @@ namespace standin {
 struct Grid {
   unsigned x, y, z;
 };
-// Runs all threads of a launch. `offset`: what is to be added to addresses of device memory.
-using RunKernel = void (*)(const void* parameters, Grid grid, Grid block);
+struct Shape {
+  Grid grid, block;
+  unsigned shared_bytes;  // of dynamic shared memory
+};
+// Runs all threads of a launch and returns a CUresult.
+using RunKernel = int (*)(const char* name, const void* parameters, const Shape& shape);
 
 struct Kernel {
   const char* name;
   size_t parameter_bytes;  // a kernel has one parameter, a structure
   RunKernel run;
+  unsigned threads = 1024;  // the most of a block
 };
-// The table of a library of kernels: standin_kernels(&count, offset).
-using KernelTable = const Kernel* (*)(size_t* count, intptr_t offset);
+// The kernel of a name, NULL if there is none: standin_kernel(name, offset). `offset`: what is to
+// be added to addresses of device memory.
+using FindKernel = const Kernel* (*)(const char* name, intptr_t offset);
+
+// In the library of kernels: adds a family's kernels, by an object of static lifetime.
+struct AddKernels {
+  AddKernels(const Kernel* first, size_t count);
+  const Kernel* first;
+  size_t count;
+  const AddKernels* next;
+};
 
 }  // namespace standin

@@ -1,5 +1,7 @@
-// The product's kernels as functions of the host, by name, for the stand-in. Kernels without
-// barriers run thread by thread.
+// The library of the product's kernels as functions of the host, by name, and its pointwise
+// kernels, which have no barriers and run thread by thread.
+#include <cstring>
+
 #include "tests/cuda/standin/kernel.h"
 
 #include "lamella/cuda/kernels/activations.h"
@@ -9,15 +11,26 @@ namespace lamella::cuda {
 intptr_t memory_offset = 0;
 }
 
+namespace standin {
+namespace {
+constinit const AddKernels* families = nullptr;
+}
+AddKernels::AddKernels(const Kernel* first, size_t count)
+    : first(first), count(count), next(families) {
+  families = this;
+}
+}  // namespace standin
+
 namespace {
 using namespace lamella::cuda;
 
 template <void (*body)(const PointwiseParameters&, int64_t, int64_t)>
-void run(const void* parameters, standin::Grid grid, standin::Grid block) {
-  const int64_t threads = int64_t{grid.x} * block.x;
+int run(const char*, const void* parameters, const standin::Shape& shape) {
+  const int64_t threads = int64_t{shape.grid.x} * shape.block.x;
   for (int64_t i = 0; i < threads; ++i) {
     body(*static_cast<const PointwiseParameters*>(parameters), i, threads);
   }
+  return 0;
 }
 
 #define STANDIN_KERNEL(loop, F, n, first, T, suffix) \
@@ -25,12 +38,17 @@ void run(const void* parameters, standin::Grid grid, standin::Grid block) {
 const standin::Kernel all[] = {
     LAMELLA_ARITHMETIC_KERNELS(STANDIN_KERNEL) LAMELLA_LOGIC_KERNELS(STANDIN_KERNEL)
         LAMELLA_ACTIVATION_KERNELS(STANDIN_KERNEL) LAMELLA_ELEMENTARY_KERNELS(STANDIN_KERNEL)};
+const standin::AddKernels pointwise_kernels(all, sizeof(all) / sizeof(all[0]));
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) const standin::Kernel* standin_kernels(
-    size_t* count, intptr_t offset) {
+extern "C" __attribute__((visibility("default"))) const standin::Kernel* standin_kernel(
+    const char* name, intptr_t offset) {
   lamella::cuda::memory_offset = offset;
-  *count = sizeof(all) / sizeof(all[0]);
-  return all;
+  for (const auto* family = standin::families; family != nullptr; family = family->next) {
+    for (size_t i = 0; i < family->count; ++i) {
+      if (std::strcmp(family->first[i].name, name) == 0) return &family->first[i];
+    }
+  }
+  return nullptr;
 }

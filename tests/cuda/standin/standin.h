@@ -15,7 +15,8 @@
 //   bytes
 //     of each (8 GiB); LAMELLA_STANDIN_LEAKS=1 reports memory that was not freed at the end.
 //   * Kernels come from libcuda_standin_kernels.so beside this library: the product's sources,
-//     compiled for the host. A module's image is not looked at.
+//     compiled for the host, those of blocks with fibres (fibres.h). A module's image is not looked
+//     at.
 #pragma once
 #include <atomic>
 #include <chrono>
