@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt.
+// Matrix products by cuBLASLt, and without it, or for what it does not compute, by a kernel.
 //
 // Note [Products by cuBLASLt]
 //   The library's matrices are column-major. A product whose result has contiguous rows is computed
@@ -11,6 +11,8 @@
 #include <unordered_map>
 
 #include "lamella/api/from_blob.h"
+#include "lamella/core/visit_dtype.h"
+#include "lamella/cuda/kernels/matmul_parameters.h"
 #include "lamella/cuda/launch.h"
 #include "lamella/cuda/libraries.h"
 #include "lamella/cuda/math.h"
@@ -216,7 +218,7 @@ bool types_of(const Gemm& p, ScalarType result, Problem* to) {
   return result == p.dtype;
 }
 
-bool by_cublaslt(const char* op, Gemm p) {
+bool by_cublaslt(Gemm p) {
   const CublasLt* lt = cublaslt();
   if (lt == nullptr) return false;
   const ScalarType result = p.result == ScalarType::Undefined ? p.dtype : p.result;
@@ -323,11 +325,88 @@ bool by_cublaslt(const char* op, Gemm p) {
   return true;
 }
 
+// ---- By a kernel of the device ----
+
+const char* kernel_for(ScalarType dtype, ScalarType result) {
+  if (dtype == kChar && result == kInt) return "matmul_i8_i32";
+  if (dtype == kByte && result == kInt) return "matmul_u8_i32";
+  if (result != dtype) return nullptr;
+  switch (dtype) {
+    case kFloat:
+      return "matmul_f32";
+    case kDouble:
+      return "matmul_f64";
+    case kHalf:
+      return "matmul_f16";
+    case kBFloat16:
+      return "matmul_bf16";
+    case kComplexFloat:
+      return "matmul_c64";
+    case kComplexDouble:
+      return "matmul_c128";
+    case kByte:
+      return "matmul_u8";
+    case kChar:
+      return "matmul_i8";
+    case kShort:
+      return "matmul_i16";
+    case kInt:
+      return "matmul_i32";
+    case kLong:
+      return "matmul_i64";
+    default:
+      return nullptr;
+  }
+}
+// A number in the type that the kernel sums in, as factor_of().
+Factor sum_factor(const Scalar& value, ScalarType dtype) {
+  if (!is_integral(dtype, false)) {
+    return factor_of(value, dtype == kHalf || dtype == kBFloat16 ? 0 : data_type_of(dtype));
+  }
+  Factor factor{};
+  visit_numbers(dtype, "mm", [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    if constexpr (std::is_integral_v<T>) {
+      const auto wide = static_cast<int64_t>(value.to<T>());  // the lower half is that of 32 bits
+      std::memcpy(factor.bytes, &wide, sizeof(wide));
+    }
+  });
+  return factor;
+}
+
+bool by_kernel(const Gemm& p) {
+  const ScalarType result = p.result == ScalarType::Undefined ? p.dtype : p.result;
+  const char* name = kernel_for(p.dtype, result);
+  const int64_t tiles =
+      ((p.m + kMatmulTile - 1) / kMatmulTile) * ((p.n + kMatmulTile - 1) / kMatmulTile);
+  if (name == nullptr || tiles > INT32_MAX) return false;
+  auto operand = [](const Matrices& x) {
+    return MatmulOperand{reinterpret_cast<uint64_t>(x.data), x.row, x.column, x.batch};
+  };
+  MatmulParameters parameters{operand(p.a), operand(p.b), operand(p.c),   {}, p.m, p.n,
+                              p.k,          p.batch,      p.relu ? 1 : 0, {}, {}};
+  if (!p.beta.equal(0)) parameters.d = operand(p.d.data == nullptr ? p.c : p.d);
+  const Factor alpha = sum_factor(p.alpha, result), beta = sum_factor(p.beta, result);
+  std::memcpy(parameters.alpha, alpha.bytes, sizeof(alpha.bytes));
+  std::memcpy(parameters.beta, beta.bytes, sizeof(beta.bytes));
+  const int device = p.device.index();
+  ContextGuard guard(device);
+  void* kernel = find_kernel(device, name);
+  if (kernel == nullptr) return false;
+  Shape shape;
+  constexpr int64_t kMostRows = 65535;
+  shape.grid[0] = static_cast<unsigned>(tiles);
+  shape.grid[1] = static_cast<unsigned>(p.batch < kMostRows ? p.batch : kMostRows);
+  shape.block[0] = kMatmulThreads;
+  launch(device, kernel, name, &parameters, shape);
+  return true;
+}
+
 }  // namespace
 
-bool multiply(const char* op, const Gemm& problem) {
+bool multiply(const char*, const Gemm& problem) {
   if (problem.batch == 0 || problem.m == 0 || problem.n == 0) return true;
-  return by_cublaslt(op, problem);
+  return by_cublaslt(problem) || by_kernel(problem);
 }
 
 }  // namespace lamella::cuda
