@@ -20,6 +20,13 @@ def test_checks(name, delay):
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
+def test_checks_without_libraries():
+    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
+    checks = str(HERE / "checks_libraries.py")
+    done = run(["-m", "pytest", *options, checks], LAMELLA_CUDA_LIBRARIES="none")
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
 def test_conformance():
     import lamella
 
