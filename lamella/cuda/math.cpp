@@ -19,6 +19,23 @@ constexpr const char* kOperators =
     "_linalg_det _linalg_slogdet linalg_solve_triangular linalg_qr _linalg_svd _linalg_eigh "
     "_fft_c2c _fft_r2c _fft_c2r ";
 
+// The CPU's kernels see no devices in what they hand over, so tensors of several devices are left
+// to the fallback, which words the error.
+lamella_status run_on_one_device(const lamella_kernel* kernel, const lamella_operator* op,
+                                 uint64_t key_set, const lamella_value* arguments,
+                                 lamella_value* returns) noexcept {
+  const lamella_tensor* first = nullptr;
+  for (uint32_t i = 0; i < op->argument_count; ++i) {
+    if (arguments[i].tag != LAMELLA_TENSOR || arguments[i].as.tensor == nullptr) continue;
+    const lamella_tensor* tensor = arguments[i].as.tensor;
+    if (first == nullptr) first = tensor;
+    if (tensor->device_type != first->device_type || tensor->device_index != first->device_index) {
+      return counting_fallback(kernel, op, key_set, arguments, returns);
+    }
+  }
+  return run_structured(kernel, op, key_set, arguments, returns);
+}
+
 }  // namespace
 
 void register_math(Library& aten) {
@@ -26,7 +43,7 @@ void register_math(Library& aten) {
   for (std::string_view rest = kOperators; !rest.empty();) {
     const size_t end = rest.find(' ');
     aten.impl(std::string(rest.substr(0, end)).c_str(),
-              CppFunction::makeFromBoxedKernel(&run_structured));
+              CppFunction::makeFromBoxedKernel(&run_on_one_device));
     rest.remove_prefix(end + 1);
   }
 }
