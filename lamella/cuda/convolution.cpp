@@ -11,6 +11,7 @@
 #include "lamella/cuda/allocator.h"
 #include "lamella/cuda/launch.h"
 #include "lamella/cuda/libraries.h"
+#include "lamella/cuda/library_values.h"
 #include "lamella/cuda/math.h"
 #include "lamella/cuda/streams.h"
 #include "lamella/lamella.h"
@@ -21,29 +22,15 @@ namespace {
 using native::Convolution;
 using native::Dims;
 
-// Values of the library's enumerations: formats, kinds of mathematics, the kind of convolution.
-enum : int { kRows = 0, kChannelsLast = 1 };
-enum : int { kDefaultMath = 0, kTensorMath = 1, kFloatMath = 3 };
-constexpr int kCrossCorrelation = 1;
-constexpr int kDeterministic = 1;
-struct Performance {
-  int algorithm;
-  int status;
-  float time;
-  size_t memory;
-  int determinism;
-  int math;
-  int reserved[3];
-};
 constexpr int kMostAlgorithms = 10;
 
 enum class Direction : int64_t { kForward, kData, kWeight };
 
 int type_of_cudnn(ScalarType dtype) {
-  return dtype == kFloat      ? 0
-         : dtype == kDouble   ? 1
-         : dtype == kHalf     ? 2
-         : dtype == kBFloat16 ? 9
+  return dtype == kFloat      ? dnn::kFloatData
+         : dtype == kDouble   ? dnn::kDoubleData
+         : dtype == kHalf     ? dnn::kHalfData
+         : dtype == kBFloat16 ? dnn::kBFloat16Data
                               : -1;
 }
 
@@ -61,16 +48,16 @@ bool fits(const Convolution& c) {
 
 // The descriptors of a problem.
 struct Description {
-  const Cudnn& dnn;
+  const Cudnn& lib;
   void *src = nullptr, *dst = nullptr, *weight = nullptr, *convolution = nullptr;
 
-  Description(const Cudnn& library, const Convolution& c) : dnn(library) {
+  Description(const Cudnn& library, const Convolution& c) : lib(library) {
     const int type = type_of_cudnn(c.dtype), line = c.ndim == 1 ? 1 : 0, dims = c.ndim + line;
     auto check = [](int status) { check_library(status, "cudnnSetTensorNdDescriptor"); };
-    check(dnn.cudnnCreateTensorDescriptor(&src));
-    check(dnn.cudnnCreateTensorDescriptor(&dst));
-    check(dnn.cudnnCreateFilterDescriptor(&weight));
-    check(dnn.cudnnCreateConvolutionDescriptor(&convolution));
+    check(lib.cudnnCreateTensorDescriptor(&src));
+    check(lib.cudnnCreateTensorDescriptor(&dst));
+    check(lib.cudnnCreateFilterDescriptor(&weight));
+    check(lib.cudnnCreateConvolutionDescriptor(&convolution));
     auto tensor = [&](void* descriptor, int64_t channels, const int64_t* spatial) {
       int sizes[5] = {static_cast<int>(c.batch), static_cast<int>(channels), 1, 1, 1};
       int strides[5];
@@ -86,7 +73,7 @@ struct Description {
         step *= sizes[1];
       }
       strides[0] = step;
-      check(dnn.cudnnSetTensorNdDescriptor(descriptor, type, dims + 2, sizes, strides));
+      check(lib.cudnnSetTensorNdDescriptor(descriptor, type, dims + 2, sizes, strides));
     };
     tensor(src, c.in_channels, c.in);
     tensor(dst, c.out_channels, c.out);
@@ -99,32 +86,33 @@ struct Description {
       stride[line + d] = static_cast<int>(c.stride[d]);
       dilation[line + d] = static_cast<int>(c.dilation[d]);
     }
-    check(dnn.cudnnSetFilterNdDescriptor(weight, type, c.channels_last ? kChannelsLast : kRows,
-                                         dims + 2, kernel));
-    check(dnn.cudnnSetConvolutionNdDescriptor(convolution, dims, padding, stride, dilation,
-                                              kCrossCorrelation, c.dtype == kDouble ? 1 : 0));
-    check(dnn.cudnnSetConvolutionGroupCount(convolution, static_cast<int>(c.groups)));
+    check(lib.cudnnSetFilterNdDescriptor(
+        weight, type, c.channels_last ? dnn::kChannelsLast : dnn::kRows, dims + 2, kernel));
+    check(lib.cudnnSetConvolutionNdDescriptor(
+        convolution, dims, padding, stride, dilation, dnn::kCrossCorrelation,
+        c.dtype == kDouble ? dnn::kDoubleData : dnn::kFloatData));
+    check(lib.cudnnSetConvolutionGroupCount(convolution, static_cast<int>(c.groups)));
     const bool plain = c.dtype == kFloat && !allows_tf32(Tf32::kConvolutions);
     const bool small = c.dtype == kHalf || c.dtype == kBFloat16;
-    set_math(plain ? kFloatMath : small ? kTensorMath : kDefaultMath);
+    set_math(plain ? dnn::kFloatMath : small ? dnn::kTensorMath : dnn::kDefaultMath);
   }
   Description(const Description&) = delete;
   Description& operator=(const Description&) = delete;
   ~Description() {
-    if (convolution != nullptr) dnn.cudnnDestroyConvolutionDescriptor(convolution);
-    if (weight != nullptr) dnn.cudnnDestroyFilterDescriptor(weight);
-    if (dst != nullptr) dnn.cudnnDestroyTensorDescriptor(dst);
-    if (src != nullptr) dnn.cudnnDestroyTensorDescriptor(src);
+    if (convolution != nullptr) lib.cudnnDestroyConvolutionDescriptor(convolution);
+    if (weight != nullptr) lib.cudnnDestroyFilterDescriptor(weight);
+    if (dst != nullptr) lib.cudnnDestroyTensorDescriptor(dst);
+    if (src != nullptr) lib.cudnnDestroyTensorDescriptor(src);
   }
   void set_math(int math) {
-    check_library(dnn.cudnnSetConvolutionMathType(convolution, math),
+    check_library(lib.cudnnSetConvolutionMathType(convolution, math),
                   "cudnnSetConvolutionMathType");
   }
 };
 
 struct Algorithms {
   std::mutex mutex;
-  std::map<std::vector<int64_t>, Performance> of;
+  std::map<std::vector<int64_t>, dnn::Performance> of;
 };
 Algorithms& algorithms() {
   static auto* all = new Algorithms();
@@ -132,24 +120,24 @@ Algorithms& algorithms() {
 }
 
 // The algorithm of a problem, whose status is not 0 if the library has none.
-Performance choose(void* handle, const Description& d, Direction direction) {
-  Performance all[kMostAlgorithms];
+dnn::Performance choose(void* handle, const Description& d, Direction direction) {
+  dnn::Performance all[kMostAlgorithms];
   int given = 0;
   const auto ask =
       direction == Direction::kForward
-          ? d.dnn.cudnnGetConvolutionForwardAlgorithm_v7(handle, d.src, d.weight, d.convolution,
+          ? d.lib.cudnnGetConvolutionForwardAlgorithm_v7(handle, d.src, d.weight, d.convolution,
                                                          d.dst, kMostAlgorithms, &given, all)
       : direction == Direction::kData
-          ? d.dnn.cudnnGetConvolutionBackwardDataAlgorithm_v7(
+          ? d.lib.cudnnGetConvolutionBackwardDataAlgorithm_v7(
                 handle, d.weight, d.dst, d.convolution, d.src, kMostAlgorithms, &given, all)
-          : d.dnn.cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+          : d.lib.cudnnGetConvolutionBackwardFilterAlgorithm_v7(
                 handle, d.src, d.dst, d.convolution, d.weight, kMostAlgorithms, &given, all);
-  Performance none{};
+  dnn::Performance none{};
   none.status = ask != 0 ? ask : -1;
   if (ask != 0) return none;
   for (bool any : {false, true}) {
     for (int i = 0; i < given; ++i) {
-      if (all[i].status == 0 && (any || all[i].determinism == kDeterministic)) return all[i];
+      if (all[i].status == 0 && (any || all[i].determinism == dnn::kDeterministic)) return all[i];
     }
   }
   return none;
@@ -163,13 +151,13 @@ HandlePool& handles() {
 // `weight` has the format of src and dst.
 bool by_cudnn(const Convolution& c, Direction direction, const Tensor& src, const Tensor& weight,
               const Tensor& dst) {
-  const Cudnn* dnn = cudnn();
-  if (dnn == nullptr || type_of_cudnn(c.dtype) < 0 || !fits(c)) return false;
+  const Cudnn* lib = cudnn();
+  if (lib == nullptr || type_of_cudnn(c.dtype) < 0 || !fits(c)) return false;
   const int device = dst.device().index();
   ContextGuard guard(device);
   void* handle = handles().take(device, [&]() -> void* {
     void* made = nullptr;
-    return dnn->cudnnCreate(&made) == 0 ? made : nullptr;
+    return lib->cudnnCreate(&made) == 0 ? made : nullptr;
   });
   if (handle == nullptr) return false;
   struct Given {
@@ -178,8 +166,8 @@ bool by_cudnn(const Convolution& c, Direction direction, const Tensor& src, cons
     ~Given() { handles().give(device, handle); }
   } given{device, handle};
   const StreamHandle stream = handle_of(device, current().streams[device]);
-  if (dnn->cudnnSetStream(handle, stream) != 0) return false;
-  Description d(*dnn, c);
+  if (lib->cudnnSetStream(handle, stream) != 0) return false;
+  Description d(*lib, c);
   std::vector<int64_t> key{static_cast<int64_t>(direction),
                            static_cast<int64_t>(c.dtype),
                            c.channels_last,
@@ -192,7 +180,7 @@ bool by_cudnn(const Convolution& c, Direction direction, const Tensor& src, cons
   for (const int64_t* sizes : {c.in, c.out, c.kernel, c.stride, c.padding, c.dilation}) {
     key.insert(key.end(), sizes, sizes + c.ndim);
   }
-  Performance chosen;
+  dnn::Performance chosen;
   {
     std::lock_guard lock(algorithms().mutex);
     auto [at, is_new] = algorithms().of.try_emplace(key);
@@ -210,16 +198,16 @@ bool by_cudnn(const Convolution& c, Direction direction, const Tensor& src, cons
   Driver::note_launch(device, "cudnnConvolution");
   if (direction == Direction::kForward) {
     check_library(
-        dnn->cudnnConvolutionForward(handle, one, d.src, x, d.weight, w, d.convolution,
+        lib->cudnnConvolutionForward(handle, one, d.src, x, d.weight, w, d.convolution,
                                      chosen.algorithm, work.data(), chosen.memory, zero, d.dst, y),
         "cudnnConvolutionForward");
   } else if (direction == Direction::kData) {
-    check_library(dnn->cudnnConvolutionBackwardData(handle, one, d.weight, w, d.dst, y,
+    check_library(lib->cudnnConvolutionBackwardData(handle, one, d.weight, w, d.dst, y,
                                                     d.convolution, chosen.algorithm, work.data(),
                                                     chosen.memory, zero, d.src, x),
                   "cudnnConvolutionBackwardData");
   } else {
-    check_library(dnn->cudnnConvolutionBackwardFilter(handle, one, d.src, x, d.dst, y,
+    check_library(lib->cudnnConvolutionBackwardFilter(handle, one, d.src, x, d.dst, y,
                                                       d.convolution, chosen.algorithm, work.data(),
                                                       chosen.memory, zero, d.weight, w),
                   "cudnnConvolutionBackwardFilter");

@@ -15,6 +15,7 @@
 #include "lamella/cuda/kernels/matmul_parameters.h"
 #include "lamella/cuda/launch.h"
 #include "lamella/cuda/libraries.h"
+#include "lamella/cuda/library_values.h"
 #include "lamella/cuda/math.h"
 #include "lamella/cuda/streams.h"
 #include "lamella/lamella.h"
@@ -25,32 +26,6 @@ namespace {
 using native::Gemm;
 using native::Matrices;
 
-// Values of the library's enumerations: attributes of layouts, products and preferences; epilogues;
-// types of computation.
-enum : int {
-  kLayoutBatch = 5,
-  kLayoutBatchStride = 6,
-  kProductTransposeA = 3,
-  kProductTransposeB = 4,
-  kProductEpilogue = 7,
-  kProductBias = 8,
-  kPreferenceWorkspace = 1,
-  kPreferenceAlignmentA = 5,
-  kEpilogueRelu = 2,
-  kEpilogueBias = 4,
-  kEpilogueNone = 1,
-  kComputeFloat = 68,
-  kComputeDouble = 70,
-  kComputeInt = 72,
-  kComputeTf32 = 77,
-};
-struct Heuristic {
-  uint64_t algorithm[8];
-  size_t workspace;
-  int state;
-  float waves;
-  int reserved[4];
-};
 constexpr size_t kMostWorkspace = size_t{32} << 20;
 
 // A matrix as the library stores it: column-major, `transposed` if that is the transpose.
@@ -89,16 +64,16 @@ struct Plan {
   bool solved = false;
   void* product = nullptr;
   void *a = nullptr, *b = nullptr, *c = nullptr, *d = nullptr;
-  Heuristic found{};
+  lt::Heuristic found{};
 };
 struct DevicePlans {
   std::mutex mutex;
   void* handle = nullptr;
   std::unordered_map<Key, Plan, KeyHash> of;
-  void clear(const CublasLt& lt) {
+  void clear(const CublasLt& lib) {
     for (auto& [key, plan] : of) {
-      lt.cublasLtMatmulDescDestroy(plan.product);
-      for (void* layout : {plan.a, plan.b, plan.c, plan.d}) lt.cublasLtMatrixLayoutDestroy(layout);
+      lib.cublasLtMatmulDescDestroy(plan.product);
+      for (void* layout : {plan.a, plan.b, plan.c, plan.d}) lib.cublasLtMatrixLayoutDestroy(layout);
     }
     of.clear();
   }
@@ -114,15 +89,15 @@ int64_t alignment_of(const void* data) {
   return address % 256 == 0 ? 256 : static_cast<int64_t>(address & -address);
 }
 
-void* layout_of(const CublasLt& lt, int type, const Stored& x, int64_t batch) {
+void* layout_of(const CublasLt& lib, int type, const Stored& x, int64_t batch) {
   void* layout = nullptr;
-  check_library(lt.cublasLtMatrixLayoutCreate(&layout, type, static_cast<uint64_t>(x.rows),
-                                              static_cast<uint64_t>(x.columns), x.leading),
+  check_library(lib.cublasLtMatrixLayoutCreate(&layout, type, static_cast<uint64_t>(x.rows),
+                                               static_cast<uint64_t>(x.columns), x.leading),
                 "cublasLtMatrixLayoutCreate");
   if (batch == 1) return layout;
   const auto count = static_cast<int32_t>(batch);
-  lt.cublasLtMatrixLayoutSetAttribute(layout, kLayoutBatch, &count, sizeof(count));
-  lt.cublasLtMatrixLayoutSetAttribute(layout, kLayoutBatchStride, &x.batch, sizeof(x.batch));
+  lib.cublasLtMatrixLayoutSetAttribute(layout, lt::kLayoutBatch, &count, sizeof(count));
+  lib.cublasLtMatrixLayoutSetAttribute(layout, lt::kLayoutBatchStride, &x.batch, sizeof(x.batch));
   return layout;
 }
 
@@ -134,35 +109,36 @@ struct Problem {
   int64_t batch;
 };
 
-Plan make_plan(const CublasLt& lt, void* handle, const Problem& p, const int64_t* alignments) {
+Plan make_plan(const CublasLt& lib, void* handle, const Problem& p, const int64_t* alignments) {
   Plan plan;
-  check_library(lt.cublasLtMatmulDescCreate(&plan.product, p.compute, p.scale),
+  check_library(lib.cublasLtMatmulDescCreate(&plan.product, p.compute, p.scale),
                 "cublasLtMatmulDescCreate");
   auto set = [&](int attribute, const auto& value) {
-    check_library(lt.cublasLtMatmulDescSetAttribute(plan.product, attribute, &value, sizeof(value)),
-                  "cublasLtMatmulDescSetAttribute");
+    check_library(
+        lib.cublasLtMatmulDescSetAttribute(plan.product, attribute, &value, sizeof(value)),
+        "cublasLtMatmulDescSetAttribute");
   };
-  set(kProductTransposeA, int32_t{p.a.transposed});
-  set(kProductTransposeB, int32_t{p.b.transposed});
-  if (p.epilogue != kEpilogueNone) set(kProductEpilogue, int32_t{p.epilogue});
-  if (p.bias != nullptr) set(kProductBias, p.bias);
-  plan.a = layout_of(lt, p.type, p.a, p.batch);
-  plan.b = layout_of(lt, p.type, p.b, p.batch);
-  plan.c = layout_of(lt, p.result, p.d, p.batch);
-  plan.d = layout_of(lt, p.result, p.c, p.batch);
+  set(lt::kTransposeA, int32_t{p.a.transposed});
+  set(lt::kTransposeB, int32_t{p.b.transposed});
+  if (p.epilogue != lt::kEpilogueNone) set(lt::kEpilogue, int32_t{p.epilogue});
+  if (p.bias != nullptr) set(lt::kBias, p.bias);
+  plan.a = layout_of(lib, p.type, p.a, p.batch);
+  plan.b = layout_of(lib, p.type, p.b, p.batch);
+  plan.c = layout_of(lib, p.result, p.d, p.batch);
+  plan.d = layout_of(lib, p.result, p.c, p.batch);
   void* preference = nullptr;
-  check_library(lt.cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
-  lt.cublasLtMatmulPreferenceSetAttribute(preference, kPreferenceWorkspace, &kMostWorkspace,
-                                          sizeof(kMostWorkspace));
+  check_library(lib.cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
+  lib.cublasLtMatmulPreferenceSetAttribute(preference, lt::kMaxWorkspace, &kMostWorkspace,
+                                           sizeof(kMostWorkspace));
   for (int i = 0; i < 4; ++i) {
     const auto bytes = static_cast<uint32_t>(alignments[i]);
-    lt.cublasLtMatmulPreferenceSetAttribute(preference, kPreferenceAlignmentA + i, &bytes,
-                                            sizeof(bytes));
+    lib.cublasLtMatmulPreferenceSetAttribute(preference, lt::kAlignmentA + i, &bytes,
+                                             sizeof(bytes));
   }
   int given = 0;
-  const int status = lt.cublasLtMatmulAlgoGetHeuristic(handle, plan.product, plan.a, plan.b, plan.c,
-                                                       plan.d, preference, 1, &plan.found, &given);
-  lt.cublasLtMatmulPreferenceDestroy(preference);
+  const int status = lib.cublasLtMatmulAlgoGetHeuristic(
+      handle, plan.product, plan.a, plan.b, plan.c, plan.d, preference, 1, &plan.found, &given);
+  lib.cublasLtMatmulPreferenceDestroy(preference);
   plan.solved = status == 0 && given > 0 && plan.found.state == 0;
   return plan;
 }
@@ -195,21 +171,21 @@ bool types_of(const Gemm& p, ScalarType result, Problem* to) {
   switch (p.dtype) {
     case kHalf:
     case kBFloat16:
-      to->compute = kComputeFloat;
+      to->compute = lt::kComputeFloat;
       to->scale = 0;
       break;
     case kFloat:
     case kComplexFloat:
-      to->compute = allows_tf32(Tf32::kProducts) ? kComputeTf32 : kComputeFloat;
+      to->compute = allows_tf32(Tf32::kProducts) ? lt::kComputeTf32 : lt::kComputeFloat;
       to->scale = to->type;
       break;
     case kDouble:
     case kComplexDouble:
-      to->compute = kComputeDouble;
+      to->compute = lt::kComputeDouble;
       to->scale = to->type;
       break;
     case kChar:
-      to->compute = kComputeInt;
+      to->compute = lt::kComputeInt;
       to->scale = to->result;
       return result == kInt;
     default:
@@ -219,8 +195,8 @@ bool types_of(const Gemm& p, ScalarType result, Problem* to) {
 }
 
 bool by_cublaslt(Gemm p) {
-  const CublasLt* lt = cublaslt();
-  if (lt == nullptr) return false;
+  const CublasLt* lib = cublaslt();
+  if (lib == nullptr) return false;
   const ScalarType result = p.result == ScalarType::Undefined ? p.dtype : p.result;
   Problem q;
   if (!types_of(p, result, &q) || p.k == 0 || p.batch > INT32_MAX) return false;
@@ -244,7 +220,7 @@ bool by_cublaslt(Gemm p) {
     store(Matrices::of(b_copy), p.k, p.n, &q.b);
   }
   // What is added: by the epilogue, in its own memory, or from a copy in the result's.
-  q.epilogue = p.relu ? kEpilogueRelu : kEpilogueNone;
+  q.epilogue = p.relu ? lt::kEpilogueRelu : lt::kEpilogueNone;
   q.d = q.c;
   bool copies_d = false;
   const bool has_epilogues = p.dtype == kHalf || p.dtype == kBFloat16 || p.dtype == kFloat;
@@ -254,7 +230,7 @@ bool by_cublaslt(Gemm p) {
                            (p.d.batch == 0 || p.batch == 1);
     if (is_column && has_epilogues && p.beta.equal(1) && p.d.data != p.c.data) {
       q.bias = p.d.data;
-      q.epilogue = (p.relu ? kEpilogueRelu : 0) | kEpilogueBias;
+      q.epilogue = (p.relu ? lt::kEpilogueRelu : 0) | lt::kEpilogueBias;
       p.beta = 0;
     } else if (store(p.d, p.m, p.n, &q.d) && !q.d.transposed && (p.d.batch != 0 || p.batch == 1)) {
       // as it is
@@ -295,21 +271,21 @@ bool by_cublaslt(Gemm p) {
   ContextGuard guard(device);
   DevicePlans& plans = plans_of(device);
   std::lock_guard lock(plans.mutex);
-  if (plans.handle == nullptr && lt->cublasLtCreate(&plans.handle) != 0) {
+  if (plans.handle == nullptr && lib->cublasLtCreate(&plans.handle) != 0) {
     plans.handle = nullptr;
     return false;
   }
-  if (plans.of.size() > kMostPlans) plans.clear(*lt);
+  if (plans.of.size() > kMostPlans) plans.clear(*lib);
   auto [at, is_new] = plans.of.try_emplace(key);
   Plan& plan = at->second;
-  if (is_new) plan = make_plan(*lt, plans.handle, q, alignments);
+  if (is_new) plan = make_plan(*lib, plans.handle, q, alignments);
   if (!plan.solved) return false;
   if (copies_d) {
     tensor_of(p, p.c, p.m, p.n, result).copy_(tensor_of(p, p.d, p.m, p.n, result));
   }
   if (q.bias != nullptr) {
     check_library(
-        lt->cublasLtMatmulDescSetAttribute(plan.product, kProductBias, &q.bias, sizeof(q.bias)),
+        lib->cublasLtMatmulDescSetAttribute(plan.product, lt::kBias, &q.bias, sizeof(q.bias)),
         "cublasLtMatmulDescSetAttribute");
   }
   const Factor alpha = factor_of(p.alpha, q.scale), beta = factor_of(p.beta, q.scale);
@@ -317,9 +293,9 @@ bool by_cublaslt(Gemm p) {
   const StreamHandle stream = handle_of(device, current().streams[device]);
   Driver::note_launch(device, "cublasLtMatmul");
   check_library(
-      lt->cublasLtMatmul(plans.handle, plan.product, alpha.bytes, q.a.data, plan.a, q.b.data,
-                         plan.b, beta.bytes, q.d.data, plan.c, const_cast<void*>(q.c.data), plan.d,
-                         plan.found.algorithm, work.data(), plan.found.workspace, stream),
+      lib->cublasLtMatmul(plans.handle, plan.product, alpha.bytes, q.a.data, plan.a, q.b.data,
+                          plan.b, beta.bytes, q.d.data, plan.c, const_cast<void*>(q.c.data), plan.d,
+                          plan.found.algorithm, work.data(), plan.found.workspace, stream),
       "cublasLtMatmul");
   after_launch(device, stream);
   return true;

@@ -6,6 +6,7 @@
 #include "lamella/cuda/allocator.h"
 #include "lamella/cuda/launch.h"
 #include "lamella/cuda/libraries.h"
+#include "lamella/cuda/library_values.h"
 #include "lamella/cuda/math.h"
 #include "lamella/cuda/streams.h"
 
@@ -13,10 +14,6 @@ namespace lamella::cuda {
 namespace {
 
 using native::DeviceFourier;
-
-// Values of cufftType, those of float64 with a bit more, and directions.
-enum : int { kComplex = 0x29, kRealToComplex = 0x2a, kComplexToReal = 0x2c, kDouble = 0x40 };
-enum : int { kForward = -1, kInverse = 1 };
 
 struct Plan {
   int device, type, rank;
@@ -71,10 +68,10 @@ bool transform(const char*, const DeviceFourier& call) {
   const Cufft* lib = cufft();
   if (lib == nullptr || call.rank < 1 || call.rank > 3) return false;
   const int device = call.device.index();
-  const int type = (call.from_real ? kRealToComplex
-                    : call.to_real ? kComplexToReal
-                                   : kComplex) |
-                   (call.is_double ? kDouble : 0);
+  const int type = (call.from_real ? fft::kRealToComplex
+                    : call.to_real ? fft::kComplexToReal
+                                   : fft::kComplex) |
+                   (call.is_double ? fft::kDouble : 0);
   ContextGuard guard(device);
   const StreamHandle stream = handle_of(device, current().streams[device]);
   std::lock_guard lock(plans().mutex);
@@ -88,9 +85,9 @@ bool transform(const char*, const DeviceFourier& call) {
     check_library(lib->cufftSetWorkArea(plan->handle, work.data()), "cufftSetWorkArea");
   }
   Driver::note_launch(device, "cufftXtExec");
-  check_library(
-      lib->cufftXtExec(plan->handle, call.from, call.to, call.forward ? kForward : kInverse),
-      "cufftXtExec");
+  check_library(lib->cufftXtExec(plan->handle, call.from, call.to,
+                                 call.forward ? fft::kForward : fft::kInverse),
+                "cufftXtExec");
   after_launch(device, stream);
   return true;
 }
