@@ -79,6 +79,39 @@ def test_autocast(cuda, dtype):
     assert torch.cuda.amp.amp_definitely_not_available() is False
 
 
+def test_tf32(cuda, standin):
+    """PyTorch's switches: off for products, on for convolutions, unless set."""
+    x, kernel = lamella.rand(4, 4).cuda(), lamella.rand(2, 1, 2, 2).cuda()
+    backends = torch.backends
+
+    def used(call):
+        before = standin.calls("tf32")
+        call()
+        return standin.calls("tf32") - before
+
+    def product():
+        return used(lambda: x @ x)
+
+    def convolution():
+        return used(lambda: F.conv2d(x[None, None], kernel))
+
+    assert backends.cudnn.is_available() and not backends.cuda.matmul.allow_tf32
+    assert product() == 0 and convolution() == 1
+    backends.cuda.matmul.allow_tf32 = True
+    assert product() == 1 and torch.get_float32_matmul_precision() == "high"
+    torch.set_float32_matmul_precision("highest")
+    assert product() == 0 and not backends.cuda.matmul.allow_tf32
+    torch.set_float32_matmul_precision("medium")
+    assert product() == 1 and backends.cuda.matmul.allow_tf32
+    assert used(lambda: x.double() @ x.double()) == 0
+    backends.cuda.matmul.fp32_precision = "ieee"
+    assert product() == 0
+    backends.cudnn.allow_tf32 = False
+    assert convolution() == 0
+    backends.cudnn.conv.fp32_precision = "tf32"
+    assert convolution() == 1
+
+
 def test_scale_of_losses(cuda):
     """The same steps as on the CPU."""
 

@@ -9,7 +9,7 @@ namespace standin {
 namespace {
 
 constexpr size_t kWorkspace = 1024;
-constexpr int kAlgorithm = 1, kMath = 3;
+constexpr int kAlgorithm = 1, kPlainMath = 3;
 
 struct Handle {
   uint64_t kind = 0x71;
@@ -134,11 +134,12 @@ struct Problem {
   }
 };
 
-int choose(int asked, int* given, void* results) {
+int choose(void* made, int asked, int* given, void* results) {
+  const int math = of<Convolution>(made).math;
   EXPECT(asked >= 2);
   auto* all = static_cast<Performance*>(results);
-  all[0] = {0, 0, 1.0F, size_t{1} << 40, 0, kMath, {}};  // not deterministic
-  all[1] = {kAlgorithm, 0, 2.0F, kWorkspace, 1, kMath, {}};
+  all[0] = {0, 0, 1.0F, size_t{1} << 40, 0, math, {}};  // not deterministic
+  all[1] = {kAlgorithm, 0, 2.0F, kWorkspace, 1, math, {}};
   *given = 2;
   return 0;
 }
@@ -147,7 +148,7 @@ enum class Result { kSrc, kWeight, kDst };
 int convolve(const char* function, void* handle, const Problem& p, Result result, const void* x,
              const void* w, const void* y, int algorithm, void* workspace, size_t bytes,
              const void* alpha, const void* beta) {
-  EXPECT(algorithm == kAlgorithm && p.c.math == kMath);
+  EXPECT(algorithm == kAlgorithm);
   EXPECT(bytes >= kWorkspace && standin_holds(workspace, bytes));
   if (p.src.type == 1) {
     EXPECT(*static_cast<const double*>(alpha) == 1 && *static_cast<const double*>(beta) == 0);
@@ -155,6 +156,8 @@ int convolve(const char* function, void* handle, const Problem& p, Result result
     EXPECT(*static_cast<const float*>(alpha) == 1 && *static_cast<const float*>(beta) == 0);
   }
   p.check_memory(x, w, y);
+  const bool rounds = p.src.type == 0 && p.c.math != kPlainMath;
+  if (rounds) standin_enqueue("tf32", of<Handle>(handle).stream, [] { return 0; });
   standin_enqueue(function, of<Handle>(handle).stream, [=] {
     memset(seen<char>(workspace), 0xee, bytes);
     visit(type_of(p.src.type), [&]<class T>(T*) {
@@ -268,20 +271,20 @@ int cudnnGetConvolutionForwardAlgorithm_v7(void* handle, void* src, void* weight
                                            void* dst, int asked, int* given, void* results) {
   of<Handle>(handle);
   Problem(src, weight, made, dst);
-  return choose(asked, given, results);
+  return choose(made, asked, given, results);
 }
 int cudnnGetConvolutionBackwardDataAlgorithm_v7(void* handle, void* weight, void* dst, void* made,
                                                 void* src, int asked, int* given, void* results) {
   of<Handle>(handle);
   Problem(src, weight, made, dst);
-  return choose(asked, given, results);
+  return choose(made, asked, given, results);
 }
 int cudnnGetConvolutionBackwardFilterAlgorithm_v7(void* handle, void* src, void* dst, void* made,
                                                   void* weight, int asked, int* given,
                                                   void* results) {
   of<Handle>(handle);
   Problem(src, weight, made, dst);
-  return choose(asked, given, results);
+  return choose(made, asked, given, results);
 }
 int cudnnConvolutionForward(void* handle, const void* alpha, void* src_layout, const void* src,
                             void* weight_layout, const void* weight, void* made, int algorithm,
