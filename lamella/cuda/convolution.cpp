@@ -23,6 +23,7 @@ using native::Convolution;
 using native::Dims;
 
 constexpr int kMostAlgorithms = 10;
+constexpr size_t kMostWorkspace = size_t{1} << 30;
 
 enum class Direction : int64_t { kForward, kData, kWeight };
 
@@ -137,7 +138,9 @@ dnn::Performance choose(void* handle, const Description& d, Direction direction)
   if (ask != 0) return none;
   for (bool any : {false, true}) {
     for (int i = 0; i < given; ++i) {
-      if (all[i].status == 0 && (any || all[i].determinism == dnn::kDeterministic)) return all[i];
+      if (all[i].status == 0 && all[i].memory <= kMostWorkspace &&
+          (any || all[i].determinism == dnn::kDeterministic))
+        return all[i];
     }
   }
   return none;
@@ -196,21 +199,24 @@ bool by_cudnn(const Convolution& c, Direction direction, const Tensor& src, cons
   if (c.dtype == kDouble) one = &ones[0], zero = &ones[1];
   void *x = src.data_ptr(), *w = weight.data_ptr(), *y = dst.data_ptr();
   Driver::note_launch(device, "cudnnConvolution");
+  int status = 0;
   if (direction == Direction::kForward) {
-    check_library(
+    status =
         lib->cudnnConvolutionForward(handle, one, d.src, x, d.weight, w, d.convolution,
-                                     chosen.algorithm, work.data(), chosen.memory, zero, d.dst, y),
-        "cudnnConvolutionForward");
+                                     chosen.algorithm, work.data(), chosen.memory, zero, d.dst, y);
   } else if (direction == Direction::kData) {
-    check_library(lib->cudnnConvolutionBackwardData(handle, one, d.weight, w, d.dst, y,
-                                                    d.convolution, chosen.algorithm, work.data(),
-                                                    chosen.memory, zero, d.src, x),
-                  "cudnnConvolutionBackwardData");
+    status = lib->cudnnConvolutionBackwardData(handle, one, d.weight, w, d.dst, y, d.convolution,
+                                               chosen.algorithm, work.data(), chosen.memory, zero,
+                                               d.src, x);
   } else {
-    check_library(lib->cudnnConvolutionBackwardFilter(handle, one, d.src, x, d.dst, y,
-                                                      d.convolution, chosen.algorithm, work.data(),
-                                                      chosen.memory, zero, d.weight, w),
-                  "cudnnConvolutionBackwardFilter");
+    status = lib->cudnnConvolutionBackwardFilter(handle, one, d.src, x, d.dst, y, d.convolution,
+                                                 chosen.algorithm, work.data(), chosen.memory, zero,
+                                                 d.weight, w);
+  }
+  if (status != 0) {  // where it fails after all, matrix products compute
+    std::lock_guard lock(algorithms().mutex);
+    algorithms().of[key].status = status;
+    return false;
   }
   after_launch(device, stream);
   return true;

@@ -44,7 +44,7 @@ const Cufft* cufft();
 // "cublasLt\t/path/of/file\t" or "cublasLt\t\twhy there is none", a line for each library.
 std::string library_lines();
 
-// Throws an error with the function's name unless the status is 0.
+// Throws NotImplementedError, after which the operator runs on the CPU, unless the status is 0.
 void check_library(int status, const char* function);
 
 // The value of cudaDataType_t for a dtype; -1: the libraries do not compute in it.

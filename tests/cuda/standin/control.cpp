@@ -111,12 +111,14 @@ STANDIN_API intptr_t standin_worker_offset() { return standin::worker_offset(); 
 
 // ---- For the stand-ins of CUDA's libraries ----
 
-// Lets a stream of the current device do work, and counts a call of `function`.
-STANDIN_API void standin_enqueue(const char* function, void* stream, std::function<int()> work) {
+// Counts a call of `function`, and lets a stream of the current device do its work, unless the call
+// is to fail.
+STANDIN_API int standin_enqueue(const char* function, void* stream, std::function<int()> work) {
   void* device = nullptr;
   if (cuCtxGetCurrent(&device) != standin::kSuccess || device == nullptr) abort();
-  standin::note_call(function);
+  if (int result = standin::note_call(function); result != standin::kSuccess) return result;
   static_cast<standin::Device*>(device)->stream(stream)->enqueue(std::move(work));
+  return standin::kSuccess;
 }
 // Whether the bytes lie in memory of the current device.
 STANDIN_API bool standin_holds(const void* data, size_t bytes) {

@@ -12,7 +12,7 @@
 #include "lamella/core/half.h"
 
 extern "C" {
-void standin_enqueue(const char* function, void* stream, std::function<int()> work);
+int standin_enqueue(const char* function, void* stream, std::function<int()> work);
 bool standin_holds(const void* data, size_t bytes);
 intptr_t standin_worker_offset();
 // The functions as the product declares them.

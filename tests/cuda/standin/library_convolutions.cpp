@@ -158,7 +158,7 @@ int convolve(const char* function, void* handle, const Problem& p, Result result
   p.check_memory(x, w, y);
   const bool rounds = p.src.type == 0 && p.c.math != kPlainMath;
   if (rounds) standin_enqueue("tf32", of<Handle>(handle).stream, [] { return 0; });
-  standin_enqueue(function, of<Handle>(handle).stream, [=] {
+  return standin_enqueue(function, of<Handle>(handle).stream, [=] {
     memset(seen<char>(workspace), 0xee, bytes);
     visit(type_of(p.src.type), [&]<class T>(T*) {
       using S = std::conditional_t<std::is_same_v<T, double>, double, float>;
@@ -187,7 +187,6 @@ int convolve(const char* function, void* handle, const Problem& p, Result result
     });
     return 0;
   });
-  return 0;
 }
 
 }  // namespace

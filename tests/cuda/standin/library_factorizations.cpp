@@ -92,13 +92,12 @@ int cusolverDnXpotrf(void* handle, void* parameters, int part, int64_t n, int ty
                      size_t host_bytes, int* info) {
   check_call(parameters, type, compute, info, device, device_bytes, host, host_bytes);
   check_matrix(a, n, n, leading, type);
-  standin_enqueue(__func__, of(handle).stream, [=] {
+  return standin_enqueue(__func__, of(handle).stream, [=] {
     const char uplo = part == 1 ? 'U' : 'L';
     const int size = static_cast<int>(n), lead = static_cast<int>(leading);
     lapack(type, "potrf")(&uplo, &size, seen<void>(a), &lead, seen<int>(info), size_t{1});
     return 0;
   });
-  return 0;
 }
 
 int cusolverDnXgetrf_bufferSize(void* handle, void*, int64_t, int64_t, int, const void*, int64_t,
@@ -113,7 +112,7 @@ int cusolverDnXgetrf(void* handle, void* parameters, int64_t m, int64_t n, int t
   check_matrix(a, m, n, leading, type);
   const int64_t count = std::min(m, n);
   EXPECT(standin_holds(pivots, static_cast<size_t>(count) * 8));
-  standin_enqueue(__func__, of(handle).stream, [=] {
+  return standin_enqueue(__func__, of(handle).stream, [=] {
     std::vector<int> found(static_cast<size_t>(count));
     const int rows = static_cast<int>(m), columns = static_cast<int>(n),
               lead = static_cast<int>(leading);
@@ -121,7 +120,6 @@ int cusolverDnXgetrf(void* handle, void* parameters, int64_t m, int64_t n, int t
     std::copy(found.begin(), found.end(), seen<int64_t>(pivots));
     return 0;
   });
-  return 0;
 }
 int cusolverDnXgetrs(void* handle, void* parameters, int op, int64_t n, int64_t columns, int type,
                      const void* a, int64_t leading, const int64_t* pivots, int b_type, void* b,
@@ -130,7 +128,7 @@ int cusolverDnXgetrs(void* handle, void* parameters, int op, int64_t n, int64_t 
   check_matrix(a, n, n, leading, type);
   check_matrix(b, n, columns, b_leading, type);
   EXPECT(standin_holds(pivots, static_cast<size_t>(n) * 8) && standin_holds(info, sizeof(int)));
-  standin_enqueue(__func__, of(handle).stream, [=] {
+  return standin_enqueue(__func__, of(handle).stream, [=] {
     std::vector<int> given(seen<int64_t>(pivots), seen<int64_t>(pivots) + n);
     const char trans = "NTC"[op];
     const int size = static_cast<int>(n), sides = static_cast<int>(columns),
@@ -139,7 +137,6 @@ int cusolverDnXgetrs(void* handle, void* parameters, int op, int64_t n, int64_t 
                           &b_lead, seen<int>(info), size_t{1});
     return 0;
   });
-  return 0;
 }
 
 int cusolverDnXgeqrf_bufferSize(void* handle, void*, int64_t, int64_t, int, const void*, int64_t,
@@ -154,7 +151,7 @@ int cusolverDnXgeqrf(void* handle, void* parameters, int64_t m, int64_t n, int t
   check_matrix(a, m, n, leading, type);
   EXPECT(tau_type == type);
   EXPECT(standin_holds(tau, static_cast<size_t>(std::min(m, n)) * bytes_of(type)));
-  standin_enqueue(__func__, of(handle).stream, [=] {
+  return standin_enqueue(__func__, of(handle).stream, [=] {
     const int rows = static_cast<int>(m), columns = static_cast<int>(n),
               lead = static_cast<int>(leading), room = columns * 64;
     Scratch work(room);
@@ -162,7 +159,6 @@ int cusolverDnXgeqrf(void* handle, void* parameters, int64_t m, int64_t n, int t
                           &room, seen<int>(info));
     return 0;
   });
-  return 0;
 }
 namespace {
 int make_orthogonal(void* handle, int type, int m, int n, int k, void* a, int leading,
@@ -172,7 +168,7 @@ int make_orthogonal(void* handle, int type, int m, int n, int k, void* a, int le
   EXPECT(standin_holds(tau, static_cast<size_t>(k) * bytes_of(type)));
   EXPECT(standin_holds(work, static_cast<size_t>(elements) * bytes_of(type)));
   EXPECT(standin_holds(info, sizeof(int)));
-  standin_enqueue("cusolverDnorgqr", of(handle).stream, [=] {
+  return standin_enqueue("cusolverDnorgqr", of(handle).stream, [=] {
     const int room = n * 64;
     Scratch scratch(room);
     lapack(type, is_complex(type) ? "ungqr" : "orgqr")(&m, &n, &k, seen<void>(a), &leading,
@@ -180,7 +176,6 @@ int make_orthogonal(void* handle, int type, int m, int n, int k, void* a, int le
                                                        seen<int>(info));
     return 0;
   });
-  return 0;
 }
 }  // namespace
 #define STANDIN_ORTHOGONAL(name, type)                                                           \
@@ -211,7 +206,7 @@ int cusolverDnXsyevd(void* handle, void* parameters, int vectors, int part, int6
   check_matrix(a, n, n, leading, type);
   EXPECT(value_type == real_of(type));
   EXPECT(standin_holds(values, static_cast<size_t>(n) * bytes_of(value_type)));
-  standin_enqueue(__func__, of(handle).stream, [=] {
+  return standin_enqueue(__func__, of(handle).stream, [=] {
     const char job = vectors == 1 ? 'V' : 'N', uplo = part == 1 ? 'U' : 'L';
     const int size = static_cast<int>(n), lead = static_cast<int>(leading);
     const int room = 64 * size + 16;
@@ -225,7 +220,6 @@ int cusolverDnXsyevd(void* handle, void* parameters, int vectors, int part, int6
     }
     return 0;
   });
-  return 0;
 }
 
 int cusolverDnXgesvd_bufferSize(void* handle, void*, signed char, signed char, int64_t m, int64_t n,
@@ -250,7 +244,7 @@ int cusolverDnXgesvd(void* handle, void* parameters, signed char u_job, signed c
     check_matrix(u, m, u_job == 'A' ? m : n, u_leading, type);
     check_matrix(v, n, n, v_leading, type);
   }
-  standin_enqueue(__func__, of(handle).stream, [=] {
+  return standin_enqueue(__func__, of(handle).stream, [=] {
     const char job = static_cast<char>(u_job);
     const int rows = static_cast<int>(m), columns = static_cast<int>(n),
               lead = static_cast<int>(leading), lead_u = static_cast<int>(u_leading),
@@ -269,5 +263,4 @@ int cusolverDnXgesvd(void* handle, void* parameters, signed char u_job, signed c
     }
     return 0;
   });
-  return 0;
 }

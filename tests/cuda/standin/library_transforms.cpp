@@ -162,7 +162,7 @@ int cufftXtExec(int plan, void* from, void* to, int direction) {
   EXPECT(is_aligned(from, kind == 0x2a ? real : 2 * real) &&
          is_aligned(to, kind == 0x2c ? real : 2 * real));
   plan_at(plan).work = nullptr;
-  standin_enqueue(__func__, p.stream, [=] {
+  return standin_enqueue(__func__, p.stream, [=] {
     if (real == 8) {
       execute<double>(p, from, to, direction);
     } else {
@@ -170,5 +170,4 @@ int cufftXtExec(int plan, void* from, void* to, int direction) {
     }
     return 0;
   });
-  return 0;
 }
