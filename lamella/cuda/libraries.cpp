@@ -2,13 +2,12 @@
 #include "lamella/cuda/libraries.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <set>
 
+#include "lamella/core/cuda_loading.h"
 #include "lamella/core/error.h"
 #include "lamella/cuda/allocator.h"
 #include "lamella/cuda/streams.h"
@@ -41,23 +40,20 @@ Found& found(int index) {
   return all[index];
 }
 
-// "/a/lib/python3.12/site-packages/" of a path below; "": it is below none.
-std::string packages_above(const std::string& path) {
-  for (const char* name : {"/site-packages/", "/dist-packages/"}) {
-    if (const size_t at = path.find(name); at != std::string::npos) return path.substr(0, at + 15);
+// Folders of Python packages: the interpreter's, or for other programs that of this library.
+std::vector<std::string> folders_of_packages() {
+  std::vector<std::string> all;
+  for (std::string rest = package_folders(); !rest.empty();) {
+    const size_t end = rest.find(':');
+    if (end != 0) all.push_back(rest.substr(0, end));
+    rest = end == std::string::npos ? "" : rest.substr(end + 1);
   }
-  return "";
-}
-std::set<std::string> package_folders() {
-  std::set<std::string> all;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* to) {
-        const std::string folder =
-            packages_above(info->dlpi_name != nullptr ? info->dlpi_name : "");
-        if (!folder.empty()) static_cast<std::set<std::string>*>(to)->insert(folder);
-        return 0;
-      },
-      &all);
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void*>(&folders_of_packages), &info) == 0) return all;
+  const std::string path = info.dli_fname;
+  if (const size_t at = path.find("-packages/"); at != std::string::npos) {
+    all.push_back(path.substr(0, at + 9));
+  }
   return all;
 }
 bool is_folder(const std::string& path) {
@@ -95,10 +91,10 @@ void look_for(const Row& row, Found& library) {
   for (const char* soname : row.sonames) {
     if (load(library, soname, RTLD_NOLOAD)) return;
   }
-  for (const std::string& packages : package_folders()) {
+  for (const std::string& packages : folders_of_packages()) {
     for (const char* folder : row.folders) {
       for (const char* soname : row.sonames) {
-        const std::string file = packages + "nvidia/" + folder + "/lib/" + soname;
+        const std::string file = packages + "/nvidia/" + folder + "/lib/" + soname;
         if (access(file.c_str(), F_OK) == 0 && load(library, file)) return;
       }
     }

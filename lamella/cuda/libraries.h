@@ -4,8 +4,8 @@
 // Note [Libraries of CUDA]
 //   A library is looked for where LAMELLA_CUDA_LIBRARIES says: a file, which stands for all of
 //   them, or a folder. Otherwise, or if the folder lacks it: one that the process has loaded
-//   already, that of NVIDIA's Python packages beside this one or beside another loaded library,
-//   that of the loader's paths. LAMELLA_CUDA_LIBRARIES=none turns all of them off. Nothing of a
+//   already, that of NVIDIA's Python packages beside the interpreter's others or this one, that of
+//   the loader's paths. LAMELLA_CUDA_LIBRARIES=none turns all of them off. Nothing of a
 //   library is known at build time but the functions of library_functions.def. Calls go to the
 //   current stream; workspaces come from the allocator, so the stream's order guards them.
 #pragma once

@@ -117,14 +117,11 @@ def test_libraries_of_a_folder(tmp_path):
 
 
 def test_libraries_of_packages(tmp_path):
-    """Those of NVIDIA's Python packages beside a library that is loaded."""
-    packages = tmp_path / "site-packages"
-    folder = packages / "nvidia" / "cu13" / "lib"
+    """Those of NVIDIA's Python packages, where the interpreter looks for packages."""
+    folder = tmp_path / "nvidia" / "cu13" / "lib"
     folder.mkdir(parents=True)
     (folder / "libcublasLt.so.13").symlink_to(DEFAULTS["LAMELLA_CUDA_LIBRARIES"])
-    kernels = STANDIN.with_name("libcuda_standin_kernels.so")
-    (packages / "other.so").write_bytes(kernels.read_bytes())
-    program = f"import ctypes; ctypes.CDLL({str(packages / 'other.so')!r})" + PRODUCT
+    program = f"import sys; sys.path.append({str(tmp_path)!r})" + PRODUCT
     found = printed(program, LAMELLA_CUDA_LIBRARIES="").splitlines()
     assert found[:2] == RESULTS and found[2] == str(folder / "libcublasLt.so.13")
 
