@@ -15,6 +15,8 @@ enum : int {
   kEpilogue = 7,
   kBias = 8,
   kMaxWorkspace = 1,
+  kReductions = 3,
+  kInComputeType = 2,  // a reduction of parts of sums
   kAlignmentA = 5,  // those of b, c and d follow
   kEpilogueNone = 1,
   kEpilogueRelu = 2,

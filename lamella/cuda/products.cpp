@@ -130,6 +130,10 @@ Plan make_plan(const CublasLt& lib, void* handle, const Problem& p, const int64_
   check_library(lib.cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
   lib.cublasLtMatmulPreferenceSetAttribute(preference, lt::kMaxWorkspace, &kMostWorkspace,
                                            sizeof(kMostWorkspace));
+  // Parts of sums are not rounded to 16 bits.
+  const auto reductions = static_cast<uint32_t>(lt::kInComputeType);
+  lib.cublasLtMatmulPreferenceSetAttribute(preference, lt::kReductions, &reductions,
+                                           sizeof(reductions));
   for (int i = 0; i < 4; ++i) {
     const auto bytes = static_cast<uint32_t>(alignments[i]);
     lib.cublasLtMatmulPreferenceSetAttribute(preference, lt::kAlignmentA + i, &bytes,

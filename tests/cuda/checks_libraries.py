@@ -222,6 +222,39 @@ def test_products_wait_for_nothing(cuda, standin):
     close(x.cpu() @ w.cpu().t(), z)
 
 
+# ---- Attention -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [lamella.float32, lamella.float64, lamella.bfloat16], ids=str)
+def test_attention(cuda, dtype):
+    lamella.manual_seed(0)
+    q, k, v = (
+        made(2, 4, 5, 6, dtype=dtype),
+        made(2, 4, 7, 6, dtype=dtype),
+        made(2, 4, 7, 3, dtype=dtype),
+    )
+    few = k[:, :2].contiguous(), v[:, :2].contiguous()
+    seen = lamella.rand(5, 7) > 0.4
+    seen[1] = False  # a query without keys
+    tolerance = {lamella.float32: 1e-4, lamella.float64: 1e-11, lamella.bfloat16: 0.2}[dtype]
+
+    def run(**how):
+        def gradients(q, k, v):
+            leaves = [t.clone().requires_grad_() for t in (q, k, v)]
+            options = {n: t.to(q.device) if n == "attn_mask" else t for n, t in how.items()}
+            y = F.scaled_dot_product_attention(*leaves, **options)
+            return (y, *lamella.autograd.grad(y, leaves, y.detach()))
+
+        return gradients
+
+    same(run(), q, k, v, tolerance=tolerance)
+    same(run(is_causal=True, scale=0.3), q, k, v, tolerance=tolerance)
+    same(run(attn_mask=seen), q, k, v, tolerance=tolerance)
+    same(run(attn_mask=made(2, 1, 5, 7, dtype=dtype)), q, k, v, tolerance=tolerance)
+    same(run(enable_gqa=True), q, *few, tolerance=tolerance)
+    assert not by_cpu(cuda, *PRODUCTS)
+
+
 # ---- Convolutions --------------------------------------------------------------------------------
 
 CONVOLUTIONS = [

@@ -265,6 +265,6 @@ def test_page():
 
 
 def test_the_checks_for_machines_with_a_gpu():
-    for script in ("gpu_operators.py", "gpu_timings.py"):
+    for script in ("gpu_libraries.py", "gpu_operators.py", "gpu_timings.py"):
         done = run([str(HERE / script)])
         assert done.returncode == 0, done.stdout + done.stderr

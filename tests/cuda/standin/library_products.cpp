@@ -182,6 +182,10 @@ int cublasLtMatmulPreferenceSetAttribute(void* made, int attribute, const void* 
     memcpy(&preference.workspace, value, bytes);
     return 0;
   }
+  if (attribute == 3) {
+    EXPECT(bytes == 4 && *static_cast<const uint32_t*>(value) == 2);
+    return 0;
+  }
   EXPECT(attribute >= 5 && attribute <= 8 && bytes == 4);
   memcpy(&preference.alignments[attribute - 5], value, bytes);
   return 0;
