@@ -158,16 +158,9 @@ bool by_cudnn(const Convolution& c, Direction direction, const Tensor& src, cons
   if (lib == nullptr || type_of_cudnn(c.dtype) < 0 || !fits(c)) return false;
   const int device = dst.device().index();
   ContextGuard guard(device);
-  void* handle = handles().take(device, [&]() -> void* {
-    void* made = nullptr;
-    return lib->cudnnCreate(&made) == 0 ? made : nullptr;
-  });
+  const PooledHandle pooled(handles(), device, lib->cudnnCreate);
+  void* handle = pooled.get();
   if (handle == nullptr) return false;
-  struct Given {
-    int device;
-    void* handle;
-    ~Given() { handles().give(device, handle); }
-  } given{device, handle};
   const StreamHandle stream = handle_of(device, current().streams[device]);
   if (lib->cudnnSetStream(handle, stream) != 0) return false;
   Description d(*lib, c);

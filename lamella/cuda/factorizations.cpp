@@ -182,16 +182,9 @@ bool factorize(const char*, const DeviceFactor& call) {
   if (lib == nullptr || !has_dtype || call.dtype == kComplexHalf) return false;
   const int device = call.device.index();
   ContextGuard guard(device);
-  void* handle = handles().take(device, [&]() -> void* {
-    void* made = nullptr;
-    return lib->cusolverDnCreate(&made) == 0 ? made : nullptr;
-  });
+  const PooledHandle pooled(handles(), device, lib->cusolverDnCreate);
+  void* handle = pooled.get();
   if (handle == nullptr) return false;
-  struct Given {
-    int device;
-    void* handle;
-    ~Given() { handles().give(device, handle); }
-  } given{device, handle};
   const StreamHandle stream = handle_of(device, current().streams[device]);
   check_library(lib->cusolverDnSetStream(handle, stream), "cusolverDnSetStream");
   // Where the caller does not ask for it, the library's report of each matrix is dropped.

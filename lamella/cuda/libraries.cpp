@@ -195,6 +195,25 @@ Workspace::~Workspace() {
   if (block_ != nullptr) deallocate(block_);
 }
 
+PooledHandle::PooledHandle(HandlePool& pool, int device, int (*make)(void**))
+    : pool_(pool), device_(device) {
+  {
+    std::lock_guard lock(pool_.mutex);
+    std::vector<void*>& free = pool_.free[device];
+    if (!free.empty()) {
+      handle_ = free.back();
+      free.pop_back();
+      return;
+    }
+  }
+  if (make(&handle_) != 0) handle_ = nullptr;
+}
+PooledHandle::~PooledHandle() {
+  if (handle_ == nullptr) return;
+  std::lock_guard lock(pool_.mutex);
+  pool_.free[device_].push_back(handle_);
+}
+
 bool allows_tf32(Tf32 of) { return tf32[static_cast<int>(of)].load(std::memory_order_relaxed); }
 void allow_tf32(Tf32 of, bool allowed) { tf32[static_cast<int>(of)].store(allowed); }
 

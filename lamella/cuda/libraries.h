@@ -86,31 +86,25 @@ class Workspace {
   void* data_ = nullptr;
 };
 
-// Handles of a library for a device, each used by one thread at a time.
-class HandlePool {
+// Handles of a library, by devices.
+struct HandlePool {
+  std::mutex mutex;
+  std::vector<void*> free[64];
+};
+// A handle of a pool for the current scope, which no other thread uses meanwhile. Must be made in
+// the device's context; NULL if `make(void**)` fails.
+class PooledHandle {
  public:
-  // `make` is called in the device's context.
-  template <class Make>
-  void* take(int device, Make make) {
-    {
-      std::lock_guard lock(mutex_);
-      std::vector<void*>& free = free_[device];
-      if (!free.empty()) {
-        void* handle = free.back();
-        free.pop_back();
-        return handle;
-      }
-    }
-    return make();
-  }
-  void give(int device, void* handle) {
-    std::lock_guard lock(mutex_);
-    free_[device].push_back(handle);
-  }
+  PooledHandle(HandlePool& pool, int device, int (*make)(void**));
+  PooledHandle(const PooledHandle&) = delete;
+  PooledHandle& operator=(const PooledHandle&) = delete;
+  ~PooledHandle();
+  void* get() const { return handle_; }
 
  private:
-  std::mutex mutex_;
-  std::vector<void*> free_[64];
+  HandlePool& pool_;
+  int device_;
+  void* handle_ = nullptr;
 };
 
 // Whether products and convolutions of float32 may round their operands to 10 bits.

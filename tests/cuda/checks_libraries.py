@@ -492,6 +492,43 @@ def test_transforms(cuda, single):
     none_by_cpu(cuda, "_fft_c2c", "_fft_r2c", "_fft_c2r")
 
 
+# ---- Waits ---------------------------------------------------------------------------------------
+
+
+def test_nothing_waits(cuda, standin):
+    """Nothing but what runs on the CPU, or raises for a matrix that is singular."""
+    a = (made(4, 4) + 4 * lamella.eye(4)).cuda()
+    image, kernel = made(1, 2, 5, 5).cuda(), made(3, 2, 2, 2).cuda().requires_grad_()
+    numbers = made(3, 8, dtype=lamella.complex64).cuda()
+
+    def convolve():
+        y = F.conv2d(image, kernel, padding=1)
+        lamella.autograd.grad(y, kernel, y.detach())
+
+    for call in (
+        convolve,
+        lambda: lamella.fft.fftn(numbers),
+        lambda: lamella.fft.irfft(numbers),
+        lambda: lamella.linalg.solve_ex(a, a),
+        lambda: lamella.linalg.inv_ex(a),
+        lambda: lamella.linalg.cholesky_ex(a @ a.mT),
+        lambda: lamella.linalg.qr(a),
+        lambda: lamella.linalg.solve_triangular(a, a, upper=True),
+    ):
+        call()
+        cuda.synchronize()
+        cuda.reset_fallbacks()
+        standin.standin_reset_calls()
+        call()
+        waits = [standin.calls(n) for n in ("cuStreamSynchronize", "cuMemcpyDtoHAsync_v2")]
+        assert cuda.fallbacks() or waits == [0, 0]
+    if HAS_LIBRARIES:
+        for call in (convolve, lambda: lamella.fft.fftn(numbers)):
+            cuda.reset_fallbacks()
+            call()
+            assert not cuda.fallbacks()
+
+
 # ---- The libraries -------------------------------------------------------------------------------
 
 
