@@ -17,7 +17,7 @@ enum : int {
   kMaxWorkspace = 1,
   kReductions = 3,
   kInComputeType = 2,  // a reduction of parts of sums
-  kAlignmentA = 5,  // those of b, c and d follow
+  kAlignmentA = 5,     // those of b, c and d follow
   kEpilogueNone = 1,
   kEpilogueRelu = 2,
   kEpilogueBias = 4,
