@@ -1,7 +1,9 @@
-// Factorisations by cuSOLVER, one matrix of a stack after the other on the current stream.
+// Factorisations by cuSOLVER, one matrix of a stack after the other on the current stream; those of
+// many small matrices by kernels.
 #include <string>
 
 #include "lamella/cuda/allocator.h"
+#include "lamella/cuda/kernels/factor_parameters.h"
 #include "lamella/cuda/launch.h"
 #include "lamella/cuda/libraries.h"
 #include "lamella/cuda/math.h"
@@ -174,10 +176,59 @@ struct Run {
   }
 };
 
+// ---- By kernels of the device ----
+
+// Many small matrices, which the library would take one by one; without it, up to a larger size.
+constexpr int64_t kLeastMany = 8, kMostSmall = 128, kMostAlone = 512;
+
+bool by_kernel(const DeviceFactor& call, bool has_library) {
+  const char* name = nullptr;
+  auto row = [&](DeviceFactor::Kind kind, const char* const(&names)[4]) {
+    if (call.kind != kind) return;
+    name = call.dtype == kFloat           ? names[0]
+           : call.dtype == kDouble        ? names[1]
+           : call.dtype == kComplexFloat  ? names[2]
+           : call.dtype == kComplexDouble ? names[3]
+                                          : nullptr;
+  };
+#define NAMES(kind) \
+  {"factor_" kind "_f32", "factor_" kind "_f64", "factor_" kind "_c64", "factor_" kind "_c128"}
+  row(DeviceFactor::kLU, NAMES("lu"));
+  row(DeviceFactor::kCholesky, NAMES("cholesky"));
+  row(DeviceFactor::kSolve, NAMES("solve"));
+#undef NAMES
+  const int64_t most = call.m > call.n ? call.m : call.n;
+  const bool fits =
+      has_library ? call.count >= kLeastMany && most <= kMostSmall : most <= kMostAlone;
+  if (name == nullptr || !fits || call.k > INT32_MAX / most) return false;
+  const int device = call.device.index();
+  ContextGuard guard(device);
+  void* kernel = find_kernel(device, name);
+  if (kernel == nullptr) return false;
+  auto address = [](const void* data) { return reinterpret_cast<uint64_t>(data); };
+  const FactorParameters parameters{address(call.a),
+                                    address(call.b),
+                                    address(call.pivots),
+                                    address(call.info),
+                                    call.count,
+                                    static_cast<int32_t>(call.m),
+                                    static_cast<int32_t>(call.n),
+                                    static_cast<int32_t>(call.k),
+                                    call.upper ? 1 : 0,
+                                    call.op};
+  constexpr int64_t kMostBlocks = 1 << 20;
+  Shape shape;
+  shape.grid[0] = static_cast<unsigned>(call.count < kMostBlocks ? call.count : kMostBlocks);
+  shape.block[0] = kFactorThreads;
+  launch(device, kernel, name, &parameters, shape);
+  return true;
+}
+
 }  // namespace
 
 bool factorize(const char*, const DeviceFactor& call) {
   const Cusolver* lib = cusolver();
+  if (by_kernel(call, lib != nullptr)) return true;
   const bool has_dtype = call.dtype == kFloat || call.dtype == kDouble || is_complex(call.dtype);
   if (lib == nullptr || !has_dtype || call.dtype == kComplexHalf) return false;
   const int device = call.device.index();

@@ -20,10 +20,11 @@ namespace {
 LAMELLA_IMAGE(activation)
 LAMELLA_IMAGE(arithmetic)
 LAMELLA_IMAGE(elementary)
+LAMELLA_IMAGE(factor)
 LAMELLA_IMAGE(logic)
 LAMELLA_IMAGE(matmul)
 const char* const images[] = {lamella_image_activation, lamella_image_arithmetic,
-                              lamella_image_elementary, lamella_image_logic, lamella_image_matmul};
+                              lamella_image_elementary, lamella_image_factor, lamella_image_logic, lamella_image_matmul};
 #else
 // Built without nvcc: a module without kernels, so that every operator falls back to the CPU.
 const char* const images[] = {".version 7.0\n.target sm_70\n.address_size 64\n"};

@@ -401,6 +401,39 @@ def test_factorisations(cuda, dtype):
     none_by_cpu(cuda, *FACTORS)
 
 
+@pytest.mark.parametrize(
+    "dtype", [lamella.float32, lamella.float64, lamella.complex64, lamella.complex128], ids=str
+)
+def test_many_small_matrices(cuda, standin, dtype):
+    """By kernels, with libraries and without."""
+    lamella.manual_seed(0)
+    single = dtype in (lamella.float32, lamella.complex64)
+    linalg = lamella.linalg
+
+    def check(function, *inputs):
+        same(function, *inputs, tolerance=5e-4 if single else 1e-11)
+
+    for n in (1, 2, 7, 35):
+        a = made(9, n, n, dtype=dtype)
+        shifted, b = a + 3 * n**0.5 * lamella.eye(n, dtype=dtype), made(9, n, 3, dtype=dtype)
+        positive = a @ a.mH.resolve_conj() + n * lamella.eye(n, dtype=dtype)
+        check(linalg.cholesky, positive)
+        check(lambda x: linalg.cholesky(x, upper=True), positive)
+        check(linalg.solve, shifted, b)
+        check(lambda a, b: linalg.solve(a, b.mT, left=False), shifted, b)
+        check(linalg.inv, shifted)
+        check(lambda a, b: linalg.lu_solve(*linalg.lu_factor(a), b, adjoint=True), shifted, b)
+        check(lambda x: linalg.lu_factor(x), made(3, 3, n + 2, n, dtype=dtype))
+        check(lambda x: linalg.lu_factor(x), made(9, n, n + 3, dtype=dtype))
+    singular = lamella.zeros(9, 3, 3, dtype=dtype)
+    singular[::2] = lamella.eye(3, dtype=dtype)
+    singular[3, 0, 0] = 1
+    same(lambda x: linalg.lu_factor_ex(x)[2], singular)
+    same(lambda x: linalg.cholesky_ex(x)[1], singular)
+    assert not by_cpu(cuda, "linalg_cholesky_ex", "linalg_lu_factor_ex", "linalg_lu_solve")
+    assert standin.calls("cusolverDnXgetrf") == standin.calls("cusolverDnXpotrf") == 0
+
+
 def test_singular_and_strange_matrices(cuda):
     singular = lamella.zeros(2, 3, 3)
     singular[0] = lamella.eye(3)

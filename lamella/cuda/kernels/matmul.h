@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "lamella/core/half.h"
+#include "lamella/cuda/kernels/complex_pair.h"
 #include "lamella/cuda/kernels/device.h"
 #include "lamella/cuda/kernels/matmul_parameters.h"
 
@@ -18,19 +19,6 @@ namespace lamella::cuda {
 #else
 #define LAMELLA_UNROLL
 #endif
-
-// A complex number.
-template <class T>
-struct Pair {
-  T re, im;
-  Pair() = default;
-  LAMELLA_DEVICE explicit Pair(int number) : re(static_cast<T>(number)), im(0) {}
-  LAMELLA_DEVICE Pair(T real, T imaginary) : re(real), im(imaginary) {}
-  friend LAMELLA_DEVICE Pair operator+(Pair a, Pair b) { return {a.re + b.re, a.im + b.im}; }
-  friend LAMELLA_DEVICE Pair operator*(Pair a, Pair b) {
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-  }
-};
 
 // The type of sums.
 template <class T>
