@@ -171,9 +171,11 @@ def _amp_foreach_non_finite_check_and_unscale_(
 ) -> None:
     """Multiplies gradients by the inverse of a scale, in place. Sets found_inf to 1 if an element
     is infinite or NaN. Does not wait for a device."""
+    if not self:
+        return
+    finite = lamella.stack([gradient.isfinite().all() for gradient in self]).all()
+    found_inf.copy_(lamella.maximum(found_inf, finite.logical_not().to(found_inf.dtype)))
     for gradient in self:
-        infinite = gradient.isfinite().all().logical_not().to(found_inf.dtype)
-        found_inf.copy_(lamella.maximum(found_inf, infinite))
         if gradient.dtype in (lamella.float16, lamella.bfloat16):  # may not have the inverse itself
             gradient.copy_(gradient.float().mul_(inv_scale))
         else:
