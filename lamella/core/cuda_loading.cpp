@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <mutex>
 
 #include "lamella/core/fork.h"
 
@@ -52,6 +53,21 @@ std::string cuda_obstacle() {
 
 namespace {
 std::atomic<const PinnedMemory*> pinned{nullptr};
+// Never destroyed.
+std::string& folders_of_packages() {
+  static auto* text = new std::string();
+  return *text;
+}
+fork::Held<std::mutex> folders_mutex{fork::Level::kCore};
+}  // namespace
+
+void set_package_folders(const std::string& folders) {
+  std::lock_guard lock(folders_mutex);
+  folders_of_packages() = folders;
+}
+std::string package_folders() {
+  std::lock_guard lock(folders_mutex);
+  return folders_of_packages();
 }
 void set_pinned_memory(const PinnedMemory* memory) { pinned.store(memory); }
 const PinnedMemory* load_pinned_memory() {

@@ -17,6 +17,10 @@ LAMELLA_PRIVATE_API void load_cuda();
 // "there is no CUDA: libcuda.so.1: cannot open ...", after load_cuda().
 LAMELLA_PRIVATE_API std::string cuda_obstacle();
 
+// The folders of a language's packages, separated by ':', in which NVIDIA's libraries may be.
+LAMELLA_PRIVATE_API void set_package_folders(const std::string& folders);
+LAMELLA_PRIVATE_API std::string package_folders();
+
 // Memory of the host that devices copy from and to beside other work, for factories of CPU tensors.
 struct PinnedMemory {
   void* (*allocate)(size_t bytes, void** block);

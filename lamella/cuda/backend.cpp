@@ -7,6 +7,7 @@
 #include "lamella/cuda/allocator.h"
 #include "lamella/cuda/lines.h"
 #include "lamella/cuda/movement.h"
+#include "lamella/cuda/math.h"
 #include "lamella/cuda/pointwise.h"
 #include "lamella/cuda/random.h"
 #include "lamella/cuda/streams.h"
@@ -215,6 +216,7 @@ struct Registered {
     register_windows(aten);
     register_optimizer(aten);
     register_random(aten);
+    register_math(aten);
     static constexpr PinnedMemory pinned{&allocate_pinned, &free_pinned};
     set_pinned_memory(&pinned);
   }

@@ -5,6 +5,7 @@
 #include "lamella/cuda/allocator.h"
 #include "lamella/cuda/backend.h"
 #include "lamella/cuda/movement.h"
+#include "lamella/cuda/libraries.h"
 #include "lamella/cuda/streams.h"
 
 namespace {
@@ -15,6 +16,10 @@ void check_index(const char* what, int device) {
   LAMELLA_CHECK(device >= 0 && device < Driver::device_count(), what,
                 ": expected a device of cuda from 0 to ", Driver::device_count() - 1, ", got ",
                 device);
+}
+void write_text(const std::string& lines, char* text, size_t bytes, size_t* needed) {
+  *needed = lines.size() + 1;
+  if (bytes >= *needed) std::memcpy(text, lines.c_str(), *needed);
 }
 }  // namespace
 
@@ -142,13 +147,17 @@ LAMELLA_CUDA_API lamella_cuda_state(int* forked, int* used) {
   for (int i = 0; i < Driver::device_count(); ++i) *used |= Driver::has_context(i) ? 1 : 0;
   return LAMELLA_OK;
 }
-// Writes at most `bytes` of the lines "operator count" with their end; *needed has their size.
+// Each writes at most `bytes` of its lines, "operator count" or library_lines(), with their end;
+// *needed has their size.
 LAMELLA_CUDA_API lamella_cuda_fallbacks(char* text, size_t bytes, size_t* needed) {
-  return detail::guarded([&] {
-    const std::string lines = fallback_lines();
-    *needed = lines.size() + 1;
-    if (bytes >= *needed) std::memcpy(text, lines.c_str(), *needed);
-  });
+  return detail::guarded([&] { write_text(fallback_lines(), text, bytes, needed); });
+}
+LAMELLA_CUDA_API lamella_cuda_libraries(char* text, size_t bytes, size_t* needed) {
+  return detail::guarded([&] { write_text(library_lines(), text, bytes, needed); });
+}
+// Whether float32 may be rounded to TF32: `of` is 0 for products, 1 for convolutions.
+LAMELLA_CUDA_API lamella_cuda_allow_tf32(int of, int allowed) {
+  return detail::guarded([&] { allow_tf32(static_cast<Tf32>(of), allowed != 0); });
 }
 LAMELLA_CUDA_API lamella_cuda_reset_fallbacks() {
   return detail::guarded([] { reset_fallbacks(); });

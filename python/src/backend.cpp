@@ -1,6 +1,7 @@
 // Devices of backends: names, the current device, streams, events and generators, for
 // lamella/_device.py.
 #include "lamella/abi/backend.h"
+#include "lamella/core/cuda_loading.h"
 #include "lamella/core/generator_impl.h"
 #include "lamella/dispatch/registry.h"
 #include "python/src/errors.h"
@@ -251,6 +252,18 @@ PyMethodDef functions[] = {{"_rename_device_type", rename_device_type, METH_VARA
 
 }  // namespace
 
-int add_backend(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+int add_backend(PyObject* module) {
+  // Where NVIDIA's Python packages may be.
+  std::string folders;
+  PyObject* path = PySys_GetObject("path");
+  for (Py_ssize_t i = 0; path != nullptr && PyList_Check(path) && i < PyList_GET_SIZE(path); ++i) {
+    PyObject* folder = PyList_GET_ITEM(path, i);
+    const char* text = PyUnicode_Check(folder) ? PyUnicode_AsUTF8(folder) : nullptr;
+    if (text != nullptr) folders += std::string(folders.empty() ? "" : ":") + text;
+    PyErr_Clear();
+  }
+  set_package_folders(folders);
+  return PyModule_AddFunctions(module, functions);
+}
 
 }  // namespace lamella::python

@@ -7,12 +7,17 @@ import pathlib
 import subprocess
 import sys
 
-STANDIN = pathlib.Path(__file__).parents[2] / "build" / "tests" / "cuda" / "libcuda_standin.so"
+BUILT = pathlib.Path(__file__).parents[2] / "build" / "tests" / "cuda"
+STANDIN = BUILT / "libcuda_standin.so"
+DEFAULTS = {
+    "LAMELLA_CUDA_DRIVER": str(STANDIN),
+    "LAMELLA_CUDA_LIBRARIES": str(BUILT / "libcuda_standin_libraries.so"),
+}
 
 
 def run(arguments: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
     """Python with arguments, on the stand-in, with environment variables."""
-    environment = {**os.environ, "LAMELLA_CUDA_DRIVER": str(STANDIN), **variables}
+    environment = {**os.environ, **DEFAULTS, **variables}
     for name in [name for name in environment if name.startswith("PYTEST_XDIST")]:
         del environment[name]
     return subprocess.run(

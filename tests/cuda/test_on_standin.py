@@ -5,7 +5,7 @@ import pathlib
 import re
 
 import pytest
-from standin_runs import STANDIN, error, printed, run
+from standin_runs import DEFAULTS, STANDIN, error, printed, run
 
 HERE = pathlib.Path(__file__).parent
 pytestmark = pytest.mark.skipif(not STANDIN.exists(), reason="the stand-in of CUDA is not built")
@@ -17,6 +17,13 @@ def test_checks(name, delay):
     """With and without streams that are late."""
     options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
     done = run(["-m", "pytest", *options, str(HERE / f"{name}.py")], LAMELLA_STANDIN_DELAY_US=delay)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+def test_checks_without_libraries():
+    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
+    checks = str(HERE / "checks_libraries.py")
+    done = run(["-m", "pytest", *options, checks], LAMELLA_CUDA_LIBRARIES="none")
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
@@ -76,6 +83,56 @@ def test_nothing_is_loaded_before_it_is_asked_for():
         "maps = open('/proc/self/maps').read(); print('lamella_cuda' in maps, 'standin' in maps)"
     )
     assert printed(program) == "False False"
+
+
+# ---- CUDA's libraries ---------------------------------------------------------------------------
+
+PRODUCT = """
+import lamella
+x = lamella.arange(6.0).reshape(2, 3).cuda()
+print((x @ x.mT).tolist(), round(lamella.linalg.det(x[:, :2]).item(), 3))
+print(lamella.nn.functional.conv1d(x[None], x[None, :, :2]).tolist())
+print(lamella.cuda.libraries()["cublasLt"])
+print(lamella.cuda.libraries()["cudnn"])
+"""
+RESULTS = ["[[5.0, 14.0], [14.0, 50.0]] -3.0", "[[[26.0, 34.0]]]"]
+
+
+def test_libraries_of_a_folder(tmp_path):
+    """A folder has them by their names; what is not a library is not used, and says why."""
+    (tmp_path / "libcublasLt.so.12").symlink_to(DEFAULTS["LAMELLA_CUDA_LIBRARIES"])
+    (tmp_path / "libcudnn.so.9").write_text("no library")
+    *got, product, convolution = printed(PRODUCT, LAMELLA_CUDA_LIBRARIES=str(tmp_path)).splitlines()
+    assert got == RESULTS and product == str(tmp_path / "libcublasLt.so.12")
+    assert convolution.startswith(f"there is no cudnn: {tmp_path}/libcudnn.so.9: ")
+    driver = DEFAULTS["LAMELLA_CUDA_DRIVER"]
+    *got, product, _ = printed(PRODUCT, LAMELLA_CUDA_LIBRARIES=driver).splitlines()
+    assert got == RESULTS and product == "there is no cublasLt: it lacks cublasLtCreate"
+    missing = str(tmp_path / "none.so")
+    *got, product, _ = printed(PRODUCT, LAMELLA_CUDA_LIBRARIES=missing).splitlines()
+    assert got == RESULTS and product == (
+        f"there is no cublasLt: {missing}: cannot open shared object file: "
+        "No such file or directory"
+    )
+
+
+def test_libraries_of_packages(tmp_path):
+    """Those of NVIDIA's Python packages, where the interpreter looks for packages."""
+    folder = tmp_path / "nvidia" / "cu13" / "lib"
+    folder.mkdir(parents=True)
+    (folder / "libcublasLt.so.13").symlink_to(DEFAULTS["LAMELLA_CUDA_LIBRARIES"])
+    program = f"import sys; sys.path.append({str(tmp_path)!r})" + PRODUCT
+    found = printed(program, LAMELLA_CUDA_LIBRARIES="").splitlines()
+    assert found[:2] == RESULTS and found[2] == str(folder / "libcublasLt.so.13")
+
+
+@pytest.mark.parametrize(
+    "function", ["cublasLtMatmul", "cusolverDnXgetrf", "cudnnConvolutionForward"]
+)
+def test_calls_of_libraries_that_fail(function):
+    """Something else computes."""
+    got = printed(PRODUCT, LAMELLA_STANDIN_FAIL=f"{function}:1:14").splitlines()[:2]
+    assert got == RESULTS
 
 
 # ---- Errors --------------------------------------------------------------------------------------
@@ -284,6 +341,6 @@ def test_page():
 
 
 def test_the_checks_for_machines_with_a_gpu():
-    for script in ("gpu_operators.py", "gpu_timings.py"):
+    for script in ("gpu_libraries.py", "gpu_operators.py", "gpu_timings.py"):
         done = run([str(HERE / script)])
         assert done.returncode == 0, done.stdout + done.stderr

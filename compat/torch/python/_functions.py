@@ -170,11 +170,16 @@ def _amp_foreach_non_finite_check_and_unscale_(
     self: Sequence[Tensor], found_inf: Tensor, inv_scale: Tensor
 ) -> None:
     """Multiplies gradients by the inverse of a scale, in place. Sets found_inf to 1 if an element
-    is infinite or NaN."""
+    is infinite or NaN. Does not wait for a device."""
+    if not self:
+        return
+    finite = lamella.stack([gradient.isfinite().all() for gradient in self]).all()
+    found_inf.copy_(lamella.maximum(found_inf, finite.logical_not().to(found_inf.dtype)))
     for gradient in self:
-        if not bool(gradient.isfinite().all()):
-            found_inf.fill_(1)
-        gradient.mul_(inv_scale.to(gradient.dtype))
+        if gradient.dtype in (lamella.float16, lamella.bfloat16):  # may not have the inverse itself
+            gradient.copy_(gradient.float().mul_(inv_scale))
+        else:
+            gradient.mul_(inv_scale)
 
 
 def _amp_update_scale_(
@@ -186,17 +191,15 @@ def _amp_update_scale_(
     growth_interval: int,
 ) -> Tensor:
     """Updates a scale: smaller after a step with infinite or NaN gradients, larger after enough
-    good steps."""
-    if bool(found_inf):
-        self.mul_(scale_backoff_factor)
-        growth_tracker.zero_()
-    elif int(growth_tracker) + 1 == growth_interval:
-        grown = self * scale_growth_factor
-        if bool(grown.isfinite()):
-            self.copy_(grown)
-        growth_tracker.zero_()
-    else:
-        growth_tracker.add_(1)
+    good steps, unless that is infinite. Does not wait for a device."""
+    found = found_inf.ne(0).view(self.shape)
+    counted = growth_tracker.add(1)
+    grows = counted.eq(growth_interval).view(self.shape).logical_and(found.logical_not())
+    grown = self.mul(scale_growth_factor)
+    grown = lamella.where(grows.logical_and(grown.isfinite()), grown, self)
+    self.copy_(lamella.where(found, self.mul(scale_backoff_factor), grown))
+    ends = found.logical_or(grows).view(growth_tracker.shape)
+    growth_tracker.copy_(counted.mul(ends.logical_not().to(counted.dtype)))
     return self
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import lamella
 from lamella import _C
+from lamella.cuda import _library
 
 has_lapack = True
 has_mkl = False
@@ -66,12 +67,22 @@ def get_deterministic_debug_mode() -> int:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Stores the value. Products of float32 always use float32."""
+    """Lets products of float32 on CUDA round their operands to TF32, unless it is highest; others
+    always use float32."""
     if precision not in ("highest", "high", "medium"):
         raise ValueError(
             f"set_float32_matmul_precision: expected highest, high or medium, got {precision!r}"
         )
+    allow_tf32(0, precision != "highest")
     _kept["precision"] = precision
+
+
+def allow_tf32(of: int, allowed: bool) -> None:
+    """Sets whether products (of = 0) or convolutions (1) of float32 on CUDA use TF32."""
+    if of == 0 and allowed != (_kept["precision"] != "highest"):
+        _kept["precision"] = "high" if allowed else "highest"
+    if lamella.cuda.is_available():
+        _library.call("allow_tf32", "allow_tf32", of, int(allowed))
 
 
 def get_float32_matmul_precision() -> str:

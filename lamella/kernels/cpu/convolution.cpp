@@ -18,6 +18,7 @@
 #include "lamella/kernels/cpu/blas_library.h"
 #include "lamella/kernels/cpu/convolution_parts.h"
 #include "lamella/kernels/cpu/gemm.h"
+#include "lamella/kernels/device_math.h"
 #include "lamella/kernels/parallel.h"
 
 namespace lamella::native {
@@ -462,6 +463,10 @@ void convolution_from_columns(const char* op, const Convolution& c, const void* 
 void convolution_forward(const char* op, const Convolution& c, const Tensor& src,
                          const Tensor& weight, const Tensor& bias, const Tensor& dst) {
   if (dst.numel() == 0) return;
+  if (const Device device = dst.device(); device != kCPU) {
+    const bool solved = device_math(op, device).forward(op, c, src, weight, bias, dst);
+    return check_solved(solved, op, device);
+  }
   if (is_small(c.dtype)) {
     if (src.numel() > 0 && is_fast_small(c, LAMELLA_CONVOLUTION_FORWARD)) {
       return run_library(op, c, LAMELLA_CONVOLUTION_FORWARD, src, weight, widened(bias), dst);
@@ -479,6 +484,10 @@ void convolution_forward(const char* op, const Convolution& c, const Tensor& src
 void convolution_backward_data(const char* op, const Convolution& c, const Tensor& dst,
                                const Tensor& weight, const Tensor& src) {
   if (src.numel() == 0) return;
+  if (const Device device = src.device(); device != kCPU) {
+    const bool solved = device_math(op, device).backward_data(op, c, dst, weight, src);
+    return check_solved(solved, op, device);
+  }
   if (is_small(c.dtype)) {
     if (dst.numel() > 0 && is_fast_small(c, LAMELLA_CONVOLUTION_BACKWARD_DATA)) {
       return run_library(op, c, LAMELLA_CONVOLUTION_BACKWARD_DATA, src, weight, Tensor(), dst);
@@ -496,6 +505,10 @@ void convolution_backward_data(const char* op, const Convolution& c, const Tenso
 void convolution_backward_weight(const char* op, const Convolution& c, const Tensor& src,
                                  const Tensor& dst, const Tensor& weight) {
   if (weight.numel() == 0) return;
+  if (const Device device = weight.device(); device != kCPU) {
+    const bool solved = device_math(op, device).backward_weight(op, c, src, dst, weight);
+    return check_solved(solved, op, device);
+  }
   if (is_small(c.dtype)) {
     Tensor wide = new_tensor(weight.sizes(), kFloat, kCPU);
     if (src.numel() > 0 && dst.numel() > 0 &&

@@ -101,7 +101,7 @@ Problem problem_of(const char* op, const Tensor& input, const Tensor& weight, In
   bool fits = (rank == 4 && format == MemoryFormat::ChannelsLast) ||
               (rank == 5 && format == MemoryFormat::ChannelsLast3d);
   p.format = fits ? format : MemoryFormat::Contiguous;
-  c.channels_last = fits && convolution_by_library(c);
+  c.channels_last = fits && (input.is_cuda() || convolution_by_library(c));
   return p;
 }
 

@@ -6,6 +6,7 @@
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/copy.h"
 #include "lamella/kernels/cpu/simd/dot.h"
+#include "lamella/kernels/device_math.h"
 #include "lamella/kernels/parallel.h"
 #include "lamella/kernels/selecting.h"
 
@@ -246,6 +247,10 @@ void paired_gemm(const Gemm& p) {
 }  // namespace
 
 void gemm(const char* op, const Gemm& problem) {
+  if (LAMELLA_UNLIKELY(problem.device != kCPU)) {
+    const bool solved = device_math(op, problem.device).gemm(op, problem);
+    return check_solved(solved, op, problem.device);
+  }
   if (problem.batch == 0 || problem.m == 0 || problem.n == 0) return;
   Gemm p = problem;
   p.dtype = signed_type(p.dtype);  // wrapping sums of products have the same bits

@@ -36,6 +36,10 @@ struct Gemm {
   Matrices a, b, c;
   Scalar alpha = 1, beta = 0;
   Matrices d = {};
+  Device device = kCPU;
+  // For devices alone: the dtype of c and d, if it is another one; negative results become 0.
+  ScalarType result = ScalarType::Undefined;
+  bool relu = false;
 };
 void gemm(const char* op, const Gemm& problem);
 

@@ -5,6 +5,7 @@
 #include "lamella/kernels/cpu/copy.h"
 #include "lamella/kernels/cpu/gemm.h"
 #include "lamella/kernels/cpu/simd/gemm.h"
+#include "lamella/kernels/device_math.h"
 #include "lamella/kernels/parallel.h"
 #include "lamella/structured_kernels.h"
 
@@ -57,6 +58,12 @@ LAMELLA_IMPL_FUNC(int_mm_cpu)(const Tensor& self, const Tensor& mat2, const Tens
     return;
   }
   ScalarType dtype = self.scalar_type();
+  if (!out.is_cpu()) {
+    Gemm p{dtype, 1, m, n, k, Matrices::of(self), Matrices::of(mat2), Matrices::of(out)};
+    p.device = out.device();
+    p.result = kInt;
+    return gemm("_int_mm", p);
+  }
   for (ScalarType other : {kShort, kInt}) {
     if (dtype != kInt && byte_gemm_kernels_on(kCPU, dtype) == nullptr) dtype = other;
   }

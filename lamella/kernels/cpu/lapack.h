@@ -94,8 +94,9 @@ class Stack {
 // Throws unless each entry of `pivots` is a row number from 1 to `rows`.
 inline void check_pivots(const char* op, const char* name, const Tensor& pivots, int64_t rows) {
   if (pivots.is_meta()) return;
-  const auto* p = pivots.const_data_ptr<int32_t>();
-  for (int64_t i = 0, n = pivots.numel(); i < n; ++i) {
+  const Tensor here = pivots.cpu();
+  const auto* p = here.const_data_ptr<int32_t>();
+  for (int64_t i = 0, n = here.numel(); i < n; ++i) {
     LAMELLA_CHECK(p[i] >= 1 && p[i] <= rows, op, ": expected the elements of '", name,
                   "' to be in [1, ", rows, "], got ", p[i]);
   }
@@ -134,8 +135,9 @@ inline std::string place_in_batch(const Tensor& info, int64_t i) {
 // Throws `op: expected ...` for the first matrix whose info is not 0.
 inline void check_info(const char* op, const Tensor& info, const char* expected) {
   if (info.is_meta()) return;
-  const auto* p = info.const_data_ptr<int32_t>();
-  for (int64_t i = 0, n = info.numel(); i < n; ++i) {
+  const Tensor here = info.cpu();
+  const auto* p = here.const_data_ptr<int32_t>();
+  for (int64_t i = 0, n = here.numel(); i < n; ++i) {
     if (p[i] == 0) continue;
     check_lapack(op, p[i]);
     throw LinAlgError(str(op, ": expected ", expected, place_in_batch(info, i),

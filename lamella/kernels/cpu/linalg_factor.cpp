@@ -1,5 +1,6 @@
 // Factorisations: Cholesky, LU and QR.
 #include "lamella/kernels/cpu/lapack.h"
+#include "lamella/kernels/device_math.h"
 
 namespace lamella::native {
 
@@ -12,7 +13,13 @@ std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& self, bool upper, bo
   Stack matrices(factor);
   auto* infos = info.mutable_data_ptr<int32_t>();
   int64_t n = self.size(-1);
-  for (int64_t i = 0; i < info.numel() && n > 0; ++i) {
+  if (factor.numel() > 0 && !self.is_cpu()) {
+    DeviceFactor call = factor_call(DeviceFactor::kCholesky, factor);
+    call.upper = upper;
+    call.info = infos;
+    factor_on_device(op, call);
+  }
+  for (int64_t i = 0; self.is_cpu() && i < info.numel() && n > 0; ++i) {
     infos[i] = lapack().potrf(static_cast<uint8_t>(self.scalar_type()), upper, n, matrices.at(i),
                               matrices.leading());
     if (infos[i] < 0) check_lapack(op, infos[i]);
@@ -36,7 +43,13 @@ std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& A, bool piv
   if (A.is_meta()) return {LU, pivots, info};
   Stack matrices(LU), rows(pivots, 1);
   auto* infos = info.mutable_data_ptr<int32_t>();
-  for (int64_t i = 0; i < info.numel() && m > 0 && n > 0; ++i) {
+  if (LU.numel() > 0 && !A.is_cpu()) {
+    DeviceFactor call = factor_call(DeviceFactor::kLU, LU);
+    call.pivots = pivots.mutable_data_ptr<int32_t>();
+    call.info = infos;
+    factor_on_device(op, call);
+  }
+  for (int64_t i = 0; A.is_cpu() && i < info.numel() && m > 0 && n > 0; ++i) {
     infos[i] = lapack().getrf(static_cast<uint8_t>(A.scalar_type()), m, n, matrices.at(i),
                               matrices.leading(), static_cast<int32_t*>(rows.at(i)));
     if (infos[i] < 0) check_lapack(op, infos[i]);
@@ -47,7 +60,8 @@ std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& A, bool piv
 
 namespace {
 // The permutation matrices of LAPACK's pivots, row exchanges counted from 1.
-Tensor permutations(const Tensor& pivots, int64_t m, ScalarType dtype) {
+Tensor permutations(const Tensor& of, int64_t m, ScalarType dtype) {
+  const Tensor pivots = of.cpu();
   Dims batch(pivots.sizes());
   batch.pop_back();
   Tensor result = lamella::zeros(with_sizes(batch, m, m), dtype);
@@ -83,7 +97,7 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& LU_data, const Tensor
   }
   if (unpack_pivots) {
     P = LU_data.is_meta() ? LU_data.new_empty(with_sizes(batch_of(LU_data), m, m))
-                          : permutations(pivots, m, LU_data.scalar_type());
+                          : permutations(pivots, m, LU_data.scalar_type()).to(LU_data.device());
   }
   return {P, L, U};
 }
@@ -117,7 +131,14 @@ std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode) {
     Tensor tau = lamella::zeros(with_sizes(batch, k), A.options());
     Stack matrices(R), scales(tau, 1);
     Tensor copy = mode == "r" ? Tensor() : Q;
-    for (int64_t i = 0, count = product(batch); i < count; ++i) {
+    const int64_t on_host = A.is_cpu() ? product(batch) : 0;
+    if (!A.is_cpu()) {
+      DeviceFactor call = factor_call(DeviceFactor::kQR, R);
+      call.k = k;
+      call.b = tau.data_ptr();
+      factor_on_device(op, call);
+    }
+    for (int64_t i = 0; i < on_host; ++i) {
       check_lapack(op,
                    lapack().geqrf(type, m, n, matrices.at(i), matrices.leading(), scales.at(i)));
     }
@@ -125,7 +146,13 @@ std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode) {
       int64_t given = columns < n ? columns : n;  // the first k columns hold the reflectors
       copy.slice(-1, 0, given).copy_(R.slice(-1, 0, given));
       Stack orthogonal(copy);
-      for (int64_t i = 0, count = product(batch); i < count; ++i) {
+      if (!A.is_cpu()) {
+        DeviceFactor call = factor_call(DeviceFactor::kOrthogonal, copy);
+        call.k = k;
+        call.b = tau.data_ptr();
+        factor_on_device(op, call);
+      }
+      for (int64_t i = 0; i < on_host; ++i) {
         check_lapack(op, lapack().orgqr(type, m, columns, k, orthogonal.at(i), orthogonal.leading(),
                                         scales.at(i)));
       }

@@ -1,5 +1,6 @@
 // Systems of linear equations, inverses and determinants, by way of LU.
 #include "lamella/kernels/cpu/lapack.h"
+#include "lamella/kernels/device_math.h"
 
 namespace lamella::native {
 
@@ -21,6 +22,15 @@ void solve_factored(const char* name, const Tensor& LU, const Tensor& pivots, co
                     int32_t op) {
   int64_t n = LU.size(-1), columns = b.size(-1);
   if (b.numel() == 0) return;
+  if (!LU.is_cpu()) {
+    DeviceFactor call = factor_call(DeviceFactor::kSolve, LU);
+    call.count = b.numel() / (n * columns);
+    call.k = columns;
+    call.b = b.data_ptr();
+    call.pivots = pivots.mutable_data_ptr<int32_t>();
+    call.op = op;
+    return factor_on_device(name, call);
+  }
   Stack factors(LU), rows(pivots, 1), sides(b);
   for (int64_t i = 0, count = b.numel() / (n * columns); i < count; ++i) {
     check_lapack(
@@ -116,6 +126,22 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _linalg_slogdet(const Tensor& A) {
   return {sign, diagonal.abs().log().sum(-1), LU, pivots};
 }
 
+namespace {
+// The solution by LU: an upper triangle is U beside L = 1, a lower one the transpose of U.
+Tensor triangular_on_device(const char* op, const Tensor& matrices, const Tensor& b, bool upper,
+                            bool left, bool unitriangular) {
+  const int64_t n = matrices.size(-1);
+  Tensor U = copy_columns(upper ? matrices.triu() : matrices.tril().mT());
+  if (unitriangular) U.diagonal(0, -2, -1).fill_(1);
+  Tensor stay = lamella::arange(1, n + 1, U.options().dtype(kInt));
+  Tensor pivots = stay.expand(with_sizes(batch_of(U), n)).contiguous();
+  // X A = B is A^T X^T = B^T.
+  Tensor sides = left ? b : copy_columns(b.mT());
+  solve_factored(op, U, pivots, sides, left == upper ? 0 : 1);
+  return left ? sides : copy_columns(sides.mT());
+}
+}  // namespace
+
 Tensor linalg_solve_triangular(const Tensor& self, const Tensor& B, bool upper, bool left,
                                bool unitriangular) {
   const char* op = "linalg_solve_triangular";
@@ -128,6 +154,7 @@ Tensor linalg_solve_triangular(const Tensor& self, const Tensor& B, bool upper, 
   Tensor result = copy_columns(broadcast_matrices(B, batch));
   if (result.is_meta() || result.numel() == 0) return result;
   Tensor matrices = copy_columns(broadcast_matrices(self, batch));
+  if (!self.is_cpu()) return triangular_on_device(op, matrices, result, upper, left, unitriangular);
   Stack triangles(matrices), sides(result);
   for (int64_t i = 0, count = product(batch); i < count; ++i) {
     check_lapack(op, lapack().trsm(static_cast<uint8_t>(self.scalar_type()), !left, upper, 0,

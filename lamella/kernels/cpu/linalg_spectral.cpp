@@ -1,7 +1,9 @@
 // Singular values and eigenvalues.
+#include <cmath>
 #include <cstring>
 
 #include "lamella/kernels/cpu/lapack.h"
+#include "lamella/kernels/device_math.h"
 
 namespace lamella::native {
 
@@ -18,6 +20,59 @@ bool is_finite(const Stack& matrices, int64_t i, const Tensor& like) {
 }
 ScalarType real_of(const Tensor& a) {
   return a.is_complex() ? to_real_type(a.scalar_type()) : a.scalar_type();
+}
+}  // namespace
+
+namespace {
+// The matrices of a batch are all finite, each with a true element.
+Tensor finite_matrices(const Tensor& A) {
+  return A.isfinite().flatten(-2, -1).all(-1).unsqueeze(-1);
+}
+
+// Libraries decompose tall matrices; A^H = V S U^H.
+void svd_on_device(const char* op, const Tensor& A, Tensor& U, const Tensor& S, Tensor& Vh,
+                   bool full_matrices, bool compute_uv) {
+  LAMELLA_CHECK_LINALG(A.isfinite().all().item().toBool(), op,
+                       ": expected 'A' to be finite, got infinities or NaNs");
+  const bool wide = A.size(-2) < A.size(-1);
+  Tensor copy = copy_columns(wide ? A.mH().resolve_conj() : A);
+  Tensor info = lamella::zeros(batch_of(A), TensorOptions(kInt).device(A.device()));
+  DeviceFactor call = factor_call(DeviceFactor::kSingular, copy);
+  call.vectors = compute_uv;
+  call.full = full_matrices;
+  call.b = S.data_ptr();
+  call.info = info.mutable_data_ptr<int32_t>();
+  Tensor left, right;
+  if (compute_uv) {
+    left = wide ? empty_columns(Vh.mT().sizes(), A.scalar_type(), A.device()) : U;
+    right = wide ? empty_columns(U.mT().sizes(), A.scalar_type(), A.device()) : Vh;
+    call.u = left.data_ptr();
+    call.v = right.data_ptr();
+  }
+  factor_on_device(op, call);
+  check_info(op, info, "a well-conditioned 'A'");
+  if (compute_uv && wide) {
+    U.copy_(right.mH());
+    Vh.copy_(left.mH());
+  }
+}
+
+// Matrices with infinities or NaN get NaN, as on the CPU.
+void eigh_on_device(const char* op, const Tensor& vectors, const Tensor& values, bool upper,
+                    bool compute_v) {
+  const Tensor finite = finite_matrices(vectors);
+  vectors.copy_(vectors.nan_to_num(0, 0, 0));
+  Tensor info = lamella::zeros(batch_of(vectors), TensorOptions(kInt).device(vectors.device()));
+  DeviceFactor call = factor_call(DeviceFactor::kEigen, vectors);
+  call.upper = upper;
+  call.vectors = compute_v;
+  call.b = values.data_ptr();
+  call.info = info.mutable_data_ptr<int32_t>();
+  factor_on_device(op, call);
+  check_info(op, info, "a well-conditioned 'A'");
+  const Scalar nan(std::nan(""));
+  const_cast<Tensor&>(values).masked_fill_(finite.logical_not(), nan);
+  const_cast<Tensor&>(vectors).masked_fill_(finite.unsqueeze(-1).logical_not(), nan);
 }
 }  // namespace
 
@@ -44,6 +99,10 @@ std::tuple<Tensor, Tensor, Tensor> _linalg_svd(const Tensor& A, bool full_matric
       factor->zero_();
       factor->diagonal(0, -2, -1).fill_(1);
     }
+    return {U, S, Vh};
+  }
+  if (!A.is_cpu()) {
+    svd_on_device(op, A, U, S, Vh, full_matrices, compute_uv);
     return {U, S, Vh};
   }
   Tensor copy = copy_columns(A);
@@ -80,7 +139,9 @@ std::tuple<Tensor, Tensor> _linalg_eigh(const Tensor& A, std::string_view UPLO, 
   Tensor values = new_tensor(with_sizes(batch, n), real_of(A), A.device());
   bool upper = UPLO == "U" || UPLO == "u";
   Tensor vectors = copy_columns(upper ? A.triu() : A.tril());
-  if (!A.is_meta() && n > 0) {
+  if (!A.is_meta() && !A.is_cpu() && vectors.numel() > 0) {
+    eigh_on_device(op, vectors, values, upper, compute_v);
+  } else if (A.is_cpu() && n > 0) {
     Stack matrices(vectors), eigenvalues(values, 1);
     for (int64_t i = 0, count = product(batch); i < count; ++i) {
       if (!is_finite(matrices, i, vectors)) {

@@ -72,7 +72,8 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
             1,
             biased ? 1 : 0,
             biased ? Matrices{bias->data_ptr(), 0, bias->numel() == 1 ? 0 : bias->strides()[0], 0}
-                   : Matrices{}});
+                   : Matrices{},
+            out.device()});
   return out;
 }
 
@@ -108,8 +109,18 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& self, const Ten
     if (is_complex(dtype)) {
       dx = lamella::matmul(grad_output, weight.conj_physical());
     } else if (width != 0) {
-      gemm(op,
-           {dtype, 1, dy.count, features, width, dy.matrix, w, {dx.data_ptr(), features, 1, 0}});
+      gemm(op, {dtype,
+                1,
+                dy.count,
+                features,
+                width,
+                dy.matrix,
+                w,
+                {dx.data_ptr(), features, 1, 0},
+                1,
+                0,
+                {},
+                dx.device()});
     }
   }
   if (output_mask[1]) {
@@ -124,7 +135,11 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& self, const Ten
                 dy.count,
                 dy.matrix.transposed(),
                 x.matrix,
-                {dw.data_ptr(), features, 1, 0}});
+                {dw.data_ptr(), features, 1, 0},
+                1,
+                0,
+                {},
+                dw.device()});
     }
   }
   if (output_mask[2]) {

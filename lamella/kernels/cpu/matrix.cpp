@@ -92,6 +92,12 @@ LAMELLA_META_FUNC(addmv)
 namespace native {
 
 namespace {
+// Devices may refuse a product, after which nothing must have been written: self, or a copy of it
+// if it may overlap their out.
+Tensor kept_apart(const Tensor& self, const Scalar& beta, const Tensor& out) {
+  const bool apart = out.is_cpu() || beta.equal(0) || out.is_same(self);
+  return apart || !may_share_memory(self, out) ? self : self.clone();
+}
 // The operand of beta * self: self broadcast to out's shape, with a vector as a column. Empty if it
 // is not read; out itself if the two may partly overlap.
 Matrices added_of(const Tensor& self, const Scalar& beta, const Tensor& out) {
@@ -111,8 +117,9 @@ Matrices added_of(const Tensor& self, const Scalar& beta, const Tensor& out) {
 
 // out = beta * self + alpha * (a b), for tensors of 2 or 3 dimensions.
 void add_product(const char* op, const Tensor& self, const Tensor& a, const Tensor& b,
-                 const Scalar& beta, const Scalar& alpha, const Tensor& out) {
+                 const Scalar& beta, const Scalar& alpha, const Tensor& out, bool relu = false) {
   if (out.numel() == 0) return;
+  const Tensor added = kept_apart(self, beta, out);
   size_t n = a.sizes().size();
   Gemm problem{a.scalar_type(),
                n == 3 ? a.sizes()[0] : 1,
@@ -124,7 +131,9 @@ void add_product(const char* op, const Tensor& self, const Tensor& a, const Tens
                Matrices::of(out),
                alpha,
                beta,
-               added_of(self, beta, out)};
+               added_of(added, beta, out),
+               out.device()};
+  problem.relu = relu;
   gemm(op, problem);
 }
 }  // namespace
@@ -143,7 +152,9 @@ LAMELLA_IMPL_FUNC(addmm_cpu)
 LAMELLA_IMPL_FUNC(addmm_activation_cpu)
 (const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
  const Scalar& alpha, bool use_gelu, const Tensor& out) {
-  add_product("_addmm_activation", self, mat1, mat2, beta, alpha, out);
+  const bool fused = !out.is_cpu() && !use_gelu;
+  add_product("_addmm_activation", self, mat1, mat2, beta, alpha, out, fused);
+  if (fused) return;
   // The sums are rounded to the dtype of the result first, as if two operators were called.
   Tensor result = out;
   if (use_gelu) {
@@ -161,6 +172,7 @@ LAMELLA_IMPL_FUNC(addmv_cpu)
 (const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha,
  const Tensor& out) {
   if (out.numel() == 0) return;
+  const Tensor added = kept_apart(self, beta, out);
   Gemm problem{mat.scalar_type(),
                1,
                mat.sizes()[0],
@@ -171,7 +183,8 @@ LAMELLA_IMPL_FUNC(addmv_cpu)
                {out.data_ptr(), out.strides()[0], 1, 0},
                alpha,
                beta,
-               added_of(self, beta, out)};
+               added_of(added, beta, out),
+               out.device()};
   gemm("addmv", problem);
 }
 
@@ -211,7 +224,23 @@ Tensor dot_of(const char* op, const Tensor& self, const Tensor& other, const cha
   LAMELLA_CHECK(self.numel() == other.numel(), op, ": expected '", name, "' to be of shape ",
                 self.sizes(), ", got ", other.sizes());
   Tensor out = new_tensor({}, self.scalar_type(), self.device());
-  if (!self.is_meta()) dot_product(op, self, other, conjugate, out.data_ptr());
+  if (self.is_cpu()) {
+    dot_product(op, self, other, conjugate, out.data_ptr());
+  } else if (!self.is_meta()) {
+    const Tensor left = conjugate ? self.conj_physical() : self;
+    gemm(op, {self.scalar_type(),
+              1,
+              1,
+              1,
+              self.numel(),
+              {left.data_ptr(), 1, left.strides()[0], 0},
+              {other.data_ptr(), other.strides()[0], 1, 0},
+              {out.data_ptr(), 1, 1, 0},
+              1,
+              0,
+              {},
+              out.device()});
+  }
   return out;
 }
 }  // namespace

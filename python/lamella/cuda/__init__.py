@@ -119,7 +119,8 @@ def is_current_stream_capturing() -> bool:
 
 def fallbacks() -> dict[str, int]:
     """How often each operator ran on the CPU, on copies of its arguments, by name."""
-    return _library.fallbacks() if is_available() else {}
+    lines = _library.lines("fallbacks") if is_available() else []
+    return {name: int(count) for name, _, count in (line.rpartition(" ") for line in lines)}
 
 
 def use_deterministic_algorithms(mode: bool) -> None:
@@ -136,6 +137,13 @@ def reset_fallbacks() -> None:
     """Begins to count fallbacks() anew."""
     if is_available():
         _library.call("reset_fallbacks", "reset_fallbacks")
+
+
+def libraries() -> dict[str, str]:
+    """The files of CUDA's libraries that are used, or why there is none, in a sentence."""
+    lines = _library.lines("libraries") if is_available() else []
+    found = (line.split("\t") for line in lines)
+    return {name: file or f"there is no {name}: {why}" for name, file, why in found}
 
 
 # ---- Random numbers ----

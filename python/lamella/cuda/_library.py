@@ -72,14 +72,14 @@ def state() -> tuple[bool, bool]:
     return bool(forked.value), bool(used.value)
 
 
-def fallbacks() -> dict[str, int]:
+def lines(function: str) -> list[str]:
+    """The lines that a function writes."""
     size, needed = 0, ctypes.c_size_t(4096)
     while size < needed.value:
         size = needed.value
         text = ctypes.create_string_buffer(size)
-        call("fallbacks", "fallbacks", text, ctypes.c_size_t(size), ctypes.byref(needed))
-    lines = (line.rpartition(" ") for line in text.value.decode().splitlines())
-    return {name: int(count) for name, _, count in lines}
+        call(function, function, text, ctypes.c_size_t(size), ctypes.byref(needed))
+    return text.value.decode().splitlines()
 
 
 def is_pinned(address: int) -> bool:

@@ -4,6 +4,8 @@
 
 #include "tests/cuda/standin/standin.h"
 
+extern "C" int cuCtxGetCurrent(void** context);
+
 namespace standin {
 namespace {
 
@@ -106,3 +108,22 @@ STANDIN_API void standin_hold(int device, int held) {
   standin::devices().at(static_cast<size_t>(device))->stream(nullptr)->hold(held != 0);
 }
 STANDIN_API intptr_t standin_worker_offset() { return standin::worker_offset(); }
+
+// ---- For the stand-ins of CUDA's libraries ----
+
+// Counts a call of `function`, and lets a stream of the current device do its work, unless the call
+// is to fail.
+STANDIN_API int standin_enqueue(const char* function, void* stream, std::function<int()> work) {
+  void* device = nullptr;
+  if (cuCtxGetCurrent(&device) != standin::kSuccess || device == nullptr) abort();
+  if (int result = standin::note_call(function); result != standin::kSuccess) return result;
+  static_cast<standin::Device*>(device)->stream(stream)->enqueue(std::move(work));
+  return standin::kSuccess;
+}
+// Whether the bytes lie in memory of the current device.
+STANDIN_API bool standin_holds(const void* data, size_t bytes) {
+  void* device = nullptr;
+  if (cuCtxGetCurrent(&device) != standin::kSuccess || device == nullptr) return false;
+  return static_cast<standin::Device*>(device)->memory.holds(reinterpret_cast<uint64_t>(data),
+                                                             bytes);
+}

@@ -8,6 +8,10 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
+from lamella.compat._functions import (
+    _amp_foreach_non_finite_check_and_unscale_,
+    _amp_update_scale_,
+)
 
 
 class OptState(enum.Enum):
@@ -20,7 +24,8 @@ class GradScaler:
     """Scales losses so that half-precision gradients do not underflow, and unscales the gradients.
 
     step() skips steps whose gradients are infinite or NaN. update() then reduces the scale, or
-    increases it after `growth_interval` good steps. Without the device it does nothing.
+    increases it after `growth_interval` good steps. Without the device it does nothing. The scale
+    is a tensor on the device of the losses; only step() and get_scale() wait for the device.
     """
 
     def __init__(
@@ -46,20 +51,30 @@ class GradScaler:
             )
         self._enabled = enabled
         self._device = device
-        self._scale = float(init_scale)
+        self._init_scale = float(init_scale)
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
-        self._growth_tracker = 0
-        # For each optimizer with unscaled gradients: True if a gradient was infinite or NaN.
-        self._found: dict[int, bool] = {}
+        self._init_growth_tracker = 0
+        # Made by the first scale(), on its device.
+        self._scale: Tensor | None = None
+        self._growth_tracker: Tensor | None = None
+        # For each optimizer with unscaled gradients, by device: 1 if one was infinite or NaN.
+        self._found: dict[int, dict[lamella.device, Tensor]] = {}
+
+    def _scale_on(self, device: Any) -> Tensor:
+        if self._scale is None:
+            self._scale = lamella.full((), self._init_scale, device=device)
+            start = self._init_growth_tracker
+            self._growth_tracker = lamella.full((), start, dtype=lamella.int32, device=device)
+        return self._scale.to(device, non_blocking=True)
 
     def scale(self, outputs: Any) -> Any:
         """Multiplies a tensor, or each tensor in nested lists and tuples, by the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
-            return outputs * self._scale
+            return outputs * self._scale_on(outputs.device)
         if isinstance(outputs, (list, tuple)):
             return type(outputs)(self.scale(entry) for entry in outputs)
         raise ValueError(f"scale: expected tensors, got {type(outputs).__name__}")
@@ -71,14 +86,24 @@ class GradScaler:
             return
         if id(optimizer) in self._found:
             raise RuntimeError("unscale_: expected to be called once between two updates")
-        found = False
+        if self._scale is None:
+            raise AssertionError("unscale_: expected scale() to be called before")
+        grads: dict[lamella.device, list[Tensor]] = {}
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                if parameter.grad.dtype == lamella.float16:
+                    raise ValueError("unscale_: expected gradients of float32, got float16")
+                grads.setdefault(parameter.grad.device, []).append(parameter.grad)
+        inverse = self._scale.double().reciprocal().float()
+        found = self._found[id(optimizer)] = {}
         with lamella.no_grad():
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    if parameter.grad is not None:
-                        parameter.grad.mul_(1.0 / self._scale)
-                        found = found or not bool(parameter.grad.isfinite().all().item())
-        self._found[id(optimizer)] = found
+            for device, of_device in grads.items():
+                found[device] = lamella.zeros((), device=device)
+                _amp_foreach_non_finite_check_and_unscale_(
+                    of_device, found[device], inverse.to(device, non_blocking=True)
+                )
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Calls optimizer.step() unless a gradient is infinite or NaN."""
@@ -88,29 +113,41 @@ class GradScaler:
             raise RuntimeError("step: expected no 'closure' with scaled gradients")
         if id(optimizer) not in self._found:
             self.unscale_(optimizer)
-        return None if self._found[id(optimizer)] else optimizer.step(*args, **kwargs)
+        if any(found.item() for found in self._found[id(optimizer)].values()):
+            return None
+        return optimizer.step(*args, **kwargs)
 
     def update(self, new_scale: Any = None) -> None:
         """Sets the next step's scale: `new_scale`, or according to the gradients of this step."""
         if not self._enabled:
             return
+        if self._scale is None or self._growth_tracker is None:
+            raise AssertionError("update: expected scale() to be called before")
         if new_scale is not None:
-            self._scale = float(new_scale)
-        elif not self._found:
-            raise AssertionError("update: expected step() or unscale_() to be called before")
-        elif any(self._found.values()):
-            self._scale *= self._backoff_factor
-            self._growth_tracker = 0
+            is_tensor = isinstance(new_scale, Tensor)
+            self._scale.copy_(new_scale) if is_tensor else self._scale.fill_(new_scale)
         else:
-            self._growth_tracker += 1
-            if self._growth_tracker == self._growth_interval:
-                self._scale *= self._growth_factor
-                self._growth_tracker = 0
+            every = [one for found in self._found.values() for one in found.values()]
+            if not every:
+                raise AssertionError("update: expected step() or unscale_() to be called before")
+            whole = every[0].to(self._scale.device, non_blocking=True)
+            for one in every[1:]:
+                whole = lamella.maximum(whole, one.to(whole.device, non_blocking=True))
+            _amp_update_scale_(
+                self._scale,
+                self._growth_tracker,
+                whole,
+                self._growth_factor,
+                self._backoff_factor,
+                self._growth_interval,
+            )
         self._found.clear()
 
     def get_scale(self) -> float:
         """The scale, or 1.0 if disabled."""
-        return self._scale if self._enabled else 1.0
+        if not self._enabled:
+            return 1.0
+        return self._init_scale if self._scale is None else self._scale.item()
 
     def is_enabled(self) -> bool:
         """Whether scaling is enabled."""
@@ -133,11 +170,13 @@ class GradScaler:
         if not self._enabled:
             return {}
         return {
-            "scale": self._scale,
+            "scale": self.get_scale(),
             "growth_factor": self._growth_factor,
             "backoff_factor": self._backoff_factor,
             "growth_interval": self._growth_interval,
-            "_growth_tracker": self._growth_tracker,
+            "_growth_tracker": self._init_growth_tracker
+            if self._growth_tracker is None
+            else self._growth_tracker.item(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -146,8 +185,9 @@ class GradScaler:
             return
         if not state_dict:
             raise RuntimeError("load_state_dict: expected the state of an enabled scaler, got none")
-        self._scale = state_dict["scale"]
+        self._init_scale = state_dict["scale"]
         self._growth_factor = state_dict["growth_factor"]
         self._backoff_factor = state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
-        self._growth_tracker = state_dict["_growth_tracker"]
+        self._init_growth_tracker = state_dict["_growth_tracker"]
+        self._scale = self._growth_tracker = None

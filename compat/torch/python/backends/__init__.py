@@ -1,4 +1,5 @@
-"""torch.backends: settings of libraries that Lamella does not use. Values are only stored."""
+"""torch.backends: settings of libraries. Those that let CUDA round float32 to TF32 are followed, in
+products (cuda.matmul) and convolutions (cudnn); the others are only stored."""
 
 from __future__ import annotations
 
@@ -7,7 +8,18 @@ import sys
 from types import ModuleType
 from typing import Any
 
+import lamella
 from lamella import _C
+from lamella.compat._settings import allow_tf32, get_float32_matmul_precision
+
+
+def _set(switches: Any, name: str, value: Any) -> None:
+    """Stores a setting, and follows one of TF32; `_tf32_of` is its place in liblamella_cuda.so."""
+    if "_tf32_of" in switches.__dict__ and name in ("allow_tf32", "fp32_precision"):
+        allowed = bool(value) if name == "allow_tf32" else value == "tf32"
+        allow_tf32(switches._tf32_of, allowed)
+        switches.__dict__["allow_tf32"] = allowed
+    switches.__dict__[name] = value
 
 
 class _Backend(ModuleType):
@@ -19,6 +31,8 @@ class _Backend(ModuleType):
         self.__dict__.update(switches)
         # Makes it importable as a module.
         sys.modules[self.__name__] = self
+
+    __setattr__ = _set
 
     def is_available(self) -> bool:
         """Whether the library is used."""
@@ -41,9 +55,27 @@ class _Switches:
     def __init__(self, **switches: Any) -> None:
         self.__dict__.update(switches)
 
+    __setattr__ = _set
 
-cudnn = _Backend(
+
+class _Cudnn(_Backend):
+    def is_available(self) -> bool:
+        """Whether cuDNN was found."""
+        return not lamella.cuda.libraries().get("cudnn", "there is no").startswith("there is no")
+
+
+class _Products(_Switches):
+    """torch.backends.cuda.matmul, whose TF32 follows set_float32_matmul_precision() too."""
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether float32 may be rounded to TF32."""
+        return get_float32_matmul_precision() != "highest"
+
+
+cudnn = _Cudnn(
     "cudnn",
+    _tf32_of=1,
     enabled=True,
     benchmark=False,
     benchmark_limit=10,
@@ -51,7 +83,7 @@ cudnn = _Backend(
     allow_tf32=True,
     fp32_precision="none",
     version=_version,
-    conv=_Switches(fp32_precision="none"),
+    conv=_Switches(_tf32_of=1, fp32_precision="none"),
     rnn=_Switches(fp32_precision="none"),
 )
 
@@ -73,8 +105,8 @@ for _kind in _sdp:
 
 cuda = _Backend(
     "cuda",
-    matmul=_Switches(
-        allow_tf32=False,
+    matmul=_Products(
+        _tf32_of=0,
         allow_fp16_reduced_precision_reduction=True,
         allow_bf16_reduced_precision_reduction=True,
         fp32_precision="none",

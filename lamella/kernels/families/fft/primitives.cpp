@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lamella/kernels/device_math.h"
 #include "lamella/kernels/families/families.h"
 #include "lamella/kernels/families/fft/transform.h"
 
@@ -65,6 +66,48 @@ Tensor zeros_along(Dims sizes, int64_t dim, const TensorOptions& options) {
   return lamella::zeros(sizes, options).movedim(-1, dim);
 }
 
+// The transforms of a device over the last `rank` dimensions of a contiguous tensor.
+void transform_on_device(const char* op, const Tensor& from, const Tensor& to, int rank,
+                         bool forward, double scale) {
+  const Tensor& longer = from.is_complex() && !to.is_complex() ? to : from;
+  lamella::native::DeviceFourier call{};
+  call.device = to.device();
+  call.from_real = !from.is_complex();
+  call.to_real = !to.is_complex();
+  call.forward = forward;
+  call.is_double = from.scalar_type() == kDouble || from.scalar_type() == kComplexDouble;
+  call.rank = rank;
+  call.batch = longer.numel();
+  for (int i = 0; i < rank; ++i) {
+    call.n[i] = longer.size(i - rank);
+    call.batch /= call.n[i];
+  }
+  call.from = from.data_ptr();
+  call.to = to.data_ptr();
+  lamella::native::check_solved(lamella::native::device_math(op, call.device).fourier(op, call), op,
+                                call.device);
+  if (scale == 1) return;
+  Tensor numbers = to.is_complex() ? lamella::view_as_real(to) : to;
+  numbers.mul_(scale);
+}
+Tensor complex_on_device(const Tensor& self, const Dims& dims, bool forward, double scale) {
+  constexpr size_t kMostDims = 3;
+  Tensor result = self;
+  for (size_t done = 0; done < dims.size(); done += kMostDims) {
+    const size_t rank = std::min(kMostDims, dims.size() - done);
+    const IntArrayRef part(dims.data() + done, rank);
+    Dims last;
+    for (size_t i = 0; i < rank; ++i)
+      last.push_back(static_cast<int64_t>(i) - static_cast<int64_t>(rank));
+    const Tensor from = result.movedim(part, last).contiguous();
+    const Tensor to = lamella::empty(from.sizes(), from.options());
+    transform_on_device("_fft_c2c", from, to, static_cast<int>(rank), forward,
+                        done + rank == dims.size() ? scale : 1);
+    result = to.movedim(last, part);
+  }
+  return result;
+}
+
 }  // namespace
 
 Tensor fft_c2c(const Tensor& self, IntArrayRef dim, int64_t normalization, bool forward) {
@@ -72,6 +115,7 @@ Tensor fft_c2c(const Tensor& self, IntArrayRef dim, int64_t normalization, bool 
   if (self.is_meta()) return lamella::empty(self.sizes(), self.options());
   if (dims.empty() || self.numel() == 0) return self.clone();
   const double scale = scale_of(self.sizes(), dims, normalization);
+  if (!self.is_cpu()) return complex_on_device(self, dims, forward, scale);
   Tensor from = self.contiguous();
   const Tensor out = lamella::empty(self.sizes(), self.options());
   for (size_t i = dims.size(); i-- > 0;) {
@@ -100,6 +144,12 @@ Tensor fft_r2c(const Tensor& self, IntArrayRef dim, int64_t normalization, bool 
   const Tensor out = lamella::empty(moved, self.options().dtype(type));
   const bool alone = dims.size() == 1;
   const double scale = scale_of(self.sizes(), dims, normalization);
+  if (!self.is_cpu()) {
+    transform_on_device("_fft_r2c", from, out, 1, true, alone ? scale : 1);
+    const Tensor half = out.movedim(-1, last);
+    const Dims others(dims.begin(), dims.end() - 1);
+    return alone ? half : complex_on_device(half, others, true, scale);
+  }
   by_precision(type, [&]<class T>(T*) {
     fft::real_transform(shape_of(from.sizes(), from.dim() - 1),
                         static_cast<const T*>(from.const_data_ptr()),
@@ -136,6 +186,11 @@ Tensor fft_c2r(const Tensor& self, IntArrayRef dim, int64_t normalization, int64
   moved.back() = last_dim_size;
   const Tensor out = lamella::empty(moved, self.options().dtype(type));
   const double scale = scale_of(sizes, dims, normalization);
+  if (!self.is_cpu()) {
+    if (from.is_alias_of(self)) from = from.clone();  // it is overwritten
+    transform_on_device("_fft_c2r", from, out, 1, false, scale);
+    return out.movedim(-1, last);
+  }
   by_precision(type, [&]<class T>(T*) {
     fft::transform_to_real(shape_of(out.sizes(), out.dim() - 1),
                            static_cast<const T*>(from.const_data_ptr()),

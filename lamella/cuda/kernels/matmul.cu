@@ -1,0 +1,4 @@
+// Kernels of matrix products on a GPU, by their types: matmul_f32.
+#include "lamella/cuda/kernels/matmul.h"
+
+LAMELLA_MATMUL_KERNELS

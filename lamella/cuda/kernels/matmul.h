@@ -1,0 +1,138 @@
+// Matrix products of any strides and dtypes, for machines without cuBLASLt and for what that does
+// not compute: integers, sums over nothing, matrices whose rows and columns both have gaps.
+//
+// A block computes 64 x 64 elements of the result, 4 x 4 in each thread, from slices of 16 columns
+// of a and rows of b in shared memory. Floats of 16 bits are summed in float32, integers wrap.
+#pragma once
+#include <cstdint>
+#include <type_traits>
+
+#include "lamella/core/half.h"
+#include "lamella/cuda/kernels/complex_pair.h"
+#include "lamella/cuda/kernels/device.h"
+#include "lamella/cuda/kernels/matmul_parameters.h"
+
+namespace lamella::cuda {
+
+#ifdef __CUDACC__
+#define LAMELLA_UNROLL _Pragma("unroll")
+#else
+#define LAMELLA_UNROLL
+#endif
+
+// The type of sums.
+template <class T>
+struct MatmulSum {
+  using type = T;
+};
+template <class T>
+  requires std::is_integral_v<T>
+struct MatmulSum<T> {
+  using type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+};
+template <>
+struct MatmulSum<Half> {
+  using type = float;
+};
+template <>
+struct MatmulSum<BFloat16> {
+  using type = float;
+};
+
+template <class S>
+LAMELLA_DEVICE S multiply_add(S a, S b, S sum) {
+#ifdef __CUDACC__
+  if constexpr (std::is_same_v<S, float>) return __fmaf_rn(a, b, sum);
+  if constexpr (std::is_same_v<S, double>) return __fma_rn(a, b, sum);
+#endif
+  return sum + a * b;
+}
+
+// c = alpha a b + beta d. Blocks along x take tiles of a matrix, blocks along y matrices.
+template <class T, class U, class R>
+LAMELLA_DEVICE void matmul(const MatmulParameters& p) {
+  using S = typename MatmulSum<T>::type;
+  constexpr int kTile = kMatmulTile, kSlice = kMatmulSlice, kEach = 4;
+  __shared__ S left[kSlice][kTile + 1];
+  __shared__ S right[kSlice][kTile + 1];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int64_t tiles = (p.n + kTile - 1) / kTile;
+  const int64_t i0 = blockIdx.x / tiles * kTile, j0 = blockIdx.x % tiles * kTile;
+  const int i1 = thread / 16, j1 = thread % 16;
+  // Neighbouring threads read neighbouring elements.
+  const bool a_rows = p.a.column == 1, b_rows = p.b.column == 1;
+  S alpha = *reinterpret_cast<const S*>(p.alpha), beta = *reinterpret_cast<const S*>(p.beta);
+  for (int64_t matrix = blockIdx.y; matrix < p.batch; matrix += gridDim.y) {
+    const T* a = device_pointer<T>(p.a.data) + matrix * p.a.batch;
+    const U* b = device_pointer<U>(p.b.data) + matrix * p.b.batch;
+    S sums[kEach][kEach];
+    for (auto& row : sums) {
+      for (S& sum : row) sum = S(0);
+    }
+    for (int64_t l0 = 0; l0 < p.k; l0 += kSlice) {
+      for (int at = thread; at < kTile * kSlice; at += kMatmulThreads) {
+        const int i = a_rows ? at / kSlice : at % kTile, l = a_rows ? at % kSlice : at / kTile;
+        const bool inside = i0 + i < p.m && l0 + l < p.k;
+        left[l][i] = inside ? static_cast<S>(a[(i0 + i) * p.a.row + (l0 + l) * p.a.column]) : S(0);
+      }
+      for (int at = thread; at < kTile * kSlice; at += kMatmulThreads) {
+        const int j = b_rows ? at % kTile : at / kSlice, l = b_rows ? at / kTile : at % kSlice;
+        const bool inside = j0 + j < p.n && l0 + l < p.k;
+        right[l][j] = inside ? static_cast<S>(b[(l0 + l) * p.b.row + (j0 + j) * p.b.column]) : S(0);
+      }
+      __syncthreads();
+      for (int l = 0; l < kSlice; ++l) {
+        S x[kEach], y[kEach];
+        for (int e = 0; e < kEach; ++e) {
+          x[e] = left[l][i1 + 16 * e];
+          y[e] = right[l][j1 + 16 * e];
+        }
+        for (int e = 0; e < kEach; ++e) {
+          for (int f = 0; f < kEach; ++f) sums[e][f] = multiply_add(x[e], y[f], sums[e][f]);
+        }
+      }
+      __syncthreads();
+    }
+    LAMELLA_UNROLL
+    for (int e = 0; e < kEach; ++e) {
+      LAMELLA_UNROLL
+      for (int f = 0; f < kEach; ++f) {
+        const int64_t i = i0 + i1 + 16 * e, j = j0 + j1 + 16 * f;
+        if (i >= p.m || j >= p.n) continue;
+        S sum = alpha * sums[e][f];
+        if (p.d.data != 0) {
+          const R* d = device_pointer<R>(p.d.data) + matrix * p.d.batch;
+          sum = sum + beta * static_cast<S>(d[i * p.d.row + j * p.d.column]);
+        }
+        if constexpr (std::is_arithmetic_v<S>) {
+          using Signed = std::conditional_t<std::is_integral_v<T>, int64_t, S>;
+          if (p.relu != 0 && static_cast<Signed>(static_cast<R>(sum)) < 0) sum = S(0);
+        }
+        device_pointer<R>(p.c.data)[matrix * p.c.batch + i * p.c.row + j * p.c.column] =
+            static_cast<R>(sum);
+      }
+    }
+  }
+}
+
+}  // namespace lamella::cuda
+
+#define LAMELLA_MATMUL_KERNEL(suffix, T, U, R)                         \
+  LAMELLA_BLOCK_KERNEL(matmul_##suffix, lamella::cuda::kMatmulThreads, \
+                       lamella::cuda::MatmulParameters, lamella::cuda::matmul<T, U, R>)
+#define LAMELLA_MATMUL_KERNELS                                                          \
+  LAMELLA_MATMUL_KERNEL(f32, float, float, float)                                       \
+  LAMELLA_MATMUL_KERNEL(f64, double, double, double)                                    \
+  LAMELLA_MATMUL_KERNEL(f16, lamella::Half, lamella::Half, lamella::Half)               \
+  LAMELLA_MATMUL_KERNEL(bf16, lamella::BFloat16, lamella::BFloat16, lamella::BFloat16)  \
+  LAMELLA_MATMUL_KERNEL(c64, lamella::cuda::Pair<float>, lamella::cuda::Pair<float>,    \
+                        lamella::cuda::Pair<float>)                                     \
+  LAMELLA_MATMUL_KERNEL(c128, lamella::cuda::Pair<double>, lamella::cuda::Pair<double>, \
+                        lamella::cuda::Pair<double>)                                    \
+  LAMELLA_MATMUL_KERNEL(u8, uint8_t, uint8_t, uint8_t)                                  \
+  LAMELLA_MATMUL_KERNEL(i8, int8_t, int8_t, int8_t)                                     \
+  LAMELLA_MATMUL_KERNEL(i16, int16_t, int16_t, int16_t)                                 \
+  LAMELLA_MATMUL_KERNEL(i32, int32_t, int32_t, int32_t)                                 \
+  LAMELLA_MATMUL_KERNEL(i64, int64_t, int64_t, int64_t)                                 \
+  LAMELLA_MATMUL_KERNEL(i8_i32, int8_t, int8_t, int32_t)                                \
+  LAMELLA_MATMUL_KERNEL(u8_i32, uint8_t, int8_t, int32_t)
