@@ -10,13 +10,19 @@ import sys
 STANDIN = pathlib.Path(__file__).parents[2] / "build" / "tests" / "cuda" / "libcuda_standin.so"
 
 
-def run(arguments: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
+def run(
+    arguments: list[str], timeout: float = 60, **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Python with arguments, on the stand-in, with environment variables."""
     environment = {**os.environ, "LAMELLA_CUDA_DRIVER": str(STANDIN), **variables}
     for name in [name for name in environment if name.startswith("PYTEST_XDIST")]:
         del environment[name]
     return subprocess.run(
-        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
     )
 
 
