@@ -26,7 +26,7 @@ if(CMAKE_CUDA_COMPILER AND EXISTS "${TORCH_INSTALL_PREFIX}/lib/liblamella_cuda.s
         ${name} PROPERTIES INTERFACE_LINK_LIBRARIES
                            "torch;${TORCH_INSTALL_PREFIX}/lib/liblamella_cuda.so;CUDA::cudart_static")
       target_compile_options(
-        ${name} INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr
+        ${name} INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr --expt-extended-lambda
                           -D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__>)
     endif()
   endforeach()
