@@ -16,7 +16,8 @@ pytestmark = pytest.mark.skipif(not STANDIN.exists(), reason="the stand-in of CU
 def test_checks(name, delay):
     """With and without streams that are late."""
     options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
-    done = run(["-m", "pytest", *options, str(HERE / f"{name}.py")], LAMELLA_STANDIN_DELAY_US=delay)
+    command = ["-m", "pytest", *options, str(HERE / f"{name}.py")]
+    done = run(command, timeout=300, LAMELLA_STANDIN_DELAY_US=delay)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
