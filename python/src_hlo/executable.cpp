@@ -164,13 +164,13 @@ void report_failure(PyObject* self, const std::vector<hlo::Value>& leaves) {
 }
 
 // The device of the first tensor that is on one, tuples and lists looked into.
-std::optional<Device> device_among(PyObject* args) {
+std::optional<Device> device_among(PyObject* args, const char* what) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(args); ++i) {
     PyObject* one = PySequence_Fast_GET_ITEM(args, i);
     if (PyTuple_Check(one) || PyList_Check(one)) {
-      if (std::optional<Device> found = device_among(one)) return found;
+      if (std::optional<Device> found = device_among(one, what)) return found;
     } else if (PyObject_TypeCheck(one, bridge->tensor_type)) {
-      TensorBase tensor = TensorBase::adopt(bridge->read(one, "hlo"));
+      TensorBase tensor = TensorBase::adopt(bridge->read(one, what));
       if (!tensor.defined()) throw PythonError();
       if (tensor.is_cuda()) return tensor.device();
     }
@@ -221,7 +221,7 @@ PyObject* run(PyObject* self, PyObject* args, const char* what) {
   std::optional<Device> device;
   if (!guarded(
           [&] {
-            device = device_among(args);
+            device = device_among(args, what);
             return true;
           },
           false)) {

@@ -1,8 +1,8 @@
 """Every operator of op_db on "cuda" against the CPU: values, and gradients.
 
 `python tests/cuda/operator_table.py [ENTRY ...]` runs all entries, or those named, prints what
-differs, and ends with the number of operators that have kernels of the device; `--count` prints
-that alone, and which have none. checks_table.py runs a sample of the entries in the tests.
+differs, and ends with the number of operators that have kernels of the device (operator_count.py).
+checks_table.py runs a sample of the entries in the tests.
 """
 
 from __future__ import annotations
@@ -15,17 +15,25 @@ import warnings
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
 
+import operator_count
 import torch
 from op_db import PRESENT
 from op_db_mirror import Absent, fresh, mapped, tensors_in, to_lamella
 
 import lamella
-from lamella import _C
 
 LARGEST = 3000  # elements of all tensors of a sample
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.bfloat16, torch.complex64, torch.uint8)
 # (relative, absolute), by the bytes of a real number; sums have another order on the device.
 TOLERANCES = {2: (3e-2, 3e-2), 4: (2e-4, 2e-4), 8: (1e-6, 1e-6)}
+# Entries that this comparison does not fit, and why.
+UNFIT = {
+    "as_strided.partial_views": "it reads memory beside the tensor, which is not copied along",
+    "kthvalue": "of equal elements any index is right",
+    "tensor_split": "it takes indices on the CPU alone",
+}
+
+ENTRIES = [entry for entry in PRESENT if entry.name not in UNFIT]
 
 
 def is_sampled(name: str, share: int) -> bool:
@@ -134,36 +142,9 @@ def failure(entry, dtypes=DTYPES, count: int = 2) -> str:
     return ""
 
 
-def declarations() -> tuple[list[str], list[str]]:
-    """The operators that have a kernel for the CPU of their own: those that have one for the
-    device, and those that run there by the fallback. In-place and out= forms of another operator
-    share its kernel, and count with it."""
-    lamella.empty(0, device="cuda")
-    have: dict[bool, set[str]] = {True: set(), False: set()}
-    names = [
-        one if isinstance(one, tuple) else (*one.split("."), "")[:2] for one in _C._operator_names()
-    ]
-    every = {name for name, _ in names}
-    for name, overload in names:
-        form = name.endswith("_") and name.rstrip("_") in every
-        if not name.startswith("aten::") or form or "out" in overload.split("_"):
-            continue
-        entry = _C._operator_entry(name, overload)
-        keys = {kernel["key"] for kernel in entry["kernels"]}
-        if "CPU" in keys:
-            have["CUDA" in keys].add(f"{name}.{overload}" if overload else name)
-    return sorted(have[True]), sorted(have[False])
-
-
 def main(arguments: list[str]) -> int:
-    device, fallback = declarations()
-    count = f"{len(device)} of {len(device) + len(fallback)} operators have kernels of the device"
-    if arguments == ["--count"]:
-        print("by fallback:", " ".join(fallback))
-        print(count)
-        return 0
     bad = 0
-    entries = [entry for entry in PRESENT if not arguments or entry.name in arguments]
+    entries = [entry for entry in ENTRIES if not arguments or entry.name in arguments]
     lamella.cuda.reset_fallbacks()
     for entry in entries:
         try:
@@ -173,7 +154,7 @@ def main(arguments: list[str]) -> int:
         if said:
             bad += 1
             print(f"{entry.name}: {said}", flush=True)
-    print(f"{len(entries)} entries, {bad} differ; {count}")
+    print(f"{len(entries)} entries, {bad} differ; {operator_count.said()}")
     return 1 if bad else 0
 
 

@@ -1,13 +1,10 @@
 // Buffers and streams of custom calls on tensors of a device.
 #include "lamella/graph/custom_call/device_call.h"
 
-#include <dlfcn.h>
-
 #include <string>
 
 #include "lamella/api/functions.h"
-#include "lamella/core/error.h"
-#include "lamella/core/stream.h"
+#include "lamella/core/cuda_stream_handle.h"
 #include "lamella/graph/runtime/tensor_value.h"
 
 namespace lamella::hlo {
@@ -21,17 +18,6 @@ std::vector<int64_t> order_of(const Shape& shape) {
 }
 Tensor empty_on(Device device, const Shape& shape, IntArrayRef sizes) {
   return lamella::empty(sizes, TensorOptions(tensor_type_of(shape.element_type())).device(device));
-}
-
-template <class Function>
-Function cuda_function(const char* name) {
-  // The library of the devices was loaded with the first tensor on one; other libraries may bring
-  // such devices too, and do not have these functions.
-  void* library = dlopen("liblamella_cuda.so", RTLD_NOW | RTLD_NOLOAD);
-  if (library == nullptr) return nullptr;
-  auto found = reinterpret_cast<Function>(dlsym(library, name));
-  dlclose(library);
-  return found;
 }
 
 }  // namespace
@@ -86,23 +72,9 @@ std::vector<TensorBase> DeviceBuffers::finish() {
   return results;
 }
 
-void* current_stream_handle(Device device) {
-  const int64_t number = current_stream(device).id();
-  using Handle = lamella_status (*)(int, int64_t, int64_t*);
-  using Enter = lamella_status (*)(int);
-  auto handle = cuda_function<Handle>("lamella_cuda_stream_handle");
-  auto enter = cuda_function<Enter>("lamella_cuda_enter");
-  // Other backends number their streams by handles.
-  if (handle == nullptr || enter == nullptr) return reinterpret_cast<void*>(number);
-  int64_t found = 0;
-  lamella::detail::check(enter(device.index()));
-  lamella::detail::check(handle(device.index(), number, &found));
-  return reinterpret_cast<void*>(found);
-}
-
 void count_host_step(std::string_view name) {
   using Count = void (*)(const char*);
-  if (auto count = cuda_function<Count>("lamella_cuda_count_fallback")) {
+  if (auto count = find_cuda_function<Count>("lamella_cuda_count_fallback")) {
     count(std::string(name).c_str());
   }
 }

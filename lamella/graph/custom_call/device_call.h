@@ -30,9 +30,6 @@ class DeviceBuffers {
   std::vector<void*> pointers_;
 };
 
-// The driver's handle of the thread's current stream on a device; makes the device's context
-// current.
-void* current_stream_handle(Device device);
 // Counts a step that ran on the host instead of the device, in lamella.cuda.fallbacks().
 void count_host_step(std::string_view name);
 

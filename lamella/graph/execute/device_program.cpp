@@ -5,9 +5,9 @@
 #include <unordered_map>
 
 #include "lamella/api/functions.h"
+#include "lamella/core/cuda_stream_handle.h"
 #include "lamella/core/error.h"
 #include "lamella/core/interrupt.h"
-#include "lamella/core/stream.h"
 #include "lamella/graph/custom_call/call.h"
 #include "lamella/graph/custom_call/device_call.h"
 #include "lamella/graph/custom_call/operator_plan.h"
@@ -90,7 +90,7 @@ class Program final : public DeviceProgram {
     one.context.device_ordinal = device_.index();
     one.context.user_data = options.user_data != nullptr ? options.user_data : user_data_.get();
     for (PreparedCall* call : joining_) call->prepare_run(one.context);
-    one.context.stream = current_stream_handle(device_);
+    one.context.stream = current_cuda_stream(device_);
     for (PreparedCall* call : joining_) call->start_run(one.context);
     std::vector<Tensors> given;
     size_t next = 0;
