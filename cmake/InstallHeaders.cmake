@@ -32,7 +32,8 @@ endfunction()
 file(MAKE_DIRECTORY "${prefix}/include/lamella_compat")
 foreach(root "${LAMELLA_SOURCE_DIR}/compat/torch/include" "${LAMELLA_SOURCE_DIR}/compat/xla"
              "${LAMELLA_COMPAT_VIEW}")
-  file(GLOB_RECURSE compat RELATIVE "${root}" "${root}/*.h" "${root}/*.hpp")
+  file(GLOB_RECURSE compat RELATIVE "${root}" "${root}/*.h" "${root}/*.hpp"
+       "${root}/*.cuh")
   list(FILTER compat EXCLUDE REGEX "^lamella/")
   foreach(file IN LISTS compat)
     append_includes("${root}/${file}")

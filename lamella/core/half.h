@@ -5,6 +5,10 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#endif
 
 #include "lamella/core/macros.h"
 
@@ -154,18 +158,38 @@ LAMELLA_SMALL_MIXED(*)
 LAMELLA_SMALL_MIXED(/)
 #undef LAMELLA_SMALL_MIXED
 
-#define LAMELLA_SMALL_FLOAT(Name, Bits, E, M, Specials)                                 \
+// In nvcc's sources a type converts to and from CUDA's of the same format. BFloat16 does
+// explicitly: comparisons of __nv_bfloat16 would match its own ones as well.
+#ifdef __CUDACC__
+#define LAMELLA_CUDA_FLOAT(Name, Theirs, kind)                                              \
+  kind __host__ __device__ Name(Theirs value) { x = __builtin_bit_cast(bits_type, value); } \
+  kind __host__ __device__ operator Theirs() const { return __builtin_bit_cast(Theirs, x); }
+#else
+#define LAMELLA_CUDA_FLOAT(Name, Theirs, kind)
+#endif
+#define LAMELLA_SMALL_FLOAT(Name, Bits, E, M, Specials, ...)                            \
   struct Name : detail::SmallFloat<Name, Bits, E, M, detail::FloatSpecials::Specials> { \
     using Base = detail::SmallFloat<Name, Bits, E, M, detail::FloatSpecials::Specials>; \
     using Base::Base;                                                                   \
     Name() = default;                                                                   \
+    __VA_ARGS__                                                                         \
   };                                                                                    \
   static_assert(sizeof(Name) == sizeof(Bits) && __is_trivial(Name));
-LAMELLA_SMALL_FLOAT(Half, uint16_t, 5, 10, Ieee)
-LAMELLA_SMALL_FLOAT(BFloat16, uint16_t, 8, 7, Ieee)
+LAMELLA_SMALL_FLOAT(Half, uint16_t, 5, 10, Ieee, LAMELLA_CUDA_FLOAT(Half, __half, ))
+LAMELLA_SMALL_FLOAT(BFloat16, uint16_t, 8, 7, Ieee,
+                    LAMELLA_CUDA_FLOAT(BFloat16, __nv_bfloat16, explicit))
 LAMELLA_SMALL_FLOAT(Float8_e4m3fn, uint8_t, 4, 3, Finite)
 LAMELLA_SMALL_FLOAT(Float8_e5m2, uint8_t, 5, 2, Ieee)
 #undef LAMELLA_SMALL_FLOAT
+#undef LAMELLA_CUDA_FLOAT
+#ifdef __CUDACC__
+__device__ inline Half __ldg(const Half* from) {
+  return ::__ldg(reinterpret_cast<const __half*>(from));
+}
+__device__ inline BFloat16 __ldg(const BFloat16* from) {
+  return BFloat16(::__ldg(reinterpret_cast<const __nv_bfloat16*>(from)));
+}
+#endif
 
 namespace detail {
 // The number of decimal digits in `bits` binary ones, cut off.

@@ -75,7 +75,12 @@ void Backend::copy(lamella_place to, lamella_place from, size_t bytes, bool non_
 
 int Backend::device_count() { return Driver::device_count(); }
 DeviceIndex Backend::current_device() { return static_cast<DeviceIndex>(current().device); }
-void Backend::set_device(DeviceIndex device) { current().device = device; }
+// Kernels that extensions launch run in the thread's context; see Note [Extensions and CUDA's
+// runtime].
+void Backend::set_device(DeviceIndex device) {
+  current().device = device;
+  if (Driver::has_context(device) && !Driver::is_forked()) Driver::enter(device);
+}
 int64_t Backend::current_stream(DeviceIndex device) { return current().streams[device]; }
 void Backend::set_stream(DeviceIndex device, int64_t stream) {
   handle_of(device, stream);  // checks the number

@@ -1,7 +1,9 @@
 // The functions of liblamella_cuda.so that lamella.cuda calls. They return a status; the text of an
 // error is lamella_error_text().
 #include <cstring>
+#include <unordered_map>
 
+#include "lamella/core/cuda_extension.h"
 #include "lamella/cuda/allocator.h"
 #include "lamella/cuda/backend.h"
 #include "lamella/cuda/movement.h"
@@ -21,9 +23,17 @@ void write_text(const std::string& lines, char* text, size_t bytes, size_t* need
   *needed = lines.size() + 1;
   if (bytes >= *needed) std::memcpy(text, lines.c_str(), *needed);
 }
-}  // namespace
 
-#define LAMELLA_CUDA_API extern "C" __attribute__((visibility("default"))) lamella_status
+// The blocks of memory that extensions hold, by address.
+struct RawMemory {
+  std::mutex mutex;
+  std::unordered_map<void*, void*> blocks;
+};
+RawMemory& raw_memory() {
+  static auto* one = new RawMemory();
+  return *one;
+}
+}  // namespace
 
 // `values`: current, peak, increased and decreased, each of all, large and small blocks, for every
 // StatisticName; then retries, failures, and the driver's allocations and frees.
@@ -78,6 +88,30 @@ LAMELLA_CUDA_API lamella_cuda_pinned_statistics(int64_t* used_kept_blocks) {
     used_kept_blocks[2] = all.blocks;
   });
 }
+LAMELLA_CUDA_API lamella_cuda_allocate(int device, int64_t stream, size_t bytes, void** data) {
+  return detail::guarded([&] {
+    check_index("raw_alloc", device);
+    *data = nullptr;
+    if (bytes == 0) return;
+    void* block = nullptr;
+    void* made = allocate(bytes, device, stream, &block);
+    std::lock_guard lock(raw_memory().mutex);
+    raw_memory().blocks[made] = block;
+    *data = made;
+  });
+}
+LAMELLA_CUDA_API lamella_cuda_free(void* data) {
+  return detail::guarded([&] {
+    if (data == nullptr) return;
+    std::lock_guard lock(raw_memory().mutex);
+    auto found = raw_memory().blocks.find(data);
+    LAMELLA_CHECK(
+        found != raw_memory().blocks.end(),
+        "raw_delete: expected memory of raw_alloc that is not freed yet, got other memory");
+    deallocate(found->second);
+    raw_memory().blocks.erase(found);
+  });
+}
 LAMELLA_CUDA_API lamella_cuda_record_stream(void* data, int device, int64_t stream) {
   return detail::guarded([&] {
     check_index("record_stream", device);
@@ -113,6 +147,22 @@ LAMELLA_CUDA_API lamella_cuda_can_access_peer(int device, int peer, int* can) {
     Driver::check_process();
     *can = 0;
     if (device != peer) CUDA_CALL(cuDeviceCanAccessPeer, can, device, peer);
+  });
+}
+LAMELLA_CUDA_API lamella_cuda_enter(int device) {
+  return detail::guarded([&] {
+    check_index("set_device", device);
+    Driver::enter(device);
+  });
+}
+LAMELLA_CUDA_API lamella_cuda_launched(const char* name) {
+  return detail::guarded([&] {
+    const int device = current().device;
+    Driver::note_launch(device, name);
+    if (Driver::is_blocking()) {
+      ContextGuard guard(device);
+      after_launch(device, handle_of(device, current().streams[device]));
+    }
   });
 }
 LAMELLA_CUDA_API lamella_cuda_stream_handle(int device, int64_t stream, int64_t* handle) {
@@ -158,6 +208,11 @@ LAMELLA_CUDA_API lamella_cuda_libraries(char* text, size_t bytes, size_t* needed
 // Whether float32 may be rounded to TF32: `of` is 0 for products, 1 for convolutions.
 LAMELLA_CUDA_API lamella_cuda_allow_tf32(int of, int allowed) {
   return detail::guarded([&] { allow_tf32(static_cast<Tf32>(of), allowed != 0); });
+}
+// Of programs' steps, which are no calls of operators.
+extern "C" __attribute__((visibility("default"))) void lamella_cuda_count_fallback(
+    const char* name) {
+  count_fallback(name);
 }
 LAMELLA_CUDA_API lamella_cuda_reset_fallbacks() {
   return detail::guarded([] { reset_fallbacks(); });

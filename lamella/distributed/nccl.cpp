@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "lamella/backend.h"
+#include "lamella/core/cuda_stream_handle.h"
 #include "lamella/distributed/device.h"
 
 namespace lamella::distributed {
@@ -45,9 +46,8 @@ class CurrentDevice {
   bool changed_ = false;
 };
 
-// A backend of CUDA numbers its streams by their handles; 0 is the default stream.
 cudaStream_t current_stream_of(Device device) {
-  return reinterpret_cast<cudaStream_t>(current_stream(device).id());
+  return static_cast<cudaStream_t>(current_cuda_stream(device));
 }
 
 class Mark {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 import threading
 import warnings
@@ -11,7 +12,7 @@ from typing import Any
 import lamella
 from lamella import _hlo, _nest
 from lamella._compile_guards import MISSING
-from lamella._compile_program import NotCompiled, Program, gradient_facts, tracing
+from lamella._compile_program import NotCompiled, Program, casting, gradient_facts, tracing
 from lamella._compile_state import Found, find
 from lamella._compile_step import Plain, Step
 from lamella._nest import Nest
@@ -298,8 +299,8 @@ def _plain_states() -> frozenset[Any]:
 
     def visit() -> None:
         for mode in (lamella.enable_grad, lamella.no_grad, lamella.inference_mode):
-            for cast in (False, True):
-                with mode(), lamella.autocast("cpu", enabled=cast):
+            for cast in itertools.product((False, True), repeat=2):
+                with mode(), casting(cast, (None, None)):
                     states.add(_hlo._call_state()[:2])
 
     # The calling thread itself may be inside a trace or a transform.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import lamella
@@ -33,6 +33,18 @@ _SEED = 0x6C616D656C6C61
 
 # Tracing replaces the tensors of modules, so only one trace may run at a time.
 tracing = threading.RLock()
+
+
+_CAST_DEVICES = ("cpu", "cuda")
+
+
+@contextlib.contextmanager
+def casting(enabled: Sequence[bool], dtypes: Sequence[Any]) -> Iterator[None]:
+    """Autocast on the CPU and on CUDA, by device; dtypes of None stay."""
+    with contextlib.ExitStack() as stack:
+        for device, on, dtype in zip(_CAST_DEVICES, enabled, dtypes):
+            stack.enter_context(lamella.autocast(device, enabled=on, dtype=dtype))
+        yield
 
 
 class Program:
@@ -67,11 +79,19 @@ class Program:
         gradient_program = None
         # What the function reads is watched, unless only its gradients are traced.
         self._reads: Any = contextlib.nullcontext()
-        self._cast = _C.is_autocast_enabled("cpu"), _C.get_autocast_dtype("cpu")
+        self._cast = (
+            [_C.is_autocast_enabled(device) for device in _CAST_DEVICES],
+            [_C.get_autocast_dtype(device) for device in _CAST_DEVICES],
+        )
+        self._devices = {leaf.device for leaf in leaves if leaf.device.type != "cpu"}
+        if len(self._devices) > 1:
+            raise NotCompiled(f"it takes tensors on {', '.join(sorted(map(str, self._devices)))}")
         state = lamella.get_rng_state()
+        states = [lamella.cuda.get_rng_state(device) for device in self._devices]
         try:
             # Tracing must not advance the caller's random number generator.
             lamella.manual_seed(_SEED)
+            seeded = [lamella.cuda.get_rng_state(device) for device in self._devices]
             if watched:
                 found.reads = self._reads = Reads([fn, *fixed_values(arguments.form)])
             gradient_program = self._record(leaves)
@@ -80,8 +100,13 @@ class Program:
                 raise NotCompiled(f"it changes {changed}")
             if lamella.initial_seed() != _SEED:
                 raise NotCompiled("it seeds the random numbers")
+            for device, before in zip(self._devices, seeded):
+                if not bool(lamella.equal(lamella.cuda.get_rng_state(device), before)):
+                    raise NotCompiled(f"it draws random numbers on {device}")
         finally:
             lamella.set_rng_state(state)
+            for device, before in zip(self._devices, states):
+                lamella.cuda.set_rng_state(before, device)
             if found.reads is not None:
                 found.reads.change()
             self._reads, self._leaves = contextlib.nullcontext(), []
@@ -213,6 +238,11 @@ class Program:
         self._aliases = [_alias(t, copies, self._outside) for t in results.tensors]
         self._fresh = [i for i, alias in enumerate(self._aliases) if alias is None]
         inputs = raw.inputs()
+        # A program runs on one device: that of its inputs, or the CPU.
+        for tensor in results.tensors:
+            on = tensor.device
+            if on not in self._devices and (self._devices or on.type != "cpu"):
+                raise NotCompiled(f"it returns a tensor on {on}")
         if any(i not in inputs for i in raw.mutated()):
             raise NotCompiled("it writes a tensor that is none of its arguments")
         return inputs
@@ -308,13 +338,12 @@ class Program:
 
     def _gradient(self, *tensors: Tensor) -> list[Tensor | None]:
         leaves, tangents = tensors[: self._count], tensors[self._count :]
-        enabled, dtype = self._cast
         before = [place.value for place in self._places]
         try:
             for place in self._places:
                 place.value = place.get()
             with lamella.enable_grad():
-                with lamella.autocast("cpu", enabled=enabled, dtype=dtype):
+                with casting(*self._cast):
                     results = Nest.pack(self._call(*leaves)).tensors
                 every = [*leaves, *self._outside]
                 grads = lamella.autograd.grad(
@@ -346,7 +375,7 @@ class Program:
 
 
 def _check_plain(tensor: Tensor) -> None:
-    if tensor.device.type != "cpu" or not is_own(type(tensor).__module__):
+    if tensor.device.type not in ("cpu", "cuda") or not is_own(type(tensor).__module__):
         raise NotCompiled(f"it takes a {type(tensor).__name__} on {tensor.device}")
     if tensor.is_conj() or tensor.is_neg():
         raise NotCompiled("it takes a tensor that is conjugated or negated when it is read")

@@ -190,7 +190,9 @@ std::unique_ptr<Entry> entry_from(PyObject* given) {
   entry->again = Ref::borrow(again);
   Ref nested(required(PyObject_GetAttrString(nest, "form")));
   entry->results = pattern_of(nested.get());
-  if (!entry->program->is_plain()) return entry;
+  const bool on_device =
+      std::ranges::any_of(entry->guards, [](const TensorGuard& one) { return one.is_cuda(); });
+  if (!entry->program->is_plain() || on_device) return entry;
   entry->executable = entry->program->executable.get();
   entry->without_gil = entry->program->without_gil;
   const auto& parameters = entry->executable->module().entry->parameters;
@@ -324,7 +326,7 @@ PyType_Spec spec = {"lamella._hlo.Compiled", sizeof(CompiledObject), 0,
 
 // ---- Facts for Python ---------------------------------------------------------------------------
 
-// (layers included, layers excluded, modes, dtype of autocast, default dtype).
+// (layers included, layers excluded, modes, dtypes of autocast, default dtype).
 PyObject* call_state(PyObject*, PyObject*) {
   CallState state = state_now();
   return Py_BuildValue("KKIii", static_cast<unsigned long long>(state.included),

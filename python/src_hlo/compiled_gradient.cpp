@@ -178,6 +178,9 @@ PyMethodDef functions[] = {{"_gradient_program", make, METH_VARARGS, nullptr},
 
 std::vector<TensorBase> run_executable(const hlo::Executable& executable,
                                        const std::vector<TensorBase>& tensors) {
+  for (const TensorBase& tensor : tensors) {
+    if (tensor.is_cuda()) return executable.run_on_device(tensors, tensor.device());
+  }
   const auto& parameters = executable.module().entry->parameters;
   std::vector<hlo::Value> values;
   values.reserve(tensors.size());

@@ -16,14 +16,19 @@ constexpr uint32_t kGuardedModes = LAMELLA_MODE_NO_GRAD | LAMELLA_MODE_INFERENCE
 // Keys that do not matter: of a thread that has not called an operator yet, and of a profiled one.
 constexpr uint64_t kHarmless =
     lamella::detail::functionality_bit(lamella::detail::Functionality::ThreadInit) | profile::kKey;
-constexpr auto kCpu = static_cast<uint8_t>(DeviceType::CPU);
+// The dtypes of autocast on the CPU and on CUDA, as one number.
+int cast_dtypes() {
+  const int cpu = static_cast<int>(lamella_autocast_dtype(static_cast<uint8_t>(DeviceType::CPU)));
+  return cpu +
+         256 * static_cast<int>(lamella_autocast_dtype(static_cast<uint8_t>(DeviceType::CUDA)));
+}
 
 }  // namespace
 
 CallState state_now() {
   uint64_t included = lamella_thread.included & ~kHarmless;
-  return {included, lamella_thread.excluded, lamella_thread.modes & kGuardedModes,
-          static_cast<int>(lamella_autocast_dtype(kCpu)), static_cast<int>(get_default_dtype())};
+  return {included, lamella_thread.excluded, lamella_thread.modes & kGuardedModes, cast_dtypes(),
+          static_cast<int>(get_default_dtype())};
 }
 
 bool is_same(PyObject* now, PyObject* before) {

@@ -39,6 +39,8 @@ struct TensorGuard {
     key_set = tensor->key_set;
     flags = guarded_flags(tensor);
     scalar_type = tensor->scalar_type;
+    device_type = tensor->device_type;
+    device_index = tensor->device_index;
     ndim = tensor->sizes == nullptr ? 0 : tensor->ndim;
     dims.assign(tensor->sizes, tensor->sizes + ndim);
     dims.insert(dims.end(), tensor->strides, tensor->strides + ndim);
@@ -47,7 +49,8 @@ struct TensorGuard {
     if (Py_TYPE(object) != type) return false;
     const lamella_tensor* tensor = tensor_of(object);
     if (tensor->key_set != key_set || guarded_flags(tensor) != flags ||
-        tensor->scalar_type != scalar_type || tensor->ndim != ndim) {
+        tensor->scalar_type != scalar_type || tensor->device_index != device_index ||
+        tensor->ndim != ndim) {
       return false;
     }
     for (int32_t d = 0; d < ndim; ++d) {
@@ -58,10 +61,13 @@ struct TensorGuard {
     }
     return true;
   }
+  bool is_cuda() const { return device_type == static_cast<uint8_t>(DeviceType::CUDA); }
   PyTypeObject* type;
   uint64_t key_set;
   uint32_t flags;
   uint8_t scalar_type;
+  uint8_t device_type;  // in the key set as well
+  int8_t device_index;
   int32_t ndim;
   std::vector<int64_t> dims;  // sizes, then strides
 };

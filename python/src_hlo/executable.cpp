@@ -6,10 +6,12 @@
 //   of everything else. Wrong arguments raise an error before the run begins. Later failures go
 //   through `on_failure` of lamella/hlo/_run.py, which saves what is needed to repeat the run.
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "lamella/graph/client/ahead_of_time.h"
 #include "lamella/graph/client/compile.h"
+#include "lamella/graph/custom_call/operator_tensors.h"
 #include "lamella/graph/execute/executor.h"
 #include "lamella/graph/execute/machine_code.h"
 #include "lamella/graph/hlo/effects.h"
@@ -161,8 +163,71 @@ void report_failure(PyObject* self, const std::vector<hlo::Value>& leaves) {
   PyErr_Restore(type, value, traceback);
 }
 
+// The device of the first tensor that is on one, tuples and lists looked into.
+std::optional<Device> device_among(PyObject* args, const char* what) {
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(args); ++i) {
+    PyObject* one = PySequence_Fast_GET_ITEM(args, i);
+    if (PyTuple_Check(one) || PyList_Check(one)) {
+      if (std::optional<Device> found = device_among(one, what)) return found;
+    } else if (PyObject_TypeCheck(one, bridge->tensor_type)) {
+      TensorBase tensor = TensorBase::adopt(bridge->read(one, what));
+      if (!tensor.defined()) throw PythonError();
+      if (tensor.is_cuda()) return tensor.device();
+    }
+  }
+  return std::nullopt;
+}
+// Arguments on the host are copied to the device.
+PyObject* run_on(Device device, const ExecutableHandle& handle, PyObject* args, const char* what) {
+  std::vector<Ref> flat;
+  const auto& parameters = handle.executable->module().entry->parameters;
+  const auto given = static_cast<size_t>(PyTuple_GET_SIZE(args));
+  if (given == parameters.size()) {
+    for (size_t i = 0; i < given; ++i) {
+      flatten(PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i)), *parameters[i]->shape, &flat,
+              what);
+    }
+  } else {
+    for (size_t i = 0; i < given; ++i) {
+      flat.push_back(Ref::borrow(PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i))));
+    }
+  }
+  LAMELLA_CHECK(flat.size() == handle.leaves.size(), what, ": expected ", handle.leaves.size(),
+                " arguments for '", handle.executable->module().entry->name, "', got ",
+                flat.size());
+  std::vector<TensorBase> tensors;
+  for (size_t i = 0; i < flat.size(); ++i) {
+    const Leaf& leaf = handle.leaves[i];
+    TensorBase tensor;
+    if (PyObject_TypeCheck(flat[i].get(), bridge->tensor_type)) {
+      tensor = TensorBase::adopt(bridge->read(flat[i].get(), what));
+      if (!tensor.defined()) throw PythonError();
+      if (!hlo::has_shape(tensor, *leaf.shape)) refuse(what, i, leaf, hlo::shape_text(tensor));
+    } else {
+      tensor = hlo::tensors_of_value(value_of(flat[i].get(), what, i, leaf))[0];
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  std::vector<TensorBase> results;
+  {
+    WithoutGil others(handle.without_gil);
+    results = handle.executable->run_on_device(tensors, device);
+  }
+  return list_of(std::move(results));
+}
+
 PyObject* run(PyObject* self, PyObject* args, const char* what) {
   const ExecutableHandle& handle = executable_of(self);
+  std::optional<Device> device;
+  if (!guarded(
+          [&] {
+            device = device_among(args, what);
+            return true;
+          },
+          false)) {
+    return nullptr;
+  }
+  if (device) return guarded([&] { return run_on(*device, handle, args, what); });
   std::vector<hlo::Value> leaves;
   if (!guarded(
           [&] {

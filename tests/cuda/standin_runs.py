@@ -15,13 +15,19 @@ DEFAULTS = {
 }
 
 
-def run(arguments: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
+def run(
+    arguments: list[str], timeout: float = 60, **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Python with arguments, on the stand-in, with environment variables."""
     environment = {**os.environ, **DEFAULTS, **variables}
     for name in [name for name in environment if name.startswith("PYTEST_XDIST")]:
         del environment[name]
     return subprocess.run(
-        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
     )
 
 

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.skipif(not STANDIN.exists(), reason="the stand-in of CU
 def test_checks(name, delay):
     """With and without streams that are late."""
     options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
-    done = run(["-m", "pytest", *options, str(HERE / f"{name}.py")], LAMELLA_STANDIN_DELAY_US=delay)
+    command = ["-m", "pytest", *options, str(HERE / f"{name}.py")]
+    done = run(command, timeout=300, LAMELLA_STANDIN_DELAY_US=delay)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
@@ -337,10 +338,14 @@ def test_page():
     page = (HERE.parents[1] / "docs" / "cuda.md").read_text(encoding="utf-8")
     programs = re.findall(r"```python\n(.*?)```", page, re.S)
     outputs = [printed(program) for program in programs]
-    assert len(outputs) == 2 and outputs[1] == "{'aten::polygamma': 1}"
+    assert len(outputs) == 3 and outputs[1] == "{'aten::polygamma': 1}"
 
 
-def test_the_checks_for_machines_with_a_gpu():
-    for script in ("gpu_libraries.py", "gpu_operators.py", "gpu_timings.py"):
-        done = run([str(HERE / script)])
-        assert done.returncode == 0, done.stdout + done.stderr
+@pytest.mark.parametrize("script", ["operators", "programs", "random", "timings", "nccl", "libraries"])
+def test_the_checks_for_machines_with_a_gpu(script):
+    done = run([str(HERE / f"gpu_{script}.py")], timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    if script in ("operators", "programs"):
+        assert ", 0 differ; " in done.stdout.splitlines()[-1]
+    if script == "timings":
+        assert "16 rows in timings.txt" in done.stdout and "Error" not in done.stdout

@@ -221,8 +221,8 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
         "Module: expected a new name, got '", name, "' again");
   }
 
-  friend std::ostream& operator<<(std::ostream& stream, const Module& module) {
-    module.print_tree(stream, "");
+  friend std::ostream& operator<<(std::ostream& stream, const Module& self) {
+    self.print_tree(stream, "");
     return stream;
   }
   void print_tree(std::ostream& stream, const std::string& indent) const {

@@ -145,9 +145,14 @@ class ModuleKernel {
 
   void run(ArgumentSpan given, ReturnSpan returns) const {
     Depth inside(name_);
+    std::vector<TensorBase> tensors;
+    for (size_t a = 0; a < interface_.arguments.size(); ++a) tensors.push_back(checked(given, a));
+    for (const TensorBase& tensor : tensors) {
+      if (tensor.is_cuda()) return finish(given, on_device(tensors, tensor.device()), returns);
+    }
     std::vector<Value> leaves;
     for (size_t a = 0; a < interface_.arguments.size(); ++a) {
-      leaves.push_back(value_of_tensor(interface_.arguments[a].shape, checked(given, a)));
+      leaves.push_back(value_of_tensor(interface_.arguments[a].shape, tensors[a]));
     }
     const Module& module = executable_->module();
     std::vector<Value> arguments;
@@ -159,6 +164,18 @@ class ModuleKernel {
     {
       BelowLayers below;
       results = tensors_of_value(executable_->run(arguments));
+    }
+    finish(given, std::move(results), returns);
+  }
+
+  std::vector<TensorBase> on_device(std::span<const TensorBase> tensors, Device device) const {
+    BelowLayers below;
+    return executable_->run_on_device(tensors, device);
+  }
+  // Writes the arguments that are results.
+  void finish(ArgumentSpan given, std::vector<TensorBase> results, ReturnSpan returns) const {
+    {
+      BelowLayers below;
       for (size_t r = 0; r < results.size(); ++r) {
         int64_t argument = interface_.results[r].argument;
         if (argument < 0) continue;
@@ -242,9 +259,11 @@ Library define_operator(std::string_view name, std::shared_ptr<const Module> mod
                   line);
   library.def(kernel->schema(), tags);
   std::string full(name);
-  library.impl(full.c_str(), DispatchKey::CPU,
-               [kernel](const OperatorHandle&, DispatchKeySet, ArgumentSpan arguments,
-                        ReturnSpan returns) { kernel->run(arguments, returns); });
+  for (DispatchKey key : {DispatchKey::CPU, DispatchKey::CUDA}) {
+    library.impl(full.c_str(), key,
+                 [kernel](const OperatorHandle&, DispatchKeySet, ArgumentSpan arguments,
+                          ReturnSpan returns) { kernel->run(arguments, returns); });
+  }
   library.impl(full.c_str(), DispatchKey::Meta,
                [kernel](const OperatorHandle&, DispatchKeySet, ArgumentSpan arguments,
                         ReturnSpan returns) { kernel->run_meta(arguments, returns); });

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "lamella/core/tensor_base.h"
 #include "lamella/graph/hlo/module.h"
@@ -68,6 +69,14 @@ class PreparedCall {
   // Returns a value of the instruction's shape. May move and write an operand whose only reference
   // is in `operands`. Throws an Error with the instruction, the target and the target's message.
   virtual Value run(std::span<Value> operands, RunContext& context) = 0;
+  // Whether run_on_device() can be called.
+  virtual bool runs_on_device() const { return false; }
+  // The same for operands on a device, whose current stream is context.stream: tensors for the
+  // leaves of the operands, undefined ones for tokens, and the result's. Operands are not written.
+  virtual std::vector<TensorBase> run_on_device(std::span<const TensorBase> /*operands*/,
+                                                Device /*device*/, RunContext& /*context*/) {
+    return {};
+  }
   // This call as an elementwise call; null if it is not elementwise.
   virtual const ElementwiseCall* elementwise() const { return nullptr; }
 };

@@ -4,7 +4,8 @@
 //   Values are in host memory. A call copies its operands to the device, passes one pointer for
 //   each array of the operands and then of the result (tuples are flattened in preorder; NULL for a
 //   token), waits for the stream, and copies the results back. An aliased output has the pointer of
-//   its operand. The memory of a call is one block, which is kept for its next run.
+//   its operand. The memory of a call is one block, which is kept for its next run. In a program on
+//   a device the values are on the device, so nothing is copied or waited for.
 #include "lamella/graph/custom_call/cuda_call.h"
 
 #include <vector>
@@ -12,6 +13,7 @@
 #include "lamella/core/error.h"
 #include "lamella/graph/custom_call/buffers.h"
 #include "lamella/graph/custom_call/cuda_buffers.h"
+#include "lamella/graph/custom_call/device_call.h"
 #include "lamella/graph/custom_call/host_call.h"
 #include "lamella/graph/custom_call/opaque.h"
 #include "lamella/graph/custom_call/status.h"
@@ -43,6 +45,19 @@ class CudaCall final : public PreparedCall {
     BoundBuffers bound(buffers_, operands);
     try {
       use.around(bound, [&] { call(context.stream, use.pointers()); });
+    } catch (...) {
+      fail_with_current_exception(instruction_, target_->name);
+    }
+    return bound.finish();
+  }
+
+  bool runs_on_device() const override { return true; }
+  std::vector<TensorBase> run_on_device(std::span<const TensorBase> operands, Device device,
+                                        RunContext& context) override {
+    DeviceBuffers bound(buffers_, operands, device);
+    try {
+      CudaDevice::Scope scope(memory_.device());
+      call(context.stream, bound.pointers());
     } catch (...) {
       fail_with_current_exception(instruction_, target_->name);
     }

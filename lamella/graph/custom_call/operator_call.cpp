@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 
+#include "lamella/api/functions.h"
 #include "lamella/core/error.h"
 #include "lamella/dispatch/operator_entry.h"
 #include "lamella/dispatch/registry.h"
@@ -128,6 +129,37 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
     return collect(operands, tensors, returns);
   }
 
+  bool runs_on_device() const override { return true; }
+  // Arguments that are devices, of factories, become this one.
+  std::vector<TensorBase> run_on_device(std::span<const TensorBase> operands, Device device,
+                                        RunContext&) override {
+    OwnedTensors tensors(operands.size());
+    for (size_t k = 0; k < operands.size(); ++k) {
+      Tensor tensor(operands[k]);
+      if (plan_.written[k]) tensor = tensor.clone();
+      // Programs take every value as dense.
+      if (counts_from_storage_) {
+        tensor = tensor.contiguous();
+        if (tensor.storage_offset() != 0) tensor = tensor.clone();
+      }
+      tensors[k] = tensor.unsafe_release();
+    }
+    OwnedValues returns(plan_.op->return_count);
+    call(tensors.data(), returns, &device);
+    check_counts(returns);
+    std::vector<TensorBase> results;
+    for (size_t o = 0; o < shapes_.size(); ++o) {
+      const OperatorOutput& output = plan_.outputs[o];
+      lamella_tensor* tensor = output.index < 0
+                                   ? tensors[static_cast<size_t>(output.operand)]
+                                   : returned(returns[static_cast<size_t>(output.index)], output);
+      check_result(o, tensor);
+      Tensor result(TensorBase::borrow(tensor));
+      results.push_back(result.device() == device ? result : result.to(device));
+    }
+    return results;
+  }
+
   const ElementwiseCall* elementwise() const override {
     if (!single_ || plan_.has_side_effect() || std::ranges::count(plan_.written, true) != 0) {
       return nullptr;
@@ -151,7 +183,8 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
   }
 
  private:
-  void call(lamella_tensor* const* tensors, OwnedValues& returns) const {
+  void call(lamella_tensor* const* tensors, OwnedValues& returns,
+            const Device* device = nullptr) const {
     LAMELLA_HLO_REQUIRE(plan_.op->argument_count == boxed_.size() &&
                             plan_.op->return_count == plan_.schema.returns.size(),
                         instruction_, "expected ", plan_.name,
@@ -159,6 +192,13 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
     InlineArray<lamella_value> arguments(boxed_.size());
     InlineArray<lamella_tensor*> lists(boxed_.list_entries());
     boxed_.put(tensors, arguments.data(), lists.data());
+    for (size_t a = 0; device != nullptr && a < boxed_.size(); ++a) {
+      if (arguments[a].tag == LAMELLA_DEVICE ||
+          (arguments[a].tag == LAMELLA_NONE && types_.empty() &&
+           plan_.schema.arguments[a].type.str() == "Device?")) {
+        arguments[a] = lamella_value{{IValue::pack_device(*device)}, 0, LAMELLA_DEVICE, 0, 0};
+      }
+    }
     BelowLayers below;
     lamella_status status = call_operator(plan_.op, arguments.data(), returns.data());
     if (status != LAMELLA_OK) fail_with(status);
@@ -181,12 +221,8 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
       lamella_tensor* tensor = output.index < 0
                                    ? tensors[static_cast<size_t>(output.operand)]
                                    : returned(returns[static_cast<size_t>(output.index)], output);
-      LAMELLA_HLO_REQUIRE(tensor != nullptr, instruction_, "expected result ", o, " of ",
-                          plan_.name, " to be ", shapes_[o]->to_string(false), ", got no tensor");
+      check_result(o, tensor);
       TensorBase result = TensorBase::borrow(tensor);
-      LAMELLA_HLO_REQUIRE(has_shape(result, *shapes_[o]), instruction_, "expected result ", o,
-                          " of ", plan_.name, " to be ", shapes_[o]->to_string(false), ", got ",
-                          shape_text(result));
       // The value of a written operand is reused, unless the kernel gave the tensor other memory.
       if (output.operand >= 0) {
         const Value& operand = operands[static_cast<size_t>(output.operand)];
@@ -226,6 +262,14 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
       return nullptr;
     }
     return static_cast<lamella_tensor* const*>(value.as.pointer)[output.element];
+  }
+  void check_result(size_t o, lamella_tensor* tensor) const {
+    LAMELLA_HLO_REQUIRE(tensor != nullptr, instruction_, "expected result ", o, " of ", plan_.name,
+                        " to be ", shapes_[o]->to_string(false), ", got no tensor");
+    const TensorBase result = TensorBase::borrow(tensor);
+    LAMELLA_HLO_REQUIRE(has_shape(result, *shapes_[o]), instruction_, "expected result ", o, " of ",
+                        plan_.name, " to be ", shapes_[o]->to_string(false), ", got ",
+                        shape_text(result));
   }
   // Throws unless lists have as many tensors as the module declares.
   void check_counts(OwnedValues& returns) const {

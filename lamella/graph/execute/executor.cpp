@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -24,6 +26,7 @@
 #include "lamella/graph/execute/blocks.h"
 #include "lamella/graph/execute/code_cache.h"
 #include "lamella/graph/execute/computation_plan.h"
+#include "lamella/graph/execute/device_program.h"
 #include "lamella/graph/execute/machine_code.h"
 #include "lamella/graph/execute/planned_module.h"
 #include "lamella/graph/hlo/effects.h"
@@ -206,9 +209,16 @@ class Executor final : public Executable {
     whole.end([&] { return std::string(program_.name); });
     return is_dynamic_ ? packed(made) : made;
   }
+  std::vector<TensorBase> run_on_device(std::span<const TensorBase> arguments, Device device,
+                                        const RunOptions& options) const override {
+    if (means_ == Means::Fastest) return on_device(device).run(arguments, options);
+    return run_on_copies(*this, arguments, device, options);  // the reference is the host's
+  }
   std::string explain() const override {
     std::string text;
     run_nested(depth_, [&] { text = explained(); });
+    std::lock_guard lock(devices_mutex_);
+    for (const auto& [index, program] : devices_) text += program->explain();
     return text;
   }
   std::shared_ptr<const Module> plan() const override {
@@ -218,6 +228,16 @@ class Executor final : public Executable {
   }
 
  private:
+  const DeviceProgram& on_device(Device device) const {
+    std::lock_guard lock(devices_mutex_);
+    std::unique_ptr<const DeviceProgram>& one = devices_[device.index()];
+    if (one == nullptr) {
+      CompileOptions options;
+      options.user_data = user_data_;
+      one = make_device_program(shared_module(), options, device);
+    }
+    return *one;
+  }
   std::string explained() const;
   std::shared_ptr<const Module> planned() const;
   class OneRun final : public Run {
@@ -467,6 +487,8 @@ class Executor final : public Executable {
   std::vector<PreparedCall*> joining_;  // the calls that must be prepared at the start of a run
   std::unordered_map<const Computation*, ComputationPlan> plans_;
   const ComputationPlan* entry_ = nullptr;
+  mutable std::mutex devices_mutex_;
+  mutable std::map<DeviceIndex, std::unique_ptr<const DeviceProgram>> devices_;
 };
 
 std::string Executor::explained() const {

@@ -14,6 +14,7 @@
 #include "lamella/graph/custom_call/operator_call.h"
 #include "lamella/graph/custom_call/operator_tensors.h"
 #include "lamella/graph/lowering/lowering.h"
+#include "lamella/graph/runtime/tensor_value.h"
 #include "lamella/layers/trace/operators.h"
 
 namespace lamella::hlo {
@@ -91,9 +92,10 @@ class Converter {
   Shape shape_of(ValueId id, const Node* node) const {
     const tracing::Value& value = graph_.value(id);
     ElementType type = element_type_of(value.dtype);
-    bool fits = type != ElementType::Invalid && value.device.is_cpu();
+    // A module has no devices: it runs where its arguments are.
+    bool fits = type != ElementType::Invalid && (value.device.is_cpu() || value.device.is_cuda());
     if (!fits) {
-      std::string why = str("expected tensors on the CPU of a type that modules have, got ",
+      std::string why = str("expected tensors on the CPU or CUDA of a type that modules have, got ",
                             graph_.type_text(id));
       if (node != nullptr) refuse(*node, why);
       throw Error("from_trace: " + why);
@@ -157,7 +159,7 @@ class Converter {
     if (!made.valid() && graph_.value(id).kind != ValueKind::kResult &&
         graph_.value(id).kind != ValueKind::kInput) {
       Shape shape = shape_of(id, nullptr);
-      Value value = value_of(graph_.tensor(id), &shape);
+      Value value = value_of_tensor(&shape, graph_.tensor(id));
       Literal literal(shape);
       if (value.bytes() != 0) std::memcpy(literal.data(), value.data(), value.bytes());
       made = ConstantLiteral(&builder_, literal);
@@ -415,7 +417,11 @@ class Converter {
     }
     std::string text;
     try {
-      text = operator_arguments_text(schema, arguments);
+      std::vector<OperatorArgument> placed = arguments;
+      for (OperatorArgument& one : placed) {
+        if (one.value.isDevice() && one.value.toDevice().is_cuda()) one.value = IValue(kCPU);
+      }
+      text = operator_arguments_text(schema, placed);
     } catch (const Error& error) {
       refuse(node, error.what());
     }

@@ -28,9 +28,6 @@
 namespace lamella::hlo {
 namespace {
 
-// A call costs about as much as a rule on this many elements.
-constexpr int64_t kMinElements = 32;
-
 using Names = std::array<std::string, kOpcodeCount>;
 Names find_operators() {
   Names names;
@@ -70,7 +67,7 @@ bool means_the_same(Opcode opcode, ElementType type) {
 
 class Maker {
  public:
-  explicit Maker(Rewriter& to) : to_(to) {}
+  Maker(Rewriter& to, int64_t least) : to_(to), least_(least) {}
 
   Instruction* as_operator(const Instruction& i) {
     if (i.shape->is_tuple() || !has_tensors(*i.shape) || has_side_effect(i)) return nullptr;
@@ -85,7 +82,7 @@ class Maker {
         i.operands.size() == 1 || i.opcode == Opcode::Atan2 || i.opcode == Opcode::Power;
     bool is_function = opcode_family(i.opcode) == Family::Elementwise && has_kernel &&
                        is_floating(i.operand_shape(0).element_type());
-    if ((most < kMinElements && !is_function) || i.shape->elements() == 0) return nullptr;
+    if ((most < least_ && !is_function) || i.shape->elements() == 0) return nullptr;
     switch (i.opcode) {
       case Opcode::Divide:
         // The opcode has the infinities of C99's Annex G, which the operator does not.
@@ -303,6 +300,7 @@ class Maker {
   }
 
   Rewriter& to_;
+  int64_t least_;
   // Arrays that repeat a scalar, and the scalar.
   std::unordered_map<const Instruction*, Instruction*> numbers_;
 };
@@ -333,15 +331,15 @@ std::string_view operator_of(Opcode opcode) {
   return (*names)[static_cast<size_t>(opcode)];
 }
 
-int64_t opcodes_to_operators(Module& module,
-                             const std::function<bool(const Instruction&)>& is_code) {
+int64_t opcodes_to_operators(Module& module, const std::function<bool(const Instruction&)>& is_code,
+                             int64_t least) {
   std::unordered_set<const Computation*> steps;
   find_steps(*module.entry, &steps);
   int64_t changed = 0;
   for (Computation* computation : module.computations) {
     if (steps.count(computation) == 0) continue;
     Rewriter rewriter(module, *computation);
-    Maker maker(rewriter);
+    Maker maker(rewriter, least);
     changed += rewriter.rewrite([&](Instruction* i) -> Instruction* {
       return is_code(*i) ? nullptr : maker.as_operator(*i);
     });

@@ -124,7 +124,7 @@ class Pipeline {
 
 Rewritten run_passes(const Module& given, int64_t most, bool native,
                      const std::function<bool(const Computation&)>& is_native,
-                     const std::function<bool(const Instruction&)>& is_code) {
+                     const std::function<bool(const Instruction&)>& is_code, int64_t least) {
   auto module = std::make_unique<Module>(given.name);
   module->attributes = given.attributes;  // their texts are owned by `given`
   std::unordered_map<const Computation*, Computation*> copied;
@@ -140,7 +140,7 @@ Rewritten run_passes(const Module& given, int64_t most, bool native,
   passes.done({"convolutions_to_operators", nullptr, "convolution", "replaced by a call"},
               convolutions_to_operators(*module, native));
   passes.done({"opcodes_to_operators", nullptr, "instruction", "replaced by a call"},
-              opcodes_to_operators(*module, is_code));
+              opcodes_to_operators(*module, is_code, least));
   passes.simplify();
   if (!passes.changed()) return {};
   int64_t after = module->instruction_count();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lamella/core/tensor_base.h"
 #include "lamella/graph/hlo/module.h"
 #include "lamella/graph/runtime/user_data.h"
 #include "lamella/graph/runtime/value.h"
@@ -45,6 +46,11 @@ class Executable {
   Value run(std::span<const Value> arguments) const;
   // The same, with arguments that are moved: the run may use the memory of those that are unique.
   virtual Value run(std::span<Value> arguments, const RunOptions& options) const = 0;
+  // The same on a device: the arrays of the parameters and of the result, tuples flattened. See
+  // Note [Programs on a device] in execute/device_program.h.
+  virtual std::vector<TensorBase> run_on_device(std::span<const TensorBase> arguments,
+                                                Device device,
+                                                const RunOptions& options = {}) const = 0;
   // A text for users: the changes of each pass, then a line for each step of the program.
   virtual std::string explain() const = 0;
   // The program as it will run: a new module with one instruction for each step, in the order of

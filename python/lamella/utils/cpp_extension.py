@@ -1,12 +1,14 @@
 """Builds C++ extensions against the installed headers, with PyTorch's names.
 
-With a setup.py use ``CppExtension`` and ``BuildExtension``. Without one use ``load`` and
+With a setup.py use ``CppExtension``, or ``CUDAExtension`` for sources of which some are nvcc's, and
+``BuildExtension``. Without one use ``load`` and
 ``load_inline``, which keep their build folder, so that a second call with the same sources builds
 nothing.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib.util
 import os
@@ -20,14 +22,15 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+from lamella.utils import _cuda_extension as _cuda
 from lamella.utils import include_paths as _own_include_paths
 from lamella.utils import library_paths as _own_library_paths
 
 IS_WINDOWS = sys.platform == "win32"
 IS_MACOS = sys.platform == "darwin"
 IS_LINUX = sys.platform.startswith("linux")
+CUDA_HOME = _cuda.find_home()
 # Extensions for other devices are not supported.
-CUDA_HOME = None
 ROCM_HOME = None
 CUDNN_HOME = None
 SYCL_HOME = None
@@ -35,14 +38,15 @@ IS_HIP_EXTENSION = False
 
 # The headers need this standard, so it replaces the one that a package requests.
 _STANDARD = "-std=c++20"
-_NO_CUDA = "expected sources for the CPU: Lamella builds no extensions for CUDA"
+_OTHER = "expected sources for the CPU or CUDA: Lamella builds no extensions for SYCL"
 
 
 def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:
-    """The folders of the headers, with PyTorch's names, and of pybind11."""
-    if device_type != "cpu":
-        raise RuntimeError(f"include_paths: {_NO_CUDA}, got device_type={device_type!r}")
-    return _own_include_paths() + _pybind_include_paths()
+    """The folders of the headers, with PyTorch's names, of pybind11, and for "cuda" of CUDA's."""
+    if device_type not in ("cpu", "cuda"):
+        raise RuntimeError(f"include_paths: {_OTHER}, got device_type={device_type!r}")
+    found = _own_include_paths() + _pybind_include_paths()
+    return found + _cuda.include_paths("include_paths") if device_type == "cuda" else found
 
 
 def library_paths(
@@ -124,11 +128,22 @@ def CppExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -
 
 
 def CUDAExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -> Any:
-    """Always raises RuntimeError: extensions for CUDA are not supported."""
-    raise RuntimeError(f"CUDAExtension: {_NO_CUDA}")
+    """A setuptools.Extension with CUDA's headers and runtime as well; nvcc compiles its .cu files.
+
+    ``extra_compile_args`` may have flags by compiler: ``{"cxx": [...], "nvcc": [...]}``.
+    Architectures are those of TORCH_CUDA_ARCH_LIST, or of the cards that are there.
+    """
+    if kwargs.pop("dlink", False) or kwargs.pop("dlink_libraries", []):
+        raise RuntimeError("CUDAExtension: expected no dlink: device code is not linked separately")
+    include = [*kwargs.get("include_dirs", []), *_cuda.include_paths("CUDAExtension")]
+    link = [*kwargs.get("extra_link_args", []), *_cuda.link_flags("CUDAExtension")]
+    kwargs.update(include_dirs=include, extra_link_args=link)
+    return CppExtension(name, sources, *args, **kwargs)
 
 
-SyclExtension = CUDAExtension
+def SyclExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -> Any:
+    """Always raises RuntimeError: extensions for SYCL are not supported."""
+    raise RuntimeError(f"SyclExtension: {_OTHER}")
 
 
 def _cxx_flags(given: Any) -> list[str]:
@@ -188,6 +203,21 @@ def _openmp_link(flags: Sequence[str], link: Sequence[str]) -> list[str]:
     return ["-fopenmp"] if "-fopenmp" in flags and "-fopenmp" not in link else []
 
 
+def _compile_by_nvcc(compiler: Any, flags: Sequence[str]) -> None:
+    """Makes a compiler of setuptools compile .cu files by nvcc, with these flags."""
+    if ".cu" not in compiler.src_extensions:
+        compiler.src_extensions = [*compiler.src_extensions, ".cu"]
+    compile_host = type(compiler)._compile
+
+    def compile_one(obj: str, src: str, ext: str, cc: Any, post: Any, options: Any) -> None:
+        if ext != ".cu":
+            return compile_host(compiler, obj, src, ext, cc, post, options)
+        compiler.spawn([_cuda.nvcc("build_ext"), *options, *flags, "-c", src, "-o", obj])
+        return None
+
+    compiler._compile = compile_one
+
+
 def _build_extension_class() -> type:
     from setuptools.command.build_ext import build_ext  # type: ignore[import-untyped]
 
@@ -195,6 +225,7 @@ def _build_extension_class() -> type:
         """setuptools' build_ext for extensions made by CppExtension."""
 
         parallel: Any
+        by_nvcc: dict[str, list[str]]  # nvcc's flags, by extension
 
         @classmethod
         def with_options(cls, **options: Any) -> type:
@@ -219,19 +250,32 @@ def _build_extension_class() -> type:
                 self.parallel = int(os.environ.get("MAX_JOBS", 0)) or True
 
         def build_extensions(self) -> None:
+            by_nvcc = self.by_nvcc = {}
             for extension in self.extensions:
                 given = extension.extra_compile_args
                 flags = _cxx_flags(given)
                 name = extension.name.rpartition(".")[2]
-                flags += _name_flags(name, extension.sources, extension.include_dirs)
-                extension.extra_compile_args = flags
+                names = _name_flags(name, extension.sources, extension.include_dirs)
+                extension.extra_compile_args = flags + names
                 extension.extra_link_args += _openmp_link(flags, extension.extra_link_args)
+                if any(source.endswith(".cu") for source in extension.sources):
+                    nvcc = given.get("nvcc", []) if isinstance(given, dict) else given or []
+                    by_nvcc[extension.name] = _cuda.nvcc_flags("build_ext", nvcc) + names
             # The compiler warns about a flag that is valid for C only.
             for part in ("compiler_so", "compiler_so_cxx"):
                 command = getattr(self.compiler, part, None)
                 if command and "-Wstrict-prototypes" in command:
                     command.remove("-Wstrict-prototypes")
             super().build_extensions()
+
+        def build_extension(self, ext: Any) -> None:
+            # Extensions are built at the same time: each has a compiler of its own.
+            if ext.name not in self.by_nvcc:
+                return super().build_extension(ext)
+            apart = copy.copy(self)
+            apart.compiler = copy.copy(self.compiler)
+            _compile_by_nvcc(apart.compiler, self.by_nvcc[ext.name])
+            return super(BuildExtension, apart).build_extension(ext)
 
         def get_ext_filename(self, ext_name: str) -> str:
             filename = super().get_ext_filename(ext_name)
@@ -260,8 +304,9 @@ def get_default_build_root() -> str:
     return os.environ.get("LAMELLA_EXTENSIONS_DIR") or os.path.join(cache, "lamella_extensions")
 
 
-def _get_build_directory(name: str, verbose: bool = False) -> str:
-    python = f"py{sys.version_info[0]}{sys.version_info[1]}_cpu"
+def _get_build_directory(name: str, verbose: bool = False, with_cuda: bool = False) -> str:
+    device = "cuda" if with_cuda else "cpu"
+    python = f"py{sys.version_info[0]}{sys.version_info[1]}_{device}"
     folder = os.path.join(get_default_build_root(), python, name)
     os.makedirs(folder, exist_ok=True)
     return folder
@@ -290,20 +335,27 @@ def load(
     """
     files = [sources] if isinstance(sources, str) else list(sources)
     files = [os.path.abspath(file) for file in files]
-    if with_cuda or with_sycl or any(file.endswith((".cu", ".sycl")) for file in files):
-        raise RuntimeError(f"load: {_NO_CUDA}")
-    folder = build_directory or _get_build_directory(name, verbose)
+    if with_sycl or any(file.endswith(".sycl") for file in files):
+        raise RuntimeError(f"load: {_OTHER}")
+    if with_cuda is None:
+        with_cuda = any(file.endswith(".cu") for file in files)
+    folder = build_directory or _get_build_directory(name, verbose, with_cuda)
     os.makedirs(folder, exist_ok=True)
-    includes = [*(extra_include_paths or []), *include_paths(), sysconfig.get_paths()["include"]]
-    flags = [*_name_flags(name, files, extra_include_paths or []), "-fPIC"]
-    flags += [f"-I{os.path.abspath(path)}" for path in includes]
-    flags += _cxx_flags(["-O2", *(extra_cflags or [])])
+    own = include_paths("cuda" if with_cuda else "cpu")
+    includes = [*(extra_include_paths or []), *own, sysconfig.get_paths()["include"]]
+    names = _name_flags(name, files, extra_include_paths or [])
+    names += [f"-I{os.path.abspath(path)}" for path in includes]
+    flags = [*names, "-fPIC", *_cxx_flags(["-O2", *(extra_cflags or [])])]
     link = [*(extra_ldflags or []), *_link_flags()]
+    nvcc = []
+    if with_cuda:
+        link += _cuda.link_flags("load")
+        nvcc = [_cuda.nvcc("load"), *names, *_cuda.nvcc_flags("load", extra_cuda_cflags or [])]
     target = os.path.join(folder, name if is_standalone else f"{name}.so")
     link += _openmp_link(flags, link)
     if not is_standalone:
         link.insert(0, "-shared")
-    _build(files, target, flags, link, folder, verbose)
+    _build(files, target, flags, nvcc, link, folder, verbose)
     if is_standalone:
         return target
     if not is_python_module:
@@ -325,7 +377,13 @@ def _compiler() -> list[str]:
 
 
 def _build(
-    files: list[str], target: str, flags: list[str], link: list[str], folder: str, verbose: bool
+    files: list[str],
+    target: str,
+    flags: list[str],
+    nvcc: list[str],
+    link: list[str],
+    folder: str,
+    verbose: bool,
 ) -> None:
     """Compiles and links what changed, with ninja; without ninja everything if anything changed."""
     if not check_compiler_ok_for_platform(get_cxx_compiler()):
@@ -334,18 +392,24 @@ def _build(
         os.path.join(folder, f"{os.path.splitext(os.path.basename(file))[0]}_{n}.o")
         for n, file in enumerate(files)
     ]
-    compile_line = shlex.join([*_compiler(), *flags])
-    rules = [
-        "rule compile",
-        f"  command = {_escaped(compile_line)} -MD -MF $out.d -c $in -o $out",
-        "  depfile = $out.d",
-        "  deps = gcc",
+    compilers = {"compile": [*_compiler(), *flags], "compile_cuda": nvcc}
+    rules = []
+    for rule, command in compilers.items():
+        if command:
+            rules += [
+                f"rule {rule}",
+                f"  command = {_escaped(shlex.join(command))} -MD -MF $out.d -c $in -o $out",
+                "  depfile = $out.d",
+                "  deps = gcc",
+            ]
+    rule_of = {file: "compile_cuda" if file.endswith(".cu") else "compile" for file in files}
+    rules += [
         "rule link",
         f"  command = {_escaped(shlex.join(shlex.split(get_cxx_compiler())))} $in -o $out "
         f"{_escaped(shlex.join(link))}",
     ]
     for source, made in zip(files, objects):
-        rules.append(f"build {_escaped_path(made)}: compile {_escaped_path(source)}")
+        rules.append(f"build {_escaped_path(made)}: {rule_of[source]} {_escaped_path(source)}")
     made_objects = " ".join(map(_escaped_path, objects))
     rules += [
         f"build {_escaped_path(target)}: link {made_objects}",
@@ -366,7 +430,8 @@ def _build(
         if os.path.exists(stamp) and open(stamp).read() == digest and os.path.exists(target):
             return
         commands = [
-            [*_compiler(), *flags, "-c", file, "-o", made] for file, made in zip(files, objects)
+            [*compilers[rule_of[file]], "-c", file, "-o", made]
+            for file, made in zip(files, objects)
         ]
         commands.append([*shlex.split(get_cxx_compiler()), *objects, "-o", target, *link])
     for command in commands:
@@ -412,8 +477,10 @@ def load_inline(
 ) -> ModuleType | str | None:
     """Like load(), with sources given as text. ``functions`` are bound to the module by name;
     a dictionary gives their docstrings."""
-    if cuda_sources or sycl_sources:
-        raise RuntimeError(f"load_inline: {_NO_CUDA}")
+    if sycl_sources:
+        raise RuntimeError(f"load_inline: {_OTHER}")
+    cuda_texts = [cuda_sources] if isinstance(cuda_sources, str) else list(cuda_sources or [])
+    with_cuda = bool(cuda_texts) if with_cuda is None else with_cuda
     texts = [cpp_sources] if isinstance(cpp_sources, str) else list(cpp_sources)
     if not no_implicit_headers:
         texts.insert(0, "#include <torch/extension.h>")
@@ -423,20 +490,28 @@ def load_inline(
         named = functions if isinstance(functions, dict) else {f: f for f in functions}
         lines = [f'm.def("{f}", &{f}, R"({doc})");' for f, doc in named.items()]
         texts.append("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n" + "\n".join(lines) + "\n}")
-    folder = build_directory or _get_build_directory(name, verbose)
+    folder = build_directory or _get_build_directory(name, verbose, with_cuda)
     os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, "main.cpp")
-    text = "\n".join(texts) + "\n"
-    if not os.path.exists(path) or open(path, encoding="utf-8").read() != text:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+    files = {"main.cpp": texts}
+    if cuda_texts:
+        headers = ["torch/types.h", "cuda.h", "cuda_runtime.h"]
+        implicit = [] if no_implicit_headers else [f"#include <{name}>" for name in headers]
+        files["cuda.cu"] = implicit + cuda_texts
+    for file_name, parts in files.items():
+        path = os.path.join(folder, file_name)
+        text = "\n".join(parts) + "\n"
+        if not os.path.exists(path) or open(path, encoding="utf-8").read() != text:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
     return load(
         name,
-        [path],
+        [os.path.join(folder, file_name) for file_name in files],
         extra_cflags=extra_cflags,
+        extra_cuda_cflags=extra_cuda_cflags,
         extra_ldflags=extra_ldflags,
         extra_include_paths=extra_include_paths,
         build_directory=folder,
         verbose=verbose,
+        with_cuda=with_cuda,
         is_python_module=is_python_module,
     )

@@ -9,6 +9,8 @@
 
 namespace at {
 
+enum class Float32MatmulPrecision { HIGHEST, HIGH, MEDIUM };
+
 class Context {
  public:
   static bool hasCUDA() { return lamella_device_count(static_cast<uint8_t>(DeviceType::CUDA)) > 0; }
@@ -40,6 +42,7 @@ class Context {
   bool benchmarkCuDNN() const { return false; }
   bool deterministicCuDNN() const { return false; }
   bool allowTF32CuBLAS() const { return false; }
+  Float32MatmulPrecision float32MatmulPrecision() const { return Float32MatmulPrecision::HIGHEST; }
   bool allowTF32CuDNN() const { return false; }
   void lazyInitCUDA() const {}
 

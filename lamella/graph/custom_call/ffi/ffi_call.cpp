@@ -19,6 +19,7 @@
 #include "lamella/core/error.h"
 #include "lamella/graph/custom_call/buffers.h"
 #include "lamella/graph/custom_call/cuda_buffers.h"
+#include "lamella/graph/custom_call/device_call.h"
 #include "lamella/graph/custom_call/ffi/attributes.h"
 #include "lamella/graph/custom_call/ffi/runtime.h"
 #include "lamella/graph/custom_call/host_call.h"
@@ -153,6 +154,20 @@ class TypedCall final : public PreparedCall {
     }
     invoke(frame, execute_, "");
     return Value::tuple(instruction_.shape, std::span(results).first(shapes.size()));
+  }
+
+  bool runs_on_device() const override { return memory_ != nullptr; }
+  std::vector<TensorBase> run_on_device(std::span<const TensorBase> operands, Device device,
+                                        RunContext& context) override {
+    FrameLease lease(*this);
+    Frame& frame = *lease.frame;
+    frame.context.run = &context;
+    if (has_run_stages_) set_states(frame, context);
+    DeviceBuffers bound(buffers_, operands, device);
+    set_data(frame, bound.operands(), bound.results());
+    CudaDevice::Scope scope(memory_->device());
+    invoke(frame, execute_, "");
+    return bound.finish();
   }
 
  private:

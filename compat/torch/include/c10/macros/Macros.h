@@ -2,6 +2,9 @@
 #pragma once
 #include <c10/lamella_names.h>
 #include <c10/macros/Export.h>
+#ifdef __CUDACC__
+#include <cassert>
+#endif
 
 #include "lamella/core/macros.h"
 
@@ -16,9 +19,21 @@
 #define C10_NODISCARD [[nodiscard]]
 #define C10_FALLTHROUGH [[fallthrough]]
 #define C10_RESTRICT __restrict
+#ifdef __CUDACC__
+#define C10_HOST __host__
+#define C10_DEVICE __device__
+#define C10_HOST_DEVICE __host__ __device__
+#define C10_LAUNCH_BOUNDS_0 __launch_bounds__(256, 4)
+#define C10_LAUNCH_BOUNDS_1(threads) __launch_bounds__(threads)
+#define C10_LAUNCH_BOUNDS_2(threads, blocks) __launch_bounds__(threads, blocks)
+#define C10_WARP_SIZE 32
+#define CUDA_KERNEL_ASSERT(condition) assert(condition)
+#else
 #define C10_HOST
 #define C10_DEVICE
 #define C10_HOST_DEVICE
+#define CUDA_KERNEL_ASSERT(condition)
+#endif
 
 #define C10_CONCATENATE_IMPL(a, b) LAMELLA_CONCAT_IMPL(a, b)
 #define C10_CONCATENATE(a, b) LAMELLA_CONCAT(a, b)
