@@ -16,7 +16,7 @@ def run(arguments: list[str], **variables: str) -> subprocess.CompletedProcess[s
     for name in [name for name in environment if name.startswith("PYTEST_XDIST")]:
         del environment[name]
     return subprocess.run(
-        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=180
     )
 
 
