@@ -32,6 +32,17 @@ def test_conformance():
     assert re.fullmatch(r"cuda: \d+ checks, 0 not passed", done.stdout.strip())
 
 
+def test_memory_that_is_not_kept():
+    program = """
+import lamella
+x = lamella.ones(10, device="cuda")
+taken = lamella.cuda.memory_reserved()
+del x
+print(taken, lamella.cuda.memory_reserved())
+"""
+    assert printed(program, LAMELLA_CUDA_CACHE="0") == "40 0"
+
+
 # ---- Without a driver or a device ----------------------------------------------------------------
 
 WITHOUT = """
