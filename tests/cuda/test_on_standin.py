@@ -32,6 +32,16 @@ def test_conformance():
     assert re.fullmatch(r"cuda: \d+ checks, 0 not passed", done.stdout.strip())
 
 
+def test_classes_out_of_range_fail():
+    program = """
+import lamella
+x, t = lamella.zeros(2, 3, device="cuda"), lamella.tensor([0, 3], device="cuda")
+lamella.nn.functional.nll_loss(x, t).item()
+"""
+    text = error(program)
+    assert "device-side assert triggered" in text and "nll" in text
+
+
 def test_memory_that_is_not_kept():
     program = """
 import lamella
