@@ -68,5 +68,8 @@ for preset in "$@"; do
         tests/python/test_gil.py tests/python/test_library_custom_op.py
       ;;
   esac
+  echo "lamella: kernels of GPUs ($preset)"
+  sh tools/build.sh release -- cuda_standin "cuda_standin_$preset" || exit 1
+  .venv/bin/python -m pytest -q -p no:cacheprovider tests/cuda/test_sanitized.py || failed=1
 done
 exit $failed

@@ -2,6 +2,8 @@
 #include "lamella/cuda/allocator.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <map>
 #include <set>
 #include <vector>
@@ -53,6 +55,16 @@ std::string bytes_text(size_t bytes) {
   return text;
 }
 
+// LAMELLA_CUDA_CACHE=0 asks the driver for each tensor's memory and gives it back at once, so that
+// tools see accesses outside of it.
+bool keeps_segments() {
+  static const bool keeps = [] {
+    const char* text = std::getenv("LAMELLA_CUDA_CACHE");
+    return text == nullptr || std::strcmp(text, "0") != 0;
+  }();
+  return keeps;
+}
+
 class DeviceMemory {
  public:
   std::mutex mutex;
@@ -66,7 +78,9 @@ class DeviceMemory {
       ContextGuard guard(device);
       finish_events();
     }
-    const size_t rounded = bytes <= kRound ? kRound : (bytes + kRound - 1) / kRound * kRound;
+    const size_t rounded = !keeps_segments() ? std::max<size_t>(bytes, 1)
+                           : bytes <= kRound ? kRound
+                                             : (bytes + kRound - 1) / kRound * kRound;
     LAMELLA_CHECK(rounded >= bytes, "empty: expected a size that fits memory, got ", bytes,
                   " bytes");
     const Pool pool = rounded <= kMostSmall ? kSmall : kLarge;
@@ -166,7 +180,8 @@ class DeviceMemory {
   }
 
   Block* new_segment(size_t asked, size_t bytes, int device, int64_t stream, Pool pool) {
-    const size_t segment = pool == kSmall ? kSmallSegment
+    const size_t segment = !keeps_segments() ? bytes
+                           : pool == kSmall  ? kSmallSegment
                            : bytes < kMinLarge
                                ? kLargeSegment
                                : (bytes + kRoundLarge - 1) / kRoundLarge * kRoundLarge;
@@ -313,7 +328,9 @@ void deallocate(void* given) noexcept {
   if (Driver::is_forked()) return;
   auto* block = static_cast<Block*>(given);
   try {
-    memory_of(block->device).deallocate(block);
+    const int device = block->device;
+    memory_of(device).deallocate(block);
+    if (!keeps_segments()) empty_cache(device);
   } catch (...) {
     // The device failed, or the driver has ended with the process: the block is not used again.
   }

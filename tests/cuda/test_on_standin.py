@@ -40,6 +40,27 @@ def test_conformance():
     assert re.fullmatch(r"cuda: \d+ checks, 0 not passed", done.stdout.strip())
 
 
+def test_classes_out_of_range_fail():
+    program = """
+import lamella
+x, t = lamella.zeros(2, 3, device="cuda"), lamella.tensor([0, 3], device="cuda")
+lamella.nn.functional.nll_loss(x, t).item()
+"""
+    text = error(program)
+    assert "device-side assert triggered" in text and "nll" in text
+
+
+def test_memory_that_is_not_kept():
+    program = """
+import lamella
+x = lamella.ones(10, device="cuda")
+taken = lamella.cuda.memory_reserved()
+del x
+print(taken, lamella.cuda.memory_reserved())
+"""
+    assert printed(program, LAMELLA_CUDA_CACHE="0") == "40 0"
+
+
 # ---- Without a driver or a device ----------------------------------------------------------------
 
 WITHOUT = """

@@ -58,6 +58,8 @@ const char* text_of(int result) {
       return "device not ready";
     case kIllegalAddress:
       return "an illegal memory access was encountered";
+    case 710:
+      return "device-side assert triggered";
     case 719:
       return "unspecified launch failure";
     default:

@@ -91,7 +91,7 @@ struct Block {
   size_t home_bytes = 0;
   void* home_fake = nullptr;
   void* home_tsan = nullptr;
-  char launch_token = 0, block_token = 0, warp_tokens[32] = {};
+  char start_token = 0, end_token = 0, block_token = 0, warp_tokens[32] = {};
 };
 constinit thread_local Block* mine = nullptr;
 
@@ -112,9 +112,9 @@ void leave(Block& b) {
 #ifdef __SANITIZE_ADDRESS__
   __sanitizer_finish_switch_fiber(nullptr, &b.home_stack, &b.home_bytes);
 #endif
-  TSAN(__tsan_acquire(&b.launch_token);)
+  TSAN(__tsan_acquire(&b.start_token);)
   b.body(b.parameters);
-  TSAN(__tsan_release(&b.launch_token);)
+  TSAN(__tsan_release(&b.end_token);)
   b.current->state = kDone;
   leave(b);
   abort();
@@ -286,9 +286,9 @@ int run_fibres(const char* name, void (*body)(const void*), const void* paramete
     for (unsigned y = 0; y < shape.grid.y && result == 0; ++y) {
       for (unsigned x = 0; x < shape.grid.x && result == 0; ++x) {
         running.block = {x, y, z};
-        TSAN(__tsan_release(&b.launch_token);)
+        TSAN(__tsan_release(&b.start_token);)
         result = run_block(b, shape, backwards);
-        TSAN(__tsan_acquire(&b.launch_token);)
+        TSAN(__tsan_acquire(&b.end_token);)
         backwards = !backwards;
       }
     }

@@ -8,10 +8,22 @@
 
 #include "tests/cuda/standin/standin.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, bytes) (static_cast<void>(at), static_cast<void>(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) (static_cast<void>(at), static_cast<void>(bytes))
+#endif
+
 namespace standin {
 namespace {
 
 constexpr size_t kAlignment = 512;
+#ifdef __SANITIZE_ADDRESS__
+constexpr size_t kApart = 512;  // bytes between blocks that no kernel may touch
+#else
+constexpr size_t kApart = 0;
+#endif
 constexpr size_t kMostBytes = size_t{1} << 36;  // address space of a device
 constexpr int kMostDevices = 8;
 
@@ -53,8 +65,8 @@ Memory::Memory(int device, size_t bytes) : bytes_(bytes) {
   free_[base_] = bytes;
 }
 
-uint64_t Memory::allocate(size_t bytes) {
-  bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+uint64_t Memory::allocate(size_t asked) {
+  const size_t bytes = (asked + kAlignment - 1) / kAlignment * kAlignment + kApart;
   std::lock_guard lock(mutex_);
   for (auto block = free_.begin(); block != free_.end(); ++block) {
     auto [at, room] = *block;
@@ -63,6 +75,8 @@ uint64_t Memory::allocate(size_t bytes) {
     if (room > bytes) free_[at + bytes] = room - bytes;
     used_[at] = bytes;
     used_bytes_ += bytes;
+    ASAN_UNPOISON_MEMORY_REGION(worker_view<char>(at), asked);
+    ASAN_POISON_MEMORY_REGION(worker_view<char>(at) + asked, bytes - asked);
     return at;
   }
   return 0;
@@ -75,7 +89,11 @@ bool Memory::free(uint64_t at) {
   size_t bytes = block->second;
   used_.erase(block);
   used_bytes_ -= bytes;
-  madvise(worker_view<char>(at), bytes, MADV_REMOVE);  // gives the pages back
+  ASAN_POISON_MEMORY_REGION(worker_view<char>(at), bytes);
+  // Gives the pages back that lie in the block alone.
+  constexpr size_t kPage = 4096;
+  const size_t first = (at + kPage - 1) / kPage * kPage, end = (at + bytes) / kPage * kPage;
+  if (first < end) madvise(worker_view<char>(first), end - first, MADV_REMOVE);
   auto next = free_.lower_bound(at);
   if (next != free_.end() && next->first == at + bytes) {
     bytes += next->second;

@@ -14,6 +14,8 @@
 //   * LAMELLA_STANDIN_DEVICES and LAMELLA_STANDIN_MEMORY set the number of devices (2) and the
 //   bytes
 //     of each (8 GiB); LAMELLA_STANDIN_LEAKS=1 reports memory that was not freed at the end.
+//   * Built with the address sanitizer, in asan/, accesses beside a block are reported; with
+//     LAMELLA_CUDA_CACHE=0 each tensor has a block of its own.
 //   * Kernels come from libcuda_standin_kernels.so beside this library: the product's sources,
 //     compiled for the host, those of blocks with fibres (fibres.h). A module's image is not looked
 //     at.
