@@ -235,7 +235,7 @@ Divisor divisor_of(uint32_t size) {
 // Whether a thread may compute neighbours: Note [Vectors of a thread].
 bool takes_vectors(const DeviceLoopCall& call, const Launch& launch) {
   const PointwiseParameters& p = launch.p;
-  const int64_t elements = launch.type == kC128                           ? 2
+  const int64_t elements = launch.type == kC128                         ? 2
                            : launch.type == kI32 || launch.type == kF32 ? 8
                            : launch.type == kBool                       ? 8
                                                                         : 4;
@@ -248,9 +248,9 @@ bool takes_vectors(const DeviceLoopCall& call, const Launch& launch) {
     const auto bytes = static_cast<int64_t>(element_size(call.operands[i].dtype));
     const int64_t inner = call.ndim == 0 ? bytes : strides[0];
     if (inner == 0 && i != 0) continue;
-    const bool is_read_so = launch.moves || natural(launch.type, operand.kind) ||
-                            (i == 0 ? launch.loop->result != Result::kSame
-                                    : i == 1 && launch.loop == &kWhere);
+    const bool is_read_so =
+        launch.moves || natural(launch.type, operand.kind) ||
+        (i == 0 ? launch.loop->result != Result::kSame : i == 1 && launch.loop == &kWhere);
     if (inner != bytes || !is_read_so) return false;
     uint64_t all = operand.data;
     for (int d = 1; d < call.ndim; ++d) all |= static_cast<uint64_t>(strides[d]);

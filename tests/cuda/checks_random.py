@@ -1,7 +1,7 @@
 """Random numbers of the device: PyTorch's streams on CUDA, against Philox4x32-10 in Python.
 
-The Box-Muller transform and logarithms of the device are fast ones, so normal numbers and those made by
-logarithms are compared within a tolerance."""
+The Box-Muller transform and logarithms of the device are fast ones, so normal numbers and those
+made by logarithms are compared within a tolerance."""
 
 import math
 

@@ -2,9 +2,9 @@
 """Writes copies of headers of elementary functions for nvcc: device_headers.py OUT HEADER...
 
 nvcc compiles for a device only functions and variables that are marked, and no tables that are
-members of classes. So functions are marked, and the tables of Coefficients<T>, PowerLog<T>, Pieces<T>
-and GammaPieces become variables that functions of their names return. Vectors of registers are those
-of lane.h."""
+members of classes. So functions are marked, and the tables of Coefficients<T>, PowerLog<T>,
+Pieces<T> and GammaPieces become variables that functions of their names return. Vectors of
+registers are those of lane.h."""
 
 import pathlib
 import re
