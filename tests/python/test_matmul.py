@@ -179,3 +179,10 @@ def test_einsum_with_numbers_for_letters():
 
 def test_pinverse_of_a_matrix_without_full_rank():
     compare(lamella.pinverse(lamella.ones(2, 3)), torch.full((3, 2), 1 / 6), strides=False)
+
+
+def test_the_cpu_with_an_index():
+    x = lamella.ones(3, 3, device="cpu:0")
+    assert (x @ x).tolist() == [[3.0] * 3] * 3 and x[0].dot(x[0]).item() == 3
+    assert lamella.nn.functional.conv2d(x[None, None], x[None, None]).item() == 9
+    assert lamella.linalg.inv(2 * lamella.eye(3, device="cpu:0")).diagonal().tolist() == [0.5] * 3

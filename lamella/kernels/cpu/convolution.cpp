@@ -463,7 +463,7 @@ void convolution_from_columns(const char* op, const Convolution& c, const void* 
 void convolution_forward(const char* op, const Convolution& c, const Tensor& src,
                          const Tensor& weight, const Tensor& bias, const Tensor& dst) {
   if (dst.numel() == 0) return;
-  if (const Device device = dst.device(); device != kCPU) {
+  if (const Device device = dst.device(); !device.is_cpu()) {
     const bool solved = device_math(op, device).forward(op, c, src, weight, bias, dst);
     return check_solved(solved, op, device);
   }
@@ -484,7 +484,7 @@ void convolution_forward(const char* op, const Convolution& c, const Tensor& src
 void convolution_backward_data(const char* op, const Convolution& c, const Tensor& dst,
                                const Tensor& weight, const Tensor& src) {
   if (src.numel() == 0) return;
-  if (const Device device = src.device(); device != kCPU) {
+  if (const Device device = src.device(); !device.is_cpu()) {
     const bool solved = device_math(op, device).backward_data(op, c, dst, weight, src);
     return check_solved(solved, op, device);
   }
@@ -505,7 +505,7 @@ void convolution_backward_data(const char* op, const Convolution& c, const Tenso
 void convolution_backward_weight(const char* op, const Convolution& c, const Tensor& src,
                                  const Tensor& dst, const Tensor& weight) {
   if (weight.numel() == 0) return;
-  if (const Device device = weight.device(); device != kCPU) {
+  if (const Device device = weight.device(); !device.is_cpu()) {
     const bool solved = device_math(op, device).backward_weight(op, c, src, dst, weight);
     return check_solved(solved, op, device);
   }

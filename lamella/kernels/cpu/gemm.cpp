@@ -247,7 +247,7 @@ void paired_gemm(const Gemm& p) {
 }  // namespace
 
 void gemm(const char* op, const Gemm& problem) {
-  if (LAMELLA_UNLIKELY(problem.device != kCPU)) {
+  if (LAMELLA_UNLIKELY(!problem.device.is_cpu())) {
     const bool solved = device_math(op, problem.device).gemm(op, problem);
     return check_solved(solved, op, problem.device);
   }
