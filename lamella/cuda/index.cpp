@@ -32,11 +32,9 @@ bool describe(const Indexing& p, IndexParameters<K>* to) {
     const IndexSlot slot =
         report_slot(p.device, p.op, p.text, from.wraps ? -from.size : 0, from.size);
     to->any = slot.any;
-    to->axes[k] = {from.size,
-                   from.stride * static_cast<int64_t>(element_size(p.dtype)),
-                   p.skip,
-                   from.index.scalar_type() == kLong ? 1 : 0,
-                   from.wraps ? 1 : 0,
+    to->axes[k] = {from.size,          from.stride * static_cast<int64_t>(element_size(p.dtype)),
+                   p.skip.value_or(0), from.index.scalar_type() == kLong ? 1 : 0,
+                   from.wraps ? 1 : 0, p.skip ? 1 : 0,
                    slot.slot};
   }
   return true;
