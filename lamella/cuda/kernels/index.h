@@ -104,9 +104,10 @@ LAMELLA_DEVICE void combine_runs(const RunsParameters& p, int64_t thread, int64_
 }
 
 // f(kernel, Parameters, body)
-#define LAMELLA_INDEX_KERNELS(f)                                                               \
-  LAMELLA_EACH_SIZE(LAMELLA_MOVING_KERNELS, f)                                                 \
-  LAMELLA_EACH_TYPE(LAMELLA_COMBINING_KERNELS, f) f(places_one, IndexParameters<1>, places<1>) \
+#define LAMELLA_INDEX_KERNELS(f)                  \
+  LAMELLA_EACH_SIZE(LAMELLA_MOVING_KERNELS, f)    \
+  LAMELLA_EACH_TYPE(LAMELLA_COMBINING_KERNELS, f) \
+  f(places_one, IndexParameters<1>, places<1>)    \
       f(places_many, IndexParameters<kMostIndices>, places<kMostIndices>)
 #define LAMELLA_MOVING_KERNELS(f, T, suffix)                                          \
   f(gather_one_##suffix, IndexParameters<1>, gather<T, 1>)                            \
