@@ -32,11 +32,9 @@ bool describe(const Indexing& p, IndexParameters<K>* to) {
     const IndexSlot slot =
         report_slot(p.device, p.op, p.text, from.wraps ? -from.size : 0, from.size);
     to->any = slot.any;
-    to->axes[k] = {from.size,
-                   from.stride * static_cast<int64_t>(element_size(p.dtype)),
-                   p.skip,
-                   from.index.scalar_type() == kLong ? 1 : 0,
-                   from.wraps ? 1 : 0,
+    to->axes[k] = {from.size,          from.stride * static_cast<int64_t>(element_size(p.dtype)),
+                   p.skip.value_or(0), from.index.scalar_type() == kLong ? 1 : 0,
+                   from.wraps ? 1 : 0, p.skip ? 1 : 0,
                    slot.slot};
   }
   return true;
@@ -465,6 +463,23 @@ bool index_put_body(Call& call) {
   if (!serves(self.scalar_type(), action)) return false;
   return index_by_tensors("index_put_", call.device(), self, call.tensors(1), values, action);
 }
+// Assigns one value through a mask, which needs no positions and so no wait. False: it is another
+// assignment.
+bool assign_by_mask(const Call& call, const Tensor& self, const std::vector<Tensor>& indices) {
+  const Tensor values = call.tensor(2);
+  if (call.flag(3) || values.numel() != 1 || indices.size() != 1) return false;
+  Tensor mask = indices[0];
+  if (!mask.defined() || mask.scalar_type() != ScalarType::Bool || mask.dim() == 0 ||
+      mask.dim() > self.dim() || values.scalar_type() != self.scalar_type()) {
+    return false;
+  }
+  for (int64_t d = 0; d < mask.dim(); ++d) {
+    if (mask.size(d) != self.size(d)) return false;
+  }
+  while (mask.dim() < self.dim()) mask = mask.unsqueeze(-1);
+  Tensor(self).masked_fill_(mask, values.reshape({}));
+  return true;
+}
 // Masks and indices of the host become indices of the device; then the operator is called again.
 template <CallBody body>
 lamella_status boxed_index(const lamella_kernel* kernel, const lamella_operator* op,
@@ -472,7 +487,8 @@ lamella_status boxed_index(const lamella_kernel* kernel, const lamella_operator*
                            lamella_value* returns) noexcept {
   std::vector<lamella_value> given(arguments, arguments + op->argument_count);
   IValue list;
-  bool is_served = true;
+  bool is_served = true, is_done = false;
+  for (uint32_t i = 0; i < op->return_count; ++i) returns[i] = lamella_value{{0}, 0, 0, 0, 0};
   const lamella_status status = lamella::detail::guarded([&] {
     const Call call(op, arguments);
     const Tensor self = call.tensor(0);
@@ -488,12 +504,16 @@ lamella_status boxed_index(const lamella_kernel* kernel, const lamella_operator*
       changed = changed || is_mask(index);
     }
     if (!changed) return;
+    is_done = body == &index_put_body && assign_by_mask(call, self, indices);
+    if (is_done) {
+      returns[0] = IValue(TensorBase(self)).unsafe_release();
+      return;
+    }
     is_served = expand_masks(name, self, &indices);
     list = IValue(ArrayRef<Tensor>(indices));
     if (is_served) given[1] = list.value();
   });
-  for (uint32_t i = 0; i < op->return_count; ++i) returns[i] = lamella_value{{0}, 0, 0, 0, 0};
-  if (status != LAMELLA_OK) return status;
+  if (status != LAMELLA_OK || is_done) return status;
   if (!is_served) return counting_fallback(kernel, op, key_set, arguments, returns);
   return run_call(body, Overlap::kRefused, kernel, op, key_set, given.data(), returns);
 }

@@ -22,7 +22,7 @@ struct Indexing {
   Strided beside, base;
   std::vector<IndexOperand> indices;
   IndexText text = IndexText::kRange;
-  int64_t skip = INT64_MIN;
+  std::optional<int64_t> skip = std::nullopt;  // an index that is passed over
 };
 // beside = base[indices]; base[indices] = beside; the same combined with what is there. False:
 // kernels do not serve the call.

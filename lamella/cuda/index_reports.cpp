@@ -5,6 +5,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/cuda/driver.h"
+#include "lamella/cuda/kernels/walk.h"
 #include "lamella/cuda/streams.h"
 
 namespace lamella::cuda {
@@ -12,7 +13,6 @@ namespace {
 
 // A slot is used again after so many launches, more than streams hold.
 constexpr int64_t kSlots = 8192;
-constexpr int64_t kNothing = INT64_MIN + 1;
 
 struct Launch {
   const char* op;
@@ -36,7 +36,7 @@ Reports& reports_of(int device) {
     constexpr unsigned kPortable = 1;
     CUDA_CALL(cuMemHostAlloc, &memory, (kSlots + 1) * sizeof(int64_t), kPortable);
     made->slots = static_cast<volatile int64_t*>(memory);
-    for (int64_t i = 0; i < kSlots; ++i) made->slots[i] = kNothing;
+    for (int64_t i = 0; i < kSlots; ++i) made->slots[i] = kNoReport;
     made->slots[kSlots] = 0;
     all[device] = made;
   }
@@ -67,10 +67,10 @@ void check_reports(int device) {
   int64_t index = 0;
   for (int64_t back = kSlots; back-- > 0;) {  // from the newest: the oldest is what is raised
     const int64_t i = (reports->next + back) % kSlots;
-    if (reports->slots[i] == kNothing) continue;
+    if (reports->slots[i] == kNoReport) continue;
     first = &reports->launches[i];
     index = reports->slots[i];
-    reports->slots[i] = kNothing;
+    reports->slots[i] = kNoReport;
   }
   if (first == nullptr) return;
   // An error that begins with no operator's name is not named after the operator that waits.

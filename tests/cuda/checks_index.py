@@ -196,7 +196,7 @@ def message(call):
     return type(error.value), str(error.value)
 
 
-@pytest.mark.parametrize("bad", [7, -8])
+@pytest.mark.parametrize("bad", [7, -8, -(2**63), 2**63 - 1])
 @pytest.mark.parametrize("name", CALLS)
 def test_indices_out_of_range(name, bad, cuda, standin):
     """The next wait raises the CPU's error, and nothing is written; the device works on."""

@@ -17,9 +17,9 @@ NAMES = """
     __getitem__ arange argsort argwhere bincount bucketize cat column_stack diag diag_embed diagflat
     dsplit dstack empty eye flip fliplr flipud full gather hstack index_add index_copy index_fill
     index_put index_reduce index_select isin kthvalue linspace masked_fill masked_scatter
-    masked_select median msort nanmedian nonzero ones permute put repeat repeat_interleave roll rot90
-    scatter scatter_add scatter_reduce searchsorted select_scatter slice_scatter sort stack take
-    take_along_dim tile topk tril triu unique unique_consecutive unfold vstack where zeros
+    masked_select median msort nanmedian nonzero ones permute put repeat repeat_interleave roll
+    rot90 scatter scatter_add scatter_reduce searchsorted select_scatter slice_scatter sort stack
+    take take_along_dim tile topk tril triu unique unique_consecutive unfold vstack where zeros
     nn.functional.embedding nn.functional.pad nn.functional.pixel_shuffle
     nn.functional.pixel_unshuffle nn.functional.max_pool1d nn.functional.max_pool2d
     nn.functional.max_pool3d nn.functional.avg_pool1d nn.functional.avg_pool2d

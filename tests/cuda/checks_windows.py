@@ -154,6 +154,7 @@ def test_nothing_waits(cuda, standin):
         lambda u: u.sort(1).values,
         lambda u: u.topk(2, -1).values,
         lambda u: lamella.cat([u, u]).flip(0).tril().masked_fill(u[:1] > 0, 1.0),
+        lambda u: u.index_put((u.detach() > 0,), lamella.tensor(2.0)),
         lambda u: F.embedding(lamella.arange(2, device="cuda"), u[0, 0]),
     )
     for function in functions:  # what is made at a first use

@@ -30,7 +30,7 @@ LAMELLA_DEVICE bool place_of(const IndexParameters<K>& p, const int64_t* offsets
 template <class T, int K>
 LAMELLA_DEVICE void gather(const IndexParameters<K>& p, int64_t thread, int64_t threads) {
   for (int64_t i = thread; i < p.walk.numel; i += threads) {
-    int64_t offsets[2 + K], place;
+    int64_t offsets[2 + K] = {}, place = 0;
     offsets_of(p.walk, i, offsets, K == 1 ? 3 : 2 + p.count);
     T value{};
     if (place_of(p, offsets, &place)) {
@@ -42,7 +42,7 @@ LAMELLA_DEVICE void gather(const IndexParameters<K>& p, int64_t thread, int64_t 
 template <class T, int K>
 LAMELLA_DEVICE void scatter(const IndexParameters<K>& p, int64_t thread, int64_t threads) {
   for (int64_t i = thread; i < p.walk.numel; i += threads) {
-    int64_t offsets[2 + K], place;
+    int64_t offsets[2 + K] = {}, place = 0;
     offsets_of(p.walk, i, offsets, K == 1 ? 3 : 2 + p.count);
     if (!place_of(p, offsets, &place)) continue;
     *reinterpret_cast<T*>(writable_at(p.walk.data[1]) + place) =
@@ -52,7 +52,7 @@ LAMELLA_DEVICE void scatter(const IndexParameters<K>& p, int64_t thread, int64_t
 template <class T, int K>
 LAMELLA_DEVICE void combine(const IndexParameters<K>& p, int64_t thread, int64_t threads) {
   for (int64_t i = thread; i < p.walk.numel; i += threads) {
-    int64_t offsets[2 + K], place;
+    int64_t offsets[2 + K] = {}, place = 0;
     offsets_of(p.walk, i, offsets, K == 1 ? 3 : 2 + p.count);
     if (!place_of(p, offsets, &place)) continue;
     const T value = *reinterpret_cast<const T*>(memory_at(p.walk.data[0]) + offsets[0]);
@@ -64,7 +64,7 @@ LAMELLA_DEVICE void combine(const IndexParameters<K>& p, int64_t thread, int64_t
 template <int K>
 LAMELLA_DEVICE void places(const IndexParameters<K>& p, int64_t thread, int64_t threads) {
   for (int64_t i = thread; i < p.walk.numel; i += threads) {
-    int64_t offsets[2 + K], place;
+    int64_t offsets[2 + K] = {}, place = 0;
     offsets_of(p.walk, i, offsets, K == 1 ? 3 : 2 + p.count);
     if (!place_of(p, offsets, &place)) place = -1;
     *reinterpret_cast<int64_t*>(writable_at(p.walk.data[0]) + offsets[0]) = place;
@@ -104,9 +104,10 @@ LAMELLA_DEVICE void combine_runs(const RunsParameters& p, int64_t thread, int64_
 }
 
 // f(kernel, Parameters, body)
-#define LAMELLA_INDEX_KERNELS(f)                                                               \
-  LAMELLA_EACH_SIZE(LAMELLA_MOVING_KERNELS, f)                                                 \
-  LAMELLA_EACH_TYPE(LAMELLA_COMBINING_KERNELS, f) f(places_one, IndexParameters<1>, places<1>) \
+#define LAMELLA_INDEX_KERNELS(f)                  \
+  LAMELLA_EACH_SIZE(LAMELLA_MOVING_KERNELS, f)    \
+  LAMELLA_EACH_TYPE(LAMELLA_COMBINING_KERNELS, f) \
+  f(places_one, IndexParameters<1>, places<1>)    \
       f(places_many, IndexParameters<kMostIndices>, places<kMostIndices>)
 #define LAMELLA_MOVING_KERNELS(f, T, suffix)                                          \
   f(gather_one_##suffix, IndexParameters<1>, gather<T, 1>)                            \

@@ -45,10 +45,12 @@ struct Pair64 {
 
 // ---- Reports: Note [Indices on the device] in lamella/cuda/index_reports.h ----
 
+inline constexpr int64_t kNoReport = INT64_MIN + 1;
 // Stores an index that is out of range in its launch's slot, which is memory of the host.
 LAMELLA_DEVICE void report_index(uint64_t slot, uint64_t any, int64_t index) {
   if (slot == 0) return;
-  *reinterpret_cast<volatile int64_t*>(slot) = index;
+  // One value stands for an empty slot.
+  *reinterpret_cast<volatile int64_t*>(slot) = index == kNoReport ? index - 1 : index;
 #ifdef __CUDACC__
   __threadfence_system();
 #endif
@@ -59,10 +61,11 @@ LAMELLA_DEVICE void report_index(uint64_t slot, uint64_t any, int64_t index) {
 struct IndexAxis {
   int64_t size;    // of the dimension
   int64_t stride;  // bytes between its elements
-  int64_t skip;    // an index that is passed over
+  int64_t skip;    // an index that is passed over, if `skips`
   int32_t wide;    // whether indices are int64, else int32
   int32_t wraps;   // whether negative indices count from the end
-  uint64_t slot;   // of the report; 0: indices are known to be in range
+  int32_t skips;
+  uint64_t slot;  // of the report; 0: indices are known to be in range
 };
 LAMELLA_DEVICE int64_t index_at(const char* from, bool wide) {
   return wide ? *reinterpret_cast<const int64_t*>(from) : *reinterpret_cast<const int32_t*>(from);
@@ -72,7 +75,7 @@ LAMELLA_DEVICE int64_t index_at(const char* from, bool wide) {
 LAMELLA_DEVICE bool add_place(const IndexAxis& axis, uint64_t any, const char* from,
                               int64_t* offset) {
   const int64_t given = index_at(from, axis.wide != 0);
-  if (given == axis.skip) return false;
+  if (axis.skips != 0 && given == axis.skip) return false;
   const int64_t index = axis.wraps != 0 && given < 0 ? given + axis.size : given;
   if (index < 0 || index >= axis.size) {
     report_index(axis.slot, any, given);
