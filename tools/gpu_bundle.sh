@@ -8,7 +8,6 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 file=${1:-build/gpu_bundle.tar.xz}
-package=build/prefix/lib/python/lamella
 if [ -z "${GPU_PYTHONS+set}" ]; then
   for python in python3.12 "$HOME"/.pyenv/versions/3.12.*/bin/python; do
     "$python" -c 'import os, sys, sysconfig
@@ -16,10 +15,11 @@ sys.exit(sys.version_info[:2] != (3, 12) or not os.path.exists(sysconfig.get_pat
       2>/dev/null && GPU_PYTHONS=$python
   done
 fi
+modules=""
 for python in ${GPU_PYTHONS:-}; do
   folder=build/gpu/$("$python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
   .venv/bin/python tools/gpu_extensions.py "$python" "$folder"
-  cp "$folder"/_C.*.so "$folder"/_hlo.*.so "$package"
+  modules="$modules $folder/_C.*.so $folder/_hlo.*.so"
 done
 # Libraries of the system that liblamella_blas.so, liblamella_lapack.so and liblamella_compiler.so link.
 rm -rf build/gpu/lib
@@ -40,7 +40,11 @@ for path in tools/gpu_check.sh tests/cuda/gpu_*.py tests/cuda/operator_*.py test
   tests/python/op_db*.py tests/python/op_db_known.txt; do
   echo "$path"
 done >>build/gpu_bundle.list
-XZ_OPT="-2 -T0" tar -cJf "$file" -T build/gpu_bundle.list
+for path in $modules; do
+  echo "$path"
+done >>build/gpu_bundle.list
+XZ_OPT="-2 -T0" tar -cJf "$file" --transform 's,^build/gpu/python[0-9.]*/,build/prefix/lib/python/lamella/,' \
+  -T build/gpu_bundle.list
 bytes=$(stat -c %s "$file")
 [ "$bytes" -le 60000000 ] || {
   echo "tools/gpu_bundle.sh: expected at most 60 MB, got $bytes bytes" >&2

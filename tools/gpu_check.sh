@@ -59,7 +59,7 @@ step timings 120 "$python" tests/cuda/gpu_timings.py
 if [ -x build/tests/seeds/seeds_custom_call_cuda_test ] && [ -z "${LAMELLA_CUDA_DRIVER:-}" ]; then
   step guide 20 build/tests/seeds/seeds_custom_call_cuda_test
 fi
-step extensions 60 "$python" tests/cuda/gpu_extensions.py
+[ -n "${LAMELLA_CUDA_DRIVER:-}" ] || step extensions 60 "$python" tests/cuda/gpu_extensions.py
 step nccl 30 "$python" tests/cuda/gpu_nccl.py
 step count 20 "$python" tests/cuda/operator_count.py
 if "$python" -c "import torch.testing._internal.common_methods_invocations" 2>/dev/null; then

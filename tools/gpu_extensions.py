@@ -39,8 +39,16 @@ def run(command: list[str]) -> None:
         raise SystemExit(f"tools/gpu_extensions.py: {shlex.join(command)}\n{done.stderr[-4000:]}")
 
 
-def newer(made: pathlib.Path, *sources: pathlib.Path) -> bool:
-    return made.exists() and all(made.stat().st_mtime >= one.stat().st_mtime for one in sources)
+def is_new(made: pathlib.Path, *inputs: pathlib.Path) -> bool:
+    """Whether a file is newer than its inputs and what the compiler listed as read for them."""
+    if not made.exists():
+        return False
+    read = list(inputs)
+    for listed in (pathlib.Path(f"{one}.d") for one in (made, *inputs)):
+        if listed.exists():
+            words = listed.read_text().replace("\\\n", " ").split()
+            read += [BUILD / word for word in words if not word.endswith(":")]
+    return all(one.exists() and one.stat().st_mtime <= made.stat().st_mtime for one in read)
 
 
 def build(target: str, include: str, suffix: str, out: pathlib.Path) -> None:
@@ -50,7 +58,6 @@ def build(target: str, include: str, suffix: str, out: pathlib.Path) -> None:
     rows = [row for row in rows if f" python/CMakeFiles/{target}.dir/" in row["command"]]
     header = folder / "headers.hxx"
     shutil.copy2(BUILD / "python" / "CMakeFiles" / f"{target}.dir" / "cmake_pch.hxx", header)
-    ours = pathlib.Path(__file__)
     objects, commands = [], []
     for row in rows:
         command = shlex.split(row["command"])
@@ -65,8 +72,8 @@ def build(target: str, include: str, suffix: str, out: pathlib.Path) -> None:
             # The header alone: with -include of itself it would be read twice.
             at = command.index("-include")
             command = [*command[:at], *command[at + 2 : -1], str(header)]
-        # A library that changed may have changed headers, which are not followed one by one.
-        if newer(made, source, BUILD / "lib" / "liblamella_graph.so.0.1", ours):
+        command[1:1] = ["-MD", "-MF", f"{made}.d"]
+        if is_new(made, *([] if is_header else [source, folder / "headers.hxx.gch"])):
             objects += [] if is_header else [made]
             continue
         if is_header:

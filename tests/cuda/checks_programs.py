@@ -258,6 +258,14 @@ def test_arguments_of_modules(cuda):
     assert cuda.fallbacks() == {}
 
 
+def test_traces(cuda):
+    """A trace of the device's tensors is a module like any other, factories included."""
+    graph = lamella.trace(lambda x: (x * 2 + lamella.ones(8, device=x.device)).sum(0), X.cuda())
+    program = hlo.compile(hlo.from_trace(graph))
+    run_both(program, X)
+    same(graph(X.cuda() + 1), program(X + 1)[0])
+
+
 def test_custom_calls_get_the_device(cuda, standin):
     """A call in XLA's convention gets addresses and the current stream, without any copy."""
     signature = ctypes.CFUNCTYPE(

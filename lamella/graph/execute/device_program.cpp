@@ -2,6 +2,7 @@
 #include "lamella/graph/execute/device_program.h"
 
 #include <algorithm>
+#include <atomic>
 #include <unordered_map>
 
 #include "lamella/api/functions.h"
@@ -86,11 +87,11 @@ class Program final : public DeviceProgram {
     DeviceGuard guard(device_);
     BelowLayers below;
     OneRun one(*this);
-    one.context.run_id = reinterpret_cast<int64_t>(&one);
+    one.context.run_id = next_run_.fetch_add(1, std::memory_order_relaxed);
     one.context.device_ordinal = device_.index();
     one.context.user_data = options.user_data != nullptr ? options.user_data : user_data_.get();
     for (PreparedCall* call : joining_) call->prepare_run(one.context);
-    one.context.stream = current_cuda_stream(device_);
+    if (!joining_.empty()) one.context.stream = current_cuda_stream(device_);
     for (PreparedCall* call : joining_) call->start_run(one.context);
     std::vector<Tensors> given;
     size_t next = 0;
@@ -383,7 +384,9 @@ class Program final : public DeviceProgram {
   int64_t depth_ = 0;
   std::shared_ptr<const UserData> user_data_;
   std::unordered_map<const Instruction*, Call> calls_;
-  std::vector<PreparedCall*> joining_;
+  std::vector<PreparedCall*> joining_;  // those that are no operators use the stream as well
+  // Beside the numbers of runs on the host, which count from 1.
+  mutable std::atomic<int64_t> next_run_{int64_t{1} << 62};
   std::unordered_map<const Instruction*, Tensors> constants_;
   // The last user of each instruction, by index; itself if there is none.
   std::unordered_map<const Computation*, std::vector<const Instruction*>> last_use_;

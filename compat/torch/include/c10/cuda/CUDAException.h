@@ -21,9 +21,9 @@ inline void check(cudaError_t error, const char* what) {
   static_cast<void>(cudaGetLastError());
   throw_error(error, what);
 }
-inline void check_launch(const char* function) {
-  check(cudaGetLastError(), function);
-  lamella::detail::check(lamella_cuda_launched(function));
+inline void check_launch(const char* place) {
+  check(cudaGetLastError(), place);
+  lamella::detail::check(lamella_cuda_launched(place));
 }
 }  // namespace cuda
 }  // namespace c10
@@ -42,5 +42,6 @@ inline void check_launch(const char* function) {
     if ((call) != cudaSuccess) static_cast<void>(cudaGetLastError()); \
   } while (0)
 #define C10_CUDA_CLEAR_ERROR() static_cast<void>(cudaGetLastError())
-// After each launch. The name of the function around it is in the text of a later error.
-#define C10_CUDA_KERNEL_LAUNCH_CHECK() ::c10::cuda::check_launch(__func__)
+// After each launch. Its file and line are in the text of a later error.
+#define C10_CUDA_KERNEL_LAUNCH_CHECK() \
+  ::c10::cuda::check_launch(__FILE__ ":" C10_STRINGIZE(__LINE__))
