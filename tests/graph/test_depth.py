@@ -163,7 +163,7 @@ square { a = f32[20] parameter(0)
 
 @pytest.mark.parametrize("make", WIDE, ids=lambda make: make.__name__)
 def test_wide_programs_take_time_by_their_size(make):
-    """The limits are about twice what each takes; times by the square of the size are above them."""
+    """The limits are twice what each takes; times by the square of the size are above them."""
 
     def program(count):
         lines = make(count)
