@@ -62,14 +62,20 @@ void sort_by_keys(const Line& line, K* keys) {
 // Elements of at most 16 bits are counted.
 template <class U>
 void sort_by_counts(const Line& line, U* sorted) {
-  std::vector<int64_t> counts(size_t{1} << (8 * sizeof(U)));
+  // Consecutive increments of one counter would wait for each other.
+  constexpr size_t kKeys = size_t{1} << (8 * sizeof(U)), kTables = sizeof(U) == 1 ? 4 : 1;
+  std::vector<int64_t> counts(kTables * kKeys);
   for_each_block<uint32_t>(line, 0, line.n, [&](const uint32_t* keys, int64_t count, int64_t) {
-    for (int64_t i = 0; i < count; ++i) ++counts[static_cast<U>(keys[i])];
+    for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+      ++counts[i % kTables * kKeys + static_cast<U>(keys[i])];
+    }
     return true;
   });
   BitsOfKeys<U> bits_of_key(line);
-  for (size_t key = 0; key < counts.size(); ++key) {
-    sorted = std::fill_n(sorted, counts[key], bits_of_key(static_cast<U>(key)));
+  for (size_t key = 0; key < kKeys; ++key) {
+    for (size_t at = key; at < counts.size(); at += kKeys) {
+      sorted = std::fill_n(sorted, counts[at], bits_of_key(static_cast<U>(key)));
+    }
   }
 }
 
