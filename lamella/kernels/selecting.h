@@ -23,6 +23,11 @@ using select_fn = void (*)(const char* op, const Tensor& self, int64_t dim, Sele
                            int64_t k, const Tensor& values, const Tensor& indices);
 LAMELLA_KERNEL(select_fn, select_on);
 
+// Sorts a contiguous line of a real dtype in ascending order into `sorted`, of its dtype and size,
+// with NaN last, without the elements' positions.
+using sort_values_fn = void (*)(const Tensor& line, const Tensor& sorted);
+LAMELLA_KERNEL(sort_values_fn, sort_values_on);
+
 // Receives the first element of each run of equal neighbours, the start of each run, and for each
 // element the index of its run, stored at `order` of its position if given. Null: not wanted.
 struct RunsOut {

@@ -95,6 +95,93 @@ def test_long_chains_take_time_by_their_length(step):
     assert time.process_time() - begin < 15
 
 
+def joined(count: int) -> list[str]:
+    """Pieces that are calculated where they are joined."""
+    lines = [f"x = f32[{count},20] parameter(0)"]
+    for n in range(count):
+        lines.append(f"a{n} = f32[1,20] slice(x), slice={{[{n}:{n + 1}],[0:20]}}")
+        lines.append(f"b{n} = f32[1,20] sine(a{n})")
+    all_pieces = ", ".join(f"b{n}" for n in range(count))
+    return [*lines, f"r = f32[{count},20] concatenate({all_pieces}), dimensions={{0}}"]
+
+
+def replaced(count: int) -> list[str]:
+    """Rows that are written one after the other."""
+    lines = [f"x = f32[{count},20] parameter(0)", "z = s32[] constant(0)"]
+    for n in range(count):
+        lines.append(f"i{n} = s32[] constant({n})")
+        lines.append(f"a{n} = f32[1,20] slice(x), slice={{[{n}:{n + 1}],[0:20]}}")
+        lines.append(f"b{n} = f32[1,20] sine(a{n})")
+        before = f"r{n - 1}" if n > 0 else "x"
+        lines.append(f"r{n} = f32[{count},20] dynamic-update-slice({before}, b{n}, i{n}, z)")
+    return lines
+
+
+def totals(count: int) -> list[str]:
+    """A sum of each step, all of them joined."""
+    lines = ["x0 = f32[20] parameter(0)", "z = f32[] constant(0)"]
+    for n in range(count):
+        lines.append(f"x{n + 1} = f32[20] multiply(x{n}, x0)")
+        lines.append(f"a{n} = f32[] reduce(x{n + 1}, z), dimensions={{0}}, to_apply=sum")
+        lines.append(f"b{n} = f32[1] reshape(a{n})")
+    all_sums = ", ".join(f"b{n}" for n in range(count))
+    return [*lines, f"r = f32[{count}] concatenate({all_sums}), dimensions={{0}}"]
+
+
+def parameters(count: int) -> list[str]:
+    """As many parameters and results."""
+    lines = [f"x{n} = f32[20] parameter({n})" for n in range(count)]
+    lines += [f"a{n} = f32[20] multiply(x{n}, x{(n + 1) % count})" for n in range(count)]
+    shapes = ", ".join(["f32[20]"] * count)
+    return [*lines, f"r = ({shapes}) tuple({', '.join(f'a{n}' for n in range(count))})"]
+
+
+def branches(count: int) -> list[str]:
+    lines = ["x0 = f32[20] parameter(0)", "a = f32[1] slice(x0), slice={[0:1]}"]
+    lines += ["b = f32[] reshape(a)", "z = f32[] constant(0)"]
+    lines.append("p = pred[] compare(b, z), direction=LT")
+    for n in range(count):
+        lines.append(
+            f"x{n + 1} = f32[20] conditional(p, x{n}, x{n}), true_computation=twice, "
+            "false_computation=square"
+        )
+    return lines
+
+
+WIDE = {joined: (500, 4), replaced: (1600, 5), totals: (3000, 12), parameters: (3000, 8),
+        branches: (1600, 8)}  # fmt: skip
+CALLED = """HloModule m
+sum { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT r = f32[] add(a, b) }
+twice { a = f32[20] parameter(0)
+ ROOT r = f32[20] add(a, a) }
+square { a = f32[20] parameter(0)
+ ROOT r = f32[20] multiply(a, a) }
+"""
+
+
+@pytest.mark.parametrize("make", WIDE, ids=lambda make: make.__name__)
+def test_wide_programs_take_time_by_their_size(make):
+    """The limits are twice what each takes; times by the square of the size are above them."""
+
+    def program(count):
+        lines = make(count)
+        return CALLED + "ENTRY e {\n" + "\n".join([*lines[:-1], "ROOT " + lines[-1]]) + "\n}"
+
+    few = program(40)
+    count = 40 if make is parameters else 1
+    shape = (40, 20) if make in (joined, replaced) else (20,)
+    x = [np.linspace(-0.9, 0.9, np.prod(shape), dtype=np.float32).reshape(shape)] * count
+    for got, want in zip(hlo.compile(few)(*x), hlo.evaluate(few, *x)):
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-5, atol=1e-30)
+    count, limit = WIDE[make]
+    module = hlo.parse(program(count))
+    begin = time.process_time()
+    hlo.compile(module)
+    assert time.process_time() - begin < limit
+
+
 def loop(steps: int) -> None:
     def function(x):
         for _ in range(steps):

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "lamella/kernels/cpu/digit_sort.h"
+#include "lamella/kernels/cpu/simd/sort_long_words.h"
 #include "lamella/kernels/cpu/simd/sort_words.h"
 
 namespace lamella::native {
@@ -31,6 +32,24 @@ TEST(Words, AreSortedAtEveryLength) {
       ASSERT_EQ(words, want) << n << " words below " << below;
     }
   }
+}
+
+template <class T, class F>
+void test_long_words(F&& sort) {
+  for (int64_t n : {0, 1, 2, 100, 257, 20'000, 300'000}) {
+    for (T below : {T(1), T(2), T(1000), static_cast<T>(~T(0))}) {
+      std::vector<T> words = numbers<T>(n, below), want = words;
+      if (!sort(words.data(), n)) return;  // built without such a sort
+      std::sort(want.begin(), want.end());
+      ASSERT_EQ(words, want) << n << " words below " << below;
+      sort(words.data(), n);  // of a list in order
+      ASSERT_EQ(words, want) << n << " words below " << below;
+    }
+  }
+}
+TEST(LongWords, AreSortedAtEveryLength) {
+  test_long_words<uint64_t>([](auto* x, int64_t n) { return sort_long_words_on(kCPU, x, n); });
+  test_long_words<uint32_t>([](auto* x, int64_t n) { return sort_long_keys_on(kCPU, x, n); });
 }
 
 TEST(Digits, KeepTheOrderOfEquals) {

@@ -2,6 +2,8 @@
 data that take different paths through the kernels."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -112,6 +114,11 @@ def test_medians_modes_and_distinct_values(dtype, kind):
                 lamella.unique(y, True, True, True), torch.unique(x, True, True, True)
             ):
                 assert_same(got, want)
+            for got, want in zip(
+                lamella.unique(y, return_counts=True), torch.unique(x, return_counts=True)
+            ):
+                assert_same(got, want)
+        assert len(lamella.unique(y)) == len(lamella.unique(y, True, True)[0])
         consecutive = torch.unique_consecutive(x, return_inverse=True, return_counts=True)
         for got, want in zip(lamella.unique_consecutive(y, True, True), consecutive):
             assert_same(got, want)
@@ -159,6 +166,36 @@ def test_unsigned(dtype):
     assert lamella.topk(y, 2)[0].tolist() == [65535, 7]
     assert lamella.unique(y).tolist() == [0, 3, 7, 65535]
     assert lamella.mode(y)[0].item() == 3
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_distinct_values_with_nan_and_zeros(dtype):
+    x = np.array([np.nan, 3, -0.0, -np.inf, -np.nan, 0.0, np.inf, -2, 3], dtype)
+    expected = np.array([-np.inf, -2, -0.0, 3, np.inf, np.nan, np.nan], dtype)
+    got, counts = lamella.unique(lamella.from_numpy(x), return_counts=True)
+    np.testing.assert_array_equal(got.numpy(), expected)
+    assert counts.tolist() == [1, 1, 2, 2, 1, 1, 1]
+    assert math.copysign(1, got[2].item()) == -1  # the first of equal elements
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32", "int64"])
+def test_distinct_values_take_the_memory_of_one_copy(dtype):
+    """Without positions, which would be eight bytes for each element."""
+    count = 20_000_000
+    program = f"""
+import resource
+import lamella
+x = (lamella.arange({count}) % 100).to(lamella.{dtype})
+lamella.unique(x[:20000])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert lamella.unique(x).tolist() == list(range(100))
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print((after - before) * 1024 / {count})
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert float(done.stdout) < 1.2 * np.dtype(dtype).itemsize
 
 
 @pytest.mark.parametrize("dtype", DTYPES[1:])

@@ -222,11 +222,20 @@ llvm::Value* Emitter::pointer(const Place& place) {
   if (place.kind == Place::Stack && body == main_body) {
     return stack_arrays_[static_cast<size_t>(place.at)].memory;
   }
-  llvm::Value*& known = body->pointers[{place.kind, place.at}];
-  if (known != nullptr) return known;
-  // Loads at the beginning of the function, so that the pointer can be used anywhere in it.
+  auto found = body->pointers.find({place.kind, place.at});
+  if (found != body->pointers.end()) return found->second;
+  // Loads at the beginning of the function, so that the pointer can be used anywhere in it. Beyond
+  // some of them each use has a load of its own, as LLVM takes time by the square of a block's
+  // length and of the values that live all through a function.
+  constexpr size_t kMaxAtEntry = 128;
+  const bool everywhere = body->pointers.size() < kMaxAtEntry;
   llvm::BasicBlock& entry = body->function->getEntryBlock();
   llvm::IRBuilder<> at(&entry, entry.getFirstInsertionPt());
+  if (!everywhere) at.SetInsertPoint(b.GetInsertBlock(), b.GetInsertPoint());
+  auto known = [&](llvm::Value* made) {
+    if (everywhere) body->pointers[{place.kind, place.at}] = made;
+    return made;
+  };
   auto slot = [&](int64_t n) {
     llvm::Value* address =
         at.CreateConstInBoundsGEP1_64(at.getPtrTy(), body->buffers, static_cast<uint64_t>(n));
@@ -234,7 +243,7 @@ llvm::Value* Emitter::pointer(const Place& place) {
     loaded->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context, {}));
     return loaded;
   };
-  if (place.kind == Place::Buffer) return known = slot(place.at);
+  if (place.kind == Place::Buffer) return known(slot(place.at));
   int64_t offset = place.at;
   if (place.kind == Place::Stack) {
     StackArray& array = stack_arrays_[static_cast<size_t>(place.at)];
@@ -252,7 +261,7 @@ llvm::Value* Emitter::pointer(const Place& place) {
   llvm::Value* address =
       at.CreateConstInBoundsGEP1_64(at.getInt8Ty(), temporary, static_cast<uint64_t>(offset));
   if (place.kind == Place::Stack) address = at.CreateLoad(at.getPtrTy(), address);
-  return body->pointers[{place.kind, place.at}] = address;
+  return known(address);
 }
 
 Place Emitter::stack_array(int64_t bytes) {
@@ -265,9 +274,14 @@ Place Emitter::stack_array(int64_t bytes) {
   llvm::AllocaInst* memory =
       at.CreateAlloca(llvm::ArrayType::get(at.getInt8Ty(), static_cast<uint64_t>(padded)));
   memory->setAlignment(llvm::Align(64));
-  // Loads may read the padding, too.
-  at.SetInsertPoint(entry.getTerminator());
-  at.CreateMemSet(memory, at.getInt8(0), static_cast<uint64_t>(padded), llvm::Align(64));
+  if (padded != bytes) {
+    // Loads may read the padding, too.
+    at.SetInsertPoint(entry.getTerminator());
+    if (body == main_body) at.SetInsertPoint(b.GetInsertBlock(), b.GetInsertPoint());
+    llvm::Value* last =
+        at.CreateConstInBoundsGEP1_64(at.getInt8Ty(), memory, static_cast<uint64_t>(padded - 64));
+    at.CreateMemSet(last, at.getInt8(0), 64, llvm::Align(64));
+  }
   stack_arrays_.push_back({bytes, memory});
   return {Place::Stack, static_cast<int64_t>(stack_arrays_.size()) - 1, nullptr};
 }

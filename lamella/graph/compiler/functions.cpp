@@ -61,8 +61,9 @@ llvm::Value* function_of_vectors(std::string_view name, llvm::ArrayRef<llvm::Val
 }  // namespace
 
 llvm::Value* Emitter::instructions_of(const char* name, llvm::ArrayRef<llvm::Value*> x) {
-  // LLVM takes a millisecond for each, so that programs of thousands of steps call the kernels.
-  constexpr int kMaxInline = 128, kMaxInlineInLongLoops = 2048;
+  // LLVM takes a millisecond for each, and longer the more there are, as their constants live
+  // all through the function; so programs of many steps call the kernels.
+  constexpr int kMaxInline = 32, kMaxInlineInLongLoops = 192;
   int most = is_short_loop ? kMaxInline : kMaxInlineInLongLoops;
   if (vector_bytes < 32 || inline_functions_ >= most) return nullptr;
   Emission emission(*this);

@@ -439,7 +439,7 @@ void UnitPlan::emit_loops(Unit& unit) {
 
 // ---- Pieces: concatenate and dynamic-update-slice ----
 
-void UnitPlan::emit_pieces(Unit& unit) {
+void UnitPlan::emit_pieces(Unit& unit, const std::function<void()>& written) {
   const Instruction* i = unit.members[0].instruction;
   const Place to = e_.places.at(i)[0];
   const Shape& shape = *i->shape;
@@ -448,6 +448,7 @@ void UnitPlan::emit_pieces(Unit& unit) {
   auto write = [&](const Instruction* piece, const std::vector<Lane>& starts) {
     Extent extent(*piece->shape);
     if (extent.elements() == 0) return;
+    e_.is_short_loop = extent.elements() < kShortLoop;
     Cuts cut = e_.cuts(piece);
     // Dimensions of the piece that span the whole result stay in one group.
     for (int p = 1; p < extent.rank(); ++p) {
@@ -531,6 +532,7 @@ void UnitPlan::emit_pieces(Unit& unit) {
       starts[along] = e_.uniform(e_.i64(reached));
       write(operand, starts);
       reached += operand->shape->dimension(static_cast<int64_t>(along));
+      written();
     }
   }
   e_.end_scope();

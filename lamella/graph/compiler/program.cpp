@@ -218,7 +218,7 @@ class Program {
         plan.emit_loops(unit);
         return;
       case Unit::Pieces:
-        plan.emit_pieces(unit);
+        plan.emit_pieces(unit, [&] { end_long_block(); });
         return;
       case Unit::Other:
         break;

@@ -1,5 +1,6 @@
 // UnitPlan: the units of a computation, mostly loops. See Note [Units] in program.h.
 #pragma once
+#include <functional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -94,7 +95,8 @@ class UnitPlan {
   // True if a unit reduces so many elements to a scalar that threads share them: see blocks.cpp.
   static bool is_in_blocks(const std::vector<int64_t>& sizes, int rows);
   // Emits a concatenate or dynamic-update-slice: writes parts of the result one after the other.
-  void emit_pieces(Unit& unit);
+  // Calls written() after each part.
+  void emit_pieces(Unit& unit, const std::function<void()>& written);
 
  private:
   bool is_given(const Instruction* i) const { return inside_.count(i) == 0; }

@@ -68,6 +68,12 @@ Unique unique_lines(const Tensor& self, int64_t dim, const Tensor& order) {
 std::tuple<Tensor, Tensor, Tensor> _unique2(const Tensor& self, bool sorted, bool return_inverse,
                                             bool return_counts) {
   Tensor flat = self.reshape({-1});
+  DeviceType device = self.device().type();
+  if (!return_inverse && !self.is_meta() && sort_values_on.supports(device)) {
+    Tensor line = new_tensor({flat.numel()}, flat.scalar_type(), self.device());
+    sort_values_on(device, flat.resolve_neg().contiguous(), line);
+    return unique_runs(line, Tensor(), false, return_counts);
+  }
   auto [line, order] = lamella::sort(flat, true, 0, false);
   auto [values, inverse, counts] =
       unique_runs(line, order.contiguous(), return_inverse, return_counts);

@@ -6,7 +6,8 @@
 //   line share are left out. Short lines have words of 32 bits and are sorted by a sorting network
 //   in vectors; if a key does not fit beside the position, its lowest bits are dropped, and words
 //   that are equal without them are ordered afterwards. Long lines have words of 64 bits, which are
-//   sorted by their digits, the least significant first.
+//   sorted in vectors where there is such a sort, else by their digits, the least significant
+//   first.
 #include "lamella/kernels/cpu/ordering.h"
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/digit_sort.h"
 #include "lamella/kernels/cpu/line_keys.h"
+#include "lamella/kernels/cpu/simd/sort_long_words.h"
 #include "lamella/kernels/cpu/simd/sort_words.h"
 
 namespace lamella::native {
@@ -238,6 +240,33 @@ void order_by_counting(const Line& line, const Packing<K>& packing, const Ordere
   });
 }
 
+// Sorts words whose lower halves are ascending positions by the lowest `bits` bits of their upper
+// halves. Returns the sorted array, which is `words` or `other`.
+uint64_t* sort_pairs(uint64_t* words, uint64_t* other, int64_t n, int bits) {
+  // Parts this long are sorted without a question for interrupts.
+  constexpr int64_t kPart = 1 << 24;
+  if (bits <= kMaxSmallBits || !sort_long_words_on(DeviceType::CPU, words, 0)) {
+    return sort_by_digits(words, other, n, bits);
+  }
+  parallel_for(0, (n + kPart - 1) / kPart, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin * kPart; at < std::min(n, end * kPart); at += kPart) {
+      sort_long_words_on(DeviceType::CPU, words + at, std::min(kPart, n - at));
+      check_interrupt();
+    }
+  });
+  for (int64_t width = kPart; width < n; width *= 2) {
+    parallel_for(0, (n + 2 * width - 1) / (2 * width), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin * 2 * width; at < std::min(n, end * 2 * width); at += 2 * width) {
+        int64_t middle = std::min(n, at + width), last = std::min(n, at + 2 * width);
+        std::merge(words + at, words + middle, words + middle, words + last, other + at);
+        check_interrupt();
+      }
+    });
+    std::swap(words, other);
+  }
+  return words;
+}
+
 // Orders words with equal upper halves by the `dropped` low bits of their keys, which did not fit
 // into the words.
 template <class K>
@@ -308,7 +337,7 @@ void order_long(const Line& line, int64_t k, const OrderedLine& out, OrderScratc
       return true;
     });
   });
-  uint64_t* sorted = sort_by_digits(words, other, n, packing.bits - dropped);
+  uint64_t* sorted = sort_pairs(words, other, n, packing.bits - dropped);
   if (dropped == 0) return store_words(line, packing, sorted, k, out);
   order_long_ties(line, packing, dropped, sorted, sorted == words ? other : words, n);
   store(line, k, out, [&](int64_t i) { return static_cast<int64_t>(sorted[i] & 0xffffffffu); });

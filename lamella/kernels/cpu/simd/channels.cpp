@@ -10,22 +10,34 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
-constexpr int64_t kLanes = 16;
+template <class T>
+struct Elements {
+  typedef T Lanes __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
+  static constexpr int64_t kLanes = 64 / sizeof(T);
+  static Lanes load(const T* x) { return *reinterpret_cast<const Lanes*>(x); }
+};
 
-// The sum of term(0), ..., term(n - 1): short runs are summed in the element type, their sums in
-// double.
+// The sum of term(load, 0), ..., term(load, n - 1), in which load(p + i) gives one element or those
+// of a vector: short runs are summed in the element type, their sums in double.
 template <class T, class F>
 double sum_of(int64_t n, F&& term) {
-  constexpr int64_t kRun = 512;
+  using E = Elements<T>;
+  constexpr int64_t kRun = 2048, kLanes = E::kLanes;
+  auto one = [](const T* x) { return *x; };
   double sum = 0;
   for (int64_t at = 0; at < n; at += kRun) {
     int64_t end = at + kRun < n ? at + kRun : n, i = at;
-    T lanes[kLanes] = {};
-    for (; i + kLanes <= end; i += kLanes) {
-      for (int64_t j = 0; j < kLanes; ++j) lanes[j] += term(i + j);
+    typename E::Lanes sums[4] = {};
+    for (; i + 4 * kLanes <= end; i += 4 * kLanes) {
+      for (int64_t v = 0; v < 4; ++v) sums[v] += term(E::load, i + v * kLanes);
     }
-    for (T lane : lanes) sum += static_cast<double>(lane);
-    for (; i < end; ++i) sum += static_cast<double>(term(i));
+    for (; i + kLanes <= end; i += kLanes) sums[0] += term(E::load, i);
+    T lanes[kLanes];
+    double parts[4] = {};
+    *reinterpret_cast<typename E::Lanes*>(lanes) = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    for (int64_t j = 0; j < end - i; ++j) lanes[j] += term(one, i + j);
+    for (int64_t j = 0; j < kLanes; ++j) parts[j % 4] += static_cast<double>(lanes[j]);
+    sum += (parts[0] + parts[1]) + (parts[2] + parts[3]);
   }
   return sum;
 }
@@ -58,13 +70,13 @@ void moments(const Planes& p, const T* x, T* mean, T* var, int64_t begin, int64_
     double sum = 0, square = 0;
     for (int64_t o = 0; o < p.outer; ++o) {
       const T* run = x + (o * p.channels + c) * p.inner;
-      sum += sum_of<T>(p.inner, [&](int64_t i) { return run[i]; });
+      sum += sum_of<T>(p.inner, [&](auto load, int64_t i) { return load(run + i); });
     }
     T centre = static_cast<T>(sum / count);
     for (int64_t o = 0; o < p.outer; ++o) {
       const T* run = x + (o * p.channels + c) * p.inner;
-      square += sum_of<T>(p.inner, [&](int64_t i) {
-        T d = run[i] - centre;
+      square += sum_of<T>(p.inner, [&](auto load, int64_t i) {
+        auto d = load(run + i) - centre;
         return d * d;
       });
     }
@@ -100,8 +112,9 @@ void sums(const Planes& p, const T* dy, const T* x, const T* mean, T* sum_out, T
     for (int64_t o = 0; o < p.outer; ++o) {
       const T* g = dy + (o * p.channels + c) * p.inner;
       const T* run = x + (o * p.channels + c) * p.inner;
-      sum += sum_of<T>(p.inner, [&](int64_t i) { return g[i]; });
-      dot += sum_of<T>(p.inner, [&](int64_t i) { return g[i] * (run[i] - centre); });
+      sum += sum_of<T>(p.inner, [&](auto load, int64_t i) { return load(g + i); });
+      dot += sum_of<T>(
+          p.inner, [&](auto load, int64_t i) { return load(g + i) * (load(run + i) - centre); });
     }
     sum_out[c] = static_cast<T>(sum);
     dot_out[c] = static_cast<T>(dot);

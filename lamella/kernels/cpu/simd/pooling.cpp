@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kBlock = 64;  // results that are computed together
 constexpr int64_t kWide = 32;   // for windows this wide, lanes are the positions of one window
+constexpr int64_t kFew = 8;     // windows that are averaged one by one
 // Blocks are rounded up to whole vectors if the excess elements that are read lie in memory.
 constexpr int64_t kStep = 16;
 int64_t whole(int64_t n) { return (n + kStep - 1) / kStep * kStep; }
@@ -329,6 +330,7 @@ void add(T* sums, const T* x, int64_t n) {
 #pragma GCC ivdep
   for (int64_t j = 0; j < n; ++j) sums[j] += x[j];
 }
+// The sum of n >= kStep elements.
 template <class T>
 T sum_of(const T* x, int64_t n) {
   typedef T Lanes __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
@@ -340,16 +342,37 @@ T sum_of(const T* x, int64_t n) {
       sums[v] += *reinterpret_cast<const Lanes*>(x + i + v * kLanes);
     }
   }
-  T rest = T(0), parts[kLanes];
-  for (; i < n; ++i) rest += x[i];
+  for (; i + kLanes <= n; i += kLanes) sums[0] += *reinterpret_cast<const Lanes*>(x + i);
+  if (i < n) {
+    // Of the last vector the lanes are added that were not yet.
+    Lanes last = *reinterpret_cast<const Lanes*>(x + n - kLanes);
+    for (int64_t j = 0; j < kLanes; ++j) last[j] = j >= kLanes - (n - i) ? last[j] : T(0);
+    sums[1] += last;
+  }
+  T parts[kLanes];
   *reinterpret_cast<Lanes*>(parts) = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  for (T part : parts) rest += part;
-  return rest;
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (int64_t j = 0; j < half; ++j) parts[j] += parts[j + half];
+  }
+  return parts[0];
 }
 
 template <class T>
 void average_rows(const PoolRows& p, int64_t begin, int64_t end) {
   std::vector<Segment> segments = segments_of(p);
+  const bool is_line = p.lanes == 1 && p.in[0] * p.in[1] == 1 && p.out[0] * p.out[1] == 1;
+  if (is_line && p.out[2] == 1 && segments[0].taps() >= kStep) {
+    // One window covers a plane, which is a single line.
+    const Segment& s = segments[0];
+    int64_t count = p.ranges[0][0].count * p.ranges[1][0].count * s.range.count;
+    for (int64_t row = begin; row < end; ++row) {
+      const T* x = static_cast<const T*>(p.from) + row * p.in[2] + s.range.begin;
+      T sum = sum_of(x, s.taps());
+      count_steps(1);
+      divide(static_cast<T*>(p.to) + row, &sum, p.divisor != 0 ? p.divisor : count, 1);
+    }
+    return;
+  }
   int64_t widest = 0;
   for (const Segment& s : segments) widest = std::max(widest, s.stride);
   std::vector<T> line_sum(static_cast<size_t>(p.lanes == 1 ? p.in[2] + kStep * widest : 0));
@@ -376,9 +399,16 @@ void average_rows(const PoolRows& p, int64_t begin, int64_t end) {
     for (const Segment& s : segments) {
       int64_t taps = s.taps();
       int64_t count = p.divisor != 0 ? p.divisor : a.count * b.count * s.range.count;
-      if (p.lanes == 1 && taps >= kWide) {
+      if (p.lanes == 1 && (taps >= kWide || (one && taps >= kStep))) {
         for (int64_t o = 0; o < s.count; ++o) {
           T sum = sum_of(columns + s.range.begin + o * s.stride, taps);
+          divide(y + s.first + o, &sum, count, 1);
+        }
+      } else if (p.lanes == 1 && s.count < kFew) {
+        for (int64_t o = 0; o < s.count; ++o) {
+          const T* from = columns + s.range.begin + o * s.stride;
+          T sum = T(0);
+          for (int64_t t = 0; t < taps; ++t) sum += from[t];
           divide(y + s.first + o, &sum, count, 1);
         }
       } else if (p.lanes == 1) {
