@@ -85,6 +85,11 @@ typedef struct lamella_host_threads {
 LAMELLA_ABI_API const lamella_host_threads* lamella_set_host_threads(
     const lamella_host_threads* threads) LAMELLA_ABI_NOEXCEPT;
 
+/* The dtype of factories that are called without one, by its number. Set, it must be a type of
+ * floating-point numbers. */
+LAMELLA_ABI_API uint8_t lamella_default_dtype(void) LAMELLA_ABI_NOEXCEPT;
+LAMELLA_ABI_API lamella_status lamella_set_default_dtype(uint8_t dtype) LAMELLA_ABI_NOEXCEPT;
+
 /* Points a contiguous tensor of lamella_tensor_from_blob() without a deleter at other memory, of
  * the same size. Returns 0, and does nothing, where anything else refers to the tensor or its
  * memory. */

@@ -46,6 +46,8 @@ class TensorOptions {
   constexpr TensorOptions(TypeMeta dtype) : TensorOptions(dtype.toScalarType()) {}  // NOLINT
   constexpr TensorOptions(Device device) : device_(device), set_(kDevice) {}        // NOLINT
   constexpr TensorOptions(DeviceType type) : TensorOptions(Device(type)) {}         // NOLINT
+  constexpr TensorOptions(DeviceType type, DeviceIndex index)
+      : TensorOptions(Device(type, index)) {}
   constexpr TensorOptions(Layout layout) : layout_(layout), set_(kLayout) {}        // NOLINT
   constexpr TensorOptions(MemoryFormat format)                                      // NOLINT
       : memory_format_(format), set_(kMemoryFormat) {}
