@@ -8,6 +8,7 @@
 namespace lamella {
 
 class TensorIndex;
+class DispatchKeySet;
 template <class T, size_t N, template <class> class PtrTraits, class Index>
 class PackedTensorAccessor;
 
@@ -111,6 +112,11 @@ class TensorSugar : public TensorAutograd<T> {
   template <class U>
   U* data() const {
     return this->template data_ptr<U>();
+  }
+  // The dispatch keys of the tensor. Needs dispatch_key.h.
+  template <class Keys = DispatchKeySet>
+  Keys key_set() const {
+    return Keys::from_raw_repr(TensorBase::key_set());
   }
   bool is_variable() const { return this->defined(); }
   // This tensor, borrowed, or a copy where it is not contiguous in the format.

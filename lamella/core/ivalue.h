@@ -44,6 +44,8 @@ inline void copy_value(lamella_value& to, const lamella_value& from) {
 template <class T>
 inline constexpr bool has_list_tag =
     __is_base_of(TensorBase, T) || __is_same(T, int64_t) || __is_same(T, double);
+template <class T>
+inline constexpr bool converts_to_value = false;
 // Whether releasing a value of this tag can have an effect.
 inline bool tag_owns(const lamella_value& v) {
   return v.tag == LAMELLA_TENSOR || (v.flags & LAMELLA_VALUE_BLOCK) != 0 ||
@@ -118,8 +120,15 @@ class IValue {
     }
   }
   template <class T>
+    requires(!__is_base_of(TensorBase, T) && !detail::has_list_tag<T>)
+  IValue(ArrayRef<T> list) : IValue(abi::ToValue<std::vector<T>>::get(list.vec())) {}
+  template <class T>
     requires detail::has_list_tag<T>
   IValue(const std::vector<T>& list) : IValue(ArrayRef<T>(list)) {}
+  // Types of other headers, which say so by converts_to_value.
+  template <class T>
+    requires detail::converts_to_value<T>
+  IValue(const T& other) : IValue(abi::ToValue<T>::get(other)) {}
   template <class T>
   IValue(const std::optional<T>& value) : IValue() {
     if (value.has_value()) *this = IValue(*value);

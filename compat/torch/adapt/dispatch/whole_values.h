@@ -6,6 +6,9 @@
 #include "lamella/core/list.h"
 #include "lamella/dispatch/signature.h"
 
+template <class T, size_t N>
+inline constexpr bool lamella::detail::converts_to_value<std::array<T, N>> = true;
+
 namespace lamella::abi {
 
 // ---- Conversions of values ---------------------------------------------------------------------
@@ -258,6 +261,12 @@ struct Param<std::vector<T>> : Param<ArrayRef<bool>> {
     std::vector<T> held;
   };
 };
+template <class T>
+  requires std::is_same_v<T, std::string>
+struct Param<ArrayRef<T>> : ViewParam<T> {};
+template <class T, size_t N>
+  requires(!std::is_same_v<T, bool> && !std::is_same_v<T, int64_t> && !std::is_same_v<T, double>)
+struct Param<std::array<T, N>> : ValueParam<std::array<T, N>> {};
 template <class T, size_t N>
   requires(std::is_same_v<T, int64_t> || std::is_same_v<T, double>)
 struct Param<std::array<T, N>> : Param<ArrayRef<T>> {
