@@ -118,6 +118,12 @@ class TensorSugar : public TensorAutograd<T> {
   Keys key_set() const {
     return Keys::from_raw_repr(TensorBase::key_set());
   }
+  // Dimensions have no names.
+  template <class Names>
+  T refine_names(const Names&) const {
+    LAMELLA_CHECK_NOT_IMPLEMENTED(false, "refine_names: expected a tensor without names");
+    return T();
+  }
   bool is_variable() const { return this->defined(); }
   // This tensor, borrowed, or a copy where it is not contiguous in the format.
   MaybeOwned<T> expect_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const& {

@@ -55,7 +55,9 @@ class Dispatcher {
   // The operator if anything was registered under the name.
   template <class Handle = OperatorHandle>
   std::optional<Handle> findOp(const OperatorId& name) const {
-    return lookup<Handle>(name, 0);
+    std::optional<Handle> op = lookup<Handle>(name, 0);
+    if (op && !op->hasSchema() && !op->hasKernelForAnyDispatchKey()) return std::nullopt;
+    return op;
   }
   // Fails with the names that are near.
   OperatorHandle findSchemaOrThrow(const char* name, const char* overload_name) const {

@@ -281,7 +281,8 @@ lamella_status lamella_visit_all_operators(lamella_status (*visit)(void* context
                                            void* context) noexcept {
   return lamella::detail::guarded([&] {
     for (const OperatorEntry* op : Registry::get().entries()) {
-      lamella::detail::check(visit(context, op));
+      const lamella_operator* ready = lamella_lookup_operator(op->name, op->overload, 1);
+      lamella::detail::check(visit(context, ready != nullptr ? ready : op));
     }
   });
 }

@@ -7,6 +7,8 @@
 
 namespace torch::autograd {
 using lamella::CreationMeta;
+using lamella::GradMode;
+using lamella::InferenceMode;
 using AutogradMeta = lamella::AutogradPart;
 using DifferentiableViewMeta = lamella::AutogradPart;
 inline lamella::Tensor make_variable(const lamella::Tensor& data, bool requires_grad = false) {
