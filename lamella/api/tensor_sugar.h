@@ -97,6 +97,7 @@ class TensorSugar : public TensorAutograd<T> {
   T operator~() const { return self().bitwise_not(); }
 
   T cpu() const { return self().to(TensorOptions(DeviceType::CPU)); }
+  T cuda() const { return self().to(TensorOptions(DeviceType::CUDA)); }
   T toType(ScalarType type) const { return self().to(type); }
 
   // PyTorch's older spellings.

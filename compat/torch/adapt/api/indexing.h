@@ -155,6 +155,12 @@ LAMELLA_LAZY inline IndexedView view_by(const Tensor& self, ArrayRef<TensorIndex
           // One tensor of positions for each dimension of the mask.
           Tensor places = index.tensor().nonzero();
           for (int64_t d = 0; d < index.tensor().dim(); ++d) take(places.select(1, d));
+          if (index.tensor().dim() == 0) {
+            result.view = result.view.unsqueeze(dim);
+            take(zeros({places.size(0)}, TensorOptions(kLong).device(self.device())));
+          }
+        } else if (index.tensor().dim() == 0 && is_integral(index.tensor().scalar_type(), false)) {
+          result.view = result.view.select(dim, index.tensor().item().template to<int64_t>());
         } else {
           take(index.tensor());
         }
@@ -166,17 +172,18 @@ LAMELLA_LAZY inline IndexedView view_by(const Tensor& self, ArrayRef<TensorIndex
 
 LAMELLA_LAZY Tensor indexed(const Tensor& self, ArrayRef<TensorIndex> indices) {
   IndexedView by = view_by(self, indices);
-  return by.tensors.empty() ? by.view : by.view.index(TensorList(by.tensors));
+  if (!by.tensors.empty()) return by.view.index(TensorList(by.tensors));
+  return by.view.is_same(self) ? self.alias() : by.view;
 }
 LAMELLA_LAZY Tensor& write_indexed(const Tensor& self, ArrayRef<TensorIndex> indices,
                                    const Tensor& values) {
   IndexedView by = view_by(self, indices);
+  // Leading dimensions of size 1 are left out, as in Python's assignment.
+  Tensor given = values;
+  while (given.dim() > by.view.dim() && given.size(0) == 1) given = given.squeeze(0);
   if (!by.tensors.empty()) {
-    by.view.index_put_(TensorList(by.tensors), values.to(by.view.options()));
+    by.view.index_put_(TensorList(by.tensors), given.to(by.view.options()));
   } else {
-    // Leading dimensions of size 1 are left out, as in Python's assignment.
-    Tensor given = values;
-    while (given.dim() > by.view.dim() && given.size(0) == 1) given = given.squeeze(0);
     by.view.copy_(given);
   }
   return const_cast<Tensor&>(self);
