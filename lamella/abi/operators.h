@@ -18,14 +18,16 @@ LAMELLA_ABI_API lamella_status lamella_visit_operators(
     void* context) LAMELLA_ABI_NOEXCEPT;
 
 /* The same for all operators, those with kernels only and without a schema among them. */
-LAMELLA_ABI_API lamella_status lamella_visit_all_operators(
-    lamella_status (*visit)(void* context, const lamella_operator* op),
-    void* context) LAMELLA_ABI_NOEXCEPT;
+LAMELLA_ABI_API lamella_status
+lamella_visit_all_operators(lamella_status (*visit)(void* context, const lamella_operator* op),
+                            void* context) LAMELLA_ABI_NOEXCEPT;
 /* Calls changed(context, op, 1) for each operator that is defined from now on, and with 0 for each
- * whose definition ends, until lamella_unwatch_operators(context). It must not register anything. */
-LAMELLA_ABI_API lamella_status lamella_watch_operators(
-    void (*changed)(void* context, const lamella_operator* op, int32_t defined),
-    void* context) LAMELLA_ABI_NOEXCEPT;
+ * whose definition ends, until lamella_unwatch_operators(context). It must not register anything.
+ */
+LAMELLA_ABI_API lamella_status lamella_watch_operators(void (*changed)(void* context,
+                                                                       const lamella_operator* op,
+                                                                       int32_t defined),
+                                                       void* context) LAMELLA_ABI_NOEXCEPT;
 LAMELLA_ABI_API void lamella_unwatch_operators(void* context) LAMELLA_ABI_NOEXCEPT;
 
 /* The derivative that is registered for the operator, NULL: none. Valid as long as the operator is

@@ -48,12 +48,12 @@ class TensorOptions {
   // constructor below.
   template <class D>
     requires requires(const D& d) { Device(d); }
-  constexpr TensorOptions(const D& device) : device_(device), set_(kDevice) {}      // NOLINT
-  constexpr TensorOptions(DeviceType type) : TensorOptions(Device(type)) {}         // NOLINT
+  constexpr TensorOptions(const D& device) : device_(device), set_(kDevice) {}  // NOLINT
+  constexpr TensorOptions(DeviceType type) : TensorOptions(Device(type)) {}     // NOLINT
   constexpr TensorOptions(DeviceType type, DeviceIndex index)
       : TensorOptions(Device(type, index)) {}
-  constexpr TensorOptions(Layout layout) : layout_(layout), set_(kLayout) {}        // NOLINT
-  constexpr TensorOptions(MemoryFormat format)                                      // NOLINT
+  constexpr TensorOptions(Layout layout) : layout_(layout), set_(kLayout) {}  // NOLINT
+  constexpr TensorOptions(MemoryFormat format)                                // NOLINT
       : memory_format_(format), set_(kMemoryFormat) {}
 
   // Each returns a copy with one option set, or unset if given nullopt.

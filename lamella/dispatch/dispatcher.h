@@ -71,7 +71,8 @@ class Dispatcher {
     const DispatchKey key = given.key;
     std::vector<OperatorId> names;
     each_operator([&](const OperatorHandle& op) {
-      if (key == DispatchKey::None || op.hasKernelForDispatchKey(key)) names.push_back(op.operator_name());
+      if (key == DispatchKey::None || op.hasKernelForDispatchKey(key))
+        names.push_back(op.operator_name());
     });
     return names;
   }
@@ -83,10 +84,11 @@ class Dispatcher {
     });
     return dangling;
   }
-  // Tells the listener of each operator there is, then of each one that is defined or ends, until the
-  // result is destroyed.
-  template <class Listener>
-  RegistrationHandleRAII addRegistrationListener(std::unique_ptr<Listener> listener) {
+  // Tells the listener of each operator there is, then of each one that is defined or ends, until
+  // the result is destroyed.
+  template <class Owner>
+  RegistrationHandleRAII addRegistrationListener(Owner listener) {
+    using Listener = typename Owner::element_type;
     each_operator([&](const OperatorHandle& op) {
       if (op.hasSchema()) listener->onOperatorRegistered(op);
     });

@@ -18,12 +18,16 @@ void set_default_dtype(ScalarType dtype) {
                      "set_default_dtype: expected a floating-point dtype, got ", dtype);
   chosen.store(dtype, std::memory_order_relaxed);
 }
-extern "C" uint8_t lamella_default_dtype() noexcept {
-  return static_cast<uint8_t>(get_default_dtype());
-}
-extern "C" lamella_status lamella_set_default_dtype(uint8_t dtype) noexcept {
-  return detail::guarded([&] { set_default_dtype(static_cast<ScalarType>(dtype)); });
-}
 ScalarType get_default_complex_dtype() { return to_complex_type(get_default_dtype()); }
 
 }  // namespace lamella
+
+extern "C" {
+uint8_t lamella_default_dtype() noexcept {
+  return static_cast<uint8_t>(lamella::get_default_dtype());
+}
+lamella_status lamella_set_default_dtype(uint8_t dtype) noexcept {
+  return lamella::detail::guarded(
+      [&] { lamella::set_default_dtype(static_cast<lamella::ScalarType>(dtype)); });
+}
+}

@@ -8,11 +8,11 @@
 
 // Inside a class: the values of the last arguments of forward() where a call through AnyModule has
 // fewer, as {position, AnyValue(value)}.
-#define LAMELLA_FORWARD_DEFAULTS(...)                                                    \
-  template <class>                                                                       \
-  friend struct ::lamella::nn::detail::ForwardDefaults;                                  \
+#define LAMELLA_FORWARD_DEFAULTS(...)                                                       \
+  template <class>                                                                          \
+  friend struct ::lamella::nn::detail::ForwardDefaults;                                     \
   std::vector<std::pair<unsigned int, ::lamella::nn::AnyValue>> forward_defaults_() const { \
-    return {__VA_ARGS__};                                                                \
+    return {__VA_ARGS__};                                                                   \
   }
 
 namespace lamella::nn {
@@ -90,7 +90,9 @@ LAMELLA_LAZY class AnyModuleOf {
   template <class M>
     requires std::is_base_of_v<Module, M>
   explicit AnyModuleOf(std::shared_ptr<M> module)
-      : module_(module), type_(&typeid(M)), call_([m = module.get()](std::vector<AnyValue>& given) {
+      : module_(module),
+        type_(&typeid(M)),
+        call_([m = module.get()](std::vector<AnyValue>& given) {
           return detail::AnyCall<M>::run(*m, given);
         }),
         wrap_([](const std::shared_ptr<Module>& other) {

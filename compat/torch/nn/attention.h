@@ -71,7 +71,8 @@ LAMELLA_LAZY std::tuple<Tensor, Tensor> multi_head_attention_forward(
   const Tensor &in_proj_weight = options.in_proj_weight(), &in_proj_bias = options.in_proj_bias();
   const Tensor &bias_k = options.bias_k(), &bias_v = options.bias_v();
   const Tensor &attn_mask = options.attn_mask(), &key_padding_mask = options.key_padding_mask();
-  const int64_t size = options.embed_dim_to_check(), heads = options.num_heads(), width = size / heads;
+  const int64_t size = options.embed_dim_to_check(), heads = options.num_heads(),
+                width = size / heads;
   LAMELLA_CHECK(query.dim() == 3 && query.size(2) == size,
                 "MultiheadAttention: expected 'query' to be [T, N, ", size, "], got ",
                 query.sizes());
@@ -85,7 +86,8 @@ LAMELLA_LAZY std::tuple<Tensor, Tensor> multi_head_attention_forward(
     Tensor bias = in_proj_bias.defined() ? in_proj_bias.narrow(0, part * size, size) : Tensor();
     return linear(input, weight, bias);
   };
-  Tensor q = project(query, 0, options.q_proj_weight()) * (1 / std::sqrt(static_cast<double>(width)));
+  Tensor q =
+      project(query, 0, options.q_proj_weight()) * (1 / std::sqrt(static_cast<double>(width)));
   Tensor k = project(key, 1, options.k_proj_weight()),
          v = project(value, 2, options.v_proj_weight());
   int64_t more = 0;  // keys appended behind those that the masks cover
@@ -118,7 +120,8 @@ LAMELLA_LAZY std::tuple<Tensor, Tensor> multi_head_attention_forward(
                   "MultiheadAttention: expected 'attn_mask' to be [", length, ", ", keys - more,
                   "] or [", count * heads, ", ", length, ", ", keys - more, "], got ",
                   attn_mask.sizes());
-    scores = detail::is_attention_mask(mask) ? scores.masked_fill(mask.to(kBool), out) : scores + mask;
+    scores =
+        detail::is_attention_mask(mask) ? scores.masked_fill(mask.to(kBool), out) : scores + mask;
   }
   if (key_padding_mask.defined()) {
     LAMELLA_CHECK(key_padding_mask.sizes() == IntArrayRef({count, key.size(0)}),

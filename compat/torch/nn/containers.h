@@ -53,7 +53,8 @@ LAMELLA_LAZY class ModuleDictImplOf : public Cloneable<ModuleDictImplOf<lazy_>> 
   void update(const ModuleDictImplOf& other) {
     for (auto& item : other) insert(item.key(), item.value());
   }
-  void update(const std::vector<std::pair<std::string, std::shared_ptr<ModuleOf<lazy_>>>>& modules) {
+  void update(
+      const std::vector<std::pair<std::string, std::shared_ptr<ModuleOf<lazy_>>>>& modules) {
     for (auto& [name, module] : modules) insert(name, module);
   }
 

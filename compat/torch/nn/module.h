@@ -175,7 +175,8 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
     return replace_module(name, holder.ptr());
   }
   void unregister_module(const std::string& name) {
-    LAMELLA_CHECK(children_.contains(name), "Module: expected one of its modules, got '", name, "'");
+    LAMELLA_CHECK(children_.contains(name), "Module: expected one of its modules, got '", name,
+                  "'");
     children_.erase(name);
   }
 

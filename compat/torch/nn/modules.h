@@ -216,8 +216,7 @@ LAMELLA_LAZY class SequentialImplOf : public Cloneable<SequentialImplOf<lazy_>> 
   }
   void reset() override {}
   LAMELLA_SHOWN_AS("Sequential")
-  std::shared_ptr<Module> clone(
-      const std::optional<Device>& device = std::nullopt) const override {
+  std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {
     auto twin = std::make_shared<SequentialImplOf>();
     for (size_t i = 0; i < size(); ++i) {
       twin->push_back(this->named_children()[i].key(), modules_[i].clone(device));
@@ -244,7 +243,8 @@ LAMELLA_LAZY class SequentialImplOf : public Cloneable<SequentialImplOf<lazy_>> 
   R forward(A&&... inputs) {
     LAMELLA_CHECK(!modules_.empty(), "Sequential: expected at least one module");
     AnyValue result = modules_[0].any_forward(std::forward<A>(inputs)...);
-    for (size_t i = 1; i < modules_.size(); ++i) result = modules_[i].any_forward(std::move(result));
+    for (size_t i = 1; i < modules_.size(); ++i)
+      result = modules_[i].any_forward(std::move(result));
     const R* typed = result.template try_get<R>();
     LAMELLA_CHECK_TYPE(typed != nullptr, "Sequential: forward: expected a result of type ",
                        detail::class_name(typeid(R).name()), ", got ",
@@ -302,8 +302,7 @@ LAMELLA_LAZY class ModuleListImplOf : public Cloneable<ModuleListImplOf<lazy_>> 
   }
   void reset() override {}
   LAMELLA_SHOWN_AS("ModuleList")
-  std::shared_ptr<Module> clone(
-      const std::optional<Device>& device = std::nullopt) const override {
+  std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {
     auto twin = std::make_shared<ModuleListImplOf>();
     for (auto& module : modules_) twin->push_back(module->clone(device));
     return twin;

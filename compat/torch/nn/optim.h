@@ -337,8 +337,8 @@ LAMELLA_LAZY double clip_grad_norm_(const std::vector<Tensor>& parameters, doubl
   }
   return total;
 }
-LAMELLA_LAZY double clip_grad_norm_(const Tensor& parameter, double max_norm,
-                                    double norm_type = 2, bool error_if_nonfinite = false) {
+LAMELLA_LAZY double clip_grad_norm_(const Tensor& parameter, double max_norm, double norm_type = 2,
+                                    bool error_if_nonfinite = false) {
   return clip_grad_norm_(std::vector<Tensor>{parameter}, max_norm, norm_type, error_if_nonfinite);
 }
 LAMELLA_LAZY void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value) {

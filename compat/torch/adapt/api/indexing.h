@@ -109,7 +109,7 @@ Stream& operator<<(Stream& out, const T& index) {
 namespace indexing {
 using lamella::TensorIndex;
 using lamella::operator<<;
-}
+}  // namespace indexing
 
 namespace detail {
 
@@ -147,8 +147,8 @@ LAMELLA_LAZY inline IndexedView view_by(const Tensor& self, ArrayRef<TensorIndex
         take(full({index.integer()}, 0, TensorOptions(kLong).device(self.device())));
         break;
       case TensorIndex::kSlice:
-        result.view =
-            result.view.slice(dim++, index.slice().start_or_none(), index.slice().stop_or_none(), index.slice().step());
+        result.view = result.view.slice(dim++, index.slice().start_or_none(),
+                                        index.slice().stop_or_none(), index.slice().step());
         break;
       case TensorIndex::kTensor:
         if (index.is_mask()) {

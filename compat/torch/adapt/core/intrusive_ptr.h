@@ -2,7 +2,6 @@
 // registered with class_ (lamella/dispatch/custom_class.h) derive from intrusive_ptr_target.
 #pragma once
 #include <cstddef>
-#include <memory>
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
@@ -50,7 +49,8 @@ class intrusive_ptr_target : private lamella_class_object {
     if (__atomic_fetch_sub(&weak_references_, 1, __ATOMIC_ACQ_REL) == 1) delete this;
   }
 
-  // All strong references together count as one weak reference. 0 for an object that no pointer owns.
+  // All strong references together count as one weak reference. 0 for an object that no pointer
+  // owns.
   uint32_t weak_references_ = 0;
 };
 using CustomClassHolder = intrusive_ptr_target;
@@ -85,8 +85,10 @@ class intrusive_ptr {
     requires std::is_convertible_v<U*, T*>
   intrusive_ptr(intrusive_ptr<U, N> other)  // NOLINT: implicit
       : object_(other.defined() ? other.release() : Null::singleton()) {}
-  // An object made by `new`.
-  explicit intrusive_ptr(std::unique_ptr<T> object) : intrusive_ptr(owned(object.release())) {}
+  // Takes over what a std::unique_ptr owns.
+  template <class Owner>
+    requires requires { typename Owner::deleter_type; }
+  explicit intrusive_ptr(Owner object) : intrusive_ptr(owned(object.release())) {}
   intrusive_ptr& operator=(const intrusive_ptr& other) & noexcept {
     return *this = intrusive_ptr(other);
   }

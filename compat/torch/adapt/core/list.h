@@ -2,7 +2,6 @@
 // functions use. Copies share the entries until copy() is called. New code should use std::vector
 // or ArrayRef instead.
 #pragma once
-#include <functional>
 #include <iterator>
 #include <vector>
 
@@ -35,17 +34,6 @@ class ListEntry {
 
  private:
   Reference entry_;
-};
-
-// An entry of a list that cannot be written: a reference, or an optional one.
-template <class T>
-struct ConstListEntry {
-  using type = typename std::vector<T>::const_reference;
-};
-template <class T>
-  requires std::is_same_v<T, std::string>
-struct ConstListEntry<std::optional<T>> {
-  using type = std::optional<std::reference_wrapper<const T>>;
 };
 
 // Goes over the entries of a List, which it gives as ListEntry.
@@ -124,15 +112,7 @@ class List {
     check(i);
     return ListEntry<T>((*entries_)[i]);
   }
-  typename ConstListEntry<T>::type operator[](size_t i) const {
-    if constexpr (std::is_same_v<T, std::optional<std::string>>) {
-      const T& entry = get(i);
-      if (!entry) return std::nullopt;
-      return std::cref(*entry);
-    } else {
-      return get(i);
-    }
-  }
+  const_reference operator[](size_t i) const { return get(i); }
   void push_back(T entry) const { entries_->push_back(std::move(entry)); }
   template <class... A>
   void emplace_back(A&&... arguments) const {
@@ -170,7 +150,8 @@ class List {
 
  private:
   void check(size_t i) const {
-    if (i >= size()) detail::throw_out_of_range("List: expected an index below ", size(), ", got ", i);
+    if (i >= size())
+      detail::throw_out_of_range("List: expected an index below ", size(), ", got ", i);
   }
 
   detail::SharedEntries<std::vector<T>> entries_;

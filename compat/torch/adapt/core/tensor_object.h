@@ -23,8 +23,8 @@ struct TensorObject;
 // The autograd part of a tensor. Its address is the tensor's.
 struct AutogradPart {
   bool has_bw_view() const {
-    return lamella_tensor_base(reinterpret_cast<lamella_tensor*>(const_cast<AutogradPart*>(this))) !=
-           nullptr;
+    return lamella_tensor_base(
+               reinterpret_cast<lamella_tensor*>(const_cast<AutogradPart*>(this))) != nullptr;
   }
   CreationMeta get_creation_meta() const;
 };
@@ -41,9 +41,7 @@ struct TensorObject : lamella_tensor {
     lamella_tensor* tensor_;
   };
 
-  TensorBase tensor() const {
-    return TensorBase::borrow(const_cast<TensorObject*>(this));
-  }
+  TensorBase tensor() const { return TensorBase::borrow(const_cast<TensorObject*>(this)); }
   DispatchKeySet key_set() const { return DispatchKeySet::from_raw_repr(lamella_tensor::key_set); }
   IntArrayRef sizes() const { return {lamella_tensor::sizes, static_cast<size_t>(ndim)}; }
   IntArrayRef strides() const { return {lamella_tensor::strides, static_cast<size_t>(ndim)}; }
@@ -118,19 +116,19 @@ T tensor_over_storage(intrusive_ptr<StorageObject> storage, DispatchKeySet keys,
   detail::check(lamella_tensor_from_blob(
       data, 1, &size, nullptr, static_cast<uint8_t>(dtype.toScalarType()),
       static_cast<uint8_t>(device.type()), device.index(),
-      [](void* kept) {
-        intrusive_ptr<StorageObject>::reclaim(static_cast<StorageObject*>(kept));
-      },
+      [](void* kept) { intrusive_ptr<StorageObject>::reclaim(static_cast<StorageObject*>(kept)); },
       storage.release(), &made));
-  made->key_set = keys.raw_repr() | (made->key_set & autograd_dispatch_keyset_with_ADInplaceOrView
-                                                         .raw_repr() & ~detail::kBackendMask);
+  made->key_set =
+      keys.raw_repr() | (made->key_set & autograd_dispatch_keyset_with_ADInplaceOrView.raw_repr() &
+                         ~detail::kBackendMask);
   return T(TensorBase::adopt(made));
 }
 
 // The key of a tensor's backend: its highest key below autograd.
 inline DispatchKey legacyExtractDispatchKey(DispatchKeySet keys) {
   return (keys - autograd_dispatch_keyset_with_ADInplaceOrView -
-          DispatchKeySet(DispatchKey::Functionalize) - DispatchKeySet(DispatchKey::PythonDispatcher))
+          DispatchKeySet(DispatchKey::Functionalize) -
+          DispatchKeySet(DispatchKey::PythonDispatcher))
       .highestPriorityTypeId();
 }
 inline DispatchKey legacyExtractDispatchKey(uint64_t keys) {

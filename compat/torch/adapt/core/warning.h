@@ -118,13 +118,13 @@ class WarningHandlerGuard {
 // LAMELLA_WARN(parts...): warns with the concatenated parts.
 #define LAMELLA_WARN(...) ::lamella::warn(__FILE__, __LINE__ __VA_OPT__(, ) __VA_ARGS__)
 // The same, but only the first time that this line is reached.
-#define LAMELLA_WARN_ONCE(...)                                                      \
-  do {                                                                              \
-    static bool lamella_warned = false;                                             \
-    if (!lamella_warned || ::lamella::WarningUtils::warn_always) {                  \
-      lamella_warned = true;                                                        \
-      LAMELLA_WARN(__VA_ARGS__);                                                    \
-    }                                                                               \
+#define LAMELLA_WARN_ONCE(...)                                     \
+  do {                                                             \
+    static bool lamella_warned = false;                            \
+    if (!lamella_warned || ::lamella::WarningUtils::warn_always) { \
+      lamella_warned = true;                                       \
+      LAMELLA_WARN(__VA_ARGS__);                                   \
+    }                                                              \
   } while (false)
 
 }  // namespace lamella

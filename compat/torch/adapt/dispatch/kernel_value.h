@@ -1,8 +1,6 @@
 // KernelFunction: a kernel that can be called by hand, on values or on a stack, before it is
 // registered or without.
 #pragma once
-#include <memory>
-
 #include "lamella/dispatch/dispatcher.h"
 #include "lamella/dispatch/operator_kernel.h"
 #include "lamella/dispatch/whole_values.h"
@@ -10,18 +8,17 @@
 namespace lamella {
 
 namespace detail {
-// A functor that is owned through its base.
+// A functor that is owned through its base class, taken over from a std::unique_ptr.
 template <class Functor, class Fn = typename FunctionType<Functor>::type>
 struct HeldFunctor;
 template <class Functor, class R, class... A>
 struct HeldFunctor<Functor, R(A...)> {
+  explicit HeldFunctor(Functor* given) : functor(given) {}
+  HeldFunctor(HeldFunctor&& other) noexcept : functor(take(other.functor)) {}
+  ~HeldFunctor() { delete functor; }
   R operator()(A... arguments) { return (*functor)(std::forward<A>(arguments)...); }
-  std::unique_ptr<Functor> functor;
+  Functor* functor;
 };
-template <class Functor>
-HeldFunctor<Functor> hold(std::unique_ptr<OperatorKernel> functor) {
-  return {std::unique_ptr<Functor>(static_cast<Functor*>(functor.release()))};
-}
 
 template <class Fn>
 struct KernelCounts;
@@ -44,8 +41,11 @@ struct FromStack {
 };
 template <class R>
   requires(std::is_reference_v<R> ||
-           requires { typename abi::Result<R>::Forms; requires abi::is_tuple<R>::value &&
-                      std::is_same_v<typename abi::Result<R>::Forms, abi::NoForms>; })
+           requires {
+             typename abi::Result<R>::Forms;
+             requires abi::is_tuple<R>::value &&
+                          std::is_same_v<typename abi::Result<R>::Forms, abi::NoForms>;
+           })
 struct FromStack<R> {
   template <class Refs, class... A>
   static R get(Stack&, A&... arguments) {
@@ -76,20 +76,19 @@ class KernelFunction : public CppFunction {
     return kernel;
   }
   // A functor that is called with the operator, the keys and the stack.
-  template <class Functor>
-  static KernelFunction makeFromBoxedFunctor(std::unique_ptr<Functor> functor) {
-    using Held = std::shared_ptr<Functor>;
-    auto call = [held = Held(std::move(functor))](const OperatorHandle& op, DispatchKeySet keys,
-                                                  Stack* stack) { (*held)(op, keys, stack); };
-    using Call = decltype(call);
-    KernelFunction kernel{CppFunction(std::move(call))};
+  template <class Owner>
+  static KernelFunction makeFromBoxedFunctor(Owner functor) {
+    using Functor = typename Owner::element_type;
+    using Held = detail::HeldFunctor<Functor, detail::BoxedStackKeysFunction>;
+    KernelFunction kernel{CppFunction(Held(functor.release()))};
     kernel.on_stack_ = [](void* context, const OperatorHandle& op, DispatchKeySet keys,
-                          Stack* stack) { (*static_cast<Call*>(context))(op, keys, stack); };
+                          Stack* stack) { (*static_cast<Held*>(context))(op, keys, stack); };
     return kernel;
   }
-  template <bool = false, class Functor>
-  static KernelFunction makeFromUnboxedFunctor(std::unique_ptr<OperatorKernel> functor) {
-    return typed(detail::hold<Functor>(std::move(functor)));
+  // The functor is given as a std::unique_ptr<OperatorKernel>.
+  template <bool = false, class Functor, class Owner>
+  static KernelFunction makeFromUnboxedFunctor(Owner functor) {
+    return typed(detail::HeldFunctor<Functor>(static_cast<Functor*>(functor.release())));
   }
   template <class F>
   static KernelFunction makeFromUnboxedFunction(F f) {

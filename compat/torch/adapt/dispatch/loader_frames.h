@@ -10,8 +10,8 @@
 
 namespace lamella::detail {
 
-// The dynamic linker calls such initialisers, so one of the callers is its code. The initialisers of
-// a program itself are called by the C library instead; what they throw ends the program.
+// The dynamic linker calls such initialisers, so one of the callers is its code. The initialisers
+// of a program itself are called by the C library instead; what they throw ends the program.
 LAMELLA_LAZY LAMELLA_COLD bool inside_initialiser() {
   bool found = false;
   _Unwind_Backtrace(

@@ -1,8 +1,8 @@
 // c10::IValue, c10::Type.
 #pragma once
 #include <ATen/core/Tensor.h>
-#include <c10/util/intrusive_ptr.h>
 #include <c10/lamella_names.h>
+#include <c10/util/intrusive_ptr.h>
 
 #include "lamella/core/ivalue.h"
 #include "lamella/dispatch/value_type.h"

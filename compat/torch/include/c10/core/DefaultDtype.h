@@ -1,4 +1,5 @@
-// c10::get_default_dtype and c10::set_default_dtype: the dtype of factories that are called without one.
+// c10::get_default_dtype and c10::set_default_dtype: the dtype of factories that are called without
+// one.
 #pragma once
 #include <c10/core/ScalarType.h>
 #include <c10/util/typeid.h>

@@ -119,8 +119,8 @@ T check_not_null(T&& pointer, const char* what) {
 #define C10_THROW_ERROR(type, message) throw ::c10::type(message)
 
 // Throws a caught error again, with more text behind its own.
-#define TORCH_RETHROW(error, ...)                                                    \
-  do {                                                                               \
+#define TORCH_RETHROW(error, ...)                                               \
+  do {                                                                          \
     throw ::c10::Error(::lamella::str((error).what(), " (", __VA_ARGS__, ")")); \
   } while (false)
 #define CUDA_KERNEL_ASSERT(condition) TORCH_INTERNAL_ASSERT(condition)

@@ -2,25 +2,25 @@
 #pragma once
 #include <c10/util/Exception.h>
 
-#include <ostream>
-#include <sstream>
 #include <string>
 
 namespace c10 {
 // The entries of a container, with the separator between them.
 template <class Container>
 std::string Join(const std::string& separator, const Container& entries) {
-  std::ostringstream text;
-  const char* between = "";
+  std::string text;
+  bool first = true;
   for (const auto& entry : entries) {
-    text << between << entry;
-    between = separator.c_str();
+    if (!first) text += separator;
+    text += lamella::str(entry);
+    first = false;
   }
-  return std::move(text).str();
+  return text;
 }
 inline bool isPrint(char c) { return c > 0x1f && c < 0x7f; }
 // Writes a string as a literal, with escapes.
-inline void printQuotedString(std::ostream& out, std::string_view text) {
+template <class Stream>
+void printQuotedString(Stream& out, std::string_view text) {
   static constexpr char kNames[] = "\\\\''\"\"\aa\bb\ff\nn\rr\tt\vv";
   out << '"';
   for (char c : text) {

@@ -7,9 +7,6 @@
 #include <torch/library.h>
 #include <torch/unordered_map_values.h>
 
-#include <map>
-#include <memory>
-
 #include "lamella/dispatch/loader_frames.h"
 
 namespace c10 {
@@ -95,8 +92,8 @@ class RegisterOperators {
   }
 
   // The first argument is a schema, or a name whose schema is inferred from the kernel. Options, a
-  // kernel for all backends, or nothing may follow. Throws what is wrong with the registration; while
-  // a library is being loaded, where nothing may throw, the loader reports it.
+  // kernel for all backends, or nothing may follow. Throws what is wrong with the registration;
+  // while a library is being loaded, where nothing may throw, the loader reports it.
   LAMELLA_LAZY RegisterOperators&& op(const std::string& name_or_schema, Options&& options) && {
     try {
       LAMELLA_CHECK(options.schema_.empty() || options.schema_ == name_or_schema,
@@ -131,22 +128,30 @@ class RegisterOperators {
   }
 
  private:
-  using Block = std::shared_ptr<Library>;
+  struct LibraryObject : intrusive_ptr_target {
+    explicit LibraryObject(const std::string& name_space)
+        : library(Library::FRAGMENT, name_space.c_str(), std::nullopt, __FILE__, __LINE__) {}
+    // Also where weak references keep the object.
+    void release_resources() override { library.reset(); }
+    Library library;
+  };
+  using Block = intrusive_ptr<LibraryObject>;
+  struct Defined {
+    std::string schema;
+    weak_intrusive_ptr<LibraryObject> block;
+  };
   // A definition lives as long as any of the registrations that state it.
-  LAMELLA_LAZY Block define(const std::string& name_space, const std::string& schema) {
-    static std::map<std::string, std::weak_ptr<Library>> defined;
-    std::weak_ptr<Library>& known = defined[name_space + "::" + schema];
-    Block block = known.lock();
-    if (block == nullptr) {
-      block = open(name_space);
-      block->def(schema);
-      known = block;
+  LAMELLA_LAZY static Block define(const std::string& name_space, const std::string& schema) {
+    static std::vector<Defined> all;
+    std::string qualified = name_space + "::" + schema;
+    std::erase_if(all, [](const Defined& one) { return one.block.expired(); });
+    for (const Defined& one : all) {
+      if (one.schema == qualified) return one.block.lock();
     }
+    Block block = make_intrusive<LibraryObject>(name_space);
+    block->library.def(schema);
+    all.push_back({std::move(qualified), weak_intrusive_ptr<LibraryObject>(block)});
     return block;
-  }
-  LAMELLA_LAZY static Block open(const std::string& name_space) {
-    return std::make_shared<Library>(Library::FRAGMENT, name_space.c_str(), std::nullopt, __FILE__,
-                                     __LINE__);
   }
   LAMELLA_LAZY void register_all(const std::string& qualified, Options& options) {
     size_t colons = qualified.substr(0, qualified.find('(')).find("::");
@@ -157,10 +162,10 @@ class RegisterOperators {
     std::string name = text.substr(0, text.find('('));
     for (size_t i = 0; i < options.keys_.size(); ++i) {
       for (size_t k = 0; k < i; ++k) {
-        LAMELLA_CHECK(options.keys_[i] != options.keys_[k], qualified,
-                      ": expected one kernel for each key, got two for ",
-                      options.keys_[i] == DispatchKey::None ? "all keys"
-                                                            : toString(options.keys_[i]));
+        LAMELLA_CHECK(
+            options.keys_[i] != options.keys_[k], qualified,
+            ": expected one kernel for each key, got two for ",
+            options.keys_[i] == DispatchKey::None ? "all keys" : toString(options.keys_[i]));
       }
     }
     // Without a schema, the signature of the kernels becomes the schema.
@@ -176,15 +181,15 @@ class RegisterOperators {
     bool infer = name.size() == text.size();
     LAMELLA_CHECK(!infer || first != count, qualified,
                   ": expected a schema, because there is no kernel whose types tell it");
-    std::vector<Block> blocks{infer ? open(name_space) : define(name_space, text)};
+    std::vector<Block> blocks{infer ? make_intrusive<LibraryObject>(name_space) : define(name_space, text)};
     if (infer) {
-      blocks[0]->def(name.c_str(),
+      blocks[0]->library.def(name.c_str(),
                      std::move(options.kernels_[first]).with_key(options.keys_[first]));
     }
     for (size_t i = 0; i < count; ++i) {
       if (infer && i == first) continue;
-      blocks.push_back(open(name_space));
-      blocks.back()->impl(name, std::move(options.kernels_[i]).with_key(options.keys_[i]));
+      blocks.push_back(make_intrusive<LibraryObject>(name_space));
+      blocks.back()->library.impl(name, std::move(options.kernels_[i]).with_key(options.keys_[i]));
     }
     blocks_.insert(blocks_.end(), blocks.begin(), blocks.end());
   }
