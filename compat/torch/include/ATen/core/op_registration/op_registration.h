@@ -181,10 +181,11 @@ class RegisterOperators {
     bool infer = name.size() == text.size();
     LAMELLA_CHECK(!infer || first != count, qualified,
                   ": expected a schema, because there is no kernel whose types tell it");
-    std::vector<Block> blocks{infer ? make_intrusive<LibraryObject>(name_space) : define(name_space, text)};
+    std::vector<Block> blocks{infer ? make_intrusive<LibraryObject>(name_space)
+                                    : define(name_space, text)};
     if (infer) {
       blocks[0]->library.def(name.c_str(),
-                     std::move(options.kernels_[first]).with_key(options.keys_[first]));
+                             std::move(options.kernels_[first]).with_key(options.keys_[first]));
     }
     for (size_t i = 0; i < count; ++i) {
       if (infer && i == first) continue;

@@ -2,8 +2,6 @@
 #pragma once
 #include <ATen/core/dispatch/Dispatcher.h>
 
-#include <deque>
-
 namespace torch::jit {
 // A schema that was read from a text, which Library::def() takes.
 class ParsedSchema : public c10::FunctionSchema {
@@ -16,8 +14,8 @@ class ParsedSchema : public c10::FunctionSchema {
   std::string text_;
 };
 // The schema of a text. Each text stays declared, in a namespace that only this function uses.
-inline ParsedSchema parseSchema(const std::string& text) {
-  static std::deque<lamella::RegistrationHandleRAII> declared;
+LAMELLA_LAZY ParsedSchema parseSchema(const std::string& text) {
+  static std::vector<lamella::RegistrationHandleRAII> declared;
   const std::string name = text.substr(0, text.find('('));
   const size_t colons = name.find("::");
   const std::string place = lamella::str("lamella_parsed_", declared.size(), "::");
@@ -30,7 +28,7 @@ inline ParsedSchema parseSchema(const std::string& text) {
       dot == std::string::npos ? "" : schema.substr(dot + 1).c_str());
   return {op.schema(), text};
 }
-inline c10::OperatorName parseName(const std::string& text) {
+LAMELLA_LAZY c10::OperatorName parseName(const std::string& text) {
   const size_t dot = text.find('.');
   return {text.substr(0, dot), dot == std::string::npos ? "" : text.substr(dot + 1)};
 }
@@ -38,8 +36,8 @@ inline c10::OperatorName parseName(const std::string& text) {
 
 namespace c10 {
 // What two schemas differ in, apart from names and defaults; nothing if they agree.
-inline std::optional<std::string> findSchemaDifferences(const FunctionSchema& one,
-                                                        const FunctionSchema& other) {
+LAMELLA_LAZY std::optional<std::string> findSchemaDifferences(const FunctionSchema& one,
+                                                              const FunctionSchema& other) {
   auto compare = [](const std::vector<Argument>& a, const std::vector<Argument>& b,
                     const char* what) -> std::optional<std::string> {
     if (a.size() != b.size()) {
