@@ -17,6 +17,19 @@ LAMELLA_ABI_API lamella_status lamella_visit_operators(
     void* handle, lamella_status (*visit)(void* context, const lamella_operator* op),
     void* context) LAMELLA_ABI_NOEXCEPT;
 
+/* The same for all operators, those with kernels only and without a schema among them. */
+LAMELLA_ABI_API lamella_status
+lamella_visit_all_operators(lamella_status (*visit)(void* context, const lamella_operator* op),
+                            void* context) LAMELLA_ABI_NOEXCEPT;
+/* Calls changed(context, op, 1) for each operator that is defined from now on, and with 0 for each
+ * whose definition ends, until lamella_unwatch_operators(context). It must not register anything.
+ */
+LAMELLA_ABI_API lamella_status lamella_watch_operators(void (*changed)(void* context,
+                                                                       const lamella_operator* op,
+                                                                       int32_t defined),
+                                                       void* context) LAMELLA_ABI_NOEXCEPT;
+LAMELLA_ABI_API void lamella_unwatch_operators(void* context) LAMELLA_ABI_NOEXCEPT;
+
 /* The derivative that is registered for the operator, NULL: none. Valid as long as the operator is
  * defined and its derivative is registered. */
 LAMELLA_ABI_API const lamella_derivative* lamella_operator_derivative(const lamella_operator* op)
@@ -84,6 +97,11 @@ typedef struct lamella_host_threads {
  * `threads` stays the caller's, and must exist as long as it is set. */
 LAMELLA_ABI_API const lamella_host_threads* lamella_set_host_threads(
     const lamella_host_threads* threads) LAMELLA_ABI_NOEXCEPT;
+
+/* The dtype of factories that are called without one, by its number. Set, it must be a type of
+ * floating-point numbers. */
+LAMELLA_ABI_API uint8_t lamella_default_dtype(void) LAMELLA_ABI_NOEXCEPT;
+LAMELLA_ABI_API lamella_status lamella_set_default_dtype(uint8_t dtype) LAMELLA_ABI_NOEXCEPT;
 
 /* Points a contiguous tensor of lamella_tensor_from_blob() without a deleter at other memory, of
  * the same size. Returns 0, and does nothing, where anything else refers to the tensor or its

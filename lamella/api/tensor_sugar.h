@@ -8,6 +8,7 @@
 namespace lamella {
 
 class TensorIndex;
+class DispatchKeySet;
 template <class T, size_t N, template <class> class PtrTraits, class Index>
 class PackedTensorAccessor;
 
@@ -96,6 +97,7 @@ class TensorSugar : public TensorAutograd<T> {
   T operator~() const { return self().bitwise_not(); }
 
   T cpu() const { return self().to(TensorOptions(DeviceType::CPU)); }
+  T cuda() const { return self().to(TensorOptions(DeviceType::CUDA)); }
   T toType(ScalarType type) const { return self().to(type); }
 
   // PyTorch's older spellings.
@@ -111,6 +113,17 @@ class TensorSugar : public TensorAutograd<T> {
   template <class U>
   U* data() const {
     return this->template data_ptr<U>();
+  }
+  // The dispatch keys of the tensor. Needs dispatch_key.h.
+  template <class Keys = DispatchKeySet>
+  Keys key_set() const {
+    return Keys::from_raw_repr(TensorBase::key_set());
+  }
+  // Dimensions have no names.
+  template <class Names>
+  T refine_names(const Names&) const {
+    LAMELLA_CHECK_NOT_IMPLEMENTED(false, "refine_names: expected a tensor without names");
+    return T();
   }
   bool is_variable() const { return this->defined(); }
   // This tensor, borrowed, or a copy where it is not contiguous in the format.

@@ -203,7 +203,9 @@ struct SmallLimits {
   static constexpr bool is_exact = false;
   static constexpr bool has_infinity = Format::kOverflow == Format::kInfinity;
   static constexpr bool has_quiet_NaN = true;
-  static constexpr bool has_signaling_NaN = false;
+  static constexpr bool has_signaling_NaN = true;
+  static constexpr std::float_denorm_style has_denorm = std::denorm_present;
+  static constexpr bool has_denorm_loss = false;
   static constexpr std::float_round_style round_style = std::round_to_nearest;
   static constexpr bool is_iec559 = false;
   static constexpr bool is_bounded = true;
@@ -230,6 +232,7 @@ struct SmallLimits {
   static constexpr T round_error() { return T(0.5f); }
   static constexpr T infinity() { return of(has_infinity ? Format::kInfinity : Format::kNan); }
   static constexpr T quiet_NaN() { return of(Format::kNan); }
+  static constexpr T signaling_NaN() { return quiet_NaN(); }
   static constexpr T denorm_min() { return of(1); }
 };
 }  // namespace detail

@@ -44,6 +44,8 @@ inline void copy_value(lamella_value& to, const lamella_value& from) {
 template <class T>
 inline constexpr bool has_list_tag =
     __is_base_of(TensorBase, T) || __is_same(T, int64_t) || __is_same(T, double);
+template <class T>
+inline constexpr bool converts_to_value = false;
 // Whether releasing a value of this tag can have an effect.
 inline bool tag_owns(const lamella_value& v) {
   return v.tag == LAMELLA_TENSOR || (v.flags & LAMELLA_VALUE_BLOCK) != 0 ||
@@ -55,7 +57,11 @@ template <class T>
 class List;
 template <class K, class V>
 class Dict;
+namespace detail {
 template <class T>
+struct intrusive_target_default_null_type;
+}  // namespace detail
+template <class T, class Null = detail::intrusive_target_default_null_type<T>>
 class intrusive_ptr;
 class ValueTypePtr;
 class TextOfValue;
@@ -114,8 +120,15 @@ class IValue {
     }
   }
   template <class T>
+    requires(!__is_base_of(TensorBase, T) && !detail::has_list_tag<T>)
+  IValue(ArrayRef<T> list) : IValue(abi::ToValue<std::vector<T>>::get(list.vec())) {}
+  template <class T>
     requires detail::has_list_tag<T>
   IValue(const std::vector<T>& list) : IValue(ArrayRef<T>(list)) {}
+  // Types of other headers, which say so by converts_to_value.
+  template <class T>
+    requires detail::converts_to_value<T>
+  IValue(const T& other) : IValue(abi::ToValue<T>::get(other)) {}
   template <class T>
   IValue(const std::optional<T>& value) : IValue() {
     if (value.has_value()) *this = IValue(*value);
@@ -409,104 +422,8 @@ inline Generator IValue::toGenerator() const {
   return Generator::borrow(static_cast<lamella_object*>(value_.as.pointer));
 }
 
-// The arguments or returns of a boxed call as PyTorch's boxed kernels see them: a vector of IValue
-// that lives on the caller's stack up to 16 entries.
-class Stack {
- public:
-  Stack() = default;
-  Stack(const Stack& other) { append(other.begin(), other.size()); }
-  Stack(Stack&& other) noexcept { swap(other); }
-  Stack& operator=(Stack other) noexcept {
-    swap(other);
-    return *this;
-  }
-  Stack(std::initializer_list<IValue> values) { append(values.begin(), values.size()); }
-  ~Stack() {
-    clear();
-    if (data_ != inline_data()) ::operator delete(data_);
-  }
-
-  size_t size() const { return size_; }
-  bool empty() const { return size_ == 0; }
-  IValue* data() { return data_; }
-  const IValue* data() const { return data_; }
-  IValue* begin() { return data_; }
-  IValue* end() { return data_ + size_; }
-  const IValue* begin() const { return data_; }
-  const IValue* end() const { return data_ + size_; }
-  IValue& operator[](size_t i) { return data_[i]; }
-  const IValue& operator[](size_t i) const { return data_[i]; }
-  IValue& at(size_t i) {
-    if (LAMELLA_UNLIKELY(i >= size_)) {
-      detail::throw_printf(LAMELLA_INDEX_ERROR, "Stack: expected an index below %zu, got %zu",
-                           size_, i);
-    }
-    return data_[i];
-  }
-  IValue& back() { return data_[size_ - 1]; }
-  void reserve(size_t capacity) {
-    if (capacity <= capacity_) return;
-    capacity = capacity < 2 * capacity_ ? 2 * capacity_ : capacity;
-    IValue* grown = static_cast<IValue*>(::operator new(capacity * sizeof(IValue)));
-    for (size_t i = 0; i < size_; ++i) {
-      new (grown + i) IValue(std::move(data_[i]));
-      data_[i].~IValue();
-    }
-    if (data_ != inline_data()) ::operator delete(data_);
-    data_ = grown;
-    capacity_ = capacity;
-  }
-  template <class... A>
-  IValue& emplace_back(A&&... arguments) {
-    reserve(size_ + 1);
-    IValue* slot = new (data_ + size_) IValue(std::forward<A>(arguments)...);
-    ++size_;
-    return *slot;
-  }
-  void push_back(IValue value) { emplace_back(std::move(value)); }
-  void pop_back() { data_[--size_].~IValue(); }
-  void clear() {
-    while (size_ != 0) pop_back();
-  }
-  void resize(size_t size) {
-    while (size_ > size) pop_back();
-    while (size_ < size) emplace_back();
-  }
-  // Removes [first, last).
-  void erase(IValue* first, IValue* last) {
-    IValue* to = first;
-    for (IValue* from = last; from != end(); ++from, ++to) *to = std::move(*from);
-    while (end() != to) pop_back();
-  }
-  void erase(IValue* first) { erase(first, first + 1); }
-  void swap(Stack& other) noexcept {
-    Stack* heap = data_ != inline_data() ? this : nullptr;
-    Stack* other_heap = other.data_ != other.inline_data() ? &other : nullptr;
-    // Values are 16 plain bytes, so the inline parts can be exchanged as bytes.
-    unsigned char bytes[sizeof(inline_)];
-    __builtin_memcpy(bytes, inline_, sizeof(bytes));
-    __builtin_memcpy(inline_, other.inline_, sizeof(bytes));
-    __builtin_memcpy(other.inline_, bytes, sizeof(bytes));
-    detail::swap_plain(data_, other.data_);
-    detail::swap_plain(size_, other.size_);
-    detail::swap_plain(capacity_, other.capacity_);
-    if (heap == nullptr) other.data_ = other.inline_data();
-    if (other_heap == nullptr) data_ = inline_data();
-  }
-
- private:
-  static constexpr size_t kInline = 16;
-  IValue* inline_data() { return reinterpret_cast<IValue*>(inline_); }
-  void append(const IValue* values, size_t count) {
-    reserve(size_ + count);
-    for (size_t i = 0; i < count; ++i) emplace_back(values[i]);
-  }
-
-  alignas(IValue) unsigned char inline_[kInline * sizeof(IValue)];
-  IValue* data_ = inline_data();
-  size_t size_ = 0;
-  size_t capacity_ = kInline;
-};
+// The arguments or returns of a boxed call as PyTorch's boxed kernels see them.
+using Stack = std::vector<IValue>;
 
 // Uninitialised room for any number of arguments or returns of a boxed call, on the caller's stack
 // if they are few. Does not own the values.
@@ -530,21 +447,32 @@ class ValueBuffer {
 };
 
 // PyTorch's spellings for working on the end of a stack.
-inline IValue pop(Stack& stack) {
+LAMELLA_LAZY IValue pop(Stack& stack) {
   IValue value = std::move(stack.back());
   stack.pop_back();
   return value;
 }
-inline IValue pop(Stack* stack) { return pop(*stack); }
-inline void drop(Stack& stack, size_t n) {
-  while (n-- != 0) stack.pop_back();
+LAMELLA_LAZY IValue pop(Stack* stack) { return pop(*stack); }
+LAMELLA_LAZY std::vector<IValue> pop(Stack& stack, size_t n) {
+  std::vector<IValue> values;
+  for (size_t i = stack.size() - n; i < stack.size(); ++i) values.push_back(std::move(stack[i]));
+  stack.resize(stack.size() - n);
+  return values;
 }
-inline void drop(Stack* stack, size_t n) { drop(*stack, n); }
-inline IValue& peek(Stack& stack, size_t i, size_t n) { return stack[stack.size() - n + i]; }
-inline const IValue& peek(const Stack& stack, size_t i, size_t n) {
+// The last values, in order, into as many variables.
+template <class... T>
+void pop(Stack& stack, T&... values) {
+  size_t i = stack.size() - sizeof...(T);
+  ((values = stack[i++].template to<T>()), ...);
+  stack.resize(stack.size() - sizeof...(T));
+}
+LAMELLA_LAZY void drop(Stack& stack, size_t n) { stack.resize(stack.size() - n); }
+LAMELLA_LAZY void drop(Stack* stack, size_t n) { drop(*stack, n); }
+LAMELLA_LAZY IValue& peek(Stack& stack, size_t i, size_t n) { return stack[stack.size() - n + i]; }
+LAMELLA_LAZY const IValue& peek(const Stack& stack, size_t i, size_t n) {
   return stack[stack.size() - n + i];
 }
-inline ArrayRef<IValue> last(const Stack& stack, size_t n) {
+LAMELLA_LAZY ArrayRef<IValue> last(const Stack& stack, size_t n) {
   return ArrayRef<IValue>(stack.data() + (stack.size() - n), n);
 }
 template <class... A>

@@ -120,6 +120,10 @@ class Scalar {
   LAMELLA_LAZY float toFloat() const { return to<float>(); }
   LAMELLA_LAZY int64_t toLong() const { return to<int64_t>(); }
   LAMELLA_LAZY int toInt() const { return to<int>(); }
+  LAMELLA_LAZY int64_t toSymInt() const { return toLong(); }
+  LAMELLA_LAZY uint16_t toUInt16() const { return to<uint16_t>(); }
+  LAMELLA_LAZY uint32_t toUInt32() const { return to<uint32_t>(); }
+  LAMELLA_LAZY uint64_t toUInt64() const { return to<uint64_t>(); }
   LAMELLA_LAZY bool toBool() const { return to<bool>(); }
   LAMELLA_LAZY Half toHalf() const { return to<Half>(); }
   LAMELLA_LAZY BFloat16 toBFloat16() const { return to<BFloat16>(); }
@@ -151,7 +155,11 @@ class Scalar {
       }
       if (isFloatingPoint()) return value_.as.d == static_cast<double>(other);
       if constexpr (std::is_integral_v<T>) {
-        return value_.as.i == static_cast<int64_t>(other);
+        if constexpr (!detail::has_negatives<T>) {
+          return value_.as.i >= 0 && static_cast<uint64_t>(value_.as.i) == other;
+        } else {
+          return value_.as.i == static_cast<int64_t>(other);
+        }
       } else {
         return static_cast<double>(value_.as.i) == static_cast<double>(other);
       }

@@ -33,6 +33,7 @@ struct DefaultPtrTraits {
 template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits,
           class Index = int64_t>
 class TensorAccessor;
+struct TensorObject;
 
 namespace detail {
 
@@ -111,7 +112,8 @@ class TensorBase {
 
   // The header; NULL if undefined.
   lamella_tensor* impl() const { return tensor_; }
-  lamella_tensor* unsafeGetTensorImpl() const { return tensor_; }
+  // The header with PyTorch's members. Needs tensor_object.h.
+  TensorObject* unsafeGetTensorImpl() const { return reinterpret_cast<TensorObject*>(tensor_); }
   void reset() { *this = TensorBase(); }
 
   bool defined() const { return tensor_ != nullptr; }

@@ -44,10 +44,16 @@ class TensorOptions {
   constexpr TensorOptions() = default;
   constexpr TensorOptions(ScalarType dtype) : dtype_(dtype), set_(kDtype) {}  // NOLINT: implicit
   constexpr TensorOptions(TypeMeta dtype) : TensorOptions(dtype.toScalarType()) {}  // NOLINT
-  constexpr TensorOptions(Device device) : device_(device), set_(kDevice) {}        // NOLINT
-  constexpr TensorOptions(DeviceType type) : TensorOptions(Device(type)) {}         // NOLINT
-  constexpr TensorOptions(Layout layout) : layout_(layout), set_(kLayout) {}        // NOLINT
-  constexpr TensorOptions(MemoryFormat format)                                      // NOLINT
+  // A device, or what makes one, such as its name. Not for a list in braces, which is for the
+  // constructor below.
+  template <class D>
+    requires requires(const D& d) { Device(d); }
+  constexpr TensorOptions(const D& device) : device_(device), set_(kDevice) {}  // NOLINT
+  constexpr TensorOptions(DeviceType type) : TensorOptions(Device(type)) {}     // NOLINT
+  constexpr TensorOptions(DeviceType type, DeviceIndex index)
+      : TensorOptions(Device(type, index)) {}
+  constexpr TensorOptions(Layout layout) : layout_(layout), set_(kLayout) {}  // NOLINT
+  constexpr TensorOptions(MemoryFormat format)                                // NOLINT
       : memory_format_(format), set_(kMemoryFormat) {}
 
   // Each returns a copy with one option set, or unset if given nullopt.

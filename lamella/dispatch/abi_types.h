@@ -466,8 +466,18 @@ struct FromValue<std::vector<T>> {
     return result;
   }
 };
+// Types whose values are made by a specialization of ToValue only. They need whole_values.h.
+template <class T>
+inline constexpr bool needs_whole_values = false;
+template <class... T>
+inline constexpr bool needs_whole_values<std::tuple<T...>> = true;
+template <class T>
+inline constexpr bool needs_whole_values<List<T>> = true;
+template <class K, class V>
+inline constexpr bool needs_whole_values<Dict<K, V>> = true;
 template <class T>
 struct ToValue {
+  static_assert(!needs_whole_values<T>, "include lamella/dispatch/whole_values.h");
   static IValue get(const T& value) { return IValue(value); }
 };
 template <class T>
@@ -509,9 +519,9 @@ struct Param<T> : ValueParam<T> {};
 template <class T>
   requires(std::is_same_v<T, Scalar> || std::is_same_v<T, std::string>)
 struct Param<std::vector<T>> : ValueParam<std::vector<T>> {};
+// A view of a list that is made of the value.
 template <class T>
-  requires std::is_same_v<T, Scalar>
-struct Param<ArrayRef<T>> : ValueParam<std::vector<T>> {
+struct ViewParam : ValueParam<std::vector<T>> {
   static PackedValue pack(ArrayRef<T> value) {
     return ValueParam<std::vector<T>>::pack(value.vec());
   }
@@ -523,6 +533,9 @@ struct Param<ArrayRef<T>> : ValueParam<std::vector<T>> {
     ArrayRef<T> held;
   };
 };
+template <class T>
+  requires std::is_same_v<T, Scalar>
+struct Param<ArrayRef<T>> : ViewParam<T> {};
 
 // Note [What a kernel may do with its arguments]
 //   Tensors arrive borrowed. What a kernel takes by value is its own: it gets a reference more. So

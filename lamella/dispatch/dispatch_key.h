@@ -154,6 +154,7 @@ class DispatchKeySet final {
   constexpr bool empty() const { return bits_ == 0; }
   constexpr uint64_t raw_repr() const { return bits_; }
   static constexpr DispatchKeySet from_raw_repr(uint64_t bits) { return {RAW, bits}; }
+  static constexpr DispatchKeySet from_raw_repr(DispatchKeySet set) { return set; }
   // The run-time key of highest priority; Undefined for a set without functionality.
   constexpr DispatchKey highestPriorityTypeId() const {
     return static_cast<DispatchKey>(detail::slot_of(bits_));

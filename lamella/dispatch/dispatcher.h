@@ -1,5 +1,6 @@
 // Dispatcher: finds operators, calls them, registers definitions and kernels one at a time.
 #pragma once
+#include "lamella/abi/operators.h"
 #include "lamella/dispatch/guards.h"
 #include "lamella/dispatch/kernel_function.h"
 
@@ -54,13 +55,58 @@ class Dispatcher {
   // The operator if anything was registered under the name.
   template <class Handle = OperatorHandle>
   std::optional<Handle> findOp(const OperatorId& name) const {
-    return lookup<Handle>(name, 0);
+    std::optional<Handle> op = lookup<Handle>(name, 0);
+    if (op && !op->hasSchema() && !op->hasKernelForAnyDispatchKey()) return std::nullopt;
+    return op;
   }
   // Fails with the names that are near.
   OperatorHandle findSchemaOrThrow(const char* name, const char* overload_name) const {
     const lamella_operator* op = nullptr;
     detail::check(lamella_find_operator(name, overload_name, &op));
     return OperatorHandle(op);
+  }
+
+  // The operators that have a kernel for the key, or all of them.
+  LAMELLA_LAZY std::vector<OperatorId> getRegistrationsForDispatchKey(BlockKey given) const {
+    const DispatchKey key = given.key;
+    std::vector<OperatorId> names;
+    each_operator([&](const OperatorHandle& op) {
+      if (key == DispatchKey::None || op.hasKernelForDispatchKey(key))
+        names.push_back(op.operator_name());
+    });
+    return names;
+  }
+  // The operators that have kernels and were never declared.
+  LAMELLA_LAZY std::vector<OperatorHandle> findDanglingImpls() const {
+    std::vector<OperatorHandle> dangling;
+    each_operator([&](const OperatorHandle& op) {
+      if (!op.hasSchema() && op.hasKernelForAnyDispatchKey()) dangling.push_back(op);
+    });
+    return dangling;
+  }
+  // Tells the listener of each operator there is, then of each one that is defined or ends, until
+  // the result is destroyed.
+  template <class Owner>
+  RegistrationHandleRAII addRegistrationListener(Owner listener) {
+    using Listener = typename Owner::element_type;
+    each_operator([&](const OperatorHandle& op) {
+      if (op.hasSchema()) listener->onOperatorRegistered(op);
+    });
+    Listener* kept = listener.release();
+    detail::check(lamella_watch_operators(
+        [](void* context, const lamella_operator* op, int32_t defined) {
+          auto* told = static_cast<Listener*>(context);
+          if (defined != 0) {
+            told->onOperatorRegistered(OperatorHandle(op));
+          } else {
+            told->onOperatorDeregistered(OperatorHandle(op));
+          }
+        },
+        kept));
+    return RegistrationHandleRAII([kept] {
+      lamella_unwatch_operators(kept);
+      delete kept;
+    });
   }
 
   template <class R, class... A>
@@ -113,6 +159,14 @@ class Dispatcher {
   }
 
  private:
+  template <class F>
+  static void each_operator(F&& visit) {
+    detail::check(lamella_visit_all_operators(
+        [](void* context, const lamella_operator* op) {
+          return detail::guarded([&] { (*static_cast<F*>(context))(OperatorHandle(op)); });
+        },
+        &visit));
+  }
   struct Block {
     LAMELLA_LAZY Block(const char* qualified_name, int32_t kind, const char* debug) {
       const char* end = __builtin_strstr(qualified_name, "::");

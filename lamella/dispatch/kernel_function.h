@@ -296,7 +296,7 @@ class CppFunction {
     return d;
   }
 
- private:
+ protected:
   struct Empty {};
   explicit CppFunction(Empty) {}
   template <class Fn, class Invoke>
@@ -330,7 +330,11 @@ struct BlockKey {
 // A kernel for a key other than its block's: m.impl("f", dispatch(DispatchKey::CPU, f)).
 template <class F>
 CppFunction dispatch(DispatchKey key, F&& f) {
-  return CppFunction(std::forward<F>(f)).with_key(key);
+  if constexpr (std::is_base_of_v<CppFunction, std::decay_t<F>>) {
+    return std::move(f).with_key(key);
+  } else {
+    return CppFunction(std::forward<F>(f)).with_key(key);
+  }
 }
 
 // The same for the key of a device.

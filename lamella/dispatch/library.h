@@ -136,9 +136,10 @@ class Library final {
   Library& impl(const std::string& name, F&& f) & {
     return impl(name.c_str(), std::forward<F>(f));
   }
-  template <class F>
-  Library& impl(const char* name, DispatchKey key, F&& f) & {
-    return implement(name, as_function(std::forward<F>(f)).with_key(key));
+  // For a key, or for that of a device type.
+  template <class Key, class F>
+  Library& impl(const char* name, Key key, F&& f) & {
+    return implement(name, dispatch(key, std::forward<F>(f)));
   }
   // Registers the class T under a name of the block's namespace. Needs custom_class.h.
   template <class T>

@@ -276,4 +276,21 @@ lamella_status lamella_visit_operators(void* handle,
   });
 }
 
+lamella_status lamella_visit_all_operators(lamella_status (*visit)(void* context,
+                                                                   const lamella_operator* op),
+                                           void* context) noexcept {
+  return lamella::detail::guarded([&] {
+    for (const OperatorEntry* op : Registry::get().entries()) {
+      const lamella_operator* ready = lamella_lookup_operator(op->name, op->overload, 1);
+      lamella::detail::check(visit(context, ready != nullptr ? ready : op));
+    }
+  });
+}
+lamella_status lamella_watch_operators(void (*changed)(void* context, const lamella_operator* op,
+                                                       int32_t defined),
+                                       void* context) noexcept {
+  return lamella::detail::guarded([&] { Registry::get().watch({changed, context}); });
+}
+void lamella_unwatch_operators(void* context) noexcept { Registry::get().unwatch(context); }
+
 }  // extern "C"

@@ -67,6 +67,7 @@ class ArgumentInfo {
  private:
   lamella_argument_info info_;
 };
+enum class AliasAnalysisKind : uint8_t;
 // What a kernel can ask of its operator's schema.
 class OperatorSchema {
  public:
@@ -89,6 +90,12 @@ class OperatorSchema {
     }
     return false;
   }
+  // The schema itself says what the operator aliases.
+  template <class Kind = AliasAnalysisKind>
+  Kind aliasAnalysis() const {
+    return Kind::FROM_SCHEMA;
+  }
+  bool isDefaultAliasAnalysisKind() const { return true; }
   // The schema's text, in canonical form.
   LAMELLA_LAZY std::string str() const {
     const char* text = lamella_operator_schema(op_);
@@ -126,12 +133,19 @@ class OperatorHandle {
  public:
   explicit OperatorHandle(const lamella_operator* op) : op_(op) {}
 
-  LAMELLA_LAZY OperatorId operator_name() const { return {op_->name, op_->overload}; }
+  // `const`, so that it binds to `auto&` as PyTorch's reference does.
+  LAMELLA_LAZY const OperatorId operator_name() const { return {op_->name, op_->overload}; }
   OperatorSchema schema() const { return OperatorSchema(op_); }
   bool hasSchema() const { return lamella_operator_schema(op_) != nullptr; }
   // Whether a kernel is registered for the key itself, not for an alias of it or as a fallback.
   bool hasKernelForDispatchKey(DispatchKey key) const {
     return lamella_operator_has_kernel(op_, static_cast<uint16_t>(key)) != 0;
+  }
+  bool hasKernelForAnyDispatchKey() const {
+    for (uint16_t key = 0; key < static_cast<uint16_t>(DispatchKey::EndOfKeys); ++key) {
+      if (lamella_operator_has_kernel(op_, key) != 0) return true;
+    }
+    return false;
   }
   const lamella_operator* impl() const { return op_; }
   bool operator==(const OperatorHandle& other) const { return op_ == other.op_; }
@@ -210,6 +224,10 @@ class TypedOperatorHandle<R(A...)> final : public OperatorHandle {
   [[gnu::always_inline]] inline R call(A... arguments) const {
     uint64_t keys = abi::with_thread(abi::keys_of(arguments...), op_, lamella_thread);
     return abi::Call<R(A...)>::invoke(op_, keys, arguments...);
+  }
+  // Only the kernel of one key.
+  [[gnu::always_inline]] inline R callWithDispatchKey(DispatchKey key, A... arguments) const {
+    return redispatch(DispatchKeySet(key), arguments...);
   }
   // The given key set, whatever the thread says.
   [[gnu::always_inline]] inline R redispatch(DispatchKeySet keys, A... arguments) const {

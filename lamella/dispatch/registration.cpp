@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lamella/core/code.h"
+#include "lamella/core/warning_hook.h"
 #include "lamella/dispatch/policy.h"
 #include "lamella/dispatch/registry.h"
 #include "lamella/dispatch/side_effects.h"
@@ -121,7 +122,21 @@ OperatorEntry* Registry::find_or_add(std::string_view name, std::string_view ove
   return table_.find_or_add(name, overload);
 }
 
+void Registry::watch(const Watcher& watcher) {
+  std::lock_guard lock(mutex_);
+  watchers_.push_back(watcher);
+}
+void Registry::unwatch(void* context) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(watchers_, [=](const Watcher& watcher) { return watcher.context == context; });
+}
+
 void Registry::published(OperatorEntry* op, OperatorChange change) {
+  if (change == OperatorChange::kDefined || change == OperatorChange::kUndefined) {
+    for (const Watcher& watcher : watchers_) {
+      watcher.changed(watcher.context, op, change == OperatorChange::kDefined);
+    }
+  }
   PlanKind::drop_all(op, change, table_.all());
   generation_.fetch_add(1, std::memory_order_acq_rel);
 }
@@ -141,14 +156,15 @@ void Registry::implement(const void* owner, std::string_view qualified_name, Dis
   auto [name, overload] = split_overload(qualified_name);
   kernel->key = key;
   kernel->owner = owner;
+  std::string replaced;
   {
     std::lock_guard lock(mutex_);
     OperatorEntry* op = find_or_add(name, overload);
     if (const KernelEntry* before = op->kernel_for(key);
         before != nullptr && before->owner == owner) {
-      throw Error(op->full_name() + ": already has a kernel for " + dispatch_key_name(key) +
-                  " from this library, registered at " + before->where() +
-                  ", so another cannot be registered at " + kernel->where());
+      replaced = op->full_name() + ": already has a kernel for " + dispatch_key_name(key) +
+                 " from this library, registered at " + before->where() +
+                 ", which the one registered at " + kernel->where() + " replaces";
     }
     if (!is_runtime_key(key) && !is_alias_key(key)) {
       throw Error(op->full_name() +
@@ -165,6 +181,7 @@ void Registry::implement(const void* owner, std::string_view qualified_name, Dis
     published(op, OperatorChange::kKernels);
   }
   reclaim::collect();
+  if (!replaced.empty()) warn_user(replaced);
 }
 
 void Registry::fallback(const void* owner, DispatchKey key, std::shared_ptr<KernelEntry> kernel) {

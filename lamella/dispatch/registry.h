@@ -73,6 +73,13 @@ class LAMELLA_PRIVATE_API Registry {
   OperatorEntry* find(std::string_view name, std::string_view overload);
   // All entries, in the order of their first registration.
   std::vector<OperatorEntry*> entries();
+  // What is called, under the registry's lock, when an operator is defined or undefined.
+  struct Watcher {
+    void (*changed)(void* context, const lamella_operator* op, int32_t defined);
+    void* context;
+  };
+  void watch(const Watcher& watcher);
+  void unwatch(void* context);
   // Overloads of "aten::add" that are defined, in the order of their definition.
   std::vector<OperatorEntry*> overloads(std::string_view name);
   // What the operator was declared with, kept as long as the process. It must be defined.
@@ -168,6 +175,7 @@ class LAMELLA_PRIVATE_API Registry {
   // Completes every change: drops plans derived from the former state. To be called under the
   // mutex, after the change is visible.
   void published(OperatorEntry* op, OperatorChange change);
+  std::vector<Watcher> watchers_;
 
   mutable std::recursive_mutex mutex_;
   OperatorTable table_;

@@ -70,7 +70,7 @@ struct SchemaText<List<T>> : SchemaText<ArrayRef<T>> {};
 template <class T, size_t N>
 struct SchemaText<std::array<T, N>> {
   static std::string get() {
-    return wrapped_text("", SchemaText<T>::get(), str('[', N, ']').c_str());
+    return wrapped_text("", SchemaText<T>::get(), N == 0 ? "[]" : str('[', N, ']').c_str());
   }
 };
 // The texts of all types, with commas between; empty if one of them is.

@@ -3,6 +3,9 @@
 
 #include <atomic>
 
+#include "lamella/abi/operators.h"
+#include "lamella/core/error.h"
+
 namespace lamella {
 
 namespace {
@@ -18,3 +21,13 @@ void set_default_dtype(ScalarType dtype) {
 ScalarType get_default_complex_dtype() { return to_complex_type(get_default_dtype()); }
 
 }  // namespace lamella
+
+extern "C" {
+uint8_t lamella_default_dtype() noexcept {
+  return static_cast<uint8_t>(lamella::get_default_dtype());
+}
+lamella_status lamella_set_default_dtype(uint8_t dtype) noexcept {
+  return lamella::detail::guarded(
+      [&] { lamella::set_default_dtype(static_cast<lamella::ScalarType>(dtype)); });
+}
+}

@@ -95,7 +95,12 @@ class Library:
         _warn_if_misspelt("impl", name)
         kernel = None if fn is fallthrough_kernel else fn
         place = (name, dispatch_key or self.dispatch_key)
-        if allow_override and place in self._places:
+        if place in self._places and not allow_override:
+            raise RuntimeError(
+                f"{name}: already has a kernel for {place[1] or 'all keys'} from this library; "
+                "give allow_override=True to replace it"
+            )
+        if place in self._places:
             # Kernels of a newer library take precedence over those of an older one.
             self._over.append(_C._Library(self.ns, "FRAGMENT", self.dispatch_key))
             self._over[-1].impl(name, kernel, dispatch_key or "", with_keyset)

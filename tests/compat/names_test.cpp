@@ -25,7 +25,7 @@ static_assert(same<at::ScalarType, lamella::ScalarType> && same<c10::ScalarType,
 static_assert(same<torch::Device, c10::Device> && same<c10::Device, lamella::Device>);
 static_assert(same<at::TensorBase, lamella::TensorBase>);
 static_assert(same<torch::Library, lamella::Library>);
-static_assert(same<torch::CppFunction, c10::KernelFunction>);
+static_assert(std::is_base_of_v<torch::CppFunction, c10::KernelFunction>);
 static_assert(same<c10::OperatorName, lamella::OperatorId>);
 static_assert(same<c10::FunctionSchema, lamella::OperatorSchema>);
 static_assert(same<torch::jit::Stack, lamella::Stack> && same<torch::jit::IValue, c10::IValue>);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "lamella/core/warning_hook.h"
 #include "lamella/dispatch/explain.h"
 #include "lamella/dispatch/registry.h"
 #include "tests/dispatch/helpers.h"
@@ -45,9 +46,17 @@ TEST(Registration, RefusesADuplicate) {
                "again.cpp:9");
   Library cpu = implementation("reg_twice", DispatchKey::CPU);
   cpu.impl("f", &identity);
-  expect_error([&] { cpu.impl("f", &identity); },
-               "reg_twice::f: already has a kernel for CPU from this library, registered at "
-               "test.cpp:2, so another cannot be registered at test.cpp:2");
+  static std::string warned;
+  set_warning_hook([](const char* text) {
+    warned = text;
+    return static_cast<lamella_status>(LAMELLA_OK);
+  });
+  cpu.impl("f", [](const T&) -> T { throw Error("the second"); });
+  set_warning_hook(nullptr);
+  EXPECT_EQ(warned,
+            "reg_twice::f: already has a kernel for CPU from this library, registered at "
+            "test.cpp:2, which the one registered at test.cpp:2 replaces");
+  EXPECT_EQ(call_error("reg_twice::f", make_tensor({2})), "the second");
 }
 
 TEST(Registration, ANamespaceIsClaimedOnce) {
@@ -243,7 +252,9 @@ TEST(Registration, DestroysAFunctorOnce) {
     m.def("f(int i) -> int", Functor());
     EXPECT_EQ(find("reg_functor::f").typed<int64_t(int64_t)>().call(3), 3);
     EXPECT_GE(alive, 1);
-    EXPECT_THROW(m.impl("f", Functor()), Error);
+    m.impl("f", Functor());
+    m.def("g(Tensor x) -> int");
+    EXPECT_THROW(m.impl("g", Functor()), Error);
   }
   EXPECT_EQ(alive, 0);
 }

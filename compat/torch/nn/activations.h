@@ -78,6 +78,16 @@ LAMELLA_LAZY Tensor rrelu(Tensor input, const RReLUOptions& options = {}) {
 LAMELLA_ALPHA_DROPOUT(alpha_dropout)
 LAMELLA_ALPHA_DROPOUT(feature_alpha_dropout)
 #undef LAMELLA_ALPHA_DROPOUT
+namespace detail {
+LAMELLA_LAZY Tensor alpha_dropout(Tensor input, double p, bool training, bool inplace) {
+  return functional::alpha_dropout(
+      std::move(input), AlphaDropoutFuncOptions().p(p).training(training).inplace(inplace));
+}
+LAMELLA_LAZY Tensor feature_alpha_dropout(Tensor input, double p, bool training, bool inplace) {
+  return functional::feature_alpha_dropout(
+      std::move(input), AlphaDropoutFuncOptions().p(p).training(training).inplace(inplace));
+}
+}  // namespace detail
 // E. Jang et al., Categorical Reparameterization with Gumbel-Softmax, 2017. With `hard`, the
 // forward values are one-hot and the gradients are those of the soft values.
 LAMELLA_LAZY Tensor gumbel_softmax(const Tensor& logits,

@@ -20,6 +20,128 @@ struct MultiheadAttentionOptions {
   LAMELLA_OPTION(int64_t, vdim);
 };
 
+namespace functional {
+struct MultiheadAttentionForwardFuncOptions {
+  MultiheadAttentionForwardFuncOptions(int64_t embed_dim_to_check, int64_t num_heads,
+                                       Tensor in_proj_weight, Tensor in_proj_bias, Tensor bias_k,
+                                       Tensor bias_v, bool add_zero_attn, double dropout_p,
+                                       Tensor out_proj_weight, Tensor out_proj_bias)
+      : embed_dim_to_check_(embed_dim_to_check),
+        num_heads_(num_heads),
+        in_proj_weight_(std::move(in_proj_weight)),
+        in_proj_bias_(std::move(in_proj_bias)),
+        bias_k_(std::move(bias_k)),
+        bias_v_(std::move(bias_v)),
+        add_zero_attn_(add_zero_attn),
+        dropout_p_(dropout_p),
+        out_proj_weight_(std::move(out_proj_weight)),
+        out_proj_bias_(std::move(out_proj_bias)) {}
+  LAMELLA_OPTION(int64_t, embed_dim_to_check);
+  LAMELLA_OPTION(int64_t, num_heads);
+  LAMELLA_OPTION(Tensor, in_proj_weight);
+  LAMELLA_OPTION(Tensor, in_proj_bias);
+  LAMELLA_OPTION(Tensor, bias_k);
+  LAMELLA_OPTION(Tensor, bias_v);
+  LAMELLA_OPTION(bool, add_zero_attn);
+  LAMELLA_OPTION(double, dropout_p);
+  LAMELLA_OPTION(Tensor, out_proj_weight);
+  LAMELLA_OPTION(Tensor, out_proj_bias);
+  LAMELLA_OPTION(bool, training) = true;
+  LAMELLA_OPTION(Tensor, key_padding_mask);
+  LAMELLA_OPTION(bool, need_weights) = true;
+  LAMELLA_OPTION(Tensor, attn_mask);
+  LAMELLA_OPTION(bool, use_separate_proj_weight) = false;  // follows from the weights given
+  LAMELLA_OPTION(Tensor, q_proj_weight);
+  LAMELLA_OPTION(Tensor, k_proj_weight);
+  LAMELLA_OPTION(Tensor, v_proj_weight);
+  LAMELLA_OPTION(Tensor, static_k);
+  LAMELLA_OPTION(Tensor, static_v);
+  LAMELLA_OPTION(bool, average_attn_weights) = true;
+};
+namespace detail {
+inline bool is_attention_mask(const Tensor& mask) {
+  return mask.scalar_type() == kBool || mask.scalar_type() == kByte;
+}
+}  // namespace detail
+// MultiheadAttention's forward() with the weights as options.
+LAMELLA_LAZY std::tuple<Tensor, Tensor> multi_head_attention_forward(
+    const Tensor& query, const Tensor& key, const Tensor& value,
+    const MultiheadAttentionForwardFuncOptions& options) {
+  constexpr double out = -__builtin_inf();
+  const Tensor &in_proj_weight = options.in_proj_weight(), &in_proj_bias = options.in_proj_bias();
+  const Tensor &bias_k = options.bias_k(), &bias_v = options.bias_v();
+  const Tensor &attn_mask = options.attn_mask(), &key_padding_mask = options.key_padding_mask();
+  const int64_t size = options.embed_dim_to_check(), heads = options.num_heads(),
+                width = size / heads;
+  LAMELLA_CHECK(query.dim() == 3 && query.size(2) == size,
+                "MultiheadAttention: expected 'query' to be [T, N, ", size, "], got ",
+                query.sizes());
+  LAMELLA_CHECK(key.dim() == 3 && value.dim() == 3 && key.size(0) == value.size(0) &&
+                    key.size(1) == query.size(1) && value.size(1) == query.size(1),
+                "MultiheadAttention: expected 'key' and 'value' to be [S, ", query.size(1),
+                ", *], got ", key.sizes(), " and ", value.sizes());
+  const int64_t length = query.size(0), count = query.size(1);
+  auto project = [&](const Tensor& input, int64_t part, const Tensor& own) {
+    Tensor weight = own.defined() ? own : in_proj_weight.narrow(0, part * size, size);
+    Tensor bias = in_proj_bias.defined() ? in_proj_bias.narrow(0, part * size, size) : Tensor();
+    return linear(input, weight, bias);
+  };
+  Tensor q =
+      project(query, 0, options.q_proj_weight()) * (1 / std::sqrt(static_cast<double>(width)));
+  Tensor k = project(key, 1, options.k_proj_weight()),
+         v = project(value, 2, options.v_proj_weight());
+  int64_t more = 0;  // keys appended behind those that the masks cover
+  if (bias_k.defined()) {
+    k = lamella::cat({k, bias_k.expand({1, count, size})});
+    v = lamella::cat({v, bias_v.expand({1, count, size})});
+    ++more;
+  }
+  if (options.add_zero_attn()) {
+    Tensor zeros = lamella::zeros({1, count, size}, k.options());
+    k = lamella::cat({k, zeros});
+    v = lamella::cat({v, zeros});
+    ++more;
+  }
+  const int64_t keys = k.size(0);
+  auto split = [&](const Tensor& all) {
+    return all.reshape({all.size(0), count * heads, width}).transpose(0, 1);
+  };
+  auto widened = [&](const Tensor& mask) {
+    return more == 0 ? mask : lamella::constant_pad_nd(mask, {0, more}, 0);
+  };
+  // Keys and values that the caller has split already: [N * num_heads, S, width].
+  Tensor key_rows = options.static_k().defined() ? options.static_k() : split(k);
+  Tensor value_rows = options.static_v().defined() ? options.static_v() : split(v);
+  Tensor scores = split(q).bmm(key_rows.transpose(1, 2));
+  if (attn_mask.defined()) {
+    Tensor mask = widened(attn_mask);
+    LAMELLA_CHECK((mask.dim() == 2 && mask.sizes() == IntArrayRef({length, keys})) ||
+                      mask.sizes() == scores.sizes(),
+                  "MultiheadAttention: expected 'attn_mask' to be [", length, ", ", keys - more,
+                  "] or [", count * heads, ", ", length, ", ", keys - more, "], got ",
+                  attn_mask.sizes());
+    scores =
+        detail::is_attention_mask(mask) ? scores.masked_fill(mask.to(kBool), out) : scores + mask;
+  }
+  if (key_padding_mask.defined()) {
+    LAMELLA_CHECK(key_padding_mask.sizes() == IntArrayRef({count, key.size(0)}),
+                  "MultiheadAttention: expected 'key_padding_mask' to be [", count, ", ",
+                  key.size(0), "], got ", key_padding_mask.sizes());
+    Tensor mask = widened(key_padding_mask).unsqueeze(1).unsqueeze(2);
+    Tensor each = scores.view({count, heads, length, keys});
+    each = detail::is_attention_mask(mask) ? each.masked_fill(mask.to(kBool), out) : each + mask;
+    scores = each.view({count * heads, length, keys});
+  }
+  Tensor weights = lamella::softmax(scores, -1);
+  weights = lamella::dropout(weights, options.dropout_p(), options.training());
+  Tensor output = weights.bmm(value_rows).transpose(0, 1).reshape({length, count, size});
+  output = linear(output, options.out_proj_weight(), options.out_proj_bias());
+  if (!options.need_weights()) return {output, Tensor()};
+  weights = weights.view({count, heads, length, keys});
+  return {output, options.average_attn_weights() ? weights.mean(1) : weights};
+}
+}  // namespace functional
+
 // A. Vaswani et al., Attention Is All You Need, 2017.
 LAMELLA_LAZY class MultiheadAttentionImplOf : public Cloneable<MultiheadAttentionImplOf<lazy_>> {
   LAMELLA_PART(MultiheadAttentionImplOf, Linear);
@@ -39,6 +161,7 @@ LAMELLA_LAZY class MultiheadAttentionImplOf : public Cloneable<MultiheadAttentio
                         "got ",
                         size, " and ", options.num_heads());
     const bool same = options.kdim() == size && options.vdim() == size;
+    _qkv_same_embed_dim = same;
     auto make = [&](const char* name, bool there, std::vector<int64_t> shape) {
       return this->register_parameter(name, there ? lamella::empty(shape) : Tensor(), there);
     };
@@ -74,78 +197,21 @@ LAMELLA_LAZY class MultiheadAttentionImplOf : public Cloneable<MultiheadAttentio
                                      const Tensor& key_padding_mask = {}, bool need_weights = true,
                                      const Tensor& attn_mask = {},
                                      bool average_attn_weights = true) {
-    const int64_t size = options.embed_dim(), heads = options.num_heads(), width = size / heads;
-    LAMELLA_CHECK(query.dim() == 3 && query.size(2) == size,
-                  "MultiheadAttention: expected 'query' to be [T, N, ", size, "], got ",
-                  query.sizes());
-    LAMELLA_CHECK(key.dim() == 3 && value.dim() == 3 && key.size(0) == value.size(0) &&
-                      key.size(1) == query.size(1) && value.size(1) == query.size(1),
-                  "MultiheadAttention: expected 'key' and 'value' to be [S, ", query.size(1),
-                  ", *], got ", key.sizes(), " and ", value.sizes());
-    const int64_t length = query.size(0), count = query.size(1);
-    auto project = [&](const Tensor& input, int64_t part, const Tensor& own) {
-      Tensor weight = own.defined() ? own : in_proj_weight.narrow(0, part * size, size);
-      Tensor bias = in_proj_bias.defined() ? in_proj_bias.narrow(0, part * size, size) : Tensor();
-      return F::linear(input, weight, bias);
-    };
-    Tensor q = project(query, 0, q_proj_weight) * (1 / std::sqrt(static_cast<double>(width)));
-    Tensor k = project(key, 1, k_proj_weight), v = project(value, 2, v_proj_weight);
-    int64_t more = 0;  // keys appended behind those that the masks cover
-    if (bias_k.defined()) {
-      k = lamella::cat({k, bias_k.expand({1, count, size})});
-      v = lamella::cat({v, bias_v.expand({1, count, size})});
-      ++more;
-    }
-    if (options.add_zero_attn()) {
-      Tensor zeros = lamella::zeros({1, count, size}, k.options());
-      k = lamella::cat({k, zeros});
-      v = lamella::cat({v, zeros});
-      ++more;
-    }
-    const int64_t keys = k.size(0);
-    auto split = [&](const Tensor& all) {
-      return all.reshape({all.size(0), count * heads, width}).transpose(0, 1);
-    };
-    auto widened = [&](const Tensor& mask) {
-      return more == 0 ? mask : lamella::constant_pad_nd(mask, {0, more}, 0);
-    };
-    Tensor scores = split(q).bmm(split(k).transpose(1, 2));
-    if (attn_mask.defined()) {
-      Tensor mask = widened(attn_mask);
-      LAMELLA_CHECK((mask.dim() == 2 && mask.sizes() == IntArrayRef({length, keys})) ||
-                        mask.sizes() == scores.sizes(),
-                    "MultiheadAttention: expected 'attn_mask' to be [", length, ", ", keys - more,
-                    "] or [", count * heads, ", ", length, ", ", keys - more, "], got ",
-                    attn_mask.sizes());
-      scores = is_mask(mask) ? scores.masked_fill(mask.to(kBool), kOut) : scores + mask;
-    }
-    if (key_padding_mask.defined()) {
-      LAMELLA_CHECK(key_padding_mask.sizes() == IntArrayRef({count, key.size(0)}),
-                    "MultiheadAttention: expected 'key_padding_mask' to be [", count, ", ",
-                    key.size(0), "], got ", key_padding_mask.sizes());
-      Tensor mask = widened(key_padding_mask).unsqueeze(1).unsqueeze(2);
-      Tensor each = scores.view({count, heads, length, keys});
-      each = is_mask(mask) ? each.masked_fill(mask.to(kBool), kOut) : each + mask;
-      scores = each.view({count * heads, length, keys});
-    }
-    Tensor weights = lamella::softmax(scores, -1);
-    weights = lamella::dropout(weights, options.dropout(), this->is_training());
-    Tensor output = weights.bmm(split(v)).transpose(0, 1).reshape({length, count, size});
-    output = out_proj(output);
-    if (!need_weights) return {output, Tensor()};
-    weights = weights.view({count, heads, length, keys});
-    return {output, average_attn_weights ? weights.mean(1) : weights};
+    F::MultiheadAttentionForwardFuncOptions given(
+        options.embed_dim(), options.num_heads(), in_proj_weight, in_proj_bias, bias_k, bias_v,
+        options.add_zero_attn(), options.dropout(), out_proj->weight, out_proj->bias);
+    given.training(this->is_training()).key_padding_mask(key_padding_mask);
+    given.need_weights(need_weights).attn_mask(attn_mask);
+    given.q_proj_weight(q_proj_weight).k_proj_weight(k_proj_weight).v_proj_weight(v_proj_weight);
+    given.average_attn_weights(average_attn_weights);
+    return F::multi_head_attention_forward(query, key, value, given);
   }
 
   MultiheadAttentionOptions options;
   Tensor in_proj_weight, in_proj_bias, bias_k, bias_v, q_proj_weight, k_proj_weight, v_proj_weight;
   Linear out_proj{nullptr};
-
- private:
-  static constexpr double kOut = -__builtin_inf();
-  static bool is_mask(const Tensor& mask) {
-    return mask.scalar_type() == kBool || mask.scalar_type() == kByte;
-  }
+  // Whether keys and values have the size of queries.
+  bool _qkv_same_embed_dim = true;
 };
 LAMELLA_LAZY_MODULE(MultiheadAttention)
 

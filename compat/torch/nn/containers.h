@@ -18,7 +18,7 @@ LAMELLA_LAZY class ModuleDictImplOf : public Cloneable<ModuleDictImplOf<lazy_>> 
   void reset() override {}
   LAMELLA_SHOWN_AS("ModuleDict")
   std::shared_ptr<ModuleOf<lazy_>> clone(
-      std::optional<Device> device = std::nullopt) const override {
+      const std::optional<Device>& device = std::nullopt) const override {
     auto twin = std::make_shared<ModuleDictImplOf>();
     for (auto& item : items()) twin->insert(item.key(), item.value()->clone(device));
     return twin;
@@ -38,7 +38,7 @@ LAMELLA_LAZY class ModuleDictImplOf : public Cloneable<ModuleDictImplOf<lazy_>> 
   }
   template <class M>
   auto& at(const std::string& name) const {
-    return dynamic_cast<typename detail::ContainedIn<M>::type&>(*(*this)[name]);
+    return detail::cast_module<M>(*(*this)[name]);
   }
   // Removes a module and returns it.
   std::shared_ptr<ModuleOf<lazy_>> pop(const std::string& name) {
@@ -49,6 +49,13 @@ LAMELLA_LAZY class ModuleDictImplOf : public Cloneable<ModuleDictImplOf<lazy_>> 
   // Inserts the modules and replaces those of equal names.
   void update(const Entries& modules) {
     for (auto& item : modules) insert(item.key(), item.value());
+  }
+  void update(const ModuleDictImplOf& other) {
+    for (auto& item : other) insert(item.key(), item.value());
+  }
+  void update(
+      const std::vector<std::pair<std::string, std::shared_ptr<ModuleOf<lazy_>>>>& modules) {
+    for (auto& [name, module] : modules) insert(name, module);
   }
 
  private:
@@ -102,7 +109,7 @@ LAMELLA_LAZY class ParameterListImplOf : public ParametersOf<lazy_> {
     this->show_entries(stream, "ParameterList");
   }
   std::shared_ptr<ModuleOf<lazy_>> clone(
-      std::optional<Device> device = std::nullopt) const override {
+      const std::optional<Device>& device = std::nullopt) const override {
     auto twin = std::make_shared<ParameterListImplOf>();
     for (auto& item : *this) {
       NoGradGuard guard;
@@ -117,10 +124,12 @@ LAMELLA_LAZY class ParameterListImplOf : public ParametersOf<lazy_> {
     const bool trained = parameter.requires_grad();
     this->register_parameter(std::to_string(this->size()), parameter, trained);
   }
+  void append(const typename Named<Tensor>::Item& item) { append(item.value()); }
   template <class Container>
   void extend(const Container& parameters) {
     for (const auto& parameter : parameters) append(parameter);
   }
+  void operator+=(const ParameterListImplOf& other) { extend(other); }
   Tensor& operator[](size_t i) { return at(i); }
   const Tensor& operator[](size_t i) const { return const_cast<ParameterListImplOf*>(this)->at(i); }
   Tensor& at(size_t i) {
@@ -140,7 +149,7 @@ LAMELLA_LAZY class ParameterDictImplOf : public ParametersOf<lazy_> {
     this->show_entries(stream, "ParameterDict");
   }
   std::shared_ptr<ModuleOf<lazy_>> clone(
-      std::optional<Device> device = std::nullopt) const override {
+      const std::optional<Device>& device = std::nullopt) const override {
     auto twin = std::make_shared<ParameterDictImplOf>();
     for (auto& item : *this) {
       NoGradGuard guard;

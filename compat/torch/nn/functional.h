@@ -122,10 +122,14 @@ struct NormalizeFuncOptions {
   LAMELLA_OPTION(double, p) = 2;
   LAMELLA_OPTION(int64_t, dim) = 1;
   LAMELLA_OPTION(double, eps) = 1e-12;
+  LAMELLA_OPTION(std::optional<Tensor>, out);
 };
 LAMELLA_LAZY Tensor normalize(const Tensor& input, const NormalizeFuncOptions& options = {}) {
   Tensor length = lamella::norm(input, Scalar(options.p()), {options.dim()}, true);
-  return input / length.clamp_min(options.eps()).expand_as(input);
+  length = length.clamp_min(options.eps()).expand_as(input);
+  if (!options.out()) return input / length;
+  Tensor out = *options.out();
+  return lamella::div_out(out, input, length);
 }
 
 // ---- Activations -------------------------------------------------------------------------------
@@ -152,7 +156,10 @@ LAMELLA_LAZY Tensor dropout(Tensor input, const DropoutFuncOptions& options = {}
 LAMELLA_CHANNEL_DROPOUT(dropout2d)
 LAMELLA_CHANNEL_DROPOUT(dropout3d)
 #undef LAMELLA_CHANNEL_DROPOUT
+using Dropout2dFuncOptions = DropoutFuncOptions;
+using Dropout3dFuncOptions = DropoutFuncOptions;
 using ReLUFuncOptions = ReLUOptions;
+using ReLU6FuncOptions = ReLUOptions;
 using LeakyReLUFuncOptions = LeakyReLUOptions;
 using ELUFuncOptions = ELUOptions;
 using CELUFuncOptions = CELUOptions;
@@ -397,7 +404,8 @@ LAMELLA_LAZY Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool alig
 struct UnfoldFuncOptions {
   UnfoldFuncOptions(Each<2> kernel_size) : kernel_size_(kernel_size) {}  // NOLINT: implicit
   UnfoldFuncOptions(std::initializer_list<int64_t> sizes) : kernel_size_(sizes) {}
-  UnfoldFuncOptions(int64_t size) : kernel_size_(size) {}  // NOLINT
+  template <MakesEach<2> I>
+  UnfoldFuncOptions(const I& size) : kernel_size_(size) {}  // NOLINT
   LAMELLA_OPTION(Each<2>, kernel_size);
   LAMELLA_OPTION(Each<2>, dilation) = 1;
   LAMELLA_OPTION(Each<2>, padding) = 0;
@@ -470,6 +478,10 @@ LAMELLA_LAZY Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
                                    const SmoothLossOptions& options = {}) {
   return lamella::smooth_l1_loss(
       input, target, detail::reduction("smooth_l1_loss", options.reduction()), options.beta());
+}
+LAMELLA_LAZY Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Word reduction,
+                                   double beta = 1) {
+  return smooth_l1_loss(input, target, SmoothLossOptions().reduction(reduction).beta(beta));
 }
 LAMELLA_LAZY Tensor huber_loss(const Tensor& input, const Tensor& target,
                                const SmoothLossOptions& options = {}) {

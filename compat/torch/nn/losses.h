@@ -39,6 +39,7 @@ struct TripletMarginLossOptions {
   LAMELLA_OPTION(Word, reduction) = kMean;
 };
 struct TripletMarginWithDistanceLossOptions {
+  using reduction_t = Word;
   using distance_function_t = std::function<Tensor(const Tensor&, const Tensor&)>;
   LAMELLA_OPTION(std::optional<distance_function_t>, distance_function);  // pairwise_distance
   LAMELLA_OPTION(double, margin) = 1;

@@ -47,14 +47,15 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
   // Writes the name and the options; operator<< adds the modules inside.
   virtual void pretty_print(std::ostream& stream) const { detail::show(stream, name()); }
   // A copy with its own parameters and buffers. Only modules that derive from Cloneable have it.
-  virtual std::shared_ptr<Module> clone(std::optional<Device> = std::nullopt) const {
+  virtual std::shared_ptr<Module> clone(const std::optional<Device>& = std::nullopt) const {
     LAMELLA_CHECK_NOT_IMPLEMENTED(false, "clone: expected a module that derives from Cloneable");
     return nullptr;
   }
 
-  // Draws the random numbers that PyTorch draws for this module when its parent is cloned: PyTorch
-  // then clones each part once more.
-  virtual void draw_as_clone() const {}
+  // Becomes a clone of a module of the same class, which belongs to the module that is cloned.
+  virtual void clone_(Module& other, const std::optional<Device>& device) {
+    copy_from(other, device);
+  }
 
   // False if files have no entry for this module.
   virtual bool is_serializable() const { return true; }
@@ -95,10 +96,17 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
   void load(Archive& archive) {
     read_module(archive, *this);
   }
-  // Calls the function with each module, this one last.
-  void apply(const std::function<void(Module&)>& function) {
-    for (auto& child : children_) child.value()->apply(function);
-    function(*this);
+  // Calls the function with each module, this one first; with its path as well where the function
+  // takes one. The function takes a module, or a shared pointer to it.
+  template <class F>
+    requires(!std::is_convertible_v<F, std::string>)
+  void apply(const F& function, const std::string& prefix = "") {
+    apply_to(*this, function, prefix);
+  }
+  template <class F>
+    requires(!std::is_convertible_v<F, std::string>)
+  void apply(const F& function, const std::string& prefix = "") const {
+    apply_to(*this, function, prefix);
   }
 
   virtual void train(bool on = true) {
@@ -133,6 +141,10 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
   auto* as() noexcept {
     return dynamic_cast<typename detail::ContainedIn<T>::type*>(this);
   }
+  template <class T>
+  const auto* as() const noexcept {
+    return dynamic_cast<const typename detail::ContainedIn<T>::type*>(this);
+  }
 
   Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true) {
     check_name(name);
@@ -158,7 +170,15 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
     children_[name] = module;
     return module;
   }
-  void unregister_module(const std::string& name) { children_.erase(name); }
+  template <class T>
+  std::shared_ptr<T> replace_module(const std::string& name, const ModuleHolder<T>& holder) {
+    return replace_module(name, holder.ptr());
+  }
+  void unregister_module(const std::string& name) {
+    LAMELLA_CHECK(children_.contains(name), "Module: expected one of its modules, got '", name,
+                  "'");
+    children_.erase(name);
+  }
 
  protected:
   Named<Tensor>& own_parameters() { return parameters_; }
@@ -181,12 +201,30 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
     copy(parameters_, other.parameters_);
     copy(buffers_, other.buffers_);
     for (auto& child : other.children_) {
-      children_[child.key()]->copy_from(*child.value(), device);
+      Module* twin = children_.contains(child.key()) ? children_[child.key()].get() : nullptr;
+      LAMELLA_CHECK(twin != nullptr, "clone: expected reset() to register '", child.key(), "'");
+      twin->clone_(*child.value(), device);
     }
     is_training_ = other.is_training_;
   }
 
  private:
+  template <class Self, class F>
+  static void apply_to(Self& self, const F& function, const std::string& prefix) {
+    if constexpr (requires { function(self); }) {
+      function(self);
+    } else if constexpr (requires { function(prefix, self); }) {
+      function(prefix, self);
+    } else if constexpr (requires { function(self.shared_from_this()); }) {
+      function(self.shared_from_this());
+    } else {
+      function(prefix, self.shared_from_this());
+    }
+    for (auto& child : self.children_) {
+      Self& inner = *child.value();
+      inner.apply(function, prefix.empty() ? child.key() : prefix + "." + child.key());
+    }
+  }
   template <Named<Tensor> Module::*field>
   Named<Tensor> collect(bool recurse) const {
     Named<Tensor> all;
@@ -251,16 +289,34 @@ class Cloneable : public ModuleOf<lazy_> {
   using ModuleOf<lazy_>::ModuleOf;
   virtual void reset() = 0;
   std::shared_ptr<ModuleOf<lazy_>> clone(
-      std::optional<Device> device = std::nullopt) const override {
+      const std::optional<Device>& device = std::nullopt) const override {
     auto twin = std::make_shared<Derived>(static_cast<const Derived&>(*this));
     twin->forget_all();
     twin->reset();
-    for (auto& child : this->named_children()) child.value()->draw_as_clone();
     twin->copy_from(*this, device);
     return twin;
   }
-  void draw_as_clone() const override { clone(); }
+  void clone_(ModuleOf<lazy_>& other, const std::optional<Device>& device) override {
+    if constexpr (std::is_copy_assignable_v<Derived>) {
+      auto twin = std::dynamic_pointer_cast<Derived>(other.clone(device));
+      LAMELLA_CHECK(twin != nullptr, "clone: expected modules of one class, got ", this->name(),
+                    " and ", other.name());
+      static_cast<Derived&>(*this) = *twin;
+    } else {
+      ModuleOf<lazy_>::clone_(other, device);
+    }
+  }
 };
+
+namespace detail {
+template <class M>
+auto& cast_module(Module& module) {
+  auto* cast = module.as<M>();
+  LAMELLA_CHECK_TYPE(cast != nullptr, "nn: expected the type of the module, ", module.name(),
+                     ", got another one");
+  return *cast;
+}
+}  // namespace detail
 
 // A shared pointer to a module. It is constructed with the module's arguments and called as a
 // function.
@@ -294,6 +350,11 @@ class ModuleHolder {
   template <class... A>
   decltype(auto) operator()(A&&... arguments) const {
     return get()->forward(std::forward<A>(arguments)...);
+  }
+  // An entry of a container of modules or parameters.
+  template <class Index>
+  decltype(auto) operator[](Index&& index) const {
+    return (*get())[std::forward<Index>(index)];
   }
 
  private:

@@ -1,6 +1,7 @@
 // The modules of lamella::nn without own parameters: activations, dropout, pooling, losses, and the
 // containers Sequential and ModuleList.
 #pragma once
+#include "lamella/nn/any_module.h"
 #include "lamella/nn/layers.h"
 
 namespace lamella::nn {
@@ -184,53 +185,6 @@ LAMELLA_LAZY_MODULE(Functional)
 
 // ---- Of modules --------------------------------------------------------------------------------
 
-// Type erasure for any module whose forward takes tensors and returns one.
-LAMELLA_LAZY class AnyModuleOf {
- public:
-  AnyModuleOf() = default;
-  template <class M>
-    requires std::is_base_of_v<Module, M>
-  explicit AnyModuleOf(std::shared_ptr<M> module)
-      : module_(module), call_([m = module.get()](ArrayRef<Tensor> inputs) {
-          return call(*m, &M::forward, inputs);
-        }) {}
-  template <class M>
-    requires std::is_base_of_v<Module, M>
-  explicit AnyModuleOf(M module) : AnyModuleOf(std::make_shared<M>(std::move(module))) {}
-  template <class M>
-  explicit AnyModuleOf(const ModuleHolder<M>& holder) : AnyModuleOf(holder.ptr()) {}
-
-  template <class R = Tensor, class... A>
-  R forward(A&&... inputs) const {
-    static_assert(std::is_same_v<R, Tensor>, "modules in a Sequential return a tensor here");
-    LAMELLA_CHECK(module_ != nullptr, "AnyModule: expected a module, got an empty one");
-    return call_({Tensor(inputs)...});
-  }
-  bool is_empty() const { return module_ == nullptr; }
-  const std::shared_ptr<Module>& ptr() const { return module_; }
-  template <class M>
-  M& get() const {
-    auto* module = dynamic_cast<M*>(module_.get());
-    LAMELLA_CHECK_TYPE(module != nullptr, "AnyModule: expected the type of the module");
-    return *module;
-  }
-
- private:
-  template <class M, class B, class... P>
-  static Tensor call(M& module, Tensor (B::*forward)(P...), ArrayRef<Tensor> inputs) {
-    LAMELLA_CHECK(inputs.size() == sizeof...(P), "forward: expected ", sizeof...(P),
-                  " tensors, got ", inputs.size());
-    return [&]<size_t... I>(std::index_sequence<I...>) {
-      return (module.*forward)(Tensor(inputs[I])...);
-    }(std::index_sequence_for<P...>());
-  }
-
-  std::shared_ptr<Module> module_;
-  std::function<Tensor(std::vector<Tensor>)> call_;
-};
-
-using AnyModule = AnyModuleOf<>;
-
 // A named module of a Sequential.
 LAMELLA_LAZY class NamedAnyModuleOf {
  public:
@@ -262,12 +216,12 @@ LAMELLA_LAZY class SequentialImplOf : public Cloneable<SequentialImplOf<lazy_>> 
   }
   void reset() override {}
   LAMELLA_SHOWN_AS("Sequential")
-  void draw_as_clone() const override {
-    for (auto& child : this->named_children()) child.value()->draw_as_clone();
-  }
-  std::shared_ptr<Module> clone(std::optional<Device> = std::nullopt) const override {
-    LAMELLA_CHECK_NOT_IMPLEMENTED(false, "clone: expected a module other than a Sequential");
-    return nullptr;
+  std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {
+    auto twin = std::make_shared<SequentialImplOf>();
+    for (size_t i = 0; i < size(); ++i) {
+      twin->push_back(this->named_children()[i].key(), modules_[i].clone(device));
+    }
+    return twin;
   }
 
   template <class M>
@@ -288,9 +242,14 @@ LAMELLA_LAZY class SequentialImplOf : public Cloneable<SequentialImplOf<lazy_>> 
   template <class R = Tensor, class... A>
   R forward(A&&... inputs) {
     LAMELLA_CHECK(!modules_.empty(), "Sequential: expected at least one module");
-    Tensor result = modules_[0].forward(std::forward<A>(inputs)...);
-    for (size_t i = 1; i < modules_.size(); ++i) result = modules_[i].forward(result);
-    return result;
+    AnyValue result = modules_[0].any_forward(std::forward<A>(inputs)...);
+    for (size_t i = 1; i < modules_.size(); ++i)
+      result = modules_[i].any_forward(std::move(result));
+    const R* typed = result.template try_get<R>();
+    LAMELLA_CHECK_TYPE(typed != nullptr, "Sequential: forward: expected a result of type ",
+                       detail::class_name(typeid(R).name()), ", got ",
+                       detail::class_name(result.type_info().name()));
+    return *typed;
   }
   size_t size() const { return modules_.size(); }
   bool is_empty() const { return modules_.empty(); }
@@ -303,8 +262,19 @@ LAMELLA_LAZY class SequentialImplOf : public Cloneable<SequentialImplOf<lazy_>> 
   }
   template <class M>
   auto& at(size_t i) const {
-    return dynamic_cast<typename detail::ContainedIn<M>::type&>(*ptr(i));
+    return detail::cast_module<M>(*ptr(i));
   }
+  template <class M>
+  auto ptr(size_t i) const {
+    at<M>(i);
+    return std::static_pointer_cast<typename detail::ContainedIn<M>::type>(ptr(i));
+  }
+  template <class Container>
+  void extend(const Container& modules) {
+    for (const auto& module : modules) push_back(module);
+  }
+  auto begin() const { return modules_.begin(); }
+  auto end() const { return modules_.end(); }
 
  private:
   std::vector<AnyModuleOf<lazy_>> modules_;
@@ -332,7 +302,7 @@ LAMELLA_LAZY class ModuleListImplOf : public Cloneable<ModuleListImplOf<lazy_>> 
   }
   void reset() override {}
   LAMELLA_SHOWN_AS("ModuleList")
-  std::shared_ptr<Module> clone(std::optional<Device> device = std::nullopt) const override {
+  std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {
     auto twin = std::make_shared<ModuleListImplOf>();
     for (auto& module : modules_) twin->push_back(module->clone(device));
     return twin;
@@ -346,6 +316,24 @@ LAMELLA_LAZY class ModuleListImplOf : public Cloneable<ModuleListImplOf<lazy_>> 
     this->register_module(std::to_string(modules_.size()), module);
     modules_.push_back(std::move(module));
   }
+  template <class M>
+    requires std::is_base_of_v<Module, M>
+  void push_back(const M& module) {
+    push_back(std::make_shared<M>(module));
+  }
+  template <class M>
+  void insert(size_t i, const ModuleHolder<M>& module) {
+    insert(i, module.ptr());
+  }
+  template <class M>
+  void insert(size_t i, std::shared_ptr<M> module) {
+    LAMELLA_CHECK_INDEX(i <= size(), "ModuleList: expected an index up to ", size(), ", got ", i);
+    auto moved = std::move(modules_);
+    moved.insert(moved.begin() + static_cast<std::ptrdiff_t>(i), std::move(module));
+    modules_.clear();
+    this->forget_all();
+    for (auto& one : moved) push_back(std::move(one));
+  }
   size_t size() const { return modules_.size(); }
   bool is_empty() const { return modules_.empty(); }
   auto begin() { return modules_.begin(); }
@@ -357,8 +345,19 @@ LAMELLA_LAZY class ModuleListImplOf : public Cloneable<ModuleListImplOf<lazy_>> 
   }
   template <class M>
   auto& at(size_t i) const {
-    return dynamic_cast<typename detail::ContainedIn<M>::type&>(*ptr(i));
+    return detail::cast_module<M>(*ptr(i));
   }
+  template <class M>
+  auto ptr(size_t i) const {
+    at<M>(i);
+    return std::static_pointer_cast<typename detail::ContainedIn<M>::type>(ptr(i));
+  }
+  template <class Container>
+  void extend(const Container& modules) {
+    for (const auto& module : modules) push_back(module);
+  }
+  auto begin() const { return modules_.begin(); }
+  auto end() const { return modules_.end(); }
 
  private:
   std::vector<std::shared_ptr<Module>> modules_;

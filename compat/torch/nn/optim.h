@@ -316,8 +316,8 @@ LAMELLA_LAZY void vector_to_parameters(const Tensor& vec, const std::vector<Tens
 }
 
 // Scales all gradients so that the norm over them together is at most max_norm; returns the norm.
-LAMELLA_LAZY double clip_grad_norm_(std::vector<Tensor> parameters, double max_norm,
-                                    double norm_type = 2) {
+LAMELLA_LAZY double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm,
+                                    double norm_type = 2, bool error_if_nonfinite = false) {
   NoGradGuard guard;
   std::vector<Tensor> norms;
   for (const Tensor& parameter : parameters) {
@@ -326,6 +326,8 @@ LAMELLA_LAZY double clip_grad_norm_(std::vector<Tensor> parameters, double max_n
   }
   if (norms.empty()) return 0;
   double total = lamella::stack(norms).norm(norm_type).item<double>();
+  LAMELLA_CHECK(!error_if_nonfinite || std::isfinite(total),
+                "clip_grad_norm_: expected a finite norm, got ", total);
   double scale = max_norm / (total + 1e-6);
   if (scale < 1) {
     for (const Tensor& parameter : parameters) {
@@ -335,12 +337,19 @@ LAMELLA_LAZY double clip_grad_norm_(std::vector<Tensor> parameters, double max_n
   }
   return total;
 }
-LAMELLA_LAZY void clip_grad_value_(std::vector<Tensor> parameters, double clip_value) {
+LAMELLA_LAZY double clip_grad_norm_(const Tensor& parameter, double max_norm, double norm_type = 2,
+                                    bool error_if_nonfinite = false) {
+  return clip_grad_norm_(std::vector<Tensor>{parameter}, max_norm, norm_type, error_if_nonfinite);
+}
+LAMELLA_LAZY void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value) {
   NoGradGuard guard;
   for (const Tensor& parameter : parameters) {
     Tensor grad = parameter.grad();
     if (grad.defined()) grad.clamp_(-clip_value, clip_value);
   }
+}
+LAMELLA_LAZY void clip_grad_value_(const Tensor& parameter, double clip_value) {
+  clip_grad_value_(std::vector<Tensor>{parameter}, clip_value);
 }
 
 }  // namespace lamella::nn::utils

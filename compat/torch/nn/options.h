@@ -82,15 +82,21 @@ class EachOf {
     for (size_t i = 0; i < D; ++i) numbers_[i] = list[i];
   }
   operator ArrayRef<T>() const { return {numbers_.data(), D}; }  // NOLINT
+  std::array<T, D>& operator*() { return numbers_; }
+  const std::array<T, D>& operator*() const { return numbers_; }
+  std::array<T, D>* operator->() { return &numbers_; }
+  const std::array<T, D>* operator->() const { return &numbers_; }
   T operator[](size_t i) const { return numbers_[i]; }
   size_t size() const { return D; }
-  T* operator->() = delete;
 
  private:
   std::array<T, D> numbers_;
 };
 template <size_t D>
 using Each = EachOf<int64_t, D>;
+// A number, a list or a span: what Each<D> is made of.
+template <class T, size_t D>
+concept MakesEach = std::convertible_to<T, Each<D>> && !std::same_as<T, Each<D>>;
 
 // Numbers, kSame or kValid.
 template <size_t D>
@@ -238,8 +244,8 @@ template <size_t D>
 struct PoolOptions {
   PoolOptions(Each<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
   PoolOptions(std::initializer_list<int64_t> kernel_size) : PoolOptions(Each<D>(kernel_size)) {}
-  template <std::integral I>
-  PoolOptions(I kernel_size) : PoolOptions(Each<D>(kernel_size)) {}  // NOLINT
+  template <MakesEach<D> I>
+  PoolOptions(const I& kernel_size) : PoolOptions(Each<D>(kernel_size)) {}  // NOLINT
   LAMELLA_OPTION(Each<D>, kernel_size);
   LAMELLA_OPTION(Each<D>, stride);
   LAMELLA_OPTION(Each<D>, padding) = 0;
@@ -252,8 +258,13 @@ template <size_t D>
 struct AdaptivePoolOptions {
   AdaptivePoolOptions(Each<D> output_size) : output_size_(output_size) {}  // NOLINT: implicit
   AdaptivePoolOptions(std::initializer_list<int64_t> sizes) : output_size_(sizes) {}
-  template <std::integral I>
-  AdaptivePoolOptions(I size) : output_size_(size) {}  // NOLINT
+  // None stands for the size of the input.
+  AdaptivePoolOptions(std::initializer_list<std::optional<int64_t>> sizes) : output_size_(-1) {
+    LAMELLA_CHECK_VALUE(sizes.size() == D, "nn: expected ", D, " sizes, got ", sizes.size());
+    for (size_t i = 0; i < D; ++i) (*output_size_)[i] = sizes.begin()[i].value_or(-1);
+  }
+  template <MakesEach<D> I>
+  AdaptivePoolOptions(const I& size) : output_size_(size) {}  // NOLINT
   LAMELLA_OPTION(Each<D>, output_size);
 };
 

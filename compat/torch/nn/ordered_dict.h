@@ -39,10 +39,10 @@ class OrderedDict {
   auto end() { return items_.end(); }
   auto begin() const { return items_.begin(); }
   auto end() const { return items_.end(); }
-  const Item& front() const { return items_.front(); }
-  const Item& back() const { return items_.back(); }
-  Item& front() { return items_.front(); }
-  Item& back() { return items_.back(); }
+  const Item& front() const { return const_cast<OrderedDict*>(this)->front(); }
+  const Item& back() const { return const_cast<OrderedDict*>(this)->back(); }
+  Item& front() { return nonempty("front").front(); }
+  Item& back() { return nonempty("back").back(); }
   template <class K = Key>
   const Value* find(const K& key) const {
     for (const Item& item : items_) {
@@ -73,6 +73,7 @@ class OrderedDict {
   const Item& operator[](size_t i) const { return items_[i]; }
   Item& operator[](size_t i) { return items_[i]; }
   Value& insert(Key key, Value value) {
+    LAMELLA_CHECK(!contains(key), "OrderedDict: insert: expected a new key, got '", key, "' again");
     items_.emplace_back(std::move(key), std::move(value));
     return items_.back().value();
   }
@@ -112,6 +113,10 @@ class OrderedDict {
   }
 
  private:
+  std::vector<Item>& nonempty(const char* what) {
+    LAMELLA_CHECK(!items_.empty(), "OrderedDict: ", what, ": expected an entry, got none");
+    return items_;
+  }
   std::vector<Item> items_;
   std::string what_;
 };

@@ -125,17 +125,22 @@ LAMELLA_LAZY std::tuple<Tensor, Tensor> pad_packed_sequence(
 
 // Pads sequences [T_i, …] to one tensor [T, N, …] or [N, T, …].
 LAMELLA_LAZY Tensor pad_sequence(ArrayRef<Tensor> sequences, bool batch_first = false,
-                                 double padding_value = 0) {
+                                 double padding_value = 0,
+                                 std::string_view padding_side = "right") {
   LAMELLA_CHECK(!sequences.empty(), "pad_sequence: expected at least one of 'sequences'");
+  const bool left = padding_side == "left";
+  LAMELLA_CHECK(left || padding_side == "right",
+                "pad_sequence: expected 'padding_side' to be left or right, got ", padding_side);
   int64_t longest = 0;
   for (const Tensor& each : sequences) longest = std::max(longest, each.size(0));
   std::vector<Tensor> padded;
   for (const Tensor& each : sequences) {
     std::vector<int64_t> shape = each.sizes().vec();
     shape[0] = longest - each.size(0);
-    padded.push_back(
-        shape[0] == 0 ? each
-                      : lamella::cat({each, lamella::full(shape, padding_value, each.options())}));
+    Tensor filler = lamella::full(shape, padding_value, each.options());
+    padded.push_back(shape[0] == 0 ? each
+                     : left        ? lamella::cat({filler, each})
+                                   : lamella::cat({each, filler}));
   }
   return lamella::stack(padded, batch_first ? 0 : 1);
 }

@@ -12,8 +12,8 @@ struct MaxUnpoolOptions {
   MaxUnpoolOptions(Each<D> kernel_size)
       : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
   MaxUnpoolOptions(std::initializer_list<int64_t> sizes) : MaxUnpoolOptions(Each<D>(sizes)) {}
-  template <std::integral I>
-  MaxUnpoolOptions(I size) : MaxUnpoolOptions(Each<D>(size)) {}  // NOLINT
+  template <MakesEach<D> I>
+  MaxUnpoolOptions(const I& size) : MaxUnpoolOptions(Each<D>(size)) {}  // NOLINT
   LAMELLA_OPTION(Each<D>, kernel_size);
   LAMELLA_OPTION(Each<D>, stride);
   LAMELLA_OPTION(Each<D>, padding) = 0;
@@ -24,8 +24,8 @@ template <size_t D>
 struct FractionalMaxPoolOptions {
   FractionalMaxPoolOptions(Each<D> kernel_size) : kernel_size_(kernel_size) {}  // NOLINT: implicit
   FractionalMaxPoolOptions(std::initializer_list<int64_t> sizes) : kernel_size_(sizes) {}
-  template <std::integral I>
-  FractionalMaxPoolOptions(I size) : kernel_size_(size) {}  // NOLINT
+  template <MakesEach<D> I>
+  FractionalMaxPoolOptions(const I& size) : kernel_size_(size) {}  // NOLINT
   using Ratios = EachOf<double, D>;
   LAMELLA_OPTION(Each<D>, kernel_size);
   LAMELLA_OPTION(std::optional<Each<D>>, output_size);
@@ -60,8 +60,8 @@ template <size_t D>
 struct MarginOptions {
   MarginOptions(Each<2 * D> padding) : padding_(padding) {}  // NOLINT: implicit
   MarginOptions(std::initializer_list<int64_t> padding) : padding_(padding) {}
-  template <std::integral I>
-  MarginOptions(I padding) : padding_(padding) {}  // NOLINT
+  template <MakesEach<2 * D> I>
+  MarginOptions(const I& padding) : padding_(padding) {}  // NOLINT
   LAMELLA_OPTION(Each<2 * D>, padding);
 };
 template <size_t D>
@@ -82,6 +82,12 @@ struct UpsampleOptions {
 };
 struct UnflattenOptions {
   UnflattenOptions(int64_t dim, std::vector<int64_t> sizes) : dim_(dim), sizes_(std::move(sizes)) {}
+  // Dimensions by name are absent: NotImplementedError.
+  UnflattenOptions(const char* name, const std::vector<std::pair<std::string, int64_t>>&)
+      : dim_(0) {
+    LAMELLA_CHECK_NOT_IMPLEMENTED(
+        false, "Unflatten: expected a dimension by number, got one by name, '", name, "'");
+  }
   LAMELLA_OPTION(int64_t, dim);
   LAMELLA_OPTION(std::vector<int64_t>, sizes);
 };

@@ -80,7 +80,7 @@ namespace {
 // flags tell whether the wrapped tensors have gradients.
 bool wants_vectors(const Tensor& a) {
   constexpr uint32_t kShown = LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_TANGENT;
-  return (a.key_set() & kGradientBits) != 0 || (a.impl()->flags & kShown) != 0;
+  return (a.impl()->key_set & kGradientBits) != 0 || (a.impl()->flags & kShown) != 0;
 }
 }  // namespace
 

@@ -10,7 +10,7 @@ namespace {
 
 bool records_gradients(const Tensor& tensor) {
   return (lamella_thread.modes & LAMELLA_MODE_NO_GRAD) == 0 &&
-         (tensor.key_set() & kGradientBits) != 0;
+         (tensor.impl()->key_set & kGradientBits) != 0;
 }
 
 // All memory of a storage as a one-dimensional tensor.

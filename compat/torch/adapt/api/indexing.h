@@ -7,15 +7,28 @@
 namespace lamella {
 namespace indexing {
 
+inline constexpr int64_t INDEX_MIN = INT64_MIN, INDEX_MAX = INT64_MAX;
+
 // start:stop:step. Negative start and stop count from the end; step must be positive.
 struct Slice {
   constexpr Slice(std::optional<int64_t> start = std::nullopt,  // NOLINT: implicit
                   std::optional<int64_t> stop = std::nullopt,
                   std::optional<int64_t> step = std::nullopt)
-      : start(start), stop(stop), step(step ? *step : 1) {}
-  std::optional<int64_t> start, stop;
-  int64_t step;
+      : start_(start), stop_(stop), step_(step ? *step : 1) {}
+  // What stands for an absent start or stop is the end that the step comes from or goes to.
+  constexpr int64_t start() const { return start_ ? *start_ : step_ < 0 ? INDEX_MAX : 0; }
+  constexpr int64_t stop() const { return stop_ ? *stop_ : step_ < 0 ? INDEX_MIN : INDEX_MAX; }
+  constexpr int64_t step() const { return step_; }
+  constexpr const std::optional<int64_t>& start_or_none() const { return start_; }
+  constexpr const std::optional<int64_t>& stop_or_none() const { return stop_; }
+
+ private:
+  std::optional<int64_t> start_, stop_;
+  int64_t step_;
 };
+inline void append(std::string& out, const Slice& slice) {
+  lamella::append(out, lamella::str(slice.start(), ':', slice.stop(), ':', slice.step()));
+}
 // "..."
 struct EllipsisIndexType {};
 inline constexpr EllipsisIndexType Ellipsis{};
@@ -42,7 +55,14 @@ class TensorIndex {
   TensorIndex(Tensor tensor) : kind_(kTensor), tensor_(std::move(tensor)) {}  // NOLINT
 
   Kind kind() const { return kind_; }
+  bool is_none() const { return kind_ == kNew; }
+  bool is_ellipsis() const { return kind_ == kEllipsis; }
+  bool is_integer() const { return kind_ == kInteger; }
+  bool is_boolean() const { return kind_ == kFlag; }
+  bool is_slice() const { return kind_ == kSlice; }
+  bool is_tensor() const { return kind_ == kTensor; }
   int64_t integer() const { return number_; }
+  bool boolean() const { return number_ != 0; }
   const indexing::Slice& slice() const { return slice_; }
   const Tensor& tensor() const { return tensor_; }
   // The number of dimensions of the indexed tensor that this entry consumes.
@@ -59,9 +79,37 @@ class TensorIndex {
   Tensor tensor_;
 };
 
+// As Python prints it; a tensor with its elements, for which the caller includes ATen/ATen.h.
+LAMELLA_LAZY void append(std::string& out, const TensorIndex& index) {
+  if (index.is_none()) return append(out, "None");
+  if (index.is_ellipsis()) return append(out, "...");
+  if (index.is_integer()) return append(out, index.integer());
+  if (index.is_boolean()) return append(out, index.boolean());
+  if (index.is_slice()) return indexing::append(out, index.slice());
+  detail::append_streamed(out, index.tensor());
+}
+LAMELLA_LAZY void append(std::string& out, const std::vector<TensorIndex>& indices) {
+  const char* between = "(";
+  for (const TensorIndex& index : indices) {
+    append(out, between);
+    append(out, index);
+    between = ", ";
+  }
+  append(out, ')');
+}
+template <class Stream, class T>
+  requires(std::is_same_v<T, TensorIndex> || std::is_same_v<T, indexing::Slice> ||
+           std::is_same_v<T, std::vector<TensorIndex>>)
+Stream& operator<<(Stream& out, const T& index) {
+  std::string text;
+  append(text, index);
+  return out << text;
+}
+
 namespace indexing {
 using lamella::TensorIndex;
-}
+using lamella::operator<<;
+}  // namespace indexing
 
 namespace detail {
 
@@ -99,14 +147,20 @@ LAMELLA_LAZY inline IndexedView view_by(const Tensor& self, ArrayRef<TensorIndex
         take(full({index.integer()}, 0, TensorOptions(kLong).device(self.device())));
         break;
       case TensorIndex::kSlice:
-        result.view =
-            result.view.slice(dim++, index.slice().start, index.slice().stop, index.slice().step);
+        result.view = result.view.slice(dim++, index.slice().start_or_none(),
+                                        index.slice().stop_or_none(), index.slice().step());
         break;
       case TensorIndex::kTensor:
         if (index.is_mask()) {
           // One tensor of positions for each dimension of the mask.
           Tensor places = index.tensor().nonzero();
           for (int64_t d = 0; d < index.tensor().dim(); ++d) take(places.select(1, d));
+          if (index.tensor().dim() == 0) {
+            result.view = result.view.unsqueeze(dim);
+            take(zeros({places.size(0)}, TensorOptions(kLong).device(self.device())));
+          }
+        } else if (index.tensor().dim() == 0 && is_integral(index.tensor().scalar_type(), false)) {
+          result.view = result.view.select(dim, index.tensor().item().template to<int64_t>());
         } else {
           take(index.tensor());
         }
@@ -118,17 +172,18 @@ LAMELLA_LAZY inline IndexedView view_by(const Tensor& self, ArrayRef<TensorIndex
 
 LAMELLA_LAZY Tensor indexed(const Tensor& self, ArrayRef<TensorIndex> indices) {
   IndexedView by = view_by(self, indices);
-  return by.tensors.empty() ? by.view : by.view.index(TensorList(by.tensors));
+  if (!by.tensors.empty()) return by.view.index(TensorList(by.tensors));
+  return by.view.is_same(self) ? self.alias() : by.view;
 }
 LAMELLA_LAZY Tensor& write_indexed(const Tensor& self, ArrayRef<TensorIndex> indices,
                                    const Tensor& values) {
   IndexedView by = view_by(self, indices);
+  // Leading dimensions of size 1 are left out, as in Python's assignment.
+  Tensor given = values;
+  while (given.dim() > by.view.dim() && given.size(0) == 1) given = given.squeeze(0);
   if (!by.tensors.empty()) {
-    by.view.index_put_(TensorList(by.tensors), values.to(by.view.options()));
+    by.view.index_put_(TensorList(by.tensors), given.to(by.view.options()));
   } else {
-    // Leading dimensions of size 1 are left out, as in Python's assignment.
-    Tensor given = values;
-    while (given.dim() > by.view.dim() && given.size(0) == 1) given = given.squeeze(0);
     by.view.copy_(given);
   }
   return const_cast<Tensor&>(self);

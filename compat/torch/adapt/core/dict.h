@@ -9,6 +9,8 @@
 
 namespace lamella {
 
+class ValueTypePtr;
+
 // One entry, with the members of PyTorch's entries beside those of a pair.
 template <class K, class V>
 class DictEntry {
@@ -29,6 +31,10 @@ class Dict {
  public:
   using key_type = K;
   using mapped_type = V;
+  Dict() = default;
+  // An empty dictionary; the types are what K and V say.
+  Dict(const ValueTypePtr&, const ValueTypePtr&) {}
+
   using iterator = typename std::vector<DictEntry<K, V>>::const_iterator;
 
   size_t size() const { return entries_->size(); }
@@ -37,15 +43,15 @@ class Dict {
   iterator end() const { return entries_->end(); }
   iterator find(const K& key) const {
     iterator it = begin();
-    while (it != end() && !(it->key() == key)) ++it;
+    while (it != end() && !same(it->key(), key)) ++it;
     return it;
   }
   bool contains(const K& key) const { return find(key) != end(); }
   size_t count(const K& key) const { return contains(key) ? 1 : 0; }
-  // IndexError if the key is missing.
+  // std::out_of_range if the key is missing.
   const V& at(const K& key) const {
     iterator it = find(key);
-    LAMELLA_CHECK_INDEX(it != end(), "Dict: expected a key that it has");
+    if (it == end()) detail::throw_out_of_range("Dict: expected a key that it has");
     return it->value();
   }
   // Returns the entry and whether it was inserted; an existing entry is kept unchanged.
@@ -81,10 +87,31 @@ class Dict {
     *twin.entries_ = *entries_;
     return twin;
   }
+  // The same keys with equal values, in any order.
+  bool operator==(const Dict& other) const {
+    if (size() != other.size()) return false;
+    for (const auto& entry : *this) {
+      iterator it = other.find(entry.key());
+      if (it == other.end() || !(it->value() == entry.value())) return false;
+    }
+    return true;
+  }
+  size_t use_count() const { return entries_.use_count(); }
+  ValueTypePtr keyType() const;
+  ValueTypePtr valueType() const;
   // True if both share one set of entries (identity, not equality).
   bool is(const Dict& other) const { return entries_.is(other.entries_); }
 
  private:
+  // Tensors are equal keys if they are the same one.
+  static bool same(const K& a, const K& b) {
+    if constexpr (requires { a.is_same(b); }) {
+      return a.is_same(b);
+    } else {
+      return a == b;
+    }
+  }
+
   detail::SharedEntries<std::vector<DictEntry<K, V>>> entries_;
 };
 

@@ -1,5 +1,8 @@
 // SharedEntries: the reference-counted entries that copies of a List or Dict share, as in PyTorch.
 #pragma once
+#include <stdexcept>
+
+#include "lamella/core/error.h"
 #include "lamella/core/object_ref.h"
 
 namespace lamella::detail {
@@ -11,11 +14,11 @@ class SharedEntries {
   explicit SharedEntries(Entries entries)
       : node_(ObjectRef<Node>::adopt(new Node(std::move(entries)))) {}
 
-  // An object that was moved from gets new, empty entries.
-  Entries& operator*() const {
-    if (!node_) node_ = SharedEntries().node_;
-    return node_->entries;
-  }
+  // Moving copies, so that an object that was moved from still has its entries.
+  SharedEntries(const SharedEntries&) = default;
+  SharedEntries& operator=(const SharedEntries&) = default;
+
+  Entries& operator*() const { return node_->entries; }
   Entries* operator->() const { return &**this; }
   bool is(const SharedEntries& other) const { return node_ == other.node_; }
   size_t use_count() const { return node_.use_count(); }
@@ -27,7 +30,13 @@ class SharedEntries {
     Entries entries;
   };
 
-  mutable ObjectRef<Node> node_;
+  ObjectRef<Node> node_;
 };
+
+// The error for an entry that is not there; the same type as from a container of the standard.
+template <class... A>
+[[noreturn]] LAMELLA_COLD void throw_out_of_range(const A&... parts) {
+  throw std::out_of_range(str(parts...));
+}
 
 }  // namespace lamella::detail

@@ -190,6 +190,18 @@ inline bool operator==(const IValue& a, const IValue& b) {
   }
 }
 
+template <class T>
+ValueTypePtr List<T>::elementType() const {
+  return ValueTypePtr::of<T>();
+}
+template <class K, class V>
+ValueTypePtr Dict<K, V>::keyType() const {
+  return ValueTypePtr::of<K>();
+}
+template <class K, class V>
+ValueTypePtr Dict<K, V>::valueType() const {
+  return ValueTypePtr::of<V>();
+}
 template <int>
 ValueTypePtr IValue::type() const {
   return ValueTypePtr(detail::type_text(*this));

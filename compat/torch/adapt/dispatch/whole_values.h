@@ -6,6 +6,9 @@
 #include "lamella/core/list.h"
 #include "lamella/dispatch/signature.h"
 
+template <class T, size_t N>
+inline constexpr bool lamella::detail::converts_to_value<std::array<T, N>> = true;
+
 namespace lamella::abi {
 
 // ---- Conversions of values ---------------------------------------------------------------------
@@ -134,6 +137,37 @@ struct ToValue<std::tuple<T...>> {
   }
 };
 
+// Lists and dictionaries of IValue, and typed ones with the same entries. Error where an entry is
+// of another type.
+template <class T>
+List<IValue> to_generic(const List<T>& list) {
+  List<IValue> generic;
+  for (const T& entry : list.vec()) generic.push_back(ToValue<T>::get(entry));
+  return generic;
+}
+template <class K, class V>
+Dict<IValue, IValue> to_generic(const Dict<K, V>& dict) {
+  Dict<IValue, IValue> generic;
+  for (const auto& entry : dict) {
+    generic.insert(ToValue<K>::get(entry.key()), ToValue<V>::get(entry.value()));
+  }
+  return generic;
+}
+template <class T>
+List<T> to_typed(const List<IValue>& list) {
+  List<T> typed;
+  for (const IValue& entry : list.vec()) typed.push_back(FromValue<T>::get(entry));
+  return typed;
+}
+template <class K, class V>
+Dict<K, V> to_typed(const Dict<IValue, IValue>& dict) {
+  Dict<K, V> typed;
+  for (const auto& entry : dict) {
+    typed.insert(FromValue<K>::get(entry.key()), FromValue<V>::get(entry.value()));
+  }
+  return typed;
+}
+
 // ---- Parameters --------------------------------------------------------------------------------
 
 // Lists with a C form: a List is made for the kernel.
@@ -227,6 +261,12 @@ struct Param<std::vector<T>> : Param<ArrayRef<bool>> {
     std::vector<T> held;
   };
 };
+template <class T>
+  requires std::is_same_v<T, std::string>
+struct Param<ArrayRef<T>> : ViewParam<T> {};
+template <class T, size_t N>
+  requires(!std::is_same_v<T, bool> && !std::is_same_v<T, int64_t> && !std::is_same_v<T, double>)
+struct Param<std::array<T, N>> : ValueParam<std::array<T, N>> {};
 template <class T, size_t N>
   requires(std::is_same_v<T, int64_t> || std::is_same_v<T, double>)
 struct Param<std::array<T, N>> : Param<ArrayRef<T>> {

@@ -2,6 +2,7 @@
 #pragma once
 #include <ATen/Context.h>
 #include <ATen/DeviceGuard.h>
+#include <ATen/Dimname.h>
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
 #include <ATen/NativeFunctions.h>

@@ -2,6 +2,7 @@
 #pragma once
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Tensor.h>
+#include <c10/core/Backend.h>
 #include <c10/core/Device.h>
 #include <c10/util/Exception.h>
 
@@ -65,6 +66,10 @@ inline Context& globalContext() { return global_context; }
 // The options of CPU tensors with a dtype, in PyTorch's older spelling for factories.
 inline lamella::TensorKind CPU(ScalarType type) { return {type, DeviceType::CPU}; }
 inline lamella::TensorKind CUDA(ScalarType type) { return {type, DeviceType::CUDA}; }
+
+inline lamella::TensorKind getDeprecatedTypeProperties(Backend backend, ScalarType type) {
+  return {type, c10::backendToDeviceType(backend)};
+}
 
 inline bool hasCUDA() { return Context::hasCUDA(); }
 inline bool hasMPS() { return Context::hasMPS(); }

@@ -1,6 +1,7 @@
 // at::native: composite kernels, callable directly.
 #pragma once
 #include <ATen/Functions.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include "lamella/api/composite.h"
 
@@ -19,4 +20,28 @@ LAMELLA_METHOD(view)
 LAMELLA_LAZY Tensor expand_as(const Tensor& self, const Tensor& other) {
   return self.expand_as(other);
 }
+// Upsampling as the operators have it; a list of sizes is not a list of scales.
+#define LAMELLA_UPSAMPLE(name)                                              \
+  LAMELLA_LAZY Tensor name(const Tensor& self, IntArrayRef size,            \
+                           std::optional<double> scales_h = std::nullopt,   \
+                           std::optional<double> scales_w = std::nullopt) { \
+    return at::name(self, size, scales_h, scales_w);                        \
+  }
+#define LAMELLA_UPSAMPLE_ALIGNED(name)                                               \
+  LAMELLA_LAZY Tensor name(const Tensor& self, IntArrayRef size, bool align_corners, \
+                           std::optional<double> scales_h = std::nullopt,            \
+                           std::optional<double> scales_w = std::nullopt) {          \
+    return lamella::Dispatcher::singleton()                                          \
+        .findSchemaOrThrow("aten::" #name, "")                                       \
+        .typed<Tensor(const Tensor&, IntArrayRef, bool, std::optional<double>,       \
+                      std::optional<double>)>()                                      \
+        .call(self, size, align_corners, scales_h, scales_w);                        \
+  }
+LAMELLA_UPSAMPLE(_upsample_nearest_exact2d)
+LAMELLA_UPSAMPLE_ALIGNED(_upsample_bilinear2d_aa)
+LAMELLA_UPSAMPLE_ALIGNED(_upsample_bicubic2d_aa)
+#undef LAMELLA_UPSAMPLE
+#undef LAMELLA_UPSAMPLE_ALIGNED
+// Whether the one element is not zero.
+LAMELLA_LAZY bool is_nonzero(const Tensor& self) { return self.item().template to<bool>(); }
 }  // namespace at::native

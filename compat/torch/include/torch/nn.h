@@ -1,5 +1,6 @@
 // torch::nn: modules, functional, init; TORCH_MODULE.
 #pragma once
+#include <torch/expanding_array.h>
 #include <torch/ordered_dict.h>
 #include <torch/types.h>
 
@@ -10,6 +11,8 @@
 #include "lamella/nn/recurrent.h"
 #include "lamella/nn/transformer.h"
 #include "lamella/nn/windows.h"
+
+#define FORWARD_HAS_DEFAULT_ARGS(...) LAMELLA_FORWARD_DEFAULTS(__VA_ARGS__)
 
 namespace torch {
 using namespace lamella::nn::words;

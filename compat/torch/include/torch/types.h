@@ -1,6 +1,7 @@
 // torch::Tensor, torch::Dtype, torch::kFloat32, torch::empty, ….
 #pragma once
 #include <ATen/ATen.h>
+#include <torch/csrc/autograd/variable.h>
 
 namespace torch {
 using Dtype = lamella::ScalarType;

@@ -6,6 +6,9 @@
 #include "lamella/dispatch/schema_text.h"
 #include "lamella/dispatch/whole_values.h"
 
+template <class K, class V>
+inline constexpr bool lamella::detail::converts_to_value<std::unordered_map<K, V>> = true;
+
 namespace lamella::abi {
 
 template <class K, class V>
@@ -35,7 +38,6 @@ struct SchemaText<std::unordered_map<K, V>> : SchemaText<Dict<K, V>> {};
 template <class K, class V>
 struct Param<std::unordered_map<K, V>> : ValueParam<std::unordered_map<K, V>> {};
 template <class K, class V>
-struct Param<std::optional<std::unordered_map<K, V>>>
-    : ValueParam<std::optional<std::unordered_map<K, V>>> {};
+inline constexpr bool is_dict<std::unordered_map<K, V>> = true;
 
 }  // namespace lamella::abi

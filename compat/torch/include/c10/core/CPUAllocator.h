@@ -1,6 +1,7 @@
 // c10::GetCPUAllocator: the CPU allocator, for code that manages memory itself.
 #pragma once
 #include <c10/core/Allocator.h>
+#include <c10/core/StorageImpl.h>
 #include <c10/core/impl/alloc_cpu.h>
 
 #include <cstring>

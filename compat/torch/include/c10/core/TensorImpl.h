@@ -2,6 +2,7 @@
 // implementation.
 #pragma once
 #include <ATen/core/TensorBase.h>
+#include <c10/core/StorageImpl.h>
 #include <c10/util/DimVector.h>
 #include <c10/util/accumulate.h>
 

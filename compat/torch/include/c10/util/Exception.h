@@ -118,6 +118,12 @@ T check_not_null(T&& pointer, const char* what) {
   ::lamella::detail::check_failed<::c10::IndexError>("no error" __VA_OPT__(, ) __VA_ARGS__)
 #define C10_THROW_ERROR(type, message) throw ::c10::type(message)
 
+// Throws a caught error again, with more text behind its own.
+#define TORCH_RETHROW(error, ...)                                               \
+  do {                                                                          \
+    throw ::c10::Error(::lamella::str((error).what(), " (", __VA_ARGS__, ")")); \
+  } while (false)
+#define CUDA_KERNEL_ASSERT(condition) TORCH_INTERNAL_ASSERT(condition)
 #define TORCH_WARN(...) LAMELLA_WARN(__VA_ARGS__)
 #define TORCH_WARN_ONCE(...) LAMELLA_WARN_ONCE(__VA_ARGS__)
 #define TORCH_WARN_DEPRECATION(...) LAMELLA_WARN(__VA_ARGS__)

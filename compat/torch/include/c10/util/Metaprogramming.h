@@ -37,6 +37,16 @@ struct infer_function_traits<R(A...)> : function_traits<R(A...)> {};
 template <class F>
 using infer_function_traits_t = infer_function_traits<F>;
 
+// The function type of a return type and a list of parameter types.
+template <class R, class Parameters>
+struct make_function_traits;
+template <class R, class... A>
+struct make_function_traits<R, typelist::typelist<A...>> {
+  using type = function_traits<R(A...)>;
+};
+template <class R, class Parameters>
+using make_function_traits_t = typename make_function_traits<R, Parameters>::type;
+
 // Parts of a tuple: the first or last n entries, the entries from an index on, those at given
 // indices, and the results of a function of each.
 template <class Tuple, size_t... i>

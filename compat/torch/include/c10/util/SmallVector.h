@@ -1,6 +1,7 @@
 // c10::SmallVector, a std::vector here.
 #pragma once
-#include <c10/lamella_names.h>
+#include <c10/macros/Macros.h>
+#include <c10/util/ArrayRef.h>
 
 #include <cstddef>
 #include <vector>
@@ -18,6 +19,13 @@ class SmallVectorImpl : public std::vector<T> {
     this->insert(this->end(), first, last);
   }
   void append(std::initializer_list<T> values) { this->insert(this->end(), values); }
+  void append(const SmallVectorImpl& other) { append(other.begin(), other.end()); }
+  using std::vector<T>::assign;
+  void assign(const SmallVectorImpl& other) { *this = other; }
+  // The values of new entries are unspecified.
+  void resize_for_overwrite(std::size_t count) { this->resize(count); }
+  void pop_back_n(std::size_t count) { this->resize(this->size() - count); }
+  void truncate(std::size_t count) { this->resize(count); }
   T pop_back_val() {
     T last = std::move(this->back());
     this->pop_back();
@@ -29,4 +37,12 @@ class SmallVector : public SmallVectorImpl<T> {
  public:
   using SmallVectorImpl<T>::SmallVectorImpl;
 };
+template <class T>
+lamella::ArrayRef<T> makeArrayRef(const SmallVectorImpl<T>& list) {
+  return static_cast<const std::vector<T>&>(list);
+}
+template <class T, unsigned N>
+lamella::ArrayRef<T> makeArrayRef(const SmallVector<T, N>& list) {
+  return static_cast<const std::vector<T>&>(list);
+}
 }  // namespace c10

@@ -3,7 +3,11 @@
 //
 //   static auto registry = torch::RegisterOperators().op("mine::twice", &twice);
 #pragma once
+#include <torch/csrc/jit/frontend/function_schema_parser.h>
 #include <torch/library.h>
+#include <torch/unordered_map_values.h>
+
+#include "lamella/dispatch/loader_frames.h"
 
 namespace c10 {
 
@@ -12,12 +16,20 @@ class RegisterOperators {
   // The options of one registration: its kernels, each for one key or for all.
   class Options {
    public:
-    // Registers a function for one key.
+    // Registers a function, typed or boxed, for one key.
     template <class Function, Function* f>
     Options&& kernel(DispatchKey key) && {
       return std::move(*this).add(key, CppFunction(f));
     }
     template <class Function, Function* f>
+    Options&& catchAllKernel() && {
+      return std::move(*this).add(DispatchKey::None, CppFunction(f));
+    }
+    template <auto* f>
+    Options&& kernel(DispatchKey key) && {
+      return std::move(*this).add(key, CppFunction(f));
+    }
+    template <auto* f>
     Options&& catchAllKernel() && {
       return std::move(*this).add(DispatchKey::None, CppFunction(f));
     }
@@ -41,6 +53,8 @@ class RegisterOperators {
       return std::move(*this).add(DispatchKey::None, CppFunction(std::forward<F>(f)));
     }
     LAMELLA_LAZY Options&& schema(const std::string& text) && {
+      LAMELLA_CHECK(schema_.empty(), "RegisterOperators: expected one schema, got '", schema_,
+                    "' and '", text, "'");
       schema_ = text;
       return std::move(*this);
     }
@@ -78,11 +92,18 @@ class RegisterOperators {
   }
 
   // The first argument is a schema, or a name whose schema is inferred from the kernel. Options, a
-  // kernel for all backends, or nothing may follow.
+  // kernel for all backends, or nothing may follow. Throws what is wrong with the registration;
+  // while a library is being loaded, where nothing may throw, the loader reports it.
   LAMELLA_LAZY RegisterOperators&& op(const std::string& name_or_schema, Options&& options) && {
-    guarded(name_or_schema, [&](Library& library, const std::string& text) {
-      register_all(library, text, options);
-    });
+    try {
+      LAMELLA_CHECK(options.schema_.empty() || options.schema_ == name_or_schema,
+                    "RegisterOperators: expected one schema, got '", name_or_schema, "' and '",
+                    options.schema_, "'");
+      register_all(name_or_schema, options);
+    } catch (const std::exception& error) {
+      if (!lamella::detail::inside_initialiser()) throw;
+      lamella_defer_failure(error.what(), __FILE__, __LINE__);
+    }
     return std::move(*this);
   }
   LAMELLA_LAZY RegisterOperators&& op(Options&& options) && {
@@ -107,42 +128,83 @@ class RegisterOperators {
   }
 
  private:
-  // A static initialiser must not throw, so a failure is kept for the loader, as in Library's
-  // blocks.
-  template <class F>
-  void guarded(const std::string& name_or_schema, F&& body) {
-    try {
-      size_t colons = name_or_schema.find("::");
-      LAMELLA_CHECK(colons != std::string::npos,
-                    "RegisterOperators: expected a name such as "
-                    "'mine::twice', got '",
-                    name_or_schema, "'");
-      std::string name_space = name_or_schema.substr(0, colons);
-      libraries_.emplace_back(Library::FRAGMENT, name_space.c_str(), std::nullopt, __FILE__,
-                              __LINE__);
-      body(libraries_.back(), name_or_schema.substr(colons + 2));
-    } catch (const std::exception& error) {
-      lamella_defer_failure(error.what(), __FILE__, __LINE__);
+  struct LibraryObject : intrusive_ptr_target {
+    explicit LibraryObject(const std::string& name_space)
+        : library(Library::FRAGMENT, name_space.c_str(), std::nullopt, __FILE__, __LINE__) {}
+    // Also where weak references keep the object.
+    void release_resources() override { library.reset(); }
+    Library library;
+  };
+  using Block = intrusive_ptr<LibraryObject>;
+  struct Defined {
+    std::string schema;
+    weak_intrusive_ptr<LibraryObject> block;
+  };
+  // A definition lives as long as any of the registrations that state it.
+  LAMELLA_LAZY static Block define(const std::string& name_space, const std::string& schema) {
+    static std::vector<Defined> all;
+    std::string qualified = name_space + "::" + schema;
+    std::erase_if(all, [](const Defined& one) { return one.block.expired(); });
+    for (const Defined& one : all) {
+      if (one.schema == qualified) return one.block.lock();
     }
+    Block block = make_intrusive<LibraryObject>(name_space);
+    block->library.def(schema);
+    all.push_back({std::move(qualified), weak_intrusive_ptr<LibraryObject>(block)});
+    return block;
   }
-  LAMELLA_LAZY static void register_all(Library& library, const std::string& text,
-                                        Options& options) {
+  LAMELLA_LAZY void register_all(const std::string& qualified, Options& options) {
+    size_t colons = qualified.substr(0, qualified.find('(')).find("::");
+    LAMELLA_CHECK(colons != std::string::npos,
+                  "RegisterOperators: expected a schema, or a name such as 'mine::twice', got '",
+                  qualified, "'");
+    std::string name_space = qualified.substr(0, colons), text = qualified.substr(colons + 2);
     std::string name = text.substr(0, text.find('('));
-    bool defined = name.size() != text.size();
-    if (defined) library.def(text);
-    for (size_t i = 0; i < options.kernels_.size(); ++i) {
-      CppFunction kernel = std::move(options.kernels_[i]).with_key(options.keys_[i]);
-      // Without a schema, the first kernel's signature becomes the schema.
-      if (defined) {
-        library.impl(name, std::move(kernel));
-      } else {
-        library.def(name.c_str(), std::move(kernel));
+    for (size_t i = 0; i < options.keys_.size(); ++i) {
+      for (size_t k = 0; k < i; ++k) {
+        LAMELLA_CHECK(
+            options.keys_[i] != options.keys_[k], qualified,
+            ": expected one kernel for each key, got two for ",
+            options.keys_[i] == DispatchKey::None ? "all keys" : toString(options.keys_[i]));
       }
-      defined = true;
     }
+    // Without a schema, the signature of the kernels becomes the schema.
+    size_t count = options.kernels_.size(), first = count;
+    for (size_t i = 0; i < count; ++i) {
+      std::string_view signature = options.kernels_[i].signature();
+      if (signature.empty()) continue;
+      if (first == count) first = i;
+      LAMELLA_CHECK(signature == options.kernels_[first].signature(), qualified,
+                    ": expected kernels of one signature, got '",
+                    options.kernels_[first].signature(), "' and '", signature, "'");
+    }
+    bool infer = name.size() == text.size();
+    LAMELLA_CHECK(!infer || first != count, qualified,
+                  ": expected a schema, because there is no kernel whose types tell it");
+    std::vector<Block> blocks{infer ? make_intrusive<LibraryObject>(name_space)
+                                    : define(name_space, text)};
+    if (infer) {
+      blocks[0]->library.def(name.c_str(),
+                             std::move(options.kernels_[first]).with_key(options.keys_[first]));
+    }
+    for (size_t i = 0; i < count; ++i) {
+      if (infer && i == first) continue;
+      blocks.push_back(make_intrusive<LibraryObject>(name_space));
+      blocks.back()->library.impl(name, std::move(options.kernels_[i]).with_key(options.keys_[i]));
+    }
+    blocks_.insert(blocks_.end(), blocks.begin(), blocks.end());
   }
 
-  std::vector<Library> libraries_;
+  std::vector<Block> blocks_;
 };
 
+}  // namespace c10
+// What Dispatcher::addRegistrationListener() tells of operators.
+namespace c10 {
+class OpRegistrationListener {
+ public:
+  virtual ~OpRegistrationListener() = default;
+  virtual void onOperatorRegistered(const OperatorHandle& op) = 0;
+  virtual void onOperatorDeregistered(const OperatorHandle& op) = 0;
+};
 }  // namespace c10

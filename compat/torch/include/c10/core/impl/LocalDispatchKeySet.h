@@ -28,4 +28,10 @@ inline bool tls_is_dispatch_key_included(DispatchKey key) {
 inline bool tls_is_dispatch_key_excluded(DispatchKey key) {
   return DispatchKeySet::from_raw_repr(lamella_thread.excluded).has_any(DispatchKeySet(key));
 }
+inline bool tls_is_dispatch_keyset_included(DispatchKeySet keys) {
+  return DispatchKeySet::from_raw_repr(lamella_thread.included).isSupersetOf(keys);
+}
+inline bool tls_is_dispatch_keyset_excluded(DispatchKeySet keys) {
+  return DispatchKeySet::from_raw_repr(lamella_thread.excluded).isSupersetOf(keys);
+}
 }  // namespace c10::impl

@@ -1,0 +1,138 @@
+// TensorObject: a tensor's header with the members of PyTorch's TensorImpl that code reads through
+// Tensor::unsafeGetTensorImpl(); StorageObject: memory that code allocates itself and makes tensors
+// over. Classes cannot add data to a tensor by deriving from TensorObject.
+#pragma once
+#include "lamella/abi/autograd.h"
+#include "lamella/core/device_interfaces.h"
+#include "lamella/core/intrusive_ptr.h"
+#include "lamella/core/tensor_base.h"
+#include "lamella/dispatch/dispatch_key.h"
+
+namespace lamella {
+
+// How a view came about, as far as writes to it are restricted.
+enum class CreationMeta : uint8_t {
+  DEFAULT,
+  IN_CUSTOM_FUNCTION,
+  MULTI_OUTPUT_NODE,
+  NO_GRAD_MODE,
+  INFERENCE_MODE
+};
+
+struct TensorObject;
+// The autograd part of a tensor. Its address is the tensor's.
+struct AutogradPart {
+  bool has_bw_view() const {
+    return lamella_tensor_base(
+               reinterpret_cast<lamella_tensor*>(const_cast<AutogradPart*>(this))) != nullptr;
+  }
+  CreationMeta get_creation_meta() const;
+};
+
+struct TensorObject : lamella_tensor {
+  class Version {
+   public:
+    explicit Version(lamella_tensor* tensor) : tensor_(tensor) {}
+    uint32_t current_version() const { return lamella_tensor_version(tensor_); }
+    bool enabled() const { return (tensor_->flags & LAMELLA_TENSOR_INFERENCE) == 0; }
+    void bump() const { lamella_tensor_bump_version(tensor_); }
+
+   private:
+    lamella_tensor* tensor_;
+  };
+
+  TensorBase tensor() const { return TensorBase::borrow(const_cast<TensorObject*>(this)); }
+  DispatchKeySet key_set() const { return DispatchKeySet::from_raw_repr(lamella_tensor::key_set); }
+  IntArrayRef sizes() const { return {lamella_tensor::sizes, static_cast<size_t>(ndim)}; }
+  IntArrayRef strides() const { return {lamella_tensor::strides, static_cast<size_t>(ndim)}; }
+  int64_t dim() const { return ndim; }
+  int64_t size(int64_t d) const { return tensor().size(d); }
+  int64_t stride(int64_t d) const { return tensor().stride(d); }
+  int64_t numel() const { return lamella_tensor::numel; }
+  int64_t storage_offset() const { return lamella_tensor::storage_offset; }
+  TypeMeta dtype() const { return TypeMeta(static_cast<ScalarType>(scalar_type)); }
+  Device device() const { return tensor().device(); }
+  const void* data() const { return lamella_tensor::data; }
+  void* mutable_data() { return tensor().mutable_data_ptr(); }
+  bool has_storage() const { return lamella_tensor::storage != nullptr; }
+  bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const {
+    return tensor().is_contiguous(format);
+  }
+  bool is_inference() const { return (flags & LAMELLA_TENSOR_INFERENCE) != 0; }
+  bool requires_grad() const { return (flags & LAMELLA_TENSOR_REQUIRES_GRAD) != 0; }
+  bool is_wrapped_number() const { return (flags & LAMELLA_TENSOR_WRAPPED_NUMBER) != 0; }
+  void set_wrapped_number(bool on) { lamella_tensor_set_wrapped_number(this, on); }
+  Version version_counter() { return Version(this); }
+  void bump_version() { lamella_tensor_bump_version(this); }
+  AutogradPart* autograd_meta() { return reinterpret_cast<AutogradPart*>(this); }
+  // Calls no longer pass through autograd on their way down.
+  void remove_autograd_key() {
+    lamella_tensor::key_set =
+        (key_set() - autograd_dispatch_keyset_with_ADInplaceOrView).raw_repr();
+  }
+};
+inline CreationMeta AutogradPart::get_creation_meta() const {
+  const auto* tensor = reinterpret_cast<const lamella_tensor*>(this);
+  if ((tensor->flags & LAMELLA_TENSOR_INFERENCE) != 0) return CreationMeta::INFERENCE_MODE;
+  if ((tensor->flags & LAMELLA_TENSOR_NO_GRAD_VIEW) != 0) return CreationMeta::NO_GRAD_MODE;
+  return CreationMeta::DEFAULT;
+}
+
+// PyTorch's StorageImpl: memory of an allocator, which tensors share.
+class StorageObject : public intrusive_ptr_target {
+ public:
+  struct use_byte_size_t {};
+  StorageObject(use_byte_size_t, size_t nbytes, interfaces::DataPtr data,
+                interfaces::Allocator* allocator, bool resizable)
+      : data_(std::move(data)), nbytes_(nbytes), allocator_(allocator), resizable_(resizable) {}
+  StorageObject(use_byte_size_t tag, size_t nbytes, interfaces::Allocator* allocator,
+                bool resizable)
+      : StorageObject(tag, nbytes, allocator->allocate(nbytes), allocator, resizable) {}
+
+  size_t nbytes() const { return nbytes_; }
+  const void* data() const { return data_.get(); }
+  void* mutable_data() { return data_.get(); }
+  const interfaces::DataPtr& data_ptr() const { return data_; }
+  interfaces::DataPtr& mutable_data_ptr() { return data_; }
+  interfaces::Allocator* allocator() const { return allocator_; }
+  bool resizable() const { return resizable_; }
+  Device device() const { return data_.device(); }
+  DeviceType device_type() const { return device().type(); }
+
+ private:
+  interfaces::DataPtr data_;
+  size_t nbytes_;
+  interfaces::Allocator* allocator_;
+  bool resizable_;
+};
+
+// A tensor without elements over the memory, with these keys and those of autograd.
+template <class T = Tensor>
+T tensor_over_storage(intrusive_ptr<StorageObject> storage, DispatchKeySet keys, TypeMeta dtype) {
+  Device device = storage->device();
+  void* data = storage->mutable_data();
+  const int64_t size = 0;
+  lamella_tensor* made = nullptr;
+  detail::check(lamella_tensor_from_blob(
+      data, 1, &size, nullptr, static_cast<uint8_t>(dtype.toScalarType()),
+      static_cast<uint8_t>(device.type()), device.index(),
+      [](void* kept) { intrusive_ptr<StorageObject>::reclaim(static_cast<StorageObject*>(kept)); },
+      storage.release(), &made));
+  made->key_set =
+      keys.raw_repr() | (made->key_set & autograd_dispatch_keyset_with_ADInplaceOrView.raw_repr() &
+                         ~detail::kBackendMask);
+  return T(TensorBase::adopt(made));
+}
+
+// The key of a tensor's backend: its highest key below autograd.
+inline DispatchKey legacyExtractDispatchKey(DispatchKeySet keys) {
+  return (keys - autograd_dispatch_keyset_with_ADInplaceOrView -
+          DispatchKeySet(DispatchKey::Functionalize) -
+          DispatchKeySet(DispatchKey::PythonDispatcher))
+      .highestPriorityTypeId();
+}
+inline DispatchKey legacyExtractDispatchKey(uint64_t keys) {
+  return legacyExtractDispatchKey(DispatchKeySet::from_raw_repr(keys));
+}
+
+}  // namespace lamella

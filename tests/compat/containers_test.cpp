@@ -1,0 +1,173 @@
+// Lists, dictionaries, pointers, modules in containers, warnings and settings under PyTorch's
+// names.
+#include <c10/util/tempfile.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <limits>
+
+namespace {
+
+TEST(Lists, EntriesAreWrittenThroughAndExchanged) {
+  c10::List<std::string> list({"a", "b", "c"});
+  list[0] = list[2];
+  swap(list[1], list[2]);
+  swap(*list.begin(), *(list.begin() + 2));
+  EXPECT_EQ(list.vec(), (std::vector<std::string>{"b", "c", "c"}));
+  EXPECT_EQ(list.extract(0), "b");
+  EXPECT_EQ(list.get(0), "");
+  EXPECT_EQ(static_cast<std::string>(*list.emplace(list.end(), 2, 'x')), "xx");
+  EXPECT_THROW(list.get(4), std::out_of_range);
+  c10::List<std::string> moved(std::move(list));
+  EXPECT_EQ(list.size(), 4);  // NOLINT: moving shares the entries
+  EXPECT_TRUE(moved.is(list));
+}
+TEST(Lists, AreTypedAndGeneric) {
+  auto generic = c10::impl::toList(c10::List<int64_t>({1, 2}));
+  EXPECT_EQ(c10::impl::toTypedList<int64_t>(generic).vec(), (std::vector<int64_t>{1, 2}));
+  EXPECT_THROW(c10::impl::toTypedList<std::string>(generic), c10::Error);
+  c10::Dict<std::string, double> dict;
+  dict.insert("x", 1.5);
+  c10::IValue value(dict);
+  auto back = c10::impl::toTypedDict<std::string, double>(value.toGenericDict());
+  EXPECT_EQ(back, dict);
+  back.insert_or_assign("x", 2);
+  EXPECT_FALSE(back == dict);
+  EXPECT_THROW(dict.at("y"), std::out_of_range);
+  c10::Dict<at::Tensor, int64_t> by_tensor;
+  at::Tensor a = at::zeros({2}), b = at::zeros({2});
+  by_tensor.insert(a, 1);
+  by_tensor.insert(b, 2);
+  EXPECT_EQ(by_tensor.at(b), 2);
+}
+
+struct Counted : c10::intrusive_ptr_target {
+  explicit Counted(int* ended) : ended(ended) {}
+  ~Counted() override { ++*ended; }
+  int* ended;
+};
+struct Derived : Counted {
+  using Counted::Counted;
+};
+TEST(Pointers, WeakOnesAndBareOnesCountReferences) {
+  int ended = 0;
+  auto strong = c10::make_intrusive<Derived>(&ended);
+  c10::weak_intrusive_ptr<Derived> weak(strong);
+  c10::weak_intrusive_ptr<Counted> base = weak;
+  EXPECT_EQ(strong.use_count(), 1);
+  EXPECT_EQ(weak.weak_use_count(), 3);
+  Counted* bare = base.release();
+  base = c10::weak_intrusive_ptr<Counted>::reclaim(bare);
+  c10::intrusive_ptr<Counted> other = c10::make_intrusive<Counted>(&ended);
+  c10::raw::intrusive_ptr::incref(other.get());
+  EXPECT_EQ(c10::raw::intrusive_ptr::use_count(other.get()), 2);
+  c10::raw::intrusive_ptr::decref(other.get());
+  other = std::move(strong);
+  EXPECT_FALSE(strong.defined());  // NOLINT: a pointer that was moved from is null
+  EXPECT_EQ(ended, 1);
+  EXPECT_EQ(base.lock(), other);
+  other.reset();
+  EXPECT_TRUE(weak.expired());
+  weak.reset();
+  EXPECT_EQ(ended, 1);
+  base.reset();
+  EXPECT_EQ(ended, 2);
+}
+
+struct Join : torch::nn::Module {
+  std::string forward(std::string a, int b = 2) { return a + std::to_string(b); }
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(2)})
+};
+struct Length : torch::nn::Module {
+  size_t forward(const std::string& text) { return text.size(); }
+};
+TEST(Modules, AreCalledWhateverTheirTypes) {
+  torch::nn::AnyModule join(Join{});
+  EXPECT_EQ(join.forward<std::string>(std::string("a"), 5), "a5");
+  EXPECT_EQ(join.forward<std::string>(std::string("a")), "a2");
+  EXPECT_THROW(join.forward<std::string>(1), c10::Error);
+  EXPECT_THROW(join.forward<int>(std::string("a")), c10::Error);
+  EXPECT_EQ(join.type_info(), typeid(Join));
+  torch::nn::Sequential both(Join{}, Length{});
+  EXPECT_EQ(both->forward<size_t>(std::string("abc")), 4);
+  EXPECT_EQ(both[1], both->ptr(1));
+  join = std::make_shared<Length>();
+  EXPECT_EQ(join.forward<size_t>(std::string("abcd")), 4);
+}
+TEST(Modules, ContainersAreIndexedExtendedAndCloned) {
+  torch::nn::ModuleList list(torch::nn::Linear(1, 2), torch::nn::Linear(2, 3));
+  list->insert(1, torch::nn::ReLU());
+  EXPECT_EQ(list->size(), 3);
+  EXPECT_NE(list[1]->as<torch::nn::ReLU>(), nullptr);
+  EXPECT_EQ(list->at<torch::nn::LinearImpl>(2).options.out_features(), 3);
+  EXPECT_THROW(list->at<torch::nn::ReLUImpl>(0), c10::Error);
+  torch::nn::Sequential net(torch::nn::Linear(2, 2), torch::nn::BatchNorm1d(2));
+  net->to(at::kDouble);
+  auto twin = std::dynamic_pointer_cast<torch::nn::SequentialImpl>(net->clone());
+  ASSERT_EQ(twin->size(), 2);
+  at::Tensor x = at::rand({3, 2}, at::kDouble);
+  twin->eval();
+  net->eval();
+  EXPECT_TRUE(at::equal(twin->forward(x), net->forward(x)));
+  EXPECT_FALSE(twin->parameters()[0].is_alias_of(net->parameters()[0]));
+  std::vector<std::string> order;
+  net->apply([&](const std::string& path, torch::nn::Module&) { order.push_back(path); }, "net");
+  EXPECT_EQ(order, (std::vector<std::string>{"net", "net.0", "net.1"}));
+  torch::ExpandingArray<3> each(4);
+  EXPECT_EQ((*each)[2] + static_cast<int64_t>(each->size()), 7);
+  torch::OrderedDict<std::string, int> dict;
+  dict.insert("a", 1);
+  EXPECT_THROW(dict.insert("a", 2), c10::Error);
+}
+
+struct Kept : c10::WarningHandler {
+  void process(const c10::Warning& warning) override { text = warning.msg(); }
+  std::string text;
+};
+TEST(Settings, WarningsGoToTheHandlerAndDtypesToFactories) {
+  Kept kept;
+  {
+    c10::WarningUtils::WarningHandlerGuard guard(&kept);
+    TORCH_WARN("number ", 3);
+  }
+  EXPECT_EQ(kept.text, "number 3");
+  EXPECT_EQ(c10::WarningUtils::get_warning_handler(), nullptr);
+  EXPECT_EQ(torch::get_default_dtype(), at::kFloat);
+  torch::set_default_dtype(caffe2::TypeMeta::Make<double>());
+  EXPECT_EQ(torch::ones({1}).scalar_type(), at::kDouble);
+  torch::set_default_dtype(caffe2::TypeMeta::Make<float>());
+  EXPECT_THROW(torch::set_default_dtype(caffe2::TypeMeta::Make<int>()), c10::Error);
+  EXPECT_TRUE(torch::ones({2}).to({at::kCPU, 0}).is_cpu());
+}
+TEST(Settings, NumbersAndTexts) {
+  const uint64_t most = std::numeric_limits<uint64_t>::max();
+  EXPECT_FALSE(c10::Scalar(-1).equal(most));
+  EXPECT_TRUE(c10::Scalar(7).equal(uint64_t{7}));
+  EXPECT_EQ(c10::Scalar(int64_t{65535}).toUInt16(), 65535);
+  EXPECT_EQ(c10::Join(", ", std::vector<int>{1, 2, 3}), "1, 2, 3");
+  std::string text = "aXbX";
+  EXPECT_EQ(c10::ReplaceAll(text, "X", "--"), 2);
+  EXPECT_EQ(text, "a--b--");
+  EXPECT_EQ(c10::str(torch::indexing::Slice(1, 2, 3)), "1:2:3");
+  std::string name;
+  {
+    auto file = c10::make_tempfile();
+    name = file.name;
+    EXPECT_EQ(access(name.c_str(), F_OK), 0);
+  }
+  EXPECT_NE(access(name.c_str(), F_OK), 0);
+}
+TEST(Settings, AnIntegerTensorIndexesAsAViewAndAMaskAsACopy) {
+  at::Tensor x = torch::arange(6).view({2, 3});
+  at::Tensor one = torch::tensor(1);
+  EXPECT_TRUE(x.index({one}).is_alias_of(x));
+  EXPECT_EQ(x.index({one, one}).item<int64_t>(), 4);
+  EXPECT_FALSE(x.index({torch::tensor(true)}).is_alias_of(x));
+  EXPECT_FALSE(x.index({"..."}).is_same(x));
+  x.index_put_({torch::tensor(true)}, torch::zeros({1, 1, 2, 3}, torch::kLong));
+  EXPECT_EQ(x.sum().item<int64_t>(), 0);
+}
+
+}  // namespace
