@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import enum
 import importlib
 from typing import Any
 
 import lamella
 import lamella._dispatch
 import lamella.compat.futures
+from lamella.compat import _dispatcher
+from lamella.compat._dispatcher import _ExcludeDispatchKeyGuard
 from lamella.compat._fallback import names_of
 from lamella.compat._torch_function import DisableTorchFunction as DisableTorchFunction
 from lamella.compat._torch_function import (
@@ -33,6 +36,8 @@ def _extra(name: str) -> Any:
         return lamella.compat.futures.Future
     if name == "_functorch":
         return importlib.import_module("lamella.compat._batches")
+    if name.startswith("_") and name in vars(_dispatcher):
+        return getattr(_dispatcher, name)
     if name in _SCRIPT:
         return type(name, (), {"__module__": "torch._C"})
     if name in _DEVICES:
@@ -62,19 +67,6 @@ class DispatchKeySet(lamella._dispatch.DispatchKeySet):
     def __new__(cls, key: Any) -> Any:
         bits = lamella._C._dispatch_key_bits(key) if isinstance(key, str) else key
         return super().__new__(cls, bits)
-
-
-class _ExcludeDispatchKeyGuard:
-    """A context that excludes some functionalities from dispatch."""
-
-    def __init__(self, keys: int) -> None:
-        self._keys = keys
-
-    def __enter__(self) -> None:
-        self._taken = lamella._C._exclude_keys(self._keys, True)
-
-    def __exit__(self, *error: Any) -> None:
-        lamella._C._exclude_keys(self._taken, False)
 
 
 ExcludeDispatchKeyGuard = _ExcludeDispatchKeyGuard
@@ -129,6 +121,79 @@ class _nn(metaclass=_Functions):
         """Parses the arguments of Module.to() into (device, dtype, non_blocking, memory_format)."""
         layout = kwargs.pop("memory_format", None)
         return (*to_arguments(*args, **kwargs), layout)
+
+
+class Tag(str):
+    """A tag of operators: `torch.Tag.pointwise in op.tags`. It equals its name."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return str(self)
+
+    def __repr__(self) -> str:
+        return f"<Tag.{self!s}>"
+
+
+# The tags that operators may carry.
+for _tag in (
+    "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated "
+    "inplace_view maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides "
+    "needs_fixed_stride_order nondeterministic_bitwise nondeterministic_seeded out out_variant "
+    "pointwise pt2_compliant_tag reduction view_copy"
+).split():
+    setattr(Tag, _tag, Tag(_tag))
+
+
+def parse_schema(text: str) -> Any:
+    """A schema in parts."""
+    return lamella._schema.FunctionSchema(lamella._C._parse_schema(text))
+
+
+class _TorchFunctionState(enum.Enum):
+    """Which parts of __torch_function__ are off on this thread."""
+
+    ENABLED = 0
+    SUBCLASSES_DISABLED = 1
+    ALL_DISABLED = 2
+
+
+def _get_torch_function_state() -> _TorchFunctionState:
+    """Which parts of __torch_function__ are off on this thread."""
+    on = lamella._C._torch_function_off(0) == 0
+    return _TorchFunctionState.ENABLED if on else _TorchFunctionState.SUBCLASSES_DISABLED
+
+
+def _len_torch_function_stack() -> int:
+    """The number of modes that are entered on this thread."""
+    from lamella.compat import _modes
+
+    return len(_modes._stack.modes)
+
+
+def _get_function_stack_at(index: int) -> Any:
+    """A mode that is entered on this thread, from the outermost."""
+    from lamella.compat import _modes
+
+    return _modes._stack.modes[index]
+
+
+def _len_torch_dispatch_stack() -> int:
+    """The number of modes of __torch_dispatch__ that are entered on this thread."""
+    return int(lamella._C._mode_count())
+
+
+def _get_dispatch_stack_at(index: int) -> Any:
+    """A mode of __torch_dispatch__ that is entered on this thread, from the outermost."""
+    return lamella._C._mode_at(index)
+
+
+def _is_fwd_grad_enabled() -> bool:
+    """Whether forward mode carries tangents on this thread."""
+    before = lamella._C._set_fwd_grad_enabled(True)
+    lamella._C._set_fwd_grad_enabled(before)
+    return bool(before)
 
 
 def _are_functorch_transforms_active() -> bool:

@@ -44,7 +44,7 @@ torch < compat._batches: vmap
 torch < compat._torch_function: DisableTorchFunction DisableTorchFunctionSubclass
 torch < compat._modes: get_default_device set_default_device
 torch < compat.amp: GradScaler
-torch < compat._C: Block CompilationUnit DeviceObjType Graph Node PyTorchFileReader
+torch < compat._C: DispatchKey DispatchKeySet ExcludeDispatchKeyGuard Tag parse_schema Block CompilationUnit DeviceObjType Graph Node PyTorchFileReader
   PyTorchFileWriter TensorType Value
 torch < compat.compiler: compile _disable_dynamo
 torch < compat.futures: Future
@@ -54,6 +54,8 @@ torch < compat.storage: Storage TypedStorage is_storage
 # Names that Lamella's modules lack.
 _tensor_str < _tensor_str: PRINT_OPTS=_options
 _tensor_str < compat._printing: printoptions _add_suffixes _str_intern _tensor_str
+autograd < compat._tools: _calculate_shape kineto_available
+autograd.function < compat._tools: InplaceFunction
 autograd < compat._nn: set_multithreading_enabled _is_checkpoint_valid
 autograd.grad_mode < compat._nn: set_multithreading_enabled
 library < _library: _scoped_library impl_abstract
@@ -150,11 +152,14 @@ optim.step_sizes = .asgd .rprop
 profiler = profiler.profiler
 testing = testing._comparison
 utils.tensorboard = .tensorboard.writer
+_custom_op_impl = _custom_op.impl
+_tools = utils._mode_utils _utils_internal multiprocessing.reductions _dispatch.python
+  _library.infer_schema _functorch.utils autograd._functions
 # Modules of this package that do not stand for a module of PyTorch.
-- = __main__ _absent _attention_bias _batches _checks _fallback _foreach _functions _functorch
+- = __main__ _absent _attention_bias _batches _checks _custom_op_impl _dispatcher _fallback _foreach _functions _functorch
   _hollow _installed _members _modes _names _nn _no_device _old_signatures _operators
   _pickle_names _pickle_writer _printing _processes _selective _settings _shown_forms
-  _tensor_members _torch_function _types compat
+  _tensor_members _tools _torch_function _types compat
 # What is absent on purpose.
 fx ! torch.fx has what traces, changes and runs graphs, and of its passes shape_prop
 onnx ! Lamella exports HLO: lamella.trace() and lamella.hlo
@@ -171,13 +176,17 @@ distributed.fsdp distributed.tensor ! lamella.nn.parallel has what Lamella shard
 distributed.rpc distributed.pipelining ! Lamella has collectives only
 distributed.elastic ! mpirun starts the ranks
 # Modules that Lamella lacks but that programs import.
-_custom_ops _dynamo.config _export _functorch _functorch.config _higher_order_ops
+_dynamo.config _export _functorch _functorch.config _higher_order_ops
   _functorch.eager_transforms _inductor.config _inductor.runtime compiler.config ao ao.nn
   ao.nn.intrinsic ao.quantization.fx ao.quantization.fx._decomposed backends.xnnpack
   distributed._composable distributed.algorithms distributed.algorithms._checkpoint
   distributed.algorithms.ddp_comm_hooks distributed.algorithms.model_averaging distributed.elastic
   distributed.elastic.multiprocessing distributed.launcher export._trace fx.passes fx.passes.infra
   numa onnx.operators onnx.symbolic_opset11 onnx.symbolic_opset12 :
+cuda.jiterator : _create_jit_fn _create_multi_output_jit_fn
+autograd.profiler_util : EventList FunctionEvent FunctionEventAvg _format_time
+fx.passes.reinplace : reinplace
+_functorch.make_functional : functional_init functional_init_with_buffers
 _dynamo.exc : BackendCompilerFailed InternalTorchDynamoError! TensorifyScalarRestartAnalysis!
   TorchDynamoException! TorchRuntimeError! Unsupported! UserError!
 _functorch.aot_autograd : aot_function aot_module
