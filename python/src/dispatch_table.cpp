@@ -129,6 +129,13 @@ PyObject* dispatch_registrations(PyObject*, PyObject* args) {
   });
 }
 
+// _dispatch_declared(name): whether a library declares it.
+PyObject* dispatch_declared(PyObject*, PyObject* name) {
+  OperatorEntry* op = PyUnicode_Check(name) ? read_overload(name) : nullptr;
+  if (op == nullptr && PyErr_Occurred() != nullptr) PyErr_Clear();
+  return PyBool_FromLong(op != nullptr && op->defined());
+}
+
 // _dispatch_undeclared(): the names that kernels are registered for and that no library declares.
 PyObject* dispatch_undeclared(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
@@ -148,6 +155,7 @@ PyObject* dispatch_undeclared(PyObject*, PyObject*) {
 PyMethodDef functions[] = {
     {"_dispatch_slots", dispatch_slots, METH_O, nullptr},
     {"_dispatch_registrations", dispatch_registrations, METH_VARARGS, nullptr},
+    {"_dispatch_declared", dispatch_declared, METH_O, nullptr},
     {"_dispatch_undeclared", dispatch_undeclared, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

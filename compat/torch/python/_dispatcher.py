@@ -43,10 +43,7 @@ def _split(name: str) -> tuple[str, str]:
 
 def _find(name: str) -> Any:
     """The overload of a name such as "mine::add.Tensor", or None if it is not declared."""
-    try:
-        return _C._operator(*_split(name))
-    except (RuntimeError, ValueError):
-        return None
+    return _C._operator(*_split(name)) if _C._dispatch_declared(name) else None
 
 
 def _declared(name: str) -> Any:

@@ -19,6 +19,10 @@ from lamella.func import jvp as jvp
 from lamella.func import stack_module_state as stack_module_state
 from lamella.func import vjp as vjp
 from lamella.func import vmap as vmap
+from lamella.compat._tools import chunk_vmap as chunk_vmap
+from lamella.compat._tools import (
+    replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_,
+)
 from lamella.nn import Module
 
 
@@ -82,3 +86,18 @@ class FunctionalModule:
 
 class FunctionalModuleWithBuffers:
     """The result class of make_functional_with_buffers() in PyTorch."""
+
+
+__path__: list[str] = []
+
+
+def __getattr__(name: str) -> Any:
+    if name == "experimental":
+        import sys
+
+        return sys.modules[__name__]
+    if name == "make_fx":
+        from lamella.compat.fx.experimental.proxy_tensor import make_fx
+
+        return make_fx
+    raise AttributeError(f"module 'functorch' has no attribute '{name}'")

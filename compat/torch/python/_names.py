@@ -58,6 +58,7 @@ autograd < compat._tools: _calculate_shape kineto_available
 autograd.function < compat._tools: InplaceFunction
 autograd < compat._nn: set_multithreading_enabled _is_checkpoint_valid
 autograd.grad_mode < compat._nn: set_multithreading_enabled
+_library < compat: infer_schema=_library_parts simple_registry=_library_parts utils=_library_parts
 library < _library: _scoped_library impl_abstract
 nn < compat: _reduction
 nn.Module < compat._nn: dump_patches=FALSE
@@ -153,11 +154,12 @@ profiler = profiler.profiler
 testing = testing._comparison
 utils.tensorboard = .tensorboard.writer
 _custom_op_impl = _custom_op.impl
+_library_parts = _library.infer_schema _library.simple_registry _library.utils
 _tools = utils._mode_utils _utils_internal multiprocessing.reductions _dispatch.python
-  _library.infer_schema _functorch.utils autograd._functions
+  _functorch.utils autograd._functions
 # Modules of this package that do not stand for a module of PyTorch.
 - = __main__ _absent _attention_bias _batches _checks _custom_op_impl _dispatcher _fallback _foreach _functions _functorch
-  _hollow _installed _members _modes _names _nn _no_device _old_signatures _operators
+  _hollow _installed _library_parts _members _modes _names _nn _no_device _old_signatures _operators _overload_members
   _pickle_names _pickle_writer _printing _processes _selective _settings _shown_forms
   _tensor_members _tools _torch_function _types compat
 # What is absent on purpose.
@@ -183,7 +185,7 @@ _dynamo.config _export _functorch _functorch.config _higher_order_ops
   distributed.algorithms.ddp_comm_hooks distributed.algorithms.model_averaging distributed.elastic
   distributed.elastic.multiprocessing distributed.launcher export._trace fx.passes fx.passes.infra
   numa onnx.operators onnx.symbolic_opset11 onnx.symbolic_opset12 :
-cuda.jiterator : _create_jit_fn _create_multi_output_jit_fn
+profiler.itt : is_available?
 autograd.profiler_util : EventList FunctionEvent FunctionEventAvg _format_time
 fx.passes.reinplace : reinplace
 _functorch.make_functional : functional_init functional_init_with_buffers

@@ -207,3 +207,13 @@ class StorageWeakRef:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StorageWeakRef) and self.cdata == other.cdata
+
+
+@contextlib.contextmanager
+def no_dispatch() -> Iterator[None]:
+    """A context whose calls meet no modes and subclasses."""
+    _C._disable_handlers(1)
+    try:
+        yield
+    finally:
+        _C._disable_handlers(-1)

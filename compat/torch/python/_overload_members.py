@@ -1,0 +1,78 @@
+"""Members of PyTorch's OpOverload that Lamella's operators lack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lamella import _C, _library
+from lamella._dispatch import DispatchKeySet
+from lamella.compat import _dispatcher
+
+# A backend that has no kernels of its own, so that composite kernels serve its key.
+_EMPTY = "PrivateUse16"
+
+# The libraries of py_impl().
+_kept: dict[str, Any] = {}
+
+
+def _name(op: Any) -> str:
+    return str(_library._qualified(op))
+
+
+def _py_impl(op: Any, key: Any) -> Callable[..., Any]:
+    """A decorator that registers a function for a dispatch key, a mode or a subclass of Tensor."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        if isinstance(key, type) and not isinstance(key, str):
+
+            def rule(owner: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+                given = args if isinstance(owner, type) else (owner, *args)
+                return function(*given, **(kwargs or {}))
+
+            _C._set_dispatch_rule(op, key, rule)
+            return function
+        library = _kept.setdefault(op.namespace, _library.Library(op.namespace, "FRAGMENT"))
+        library._put(_name(op), function, _dispatcher.key_of(key))
+        return function
+
+    return register
+
+
+def _can_decompose(op: Any) -> bool:
+    """Whether the operator is composed of others."""
+    return any(
+        key == _EMPTY and way == "math kernel" for key, _, way, _ in _C._dispatch_slots(op)
+    )
+
+
+def _decompose(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls the operators that this one is composed of; NotImplemented where it is not."""
+    if not _can_decompose(op):
+        return NotImplemented
+    return op.redispatch(DispatchKeySet().add(_EMPTY), *args, **kwargs)
+
+
+def _has_kernel_for_any_dispatch_key(op: Any, keys: Any) -> bool:
+    """Whether a kernel is registered for one of the keys of a set."""
+    return _dispatcher._dispatch_has_kernel_for_any_dispatch_key(_name(op), keys)
+
+
+def _call(op: Any, *args: Any, **kwargs: Any) -> Any:
+    return op(*args, **kwargs)
+
+
+def install() -> None:
+    """Adds the members."""
+    _C._add_to_operator(
+        {
+            "py_impl": _py_impl,
+            "decompose": _decompose,
+            "_can_decompose": _can_decompose,
+            "has_kernel_for_any_dispatch_key": _has_kernel_for_any_dispatch_key,
+            "_op": property(lambda op: op),
+            "_handle": property(lambda op: op),
+            "_defined_in_python": property(lambda op: _name(op) in _library._declared),
+            "op": property(lambda op: op),
+        }
+    )
