@@ -196,7 +196,16 @@ def define(
             return function
 
         return register
-    ns, _, name = qualname.partition("::")
+    ns, colons, name = qualname.partition("::")
+    if not colons:
+        raise ValueError(
+            f"define: expected 'qualname' to have a namespace, such as 'mylib::twice', "
+            f"got '{qualname}'"
+        )
+    if not schema.lstrip().startswith("("):
+        raise ValueError(
+            f"define: expected schema to look like '(Tensor x) -> Tensor', got '{schema}'"
+        )
     library = lib or _fragment(ns)
     library.define(name + schema, tags=tags, autocast=autocast, batching=batching, hlo=hlo, doc=doc)
     return None
@@ -395,7 +404,7 @@ def _check_fake(name: str) -> None:
 
 
 def impl_abstract(
-    qualname: Any, *, func: Callable[..., Any] | None = None, lib: Library | None = None
+    qualname: Any, func: Callable[..., Any] | None = None, *, lib: Library | None = None
 ) -> Any:
     """register_fake(), as it was called before."""
     return register_fake(qualname, func, lib=lib)

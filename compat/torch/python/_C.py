@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import importlib
+import types
 from typing import Any
 
 import lamella
@@ -38,6 +39,16 @@ def _extra(name: str) -> Any:
         return importlib.import_module("lamella.compat._batches")
     if name.startswith("_") and name in vars(_dispatcher):
         return getattr(_dispatcher, name)
+    if name == "_autograd":
+        return importlib.import_module("lamella.compat._autograd_parts")
+    if name == "_functions":
+        from lamella.compat._autograd_parts import _Undefined
+
+        return types.SimpleNamespace(UndefinedGrad=_Undefined)
+    if name == "_WeakTensorRef":
+        from lamella.compat._autograd_parts import _WeakTensorRef
+
+        return _WeakTensorRef
     if name in _SCRIPT:
         return type(name, (), {"__module__": "torch._C"})
     if name in _DEVICES:
@@ -223,3 +234,9 @@ def _parallel_info() -> str:
     from lamella.compat.__config__ import parallel_info
 
     return parallel_info()
+
+
+def _get_all_dtypes() -> list[Any]:
+    """All dtypes."""
+    kinds = {value for value in vars(lamella).values() if isinstance(value, lamella.dtype)}
+    return sorted(kinds, key=str)

@@ -183,6 +183,7 @@ def install() -> ModuleType:
         _shown_forms,
         _tensor_members,
         _torch_function,
+        _wrapper_policy,
     )
     from lamella.utils import prefix
 
@@ -194,6 +195,7 @@ def install() -> ModuleType:
     _tensor_members.install()
     _torch_function.install()
     _old_signatures.install()
+    _wrapper_policy.install()
     lamella._C._set_package("torch")
     module = lamella._C._Package("torch", "The names of PyTorch: lamella.compat's, then Lamella's.")
     module.__getattr__ = functools.partial(_find_name, module)

@@ -382,6 +382,18 @@ class _AutoDispatchBelowAutograd(_KeysGuard):
         return included, excluded
 
 
+class _DisableFuncTorch(_PreserveDispatchKeyGuard):
+    """A context that changes nothing: transforms are keys of the arguments here."""
+
+
+class _EnablePythonDispatcher(_PreserveDispatchKeyGuard):
+    """A context that changes nothing: kernels in Python are in the table in any case."""
+
+
+class _DisablePythonDispatcher(_PreserveDispatchKeyGuard):
+    """A context that changes nothing."""
+
+
 class _AutoDispatchBelowADInplaceOrView(_AutoDispatchBelowAutograd):
     """A context whose calls begin below autograd and the bookkeeping of views."""
 

@@ -62,6 +62,27 @@ def _call(op: Any, *args: Any, **kwargs: Any) -> Any:
     return op(*args, **kwargs)
 
 
+def _resolve_name(library: Any, name: Any) -> str:
+    """An operator's name with the library's namespace."""
+    text = name if isinstance(name, str) else _name(name)
+    return text if "::" in text else f"{library.ns}::{text}"
+
+
+def _register_fake(
+    library: Any, op_name: Any, fn: Callable[..., Any], _stacklevel: int = 1, **options: Any
+) -> None:
+    """Registers the kernel for `meta` tensors."""
+    _library.register_fake(_resolve_name(library, op_name), fn, lib=library)
+
+
+def _register_torch_dispatch_rule(
+    library: Any, op_name: Any, torch_dispatch_class: type, fn: Callable[..., Any]
+) -> None:
+    """Registers what an operator does under a mode or on instances of a subclass."""
+    name = _resolve_name(library, op_name)
+    _library.register_torch_dispatch(name, torch_dispatch_class, fn, lib=library)
+
+
 def install() -> None:
     """Adds the members."""
     _C._add_to_operator(
@@ -70,6 +91,7 @@ def install() -> None:
             "decompose": _decompose,
             "_can_decompose": _can_decompose,
             "has_kernel_for_any_dispatch_key": _has_kernel_for_any_dispatch_key,
+            "_name": property(_name),
             "_op": property(lambda op: op),
             "_handle": property(lambda op: op),
             "_defined_in_python": property(lambda op: _name(op) in _library._declared),

@@ -217,3 +217,32 @@ def no_dispatch() -> Iterator[None]:
         yield
     finally:
         _C._disable_handlers(-1)
+
+
+def _vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    allow_none_pass_through: bool = False,
+) -> Callable[..., Any]:
+    """vmap."""
+    return lamella.vmap(func, in_dims, out_dims)
+
+
+vmap = _vmap
+
+
+def _abbreviate(dtype: Any) -> str:
+    name = str(dtype).rpartition(".")[2]
+    if name == "bool":
+        return "b8"
+    for long, short in (("bfloat", "bf"), ("float", "f"), ("complex", "c"), ("uint", "u")):
+        if name.startswith(long):
+            return (short + name[len(long) :]).replace("_", "", 1)
+    return name.replace("int", "i")
+
+
+# The short names of dtypes, such as f32 and i64.
+dtype_abbrs: dict[Any, str] = {
+    value: _abbreviate(value) for value in vars(lamella).values() if isinstance(value, lamella.dtype)
+}
