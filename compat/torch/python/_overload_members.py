@@ -91,6 +91,7 @@ def install() -> None:
             "decompose": _decompose,
             "_can_decompose": _can_decompose,
             "has_kernel_for_any_dispatch_key": _has_kernel_for_any_dispatch_key,
+            "__module__": property(lambda op: f"torch._ops.{op.namespace}"),
             "_name": property(_name),
             "_op": property(lambda op: op),
             "_handle": property(lambda op: op),

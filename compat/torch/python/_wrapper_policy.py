@@ -185,5 +185,42 @@ def install() -> None:
         {
             "_make_subclass": staticmethod(_make_subclass),
             "_make_wrapper_subclass": staticmethod(_make_wrapper_subclass),
+            "untyped_storage": _storage_of,
         }
     )
+
+
+class _WrapperStorage:
+    """The storage of a tensor without memory: which tensors share it, and its size in bytes."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._cdata: int = _C._storage_address(tensor)
+        self.device = tensor.device
+        last = sum((n - 1) * abs(s) for n, s in zip(tensor.shape, tensor.stride()))
+        count = tensor.storage_offset() + last + 1 if tensor.numel() else 0
+        self._size: int = count * tensor.element_size()
+
+    def nbytes(self) -> int:
+        """The size that the memory would have."""
+        return self._size
+
+    size = __len__ = nbytes
+
+    def resizable(self) -> bool:
+        """False."""
+        return False
+
+    def data_ptr(self) -> int:
+        """RuntimeError: there is no memory."""
+        raise RuntimeError(
+            "Attempted to access the data pointer on an invalid python storage: the tensor is a "
+            "wrapper without memory"
+        )
+
+
+_untyped_storage = Tensor.untyped_storage
+
+
+def _storage_of(self: Tensor) -> Any:
+    """The tensor's memory."""
+    return _WrapperStorage(self) if _C._is_wrapper(self) else _untyped_storage(self)
