@@ -52,6 +52,10 @@ torch < compat.jit: ScriptFunction ScriptModule fork wait
 torch < compat.cuda: OutOfMemoryError AcceleratorError
 torch < compat.storage: Storage TypedStorage is_storage
 # Names that Lamella's modules lack.
+_C._functorch < compat._higher_order: RandomnessType TransformType
+_C._functorch < compat._tools: reshape_dim_into reshape_dim_outof
+_functorch.vmap < compat._tools: restore_vmap
+_ops < compat._higher_order: HigherOrderOperator
 _tensor_str < _tensor_str: PRINT_OPTS=_options
 _tensor_str < compat._printing: printoptions _add_suffixes _str_intern _tensor_str
 autograd < compat._tools: _calculate_shape kineto_available
@@ -163,7 +167,7 @@ _tools = utils._dtype_abbrs utils._mode_utils _utils_internal multiprocessing.re
   _functorch.utils _vmap_internals autograd._functions
 # Modules of this package that do not stand for a module of PyTorch.
 - = __main__ _absent _attention_bias _autograd_parts _batches _checks _custom_op_impl _dispatcher _fallback _foreach _functions _functorch
-  _hollow _installed _library_parts _members _modes _names _nn _no_device _old_signatures _operators _overload_members
+  _higher_order _hollow _installed _library_parts _members _modes _names _nn _no_device _old_signatures _operators _overload_members
   _pickle_names _pickle_writer _printing _processes _selective _settings _shown_forms
   _tensor_members _tools _torch_function _types _wrapper_policy compat
 # What is absent on purpose.
