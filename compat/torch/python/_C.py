@@ -240,3 +240,16 @@ def _get_all_dtypes() -> list[Any]:
     """All dtypes."""
     kinds = {value for value in vars(lamella).values() if isinstance(value, lamella.dtype)}
     return sorted(kinds, key=str)
+
+
+_vmap_fallback = {"warnings": False, "enabled": True}
+
+
+def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
+    """Stores whether loops in place of batching rules should warn; they never do."""
+    _vmap_fallback["warnings"] = bool(enabled)
+
+
+def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
+    """What _debug_only_display_vmap_fallback_warnings() stored."""
+    return _vmap_fallback["warnings"]

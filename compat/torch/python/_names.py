@@ -164,7 +164,7 @@ utils.tensorboard = .tensorboard.writer
 _custom_op_impl = _custom_op.impl
 _library_parts = _library.infer_schema _library.simple_registry _library.utils
 _tools = utils._dtype_abbrs utils._mode_utils _utils_internal multiprocessing.reductions _dispatch.python
-  _functorch.utils _vmap_internals autograd._functions
+  _functorch.eager_transforms _functorch.utils _vmap_internals autograd._functions
 # Modules of this package that do not stand for a module of PyTorch.
 - = __main__ _absent _attention_bias _autograd_parts _batches _checks _custom_op_impl _dispatcher _fallback _foreach _functions _functorch
   _higher_order _hollow _installed _library_parts _members _modes _names _nn _no_device _old_signatures _operators _overload_members
@@ -187,7 +187,7 @@ distributed.rpc distributed.pipelining ! Lamella has collectives only
 distributed.elastic ! mpirun starts the ranks
 # Modules that Lamella lacks but that programs import.
 _dynamo.config _export _functorch _functorch.config _higher_order_ops
-  _functorch.eager_transforms _inductor.config _inductor.runtime compiler.config ao ao.nn
+  _inductor.config _inductor.runtime compiler.config ao ao.nn
   ao.nn.intrinsic ao.quantization.fx ao.quantization.fx._decomposed backends.xnnpack
   distributed._composable distributed.algorithms distributed.algorithms._checkpoint
   distributed.algorithms.ddp_comm_hooks distributed.algorithms.model_averaging distributed.elastic

@@ -246,3 +246,38 @@ def _abbreviate(dtype: Any) -> str:
 dtype_abbrs: dict[Any, str] = {
     value: _abbreviate(value) for value in vars(lamella).values() if isinstance(value, lamella.dtype)
 }
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    """A tuple as it is, another value in a tuple."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _slice_argnums(args: Any, argnums: Any, as_tuple: bool = True) -> Any:
+    """The arguments at some positions."""
+    if not isinstance(argnums, (int, tuple)):
+        raise RuntimeError(f"argnums: expected int or Tuple, got {type(argnums).__name__}")
+    places = _as_tuple(argnums)
+    if not places:
+        raise RuntimeError("argnums: a tuple of them must be non-empty")
+    if not all(isinstance(place, int) for place in places):
+        raise RuntimeError(f"argnums: each of them must be int, got {argnums}")
+    if not all(-len(args) <= place < len(args) for place in places):
+        raise RuntimeError(f"argnums: expected one of {len(args)} positional inputs, got {argnums}")
+    if len({place % len(args) for place in places}) != len(places):
+        raise RuntimeError(f"argnums: they must be unique, got {argnums}")
+    if isinstance(argnums, int) and not as_tuple:
+        return args[argnums]
+    return tuple(args[place] for place in places)
+
+
+def jvp(
+    func: Callable[..., Any],
+    primals: Any,
+    tangents: Any,
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """lamella.func.jvp()."""
+    return lamella.func.jvp(func, primals, tangents, strict=strict, has_aux=has_aux)

@@ -144,3 +144,12 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
         return asking
 
     return decorate
+
+
+def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """Calls a function without the __torch_function__ of its arguments; the operators that it calls
+    meet it again, unless `func` is one."""
+    from lamella.compat._torch_function import DisableTorchFunctionSubclass
+
+    with DisableTorchFunctionSubclass():
+        return func(*args, **(kwargs or {}))
