@@ -56,6 +56,8 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "layout": lambda x: x.layout,
 }
 _libraries: list[Any] = []
+_asking = False
+_plain_contiguous = Tensor.contiguous
 
 
 def _ask(tensor: Tensor, operator: str, args: tuple[Any, ...], kwargs: Any) -> Any:
@@ -80,7 +82,7 @@ def _member(name: str) -> Any:
     own = getattr(Tensor, name)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if option in vars(self).get("_answered", ()):
+        if type(self) is not Tensor and option in vars(self).get("_answered", ()):
             plain = () if name in ("size", "stride") else args
             made = _ask(self, operator, plain, {} if name in ("size", "stride") else kwargs)
             if made is not None:
@@ -96,8 +98,8 @@ def _member(name: str) -> Any:
 
 
 def _contiguous(self: Any, *args: Any, **kwargs: Any) -> Any:
-    if "strides" not in vars(self).get("_answered", ()):
-        return Tensor.contiguous(self, *args, **kwargs)
+    if type(self) is Tensor or "strides" not in vars(self).get("_answered", ()):
+        return _plain_contiguous(self, *args, **kwargs)
     return self if self.is_contiguous() else _ask(self, "aten::clone", (), {})
 
 
@@ -111,13 +113,12 @@ def _answers(made: Any, policy: Any, device: bool, layout: bool) -> Any:
     options = options | ({"device"} if device else set()) | ({"layout"} if layout else set())
     if not options:
         return made
-    cls = type(made)
-    for name, (_, option) in _ASKED.items():
-        if option in options and getattr(cls, name) is getattr(Tensor, name):
-            setattr(cls, name, _member(name))
-    if "strides" in options and cls.contiguous is Tensor.contiguous:
-        cls.contiguous = _contiguous
-    made._answered = frozenset(options)
+    global _asking
+    if not _asking:
+        # From the first such class on, members of all tensors look whether their class answers.
+        _asking = True
+        _C._add_to_tensor({name: _member(name) for name in _ASKED} | {"contiguous": _contiguous})
+    made._answered = tuple(sorted(options))
     return made
 
 
@@ -210,12 +211,15 @@ class _WrapperStorage:
         """False."""
         return False
 
-    def data_ptr(self) -> int:
+    def data_ptr(self, *args: Any, **kwargs: Any) -> int:
         """RuntimeError: there is no memory."""
         raise RuntimeError(
             "Attempted to access the data pointer on an invalid python storage: the tensor is a "
             "wrapper without memory"
         )
+
+
+    resize_ = copy_ = fill_ = _write_file = data_ptr
 
 
 _untyped_storage = Tensor.untyped_storage
