@@ -18,7 +18,7 @@ _libraries: dict[str, Library] = {}
 # The names of operators that libraries in Python declare, and what register_fake() registered for
 # them, with the place where it was called.
 _declared: set[str] = set()
-_fakes: dict[str, tuple[Callable[..., Any], str]] = {}
+_fakes: dict[str, tuple[Callable[..., Any], str, Library | None]] = {}
 
 
 def fallthrough_kernel() -> None:
@@ -376,19 +376,22 @@ def register_fake(
 
         name = _qualified(op)
         _warn_if_misspelt("register_fake", name)
-        _check_fake(name)
+        _check_fake(name, lib)
         _library_of(name, lib)._put(name, kernel, "Meta")
         frame = sys._getframe(1)
         while frame.f_code.co_filename == __file__ and frame.f_back is not None:
             frame = frame.f_back
-        _fakes[name] = function, f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        _fakes[name] = function, f"{frame.f_code.co_filename}:{frame.f_lineno}", lib
         return function
 
     return register if func is None else register(func)
 
 
-def _check_fake(name: str) -> None:
-    """RuntimeError if the shapes of an operator's results are known already."""
+def _check_fake(name: str, lib: Library | None) -> None:
+    """RuntimeError if the shapes of an operator's results are known already; a library may replace
+    what it registered."""
+    if lib is not None and _fakes.get(name, (None, None, None))[2] is lib:
+        return
     if name in _fakes:
         raise RuntimeError(
             f"register_fake: {name} already has a fake impl, registered at {_fakes[name][1]}"
@@ -398,9 +401,7 @@ def _check_fake(name: str) -> None:
     keys = [row[0] for row in _C._dispatch_registrations(name)]
     for key in ("Meta", "CompositeImplicitAutograd"):
         if key in keys:
-            raise RuntimeError(
-                f"register_fake: {name} already has a {key} implementation"
-            )
+            raise RuntimeError(f"register_fake: {name} already has a {key} implementation")
 
 
 def impl_abstract(

@@ -75,6 +75,9 @@ def _spread(name: str, plan: _Plan, grads: Any) -> list[Any]:
     grads = list(grads) if isinstance(grads, tuple) else [grads]
     while len(grads) > len(plan) and grads[-1] is None:
         grads.pop()
+    # Arguments that are no tensors may be left out at the end: they may be defaults.
+    if all(isinstance(entry, _Plain) for entry in plan[len(grads) :]):
+        grads += [None] * (len(plan) - len(grads))
     if len(grads) != len(plan):
         raise RuntimeError(
             f"{name}: expected 'backward' to return {len(plan)} gradients, one for each argument, "

@@ -55,9 +55,7 @@ class _CopyBeforeWrite(TorchDispatchMode):
         super().__init__()
         self._context = context
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         for i, argument in enumerate(func._schema.arguments):
             if not argument.is_write:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import lamella
 from lamella import _C, Tensor
 from lamella._infer_schema import infer_schema as infer_schema
 from lamella._register_autograd import make_kernel
@@ -264,9 +263,7 @@ class CustomOp:
                 )
             return
         if not isinstance(grad, (list, tuple)):
-            raise RuntimeError(
-                f"{where} expected a list of gradients, got {type(grad).__name__}"
-            )
+            raise RuntimeError(f"{where} expected a list of gradients, got {type(grad).__name__}")
         if len(grad) != size:
             raise RuntimeError(f"{where} expected {size} gradients but got {len(grad)}")
         for each in grad:
@@ -368,7 +365,9 @@ def _match(schema: FunctionSchema, function: Callable[..., Any]) -> None:
     parameters = inspect.signature(function).parameters.values()
     plain = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     if any(each.kind not in plain for each in parameters):
-        raise ValueError("custom_op: varargs, kwargs and positional-only arguments are not supported")
+        raise ValueError(
+            "custom_op: varargs, kwargs and positional-only arguments are not supported"
+        )
     for keyword in (False, True):
         mine = [p for p in parameters if (p.kind is plain[1]) == keyword]
         theirs = [a for a in schema.arguments if a.kwarg_only == keyword]
@@ -381,5 +380,3 @@ def _match(schema: FunctionSchema, function: Callable[..., Any]) -> None:
             a.has_default_value() for a in theirs
         ):
             raise ValueError("custom_op: expected neither side to have default arguments")
-
-

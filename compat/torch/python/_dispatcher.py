@@ -125,7 +125,12 @@ def _rows(name: str) -> list[tuple[str, str, str]]:
         elif not kernel:
             kernel = f"registered at {where}"
         rows.append((_SHOWN.get(key, key), kernel.partition(" :: ")[0], way))
-    return [(key, kernel.partition(" :: ")[0], way) for key, kernel, way in rows]
+    rows = [(key, kernel.partition(" :: ")[0], way) for key, kernel, way in rows]
+    # PyTorch lists AutogradOther with the autograd keys of backends, behind the backends' own.
+    others = [row for row in rows if row[0] == "AutogradOther"]
+    rows = [row for row in rows if row[0] != "AutogradOther"]
+    at = next((i for i, row in enumerate(rows) if row[0] == "AutogradCPU"), len(rows))
+    return rows[:at] + others + rows[at:]
 
 
 def _dispatch_dump_table(name: str) -> str:

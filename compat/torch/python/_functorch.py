@@ -10,12 +10,12 @@ from typing import Any
 
 import lamella
 from lamella import Tensor
-from lamella.func import functional_call as functional_call
-from lamella.func import stack_module_state as stack_module_state
 from lamella.compat._tools import chunk_vmap as chunk_vmap
 from lamella.compat._tools import (
     replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_,
 )
+from lamella.func import functional_call as functional_call
+from lamella.func import stack_module_state as stack_module_state
 from lamella.nn import Module
 
 

@@ -111,7 +111,7 @@ class _FakeImpl:
         from lamella._library import _fakes
 
         found = _fakes.get(self._name)
-        return None if found is None else _Kernel(*found)
+        return None if found is None else _Kernel(*found[:2])
 
 
 class _Kernel:

@@ -44,7 +44,8 @@ torch < compat._batches: vmap
 torch < compat._torch_function: DisableTorchFunction DisableTorchFunctionSubclass
 torch < compat._modes: get_default_device set_default_device
 torch < compat.amp: GradScaler
-torch < compat._C: DispatchKey DispatchKeySet ExcludeDispatchKeyGuard Tag parse_schema Block CompilationUnit DeviceObjType Graph Node PyTorchFileReader
+torch < compat._C: DispatchKey DispatchKeySet ExcludeDispatchKeyGuard Tag parse_schema Block
+  CompilationUnit DeviceObjType Graph Node PyTorchFileReader
   PyTorchFileWriter TensorType Value
 torch < compat.compiler: compile _disable_dynamo
 torch < compat.futures: Future
@@ -59,15 +60,18 @@ _ops < compat._higher_order: HigherOrderOperator
 _tensor_str < _tensor_str: PRINT_OPTS=_options
 _tensor_str < compat._printing: printoptions _add_suffixes _str_intern _tensor_str
 autograd < compat._tools: _calculate_shape kineto_available
-autograd < compat._autograd_parts: SavedTensor _force_original_view_tracking is_view_replay_enabled
+autograd < compat._autograd_parts: SavedTensor _force_original_view_tracking
+  is_view_replay_enabled
 autograd.grad_mode < compat._autograd_parts: _force_original_view_tracking
 autograd.graph < compat._autograd_parts: allow_mutation_on_saved_tensors
 autograd.function < compat._tools: InplaceFunction
 autograd < compat._nn: set_multithreading_enabled _is_checkpoint_valid
 autograd.grad_mode < compat._nn: set_multithreading_enabled
+_custom_op < compat: impl=_custom_op_impl
 _library < compat: infer_schema=_library_parts simple_registry=_library_parts utils=_library_parts
 library < _library: _scoped_library impl_abstract _fragment
-library.Library < compat._overload_members: _register_fake _register_torch_dispatch_rule _resolve_name
+library.Library < compat._overload_members: _register_fake _register_torch_dispatch_rule
+  _resolve_name
 nn < compat: _reduction
 nn.Module < compat._nn: dump_patches=FALSE
 nn.Module < compat.compiler: compile=_compile_in_place
@@ -163,11 +167,14 @@ testing = testing._comparison
 utils.tensorboard = .tensorboard.writer
 _custom_op_impl = _custom_op.impl
 _library_parts = _library.infer_schema _library.simple_registry _library.utils
-_tools = utils._dtype_abbrs utils._mode_utils _utils_internal multiprocessing.reductions _dispatch.python
+_tools = utils._dtype_abbrs utils._mode_utils _utils_internal multiprocessing.reductions
+  _dispatch.python
   _functorch.eager_transforms _functorch.utils _vmap_internals autograd._functions
 # Modules of this package that do not stand for a module of PyTorch.
-- = __main__ _absent _attention_bias _autograd_parts _batches _checks _custom_op_impl _dispatcher _fallback _foreach _functions _functorch
-  _higher_order _hollow _installed _library_parts _members _modes _names _nn _no_device _old_signatures _operators _overload_members
+- = __main__ _absent _attention_bias _autograd_parts _batches _checks _custom_op_impl _dispatcher
+  _fallback _foreach _functions _functorch
+  _higher_order _hollow _installed _library_parts _members _modes _names _nn _no_device
+  _old_signatures _operators _overload_members
   _pickle_names _pickle_writer _printing _processes _selective _settings _shown_forms
   _tensor_members _tools _torch_function _types _wrapper_policy compat
 # What is absent on purpose.

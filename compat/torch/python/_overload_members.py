@@ -41,9 +41,7 @@ def _py_impl(op: Any, key: Any) -> Callable[..., Any]:
 
 def _can_decompose(op: Any) -> bool:
     """Whether the operator is composed of others."""
-    return any(
-        key == _EMPTY and way == "math kernel" for key, _, way, _ in _C._dispatch_slots(op)
-    )
+    return any(key == _EMPTY and way == "math kernel" for key, _, way, _ in _C._dispatch_slots(op))
 
 
 def _decompose(op: Any, *args: Any, **kwargs: Any) -> Any:
@@ -56,10 +54,6 @@ def _decompose(op: Any, *args: Any, **kwargs: Any) -> Any:
 def _has_kernel_for_any_dispatch_key(op: Any, keys: Any) -> bool:
     """Whether a kernel is registered for one of the keys of a set."""
     return _dispatcher._dispatch_has_kernel_for_any_dispatch_key(_name(op), keys)
-
-
-def _call(op: Any, *args: Any, **kwargs: Any) -> Any:
-    return op(*args, **kwargs)
 
 
 def _resolve_name(library: Any, name: Any) -> str:

@@ -244,7 +244,9 @@ def _abbreviate(dtype: Any) -> str:
 
 # The short names of dtypes, such as f32 and i64.
 dtype_abbrs: dict[Any, str] = {
-    value: _abbreviate(value) for value in vars(lamella).values() if isinstance(value, lamella.dtype)
+    value: _abbreviate(value)
+    for value in vars(lamella).values()
+    if isinstance(value, lamella.dtype)
 }
 
 

@@ -64,7 +64,11 @@ def _ask(tensor: Tensor, operator: str, args: tuple[Any, ...], kwargs: Any) -> A
     """The answer of the tensor's class; None if the tensor's own value holds."""
     overload = "default"
     if kwargs or args:
-        args, kwargs, overload = (), {"memory_format": (*args, *kwargs.values())[0]}, "memory_format"
+        args, kwargs, overload = (
+            (),
+            {"memory_format": (*args, *kwargs.values())[0]},
+            "memory_format",
+        )
     op = _C._operator(operator, overload)
     cls = type(tensor)
     made = cls.__torch_dispatch__(op, (cls,), (tensor, *args), kwargs)  # type: ignore[attr-defined]
@@ -217,7 +221,6 @@ class _WrapperStorage:
             "Attempted to access the data pointer on an invalid python storage: the tensor is a "
             "wrapper without memory"
         )
-
 
     resize_ = copy_ = fill_ = _write_file = data_ptr
 

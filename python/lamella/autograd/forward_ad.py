@@ -64,7 +64,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
         level = _current_level
     if level != _current_level or level < 0:
         raise RuntimeError(
-            f"exit_dual_level: expected 'level' to be the one that is open, {_current_level}, got {level}"
+            f"exit_dual_level: expected 'level' to be the one that is open, {_current_level}, "
+            f"got {level}"
         )
     _C._exit_dual_level()
     _current_level -= 1

@@ -42,7 +42,7 @@ class Optimizer:
 
     param_groups: list[dict[str, Any]]
     state: dict[Tensor, Any]
-    # The names of counts in a parameter's state that are tensors; None: states are kept as they are.
+    # Names of counts in a parameter's state that are tensors; None: states are kept as they are.
     _counts: tuple[str, ...] | None = None
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:

@@ -42,8 +42,10 @@ class _Recorder(TorchDispatchMode):
             return value
         found = self.nodes.get(id(value))
         if found is None:
-            kind = "_param_constant" if isinstance(value, lamella.nn.Parameter) else (
-                "_tensor_constant"
+            kind = (
+                "_param_constant"
+                if isinstance(value, lamella.nn.Parameter)
+                else ("_tensor_constant")
             )
             count = sum(name.startswith(kind) for name in self.constants)
             name = f"{kind}{count}"
@@ -52,9 +54,7 @@ class _Recorder(TorchDispatchMode):
             self.note(value, found)
         return found
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func in self.decompositions:
             with self:
@@ -95,9 +95,11 @@ def _argument_names(function: Callable[..., Any], flat: int, args: Any) -> list[
     except (TypeError, ValueError):
         names = []
     if len(names) < len(args) or flat != len(args):
-        return [f"arg{i}" for i in range(flat)] if len(names) < len(args) else [
-            f"{names[min(i, len(names) - 1)]}" for i in range(flat)
-        ]
+        return (
+            [f"arg{i}" for i in range(flat)]
+            if len(names) < len(args)
+            else [f"{names[min(i, len(names) - 1)]}" for i in range(flat)]
+        )
     return [f"{name}_1" for name in names[: len(args)]]
 
 
@@ -138,7 +140,6 @@ def make_fx(
         finally:
             _modes.pop()
         graph.output(tree_map(recorder.node_of, made))
-        _remove_unused(graph)
         root = lamella.nn.Module()
         for name, value in recorder.constants.items():
             if isinstance(value, lamella.nn.Parameter):
@@ -148,17 +149,6 @@ def make_fx(
         return GraphModule(root, graph)
 
     return traced
-
-
-def _remove_unused(graph: Graph) -> None:
-    """Removes nodes that nothing reads, except for those that write their arguments."""
-    for node in reversed(list(graph.nodes)):
-        if node.op not in ("call_function", "get_attr") or node.users:
-            continue
-        schema = getattr(node.target, "_schema", None)
-        if schema is not None and schema.is_mutable:
-            continue
-        graph.erase_node(node)
 
 
 def get_proxy_mode() -> Any:
