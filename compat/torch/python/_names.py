@@ -70,6 +70,7 @@ autograd.grad_mode < compat._nn: set_multithreading_enabled
 _custom_op < compat: impl=_custom_op_impl
 _library < compat: infer_schema=_library_parts simple_registry=_library_parts utils=_library_parts
 library < _library: _scoped_library impl_abstract _fragment
+library < compat._overload_members: triton_op wrap_triton
 library.Library < compat._overload_members: _register_fake _register_torch_dispatch_rule
   _resolve_name
 nn < compat: _reduction

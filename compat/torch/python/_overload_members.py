@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import lamella
 from lamella import _C, _library
 from lamella._dispatch import DispatchKeySet
 from lamella.compat import _dispatcher
@@ -75,6 +76,23 @@ def _register_torch_dispatch_rule(
     """Registers what an operator does under a mode or on instances of a subclass."""
     name = _resolve_name(library, op_name)
     _library.register_torch_dispatch(name, torch_dispatch_class, fn, lib=library)
+
+
+def triton_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: Any = (),
+    schema: str | None = None,
+) -> Any:
+    """custom_op() for a function that calls Triton's kernels through wrap_triton()."""
+    return lamella.library.custom_op(name, fn, mutates_args=mutates_args, schema=schema)
+
+
+def wrap_triton(triton_kernel: Any, /) -> Any:
+    """The kernel as it is: calls in triton_op()'s functions are not traced into."""
+    return triton_kernel
 
 
 def install() -> None:

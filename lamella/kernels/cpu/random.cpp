@@ -8,10 +8,10 @@
 #include "lamella/core/generator_impl.h"
 #include "lamella/core/interrupt.h"
 #include "lamella/core/visit_dtype.h"
-#include "lamella/kernels/selecting.h"
 #include "lamella/kernels/cpu/convert.h"
 #include "lamella/kernels/cpu/simd/random.h"
 #include "lamella/kernels/native.h"
+#include "lamella/kernels/selecting.h"
 
 namespace lamella::native {
 
@@ -331,7 +331,8 @@ Tensor& random_(Tensor& self, int64_t to, std::optional<Generator> generator) {
   return native::random_(self, 0, to, generator);
 }
 Tensor& random_(Tensor& self, std::optional<Generator> generator) {
-  bool wide = self.scalar_type() == kLong || self.scalar_type() == kDouble;
+  const ScalarType dtype = self.scalar_type();
+  bool wide = dtype == kLong || dtype == kUInt64 || dtype == kDouble;
   return draw_remainders("random_", self, 0, largest_random(self.scalar_type()) + 1, wide,
                          generator);
 }

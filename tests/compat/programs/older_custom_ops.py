@@ -97,5 +97,13 @@ with torch.library._scoped_library("older", "FRAGMENT") as lib:
     )
     print(torch.ops.older.shifted(torch.ones(2, device="meta")).shape)
     print(refused(torch.library.register_fake, "older::shifted", lambda x: x, lib=lib))
+
+
+@torch.library.triton_op("older::doubled", mutates_args=())
+def doubled(x: Tensor) -> Tensor:
+    return x * 2
+
+
+print(doubled(torch.ones(2)))
 print(refused(torch.library.define, "shifted", "(Tensor x) -> Tensor"))
 print(refused(torch.library.define, "older::f", "f(Tensor x) -> Tensor"))

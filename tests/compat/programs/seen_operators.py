@@ -5,6 +5,7 @@ import copy
 import io
 
 import torch
+import torch.utils.dlpack
 from torch.fx.experimental.proxy_tensor import make_fx
 
 
@@ -123,6 +124,8 @@ for name in ("SGD", "Adam", "Adagrad", "NAdam", "ASGD", "Rprop", "SparseAdam"):
         optimizer.load_state_dict(state)
     print(name, embedding.weight.flatten().tolist())
 
+capsule = torch.utils.dlpack.to_dlpack(torch.arange(3))
+print(torch.asarray(capsule), torch.asarray(torch.utils.dlpack.to_dlpack(y), copy=False))
 print(torch.is_autocast_enabled(device_type="cpu"), torch.get_autocast_dtype(device_type="cpu"))
 for dtype in (torch.uint16, torch.uint32, torch.uint64):
     print(max(torch.randint(0, 7, (4,), dtype=dtype).tolist()) < 7)
