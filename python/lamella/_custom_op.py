@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,17 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CustomOpDef", "custom_op"]
 
-# The newest definition of each qualified name. It keeps the operator alive if the caller drops the
-# result of custom_op(), until another operator of the name replaces it.
-_definitions: dict[str, CustomOpDef] = {}
-
-
-def _drop_unused(name: str) -> None:
-    """Ends the definition of an operator that only this module keeps alive."""
-    found = _definitions.get(name)
-    # References: of the dict, of `found`, and of the call that counts.
-    if found is not None and sys.getrefcount(found) <= 3:
-        _definitions.pop(name)._destroy()
+_definitions: dict[str, CustomOpDef] = _library._definitions
 
 
 def _split(qualname: str, what: str) -> tuple[str, str]:

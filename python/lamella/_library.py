@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,22 @@ _libraries: dict[str, Library] = {}
 # them, with the place where it was called.
 _declared: set[str] = set()
 _fakes: dict[str, tuple[Callable[..., Any], str, Library | None]] = {}
+
+# The newest definition of each qualified name. It keeps the operator alive if the caller drops the
+# result of custom_op(), until another operator of the name replaces it.
+_definitions: dict[str, Any] = {}
+
+
+def _drop_unused(name: str) -> None:
+    """Ends the definition of an operator that only this module keeps alive."""
+    found = _definitions.get(name)
+    if found is None:
+        return
+    # References: of the dict, of `found`, and of the call that counts.
+    if sys.getrefcount(found) > 3:
+        gc.collect()  # its functions may refer to it
+    if sys.getrefcount(found) <= 3:
+        _definitions.pop(name)._destroy()
 
 
 def fallthrough_kernel() -> None:
@@ -76,9 +93,7 @@ class Library:
                 all_tags.append(f"{policy}:{word}")
         name = schema.partition("(")[0]
         full = f"{self.ns}::{name.strip()}"
-        from lamella import _custom_op
-
-        _custom_op._drop_unused(full)
+        _drop_unused(full)
         self._library.define(schema, ",".join(all_tags), None if doc is None else cleandoc(doc))
         self._names.append(full)
         _declared.add(full)
@@ -244,8 +259,6 @@ def _qualified(op: Any) -> str:
 
 def _definition(op: Any) -> Any:
     """The result of custom_op() behind a name or an operator; None for other operators."""
-    from lamella._custom_op import _definitions
-
     return op if hasattr(op, "_opoverload") else _definitions.get(_qualified(op))
 
 

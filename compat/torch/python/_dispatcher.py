@@ -101,11 +101,24 @@ def _dispatch_dump(name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+# Tables of operators whose kernels are all _DispatchModule's, by registrations and fallbacks.
+_computed: dict[Any, list[tuple[str, str, str]]] = {}
+
+
 def _rows(name: str) -> list[tuple[str, str, str]]:
     """(key, kernel, how it got there) of each run-time key that has a kernel."""
     found, registered = _find(name), _registrations(name)
     if found is None and not registered:
         return []
+    if not all(" :: " in row[2] for row in registered):
+        return _computed_rows(name, found, registered)
+    place = (found is None, tuple(row[:3] for row in registered), tuple(_fallbacks))
+    if place not in _computed:
+        _computed[place] = _computed_rows(name, found, registered)
+    return _computed[place]
+
+
+def _computed_rows(name: str, found: Any, registered: Any) -> list[tuple[str, str, str]]:
     named = {key: kernel for key, _, kernel, *_ in registered}
     rows = []
     for alias, way in (

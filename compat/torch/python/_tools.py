@@ -140,16 +140,6 @@ def reshape_dim_outof(src: int, size1: int, x: Tensor) -> Tensor:
     return x.reshape([*shape[:src], size1, shape[src] // size1, *shape[src + 1 :]])
 
 
-def default_tolerances(*inputs: Any, dtype_precisions: Any = None) -> tuple[float, float]:
-    """The larger (rtol, atol) of the dtypes of tensors."""
-    from lamella.compat.testing import _TOLERANCES
-
-    table = dtype_precisions or _TOLERANCES
-    kinds = [x.dtype if isinstance(x, Tensor) else x for x in inputs]
-    bounds = [table.get(kind, (0.0, 0.0)) for kind in kinds]
-    return max(b[0] for b in bounds), max(b[1] for b in bounds)
-
-
 def chunk_vmap(
     func: Callable[..., Any],
     in_dims: Any = 0,
