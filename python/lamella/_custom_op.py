@@ -157,6 +157,7 @@ class CustomOpDef(_C._CallsOperator):
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
         """Registers the kernel for `meta` tensors, which computes only shapes and dtypes."""
         self._fake = fn
+        _library._note_fake(self._qualname, fn, self._lib)
         return fn
 
     def register_autograd(

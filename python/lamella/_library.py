@@ -391,13 +391,19 @@ def register_fake(
         _warn_if_misspelt("register_fake", name)
         _check_fake(name, lib)
         _library_of(name, lib)._put(name, kernel, "Meta")
-        frame = sys._getframe(1)
-        while frame.f_code.co_filename == __file__ and frame.f_back is not None:
-            frame = frame.f_back
-        _fakes[name] = function, f"{frame.f_code.co_filename}:{frame.f_lineno}", lib
+        _note_fake(name, function, lib)
         return function
 
     return register if func is None else register(func)
+
+
+def _note_fake(name: str, function: Callable[..., Any], lib: Library | None) -> None:
+    """Notes what register_fake() registered, and where it was called."""
+    frame = sys._getframe(1)
+    here = (__file__, __file__.replace("_library", "_custom_op"))
+    while frame.f_code.co_filename in here and frame.f_back is not None:
+        frame = frame.f_back
+    _fakes[name] = function, f"{frame.f_code.co_filename}:{frame.f_lineno}", lib
 
 
 def _check_fake(name: str, lib: Library | None) -> None:
@@ -530,6 +536,8 @@ def opcheck(
     from lamella.testing import opcheck as check
 
     op = getattr(op, "_opoverload", op)
+    if not hasattr(op, "_overloadname"):
+        op = getattr(op, "default", op)
     return check(op, args, kwargs, test_utils=test_utils, raise_exception=raise_exception)
 
 
