@@ -38,7 +38,8 @@ def _extra(name: str) -> Any:
     if name == "_functorch":
         return importlib.import_module("lamella.compat._batches")
     if name.startswith("_") and name in vars(_dispatcher):
-        return getattr(_dispatcher, name)
+        globals()[name] = getattr(_dispatcher, name)
+        return globals()[name]
     if name == "_autograd":
         return importlib.import_module("lamella.compat._autograd_parts")
     if name == "_functions":

@@ -148,7 +148,7 @@ def _computed_rows(name: str, found: Any, registered: Any) -> list[tuple[str, st
 
 def _dispatch_dump_table(name: str) -> str:
     """The kernel of every run-time key, and the rule by which it serves the key."""
-    return "".join(f"{key}: {kernel} [{way}]\n" for key, kernel, way in _rows(name))
+    return "".join([f"{key}: {kernel} [{way}]\n" for key, kernel, way in _rows(name)])
 
 
 def _dispatch_check_invariants(name: str) -> None:
@@ -440,6 +440,7 @@ class _DispatchModule:
         self._libraries = [_C._Library(name, kind, self._key)]
         self._defined: list[str] = []
         self._fell: list[str] = []
+        self._places: set[tuple[str, str]] = set()
 
     def __del__(self) -> None:
         for library in reversed(getattr(self, "_libraries", ())):
@@ -534,10 +535,13 @@ class _DispatchModule:
     def impl(self, name: str, dispatch: Any, func: Any, with_keyset: bool = False) -> None:
         """Registers a function as the kernel for a key; a later one comes before it."""
         key = key_of(dispatch) if dispatch else self._key or "CompositeImplicitAutograd"
-        library = _C._Library(self._ns, "FRAGMENT", "")
-        self._libraries.append(library)
+        library, place = self._libraries[0], (self._full(name), key)
+        if place in self._places or (self._key and key != self._key):
+            library = _C._Library(self._ns, "FRAGMENT", "")
+            self._libraries.append(library)
         kernel = None if func is lamella.library.fallthrough_kernel else func
-        library.impl(self._full(name), kernel, key, with_keyset)
+        library.impl(place[0], kernel, key, with_keyset)
+        self._places.add(place)
 
     def fallback_fallthrough(self, dispatch: str = "") -> _DispatchModule:
         """Makes calls of all operators skip the key, where they have no kernel for it."""
