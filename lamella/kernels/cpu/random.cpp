@@ -11,7 +11,6 @@
 #include "lamella/kernels/cpu/convert.h"
 #include "lamella/kernels/cpu/simd/random.h"
 #include "lamella/kernels/native.h"
-#include "lamella/kernels/selecting.h"
 
 namespace lamella::native {
 
@@ -300,7 +299,7 @@ void check_bound(const Tensor& self, const char* name, int64_t bound) {
     fits = std::abs(static_cast<double>(bound)) <= largest_finite(dtype);
   } else if (dtype == kBool) {
     fits = bound == 0 || bound == 1;
-  } else if (is_integral(dtype, false) && signed_type(dtype) != dtype) {
+  } else if (is_integral(dtype, false) && !is_signed_type(dtype)) {
     size_t bits = element_size(dtype) * 8;
     fits = bound >= 0 && (bits == 64 || bound < int64_t{1} << bits);
   } else if (size_t bits = element_size(dtype) * 8; bits < 64) {
