@@ -392,7 +392,7 @@ class _PreserveDispatchKeyGuard(_KeysGuard):
 class _AutoDispatchBelowAutograd(_KeysGuard):
     """A context whose calls begin below autograd."""
 
-    _skipped = ("Autograd",)
+    _skipped: tuple[str, ...] = ("Autograd",)
 
     def _change(self, included: int, excluded: int) -> tuple[int, int]:
         for key in self._skipped:

@@ -134,8 +134,8 @@ class Writer(pickle._Pickler):
     def _plain(self, tensor: Tensor) -> Any:
         size, stride = tuple(tensor.shape), tensor.stride()
         if _C._is_wrapper(tensor):
-            place = (size, stride, tensor.storage_offset(), tensor.layout, tensor.device)
-            return _WRAPPER, (type(tensor), tensor.dtype, *place, tensor.requires_grad)
+            shape = (size, stride, tensor.storage_offset(), tensor.layout, tensor.device)
+            return _WRAPPER, (type(tensor), tensor.dtype, *shape, tensor.requires_grad)
         if tensor.device.type == "meta":
             return _META, (tensor.dtype, size, stride, tensor.requires_grad)
         lazy = {}

@@ -37,7 +37,8 @@ def tuple_to_list(tuple_type: Any) -> Any:
     parts = [part for part in typing.get_args(tuple_type) if part is not Ellipsis]
     if not parts:
         return typing.List  # noqa: UP006
-    return typing.List[typing.Union[tuple(parts)]]  # noqa: UP006, UP007
+    made: Any = typing.List  # noqa: UP006
+    return made[typing.Union[tuple(parts)]]
 
 
 def get_file_path_2(*parts: str) -> str:
@@ -103,7 +104,8 @@ def restore_vmap(
             put = [x if d is None else _add_batch_dim(x, d, level) for x, d in zip(flat, each)]
             made = func(*tree_unflatten(put, spec), **kwargs)
             out, out_spec = tree_flatten(made)
-            values, out_dims = [], []
+            values: list[Any] = []
+            out_dims: list[int | None] = []
             for x in out:
                 if is_batchedtensor(x) and maybe_get_level(x) == level:
                     values.append(_C._vmap_unwrap(x, level, batch_size, 0))
