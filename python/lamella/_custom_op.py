@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CustomOpDef", "custom_op"]
 
-# The newest definition of each qualified name. It keeps the operator alive if the caller drops the
-# result of custom_op(), until another operator of the name replaces it.
-_definitions: dict[str, CustomOpDef] = {}
+_definitions: dict[str, CustomOpDef] = _library._definitions
 
 
 def _split(qualname: str, what: str) -> tuple[str, str]:
@@ -159,6 +157,7 @@ class CustomOpDef(_C._CallsOperator):
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
         """Registers the kernel for `meta` tensors, which computes only shapes and dtypes."""
         self._fake = fn
+        _library._note_fake(self._qualname, fn, self._lib)
         return fn
 
     def register_autograd(

@@ -78,8 +78,10 @@ def _default_text(value: Any, fail: Callable[[str], NoReturn], name: str) -> str
         return f'"{value}"'
     if isinstance(value, _C.dtype):
         return str(value).rpartition(".")[2]
+    if isinstance(value, _C.device):
+        return f'"{value}"'
     fail(
-        f"expected the default of '{name}' to be None, a number, a str or a dtype, "
+        f"expected the default of '{name}' to be None, a number, a str, a dtype or a device, "
         f"got {type(value).__name__}"
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,27 @@ from lamella import _C
 # Libraries by namespace, for registration functions that are called without a Library. They live
 # until the process ends.
 _libraries: dict[str, Library] = {}
+
+# The names of operators that libraries in Python declare, and what register_fake() registered for
+# them, with the place where it was called.
+_declared: set[str] = set()
+_fakes: dict[str, tuple[Callable[..., Any], str, Library | None]] = {}
+
+# The newest definition of each qualified name. It keeps the operator alive if the caller drops the
+# result of custom_op(), until another operator of the name replaces it.
+_definitions: dict[str, Any] = {}
+
+
+def _drop_unused(name: str) -> None:
+    """Ends the definition of an operator that only this module keeps alive."""
+    found = _definitions.get(name)
+    if found is None:
+        return
+    # References: of the dict, of `found`, and of the call that counts.
+    if sys.getrefcount(found) > 3:
+        gc.collect()  # its functions may refer to it
+    if sys.getrefcount(found) <= 3:
+        _definitions.pop(name)._destroy()
 
 
 def fallthrough_kernel() -> None:
@@ -36,6 +58,7 @@ class Library:
         self._places: set[tuple[str, str]] = set()
         self._over: list[Any] = []
         self._rules: list[tuple[Any, type]] = []
+        self._names: list[str] = []
 
     def __repr__(self) -> str:
         key = f", dispatch_key={self.dispatch_key}" if self.dispatch_key else ""
@@ -68,8 +91,13 @@ class Library:
         for policy, word in (("autocast", autocast), ("batching", batching), ("hlo", hlo)):
             if word is not None:
                 all_tags.append(f"{policy}:{word}")
+        name = schema.partition("(")[0]
+        full = f"{self.ns}::{name.strip()}"
+        _drop_unused(full)
         self._library.define(schema, ",".join(all_tags), None if doc is None else cleandoc(doc))
-        return schema.partition("(")[0]
+        self._names.append(full)
+        _declared.add(full)
+        return name
 
     def impl(
         self,
@@ -94,19 +122,27 @@ class Library:
             name = f"{name}.{overload}"
         _warn_if_misspelt("impl", name)
         kernel = None if fn is fallthrough_kernel else fn
-        place = (name, dispatch_key or self.dispatch_key)
-        if place in self._places and not allow_override:
+        key = dispatch_key or self.dispatch_key
+        if allow_override:
+            self._put(name, kernel, key, with_keyset)
+            return
+        if (name, key) in self._places:
             raise RuntimeError(
-                f"{name}: already has a kernel for {place[1] or 'all keys'} from this library; "
+                f"{name}: already has a kernel for {key or 'all keys'} from this library; "
                 "give allow_override=True to replace it"
             )
-        if place in self._places:
-            # Kernels of a newer library take precedence over those of an older one.
-            self._over.append(_C._Library(self.ns, "FRAGMENT", self.dispatch_key))
-            self._over[-1].impl(name, kernel, dispatch_key or "", with_keyset)
-            return
         self._library.impl(name, kernel, dispatch_key or "", with_keyset)
-        self._places.add(place)
+        self._places.add((name, key))
+
+    def _put(self, name: str, kernel: Any, key: str, *options: Any) -> None:
+        """Registers a kernel in place of what this library has for the key."""
+        library = self._library
+        if (name, key) in self._places:
+            # Kernels of a newer library take precedence over those of an older one.
+            library = _C._Library(self.ns, "FRAGMENT", self.dispatch_key)
+            self._over.append(library)
+        library.impl(name, kernel, key, *options)
+        self._places.add((name, key))
 
     def fallback(
         self, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False
@@ -131,6 +167,9 @@ class Library:
         for library in reversed(self._over):
             library.close()
         self._library.close()
+        for name in self._names:
+            _declared.discard(name)
+            _fakes.pop(name, None)
 
     _destroy = close
 
@@ -177,7 +216,16 @@ def define(
             return function
 
         return register
-    ns, _, name = qualname.partition("::")
+    ns, colons, name = qualname.partition("::")
+    if not colons:
+        raise ValueError(
+            f"define: expected 'qualname' to have a namespace, such as 'mylib::twice', "
+            f"got '{qualname}'"
+        )
+    if not schema.lstrip().startswith("("):
+        raise ValueError(
+            f"define: expected schema to look like '(Tensor x) -> Tensor', got '{schema}'"
+        )
     library = lib or _fragment(ns)
     library.define(name + schema, tags=tags, autocast=autocast, batching=batching, hlo=hlo, doc=doc)
     return None
@@ -212,6 +260,11 @@ def _qualified(op: Any) -> str:
     overload = getattr(op, "_overloadname", "default")
     name = str(op._operator_name)
     return name if overload == "default" else f"{name}.{overload}"
+
+
+def _definition(op: Any) -> Any:
+    """The result of custom_op() behind a name or an operator; None for other operators."""
+    return op if hasattr(op, "_opoverload") else _definitions.get(_qualified(op))
 
 
 def _library_of(name: str, lib: Library | None) -> Library:
@@ -284,9 +337,9 @@ def register_autograd(
             f"got {found._schema}"
         )
     kernel, gradient = make_kernel(found, name, backward, setup_context)
-    _library_of(name, lib)._library.impl(
-        name, kernel, "Autograd", False, False, gradient, setup_context
-    )
+    owner = _definition(op)
+    library = _library_of(name, lib or (owner and owner._lib))
+    library._put(name, kernel, "Autograd", False, False, gradient, setup_context)
 
 
 def register_vmap(
@@ -303,7 +356,8 @@ def register_vmap(
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         from lamella._register_vmap import register as register_rule
 
-        register_rule(_library_of(name, lib), name, function)
+        owner = _definition(op)
+        register_rule(_library_of(name, lib or (owner and owner._lib)), name, function)
         return function
 
     return register if func is None else register(func)
@@ -318,8 +372,9 @@ def register_kernel(
     lib: Library | None = None,
 ) -> Any:
     """Registers the kernel of an operator for device types ("cpu", "cuda"); None: for all."""
-    if hasattr(op, "_opoverload"):
-        return op.register_kernel(device_types, func)
+    owner = _definition(op)
+    if owner is not None:
+        return owner.register_kernel(device_types, func)
     return impl(_qualified(op), device_types or "default", func, lib=lib)
 
 
@@ -329,8 +384,9 @@ def register_fake(
     """Registers the kernel for `meta` tensors, which computes only shapes and dtypes of results."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        if hasattr(op, "_opoverload"):
-            return op.register_fake(function)
+        owner = _definition(op)
+        if owner is not None:
+            return owner.register_fake(function)
 
         def kernel(*args: Any, **kwargs: Any) -> Any:
             with _fake_context():
@@ -338,13 +394,45 @@ def register_fake(
 
         name = _qualified(op)
         _warn_if_misspelt("register_fake", name)
-        _library_of(name, lib)._library.impl(name, kernel, "Meta")
+        _check_fake(name, lib)
+        _library_of(name, lib)._put(name, kernel, "Meta")
+        _note_fake(name, function, lib)
         return function
 
     return register if func is None else register(func)
 
 
-impl_abstract = register_fake
+def _note_fake(name: str, function: Callable[..., Any], lib: Library | None) -> None:
+    """Notes what register_fake() registered, and where it was called."""
+    frame = sys._getframe(1)
+    here = (__file__, __file__.replace("_library", "_custom_op"))
+    while frame.f_code.co_filename in here and frame.f_back is not None:
+        frame = frame.f_back
+    _fakes[name] = function, f"{frame.f_code.co_filename}:{frame.f_lineno}", lib
+
+
+def _check_fake(name: str, lib: Library | None) -> None:
+    """RuntimeError if the shapes of an operator's results are known already; a library may replace
+    what it registered."""
+    if lib is not None and _fakes.get(name, (None, None, None))[2] is lib:
+        return
+    if name in _fakes:
+        raise RuntimeError(
+            f"register_fake: {name} already has a fake impl, registered at {_fakes[name][1]}"
+        )
+    if not _C._dispatch_declared(name):
+        return
+    keys = [row[0] for row in _C._dispatch_registrations(name)]
+    for key in ("Meta", "CompositeImplicitAutograd"):
+        if key in keys:
+            raise RuntimeError(f"register_fake: {name} already has a {key} implementation")
+
+
+def impl_abstract(
+    qualname: Any, func: Callable[..., Any] | None = None, *, lib: Library | None = None
+) -> Any:
+    """register_fake(), as it was called before."""
+    return register_fake(qualname, func, lib=lib)
 
 
 class FakeImplCtx:
@@ -453,6 +541,8 @@ def opcheck(
     from lamella.testing import opcheck as check
 
     op = getattr(op, "_opoverload", op)
+    if not hasattr(op, "_overloadname"):
+        op = getattr(op, "default", op)
     return check(op, args, kwargs, test_utils=test_utils, raise_exception=raise_exception)
 
 

@@ -96,7 +96,7 @@ class PythonDispatcher:
     def rawRegistrations(self) -> str:  # noqa: N802
         """All registrations of the operator, with the source location of each."""
         lines = [f"name: {self.namespace}::{self.name}", f"schema: {self._op._schema}"]
-        for key, alias, name, where in _C._dispatch_registrations(self._op):
+        for key, alias, name, where, _ in _C._dispatch_registrations(self._op):
             lines.append(f"{key}{'[alias]' if alias else ''}: {name} :: registered at {where}")
         return "\n".join(lines) + "\n"
 
@@ -108,7 +108,7 @@ class PythonDispatcher:
         """A table of what was registered, aliases included."""
         rows = [
             (key + ("[alias]" if alias else ""), name)
-            for key, alias, name, _ in _C._dispatch_registrations(self._op)
+            for key, alias, name, _, _ in _C._dispatch_registrations(self._op)
         ]
         return self._table("Registered Kernels", rows)
 

@@ -75,6 +75,9 @@ def _spread(name: str, plan: _Plan, grads: Any) -> list[Any]:
     grads = list(grads) if isinstance(grads, tuple) else [grads]
     while len(grads) > len(plan) and grads[-1] is None:
         grads.pop()
+    # Arguments that are no tensors may be left out at the end: they may be defaults.
+    if all(isinstance(entry, _Plain) for entry in plan[len(grads) :]):
+        grads += [None] * (len(plan) - len(grads))
     if len(grads) != len(plan):
         raise RuntimeError(
             f"{name}: expected 'backward' to return {len(plan)} gradients, one for each argument, "
@@ -110,18 +113,27 @@ def make_kernel(
     Function class with the plain backward, for calls without lists of tensors.
     """
 
+    arguments = op._schema.arguments
+    positional = [each.default_value for each in arguments if not each.kwarg_only]
+    by_name = {each.name: each.default_value for each in arguments if each.kwarg_only}
+
     def forward(ctx: Any, call: _Call, *tensors: Any) -> tuple[Any, ...]:
         args = _rebuild(call.plan, tensors)
         output = _C._call_below_autograd(op, args, call.keywords)
         if setup_context is not None:
             needs = ctx.needs_input_grad[1:]
             ctx.needs_input_grad = tuple(_rebuild(_flags(call.plan), needs))
-            if call.keywords:
+            # The operator's defaults stand for what the caller left out.
+            inputs = (*args, *positional[len(args) :])
+            if by_name:
                 setup_context(
-                    ctx=ctx, inputs=tuple(args), keyword_only_inputs=call.keywords, output=output
+                    ctx=ctx,
+                    inputs=inputs,
+                    keyword_only_inputs=by_name | call.keywords,
+                    output=output,
                 )
             else:
-                setup_context(ctx=ctx, inputs=tuple(args), output=output)
+                setup_context(ctx=ctx, inputs=inputs, output=output)
         ctx._call = call
         call.single = not isinstance(output, (tuple, list))
         flat, call.output_plan = _flatten((output,) if call.single else output)

@@ -14,4 +14,4 @@ def register(library: Any, name: str, rule: Callable[..., Any]) -> None:
     def batched(*args: Any, **kwargs: Any) -> Any:
         return call_rule(name, rule, args, kwargs)
 
-    library.impl(name, batched, "Batched")
+    library._put(name, batched, "Batched")

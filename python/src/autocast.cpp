@@ -31,18 +31,38 @@ bool device_type_from(const char* function, PyObject* object, uint8_t* type) {
   return true;
 }
 
-PyObject* get_enabled(PyObject*, PyObject* args) {
+// Parses the arguments of a function into two objects, by place or by name; `format` says which may
+// be left out.
+bool two_objects(PyObject* args, PyObject* kwargs, const char* format, const char* first_name,
+                 const char* second_name, PyObject** first, PyObject** second) {
+  const char* names[] = {first_name, second_name, nullptr};
+  return PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(names), first,
+                                     second) != 0;
+}
+
+PyObject* get_enabled(PyObject*, PyObject* args, PyObject* kwargs) {
   PyObject* device = nullptr;
-  if (!PyArg_ParseTuple(args, "|O:is_autocast_enabled", &device)) return nullptr;
+  if (!two_objects(args, kwargs, "|O:is_autocast_enabled", "device_type", nullptr, &device,
+                   nullptr)) {
+    return nullptr;
+  }
   auto type = static_cast<uint8_t>(DeviceType::CUDA);
   if (device != nullptr && !device_type_from("is_autocast_enabled", device, &type)) return nullptr;
   return PyBool_FromLong(lamella_autocast_enabled(type));
 }
 
 // (device_type, enabled), or (enabled) for CUDA.
-PyObject* set_enabled(PyObject*, PyObject* args) {
-  PyObject *first, *second = nullptr;
-  if (!PyArg_ParseTuple(args, "O|O:set_autocast_enabled", &first, &second)) return nullptr;
+PyObject* set_enabled(PyObject*, PyObject* args, PyObject* kwargs) {
+  PyObject *first = nullptr, *second = nullptr;
+  if (!two_objects(args, kwargs, "|OO:set_autocast_enabled", "device_type", "enabled", &first,
+                   &second)) {
+    return nullptr;
+  }
+  if (first == nullptr) std::swap(first, second);
+  if (first == nullptr) {
+    PyErr_SetString(PyExc_TypeError, "set_autocast_enabled: expected 'enabled', got nothing");
+    return nullptr;
+  }
   auto type = static_cast<uint8_t>(DeviceType::CUDA);
   if (second != nullptr && !device_type_from("set_autocast_enabled", first, &type)) return nullptr;
   int on = PyObject_IsTrue(second != nullptr ? second : first);
@@ -51,9 +71,14 @@ PyObject* set_enabled(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-PyObject* get_dtype(PyObject*, PyObject* device) {
+PyObject* get_dtype(PyObject*, PyObject* args, PyObject* kwargs) {
+  PyObject* device;
   uint8_t type;
-  if (!device_type_from("get_autocast_dtype", device, &type)) return nullptr;
+  if (!two_objects(args, kwargs, "O:get_autocast_dtype", "device_type", nullptr, &device,
+                   nullptr) ||
+      !device_type_from("get_autocast_dtype", device, &type)) {
+    return nullptr;
+  }
   return dtype_object(static_cast<ScalarType>(lamella_autocast_dtype(type)));
 }
 
@@ -70,10 +95,11 @@ PyObject* dtype_set(const char* function, uint8_t type, PyObject* object) {
   Py_RETURN_NONE;
 }
 
-PyObject* set_dtype(PyObject*, PyObject* args) {
+PyObject* set_dtype(PyObject*, PyObject* args, PyObject* kwargs) {
   PyObject *device, *dtype;
   uint8_t type;
-  if (!PyArg_ParseTuple(args, "OO:set_autocast_dtype", &device, &dtype) ||
+  if (!two_objects(args, kwargs, "OO:set_autocast_dtype", "device_type", "dtype", &device,
+                   &dtype) ||
       !device_type_from("set_autocast_dtype", device, &type)) {
     return nullptr;
   }
@@ -169,13 +195,13 @@ constexpr DeviceType kCPU = DeviceType::CPU;
 constexpr DeviceType kCUDA = DeviceType::CUDA;
 
 PyMethodDef functions[] = {
-    {"is_autocast_enabled", get_enabled, METH_VARARGS,
+    {"is_autocast_enabled", method(get_enabled), METH_VARARGS | METH_KEYWORDS,
      "is_autocast_enabled(device_type='cuda'): whether autocast is on for it on this thread."},
-    {"set_autocast_enabled", set_enabled, METH_VARARGS,
+    {"set_autocast_enabled", method(set_enabled), METH_VARARGS | METH_KEYWORDS,
      "set_autocast_enabled(device_type, enabled): turns autocast on or off on this thread."},
-    {"get_autocast_dtype", get_dtype, METH_O,
+    {"get_autocast_dtype", method(get_dtype), METH_VARARGS | METH_KEYWORDS,
      "get_autocast_dtype(device_type): the dtype of lower precision on this thread."},
-    {"set_autocast_dtype", set_dtype, METH_VARARGS,
+    {"set_autocast_dtype", method(set_dtype), METH_VARARGS | METH_KEYWORDS,
      "set_autocast_dtype(device_type, dtype): sets the dtype of lower precision on this thread."},
     {"is_autocast_cpu_enabled", enabled_of<kCPU>, METH_NOARGS,
      "Whether autocast is on for the CPU on this thread."},

@@ -166,9 +166,10 @@ PyObject* node_dir(PyObject* self, PyObject*) {
 
 // ---- Life ----
 
+// The classes of nodes are made by type(), whose own traversal visits the class. A second visit
+// here would let the collector clear a class that is in use.
 int node_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(as_node(self)->dict);
-  Py_VISIT(reinterpret_cast<PyObject*>(Py_TYPE(self)));
   return 0;
 }
 int node_clear(PyObject* self) {

@@ -378,8 +378,9 @@ PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
   if (!read_options(args, kwargs, "O|$OOOp:asarray", names, "asarray", &options)) return nullptr;
   bool fresh = false;
   PyObject* tensor = nullptr;
-  if (!is_tensor(options.data) && PyObject_HasAttrString(options.data, "__dlpack__") &&
-      !PyObject_CheckBuffer(options.data)) {
+  bool exchanged =
+      PyCapsule_CheckExact(options.data) || PyObject_HasAttrString(options.data, "__dlpack__") != 0;
+  if (!is_tensor(options.data) && exchanged && !PyObject_CheckBuffer(options.data)) {
     Ref extension(PyImport_ImportModule("lamella"));
     if (!extension) return nullptr;
     tensor = PyObject_CallMethod(extension.get(), "from_dlpack", "O", options.data);

@@ -1,4 +1,7 @@
 // The table of one operator, as lamella.PythonDispatcher shows it.
+#include <algorithm>
+#include <iterator>
+
 #include "lamella/dispatch/registry.h"
 #include "python/src/errors.h"
 #include "python/src/python_kernel.h"
@@ -47,9 +50,23 @@ PyObject* name_of(const KernelEntry* entry) {
   return PyUnicode_FromString("");
 }
 
+// The operator of an overload, or of a name such as "mine::add.Tensor", for which kernels may be
+// registered before it is declared.
 OperatorEntry* read_overload(PyObject* object) {
+  if (const char* text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : nullptr) {
+    std::string_view name(text);
+    size_t dot = std::min(name.find('.', name.find("::")), name.size());
+    std::string_view overload = name.substr(std::min(dot + 1, name.size()));
+    OperatorEntry* op = Registry::get().lookup(name.substr(0, dot), overload);
+    if (op != nullptr) return op;
+    PyErr_Format(PyExc_KeyError, "expected a name that something is registered for, got %R",
+                 object);
+    return nullptr;
+  }
   if (Py_TYPE(object) != &OverloadType) {
-    PyErr_Format(PyExc_TypeError, "expected an overload of lamella.ops, got %R", object);
+    if (PyErr_Occurred() == nullptr) {
+      PyErr_Format(PyExc_TypeError, "expected an overload of lamella.ops, got %R", object);
+    }
     return nullptr;
   }
   const lamella_operator* op = reinterpret_cast<PyPacket*>(object)->op;
@@ -82,9 +99,13 @@ PyObject* dispatch_slots(PyObject*, PyObject* object) {
   });
 }
 
-// _dispatch_registrations(overload): (key, whether it is an alias, function's name, where), the
-// newest of each key, by key.
-PyObject* dispatch_registrations(PyObject*, PyObject* object) {
+// _dispatch_registrations(overload, all=False): (key, whether it is an alias, function's name,
+// where, signature), the newest of each key, or all from the newest to the oldest, by key. The
+// signature is that of a typed function of C++, else empty.
+PyObject* dispatch_registrations(PyObject*, PyObject* args) {
+  PyObject* object;
+  int older = 0;
+  if (!PyArg_ParseTuple(args, "O|p:_dispatch_registrations", &object, &older)) return nullptr;
   OperatorEntry* op = read_overload(object);
   if (op == nullptr) return nullptr;
   return guarded([&]() -> PyObject* {
@@ -92,24 +113,51 @@ PyObject* dispatch_registrations(PyObject*, PyObject* object) {
     {
       std::lock_guard lock(Registry::get().mutex());
       for (const auto& [key, all] : op->kernels) {
-        if (!all.empty()) kernels.push_back(all.front());
+        if (all.empty()) continue;
+        kernels.insert(kernels.end(), all.begin(), older != 0 ? all.end() : std::next(all.begin()));
       }
     }
     Ref list(PyList_New(0));
     for (const auto& kernel : kernels) {
       auto key = static_cast<uint16_t>(kernel->key);
-      PyObject* parts = Py_BuildValue("sONs", lamella_dispatch_key_name(key),
-                                      key >= LAMELLA_SLOTS ? Py_True : Py_False,
-                                      name_of(kernel.get()), kernel->where().c_str());
+      PyObject* parts = Py_BuildValue(
+          "sONss", lamella_dispatch_key_name(key), key >= LAMELLA_SLOTS ? Py_True : Py_False,
+          name_of(kernel.get()), kernel->where().c_str(), kernel->signature.c_str());
       if (!list || !append(list.get(), parts)) return nullptr;
     }
     return list.release();
   });
 }
 
-PyMethodDef functions[] = {{"_dispatch_slots", dispatch_slots, METH_O, nullptr},
-                           {"_dispatch_registrations", dispatch_registrations, METH_O, nullptr},
-                           {nullptr, nullptr, 0, nullptr}};
+// _dispatch_declared(name): whether a library declares it.
+PyObject* dispatch_declared(PyObject*, PyObject* name) {
+  OperatorEntry* op = PyUnicode_Check(name) ? read_overload(name) : nullptr;
+  if (op == nullptr && PyErr_Occurred() != nullptr) PyErr_Clear();
+  return PyBool_FromLong(op != nullptr && op->defined());
+}
+
+// _dispatch_undeclared(): the names that kernels are registered for and that no library declares.
+PyObject* dispatch_undeclared(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    std::lock_guard lock(Registry::get().mutex());
+    Ref list(PyList_New(0));
+    for (const OperatorEntry* op : Registry::get().entries()) {
+      bool any = false;
+      for (const auto& [key, all] : op->kernels) any = any || !all.empty();
+      if (op->defined() || !any) continue;
+      PyObject* name = PyUnicode_FromString(op->full_name().c_str());
+      if (!list || !append(list.get(), name)) return nullptr;
+    }
+    return list.release();
+  });
+}
+
+PyMethodDef functions[] = {
+    {"_dispatch_slots", dispatch_slots, METH_O, nullptr},
+    {"_dispatch_registrations", dispatch_registrations, METH_VARARGS, nullptr},
+    {"_dispatch_declared", dispatch_declared, METH_O, nullptr},
+    {"_dispatch_undeclared", dispatch_undeclared, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

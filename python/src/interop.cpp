@@ -383,6 +383,11 @@ PyObject* to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   return exporting([&]() -> PyObject* {
     TensorBase tensor = tensor_ref(self);
     if (!has_memory(tensor.impl(), "__dlpack__")) return nullptr;
+    if (stream != Py_None && !PyLong_Check(stream)) {
+      return PyErr_Format(PyExc_TypeError,
+                          "__dlpack__: expected 'stream' to be an int or None, got %s",
+                          Py_TYPE(stream)->tp_name);
+    }
     if (stream != Py_None && tensor.is_cpu()) {
       PyErr_SetString(PyExc_BufferError,
                       "__dlpack__: expected 'stream' to be None for a tensor on cpu");

@@ -319,12 +319,43 @@ PyObject* exclude_keys(PyObject*, PyObject* args) {
   return PyLong_FromUnsignedLongLong(bits);
 }
 
+// _thread_keys(): the key sets that guards of this thread include and exclude.
+PyObject* thread_keys(PyObject*, PyObject*) {
+  return Py_BuildValue("KK", static_cast<unsigned long long>(lamella_thread.included),
+                       static_cast<unsigned long long>(lamella_thread.excluded));
+}
+// _set_thread_keys(included, excluded)
+PyObject* set_thread_keys(PyObject*, PyObject* args) {
+  unsigned long long included = 0, excluded = 0;
+  if (!PyArg_ParseTuple(args, "KK:_set_thread_keys", &included, &excluded)) return nullptr;
+  lamella_thread.included = included;
+  lamella_thread.excluded = excluded & ~uint64_t{lamella::detail::kBackendMask};
+  Py_RETURN_NONE;
+}
+// _tensor_keys(tensor): its key set.
+PyObject* tensor_keys(PyObject*, PyObject* object) {
+  if (!is_tensor(object)) {
+    return PyErr_Format(PyExc_TypeError, "_tensor_keys: expected a tensor, got %R", object);
+  }
+  return PyLong_FromUnsignedLongLong(tensor_of(object)->key_set);
+}
+// _add_to_operator({name: member}): members of overloads written in Python.
+PyObject* add_to_operator(PyObject*, PyObject* members) {
+  if (PyDict_Update(OverloadType.tp_dict, members) != 0) return nullptr;
+  PyType_Modified(&OverloadType);
+  Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {{"_has_tangent", has_tangent, METH_O, nullptr},
                            {"_schema_parts", schema_parts, METH_O, nullptr},
                            {"_dispatch_key_bits", key_bits, METH_O, nullptr},
                            {"_dispatch_functionality_bits", functionality_bits, METH_O, nullptr},
                            {"_after_autograd_keys", after_autograd_keys, METH_NOARGS, nullptr},
                            {"_exclude_keys", exclude_keys, METH_VARARGS, nullptr},
+                           {"_thread_keys", thread_keys, METH_NOARGS, nullptr},
+                           {"_set_thread_keys", set_thread_keys, METH_VARARGS, nullptr},
+                           {"_tensor_keys", tensor_keys, METH_O, nullptr},
+                           {"_add_to_operator", add_to_operator, METH_O, nullptr},
                            {"_key_set_text", key_set_text, METH_O, nullptr},
                            {"_device_dispatch_key", device_dispatch_key, METH_O, nullptr},
                            {"_has_computed_kernel", has_computed_kernel, METH_VARARGS, nullptr},

@@ -462,6 +462,14 @@ PyObject* is_wrapper(PyObject*, PyObject* object) {
                          (tensor_of(object)->flags & LAMELLA_TENSOR_WRAPPER) != 0);
 }
 
+// _storage_address(tensor): what tells storages apart, also those of wrappers; 0: there is none.
+PyObject* storage_address(PyObject*, PyObject* object) {
+  if (!is_tensor(object)) {
+    return PyErr_Format(PyExc_TypeError, "_storage_address: expected a tensor, got %R", object);
+  }
+  return PyLong_FromVoidPtr(tensor_of(object)->storage);
+}
+
 // _share_storage(tensor, of, is_view)
 PyObject* share_storage(PyObject*, PyObject* args) {
   PyObject *tensor, *of;
@@ -524,6 +532,7 @@ PyMethodDef functions[] = {
     {"_make_wrapper_subclass", method(make_wrapper_subclass), METH_VARARGS | METH_KEYWORDS,
      "A tensor without memory as an instance of a subclass with __torch_dispatch__."},
     {"_is_wrapper", is_wrapper, METH_O, "Whether a tensor has no memory of its own."},
+    {"_storage_address", storage_address, METH_O, nullptr},
     {"_share_storage", share_storage, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

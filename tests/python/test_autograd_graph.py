@@ -293,6 +293,12 @@ def test_nodes():
         _ = z.grad_fn.nothing
 
 
+def test_collector_sees_the_class_of_a_node_once():
+    # A second reference that it counts would let it clear the class while instances live.
+    node = (leaf(1.0) * n(2.0)).grad_fn
+    assert gc.get_referents(node).count(type(node)) == 1
+
+
 def test_saved_values_of_nodes():
     x = leaf(1.0, 2.0)
     y = x.exp()

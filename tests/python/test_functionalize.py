@@ -517,3 +517,18 @@ def test_a_trace_records_the_pure_program():
     x, y = start(), start()
     assert graph(x).tolist() == program(y).tolist()
     assert x.tolist() == y.tolist()
+
+
+def test_guards_do_not_hide_the_layer():
+    def f(x):
+        y = x.clone()
+        y.sin_()
+        return y
+
+    x = lamella.tensor([0.5, 1.0])
+    hidden = lamella._C._exclude_keys(lamella._C._dispatch_key_bits("Functionalize"), True)
+    try:
+        assert lamella.func.functionalize(f)(x).tolist() == x.sin().tolist()
+        assert lamella._C._thread_keys()[1] & hidden == hidden
+    finally:
+        lamella._C._exclude_keys(hidden, False)

@@ -100,3 +100,14 @@ def test_handles_are_copied_with_their_dictionaries():
         other[1].remove()
         assert not other[0]
     assert list(hooks) == [handle.id]
+
+
+def test_a_double_backward_is_no_backward_of_the_module():
+    calls = []
+    loss = lamella.nn.MSELoss()
+    loss.register_full_backward_hook(lambda module, into, out: calls.append(1))
+    x = lamella.tensor([0.5], requires_grad=True)
+    (first,) = lamella.autograd.grad(loss(x, lamella.tensor([2.0])), x, create_graph=True)
+    assert len(calls) == 1
+    (second,) = lamella.autograd.grad(first, x)
+    assert len(calls) == 1 and second.tolist() == [2.0]

@@ -285,3 +285,15 @@ def test_seeds_of_64_bits():
             f"manual_seed: expected 'seed' from -2**63 to 2**64 - 1, got {seed}"
         )
     assert lamella.manual_seed(-1).initial_seed() == 2**64 - 1
+
+
+@pytest.mark.parametrize("name", ["uint16", "uint32", "uint64"])
+def test_unsigned_integers(name):
+    dtype = getattr(lamella, name)
+    made = lamella.randint(3, 9, (1000,), dtype=dtype)
+    assert made.dtype == dtype and set(made.tolist()) == set(range(3, 9))
+    largest = min(2 ** (8 * dtype.itemsize) - 1, 2**63 - 1)
+    drawn = lamella.empty(1000, dtype=dtype).random_().tolist()
+    assert 0 <= min(drawn) and largest // 2 < max(drawn) <= largest
+    with pytest.raises(RuntimeError, match=r"random_: expected 'from' within uint"):
+        lamella.empty(1, dtype=dtype).random_(-1, 3)

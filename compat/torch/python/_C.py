@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import enum
 import importlib
+import types
 from typing import Any
 
 import lamella
 import lamella._dispatch
 import lamella.compat.futures
+from lamella.compat import _dispatcher
+from lamella.compat._dispatcher import _ExcludeDispatchKeyGuard
 from lamella.compat._fallback import names_of
 from lamella.compat._torch_function import DisableTorchFunction as DisableTorchFunction
 from lamella.compat._torch_function import (
@@ -33,6 +37,19 @@ def _extra(name: str) -> Any:
         return lamella.compat.futures.Future
     if name == "_functorch":
         return importlib.import_module("lamella.compat._batches")
+    if name.startswith("_") and name in vars(_dispatcher):
+        globals()[name] = getattr(_dispatcher, name)
+        return globals()[name]
+    if name == "_autograd":
+        return importlib.import_module("lamella.compat._autograd_parts")
+    if name == "_functions":
+        from lamella.compat._autograd_parts import _Undefined
+
+        return types.SimpleNamespace(UndefinedGrad=_Undefined)
+    if name == "_WeakTensorRef":
+        from lamella.compat._autograd_parts import _WeakTensorRef
+
+        return _WeakTensorRef
     if name in _SCRIPT:
         return type(name, (), {"__module__": "torch._C"})
     if name in _DEVICES:
@@ -62,19 +79,6 @@ class DispatchKeySet(lamella._dispatch.DispatchKeySet):
     def __new__(cls, key: Any) -> Any:
         bits = lamella._C._dispatch_key_bits(key) if isinstance(key, str) else key
         return super().__new__(cls, bits)
-
-
-class _ExcludeDispatchKeyGuard:
-    """A context that excludes some functionalities from dispatch."""
-
-    def __init__(self, keys: int) -> None:
-        self._keys = keys
-
-    def __enter__(self) -> None:
-        self._taken = lamella._C._exclude_keys(self._keys, True)
-
-    def __exit__(self, *error: Any) -> None:
-        lamella._C._exclude_keys(self._taken, False)
 
 
 ExcludeDispatchKeyGuard = _ExcludeDispatchKeyGuard
@@ -131,6 +135,79 @@ class _nn(metaclass=_Functions):
         return (*to_arguments(*args, **kwargs), layout)
 
 
+class Tag(str):
+    """A tag of operators: `torch.Tag.pointwise in op.tags`. It equals its name."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return str(self)
+
+    def __repr__(self) -> str:
+        return f"<Tag.{self!s}>"
+
+
+# The tags that operators may carry.
+for _tag in (
+    "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated "
+    "inplace_view maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides "
+    "needs_fixed_stride_order nondeterministic_bitwise nondeterministic_seeded out out_variant "
+    "pointwise pt2_compliant_tag reduction view_copy"
+).split():
+    setattr(Tag, _tag, Tag(_tag))
+
+
+def parse_schema(text: str) -> Any:
+    """A schema in parts."""
+    return lamella._schema.FunctionSchema(lamella._C._parse_schema(text))
+
+
+class _TorchFunctionState(enum.Enum):
+    """Which parts of __torch_function__ are off on this thread."""
+
+    ENABLED = 0
+    SUBCLASSES_DISABLED = 1
+    ALL_DISABLED = 2
+
+
+def _get_torch_function_state() -> _TorchFunctionState:
+    """Which parts of __torch_function__ are off on this thread."""
+    on = lamella._C._torch_function_off(0) == 0
+    return _TorchFunctionState.ENABLED if on else _TorchFunctionState.SUBCLASSES_DISABLED
+
+
+def _len_torch_function_stack() -> int:
+    """The number of modes that are entered on this thread."""
+    from lamella.compat import _modes
+
+    return len(_modes._stack.modes)
+
+
+def _get_function_stack_at(index: int) -> Any:
+    """A mode that is entered on this thread, from the outermost."""
+    from lamella.compat import _modes
+
+    return _modes._stack.modes[index]
+
+
+def _len_torch_dispatch_stack() -> int:
+    """The number of modes of __torch_dispatch__ that are entered on this thread."""
+    return int(lamella._C._mode_count())
+
+
+def _get_dispatch_stack_at(index: int) -> Any:
+    """A mode of __torch_dispatch__ that is entered on this thread, from the outermost."""
+    return lamella._C._mode_at(index)
+
+
+def _is_fwd_grad_enabled() -> bool:
+    """Whether forward mode carries tangents on this thread."""
+    before = lamella._C._set_fwd_grad_enabled(True)
+    lamella._C._set_fwd_grad_enabled(before)
+    return bool(before)
+
+
 def _are_functorch_transforms_active() -> bool:
     """True while vmap, grad or another transform is running."""
     return len(lamella._C._vmap_levels()) > 0
@@ -158,3 +235,22 @@ def _parallel_info() -> str:
     from lamella.compat.__config__ import parallel_info
 
     return parallel_info()
+
+
+def _get_all_dtypes() -> list[Any]:
+    """All dtypes."""
+    kinds = {value for value in vars(lamella).values() if isinstance(value, lamella.dtype)}
+    return sorted(kinds, key=str)
+
+
+_vmap_fallback = {"warnings": False, "enabled": True}
+
+
+def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
+    """Stores whether loops in place of batching rules should warn; they never do."""
+    _vmap_fallback["warnings"] = bool(enabled)
+
+
+def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
+    """What _debug_only_display_vmap_fallback_warnings() stored."""
+    return _vmap_fallback["warnings"]

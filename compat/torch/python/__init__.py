@@ -178,10 +178,12 @@ def install() -> ModuleType:
         _modes,
         _old_signatures,
         _operators,
+        _overload_members,
         _processes,
         _shown_forms,
         _tensor_members,
         _torch_function,
+        _wrapper_policy,
     )
     from lamella.utils import prefix
 
@@ -189,9 +191,11 @@ def install() -> ModuleType:
     _modes.install()
     _shown_forms.install()
     _operators.install()
+    _overload_members.install()
     _tensor_members.install()
     _torch_function.install()
     _old_signatures.install()
+    _wrapper_policy.install()
     lamella._C._set_package("torch")
     module = lamella._C._Package("torch", "The names of PyTorch: lamella.compat's, then Lamella's.")
     module.__getattr__ = functools.partial(_find_name, module)
@@ -205,7 +209,9 @@ def install() -> ModuleType:
         "torch", None, origin=module.__file__, is_package=True
     )
     sys.modules["torch"] = module
-    sys.modules["functorch"] = importlib.import_module("lamella.compat._functorch")
+    functorch = importlib.import_module("lamella.compat._functorch")
+    sys.modules["functorch"] = functorch
+    sys.modules["functorch.experimental"] = functorch
     # Imported now: a later import would replace the function torch.autograd.gradcheck.
     sys.modules["torch.autograd.gradcheck"] = importlib.import_module("lamella.autograd.gradcheck")
     sys.meta_path.insert(0, _Finder())
@@ -221,6 +227,6 @@ def uninstall() -> None:
     _old_signatures.uninstall()
     _torch_function.uninstall()
     lamella._C._set_package("lamella")
-    for name in [name for name in sys.modules if name in _TAKEN or name.startswith("torch.")]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in _TAKEN]:
         del sys.modules[name]
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]

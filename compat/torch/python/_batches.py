@@ -62,6 +62,21 @@ def _broadcast_to_and_flatten(tree: Any, treespec: Any) -> list[Any] | None:
     return _spread(tree, treespec)
 
 
+def dlevel(tensor: Any) -> int:
+    """The level of the innermost vmap that batches the tensor, -1 if there is none."""
+    return maybe_get_level(tensor)
+
+
+def maybe_get_bdim(tensor: Any) -> int:
+    """The batch dimension of a batched tensor, which is always the first, or -1."""
+    return 0 if is_batchedtensor(tensor) else -1
+
+
+def _is_vmap_fallback_enabled() -> bool:
+    """True: operators without a rule are looped over."""
+    return True
+
+
 # Hooks for libraries whose objects hold batched tensors, such as tensordict: they flatten the
 # arguments, add the batches, and remove them from the results.
 _process_batched_inputs: Callable[..., Any] | None = None

@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 import copy
+import functools
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import lamella
 from lamella import Tensor
+from lamella.compat._tools import chunk_vmap as chunk_vmap
+from lamella.compat._tools import (
+    replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_,
+)
 from lamella.func import functional_call as functional_call
-from lamella.func import functionalize as functionalize
-from lamella.func import grad as grad
-from lamella.func import grad_and_value as grad_and_value
-from lamella.func import hessian as hessian
-from lamella.func import jacfwd as jacfwd
-from lamella.func import jacrev as jacrev
-from lamella.func import jvp as jvp
 from lamella.func import stack_module_state as stack_module_state
-from lamella.func import vjp as vjp
-from lamella.func import vmap as vmap
 from lamella.nn import Module
+
+
+def _deprecated(name: str, now: str) -> Callable[..., Any]:
+    """A transform of lamella.func that warns of its new name."""
+    transform = getattr(lamella.func, name)
+
+    @functools.wraps(transform)
+    def warned(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(
+            f"functorch.{name} is deprecated. Please use `{now}` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return transform(*args, **kwargs)
+
+    return warned
+
+
+vmap = _deprecated("vmap", "torch.vmap")
+functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp = (
+    _deprecated(name, f"torch.func.{name}")
+    for name in "functionalize grad grad_and_value hessian jacfwd jacrev jvp vjp".split()
+)
 
 
 def _values(named: Any, detached: bool) -> tuple[list[str], tuple[Tensor, ...]]:
@@ -82,3 +102,18 @@ class FunctionalModule:
 
 class FunctionalModuleWithBuffers:
     """The result class of make_functional_with_buffers() in PyTorch."""
+
+
+__path__: list[str] = []
+
+
+def __getattr__(name: str) -> Any:
+    if name == "experimental":
+        import sys
+
+        return sys.modules[__name__]
+    if name == "make_fx":
+        from lamella.compat.fx.experimental.proxy_tensor import make_fx
+
+        return make_fx
+    raise AttributeError(f"module 'functorch' has no attribute '{name}'")

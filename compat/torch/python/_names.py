@@ -44,7 +44,8 @@ torch < compat._batches: vmap
 torch < compat._torch_function: DisableTorchFunction DisableTorchFunctionSubclass
 torch < compat._modes: get_default_device set_default_device
 torch < compat.amp: GradScaler
-torch < compat._C: Block CompilationUnit DeviceObjType Graph Node PyTorchFileReader
+torch < compat._C: DispatchKey DispatchKeySet ExcludeDispatchKeyGuard Tag parse_schema Block
+  CompilationUnit DeviceObjType Graph Node PyTorchFileReader
   PyTorchFileWriter TensorType Value
 torch < compat.compiler: compile _disable_dynamo
 torch < compat.futures: Future
@@ -52,11 +53,26 @@ torch < compat.jit: ScriptFunction ScriptModule fork wait
 torch < compat.cuda: OutOfMemoryError AcceleratorError
 torch < compat.storage: Storage TypedStorage is_storage
 # Names that Lamella's modules lack.
+_C._functorch < compat._higher_order: RandomnessType TransformType
+_C._functorch < compat._tools: reshape_dim_into reshape_dim_outof
+_functorch.vmap < compat._tools: restore_vmap
+_ops < compat._higher_order: HigherOrderOperator
 _tensor_str < _tensor_str: PRINT_OPTS=_options
 _tensor_str < compat._printing: printoptions _add_suffixes _str_intern _tensor_str
+autograd < compat._tools: _calculate_shape kineto_available
+autograd < compat._autograd_parts: SavedTensor _force_original_view_tracking
+  is_view_replay_enabled
+autograd.grad_mode < compat._autograd_parts: _force_original_view_tracking
+autograd.graph < compat._autograd_parts: allow_mutation_on_saved_tensors
+autograd.function < compat._tools: InplaceFunction
 autograd < compat._nn: set_multithreading_enabled _is_checkpoint_valid
 autograd.grad_mode < compat._nn: set_multithreading_enabled
-library < _library: _scoped_library impl_abstract
+_custom_op < compat: impl=_custom_op_impl
+_library < compat: infer_schema=_library_parts simple_registry=_library_parts utils=_library_parts
+library < _library: _scoped_library impl_abstract _fragment
+library < compat._overload_members: triton_op wrap_triton
+library.Library < compat._overload_members: _register_fake _register_torch_dispatch_rule
+  _resolve_name
 nn < compat: _reduction
 nn.Module < compat._nn: dump_patches=FALSE
 nn.Module < compat.compiler: compile=_compile_in_place
@@ -150,11 +166,18 @@ optim.step_sizes = .asgd .rprop
 profiler = profiler.profiler
 testing = testing._comparison
 utils.tensorboard = .tensorboard.writer
+_custom_op_impl = _custom_op.impl
+_library_parts = _library.infer_schema _library.simple_registry _library.utils
+_tools = utils._dtype_abbrs utils._mode_utils _utils_internal multiprocessing.reductions
+  _dispatch.python
+  _functorch.eager_transforms _functorch.utils _vmap_internals autograd._functions
 # Modules of this package that do not stand for a module of PyTorch.
-- = __main__ _absent _attention_bias _batches _checks _fallback _foreach _functions _functorch
-  _hollow _installed _members _modes _names _nn _no_device _old_signatures _operators
+- = __main__ _absent _attention_bias _autograd_parts _batches _checks _custom_op_impl _dispatcher
+  _fallback _foreach _functions _functorch
+  _higher_order _hollow _installed _library_parts _members _modes _names _nn _no_device
+  _old_signatures _operators _overload_members
   _pickle_names _pickle_writer _printing _processes _selective _settings _shown_forms
-  _tensor_members _torch_function _types compat
+  _tensor_members _tools _torch_function _types _wrapper_policy compat
 # What is absent on purpose.
 fx ! torch.fx has what traces, changes and runs graphs, and of its passes shape_prop
 onnx ! Lamella exports HLO: lamella.trace() and lamella.hlo
@@ -171,13 +194,17 @@ distributed.fsdp distributed.tensor ! lamella.nn.parallel has what Lamella shard
 distributed.rpc distributed.pipelining ! Lamella has collectives only
 distributed.elastic ! mpirun starts the ranks
 # Modules that Lamella lacks but that programs import.
-_custom_ops _dynamo.config _export _functorch _functorch.config _higher_order_ops
-  _functorch.eager_transforms _inductor.config _inductor.runtime compiler.config ao ao.nn
+_dynamo.config _export _functorch _functorch.config _higher_order_ops
+  _inductor.config _inductor.runtime compiler.config ao ao.nn
   ao.nn.intrinsic ao.quantization.fx ao.quantization.fx._decomposed backends.xnnpack
   distributed._composable distributed.algorithms distributed.algorithms._checkpoint
   distributed.algorithms.ddp_comm_hooks distributed.algorithms.model_averaging distributed.elastic
   distributed.elastic.multiprocessing distributed.launcher export._trace fx.passes fx.passes.infra
   numa onnx.operators onnx.symbolic_opset11 onnx.symbolic_opset12 :
+profiler.itt : is_available?
+autograd.profiler_util : EventList FunctionEvent FunctionEventAvg _format_time
+fx.passes.reinplace : reinplace
+_functorch.make_functional : functional_init functional_init_with_buffers
 _dynamo.exc : BackendCompilerFailed InternalTorchDynamoError! TensorifyScalarRestartAnalysis!
   TorchDynamoException! TorchRuntimeError! Unsupported! UserError!
 _functorch.aot_autograd : aot_function aot_module

@@ -119,11 +119,23 @@ def _rebuild_parameter(data: Any, requires_grad: bool, hooks: Any, state: Any = 
 
 def _rebuild_subclass(function: Any, kind: Any, args: Any, state: Any) -> Any:
     tensor = function(*args)
-    if isinstance(kind, type) and issubclass(kind, Tensor) and kind is not Tensor:
+    is_kind = isinstance(kind, type) and issubclass(kind, Tensor) and kind is not Tensor
+    if is_kind and type(tensor) is not kind:
         tensor = _C._make_subclass(kind, tensor, tensor.requires_grad)
+    state, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, {})
     if state and hasattr(tensor, "__dict__"):
         tensor.__dict__.update(state[0] if isinstance(state, tuple) else state)
+    for name, value in slots.items():
+        setattr(tensor, name, value)
     return tensor
+
+
+def _rebuild_wrapper(
+    kind: Any, dtype: Any, size: Any, stride: Any, offset: int, layout: Any, device: Any, grad: bool
+) -> Any:
+    _expect(isinstance(kind, type) and issubclass(kind, Tensor), "a subclass of Tensor", kind)
+    made = {"strides": stride, "storage_offset": offset, "layout": layout, "device": device}
+    return _C._make_wrapper_subclass(kind, size, dtype=dtype, requires_grad=grad, **made)
 
 
 def _layout(name: str) -> Any:
@@ -175,6 +187,7 @@ _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch._utils", "_rebuild_parameter_with_state"): _rebuild_parameter,
     ("torch.serialization", "_get_layout"): _layout,
     ("torch._tensor", "_rebuild_from_type_v2"): _rebuild_subclass,
+    ("torch._utils", "_rebuild_wrapper_subclass"): _rebuild_wrapper,
 }
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copyreg
 import pickle
 from collections import OrderedDict
 from typing import Any
 
 import lamella
-from lamella import Tensor, _storage
+from lamella import _C, Tensor, _storage
 from lamella.compat._pickle_names import STORAGES
 from lamella.compat.storage import TypedStorage, UntypedStorage
 from lamella.nn.parameter import Parameter
@@ -31,6 +32,7 @@ _META = _Global("torch._utils", "_rebuild_meta_tensor_no_storage")
 _PARAMETER = _Global("torch._utils", "_rebuild_parameter")
 _PARAMETER_WITH_STATE = _Global("torch._utils", "_rebuild_parameter_with_state")
 _SUBCLASS = _Global("torch._tensor", "_rebuild_from_type_v2")
+_WRAPPER = _Global("torch._utils", "_rebuild_wrapper_subclass")
 _SPARSE = _Global("torch._utils", "_rebuild_sparse_tensor")
 _LAYOUT = _Global("torch.serialization", "_get_layout")
 _SIZE = _Global("torch", "Size")
@@ -112,7 +114,7 @@ class Writer(pickle._Pickler):
 
     def _reduced(self, tensor: Tensor) -> Any:
         state = getattr(tensor, "__dict__", None)
-        if isinstance(tensor, Parameter):
+        if isinstance(tensor, Parameter) and Parameter in type(tensor).__mro__:
             plain = tensor.detach().as_subclass(Tensor)
             arguments: tuple[Any, ...] = (plain, tensor.requires_grad, OrderedDict())
             if state and type(tensor) is Parameter:
@@ -122,11 +124,18 @@ class Writer(pickle._Pickler):
             return _SPARSE, tensor.__reduce_ex__(2)[1]
         function, arguments = self._plain(tensor)
         if type(tensor) is not Tensor:
+            names = copyreg._slotnames(type(tensor))  # type: ignore[attr-defined]
+            slots = {name: getattr(tensor, name) for name in names if hasattr(tensor, name)}
+            if slots:
+                state = (state, slots)
             return _SUBCLASS, (function, type(tensor), arguments, state)
         return function, arguments
 
     def _plain(self, tensor: Tensor) -> Any:
         size, stride = tuple(tensor.shape), tensor.stride()
+        if _C._is_wrapper(tensor):
+            shape = (size, stride, tensor.storage_offset(), tensor.layout, tensor.device)
+            return _WRAPPER, (type(tensor), tensor.dtype, *shape, tensor.requires_grad)
         if tensor.device.type == "meta":
             return _META, (tensor.dtype, size, stride, tensor.requires_grad)
         lazy = {}

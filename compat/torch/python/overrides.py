@@ -9,7 +9,34 @@ from typing import Any
 from lamella import Tensor
 from lamella.compat._modes import BaseTorchFunctionMode as BaseTorchFunctionMode
 from lamella.compat._modes import TorchFunctionMode as TorchFunctionMode
+from lamella.compat._modes import _stack
 from lamella.compat._torch_function import _disabled_torch_function_impl
+
+
+def enable_reentrant_dispatch() -> Any:
+    """A context inside __torch_dispatch__ in which calls meet the modes and subclasses again."""
+    from lamella.compat._tools import enable_reentrant_dispatch as context
+
+    return context()
+
+
+def _get_current_function_mode_stack() -> list[Any]:
+    """The modes that are entered on this thread, from the outermost."""
+    return list(_stack.modes)
+
+
+def _get_current_function_mode() -> Any:
+    """The innermost mode that is entered on this thread, or None."""
+    return _stack.modes[-1] if _stack.modes else None
+
+
+def get_testing_overrides() -> dict[Any, Callable[..., Any]]:
+    """For each function that can be overridden one of any arguments that returns -1."""
+    return {
+        function: lambda *args, **kwargs: -1
+        for functions in get_overridable_functions().values()
+        for function in functions
+    }
 
 
 def is_tensor_like(inp: Any) -> bool:
@@ -117,3 +144,12 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
         return asking
 
     return decorate
+
+
+def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """Calls a function without the __torch_function__ of its arguments; the operators that it calls
+    meet it again, unless `func` is one."""
+    from lamella.compat._torch_function import DisableTorchFunctionSubclass
+
+    with DisableTorchFunctionSubclass():
+        return func(*args, **(kwargs or {}))

@@ -174,7 +174,8 @@ Tensor pixel_shuffle(const Tensor& self, int64_t upscale_factor) {
                     (CheckedSize(width, op) * r).value()});
   for (size_t d = 0; d < lead; ++d) order.push_back(static_cast<int64_t>(d));
   for (int64_t d : {0, 3, 1, 4, 2}) order.push_back(static_cast<int64_t>(lead) + d);
-  return self.reshape(parts).permute(order).clone(MemoryFormat::Contiguous).reshape(shape);
+  Tensor made = self.reshape(parts).permute(order).clone(MemoryFormat::Contiguous).reshape(shape);
+  return made.contiguous(self.suggest_memory_format());
 }
 Tensor pixel_unshuffle(const Tensor& self, int64_t downscale_factor) {
   const char* op = "pixel_unshuffle";
@@ -193,7 +194,8 @@ Tensor pixel_unshuffle(const Tensor& self, int64_t downscale_factor) {
   shape.append_all({(CheckedSize(channels, op) * r * r).value(), height / r, width / r});
   for (size_t d = 0; d < lead; ++d) order.push_back(static_cast<int64_t>(d));
   for (int64_t d : {0, 2, 4, 1, 3}) order.push_back(static_cast<int64_t>(lead) + d);
-  return self.reshape(parts).permute(order).clone(MemoryFormat::Contiguous).reshape(shape);
+  Tensor made = self.reshape(parts).permute(order).clone(MemoryFormat::Contiguous).reshape(shape);
+  return made.contiguous(self.suggest_memory_format());
 }
 Tensor channel_shuffle(const Tensor& self, int64_t groups) {
   const char* op = "channel_shuffle";

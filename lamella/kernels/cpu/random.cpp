@@ -248,7 +248,7 @@ namespace {
 Tensor& draw_remainders(const char* op, Tensor& self, int64_t from, uint64_t range, bool wide,
                         MaybeGenerator generator) {
   if (self.is_meta() || self.numel() == 0) return self;
-  visit_real(self.scalar_type(), op, [](auto) {});
+  if (!is_integral(self.scalar_type(), true)) visit_real(self.scalar_type(), op, [](auto) {});
   auto fill = [&](const uint32_t* words, int64_t* to, int64_t n) {
     if (!wide && range < uint64_t{1} << 28) {
       random_loops_on(kCPU).remainders(words, to, n, from, static_cast<uint32_t>(range));
@@ -273,6 +273,9 @@ uint64_t largest_random(ScalarType dtype) {
       return 1;
     case kByte:
       return 255;
+    case kUInt16:
+    case kUInt32:
+      return (uint64_t{1} << (element_size(dtype) * 8)) - 1;
     case kDouble:
       return uint64_t{1} << 53;
     case kFloat:
@@ -294,8 +297,11 @@ void check_bound(const Tensor& self, const char* name, int64_t bound) {
   bool fits = true;
   if (is_floating_point(dtype)) {
     fits = std::abs(static_cast<double>(bound)) <= largest_finite(dtype);
-  } else if (dtype == kBool || dtype == kByte) {
-    fits = bound >= 0 && bound <= (dtype == kBool ? 1 : 255);
+  } else if (dtype == kBool) {
+    fits = bound == 0 || bound == 1;
+  } else if (is_integral(dtype, false) && !is_signed_type(dtype)) {
+    size_t bits = element_size(dtype) * 8;
+    fits = bound >= 0 && (bits == 64 || bound < int64_t{1} << bits);
   } else if (size_t bits = element_size(dtype) * 8; bits < 64) {
     fits = bound >= -(int64_t{1} << (bits - 1)) && bound < int64_t{1} << (bits - 1);
   }
@@ -324,7 +330,8 @@ Tensor& random_(Tensor& self, int64_t to, std::optional<Generator> generator) {
   return native::random_(self, 0, to, generator);
 }
 Tensor& random_(Tensor& self, std::optional<Generator> generator) {
-  bool wide = self.scalar_type() == kLong || self.scalar_type() == kDouble;
+  const ScalarType dtype = self.scalar_type();
+  bool wide = dtype == kLong || dtype == kUInt64 || dtype == kDouble;
   return draw_remainders("random_", self, 0, largest_random(self.scalar_type()) + 1, wide,
                          generator);
 }

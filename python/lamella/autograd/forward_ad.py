@@ -15,7 +15,7 @@ __all__ = [
     "unpack_dual",
 ]
 
-_level = -1
+_current_level = -1
 
 
 class _set_fwd_grad_enabled:  # noqa: N801
@@ -47,27 +47,28 @@ class UnpackedDualTensor(NamedTuple):
 
 def enter_dual_level() -> int:
     """Opens a level, in which tensors may have tangents; returns its number."""
-    global _level
-    if _level >= 0:
+    global _current_level
+    if _current_level >= 0:
         raise RuntimeError(
             "enter_dual_level: expected no other level to be open, as levels cannot be nested"
         )
-    _level += 1
+    _current_level += 1
     _C._enter_dual_level()
-    return _level
+    return _current_level
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
     """Closes the level: all tensors lose their tangents."""
-    global _level
+    global _current_level
     if level is None:
-        level = _level
-    if level != _level or level < 0:
+        level = _current_level
+    if level != _current_level or level < 0:
         raise RuntimeError(
-            f"exit_dual_level: expected 'level' to be the one that is open, {_level}, got {level}"
+            f"exit_dual_level: expected 'level' to be the one that is open, {_current_level}, "
+            f"got {level}"
         )
     _C._exit_dual_level()
-    _level -= 1
+    _current_level -= 1
 
 
 class dual_level:  # noqa: N801
@@ -82,7 +83,7 @@ class dual_level:  # noqa: N801
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A view of `tensor` with the tangent `tangent`, of the same shape and dtype."""
-    if (_level if level is None else level) < 0:
+    if (_current_level if level is None else level) < 0:
         raise RuntimeError("make_dual: expected a level to be open; use it inside of dual_level()")
     for name, value in (("tensor", tensor), ("tangent", tangent)):
         if not (value.is_floating_point() or value.is_complex()):
@@ -95,6 +96,6 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """The tensor without its tangent, and the tangent or None."""
-    if (_level if level is None else level) < 0:
+    if (_current_level if level is None else level) < 0:
         return UnpackedDualTensor(tensor, None)
     return UnpackedDualTensor(*_C._unpack_dual(tensor))

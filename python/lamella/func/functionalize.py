@@ -14,6 +14,9 @@ __all__ = ["functionalize"]
 _REMOVE = ("mutations", "mutations_and_views")
 
 
+_FUNCTIONALIZE: int = _C._dispatch_functionality_bits("Functionalize")
+
+
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
     """A function with the same effect as func that calls no in-place operators while it runs.
 
@@ -42,6 +45,9 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
                 _C._functionalize_copies(before)
         leaves, spec = tree_flatten((args, kwargs))
         places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+        # The tensors of the function have no memory, so no guard may hide the layer from its calls.
+        hidden = _C._thread_keys()[1] & _FUNCTIONALIZE
+        _C._exclude_keys(hidden, False)
         session, wrappers = _C._functionalize_begin(copies, [leaves[i] for i in places])
         try:
             for i, wrapper in zip(places, wrappers):
@@ -55,6 +61,7 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
             return tree_unflatten(results, out_spec)
         finally:
             _C._functionalize_end(session)
+            _C._exclude_keys(hidden, True)
 
     try:
         return functools.wraps(func)(functionalized)

@@ -69,6 +69,7 @@ def jacrev(
     *,
     has_aux: bool = False,
     chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:
     """The function that computes the Jacobian of func by rows, in reverse mode.
 

@@ -125,7 +125,7 @@ class _Scope:
 def _forward_level_is_open() -> bool:
     from lamella.autograd import forward_ad
 
-    return forward_ad._level >= 0
+    return forward_ad._current_level >= 0
 
 
 def _reaches_others(y: Tensor, own: list[Any]) -> bool:

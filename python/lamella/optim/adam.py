@@ -34,6 +34,8 @@ class Adam(Optimizer):
     differentiable lets autograd record the steps.
     """
 
+    _counts = ("step",)
+
     def __init__(
         self,
         params: Any,

@@ -152,6 +152,8 @@ class NAdam(PerParameter):
     beta1^step.
     """
 
+    _counts = ("step", "mu_product")
+
     def __init__(
         self,
         params: Any,
@@ -285,6 +287,8 @@ class SparseAdam(PerParameter):
     m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2;
     p = p - lr sqrt(1 - beta2^step) / (1 - beta1^step) m / (sqrt(v) + eps).
     """
+
+    _counts = ()
 
     def __init__(
         self,

@@ -42,6 +42,8 @@ class Optimizer:
 
     param_groups: list[dict[str, Any]]
     state: dict[Tensor, Any]
+    # Names of counts in a parameter's state that are tensors; None: states are kept as they are.
+    _counts: tuple[str, ...] | None = None
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -256,6 +258,15 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        if self._counts is not None:
+            # A state may be older than an option, and have numbers where tensors count now.
+            for group in self.param_groups:
+                for name, value in self.defaults.items():
+                    group.setdefault(name, value)
+            for own in self.state.values():
+                for name in self._counts:
+                    if isinstance(own.get(name), (int, float)):
+                        own[name] = lamella.tensor(float(own[name]), dtype=lamella.float32)
         if "_pre_hooks" not in self.__dict__:
             self._prepare()
 

@@ -23,6 +23,8 @@ class SGD(Optimizer):
     differentiable lets autograd record the steps, except that the first momentum is detached.
     """
 
+    _counts = ()
+
     def __init__(
         self,
         params: Any,

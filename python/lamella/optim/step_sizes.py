@@ -19,6 +19,8 @@ class ASGD(PerParameter):
     """Polyak and Juditsky, 1992: gradient descent that keeps the average of each parameter from
     step t0 on in its state `ax`. The rate decays as lr / (1 + lambd lr step)^alpha."""
 
+    _counts = ("step", "eta", "mu")
+
     def __init__(
         self,
         params: Any,

@@ -119,6 +119,14 @@ def _tensor_difference(
     return f"{count} of {a.numel()} elements differ{where}, {first} (rtol={rtol}, atol={atol})"
 
 
+def default_tolerances(*inputs: Any, dtype_precisions: Any = None) -> tuple[float, float]:
+    """The larger (rtol, atol) of the dtypes of tensors."""
+    table = dtype_precisions or _TOLERANCES
+    kinds = [x.dtype if isinstance(x, Tensor) else x for x in inputs]
+    bounds = [table.get(kind, (0.0, 0.0)) for kind in kinds]
+    return max(b[0] for b in bounds), max(b[1] for b in bounds)
+
+
 def _tensor_of(value: Any) -> Tensor:
     try:
         return lamella.as_tensor(value)

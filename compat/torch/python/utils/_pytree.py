@@ -299,3 +299,8 @@ def _list_unflatten(values: Iterable[Any], context: Any) -> list[Any]:
 
 
 BUILTIN_TYPES = frozenset({tuple, list, dict, namedtuple, OrderedDict, defaultdict, deque})
+
+
+def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
+    """The leaves of the arguments of a call."""
+    return list(own.tree_leaves((args, kwargs)))

@@ -71,7 +71,7 @@ Tensor antialiased(const char* op, const Tensor& self, IntArrayRef output_size, 
   };
   pass(3, output_size[1], wide);
   pass(2, output_size[0], high);
-  return x.to(type);
+  return x.to(type).contiguous(self.suggest_memory_format());
 }
 
 }  // namespace

@@ -223,7 +223,7 @@ Tensor upsample_bicubic2d(const Tensor& self, IntArrayRef output_size, bool alig
   const bool bytes = type == kByte;
   x = resized(x, 3, output_size[1], align_corners, scales_w, bytes);
   x = resized(x, 2, output_size[0], align_corners, scales_h, bytes);
-  return x.to(type);
+  return x.to(type).contiguous(self.suggest_memory_format());
 }
 
 Tensor upsample_bicubic2d(const Tensor& input, OptionalIntArrayRef output_size, bool align_corners,

@@ -269,6 +269,10 @@ class Watch:
         return tuple(grad_output[i] for i in self.output_places)
 
     def _inputs_done(self, grads: Any) -> Any:
+        if self.grad_output is None:
+            # A double backward reaches the inputs by tensors that the module's backward read, not
+            # by the outputs: it is no backward of the module.
+            return grads
         grad_input = self._spread(grads, self.input_places, self.input_count)
         for hook in self.hooks:
             found = hook(self.module, grad_input, self.grad_output)

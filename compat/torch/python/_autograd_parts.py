@@ -1,0 +1,152 @@
+"""Parts of torch.autograd that Lamella lacks."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from lamella import Tensor
+from lamella.autograd import Function
+from lamella.autograd.graph import saved_tensors_hooks
+from lamella.utils._python_dispatch import TorchDispatchMode
+
+
+class _Saved:
+    """A tensor that was saved for backward, and its copy once its memory was written."""
+
+    def __init__(self, tensor: Tensor, context: _Mutations) -> None:
+        self.tensor: Tensor | None = tensor
+        self.version = tensor._version
+        self.copy: Tensor | None = None
+        self.context = context
+
+    def write(self) -> None:
+        """Copies the tensor, before its memory is written for the first time."""
+        if self.copy is None and self.tensor is not None and self.tensor._version == self.version:
+            self.copy = self.tensor.clone()
+            self.tensor = None
+            self.context.cloned[self] = self.copy
+            self.context.original.pop(self, None)
+
+
+class _Mutations:
+    """The saved tensors of a context: those that were not written, and copies of the others."""
+
+    def __init__(self) -> None:
+        self.cloned: Any = weakref.WeakKeyDictionary()
+        self.original: Any = weakref.WeakKeyDictionary()
+        self.open = True
+
+    def clear(self) -> None:
+        self.cloned.clear()
+        self.original.clear()
+
+
+def _memory(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+class _CopyBeforeWrite(TorchDispatchMode):
+    """A mode that copies saved tensors before an operator writes their memory."""
+
+    def __init__(self, context: _Mutations) -> None:
+        super().__init__()
+        self._context = context
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        for i, argument in enumerate(func._schema.arguments):
+            if not argument.is_write:
+                continue
+            value = args[i] if i < len(args) else kwargs.get(argument.name)
+            for each in value if isinstance(value, (list, tuple)) else [value]:
+                if isinstance(each, Tensor):
+                    for saved in list(self._context.original):
+                        if saved.tensor is not None and _memory(saved.tensor) == _memory(each):
+                            saved.write()
+        return func(*args, **kwargs)
+
+
+_active = False
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_Mutations]:
+    """A context in which tensors that are saved for backward may be written: backward sees them as
+    they were. Backward must run in the context too."""
+    global _active
+    if _active:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    context = _Mutations()
+
+    def pack(tensor: Tensor) -> _Saved:
+        saved = _Saved(tensor, context)
+        context.original[saved] = tensor
+        return saved
+
+    def unpack(saved: _Saved) -> Tensor:
+        if not context.open:
+            raise RuntimeError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in "
+                "which the graph was originally recorded."
+            )
+        value = saved.copy if saved.copy is not None else saved.tensor
+        assert value is not None
+        return value
+
+    with saved_tensors_hooks(pack, unpack), _CopyBeforeWrite(context):
+        _active = True
+        try:
+            yield context
+        finally:
+            _active = False
+            context.open = False
+            context.clear()
+
+
+@contextlib.contextmanager
+def _force_original_view_tracking(mode: bool) -> Iterator[None]:
+    """A context that changes nothing: views are tracked in one way."""
+    yield
+
+
+def is_view_replay_enabled() -> bool:
+    """False."""
+    return False
+
+
+class SavedTensor:
+    """The class of a node's saved tensors before they are unpacked; no node gives them out."""
+
+
+class UndefinedGrad(Function):
+    """The identity, whose backward gives no gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Tensor) -> Any:
+        views = tuple(each.view_as(each) for each in inputs)
+        return views[0] if len(views) == 1 else views
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return (None,) * len(grads)
+
+
+class _Undefined:
+    """UndefinedGrad()(x)."""
+
+    def __call__(self, *inputs: Tensor) -> Any:
+        return UndefinedGrad.apply(*inputs)
+
+
+class _WeakTensorRef:
+    """A weak reference to a tensor."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._ref = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        """Whether the tensor is gone."""
+        return self._ref() is None
