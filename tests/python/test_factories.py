@@ -102,3 +102,17 @@ def test_random_streams_are_pytorchs(dtype):
     check("normal.Tensor_float", turned, 2.0)
     check("normal.float_Tensor", 1.0, turned)
     check("normal.Tensor_Tensor", turned, turned)
+
+
+def test_range_keeps_the_shape_of_out_with_as_many_elements():
+    """As in PyTorch; only another number of elements resizes it."""
+    base = lamella.zeros(20)
+    for call in (lamella.ops.aten.range.out_, lamella.range):
+        base.zero_()
+        strided = base[::3][:5]
+        call(0, 4, out=strided)
+        assert base.tolist() == [0, 0, 0, 1, 0, 0, 2, 0, 0, 3, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0]
+        matrix = lamella.zeros(4, 5).t()[:, ::2]
+        call(0, 9, out=matrix)
+        assert matrix.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
+        assert matrix.stride() == (1, 10)
