@@ -6,8 +6,8 @@
 #include "lamella/core/cuda_extension.h"
 #include "lamella/cuda/allocator.h"
 #include "lamella/cuda/backend.h"
-#include "lamella/cuda/movement.h"
 #include "lamella/cuda/libraries.h"
+#include "lamella/cuda/movement.h"
 #include "lamella/cuda/streams.h"
 
 namespace {

@@ -12,30 +12,8 @@
 namespace lamella::cuda {
 
 int line_kind(ScalarType dtype) {
-  switch (dtype) {
-    case ScalarType::Bool:
-      return kBool;
-    case ScalarType::Byte:
-      return kU8;
-    case ScalarType::Char:
-      return kI8;
-    case ScalarType::Short:
-      return kI16;
-    case ScalarType::Int:
-      return kI32;
-    case ScalarType::Long:
-      return kI64;
-    case ScalarType::Float:
-      return kF32;
-    case ScalarType::Double:
-      return kF64;
-    case ScalarType::Half:
-      return kF16;
-    case ScalarType::BFloat16:
-      return kBF16;
-    default:
-      return -1;
-  }
+  const int kind = kind_of(dtype);
+  return kind <= kBF16 ? kind : -1;
 }
 
 bool launch_lines(const TensorBase& on, const char* name, const char* suffix,

@@ -362,7 +362,9 @@ def test_page():
     assert len(outputs) == 3 and outputs[1] == "{'aten::polygamma': 1}"
 
 
-@pytest.mark.parametrize("script", ["operators", "programs", "random", "timings", "nccl", "libraries"])
+@pytest.mark.parametrize(
+    "script", ["operators", "programs", "random", "timings", "nccl", "libraries"]
+)
 def test_the_checks_for_machines_with_a_gpu(script):
     done = run([str(HERE / f"gpu_{script}.py")], timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -423,13 +423,14 @@ LAMELLA_DEVICE void reduce_lines(const ReduceParameters& p) {
 #define LAMELLA_REDUCE_ALL(f, name, Op) \
   LAMELLA_REDUCE_NUMBERS(f, name, Op)   \
   f(name##_i64, kTeamThreads, ReduceParameters, reduce_lines<Op<int64_t>>)
-#define LAMELLA_REDUCE_KERNELS(f)                                                                  \
-  LAMELLA_REDUCE_ALL(f, reduce_sum, SumOf)                                                         \
-  LAMELLA_REDUCE_ALL(f, reduce_prod, ProductOf)                                                    \
-  LAMELLA_REDUCE_ALL(f, reduce_extremes, ExtremesOf)                                               \
-  LAMELLA_REDUCE_ALL(f, reduce_place, PlaceOf)                                                     \
-  LAMELLA_REDUCE_ALL(f, reduce_count, CountOf)                                                     \
-  LAMELLA_REDUCE_NUMBERS(f, reduce_norm, NormOf) LAMELLA_REDUCE_NUMBERS(f, reduce_var, VarianceOf) \
+#define LAMELLA_REDUCE_KERNELS(f)                    \
+  LAMELLA_REDUCE_ALL(f, reduce_sum, SumOf)           \
+  LAMELLA_REDUCE_ALL(f, reduce_prod, ProductOf)      \
+  LAMELLA_REDUCE_ALL(f, reduce_extremes, ExtremesOf) \
+  LAMELLA_REDUCE_ALL(f, reduce_place, PlaceOf)       \
+  LAMELLA_REDUCE_ALL(f, reduce_count, CountOf)       \
+  LAMELLA_REDUCE_NUMBERS(f, reduce_norm, NormOf)     \
+  LAMELLA_REDUCE_NUMBERS(f, reduce_var, VarianceOf)  \
       LAMELLA_REDUCE_NUMBERS(f, reduce_logsumexp, LogSumExpOf)
 
 }  // namespace lamella::cuda

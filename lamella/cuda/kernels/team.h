@@ -35,26 +35,12 @@ LAMELLA_DEVICE int64_t offset_of(const LineDims& dims, const int64_t* strides, i
   return offset;
 }
 
-// float16 and bfloat16, by the conversions of the processor.
-LAMELLA_DEVICE float half_to_float(uint16_t bits, Kind kind) {
-  if (kind == kBF16) return BFloat16::Format::decode(bits);
-#ifdef __CUDA_ARCH__
-  float value;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
-  return value;
-#else
-  return Half::Format::decode(bits);
-#endif
-}
-LAMELLA_DEVICE uint16_t float_to_half(float value, Kind kind) {
-  if (kind == kBF16) return static_cast<uint16_t>(BFloat16::Format::encode(value));
-#ifdef __CUDA_ARCH__
-  uint16_t bits;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-  return bits;
-#else
-  return static_cast<uint16_t>(Half::Format::encode(value));
-#endif
+// The bytes of an element of a kind that lines have: Bool to BFloat16.
+LAMELLA_DEVICE int64_t bytes_of(Kind kind) {
+  return kind <= kI8                                     ? 1
+         : kind == kI16 || kind == kF16 || kind == kBF16 ? 2
+         : kind == kI32 || kind == kF32                  ? 4
+                                                         : 8;
 }
 
 // Contiguous elements of any dtype as T; N at a time: one, or 16 bytes of aligned memory.
@@ -68,12 +54,7 @@ struct Elements {
     data += first * bytes;
   }
   LAMELLA_DEVICE Elements(const char* memory, Kind kind)
-      : data(const_cast<char*>(memory)),
-        bytes(kind <= kI8                                     ? 1
-              : kind == kI16 || kind == kF16 || kind == kBF16 ? 2
-              : kind == kI32 || kind == kF32                  ? 4
-                                                              : 8),
-        kind(kind) {}
+      : data(const_cast<char*>(memory)), bytes(bytes_of(kind)), kind(kind) {}
   LAMELLA_DEVICE T operator[](int64_t i) const { return read<T>(data + i * bytes, kind); }
   LAMELLA_DEVICE void set(int64_t i, T value) const { write(data + i * bytes, kind, value); }
 
@@ -90,7 +71,8 @@ struct Elements {
     } else {
       const Words words = *reinterpret_cast<const Words*>(data + i * 2);
       for (int k = 0; k < N; ++k) {
-        x[k] = half_to_float(static_cast<uint16_t>(words.word[k / 2] >> 16 * (k % 2)), kind);
+        const auto bits = static_cast<uint16_t>(words.word[k / 2] >> 16 * (k % 2));
+        x[k] = kind == kBF16 ? widened(StoredBFloat16{bits}) : widened(StoredHalf{bits});
       }
     }
   }
@@ -105,7 +87,9 @@ struct Elements {
     } else {
       Words words{};
       for (int k = 0; k < N; ++k) {
-        words.word[k / 2] |= uint32_t{float_to_half(x[k], kind)} << 16 * (k % 2);
+        const uint32_t bits =
+            kind == kBF16 ? stored_as<StoredBFloat16>(x[k]).bits : stored_as<StoredHalf>(x[k]).bits;
+        words.word[k / 2] |= bits << 16 * (k % 2);
       }
       *reinterpret_cast<Words*>(data + i * 2) = words;
     }

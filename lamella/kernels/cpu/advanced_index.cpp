@@ -225,9 +225,8 @@ Tensor _unsafe_index(const Tensor& self, TensorList indices) { return index(self
 Tensor& _index_put_impl_(Tensor& self, TensorList indices, const Tensor& values, bool accumulate,
                          bool unsafe) {
   check_devices("index_put_", self, indices);
-  LAMELLA_CHECK(values.scalar_type() == self.scalar_type(),
-                "index_put_: expected 'values' to be ", self.scalar_type(), ", got ",
-                values.scalar_type());
+  LAMELLA_CHECK(values.scalar_type() == self.scalar_type(), "index_put_: expected 'values' to be ",
+                self.scalar_type(), ", got ", values.scalar_type());
   if (accumulate || values.numel() != 1) {
     check_no_internal_overlap("index_put_", "self", self);
   } else {
