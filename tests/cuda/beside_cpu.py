@@ -69,9 +69,6 @@ def assert_same(expected, got, exact=False):
     assert lamella.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True), (a, b)
 
 
-# What composites and gradients call beside the operators that are checked here.
-
-
 def check(cuda, function, *inputs, exact=False):
     expected = function(*inputs)
     given = on_device(inputs)
