@@ -438,3 +438,27 @@ def test_complex32_is_computed_as_complex64():
     assert (x == 3 - 1j).tolist() == [False, True, False, False]
     with pytest.raises(NotImplementedError, match="got complex32"):
         _ = x < y
+
+
+@pytest.mark.parametrize("n, step", [(1, 1), (5, 2), (1000, 1), (1000, 3)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_results_that_only_a_wider_out_holds(n, step, dtype):
+    x = lamella.full((n * step,), 60000.0, dtype=lamella.float16)[::step]
+    for call in (
+        lambda out: lamella.add(x, x, out=out),
+        lambda out: lamella.add(x, 60000.0, out=out),
+        lambda out: lamella.sub(x, -x, out=out),
+        lambda out: lamella.mul(x, 2, out=out),
+        lambda out: lamella.add(x, x[:1], out=out),
+    ):
+        assert call(lamella.empty(n, dtype=ld(dtype))).tolist() == [120000.0] * n
+    rows = x.unsqueeze(0).expand(2, n)
+    if dtype != "complex64":
+        assert (
+            lamella.sum(rows, 0, out=lamella.empty(n, dtype=ld(dtype))).tolist() == [120000.0] * n
+        )
+        assert (
+            lamella.mean(rows, 0, out=lamella.empty(n, dtype=ld(dtype))).tolist() == [60000.0] * n
+        )
+    with pytest.raises(RuntimeError, match="expected 'out' to have dtype float16"):
+        lamella.matmul(rows, x.unsqueeze(1), out=lamella.empty(2, 1, dtype=ld(dtype)))
