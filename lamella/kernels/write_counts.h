@@ -57,9 +57,12 @@ inline void wrote_once(uint64_t before, const std::optional<Tensor>& written) {
 }
 inline void wrote_once(uint64_t before, TensorList written) { wrote_since(before, written); }
 
-// Throws for a tensor that was made in inference mode and is written outside of it.
+// Throws for a tensor that was made in inference mode and is written outside of it, unless it
+// counts its own writes, as `x.data` does.
 LAMELLA_ALWAYS_INLINE void check_writable(const char* op, const char* name, const Tensor& tensor) {
   if (LAMELLA_LIKELY(!tensor.defined() || !tensor.is_inference())) return;
+  const auto* t = TensorImpl::of(tensor);
+  if (t->version_counter != 0 && t->base == nullptr) return;
   LAMELLA_CHECK((lamella_modes() & LAMELLA_MODE_INFERENCE) != 0, op, ": expected '", name,
                 "' not to be made in inference mode, since it is written outside of it; clone it "
                 "first");

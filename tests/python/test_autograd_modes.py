@@ -279,3 +279,8 @@ def test_writes_of_inference_tensors_are_not_counted():
     assert y.add_(x)._version == 2
     with pytest.raises(RuntimeError, match="inference"):
         y.requires_grad_().clone().mul_(x)
+    # `data` has a count of its own, its views do not.
+    data = x.data
+    assert data.add_(1)._version == 1 and x.tolist() == [1.0] * 3
+    with pytest.raises(RuntimeError, match="inference"):
+        data[0].add_(1)
