@@ -32,6 +32,8 @@ class EntryCheck {
     check_variants();
     check_dispatch();
     check_structured();
+    check_ufunc_loops();
+    check_alias_sets();
     check_arguments();
     check_tags();
     check_policies();
@@ -214,6 +216,48 @@ class EntryCheck {
       if (kernel != nullptr && !f_.ufunc_inner_loop.empty()) {
         report(kernel->key, "the kernel for " + std::string(key) +
                                 " is made from 'ufunc_inner_loop'; drop one of them");
+      }
+    }
+  }
+
+  const UfuncLoop* ufunc_loop(std::string_view key) const {
+    auto found = std::ranges::find(f_.ufunc_inner_loop, key, &UfuncLoop::key);
+    return found != f_.ufunc_inner_loop.end() ? &*found : nullptr;
+  }
+
+  void check_ufunc_loops() {
+    if (f_.ufunc_inner_loop.empty()) return;
+    const Location& at = entry_.keys.at("ufunc_inner_loop");
+    const UfuncLoop* generic = ufunc_loop("Generic");
+    const UfuncLoop* scalar = ufunc_loop("ScalarOnly");
+    if (generic != nullptr && scalar != nullptr && generic->function != scalar->function) {
+      report(at,
+             "Generic and ScalarOnly are the loops of one function for different dtypes, got '" +
+                 generic->function + "' and '" + scalar->function + "'");
+    }
+    const auto tensors = std::ranges::count_if(f_.schema.arguments, [](const Argument& argument) {
+      return !argument.is_out() && argument.type.holds_tensor();
+    });
+    if (tensors == 2) return;
+    for (const char* key : {"CUDAFunctorOnSelf", "CUDAFunctorOnOther"}) {
+      if (ufunc_loop(key) == nullptr) continue;
+      report(at, std::string(key) +
+                     " reads one of two tensors as a number: expected an operator "
+                     "of two tensors, got " +
+                     std::to_string(tensors));
+    }
+  }
+
+  // An argument that is written is in one alias set, and a set becomes several or was, not both.
+  void check_alias_sets() {
+    for (const Argument& argument : f_.schema.arguments) {
+      for (const AliasInfo& alias : argument.aliases) {
+        if (alias.before.size() == 1) continue;
+        if (alias.is_write) {
+          report(f_.where, "what is written is in one alias set, got '" + argument.str() + "'");
+        } else if (alias.after.size() > 1 && alias.before != alias.after) {
+          report(f_.where, "one side of '->' has one alias set, got '" + argument.str() + "'");
+        }
       }
     }
   }

@@ -42,6 +42,7 @@ void emit_in_tree(const Model& model, const EmitOptions& options,
     std::string text = banner(options, "Kernels by dispatch key.");
     put(text, "#include \"lamella/api/functions.h\"\n#include \"lamella/api/operator_tables.h\"\n",
         "#include \"lamella/kernels/device_guard.h\"\n",
+        "#include \"lamella/kernels/write_counts.h\"\n",
         "#include \"lamella/api/generated_kernels.h\"\n",
         "#include \"lamella/native_functions.h\"\n#include \"lamella/structured_kernels.h\"\n\n",
         "namespace lamella {\n");

@@ -70,7 +70,8 @@ class Registrations {
     KernelTable& table = tables_[file_of(key, f)];
     const std::string name = key + "_" + f.ns + "_" + operator_struct(f.schema);
     std::string list = declare(parameters(f), false);
-    put(table.functions, return_type(f), " ", name, "(", list, ") {\n", body, "}\n");
+    put(table.functions, return_type(f), " ", name, "(", list, ") {\n", check_writable(f), body,
+        "}\n");
     if (options_.out_of_tree) {
       FunctionSchema bare = f.schema;
       bare.name.ns.clear();
@@ -160,20 +161,49 @@ class Registrations {
     return names;
   }
 
+  // The checks that come before all writes of one of the library's own kernels.
+  std::string check_writable(const NativeFunction& f) const {
+    std::string out;
+    if (options_.out_of_tree || is_bookkeeping(f)) return out;
+    for (const Argument& argument : f.schema.arguments) {
+      if (!argument.is_write() || !argument.type.holds_tensor()) continue;
+      put(out, "  detail::check_writable(", in_quotes(op_name(f)), ", ", in_quotes(argument.name),
+          ", ", identifier(argument.name), ");\n");
+    }
+    return out;
+  }
+
+  // These change a tensor's autograd state, not its elements.
+  bool is_bookkeeping(const NativeFunction& f) const {
+    return op_name(f) == "detach_" || op_name(f) == "requires_grad_";
+  }
+
+  // Whether the results of the library's own operator are new tensors, by its schema.
+  bool makes_tensors(const NativeFunction& f) const {
+    return !options_.out_of_tree &&
+           std::ranges::all_of(f.schema.returns,
+                               [](const Argument& result) { return result.alias() == nullptr; }) &&
+           std::ranges::any_of(f.schema.returns,
+                               [](const Argument& result) { return result.type.holds_tensor(); });
+  }
+  std::string made(const NativeFunction& f, const std::string& call) const {
+    return makes_tensors(f) ? "detail::as_made(" + call + ")" : call;
+  }
+
   // `call`, with its writes counted. A backend kernel writes memory itself; a composite one may
   // call operators that count their writes, and is then not counted again.
   std::string call_and_count(const NativeFunction& f, const std::string& call,
                              bool composite) const {
-    // These change a tensor's autograd state, not its elements.
-    const bool bookkeeping = op_name(f) == "detach_" || op_name(f) == "requires_grad_";
-    const std::vector<std::string> names = bookkeeping ? std::vector<std::string>() : written(f);
+    const std::vector<std::string> names =
+        is_bookkeeping(f) ? std::vector<std::string>() : written(f);
     std::string out;
     if (names.empty()) {
-      put(out, "  return ", call, ";\n");
+      put(out, "  return ", made(f, call), ";\n");
       return out;
     }
+    const bool once = composite || !options_.out_of_tree;
     for (const std::string& name : names) {
-      if (composite) {
+      if (once) {
         put(out, "  const uint64_t ", name, "_before_ = detail::writes_to(", name, ");\n");
       }
     }
@@ -184,8 +214,9 @@ class Registrations {
       put(out, "  ", returns.ends_with("&") ? "auto&" : "auto", " result_ = ", call, ";\n");
     }
     for (const std::string& name : names) {
-      if (composite) {
-        put(out, "  detail::wrote_since(", name, "_before_, ", name, ");\n");
+      if (once) {
+        put(out, "  detail::wrote_", options_.out_of_tree ? "since(" : "once(", name, "_before_, ",
+            name, ");\n");
       } else {
         put(out, "  detail::wrote(", name, ");\n");
       }
@@ -204,7 +235,7 @@ class Registrations {
       std::string body = before(f, f, key, f.device_guard);
       // The writes of a CompositeImplicit kernel are counted by the operators that it calls.
       if (key.starts_with("CompositeImplicit")) {
-        put(body, without_gradients(f), "  return ", call, ";\n");
+        put(body, without_gradients(f), "  return ", made(f, call), ";\n");
       } else {
         put(body, call_and_count(f, call, is_composite(key)));
       }
@@ -274,6 +305,12 @@ class Registrations {
     put(body, "  ", type, " op_;\n");
     std::vector<std::string> targets;
     for (const std::string& name : given) targets.push_back(identifier(name));
+    // Kernels that iterate call no operators that write.
+    const bool calls = !options_.out_of_tree && root.structured_inherits.empty();
+    for (const std::string& name : targets) {
+      if (calls)
+        put(body, "  const uint64_t ", name, "_before_ = detail::writes_to(", name, ");\n");
+    }
     switch (f.kind()) {
       case SchemaKind::kInplace:
         put(body, "  op_.begin_inplace(info_, self);\n");
@@ -296,11 +333,15 @@ class Registrations {
     if (given.empty()) {
       std::vector<std::string> taken;
       for (size_t i = 0; i < outputs.size(); ++i) {
-        taken.push_back("op_.take_output(" + std::to_string(i) + ")");
+        const std::string one = "op_.take_output(" + std::to_string(i) + ")";
+        taken.push_back(calls ? "detail::as_made(" + one + ")" : one);
       }
       put(body, "  return ", taken.size() == 1 ? taken[0] : "{" + join(taken, ", ") + "}", ";\n");
     } else {
       put(body, "  op_.", "finish(", join(targets, ", "), ");\n");
+      for (const std::string& name : targets) {
+        if (calls) put(body, "  detail::wrote_once(", name, "_before_, ", name, ");\n");
+      }
       if (targets.size() == 1) {
         put(body, "  return ", targets[0], ";\n");
       } else if (return_type(f) != "void") {

@@ -49,6 +49,14 @@ PyObject* is_on(PyObject* self, void*) {
   return PyBool_FromLong(tensor_of(self)->device_type == static_cast<uint8_t>(D));
 }
 PyObject* get_version(PyObject* self, void*) {
+  const auto* t = static_cast<const TensorImpl*>(tensor_of(self));
+  const bool counts_apart = t->version_counter != 0 && t->base == nullptr;
+  if (tensor_ref(self).is_inference() && !counts_apart) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "_version: expected a tensor made outside of inference mode, since the writes "
+                    "to others are not counted");
+    return nullptr;
+  }
   return PyLong_FromUnsignedLong(lamella_tensor_version(tensor_of(self)));
 }
 

@@ -272,6 +272,57 @@ def test_version_counters(package):
     assert x._version - start == 2
 
 
+MADE = [
+    lambda p: p.randn(2),
+    lambda p: p.ones(2).clone(),
+    lambda p: p.full((2,), 3),
+    lambda p: p.arange(3),
+    lambda p: p.eye(3),
+    lambda p: p.linspace(0, 1, 3),
+    lambda p: p.randint(0, 5, (3,)),
+    lambda p: p.randperm(4),
+    lambda p: p.zeros_like(p.ones(2)),
+    lambda p: p.ones(2).new_full((3,), 1),
+    lambda p: p.tensor([1, 2]),
+    lambda p: p.normal(p.ones(3), 1.0),
+    lambda p: p.bernoulli(p.full((3,), 0.5)),
+    lambda p: p.ones(2).to(p.float64),
+    lambda p: p.ones(2, 3).t().contiguous(),
+    lambda p: p.diag(p.ones(3)),
+    lambda p: p.linalg.inv(p.eye(2)),
+    lambda p: p.linalg.qr(p.eye(2))[0],
+    lambda p: p.linalg.cholesky(p.eye(2)),
+    lambda p: p.ones(3).masked_fill(p.ones(3) > 0, 1),
+    lambda p: p.index_add(p.ones(3), 0, p.tensor([0]), p.ones(1)),
+    lambda p: p.scatter(p.ones(3), 0, p.tensor([0]), 1.0),
+    lambda p: p.index_copy(p.ones(3), 0, p.tensor([0]), p.ones(1)),
+    lambda p: p.index_put(p.ones(3), [p.tensor([0])], p.ones(1)),
+    lambda p: p.select_scatter(p.ones(3), p.tensor(1.0), 0, 0),
+    lambda p: p.histc(p.ones(3)),
+    lambda p: p.nn.functional.pad(p.ones(3), (1, 1)),
+]
+WRITTEN = [
+    lambda p: p.ones(2).add_(1),
+    lambda p: p.ones(3).index_put_([p.tensor([0])], p.ones(1)),
+    lambda p: p.ones(3).index_add_(0, p.tensor([0]), p.ones(1)),
+    lambda p: p.ones(3, 3).tril_(),
+    lambda p: p.add(p.ones(2), 1, out=p.empty(2)),
+    lambda p: p.eye(3, out=p.empty(3, 3)),
+    lambda p: p.randn(3, out=p.empty(3)),
+    lambda p: p.bernoulli(p.ones(3), out=p.empty(3)),
+    lambda p: p.index_add(p.ones(3), 0, p.tensor([0]), p.ones(1), out=p.empty(3)),
+    lambda p: p.linalg.inv(p.eye(2), out=p.empty(2, 2)),
+    lambda p: p.stack([p.ones(2)], out=p.empty(1, 2)),
+]
+
+
+@pytest.mark.parametrize("package", ["lamella", "torch"])
+def test_a_call_counts_as_one_write_and_what_it_makes_as_unwritten(package):
+    p = pytest.importorskip(package)
+    assert [make(p)._version for make in MADE] == [0] * len(MADE)
+    assert [write(p)._version for write in WRITTEN] == [1] * len(WRITTEN)
+
+
 @pytest.mark.parametrize("package", ["lamella", "torch"])
 def test_a_tensor_that_is_given_memory_goes_on_counting(package):
     p = pytest.importorskip(package)

@@ -228,3 +228,59 @@ def test_views_taken_under_no_grad_are_leaves_that_require_gradients():
     with lamella.no_grad():
         assert not lamella.ones(3)[0].requires_grad
         assert not leaf.to(lamella.int64)[0].requires_grad
+
+
+WRITES_TO_INFERENCE = {
+    "add_": lambda x, y: x.add_(1),
+    "fill_": lambda x, y: x.fill_(1),
+    "copy_": lambda x, y: x.copy_(y),
+    "row": lambda x, y: x[0].zero_(),
+    "set item": lambda x, y: x.__setitem__(0, 1.0),
+    "random": lambda x, y: x.normal_(),
+    "resize": lambda x, y: x.resize_(4),
+    "turned": lambda x, y: x.t_(),
+    "list": lambda x, y: lamella._foreach_add_([x], 1),
+    "structured": lambda x, y: lamella.exp(y, out=x),
+    "product": lambda x, y: lamella.matmul(y, y, out=x),
+    "factory": lambda x, y: lamella.eye(3, out=x),
+    "one of two": lambda x, y: lamella.sort(y, out=(x, lamella.empty(3, 3, dtype=lamella.int64))),
+    "masked": lambda x, y: x.masked_fill_(y > 0, 2),
+    "relu_": lambda x, y: lamella.nn.functional.relu(x, inplace=True),
+}
+
+
+@pytest.mark.parametrize("name", WRITES_TO_INFERENCE)
+def test_tensors_of_inference_mode_are_written_there_alone(name):
+    write = WRITES_TO_INFERENCE[name]
+    y = lamella.full((3, 3), 2.0)
+    with lamella.inference_mode():
+        x = lamella.zeros(3, 3)
+        view = x.view(9)
+    with pytest.raises(RuntimeError, match="not to be made in inference mode"):
+        write(x, y)
+    assert view.tolist() == [0.0] * 9 and x.shape == (3, 3)
+    with lamella.inference_mode():
+        write(x, y)
+        write(y.clone(), y)
+    write(lamella.zeros(3, 3), y)
+
+
+def test_writes_of_inference_tensors_are_not_counted():
+    with lamella.inference_mode():
+        x = lamella.zeros(3)
+        with pytest.raises(RuntimeError, match="inference"):
+            _ = x._version
+    with pytest.raises(RuntimeError, match="inference"):
+        _ = x[0]._version
+    y = lamella.zeros(3)
+    with lamella.inference_mode():
+        y.add_(1)  # was made outside
+    assert y._version == 1
+    assert y.add_(x)._version == 2
+    with pytest.raises(RuntimeError, match="inference"):
+        y.requires_grad_().clone().mul_(x)
+    # `data` has a count of its own, its views do not.
+    data = x.data
+    assert data.add_(1)._version == 1 and x.tolist() == [1.0] * 3
+    with pytest.raises(RuntimeError, match="inference"):
+        data[0].add_(1)

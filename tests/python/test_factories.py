@@ -116,3 +116,25 @@ def test_range_keeps_the_shape_of_out_with_as_many_elements():
         call(0, 9, out=matrix)
         assert matrix.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
         assert matrix.stride() == (1, 10)
+
+
+@pytest.mark.parametrize("space", ["linspace", "logspace"])
+@pytest.mark.parametrize("tensors", [(), (0,), (1,), (0, 1)], ids=str)
+def test_spaces_keep_the_shape_of_out_with_as_many_elements(space, tensors):
+    def fill(p, out):
+        ends = [p.tensor(end) if i in tensors else end for i, end in enumerate((0.5, 2.5))]
+        return getattr(p, space)(*ends, 6, out=out)
+
+    for build in (
+        lambda p: p.zeros(2, 3),
+        lambda p: p.zeros(3, 2).t(),
+        lambda p: p.zeros(12)[::2],
+        lambda p: p.zeros(4, 6)[::2, ::2],
+        lambda p: p.zeros(2, 3, dtype=p.float64),
+        lambda p: p.zeros(0),
+    ):
+        ours, theirs = build(lamella), build(torch)
+        assert fill(lamella, ours) is ours
+        fill(torch, theirs)
+        assert ours.shape == theirs.shape and ours.stride() == theirs.stride()
+        torch.testing.assert_close(torch.from_numpy(ours.numpy()), theirs)

@@ -135,14 +135,14 @@ def test_promotion(op, pair):
     tolerance = 1e-2 if "float16" in pair or "bfloat16" in pair else 1e-5
     agree(lambda m, a, b: getattr(m, op)(a, b), a, b, tolerance=tolerance)
     if "float16" in pair and "complex" in pair[1]:
-        return  # complex32 is stored, not computed with
+        return  # NumPy has no complex32, which has a test of its own
     zero = b.flatten()[0].clone()
     agree(lambda m, a, b: getattr(m, op)(a, b), a, zero, tolerance=tolerance)
 
 
 @pytest.mark.parametrize(
     "number, dtype",
-    # complex32 is stored, not computed with.
+    # NumPy has no complex32, which has a test of its own.
     [*itertools.product([2, 1.5, True], NAMES), *((1 + 2j, n) for n in NAMES if n != "float16")],
 )
 @pytest.mark.parametrize("op", ["add", "sub", "mul", "div", "eq", "ge", "pow", "remainder"])
@@ -397,3 +397,68 @@ def test_any_byte_is_a_bool(name):
     x = torch.tensor([190, 0, 2, 1, 3, 0, 255, 128] * 5, dtype=torch.uint8)
     y = torch.tensor([1, 1, 0, 1, 0, 0, 1, 0] * 5, dtype=torch.bool)
     agree(lambda m, x, y: READS_BOOL[name](m, x.view(m.bool), y), x, y)
+
+
+def test_complex32_is_computed_as_complex64():
+    a = torch.tensor([1 + 2j, 3 - 1j, -0.5 + 0j, 100 - 200j]).to(torch.complex32)
+    b = torch.tensor([300 + 200j, 0.1 - 0.7j, -1.5 + 9j, 100 - 200j]).to(torch.complex32)
+    x, y = (lamella.tensor(t.to(torch.complex64).numpy()).to(lamella.complex32) for t in (a, b))
+
+    def same(ours, wide):
+        found = ours.to(lamella.complex64).numpy()
+        want = wide.to(torch.complex32).to(torch.complex64)
+        torch.testing.assert_close(torch.from_numpy(found), want, rtol=1e-3, atol=1e-3)
+
+    a, b = a.to(torch.complex64), b.to(torch.complex64)
+    for call in (
+        lambda p, x, y: p.add(x, y, alpha=2),
+        lambda p, x, y: p.sub(x, y),
+        lambda p, x, y: p.mul(x, y),
+        lambda p, x, y: p.div(x, y),
+        lambda p, x, y: p.neg(x),
+        lambda p, x, y: p.add(x.reshape(2, 2).t(), 1),
+        lambda p, x, y: p.mul(x, 2.5j),
+        lambda p, x, y: p.div(2, x),
+        lambda p, x, y: p.add(x, p.ones(4, dtype=p.float16)),
+        lambda p, x, y: p.mul(x, p.arange(4)),
+        lambda p, x, y: p.where(p.tensor([True, False, True, False]), x, y),
+        lambda p, x, y: x.clone().mul_(y),
+        lambda p, x, y: p.addcmul(x, x, y),
+        lambda p, x, y: p.exp(x[:3]),
+    ):
+        ours = call(lamella, x, y)
+        assert ours.dtype is lamella.complex32
+        same(ours, call(torch, a, b))
+    assert (x * y.to(lamella.complex64)).dtype is lamella.complex64
+    assert lamella.abs(x).dtype is lamella.float16
+    out = lamella.empty(4, dtype=lamella.complex64)
+    assert lamella.mul(x, 2, out=out).tolist() == (a * 2).tolist()
+    assert (x == y).tolist() == [False, False, False, True]
+    assert (x != y).tolist() == [True, True, True, False]
+    assert (x == 3 - 1j).tolist() == [False, True, False, False]
+    with pytest.raises(NotImplementedError, match="got complex32"):
+        _ = x < y
+
+
+@pytest.mark.parametrize("n, step", [(1, 1), (5, 2), (1000, 1), (1000, 3)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_results_that_only_a_wider_out_holds(n, step, dtype):
+    x = lamella.full((n * step,), 60000.0, dtype=lamella.float16)[::step]
+    for call in (
+        lambda out: lamella.add(x, x, out=out),
+        lambda out: lamella.add(x, 60000.0, out=out),
+        lambda out: lamella.sub(x, -x, out=out),
+        lambda out: lamella.mul(x, 2, out=out),
+        lambda out: lamella.add(x, x[:1], out=out),
+    ):
+        assert call(lamella.empty(n, dtype=ld(dtype))).tolist() == [120000.0] * n
+    rows = x.unsqueeze(0).expand(2, n)
+    if dtype != "complex64":
+        assert (
+            lamella.sum(rows, 0, out=lamella.empty(n, dtype=ld(dtype))).tolist() == [120000.0] * n
+        )
+        assert (
+            lamella.mean(rows, 0, out=lamella.empty(n, dtype=ld(dtype))).tolist() == [60000.0] * n
+        )
+    with pytest.raises(RuntimeError, match="expected 'out' to have dtype float16"):
+        lamella.matmul(rows, x.unsqueeze(1), out=lamella.empty(2, 1, dtype=ld(dtype)))

@@ -173,7 +173,7 @@ _tools = utils._dtype_abbrs utils._mode_utils _utils_internal multiprocessing.re
   _functorch.eager_transforms _functorch.utils _vmap_internals autograd._functions
 # Modules of this package that do not stand for a module of PyTorch.
 - = __main__ _absent _attention_bias _autograd_parts _batches _checks _custom_op_impl _dispatcher
-  _fallback _foreach _functions _functorch
+  _deterministic _fallback _foreach _functions _functorch
   _higher_order _hollow _installed _library_parts _members _modes _names _nn _no_device
   _old_signatures _operators _overload_members
   _pickle_names _pickle_writer _printing _processes _selective _settings _shown_forms

@@ -35,8 +35,12 @@ def sym_not(a: Any) -> bool:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Stores the value. Kernels of the CPU always give the same bits, those of CUDA if asked to."""
+    """Fills new memory and refuses operators whose result PyTorch does not determine. Kernels of
+    the CPU always give the same bits, those of CUDA if asked to."""
+    from lamella.compat import _deterministic
+
     _kept["deterministic"], _kept["warn_only"] = bool(mode), bool(warn_only)
+    _deterministic.set_mode(bool(mode), bool(warn_only))
     lamella.cuda.use_deterministic_algorithms(bool(mode))
 
 

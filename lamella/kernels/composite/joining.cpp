@@ -44,7 +44,14 @@ std::vector<Tensor> columns(TensorList tensors) {
 
 Tensor stack(TensorList tensors, int64_t dim) {
   dim = stack_dim(tensors, dim);
-  return lamella::cat(unsqueezed(tensors, dim, "stack"), dim);
+  std::vector<Tensor> parts = unsqueezed(tensors, dim, "stack");
+  bool in_order =
+      dim == tensors[0].dim() || tensors[0].suggest_memory_format() == MemoryFormat::Contiguous;
+  if (in_order) return lamella::cat(parts, dim);
+  // The channels stay last, in front of the new dimension.
+  Dims shape(parts[0].sizes());
+  shape[static_cast<size_t>(dim)] = static_cast<int64_t>(parts.size());
+  return lamella::cat(tensors, dim).view(shape);
 }
 Tensor& stack_out(TensorList tensors, int64_t dim, Tensor& out) {
   dim = stack_dim(tensors, dim);

@@ -156,6 +156,15 @@ Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num
 
 // ---- Channels into pixels and back ----
 
+namespace {
+// `made`, which is contiguous, in the memory format of `self`. A tensor with one channel has
+// several formats at once, so contiguous() would leave its strides.
+Tensor in_format_of(const Tensor& self, const Tensor& made) {
+  MemoryFormat format = self.suggest_memory_format();
+  return format == MemoryFormat::Contiguous ? made : made.clone(format);
+}
+}  // namespace
+
 Tensor pixel_shuffle(const Tensor& self, int64_t upscale_factor) {
   const char* op = "pixel_shuffle";
   int64_t r = upscale_factor;
@@ -175,7 +184,7 @@ Tensor pixel_shuffle(const Tensor& self, int64_t upscale_factor) {
   for (size_t d = 0; d < lead; ++d) order.push_back(static_cast<int64_t>(d));
   for (int64_t d : {0, 3, 1, 4, 2}) order.push_back(static_cast<int64_t>(lead) + d);
   Tensor made = self.reshape(parts).permute(order).clone(MemoryFormat::Contiguous).reshape(shape);
-  return made.contiguous(self.suggest_memory_format());
+  return in_format_of(self, made);
 }
 Tensor pixel_unshuffle(const Tensor& self, int64_t downscale_factor) {
   const char* op = "pixel_unshuffle";
@@ -195,7 +204,7 @@ Tensor pixel_unshuffle(const Tensor& self, int64_t downscale_factor) {
   for (size_t d = 0; d < lead; ++d) order.push_back(static_cast<int64_t>(d));
   for (int64_t d : {0, 2, 4, 1, 3}) order.push_back(static_cast<int64_t>(lead) + d);
   Tensor made = self.reshape(parts).permute(order).clone(MemoryFormat::Contiguous).reshape(shape);
-  return made.contiguous(self.suggest_memory_format());
+  return in_format_of(self, made);
 }
 Tensor channel_shuffle(const Tensor& self, int64_t groups) {
   const char* op = "channel_shuffle";
@@ -205,7 +214,7 @@ Tensor channel_shuffle(const Tensor& self, int64_t groups) {
   LAMELLA_CHECK(groups > 0 && channels % groups == 0, op, ": expected 'groups' to divide ",
                 channels, " channels, got ", groups);
   Tensor parts = self.reshape({self.size(0), groups, channels / groups, -1});
-  return parts.permute({0, 2, 1, 3}).contiguous().reshape(self.sizes());
+  return in_format_of(self, parts.permute({0, 2, 1, 3}).contiguous().reshape(self.sizes()));
 }
 
 }  // namespace lamella::native

@@ -1,6 +1,7 @@
 // The shared kernel of all out forms that call the functional form and copy its results.
 #include <algorithm>
 
+#include "lamella/api/functions.h"
 #include "lamella/api/generated_kernels.h"
 #include "lamella/api/operator_tables.h"
 #include "lamella/core/ivalue.h"
@@ -21,6 +22,7 @@ struct CopyingPlan : OperatorPlan {
   std::vector<int> sources;
   std::vector<size_t> outs;  // arguments that are written, by index, in the order of the returns
   std::vector<std::string> out_names;
+  bool keeps_shape = false;  // the result takes the shape of an out with as many elements
 };
 
 bool find_source(const FunctionSchema& schema, const Argument& wanted, std::vector<int>& sources) {
@@ -57,6 +59,7 @@ std::unique_ptr<CopyingPlan> make_plan(OperatorEntry* entry) {
   const FunctionSchema& schema = registry.schema(entry);
   auto plan = std::make_unique<CopyingPlan>();
   plan->name = schema.name.name;
+  plan->keeps_shape = plan->name == "linspace" || plan->name == "logspace";
   for (size_t i = 0; i < schema.arguments.size(); ++i) {
     if (!schema.arguments[i].is_out()) continue;
     plan->outs.push_back(i);
@@ -118,7 +121,10 @@ lamella_status compute_and_copy(const lamella_kernel*, const lamella_operator* o
     for (size_t i = 0; i < outs.size(); ++i) {
       const char* name = plan.out_names[i].c_str();
       if (outs[i].isTensor()) {
-        detail::assign_out(plan.name.c_str(), name, outs[i].toTensor(), computed[i].toTensor());
+        const Tensor& out = outs[i].toTensor();
+        Tensor result = computed[i].toTensor();
+        if (plan.keeps_shape && out.numel() == result.numel()) result = result.view(out.sizes());
+        detail::assign_out(plan.name.c_str(), name, out, result);
       } else {
         detail::assign_out(plan.name.c_str(), name, outs[i].toTensorVector(),
                            computed[i].toTensorVector());

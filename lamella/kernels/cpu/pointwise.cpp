@@ -2,9 +2,11 @@
 #include "lamella/kernels/cpu/pointwise.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
+#include "lamella/api/functions.h"
 #include "lamella/kernels/cpu/convert.h"
 #include "lamella/kernels/tensor_iterator_config.h"
 
@@ -451,6 +453,46 @@ bool has_types(const TensorIteratorBase& iter, const LoopTable& table, int numbe
   return true;
 }
 
+// complex32 has no loops and no conversions here: its values are computed with as complex64.
+bool has_complex_halves(const TensorIteratorBase& iter) {
+  for (int i = 0; i < iter.ntensors(); ++i) {
+    if (iter.dtype(i) == kComplexHalf) return true;
+  }
+  return false;
+}
+LAMELLA_COLD void run_in_complex64(TensorIteratorBase& iter, const LoopTable& table,
+                                   const Scalar* scalars) {
+  const ScalarType common = iter.common_dtype();
+  const ScalarType wide = common == kComplexHalf ? kComplexFloat : common;
+  if (loop_of(table, widened(table, loop_type(wide))) == nullptr) throw_no_loop(table, common);
+  const Tensor& out = iter.output();
+  Tensor made = out.scalar_type() == kComplexHalf ? out.to(kComplexFloat) : out;
+  std::vector<Tensor> inputs;
+  for (int i = 1; i < iter.ntensors(); ++i) {
+    Tensor input = iter.tensor(i);
+    if (!input.defined()) {  // a number
+      input = out.new_empty({}, iter.dtype(i));
+      std::memcpy(input.data_ptr(), iter.data_ptr(i), static_cast<size_t>(iter.element_size(i)));
+    }
+    inputs.push_back(table.first_is_bool && i == 1 ? input : input.to(wide));
+  }
+  if (table.first_is_bool) {
+    out.copy_(inputs[1].where(inputs[0], inputs[2]));
+    return;
+  }
+  TensorIteratorConfig config;
+  config.set_name(table.name)
+      .add_output(made)
+      .set_check_mem_overlap(false)
+      .check_all_same_dtype(false)
+      .promote_inputs_to_common_dtype(true)
+      .resize_outputs(false);
+  for (const Tensor& input : inputs) config.add_input(input);
+  TensorIterator wider = config.build();
+  run_pointwise(wider, table, scalars);
+  if (!made.is_same(out)) out.copy_(made);
+}
+
 }  // namespace
 
 void run_pointwise(TensorIteratorBase& iter, const LoopTable& table, const Scalar* scalars) {
@@ -461,6 +503,7 @@ void run_pointwise(TensorIteratorBase& iter, const LoopTable& table, const Scala
   int at = loop_index(is_small && table.first_is_bool ? kShort : type);
   LoopFn loop = at >= 0 && at < kLoopTypes ? table.loops[at] : nullptr;
   if (LAMELLA_UNLIKELY(loop == nullptr)) {
+    if (common == kComplexHalf) return run_in_complex64(iter, table, scalars);
     type = widened(table, type);
     loop = loop_of(table, type);
     if (loop == nullptr) throw_no_loop(table, common);
@@ -502,6 +545,7 @@ void run_pointwise(TensorIteratorBase& iter, const LoopTable& table, const Scala
     for (int i = 0; i < runner.count; ++i) data[i] = static_cast<char*>(iter.data_ptr(i));
     return run_flat(runner, data, bytes, n);
   }
+  if (has_complex_halves(iter)) return run_in_complex64(iter, table, scalars);
   run_general(iter, table, runner, type, out_type);
 }
 

@@ -68,7 +68,7 @@ class Snapshot:
             tensor.dtype,
             storage,
             ctypes.string_at(*storage) if storage[0] else b"",
-            tensor._version,
+            0 if tensor.is_inference() else tensor._version,
         )
 
     def changes_to(self, later: Snapshot) -> str | None:

@@ -1,3 +1,4 @@
-"""torch.utils.deterministic. Uninitialized memory is never filled."""
+"""torch.utils.deterministic."""
 
+# Whether new memory is filled under use_deterministic_algorithms(True).
 fill_uninitialized_memory = True
