@@ -1,0 +1,69 @@
+"""What transforms refuse, and what they compute where a program hides or switches off parts of
+autograd. The kinds of errors are compared."""
+
+import warnings
+
+import torch
+from torch._C import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
+from torch.autograd import functional
+from torch.autograd.graph import save_on_cpu
+from torch.func import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp
+
+
+def tried(name, call):
+    try:
+        call()
+        print(name, "passes")
+    except Exception as error:
+        print(name, type(error).__name__)
+
+
+x, t = torch.tensor(0.5), torch.tensor(2.0)
+
+
+def saving(x):
+    with save_on_cpu():
+        return x.sin()
+
+
+for transform in (grad, grad_and_value, jacrev, hessian):
+    tried(transform.__name__, lambda transform=transform: transform(saving)(x))
+    with save_on_cpu():
+        tried(transform.__name__, lambda transform=transform: transform(torch.sin)(x))
+tried("vjp", lambda: vjp(saving, x))
+tried("jvp", lambda: jvp(saving, (x,), (t,)))
+with save_on_cpu():
+    print(torch.autograd.grad((y := x.clone().requires_grad_()).sin(), y))
+
+for transform in (grad, grad_and_value, jacrev, jacfwd):
+    for aux in (3, "text", [torch.ones(1), 1.5]):
+        tried("aux", lambda: transform(lambda x: (x.sin(), aux), has_aux=True)(x))
+    print(transform(lambda x: (x.sin(), {"k": x}), has_aux=True)(x)[1])
+tried("aux", lambda: vjp(lambda x: (x.sin(), 1), x, has_aux=True))
+tried("aux", lambda: jvp(lambda x: (x.sin(), 1), (x,), (t,), has_aux=True))
+
+for name in ("jacobian", "hessian", "vjp", "jvp"):
+    function = getattr(functional, name)
+    print(function(torch.sin, x) if name in ("jacobian", "hessian") else function(torch.sin, x, t))
+    tried(name, lambda: grad(lambda x: torch.as_tensor(function(torch.sin, x)[0]))(x))
+for name in ("jacobian", "hessian"):
+    tried(name, lambda: getattr(functional, name)(torch.sin, x, strict=True, vectorize=True))
+
+with _ExcludeDispatchKeyGuard(DispatchKeySet(DispatchKey.Autograd)):
+    print(grad(torch.sin)(x), grad(grad(torch.sin))(x), vjp(torch.sin, x)[1](t))
+    print(torch._C._dispatch_tls_local_exclude_set().has(DispatchKey.Autograd))
+
+print(torch._is_all_true(torch.tensor([True, False])), torch._is_any_true(torch.tensor([False])))
+print(torch.ones(2).__div__(4), torch.ones(2).__rdiv__(4), torch.ones(2).__idiv__(4))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    with torch.cpu.amp.autocast():
+        print(torch.mm(torch.ones(2, 2), torch.ones(2, 2)).dtype)
+print([one.category.__name__ for one in caught])
+
+torch.manual_seed(0)
+query = torch.rand(2, 3, 4)
+weights = torch.rand(12, 4), torch.rand(12), torch.rand(4, 4), torch.rand(4)
+with torch.no_grad():
+    for options in ({}, {"average_attn_weights": False}, {"need_weights": False}):
+        print(torch._native_multi_head_attention(query, query, query, 4, 2, *weights, **options))
