@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from lamella import Tensor
+from lamella import _C, Tensor
 from lamella.autograd import functional
 from lamella.autograd.graph import disable_saved_tensors_hooks, saved_tensors_hooks
 from lamella.func import transforms
@@ -34,6 +34,7 @@ class _Rules:
                 stack.enter_context(disable_saved_tensors_hooks(text))
             names.append(name)
             stack.callback(names.pop)
+            _C._set_apply_rule(_expect_setup_context)
             yield
 
     def check_aux(self, name: str, aux: Any) -> None:
@@ -43,6 +44,17 @@ class _Rules:
                 raise RuntimeError(
                     f"{name}: Expected tensors in 'aux', got unsupported type {type(leaf).__name__}"
                 )
+
+
+def _expect_setup_context(function: type) -> None:
+    """RuntimeError for a program's autograd.Function whose forward takes a context, inside a
+    transform."""
+    own = function.__module__.startswith(("lamella.", "torch."))
+    if not own and getattr(_running, "names", None):
+        raise RuntimeError(
+            f"{function.__name__}: expected an autograd.Function with 'setup_context' inside "
+            f"{_running.names[-1]}, which must override the setup_context staticmethod"
+        )
 
 
 def _has_hooks() -> bool:
@@ -89,6 +101,7 @@ def install() -> None:
 def uninstall() -> None:
     """Undoes install()."""
     transforms._rules = None
+    _C._set_apply_rule(None)
     for (owner, name), value in _originals.items():
         setattr(owner, name, value)
     _originals.clear()
