@@ -64,6 +64,7 @@ autograd < compat._autograd_parts: SavedTensor _force_original_view_tracking
   is_view_replay_enabled
 autograd.grad_mode < compat._autograd_parts: _force_original_view_tracking
 autograd.graph < compat._autograd_parts: allow_mutation_on_saved_tensors
+autograd.functional < compat._autograd_parts: _construct_standard_basis_for
 autograd.function < compat._tools: InplaceFunction
 autograd < compat._nn: set_multithreading_enabled _is_checkpoint_valid
 autograd.grad_mode < compat._nn: set_multithreading_enabled

@@ -131,3 +131,9 @@ print(type(made.stateless_model).__name__, made.param_names, made.buffer_names)
 print(type(made).__name__, len(params), len(buffers))
 made, params = functorch.make_functional(torch.nn.Linear(2, 1))
 print(type(made.stateless_model).__name__, made.param_names, type(made).__name__)
+
+enabled = torch._C._autograd._saved_tensors_hooks_is_enabled
+with torch.autograd.graph.disable_saved_tensors_hooks("none here"):
+    print(enabled())
+print(enabled())
+print(functional._construct_standard_basis_for((torch.ones(2), torch.ones(1).double()), (2, 1)))
