@@ -348,7 +348,7 @@ class SparseTensor(Tensor):
     __iadd__ = add_
     __isub__ = sub_
     __imul__ = mul_
-    __itruediv__ = div_
+    __itruediv__ = true_divide_ = div_
 
     # ---- Conversions between layouts -------------------------------------------------------------
 
@@ -522,7 +522,7 @@ class SparseTensor(Tensor):
     __add__ = __radd__ = add
     __sub__ = sub
     __mul__ = __rmul__ = mul
-    __truediv__ = div
+    __truediv__ = true_divide = div
     __floordiv__ = floor_divide
     __pow__ = pow
 

@@ -443,6 +443,14 @@ PyObject* apply_batched(PyObject* type, PyObject* const* args, Py_ssize_t nargs,
   return call_vector(rule.get(), stack.data(), static_cast<size_t>(nargs) + 1, kwnames);
 }
 
+// Called with each class without setup_context before its forward, if it is not NULL.
+PyObject* apply_rule = nullptr;
+
+PyObject* set_apply_rule(PyObject*, PyObject* rule) {
+  Py_XSETREF(apply_rule, rule == Py_None ? nullptr : Py_NewRef(rule));
+  Py_RETURN_NONE;
+}
+
 PyObject* apply(PyObject* type, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   PyFunctionClass* function = as_class(type);
   if (type == function_defaults.cls || !prepare(function)) {
@@ -463,6 +471,10 @@ PyObject* apply(PyObject* type, PyObject* const* args, Py_ssize_t nargs, PyObjec
   Ref forward(PyObject_GetAttr(type, name_forward));
   Ref setup(forward ? PyObject_GetAttr(type, name_setup_context) : nullptr);
   if (!setup) return nullptr;
+  if (apply_rule != nullptr && setup.get() == function_defaults.setup_context) [[unlikely]] {
+    Ref allowed(PyObject_CallOneArg(apply_rule, type));
+    if (!allowed) return nullptr;
+  }
   return guarded([&]() -> PyObject* {
     bool has_setup = setup.get() != function_defaults.setup_context;
     if (!has_setup) {
@@ -518,6 +530,7 @@ PyObject* finish_function(PyObject*, PyObject* type) {
   Py_RETURN_NONE;
 }
 PyMethodDef functions[] = {{"_finish_function", finish_function, METH_O, nullptr},
+                           {"_set_apply_rule", set_apply_rule, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

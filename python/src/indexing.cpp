@@ -78,13 +78,16 @@ class Indexer {
   explicit Indexer(lamella_tensor* tensor)
       : current_(TensorBase::borrow(tensor)), ndim_(current_.dim()) {}
 
-  // A list that contains a slice, None, an ellipsis or a tensor is treated as a tuple, not as data.
+  // A list that contains a slice, None, an ellipsis, a tensor or a sequence is treated as a tuple,
+  // not as data.
   static bool stands_for_tuple(PyObject* key) {
     if (!PyList_CheckExact(key) || PyList_GET_SIZE(key) > 32) return false;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(key); ++i) {
       PyObject* item = PyList_GET_ITEM(key, i);
-      if (item == Py_None || item == Py_Ellipsis || PySlice_Check(item) || is_tensor(item))
+      if (item == Py_None || item == Py_Ellipsis || PySlice_Check(item) || is_tensor(item) ||
+          (PySequence_Check(item) && !PyUnicode_Check(item))) {
         return true;
+      }
     }
     return false;
   }
@@ -182,7 +185,7 @@ class Indexer {
         select(index);
       }
     } else if ((PySequence_Check(key) || PyObject_CheckBuffer(key)) && !PyUnicode_Check(key)) {
-      tensor(index_from_data(key));
+      tensor(index_from_data(key), false);
     } else {
       bool flag;
       if (!read_bool(key, &flag)) wrong(key);
@@ -285,9 +288,13 @@ class Indexer {
     collect(TensorBase::adopt(index));
   }
 
-  void tensor(TensorBase index) {
+  void tensor(TensorBase index, bool has_type = true) {
     lamella_tensor* raw = index.impl();
     auto type = static_cast<ScalarType>(raw->scalar_type);
+    if (has_type && type == ScalarType::Byte) [[unlikely]] {
+      const char* text = "index: masks of uint8 are deprecated; use masks of bool";
+      if (PyErr_WarnEx(PyExc_UserWarning, text, 1) != 0) throw Failed();
+    }
     // A number that cannot be read (of a batched or meta tensor) is an index like other tensors.
     bool at_hand = raw->data != nullptr || is_bool(raw) || type == ScalarType::Byte;
     if (raw->ndim == 0 && is_integral(type, true) && at_hand) {
@@ -301,7 +308,7 @@ class Indexer {
       }
       return;
     }
-    if (raw->numel == 0 && raw->ndim == 1 && is_floating_point(type)) {
+    if (!has_type && raw->numel == 0 && raw->ndim == 1 && is_floating_point(type)) {
       // An empty list has no type, so it is taken as indices.
       int64_t none = 0;
       lamella_tensor* empty = nullptr;

@@ -271,6 +271,23 @@ def test_multi_grad_hooks():
     assert len(first) == 1
 
 
+@pytest.mark.parametrize("mode", ["all", "any"])
+def test_multi_grad_hooks_of_backwards_that_run_inside_each_other(mode):
+    x, y, inner, seen = leaf(2.0), leaf(3.0), [], []
+    graph.register_multi_grad_hook([x, y], lambda grads: seen.append(1), mode=mode)
+
+    def again(grad):
+        if not inner:
+            inner.append(1)
+            with lamella.enable_grad():
+                run(x * y)
+
+    x.register_hook(again)
+    y.register_hook(again)
+    run(x * y)
+    assert len(seen) == 2
+
+
 # ---- Nodes ----
 
 
@@ -549,3 +566,20 @@ def test_a_backward_inside_a_formula_leaves_it_what_it_reads():
         total.backward()
     assert mode.entered == 1
     assert x.grad.tolist() == [24.0, 24.0]
+
+
+def test_materialized_gradients():
+    x, y = leaf(2.0), leaf(3.0)
+    z = x * n(2.0)
+    edge = graph.get_gradient_edge(y * n(1.0))
+    for create_graph in (False, True):
+        _, zero = lamella.autograd.grad(
+            z, (x, y), retain_graph=True, create_graph=create_graph, materialize_grads=True
+        )
+        assert zero.item() == 0 and zero.requires_grad == create_graph
+    (again,) = lamella.autograd.grad(zero, y, materialize_grads=True)
+    assert again.item() == 0
+    own = graph.get_gradient_edge(x)
+    assert lamella.autograd.grad(z, own, retain_graph=True, materialize_grads=True)[0].item() == 2
+    with pytest.raises(RuntimeError, match="^grad: materialize_grads cannot be used when the giv"):
+        lamella.autograd.grad(z, (x, edge), materialize_grads=True)

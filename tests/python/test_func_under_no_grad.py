@@ -41,3 +41,18 @@ def test_outputs_keep_no_graph_of_the_parameters():
     assert not value.requires_grad and not tangent.requires_grad
     value, tangent = jvp(lambda x: weight * x, (X,), (V,))
     assert value.requires_grad and tangent.requires_grad
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case_below_excluded_keys(name):
+    made, wanted = CASES[name]
+    keys = lamella._C._dispatch_functionality_bits("Autograd")
+    before = lamella._C._thread_keys()
+    lamella._C._exclude_keys(keys, True)
+    try:
+        excluded = lamella._C._thread_keys()
+        assert made().tolist() == wanted
+        assert lamella._C._thread_keys() == excluded
+    finally:
+        lamella._C._exclude_keys(keys, False)
+    assert lamella._C._thread_keys() == before

@@ -200,6 +200,19 @@ def test_batched_gradients_that_fail_or_differ():
     assert not gradcheck(Counts.apply, (x,), check_batched_grad=True, raise_exception=False)
 
 
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("layout", [lamella.sparse_coo, lamella.sparse_csr, lamella.sparse_csc])
+def test_sparse_inputs(layout, fast):
+    dense = lamella.tensor([[0.0, 2.0], [3.0, 0.0]], dtype=DOUBLE)
+    x = dense.to_sparse(layout=layout).requires_grad_()
+    y = random(2, 2)
+    assert gradcheck(lambda x, y: x.to_dense() ** 2 * y, (x, y), masked=True, fast_mode=fast)
+    assert gradcheck(lambda x: x * 3, (x,), fast_mode=fast)
+    doubled = wrong(lambda ctx, grad: grad * 2 * ctx.saved_tensors[0] * 2)
+    with pytest.raises(GradcheckError):
+        gradcheck(lambda x: doubled(x.to_dense()), (x,), fast_mode=fast)
+
+
 def _is_batched(tensor):
     try:
         tensor.sum().item()

@@ -1,5 +1,7 @@
 """tensor[key] and tensor[key] = value, against NumPy."""
 
+import warnings
+
 import pytest
 
 import lamella
@@ -310,3 +312,46 @@ def test_indices_call_whichever_kernel_is_registered():
         library._destroy()
     assert seen == [((2, 3), 0, 1), ((2, 3), 1, -1)]
     assert x[1].tolist() == [3, 4, 5] and x[-2, 1].item() == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda library: [[0, 1], [1, 0]],
+        lambda library: [(0, 1), (1, 0)],
+        lambda library: [0, [1, 0]],
+        lambda library: [[0, 1]],
+        lambda library: [library.tensor([0, 1]), library.tensor([1])],
+        lambda library: [np.array([0, 1]), np.array([1, 0])],
+        lambda library: [[True, False], [True, False, True]],
+        lambda library: [0, 1],
+        lambda library: [],
+    ],
+)
+def test_a_list_of_sequences_is_a_tuple(make):
+    torch = pytest.importorskip("torch")
+    ours, theirs = lamella.arange(6).reshape(2, 3), torch.arange(6).reshape(2, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wanted = theirs[make(torch)]
+        theirs[make(torch)] = 9
+    assert ours[make(lamella)].tolist() == wanted.tolist()
+    ours[make(lamella)] = 9
+    assert ours.tolist() == theirs.tolist()
+
+
+def test_masks_of_bytes_and_empty_tensors():
+    x = lamella.arange(6).reshape(2, 3)
+    mask = lamella.tensor([1, 0], dtype=lamella.uint8)
+    with pytest.warns(
+        UserWarning, match="^index: masks of uint8 are deprecated; use masks of bool"
+    ):
+        assert x[mask].tolist() == [[0, 1, 2]]
+    with pytest.warns(UserWarning, match="^index: masks of uint8"):
+        x[mask] = 7
+    assert x.tolist() == [[7, 7, 7], [3, 4, 5]]
+    with pytest.raises(
+        IndexError, match="^index: expected tensors of integers or bools, got float32$"
+    ):
+        x[lamella.empty(0)]
+    assert x[[]].shape == (0, 3)

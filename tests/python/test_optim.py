@@ -447,3 +447,14 @@ def test_lbfgs_takes_a_step_of_no_length():
         return loss
 
     assert float(made.step(closure)) == 0 and p.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("named", [(True, False), (False, True), (True, True)])
+def test_names_stay_where_the_state_has_none(named):
+    model = lamella.nn.Linear(2, 1)
+    first, second = (
+        lamella.optim.SGD(model.named_parameters() if has else model.parameters(), lr=0.1)
+        for has in named
+    )
+    second.load_state_dict(first.state_dict())
+    assert second.state_dict()["param_groups"][0]["param_names"] == ["weight", "bias"]

@@ -197,3 +197,40 @@ def test_last_rates_stay_as_they_were():
             schedule.step(*([1.0] if isinstance(schedule, lr_scheduler.ReduceLROnPlateau) else []))
         assert before[0].item() == 0.5
         assert optimizer.param_groups[0]["lr"].item() < 0.5
+
+
+def test_epochs_that_are_given():
+    optimizer = both(lr=0.1)[0]
+    schedule = lr_scheduler.ExponentialLR(optimizer, 0.5)
+    plateau = lr_scheduler.ReduceLROnPlateau(optimizer)
+    for call in (lambda: schedule.step(2), lambda: plateau.step(1.0, 3)):
+        with pytest.warns(UserWarning, match="^step: expected no 'epoch'") as caught:
+            call()
+        assert caught[0].message.args[0] == lr_scheduler.EPOCH_DEPRECATION_WARNING
+    assert schedule.get_last_lr() == [0.025] and plateau.last_epoch == 3
+
+
+@pytest.mark.parametrize("strategy", ["cos", "linear"])
+def test_one_cycle_loads_a_state_with_the_function(strategy):
+    make = lambda: lr_scheduler.OneCycleLR(  # noqa: E731
+        both(lr=0.1)[0], max_lr=1.0, total_steps=10, anneal_strategy=strategy
+    )
+    wanted, loaded = make(), make()
+    state = loaded.state_dict()
+    del state["_anneal_func_type"], loaded._anneal_func_type
+    state["anneal_func"] = getattr(lr_scheduler.OneCycleLR, f"_annealing_{strategy}")
+    loaded.load_state_dict(state)
+    for _ in range(9):
+        wanted.step()
+        loaded.step()
+        assert loaded.get_last_lr() == wanted.get_last_lr()
+
+
+def test_rates_of_averaging_are_not_shared():
+    rate = lamella.tensor(0.05)
+    groups = [{"params": [lamella.nn.Parameter(lamella.ones(1))]} for _ in range(2)]
+    optimizer = optim.SGD(groups, lr=0.1)
+    optim.swa_utils.SWALR(optimizer, swa_lr=rate)
+    rate.mul_(0.5)
+    optimizer.param_groups[0]["swa_lr"].mul_(3)
+    assert optimizer.param_groups[1]["swa_lr"].item() == pytest.approx(0.05)

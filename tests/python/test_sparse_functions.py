@@ -202,3 +202,12 @@ def test_errors(call, text):
     with pytest.raises(RuntimeError) as caught:
         call()
     assert str(caught.value) == text
+
+
+def test_true_divide():
+    x = lamella.tensor([[0, 2], [3, 0]]).to_sparse()
+    found = lamella.true_divide(x, 2)
+    assert found.layout == lamella.sparse_coo and found.dtype == lamella.float32
+    assert found.to_dense().tolist() == [[0.0, 1.0], [1.5, 0.0]]
+    y = x.to(lamella.float64)
+    assert y.true_divide_(4) is y and y.to_dense().tolist() == [[0.0, 0.5], [0.75, 0.0]]

@@ -180,6 +180,7 @@ def install() -> ModuleType:
         _operators,
         _overload_members,
         _processes,
+        _refusals,
         _shown_forms,
         _tensor_members,
         _torch_function,
@@ -196,6 +197,7 @@ def install() -> ModuleType:
     _torch_function.install()
     _old_signatures.install()
     _wrapper_policy.install()
+    _refusals.install()
     lamella._C._set_package("torch")
     module = lamella._C._Package("torch", "The names of PyTorch: lamella.compat's, then Lamella's.")
     module.__getattr__ = functools.partial(_find_name, module)
@@ -220,8 +222,15 @@ def install() -> ModuleType:
 
 def uninstall() -> None:
     """Removes the modules again; the members added to tensors stay."""
-    from lamella.compat import _old_signatures, _processes, _shown_forms, _torch_function
+    from lamella.compat import (
+        _old_signatures,
+        _processes,
+        _refusals,
+        _shown_forms,
+        _torch_function,
+    )
 
+    _refusals.uninstall()
     _processes.uninstall()
     _shown_forms.uninstall()
     _old_signatures.uninstall()

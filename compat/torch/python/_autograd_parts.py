@@ -7,7 +7,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from lamella import Tensor
+import lamella
+from lamella import _C, Tensor
 from lamella.autograd import Function
 from lamella.autograd.graph import saved_tensors_hooks
 from lamella.utils._python_dispatch import TorchDispatchMode
@@ -150,3 +151,22 @@ class _WeakTensorRef:
     def expired(self) -> bool:
         """Whether the tensor is gone."""
         return self._ref() is None
+
+
+def _saved_tensors_hooks_is_enabled() -> bool:
+    """Whether hooks on saved tensors may be set."""
+    before = _C._disable_saved_tensors_hooks("")
+    _C._disable_saved_tensors_hooks(before)
+    return not before
+
+
+def _construct_standard_basis_for(
+    tensors: tuple[Tensor, ...], tensor_numels: tuple[int, ...]
+) -> tuple[Tensor, ...]:
+    """The rows of an identity matrix over the elements of all tensors, cut into the part of each
+    tensor, in its dtype."""
+    whole = lamella.eye(sum(tensor_numels))
+    return tuple(
+        part.to(device=each.device, dtype=each.dtype)
+        for part, each in zip(whole.split(list(tensor_numels), 1), tensors)
+    )

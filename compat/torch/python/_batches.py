@@ -72,9 +72,19 @@ def maybe_get_bdim(tensor: Any) -> int:
     return 0 if is_batchedtensor(tensor) else -1
 
 
+_fallback_enabled = True
+
+
 def _is_vmap_fallback_enabled() -> bool:
-    """True: operators without a rule are looped over."""
-    return True
+    """What _set_vmap_fallback_enabled() was told; operators without a rule are always looped
+    over."""
+    return _fallback_enabled
+
+
+def _set_vmap_fallback_enabled(enabled: bool) -> None:
+    """Stores the argument."""
+    global _fallback_enabled
+    _fallback_enabled = enabled
 
 
 # Hooks for libraries whose objects hold batched tensors, such as tensordict: they flatten the

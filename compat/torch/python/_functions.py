@@ -237,6 +237,56 @@ def _convert_indices_from_csr_to_coo(
     return lamella.stack(pair[::-1] if transpose else pair)
 
 
+def _is_all_true(input: Tensor) -> Tensor:
+    """Whether all elements of a mask are true, as a tensor."""
+    return input.all()
+
+
+def _is_any_true(input: Tensor) -> Tensor:
+    """Whether an element of a mask is true, as a tensor."""
+    return input.any()
+
+
+def _native_multi_head_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim: int,
+    num_head: int,
+    qkv_weight: Tensor,
+    qkv_bias: Tensor,
+    proj_weight: Tensor,
+    proj_bias: Tensor,
+    mask: Tensor | None = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """Attention of several heads on inputs [batch, length, embed_dim]; a mask of type 1 hides keys
+    [batch, length], and one of type 0 pairs of positions."""
+    result, weights = lamella.nn.functional.multi_head_attention_forward(
+        query.transpose(0, 1),
+        key.transpose(0, 1),
+        value.transpose(0, 1),
+        embed_dim,
+        num_head,
+        qkv_weight,
+        qkv_bias,
+        None,
+        None,
+        False,
+        0.0,
+        proj_weight,
+        proj_bias,
+        training=False,
+        key_padding_mask=mask if mask_type == 1 else None,
+        attn_mask=None if mask_type == 1 else mask,
+        need_weights=need_weights,
+        average_attn_weights=average_attn_weights,
+    )
+    return result.transpose(0, 1), weights
+
+
 def _cast_Long(input: Tensor, non_blocking: bool = False) -> Tensor:
     """The tensor as int64."""
     return input.to(lamella.int64)

@@ -48,27 +48,51 @@ def _values(named: Any, detached: bool) -> tuple[list[str], tuple[Tensor, ...]]:
     return [name for name, _ in pairs], tuple(values)
 
 
+class FunctionalModule:
+    """A module's function of its parameters and inputs."""
+
+    def __init__(self, stateless_model: Module, param_names: tuple[str, ...]) -> None:
+        self.stateless_model = stateless_model
+        self.param_names = param_names
+
+    def __call__(self, params: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
+        state = dict(zip(self.param_names, params))
+        return functional_call(self.stateless_model, state, args, kwargs)
+
+
+class FunctionalModuleWithBuffers:
+    """A module's function of its parameters, buffers and inputs."""
+
+    def __init__(
+        self, stateless_model: Module, param_names: tuple[str, ...], buffer_names: tuple[str, ...]
+    ) -> None:
+        self.stateless_model = stateless_model
+        self.param_names = param_names
+        self.buffer_names = buffer_names
+
+    def __call__(
+        self, params: Sequence[Tensor], buffers: Sequence[Tensor], *args: Any, **kwargs: Any
+    ) -> Any:
+        state = dict(zip(self.param_names, params)) | dict(zip(self.buffer_names, buffers))
+        return functional_call(self.stateless_model, state, args, kwargs)
+
+
 def make_functional_with_buffers(
     model: Module, disable_autograd_tracking: bool = False
-) -> tuple[Callable[..., Any], tuple[Tensor, ...], tuple[Tensor, ...]]:
+) -> tuple[FunctionalModuleWithBuffers, tuple[Tensor, ...], tuple[Tensor, ...]]:
     """(function, parameters, buffers) of a module: function(parameters, buffers, *inputs) calls the
     module with these in place of its own."""
     skeleton = copy.deepcopy(model)
     names, parameters = _values(skeleton.named_parameters(), disable_autograd_tracking)
     buffer_names, buffers = _values(skeleton.named_buffers(), False)
 
-    def function(
-        parameters: Sequence[Tensor], buffers: Sequence[Tensor], *args: Any, **kwargs: Any
-    ) -> Any:
-        state = dict(zip(names, parameters)) | dict(zip(buffer_names, buffers))
-        return functional_call(skeleton, state, args, kwargs)
-
-    return function, parameters, buffers
+    made = FunctionalModuleWithBuffers(skeleton, tuple(names), tuple(buffer_names))
+    return made, parameters, buffers
 
 
 def make_functional(
     model: Module, disable_autograd_tracking: bool = False
-) -> tuple[Callable[..., Any], tuple[Tensor, ...]]:
+) -> tuple[FunctionalModule, tuple[Tensor, ...]]:
     """make_functional_with_buffers() for a module without buffers: (function, parameters)."""
     if list(model.buffers()):
         raise RuntimeError(
@@ -76,16 +100,12 @@ def make_functional(
             "make_functional_with_buffers(model) instead."
         )
     inner, parameters, _ = make_functional_with_buffers(model, disable_autograd_tracking)
-
-    def function(parameters: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
-        return inner(parameters, (), *args, **kwargs)
-
-    return function, parameters
+    return FunctionalModule(inner.stateless_model, inner.param_names), parameters
 
 
 def combine_state_for_ensemble(
     models: Sequence[Module],
-) -> tuple[Callable[..., Any], tuple[Tensor, ...], tuple[Tensor, ...]]:
+) -> tuple[FunctionalModuleWithBuffers, tuple[Tensor, ...], tuple[Tensor, ...]]:
     """(function, parameters, buffers) of several modules of one class, stacked along dimension
     0."""
     if not models:
@@ -94,14 +114,6 @@ def combine_state_for_ensemble(
     stacked = [tuple(map(lamella.stack, zip(*[each[i] for each in made]))) for i in (1, 2)]
     parameters = tuple(value.detach() for value in stacked[0])
     return made[0][0], parameters, stacked[1]
-
-
-class FunctionalModule:
-    """The result class of make_functional() in PyTorch; here it returns a plain function."""
-
-
-class FunctionalModuleWithBuffers:
-    """The result class of make_functional_with_buffers() in PyTorch."""
 
 
 __path__: list[str] = []

@@ -80,13 +80,14 @@ class HigherOrderOperator:
         return str(key) in self._rules
 
     def _keys_of(self, tensors: list[Tensor]) -> list[str]:
-        keys = []
+        kinds = sorted({each.device.type for each in tensors} or {"cpu"})
+        recording = [*(f"Autograd{kind.upper()}" for kind in kinds), "Autograd"]
+        keys = [str(_C._device_dispatch_key(kind)) for kind in kinds]
+        keys += ["CompositeExplicitAutograd", "CompositeImplicitAutograd"]
+        # A function for autograd is the only one of some operators, which call it for all tensors.
         if _C.is_grad_enabled() and any(each.requires_grad for each in tensors):
-            kinds = {each.device.type.upper() for each in tensors}
-            keys += [*(f"Autograd{kind}" for kind in sorted(kinds)), "Autograd"]
-        for kind in sorted({each.device.type for each in tensors} or {"cpu"}):
-            keys.append(str(_C._device_dispatch_key(kind)))
-        return [*keys, "CompositeExplicitAutograd", "CompositeImplicitAutograd"]
+            return recording + keys
+        return keys + recording
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]

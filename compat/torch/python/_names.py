@@ -39,7 +39,7 @@ torch < compat._functions: typename is_conj is_inference is_neg is_nonzero is_sa
   hspmm sspaddmm _assert_async _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_
   _grouped_mm _segment_reduce cond conv_tbc _convert_indices_from_coo_to_csr
   _convert_indices_from_csr_to_coo _cast_Long _cast_Float legacy_contiguous_format sym_ite sym_sum
-  solve lstsq eig symeig lobpcg matrix_rank
+  _is_all_true _is_any_true _native_multi_head_attention solve lstsq eig symeig lobpcg matrix_rank
 torch < compat._batches: vmap
 torch < compat._torch_function: DisableTorchFunction DisableTorchFunctionSubclass
 torch < compat._modes: get_default_device set_default_device
@@ -64,6 +64,7 @@ autograd < compat._autograd_parts: SavedTensor _force_original_view_tracking
   is_view_replay_enabled
 autograd.grad_mode < compat._autograd_parts: _force_original_view_tracking
 autograd.graph < compat._autograd_parts: allow_mutation_on_saved_tensors
+autograd.functional < compat._autograd_parts: _construct_standard_basis_for
 autograd.function < compat._tools: InplaceFunction
 autograd < compat._nn: set_multithreading_enabled _is_checkpoint_valid
 autograd.grad_mode < compat._nn: set_multithreading_enabled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from typing import Any
 
 from lamella.compat.amp import autocast as _autocast
@@ -50,5 +51,11 @@ class amp:
 
     @staticmethod
     def autocast(enabled: bool = True, dtype: Any = None, cache_enabled: bool = True) -> Any:
-        """autocast("cpu")."""
+        """autocast("cpu"), with a warning."""
+        warnings.warn(
+            "`torch.cpu.amp.autocast(args...)` is deprecated. Please use "
+            "`torch.amp.autocast('cpu', args...)` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
         return _autocast("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)

@@ -69,15 +69,21 @@ def grad(
     else:
         result = _C._grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused)
     if materialize_grads:
-        given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-        result = tuple(_zeros_like(of) if each is None else each for each, of in zip(result, given))
+        result = tuple(
+            _zeros_like(of).requires_grad_(create_graph) if each is None else each
+            for each, of in zip(result, _as_tuple(inputs))
+        )
     if wanted is inputs:
         return result
-    given = (wanted,) if isinstance(wanted, Tensor) else tuple(wanted)
     return tuple(
         of._with(each) if each is not None and _is_sparse(of) else each
-        for each, of in zip(result, given)
+        for each, of in zip(result, _as_tuple(wanted))
     )
+
+
+def _as_tuple(inputs: TensorsOrEdges) -> tuple[Any, ...]:
+    single = isinstance(inputs, Tensor) or hasattr(inputs, "node")
+    return (inputs,) if single else tuple(inputs)
 
 
 def _is_sparse(value: Any) -> bool:
@@ -91,9 +97,14 @@ def _values_of(tensors: Any) -> Any:
     return tensors._values() if _is_sparse(tensors) else tensors
 
 
-def _zeros_like(tensor: Tensor) -> Tensor:
+def _zeros_like(tensor: Any) -> Tensor:
     import lamella
 
+    if not isinstance(tensor, Tensor):
+        raise RuntimeError(
+            "grad: materialize_grads cannot be used when the given input is a GradientEdge that "
+            "the outputs do not depend on, as it has no shape"
+        )
     return lamella.zeros_like(tensor.detach())
 
 
@@ -116,7 +127,7 @@ def _batched(
             f"because of 'is_grads_batched', got {sorted(sizes)}"
         )
     (size,) = sizes
-    given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    given = _as_tuple(inputs)
     if size == 0:
         return tuple(lamella.zeros((0, *of.shape), dtype=of.dtype) for of in given)
     found = [False] * len(given)

@@ -22,6 +22,28 @@ def tuple_of(values: Any) -> tuple[Any, ...]:
     return tuple(values) if isinstance(values, (tuple, list)) else (values,)
 
 
+def of_values(func: Any, inputs: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """The function and its inputs with the values of sparse tensors in place of these."""
+    sparse: dict[int, Any] = {
+        i: x
+        for i, x in enumerate(inputs)
+        if isinstance(x, Tensor) and x.layout != lamella.strided and x.requires_grad
+    }
+    if not sparse:
+        return func, inputs
+
+    def function(*given: Any) -> Any:
+        found = func(*(sparse[i]._with(x) if i in sparse else x for i, x in enumerate(given)))
+        dense = tuple(y.to_dense() if isinstance(y, Tensor) else y for y in tuple_of(found))
+        return dense if isinstance(found, (tuple, list)) else dense[0]
+
+    values = (
+        x._stored.detach().clone().requires_grad_() if i in sparse else x
+        for i, x in enumerate(inputs)
+    )
+    return function, tuple(values)
+
+
 def differentiable(outputs: Any) -> tuple[Tensor, ...]:
     return tuple(y for y in tuple_of(outputs) if isinstance(y, Tensor) and y.requires_grad)
 

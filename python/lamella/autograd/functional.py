@@ -144,6 +144,13 @@ def jvp(
     return _finish(ys, single_output, create_graph), _finish(result, single_output, create_graph)
 
 
+def _check_vectorize(what: str, strict: bool, vectorize: bool) -> None:
+    if strict and vectorize:
+        raise RuntimeError(
+            f"{what}: 'strict' and 'vectorize' are not supported together, got True for both"
+        )
+
+
 def jacobian(
     func: _Function,
     inputs: _Given,
@@ -159,6 +166,7 @@ def jacobian(
         raise ValueError(
             f"jacobian: expected 'strategy' to be reverse-mode or forward-mode, got '{strategy}'"
         )
+    _check_vectorize("jacobian", strict, vectorize)
     with _C.enable_grad():
         xs, single, ys, single_output = _run(func, inputs, "jacobian", create_graph)
         table = []
@@ -200,6 +208,7 @@ def hessian(
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
     """The second derivatives of a function whose result has one element."""
+    _check_vectorize("hessian", strict, vectorize)
     checked = _scalar(func, "hessian")
     given, single = _as_tuple(inputs, "inputs", "hessian")
 

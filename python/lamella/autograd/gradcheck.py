@@ -53,12 +53,13 @@ def gradcheck(
     |analytical - numerical| <= atol + rtol |numerical|. Two backward passes may differ by
     nondet_tol. check_undefined_grad: backward must map absent gradients to absent or zero ones.
     check_batched_grad: one backward under vmap must give the same as a backward for each gradient;
-    check_batched_forward_grad: the same for forward mode.
+    check_batched_forward_grad: the same for forward mode. For sparse inputs, derivatives with
+    respect to their values are checked.
     Returns True; otherwise raises GradcheckError, or returns False without raise_exception.
     """
     if not (check_backward_ad or check_forward_ad):
         raise ValueError("gradcheck: expected 'check_backward_ad' or 'check_forward_ad' to be True")
-    inputs = parts.tuple_of(inputs)
+    func, inputs = parts.of_values(func, parts.tuple_of(inputs))
     try:
         _Check(func, inputs, eps, atol, rtol, fast_mode).run(
             backward=check_backward_ad,

@@ -112,6 +112,12 @@ class _MultiHandle:
         self.remove()
 
 
+def _forget(drop: Callable[[int], Any], runs: Iterable[int], newest: int) -> None:
+    """Drops the numbers of backwards that are long over; others may run in other threads."""
+    for run in [run for run in runs if run < newest - 1000]:
+        drop(run)
+
+
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all"
 ) -> _MultiHandle:
@@ -131,8 +137,8 @@ def register_multi_grad_hook(
             with lock:
                 if run in runs:
                     return
-                runs.clear()
                 runs.add(run)
+                _forget(runs.discard, runs, run)
             fn(grad)
 
         return _MultiHandle(each.register_hook(first) for each in tensors)
@@ -146,7 +152,7 @@ def register_multi_grad_hook(
             with lock:
                 state = waiting.get(run)
                 if state is None:
-                    waiting.clear()
+                    _forget(waiting.pop, waiting, run)
                     expected = sum(map(_C._will_run, nodes))
                     state = waiting[run] = [expected, [None] * len(nodes)]
                 state[0] -= 1

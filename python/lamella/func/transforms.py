@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import lamella
@@ -50,6 +50,26 @@ def _over_all(x: Tensor) -> Tensor:
         if level not in alone and not _C._vmap_has_level(x, level):
             x = _C._vmap_over(x, level, size)
     return x
+
+
+# lamella.compat's rules for transforms: running(name), a context while a transform's function runs,
+# and check_aux(name, aux).
+_rules: Any = None
+
+_AUTOGRAD: int = _C._dispatch_functionality_bits("Autograd")
+
+
+@contextmanager
+def _recording(name: str) -> Iterator[None]:
+    """In the block, gradients are recorded, even where the caller has excluded the keys of
+    autograd or has switched recording off."""
+    hidden = _C._thread_keys()[1] & _AUTOGRAD
+    _C._exclude_keys(hidden, False)
+    try:
+        with lamella.enable_grad(), _rules.running(name) if _rules else nullcontext():
+            yield
+    finally:
+        _C._exclude_keys(hidden, True)
 
 
 # The key in the metadata of nodes that marks the aliases of a transform that has ended.
@@ -177,6 +197,8 @@ def _split_aux(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
         raise RuntimeError(
             f"{name}: expected the function to return (output, aux), as has_aux is True, got {got}"
         )
+    if _rules:
+        _rules.check_aux(name, result[1])
     return result
 
 
@@ -219,7 +241,7 @@ def _grad_value_aux(
 ) -> tuple[Any, Any, Any]:
     chosen = _positions(name, argnums, len(args))
     scope = _Scope(name)
-    with lamella.enable_grad():
+    with _recording(name):
         new_args = list(args)
         inputs: list[Tensor] = []
         for i in chosen:
@@ -304,7 +326,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     if not primals:
         raise RuntimeError("vjp: expected at least one of 'primals'")
     scope = _Scope("vjp")
-    with lamella.enable_grad():
+    with _recording("vjp"):
         new_primals, inputs = scope.inputs(primals)
         output, aux = _split_aux("vjp", func(*new_primals), has_aux)
         outputs, out_spec = _output_tensors("vjp", output)
@@ -322,7 +344,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             )
         _check_vectors("vjp", "cotangents", vectors, outputs)
         record = lamella.is_grad_enabled()
-        with lamella.enable_grad():
+        with _recording("vjp"):
             found = tree_unflatten(_gradients(outputs, inputs, vectors), in_spec)
             inner = _Scope("vjp")
             inner.record, inner.own = record, scope.own
@@ -401,7 +423,7 @@ def _jvp_forward(
     # has switched these off.
     record = lamella.is_grad_enabled()
     tangents_on = forward_ad._set_fwd_grad_enabled(True)
-    with tangents_on, forward_ad.dual_level(), lamella.enable_grad():
+    with tangents_on, forward_ad.dual_level(), _recording("jvp"):
         duals = [forward_ad.make_dual(x.view_as(x), t) for x, t in zip(points, vectors)]
         output, aux = _split_aux("jvp", func(*tree_unflatten(duals, spec)), has_aux)
         outputs, out_spec = _output_tensors("jvp", output)
@@ -435,7 +457,7 @@ def _jvp_backwards(
     func: Any, primals: Any, vectors: list[Tensor], strict: bool, has_aux: bool
 ) -> Any:
     scope = _Scope("jvp")
-    with lamella.enable_grad():
+    with _recording("jvp"):
         new_primals, inputs = scope.inputs(primals)
         output, aux = _split_aux("jvp", func(*new_primals), has_aux)
         outputs, out_spec = _output_tensors("jvp", output)
@@ -453,7 +475,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     if not primals:
         raise RuntimeError("linearize: expected at least one of 'primals'")
     scope = _Scope("linearize")
-    with lamella.enable_grad():
+    with _recording("linearize"):
         new_primals, inputs = scope.inputs(primals)
         output = func(*new_primals)
         outputs, out_spec = _output_tensors("linearize", output)

@@ -8,6 +8,10 @@ from typing import Any
 from lamella import Tensor
 from lamella.optim.optimizer import Optimizer
 
+EPOCH_DEPRECATION_WARNING = (
+    "step: expected no 'epoch': PyTorch will remove it, as a schedule counts its epochs itself"
+)
+
 
 def set_lr(group: dict[str, Any], value: Any) -> None:
     if isinstance(group["lr"], Tensor):
@@ -71,6 +75,8 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Advances to the next epoch, or to the one given."""
+        if epoch is not None:
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self._step_count += 1
         self._update_lr(epoch)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import bisect
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from lamella.optim._scheduler import LRScheduler, set_lr
+from lamella.optim._scheduler import EPOCH_DEPRECATION_WARNING, LRScheduler, set_lr
 from lamella.optim.optimizer import Optimizer
 
 
@@ -172,6 +173,8 @@ class ReduceLROnPlateau(LRScheduler):
     # The name and the argument are PyTorch's, so this is no step() of the base class.
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Advances to the next epoch; `metrics` is the value of its metric."""
+        if epoch is not None:
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         current = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):

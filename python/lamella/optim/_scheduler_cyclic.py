@@ -219,9 +219,23 @@ class OneCycleLR(_Cyclic):
         super().__init__(optimizer, last_epoch)
 
     def _between(self, start: float, end: float, done: float) -> float:
-        if self._anneal_func_type == "linear":
-            return start + (end - start) * done
+        linear = self._anneal_func_type == "linear"
+        return (self._annealing_linear if linear else self._annealing_cos)(start, end, done)
+
+    @staticmethod
+    def _annealing_linear(start: float, end: float, done: float) -> float:
+        return start + (end - start) * done
+
+    @staticmethod
+    def _annealing_cos(start: float, end: float, done: float) -> float:
         return end + (start - end) / 2 * (1 + math.cos(math.pi * done))
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Loads a result of state_dict(); older states have the function of annealing."""
+        super().load_state_dict(state_dict)
+        older = self.__dict__.pop("anneal_func", None)
+        if "_anneal_func_type" not in self.__dict__:
+            self._anneal_func_type = "linear" if older is self._annealing_linear else "cos"
 
     def get_lr(self) -> list[Any]:
         """See the class."""

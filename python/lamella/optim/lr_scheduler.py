@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lamella import _missing
+from lamella.optim._scheduler import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from lamella.optim._scheduler import LRScheduler
 from lamella.optim._scheduler_combined import ChainedScheduler, ReduceLROnPlateau, SequentialLR
 from lamella.optim._scheduler_cyclic import CyclicLR, OneCycleLR

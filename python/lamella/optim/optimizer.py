@@ -242,7 +242,9 @@ class Optimizer:
                 )
             params.update(zip(other["params"], own["params"]))
             kept = {k: copy.deepcopy(v) for k, v in other.items() if k != "params"}
-            groups.append({**kept, "params": own["params"]})
+            # Only states of optimizers with named parameters have names.
+            names = {"param_names": own["param_names"]} if "param_names" in own else {}
+            groups.append({**names, **kept, "params": own["params"]})
         state: dict[Any, Any] = defaultdict(dict)
         for key, value in state_dict["state"].items():
             if key in params:

@@ -190,7 +190,8 @@ class SWALR(LRScheduler):
         if len(rates) != count:
             raise ValueError(f"SWALR: expected 'swa_lr' to have {count} values, got {len(rates)}")
         for group, rate in zip(optimizer.param_groups, rates):
-            group["swa_lr"] = rate
+            # A clone: writing a shared tensor of one group would change the others.
+            group["swa_lr"] = rate.clone() if isinstance(rate, Tensor) else rate
         self.anneal_epochs = anneal_epochs
         self.anneal_strategy = anneal_strategy
         super().__init__(optimizer, last_epoch)
