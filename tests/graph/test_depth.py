@@ -148,8 +148,19 @@ def branches(count: int) -> list[str]:
     return lines
 
 
+def windows(count: int) -> list[str]:
+    """Short loops, of which LLVM makes straight code."""
+    lines = ["x0 = f32[20] parameter(0)", "z = f32[] constant(0)"]
+    for n in range(count):
+        lines.append(
+            f"a{n} = f32[20] reduce-window(x{n}, z), window={{size=3 pad=1_1}}, to_apply=sum"
+        )
+        lines.append(f"x{n + 1} = f32[20] multiply(a{n}, x0)")
+    return lines
+
+
 WIDE = {joined: (500, 4), replaced: (1600, 5), totals: (3000, 12), parameters: (3000, 8),
-        branches: (1600, 8)}  # fmt: skip
+        branches: (1600, 8), windows: (1000, 4)}  # fmt: skip
 CALLED = """HloModule m
 sum { a = f32[] parameter(0)
  b = f32[] parameter(1)

@@ -372,7 +372,7 @@ def test_elements_apart(dtype, stride, size):
     assert lamella.equal(got, x[:, 1::stride] + x[:, 1::stride])
 
 
-@pytest.mark.parametrize("columns", [1, 3, 40, 100, 1000])
+@pytest.mark.parametrize("columns", [1, 3, 40, 100, 1000, 2048, 2501])
 @pytest.mark.parametrize("opcode", ["add", "maximum"])
 def test_columns_are_reduced(opcode, columns):
     x = numbers(37, columns)

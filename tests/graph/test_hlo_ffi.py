@@ -146,8 +146,9 @@ def test_buffers_arrive_as_with_jax(library, dtype):
     np.testing.assert_array_equal(ours, theirs)
 
 
-def test_layouts_are_those_of_jax(library):
-    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+@pytest.mark.parametrize("shape", [(2, 3, 4), (17, 3, 40), (33, 16, 1)])
+def test_layouts_are_those_of_jax(library, shape):
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     result = jax.ShapeDtypeStruct(x.shape, x.dtype)
     layouts = [(0, 1, 2), (2, 1, 0), (1, 0, 2), (2, 0, 1), (1, 2, 0)]
     for given, wanted in zip(layouts, [*layouts[2:], *layouts[:2]]):

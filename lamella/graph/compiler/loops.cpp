@@ -341,10 +341,13 @@ void UnitPlan::emit_loops(Unit& unit) {
     rows = extent.elements();
   }
   int lanes = single || unit.rows >= 0 ? 1 : lanes_of(unit, last);
-  // Sums of columns read several cache lines of each row.
-  bool of_columns =
-      !single && unit.rows < 0 && unit.members[0].instruction->opcode == Opcode::Reduce;
-  for (int n = 0; of_columns && n < 2 && 2 * lanes <= last; ++n) lanes *= 2;
+  // Sums of columns read several cache lines of each row: more of them where an element of the
+  // operand costs few instructions and the threads still have columns to share.
+  const Instruction* first = unit.members[0].instruction;
+  if (!single && unit.rows < 0 && first->opcode == Opcode::Reduce) {
+    const bool is_light = first->operands.size() == 2 && weight_of(first->operands[0]) <= 4;
+    for (int n = 0; n < (is_light ? 4 : 2) && (n < 2 ? 2 : 8) * lanes <= last; ++n) lanes *= 2;
+  }
   // All dimensions as one; each lane divides its index into coordinates of the groups.
   const bool flat = is_walked_flat(unit, index, last);
   const Index groups = index;

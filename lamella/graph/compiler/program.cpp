@@ -309,10 +309,19 @@ class Program {
         e_.runtime("lamella_interrupted", e_.b.getInt32Ty(), {e_.b.getInt64Ty()});
     frame_.return_if(e_.b.CreateCall(interrupted, {e_.i64(operations)}));
   }
-  // Begins another basic block after a long one: LLVM takes time by the square of its length.
+  // Begins another basic block after a long one, or after blocks that are long together, as LLVM
+  // may unroll short loops into one: it takes time by the square of a block's length.
   void end_long_block() {
-    constexpr unsigned kMaxBlockLength = 256;
-    if (e_.b.GetInsertBlock()->size() > kMaxBlockLength) return_if_interrupted(kMaxBlockLength);
+    constexpr size_t kMaxBlockLength = 256, kMaxLengthTogether = 1024;
+    llvm::BasicBlock* here = e_.b.GetInsertBlock();
+    if (long_from_ == nullptr || long_from_->getParent() != here->getParent()) long_from_ = here;
+    size_t together = 0;
+    for (auto at = long_from_->getIterator(); at != here->getParent()->end(); ++at) {
+      together += at->size();
+    }
+    if (here->size() <= kMaxBlockLength && together <= kMaxLengthTogether) return;
+    return_if_interrupted(static_cast<int64_t>(kMaxBlockLength));
+    long_from_ = e_.b.GetInsertBlock();
   }
   // Checks for interrupts once in `each` steps, a power of two: a call forces all values out of
   // registers.
@@ -393,6 +402,7 @@ class Program {
   Frame frame_;
   Emitter& e_ = frame_.e;
   int depth_ = 0;
+  llvm::BasicBlock* long_from_ = nullptr;  // the block after the last check of end_long_block()
   std::vector<std::pair<int64_t, int64_t>> shared_;
   std::vector<std::string> notes_;
   std::vector<std::vector<std::string>> loops_;

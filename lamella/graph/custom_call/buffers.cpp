@@ -1,7 +1,7 @@
 // Leaves, layouts and aliasing of custom calls.
 #include "lamella/graph/custom_call/buffers.h"
 
-#include <cstring>
+#include <algorithm>
 
 #include "lamella/core/error.h"
 #include "lamella/graph/hlo/infer.h"
@@ -9,24 +9,35 @@
 namespace lamella::hlo {
 namespace {
 
+// Copies elements between two arrays. `runs` and `other` are the dimensions in which they have
+// stride 1: elements move in square tiles of the two, so that both sides are read and written a
+// cache line at a time.
 template <class T>
 void move_elements(const T* from, T* to, std::span<const int64_t> sizes,
-                   std::span<const int64_t> strides, bool to_layout) {
-  int64_t count = 1;
-  for (int64_t size : sizes) count *= size;
-  std::vector<int64_t> index(sizes.size(), 0);
-  int64_t place = 0;
-  for (int64_t n = 0; n < count; ++n) {
-    if (to_layout) {
-      to[place] = from[n];
-    } else {
-      to[n] = from[place];
+                   std::span<const int64_t> from_strides, std::span<const int64_t> to_strides,
+                   size_t runs, size_t other, size_t d = 0) {
+  constexpr int64_t kTile = 16;
+  if (d < sizes.size()) {
+    const int64_t size = d == runs || d == other ? 1 : sizes[d];
+    for (int64_t n = 0; n < size; ++n) {
+      move_elements(from + n * from_strides[d], to + n * to_strides[d], sizes, from_strides,
+                    to_strides, runs, other, d + 1);
     }
-    for (size_t d = sizes.size(); d-- > 0;) {
-      place += strides[d];
-      if (++index[d] < sizes[d]) break;
-      place -= strides[d] * sizes[d];
-      index[d] = 0;
+    return;
+  }
+  if (runs == other) {
+    std::copy_n(from, sizes[runs], to);
+    return;
+  }
+  const int64_t rows = sizes[other], columns = sizes[runs];
+  const int64_t from_row = from_strides[other], to_column = to_strides[runs];
+  for (int64_t row = 0; row < rows; row += kTile) {
+    const int64_t row_end = std::min(rows, row + kTile);
+    for (int64_t column = 0; column < columns; column += kTile) {
+      const int64_t column_end = std::min(columns, column + kTile);
+      for (int64_t c = column; c < column_end; ++c) {
+        for (int64_t r = row; r < row_end; ++r) to[c * to_column + r] = from[r * from_row + c];
+      }
     }
   }
 }
@@ -99,8 +110,16 @@ Rearrangement::Rearrangement(const Shape& shape) {
 }
 
 void Rearrangement::move(const void* from, void* to, bool to_layout) const {
+  std::vector<int64_t> row_major(sizes_.size(), 1);
+  for (size_t d = sizes_.size() - 1; d-- > 0;) row_major[d] = row_major[d + 1] * sizes_[d + 1];
+  const auto& from_strides = to_layout ? row_major : strides_;
+  const auto& to_strides = to_layout ? strides_ : row_major;
+  auto run_of = [](const std::vector<int64_t>& strides) {
+    return static_cast<size_t>(std::find(strides.begin(), strides.end(), 1) - strides.begin());
+  };
   auto as = [&]<class T>(T) {
-    move_elements(static_cast<const T*>(from), static_cast<T*>(to), sizes_, strides_, to_layout);
+    move_elements(static_cast<const T*>(from), static_cast<T*>(to), sizes_, from_strides,
+                  to_strides, run_of(from_strides), run_of(to_strides));
   };
   switch (element_bytes_) {
     case 1:
