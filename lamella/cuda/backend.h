@@ -37,4 +37,12 @@ void count_fallback(const std::string& op);
 std::string fallback_lines();
 void reset_fallbacks();
 
+// Calls f with each of the words, which end with a space.
+template <class F>
+void each_word(std::string_view words, const F& f) {
+  for (; !words.empty(); words.remove_prefix(words.find(' ') + 1)) {
+    f(std::string(words.substr(0, words.find(' '))));
+  }
+}
+
 }  // namespace lamella::cuda

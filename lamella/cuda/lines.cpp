@@ -85,10 +85,9 @@ constexpr const char* kOperators =
 void register_lines(Library& aten) {
   static const native::DeviceLines lines = make_lines();
   native::set_device_lines(DeviceType::CUDA, &lines);
-  for (std::string rest = kOperators; !rest.empty(); rest.erase(0, rest.find(' ') + 1)) {
-    const std::string name = rest.substr(0, rest.find(' '));
+  each_word(kOperators, [&](const std::string& name) {
     aten.impl(name.c_str(), CppFunction::makeFromBoxedKernel(&run_structured));
-  }
+  });
 }
 
 }  // namespace lamella::cuda

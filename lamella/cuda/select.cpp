@@ -284,9 +284,9 @@ bool run_search(Call& call, const Tensor& sequence, const Tensor& values, bool r
                 const Tensor& sorter) {
   const Tensor out = call.output();
   const ScalarType dtype = lamella::result_type(sequence, values);
-  // The CPU checks what a sorter contains.
-  if (suffix_of_type(dtype) == nullptr || !out.is_contiguous() || sorter.defined()) return false;
-  const Tensor lines = sequence.to(dtype).contiguous(), given = values.to(dtype).contiguous();
+  if (suffix_of_type(dtype) == nullptr || !out.is_contiguous()) return false;
+  const Tensor ordered = sorter.defined() ? sequence.gather(-1, sorter) : sequence;
+  const Tensor lines = ordered.to(dtype).contiguous(), given = values.to(dtype).contiguous();
   SearchParameters p{};
   p.numel = given.numel();
   p.length = sequence.size(-1);

@@ -155,13 +155,6 @@ Unique unique_consecutive(const Tensor& self, bool inverse, bool counts,
   auto [values, groups, lengths] = runs_of(self.reshape({-1}), Tensor(), inverse, counts);
   return {values, inverse ? groups.reshape(self.sizes()) : groups, lengths};
 }
-// The CPU's kernel calls operators alone.
-lamella_status run_composite(const lamella_kernel*, const lamella_operator* op, uint64_t,
-                             const lamella_value* arguments, lamella_value* returns) noexcept {
-  const uint64_t cpu = DispatchKeySet(DispatchKey::CPU).raw_repr();
-  return lamella::abi::call_boxed(op, cpu, arguments, returns);
-}
-
 }  // namespace
 
 void register_sort(Library& aten) {
@@ -170,9 +163,6 @@ void register_sort(Library& aten) {
   aten.impl("_unique", LAMELLA_FN(&unique));
   aten.impl("_unique2", LAMELLA_FN(&unique2));
   aten.impl("unique_consecutive", LAMELLA_FN(&unique_consecutive));
-  for (const char* name : {"unique_dim", "unique_dim_consecutive"}) {
-    aten.impl(name, CppFunction::makeFromBoxedKernel(&run_composite));
-  }
 }
 
 }  // namespace lamella::cuda
