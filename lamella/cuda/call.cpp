@@ -20,6 +20,10 @@ struct Facts {
 const Facts& facts_of(const lamella_operator* op) {
   static auto* all = new std::unordered_map<const lamella_operator*, Facts>();
   static std::mutex mutex;
+  // What this thread asked for last, by the operator's address.
+  static thread_local std::pair<const lamella_operator*, const Facts*> known[64];
+  auto& last = known[reinterpret_cast<uintptr_t>(op) / sizeof(lamella_operator) % 64];
+  if (LAMELLA_LIKELY(last.first == op)) return *last.second;
   std::lock_guard lock(mutex);
   auto [at, is_new] = all->try_emplace(op);
   if (is_new) {
@@ -43,6 +47,7 @@ const Facts& facts_of(const lamella_operator* op) {
       at->second.names.emplace_back(argument.substr(argument.rfind(' ') + 1));
     }
   }
+  last = {op, &at->second};
   return at->second;
 }
 
@@ -88,6 +93,8 @@ bool Call::prepare(Overlap overlap) {
   std::vector<Tensor> given;  // tensors of arguments, undefined for others
   bool here = true, any = false;
   std::vector<uint32_t> numbers;  // arguments of the host without dimensions
+  values.reserve(op_->argument_count);
+  given.reserve(op_->argument_count);
   auto see = [&](const Tensor& t) {
     if (!t.defined()) return;
     if (!t.is_cuda()) {
@@ -141,6 +148,7 @@ bool Call::prepare(Overlap overlap) {
     }
   }
   std::vector<lamella_value> raw, results(op_->return_count);
+  raw.reserve(values.size());
   for (const IValue& value : values) raw.push_back(value.value());
   for (lamella_value& result : results) result = lamella_value{{0}, 0, 0, 0, 0};
   const uint64_t meta = DispatchKeySet(DispatchKey::Meta).raw_repr();
@@ -263,7 +271,7 @@ bool launch_named(int device, const char* name, const char* suffix, void* parame
                   int64_t items) {
   if (suffix == nullptr) return false;
   if (items == 0) return true;
-  void* kernel = find_kernel(device, *suffix != '\0' ? str(name, "_", suffix).c_str() : name);
+  void* kernel = find_kernel(device, name, suffix);
   if (kernel == nullptr) return false;
   launch(device, kernel, name, parameters, items);
   return true;

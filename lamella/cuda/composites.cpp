@@ -1,7 +1,6 @@
 // Operators of the device that are compositions of others which have kernels there.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "lamella/cuda/movement.h"
 
@@ -137,18 +136,6 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,
   return lamella::searchsorted(ends, drawn, false, true, std::nullopt, std::nullopt).minimum(last);
 }
 
-Tensor& randperm(int64_t n, std::optional<Generator> generator, Tensor& out) {
-  Tensor checked = lamella::empty({0}, TensorOptions(out.scalar_type()).device(kMeta));
-  lamella::randperm_out(checked, n, std::nullopt);
-  if (out.numel() != n) out.resize_({n});
-  if (n == 0) return out;
-  // Keys that are equal are so rare that the order which a sort leaves them in has no weight.
-  Tensor keys = lamella::empty({n}, TensorOptions(kLong).device(out.device()));
-  keys.random_(std::numeric_limits<int64_t>::min(), std::nullopt, generator);
-  return out.copy_(lamella::argsort(keys, -1, false));
-}
-Tensor& randperm_default(int64_t n, Tensor& out) { return randperm(n, std::nullopt, out); }
-
 // ---- Complex numbers ----
 
 Tensor angle(const Tensor& self) {
@@ -187,8 +174,6 @@ void register_composites(Library& aten) {
   aten.impl("fill_.Tensor", LAMELLA_FN(&fill));
   aten.impl("histc", LAMELLA_FN(&histc));
   aten.impl("multinomial", LAMELLA_FN(&multinomial));
-  aten.impl("randperm.generator_out", LAMELLA_FN(&randperm));
-  aten.impl("randperm.out", LAMELLA_FN(&randperm_default));
   aten.impl("angle", LAMELLA_FN(&angle));
   aten.impl("polar", LAMELLA_FN(&polar));
 }

@@ -20,7 +20,7 @@ bool launch_lines(const TensorBase& on, const char* name, const char* suffix,
                   const void* parameters, const Shape& shape) {
   const int device = on.device().index();
   ContextGuard guard(device);
-  void* kernel = find_kernel(device, (std::string(name) + "_" + suffix).c_str());
+  void* kernel = find_kernel(device, name, suffix);
   if (kernel == nullptr) return false;
   launch(device, kernel, name, parameters, shape);
   return true;

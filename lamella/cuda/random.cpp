@@ -2,6 +2,8 @@
 // kernels/random.h.
 #include "lamella/cuda/random.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "lamella/core/generator_impl.h"
@@ -256,6 +258,36 @@ Tensor& random__to(Tensor& self, int64_t to, MaybeGenerator generator) {
   return random__from(self, 0, to, generator);
 }
 
+// The order of random keys, as many low bits of which count as make equal ones unlikely; keys that
+// are equal there are ordered by their other bits.
+Tensor& randperm(int64_t n, MaybeGenerator generator, Tensor& out) {
+  Tensor checked =
+      lamella::empty({0}, TensorOptions(out.scalar_type()).device(Device(DeviceType::Meta)));
+  lamella::randperm_out(checked, n, std::nullopt);
+  if (out.numel() != n) out.resize_({n});
+  if (n == 0) return out;
+  const auto count = static_cast<double>(n);
+  const double most = std::log2(count - (6 * count * count + 1) / (12 * std::log(0.9)));
+  const int bits = std::min(64, static_cast<int>(std::ceil(most)));
+  const int width = bits <= 32 ? 32 : 64;
+  const TensorOptions options = TensorOptions(width == 32 ? ScalarType::Int : ScalarType::Long);
+  Tensor keys = lamella::empty({n}, options.device(out.device()));
+  const int64_t least = width == 32 ? INT32_MIN : INT64_MIN;
+  keys.random_(least, -(least + 1), generator);
+  take("randperm", generator, out.device(), static_cast<uint64_t>(n));  // as PyTorch does
+  keys = keys.to(ScalarType::Long);
+  if (bits < width) {  // turned, so that the bits that count lead
+    const Tensor low = keys.bitwise_and((int64_t{1} << bits) - 1);
+    const int spare = width - bits;
+    const Tensor high =
+        lamella::bitwise_right_shift(keys, bits).bitwise_and((int64_t{1} << spare) - 1);
+    keys = lamella::bitwise_left_shift(low, spare).bitwise_or(high);
+    if (width == 64) keys = keys.bitwise_xor(INT64_MIN);
+  }
+  return out.copy_(lamella::argsort(keys, -1, false).reshape(out.sizes()));
+}
+Tensor& randperm_default(int64_t n, Tensor& out) { return randperm(n, std::nullopt, out); }
+
 std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p,
                                           std::optional<bool> train) {
   LAMELLA_CHECK(p >= 0 && p <= 1, "native_dropout: expected 'p' in [0, 1], got ", p);
@@ -312,6 +344,8 @@ void register_random(Library& aten) {
   aten.impl("random_", LAMELLA_FN(&random_));
   aten.impl("random_.from", LAMELLA_FN(&random__from));
   aten.impl("random_.to", LAMELLA_FN(&random__to));
+  aten.impl("randperm.generator_out", LAMELLA_FN(&randperm));
+  aten.impl("randperm.out", LAMELLA_FN(&randperm_default));
   aten.impl("native_dropout", LAMELLA_FN(&native_dropout));
   aten.impl("native_dropout_backward", LAMELLA_FN(&native_dropout_backward));
 }

@@ -29,7 +29,7 @@ bool sort_lines(int device, const Tensor& given, bool descending, Sorted* result
   p.from = address(lines);
   p.to = address(here.values);
   p.to_index = address(here.indices);
-  void* kernel = find_kernel(device, str("sort_tiles_", suffix).c_str());
+  void* kernel = find_kernel(device, "sort_tiles", suffix);
   if (kernel == nullptr) return false;
   p.tile = 1;
   while (p.tile < kTile && p.tile < p.length) p.tile *= 2;

@@ -1,5 +1,7 @@
 """Operators that compose others of the device: equal to the CPU's, without fallbacks."""
 
+import math
+
 import pytest
 from beside_cpu import FLOATS, INTEGERS, check, values
 
@@ -133,6 +135,28 @@ def test_permutations(cuda):
     with pytest.raises(RuntimeError, match="randperm: expected 'n' of at most 256"):
         lamella.randperm(300, dtype=lamella.uint8, device="cuda")
     assert not cuda.fallbacks()
+
+
+@pytest.mark.parametrize("n", [5, 1000, 24000, 30000])
+def test_permutations_follow_keys(cuda, n):
+    """The order of keys by the low bits that PyTorch sorts by there; then n numbers are passed."""
+    bits = math.ceil(math.log2(n - (6.0 * n * n + 1) / (12 * math.log(0.9))))
+    width = 32 if bits <= 32 else 64
+    dtype = I32 if width == 32 else I64
+    generator = lamella.Generator("cuda").manual_seed(n)
+    made = lamella.randperm(n, device="cuda", generator=generator).tolist()
+    again = lamella.Generator("cuda").manual_seed(n)
+    keys = lamella.empty(n, dtype=dtype, device="cuda")
+    keys = keys.random_(-(2 ** (width - 1)), 2 ** (width - 1) - 1, generator=again).tolist()
+    if bits < width:
+        keys = [key % 2**bits for key in keys]
+    assert sorted(made) == list(range(n))
+    found = [keys[place] for place in made]
+    assert found == sorted(found) and not cuda.fallbacks()
+    before, after = (
+        int.from_bytes(bytes(g.get_state().tolist())[8:16], "little") for g in (again, generator)
+    )
+    assert after - before == (n + 3) // 4 * 4
 
 
 @pytest.mark.parametrize("dtype", [lamella.float32, F64, lamella.bfloat16], ids=str)
