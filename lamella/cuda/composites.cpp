@@ -48,7 +48,7 @@ LAMELLA_TRIANGLE(triu_indices, false)
 Tensor& logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, Tensor& out) {
   const ScalarType dtype = out.scalar_type();
   if (steps <= 0 || is_complex(dtype) || dtype == ScalarType::Bool) {
-    return lamella::call_cpu_fallback<lamella::ops::logspace_out>(start, end, steps, base, out);
+    return counted_fallback<lamella::ops::logspace_out>(start, end, steps, base, out);
   }
   if (out.numel() != steps) out.resize_({steps});
   // Ends are converted to the dtype first.
@@ -63,7 +63,7 @@ Tensor& logspace(const Scalar& start, const Scalar& end, int64_t steps, double b
 Tensor& fill(Tensor& self, const Tensor& value) {
   const bool converts = value.is_complex() && !self.is_complex();
   if (value.dim() != 0 || converts || value.device() != self.device()) {
-    return lamella::call_cpu_fallback<lamella::ops::fill__Tensor>(self, value);
+    return counted_fallback<lamella::ops::fill__Tensor>(self, value);
   }
   return self.copy_(value);
 }
@@ -85,7 +85,7 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
   }
   const bool is_served = is_real && bins > 0 && std::isfinite(low) && std::isfinite(high) &&
                          low < high && self.numel() != 0;
-  if (!is_served) return lamella::call_cpu_fallback<lamella::ops::histc>(self, bins, min, max);
+  if (!is_served) return counted_fallback<lamella::ops::histc>(self, bins, min, max);
   const Tensor values = self.to(kDouble).reshape({-1});
   const double scale = std::isfinite(high - low) ? 1 : 0.5;  // the difference may overflow
   const double width = high * scale - low * scale;
@@ -116,8 +116,7 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,
     is_served = right.item().toBool();
   }
   if (!is_served) {  // the CPU says what is expected
-    return lamella::call_cpu_fallback<lamella::ops::multinomial>(self, samples, replacement,
-                                                                 generator);
+    return counted_fallback<lamella::ops::multinomial>(self, samples, replacement, generator);
   }
   if (!replacement || samples == 1) {
     const Tensor waits = lamella::empty_like(self).exponential_(1, generator);
@@ -151,7 +150,7 @@ Tensor angle(const Tensor& self) {
 Tensor polar(const Tensor& abs, const Tensor& angle) {
   const bool is_served = (abs.scalar_type() == ScalarType::Float || abs.scalar_type() == kDouble) &&
                          abs.scalar_type() == angle.scalar_type() && abs.device() == angle.device();
-  if (!is_served) return lamella::call_cpu_fallback<lamella::ops::polar>(abs, angle);
+  if (!is_served) return counted_fallback<lamella::ops::polar>(abs, angle);
   return lamella::view_as_complex(lamella::stack({abs.mul(angle.cos()), abs.mul(angle.sin())}, -1));
 }
 

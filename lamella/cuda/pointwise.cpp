@@ -543,7 +543,7 @@ Tensor& fill(Tensor& self, const Scalar& value) {
     std::memcpy(element, &converted, sizeof(T));
   });
   if (!fill_by_kernel(self, element)) {
-    return lamella::call_cpu_fallback<lamella::ops::fill__Scalar>(self, value);
+    return counted_fallback<lamella::ops::fill__Scalar>(self, value);
   }
   lamella_tensor_bump_version(self.impl());
   return self;

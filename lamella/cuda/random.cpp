@@ -138,7 +138,7 @@ Tensor& uniform_(Tensor& self, double from, double to, MaybeGenerator generator)
     return self;
   }
   if (!is_served(self)) {
-    return lamella::call_cpu_fallback<lamella::ops::uniform_>(self, from, to, generator);
+    return counted_fallback<lamella::ops::uniform_>(self, from, to, generator);
   }
   const ScalarType dtype = self.scalar_type();
   return draw_floats("uniform_", self, kUniform, rounded(dtype, from), rounded(dtype, to),
@@ -153,19 +153,19 @@ Tensor& normal_(Tensor& self, double mean, double std, MaybeGenerator generator)
     return self;
   }
   if (!is_served(self)) {
-    return lamella::call_cpu_fallback<lamella::ops::normal_>(self, mean, std, generator);
+    return counted_fallback<lamella::ops::normal_>(self, mean, std, generator);
   }
   return draw_floats("normal_", self, kNormal, mean, std, generator);
 }
 // One operator of a floating-point distribution.
-#define LAMELLA_DRAWN(op, name, what, arguments, first, second, ...)                     \
-  Tensor& op arguments {                                                                 \
-    check_as_cpu(self, [&](Tensor& none) { none.name(__VA_ARGS__); });                   \
-    if (self.numel() == 0) return self;                                                  \
-    if (!is_served(self)) {                                                              \
-      return lamella::call_cpu_fallback<lamella::ops::op>(self, __VA_ARGS__, generator); \
-    }                                                                                    \
-    return draw_floats(#name, self, what, first, second, generator);                     \
+#define LAMELLA_DRAWN(op, name, what, arguments, first, second, ...)           \
+  Tensor& op arguments {                                                       \
+    check_as_cpu(self, [&](Tensor& none) { none.name(__VA_ARGS__); });         \
+    if (self.numel() == 0) return self;                                        \
+    if (!is_served(self)) {                                                    \
+      return counted_fallback<lamella::ops::op>(self, __VA_ARGS__, generator); \
+    }                                                                          \
+    return draw_floats(#name, self, what, first, second, generator);           \
   }
 LAMELLA_DRAWN(exponential_, exponential_, kExponential,
               (Tensor & self, double lambd, MaybeGenerator generator), lambd, 0, lambd)
@@ -186,7 +186,7 @@ Tensor& bernoulli__Tensor(Tensor& self, const Tensor& p, MaybeGenerator generato
     fits = p.size(-d) == 1 || p.size(-d) == self.size(-d);
   }
   if (!fits || self.numel() == 0 || !is_served(self)) {  // the CPU says what is expected
-    return lamella::call_cpu_fallback<lamella::ops::bernoulli__Tensor>(self, p, generator);
+    return counted_fallback<lamella::ops::bernoulli__Tensor>(self, p, generator);
   }
   const Device device = self.device();
   const bool wide = self.scalar_type() == kDouble;
@@ -236,7 +236,7 @@ Tensor& random_(Tensor& self, MaybeGenerator generator) {
   check_as_cpu(self, [&](Tensor& none) { none.random_(); });
   if (self.numel() == 0) return self;
   if (!is_served(self)) {
-    return lamella::call_cpu_fallback<lamella::ops::random_>(self, generator);
+    return counted_fallback<lamella::ops::random_>(self, generator);
   }
   const ScalarType dtype = self.scalar_type();
   return draw_integers("random_", self, 0, end_of(dtype), dtype == kLong || dtype == kDouble,
@@ -247,7 +247,7 @@ Tensor& random__from(Tensor& self, int64_t from, std::optional<int64_t> to,
   check_as_cpu(self, [&](Tensor& none) { none.random_(from, to); });
   if (self.numel() == 0) return self;
   if (!is_served(self)) {
-    return lamella::call_cpu_fallback<lamella::ops::random__from>(self, from, to, generator);
+    return counted_fallback<lamella::ops::random__from>(self, from, to, generator);
   }
   const ScalarType dtype = self.scalar_type();
   const uint64_t end = to ? static_cast<uint64_t>(*to) : end_of(dtype);
@@ -297,7 +297,7 @@ std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p,
   if (p == 1) return {lamella::zeros_like(input), lamella::zeros_like(input, truth)};
   const ScalarType dtype = input.scalar_type();
   if (!input.is_floating_point() || !is_served(input)) {
-    return lamella::call_cpu_fallback<lamella::ops::native_dropout>(input, p, train);
+    return counted_fallback<lamella::ops::native_dropout>(input, p, train);
   }
   Tensor dense = input.is_non_overlapping_and_dense() ? input : input.contiguous();
   Tensor result = lamella::empty_like(dense), mask = lamella::empty_like(dense, truth);

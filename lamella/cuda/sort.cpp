@@ -137,7 +137,7 @@ Unique runs_of(const Tensor& line, const Tensor& order, bool inverse, bool count
 Unique unique2(const Tensor& self, bool, bool inverse, bool counts) {
   const Tensor flat = self.reshape({-1});
   if (suffix_of_type(self.scalar_type()) == nullptr) {
-    return lamella::call_cpu_fallback<lamella::ops::_unique2>(self, true, inverse, counts);
+    return counted_fallback<lamella::ops::_unique2>(self, true, inverse, counts);
   }
   const auto [line, order] = lamella::sort(flat, true, 0, false);
   auto [values, groups, lengths] = runs_of(line, order, inverse, counts);
