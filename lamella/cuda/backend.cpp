@@ -220,6 +220,7 @@ struct Registered {
     register_sort(aten);
     register_windows(aten);
     register_optimizer(aten);
+    register_composites(aten);
     register_random(aten);
     register_math(aten);
     static constexpr PinnedMemory pinned{&allocate_pinned, &free_pinned};

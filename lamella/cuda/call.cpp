@@ -1,6 +1,7 @@
 // Note [Shapes from the Meta backend] in call.h, and walks over operands.
 #include "lamella/cuda/call.h"
 
+#include <algorithm>
 #include <atomic>
 #include <unordered_map>
 
@@ -20,6 +21,10 @@ struct Facts {
 const Facts& facts_of(const lamella_operator* op) {
   static auto* all = new std::unordered_map<const lamella_operator*, Facts>();
   static std::mutex mutex;
+  // What this thread asked for last, by the operator's address.
+  static thread_local std::pair<const lamella_operator*, const Facts*> known[64];
+  auto& last = known[reinterpret_cast<uintptr_t>(op) / sizeof(lamella_operator) % 64];
+  if (LAMELLA_LIKELY(last.first == op)) return *last.second;
   std::lock_guard lock(mutex);
   auto [at, is_new] = all->try_emplace(op);
   if (is_new) {
@@ -43,6 +48,7 @@ const Facts& facts_of(const lamella_operator* op) {
       at->second.names.emplace_back(argument.substr(argument.rfind(' ') + 1));
     }
   }
+  last = {op, &at->second};
   return at->second;
 }
 
@@ -84,10 +90,17 @@ bool Call::prepare(Overlap overlap) {
   const Facts& facts = facts_of(op_);
   const std::string_view full = op_->name;
   name_ = op_->name + (full.find("::") == std::string_view::npos ? 0 : full.find("::") + 2);
-  std::vector<IValue> values;
+  // What the kernel for Meta is called with: the arguments, with tensors on Meta that `held` owns.
+  constexpr uint32_t kMostValues = 32;
+  if (op_->argument_count > kMostValues || op_->return_count > kMostValues) return false;
+  lamella_value raw[kMostValues], results[kMostValues];
+  std::copy(arguments_.begin(), arguments_.end(), raw);
+  std::vector<IValue> held;
   std::vector<Tensor> given;  // tensors of arguments, undefined for others
   bool here = true, any = false;
   std::vector<uint32_t> numbers;  // arguments of the host without dimensions
+  held.reserve(op_->argument_count);
+  given.reserve(op_->argument_count);
   auto see = [&](const Tensor& t) {
     if (!t.defined()) return;
     if (!t.is_cuda()) {
@@ -109,16 +122,17 @@ bool Call::prepare(Overlap overlap) {
       } else {
         see(t);
       }
-      values.emplace_back(on_meta(given.back()));
+      if (!t.defined()) continue;
+      held.emplace_back(on_meta(t));
+      raw[i] = held.back().value();
     } else if (arguments_[i].tag == LAMELLA_TENSOR_LIST) {
       std::vector<Tensor> list = tensors(static_cast<int>(i));
       for (Tensor& t : list) {
         if (t.defined() && !(t.is_cpu() && t.dim() == 0)) see(t);
         t = on_meta(t);
       }
-      values.emplace_back(ArrayRef<Tensor>(list));
-    } else {
-      values.push_back(IValue::from_borrowed(arguments_[i]));
+      held.emplace_back(ArrayRef<Tensor>(list));
+      raw[i] = held.back().value();
     }
   }
   if (!here || !any) return false;
@@ -140,13 +154,13 @@ bool Call::prepare(Overlap overlap) {
                        given[i]);
     }
   }
-  std::vector<lamella_value> raw, results(op_->return_count);
-  for (const IValue& value : values) raw.push_back(value.value());
-  for (lamella_value& result : results) result = lamella_value{{0}, 0, 0, 0, 0};
+  std::fill_n(results, op_->return_count, lamella_value{{0}, 0, 0, 0, 0});
   const uint64_t meta = DispatchKeySet(DispatchKey::Meta).raw_repr();
-  lamella::detail::check(lamella::abi::call_boxed(op_, meta, raw.data(), results.data()));
+  lamella::detail::check(lamella::abi::call_boxed(op_, meta, raw, results));
   std::vector<Tensor> shapes;
-  for (const lamella_value& result : results) shapes.push_back(IValue::adopt(result).toTensor());
+  for (uint32_t i = 0; i < op_->return_count; ++i) {
+    shapes.push_back(IValue::adopt(results[i]).toTensor());
+  }
   for (size_t i = 0; i < shapes.size(); ++i) {
     const Tensor& shape = shapes[i];
     if (facts.written.empty()) {
@@ -263,7 +277,7 @@ bool launch_named(int device, const char* name, const char* suffix, void* parame
                   int64_t items) {
   if (suffix == nullptr) return false;
   if (items == 0) return true;
-  void* kernel = find_kernel(device, *suffix != '\0' ? str(name, "_", suffix).c_str() : name);
+  void* kernel = find_kernel(device, name, suffix);
   if (kernel == nullptr) return false;
   launch(device, kernel, name, parameters, items);
   return true;

@@ -480,11 +480,26 @@ bool assign_by_mask(const Call& call, const Tensor& self, const std::vector<Tens
   Tensor(self).masked_fill_(mask, values.reshape({}));
   return true;
 }
+// Whether a list has indices of the device that are integers, and nothing to be converted.
+bool takes_integers(const lamella_value& list) {
+  bool all = true;
+  for (uint32_t k = 0; k < list.size; ++k) {
+    const lamella_tensor* t = static_cast<lamella_tensor* const*>(list.as.pointer)[k];
+    if (t == nullptr) continue;
+    const auto dtype = static_cast<ScalarType>(t->scalar_type);
+    all = all && t->device_type == static_cast<uint8_t>(DeviceType::CUDA) &&
+          is_integral(dtype, false) && dtype != kByte;
+  }
+  return all;
+}
 // Masks and indices of the host become indices of the device; then the operator is called again.
 template <CallBody body>
 lamella_status boxed_index(const lamella_kernel* kernel, const lamella_operator* op,
                            uint64_t key_set, const lamella_value* arguments,
                            lamella_value* returns) noexcept {
+  if (takes_integers(arguments[1]) && body == &index_body) {
+    return run_call(body, Overlap::kRefused, kernel, op, key_set, arguments, returns);
+  }
   std::vector<lamella_value> given(arguments, arguments + op->argument_count);
   IValue list;
   bool is_served = true, is_done = false;

@@ -1,6 +1,7 @@
 // Loads the images of kernels into the devices' contexts and launches kernels.
 #include "lamella/cuda/launch.h"
 
+#include <cstring>
 #include <string>
 #include <unordered_map>
 
@@ -59,6 +60,35 @@ void* find_kernel(int device, const char* name) {
     }
   }
   return at->second;
+}
+
+void* find_kernel(int device, const char* name, const char* suffix) {
+  // What was found last, by a sum of the name's bytes.
+  struct Known {
+    char name[40];
+    int device;
+    void* kernel;
+  };
+  static thread_local Known known[128];
+  char full[sizeof(known->name)] = {};
+  const size_t length = std::strlen(name), more = std::strlen(suffix);
+  if (length + more + 2 > sizeof(full)) return find_kernel(device, str(name, "_", suffix).c_str());
+  std::memcpy(full, name, length);
+  if (more != 0) {
+    full[length] = '_';
+    std::memcpy(full + length + 1, suffix, more);
+  }
+  uint64_t sum = static_cast<uint64_t>(device), words[sizeof(full) / 8];
+  std::memcpy(words, full, sizeof(full));
+  for (uint64_t word : words) sum = (sum ^ word) * 0x9E3779B97F4A7C15;
+  Known& at = known[sum >> 57];
+  if (at.kernel == nullptr || at.device != device ||
+      std::memcmp(at.name, full, sizeof(full)) != 0) {
+    at.kernel = find_kernel(device, full);
+    at.device = device;
+    std::memcpy(at.name, full, sizeof(full));
+  }
+  return at.kernel;
 }
 
 void launch(int device, void* kernel, const char* name, void* parameters, int64_t items) {

@@ -20,7 +20,7 @@ bool launch_lines(const TensorBase& on, const char* name, const char* suffix,
                   const void* parameters, const Shape& shape) {
   const int device = on.device().index();
   ContextGuard guard(device);
-  void* kernel = find_kernel(device, (std::string(name) + "_" + suffix).c_str());
+  void* kernel = find_kernel(device, name, suffix);
   if (kernel == nullptr) return false;
   launch(device, kernel, name, parameters, shape);
   return true;
@@ -85,10 +85,9 @@ constexpr const char* kOperators =
 void register_lines(Library& aten) {
   static const native::DeviceLines lines = make_lines();
   native::set_device_lines(DeviceType::CUDA, &lines);
-  for (std::string rest = kOperators; !rest.empty(); rest.erase(0, rest.find(' ') + 1)) {
-    const std::string name = rest.substr(0, rest.find(' '));
+  each_word(kOperators, [&](const std::string& name) {
     aten.impl(name.c_str(), CppFunction::makeFromBoxedKernel(&run_structured));
-  }
+  });
 }
 
 }  // namespace lamella::cuda

@@ -40,12 +40,9 @@ lamella_status run_on_one_device(const lamella_kernel* kernel, const lamella_ope
 
 void register_math(Library& aten) {
   native::set_device_math(DeviceType::CUDA, &kMath);
-  for (std::string_view rest = kOperators; !rest.empty();) {
-    const size_t end = rest.find(' ');
-    aten.impl(std::string(rest.substr(0, end)).c_str(),
-              CppFunction::makeFromBoxedKernel(&run_on_one_device));
-    rest.remove_prefix(end + 1);
-  }
+  each_word(kOperators, [&](const std::string& name) {
+    aten.impl(name.c_str(), CppFunction::makeFromBoxedKernel(&run_on_one_device));
+  });
 }
 
 }  // namespace lamella::cuda

@@ -9,6 +9,7 @@ void register_select(Library& aten);
 void register_sort(Library& aten);
 void register_windows(Library& aten);
 void register_optimizer(Library& aten);
+void register_composites(Library& aten);
 
 // Whether results must not vary from run to run: Note [Sums in order] in kernels/index.h.
 bool is_deterministic();

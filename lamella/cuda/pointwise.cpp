@@ -338,22 +338,22 @@ bool launch_loop(const DeviceLoopCall& call, const Loop& loop, Kind type, const 
   return true;
 }
 
-bool run_where(const DeviceLoopCall& call, const Loop& loop) {
-  const auto* operands = call.operands;
-  if (operands[1].dtype != ScalarType::Bool || operands[1].on_host) return false;
-  const int kind = kind_of_bytes(element_size(operands[0].dtype));
-  int kinds[] = {kind, kBool, kind, kind};
-  for (int i = 2; i < 4; ++i) {
-    if (operands[i].dtype != operands[0].dtype) return false;
-  }
-  return kind >= 0 && launch_loop(call, loop, computed(kind), kinds);
-}
-
 // The type of the kernel that converts to a kind: integers wrap as the CPU's conversions do.
 Kind type_of_copy(int to, int from) {
   if (to == kBool) return kBool;
   const bool wide = (to == kU8 || to == kU16) && category(from) >= 2;
   return wide ? kI64 : computed(to);
+}
+// A dense temporary in the place of an operand.
+auto dense_operand(const DeviceLoopCall& call, const Tensor& made) {
+  auto operand = call.operands[0];
+  operand = {made.data_ptr(), made.scalar_type(), false, {}};
+  auto stride = static_cast<int64_t>(made.itemsize());
+  for (int d = 0; d < call.ndim; ++d) {
+    operand.strides[d] = stride;
+    stride *= call.sizes[d];
+  }
+  return operand;
 }
 // Computes into a dense temporary in the loop's type, and converts it to the result's dtype.
 bool run_converted(DeviceLoopCall call, bool (*run)(const DeviceLoopCall&), ScalarType dtype) {
@@ -362,14 +362,47 @@ bool run_converted(DeviceLoopCall call, bool (*run)(const DeviceLoopCall&), Scal
   Tensor made = lamella::empty({call.numel}, TensorOptions(dtype).device(call.device));
   DeviceLoopCall copy = call;
   copy.count = 2;
-  copy.operands[1] = {made.data_ptr(), dtype, false, {}};
-  int64_t stride = static_cast<int64_t>(element_size(dtype));
-  for (int d = 0; d < call.ndim; ++d) {
-    copy.operands[1].strides[d] = stride;
-    stride *= call.sizes[d];
-  }
+  copy.operands[1] = dense_operand(call, made);
   call.operands[0] = copy.operands[1];
   return run(call) && launch_loop(copy, kCopy, type_of_copy(kinds[0], kinds[1]), kinds);
+}
+
+// Operands of another dtype than the result are converted first: numbers here, tensors by a kernel.
+bool run_where(DeviceLoopCall call, const Loop& loop) {
+  auto* operands = call.operands;
+  if (operands[1].dtype != ScalarType::Bool || operands[1].on_host) return false;
+  const ScalarType dtype = operands[0].dtype;
+  const int kind = kind_of_bytes(element_size(dtype)), kind_there = kind_of(dtype);
+  char numbers[2][16];
+  Tensor tensors[2];
+  for (int i = 2; i < 4; ++i) {
+    auto& operand = operands[i];
+    if (operand.dtype == dtype) continue;
+    const int kinds[] = {kind_there, kind_of(operand.dtype)};
+    if (kinds[0] < 0 || kinds[1] < 0) return false;
+    if (operand.on_host) {
+      visit_numbers(operand.dtype, call.name, [&](auto from) {
+        type_of<decltype(from)> given;
+        std::memcpy(&given, operand.data, sizeof(given));
+        visit_numbers(dtype, call.name, [&](auto to) {
+          const auto number = Scalar(given).template to<type_of<decltype(to)>>();
+          std::memcpy(numbers[i - 2], &number, sizeof(number));
+        });
+      });
+      operand.data = numbers[i - 2];
+      operand.dtype = dtype;
+      continue;
+    }
+    tensors[i - 2] = lamella::empty({call.numel}, TensorOptions(dtype).device(call.device));
+    DeviceLoopCall copy = call;
+    copy.count = 2;
+    copy.operands[0] = dense_operand(call, tensors[i - 2]);
+    copy.operands[1] = operand;
+    if (!launch_loop(copy, kCopy, type_of_copy(kinds[0], kinds[1]), kinds)) return false;
+    operand = copy.operands[0];
+  }
+  const int kinds[] = {kind, kBool, kind, kind};
+  return kind >= 0 && launch_loop(call, loop, computed(kind), kinds);
 }
 
 bool run_loop(const DeviceLoopCall& call) {
@@ -510,82 +543,49 @@ Tensor& fill(Tensor& self, const Scalar& value) {
     std::memcpy(element, &converted, sizeof(T));
   });
   if (!fill_by_kernel(self, element)) {
-    return lamella::call_cpu_fallback<lamella::ops::fill__Scalar>(self, value);
+    return counted_fallback<lamella::ops::fill__Scalar>(self, value);
   }
   lamella_tensor_bump_version(self.impl());
   return self;
 }
-Tensor& zero(Tensor& self) {
-  const char element[16] = {};
-  if (self.numel() == 0) return self;
-  if (!fill_by_kernel(self, element)) {
-    return lamella::call_cpu_fallback<lamella::ops::zero_>(self);
-  }
-  lamella_tensor_bump_version(self.impl());
-  return self;
-}
+Tensor& zero(Tensor& self) { return fill(self, Scalar(0)); }
 
 // The operators whose loops are those of kLoops.
 constexpr const char* kOperators =
     "add sub mul div floor_divide floordiv maximum minimum fmax fmin neg abs sgn conj_physical "
-    "sqrt "
-    "rsqrt reciprocal pow copysign heaviside gcd lcm fmod remainder nextafter hypot atan2 addcmul "
-    "addcdiv eq ne lt le gt ge logical_and logical_or logical_xor logical_not bitwise_and "
-    "bitwise_or "
-    "bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift isnan isinf isfinite isposinf "
-    "isneginf signbit where ceil floor trunc round frac sign nan_to_num clamp clamp_min clamp_max "
-    "relu hardtanh threshold leaky_relu hardswish hardsigmoid hardshrink softshrink softplus elu "
-    "mish "
-    "silu gelu log_sigmoid _prelu_kernel lerp sigmoid_backward tanh_backward threshold_backward "
-    "leaky_relu_backward hardtanh_backward hardswish_backward hardsigmoid_backward "
-    "hardshrink_backward softshrink_backward softplus_backward elu_backward mish_backward "
-    "silu_backward gelu_backward log_sigmoid_backward logit_backward exp exp2 expm1 sinh cosh tanh "
-    "sigmoid log log2 log10 log1p sin cos tan asin acos atan asinh acosh atanh erf erfc erfinv "
-    "special_erfcx special_ndtri special_log_ndtr lgamma digamma polygamma i0 special_i0e "
-    "special_i1 "
+    "sqrt rsqrt reciprocal pow copysign heaviside gcd lcm fmod remainder nextafter hypot atan2 "
+    "addcmul addcdiv eq ne lt le gt ge logical_and logical_or logical_xor logical_not "
+    "bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift isnan "
+    "isinf isfinite isposinf isneginf signbit where ceil floor trunc round frac sign nan_to_num "
+    "clamp clamp_min clamp_max relu hardtanh threshold leaky_relu hardswish hardsigmoid "
+    "hardshrink softshrink softplus elu mish silu gelu log_sigmoid _prelu_kernel lerp "
+    "sigmoid_backward tanh_backward threshold_backward leaky_relu_backward hardtanh_backward "
+    "hardswish_backward hardsigmoid_backward hardshrink_backward softshrink_backward "
+    "softplus_backward elu_backward mish_backward silu_backward gelu_backward "
+    "log_sigmoid_backward logit_backward exp exp2 expm1 sinh cosh tanh sigmoid log log2 log10 "
+    "log1p sin cos tan asin acos atan asinh acosh atanh erf erfc erfinv special_erfcx "
+    "special_ndtri special_log_ndtr lgamma digamma polygamma i0 special_i0e special_i1 "
     "special_i1e special_entr xlogy special_xlog1py sinc logit logaddexp logaddexp2 ";
-constexpr const char* kOverloads[] = {"",
-                                      "out",
-                                      "Tensor",
-                                      "Tensor_out",
-                                      "Scalar",
-                                      "Scalar_out",
-                                      "self",
-                                      "self_out",
-                                      "grad_input",
-                                      "Tensor_mode",
-                                      "out_mode",
-                                      "decimals",
-                                      "Scalar_mode",
-                                      "Scalar_mode_out",
-                                      "Scalar_Tensor",
-                                      "OutTensor",
-                                      "Tensor_Tensor",
-                                      "Scalar_Tensor_out",
-                                      "Tensor_Tensor_out",
-                                      "Tensor_Scalar",
-                                      "OutScalar_Other",
-                                      "OutScalar_Self",
-                                      "Scalar_Other",
-                                      "Scalar_Self",
-                                      "Tensor_Scalar_out",
-                                      "decimals_out"};
+// The first overload has no name.
+constexpr const char* kOverloads =
+    " out Tensor Tensor_out Scalar Scalar_out self self_out grad_input Tensor_mode out_mode "
+    "decimals Scalar_mode Scalar_mode_out Scalar_Tensor OutTensor Tensor_Tensor "
+    "Scalar_Tensor_out Tensor_Tensor_out Tensor_Scalar OutScalar_Other OutScalar_Self "
+    "Scalar_Other Scalar_Self Tensor_Scalar_out decimals_out ";
 
 }  // namespace
 
 void register_pointwise(Library& aten) {
   native::set_device_loops(DeviceType::CUDA, &kDeviceLoops);
-  for (std::string rest = kOperators; !rest.empty(); rest.erase(0, rest.find(' ') + 1)) {
-    const std::string base = rest.substr(0, rest.find(' '));
+  each_word(kOperators, [&](const std::string& base) {
     for (const std::string& name : {base, base + "_"}) {
-      for (const char* overload : kOverloads) {
-        const std::string full = "aten::" + name;
-        if (lamella_lookup_operator(full.c_str(), overload, 1) == nullptr) continue;
-        const std::string qualified = *overload != '\0' ? name + "." + overload : name;
-        aten.impl(qualified.c_str(), CppFunction::makeFromBoxedKernel(&run_structured));
-      }
+      each_word(kOverloads, [&](const std::string& overload) {
+        if (!lamella_lookup_operator(("aten::" + name).c_str(), overload.c_str(), 1)) return;
+        const std::string full = overload.empty() ? name : name + "." + overload;
+        aten.impl(full.c_str(), CppFunction::makeFromBoxedKernel(&run_structured));
+      });
     }
-  }
+  });
   aten.impl("_copy_from", CppFunction::makeFromBoxedKernel(&copy_from));
   aten.impl("fill_.Scalar", LAMELLA_FN(&fill));
   aten.impl("zero_", LAMELLA_FN(&zero));

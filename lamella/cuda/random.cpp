@@ -2,6 +2,8 @@
 // kernels/random.h.
 #include "lamella/cuda/random.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "lamella/core/generator_impl.h"
@@ -136,7 +138,7 @@ Tensor& uniform_(Tensor& self, double from, double to, MaybeGenerator generator)
     return self;
   }
   if (!is_served(self)) {
-    return lamella::call_cpu_fallback<lamella::ops::uniform_>(self, from, to, generator);
+    return counted_fallback<lamella::ops::uniform_>(self, from, to, generator);
   }
   const ScalarType dtype = self.scalar_type();
   return draw_floats("uniform_", self, kUniform, rounded(dtype, from), rounded(dtype, to),
@@ -151,19 +153,19 @@ Tensor& normal_(Tensor& self, double mean, double std, MaybeGenerator generator)
     return self;
   }
   if (!is_served(self)) {
-    return lamella::call_cpu_fallback<lamella::ops::normal_>(self, mean, std, generator);
+    return counted_fallback<lamella::ops::normal_>(self, mean, std, generator);
   }
   return draw_floats("normal_", self, kNormal, mean, std, generator);
 }
 // One operator of a floating-point distribution.
-#define LAMELLA_DRAWN(op, name, what, arguments, first, second, ...)                     \
-  Tensor& op arguments {                                                                 \
-    check_as_cpu(self, [&](Tensor& none) { none.name(__VA_ARGS__); });                   \
-    if (self.numel() == 0) return self;                                                  \
-    if (!is_served(self)) {                                                              \
-      return lamella::call_cpu_fallback<lamella::ops::op>(self, __VA_ARGS__, generator); \
-    }                                                                                    \
-    return draw_floats(#name, self, what, first, second, generator);                     \
+#define LAMELLA_DRAWN(op, name, what, arguments, first, second, ...)           \
+  Tensor& op arguments {                                                       \
+    check_as_cpu(self, [&](Tensor& none) { none.name(__VA_ARGS__); });         \
+    if (self.numel() == 0) return self;                                        \
+    if (!is_served(self)) {                                                    \
+      return counted_fallback<lamella::ops::op>(self, __VA_ARGS__, generator); \
+    }                                                                          \
+    return draw_floats(#name, self, what, first, second, generator);           \
   }
 LAMELLA_DRAWN(exponential_, exponential_, kExponential,
               (Tensor & self, double lambd, MaybeGenerator generator), lambd, 0, lambd)
@@ -184,7 +186,7 @@ Tensor& bernoulli__Tensor(Tensor& self, const Tensor& p, MaybeGenerator generato
     fits = p.size(-d) == 1 || p.size(-d) == self.size(-d);
   }
   if (!fits || self.numel() == 0 || !is_served(self)) {  // the CPU says what is expected
-    return lamella::call_cpu_fallback<lamella::ops::bernoulli__Tensor>(self, p, generator);
+    return counted_fallback<lamella::ops::bernoulli__Tensor>(self, p, generator);
   }
   const Device device = self.device();
   const bool wide = self.scalar_type() == kDouble;
@@ -234,7 +236,7 @@ Tensor& random_(Tensor& self, MaybeGenerator generator) {
   check_as_cpu(self, [&](Tensor& none) { none.random_(); });
   if (self.numel() == 0) return self;
   if (!is_served(self)) {
-    return lamella::call_cpu_fallback<lamella::ops::random_>(self, generator);
+    return counted_fallback<lamella::ops::random_>(self, generator);
   }
   const ScalarType dtype = self.scalar_type();
   return draw_integers("random_", self, 0, end_of(dtype), dtype == kLong || dtype == kDouble,
@@ -245,7 +247,7 @@ Tensor& random__from(Tensor& self, int64_t from, std::optional<int64_t> to,
   check_as_cpu(self, [&](Tensor& none) { none.random_(from, to); });
   if (self.numel() == 0) return self;
   if (!is_served(self)) {
-    return lamella::call_cpu_fallback<lamella::ops::random__from>(self, from, to, generator);
+    return counted_fallback<lamella::ops::random__from>(self, from, to, generator);
   }
   const ScalarType dtype = self.scalar_type();
   const uint64_t end = to ? static_cast<uint64_t>(*to) : end_of(dtype);
@@ -256,6 +258,36 @@ Tensor& random__to(Tensor& self, int64_t to, MaybeGenerator generator) {
   return random__from(self, 0, to, generator);
 }
 
+// The order of random keys, as many low bits of which count as make equal ones unlikely; keys that
+// are equal there are ordered by their other bits.
+Tensor& randperm(int64_t n, MaybeGenerator generator, Tensor& out) {
+  Tensor checked =
+      lamella::empty({0}, TensorOptions(out.scalar_type()).device(Device(DeviceType::Meta)));
+  lamella::randperm_out(checked, n, std::nullopt);
+  if (out.numel() != n) out.resize_({n});
+  if (n == 0) return out;
+  const auto count = static_cast<double>(n);
+  const double most = std::log2(count - (6 * count * count + 1) / (12 * std::log(0.9)));
+  const int bits = std::min(64, static_cast<int>(std::ceil(most)));
+  const int width = bits <= 32 ? 32 : 64;
+  const TensorOptions options = TensorOptions(width == 32 ? ScalarType::Int : ScalarType::Long);
+  Tensor keys = lamella::empty({n}, options.device(out.device()));
+  const int64_t least = width == 32 ? INT32_MIN : INT64_MIN;
+  keys.random_(least, -(least + 1), generator);
+  take("randperm", generator, out.device(), static_cast<uint64_t>(n));  // as PyTorch does
+  keys = keys.to(ScalarType::Long);
+  if (bits < width) {  // turned, so that the bits that count lead
+    const Tensor low = keys.bitwise_and((int64_t{1} << bits) - 1);
+    const int spare = width - bits;
+    const Tensor high =
+        lamella::bitwise_right_shift(keys, bits).bitwise_and((int64_t{1} << spare) - 1);
+    keys = lamella::bitwise_left_shift(low, spare).bitwise_or(high);
+    if (width == 64) keys = keys.bitwise_xor(INT64_MIN);
+  }
+  return out.copy_(lamella::argsort(keys, -1, false).reshape(out.sizes()));
+}
+Tensor& randperm_default(int64_t n, Tensor& out) { return randperm(n, std::nullopt, out); }
+
 std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p,
                                           std::optional<bool> train) {
   LAMELLA_CHECK(p >= 0 && p <= 1, "native_dropout: expected 'p' in [0, 1], got ", p);
@@ -265,7 +297,7 @@ std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p,
   if (p == 1) return {lamella::zeros_like(input), lamella::zeros_like(input, truth)};
   const ScalarType dtype = input.scalar_type();
   if (!input.is_floating_point() || !is_served(input)) {
-    return lamella::call_cpu_fallback<lamella::ops::native_dropout>(input, p, train);
+    return counted_fallback<lamella::ops::native_dropout>(input, p, train);
   }
   Tensor dense = input.is_non_overlapping_and_dense() ? input : input.contiguous();
   Tensor result = lamella::empty_like(dense), mask = lamella::empty_like(dense, truth);
@@ -312,6 +344,8 @@ void register_random(Library& aten) {
   aten.impl("random_", LAMELLA_FN(&random_));
   aten.impl("random_.from", LAMELLA_FN(&random__from));
   aten.impl("random_.to", LAMELLA_FN(&random__to));
+  aten.impl("randperm.generator_out", LAMELLA_FN(&randperm));
+  aten.impl("randperm.out", LAMELLA_FN(&randperm_default));
   aten.impl("native_dropout", LAMELLA_FN(&native_dropout));
   aten.impl("native_dropout_backward", LAMELLA_FN(&native_dropout_backward));
 }

@@ -98,6 +98,10 @@ bool reduce(const char* name, ScalarType type, const TensorBase& in, uint64_t ma
             const TensorBase& out, const void* params, const TensorBase& values) {
   const Reduction* reduction = find(name);
   if (reduction == nullptr) return false;
+  if (in.is_complex() && is(*reduction, "reduce_count")) {
+    const Tensor truth = Tensor(in).ne(0);
+    return reduce(name, ScalarType::Bool, truth, mask, out, params, values);
+  }
   // Complex numbers are added as pairs of real ones.
   const bool pairs = in.is_complex() && is(*reduction, "reduce_sum") && in.scalar_type() == type &&
                      out.scalar_type() == type;

@@ -99,7 +99,7 @@ Tensor& masked_select_out(const Tensor& self, const Tensor& mask, Tensor& out) {
   if (!common_shape(self, mask, &shape) || mask.device() != self.device() ||
       out.device() != self.device() || out.scalar_type() != self.scalar_type() ||
       suffix_of_bytes(self.itemsize()) == nullptr) {
-    return lamella::call_cpu_fallback<lamella::ops::masked_select_out>(self, mask, out);
+    return counted_fallback<lamella::ops::masked_select_out>(self, mask, out);
   }
   check_no_internal_overlap("masked_select", "out", out);
   check_no_overlap("masked_select", "out", out, "self", self);
@@ -284,9 +284,9 @@ bool run_search(Call& call, const Tensor& sequence, const Tensor& values, bool r
                 const Tensor& sorter) {
   const Tensor out = call.output();
   const ScalarType dtype = lamella::result_type(sequence, values);
-  // The CPU checks what a sorter contains.
-  if (suffix_of_type(dtype) == nullptr || !out.is_contiguous() || sorter.defined()) return false;
-  const Tensor lines = sequence.to(dtype).contiguous(), given = values.to(dtype).contiguous();
+  if (suffix_of_type(dtype) == nullptr || !out.is_contiguous()) return false;
+  const Tensor ordered = sorter.defined() ? sequence.gather(-1, sorter) : sequence;
+  const Tensor lines = ordered.to(dtype).contiguous(), given = values.to(dtype).contiguous();
   SearchParameters p{};
   p.numel = given.numel();
   p.length = sequence.size(-1);
@@ -335,7 +335,7 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_si
           .to(repeats.scalar_type());
     }
   }
-  return lamella::call_cpu_fallback<lamella::ops::repeat_interleave_Tensor>(repeats, output_size);
+  return counted_fallback<lamella::ops::repeat_interleave_Tensor>(repeats, output_size);
 }
 
 Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_t minlength) {
@@ -357,7 +357,7 @@ Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_
       return counts.index_add_(0, at, by);
     }
   }
-  return lamella::call_cpu_fallback<lamella::ops::bincount>(self, weights, minlength);
+  return counted_fallback<lamella::ops::bincount>(self, weights, minlength);
 }
 
 }  // namespace

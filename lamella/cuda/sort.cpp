@@ -29,7 +29,7 @@ bool sort_lines(int device, const Tensor& given, bool descending, Sorted* result
   p.from = address(lines);
   p.to = address(here.values);
   p.to_index = address(here.indices);
-  void* kernel = find_kernel(device, str("sort_tiles_", suffix).c_str());
+  void* kernel = find_kernel(device, "sort_tiles", suffix);
   if (kernel == nullptr) return false;
   p.tile = 1;
   while (p.tile < kTile && p.tile < p.length) p.tile *= 2;
@@ -137,7 +137,7 @@ Unique runs_of(const Tensor& line, const Tensor& order, bool inverse, bool count
 Unique unique2(const Tensor& self, bool, bool inverse, bool counts) {
   const Tensor flat = self.reshape({-1});
   if (suffix_of_type(self.scalar_type()) == nullptr) {
-    return lamella::call_cpu_fallback<lamella::ops::_unique2>(self, true, inverse, counts);
+    return counted_fallback<lamella::ops::_unique2>(self, true, inverse, counts);
   }
   const auto [line, order] = lamella::sort(flat, true, 0, false);
   auto [values, groups, lengths] = runs_of(line, order, inverse, counts);
@@ -155,13 +155,6 @@ Unique unique_consecutive(const Tensor& self, bool inverse, bool counts,
   auto [values, groups, lengths] = runs_of(self.reshape({-1}), Tensor(), inverse, counts);
   return {values, inverse ? groups.reshape(self.sizes()) : groups, lengths};
 }
-// The CPU's kernel calls operators alone.
-lamella_status run_composite(const lamella_kernel*, const lamella_operator* op, uint64_t,
-                             const lamella_value* arguments, lamella_value* returns) noexcept {
-  const uint64_t cpu = DispatchKeySet(DispatchKey::CPU).raw_repr();
-  return lamella::abi::call_boxed(op, cpu, arguments, returns);
-}
-
 }  // namespace
 
 void register_sort(Library& aten) {
@@ -170,9 +163,6 @@ void register_sort(Library& aten) {
   aten.impl("_unique", LAMELLA_FN(&unique));
   aten.impl("_unique2", LAMELLA_FN(&unique2));
   aten.impl("unique_consecutive", LAMELLA_FN(&unique_consecutive));
-  for (const char* name : {"unique_dim", "unique_dim_consecutive"}) {
-    aten.impl(name, CppFunction::makeFromBoxedKernel(&run_composite));
-  }
 }
 
 }  // namespace lamella::cuda

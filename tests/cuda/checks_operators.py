@@ -168,9 +168,9 @@ def test_tensors_are_copied_and_pickled():
 def test_fallbacks_are_counted(cuda):
     x = X.cuda()
     lamella.linalg.det(x[0, :, :3])
-    x.histc(3)
-    x.histc(3)
-    assert cuda.fallbacks()["aten::histc"] == 2
+    x.igamma(x)
+    x.igamma(x)
+    assert cuda.fallbacks() == {"aten::igamma": 2}
     cuda.reset_fallbacks()
     assert x.reshape(6, 4).t()[1:].shape == (3, 6) and x[1, 2, 3].item() == 3.0
     assert x.clone().device == x.device and cuda.fallbacks() == {}

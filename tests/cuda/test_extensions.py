@@ -107,6 +107,7 @@ template <typename scalar_t>
 __global__ void add_to(at::cuda::detail::TensorInfo<scalar_t, int> from, scalar_t* to, int count) {
   CUDA_KERNEL_LOOP(i, count) {
     const int offset = at::cuda::detail::IndexToOffset<scalar_t, int, -1>::get(i, from);
+    CUDA_KERNEL_ASSERT(offset >= 0);
     const scalar_t value = WARP_SHFL_XOR(from.data[offset], 0);
     at::native::fastAtomicAdd(to, i % 2, 2, value, true);
     gpuAtomicMax(to + 2, value);

@@ -26,7 +26,8 @@
 #define LAMELLA_KERNEL_BODIES
 #endif
 #ifdef __CUDACC__
-#define LAMELLA_UNROLL _Pragma("unroll 4")
+#define LAMELLA_UNROLL _Pragma("unroll")
+#define LAMELLA_UNROLL_4 _Pragma("unroll 4")
 #define LAMELLA_DEVICE __device__ __forceinline__
 #define LAMELLA_BLOCK_KERNEL(name, threads, Parameters, ...) \
   extern "C" __global__ void __launch_bounds__(threads, 1)   \
@@ -35,6 +36,7 @@
   }
 #else
 #define LAMELLA_UNROLL
+#define LAMELLA_UNROLL_4
 #define LAMELLA_DEVICE inline
 #endif
 

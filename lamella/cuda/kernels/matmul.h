@@ -14,12 +14,6 @@
 
 namespace lamella::cuda {
 
-#ifdef __CUDACC__
-#define LAMELLA_UNROLL _Pragma("unroll")
-#else
-#define LAMELLA_UNROLL
-#endif
-
 // The type of sums.
 template <class T>
 struct MatmulSum {

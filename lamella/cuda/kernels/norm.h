@@ -71,7 +71,7 @@ LAMELLA_DEVICE void softmax_packs(const SoftmaxParameters& p) {
   each_slice(p, team, [&](int64_t start, int64_t size) {
     const Elements<T> x(p.x, p.kind, start), y(p.y, p.kind, start);
     ExpSum<T> sum = ExpSum<T>::identity();
-    LAMELLA_UNROLL
+    LAMELLA_UNROLL_4
     for (int64_t i = int64_t{team.lane} * N; i < size; i += step) {
       T run[N];
       x.load(i * p.inner, run);
@@ -81,7 +81,7 @@ LAMELLA_DEVICE void softmax_packs(const SoftmaxParameters& p) {
     // inf - inf is NaN.
     const T total = sum.sum + (sum.most - sum.most);
     const T rest = std::log(total), scale = 1 / total;
-    LAMELLA_UNROLL
+    LAMELLA_UNROLL_4
     for (int64_t i = int64_t{team.lane} * N; i < size; i += step) {
       T run[N];
       x.load(i * p.inner, run);
@@ -100,7 +100,7 @@ LAMELLA_DEVICE void softmax_backward_packs(const SoftmaxParameters& p) {
   each_slice(p, team, [&](int64_t start, int64_t size) {
     const Elements<T> grad(p.grad, p.kind, start), y(p.y, p.kind, start), x(p.x, p.kind, start);
     T sum = 0;
-    LAMELLA_UNROLL
+    LAMELLA_UNROLL_4
     for (int64_t i = int64_t{team.lane} * N; i < size; i += step) {
       T g[N], v[N];
       grad.load(i * p.inner, g);
@@ -108,7 +108,7 @@ LAMELLA_DEVICE void softmax_backward_packs(const SoftmaxParameters& p) {
       for (int k = 0; k < N; ++k) sum += p.logarithm != 0 ? g[k] : g[k] * v[k];
     }
     team.combine(sum, [](T& a, const T& b) { a += b; });
-    LAMELLA_UNROLL
+    LAMELLA_UNROLL_4
     for (int64_t i = int64_t{team.lane} * N; i < size; i += step) {
       T g[N], v[N];
       grad.load(i * p.inner, g);
@@ -158,7 +158,7 @@ LAMELLA_DEVICE void norm_packs(const NormParameters& p) {
     double mean = 0, squares = 0;
     T run[N], w[N], b[N];
     if (p.mean != 0) {
-      LAMELLA_UNROLL
+      LAMELLA_UNROLL_4
       for (int64_t i = int64_t{team.lane} * N; i < size; i += step) {
         x.load(i, run);
         for (T value : run) mean += static_cast<double>(value);
@@ -166,7 +166,7 @@ LAMELLA_DEVICE void norm_packs(const NormParameters& p) {
       team.combine(mean, add_doubles);
       mean /= count;
     }
-    LAMELLA_UNROLL
+    LAMELLA_UNROLL_4
     for (int64_t i = int64_t{team.lane} * N; i < size; i += step) {
       x.load(i, run);
       for (T value : run) {

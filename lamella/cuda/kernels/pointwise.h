@@ -24,11 +24,9 @@
 
 #ifdef __CUDACC__
 #define LAMELLA_DEVICE_CALLED __device__ __noinline__
-#define LAMELLA_UNROLL _Pragma("unroll")
 #define LAMELLA_LOOP _Pragma("unroll 1")
 #else
 #define LAMELLA_DEVICE_CALLED inline
-#define LAMELLA_UNROLL
 #define LAMELLA_LOOP
 #endif
 

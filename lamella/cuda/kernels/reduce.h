@@ -353,7 +353,7 @@ LAMELLA_DEVICE typename Op::Acc fold_line(const ReduceParameters& p, const Team&
       if constexpr (N != 1) {
         const Elements<T> elements(line, p.in_kind);
         const int64_t whole = begin + (end - begin) / N * N;
-        LAMELLA_UNROLL
+        LAMELLA_UNROLL_4
         for (int64_t i = begin + team.lane * N; i < whole; i += step * N) {
           T x[N];
           elements.load(i, x);

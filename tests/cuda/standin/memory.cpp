@@ -24,21 +24,26 @@ constexpr size_t kApart = 512;  // bytes between blocks that no kernel may touch
 #else
 constexpr size_t kApart = 0;
 #endif
-constexpr size_t kMostBytes = size_t{1} << 36;  // address space of a device
 constexpr int kMostDevices = 8;
 
 struct Ranges {
   char* host;
   char* worker;
+  size_t bytes;  // address space of a device
 };
-char* reserve() {
-  void* range = mmap(nullptr, kMostBytes * kMostDevices, PROT_NONE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (range == MAP_FAILED) abort();
-  return static_cast<char*>(range);
+// Valgrind leaves less address space than a process has by itself.
+Ranges reserve() {
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  for (size_t bytes = size_t{1} << 36; bytes >= size_t{1} << 28; bytes /= 4) {
+    const size_t each = bytes * kMostDevices;
+    void* both = mmap(nullptr, 2 * each, PROT_NONE, flags, -1, 0);
+    if (both == MAP_FAILED) continue;
+    return {static_cast<char*>(both), static_cast<char*>(both) + each, bytes};
+  }
+  abort();
 }
 const Ranges& ranges() {
-  static const Ranges both{reserve(), reserve()};
+  static const Ranges both = reserve();
   return both;
 }
 
@@ -53,8 +58,8 @@ std::map<const char*, size_t>& host_memory() {
 intptr_t worker_offset() { return ranges().worker - ranges().host; }
 
 Memory::Memory(int device, size_t bytes) : bytes_(bytes) {
-  if (bytes > kMostBytes || device >= kMostDevices) abort();
-  const size_t at = kMostBytes * static_cast<size_t>(device);
+  if (bytes > ranges().bytes || device >= kMostDevices) abort();
+  const size_t at = ranges().bytes * static_cast<size_t>(device);
   int file = memfd_create("standin", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) abort();
   constexpr int flags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED;
