@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
 #include <limits>
 
 namespace {
@@ -21,6 +22,14 @@ TEST(Lists, EntriesAreWrittenThroughAndExchanged) {
   c10::List<std::string> moved(std::move(list));
   EXPECT_EQ(list.size(), 4);  // NOLINT: moving shares the entries
   EXPECT_TRUE(moved.is(list));
+}
+TEST(Lists, ConstantOnesGiveReferencesToTexts) {
+  const c10::List<std::optional<std::string>> list({"one", std::nullopt});
+  std::optional<std::reference_wrapper<const std::string>> text = list[0];
+  EXPECT_EQ(&text->get(), &*list.vec()[0]);
+  EXPECT_FALSE(list[1].has_value());
+  const c10::List<std::string> texts({"one"});
+  EXPECT_EQ(&texts[0], &texts.vec()[0]);
 }
 TEST(Lists, AreTypedAndGeneric) {
   auto generic = c10::impl::toList(c10::List<int64_t>({1, 2}));
@@ -148,6 +157,16 @@ TEST(Modules, RecurrentLayersHaveTheOptionsThatAllOfThemHave) {
   torch::nn::GRU gru(3, 5);
   EXPECT_EQ(gru->options_base.proj_size(), 0);
   EXPECT_EQ(gru->options_base.hidden_size(), 5);
+}
+
+TEST(Modules, EntropiesTakeTargetsThatDifferByDimensionsOfOne) {
+  at::Tensor p = torch::tensor({0.25f, 0.5f}).view({2, 1}).requires_grad_();
+  at::Tensor target = torch::tensor({1.0f, 0.0f});
+  at::Tensor loss = torch::binary_cross_entropy(p, target);
+  EXPECT_NEAR(loss.item<double>(), (std::log(4) + std::log(2)) / 2, 1e-6);
+  loss.backward();
+  EXPECT_TRUE(torch::allclose(p.grad(), torch::tensor({-2.0f, 1.0f}).view({2, 1})));
+  EXPECT_THROW(torch::binary_cross_entropy(p, torch::ones({3})), c10::Error);
 }
 
 // The state of `optimizer` for a parameter of two ones, after a step with the gradient {2, 4}.

@@ -2,7 +2,10 @@
 // functions use. Copies share the entries until copy() is called. New code should use std::vector
 // or ArrayRef instead.
 #pragma once
+#include <functional>
 #include <iterator>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "lamella/core/array_ref.h"
@@ -72,6 +75,16 @@ class ListIterator {
   Inner inner_;
 };
 
+// What operator[] of a constant list gives.
+template <class T>
+struct ConstListEntry {
+  using type = typename std::vector<T>::const_reference;
+};
+template <>
+struct ConstListEntry<std::optional<std::string>> {
+  using type = std::optional<std::reference_wrapper<const std::string>>;
+};
+
 template <class T>
 class List {
  public:
@@ -112,7 +125,14 @@ class List {
     check(i);
     return ListEntry<T>((*entries_)[i]);
   }
-  const_reference operator[](size_t i) const { return get(i); }
+  typename ConstListEntry<T>::type operator[](size_t i) const {
+    const_reference entry = get(i);
+    if constexpr (std::is_same_v<T, std::optional<std::string>>) {
+      return entry ? typename ConstListEntry<T>::type(*entry) : std::nullopt;
+    } else {
+      return entry;
+    }
+  }
   void push_back(T entry) const { entries_->push_back(std::move(entry)); }
   template <class... A>
   void emplace_back(A&&... arguments) const {

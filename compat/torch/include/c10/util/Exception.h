@@ -123,7 +123,10 @@ T check_not_null(T&& pointer, const char* what) {
   do {                                                                          \
     throw ::c10::Error(::lamella::str((error).what(), " (", __VA_ARGS__, ")")); \
   } while (false)
+#ifndef __CUDACC__
+#undef CUDA_KERNEL_ASSERT
 #define CUDA_KERNEL_ASSERT(condition) TORCH_INTERNAL_ASSERT(condition)
+#endif
 #define TORCH_WARN(...) LAMELLA_WARN(__VA_ARGS__)
 #define TORCH_WARN_ONCE(...) LAMELLA_WARN_ONCE(__VA_ARGS__)
 #define TORCH_WARN_DEPRECATION(...) LAMELLA_WARN(__VA_ARGS__)
