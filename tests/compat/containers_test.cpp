@@ -1,10 +1,15 @@
 // Lists, dictionaries, pointers, modules in containers, warnings and settings under PyTorch's
 // names.
+#include <c10/util/accumulate.h>
+#include <c10/util/error.h>
+#include <c10/util/floating_point_utils.h>
 #include <c10/util/tempfile.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace {
@@ -280,6 +285,20 @@ TEST(Settings, NumbersAndTexts) {
     EXPECT_EQ(access(name.c_str(), F_OK), 0);
   }
   EXPECT_NE(access(name.c_str(), F_OK), 0);
+}
+TEST(Settings, NumbersOfElementsAndBits) {
+  const std::vector<int> sizes{1, 2, 3, 4, 5};
+  EXPECT_EQ(c10::numelements_from_dim(2, sizes), 60);
+  EXPECT_EQ(c10::numelements_from_dim(9, sizes), 1);
+  EXPECT_EQ(c10::numelements_to_dim(3, sizes), 6);
+  EXPECT_EQ(c10::numelements_between_dim(4, 2, sizes), 12);
+  EXPECT_THROW(c10::numelements_to_dim(6, sizes), c10::Error);
+  EXPECT_THROW(c10::numelements_between_dim(4, 10, sizes), c10::Error);
+  EXPECT_EQ(c10::detail::fp32_to_bits(-2.0f), 0xC0000000U);
+  EXPECT_EQ(c10::detail::fp32_from_bits(0x3F800000U), 1.0f);
+  EXPECT_EQ(c10::detail::fp16_ieee_from_fp32_value(1.5f), 0x3E00);
+  EXPECT_EQ(c10::detail::fp16_ieee_to_fp32_value(0xC000), -2.0f);
+  EXPECT_EQ(c10::utils::str_error(ENOENT), strerror(ENOENT));
 }
 TEST(Settings, AnIntegerTensorIndexesAsAViewAndAMaskAsACopy) {
   at::Tensor x = torch::arange(6).view({2, 3});
