@@ -1,5 +1,6 @@
 // Lists, dictionaries, pointers, modules in containers, warnings and settings under PyTorch's
 // names.
+#include <c10/util/BFloat16-math.h>
 #include <c10/util/accumulate.h>
 #include <c10/util/error.h>
 #include <c10/util/floating_point_utils.h>
@@ -298,6 +299,12 @@ TEST(Settings, NumbersOfElementsAndBits) {
   EXPECT_EQ(c10::detail::fp32_from_bits(0x3F800000U), 1.0f);
   EXPECT_EQ(c10::detail::fp16_ieee_from_fp32_value(1.5f), 0x3E00);
   EXPECT_EQ(c10::detail::fp16_ieee_to_fp32_value(0xC000), -2.0f);
+  EXPECT_EQ(c10::detail::bits_from_f32(c10::detail::f32_from_bits(0x4049)), 0x4049);
+  EXPECT_EQ(c10::detail::round_to_nearest_even(1.0f + 1.0f / 256), 0x3F80);
+  EXPECT_EQ(c10::detail::round_to_nearest_even(1.0f + 3.0f / 256), 0x3F82);
+  EXPECT_EQ(std::nextafter(c10::BFloat16(1.0f), c10::BFloat16(2.0f)), 1.0f + 1.0f / 128);
+  EXPECT_EQ(std::nextafter(c10::BFloat16(-1.0f), c10::BFloat16(0.0f)), -1.0f + 1.0f / 256);
+  EXPECT_LT(std::nextafter(c10::BFloat16(0.0f), c10::BFloat16(-1.0f)), 0.0f);
   EXPECT_EQ(c10::utils::str_error(ENOENT), strerror(ENOENT));
 }
 TEST(Settings, AnIntegerTensorIndexesAsAViewAndAMaskAsACopy) {

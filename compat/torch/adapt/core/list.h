@@ -2,10 +2,7 @@
 // functions use. Copies share the entries until copy() is called. New code should use std::vector
 // or ArrayRef instead.
 #pragma once
-#include <functional>
 #include <iterator>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "lamella/core/array_ref.h"
@@ -75,14 +72,11 @@ class ListIterator {
   Inner inner_;
 };
 
-// What operator[] of a constant list gives.
+// What operator[] of a constant list gives. ATen/core/List.h has it for optional texts.
 template <class T>
 struct ConstListEntry {
   using type = typename std::vector<T>::const_reference;
-};
-template <>
-struct ConstListEntry<std::optional<std::string>> {
-  using type = std::optional<std::reference_wrapper<const std::string>>;
+  static type of(type entry) { return entry; }
 };
 
 template <class T>
@@ -126,12 +120,7 @@ class List {
     return ListEntry<T>((*entries_)[i]);
   }
   typename ConstListEntry<T>::type operator[](size_t i) const {
-    const_reference entry = get(i);
-    if constexpr (std::is_same_v<T, std::optional<std::string>>) {
-      return entry ? typename ConstListEntry<T>::type(*entry) : std::nullopt;
-    } else {
-      return entry;
-    }
+    return ConstListEntry<T>::of(get(i));
   }
   void push_back(T entry) const { entries_->push_back(std::move(entry)); }
   template <class... A>
