@@ -2,7 +2,6 @@
 #pragma once
 #include <ATen/core/ivalue.h>
 
-#include <functional>
 #include <optional>
 #include <string>
 
