@@ -1,9 +1,16 @@
 // Lists, dictionaries, pointers, modules in containers, warnings and settings under PyTorch's
 // names.
+#include <c10/util/BFloat16-math.h>
+#include <c10/util/accumulate.h>
+#include <c10/util/error.h>
+#include <c10/util/floating_point_utils.h>
 #include <c10/util/tempfile.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cerrno>
+#include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace {
@@ -21,6 +28,14 @@ TEST(Lists, EntriesAreWrittenThroughAndExchanged) {
   c10::List<std::string> moved(std::move(list));
   EXPECT_EQ(list.size(), 4);  // NOLINT: moving shares the entries
   EXPECT_TRUE(moved.is(list));
+}
+TEST(Lists, ConstantOnesGiveReferencesToTexts) {
+  const c10::List<std::optional<std::string>> list({"one", std::nullopt});
+  std::optional<std::reference_wrapper<const std::string>> text = list[0];
+  EXPECT_EQ(&text->get(), &*list.vec()[0]);
+  EXPECT_FALSE(list[1].has_value());
+  const c10::List<std::string> texts({"one"});
+  EXPECT_EQ(&texts[0], &texts.vec()[0]);
 }
 TEST(Lists, AreTypedAndGeneric) {
   auto generic = c10::impl::toList(c10::List<int64_t>({1, 2}));
@@ -126,6 +141,119 @@ struct Kept : c10::WarningHandler {
   void process(const c10::Warning& warning) override { text = warning.msg(); }
   std::string text;
 };
+TEST(Modules, TransformersTakeEncodersOfTheCaller) {
+  torch::nn::TransformerEncoder encoder(
+      torch::nn::TransformerEncoderOptions(torch::nn::TransformerEncoderLayerOptions(4, 2), 1));
+  auto options =
+      torch::nn::TransformerOptions(4, 2, 3, 1).custom_encoder(torch::nn::AnyModule(encoder));
+  torch::nn::Transformer model(options);
+  model->eval();
+  EXPECT_EQ(model->encoder.ptr(), encoder.ptr());
+  EXPECT_EQ(model->named_children()["encoder"], encoder.ptr());
+  at::Tensor src = torch::rand({3, 2, 4}), tgt = torch::rand({2, 2, 4});
+  at::Tensor memory = encoder->forward(src);
+  EXPECT_TRUE(model(src, tgt).equal(
+      model->decoder.forward(tgt, memory, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor())));
+  EXPECT_EQ(torch::nn::Transformer::Impl::generate_square_subsequent_mask(3).size(1), 3);
+}
+TEST(Modules, RecurrentLayersHaveTheOptionsThatAllOfThemHave) {
+  torch::nn::LSTM lstm(torch::nn::LSTMOptions(3, 5).proj_size(2).bidirectional(true));
+  EXPECT_EQ(lstm->options_base.proj_size(), 2);
+  EXPECT_TRUE(lstm->options_base.bidirectional());
+  torch::nn::GRU gru(3, 5);
+  EXPECT_EQ(gru->options_base.proj_size(), 0);
+  EXPECT_EQ(gru->options_base.hidden_size(), 5);
+}
+
+TEST(Modules, EntropiesTakeTargetsThatDifferByDimensionsOfOne) {
+  at::Tensor p = torch::tensor({0.25f, 0.5f}).view({2, 1}).requires_grad_();
+  at::Tensor target = torch::tensor({1.0f, 0.0f});
+  at::Tensor loss = torch::binary_cross_entropy(p, target);
+  EXPECT_NEAR(loss.item<double>(), (std::log(4) + std::log(2)) / 2, 1e-6);
+  loss.backward();
+  EXPECT_TRUE(torch::allclose(p.grad(), torch::tensor({-2.0f, 1.0f}).view({2, 1})));
+  EXPECT_THROW(torch::binary_cross_entropy(p, torch::ones({3})), c10::Error);
+}
+
+// The state of `optimizer` for a parameter of two ones, after a step with the gradient {2, 4}.
+template <class State>
+State& stepped(torch::optim::Optimizer& optimizer) {
+  at::Tensor& parameter = optimizer.param_groups()[0].params()[0];
+  parameter.mutable_grad() = torch::tensor({2.0f, 4.0f});
+  optimizer.step();
+  return static_cast<State&>(*optimizer.state().at(parameter.unsafeGetTensorImpl()));
+}
+TEST(Optimizers, HaveTheirStatesByName) {
+  std::vector<at::Tensor> parameters{torch::ones({2}).requires_grad_()};
+  auto is = [](const at::Tensor& x, float a, float b) {
+    return torch::allclose(x, torch::tensor({a, b}));
+  };
+  torch::optim::SGD sgd(parameters, torch::optim::SGDOptions(0.1).momentum(0.9));
+  EXPECT_TRUE(is(stepped<torch::optim::SGDParamState>(sgd).momentum_buffer(), 2, 4));
+  torch::optim::Adagrad adagrad(parameters);
+  auto& sums = stepped<torch::optim::AdagradParamState>(adagrad);
+  EXPECT_TRUE(is(sums.sum(), 4, 16));
+  EXPECT_EQ(sums.step(), 1);
+  sums.step(sums.step() + 4);
+  EXPECT_EQ(sums.step(), 5);
+  torch::optim::RMSprop rmsprop(parameters, torch::optim::RMSpropOptions().centered(true));
+  auto& means = stepped<torch::optim::RMSpropParamState>(rmsprop);
+  EXPECT_TRUE(is(means.square_avg(), 0.04f, 0.16f));
+  EXPECT_TRUE(is(means.grad_avg(), 0.02f, 0.04f));
+  EXPECT_FALSE(means.momentum_buffer().defined());
+  torch::optim::Adam adam(parameters);
+  auto& moments = stepped<torch::optim::AdamParamState>(adam);
+  EXPECT_TRUE(is(moments.exp_avg(), 0.2f, 0.4f));
+  EXPECT_TRUE(is(moments.exp_avg_sq(), 0.004f, 0.016f));
+  auto copy = moments.clone();
+  EXPECT_TRUE(static_cast<torch::optim::AdamParamState&>(*copy) == moments);
+  stepped<torch::optim::AdamParamState>(adam);
+  EXPECT_FALSE(static_cast<torch::optim::AdamParamState&>(*copy) == moments);
+  EXPECT_TRUE(torch::optim::AdamOptions(0.1) == torch::optim::AdamOptions(0.1));
+  EXPECT_FALSE(torch::optim::AdamOptions(0.1) == torch::optim::AdamOptions(0.1).amsgrad(true));
+}
+
+// An optimizer of the caller's: each step moves against the sum of all gradients so far.
+struct SumOptions : torch::optim::OptimizerCloneableOptions<SumOptions> {
+  SumOptions(double lr = 1) : lr_(lr) {}
+  TORCH_ARG(double, lr);
+};
+struct SumState : torch::optim::OptimizerCloneableParamState<SumState> {
+  TORCH_ARG(at::Tensor, total);
+};
+struct SumOptimizer : torch::optim::Optimizer {
+  explicit SumOptimizer(std::vector<at::Tensor> params, SumOptions options = {})
+      : Optimizer({torch::optim::OptimizerParamGroup(std::move(params))},
+                  std::make_unique<SumOptions>(options)) {}
+  at::Tensor step(LossClosure = nullptr) override {
+    torch::NoGradGuard guard;
+    for (auto& group : param_groups_) {
+      for (auto& param : group.params()) {
+        auto& found = state_[param.unsafeGetTensorImpl()];
+        if (!found) {
+          found = std::make_unique<SumState>();
+          static_cast<SumState&>(*found).total(torch::zeros_like(param));
+        }
+        auto& total = static_cast<SumState&>(*found).total();
+        total.add_(param.grad());
+        param.sub_(total * group.options().get_lr());
+      }
+    }
+    return {};
+  }
+};
+TEST(Optimizers, KeepStatesOfTheCallersClasses) {
+  SumOptimizer optimizer({}, SumOptions(0.5));
+  at::Tensor parameter = torch::ones({2}).requires_grad_();
+  optimizer.add_parameters({parameter});
+  stepped<SumState>(optimizer);
+  auto& state = stepped<SumState>(optimizer);
+  EXPECT_TRUE(state.total().equal(torch::tensor({4.0f, 8.0f})));
+  EXPECT_TRUE(parameter.equal(torch::tensor({-2.0f, -5.0f})));
+  static_cast<SumOptions&>(optimizer.defaults()).lr(2);
+  EXPECT_EQ(optimizer.defaults().get_lr(), 2);
+}
+
 TEST(Settings, WarningsGoToTheHandlerAndDtypesToFactories) {
   Kept kept;
   {
@@ -158,6 +286,26 @@ TEST(Settings, NumbersAndTexts) {
     EXPECT_EQ(access(name.c_str(), F_OK), 0);
   }
   EXPECT_NE(access(name.c_str(), F_OK), 0);
+}
+TEST(Settings, NumbersOfElementsAndBits) {
+  const std::vector<int> sizes{1, 2, 3, 4, 5};
+  EXPECT_EQ(c10::numelements_from_dim(2, sizes), 60);
+  EXPECT_EQ(c10::numelements_from_dim(9, sizes), 1);
+  EXPECT_EQ(c10::numelements_to_dim(3, sizes), 6);
+  EXPECT_EQ(c10::numelements_between_dim(4, 2, sizes), 12);
+  EXPECT_THROW(c10::numelements_to_dim(6, sizes), c10::Error);
+  EXPECT_THROW(c10::numelements_between_dim(4, 10, sizes), c10::Error);
+  EXPECT_EQ(c10::detail::fp32_to_bits(-2.0f), 0xC0000000U);
+  EXPECT_EQ(c10::detail::fp32_from_bits(0x3F800000U), 1.0f);
+  EXPECT_EQ(c10::detail::fp16_ieee_from_fp32_value(1.5f), 0x3E00);
+  EXPECT_EQ(c10::detail::fp16_ieee_to_fp32_value(0xC000), -2.0f);
+  EXPECT_EQ(c10::detail::bits_from_f32(c10::detail::f32_from_bits(0x4049)), 0x4049);
+  EXPECT_EQ(c10::detail::round_to_nearest_even(1.0f + 1.0f / 256), 0x3F80);
+  EXPECT_EQ(c10::detail::round_to_nearest_even(1.0f + 3.0f / 256), 0x3F82);
+  EXPECT_EQ(std::nextafter(c10::BFloat16(1.0f), c10::BFloat16(2.0f)), 1.0f + 1.0f / 128);
+  EXPECT_EQ(std::nextafter(c10::BFloat16(-1.0f), c10::BFloat16(0.0f)), -1.0f + 1.0f / 256);
+  EXPECT_LT(std::nextafter(c10::BFloat16(0.0f), c10::BFloat16(-1.0f)), 0.0f);
+  EXPECT_EQ(c10::utils::str_error(ENOENT), strerror(ENOENT));
 }
 TEST(Settings, AnIntegerTensorIndexesAsAViewAndAMaskAsACopy) {
   at::Tensor x = torch::arange(6).view({2, 3});

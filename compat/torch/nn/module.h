@@ -324,6 +324,7 @@ template <class Contained>
 class ModuleHolder {
  public:
   using ContainedType = Contained;
+  using Impl [[maybe_unused]] = Contained;
 
   ModuleHolder()
     requires std::is_default_constructible_v<Contained>

@@ -51,8 +51,51 @@ LAMELLA_LAZY class OptimizerParamGroupOf {
 };
 using OptimizerParamGroup = OptimizerParamGroupOf<>;
 
+// The state of one parameter. Optimizers name its parts by the accessors of their own classes;
+// tensors that they do not use are undefined.
+LAMELLA_LAZY class OptimizerParamStateOf {
+ public:
+  virtual ~OptimizerParamStateOf() = default;
+  virtual std::unique_ptr<OptimizerParamStateOf> clone() const {
+    return std::make_unique<OptimizerParamStateOf>(*this);
+  }
+  friend bool operator==(const OptimizerParamStateOf& a, const OptimizerParamStateOf& b) {
+    auto same = [](const Tensor& x, const Tensor& y) {
+      return x.defined() && y.defined() ? x.equal(y) : x.defined() == y.defined();
+    };
+    return a.steps == b.steps && same(a.first, b.first) && same(a.second, b.second) &&
+           same(a.largest, b.largest);
+  }
+
+  int64_t steps = 0;
+  Tensor first, second, largest;
+};
+using OptimizerParamState = OptimizerParamStateOf<>;
+
+// The base of the class T of states.
+template <class T, int lazy_ = 0>
+class ParamStateOf : public OptimizerParamStateOf<lazy_> {
+ public:
+  std::unique_ptr<OptimizerParamStateOf<lazy_>> clone() const override {
+    return std::make_unique<T>(static_cast<const T&>(*this));
+  }
+};
+template <class T>
+using OptimizerCloneableParamState = ParamStateOf<T>;
+
+// An accessor of a state: `name` for the part `member`.
+#define LAMELLA_STATE(T, name, member)           \
+  const T& name() const { return this->member; } \
+  T& name() { return this->member; }             \
+  void name(const T& value) { this->member = value; }
+#define LAMELLA_MAKES_STATE(T)                                                \
+  std::unique_ptr<OptimizerParamStateOf<lazy_>> make_state() const override { \
+    return std::make_unique<T>();                                             \
+  }
+
 LAMELLA_LAZY class OptimizerOf {
  public:
+  using Optimizer = OptimizerOf;  // the name by which derived classes call its constructor
   using LossClosure = std::function<Tensor()>;
 
   OptimizerOf(std::vector<OptimizerParamGroupOf<lazy_>> groups,
@@ -76,7 +119,7 @@ LAMELLA_LAZY class OptimizerOf {
     for (OptimizerParamGroupOf<lazy_>& group : param_groups_) {
       for (Tensor& param : group.params()) {
         Tensor grad = param.grad();
-        if (grad.defined()) update(param, grad, group.options(), states_[param.impl()]);
+        if (grad.defined()) update(param, grad, group.options(), state_of(param));
       }
     }
     return loss;
@@ -109,24 +152,33 @@ LAMELLA_LAZY class OptimizerOf {
   std::vector<OptimizerParamGroupOf<lazy_>>& param_groups() { return param_groups_; }
   const std::vector<OptimizerParamGroupOf<lazy_>>& param_groups() const { return param_groups_; }
   std::vector<Tensor>& parameters() { return param_groups_.at(0).params(); }
+  // Adds to the first group.
+  void add_parameters(const std::vector<Tensor>& added) {
+    parameters().insert(parameters().end(), added.begin(), added.end());
+  }
   size_t size() const {
     size_t count = 0;
     for (const OptimizerParamGroupOf<lazy_>& group : param_groups_) count += group.params().size();
     return count;
   }
+  OptimizerOptionsOf<lazy_>& defaults() { return *defaults_; }
   const OptimizerOptionsOf<lazy_>& defaults() const { return *defaults_; }
 
-  // The state of one parameter; unused tensors are undefined.
-  struct State {
-    int64_t step = 0;
-    Tensor first, second, largest;
-  };
+  // The states by parameter, each from the first step on that needs it.
+  using States = std::unordered_map<void*, std::unique_ptr<OptimizerParamStateOf<lazy_>>>;
+  States& state() { return state_; }
+  const States& state() const { return state_; }
+  using State = OptimizerParamStateOf<lazy_>;
   // Null before the first step.
-  State* find_state(const Tensor& param) {
-    auto found = states_.find(param.impl());
-    return found == states_.end() ? nullptr : &found->second;
+  State* find_state(const Tensor& param) const {
+    auto found = state_.find(param.impl());
+    return found == state_.end() ? nullptr : found->second.get();
   }
-  State& state_of(const Tensor& param) { return states_[param.impl()]; }
+  State& state_of(const Tensor& param) {
+    std::unique_ptr<State>& found = state_[param.impl()];
+    if (!found) found = make_state();
+    return *found;
+  }
 
  protected:
   // An optimizer overrides this or step().
@@ -134,11 +186,11 @@ LAMELLA_LAZY class OptimizerOf {
     LAMELLA_CHECK_NOT_IMPLEMENTED(false, "Optimizer: expected update() or step() to be overridden");
   }
 
+  virtual std::unique_ptr<State> make_state() const { return std::make_unique<State>(); }
+
   std::vector<OptimizerParamGroupOf<lazy_>> param_groups_;
   std::unique_ptr<OptimizerOptionsOf<lazy_>> defaults_;
-
- private:
-  std::unordered_map<lamella_tensor*, State> states_;
+  States state_;
 };
 using Optimizer = OptimizerOf<>;
 
@@ -149,9 +201,20 @@ class OptionsOf : public OptimizerOptionsOf<lazy_> {
   std::unique_ptr<OptimizerOptionsOf<lazy_>> clone() const override {
     return std::make_unique<T>(static_cast<const T&>(*this));
   }
-  double get_lr() const override { return static_cast<const T&>(*this).lr(); }
-  void set_lr(double lr) override { static_cast<T&>(*this).lr(lr); }
+  double get_lr() const override {
+    if constexpr (requires(const T& own) { own.lr(); }) return static_cast<const T&>(*this).lr();
+    LAMELLA_CHECK_NOT_IMPLEMENTED(false, "get_lr: expected options with 'lr', or an override");
+  }
+  void set_lr(double lr) override {
+    if constexpr (requires(T& own) { own.lr(lr); }) {
+      static_cast<T&>(*this).lr(lr);
+    } else {
+      LAMELLA_CHECK_NOT_IMPLEMENTED(false, "set_lr: expected options with 'lr', or an override");
+    }
+  }
 };
+template <class T>
+using OptimizerCloneableOptions = OptionsOf<T>;
 
 namespace detail {
 LAMELLA_LAZY void check_not_negative(const char* op, const char* name, double value) {
@@ -168,9 +231,19 @@ LAMELLA_LAZY struct SGDOptionsOf : OptionsOf<SGDOptionsOf<lazy_>> {
   LAMELLA_OPTION(double, dampening) = 0;
   LAMELLA_OPTION(double, weight_decay) = 0;
   LAMELLA_OPTION(bool, nesterov) = false;
+
+ public:
+  friend bool operator==(const SGDOptionsOf<lazy_>& a, const SGDOptionsOf<lazy_>& b) {
+    return std::tie(a.lr_, a.momentum_, a.dampening_, a.weight_decay_, a.nesterov_) ==
+           std::tie(b.lr_, b.momentum_, b.dampening_, b.weight_decay_, b.nesterov_);
+  }
 };
 
 using SGDOptions = SGDOptionsOf<>;
+LAMELLA_LAZY struct SGDParamStateOf : ParamStateOf<SGDParamStateOf<lazy_>> {
+  LAMELLA_STATE(Tensor, momentum_buffer, first)
+};
+using SGDParamState = SGDParamStateOf<>;
 
 LAMELLA_LAZY class SGDOf : public OptimizerOf<lazy_> {
   using State = typename OptimizerOf<lazy_>::State;
@@ -189,6 +262,7 @@ LAMELLA_LAZY class SGDOf : public OptimizerOf<lazy_> {
       : SGDOf(std::vector<OptimizerParamGroupOf<lazy_>>{std::move(params)}, defaults) {}
 
  protected:
+  LAMELLA_MAKES_STATE(SGDParamStateOf<lazy_>)
   void update(Tensor& param, const Tensor& grad, const OptimizerOptionsOf<lazy_>& given,
               State& state) override {
     const auto& options = static_cast<const SGDOptionsOf<lazy_>&>(given);
@@ -232,6 +306,12 @@ struct AdamOptionsOf : OptionsOf<Derived> {
   LAMELLA_DERIVED_OPTION(double, eps) = 1e-8;
   LAMELLA_DERIVED_OPTION(double, weight_decay);
   LAMELLA_DERIVED_OPTION(bool, amsgrad) = false;
+
+ public:
+  friend bool operator==(const Derived& a, const Derived& b) {
+    return std::tie(a.lr_, a.betas_, a.eps_, a.weight_decay_, a.amsgrad_) ==
+           std::tie(b.lr_, b.betas_, b.eps_, b.weight_decay_, b.amsgrad_);
+  }
 #undef LAMELLA_DERIVED_OPTION
 };
 LAMELLA_LAZY struct PlainAdamOptions : AdamOptionsOf<PlainAdamOptions<lazy_>> {
@@ -245,6 +325,14 @@ LAMELLA_LAZY struct DecoupledAdamOptions : AdamOptionsOf<DecoupledAdamOptions<la
       : AdamOptionsOf<DecoupledAdamOptions<lazy_>>(lr, 1e-2) {}
 };
 using AdamWOptions = DecoupledAdamOptions<>;
+LAMELLA_LAZY struct AdamParamStateOf : ParamStateOf<AdamParamStateOf<lazy_>> {
+  LAMELLA_STATE(int64_t, step, steps)
+  LAMELLA_STATE(Tensor, exp_avg, first)
+  LAMELLA_STATE(Tensor, exp_avg_sq, second)
+  LAMELLA_STATE(Tensor, max_exp_avg_sq, largest)
+};
+using AdamParamState = AdamParamStateOf<>;
+using AdamWParamState = AdamParamState;
 
 template <class Options, int lazy_ = 0>
 class AdamBase : public OptimizerOf<lazy_> {
@@ -263,6 +351,7 @@ class AdamBase : public OptimizerOf<lazy_> {
       : AdamBase(std::vector<OptimizerParamGroupOf<lazy_>>{std::move(params)}, defaults) {}
 
  protected:
+  LAMELLA_MAKES_STATE(AdamParamStateOf<lazy_>)
   void update(Tensor& param, const Tensor& grad, const OptimizerOptionsOf<lazy_>& given,
               typename OptimizerOf<lazy_>::State& state) override {
     const auto& options = static_cast<const Options&>(given);
@@ -280,7 +369,7 @@ class AdamBase : public OptimizerOf<lazy_> {
         g = g.add(param, options.weight_decay());
       }
     }
-    auto step = static_cast<double>(++state.step);
+    auto step = static_cast<double>(++state.steps);
     state.first.mul_(beta1).add_(g, 1 - beta1);
     state.second.mul_(beta2).addcmul_(g, g, 1 - beta2);
     if (options.amsgrad()) state.largest = lamella::maximum(state.largest, state.second);

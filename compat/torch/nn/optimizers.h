@@ -16,8 +16,19 @@ LAMELLA_LAZY struct AdagradOptionsOf : OptionsOf<AdagradOptionsOf<lazy_>> {
   LAMELLA_OPTION(double, weight_decay) = 0;
   LAMELLA_OPTION(double, initial_accumulator_value) = 0;
   LAMELLA_OPTION(double, eps) = 1e-10;
+
+ public:
+  friend bool operator==(const AdagradOptionsOf<lazy_>& a, const AdagradOptionsOf<lazy_>& b) {
+    return std::tie(a.lr_, a.lr_decay_, a.weight_decay_, a.initial_accumulator_value_, a.eps_) ==
+           std::tie(b.lr_, b.lr_decay_, b.weight_decay_, b.initial_accumulator_value_, b.eps_);
+  }
 };
 using AdagradOptions = AdagradOptionsOf<>;
+LAMELLA_LAZY struct AdagradParamStateOf : ParamStateOf<AdagradParamStateOf<lazy_>> {
+  LAMELLA_STATE(int64_t, step, steps)
+  LAMELLA_STATE(Tensor, sum, first)
+};
+using AdagradParamState = AdagradParamStateOf<>;
 
 LAMELLA_LAZY class AdagradOf : public OptimizerOf<lazy_> {
  public:
@@ -41,12 +52,13 @@ LAMELLA_LAZY class AdagradOf : public OptimizerOf<lazy_> {
       : AdagradOf(std::vector<OptimizerParamGroupOf<lazy_>>{std::move(params)}, defaults) {}
 
  protected:
+  LAMELLA_MAKES_STATE(AdagradParamStateOf<lazy_>)
   void update(Tensor& param, const Tensor& grad, const OptimizerOptionsOf<lazy_>& given,
               typename OptimizerOf<lazy_>::State& state) override {
     const auto& options = static_cast<const AdagradOptionsOf<lazy_>&>(given);
     Tensor g = grad;
     if (options.weight_decay() != 0) g = g.add(param, options.weight_decay());
-    const double lr = options.lr() / (1 + static_cast<double>(state.step++) * options.lr_decay());
+    const double lr = options.lr() / (1 + static_cast<double>(state.steps++) * options.lr_decay());
     state.first.addcmul_(g, g, 1);
     param.addcdiv_(g, state.first.sqrt().add_(options.eps()), -lr);
   }
@@ -65,8 +77,21 @@ LAMELLA_LAZY struct RMSpropOptionsOf : OptionsOf<RMSpropOptionsOf<lazy_>> {
   LAMELLA_OPTION(double, weight_decay) = 0;
   LAMELLA_OPTION(double, momentum) = 0;
   LAMELLA_OPTION(bool, centered) = false;
+
+ public:
+  friend bool operator==(const RMSpropOptionsOf<lazy_>& a, const RMSpropOptionsOf<lazy_>& b) {
+    return std::tie(a.lr_, a.alpha_, a.eps_, a.weight_decay_, a.momentum_, a.centered_) ==
+           std::tie(b.lr_, b.alpha_, b.eps_, b.weight_decay_, b.momentum_, b.centered_);
+  }
 };
 using RMSpropOptions = RMSpropOptionsOf<>;
+LAMELLA_LAZY struct RMSpropParamStateOf : ParamStateOf<RMSpropParamStateOf<lazy_>> {
+  LAMELLA_STATE(int64_t, step, steps)
+  LAMELLA_STATE(Tensor, square_avg, second)
+  LAMELLA_STATE(Tensor, momentum_buffer, first)
+  LAMELLA_STATE(Tensor, grad_avg, largest)
+};
+using RMSpropParamState = RMSpropParamStateOf<>;
 
 LAMELLA_LAZY class RMSpropOf : public OptimizerOf<lazy_> {
  public:
@@ -83,6 +108,7 @@ LAMELLA_LAZY class RMSpropOf : public OptimizerOf<lazy_> {
       : RMSpropOf(std::vector<OptimizerParamGroupOf<lazy_>>{std::move(params)}, defaults) {}
 
  protected:
+  LAMELLA_MAKES_STATE(RMSpropParamStateOf<lazy_>)
   // State: `second` is the mean square, `largest` the mean, `first` the momentum.
   void update(Tensor& param, const Tensor& grad, const OptimizerOptionsOf<lazy_>& given,
               typename OptimizerOf<lazy_>::State& state) override {
@@ -92,7 +118,7 @@ LAMELLA_LAZY class RMSpropOf : public OptimizerOf<lazy_> {
       if (options.momentum() > 0) state.first = lamella::zeros_like(param);
       if (options.centered()) state.largest = lamella::zeros_like(param);
     }
-    ++state.step;
+    ++state.steps;
     Tensor g = grad;
     if (options.weight_decay() != 0) g = g.add(param, options.weight_decay());
     state.second.mul_(options.alpha()).addcmul_(g, g, 1 - options.alpha());
@@ -123,6 +149,14 @@ LAMELLA_LAZY struct LBFGSOptionsOf : OptionsOf<LBFGSOptionsOf<lazy_>> {
   LAMELLA_OPTION(double, tolerance_change) = 1e-9;
   LAMELLA_OPTION(int64_t, history_size) = 100;
   LAMELLA_OPTION(std::optional<std::string>, line_search_fn);  // the only value is strong_wolfe
+
+ public:
+  friend bool operator==(const LBFGSOptionsOf<lazy_>& a, const LBFGSOptionsOf<lazy_>& b) {
+    return std::tie(a.lr_, a.max_iter_, a.max_eval_, a.tolerance_grad_, a.tolerance_change_,
+                    a.history_size_, a.line_search_fn_) ==
+           std::tie(b.lr_, b.max_iter_, b.max_eval_, b.tolerance_grad_, b.tolerance_change_,
+                    b.history_size_, b.line_search_fn_);
+  }
 };
 using LBFGSOptions = LBFGSOptionsOf<>;
 

@@ -110,6 +110,19 @@ LAMELLA_LAZY void check_shape(const char* op, const char* name, const Tensor& te
                 "' to have the shape ", shape, ", got ", tensor.sizes());
 }
 
+// The options that layers of all kinds have, as they were given to the constructor.
+struct RNNOptionsBase {
+  RNNOptionsBase() = default;
+  LAMELLA_OPTION(int64_t, input_size) = 0;
+  LAMELLA_OPTION(int64_t, hidden_size) = 0;
+  LAMELLA_OPTION(int64_t, num_layers) = 1;
+  LAMELLA_OPTION(bool, bias) = true;
+  LAMELLA_OPTION(bool, batch_first) = false;
+  LAMELLA_OPTION(double, dropout) = 0;
+  LAMELLA_OPTION(bool, bidirectional) = false;
+  LAMELLA_OPTION(int64_t, proj_size) = 0;
+};
+
 // The base of the layers. State is a Tensor, or for an LSTM a pair of hidden state and cell.
 template <class Derived, class Options, class State>
 class RecurrentBase : public Cloneable<Derived> {
@@ -120,7 +133,17 @@ class RecurrentBase : public Cloneable<Derived> {
 
   RecurrentBase(int64_t input_size, int64_t hidden_size)
       : RecurrentBase(Options(input_size, hidden_size)) {}
-  explicit RecurrentBase(const Options& given) : options(given) { reset(); }
+  explicit RecurrentBase(const Options& given) : options(given) {
+    reset();
+    options_base.input_size(given.input_size())
+        .hidden_size(given.hidden_size())
+        .num_layers(given.num_layers())
+        .bias(given.bias())
+        .batch_first(given.batch_first())
+        .dropout(given.dropout())
+        .bidirectional(given.bidirectional())
+        .proj_size(projected());
+  }
   void reset() override {
     const RecurrentKind kind = kind_of_options(options);
     for (auto [name, value] : {std::pair("hidden_size", options.hidden_size()),
@@ -216,6 +239,7 @@ class RecurrentBase : public Cloneable<Derived> {
   }
 
   Options options;
+  RNNOptionsBase options_base;
 
  private:
   int64_t directions() const { return options.bidirectional() ? 2 : 1; }

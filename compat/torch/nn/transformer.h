@@ -118,6 +118,9 @@ struct TransformerOptions {
   LAMELLA_OPTION(int64_t, dim_feedforward) = 2048;
   LAMELLA_OPTION(double, dropout) = 0.1;
   LAMELLA_OPTION(LayerActivation, activation) = kReLU;
+  // Modules that stand for the encoder and the decoder, with their arguments of forward().
+  LAMELLA_OPTION(AnyModule, custom_encoder);
+  LAMELLA_OPTION(AnyModule, custom_decoder);
 };
 
 // An encoder of src, and a decoder of tgt that attends to the encoder's result.
@@ -139,13 +142,20 @@ LAMELLA_LAZY class TransformerImplOf : public Cloneable<TransformerImplOf<lazy_>
                      .dropout(options.dropout())
                      .activation(options.activation());
     auto norm = [&] { return AnyModule(LayerNorm(std::vector<int64_t>{options.d_model()})); };
-    encoder = TransformerEncoder(
-        TransformerEncoderOptions(layer, options.num_encoder_layers()).norm(norm()));
-    this->register_module("encoder", encoder);
-    decoder = TransformerDecoder(TransformerDecoderOptions(TransformerDecoderLayerOptions(layer),
-                                                           options.num_decoder_layers())
-                                     .norm(norm()));
-    this->register_module("decoder", decoder);
+    encoder = options.custom_encoder();
+    if (encoder.is_empty()) {
+      encoder = AnyModule(TransformerEncoder(
+          TransformerEncoderOptions(layer, options.num_encoder_layers()).norm(norm())));
+    }
+    this->register_module("encoder", encoder.ptr());
+    decoder = options.custom_decoder();
+    if (decoder.is_empty()) {
+      decoder = AnyModule(
+          TransformerDecoder(TransformerDecoderOptions(TransformerDecoderLayerOptions(layer),
+                                                       options.num_decoder_layers())
+                                 .norm(norm())));
+    }
+    this->register_module("decoder", decoder.ptr());
     reset_parameters();
   }
   void reset_parameters() {
@@ -161,9 +171,9 @@ LAMELLA_LAZY class TransformerImplOf : public Cloneable<TransformerImplOf<lazy_>
                       src.size(2) == options.d_model() && tgt.size(2) == options.d_model(),
                   "Transformer: expected 'src' and 'tgt' to be [*, N, ", options.d_model(),
                   "], got ", src.sizes(), " and ", tgt.sizes());
-    Tensor memory = encoder->forward(src, src_mask, src_key_padding_mask);
-    return decoder->forward(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask,
-                            memory_key_padding_mask);
+    Tensor memory = encoder.forward(src, src_mask, src_key_padding_mask);
+    return decoder.forward(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask,
+                           memory_key_padding_mask);
   }
   // Added to the scores, it masks later steps out.
   static Tensor generate_square_subsequent_mask(int64_t size) {
@@ -173,8 +183,7 @@ LAMELLA_LAZY class TransformerImplOf : public Cloneable<TransformerImplOf<lazy_>
   }
 
   TransformerOptions options;
-  TransformerEncoder encoder{nullptr};
-  TransformerDecoder decoder{nullptr};
+  AnyModule encoder, decoder;
 };
 LAMELLA_LAZY_MODULE(Transformer)
 

@@ -178,9 +178,14 @@ LAMELLA_LOSS_WITH(huber_loss, Loss::kHuber, delta, check_delta)
 LAMELLA_LOSS(soft_margin_loss, Loss::kSoftMargin)
 
 namespace {
+// `other` as a tensor of the shape of `self`, from which it may differ by dimensions of size 1.
+Tensor in_shape_of(const char* op, const char* name, const Tensor& self, const Tensor& other) {
+  if (self.sizes().equals(other.sizes())) return other;
+  LAMELLA_CHECK(self.squeeze().sizes().equals(other.squeeze().sizes()), op, ": expected '", name,
+                "' to be of shape ", self.sizes(), ", got ", other.sizes());
+  return other.reshape(self.sizes());
+}
 void check_probabilities(const char* op, const Tensor& self, const Tensor& target) {
-  LAMELLA_CHECK(self.sizes().equals(target.sizes()), op, ": expected 'target' to be of shape ",
-                self.sizes(), ", got ", target.sizes());
   // On other devices the kernel looks, since the host would have to wait for it.
   if (self.device() != kCPU || self.numel() == 0) return;
   for (auto [name, tensor] : {std::pair("self", &self), std::pair("target", &target)}) {
@@ -191,9 +196,10 @@ void check_probabilities(const char* op, const Tensor& self, const Tensor& targe
   }
 }
 }  // namespace
-Tensor binary_cross_entropy(const Tensor& self, const Tensor& target,
+Tensor binary_cross_entropy(const Tensor& self, const Tensor& given_target,
                             const std::optional<Tensor>& weight, int64_t reduction) {
   const char* op = "binary_cross_entropy";
+  const Tensor target = in_shape_of(op, "target", self, given_target);
   check_probabilities(op, self, target);
   if (!weight || !weight->defined()) {
     return loss_of(op, Loss::kEntropy, self, target, reduction, 0);
@@ -204,8 +210,9 @@ Tensor binary_cross_entropy(const Tensor& self, const Tensor& target,
 Tensor binary_cross_entropy_backward(const Tensor& grad_output, const Tensor& self,
                                      const Tensor& target, const std::optional<Tensor>& weight,
                                      int64_t reduction) {
-  Tensor grad = loss_backward_of("binary_cross_entropy_backward", Loss::kEntropy, grad_output, self,
-                                 target, reduction, 0);
+  const char* op = "binary_cross_entropy_backward";
+  Tensor grad = loss_backward_of(op, Loss::kEntropy, grad_output, self,
+                                 in_shape_of(op, "target", self, target), reduction, 0);
   return weight && weight->defined() ? grad.mul_(*weight) : grad;
 }
 

@@ -72,6 +72,13 @@ class ListIterator {
   Inner inner_;
 };
 
+// What operator[] of a constant list gives. ATen/core/List.h has it for optional texts.
+template <class T>
+struct ConstListEntry {
+  using type = typename std::vector<T>::const_reference;
+  static type of(type entry) { return entry; }
+};
+
 template <class T>
 class List {
  public:
@@ -112,7 +119,9 @@ class List {
     check(i);
     return ListEntry<T>((*entries_)[i]);
   }
-  const_reference operator[](size_t i) const { return get(i); }
+  typename ConstListEntry<T>::type operator[](size_t i) const {
+    return ConstListEntry<T>::of(get(i));
+  }
   void push_back(T entry) const { entries_->push_back(std::move(entry)); }
   template <class... A>
   void emplace_back(A&&... arguments) const {

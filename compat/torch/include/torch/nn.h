@@ -1,5 +1,6 @@
 // torch::nn: modules, functional, init; TORCH_MODULE.
 #pragma once
+#include <torch/arg.h>
 #include <torch/expanding_array.h>
 #include <torch/ordered_dict.h>
 #include <torch/types.h>

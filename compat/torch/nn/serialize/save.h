@@ -125,7 +125,7 @@ void with_state(OptimizerOptionsOf<>& options, State& state, F&& f) {
     f("momentum_buffer", state.first);
     return;
   }
-  f("step", state.step);
+  f("step", state.steps);
   if (dynamic_cast<AdagradOptions*>(&options) != nullptr) {
     f("sum", state.first);
     return;

@@ -1,3 +1,12 @@
 // c10::List, and lists of any values.
 #pragma once
 #include <ATen/core/ivalue.h>
+
+#include <optional>
+#include <string>
+
+template <>
+struct lamella::ConstListEntry<std::optional<std::string>> {
+  using type = std::optional<std::reference_wrapper<const std::string>>;
+  static type of(const std::optional<std::string>& text) { return text ? type(*text) : type(); }
+};

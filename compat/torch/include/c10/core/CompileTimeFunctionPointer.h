@@ -7,6 +7,8 @@
 namespace c10 {
 template <class FuncType, FuncType* f>
 using CompileTimeFunctionPointer = lamella::CompileTimeFunction<f>;
+template <class T>
+using is_compile_time_function_pointer = lamella::detail::is_compile_time_function<T>;
 }  // namespace c10
 
 #define TORCH_FN_TYPE(func) ::lamella::CompileTimeFunction<func>

@@ -32,7 +32,9 @@
 #define C10_HOST
 #define C10_DEVICE
 #define C10_HOST_DEVICE
+#ifndef CUDA_KERNEL_ASSERT  // c10/util/Exception.h has one that checks
 #define CUDA_KERNEL_ASSERT(condition)
+#endif
 #endif
 
 #define C10_CONCATENATE_IMPL(a, b) LAMELLA_CONCAT_IMPL(a, b)
