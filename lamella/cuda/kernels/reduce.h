@@ -431,6 +431,6 @@ LAMELLA_DEVICE void reduce_lines(const ReduceParameters& p) {
   LAMELLA_REDUCE_ALL(f, reduce_count, CountOf)       \
   LAMELLA_REDUCE_NUMBERS(f, reduce_norm, NormOf)     \
   LAMELLA_REDUCE_NUMBERS(f, reduce_var, VarianceOf)  \
-      LAMELLA_REDUCE_NUMBERS(f, reduce_logsumexp, LogSumExpOf)
+  LAMELLA_REDUCE_NUMBERS(f, reduce_logsumexp, LogSumExpOf)
 
 }  // namespace lamella::cuda
