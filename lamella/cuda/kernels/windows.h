@@ -413,14 +413,15 @@ LAMELLA_DEVICE void from_columns(const ColumnParameters& p, int64_t thread, int6
 }
 
 // f(kernel, Parameters, body)
-#define LAMELLA_WINDOW_KERNELS(f)                                               \
-  LAMELLA_EACH_FLOAT(LAMELLA_FLOAT_WINDOWS, f)                                  \
-  LAMELLA_EACH_SIZE(LAMELLA_MOVED_WINDOWS, f)                                   \
-  LAMELLA_WHOLE_WINDOWS(f, uint8_t, u8)                                         \
-  LAMELLA_WHOLE_WINDOWS(f, int8_t, i8)                                          \
-  LAMELLA_WHOLE_WINDOWS(f, int16_t, i16) LAMELLA_WHOLE_WINDOWS(f, int32_t, i32) \
-      LAMELLA_WHOLE_WINDOWS(f, int64_t, i64)                                    \
-          f(average_pool_i64, WindowParameters, average_pool<int64_t>)
+#define LAMELLA_WINDOW_KERNELS(f)              \
+  LAMELLA_EACH_FLOAT(LAMELLA_FLOAT_WINDOWS, f) \
+  LAMELLA_EACH_SIZE(LAMELLA_MOVED_WINDOWS, f)  \
+  LAMELLA_WHOLE_WINDOWS(f, uint8_t, u8)        \
+  LAMELLA_WHOLE_WINDOWS(f, int8_t, i8)         \
+  LAMELLA_WHOLE_WINDOWS(f, int16_t, i16)       \
+  LAMELLA_WHOLE_WINDOWS(f, int32_t, i32)       \
+  LAMELLA_WHOLE_WINDOWS(f, int64_t, i64)       \
+  f(average_pool_i64, WindowParameters, average_pool<int64_t>)
 #define LAMELLA_WHOLE_WINDOWS(f, T, suffix) f(max_pool_##suffix, WindowParameters, max_pool<T>)
 #define LAMELLA_MOVED_WINDOWS(f, T, suffix)   \
   f(pick_##suffix, WindowParameters, pick<T>) \
