@@ -109,7 +109,7 @@ def set_mode(on: bool, warns: bool) -> None:
         _replace(lamella, "put", _putting)
         for name in _UNPOOLING:
             _replace(lamella.nn.functional, name, functools.partial(_refused, name))
-        wraps = {name: _filling for name in _METHODS}
+        wraps: dict[str, Callable[[Any], Any]] = {name: _filling for name in _METHODS}
         wraps.update(resize_=_resizing, put_=_putting, put=_putting)
         _methods.update({name: getattr(Tensor, name) for name in wraps})
         _C._add_to_tensor({name: wrap(_methods[name]) for name, wrap in wraps.items()})

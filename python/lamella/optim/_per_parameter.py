@@ -67,7 +67,7 @@ class PerParameter(Optimizer):
 
     # Whether weight_decay is applied before _move(); if not, _move() applies it.
     _decays_first = True
-    _counts = ("step",)
+    _counts: tuple[str, ...] = ("step",)
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         rates = ("lr", "eps", "weight_decay", "momentum", "lr_decay", "momentum_decay")

@@ -4,6 +4,7 @@
 #include <c10/core/TensorImpl.h>
 
 #include "lamella/layers/autograd/backward.h"
+#include "lamella/layers/autograd/grad_mode.h"
 
 namespace torch::autograd {
 using lamella::CreationMeta;
