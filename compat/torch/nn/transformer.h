@@ -31,17 +31,14 @@ class StackBase : public Cloneable<Derived> {
                         options.num_layers());
     layers = ModuleList();
     this->register_module("layers", layers);
-    each_.clear();
     for (int64_t i = 0; i < options.num_layers(); ++i) {
-      auto twin = std::dynamic_pointer_cast<Layer>(options.layer()->clone());
-      each_.push_back(twin);
-      layers->push_back(std::move(twin));
+      layers->push_back(std::dynamic_pointer_cast<Layer>(options.layer()->clone()));
     }
     norm = options.norm();
     if (!norm.is_empty()) this->register_module("norm", norm.ptr());
   }
   void reset_parameters() {
-    for (auto& layer : each_) layer->reset_parameters();
+    for (size_t i = 0; i < layers->size(); ++i) layers->template at<Layer>(i).reset_parameters();
   }
 
   Options options;
@@ -51,13 +48,14 @@ class StackBase : public Cloneable<Derived> {
  protected:
   template <class... A>
   Tensor through(Tensor x, const A&... others) {
-    for (auto& layer : each_) x = layer->forward(x, others...);
+    for (size_t i = 0; i < layers->size(); ++i) {
+      x = layers->template at<Layer>(i).forward(x, others...);
+    }
     return norm.is_empty() ? x : norm.forward(x);
   }
 
  private:
   using Layer = typename Options::LayerType::ContainedType;
-  std::vector<std::shared_ptr<Layer>> each_;
 };
 }  // namespace detail
 
