@@ -19,7 +19,9 @@ os.environ["LAMELLA_CACHE"] = "off"
 
 # What a reason begins with, how many tests may give it, and on what machine.
 ALLOWED = [
-    (r"nvcc is not installed", 1, "no CUDA"),
+    (r"nvcc is not installed", 10, "no CUDA"),
+    (r"NVIDIA's headers of the libraries are not installed", 1, "no headers of CUDA's libraries"),
+    (r"the stand-in for (asan|tsan) is not built", 11, "outside of tools/sanitize.sh"),
     (r"Graphviz is not installed", 1, "no Graphviz"),
     (r"node is not installed", 1, "no Node.js"),
     (r"valgrind is not installed", 10, "no valgrind"),
