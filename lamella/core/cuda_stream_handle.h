@@ -18,7 +18,7 @@ Function find_cuda_function(const char* name) {
   return found;
 }
 
-// Of the thread's current stream. Makes the device's context current.
+// The driver's handle of the thread's current stream. The call makes the device's context current.
 inline void* current_cuda_stream(Device device) {
   const int64_t number = current_stream(device).id();
   auto handle =

@@ -209,7 +209,7 @@ LAMELLA_CUDA_API lamella_cuda_libraries(char* text, size_t bytes, size_t* needed
 LAMELLA_CUDA_API lamella_cuda_allow_tf32(int of, int allowed) {
   return detail::guarded([&] { allow_tf32(static_cast<Tf32>(of), allowed != 0); });
 }
-// Of programs' steps, which are no calls of operators.
+// Counts a step of a program that ran on the CPU and is no call of an operator.
 extern "C" __attribute__((visibility("default"))) void lamella_cuda_count_fallback(
     const char* name) {
   count_fallback(name);

@@ -81,43 +81,43 @@ double rounded(ScalarType dtype, double x) {
              : static_cast<double>(static_cast<float>(x));
 }
 
+// What drawing into a tensor has in common; `shape` becomes that of the launch.
+RandomParameters drawing(const char* op, const Tensor& to, bool wide,
+                         const MaybeGenerator& generator, Shape* shape) {
+  const Device device = to.device();
+  uint64_t draws = 0;
+  *shape = shape_of(device.index(), to.numel(), wide ? 2 : 4, &draws);
+  const Stream stream = take(op, generator, device, draws);
+  RandomParameters p{};
+  p.out = reinterpret_cast<uint64_t>(to.data_ptr());
+  p.numel = static_cast<uint64_t>(to.numel());
+  p.seed = stream.seed;
+  p.offset = stream.offset;
+  p.kind = static_cast<Kind>(kind_of(to.scalar_type()));
+  return p;
+}
+
 Tensor& draw_floats(const char* op, Tensor& self, Distribution what, double a, double b,
                     const MaybeGenerator& generator) {
   return draw(self, [&](Tensor& to) {
-    const Device device = to.device();
     const bool wide = to.scalar_type() == kDouble;
-    RandomParameters p{};
-    uint64_t draws = 0;
-    const Shape shape = shape_of(device.index(), to.numel(), wide ? 2 : 4, &draws);
-    const Stream stream = take(op, generator, device, draws);
-    p.out = reinterpret_cast<uint64_t>(to.data_ptr());
-    p.numel = static_cast<uint64_t>(to.numel());
-    p.seed = stream.seed;
-    p.offset = stream.offset;
-    p.kind = static_cast<Kind>(kind_of(to.scalar_type()));
+    Shape shape;
+    RandomParameters p = drawing(op, to, wide, generator, &shape);
     p.what = what;
     p.a = a;
     p.b = b;
-    launch_by_name(device.index(), wide ? "random_f64" : "random_f32", &p, shape);
+    launch_by_name(to.device().index(), wide ? "random_f64" : "random_f32", &p, shape);
   });
 }
 Tensor& draw_integers(const char* op, Tensor& self, int64_t base, uint64_t range, bool wide,
                       const MaybeGenerator& generator) {
   return draw(self, [&](Tensor& to) {
-    const Device device = to.device();
-    RandomParameters p{};
-    uint64_t draws = 0;
-    const Shape shape = shape_of(device.index(), to.numel(), wide ? 2 : 4, &draws);
-    const Stream stream = take(op, generator, device, draws);
-    p.out = reinterpret_cast<uint64_t>(to.data_ptr());
-    p.numel = static_cast<uint64_t>(to.numel());
-    p.seed = stream.seed;
-    p.offset = stream.offset;
-    p.kind = static_cast<Kind>(kind_of(to.scalar_type()));
+    Shape shape;
+    RandomParameters p = drawing(op, to, wide, generator, &shape);
     p.what = kIntegers;
     p.range = range;
     p.base = base;
-    launch_by_name(device.index(), wide ? "random_u64" : "random_u32", &p, shape);
+    launch_by_name(to.device().index(), wide ? "random_u64" : "random_u32", &p, shape);
   });
 }
 

@@ -238,7 +238,7 @@ struct Where {
   LAMELLA_DEVICE explicit Where(const PointwiseParameters&) {}
   LAMELLA_DEVICE T operator()(bool condition, T a, T b) const { return condition ? a : b; }
 };
-// Of narrower integers too: what is shifted beyond their bits is cut off when they are stored.
+// This shifts narrower integers as well: storing them cuts off the bits beyond their width.
 template <class T>
 LAMELLA_DEVICE bool shifts_out(T by) {
   return by < T(0) || by >= static_cast<T>(sizeof(T) * 8);

@@ -137,8 +137,8 @@ struct ToValue<std::tuple<T...>> {
   }
 };
 
-// Lists and dictionaries of IValue, and typed ones with the same entries. Error where an entry is
-// of another type.
+// Lists and dictionaries of IValue, and typed ones with the same entries. An entry of another
+// type is an error.
 template <class T>
 List<IValue> to_generic(const List<T>& list) {
   List<IValue> generic;

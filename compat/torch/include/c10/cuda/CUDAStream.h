@@ -62,7 +62,7 @@ inline DeviceIndex index_or_current(DeviceIndex device) {
 inline CUDAStream getDefaultCUDAStream(DeviceIndex device = -1) {
   return detail::stream_of(detail::index_or_current(device), 0);
 }
-// Of the current device it makes the context current, in which kernels are launched then.
+// For the current device this makes its context current, in which the caller launches kernels.
 inline CUDAStream getCurrentCUDAStream(DeviceIndex device = -1) {
   const DeviceIndex current = current_device();
   if (device < 0) device = current;
