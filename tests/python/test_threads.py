@@ -260,14 +260,15 @@ ENDLESS = """
     cond { s = s32[] parameter(0)  ROOT r = pred[] constant(true) }
     ENTRY e { z = s32[] constant(0)  ROOT w = s32[] while(z), condition=cond, body=body }
 """
-# Each takes at least ten seconds: work that ignores signals prints "done" first.
+# Each takes several times as long as the signal waits, on fast machines too: work that ignores signals
+# prints "done" first.
 LONG = {
     "endless program": "lamella.hlo.evaluate(ENDLESS)",
     "endless compiled program": "lamella.hlo.compile(ENDLESS)()",
     "product in a program": "lamella.hlo.evaluate(DOT, *[lamella.ones(4000, 4000)] * 2)",
     "pointwise": "lamella.ones(10**8).polygamma(3)",
-    "product of integers": "lamella.ones(4000, 4000, dtype=lamella.int64) @ "
-    "lamella.ones(4000, 4000, dtype=lamella.int64)",
+    "product of integers": "lamella.ones(10000, 8000, dtype=lamella.int64) @ "
+    "lamella.ones(8000, 10000, dtype=lamella.int64)",
     "product": "lamella.ones(30000, 2000) @ lamella.ones(2000, 30000)",
     "product of float64": "lamella.ones(16000, 4000).double() @ lamella.ones(4000, 16000).double()",
     "convolution": "F.conv2d(lamella.ones(32, 128, 128, 128), lamella.ones(256, 128, 7, 7))",
@@ -278,14 +279,14 @@ LONG = {
     "False, [0, 0], 1, [False, True, False])",
     "sort": "lamella.rand(10**8).sort()",
     "logcumsumexp": "lamella.ones(10**8).logcumsumexp(0)",
-    "unique": "lamella.rand(10**8).unique()",
+    "unique": "lamella.rand(10**8, dtype=lamella.float64).unique()",
     "random": "[lamella.randn(2 * 10**8) for _ in range(100)]",
-    "permutation": "lamella.randperm(10**8)",
+    "permutation": "lamella.randperm(3 * 10**8)",
     "categories": "lamella.ones(1000).multinomial(10**8, True)",
     "topk": "[lamella.empty(10**8).topk(1000) for _ in range(2000)]",
     "elements of a program": "[lamella.hlo.evaluate(EXP, lamella.ones(10**8)) for _ in range(50)]",
     "pooling": "[F.avg_pool2d(lamella.ones(1, 1, 3000, 3000), 1000, 1) for _ in range(100)]",
-    "decompositions": "lamella.linalg.svd(lamella.rand(2000, 100, 100, dtype=lamella.float64))",
+    "decompositions": "lamella.linalg.svd(lamella.rand(8000, 100, 100, dtype=lamella.float64))",
     "backward": "[(leaf * leaf).sum().backward() for _ in range(10**5)]",
 }
 
