@@ -2,8 +2,12 @@
 
 Each library has its own process. All are pinned to the same core (with --threads 2 to the same two)
 and run in turns, so that only one works at a time and changes of the machine affect all equally. A
-figure is the median of several runs. For each size, the closing lines give the geometric mean of
-Lamella's time over the best peer's, and how many rows are slower than the best peer.
+figure is the median of several runs. The last column is the roofline: the least time in which this
+machine can read every argument once, write every result once and do the arithmetic of products,
+over Lamella's time (arrays that fit into a cache are held against that cache's bandwidth). For each
+size, the closing lines give the geometric mean of Lamella's time over the best peer's, and how many
+rows are slower than the best peer. A run of all rows is kept in bench/history; rows slower than
+in the run before on this machine are named.
 
 Usage: kernels.py [--only REGEX] [--sizes 3,5,7] [--threads 1] [--libraries lamella,torch,numpy,jax]
                   [--json FILE] [--quick]
@@ -26,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import history  # noqa: E402
 from kernel_rows import Row, rows  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -98,6 +103,32 @@ def call_of(kind: str, names: dict[str, Any], row: Row) -> Any:
     return eval(f"lambda: {text}", {**names, **arrays})
 
 
+def bytes_of(values: Any) -> int:
+    """Bytes of the elements of tensors; those of an expanded dimension count once."""
+    if isinstance(values, (list, tuple)):
+        return sum(map(bytes_of, values))
+    if not hasattr(values, "stride") or not hasattr(values, "element_size"):
+        return 0
+    apart = (n for n, step in zip(values.shape, values.stride()) if step)
+    return math.prod(apart) * int(values.element_size())
+
+
+def work(kind: str, call: Any) -> dict[str, float]:
+    """What a call cannot do without: the bytes of arguments and results (asked of Lamella), or the
+    operations of its products (asked of PyTorch)."""
+    if kind == "lamella":
+        read = set(call.__code__.co_names) - {"o"}  # what out= names is written alone
+        arguments = [value for name, value in call.__globals__.items() if name in read]
+        return {"bytes": bytes_of(arguments) + bytes_of(call())}
+    if kind == "torch":
+        from torch.utils.flop_counter import FlopCounterMode
+
+        with FlopCounterMode(display=False) as counter:
+            call()
+        return {"operations": counter.get_total_flops()}
+    return {}
+
+
 def median_us(call: Any, quick: bool) -> float:
     call()
     timer = timeit.Timer(call)
@@ -107,7 +138,7 @@ def median_us(call: Any, quick: bool) -> float:
     return statistics.median(timer.timeit(calls) / calls for _ in range(repeats)) * 1e6
 
 
-def serve_calls(call_of_number: Callable[[int], Any], quick: bool) -> None:
+def serve_calls(call_of_number: Callable[[int], Any], quick: bool, kind: str = "") -> None:
     """Answers each number with the time of its call in microseconds, or with why there is none."""
     warnings.simplefilter("ignore")
     print("ready", flush=True)
@@ -117,6 +148,7 @@ def serve_calls(call_of_number: Callable[[int], Any], quick: bool) -> None:
             call = call_of_number(int(line))
             if call is not None:
                 answer["us"] = median_us(call, quick)
+                answer.update(work(kind, call))
         except Exception as error:  # noqa: BLE001 - a row that fails is told, and the next one runs
             answer["error"] = f"{type(error).__name__}: {str(error).splitlines()[:1]}"
         print(json.dumps(answer), flush=True)
@@ -126,7 +158,7 @@ def serve(kind: str, threads: int, quick: bool) -> None:
     names = namespace(kind, threads)
     table = rows()
     with names["np"].errstate(all="ignore"):
-        serve_calls(lambda number: call_of(kind, names, table[number]), quick)
+        serve_calls(lambda number: call_of(kind, names, table[number]), quick, kind)
 
 
 # ---- All of them, in turn ----
@@ -171,13 +203,20 @@ class Worker:
 
 
 def limits(build: Path, threads: int, cores: list[int]) -> dict[str, float]:
-    """The machine's limits: {"triad GB/s", "float32 GF/s"}, measured with as many threads."""
+    """The machine's limits, measured with as many threads: the rows of bench/limits.cpp."""
     program = build / "bench" / "bench_limits"
     if not program.exists():
         return {}
     done = subprocess.run([str(program), str(threads)], capture_output=True, text=True, check=False,
                           preexec_fn=lambda: os.sched_setaffinity(0, cores))  # fmt: skip
     return {r["row"]: r["ns"] for r in map(json.loads, done.stdout.splitlines())}
+
+
+def least_us(machine: dict[str, float], moved: float, operations: float) -> float:
+    """The time in which the machine moves so many bytes and does so many operations at its best."""
+    triads = {int(row.split()[2]): speed for row, speed in machine.items() if "triad" in row}
+    fits = min((size for size in triads if size >= moved), default=max(triads))
+    return max(moved / triads[fits], operations / machine["float32 GF/s"]) / 1e3
 
 
 def geometric_mean(ratios: list[float]) -> float:
@@ -221,7 +260,7 @@ def main() -> None:
     for what, number in machine.items():
         print(f"{what}: {number:.1f}")
     heads = "".join(f"{worker.kind + ' us':>14}" for worker in workers)
-    print(f"{'what':<44}{heads}{'x best peer':>13}")
+    print(f"{'what':<44}{heads}{'x best peer':>13}{'of the limit':>21}")
     kept: list[dict[str, Any]] = []
     for i in chosen:
         row = table[i]
@@ -235,9 +274,12 @@ def main() -> None:
             best = min(peers, key=lambda k: peers[k])
             entry.update(ratio=ours / peers[best], best=best)
             line += f"{entry['ratio']:>8.2f} {best}"
-        if row.moved and ours and row.size == 10_000_000 and "triad GB/s" in machine:
-            entry["of_triad"] = row.moved * row.size / ours / 1e3 / machine["triad GB/s"]
-            line += f"  {100 * entry['of_triad']:.0f} % of triad"
+        if ours is not None and machine:
+            moved = answers["lamella"]["bytes"]
+            operations = answers.get("torch", {}).get("operations", 0)
+            entry.update(bytes=moved, operations=operations)
+            entry["of_limit"] = least_us(machine, moved, operations) / ours
+            line = f"{line:<{69 + 14 * len(workers)}}{100 * entry['of_limit']:>7.0f} %"
         print(line, flush=True)
         error = answers.get("lamella", {}).get("error")
         if error:
@@ -246,6 +288,8 @@ def main() -> None:
     summary(kept)
     if options.json:
         options.json.write_text(json.dumps(kept, indent=1), encoding="utf-8")
+    if len(chosen) == len(table):
+        history.keep(f"kernels, {options.threads} threads", kept)
 
 
 def summary(kept: list[dict[str, Any]]) -> None:

@@ -1,5 +1,6 @@
-// The machine's limits: memory bandwidth (the STREAM triad) and peak float32 arithmetic. Usage:
-// bench_limits [THREADS]. Prints one JSON object a line, like the other benchmarks.
+// The machine's limits: bandwidth of its caches and its memory (the STREAM triad over arrays of
+// several sizes, bytes of all three together) and peak float32 arithmetic. Usage: bench_limits
+// [THREADS]. Prints one JSON object a line, like the other benchmarks.
 #if defined(__linux__)
 #include <pthread.h>
 #include <sched.h>
@@ -92,11 +93,18 @@ int main(int argc, char** argv) {
   int threads = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1;
   constexpr long kElements = 20'000'000;
   std::vector<float> a(kElements, 0.f), b(kElements, 1.f), c(kElements, 2.f);
-  long part = kElements / threads;
-  double time = best_time(threads, 9, [&](int i) {
-    triad(a.data() + i * part, b.data() + i * part, c.data() + i * part, 3.f, part);
-  });
-  std::printf("{\"row\": \"triad GB/s\", \"ns\": %.1f}\n", 12e-9 * kElements / time);
+  double time = 0;
+  for (long elements : {2'000L, 40'000L, 500'000L, kElements}) {
+    long part = elements / threads, rounds = kElements / elements;
+    time = best_time(threads, 9, [&](int i) {
+      for (long r = 0; r < rounds; ++r) {
+        triad(a.data() + i * part, b.data() + i * part, c.data() + i * part, 3.f, part);
+      }
+    });
+    double moved = 12.0 * static_cast<double>(elements * rounds);
+    std::printf("{\"row\": \"triad of %ld bytes, GB/s\", \"ns\": %.1f}\n", 12 * elements,
+                moved * 1e-9 / time);
+  }
   constexpr long kRounds = 10'000'000;
   std::vector<float> results(static_cast<size_t>(threads));
   time = best_time(threads, 5,

@@ -1,19 +1,21 @@
 """The table of the README: the cost of a call, an import, an install and a rebuild, with peers.
 
-`make bench` replaces the text between the two markers by this machine's numbers.
+Between the two markers each machine has a group of rows; `make bench` replaces this machine's.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import statistics
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
 from pathlib import Path
+
+import history
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
@@ -83,17 +85,31 @@ def write(
         ("rebuild of one operator in C++", "s",
          {name: rebuild_seconds(name, build) for name in names}, 1),
     ]  # fmt: skip
-    lines = ["| | Lamella | NumPy | PyTorch |", "|---|---|---|---|"]
+    lines = []
     for what, unit, got, digits in rows:
         cells = [f"{got[n]:,.{digits}f} {unit}" if got.get(n) is not None else "–" for n in names]
         lines.append(f"| {what} | " + " | ".join(cells) + " |")
-    with open("/proc/cpuinfo") as info:
-        cpu = next((line.split(":")[1].strip() for line in info if "model name" in line), "?")
-    lines += ["", f"{cpu}, one thread, Python {sysconfig.get_python_version()}."]
     readme = ROOT / "README.md"
     before, rest = readme.read_text(encoding="utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    readme.write_text("\n".join([before + BEGIN, *lines, END + after]), encoding="utf-8")
+    table, after = rest.split(END)
+    groups = groups_of(table)
+    groups[history.machine()] = lines
+    made = ["| one thread | Lamella | NumPy | PyTorch |", "|---|---|---|---|"]
+    for machine in sorted(groups):
+        made += [f"| **{machine}** | | | |", *groups[machine]]
+    readme.write_text("\n".join([before + BEGIN, *made, END + after]), encoding="utf-8")
+
+
+def groups_of(table: str) -> dict[str, list[str]]:
+    """The rows of a table by the machine that its headings, in bold, name."""
+    groups: dict[str, list[str]] = {}
+    for line in table.strip().splitlines()[2:]:
+        heading = re.match(r"\| \*\*(.+)\*\* \|", line)
+        if heading:
+            rows = groups.setdefault(heading[1], [])
+        else:
+            rows.append(line)
+    return groups
 
 
 if __name__ == "__main__":

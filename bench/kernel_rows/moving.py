@@ -68,8 +68,8 @@ def index_rows() -> list[Row]:
 def layout_rows() -> list[Row]:
     out = Rows()
     x, p = {"x": uniform(-2, 2)}, {"x": plane()}
-    out += sized("copy", x, "x.clone()", "x.copy()", "jnp.copy(x)", moved=8)
-    out += sized("fill", x, "m.full_like(x, 2.5)", "np.full_like(x, 2.5)", moved=4)
+    out += sized("copy", x, "x.clone()", "x.copy()", "jnp.copy(x)")
+    out += sized("fill", x, "m.full_like(x, 2.5)", "np.full_like(x, 2.5)")
     out += sized("arange", x, "m.arange(x.shape[0])", "np.arange(x.shape[0])", None)
     out += sized("x[::2] copied", x, "x[::2].clone()", "x[::2].copy()")
     out += sized("x[::2] + x[1::2]", x, "x[::2] + x[1::2]", "x[::2] + x[1::2]")

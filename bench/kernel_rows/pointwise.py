@@ -60,7 +60,6 @@ def unary_rows() -> list[Row]:
             f"m.{name}(x)",
             f"np.{name}(x)" if numpy == "" else numpy,
             f"jnp.{name}(x)" if jax == "" else jax,
-            moved=8 if name in ("abs", "neg", "sqrt", "square", "floor", "exp") else 0,
         )
     functional = [
         ("relu", "np.maximum(x, 0)"),
@@ -119,8 +118,7 @@ def binary_rows() -> list[Row]:
         ("where(x > y)", "m.where(x > y, x, y)", "np.where(x > y, x, y)", SAME),
     ]
     for name, text, numpy, jax in table:
-        moved = 12 if name in ("add", "sub", "mul", "div", "maximum") else 0
-        out += sized(name, both, text, numpy, jax, moved=moved)
+        out += sized(name, both, text, numpy, jax)
     out += sized(
         "pow", {"x": uniform(0.1, 4), "y": uniform(-2, 2)}, "m.pow(x, y)", "np.power(x, y)"
     )
@@ -130,7 +128,6 @@ def binary_rows() -> list[Row]:
         "m.add(x, y, out=o)",
         "np.add(x, y, out=o)",
         None,
-        moved=12,
     )
     out += sized(
         "x.mul_(1.0001)",
@@ -138,12 +135,11 @@ def binary_rows() -> list[Row]:
         "x.mul_(1.0001)",
         "np.multiply(x, np.float32(1.0001), out=x)",
         None,
-        moved=8,
     )
     row = {"x": plane(), "r": lambda random, n: random.random(PLANES[n][1], dtype="float32")}
-    out += sized("add a row", row, "x + r", "x + r", moved=8)
+    out += sized("add a row", row, "x + r", "x + r")
     column = {"x": plane(), "c": lambda random, n: random.random((PLANES[n][0], 1), dtype="f4")}
-    out += sized("add a column", column, "x + c", "x + c", moved=8)
+    out += sized("add a column", column, "x + c", "x + c")
     return out
 
 

@@ -13,8 +13,7 @@ def reduction_rows() -> list[Row]:
     for name in ("sum", "mean", "prod", "max", "argmax", "std", "cumsum", "cumprod"):
         ddof = ", ddof=1" if name == "std" else ""
         dim = ", 0" if name.startswith("cum") else ""
-        moved = 4 if name in ("sum", "max") else 0
-        out += sized(name, x, f"m.{name}(x{dim})", f"np.{name}(x{ddof})", moved=moved)
+        out += sized(name, x, f"m.{name}(x{dim})", f"np.{name}(x{ddof})")
     out += sized("norm", x, "m.linalg.norm(x)", "np.linalg.norm(x)")
     out += sized("logsumexp", x, "m.logsumexp(x, 0)", None, "jax.scipy.special.logsumexp(x)")
     out += sized(

@@ -27,7 +27,6 @@ class Row:
     numpy: str | None = None
     jax: str | None = None
     dtypes: dict[str, str] = field(default_factory=dict)  # array -> dtype, where it is not NumPy's
-    moved: float = 0  # bytes read and written an element, where memory is the limit
 
     @property
     def label(self) -> str:
