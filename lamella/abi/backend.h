@@ -143,7 +143,8 @@ LAMELLA_ABI_API lamella_status lamella_event_elapsed(uint8_t type, void* start, 
 /* ---- Generators -------------------------------------------------------------------------------
  */
 
-/* A new generator of a device: its state is a Mersenne twister's, kept on the host. */
+/* A new generator of a device. Its state is kept on the host: a seed and an offset of Philox for
+ * CUDA, a Mersenne twister's for other devices. */
 LAMELLA_ABI_API lamella_status lamella_generator_make(
     uint8_t type, int8_t device, uint64_t seed, lamella_object** generator) LAMELLA_ABI_NOEXCEPT;
 /* The one that operators on the device use when they are given none; the same each time. Owned. */
