@@ -338,10 +338,15 @@ int64_t opcodes_to_operators(Module& module, const std::function<bool(const Inst
   int64_t changed = 0;
   for (Computation* computation : module.computations) {
     if (steps.count(computation) == 0) continue;
+    // Asked before anything is replaced, as the answer may depend on what reads an instruction.
+    std::unordered_set<const Instruction*> code;
+    for (const Instruction* i : computation->instructions) {
+      if (is_code(*i)) code.insert(i);
+    }
     Rewriter rewriter(module, *computation);
     Maker maker(rewriter, least);
     changed += rewriter.rewrite([&](Instruction* i) -> Instruction* {
-      return is_code(*i) ? nullptr : maker.as_operator(*i);
+      return code.contains(i) ? nullptr : maker.as_operator(*i);
     });
   }
   return changed;
