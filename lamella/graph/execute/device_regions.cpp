@@ -17,7 +17,7 @@
 namespace lamella::hlo {
 namespace {
 
-constexpr int64_t kMostBuffers = 500;  // of a kernel's parameter, which has up to 4 KiB
+constexpr size_t kMostBuffers = 500;  // of a kernel's parameter, which has up to 4 KiB
 
 // Whether the compiler has instructions for a device for a function of the kernels.
 bool is_emitted(std::string_view function) {
@@ -141,13 +141,61 @@ std::unordered_set<const Instruction*> chosen(const Computation& computation, in
 bool is_array_constant(const Instruction* i) {
   return i->opcode == Opcode::Constant && i->shape->elements() != 1;
 }
-// Constants with several elements are values of the program, which the device has already.
-void take_constants_out(Region& region) {
+// Constants with several elements are values of the program, which the device has already; other
+// regions' broadcasts are calculated here instead of being written and read.
+void choose_inputs(Region& region, DeviceRules& rules) {
+  std::vector<const Instruction*> todo = std::move(region.inputs);
   std::erase_if(region.instructions, [&](const Instruction* i) {
-    if (!is_array_constant(i)) return false;
-    region.inputs.push_back(i);
-    return true;
+    if (is_array_constant(i)) todo.push_back(i);
+    return is_array_constant(i);
   });
+  std::unordered_set<const Instruction*> seen(region.instructions.begin(),
+                                              region.instructions.end());
+  region.inputs.clear();
+  for (size_t n = 0; n < todo.size(); ++n) {
+    const Instruction* i = todo[n];
+    if (!seen.insert(i).second) continue;
+    const bool repeats = i->opcode == Opcode::Broadcast && rules.is_compiled(*i);
+    if (repeats) todo.push_back(i->operands[0]);
+    const bool is_scalar = i->opcode == Opcode::Constant && !is_array_constant(i);
+    (repeats || is_scalar ? region.instructions : region.inputs).push_back(i);
+  }
+  std::ranges::sort(region.instructions, {}, &Instruction::index);
+}
+// The steps of a computation; appends their regions.
+std::vector<DeviceStep> steps_of(const Computation& computation, NativeRules& native,
+                                 DeviceRules& rules, std::vector<Region>& regions) {
+  std::vector<ScheduledStep> scheduled = schedule(
+      computation, &native, [&](const Instruction& i) { return rules.is_compiled(i); });
+  std::unordered_set<const Instruction*> read{computation.root};
+  std::vector<std::vector<const Instruction*>> owned;
+  for (ScheduledStep& step : scheduled) {
+    owned.push_back(step.region.instructions);
+    if (step.instruction != nullptr) {
+      read.insert(step.instruction->operands.begin(), step.instruction->operands.end());
+    } else {
+      choose_inputs(step.region, rules);
+      read.insert(step.region.inputs.begin(), step.region.inputs.end());
+    }
+  }
+  std::vector<DeviceStep> steps;
+  for (size_t s = 0; s < scheduled.size(); ++s) {
+    Region& region = scheduled[s].region;
+    region.outputs.clear();
+    for (const Instruction* i : owned[s]) {
+      if (i->opcode != Opcode::Constant && read.contains(i)) region.outputs.push_back(i);
+    }
+    DeviceStep step{scheduled[s].instruction, nullptr};
+    if (step.instruction == nullptr) {
+      if (region.outputs.empty()) continue;
+      step.region = std::make_unique<DeviceRegion>();
+      step.region->inputs = region.inputs;
+      step.region->outputs = region.outputs;
+      regions.push_back(std::move(region));
+    }
+    steps.push_back(std::move(step));
+  }
+  return steps;
 }
 
 }  // namespace
@@ -167,51 +215,45 @@ bool DeviceRules::is_compiled(const Instruction& i) {
 DeviceSteps device_steps(const Module& module, Device device, bool compiled) {
   DeviceSteps steps;
   std::vector<Region> regions;
-  std::vector<DeviceRegion*> made;
   DeviceRules rules(1);
   NativeRules native(module);
   for (const Computation* computation : module.computations) {
+    const bool has_regions =
+        compiled && std::ranges::any_of(computation->instructions, [&](const Instruction* i) {
+          return rules.is_compiled(*i);
+        });
     std::vector<DeviceStep>& own = steps[computation];
-    auto is_compiled = [&](const Instruction& i) { return rules.is_compiled(i); };
-    if (!compiled || std::ranges::none_of(computation->instructions,
-                                          [&](const Instruction* i) { return is_compiled(*i); })) {
+    if (has_regions) {
+      own = steps_of(*computation, native, rules, regions);
+    } else {
       for (const Instruction* i : computation->instructions) own.push_back({i, nullptr});
-      continue;
-    }
-    for (ScheduledStep& step : schedule(*computation, &native, is_compiled)) {
-      DeviceStep& one = own.emplace_back();
-      one.instruction = step.instruction;
-      if (step.instruction != nullptr) continue;
-      take_constants_out(step.region);
-      one.region = std::make_unique<DeviceRegion>();
-      one.region->inputs = step.region.inputs;
-      one.region->outputs = step.region.outputs;
-      made.push_back(one.region.get());
-      regions.push_back(std::move(step.region));
     }
   }
-  if (made.empty()) return steps;
+  if (regions.empty()) return steps;
   std::vector<const Region*> all;
   bool fits = true;
   for (const Region& region : regions) {
     all.push_back(&region);
-    fits =
-        fits && static_cast<int64_t>(region.inputs.size() + region.outputs.size()) < kMostBuffers;
+    fits = fits && region.inputs.size() + region.outputs.size() < kMostBuffers;
   }
   std::optional<CodeImage> image;
   if (fits) image = image_of(module, all, nullptr, /*on_device=*/true);
   if (!image) return device_steps(module, device, false);
-  size_t next = 0;
-  for (size_t r = 0; r < made.size(); ++r) {
-    DeviceRegion& region = *made[r];
-    region.temporary_bytes = image->regions[r].temporary_bytes;
-    region.notes = image->regions[r].notes;
-    for (size_t k = 0; k < region.notes.size(); ++k, next += 2) {
-      void* kernel = nullptr;
-      detail::check(cuda_table()->load_kernel(device.index(), image->block.c_str(),
-                                              str("region_", r, "_", k).c_str(), &kernel));
-      region.kernels.push_back({kernel, static_cast<unsigned>(image->entries[next]),
-                                static_cast<unsigned>(image->entries[next + 1])});
+  size_t r = 0, next = 0;
+  for (const Computation* computation : module.computations) {
+    for (DeviceStep& step : steps.at(computation)) {
+      if (step.region == nullptr) continue;
+      const MachineCode& code = image->regions[r];
+      step.region->temporary_bytes = code.temporary_bytes;
+      step.region->notes = code.notes;
+      for (size_t k = 0; k < code.notes.size(); ++k, next += 2) {
+        void* kernel = nullptr;
+        detail::check(cuda_table()->load_kernel(device.index(), image->block.c_str(),
+                                                str("region_", r, "_", k).c_str(), &kernel));
+        step.region->kernels.push_back({kernel, static_cast<unsigned>(image->entries[next]),
+                                        static_cast<unsigned>(image->entries[next + 1])});
+      }
+      ++r;
     }
   }
   return steps;

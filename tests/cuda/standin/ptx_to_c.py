@@ -36,6 +36,7 @@ BITS(double, uint64_t, as_f64, of_f64)
     return x < y || (x == y && sign(x)) ? x : y; } \
   static inline T max_nan_##suffix(T x, T y) { return x != x || y != y ? (T)NAN : max_##suffix(x, y); } \
   static inline T min_nan_##suffix(T x, T y) { return x != x || y != y ? (T)NAN : min_##suffix(x, y); }
+EXTREMES(_Float16, f16, signbit)
 EXTREMES(float, f32, signbit)
 EXTREMES(double, f64, signbit)
 #define TO_INTEGER(I, name, low, high) \
@@ -301,6 +302,15 @@ class Kernel:
         elif name == "bfe" and kind[0] == "u":
             x = f"{self.value(o[1], kind)} >> ({self.bits(o[2])} & 63)"
             self.set(o[0], kind, f"({x}) & ((1ull << ({self.bits(o[3])})) - 1)")
+        elif name == "bfe":
+            left = f"(64 - ({self.bits(o[2])}) - ({self.bits(o[3])}))"
+            x = f"{self.value(o[1], 'u64')} << {left}"
+            self.set(o[0], kind, f"(int64_t)({x}) >> (64 - ({self.bits(o[3])}))")
+        elif name == "bfi":
+            value, into, at, length = (self.bits(one) for one in o[1:])
+            mask = f"(((1ull << ({length})) - 1) << ({at}))"
+            x = f"(((uint64_t){value} << ({at})) & {mask}) | ((uint64_t){into} & ~{mask})"
+            self.lines.append(f"{plain(o[0])} = {x};")
         elif name == "prmt":
             self.set(o[0], "u32", f"permuted({', '.join(self.bits(one) for one in o[1:])})")
         elif name == "popc":
@@ -335,7 +345,7 @@ class Kernel:
 
     def extreme(self, parts: list[str], kind: str, o: list[str]) -> None:
         x, y = self.value(o[1], kind), self.value(o[2], kind)
-        if kind in ("f32", "f64"):
+        if kind in ("f16", "f32", "f64"):
             nan = "nan_" if "NaN" in parts else ""
             self.set(o[0], kind, f"{parts[0]}_{nan}{kind}({x}, {y})")
         elif kind[0] in "us" and "x2" not in kind:
