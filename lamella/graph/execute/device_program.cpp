@@ -59,14 +59,9 @@ class Program final : public DeviceProgram {
  public:
   Program(std::shared_ptr<const Module> given, const CompileOptions& options, Device device)
       : given_(std::move(given)), device_(device), user_data_(options.user_data) {
-    const bool compiled = has_device_regions(device);
-    DeviceRules rules(/*least=*/2);
-    rewritten_ = run_passes(
-        *given_, 0, false, [](const Computation&) { return false; },
-        [&](const Instruction& i) { return compiled && rules.is_compiled(i); }, /*least=*/0);
+    if (!make_steps(has_device_regions(device))) make_steps(false);
     const Module& module = program();
     depth_ = call_depth(module);
-    steps_ = device_steps(module, device_, compiled);
     for (const Computation* computation : module.computations) {
       std::vector<const DeviceStep*>& last = last_use_[computation];
       last.resize(computation->instructions.size());
@@ -112,6 +107,7 @@ class Program final : public DeviceProgram {
 
   std::string explain() const override {
     std::string text = rewritten_.notes + str("on ", device_, ":\n");
+    if (!problem_.empty()) text += str("  no kernels of regions: ", problem_, "\n");
     for (const Computation* computation : program().computations) {
       for (const DeviceStep& step : steps_.at(computation)) {
         const Instruction* i = step.instruction;
@@ -137,6 +133,16 @@ class Program final : public DeviceProgram {
     std::unique_ptr<PreparedCall> prepared;
     bool on_device;
   };
+  // Rewrites the module and makes its steps; false: there can be no regions on this device.
+  bool make_steps(bool compiled) {
+    DeviceRules rules(/*least=*/2);
+    rewritten_ = run_passes(
+        *given_, 0, false, [](const Computation&) { return false; },
+        [&](const Instruction& i) { return compiled && rules.is_compiled(i); }, /*least=*/0);
+    std::optional<DeviceSteps> made = device_steps(program(), device_, compiled, &problem_);
+    if (made) steps_ = *std::move(made);
+    return made.has_value();
+  }
   static std::span<const Instruction* const> operands_of(const DeviceStep& step) {
     if (step.region != nullptr) return step.region->inputs;
     return {step.instruction->operands.data(), step.instruction->operands.size()};
@@ -421,6 +427,7 @@ class Program final : public DeviceProgram {
   // Beside the numbers of runs on the host, which count from 1.
   mutable std::atomic<int64_t> next_run_{int64_t{1} << 62};
   std::unordered_map<const Instruction*, Tensors> constants_;
+  std::string problem_;
   DeviceSteps steps_;
   // The last step that reads each instruction, by index; null if there is none.
   std::unordered_map<const Computation*, std::vector<const DeviceStep*>> last_use_;

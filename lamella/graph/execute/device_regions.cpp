@@ -8,6 +8,7 @@
 
 #include "lamella/api/functions.h"
 #include "lamella/core/cuda_stream_handle.h"
+#include "lamella/core/cuda_stream_handle.h"
 #include "lamella/core/error.h"
 #include "lamella/graph/custom_call/function_call.h"
 #include "lamella/graph/execute/code_cache.h"
@@ -165,8 +166,8 @@ void choose_inputs(Region& region, DeviceRules& rules) {
 // The steps of a computation; appends their regions.
 std::vector<DeviceStep> steps_of(const Computation& computation, NativeRules& native,
                                  DeviceRules& rules, std::vector<Region>& regions) {
-  std::vector<ScheduledStep> scheduled = schedule(
-      computation, &native, [&](const Instruction& i) { return rules.is_compiled(i); });
+  std::vector<ScheduledStep> scheduled =
+      schedule(computation, &native, [&](const Instruction& i) { return rules.is_compiled(i); });
   std::unordered_set<const Instruction*> read{computation.root};
   std::vector<std::vector<const Instruction*>> owned;
   for (ScheduledStep& step : scheduled) {
@@ -212,7 +213,8 @@ bool DeviceRules::is_compiled(const Instruction& i) {
   return known->second.count(&i) != 0;
 }
 
-DeviceSteps device_steps(const Module& module, Device device, bool compiled) {
+std::optional<DeviceSteps> device_steps(const Module& module, Device device, bool compiled,
+                                        std::string* why) {
   DeviceSteps steps;
   std::vector<Region> regions;
   DeviceRules rules(1);
@@ -238,7 +240,8 @@ DeviceSteps device_steps(const Module& module, Device device, bool compiled) {
   }
   std::optional<CodeImage> image;
   if (fits) image = image_of(module, all, nullptr, /*on_device=*/true);
-  if (!image) return device_steps(module, device, false);
+  *why = fits ? "the compiler makes no code for it" : "regions have too many arrays";
+  if (!image) return std::nullopt;
   size_t r = 0, next = 0;
   for (const Computation* computation : module.computations) {
     for (DeviceStep& step : steps.at(computation)) {
@@ -248,8 +251,12 @@ DeviceSteps device_steps(const Module& module, Device device, bool compiled) {
       step.region->notes = code.notes;
       for (size_t k = 0; k < code.notes.size(); ++k, next += 2) {
         void* kernel = nullptr;
-        detail::check(cuda_table()->load_kernel(device.index(), image->block.c_str(),
-                                                str("region_", r, "_", k).c_str(), &kernel));
+        const lamella_status status = cuda_table()->load_kernel(
+            device.index(), image->block.c_str(), str("region_", r, "_", k).c_str(), &kernel);
+        if (status != LAMELLA_OK) {
+          *why = lamella_error_text();
+          return std::nullopt;
+        }
         step.region->kernels.push_back({kernel, static_cast<unsigned>(image->entries[next]),
                                         static_cast<unsigned>(image->entries[next + 1])});
       }

@@ -56,8 +56,9 @@ struct DeviceStep {
   std::unique_ptr<DeviceRegion> region;  // if that is null
 };
 using DeviceSteps = std::unordered_map<const Computation*, std::vector<DeviceStep>>;
-// Compiles the regions of all computations of the module. Where that is not possible, or
-// `compiled` is false, steps are the instructions in their order.
-DeviceSteps device_steps(const Module& module, Device device, bool compiled);
+// The steps of all computations of the module. Without `compiled` they are the instructions in their
+// order. With it regions are compiled and loaded; nullopt, and why, if that is not possible.
+std::optional<DeviceSteps> device_steps(const Module& module, Device device, bool compiled,
+                                        std::string* why);
 
 }  // namespace lamella::hlo

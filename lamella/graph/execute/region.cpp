@@ -288,7 +288,8 @@ std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules*
   std::vector<int> read_at(all.size(), most);
   for (size_t n = all.size(); n-- > 0;) {
     if (!needed[n]) continue;
-    if (repeats[n] && all[n] != computation.root) level[n] = std::max(level[n], read_at[n]);
+    const bool waits = repeats[n] || (chosen && is_code[n]);
+    if (waits && all[n] != computation.root) level[n] = std::max(level[n], read_at[n]);
     for (const Instruction* operand : all[n]->operands) {
       read_at[at(operand)] = std::min(read_at[at(operand)], level[n]);
     }

@@ -63,7 +63,7 @@ struct ScheduledStep {
 };
 // The steps of a computation in an order that respects operands and side effects. Dead code is left
 // out. Without `native` there are no regions; `chosen`, if given, says which native instructions
-// may be in one.
+// may be in one, and they are calculated by the first region that reads them.
 std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules* native,
                                     const std::function<bool(const Instruction&)>& chosen = {});
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -295,7 +296,17 @@ class Maker {
     }
     if (arguments.empty()) arguments = str("%0, ", list);
     Instruction* reduced = made(*i.shape, target, arguments, {i.operands[0]});
-    // The initial value is combined as one more element.
+    // The initial value is combined as one more element, unless it changes none: sums of the
+    // operator begin with 0.
+    const Instruction* start = i.operands[1];
+    if (start->opcode == Opcode::Constant && is_real) {
+      const double number = start->literal->real_at(0);
+      const double same = *opcode == Opcode::Add        ? 0
+                          : *opcode == Opcode::Multiply ? 1
+                          : *opcode == Opcode::Maximum  ? -HUGE_VAL
+                                                        : HUGE_VAL;
+      if (number == same) return reduced;
+    }
     return made(*i.shape, operator_of(*opcode), "", {reduced, i.operands[1]});
   }
 
