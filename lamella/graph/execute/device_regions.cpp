@@ -8,11 +8,11 @@
 
 #include "lamella/api/functions.h"
 #include "lamella/core/cuda_stream_handle.h"
-#include "lamella/core/cuda_stream_handle.h"
 #include "lamella/core/error.h"
 #include "lamella/graph/custom_call/function_call.h"
 #include "lamella/graph/execute/code_cache.h"
 #include "lamella/graph/execute/machine_code.h"
+#include "lamella/graph/passes/opcodes_to_operators.h"
 #include "lamella/graph/runtime/tensor_value.h"
 
 namespace lamella::hlo {
@@ -116,19 +116,25 @@ std::unordered_set<const Instruction*> chosen(const Computation& computation, in
       if (roles[n] == Role::None && roles[o] == Role::Moves) roles[o] = Role::None;
     }
   }
-  // Groups of connected instructions, each with its first as the representative.
+  // Groups of instructions that read each other or the same array, each with a representative.
   std::vector<size_t> group(all.size());
   std::vector<int> count(all.size(), 0);
   auto find = [&](size_t n) {
     while (group[n] != n) n = group[n] = group[group[n]];
     return n;
   };
+  std::vector<size_t> reader(all.size(), all.size());  // that calculates with it
   for (size_t n = 0; n < all.size(); ++n) {
     group[n] = n;
     if (roles[n] == Role::None) continue;
     for (const Instruction* operand : all[n]->operands) {
       const size_t o = at.at(operand);
-      if (roles[o] != Role::None) group[find(n)] = find(o);
+      if (roles[o] != Role::None) {
+        group[find(n)] = find(o);
+      } else if (roles[n] == Role::Calculates && operand->shape->elements() > 1) {
+        if (reader[o] == all.size()) reader[o] = n;
+        group[find(n)] = find(reader[o]);
+      }
     }
   }
   for (size_t n = 0; n < all.size(); ++n) count[find(n)] += roles[n] == Role::Calculates ? 1 : 0;
@@ -219,11 +225,13 @@ std::optional<DeviceSteps> device_steps(const Module& module, Device device, boo
   std::vector<Region> regions;
   DeviceRules rules(1);
   NativeRules native(module);
+  std::unordered_set<const Computation*> run;
+  find_steps(*module.entry, &run);
   for (const Computation* computation : module.computations) {
     const bool has_regions =
-        compiled && std::ranges::any_of(computation->instructions, [&](const Instruction* i) {
-          return rules.is_compiled(*i);
-        });
+        compiled && run.contains(computation) &&
+        std::ranges::any_of(computation->instructions,
+                            [&](const Instruction* i) { return rules.is_compiled(*i); });
     std::vector<DeviceStep>& own = steps[computation];
     if (has_regions) {
       own = steps_of(*computation, native, rules, regions);

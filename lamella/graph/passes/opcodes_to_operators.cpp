@@ -316,7 +316,8 @@ class Maker {
   std::unordered_map<const Instruction*, Instruction*> numbers_;
 };
 
-// Finds the computations that run step by step: the entry, and callees of control flow.
+}  // namespace
+
 void find_steps(const Computation& computation, std::unordered_set<const Computation*>* found) {
   if (!found->insert(&computation).second) return;
   for (const Instruction* i : computation.instructions) {
@@ -327,8 +328,6 @@ void find_steps(const Computation& computation, std::unordered_set<const Computa
     for_each_called(*i, [&](const Computation& called) { find_steps(called, found); });
   }
 }
-
-}  // namespace
 
 std::string_view operator_of(Opcode opcode) {
   // A function-local static would have a guard: see Note [Forking]. Threads that race here find
