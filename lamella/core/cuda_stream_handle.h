@@ -1,5 +1,4 @@
-// The driver's handles of the streams of devices "cuda", for code that does not link
-// liblamella_cuda.so. Internal.
+// What liblamella_cuda.so has for code that does not link it: one table of functions. Internal.
 #pragma once
 #include <dlfcn.h>
 
@@ -7,13 +6,26 @@
 
 namespace lamella {
 
-// A function of liblamella_cuda.so, which was loaded with the first tensor on a device; NULL if it
-// was not: another library may bring such devices.
-template <class Function>
-Function find_cuda_function(const char* name) {
+// Functions return a status; the text of an error is lamella_error_text().
+struct CudaTable {
+  lamella_status (*enter)(int device);  // makes the device's context current on this thread
+  lamella_status (*stream_handle)(int device, int64_t stream, int64_t* handle);
+  // Counts a step of a program that ran on the CPU and is no call of an operator.
+  void (*count_fallback)(const char* name);
+  // Finds a kernel in an image, such as PTX, which is loaded on the device at its first use.
+  lamella_status (*load_kernel)(int device, const char* image, const char* name, void** kernel);
+  // Launches such a kernel on the current stream. It has one parameter, `parameters`; `name` must
+  // live on.
+  lamella_status (*launch)(int device, void* kernel, const char* name, const void* parameters,
+                           unsigned blocks, unsigned threads);
+};
+
+// NULL if the library was not loaded, as it is with the first tensor on a device: another library
+// may bring such devices.
+inline const CudaTable* cuda_table() {
   void* library = dlopen("liblamella_cuda.so", RTLD_NOW | RTLD_NOLOAD);
   if (library == nullptr) return nullptr;
-  auto found = reinterpret_cast<Function>(dlsym(library, name));
+  auto* found = static_cast<const CudaTable*>(dlsym(library, "lamella_cuda_table"));
   dlclose(library);
   return found;
 }
@@ -21,14 +33,12 @@ Function find_cuda_function(const char* name) {
 // The driver's handle of the thread's current stream. The call makes the device's context current.
 inline void* current_cuda_stream(Device device) {
   const int64_t number = current_stream(device).id();
-  auto handle =
-      find_cuda_function<lamella_status (*)(int, int64_t, int64_t*)>("lamella_cuda_stream_handle");
-  auto enter = find_cuda_function<lamella_status (*)(int)>("lamella_cuda_enter");
+  const CudaTable* table = cuda_table();
   // Other backends number their streams by handles.
-  if (handle == nullptr || enter == nullptr) return reinterpret_cast<void*>(number);
+  if (table == nullptr) return reinterpret_cast<void*>(number);
   int64_t found = 0;
-  detail::check(enter(device.index()));
-  detail::check(handle(device.index(), number, &found));
+  detail::check(table->enter(device.index()));
+  detail::check(table->stream_handle(device.index(), number, &found));
   return reinterpret_cast<void*>(found);
 }
 

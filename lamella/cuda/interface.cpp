@@ -4,8 +4,10 @@
 #include <unordered_map>
 
 #include "lamella/core/cuda_extension.h"
+#include "lamella/core/cuda_stream_handle.h"
 #include "lamella/cuda/allocator.h"
 #include "lamella/cuda/backend.h"
+#include "lamella/cuda/launch.h"
 #include "lamella/cuda/libraries.h"
 #include "lamella/cuda/movement.h"
 #include "lamella/cuda/streams.h"
@@ -209,11 +211,6 @@ LAMELLA_CUDA_API lamella_cuda_libraries(char* text, size_t bytes, size_t* needed
 LAMELLA_CUDA_API lamella_cuda_allow_tf32(int of, int allowed) {
   return detail::guarded([&] { allow_tf32(static_cast<Tf32>(of), allowed != 0); });
 }
-// Counts a step of a program that ran on the CPU and is no call of an operator.
-extern "C" __attribute__((visibility("default"))) void lamella_cuda_count_fallback(
-    const char* name) {
-  count_fallback(name);
-}
 LAMELLA_CUDA_API lamella_cuda_reset_fallbacks() {
   return detail::guarded([] { reset_fallbacks(); });
 }
@@ -221,3 +218,23 @@ LAMELLA_CUDA_API lamella_cuda_reset_fallbacks() {
 LAMELLA_CUDA_API lamella_cuda_set_deterministic(int deterministic) {
   return detail::guarded([&] { set_deterministic(deterministic != 0); });
 }
+
+namespace {
+lamella_status load_kernel_of(int device, const char* image, const char* name, void** kernel) {
+  return detail::guarded([&] {
+    check_index("program", device);
+    ContextGuard guard(device);
+    *kernel = load_kernel(device, image, name);
+  });
+}
+lamella_status launch_of_program(int device, void* kernel, const char* name, const void* parameters,
+                                 unsigned blocks, unsigned threads) {
+  return detail::guarded([&] {
+    ContextGuard guard(device);
+    launch(device, kernel, name, parameters, {{blocks, 1, 1}, {threads, 1, 1}});
+  });
+}
+void count_step(const char* name) { count_fallback(name); }
+}  // namespace
+extern "C" __attribute__((visibility("default"))) const CudaTable lamella_cuda_table = {
+    lamella_cuda_enter, lamella_cuda_stream_handle, count_step, load_kernel_of, launch_of_program};

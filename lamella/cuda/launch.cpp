@@ -36,7 +36,7 @@ constexpr int kMaxDynamicShared = 8;         // of CUfunction_attribute
 struct DeviceKernels {
   std::mutex mutex;
   void* modules[kImages] = {};
-  std::unordered_map<std::string, void*> kernels;
+  std::unordered_map<std::string, void*> kernels, programs;
 };
 DeviceKernels& kernels_of(int device) {
   static auto* all = new DeviceKernels[kMostDevices];
@@ -89,6 +89,16 @@ void* find_kernel(int device, const char* name, const char* suffix) {
     std::memcpy(at.name, full, sizeof(full));
   }
   return at.kernel;
+}
+
+void* load_kernel(int device, const char* image, const char* name) {
+  DeviceKernels& all = kernels_of(device);
+  std::lock_guard lock(all.mutex);
+  void*& module = all.programs[image];
+  if (module == nullptr) CUDA_CALL(cuModuleLoadData, &module, image);
+  void* kernel = nullptr;
+  CUDA_CALL(cuModuleGetFunction, &kernel, module, name);
+  return kernel;
 }
 
 void launch(int device, void* kernel, const char* name, void* parameters, int64_t items) {

@@ -8,6 +8,8 @@ namespace lamella::cuda {
 void* find_kernel(int device, const char* name);
 // The same for a name and a suffix, joined by "_" if there is one; for every launch.
 void* find_kernel(int device, const char* name, const char* suffix);
+// A kernel of an image that a program brings. Equal images are loaded once, and stay loaded.
+void* load_kernel(int device, const char* image, const char* name);
 // Launches a kernel of one parameter, a structure, on the current stream, with `items` or fewer
 // threads. The device's context must be current; `name` must live on.
 void launch(int device, void* kernel, const char* name, void* parameters, int64_t items);

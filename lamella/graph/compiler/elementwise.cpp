@@ -60,8 +60,8 @@ llvm::Value* Emitter::intrinsic(ID id, llvm::ArrayRef<llvm::Value*> x) {
 // The fence hides from LLVM that the float was a half: LLVM would otherwise compare and select
 // halves lane by lane.
 llvm::Value* Emitter::from_half(llvm::Value* x) {
-  return b.CreateArithmeticFence(b.CreateFPExt(x, widened(b.getFloatTy(), x)),
-                                 widened(b.getFloatTy(), x));
+  llvm::Value* wide = b.CreateFPExt(x, widened(b.getFloatTy(), x));
+  return on_device ? wide : b.CreateArithmeticFence(wide, wide->getType());
 }
 
 // Rounds a value to the precision of a smaller type; it remains a float.
@@ -147,6 +147,16 @@ llvm::Value* Emitter::call_vector(const char* name, llvm::ArrayRef<llvm::Value*>
   bool scalar = !x[0]->getType()->isVectorTy();
   unsigned count =
       scalar ? 1 : llvm::cast<llvm::FixedVectorType>(x[0]->getType())->getNumElements();
+  if (on_device) {
+    if (scalar) return instructions_of(name, x);
+    llvm::Value* all = llvm::PoisonValue::get(x[0]->getType());
+    for (unsigned l = 0; l < count; ++l) {
+      llvm::SmallVector<llvm::Value*, 2> one;
+      for (llvm::Value* v : x) one.push_back(b.CreateExtractElement(v, l));
+      all = b.CreateInsertElement(all, instructions_of(name, one), l);
+    }
+    return all;
+  }
   if (count == width && !scalar) return call(x);
   llvm::Value* joined = nullptr;
   for (unsigned first = 0; first < count; first += width) {

@@ -55,13 +55,14 @@ class EmittedValue {
   explicit EmittedValue(llvm::Value* value) : v(value) {}
 
   static unsigned lanes() {
-    return static_cast<unsigned>(Emission::current->e.vector_bytes) / sizeof(T);
+    const Emitter& e = Emission::current->e;
+    return e.on_device ? 1 : static_cast<unsigned>(e.vector_bytes) / sizeof(T);
   }
   static llvm::Type* type() {
     llvm::Type* one = !kFloating       ? builder().getIntNTy(sizeof(T) * 8)
                       : sizeof(T) == 4 ? builder().getFloatTy()
                                        : builder().getDoubleTy();
-    return llvm::FixedVectorType::get(one, lanes());
+    return lanes() == 1 ? one : llvm::FixedVectorType::get(one, lanes());
   }
 
   friend V operator+(V x, V y) {
@@ -195,6 +196,7 @@ struct VecTraits<hlo::compiler::EmittedValue<F>> : hlo::compiler::EmittedTraits<
     llvm::Value* memory = hlo::compiler::Emission::current->e.shared_constant(whole);
     llvm::Value* addresses =
         b().CreateGEP(vector->getScalarType(), memory, (entry.at - entry.first).v);
+    if (!vector->isVectorTy()) return V(b().CreateLoad(vector, addresses));
     return V(b().CreateMaskedGather(vector, addresses, llvm::Align(sizeof(F))));
   }
 

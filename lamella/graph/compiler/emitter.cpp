@@ -33,8 +33,12 @@ int64_t Extent::stride(int last) const { return product(last + 1, rank() - last 
 
 // ---- Lanes ----
 
-Emitter::Emitter(llvm::Module& of, int bytes)
-    : context(of.getContext()), module(of), b(of.getContext()), vector_bytes(bytes) {}
+Emitter::Emitter(llvm::Module& of, int bytes, bool device)
+    : context(of.getContext()),
+      module(of),
+      b(of.getContext()),
+      vector_bytes(bytes),
+      on_device(device) {}
 
 llvm::Value* Emitter::to_lanes(const Lane& lane) {
   if (lane.lanes != nullptr) return lane.lanes;
@@ -241,6 +245,10 @@ llvm::Value* Emitter::pointer(const Place& place) {
         at.CreateConstInBoundsGEP1_64(at.getPtrTy(), body->buffers, static_cast<uint64_t>(n));
     llvm::LoadInst* loaded = at.CreateLoad(at.getPtrTy(), address);
     loaded->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context, {}));
+    if (on_device) {
+      auto* bytes = llvm::ConstantAsMetadata::get(b.getInt64(16));
+      loaded->setMetadata(llvm::LLVMContext::MD_align, llvm::MDNode::get(context, bytes));
+    }
     return loaded;
   };
   if (place.kind == Place::Buffer) return known(slot(place.at));

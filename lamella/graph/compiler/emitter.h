@@ -83,7 +83,7 @@ struct Body {
 
 class Emitter {
  public:
-  Emitter(llvm::Module& module, int vector_bytes);
+  Emitter(llvm::Module& module, int vector_bytes, bool on_device = false);
 
   // ---- Values. The places of the instructions that are in memory, filled in by the code that lays
   // out memory.
@@ -205,6 +205,7 @@ class Emitter {
   // Reserves bytes of temporary memory for the whole function; returns their offset.
   std::function<int64_t(int64_t)> take_memory;
   const int vector_bytes;
+  const bool on_device;          // a thread of a GPU; functions are calculated lane by lane
   int lanes = 1;                 // of a vector
   llvm::Value* mask = nullptr;   // active lanes; null: all
   int64_t temporary_buffer = 0;  // which buffer is the temporary memory

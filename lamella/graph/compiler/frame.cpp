@@ -5,12 +5,13 @@
 
 namespace lamella::hlo::compiler {
 
-Frame::Frame(llvm::Module& module, int vector_bytes) : e(module, vector_bytes) {
+Frame::Frame(llvm::Module& module, int vector_bytes, bool on_device)
+    : e(module, vector_bytes, on_device) {
   e.take_memory = [this](int64_t bytes) { return memory.take_for_ever(bytes); };
 }
 
 Place Frame::temporary(const Shape& shape) {
-  if (shape.bytes() <= kSmallBytes) {
+  if (shape.bytes() <= kSmallBytes && !e.on_device) {
     Place small = e.stack_array(shape.bytes());
     if (small.kind != Place::None) return small;
   }

@@ -41,7 +41,7 @@ class Memory {
 };
 
 struct Frame {
-  Frame(llvm::Module& module, int vector_bytes);
+  Frame(llvm::Module& module, int vector_bytes, bool on_device = false);
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 

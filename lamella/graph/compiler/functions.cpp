@@ -16,44 +16,23 @@ namespace {
 template <class T>
 llvm::Value* function_of_vectors(std::string_view name, llvm::ArrayRef<llvm::Value*> x) {
   using V = EmittedValue<T>;
-  struct Unary {
-    const char* name;
-    V (*emit)(V);
+  struct Function {
+    std::string_view name;
+    V (*unary)(V);
+    V (*binary)(V, V);
   };
-  static constexpr Unary kUnary[] = {
-      {"cos", native::v_cos},
-      {"erf", native::v_erf},
-      {"exp", native::v_exp},
-      {"exp2", native::v_exp2},
-      {"expm1", native::v_expm1},
-      {"gelu", native::v_gelu},
-      {"log", native::v_log},
-      {"gelu_tanh", native::v_gelu_tanh},
-      {"log10", native::v_log10},
-      {"log1p", native::v_log1p},
-      {"gelu_bfloat16", native::v_gelu_bfloat16},
-      {"gelu_half", native::v_gelu_half},
-      {"log2", native::v_log2},
-      {"logit", native::v_logit},
-      {"mish", native::v_mish},
-      {"sigmoid", native::v_sigmoid},
-      {"sin", native::v_sin},
-      {"tanh", native::v_tanh},
+#define LAMELLA_EMITTED_Unary(name) {#name, native::v_##name, nullptr}
+#define LAMELLA_EMITTED_Binary(name) {#name, nullptr, native::v_##name}
+#define LAMELLA_EMITTED(name, operands, on_device) LAMELLA_EMITTED_##operands(name),
+  static constexpr Function kFunctions[] = {
+#include "lamella/graph/execute/emitted_functions.def"
   };
-  struct Binary {
-    const char* name;
-    V (*emit)(V, V);
-  };
-  static constexpr Binary kBinary[] = {
-      {"gelu_backward", native::v_gelu_backward},
-      {"gelu_tanh_backward", native::v_gelu_tanh_backward},
-      {"mish_backward", native::v_mish_backward},
-  };
-  for (const Unary& function : kUnary) {
-    if (x.size() == 1 && function.name == name) return function.emit(V(x[0])).v;
-  }
-  for (const Binary& function : kBinary) {
-    if (x.size() == 2 && function.name == name) return function.emit(V(x[0]), V(x[1])).v;
+#undef LAMELLA_EMITTED_Unary
+#undef LAMELLA_EMITTED_Binary
+  for (const Function& function : kFunctions) {
+    if (function.name != name) continue;
+    return function.unary != nullptr ? function.unary(V(x[0])).v
+                                     : function.binary(V(x[0]), V(x[1])).v;
   }
   return nullptr;
 }
@@ -65,7 +44,7 @@ llvm::Value* Emitter::instructions_of(const char* name, llvm::ArrayRef<llvm::Val
   // all through the function; so programs of many steps call the kernels.
   constexpr int kMaxInline = 32, kMaxInlineInLongLoops = 192;
   int most = is_short_loop ? kMaxInline : kMaxInlineInLongLoops;
-  if (vector_bytes < 32 || inline_functions_ >= most) return nullptr;
+  if (!on_device && (vector_bytes < 32 || inline_functions_ >= most)) return nullptr;
   Emission emission(*this);
   llvm::Value* result = x[0]->getType()->getScalarType()->isFloatTy()
                             ? function_of_vectors<float>(name, x)

@@ -2,6 +2,7 @@
 // registers its compiler.
 #include <llvm/IR/LLVMContext.h>
 
+#include "lamella/graph/compiler/device_code.h"
 #include "lamella/graph/compiler/object_file.h"
 #include "lamella/graph/compiler/program.h"
 #include "lamella/graph/compiler/session.h"
@@ -26,6 +27,9 @@ class LlvmCompiler final : public MachineCompiler {
     }
     make_code(module, names, &image);
     return image;
+  }
+  std::optional<CodeImage> compile_for_device(std::span<const Region* const> regions) override {
+    return device_code(regions);
   }
   std::string object_file(const ObjectContents& contents) override {
     llvm::LLVMContext context;

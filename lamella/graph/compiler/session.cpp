@@ -12,6 +12,7 @@
 #include <llvm/TargetParser/Host.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/InferAlignment.h>
 #include <llvm/Transforms/Scalar/LICM.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/LoopRotation.h>
@@ -101,6 +102,7 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.addPass(llvm::EarlyCSEPass(true));
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
+  if (machine.getTargetTriple().isNVPTX()) passes.addPass(llvm::InferAlignmentPass());
   llvm::ModulePassManager all;
   all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
   all.run(module, modules);
@@ -146,28 +148,21 @@ void dump(const llvm::Module& module, const char* stage) {
   if (!failed) module.print(file, nullptr);
 }
 
-// The module as an object file.
-llvm::SmallVector<char, 0> object_of(llvm::Module& module, llvm::TargetMachine& machine) {
+// The module as an object file, or as assembly.
+llvm::SmallVector<char, 0> object_of(
+    llvm::Module& module, llvm::TargetMachine& machine,
+    llvm::CodeGenFileType kind = llvm::CodeGenFileType::ObjectFile) {
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream to(object);
   llvm::legacy::PassManager passes;
-  bool failed = machine.addPassesToEmitFile(passes, to, nullptr, llvm::CodeGenFileType::ObjectFile);
-  LAMELLA_INTERNAL_ASSERT(!failed, "compiler: the target cannot write object files");
+  bool failed = machine.addPassesToEmitFile(passes, to, nullptr, kind);
+  LAMELLA_INTERNAL_ASSERT(!failed, "compiler: the target cannot write such files");
   passes.run(module);
   return object;
 }
 
-// Sets the functions' target and, in debug builds or on request, verifies them.
-void finish(llvm::Module& module, llvm::TargetMachine& machine) {
-  std::string width = str(vector_functions(code_capability()).bytes * 8);
-  for (llvm::Function& function : module) {
-    function.addFnAttr("target-cpu", machine.getTargetCPU());
-    function.addFnAttr("target-features", machine.getTargetFeatureString());
-    function.addFnAttr("prefer-vector-width", width);
-    function.addFnAttr("min-legal-vector-width", width);
-    function.addFnAttr("no-trapping-math", "true");
-    function.setDoesNotThrow();  // so that no unwind tables are emitted
-  }
+// Dumps the functions as emitted and, in debug builds or on request, verifies them.
+void check(llvm::Module& module) {
   dump(module, "emitted");
 #ifndef NDEBUG
   constexpr bool kVerify = true;
@@ -179,6 +174,20 @@ void finish(llvm::Module& module, llvm::TargetMachine& machine) {
     llvm::raw_string_ostream to(text);
     LAMELLA_INTERNAL_ASSERT(!llvm::verifyModule(module, &to), "compiler: ", text);
   }
+}
+
+// Sets the functions' target.
+void finish(llvm::Module& module, llvm::TargetMachine& machine) {
+  std::string width = str(vector_functions(code_capability()).bytes * 8);
+  for (llvm::Function& function : module) {
+    function.addFnAttr("target-cpu", machine.getTargetCPU());
+    function.addFnAttr("target-features", machine.getTargetFeatureString());
+    function.addFnAttr("prefer-vector-width", width);
+    function.addFnAttr("min-legal-vector-width", width);
+    function.addFnAttr("no-trapping-math", "true");
+    function.setDoesNotThrow();  // so that no unwind tables are emitted
+  }
+  check(module);
 }
 
 }  // namespace
@@ -214,6 +223,15 @@ std::string make_object(llvm::Module& module) {
   std::lock_guard<std::mutex> lock(compiling);
   llvm::SmallVector<char, 0> object = object_of(module, machine());
   return {object.data(), object.size()};
+}
+
+std::string assembly_of(llvm::Module& module, llvm::TargetMachine& target) {
+  check(module);
+  std::lock_guard<std::mutex> lock(compiling);
+  optimize(module, target);
+  dump(module, "optimized");
+  auto text = object_of(module, target, llvm::CodeGenFileType::AssemblyFile);
+  return {text.data(), text.size()};
 }
 
 }  // namespace lamella::hlo::compiler

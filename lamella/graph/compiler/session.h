@@ -1,6 +1,7 @@
 // Session: LLVM's code generator, from a module to machine code or an object file.
 #pragma once
 #include <llvm/IR/Module.h>
+#include <llvm/Target/TargetMachine.h>
 
 #include <string>
 #include <vector>
@@ -15,5 +16,7 @@ void set_target(llvm::Module& module);
 void make_code(llvm::Module& module, const std::vector<std::string>& names, CodeImage* image);
 // Compiles the module to an object file for any processor of the architecture.
 std::string make_object(llvm::Module& module);
+// Compiles a module of another target's functions to that target's assembly.
+std::string assembly_of(llvm::Module& module, llvm::TargetMachine& target);
 
 }  // namespace lamella::hlo::compiler

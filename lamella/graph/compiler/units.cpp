@@ -170,6 +170,7 @@ void UnitPlan::keep_for_later(Unit& unit) {
 }
 
 Unit::Kind UnitPlan::kind(const Instruction* i) const {
+  if (e_.on_device) return Unit::Loops;
   return sums.count(i) != 0 ? Unit::Other : kind_of(i);
 }
 
@@ -266,7 +267,7 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       need(view(sum->second.row).base, true);
       continue;
     }
-    if (is_tiled(i) && exchanged.count(i) == 0) {
+    if (kind(i) == Unit::Other && is_tiled(i) && exchanged.count(i) == 0) {
       written_.insert(i);
       need(view(i).base, true);
       continue;

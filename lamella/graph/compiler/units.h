@@ -92,6 +92,12 @@ class UnitPlan {
                                                        size_t u) const;
 
   void emit_loops(Unit& unit);
+  // The same for a device, as the kernel that is being emitted; see device_loops.cpp.
+  struct Launch {
+    int64_t blocks;
+    int threads;
+  };
+  Launch emit_launch(Unit& unit);
   // True if a unit reduces so many elements to a scalar that threads share them: see blocks.cpp.
   static bool is_in_blocks(const std::vector<int64_t>& sizes, int rows);
   // Emits a concatenate or dynamic-update-slice: writes parts of the result one after the other.

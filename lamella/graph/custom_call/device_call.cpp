@@ -73,10 +73,7 @@ std::vector<TensorBase> DeviceBuffers::finish() {
 }
 
 void count_host_step(std::string_view name) {
-  using Count = void (*)(const char*);
-  if (auto count = find_cuda_function<Count>("lamella_cuda_count_fallback")) {
-    count(std::string(name).c_str());
-  }
+  if (const CudaTable* table = cuda_table()) table->count_fallback(std::string(name).c_str());
 }
 
 }  // namespace lamella::hlo

@@ -252,8 +252,9 @@ const std::string& surroundings() {
 }
 
 std::optional<CodeImage> image_of(const Module& module, std::span<const Region* const> regions,
-                                  StoredCode* stored) {
+                                  StoredCode* stored, bool on_device) {
   std::string digest_of_regions = regions_digest(module, regions);
+  if (on_device) digest_of_regions += " ptx";
   std::optional<CodeImage> image;
   if (stored != nullptr && stored->regions == digest_of_regions) {
     image = image_from_bytes(stored->image);
@@ -264,7 +265,8 @@ std::optional<CodeImage> image_of(const Module& module, std::span<const Region* 
   if (!image || image->regions.size() != regions.size()) {
     MachineCompiler* compiler = machine_compiler();
     if (compiler == nullptr) return std::nullopt;
-    image = compiler->compile(regions);
+    image = on_device ? compiler->compile_for_device(regions) : compiler->compile(regions);
+    if (!image) return std::nullopt;
     keep_code(digest_of_regions, *image);
   }
   if (stored != nullptr && stored->image.empty()) {

@@ -14,6 +14,7 @@
 #include "lamella/graph/custom_call/operator_plan.h"
 #include "lamella/graph/evaluate/rules.h"
 #include "lamella/graph/evaluate/together.h"
+#include "lamella/graph/execute/device_regions.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/passes/pipeline.h"
 #include "lamella/graph/runtime/large_stack.h"
@@ -58,19 +59,18 @@ class Program final : public DeviceProgram {
  public:
   Program(std::shared_ptr<const Module> given, const CompileOptions& options, Device device)
       : given_(std::move(given)), device_(device), user_data_(options.user_data) {
-    rewritten_ = run_passes(
-        *given_, 0, false, [](const Computation&) { return false; },
-        [](const Instruction&) { return false; }, /*least=*/0);
+    if (!make_steps(has_device_regions(device))) make_steps(false);
     const Module& module = program();
     depth_ = call_depth(module);
     for (const Computation* computation : module.computations) {
-      std::vector<const Instruction*>& last = last_use_[computation];
+      std::vector<const DeviceStep*>& last = last_use_[computation];
       last.resize(computation->instructions.size());
-      for (const Instruction* i : computation->instructions) {
-        last[static_cast<size_t>(i->index)] = i;
-        for (const Instruction* operand : i->operands) {
-          last[static_cast<size_t>(operand->index)] = i;
+      for (const DeviceStep& step : steps_.at(computation)) {
+        for (const Instruction* operand : operands_of(step)) {
+          last[static_cast<size_t>(operand->index)] = &step;
         }
+      }
+      for (const Instruction* i : computation->instructions) {
         if (i->opcode == Opcode::CustomCall && !is_manual_call(*i)) prepare(*i);
       }
     }
@@ -107,8 +107,14 @@ class Program final : public DeviceProgram {
 
   std::string explain() const override {
     std::string text = rewritten_.notes + str("on ", device_, ":\n");
+    if (!problem_.empty()) text += str("  no kernels of regions: ", problem_, "\n");
     for (const Computation* computation : program().computations) {
-      for (const Instruction* i : computation->instructions) {
+      for (const DeviceStep& step : steps_.at(computation)) {
+        const Instruction* i = step.instruction;
+        if (i == nullptr) {
+          for (const std::string& note : step.region->notes) text += str("  kernel, ", note, "\n");
+          continue;
+        }
         const std::string_view target = i->text(AttributeKey::CustomCallTarget);
         auto call = calls_.find(i);
         if (call != calls_.end()) {
@@ -127,6 +133,20 @@ class Program final : public DeviceProgram {
     std::unique_ptr<PreparedCall> prepared;
     bool on_device;
   };
+  // Rewrites the module and makes its steps; false: there can be no regions on this device.
+  bool make_steps(bool compiled) {
+    DeviceRules rules(/*least=*/2);
+    rewritten_ = run_passes(
+        *given_, 0, false, [](const Computation&) { return false; },
+        [&](const Instruction& i) { return compiled && rules.is_compiled(i); }, /*least=*/0);
+    std::optional<DeviceSteps> made = device_steps(program(), device_, compiled, &problem_);
+    if (made) steps_ = *std::move(made);
+    return made.has_value();
+  }
+  static std::span<const Instruction* const> operands_of(const DeviceStep& step) {
+    if (step.region != nullptr) return step.region->inputs;
+    return {step.instruction->operands.data(), step.instruction->operands.size()};
+  }
   const Module& program() const {
     return rewritten_.module != nullptr ? *rewritten_.module : *given_;
   }
@@ -203,24 +223,29 @@ class Program final : public DeviceProgram {
     Tensors run(const Computation& computation, std::vector<Tensors>& arguments) {
       const auto& last = program_.last_use_.at(&computation);
       std::vector<Tensors> values(computation.instructions.size());
-      for (const Instruction* i : computation.instructions) {
+      for (const Instruction* i : computation.parameters) {
+        values[static_cast<size_t>(i->index)] =
+            std::move(arguments[static_cast<size_t>(i->parameter_number)]);
+      }
+      for (const DeviceStep& one : program_.steps_.at(&computation)) {
+        const Instruction* i = one.instruction;
+        if (i != nullptr && i->opcode == Opcode::Parameter) continue;
         check_interrupt();
-        auto at = static_cast<size_t>(i->index);
-        if (i->opcode == Opcode::Parameter) {
-          values[at] = std::move(arguments[static_cast<size_t>(i->parameter_number)]);
-          continue;
-        }
         profile::Span span("run");
+        const auto read = operands_of(one);
         std::vector<Tensors> operands;
-        for (const Instruction* operand : i->operands) {
+        for (const Instruction* operand : read) {
           Tensors& value = values[static_cast<size_t>(operand->index)];
-          const bool ends = last[static_cast<size_t>(operand->index)] == i &&
-                            operand != computation.root &&
-                            std::ranges::count(i->operands, operand) == 1;
+          const bool ends = last[static_cast<size_t>(operand->index)] == &one &&
+                            operand != computation.root && std::ranges::count(read, operand) == 1;
           operands.push_back(ends ? std::move(value) : value);
         }
-        values[at] = step(*i, operands);
-        span.end([&] { return std::string(opcode_name(i->opcode)); });
+        if (i == nullptr) {
+          run_region(*one.region, operands, values);
+        } else {
+          values[static_cast<size_t>(i->index)] = step(*i, operands);
+        }
+        span.end([&] { return i == nullptr ? "region" : std::string(opcode_name(i->opcode)); });
       }
       return std::move(values[static_cast<size_t>(computation.root->index)]);
     }
@@ -272,6 +297,20 @@ class Program final : public DeviceProgram {
       Tensors made;
       append_tensors(*i.shape, on_host(i, values), program_.device_, &made);
       return made;
+    }
+    void run_region(const DeviceRegion& region, std::vector<Tensors>& operands,
+                    std::vector<Tensors>& values) {
+      Tensors given;
+      for (size_t n = 0; n < operands.size(); ++n) {
+        const bool is_constant = region.inputs[n]->opcode == Opcode::Constant;
+        given.push_back(is_constant ? program_.constants_.at(region.inputs[n])[0]
+                                    : std::move(operands[n][0]));
+        operands[n].clear();
+      }
+      Tensors made = region.run(given, program_.device_);
+      for (size_t n = 0; n < made.size(); ++n) {
+        values[static_cast<size_t>(region.outputs[n]->index)] = {std::move(made[n])};
+      }
     }
     bool is_true(const Tensors& value) { return Tensor(value[0]).to(kCPU).item().to<bool>(); }
 
@@ -388,8 +427,10 @@ class Program final : public DeviceProgram {
   // Beside the numbers of runs on the host, which count from 1.
   mutable std::atomic<int64_t> next_run_{int64_t{1} << 62};
   std::unordered_map<const Instruction*, Tensors> constants_;
-  // The last user of each instruction, by index; itself if there is none.
-  std::unordered_map<const Computation*, std::vector<const Instruction*>> last_use_;
+  std::string problem_;
+  DeviceSteps steps_;
+  // The last step that reads each instruction, by index; null if there is none.
+  std::unordered_map<const Computation*, std::vector<const DeviceStep*>> last_use_;
 };
 
 }  // namespace

@@ -4,9 +4,16 @@
 //   liblamella_compiler.so contains LLVM and is loaded when a module is first compiled. Loading it
 //   calls set_machine_compiler(). If it was not built or cannot be loaded there are no regions, and
 //   no instruction is compiled. Cached code and code made ahead of time run without it.
+//
+// Note [Images of devices]
+//   Code for a device is an image as well, so that it is kept like any other: its block is PTX,
+//   which the driver compiles for the card, and region r has a kernel "region_r_k" for each of its
+//   notes, in the order of launches. A kernel takes the table of addresses that machine code takes
+//   as its only parameter, by value; `entries` has the blocks and threads of each kernel.
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +40,9 @@ class MachineCompiler {
   virtual ~MachineCompiler() = default;
   // Compiles one function for each region. Throws an Error.
   virtual CodeImage compile(std::span<const Region* const> regions) = 0;
+  // The same for a device, of regions whose values are arrays that are not constants, except
+  // scalars; nullopt if there is no code generator for it.
+  virtual std::optional<CodeImage> compile_for_device(std::span<const Region* const> regions) = 0;
   // Makes an object file for this processor architecture.
   virtual std::string object_file(const ObjectContents& contents) = 0;
 };

@@ -206,7 +206,8 @@ void append_leaves(const Shape& shape, std::vector<const Shape*>* leaves) {
   for (const Shape& element : shape.tuple_shapes()) append_leaves(element, leaves);
 }
 
-std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules* native) {
+std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules* native,
+                                    const std::function<bool(const Instruction&)>& chosen) {
   const std::vector<Instruction*>& all = computation.instructions;
   auto at = [](const Instruction* i) { return static_cast<size_t>(i->index); };
   std::vector<bool> needed(all.size(), false);
@@ -226,7 +227,7 @@ std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules*
     for (size_t n = all.size(); n-- > 0;) {
       const Instruction& i = *all[n];
       if (!needed[n] || i.opcode == Opcode::Parameter) continue;
-      bool yes = native->is_native(i);
+      bool yes = native->is_native(i) && (!chosen || chosen(i));
       int64_t expanded = native->expanded_size(i);
       yes = yes && size + expanded <= native->most_instructions();
       if (yes) size += expanded;
@@ -287,7 +288,8 @@ std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules*
   std::vector<int> read_at(all.size(), most);
   for (size_t n = all.size(); n-- > 0;) {
     if (!needed[n]) continue;
-    if (repeats[n] && all[n] != computation.root) level[n] = std::max(level[n], read_at[n]);
+    const bool waits = repeats[n] || (chosen && is_code[n]);
+    if (waits && all[n] != computation.root) level[n] = std::max(level[n], read_at[n]);
     for (const Instruction* operand : all[n]->operands) {
       read_at[at(operand)] = std::min(read_at[at(operand)], level[n]);
     }

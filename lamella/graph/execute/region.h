@@ -8,6 +8,7 @@
 //   included, and one instruction that is not native splits it in two.
 #pragma once
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -61,8 +62,10 @@ struct ScheduledStep {
   Region region;
 };
 // The steps of a computation in an order that respects operands and side effects. Dead code is left
-// out. Without `native` there are no regions.
-std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules* native);
+// out. Without `native` there are no regions; `chosen`, if given, says which native instructions
+// may be in one, and they are calculated by the first region that reads them.
+std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules* native,
+                                    const std::function<bool(const Instruction&)>& chosen = {});
 
 // The arrays of a value's shape, tuples flattened in preorder.
 void append_leaves(const Shape& shape, std::vector<const Shape*>* leaves);

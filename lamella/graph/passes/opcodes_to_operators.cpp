@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -295,7 +296,17 @@ class Maker {
     }
     if (arguments.empty()) arguments = str("%0, ", list);
     Instruction* reduced = made(*i.shape, target, arguments, {i.operands[0]});
-    // The initial value is combined as one more element.
+    // The initial value is combined as one more element, unless it changes none: sums of the
+    // operator begin with 0.
+    const Instruction* start = i.operands[1];
+    if (start->opcode == Opcode::Constant && is_real) {
+      const double number = start->literal->real_at(0);
+      const double same = *opcode == Opcode::Add        ? 0
+                          : *opcode == Opcode::Multiply ? 1
+                          : *opcode == Opcode::Maximum  ? -HUGE_VAL
+                                                        : HUGE_VAL;
+      if (number == same) return reduced;
+    }
     return made(*i.shape, operator_of(*opcode), "", {reduced, i.operands[1]});
   }
 
@@ -305,7 +316,8 @@ class Maker {
   std::unordered_map<const Instruction*, Instruction*> numbers_;
 };
 
-// Finds the computations that run step by step: the entry, and callees of control flow.
+}  // namespace
+
 void find_steps(const Computation& computation, std::unordered_set<const Computation*>* found) {
   if (!found->insert(&computation).second) return;
   for (const Instruction* i : computation.instructions) {
@@ -316,8 +328,6 @@ void find_steps(const Computation& computation, std::unordered_set<const Computa
     for_each_called(*i, [&](const Computation& called) { find_steps(called, found); });
   }
 }
-
-}  // namespace
 
 std::string_view operator_of(Opcode opcode) {
   // A function-local static would have a guard: see Note [Forking]. Threads that race here find
@@ -338,10 +348,15 @@ int64_t opcodes_to_operators(Module& module, const std::function<bool(const Inst
   int64_t changed = 0;
   for (Computation* computation : module.computations) {
     if (steps.count(computation) == 0) continue;
+    // Asked before anything is replaced, as the answer may depend on what reads an instruction.
+    std::unordered_set<const Instruction*> code;
+    for (const Instruction* i : computation->instructions) {
+      if (is_code(*i)) code.insert(i);
+    }
     Rewriter rewriter(module, *computation);
     Maker maker(rewriter, least);
     changed += rewriter.rewrite([&](Instruction* i) -> Instruction* {
-      return is_code(*i) ? nullptr : maker.as_operator(*i);
+      return code.contains(i) ? nullptr : maker.as_operator(*i);
     });
   }
   return changed;

@@ -1,6 +1,7 @@
 // Pass: replaces instructions that are not compiled by calls of Lamella's operators.
 #pragma once
 #include <functional>
+#include <unordered_set>
 
 #include "lamella/graph/hlo/module.h"
 
@@ -9,6 +10,9 @@ namespace lamella::hlo {
 // The operator that computes an elementwise opcode, such as "aten::add.Tensor": the one whose
 // declaration has the tag `hlo:` and the opcode's name. Empty if there is none.
 std::string_view operator_of(Opcode opcode);
+
+// Finds the computations that run step by step: the given entry, and callees of control flow.
+void find_steps(const Computation& computation, std::unordered_set<const Computation*>* found);
 
 // A call on the host costs about as much as a rule on this many elements.
 constexpr int64_t kFewElements = 32;

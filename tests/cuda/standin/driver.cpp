@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tests/cuda/standin/kernel.h"
+#include "tests/cuda/standin/ptx.h"
 #include "tests/cuda/standin/standin.h"
 
 using namespace standin;
@@ -52,6 +53,8 @@ const char* text_of(int result) {
       return "invalid device context";
     case 400:
       return "invalid resource handle";
+    case kInvalidPtx:
+      return "a PTX JIT compilation failed";
     case kNotFound:
       return "named symbol not found";
     case kNotReady:
@@ -67,14 +70,14 @@ const char* text_of(int result) {
   }
 }
 
-FindKernel find_in_library() {
+// A symbol of the library of kernels.
+void* find_in_library(const char* name) {
   Dl_info info;
   if (dladdr(reinterpret_cast<const void*>(&text_of), &info) == 0) return nullptr;
   std::string path(info.dli_fname);
   path = path.substr(0, path.rfind('/') + 1) + "libcuda_standin_kernels.so";
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  return handle != nullptr ? reinterpret_cast<FindKernel>(dlsym(handle, "standin_kernel"))
-                           : nullptr;
+  return handle != nullptr ? dlsym(handle, name) : nullptr;
 }
 constexpr int kMostShared = 227 << 10;
 int module_object;
@@ -310,13 +313,21 @@ int cuEventElapsedTime(float* milliseconds, void* start, void* end) {
 
 int cuModuleLoadData(void** module, const void* image) {
   BEGIN;
-  *module = &module_object;
-  return image != nullptr ? kSuccess : kInvalidValue;
+  if (image == nullptr) return kInvalidValue;
+  const auto* text = static_cast<const char*>(image);
+  const bool is_ptx = (*text == '/' || *text == '.') && strstr(text, ".entry") != nullptr;
+  *module = is_ptx ? static_cast<void*>(load_ptx(text)) : &module_object;
+  return *module != nullptr ? kSuccess : kInvalidPtx;
 }
-int cuModuleGetFunction(void** function, void*, const char* name) {
+int cuModuleGetFunction(void** function, void* module, const char* name) {
   BEGIN;
-  static const FindKernel find = find_in_library();
-  const Kernel* kernel = find != nullptr ? find(name, worker_offset()) : nullptr;
+  static const auto find = reinterpret_cast<FindKernel>(find_in_library("standin_kernel"));
+  const Kernel* kernel = nullptr;
+  if (module != &module_object) {
+    kernel = find_ptx_kernel(static_cast<PtxModule*>(module), name);
+  } else if (find != nullptr) {
+    kernel = find(name, worker_offset());
+  }
   *function = const_cast<Kernel*>(kernel);
   return kernel != nullptr ? kSuccess : kNotFound;
 }
@@ -338,8 +349,10 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
   std::shared_ptr<char[]> given(new char[kernel->parameter_bytes]);
   memcpy(given.get(), parameters[0], kernel->parameter_bytes);
   current->stream(handle)->enqueue([=] {
-    return kernel->run(kernel->name, given.get(),
-                       {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes});
+    const Shape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
+    if (kernel->body == nullptr) return kernel->run(kernel->name, given.get(), shape);
+    static const void* fibres = find_in_library("standin_fibres");
+    return run_ptx(*kernel, given.get(), shape, *static_cast<const FibreFunctions*>(fibres));
   });
   return kSuccess;
 }

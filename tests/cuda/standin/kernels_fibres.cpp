@@ -5,6 +5,10 @@
 
 #include "lamella/cuda/kernels/device.h"
 
+namespace lamella::cuda {
+[[noreturn]] void trap();
+}
+
 namespace {
 using lamella::cuda::device_pointer;
 using lamella::cuda::dynamic_shared;
@@ -68,3 +72,11 @@ const standin::Kernel all[] = {
 const standin::AddKernels fibre_kernels(all, std::size(all));
 
 }  // namespace
+
+static uint32_t special_register(int which) {
+  const unsigned numbers[] = {threadIdx.x, blockIdx.x, blockDim.x, gridDim.x};
+  return numbers[which];
+}
+extern "C" __attribute__((visibility("default"))) const standin::FibreFunctions standin_fibres = {
+    standin::run_fibres, special_register, standin::wait_for_block, standin::wait_for_warp,
+    lamella::cuda::trap};

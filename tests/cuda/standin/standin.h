@@ -17,8 +17,9 @@
 //   * Built with the address sanitizer, in asan/, accesses beside a block are reported; with
 //     LAMELLA_CUDA_CACHE=0 each tensor has a block of its own.
 //   * Kernels come from libcuda_standin_kernels.so beside this library: the product's sources,
-//     compiled for the host, those of blocks with fibres (fibres.h). A module's image is not looked
-//     at.
+//     compiled for the host, those of blocks with fibres (fibres.h). Modules of PTX are translated
+//     to C and checked at every access (ptx.h); LAMELLA_STANDIN_PTX is a folder for their texts.
+//     Other images are not looked at.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -45,6 +46,7 @@ enum Result : int {
   kNoDevice = 100,
   kInvalidDevice = 101,
   kInvalidContext = 201,
+  kInvalidPtx = 218,
   kNotFound = 500,
   kNotReady = 600,
   kIllegalAddress = 700,

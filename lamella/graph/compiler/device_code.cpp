@@ -1,0 +1,171 @@
+// Device code: emits the kernels of regions for GPUs of NVIDIA, as PTX. Where LLVM was built
+// without that target there is none.
+#include "lamella/graph/compiler/device_code.h"
+
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <algorithm>
+
+#include "lamella/core/error.h"
+#include "lamella/core/fork.h"
+#include "lamella/graph/compiler/frame.h"
+#include "lamella/graph/compiler/session.h"
+#include "lamella/graph/compiler/units.h"
+
+// Of LLVM, weak since not every build of it has the target.
+extern "C" {
+[[gnu::weak]] void LLVMInitializeNVPTXTargetInfo();
+[[gnu::weak]] void LLVMInitializeNVPTXTarget();
+[[gnu::weak]] void LLVMInitializeNVPTXTargetMC();
+[[gnu::weak]] void LLVMInitializeNVPTXAsmPrinter();
+}
+
+namespace lamella::hlo::compiler {
+namespace {
+
+constexpr const char* kTriple = "nvptx64-nvidia-cuda";
+
+fork::Once started;
+// Never destroyed: other threads may compile until the process ends. Null: there is no such target.
+llvm::TargetMachine* machine() {
+  static llvm::TargetMachine* one = nullptr;
+  started([] {
+    if (LLVMInitializeNVPTXTarget == nullptr || LLVMInitializeNVPTXAsmPrinter == nullptr) return;
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    std::string why;
+    const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kTriple, why);
+    if (target == nullptr) return;
+    llvm::TargetOptions options;
+    options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+    one = target->createTargetMachine(kTriple, "sm_80", "+ptx70", options, std::nullopt);
+  });
+  return one;
+}
+
+class DeviceRegion {
+ public:
+  DeviceRegion(llvm::Module& module, std::string name)
+      : name_(std::move(name)), frame_(module, /*vector_bytes=*/16, /*on_device=*/true) {}
+
+  void emit(const Region& region, CodeImage* image) {
+    int64_t buffers = 0;
+    for (const Instruction* i : region.inputs) {
+      e_.places[i] = {{Place::Buffer, buffers++, nullptr}};
+    }
+    std::vector<Wanted> wanted;
+    for (const Instruction* i : region.outputs) {
+      wanted.push_back({i, {{Place::Buffer, buffers++, nullptr}}});
+    }
+    e_.temporary_buffer = buffers++;
+    table_ = llvm::ArrayType::get(e_.b.getPtrTy(), static_cast<uint64_t>(buffers));
+    UnitPlan plan(e_, region.instructions, wanted);
+    std::unordered_map<const Instruction*, std::vector<Place>> destination;
+    for (const Wanted& one : wanted) plan.place_wanted(one, &destination);
+    std::vector<std::vector<Place>> ends(plan.units.size() + 1);
+    MachineCode code;
+    for (size_t u = 0; u < plan.units.size(); ++u) {
+      Unit& unit = plan.units[u];
+      std::string names;
+      for (const Member& member : unit.members) {
+        const Instruction* i = member.instruction;
+        names += str(names.empty() ? "" : " ", i->name, member.is_stored ? "" : " (in registers)");
+        if (!member.is_stored) continue;
+        auto found = destination.find(i);
+        if (found != destination.end()) {
+          e_.places[i] = found->second;
+          continue;
+        }
+        e_.places[i] = {frame_.temporary(*i->shape)};
+        ends[plan.last_use(i, u)].push_back(e_.places[i][0]);
+      }
+      int64_t elements = 1;
+      for (int64_t size : unit.sizes) elements *= size;
+      if (elements != 0) {
+        begin(str(name_, "_", code.notes.size()));
+        end(plan.emit_launch(unit), image);
+        code.notes.push_back(str(unit.rows >= 0 ? "rows: " : "elements: ", names));
+      }
+      frame_.give_back(ends[u]);
+    }
+    // Outputs that are other outputs, or inputs, with other dimensions.
+    for (const Wanted& one : wanted) {
+      const Instruction* i = one.instruction;
+      if (e_.places_of(i)[0] == one.places[0] || i->shape->elements() == 0) continue;
+      begin(str(name_, "_", code.notes.size()));
+      Unit unit;
+      unit.sizes = Extent(*i->shape).sizes;
+      Member member;
+      member.instruction = i;
+      unit.members.push_back(member);
+      std::vector<Place> from = e_.places_of(i);
+      e_.places[i] = one.places;
+      end(plan.emit_launch(unit), image);
+      e_.places[i] = from;
+      code.notes.push_back(str("copy: ", i->name));
+    }
+    code.temporary_bytes = frame_.memory.most();
+    image->regions.push_back(std::move(code));
+  }
+
+ private:
+  // A kernel's parameter is the table of addresses.
+  void begin(const std::string& name) {
+    body_ = Body();
+    auto* type = llvm::FunctionType::get(e_.b.getVoidTy(), {e_.b.getPtrTy()}, false);
+    body_.function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, e_.module);
+    body_.function->setCallingConv(llvm::CallingConv::PTX_Kernel);
+    body_.function->setDoesNotThrow();
+    body_.function->addParamAttr(0, llvm::Attribute::getWithByValType(e_.context, table_));
+    body_.function->addParamAttr(0, llvm::Attribute::getWithAlignment(e_.context, llvm::Align(8)));
+    body_.buffers = body_.function->getArg(0);
+    e_.body = e_.main_body = &body_;
+    e_.b.SetInsertPoint(llvm::BasicBlock::Create(e_.context, "entry", body_.function));
+    auto* begin = llvm::BasicBlock::Create(e_.context, "begin", body_.function);
+    e_.b.CreateBr(begin);
+    e_.b.SetInsertPoint(begin);
+  }
+  void end(UnitPlan::Launch launch, CodeImage* image) {
+    e_.b.CreateRetVoid();
+    // So that a block's threads have their registers.
+    auto* threads =
+        llvm::ConstantAsMetadata::get(e_.b.getInt32(static_cast<uint32_t>(launch.threads)));
+    e_.module.getOrInsertNamedMetadata("nvvm.annotations")
+        ->addOperand(
+            llvm::MDNode::get(e_.context, {llvm::ValueAsMetadata::get(body_.function),
+                                           llvm::MDString::get(e_.context, "maxntidx"), threads}));
+    image->entries.push_back(static_cast<uint64_t>(launch.blocks));
+    image->entries.push_back(static_cast<uint64_t>(launch.threads));
+  }
+
+  std::string name_;
+  Frame frame_;
+  Emitter& e_ = frame_.e;
+  Body body_;
+  llvm::ArrayType* table_ = nullptr;
+};
+
+}  // namespace
+
+std::optional<CodeImage> device_code(std::span<const Region* const> regions) {
+  llvm::TargetMachine* target = machine();
+  if (target == nullptr) return std::nullopt;
+  llvm::LLVMContext context;
+  llvm::Module module("lamella", context);
+  module.setDataLayout(target->createDataLayout());
+  module.setTargetTriple(kTriple);
+  CodeImage image;
+  for (const Region* region : regions) {
+    DeviceRegion(module, str("region_", image.regions.size())).emit(*region, &image);
+  }
+  image.block = assembly_of(module, *target);
+  return image;
+}
+
+}  // namespace lamella::hlo::compiler

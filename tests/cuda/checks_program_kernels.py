@@ -1,0 +1,276 @@
+"""Regions of programs on a device: one kernel for each, with the CPU's bits where no sum is reordered,
+and nothing that waits or runs on the CPU."""
+
+import math
+
+import pytest
+
+import lamella
+import lamella.nn.functional as F
+from beside_cpu import FLOATS, INTEGERS, TOLERANCE, strided_copy, values
+from lamella import hlo, nn
+
+
+@pytest.fixture
+def check(cuda, standin):
+    """Compares a program with the CPU's, and counts its launches when it runs again."""
+
+    def run(launches, program, *tensors, exact=True, copy=lambda x: x.cuda()):
+        here, given = program(*tensors), [copy(tensor) for tensor in tensors]
+        program(*given)
+        cuda.synchronize()
+        cuda.reset_fallbacks()
+        standin.standin_reset_calls()
+        there = program(*given)
+        for function in ("cuStreamSynchronize", "cuCtxSynchronize", "cuMemcpyDtoHAsync_v2",
+                         "cuMemcpyHtoDAsync_v2", "cuModuleLoadData"):  # fmt: skip
+            assert standin.calls(function) == 0, function
+        assert cuda.fallbacks() == {}
+        if launches is not None:
+            assert standin.calls("cuLaunchKernel") == launches
+        if isinstance(here, lamella.Tensor):
+            here, there = (here,), (there,)
+        for n, (expected, got) in enumerate(zip(here, there, strict=True)):
+            assert got.device.type == "cuda" and got.dtype == expected.dtype
+            assert got.is_contiguous() and got.shape == expected.shape
+            got = got.cpu()
+            if exact:
+                both_nan = (expected != expected) & (got != got)
+                equal = (expected == got) & (expected.signbit() == got.signbit())
+                assert (both_nan | equal).all().item(), f"result {n}"
+            else:
+                most = TOLERANCE[expected.dtype]
+                assert lamella.allclose(expected, got, rtol=most, atol=most), f"result {n}"
+
+    return run
+
+
+def compiled(fn):
+    return lamella.compile(fn, fullgraph=True)
+
+
+# ---- Elements ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_chains_of_floats(check, dtype):
+    x, y, row, column = (values(dtype, *s, seed=n) for n, s in enumerate(
+        [(6, 40), (6, 40), (40,), (6, 1)]))  # fmt: skip
+
+    def arithmetic(x, y, row, column):
+        return (
+            (x * y + 1.5).relu() - y,
+            x / y + y.reciprocal() * 3,
+            (x + row) * column - column * row,
+            lamella.where(x > y, x * 2, y - 1),
+            (x < y) & (x != 0),
+            lamella.maximum(x, y) + lamella.minimum(x, row).clamp(-1, 1),
+            (x * 3).floor() + (y * 3).ceil() - (x * 3).round() + (y * 2).trunc(),
+            (x * 2).float() + y.double(),
+        )
+
+    def functions(x, y, row, column):
+        return (
+            x.exp() + y.tanh() * x.sigmoid(),
+            x.abs().log1p() - y.expm1(),
+            x.erf() * 2 + (y.abs() + 1).sqrt().rsqrt(),
+            F.gelu(x + row) * 2,
+            F.gelu(x + row, approximate="tanh") - F.silu(y * column),
+            (x.abs() + 1).log() + (y.abs() + 2).log2() * x.exp2(),
+        )
+
+    check(1, compiled(arithmetic), x, y, row, column)
+    check(1, compiled(functions), x, y, row, column)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_special_values(check, dtype):
+    least = lamella.finfo(dtype).smallest_normal
+    numbers = [0.0, -0.0, math.inf, -math.inf, math.nan, least, -least / 2, lamella.finfo(dtype).max,
+               0.5, -0.5, 1.5, 2.5, -2.5, 1e-3, 89.0, -105.0]  # fmt: skip
+    x = lamella.tensor(numbers).to(dtype).repeat(16)
+    y = lamella.tensor(numbers).to(dtype).repeat_interleave(16)
+
+    def fn(x, y):
+        return (
+            x + y, x * y - x, x / y, lamella.maximum(x, y), lamella.minimum(x, y) * 1, -x.abs(),
+            x.round() + 0, x.floor(), x.sqrt(), x.exp(), x.log(), x.tanh(), x.sign() * 2,
+            (x * 2).to(lamella.int32), (x * 1).to(lamella.int64), x.isfinite() & (y == y),
+            x.clamp(-1, 1), x.expm1(), x.log1p(), x.erf(), F.gelu(x),
+        )  # fmt: skip
+
+    check(1, compiled(fn), x, y)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_chains_of_integers(check, dtype):
+    x, y = values(dtype, 5, 12), values(dtype, 5, 12, seed=1).abs() + 1
+
+    def fn(x, y):
+        return (
+            ((x * y + 3) - (y << 1)) | x,
+            ((x & y) ^ x) >> 1,
+            -x + y.abs() + ~x,
+            x.float() * 0.5 + y.double(),
+            (x.float() * 1.7).to(lamella.int32) + 1,
+            lamella.maximum(x, y) * (x > y),
+        )
+
+    check(1, compiled(fn), x, y)
+    check(1, compiled(lambda x, y: ((x * y).sum(-1), (x + y).amax(-1), (x - y).amin(1))), x, y)
+
+
+def test_chains_of_bool(check):
+    p, q = values(lamella.bool, 6, 10), values(lamella.bool, 6, 10, seed=1)
+    check(1, compiled(lambda p, q: ((p & q) | ~p, (p ^ q).float() + 1)), p, q)
+    check(1, compiled(lambda p, q: ((p & q).any(1), (p | q).all(-1))), p, q)
+
+
+def test_integers_of_modules(check):
+    text = """HloModule m
+ENTRY e { a = s32[64] parameter(0) b = s32[64] parameter(1)
+  d = s32[64] divide(a, b) r = s32[64] remainder(d, b) h = s32[64] mulhi(a, b)
+  c = s32[64] count-leading-zeros(a) p = s32[64] popcnt(h) l = s32[64] shift-left(c, p)
+  i = s32[64] iota(), iota_dimension=0 s = s32[64] subtract(l, i)
+  f = f32[64] bitcast-convert(s) n = f32[64] negate(f)
+  ROOT t = (s32[64], s32[64], s32[64], s32[64], f32[64]) tuple(d, r, p, s, n) }"""
+    a = values(lamella.int32, 64) * 238609294
+    a[:3] = lamella.tensor([-(2**31), 2**31 - 1, 0], dtype=lamella.int32)
+    b = values(lamella.int32, 64, seed=1)
+    b[0] = -1
+    check(1, hlo.compile(text), a, b)
+
+
+def test_movements(check):
+    x, y = values(lamella.float32, 6, 40), values(lamella.float32, 6, 40, seed=1)
+    check(1, compiled(lambda x, y: x.flip(1) * y + x), x, y)
+    check(1, compiled(lambda x, y: x.t() * y.t() + 1), x, y)
+    check(1, compiled(lambda x, y: x[1:, ::2] * 2 + y[1:, 1::2]), x, y)
+    check(1, compiled(lambda x, y: x.reshape(40, 6) * y.view(40, 6) - 1), x, y)
+    check(1, compiled(lambda x, y: (x[:, None] * y[None] + 1).exp()), x, y)
+    check(1, compiled(lambda x, y: F.pad(x, (1, 2, 0, 3)) * 2 + 1), x, y)
+    check(1, compiled(lambda x, y: x * lamella.arange(40, device=x.device) + 1), x, y)
+
+
+def test_arguments_that_are_views(check):
+    """Kernels take dense arrays at multiples of 16 bytes; others are copied first."""
+    x, y = values(lamella.float32, 7, 9), values(lamella.float32, 9, 7, seed=1)
+    fn = compiled(lambda x, y: x * y + 1)
+    check(1, fn, x, y.t().contiguous())
+    check(2, fn, x, y.t(), copy=strided_copy)
+    part = values(lamella.float32, 64)
+    check(1, fn, part[4:20], part[8:24], copy=lambda x: part.cuda()[4:20])
+    program = compiled(lambda x: x * x + 1)
+    check(2, program, part[1:17], copy=lambda x: part.cuda()[1:17])
+
+
+def test_constants_and_empty_arrays(check):
+    table = values(lamella.float32, 8)
+    on = {"cpu": table, "cuda": table.cuda()}
+    check(
+        1, compiled(lambda x: (x * on[x.device.type] + 0.5).relu()), values(lamella.float32, 4, 8)
+    )
+    check(0, compiled(lambda x: (x * 2 + 1).relu()), lamella.empty(0, 3))
+    check(1, compiled(lambda x: (x * 2 + 1).relu()), lamella.tensor(-3.0))
+
+
+# ---- Rows ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("length", [1, 8, 33, 100, 1000])
+def test_rows(check, dtype, length):
+    x, y, w = (values(dtype, *s, seed=n) for n, s in enumerate([(5, length)] * 2 + [(length,)]))
+
+    def fn(x, y, w):
+        z = x * y
+        return z.softmax(-1), (z + 1).sum(-1), (z - 1).amax(-1), z.mean(-1, keepdim=True) * x
+
+    check(1 if length > 1 else None, compiled(fn), x, y, w, exact=False)
+    check(1 if length > 1 else None,
+          compiled(lambda x, y, w: F.layer_norm(x + y, (length,), w, w)), x, y, w, exact=False)  # fmt: skip
+
+
+@pytest.mark.parametrize("length", [129, 3000, 9000, 50257])
+def test_long_rows(check, length):
+    """A block for a row; from some length on values are calculated again in later phases."""
+    x = values(lamella.float32, 3, length)
+    check(1, compiled(lambda x: (x * 2).softmax(-1) + 1), x, exact=False)
+    check(1, compiled(lambda x: ((x * 2).amax(-1), (x > 3).any(-1), x.amin(1))), x)
+
+
+def test_rows_of_several_dimensions(check):
+    x = values(lamella.float32, 3, 4, 6, 7)
+    check(1, compiled(lambda x: F.layer_norm(x * 2, (6, 7))), x, exact=False)
+    check(1, compiled(lambda x: (x.transpose(1, 2) * 2).softmax(-1)), x, exact=False)
+    check(1, compiled(lambda x: ((x * 2).sum(), (x + 1).amax())), x, exact=False)
+
+
+# ---- Modules -------------------------------------------------------------------------------------
+
+
+class Block(nn.Module):
+    """A block of an encoder, before attention has a kernel of its own."""
+
+    def __init__(self, size=32, heads=4):
+        super().__init__()
+        self.heads = heads
+        self.before, self.after = nn.LayerNorm(size), nn.LayerNorm(size)
+        self.qkv, self.out = nn.Linear(size, 3 * size), nn.Linear(size, size)
+        self.up, self.down = nn.Linear(size, 4 * size), nn.Linear(4 * size, size)
+
+    def forward(self, x):
+        split = (*x.shape[:2], self.heads, x.shape[2] // self.heads)
+        parts = self.qkv(self.before(x)).chunk(3, -1)
+        q, k, v = (part.reshape(split).transpose(1, 2) for part in parts)
+        mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(x.shape)
+        x = x + self.out(mixed)
+        return x + self.down(F.gelu(self.up(self.after(x))))
+
+
+def made(kind, device):
+    lamella.manual_seed(1)
+    if kind is Block:
+        return Block().to(device)
+    return nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 32)).to(device)
+
+
+# Launches beside the libraries' products. Operator by operator the block took 69, and with its
+# gradient 128.
+@pytest.mark.parametrize(("kind", "forward", "both"), [(Block, 10, 32), ("mlp", 2, 9)])
+def test_modules(cuda, standin, kind, forward, both):
+    x = values(lamella.float32, 2, 8, 32)
+    results = {}
+    for device in ("cpu", "cuda"):
+        module, given = made(kind, device), x.to(device)
+        with lamella.no_grad():
+            program = compiled(module)
+            program(given)
+            cuda.synchronize()
+            standin.standin_reset_calls()
+            results[device] = [program(given)]
+            if device == "cuda":
+                assert standin.calls("cuLaunchKernel") == forward
+                assert standin.calls("cuStreamSynchronize") == 0
+        loss = compiled(lambda x, module=module: module(x).pow(2).mean())
+        loss(given).backward()
+        module.zero_grad(set_to_none=True)
+        cuda.synchronize()
+        standin.standin_reset_calls()
+        loss(given).backward()
+        if device == "cuda":
+            assert standin.calls("cuLaunchKernel") == both
+        results[device] += [p.grad for p in module.parameters()]
+    assert cuda.fallbacks() == {}
+    for expected, got in zip(results["cpu"], results["cuda"], strict=True):
+        assert lamella.allclose(expected, got.cpu(), rtol=1e-4, atol=1e-6)
+
+
+def test_steps_are_explained(cuda):
+    text = """HloModule m
+ENTRY e { a = f32[4,8] parameter(0) b = f32[4,8] exponential(a) c = f32[4,8] add(b, a)
+  ROOT r = f32[4,8] sine(c) }"""
+    program = hlo.compile(text)
+    program(values(lamella.float32, 4, 8).cuda())
+    shown = program.explain()
+    assert "  kernel, elements: c\n  call of aten::sin: " in shown, shown
