@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "lamella/core/error.h"
+#include "lamella/cuda/graphs.h"
 #include "lamella/cuda/streams.h"
 
 namespace lamella::cuda {
@@ -51,7 +52,10 @@ void* find_kernel(int device, const char* name) {
   auto [at, is_new] = all.kernels.try_emplace(name, nullptr);
   if (!is_new) return at->second;
   for (int i = 0; i < kImages && at->second == nullptr; ++i) {
-    if (all.modules[i] == nullptr) CUDA_CALL(cuModuleLoadData, &all.modules[i], images[i]);
+    if (all.modules[i] == nullptr) {
+      RelaxedCapture relaxed;
+      CUDA_CALL(cuModuleLoadData, &all.modules[i], images[i]);
+    }
     const int result = Driver::functions().cuModuleGetFunction(&at->second, all.modules[i], name);
     if (result == kNotFound) {
       at->second = nullptr;
