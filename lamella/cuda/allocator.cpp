@@ -95,14 +95,17 @@ class DeviceMemory {
                                              : (bytes + kRound - 1) / kRound * kRound;
     LAMELLA_CHECK(rounded >= bytes, "empty: expected a size that fits memory, got ", bytes,
                   " bytes");
-    const Pool pool = rounded <= kMostSmall ? kSmall : kLarge;
-    Block* found = take_free(rounded, stream, pool, owner);
+    Block* found = take_recent(rounded, stream, owner);
     if (found == nullptr) {
-      ContextGuard guard(device);
-      found = new_segment(bytes, rounded, device, stream, pool, owner);
+      const Pool pool = rounded <= kMostSmall ? kSmall : kLarge;
+      found = take_free(rounded, stream, pool, owner);
+      if (found == nullptr) {
+        ContextGuard guard(device);
+        found = new_segment(bytes, rounded, device, stream, pool, owner);
+      }
+      const size_t rest = found->bytes - rounded;
+      if (pool == kSmall ? rest >= kRound : rest > kMostSmall) split(found, rounded);
     }
-    const size_t rest = found->bytes - rounded;
-    if (pool == kSmall ? rest >= kRound : rest > kMostSmall) split(found, rounded);
     found->used = true;
     found->requested = bytes;
     count(kAllocations, found, 1);
@@ -120,7 +123,7 @@ class DeviceMemory {
     count(kAllocations, block, -1);
     count(kAllocatedBytes, block, -static_cast<int64_t>(block->bytes));
     count(kRequestedBytes, block, -static_cast<int64_t>(block->requested));
-    if (block->streams.empty()) return release(block);
+    if (block->streams.empty()) return keep(block);
     ++block->waits;
     pending_.push_back({nullptr, block});
     if (is_any_captured()) return;
@@ -130,6 +133,7 @@ class DeviceMemory {
 
   void record_stream(void* data, int64_t stream) {
     std::lock_guard lock(mutex);
+    release_recent();
     const auto address = reinterpret_cast<Address>(data);
     auto at = segments_.upper_bound(address);
     Block* block = at == segments_.begin() ? nullptr : std::prev(at)->second;
@@ -141,8 +145,13 @@ class DeviceMemory {
     if (std::find(known.begin(), known.end(), stream) == known.end()) known.push_back(stream);
   }
 
+  // Joins the blocks that were freed last with their neighbours.
+  void release_recent() {
+    while (recent_count_ != 0) release(recent_[--recent_count_]);
+  }
   // The device's context must be current, and no stream be captured.
   void empty() {
+    release_recent();
     record_events();
     for (const auto& [event, block] : pending_) CUDA_CALL(cuEventSynchronize, event);
     finish_events();
@@ -190,6 +199,26 @@ class DeviceMemory {
     count(kInactiveSplitBytes, block, by * static_cast<int64_t>(block->bytes));
   }
 
+  // What is freed is often asked for again at once, so the last few blocks wait, as used ones for
+  // their neighbours, to serve an allocation of the same size.
+  void keep(Block* block) {
+    count(kActive, block, -1);
+    count(kActiveBytes, block, -static_cast<int64_t>(block->bytes));
+    if (!keeps_segments()) return release(block);
+    block->used = true;
+    if (recent_count_ == kRecent) release_recent();
+    recent_[recent_count_++] = block;
+  }
+  Block* take_recent(size_t bytes, int64_t stream, const Pools* owner) {
+    for (int i = recent_count_; i-- > 0;) {
+      Block* block = recent_[i];
+      if (block->bytes != bytes || block->stream != stream || block->owner != owner) continue;
+      recent_[i] = recent_[--recent_count_];
+      return block;
+    }
+    release_recent();
+    return nullptr;
+  }
   Block* take_free(size_t bytes, int64_t stream, Pool pool, Pools* owner) {
     Block wanted{};
     wanted.bytes = bytes;
@@ -266,8 +295,7 @@ class DeviceMemory {
   }
   // Joins the block with free neighbours and makes it free.
   void release(Block* block) {
-    count(kActive, block, -1);
-    count(kActiveBytes, block, -static_cast<int64_t>(block->bytes));
+    block->used = false;
     if (Block* other = block->before; other != nullptr && is_free(other)) {
       take_out(other);
       segments_.erase(other->data);
@@ -341,7 +369,7 @@ class DeviceMemory {
       }
       Driver::check(result, "cuEventQuery");
       events_.give(event);
-      if (--block->waits == 0) release(block);
+      if (--block->waits == 0) keep(block);
     }
     pending_.resize(kept);
   }
@@ -350,6 +378,9 @@ class DeviceMemory {
     EventHandle event;  // null: not recorded yet
     Block* block;
   };
+  static constexpr int kRecent = 4;
+  Block* recent_[kRecent];
+  int recent_count_ = 0;
   Pools shared_;
   std::map<int64_t, Pools> pools_;  // of graphs
   Pools* captured_ = nullptr;       // that of the capture under way
@@ -411,11 +442,13 @@ void empty_cache(int device) {
 MemoryStatistics memory_statistics(int device) {
   Driver::check_process();
   std::lock_guard lock(memory_of(device).mutex);
+  memory_of(device).release_recent();
   return memory_of(device).statistics;
 }
 void reset_peaks(int device) {
   Driver::check_process();
   std::lock_guard lock(memory_of(device).mutex);
+  memory_of(device).release_recent();
   for (Statistic& one : memory_of(device).statistics.of) {
     std::copy(std::begin(one.current), std::end(one.current), one.peak);
   }
@@ -423,6 +456,7 @@ void reset_peaks(int device) {
 void reset_accumulated(int device) {
   Driver::check_process();
   std::lock_guard lock(memory_of(device).mutex);
+  memory_of(device).release_recent();
   MemoryStatistics& all = memory_of(device).statistics;
   for (Statistic& one : all.of) {
     std::fill(std::begin(one.increased), std::end(one.increased), 0);

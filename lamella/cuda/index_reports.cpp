@@ -1,6 +1,7 @@
 // Note [Indices on the device] in index_reports.h.
 #include "lamella/cuda/index_reports.h"
 
+#include <atomic>
 #include <mutex>
 
 #include "lamella/core/error.h"
@@ -27,10 +28,11 @@ struct Reports {
   Launch launches[2 * kSlots];
   int64_t next = 0, next_captured = 0;
 };
-Reports* all[kMostDevices];  // made once, under `making`
+std::atomic<Reports*> all[kMostDevices];  // made once, under `making`
 std::mutex making;
 
 Reports& reports_of(int device) {
+  if (Reports* made = all[device].load(std::memory_order_acquire)) return *made;
   std::lock_guard lock(making);
   if (all[device] == nullptr) {
     auto* made = new Reports();
@@ -60,11 +62,7 @@ IndexSlot report_slot(int device, const char* op, IndexText text, int64_t least,
 }
 
 void check_reports(int device) {
-  Reports* reports = nullptr;
-  {
-    std::lock_guard lock(making);
-    reports = all[device];
-  }
+  Reports* reports = all[device].load(std::memory_order_acquire);
   if (reports == nullptr || reports->slots[2 * kSlots] == 0) return;
   std::lock_guard lock(reports->mutex);
   reports->slots[2 * kSlots] = 0;

@@ -117,4 +117,12 @@ void launch(int device, void* kernel, const char* name, const void* parameters,
   after_launch(device, stream);
 }
 
+void copy_bytes(int device, void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;
+  StreamHandle stream = handle_of(device, current().streams[device]);
+  CUDA_CALL(cuMemcpyDtoDAsync_v2, reinterpret_cast<Address>(to), reinterpret_cast<Address>(from),
+            bytes, stream);
+  after_launch(device, stream);
+}
+
 }  // namespace lamella::cuda

@@ -8,6 +8,7 @@
 #include "lamella/core/visit_dtype.h"
 #include "lamella/cuda/driver.h"
 #include "lamella/cuda/kernels/select.h"
+#include "lamella/cuda/launch.h"
 #include "lamella/cuda/movement.h"
 #include "lamella/structured.h"
 
@@ -252,11 +253,24 @@ bool flip_body(Call& call) {
 bool cat_body(Call& call) {
   const Tensor out = call.output();
   const int64_t dim = call.integer(1) < 0 ? call.integer(1) + out.dim() : call.integer(1);
+  // Whether a part of the result lies in one piece.
+  int64_t outer = 1;
+  for (int64_t d = 0; d < dim; ++d) outer *= out.sizes()[static_cast<size_t>(d)];
+  const bool pieces = outer == 1 && out.is_contiguous();
+  char* to = static_cast<char*>(out.data_ptr());
   int64_t at = 0;
-  for (const Tensor& t : call.tensors(0)) {
+  for (size_t k = 0; k < call.count(0); ++k) {
+    const Tensor t = call.tensor_of(0, k);
     if (t.dim() == 1 && t.numel() == 0) continue;
     const int64_t size = t.size(dim);
-    if (t.numel() != 0) lamella::_copy_from(t, out.narrow(dim, at, size), false);
+    if (pieces && t.is_contiguous() && t.scalar_type() == out.scalar_type() && !t.is_conj() &&
+        !t.is_neg()) {
+      copy_bytes(call.device(), to, t.data_ptr(), t.nbytes());
+      to += t.nbytes();
+    } else if (t.numel() != 0) {
+      lamella::_copy_from(t, out.narrow(dim, at, size), false);
+      to += static_cast<size_t>(t.numel()) * out.itemsize();
+    }
     at += size;
   }
   return true;

@@ -13,6 +13,7 @@ std::map<Stream*, std::shared_ptr<Capture>>& captures() {
   static auto* all = new std::map<Stream*, std::shared_ptr<Capture>>();
   return *all;
 }
+std::atomic<size_t> captured_streams{0};
 thread_local int mode_of_thread = kGlobal;
 
 struct Graph {
@@ -34,11 +35,13 @@ Stream* stream_of(void* handle) {
 }  // namespace
 
 std::shared_ptr<Capture> capture_of(Stream& stream) {
+  if (captured_streams == 0) return nullptr;
   std::lock_guard lock(mutex);
   auto found = captures().find(&stream);
   return found == captures().end() ? nullptr : found->second;
 }
 bool capture_work(Stream& stream, const Work& work) {
+  if (captured_streams == 0) return false;
   auto capture = capture_of(stream);
   if (capture == nullptr) return false;
   std::lock_guard lock(mutex);
@@ -47,6 +50,7 @@ bool capture_work(Stream& stream, const Work& work) {
   return true;
 }
 int check_unsafe() {
+  if (captured_streams == 0) return kSuccess;
   std::lock_guard lock(mutex);
   int result = kSuccess;
   for (auto& [stream, capture] : captures()) {
@@ -61,6 +65,7 @@ int check_unsafe() {
   return result;
 }
 int check_wait(Stream* waited) {
+  if (captured_streams == 0) return kSuccess;
   std::lock_guard lock(mutex);
   int result = kSuccess;
   for (auto& [stream, capture] : captures()) {
@@ -80,6 +85,7 @@ int capture_wait(Stream& stream, Stream* from, const std::shared_ptr<Capture>& c
   if (capture->is_over || (own != nullptr && own != capture)) return kCapturedEvent;
   if (own == nullptr) {
     captures()[&stream] = capture;
+    ++captured_streams;
     capture->joined[&stream] = true;
   }
   if (auto found = capture->joined.find(from); found != capture->joined.end()) {
@@ -108,6 +114,7 @@ int cuStreamBeginCapture_v2(void* handle, int mode) {
   capture->origin = stream;
   capture->mode = mode;
   capture->thread = std::this_thread::get_id();
+  ++captured_streams;
   return kSuccess;
 }
 int cuStreamEndCapture(void* handle, void** graph) {
@@ -125,6 +132,7 @@ int cuStreamEndCapture(void* handle, void** graph) {
     captures().erase(stream);
     unjoined = unjoined || !waited;
   }
+  captured_streams = captures().size();
   if (capture->is_invalid) return kCaptureInvalidated;
   if (unjoined) return kCaptureUnjoined;
   *graph = new Graph{capture->work};
