@@ -391,10 +391,9 @@ class DeviceMemory {
   EventPool events_;
 };
 
-DeviceMemory& memory_of(int device) {
-  static auto* all = new DeviceMemory[kMostDevices];
-  return all[device];
-}
+// Never freed: tensors in static objects may be freed at any time.
+DeviceMemory* const memories = new DeviceMemory[kMostDevices];
+DeviceMemory& memory_of(int device) { return memories[device]; }
 
 }  // namespace
 

@@ -13,7 +13,7 @@ namespace lamella::cuda {
 template <class T, size_t N>
 class Few {
  public:
-  Few() = default;
+  Few() {}  // without zeros where none are asked for
   Few(std::initializer_list<T> values) : Few(values.begin(), values.end()) {}
   template <class It>
   Few(It first, It last) {
