@@ -486,6 +486,64 @@ def test_programs_that_write_arguments(cuda):
     assert y.tolist() == [4.0] * 3
 
 
+@pytest.mark.parametrize("dtype", [lamella.float32, lamella.bfloat16, lamella.float16])
+@pytest.mark.parametrize("sizes", [(4,), (2, 3, 4), (1, 1, 4), (4, 4)])
+def test_rows_and_relu_are_epilogues_of_products(cuda, standin, dtype, sizes):
+    """A linear layer with its bias, and a relu, is one call of cuBLASLt and nothing else; a product
+    that was rounded before the sum stays apart."""
+    lamella.manual_seed(1)
+    linear = nn.Linear(4, 6).to(dtype)
+    x = lamella.randn(*sizes).to(dtype)
+    functions = [
+        linear,
+        lambda x: linear(x).relu(),
+        lambda x: lamella.clamp(linear(x), min=0),
+        lambda x: linear.bias + x.reshape(-1, 4) @ linear.weight.t(),
+    ]
+    with lamella.no_grad():
+        expected = [fn(x).float() for fn in functions]
+        linear.cuda()
+        for fn, wanted in zip(functions, expected, strict=True):
+            compiled = lamella.compile(fn, fullgraph=True)
+            compiled(x.cuda())
+            given = x.cuda()
+            cuda.synchronize()
+            standin.standin_reset_calls()
+            made = compiled(given)
+            names = ("cublasLtMatmul", "cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuMemAlloc_v2")
+            apart = fn is functions[3] and dtype != lamella.float32
+            assert counts(standin, *names) == [1, int(apart), 0, 0]
+            assert made.shape == wanted.shape and made.dtype == dtype
+            tolerance = 1e-5 if dtype == lamella.float32 else 2e-2
+            torch.testing.assert_close(
+                torch.from_dlpack(made.cpu().float()),
+                torch.from_dlpack(wanted),
+                rtol=tolerance,
+                atol=tolerance,
+            )
+
+
+def test_results_that_are_used_again_stay(cuda):
+    """A sum that something else reads is no part of a relu, and a product none of a sum."""
+    w, b, x = lamella.randn(4, 6), lamella.randn(6), lamella.randn(3, 4)
+
+    def both(x, w, b):
+        y = x @ w + b
+        return y.relu(), y * 2
+
+    def product(x, w, b):
+        y = x @ w
+        return y + b, y
+
+    def columns(x, w, b):
+        return (x @ w)[:, :3] + b[:3, None]
+
+    for fn in (both, product, columns):
+        here, there = fn(x, w, b), lamella.compile(fn)(x.cuda(), w.cuda(), b.cuda())
+        for a, b_ in zip([here] if fn is columns else here, [there] if fn is columns else there):
+            torch.testing.assert_close(torch.from_dlpack(b_.cpu()), torch.from_dlpack(a))
+
+
 LOOP = """HloModule m
 condition { s = s32[] parameter(0) n = s32[] constant(3)
   ROOT r = pred[] compare(s, n), direction=LT }

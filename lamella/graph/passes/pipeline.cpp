@@ -57,7 +57,7 @@ constexpr Pass kNative[] = {
     {"channels_last", channels_last, "convolution", "changed to channels last"}};
 // The pass of programs for devices, whose libraries add rows to products.
 constexpr Pass kForDevices = {"add_rows_in_products", add_rows_in_products, "product",
-                              "replaced by a call that adds a row"};
+                              "merged with its sum, rounding or relu"};
 // A pass may enable another one, but rarely more than a few times.
 constexpr int kMaxRounds = 3;
 
