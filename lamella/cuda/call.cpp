@@ -398,11 +398,11 @@ bool lay_walk(IntArrayRef sizes, const Strided* operands, int count, Walk<1>* he
   return true;
 }
 
-std::vector<int64_t> broadcast_strides(const Tensor& t, IntArrayRef sizes) {
-  std::vector<int64_t> result(sizes.size(), 0);
-  for (size_t back = 1; back <= t.sizes().size(); ++back) {
+Sizes broadcast_strides(const Tensor& t, IntArrayRef sizes, size_t rank) {
+  Sizes result(rank, 0);
+  for (size_t back = 1; back <= t.sizes().size() && back <= sizes.size(); ++back) {
     const size_t d = t.sizes().size() - back;
-    if (t.sizes()[d] != 1) result[sizes.size() - back] = t.strides()[d];
+    if (t.sizes()[d] != 1) result[rank - back] = t.strides()[d];
   }
   return result;
 }

@@ -135,8 +135,11 @@ bool lay(Walk<N>* walk, IntArrayRef sizes, ArrayRef<Strided> operands) {
   for (int d = 0; d < kWalkDims; ++d) walk->sizes[d] = head.sizes[d];
   return true;
 }
-// The strides with which a tensor is read in a larger shape.
-std::vector<int64_t> broadcast_strides(const Tensor& t, IntArrayRef sizes);
+// What lists of a call's dimensions hold.
+inline constexpr size_t kMostDims = 64;
+using Sizes = Few<int64_t, kMostDims>;
+// The strides with which a tensor is read in a larger shape, the last of `rank` dimensions.
+Sizes broadcast_strides(const Tensor& t, IntArrayRef sizes, size_t rank);
 
 // Launches a kernel of a family for elements of a size ("b4") or dtype ("f32"): name + suffix.
 // False: there is no such kernel. The name must live on.

@@ -403,15 +403,6 @@ bool expand_masks(const char* op, const Tensor& self, std::vector<Tensor>* indic
   return true;
 }
 
-// The strides with which a tensor is read in a larger shape, the last of `rank` dimensions.
-Sizes strides_in(const Tensor& t, IntArrayRef sizes, size_t rank) {
-  Sizes result(rank, 0);
-  for (size_t back = 1; back <= t.sizes().size() && back <= sizes.size(); ++back) {
-    const size_t d = t.sizes().size() - back;
-    if (t.sizes()[d] != 1) result[rank - back] = t.strides()[d];
-  }
-  return result;
-}
 // The walk of a call whose indices are integers: `beside` in the shape of the result.
 bool index_by_tensors(const char* op, const Call& call, const Tensor& self, const Tensor& beside,
                       Action action) {
@@ -441,17 +432,13 @@ bool index_by_tensors(const char* op, const Call& call, const Tensor& self, cons
     sizes.push_back(self.sizes()[d]);
     base.push_back(self.strides()[d]);
   };
-  auto is_indexed = [&](size_t d) {
-    return std::find(which.begin(), which.end(), d) != which.end();
-  };
-  const auto rank = static_cast<size_t>(self.dim());
   for (size_t d = 0; d < first; ++d) add_dim(d);
   sizes.append(shape);
   base.resize(sizes.size(), 0);
-  for (size_t d = first; d < rank; ++d) {
-    if (!is_indexed(d)) add_dim(d);
+  for (size_t d = first; d < self.sizes().size(); ++d) {
+    if (std::find(which.begin(), which.end(), d) == which.end()) add_dim(d);
   }
-  const Sizes from = strides_in(beside, sizes, sizes.size());
+  const Sizes from = broadcast_strides(beside, sizes, sizes.size());
   const auto bytes = static_cast<int64_t>(self.itemsize());
   Indexing p{op,
              call.device(),
@@ -461,7 +448,7 @@ bool index_by_tensors(const char* op, const Call& call, const Tensor& self, cons
              Strided(self.data_ptr(), base, bytes),
              {}};
   for (size_t k = 0; k < which.size(); ++k) {
-    Sizes strides = strides_in(indices[k], shape, first + shape.size());
+    Sizes strides = broadcast_strides(indices[k], shape, first + shape.size());
     strides.resize(sizes.size(), 0);
     const size_t d = which[k];
     p.indices.push_back({indices[k], strides, self.sizes()[d], self.strides()[d], true});

@@ -1,15 +1,11 @@
 // Gathers and scatters by index tensors.
 #pragma once
 #include "lamella/cuda/call.h"
-#include "lamella/cuda/few.h"
 #include "lamella/cuda/kernels/index.h"
 #include "lamella/cuda/movement.h"
 
 namespace lamella::cuda {
 
-// What lists of a call's dimensions hold: calls with more dimensions run on the CPU.
-inline constexpr size_t kMostDims = 64;
-using Sizes = Few<int64_t, kMostDims>;
 // An index tensor of a call, with its strides in the walk's shape.
 struct IndexOperand {
   Tensor index;

@@ -272,7 +272,7 @@ def make_graphed_callables(
     for one in graphed:
         call, fn = one.callable(), one.fn
         if isinstance(fn, lamella.nn.Module):
-            fn.forward = _in_mode(call, fn, fn.forward, fn.training)
+            fn.__dict__["forward"] = _in_mode(call, fn, fn.forward, fn.training)
             made.append(fn)
         else:
             made.append(call)
