@@ -110,20 +110,23 @@ size_t Graph::end() {
       "capture_end: expected the current stream to be that of capture_begin, got another");
   int result = 0;
   size_t nodes = 0;
+  const char* function = "cuStreamEndCapture";
   void* graph = finish(&result);
   ContextGuard guard(device_);
   if (result == kSuccess) {
     const Functions& driver = Driver::functions();
     result = driver.cuGraphGetNodes(graph, nullptr, &nodes);
     if (result == kSuccess) {
+      function = "cuGraphInstantiateWithFlags";
       result = driver.cuGraphInstantiateWithFlags(&executable_, graph, 0);
-      if (result != kSuccess) executable_ = nullptr;
     }
     driver.cuGraphDestroy(graph);
   }
-  if (result != kSuccess) reset();
-  Driver::check(result, "cuStreamEndCapture");
-  return nodes;
+  if (result == kSuccess) return nodes;
+  executable_ = nullptr;
+  reset();
+  Driver::check(result, function);
+  return 0;
 }
 
 void Graph::abandon() noexcept {
