@@ -59,11 +59,13 @@ std::vector<TensorBase> DeviceGraph::run(std::span<const TensorBase> given, cons
     return run(given);
   }
   if (is_captured(stream) || (is_warm_ && stream.id() != stream_)) return run(given);
-  std::vector<TensorBase> arguments;
-  for (const TensorBase& one : given) {
-    Tensor tensor(one);
-    if (tensor.device() != device_) tensor = tensor.to(device_);
-    arguments.push_back(tensor.resolve_conj().resolve_neg());
+  std::vector<TensorBase> resolved;
+  std::span<const TensorBase> arguments = given;
+  if (!std::ranges::all_of(given, [&](const TensorBase& one) { return is_plain(one); })) {
+    for (const TensorBase& one : given) {
+      resolved.push_back(Tensor(one).to(device_).resolve_conj().resolve_neg());
+    }
+    arguments = resolved;
   }
   if (!is_warm_) {
     std::vector<TensorBase> made = run(arguments);
@@ -77,7 +79,12 @@ std::vector<TensorBase> DeviceGraph::run(std::span<const TensorBase> given, cons
   return graph_ == nullptr ? run(arguments) : replay(arguments);
 }
 
-bool DeviceGraph::is_placed(const std::vector<TensorBase>& arguments) const {
+// Whether an argument is what the program's steps take.
+bool DeviceGraph::is_plain(const TensorBase& one) const {
+  return one.device() == device_ &&
+         (one.impl()->flags & (LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG)) == 0;
+}
+bool DeviceGraph::is_placed(std::span<const TensorBase> arguments) const {
   for (size_t k = 0; k < arguments.size(); ++k) {
     const Argument& known = arguments_[k];
     if (known.copy.defined()) continue;
@@ -88,14 +95,14 @@ bool DeviceGraph::is_placed(const std::vector<TensorBase>& arguments) const {
   }
   return true;
 }
-void DeviceGraph::note(const std::vector<TensorBase>& arguments) {
+void DeviceGraph::note(std::span<const TensorBase> arguments) {
   for (size_t k = 0; k < arguments.size(); ++k) {
     arguments_[k].data = arguments[k].const_data_ptr();
     arguments_[k].strides = arguments[k].strides().vec();
   }
 }
 
-void DeviceGraph::capture(const std::vector<TensorBase>& arguments, const Run& run) {
+void DeviceGraph::capture(std::span<const TensorBase> arguments, const Run& run) {
   const Functions& cuda = functions();
   if (graph_ != nullptr) {
     results_.clear();
@@ -129,7 +136,7 @@ void DeviceGraph::capture(const std::vector<TensorBase>& arguments, const Run& r
   }
 }
 
-std::vector<TensorBase> DeviceGraph::replay(const std::vector<TensorBase>& arguments) {
+std::vector<TensorBase> DeviceGraph::replay(std::span<const TensorBase> arguments) {
   for (size_t k = 0; k < arguments.size(); ++k) {
     Tensor copy(arguments_[k].copy);
     if (copy.defined()) copy.copy_(Tensor(arguments[k]));

@@ -41,10 +41,11 @@ class DeviceGraph {
     std::vector<int64_t> strides;
     TensorBase copy;  // what the graph reads instead; undefined: the argument itself
   };
-  void note(const std::vector<TensorBase>& arguments);
-  bool is_placed(const std::vector<TensorBase>& arguments) const;
-  void capture(const std::vector<TensorBase>& arguments, const Run& run);
-  std::vector<TensorBase> replay(const std::vector<TensorBase>& arguments);
+  void note(std::span<const TensorBase> arguments);
+  bool is_plain(const TensorBase& one) const;
+  bool is_placed(std::span<const TensorBase> arguments) const;
+  void capture(std::span<const TensorBase> arguments, const Run& run);
+  std::vector<TensorBase> replay(std::span<const TensorBase> arguments);
 
   const Device device_;
   mutable std::mutex mutex_;
