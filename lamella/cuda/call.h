@@ -52,7 +52,7 @@ class Call {
   bool is_none(int i) const { return at(i).tag == LAMELLA_NONE; }
 
   // ---- Outputs ----
-  const Tensor& output(int i = 0) const { return outputs_[static_cast<size_t>(i)]; }
+  Tensor output(int i = 0) const { return outputs_[static_cast<size_t>(i)]; }
   // Makes output 0 a copy of `self`, unless it is `self` itself.
   void start_from(const Tensor& self) const;
 
