@@ -54,6 +54,7 @@ step() {
 step conformance 60 "$python" -m lamella.conformance build/prefix/lib/liblamella_cuda.so --device cuda
 step operators 100 "$python" tests/cuda/gpu_operators.py
 step programs 50 "$python" tests/cuda/gpu_programs.py
+step graphs 40 "$python" tests/cuda/gpu_graphs.py
 step random 30 "$python" tests/cuda/gpu_random.py
 step timings 120 "$python" tests/cuda/gpu_timings.py
 if [ -x build/tests/seeds/seeds_custom_call_cuda_test ] && [ -z "${LAMELLA_CUDA_DRIVER:-}" ]; then

@@ -2,6 +2,7 @@
 #include "lamella/cuda/allocator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "lamella/core/error.h"
+#include "lamella/cuda/graphs.h"
 #include "lamella/cuda/streams.h"
 
 namespace lamella::cuda {
@@ -22,6 +24,7 @@ constexpr size_t kMinLarge = size_t{10} << 20;
 constexpr size_t kRoundLarge = size_t{2} << 20;
 enum Pool : int { kLarge = 1, kSmall = 2 };
 
+struct Pools;
 struct Block {
   Address data;
   size_t bytes;
@@ -29,6 +32,7 @@ struct Block {
   int device;
   int64_t stream;
   Pool pool;
+  Pools* owner;
   bool used;
   int waits;      // events that have to be done before the block is free
   Block* before;  // neighbours in the segment
@@ -44,6 +48,12 @@ struct BySize {
   }
 };
 using FreeBlocks = std::set<Block*, BySize>;
+// The free blocks that serve all allocations, or those of captures: Note [Pools of graphs].
+struct Pools {
+  FreeBlocks free[3];
+  int64_t segments = 0;
+  int users = 0;
+};
 
 std::string bytes_text(size_t bytes) {
   const char* const units[] = {"bytes", "KiB", "MiB", "GiB"};
@@ -74,23 +84,28 @@ class DeviceMemory {
   void* allocate(size_t bytes, int device, int64_t stream, void** block) {
     Driver::check_process();
     std::lock_guard lock(mutex);
-    if (!pending_.empty()) {
+    if (!pending_.empty() && !is_any_captured()) {
       ContextGuard guard(device);
       finish_events();
     }
+    Pools* owner = &shared_;
+    if (LAMELLA_UNLIKELY(captured_ != nullptr) && is_captured(device, stream)) owner = captured_;
     const size_t rounded = !keeps_segments() ? std::max<size_t>(bytes, 1)
                            : bytes <= kRound ? kRound
                                              : (bytes + kRound - 1) / kRound * kRound;
     LAMELLA_CHECK(rounded >= bytes, "empty: expected a size that fits memory, got ", bytes,
                   " bytes");
-    const Pool pool = rounded <= kMostSmall ? kSmall : kLarge;
-    Block* found = take_free(rounded, stream, pool);
+    Block* found = take_recent(rounded, stream, owner);
     if (found == nullptr) {
-      ContextGuard guard(device);
-      found = new_segment(bytes, rounded, device, stream, pool);
+      const Pool pool = rounded <= kMostSmall ? kSmall : kLarge;
+      found = take_free(rounded, stream, pool, owner);
+      if (found == nullptr) {
+        ContextGuard guard(device);
+        found = new_segment(bytes, rounded, device, stream, pool, owner);
+      }
+      const size_t rest = found->bytes - rounded;
+      if (pool == kSmall ? rest >= kRound : rest > kMostSmall) split(found, rounded);
     }
-    const size_t rest = found->bytes - rounded;
-    if (pool == kSmall ? rest >= kRound : rest > kMostSmall) split(found, rounded);
     found->used = true;
     found->requested = bytes;
     count(kAllocations, found, 1);
@@ -108,22 +123,17 @@ class DeviceMemory {
     count(kAllocations, block, -1);
     count(kAllocatedBytes, block, -static_cast<int64_t>(block->bytes));
     count(kRequestedBytes, block, -static_cast<int64_t>(block->requested));
-    if (!block->streams.empty()) {
-      ContextGuard guard(block->device);
-      for (int64_t stream : block->streams) {
-        EventHandle event = events_.take();
-        CUDA_CALL(cuEventRecord, event, handle_of(block->device, stream));
-        pending_.push_back({event, block});
-        ++block->waits;
-      }
-      block->streams.clear();
-      return;
-    }
-    release(block);
+    if (block->streams.empty()) return keep(block);
+    ++block->waits;
+    pending_.push_back({nullptr, block});
+    if (is_any_captured()) return;
+    ContextGuard guard(block->device);
+    record_events();
   }
 
   void record_stream(void* data, int64_t stream) {
     std::lock_guard lock(mutex);
+    release_recent();
     const auto address = reinterpret_cast<Address>(data);
     auto at = segments_.upper_bound(address);
     Block* block = at == segments_.begin() ? nullptr : std::prev(at)->second;
@@ -135,11 +145,33 @@ class DeviceMemory {
     if (std::find(known.begin(), known.end(), stream) == known.end()) known.push_back(stream);
   }
 
-  // The device's context must be current.
+  // Joins the blocks that were freed last with their neighbours.
+  void release_recent() {
+    while (recent_count_ != 0) release(recent_[--recent_count_]);
+  }
+  // The device's context must be current, and no stream be captured.
   void empty() {
+    release_recent();
+    record_events();
     for (const auto& [event, block] : pending_) CUDA_CALL(cuEventSynchronize, event);
     finish_events();
-    for (FreeBlocks* blocks : {&free_[kLarge], &free_[kSmall]}) {
+    empty(shared_);
+    for (auto it = pools_.begin(); it != pools_.end();) {
+      if (it->second.users == 0) empty(it->second);
+      it = it->second.users == 0 && it->second.segments == 0 ? pools_.erase(it) : std::next(it);
+    }
+  }
+
+  void begin_pool(int64_t pool) {
+    captured_ = &pools_[pool];
+    ++captured_->users;
+  }
+  void end_pool() { captured_ = nullptr; }
+  void release_pool(int64_t pool) { --pools_[pool].users; }
+
+ private:
+  void empty(Pools& pools) {
+    for (FreeBlocks* blocks : {&pools.free[kLarge], &pools.free[kSmall]}) {
       for (auto it = blocks->begin(); it != blocks->end();) {
         Block* block = *it;
         if (block->is_split()) {
@@ -148,6 +180,7 @@ class DeviceMemory {
         }
         CUDA_CALL(cuMemFree_v2, block->data);
         ++statistics.driver_frees;
+        --pools.segments;
         count(kSegments, block, -1);
         count(kReservedBytes, block, -static_cast<int64_t>(block->bytes));
         segments_.erase(block->data);
@@ -156,8 +189,6 @@ class DeviceMemory {
       }
     }
   }
-
- private:
   template <class N>
   void count(StatisticName name, const Block* block, N by) {
     statistics.of[name].change(block->pool, static_cast<int64_t>(by));
@@ -168,18 +199,39 @@ class DeviceMemory {
     count(kInactiveSplitBytes, block, by * static_cast<int64_t>(block->bytes));
   }
 
-  Block* take_free(size_t bytes, int64_t stream, Pool pool) {
+  // What is freed is often asked for again at once, so the last few blocks wait, as used ones for
+  // their neighbours, to serve an allocation of the same size.
+  void keep(Block* block) {
+    count(kActive, block, -1);
+    count(kActiveBytes, block, -static_cast<int64_t>(block->bytes));
+    if (!keeps_segments()) return release(block);
+    block->used = true;
+    if (recent_count_ == kRecent) release_recent();
+    recent_[recent_count_++] = block;
+  }
+  Block* take_recent(size_t bytes, int64_t stream, const Pools* owner) {
+    for (int i = recent_count_; i-- > 0;) {
+      Block* block = recent_[i];
+      if (block->bytes != bytes || block->stream != stream || block->owner != owner) continue;
+      recent_[i] = recent_[--recent_count_];
+      return block;
+    }
+    release_recent();
+    return nullptr;
+  }
+  Block* take_free(size_t bytes, int64_t stream, Pool pool, Pools* owner) {
     Block wanted{};
     wanted.bytes = bytes;
     wanted.stream = stream;
-    auto at = free_[pool].lower_bound(&wanted);
-    if (at == free_[pool].end() || (*at)->stream != stream) return nullptr;
+    auto at = owner->free[pool].lower_bound(&wanted);
+    if (at == owner->free[pool].end() || (*at)->stream != stream) return nullptr;
     Block* found = *at;
     take_out(at);
     return found;
   }
 
-  Block* new_segment(size_t asked, size_t bytes, int device, int64_t stream, Pool pool) {
+  Block* new_segment(size_t asked, size_t bytes, int device, int64_t stream, Pool pool,
+                     Pools* owner) {
     const size_t segment = !keeps_segments() ? bytes
                            : pool == kSmall  ? kSmallSegment
                            : bytes < kMinLarge
@@ -188,14 +240,16 @@ class DeviceMemory {
     Address data = 0;
     if (!from_driver(segment, device, &data)) {
       ++statistics.retries;
-      empty();
+      if (!is_any_captured()) empty();
       if (!from_driver(segment, device, &data)) {
         ++statistics.failures;
         out_of_memory(asked, device);
       }
     }
     ++statistics.driver_allocations;
-    auto* block = new Block{data, segment, 0, device, stream, pool, false, 0, nullptr, nullptr, {}};
+    ++owner->segments;
+    auto* block =
+        new Block{data, segment, 0, device, stream, pool, owner, false, 0, nullptr, nullptr, {}};
     segments_[data] = block;
     count(kSegments, block, 1);
     count(kReservedBytes, block, segment);
@@ -208,6 +262,7 @@ class DeviceMemory {
       if (static_cast<size_t>(statistics.of[kReservedBytes].current[0]) + bytes > most)
         return false;
     }
+    RelaxedCapture relaxed;
     const int result = Driver::functions().cuMemAlloc_v2(data, bytes);
     if (result == kOutOfMemory) return false;
     Driver::check(result, "cuMemAlloc_v2");
@@ -240,8 +295,7 @@ class DeviceMemory {
   }
   // Joins the block with free neighbours and makes it free.
   void release(Block* block) {
-    count(kActive, block, -1);
-    count(kActiveBytes, block, -static_cast<int64_t>(block->bytes));
+    block->used = false;
     if (Block* other = block->before; other != nullptr && is_free(other)) {
       take_out(other);
       segments_.erase(other->data);
@@ -265,20 +319,20 @@ class DeviceMemory {
   // Sets and blocks are changed with every allocation, so their memory is kept.
   void put_in(Block* block) {
     if (spare_nodes_.empty()) {
-      free_[block->pool].insert(block);
+      block->owner->free[block->pool].insert(block);
     } else {
       spare_nodes_.back().value() = block;
-      free_[block->pool].insert(std::move(spare_nodes_.back()));
+      block->owner->free[block->pool].insert(std::move(spare_nodes_.back()));
       spare_nodes_.pop_back();
     }
     count_inactive(block, 1);
   }
   void take_out(FreeBlocks::iterator at) {
     const Block* block = *at;
-    spare_nodes_.push_back(free_[block->pool].extract(at));
+    spare_nodes_.push_back(block->owner->free[block->pool].extract(at));
     count_inactive(block, -1);
   }
-  void take_out(Block* block) { take_out(free_[block->pool].find(block)); }
+  void take_out(Block* block) { take_out(block->owner->free[block->pool].find(block)); }
   Block* made_block(const Block& like) {
     if (spare_blocks_.empty()) return new Block(like);
     Block* block = spare_blocks_.back();
@@ -286,7 +340,25 @@ class DeviceMemory {
     *block = like;
     return block;
   }
+  // Of the streams that use blocks which were freed; those without events are the last ones.
+  void record_events() {
+    std::vector<Block*> blocks;
+    for (; !pending_.empty() && pending_.back().event == nullptr; pending_.pop_back()) {
+      blocks.push_back(pending_.back().block);
+    }
+    for (Block* block : blocks) {
+      const std::vector<int64_t> streams = std::move(block->streams);
+      block->streams.clear();
+      block->waits += static_cast<int>(streams.size()) - 1;
+      for (int64_t stream : streams) {
+        EventHandle event = events_.take();
+        CUDA_CALL(cuEventRecord, event, handle_of(block->device, stream));
+        pending_.push_back({event, block});
+      }
+    }
+  }
   void finish_events() {
+    record_events();
     size_t kept = 0;
     for (size_t i = 0; i < pending_.size(); ++i) {
       auto [event, block] = pending_[i];
@@ -297,16 +369,21 @@ class DeviceMemory {
       }
       Driver::check(result, "cuEventQuery");
       events_.give(event);
-      if (--block->waits == 0) release(block);
+      if (--block->waits == 0) keep(block);
     }
     pending_.resize(kept);
   }
 
   struct Pending {
-    EventHandle event;
+    EventHandle event;  // null: not recorded yet
     Block* block;
   };
-  FreeBlocks free_[3];
+  static constexpr int kRecent = 4;
+  Block* recent_[kRecent];
+  int recent_count_ = 0;
+  Pools shared_;
+  std::map<int64_t, Pools> pools_;  // of graphs
+  Pools* captured_ = nullptr;       // that of the capture under way
   std::vector<FreeBlocks::node_type> spare_nodes_;
   std::vector<Block*> spare_blocks_;
   std::map<Address, Block*> segments_;  // the first block of each
@@ -314,10 +391,9 @@ class DeviceMemory {
   EventPool events_;
 };
 
-DeviceMemory& memory_of(int device) {
-  static auto* all = new DeviceMemory[kMostDevices];
-  return all[device];
-}
+// Never freed: tensors in static objects may be freed at any time.
+DeviceMemory* const memories = new DeviceMemory[kMostDevices];
+DeviceMemory& memory_of(int device) { return memories[device]; }
 
 }  // namespace
 
@@ -339,8 +415,25 @@ void record_stream(void* data, int device, int64_t stream) {
   Driver::check_process();
   memory_of(device).record_stream(data, stream);
 }
+int64_t make_pool() {
+  static std::atomic<int64_t> made{0};
+  return ++made;
+}
+void begin_pool(int device, int64_t pool) {
+  std::lock_guard lock(memory_of(device).mutex);
+  memory_of(device).begin_pool(pool);
+}
+void end_pool(int device) {
+  std::lock_guard lock(memory_of(device).mutex);
+  memory_of(device).end_pool();
+}
+void release_pool(int device, int64_t pool) {
+  std::lock_guard lock(memory_of(device).mutex);
+  memory_of(device).release_pool(pool);
+}
 void empty_cache(int device) {
   if (!Driver::has_context(device)) return;
+  LAMELLA_CHECK(!is_any_captured(), "empty_cache: expected no stream that is captured, got one");
   ContextGuard guard(device);
   std::lock_guard lock(memory_of(device).mutex);
   memory_of(device).empty();
@@ -348,11 +441,13 @@ void empty_cache(int device) {
 MemoryStatistics memory_statistics(int device) {
   Driver::check_process();
   std::lock_guard lock(memory_of(device).mutex);
+  memory_of(device).release_recent();
   return memory_of(device).statistics;
 }
 void reset_peaks(int device) {
   Driver::check_process();
   std::lock_guard lock(memory_of(device).mutex);
+  memory_of(device).release_recent();
   for (Statistic& one : memory_of(device).statistics.of) {
     std::copy(std::begin(one.current), std::end(one.current), one.peak);
   }
@@ -360,6 +455,7 @@ void reset_peaks(int device) {
 void reset_accumulated(int device) {
   Driver::check_process();
   std::lock_guard lock(memory_of(device).mutex);
+  memory_of(device).release_recent();
   MemoryStatistics& all = memory_of(device).statistics;
   for (Statistic& one : all.of) {
     std::fill(std::begin(one.increased), std::end(one.increased), 0);

@@ -7,6 +7,12 @@
 //   as well says so by record_stream(); such a block is free when events on those streams are done.
 //   Sizes, segments and statistics are those that programs for PyTorch expect: small blocks (up to
 //   1 MiB) lie in segments of 2 MiB, others in segments of 20 MiB or of their own size.
+//
+// Note [Pools of graphs]
+//   A captured graph uses the addresses of its capture at each replay, so what is allocated on a
+//   captured stream comes from a pool of the graph's own: memory that is freed during the capture
+//   serves the rest of it, and other captures that name the pool, but nothing else while a
+//   graph of the pool lives. Events are neither recorded nor asked for during a capture.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -48,6 +54,12 @@ void deallocate(void* block) noexcept;
 void record_stream(void* data, int device, int64_t stream);
 // Gives segments without tensors back to the driver; waits for recorded streams.
 void empty_cache(int device);
+// The number of a new pool, and its use by captures: from begin_pool() to end_pool() the device's
+// captured streams allocate from it; each begin_pool() is undone by a release_pool().
+int64_t make_pool();
+void begin_pool(int device, int64_t pool);
+void end_pool(int device);
+void release_pool(int device, int64_t pool);
 MemoryStatistics memory_statistics(int device);
 void reset_peaks(int device);
 void reset_accumulated(int device);

@@ -5,6 +5,7 @@
 
 #include "lamella/core/cuda_loading.h"
 #include "lamella/cuda/allocator.h"
+#include "lamella/cuda/graphs.h"
 #include "lamella/cuda/lines.h"
 #include "lamella/cuda/math.h"
 #include "lamella/cuda/movement.h"
@@ -52,6 +53,7 @@ void Backend::copy(lamella_place to, lamella_place from, size_t bytes, bool non_
   }
   const int device = to_host ? from.device_index : to.device_index;
   const int64_t stream = current().streams[device];
+  if ((to_host || from_host) && !non_blocking) check_not_captured(device, stream);
   ContextGuard guard(device);
   StreamHandle handle = handle_of(device, stream);
   if (to_host) {
@@ -169,6 +171,12 @@ lamella_status counting_fallback(const lamella_kernel* kernel, const lamella_ope
   for (uint32_t i = 0; i < op->return_count; ++i) returns[i] = lamella_value{{0}, 0, 0, 0, 0};
   const lamella_status status = lamella::detail::guarded([&] {
     Driver::check_process();
+    if (is_any_captured()) {
+      const DeviceIndex device = device_of_call(op, arguments);
+      LAMELLA_CHECK(!is_captured(device, current().streams[device]),
+                    "expected an operator with a kernel of CUDA while its stream is captured, got "
+                    "one that runs on the CPU");
+    }
     const bool overloaded = op->overload != nullptr && *op->overload != '\0';
     count_fallback(overloaded ? str(op->name, ".", op->overload) : std::string(op->name));
   });
@@ -203,7 +211,11 @@ void reset_fallbacks() {
 namespace {
 
 // The element is copied, instead of the operator's arguments.
-Scalar local_scalar_dense(const Tensor& self) { return self.to(kCPU).item(); }
+Scalar local_scalar_dense(const Tensor& self) {
+  const int device = self.device().index();
+  check_not_captured(device, current().streams[device], "item: ");
+  return self.to(kCPU).item();
+}
 
 // Never destroyed: tensors in static objects may be freed at any time.
 struct Registered {

@@ -5,12 +5,15 @@
 //   by its kernel for Meta. So a boxed kernel here first calls that with tensors of the arguments'
 //   shapes, which raises the CPU's errors, and allocates, or resizes, what is to be written. The
 //   rest is a function that sees arguments and outputs, whichever form of the operator was called.
-//   It may decline before it writes anything; then the operator runs on the CPU.
+//   It may decline before it writes anything; then the operator runs on the CPU. Calls alike, with
+//   tensors of the same geometry and equal other arguments, are asked for once: what the results of
+//   the last call of an operator look like is kept.
 #pragma once
 #include <string_view>
 #include <vector>
 
 #include "lamella/cuda/backend.h"
+#include "lamella/cuda/few.h"
 #include "lamella/cuda/index_reports.h"
 #include "lamella/cuda/kernels/walk.h"
 
@@ -26,11 +29,17 @@ enum class Overlap : uint8_t {
 class Call {
  public:
   Call(const lamella_operator* op, const lamella_value* arguments)
-      : op_(op), arguments_(arguments, arguments + op->argument_count) {}
+      : op_(op), arguments_(arguments) {}
 
   // ---- Arguments by position ----
   Tensor tensor(int i) const { return value(i).toTensor(); }  // undefined for None
   std::vector<Tensor> tensors(int i) const;
+  // An entry of a list of tensors, and how many it has.
+  Tensor tensor_of(int i, size_t k) const {
+    lamella_tensor* t = static_cast<lamella_tensor* const*>(at(i).as.pointer)[k];
+    return t == nullptr ? Tensor() : Tensor(TensorBase::borrow(t));
+  }
+  size_t count(int i) const { return at(i).size; }
   int64_t integer(int i) const { return value(i).toInt(); }
   double number(int i, double missing) const { return is_none(i) ? missing : value(i).toDouble(); }
   bool flag(int i) const { return at(i).tag == LAMELLA_BOOL && at(i).as.i != 0; }
@@ -43,7 +52,7 @@ class Call {
   bool is_none(int i) const { return at(i).tag == LAMELLA_NONE; }
 
   // ---- Outputs ----
-  const Tensor& output(int i = 0) const { return outputs_[static_cast<size_t>(i)]; }
+  Tensor output(int i = 0) const { return outputs_[static_cast<size_t>(i)]; }
   // Makes output 0 a copy of `self`, unless it is `self` itself.
   void start_from(const Tensor& self) const;
 
@@ -52,7 +61,7 @@ class Call {
   const char* name() const { return name_; }
 
   // ---- For run_call() ----
-  // False: the call has tensors of other devices.
+  // False: the call has tensors of other devices, or more results than calls here have.
   bool prepare(Overlap overlap);
   void finish(lamella_value* returns);
 
@@ -60,12 +69,19 @@ class Call {
   const lamella_value& at(int i) const { return arguments_[static_cast<size_t>(i)]; }
   IValue value(int i) const { return IValue::from_borrowed(at(i)); }
 
+  struct Key;
+  bool look_up(Key* key);
+  void note(const Key& key) const;
+
+  static constexpr size_t kMostOutputs = 8;
   const lamella_operator* op_;
-  std::vector<lamella_value> arguments_;
-  std::vector<Tensor> held_;  // of arguments that were replaced
+  const lamella_value* arguments_;
+  std::vector<lamella_value> changed_;  // the arguments, if some were replaced
+  std::vector<Tensor> held_;            // by these
   const char* name_ = "";
   int device_ = 0;
-  std::vector<Tensor> outputs_, targets_;  // targets: what the caller gave to be written
+  Few<Tensor, kMostOutputs> outputs_;
+  std::vector<Tensor> targets_;  // what the caller gave to be written
 };
 
 using CallBody = bool (*)(Call& call);
@@ -93,10 +109,11 @@ void register_calls(Library& aten, std::string_view names) {
 
 // An operand of a walk. `strides` has an entry for each dimension, counted in elements of `bytes`.
 struct Strided {
-  const void* data;
+  const void* data = nullptr;
   IntArrayRef strides;
-  int64_t bytes;
+  int64_t bytes = 0;
 
+  Strided() = default;
   Strided(const void* data, IntArrayRef strides, int64_t bytes)
       : data(data), strides(strides), bytes(bytes) {}
   explicit Strided(const Tensor& t)
@@ -106,7 +123,7 @@ bool lay_walk(IntArrayRef sizes, const Strided* operands, int count, Walk<1>* he
               int64_t (*strides)[kWalkDims], uint64_t* data);
 // Merges dimensions where all operands allow it. False: more are left than a kernel takes.
 template <int N>
-bool lay(Walk<N>* walk, IntArrayRef sizes, const std::vector<Strided>& operands) {
+bool lay(Walk<N>* walk, IntArrayRef sizes, ArrayRef<Strided> operands) {
   Walk<1> head{};
   if (!lay_walk(sizes, operands.data(), static_cast<int>(operands.size()), &head, walk->strides,
                 walk->data)) {
@@ -118,8 +135,11 @@ bool lay(Walk<N>* walk, IntArrayRef sizes, const std::vector<Strided>& operands)
   for (int d = 0; d < kWalkDims; ++d) walk->sizes[d] = head.sizes[d];
   return true;
 }
-// The strides with which a tensor is read in a larger shape.
-std::vector<int64_t> broadcast_strides(const Tensor& t, IntArrayRef sizes);
+// What lists of a call's dimensions hold.
+inline constexpr size_t kMostDims = 64;
+using Sizes = Few<int64_t, kMostDims>;
+// The strides with which a tensor is read in a larger shape, the last of `rank` dimensions.
+Sizes broadcast_strides(const Tensor& t, IntArrayRef sizes, size_t rank);
 
 // Launches a kernel of a family for elements of a size ("b4") or dtype ("f32"): name + suffix.
 // False: there is no such kernel. The name must live on.

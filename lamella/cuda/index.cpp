@@ -2,17 +2,15 @@
 // index_fill_, take, put_, index, index_put_, the backward of embedding.
 #include "lamella/cuda/index.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 
-#include "lamella/cuda/kernels/index.h"
-
 namespace lamella::cuda {
 namespace {
 
-using Sizes = std::vector<int64_t>;
 std::atomic<bool> deterministic{[] {
   const char* given = std::getenv("LAMELLA_CUDA_DETERMINISTIC");
   return given != nullptr && std::strcmp(given, "1") == 0;
@@ -20,10 +18,10 @@ std::atomic<bool> deterministic{[] {
 
 template <int K>
 bool describe(const Indexing& p, IndexParameters<K>* to) {
-  std::vector<Strided> operands{p.beside, p.base};
+  Few<Strided, 2 + K> operands{p.beside, p.base};
   for (const IndexOperand& index : p.indices) {
-    operands.emplace_back(index.index.data_ptr(), index.strides,
-                          static_cast<int64_t>(index.index.itemsize()));
+    operands.push_back(Strided(index.index.data_ptr(), index.strides,
+                               static_cast<int64_t>(index.index.itemsize())));
   }
   if (!lay(&to->walk, p.sizes, operands)) return false;
   to->count = static_cast<int32_t>(p.indices.size());
@@ -164,7 +162,7 @@ int64_t wrapped(int64_t dim, const Tensor& t) {
 }
 // The strides of `t` in `rank` dimensions, 0 along the first `dim`.
 Sizes strides_beside(const Tensor& t, int64_t dim, size_t rank) {
-  Sizes strides(t.strides().begin(), t.strides().end());
+  Sizes strides(t.strides());
   strides.resize(rank, 0);
   if (!strides.empty() && dim >= 0) strides[static_cast<size_t>(dim)] = 0;
   return strides;
@@ -172,32 +170,34 @@ Sizes strides_beside(const Tensor& t, int64_t dim, size_t rank) {
 
 // Elements one by one: `index` has the shape of what lies beside.
 bool along_elements(const char* op, const Call& call, int64_t dim, const Tensor& base,
-                    const Tensor& index, const void* values, const Sizes& value_strides,
+                    const Tensor& index, const void* values, IntArrayRef value_strides,
                     Action action) {
   if (index.numel() == 0) return true;
+  if (index.sizes().size() >= kMostDims) return false;
   dim = wrapped(dim, base);
   const Sizes to = strides_beside(base, dim, index.sizes().size());
   const auto bytes = static_cast<int64_t>(base.itemsize());
-  Indexing p{op,
-             call.device(),
-             base.scalar_type(),
-             Sizes(index.sizes().begin(), index.sizes().end()),
-             Strided(values, value_strides, bytes),
-             Strided(base.data_ptr(), to, bytes),
-             {{index, Sizes(index.strides().begin(), index.strides().end()), size_along(base, dim),
-               stride_along(base, dim), false}}};
+  Indexing p{
+      op,
+      call.device(),
+      base.scalar_type(),
+      Sizes(index.sizes()),
+      Strided(values, value_strides, bytes),
+      Strided(base.data_ptr(), to, bytes),
+      {{index, Sizes(index.strides()), size_along(base, dim), stride_along(base, dim), false}}};
   return run(p, action);
 }
 // Slices along a dimension: `index` is a list. `beside` has the slices, or is one number.
 bool along_slices(const char* op, int device, int64_t dim, const Tensor& base, const Tensor& index,
                   const Tensor& beside, bool wraps, Action action) {
+  if (base.sizes().size() >= kMostDims) return false;
   dim = wrapped(dim, base);
-  Sizes sizes(base.sizes().begin(), base.sizes().end());
+  Sizes sizes(base.sizes());
   if (sizes.empty()) sizes.push_back(1);
   const auto d = static_cast<size_t>(dim);
   sizes[d] = index.numel();
-  Sizes from(beside.strides().begin(), beside.strides().end());
-  if (from.size() < sizes.size()) from.insert(from.begin(), sizes.size() - from.size(), 0);
+  Sizes from(beside.strides());
+  if (from.size() < sizes.size()) from.push_front(sizes.size() - from.size(), 0);
   const Sizes to = strides_beside(base, dim, sizes.size());
   Sizes at(sizes.size(), 0);
   at[d] = index.dim() == 0 ? 0 : index.stride(0);
@@ -221,8 +221,8 @@ Tensor number_on(const Call& call, const Scalar& value, ScalarType dtype) {
 
 bool gather_body(Call& call) {
   const Tensor self = call.tensor(0), index = call.tensor(2), out = call.output();
-  return along_elements("gather", call, call.integer(1), self, index, out.data_ptr(),
-                        Sizes(out.strides().begin(), out.strides().end()), Action::kGather);
+  return along_elements("gather", call, call.integer(1), self, index, out.data_ptr(), out.strides(),
+                        Action::kGather);
 }
 bool index_select_body(Call& call) {
   return along_slices("index_select", call.device(), call.integer(1), call.tensor(0),
@@ -231,15 +231,15 @@ bool index_select_body(Call& call) {
 // Elements of a tensor as if it were flat.
 bool flat_elements(const char* op, const Call& call, const Tensor& flat, const Tensor& index,
                    const Tensor& beside, Action action) {
+  if (index.sizes().size() >= kMostDims) return false;
   const Sizes zeros(index.sizes().size(), 0);
-  Indexing p{
-      op,
-      call.device(),
-      flat.scalar_type(),
-      Sizes(index.sizes().begin(), index.sizes().end()),
-      Strided(beside),
-      Strided(flat.data_ptr(), zeros, static_cast<int64_t>(flat.itemsize())),
-      {{index, Sizes(index.strides().begin(), index.strides().end()), flat.numel(), 1, true}}};
+  Indexing p{op,
+             call.device(),
+             flat.scalar_type(),
+             Sizes(index.sizes()),
+             Strided(beside),
+             Strided(flat.data_ptr(), zeros, static_cast<int64_t>(flat.itemsize())),
+             {{index, Sizes(index.strides()), flat.numel(), 1, true}}};
   return run(p, action);
 }
 bool take_body(Call& call) {
@@ -275,7 +275,7 @@ bool scatter_tensor(Call& call, const char* op, Action action) {
   const Tensor index = call.tensor(2), src = call.tensor(3);
   if (!serves(src.scalar_type(), action)) return false;
   call.start_from(call.tensor(0));
-  Sizes from(src.strides().begin(), src.strides().end());
+  Sizes from(src.strides());
   from.resize(index.sizes().size(), 0);
   return along_elements(op, call, call.integer(1), call.output(), index, src.data_ptr(), from,
                         action);
@@ -326,7 +326,7 @@ bool scatter_reduce_body(Call& call) {
   call.start_from(call.tensor(0));
   if (!include_self && !write(out, neutral_value(action, dtype), Action::kAssign)) return false;
   const Tensor src = call.tensor(3);
-  Sizes from(src.strides().begin(), src.strides().end());
+  Sizes from(src.strides());
   from.resize(index.sizes().size(), 0);
   along_elements(op, call, dim, out, index, src.data_ptr(), from, action);
   if (call.text(4) != "mean") return true;
@@ -404,22 +404,27 @@ bool expand_masks(const char* op, const Tensor& self, std::vector<Tensor>* indic
 }
 
 // The walk of a call whose indices are integers: `beside` in the shape of the result.
-bool index_by_tensors(const char* op, int device, const Tensor& given, std::vector<Tensor> indices,
-                      const Tensor& beside, Action action) {
-  Tensor self = given;
+bool index_by_tensors(const char* op, const Call& call, const Tensor& self, const Tensor& beside,
+                      Action action) {
   Sizes shape;  // that the indices are broadcast to
-  std::vector<size_t> which;
-  for (size_t d = 0; d < indices.size(); ++d) {
-    if (!indices[d].defined()) continue;
+  Few<size_t, kMostIndices> which;
+  Few<Tensor, kMostIndices> indices;  // those that are defined
+  for (size_t d = 0; d < call.count(1); ++d) {
+    const Tensor index = call.tensor_of(1, d);
+    if (!index.defined()) continue;
+    const IntArrayRef sizes = index.sizes();
+    if (which.size() == kMostIndices || sizes.size() + self.sizes().size() > kMostDims) {
+      return false;
+    }
     which.push_back(d);
-    const IntArrayRef sizes = indices[d].sizes();
-    if (sizes.size() > shape.size()) shape.insert(shape.begin(), sizes.size() - shape.size(), 1);
+    indices.push_back(index);
+    if (sizes.size() > shape.size()) shape.push_front(sizes.size() - shape.size(), 1);
     for (size_t back = 1; back <= sizes.size(); ++back) {
       int64_t& size = shape[shape.size() - back];
       if (sizes[sizes.size() - back] != 1) size = sizes[sizes.size() - back];
     }
   }
-  if (which.empty() || which.size() > kMostIndices) return false;
+  if (which.empty()) return false;
   const bool adjacent = which.back() - which.front() + 1 == which.size();
   const size_t first = adjacent ? which.front() : 0;
   Sizes sizes, base;  // of the result; strides of self there
@@ -427,41 +432,37 @@ bool index_by_tensors(const char* op, int device, const Tensor& given, std::vect
     sizes.push_back(self.sizes()[d]);
     base.push_back(self.strides()[d]);
   };
-  auto is_indexed = [&](size_t d) { return d < indices.size() && indices[d].defined(); };
-  const auto rank = static_cast<size_t>(self.dim());
   for (size_t d = 0; d < first; ++d) add_dim(d);
-  sizes.insert(sizes.end(), shape.begin(), shape.end());
+  sizes.append(shape);
   base.resize(sizes.size(), 0);
-  for (size_t d = first; d < rank; ++d) {
-    if (!is_indexed(d)) add_dim(d);
+  for (size_t d = first; d < self.sizes().size(); ++d) {
+    if (std::find(which.begin(), which.end(), d) == which.end()) add_dim(d);
   }
-  const Sizes from = broadcast_strides(beside, sizes);
+  const Sizes from = broadcast_strides(beside, sizes, sizes.size());
   const auto bytes = static_cast<int64_t>(self.itemsize());
   Indexing p{op,
-             device,
+             call.device(),
              self.scalar_type(),
              sizes,
              Strided(beside.data_ptr(), from, bytes),
              Strided(self.data_ptr(), base, bytes),
              {}};
-  for (size_t d : which) {
-    const Sizes own = broadcast_strides(indices[d], shape);
-    Sizes strides(first, 0);
-    strides.insert(strides.end(), own.begin(), own.end());
+  for (size_t k = 0; k < which.size(); ++k) {
+    Sizes strides = broadcast_strides(indices[k], shape, first + shape.size());
     strides.resize(sizes.size(), 0);
-    p.indices.push_back({indices[d], strides, self.sizes()[d], self.strides()[d], true});
+    const size_t d = which[k];
+    p.indices.push_back({indices[k], strides, self.sizes()[d], self.strides()[d], true});
   }
   return run(p, action);
 }
 bool index_body(Call& call) {
-  return index_by_tensors("index", call.device(), call.tensor(0), call.tensors(1), call.output(),
-                          Action::kGather);
+  return index_by_tensors("index", call, call.tensor(0), call.output(), Action::kGather);
 }
 bool index_put_body(Call& call) {
   const Tensor self = call.output(), values = call.tensor(2);
   const Action action = call.flag(3) ? Action::kAdd : Action::kAssign;
   if (!serves(self.scalar_type(), action)) return false;
-  return index_by_tensors("index_put_", call.device(), self, call.tensors(1), values, action);
+  return index_by_tensors("index_put_", call, self, values, action);
 }
 // Assigns one value through a mask, which needs no positions and so no wait. False: it is another
 // assignment.

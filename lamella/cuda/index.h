@@ -1,6 +1,7 @@
 // Gathers and scatters by index tensors.
 #pragma once
 #include "lamella/cuda/call.h"
+#include "lamella/cuda/kernels/index.h"
 #include "lamella/cuda/movement.h"
 
 namespace lamella::cuda {
@@ -8,7 +9,7 @@ namespace lamella::cuda {
 // An index tensor of a call, with its strides in the walk's shape.
 struct IndexOperand {
   Tensor index;
-  std::vector<int64_t> strides;
+  Sizes strides;
   int64_t size, stride;  // of the indexed dimension, in elements
   bool wraps;
 };
@@ -18,9 +19,9 @@ struct Indexing {
   const char* op;
   int device;
   ScalarType dtype;
-  std::vector<int64_t> sizes;
+  Sizes sizes;
   Strided beside, base;
-  std::vector<IndexOperand> indices;
+  Few<IndexOperand, kMostIndices> indices;
   IndexText text = IndexText::kRange;
   std::optional<int64_t> skip = std::nullopt;  // an index that is passed over
 };

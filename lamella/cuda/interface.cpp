@@ -7,6 +7,7 @@
 #include "lamella/core/cuda_stream_handle.h"
 #include "lamella/cuda/allocator.h"
 #include "lamella/cuda/backend.h"
+#include "lamella/cuda/graphs.h"
 #include "lamella/cuda/launch.h"
 #include "lamella/cuda/libraries.h"
 #include "lamella/cuda/movement.h"
@@ -238,3 +239,38 @@ void count_step(const char* name) { count_fallback(name); }
 }  // namespace
 extern "C" __attribute__((visibility("default"))) const CudaTable lamella_cuda_table = {
     lamella_cuda_enter, lamella_cuda_stream_handle, count_step, load_kernel_of, launch_of_program};
+// ---- Captured graphs ----
+
+LAMELLA_CUDA_API lamella_cuda_is_capturing(int device, int64_t stream, int* captured) {
+  return detail::guarded([&] {
+    check_index("is_current_stream_capturing", device);
+    *captured = is_capturing(device, stream) ? 1 : 0;
+  });
+}
+LAMELLA_CUDA_API lamella_cuda_graph_pool(int64_t* pool) {
+  return detail::guarded([&] { *pool = make_pool(); });
+}
+LAMELLA_CUDA_API lamella_cuda_graph_make(void** graph) {
+  return detail::guarded([&] { *graph = new Graph(); });
+}
+LAMELLA_CUDA_API lamella_cuda_graph_free(void* graph) {
+  return detail::guarded([&] { delete static_cast<Graph*>(graph); });
+}
+LAMELLA_CUDA_API lamella_cuda_graph_begin(void* graph, int64_t pool, int mode) {
+  return detail::guarded([&] { static_cast<Graph*>(graph)->begin(pool, mode); });
+}
+LAMELLA_CUDA_API lamella_cuda_graph_end(void* graph, int64_t* nodes) {
+  return detail::guarded([&] { *nodes = static_cast<int64_t>(static_cast<Graph*>(graph)->end()); });
+}
+LAMELLA_CUDA_API lamella_cuda_graph_abandon(void* graph) {
+  return detail::guarded([&] { static_cast<Graph*>(graph)->abandon(); });
+}
+LAMELLA_CUDA_API lamella_cuda_graph_replay(void* graph) {
+  return detail::guarded([&] { static_cast<Graph*>(graph)->replay(); });
+}
+LAMELLA_CUDA_API lamella_cuda_graph_reset(void* graph) {
+  return detail::guarded([&] { static_cast<Graph*>(graph)->reset(); });
+}
+LAMELLA_CUDA_API lamella_cuda_graph_pool_of(void* graph, int64_t* pool) {
+  return detail::guarded([&] { *pool = static_cast<Graph*>(graph)->pool(); });
+}

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "lamella/core/error.h"
+#include "lamella/cuda/graphs.h"
 #include "lamella/cuda/streams.h"
 
 namespace lamella::cuda {
@@ -51,7 +52,10 @@ void* find_kernel(int device, const char* name) {
   auto [at, is_new] = all.kernels.try_emplace(name, nullptr);
   if (!is_new) return at->second;
   for (int i = 0; i < kImages && at->second == nullptr; ++i) {
-    if (all.modules[i] == nullptr) CUDA_CALL(cuModuleLoadData, &all.modules[i], images[i]);
+    if (all.modules[i] == nullptr) {
+      RelaxedCapture relaxed;
+      CUDA_CALL(cuModuleLoadData, &all.modules[i], images[i]);
+    }
     const int result = Driver::functions().cuModuleGetFunction(&at->second, all.modules[i], name);
     if (result == kNotFound) {
       at->second = nullptr;
@@ -120,6 +124,14 @@ void launch(int device, void* kernel, const char* name, const void* parameters,
   Driver::note_launch(device, name);
   CUDA_CALL(cuLaunchKernel, kernel, shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0],
             shape.block[1], shape.block[2], shape.shared_bytes, stream, list, nullptr);
+  after_launch(device, stream);
+}
+
+void copy_bytes(int device, void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;
+  StreamHandle stream = handle_of(device, current().streams[device]);
+  CUDA_CALL(cuMemcpyDtoDAsync_v2, reinterpret_cast<Address>(to), reinterpret_cast<Address>(from),
+            bytes, stream);
   after_launch(device, stream);
 }
 

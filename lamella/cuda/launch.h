@@ -1,5 +1,6 @@
 // Kernels of the embedded images, by name.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 namespace lamella::cuda {
@@ -23,5 +24,7 @@ struct Shape {
 };
 // Launches a kernel of blocks: Note [Kernels of blocks] in kernels/device.h.
 void launch(int device, void* kernel, const char* name, const void* parameters, const Shape& shape);
+// Copies memory of the device on the current stream; the device's context must be current.
+void copy_bytes(int device, void* to, const void* from, size_t bytes);
 
 }  // namespace lamella::cuda

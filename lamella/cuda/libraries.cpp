@@ -10,6 +10,7 @@
 #include "lamella/core/cuda_loading.h"
 #include "lamella/core/error.h"
 #include "lamella/cuda/allocator.h"
+#include "lamella/cuda/graphs.h"
 #include "lamella/cuda/streams.h"
 
 namespace lamella::cuda {
@@ -206,6 +207,7 @@ PooledHandle::PooledHandle(HandlePool& pool, int device, int (*make)(void**))
       return;
     }
   }
+  RelaxedCapture relaxed;
   if (make(&handle_) != 0) handle_ = nullptr;
 }
 PooledHandle::~PooledHandle() {

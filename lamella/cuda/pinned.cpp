@@ -7,6 +7,7 @@
 
 #include "lamella/core/error.h"
 #include "lamella/cuda/allocator.h"
+#include "lamella/cuda/graphs.h"
 #include "lamella/cuda/streams.h"
 
 namespace lamella::cuda {
@@ -23,6 +24,7 @@ struct PinnedBlock {
   char* data;
   size_t bytes;
   bool used;
+  bool captured;  // graphs may use it for ever
   std::set<Use> uses;
   std::vector<std::unique_ptr<Event>> waits;
 };
@@ -35,8 +37,10 @@ struct Pinned {
   int64_t used_bytes = 0;
 
   void finish() {
+    if (is_any_captured()) return;
     for (size_t i = 0; i < waiting.size();) {
       PinnedBlock* block = waiting[i];
+      record(*block);
       while (!block->waits.empty() && block->waits.back()->query()) block->waits.pop_back();
       if (!block->waits.empty()) {
         ++i;
@@ -46,6 +50,13 @@ struct Pinned {
       waiting[i] = waiting.back();
       waiting.pop_back();
     }
+  }
+  static void record(PinnedBlock& block) {
+    for (const Use& use : block.uses) {
+      block.waits.push_back(std::make_unique<Event>(use.device, false));
+      block.waits.back()->record(use.device, use.stream);
+    }
+    block.uses.clear();
   }
   PinnedBlock* find(const void* data) {
     auto at = blocks.upper_bound(static_cast<const char*>(data));
@@ -74,9 +85,11 @@ void* allocate_pinned(size_t bytes, void** result) {
     all.free.erase(at);
   } else {
     void* data = nullptr;
+    RelaxedCapture relaxed;
     CUDA_CALL(cuMemHostAlloc, &data, rounded, 1);  // usable from every context
     auto* place = static_cast<char*>(data);
-    block = &all.blocks.emplace(place, PinnedBlock{place, rounded, false, {}, {}}).first->second;
+    block =
+        &all.blocks.emplace(place, PinnedBlock{place, rounded, false, false, {}, {}}).first->second;
   }
   block->used = true;
   all.used_bytes += static_cast<int64_t>(block->bytes);
@@ -90,12 +103,9 @@ void free_pinned(void* given) noexcept {
   std::lock_guard lock(all.mutex);
   block->used = false;
   all.used_bytes -= static_cast<int64_t>(block->bytes);
+  if (block->captured) return;
   try {
-    for (const Use& use : block->uses) {
-      block->waits.push_back(std::make_unique<Event>(use.device, false));
-      block->waits.back()->record(use.device, use.stream);
-    }
-    block->uses.clear();
+    if (!is_any_captured()) Pinned::record(*block);
     all.waiting.push_back(block);
   } catch (...) {
     // The device failed, or the driver has ended with the process: the block is not used again.
@@ -110,6 +120,7 @@ void note_pinned_use(const void* data, int device, int64_t stream) {
   Pinned& all = pinned();
   std::lock_guard lock(all.mutex);
   if (PinnedBlock* block = all.blocks.empty() ? nullptr : all.find(data)) {
+    block->captured = block->captured || is_captured(device, stream);
     block->uses.insert({device, stream});
   }
 }

@@ -12,6 +12,7 @@
 
 #include "lamella/api/from_blob.h"
 #include "lamella/core/visit_dtype.h"
+#include "lamella/cuda/graphs.h"
 #include "lamella/cuda/kernels/matmul_parameters.h"
 #include "lamella/cuda/launch.h"
 #include "lamella/cuda/libraries.h"
@@ -282,6 +283,7 @@ bool by_cublaslt(Gemm p) {
   if (plans.of.size() > kMostPlans) plans.clear(*lib);
   auto [at, is_new] = plans.of.try_emplace(key);
   Plan& plan = at->second;
+  RelaxedCapture relaxed;
   if (is_new) plan = make_plan(*lib, plans.handle, q, alignments);
   if (!plan.solved) return false;
   if (copies_d) {

@@ -8,6 +8,7 @@
 
 #include "lamella/core/generator_impl.h"
 #include "lamella/cuda/driver.h"
+#include "lamella/cuda/graphs.h"
 #include "lamella/cuda/kernels/random_parameters.h"
 #include "lamella/cuda/launch.h"
 #include "lamella/cuda/pointwise.h"
@@ -18,22 +19,28 @@ namespace {
 using MaybeGenerator = std::optional<Generator>;
 constexpr unsigned kBlock = 256;
 
-// The seed and the offset of a generator, which the launch moves on.
+// The seed and the offset of a generator, which the launch moves on; on a captured stream the
+// device's memory of them, and what is added to the offset.
 struct Stream {
-  uint64_t seed, offset;
+  uint64_t seed, offset, state;
 };
 Stream take(const char* op, const MaybeGenerator& given, Device device, uint64_t draws) {
   const bool is_given = given && given->defined();
-  GeneratorImpl& generator =
-      GeneratorImpl::of(is_given ? *given : default_device_generator(device));
+  const Generator handle = is_given ? *given : default_device_generator(device);
+  GeneratorImpl& generator = GeneratorImpl::of(handle);
   LAMELLA_CHECK(generator.device == device, op, ": expected 'generator' on ", device,
                 ", got one on ", generator.device);
+  draws = (draws + 3) / 4 * 4;
+  if (is_any_captured()) {
+    const CapturedDraw draw = captured_draw(device.index(), handle, draws);
+    if (draw.state != 0) return {0, draw.offset, draw.state};
+  }
   std::lock_guard lock(generator.mutex);
   std::vector<uint8_t> state = generator.get_state();
-  Stream stream;
-  std::memcpy(&stream, state.data(), sizeof(stream));
-  const Stream next = {stream.seed, stream.offset + (draws + 3) / 4 * 4};
-  std::memcpy(state.data(), &next, sizeof(next));
+  Stream stream{};
+  std::memcpy(&stream, state.data(), 16);
+  const uint64_t next = stream.offset + draws;
+  std::memcpy(state.data() + 8, &next, 8);
   generator.set_state(state.data(), state.size());
   return stream;
 }
@@ -93,6 +100,7 @@ RandomParameters drawing(const char* op, const Tensor& to, bool wide,
   p.numel = static_cast<uint64_t>(to.numel());
   p.seed = stream.seed;
   p.offset = stream.offset;
+  p.state = stream.state;
   p.kind = static_cast<Kind>(kind_of(to.scalar_type()));
   return p;
 }
@@ -202,6 +210,7 @@ Tensor& bernoulli__Tensor(Tensor& self, const Tensor& p, MaybeGenerator generato
   r.numel = static_cast<uint64_t>(drawn.numel());
   r.seed = stream.seed;
   r.offset = stream.offset;
+  r.state = stream.state;
   r.kind = static_cast<Kind>(kind_of(drawn.scalar_type()));
   r.what = kBernoulli;
   r.chances = reinterpret_cast<uint64_t>(chances.data_ptr());
@@ -312,6 +321,7 @@ std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p,
   d.numel = static_cast<uint64_t>(input.numel());
   d.seed = stream.seed;
   d.offset = stream.offset;
+  d.state = stream.state;
   d.kind = static_cast<Kind>(kind_of(dtype));
   d.kept = 1 - p;
   // PyTorch's layout follows from the input's address and size, if it is dense.

@@ -8,22 +8,20 @@
 #include "lamella/core/visit_dtype.h"
 #include "lamella/cuda/driver.h"
 #include "lamella/cuda/kernels/select.h"
+#include "lamella/cuda/launch.h"
 #include "lamella/cuda/movement.h"
 #include "lamella/structured.h"
 
 namespace lamella::cuda {
 namespace {
 
-using Sizes = std::vector<int64_t>;
-
 uint64_t address(const Tensor& t) { return reinterpret_cast<uint64_t>(t.data_ptr()); }
-Sizes list_of(IntArrayRef list) { return Sizes(list.begin(), list.end()); }
 
 // ---- Masks ----
 
 bool fill_masked(Call& call, MaskParameters* p) {
   const Tensor self = call.output(), mask = call.tensor(1);
-  const Sizes strides = broadcast_strides(mask, self.sizes());
+  const Sizes strides = broadcast_strides(mask, self.sizes(), self.sizes().size());
   return lay(&p->walk, self.sizes(), {Strided(self), Strided(mask.data_ptr(), strides, 1)}) &&
          launch_named(call.device(), "fill_masked", suffix_of_bytes(self.itemsize()), p,
                       p->walk.numel);
@@ -60,7 +58,7 @@ bool masked_scatter_body(Call& call) {
   if (self.numel() == 0) return true;
   const Tensor mask = call.tensor(1).expand(self.sizes()).contiguous();
   const Tensor positions = positions_in(mask);
-  const Sizes dense = list_of(mask.strides());
+  const Sizes dense = Sizes(mask.strides());
   MaskParameters p{};
   if (!lay(&p.walk, self.sizes(),
            {Strided(self), Strided(mask), Strided(positions.data_ptr(), dense, 8)})) {
@@ -84,7 +82,7 @@ void check_mask(const char* op, const Tensor& mask) {
 bool common_shape(const Tensor& a, const Tensor& b, Sizes* shape) {
   const Tensor& longer = a.dim() < b.dim() ? b : a;
   const Tensor& other = a.dim() < b.dim() ? a : b;
-  *shape = list_of(longer.sizes());
+  *shape = Sizes(longer.sizes());
   for (size_t back = 1; back <= other.sizes().size(); ++back) {
     int64_t& size = (*shape)[shape->size() - back];
     const int64_t its = other.sizes()[other.sizes().size() - back];
@@ -113,11 +111,12 @@ Tensor& masked_select_out(const Tensor& self, const Tensor& mask, Tensor& out) {
   }
   lamella::detail::resize_out(out, count, {});
   if (count != 0) {
-    const Sizes strides = list_of(dense.strides());
+    const Sizes strides = Sizes(dense.strides());
     MaskParameters p{};
     LAMELLA_CHECK(lay(&p.walk, shape,
                       {Strided(source), Strided(dense), Strided(positions.data_ptr(), strides, 8)}),
-                  "masked_select: expected at most ", kWalkDims, " dimensions, got ", shape);
+                  "masked_select: expected at most ", kWalkDims, " dimensions, got ",
+                  IntArrayRef(shape));
     p.to = address(out);
     p.step = out.stride(0) * static_cast<int64_t>(out.itemsize());
     const int device = self.device().index();
@@ -237,7 +236,7 @@ bool eye_body(Call& call) {
 bool flip_body(Call& call) {
   const Tensor self = call.tensor(0), out = call.output();
   if (out.numel() == 0) return true;
-  Sizes from = list_of(self.strides());
+  Sizes from = Sizes(self.strides());
   const auto bytes = static_cast<int64_t>(self.itemsize());
   auto* start = static_cast<char*>(self.data_ptr());
   for (int64_t dim : call.integers(1)) {
@@ -252,11 +251,24 @@ bool flip_body(Call& call) {
 bool cat_body(Call& call) {
   const Tensor out = call.output();
   const int64_t dim = call.integer(1) < 0 ? call.integer(1) + out.dim() : call.integer(1);
+  // Whether a part of the result lies in one piece.
+  int64_t outer = 1;
+  for (int64_t d = 0; d < dim; ++d) outer *= out.sizes()[static_cast<size_t>(d)];
+  const bool pieces = outer == 1 && out.is_contiguous();
+  char* to = static_cast<char*>(out.data_ptr());
   int64_t at = 0;
-  for (const Tensor& t : call.tensors(0)) {
+  for (size_t k = 0; k < call.count(0); ++k) {
+    const Tensor t = call.tensor_of(0, k);
     if (t.dim() == 1 && t.numel() == 0) continue;
     const int64_t size = t.size(dim);
-    if (t.numel() != 0) lamella::_copy_from(t, out.narrow(dim, at, size), false);
+    if (pieces && t.is_contiguous() && t.scalar_type() == out.scalar_type() && !t.is_conj() &&
+        !t.is_neg()) {
+      copy_bytes(call.device(), to, t.data_ptr(), t.nbytes());
+      to += t.nbytes();
+    } else if (t.numel() != 0) {
+      lamella::_copy_from(t, out.narrow(dim, at, size), false);
+      to += static_cast<size_t>(t.numel()) * out.itemsize();
+    }
     at += size;
   }
   return true;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lamella/core/error.h"
+#include "lamella/cuda/graphs.h"
 #include "lamella/cuda/index_reports.h"
 
 namespace lamella::cuda {
@@ -91,17 +92,21 @@ bool query_stream(int device, int64_t stream) {
   return is_done(Driver::functions().cuStreamQuery(handle_of(device, stream)), "cuStreamQuery");
 }
 void synchronize_stream(int device, int64_t stream) {
+  check_not_captured(device, stream, "synchronize: ");
   ContextGuard guard(device);
   CUDA_CALL(cuStreamSynchronize, handle_of(device, stream));
   check_reports(device);
 }
 void synchronize_device(int device) {
+  check_not_captured(device, -1, "synchronize: ");
   ContextGuard guard(device);
   CUDA_CALL(cuCtxSynchronize);
   Driver::note_wait(device);
 }
 void after_launch(int device, StreamHandle stream) {
-  if (LAMELLA_LIKELY(!Driver::is_blocking())) return;
+  if (LAMELLA_LIKELY(!Driver::is_blocking()) || is_captured(device, current().streams[device])) {
+    return;
+  }
   CUDA_CALL(cuStreamSynchronize, stream);
   Driver::note_wait(device);
 }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "lamella/cuda/allocator.h"
+#include "lamella/cuda/graphs.h"
 #include "lamella/cuda/launch.h"
 #include "lamella/cuda/libraries.h"
 #include "lamella/cuda/library_values.h"
@@ -77,6 +78,7 @@ bool transform(const char*, const DeviceFourier& call) {
   std::lock_guard lock(plans().mutex);
   Plan wanted{device, type, call.rank, {}, call.batch};
   for (int i = 0; i < call.rank; ++i) wanted.n[i] = call.n[i];
+  RelaxedCapture relaxed;
   Plan* plan = plan_of(*lib, wanted);
   if (plan == nullptr) return false;
   const Workspace work(device, plan->bytes);

@@ -7,7 +7,7 @@
 namespace lamella::cuda {
 namespace {
 
-using Sizes = std::vector<int64_t>;
+using Lengths = std::vector<int64_t>;
 
 // The strides of a tensor as [batch][channels][0][1][2], in bytes: `spatial` dimensions come last,
 // and what is missing has size 1.
@@ -45,14 +45,14 @@ bool start(const Call& call, WindowParameters* p, const char* kernel, const char
   p->to = reinterpret_cast<uint64_t>(to.data_ptr());
   return launch_named(call.device(), kernel, suffix, p, to.numel());
 }
-int64_t entry(const Sizes& list, int d, int64_t otherwise) {
+int64_t entry(const Lengths& list, int d, int64_t otherwise) {
   return list.empty() ? otherwise : list[list.size() == 1 ? 0 : static_cast<size_t>(d)];
 }
 
 // ---- Pooling ----
 
 struct Window {
-  Sizes kernel, stride, padding, dilation;
+  Lengths kernel, stride, padding, dilation;
   bool counts_padding = true;
 };
 void lay_windows(WindowParameters* p, int spatial, const Window& w) {
@@ -168,7 +168,7 @@ bool adaptive_average_backward_body(Call& call) {
 
 // ---- Padding ----
 
-void lay_padding(WindowParameters* p, int spatial, const Sizes& padding, bool reflects) {
+void lay_padding(WindowParameters* p, int spatial, const Lengths& padding, bool reflects) {
   for (int d = 3 - spatial; d < 3; ++d) {
     WindowAxis& axis = p->axes[d];
     axis.rule = reflects ? kReflect : kReplicate;
@@ -254,8 +254,8 @@ bool resize_backward_body(Call& call) {
 // `first`: the position of kernel_size, behind which dilation, padding and stride come.
 bool columns(Call& call, const Tensor& image, const Tensor& blocks, int first, bool gathers) {
   ColumnParameters p{};
-  const Sizes kernel = call.integers(first), dilation = call.integers(first + 1),
-              padding = call.integers(first + 2), stride = call.integers(first + 3);
+  const Lengths kernel = call.integers(first), dilation = call.integers(first + 1),
+                padding = call.integers(first + 2), stride = call.integers(first + 3);
   const Tensor from = call.tensor(0).contiguous(), out = call.output();
   if (!out.is_contiguous()) return false;
   p.w.planes = 1;

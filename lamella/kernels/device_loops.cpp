@@ -21,7 +21,7 @@ const char* loop_names[kNames];  // guarded by `naming` until a loop's function 
 size_t names_used = 0;
 
 void run_on_device(const char* name, TensorIteratorBase& iter, const Scalar* scalars) {
-  DeviceLoopCall call{};
+  DeviceLoopCall call;  // the arrays are filled as far as they are read
   call.name = name;
   call.count = iter.ntensors();
   call.numel = iter.numel();

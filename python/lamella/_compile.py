@@ -21,6 +21,14 @@ __all__ = ["Compiled", "compile"]
 
 # The largest number of programs of one function. Calls that need another one run uncompiled.
 _MAX_PROGRAMS = 64
+# PyTorch's modes, and whether programs that repeat on CUDA run as captured graphs.
+_MODES = {
+    None: False,
+    "default": False,
+    "reduce-overhead": True,
+    "max-autotune": True,
+    "max-autotune-no-cudagraphs": False,
+}
 
 
 def compile(
@@ -28,6 +36,7 @@ def compile(
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
+    mode: str | None = None,
     explain: bool = False,
     disable: bool = False,
 ) -> Any:
@@ -50,19 +59,30 @@ def compile(
     fullgraph: raises RuntimeError instead of running the function uncompiled.
     dynamic: accepted for compatibility and ignored, even if True: each shape has its own program.
     If lengths vary from call to call, round them up to a few sizes.
+    mode: with "reduce-overhead" a program that repeats on a CUDA device runs as a captured graph:
+    one launch instead of one for each step. It keeps memory of its own. "max-autotune" does the
+    same; "default" and "max-autotune-no-cudagraphs" launch each step.
     explain: prints to stderr what was compiled and why it was compiled again, what the passes
     changed, what was fused or called, and why the rest was not. See Compiled.explanation().
     disable: returns fn unchanged.
     """
     if fn is None:
         return functools.partial(
-            compile, fullgraph=fullgraph, dynamic=dynamic, explain=explain, disable=disable
+            compile,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            mode=mode,
+            explain=explain,
+            disable=disable,
         )
     if not callable(fn):
         raise TypeError(f"compile: expected 'fn' to be callable, got {type(fn).__name__}")
+    if mode not in _MODES:
+        names = ", ".join(repr(name) for name in _MODES if name)
+        raise ValueError(f"compile: expected 'mode' to be None or one of {names}, got {mode!r}")
     if disable:
         return fn
-    return _hlo._compiled(Compiled(fn, fullgraph, explain), fn)
+    return _hlo._compiled(Compiled(fn, fullgraph, explain, mode), fn)
 
 
 class _Entry:
@@ -143,11 +163,11 @@ class Compiled:
     """The programs of a compiled function; makes more when none fits. Attributes are those of the
     function or module. compiled.cpp calls _call() when none of its own entries matches."""
 
-    def __init__(self, fn: Any, fullgraph: bool, explain: bool) -> None:
+    def __init__(self, fn: Any, fullgraph: bool, explain: bool, mode: str | None = None) -> None:
         self.__dict__["_fn"] = fn
         self.__dict__["_entries"] = []
         self.__dict__["_log"] = []
-        self.__dict__["_options"] = (fullgraph, explain)
+        self.__dict__["_options"] = (fullgraph, explain, mode)
         self.__dict__["_is_full"] = False
         for name in functools.WRAPPER_ASSIGNMENTS:
             if hasattr(fn, name):
@@ -177,8 +197,9 @@ class Compiled:
         return entry.run(entry.leaves(nest), self._fn), guards
 
     def _compiled(self, state: Any, nest: Nest, reasons: list[str]) -> _Entry:
-        fullgraph, _ = self._options
+        fullgraph, _, mode = self._options
         found = find(self._fn, _nest.fixed_values(nest.form))
+        found.graphs = _MODES[mode]
         entry = _Entry(state, nest, found)
         try:
             entry.program = _program(self._fn, nest, found)
@@ -203,7 +224,7 @@ class Compiled:
 
     def _warn_of_many(self, why: str) -> None:
         """Warns once that the limit of programs is reached, and why none of them fits a call."""
-        fullgraph, _ = self._options
+        fullgraph = self._options[0]
         if not self._is_full or fullgraph:
             self.__dict__["_is_full"] = True
             text = (
@@ -282,8 +303,8 @@ def _program(fn: Any, nest: Nest, found: Found) -> Program:
         return Program(fn, nest, found)
 
 
-def _again(fn: Any, fullgraph: bool, explain: bool) -> Any:
-    return compile(fn, fullgraph=fullgraph, explain=explain)
+def _again(fn: Any, fullgraph: bool, explain: bool, mode: str | None = None) -> Any:
+    return compile(fn, fullgraph=fullgraph, mode=mode, explain=explain)
 
 
 def _is_layered(state: Any) -> bool:

@@ -210,8 +210,9 @@ class Program:
             raw, "backward", [*before, *inner, *tangents], grads, writes=False, tangents=tangents
         )
         self._written = _written(module)
-        self.forward = _hlo.compile(module, verified=True)
-        self.backward = _hlo.compile(backward, verified=True)
+        graphs = self._found.graphs
+        self.forward = _hlo.compile(module, verified=True, device_graphs=graphs)
+        self.backward = _hlo.compile(backward, verified=True, device_graphs=graphs)
         return _hlo._gradient_program(
             self.forward,
             self.backward,
@@ -252,7 +253,7 @@ class Program:
         given = [*raw.inputs(), *_outside(raw)]
         module = _module(raw, self.name, given, [ids[i] for i in self._fresh], writes=True)
         self._written = _written(module)
-        self.forward = _hlo.compile(module, verified=True)
+        self.forward = _hlo.compile(module, verified=True, device_graphs=self._found.graphs)
 
     def _call(self, *tensors: Tensor) -> Any:
         """Calls the function with these tensors in place of those of the arguments and modules, and

@@ -28,7 +28,7 @@ class Found:
     tensors: places of tensors, which are inputs of the program. rates: places of learning rates,
     which are as well. states: the state of each optimizer, by parameter. has_gradients: whether the
     function may read or set gradients of tensors. reads: what the trace saw, from which the guards
-    on all other values are made."""
+    on all other values are made. graphs: whether the program's runs on CUDA are captured graphs."""
 
     def __init__(self) -> None:
         self.tensors: list[OutsidePlace] = []
@@ -36,6 +36,7 @@ class Found:
         self.states: list[dict[Any, Any]] = []
         self.has_gradients = False
         self.reads: Reads | None = None
+        self.graphs = False
 
 
 def find(fn: Any, arguments: list[Any]) -> Found:

@@ -16,6 +16,7 @@ def compile(
     interpreted: bool = False,
     verified: bool = False,
     flush_subnormals: bool = False,
+    device_graphs: bool = False,
 ) -> Executable: ...
 def operator_call_facts(
     op: str, shapes: Sequence[Shape | str], arguments: str

@@ -284,14 +284,14 @@ PyObject* run_as(PyObject* self, PyObject* args) {
 }
 
 PyObject* compile(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"module",   "platform",         "interpreted",
-                                "verified", "flush_subnormals", nullptr};
+  static const char* names[] = {"module",           "platform",      "interpreted", "verified",
+                                "flush_subnormals", "device_graphs", nullptr};
   PyObject* object;
   const char* platform = "Host";
-  int interpreted = 0, verified = 0, flush_subnormals = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|sppp:compile", const_cast<char**>(names),
-                                   &object, &platform, &interpreted, &verified,
-                                   &flush_subnormals)) {
+  int interpreted = 0, verified = 0, flush_subnormals = 0, device_graphs = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|spppp:compile", const_cast<char**>(names),
+                                   &object, &platform, &interpreted, &verified, &flush_subnormals,
+                                   &device_graphs)) {
     return nullptr;
   }
   return guarded([&] {
@@ -299,6 +299,7 @@ PyObject* compile(PyObject*, PyObject* args, PyObject* kwargs) {
     hlo::CompileOptions options;
     options.platform = platform;
     options.flush_subnormals = flush_subnormals != 0;
+    options.device_graphs = device_graphs != 0;
     ExecutableHandle handle;
     handle.platform = platform;
     handle.without_gil = may_take_long(*module);

@@ -44,3 +44,19 @@ def test_a_program_for_devices():
     torch.cuda.synchronize()
     assert start.elapsed_time(end) >= 0 and y.cpu().shape == (3, 2)
     torch.cuda.empty_cache()
+
+
+def test_captured_graphs():
+    import torch.cuda.graphs
+
+    assert torch.cuda.graphs.CUDAGraph is torch.cuda.CUDAGraph is lamella.cuda.CUDAGraph
+    model, x = torch.nn.Linear(3, 2).cuda(), torch.ones(1, 3, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.no_grad(), torch.cuda.graph(graph, pool=torch.cuda.graph_pool_handle()):
+        y = model(x)
+    compiled = torch.compile(model, mode="reduce-overhead")
+    for factor in (1.0, 2.0, 3.0, 4.0):
+        x.fill_(factor)
+        graph.replay()
+        with torch.no_grad():
+            assert y.tolist() == model(x).tolist() == compiled(x).tolist()

@@ -122,8 +122,7 @@ class Rows:
         """MiniLM's shape, one sentence of 32 tokens, compiled."""
         model = self.network(384, 12, 6 if self.scale == 1 else 1, causal=False).eval()
         x = self.library.randn(1, 32, 384, device="cuda")
-        options = {} if self.library is lamella else {"mode": "reduce-overhead"}
-        compiled = self.library.compile(model, **options)
+        compiled = self.library.compile(model, mode="reduce-overhead")
         with self.library.no_grad():
             return self.milliseconds(lambda: compiled(x), 20)
 

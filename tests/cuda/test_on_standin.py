@@ -61,6 +61,41 @@ print(taken, lamella.cuda.memory_reserved())
     assert printed(program, LAMELLA_CUDA_CACHE="0") == "40 0"
 
 
+GRAPH = """
+import lamella
+x, graph = lamella.arange(4.0).cuda(), lamella.cuda.CUDAGraph()
+with lamella.cuda.graph(graph):
+    y = (x * 2 + 1).sum() + x
+graph.replay()
+print(y.tolist())
+compiled = lamella.compile(lambda x: (x * 3).relu() + 1, mode="reduce-overhead")
+print([compiled(x).tolist() for _ in range(4)][-1])
+"""
+
+
+@pytest.mark.parametrize("variable", ["LAMELLA_CUDA_BLOCKING=1", "LAMELLA_CUDA_CACHE=0"])
+def test_graphs_where_launches_wait_and_memory_is_not_kept(variable):
+    name, _, value = variable.partition("=")
+    expected = "[16.0, 17.0, 18.0, 19.0]\n[1.0, 4.0, 7.0, 10.0]"
+    assert printed(GRAPH, **{name: value}) == expected
+
+
+def test_captures_that_fail():
+    for failure, text in [
+        ("cuStreamBeginCapture_v2:1:1", "capture_begin: the CUDA driver's cuStreamBeginCapture "
+         "failed: invalid argument (1)"),
+        ("cuStreamEndCapture:1:901", "capture_end: the CUDA driver's cuStreamEndCapture failed: "
+         "operation failed due to a previous error during capture (901)"),
+        ("cuGraphInstantiateWithFlags:1:1", "capture_end: the CUDA driver's "
+         "cuGraphInstantiateWithFlags failed: invalid argument (1)"),
+        ("cuGraphLaunch:1:1", "replay: the CUDA driver's cuGraphLaunch failed: invalid argument "
+         "(1)"),
+    ]:  # fmt: skip
+        assert error(GRAPH, LAMELLA_STANDIN_FAIL=failure) == f"RuntimeError: {text}"
+    text = error(GRAPH, LAMELLA_STANDIN_FAIL="work:2:700")
+    assert "work on cuda:0 failed" in text and "a captured graph" in text
+
+
 # ---- Without a driver or a device ----------------------------------------------------------------
 
 WITHOUT = """
@@ -359,16 +394,16 @@ def test_page():
     page = (HERE.parents[1] / "docs" / "cuda.md").read_text(encoding="utf-8")
     programs = re.findall(r"```python\n(.*?)```", page, re.S)
     outputs = [printed(program) for program in programs]
-    assert len(outputs) == 3 and outputs[1] == "{'aten::polygamma': 1}"
+    assert len(outputs) == 4 and outputs[1] == "{'aten::polygamma': 1}"
 
 
 @pytest.mark.parametrize(
-    "script", ["operators", "programs", "random", "timings", "nccl", "libraries"]
+    "script", ["operators", "programs", "graphs", "random", "timings", "nccl", "libraries"]
 )
 def test_the_checks_for_machines_with_a_gpu(script):
     done = run([str(HERE / f"gpu_{script}.py")], timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    if script in ("operators", "programs"):
+    if script in ("operators", "programs", "graphs"):
         assert ", 0 differ; " in done.stdout.splitlines()[-1]
     if script == "timings":
         assert "16 rows in timings.txt" in done.stdout and "Error" not in done.stdout

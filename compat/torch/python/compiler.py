@@ -45,16 +45,17 @@ def compile(
     """lamella.compile() with PyTorch's arguments, also as a decorator; a module gives a module.
 
     backend: "eager" and "aot_eager" do not compile, nor does a function, because it would expect a
-    graph of torch.fx; all other names select the one compiler. mode and options are ignored.
+    graph of torch.fx; all other names select the one compiler. options are ignored.
     """
     if model is None:
-        given = dict(fullgraph=fullgraph, dynamic=dynamic, backend=backend, disable=disable)
+        given: Any = dict(fullgraph=fullgraph, dynamic=dynamic, backend=backend)
+        given.update(mode=mode, disable=disable)
         return lambda function: compile(function, **given)
     if disable:
         return model
     run = model
     if isinstance(backend, str) and backend not in _PLAIN:
-        run = lamella.compile(model, fullgraph=fullgraph, dynamic=dynamic)
+        run = lamella.compile(model, fullgraph=fullgraph, dynamic=dynamic, mode=mode)
     return OptimizedModule(model, run) if isinstance(model, Module) else run
 
 

@@ -127,6 +127,17 @@ LAMELLA_DEVICE T distributed(const RandomParameters& p, T unit, T normal) {
   }
 }
 
+// The seed and the offset that a launch begins with.
+struct Origin {
+  uint64_t seed, offset;
+};
+template <class P>
+LAMELLA_DEVICE Origin origin_of(const P& p) {
+  if (p.state == 0) return {p.seed, p.offset};
+  const Origin replayed = *reinterpret_cast<const Origin*>(memory_at(p.state));
+  return {replayed.seed, replayed.offset + p.offset};
+}
+
 // Floats of T: four in a draw, or two doubles.
 template <class T>
 LAMELLA_DEVICE void random_floats(const RandomParameters& p, int64_t thread, int64_t threads) {
@@ -135,10 +146,11 @@ LAMELLA_DEVICE void random_floats(const RandomParameters& p, int64_t thread, int
   const bool normal = p.what == kNormal || p.what == kLogNormal;
   int64_t bytes = 0;
   visit_kind<T, true>(p.kind, [&](auto stored) { bytes = sizeof(stored); });
-  uint64_t index = p.offset / 4;
+  const Origin origin = origin_of(p);
+  uint64_t index = origin.offset / 4;
   const int64_t numel = static_cast<int64_t>(p.numel);
   for (int64_t first = thread; first < numel; first += threads * kEach, ++index) {
-    const PhiloxWords w = philox(p.seed, static_cast<uint64_t>(thread), index);
+    const PhiloxWords w = philox(origin.seed, static_cast<uint64_t>(thread), index);
     T units[kEach], normals[kEach];
     if constexpr (kEach == 4) {
       for (int k = 0; k < 4; ++k) units[k] = unit_of(w.word[k]);
@@ -167,10 +179,11 @@ LAMELLA_DEVICE void random_integers(const RandomParameters& p, int64_t thread, i
   char* out = const_cast<char*>(memory_at(p.out));
   int64_t bytes = 0;
   visit_kind<int64_t, true>(p.kind, [&](auto stored) { bytes = sizeof(stored); });
-  uint64_t index = p.offset / 4;
+  const Origin origin = origin_of(p);
+  uint64_t index = origin.offset / 4;
   const int64_t numel = static_cast<int64_t>(p.numel);
   for (int64_t first = thread; first < numel; first += threads * kEach, ++index) {
-    const PhiloxWords w = philox(p.seed, static_cast<uint64_t>(thread), index);
+    const PhiloxWords w = philox(origin.seed, static_cast<uint64_t>(thread), index);
     LAMELLA_UNROLL
     for (int k = 0; k < kEach; ++k) {
       uint64_t word;
@@ -194,8 +207,9 @@ LAMELLA_DEVICE void random_chances(const RandomParameters& p, int64_t thread, in
   int64_t bytes = 0;
   visit_kind<T, true>(p.kind, [&](auto stored) { bytes = sizeof(stored); });
   const int64_t numel = static_cast<int64_t>(p.numel);
+  const Origin origin = origin_of(p);
   for (int64_t piece = thread; piece * 4 < numel; piece += threads) {
-    const PhiloxWords w = philox(p.seed, static_cast<uint64_t>(piece), p.offset / 4);
+    const PhiloxWords w = philox(origin.seed, static_cast<uint64_t>(piece), origin.offset / 4);
     for (int k = 0; k < 4 && piece * 4 + k < numel; ++k) {
       const int64_t at = piece * 4 + k;
       store_number(out + at * bytes, p.kind, unit_of(w.word[k]) <= chances[at] ? T(1) : T(0));
@@ -212,10 +226,11 @@ LAMELLA_DEVICE void dropout(const DropoutParameters& p, int64_t thread, int64_t 
   const T kept = static_cast<T>(p.kept), scale = static_cast<T>(1.0 / kept);
   const int64_t numel = static_cast<int64_t>(p.numel);
   const int64_t side = p.neighbours, step = side == 1 ? threads : 1;
-  uint64_t index = p.offset / 4;
+  const Origin origin = origin_of(p);
+  uint64_t index = origin.offset / 4;
   for (int64_t first = thread * side; first < numel;
        first += threads * (side == 1 ? 4 : side), ++index) {
-    const PhiloxWords w = philox(p.seed, static_cast<uint64_t>(thread), index);
+    const PhiloxWords w = philox(origin.seed, static_cast<uint64_t>(thread), index);
     LAMELLA_UNROLL
     for (int k = 0; k < 4; ++k) {
       const int64_t at = first + step * k;

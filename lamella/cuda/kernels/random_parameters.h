@@ -19,6 +19,7 @@ struct RandomParameters {
   uint64_t out;  // dense
   uint64_t numel;
   uint64_t seed, offset;
+  uint64_t state;  // of a captured launch: where its replay finds the seed and the first offset
   Kind kind;
   Distribution what;
   double a, b;
@@ -29,7 +30,7 @@ struct RandomParameters {
 struct DropoutParameters {
   uint64_t in, out, mask;
   uint64_t numel;
-  uint64_t seed, offset;
+  uint64_t seed, offset, state;
   Kind kind;
   int32_t neighbours;  // elements of a thread that lie side by side: 1, 2 or 4
   double kept;         // the chance to stay

@@ -126,8 +126,9 @@ LAMELLA_DEVICE T stored(computed_as<T> value) {
 
 template <class T>
 LAMELLA_DEVICE T combined(T a, T b, Combine how) {
-  if (how == kCombineMaximum) return a != a || a > b ? a : b;
-  if (how == kCombineMinimum) return a != a || a < b ? a : b;
+  const bool is_nan = a != a;  // NOLINT(misc-redundant-expression)
+  if (how == kCombineMaximum) return is_nan || a > b ? a : b;
+  if (how == kCombineMinimum) return is_nan || a < b ? a : b;
   if constexpr (std::is_same_v<T, bool>) {
     return how == kCombineMultiply ? a && b : a || b;
   } else if constexpr (std::is_integral_v<T>) {

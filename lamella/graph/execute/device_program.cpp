@@ -14,6 +14,7 @@
 #include "lamella/graph/custom_call/operator_plan.h"
 #include "lamella/graph/evaluate/rules.h"
 #include "lamella/graph/evaluate/together.h"
+#include "lamella/graph/execute/device_graph.h"
 #include "lamella/graph/execute/device_regions.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/passes/pipeline.h"
@@ -81,11 +82,18 @@ class Program final : public DeviceProgram {
                        &constants_[i]);
       }
     }
+    // Calls of other code may do more than to launch.
+    if (options.device_graphs && joining_.empty()) graph_ = std::make_unique<DeviceGraph>(device_);
   }
 
   Tensors run(std::span<const TensorBase> arguments, const RunOptions& options) const override {
     DeviceGuard guard(device_);
     BelowLayers below;
+    if (graph_ == nullptr) return run_steps(arguments, options);
+    return graph_->run(
+        arguments, [&](std::span<const TensorBase> given) { return run_steps(given, options); });
+  }
+  Tensors run_steps(std::span<const TensorBase> arguments, const RunOptions& options) const {
     OneRun one(*this);
     one.context.run_id = next_run_.fetch_add(1, std::memory_order_relaxed);
     one.context.device_ordinal = device_.index();
@@ -108,6 +116,7 @@ class Program final : public DeviceProgram {
   std::string explain() const override {
     std::string text = rewritten_.notes + str("on ", device_, ":\n");
     if (!problem_.empty()) text += str("  no kernels of regions: ", problem_, "\n");
+    if (graph_ != nullptr) text += graph_->explain();
     for (const Computation* computation : program().computations) {
       for (const DeviceStep& step : steps_.at(computation)) {
         const Instruction* i = step.instruction;
@@ -423,6 +432,7 @@ class Program final : public DeviceProgram {
   int64_t depth_ = 0;
   std::shared_ptr<const UserData> user_data_;
   std::unordered_map<const Instruction*, Call> calls_;
+  std::unique_ptr<DeviceGraph> graph_;
   std::vector<PreparedCall*> joining_;  // those that are no operators use the stream as well
   // Beside the numbers of runs on the host, which count from 1.
   mutable std::atomic<int64_t> next_run_{int64_t{1} << 62};

@@ -166,7 +166,8 @@ class Executor final : public Executable {
         is_dynamic_(has_dynamic_sizes(program_)),
         depth_(call_depth(program_)),
         user_data_(options.user_data),
-        flush_subnormals_(options.flush_subnormals) {
+        flush_subnormals_(options.flush_subnormals),
+        device_graphs_(options.device_graphs) {
     check_platform(options.platform);
     for (const Computation* computation : program_.computations) {
       for (const Instruction* i : computation->instructions) {
@@ -234,6 +235,7 @@ class Executor final : public Executable {
     if (one == nullptr) {
       CompileOptions options;
       options.user_data = user_data_;
+      options.device_graphs = device_graphs_;
       one = make_device_program(shared_module(), options, device);
     }
     return *one;
@@ -481,7 +483,7 @@ class Executor final : public Executable {
   std::shared_ptr<const void> code_holder_;
   std::vector<MachineCode> codes_;  // of the regions in their order
   std::shared_ptr<const UserData> user_data_;
-  bool flush_subnormals_;
+  bool flush_subnormals_, device_graphs_;
   std::vector<std::unique_ptr<PreparedCall>> calls_;
   std::unordered_map<const Instruction*, PreparedCall*> prepared_;
   std::vector<PreparedCall*> joining_;  // the calls that must be prepared at the start of a run

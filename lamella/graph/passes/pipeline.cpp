@@ -24,6 +24,7 @@
 #include "lamella/graph/passes/loop_invariants.h"
 #include "lamella/graph/passes/opcodes_to_operators.h"
 #include "lamella/graph/passes/operators_to_windows.h"
+#include "lamella/graph/passes/product_epilogues.h"
 #include "lamella/graph/passes/simplify.h"
 #include "lamella/graph/passes/simplify_movement.h"
 #include "lamella/layers/profile/profile.h"
@@ -54,6 +55,9 @@ constexpr Pass kOnce[] = {
 constexpr Pass kNative[] = {
     {"operators_to_windows", operators_to_windows, "windowed operator", "rewritten as opcodes"},
     {"channels_last", channels_last, "convolution", "changed to channels last"}};
+// The pass of programs for devices, whose libraries add rows to products.
+constexpr Pass kForDevices = {"add_rows_in_products", add_rows_in_products, "product",
+                              "merged with its sum, rounding or relu"};
 // A pass may enable another one, but rarely more than a few times.
 constexpr int kMaxRounds = 3;
 
@@ -137,6 +141,7 @@ Rewritten run_passes(const Module& given, int64_t most, bool native,
   if (native) {
     for (const Pass& pass : kNative) passes.run(pass);
   }
+  if (least == 0) passes.run(kForDevices);
   passes.done({"convolutions_to_operators", nullptr, "convolution", "replaced by a call"},
               convolutions_to_operators(*module, native));
   passes.done({"opcodes_to_operators", nullptr, "instruction", "replaced by a call"},

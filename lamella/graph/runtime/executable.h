@@ -20,6 +20,9 @@ struct CompileOptions {
   std::shared_ptr<const UserData> user_data;
   // Whether runs take subnormal numbers for zeros, operands as well as results, on all threads.
   bool flush_subnormals = false;
+  // Whether runs on a device that repeat are replays of a captured graph: Note [Programs as graphs]
+  // in execute/device_graph.h.
+  bool device_graphs = false;
 };
 
 struct Participant;

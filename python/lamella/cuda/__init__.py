@@ -24,6 +24,7 @@ from lamella.cuda._properties import (
 from lamella.cuda._properties import (
     get_device_properties as get_device_properties,
 )
+from lamella.cuda.graphs import *  # noqa: F403
 from lamella.cuda.memory import *  # noqa: F403
 from lamella.cuda.streams import Event as Event
 from lamella.cuda.streams import ExternalStream as ExternalStream
@@ -110,11 +111,6 @@ def synchronize(device: Any = None) -> None:
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Whether tensors of bfloat16 can be on the devices: all dtypes can."""
     return is_available()
-
-
-def is_current_stream_capturing() -> bool:
-    """False: streams are not captured."""
-    return False
 
 
 def fallbacks() -> dict[str, int]:

@@ -9,11 +9,17 @@ from lamella._hlo import Executable, Module, parse
 
 
 def compile(
-    text_or_module: str | bytes | Module, *, platform: str = "Host", flush_subnormals: bool = False
+    text_or_module: str | bytes | Module,
+    *,
+    platform: str = "Host",
+    flush_subnormals: bool = False,
+    device_graphs: bool = False,
 ) -> Executable:
     """Compiles a module. Call the result with arrays; it returns a list of tensors. With
-    flush_subnormals its runs take subnormal numbers for zeros, as XLA's on CPUs do."""
-    return _compile(text_or_module, platform, interpreted=False, flush_subnormals=flush_subnormals)
+    flush_subnormals its runs take subnormal numbers for zeros, as XLA's on CPUs do. With
+    device_graphs runs that repeat on a CUDA device are replays of a captured graph."""
+    options = dict(flush_subnormals=flush_subnormals, device_graphs=device_graphs)
+    return _compile(text_or_module, platform, interpreted=False, **options)
 
 
 def _compile(
@@ -21,7 +27,7 @@ def _compile(
     platform: str,
     *,
     interpreted: bool,
-    flush_subnormals: bool = False,
+    **options: bool,
 ) -> Executable:
     if not isinstance(text_or_module, (str, bytes, Module)):
         raise TypeError(
@@ -34,9 +40,7 @@ def _compile(
         if not isinstance(text_or_module, Module):
             module = parse(text_or_module)
         assert module is not None
-        return _hlo.compile(
-            module, platform, interpreted, not is_module, flush_subnormals=flush_subnormals
-        )
+        return _hlo.compile(module, platform, interpreted, not is_module, **options)
     except Exception as error:
         from lamella.hlo import _bundle
 

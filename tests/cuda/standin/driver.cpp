@@ -34,6 +34,9 @@ int begin(const char* function) {
 }
 #define BEGIN \
   if (int result_ = begin(__func__); result_ != 0) return result_
+// What streams that are captured refuse.
+#define SAFE(check) \
+  if (int result_ = (check); result_ != 0) return result_
 
 const char* text_of(int result) {
   switch (result) {
@@ -61,6 +64,18 @@ const char* text_of(int result) {
       return "device not ready";
     case kIllegalAddress:
       return "an illegal memory access was encountered";
+    case kCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
+    case kCaptureInvalidated:
+      return "operation failed due to a previous error during capture";
+    case kCaptureUnmatched:
+      return "capture was not initiated in this stream";
+    case kCaptureUnjoined:
+      return "capturing stream has unjoined work";
+    case kCaptureIsolation:
+      return "dependency created on uncaptured work in another stream";
+    case kCapturedEvent:
+      return "operation not permitted on an event last recorded in a capturing stream";
     case 710:
       return "device-side assert triggered";
     case 719:
@@ -157,6 +172,7 @@ int cuCtxPopCurrent_v2(void** context) {
 }
 int cuCtxSynchronize() {
   BEGIN;
+  SAFE(check_wait(nullptr));
   for (Stream* stream : current->all()) stream->synchronize();
   return current->failed;
 }
@@ -177,22 +193,26 @@ int cuMemGetInfo_v2(size_t* free, size_t* total) {
 }
 int cuMemAlloc_v2(uint64_t* memory, size_t bytes) {
   BEGIN;
+  SAFE(check_unsafe());
   if (bytes == 0) return kInvalidValue;
   *memory = current->memory.allocate(bytes);
   return *memory != 0 ? kSuccess : kOutOfMemory;
 }
 int cuMemFree_v2(uint64_t memory) {
   BEGIN;
+  SAFE(check_unsafe());
   for (Stream* stream : current->all()) stream->synchronize();
   return current->memory.free(memory) ? kSuccess : kInvalidValue;
 }
 int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   BEGIN;
+  SAFE(check_unsafe());
   *memory = allocate_host(bytes);
   return *memory != nullptr ? kSuccess : kOutOfMemory;
 }
 int cuMemFreeHost(void* memory) {
   BEGIN;
+  SAFE(check_unsafe());
   return free_host(memory) ? kSuccess : kInvalidValue;
 }
 
@@ -202,7 +222,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* hand
   BEGIN;
   if (!current->memory.holds(to, bytes)) return kInvalidValue;
   Stream* stream = current->stream(handle);
-  if (is_pinned(from)) {
+  if (is_pinned(from) || capture_of(*stream) != nullptr) {
     stream->enqueue([=] {
       memcpy(worker_view<char>(to), from, bytes);
       return 0;
@@ -225,7 +245,7 @@ int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* handle) {
     memcpy(to, worker_view<char>(from), bytes);
     return 0;
   });
-  if (!is_pinned(to)) stream->synchronize();
+  if (!is_pinned(to) && capture_of(*stream) == nullptr) stream->synchronize();
   return current->failed;
 }
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* handle) {
@@ -267,17 +287,18 @@ int cuStreamCreate(void** stream, unsigned flags) {
 }
 int cuStreamQuery(void* handle) {
   BEGIN;
+  SAFE(check_wait(current->stream(handle)));
   return current->stream(handle)->idle() ? current->failed.load() : int{kNotReady};
 }
 int cuStreamSynchronize(void* handle) {
   BEGIN;
+  SAFE(check_wait(current->stream(handle)));
   current->stream(handle)->synchronize();
   return current->failed;
 }
 int cuStreamWaitEvent(void* handle, void* event, unsigned) {
   BEGIN;
-  static_cast<Event*>(event)->wait(*current->stream(handle));
-  return kSuccess;
+  return static_cast<Event*>(event)->wait(*current->stream(handle));
 }
 int cuEventCreate(void** event, unsigned flags) {
   BEGIN;
@@ -295,10 +316,13 @@ int cuEventRecord(void* event, void* handle) {
 }
 int cuEventQuery(void* event) {
   BEGIN;
+  SAFE(check_unsafe());
+  if (static_cast<Event*>(event)->is_captured()) return kCapturedEvent;
   return static_cast<Event*>(event)->done() ? kSuccess : kNotReady;
 }
 int cuEventSynchronize(void* event) {
   BEGIN;
+  if (static_cast<Event*>(event)->is_captured()) return kCapturedEvent;
   static_cast<Event*>(event)->synchronize();
   return current->failed;
 }
@@ -314,6 +338,7 @@ int cuEventElapsedTime(float* milliseconds, void* start, void* end) {
 int cuModuleLoadData(void** module, const void* image) {
   BEGIN;
   if (image == nullptr) return kInvalidValue;
+  SAFE(check_unsafe());
   const auto* text = static_cast<const char*>(image);
   const bool is_ptx = (*text == '/' || *text == '.') && strstr(text, ".entry") != nullptr;
   *module = is_ptx ? static_cast<void*>(load_ptx(text)) : &module_object;

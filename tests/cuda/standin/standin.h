@@ -16,6 +16,8 @@
 //     of each (8 GiB); LAMELLA_STANDIN_LEAKS=1 reports memory that was not freed at the end.
 //   * Built with the address sanitizer, in asan/, accesses beside a block are reported; with
 //     LAMELLA_CUDA_CACHE=0 each tensor has a block of its own.
+//   * A captured graph is a list of pieces of work in the order of the calls; a replay is one
+//   piece.
 //   * Kernels come from libcuda_standin_kernels.so beside this library: the product's sources,
 //     compiled for the host, those of blocks with fibres (fibres.h). Modules of PTX are translated
 //     to C and checked at every access (ptx.h); LAMELLA_STANDIN_PTX is a folder for their texts.
@@ -50,6 +52,12 @@ enum Result : int {
   kNotFound = 500,
   kNotReady = 600,
   kIllegalAddress = 700,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCaptureUnmatched = 903,
+  kCaptureUnjoined = 904,
+  kCaptureIsolation = 905,
+  kCapturedEvent = 907,
 };
 
 // ---- memory.cpp ----
@@ -84,6 +92,29 @@ bool free_host(void* memory);
 bool is_pinned(const void* memory);
 size_t host_blocks();
 
+// ---- capture.cpp ----
+
+class Stream;
+using Work = std::function<int()>;  // returns a CUresult
+// Streams that are captured together.
+struct Capture {
+  Stream* origin;
+  int mode;  // of CUstreamCaptureMode
+  std::thread::id thread;
+  bool is_over = false, is_invalid = false;
+  std::vector<Work> work;
+  std::map<Stream*, bool> joined;  // others, and whether the origin waits for all their work
+};
+// Whether the stream is captured; then the work is the capture's.
+bool capture_work(Stream& stream, const Work& work);
+std::shared_ptr<Capture> capture_of(Stream& stream);
+// What a call that may wait returns: an error while streams are captured, which ends the captures.
+int check_unsafe();
+// The same for a wait for a stream, or for the device if it is null.
+int check_wait(Stream* stream);
+// What waits of a stream for an event do to captures; `from` was captured when it was recorded.
+int capture_wait(Stream& stream, Stream* from, const std::shared_ptr<Capture>& capture);
+
 // ---- stream.cpp ----
 
 struct Device;
@@ -93,8 +124,8 @@ class Stream {
   explicit Stream(Device* device) : device_(device), thread_([this] { run(); }) {
     thread_.detach();
   }
-  void enqueue(std::function<int()> work);  // returns a CUresult
-  void hold(bool held);                     // while held, no work begins
+  void enqueue(Work work);
+  void hold(bool held);  // while held, no work begins
   bool idle();
   void synchronize();
   Device* device() const { return device_; }
@@ -104,7 +135,7 @@ class Stream {
   Device* device_;
   std::mutex mutex_;
   std::condition_variable arrived_, done_;
-  std::deque<std::function<int()>> queue_;
+  std::deque<Work> queue_;
   bool busy_ = false;
   bool held_ = false;
   std::thread thread_;
@@ -114,8 +145,9 @@ class Event {
  public:
   explicit Event(bool timing) : timing_(timing) {}
   void record(Stream& stream);
-  void wait(Stream& stream);
+  int wait(Stream& stream);
   bool done();
+  bool is_captured();
   void synchronize();
   bool elapsed(Event& later, float* milliseconds);
 
@@ -131,6 +163,8 @@ class Event {
   const bool timing_;
   std::mutex mutex_;
   std::shared_ptr<Mark> mark_;  // null: never recorded
+  std::shared_ptr<Capture> capture_;
+  Stream* captured_ = nullptr;  // recorded last, in `capture_`
 };
 
 // A device is its own primary context.

@@ -3,7 +3,8 @@
 
 namespace standin {
 
-void Stream::enqueue(std::function<int()> work) {
+void Stream::enqueue(Work work) {
+  if (capture_work(*this, work)) return;
   {
     std::lock_guard lock(mutex_);
     queue_.push_back(std::move(work));
@@ -71,11 +72,15 @@ std::shared_ptr<Event::Mark> Event::mark() {
   return mark_;
 }
 void Event::record(Stream& stream) {
+  auto capture = capture_of(stream);
   auto mark = std::make_shared<Mark>();
   {
     std::lock_guard lock(mutex_);
     mark_ = mark;
+    capture_ = capture;
+    captured_ = &stream;
   }
+  if (capture != nullptr) return;
   stream.enqueue([mark] {
     std::lock_guard lock(mark->mutex);
     mark->time = std::chrono::steady_clock::now();
@@ -84,13 +89,21 @@ void Event::record(Stream& stream) {
     return 0;
   });
 }
-void Event::wait(Stream& stream) {
-  if (auto mark = this->mark()) {
-    stream.enqueue([mark] {
-      mark->wait();
-      return 0;
-    });
+int Event::wait(Stream& stream) {
+  auto mark = this->mark();
+  if (mark == nullptr) return kSuccess;
+  if (capture_ != nullptr || capture_of(stream) != nullptr) {
+    return capture_wait(stream, captured_, capture_);
   }
+  stream.enqueue([mark] {
+    mark->wait();
+    return 0;
+  });
+  return kSuccess;
+}
+bool Event::is_captured() {
+  std::lock_guard lock(mutex_);
+  return capture_ != nullptr;
 }
 bool Event::done() {
   auto mark = this->mark();
