@@ -31,70 +31,36 @@ template <class T>
 LAMELLA_DEVICE T* head_of(const AttentionOperand& x, int64_t batch, int64_t head) {
   return device_pointer<T>(x.data) + batch * x.batch + head * x.head;
 }
-// Rows from `first` on, of which x has `rows`.
-template <int D, class T>
-LAMELLA_DEVICE void load_operand(T* to, int count, const AttentionOperand& x, int64_t batch,
-                                 int64_t head, int first, int rows, int width, bool vectors) {
-  load_rows<D>(to, count, head_of<const T>(x, batch, head) + first * x.row, x.row, x.column,
-               rows - first, width, vectors);
-}
+LAMELLA_DEVICE float larger(float a, float b) { return b > a ? b : a; }
 LAMELLA_DEVICE int padded(int width) { return (width + 15) / 16 * 16; }
 
-// The element of a mask for query i and key j. It is called, as it is rare.
-LAMELLA_DEVICE_CALLED float mask_at(const AttentionOperand& x, int64_t head, bool is_bool, int i,
-                                    int j) {
-  const int64_t at = head + i * x.row + j * x.column;
-  if (!is_bool) return device_pointer<const float>(x.data)[at];
-  return device_pointer<const uint8_t>(x.data)[at] != 0 ? 0 : -kInfinity;
+// An element of the mask as what is added to the score. It is called, as masks are rare.
+LAMELLA_DEVICE_CALLED float mask_at(const AttentionParameters& p, int64_t batch, int64_t head,
+                                    int64_t i, int64_t j) {
+  const int64_t at = batch * p.mask.batch + head * p.mask.head + i * p.mask.row + j * p.mask.column;
+  if (p.mask_is_bool == 0) return device_pointer<const float>(p.mask.data)[at];
+  return device_pointer<const uint8_t>(p.mask.data)[at] != 0 ? 0 : -kInfinity;
 }
-// The scores of a head, and what dropout multiplies weights by.
-struct Scores {
-  const AttentionParameters& p;
-  int64_t mask, factors;  // offsets of the head
-  LAMELLA_DEVICE Scores(const AttentionParameters& given, int64_t batch, int64_t head)
-      : p(given),
-        mask(batch * p.mask.batch + head * p.mask.head),
-        factors(batch * p.factors.batch + head * p.factors.head) {}
-  // Makes products of queries and keys scores, -infinity where query i does not see key j.
-  // place(n, e, &i, &j) says to which an element belongs; queries begin at i_begin, keys end
-  // before j_end.
-  template <int N, class F>
-  LAMELLA_DEVICE void finish(float (&s)[N][4], int i_begin, int j_end, const F& place) const {
-    const bool all = j_end <= p.keys && (p.causal == 0 || j_end <= i_begin + 1);
-    each(s, [&](float& x, int, int) { x *= p.scale; }, place);
-    if (all && p.mask.data == 0) return;
-    auto limit = [&](float& x, int i, int j) {
-      if (i >= p.rows || j >= p.keys || (p.causal != 0 && j > i)) {
-        x = -kInfinity;
-      } else if (p.mask.data != 0) {
-        x += mask_at(p.mask, mask, p.mask_is_bool != 0, i, j);
-      }
-    };
-    each(s, limit, place);
-  }
-  template <int N, class F>
-  LAMELLA_DEVICE void drop(float (&s)[N][4], const F& place) const {
-    if (p.factors.data == 0) return;
-    auto multiply = [&](float& x, int i, int j) {
-      if (i < p.rows && j < p.keys) x *= mask_at(p.factors, factors, false, i, j);
-    };
-    each(s, multiply, place);
-  }
-  // f(element, i, j)
-  template <int N, class F, class G>
-  LAMELLA_DEVICE static void each(float (&s)[N][4], const F& f, const G& place) {
-    LAMELLA_UNROLL
-    for (int n = 0; n < N; ++n) {
-      LAMELLA_UNROLL
-      for (int e = 0; e < 4; ++e) {
-        int i, j;
-        place(n, e, &i, &j);
-        f(s[n][e], i, j);
-      }
+// Makes products of queries and keys scores, -infinity where query i does not see key j, which
+// place(n, i, j) gives for element n. They are from query `first` on, and keys before `end`.
+template <int N, class F>
+LAMELLA_DEVICE void make_scores(const AttentionParameters& p, int64_t batch, int64_t head,
+                                float (&s)[N][4], int first, int end, const F& place) {
+  LAMELLA_UNROLL
+  for (int n = 0; n < 4 * N; ++n) s[n / 4][n % 4] *= p.scale;
+  if (p.mask.data == 0 && end <= p.keys && (p.causal == 0 || end <= first + 1)) return;
+  LAMELLA_UNROLL
+  for (int n = 0; n < 4 * N; ++n) {
+    int i, j;
+    place(n, i, j);
+    float& score = s[n / 4][n % 4];
+    if (i >= p.rows || j >= p.keys || (p.causal != 0 && j > i)) {
+      score = -kInfinity;
+    } else if (p.mask.data != 0) {
+      score += mask_at(p, batch, head, i, j);
     }
   }
-};
-
+}
 // Stores a warp's tiles times a number for each of a lane's two rows.
 template <class T, int N>
 LAMELLA_DEVICE void write_tiles(const AttentionOperand& x, int64_t batch, int64_t head, int row,
@@ -102,16 +68,13 @@ LAMELLA_DEVICE void write_tiles(const AttentionOperand& x, int64_t batch, int64_
                                 const float (&factor)[2]) {
   T* to = head_of<T>(x, batch, head) + row * x.row + column * x.column;
   LAMELLA_UNROLL
-  for (int n = 0; n < N; ++n) {
-    LAMELLA_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      alignas(8) T pair[2];
-      store_pair(pair, c[n][2 * r] * factor[r], c[n][2 * r + 1] * factor[r]);
-      LAMELLA_UNROLL
-      for (int e = 0; e < 2; ++e) {
-        const bool inside = row + r * 8 < rows && column + n * 8 + e < width;
-        if (inside) to[r * 8 * x.row + (n * 8 + e) * x.column] = pair[e];
-      }
+  for (int n = 0; n < 2 * N; ++n) {
+    const int r = n % 2, j = n / 2 * 8;
+    alignas(8) T pair[2];
+    store_pair(pair, c[n / 2][2 * r] * factor[r], c[n / 2][2 * r + 1] * factor[r]);
+    for (int e = 0; e < 2; ++e) {
+      const bool inside = row + r * 8 < rows && column + j + e < width;
+      if (inside) to[r * 8 * x.row + (j + e) * x.column] = pair[e];
     }
   }
 }
@@ -125,21 +88,22 @@ LAMELLA_DEVICE void attention(const AttentionParameters& p) {
   T *k = q + kTile.rows * kPitch, *v = k + kKeys * kPitch;
   T* weights = v + kKeys * kPitch + warp * 16 * kWeights;
   const int64_t tiles = (int64_t{p.rows} + kTile.rows - 1) / kTile.rows;
-  const int64_t shared = p.heads / p.key_heads;
   for (int64_t work = blockIdx.x; work < p.batch * p.heads * tiles; work += gridDim.x) {
     // With causal attention the last rows take longest, so they are first.
     const int first = static_cast<int>((tiles - 1 - work % tiles) * kTile.rows);
     const int64_t line = work / tiles, b = line / p.heads, h = line % p.heads;
+    const int64_t key_head = h / (p.heads / p.key_heads);
     const int row = first + warp * 16 + lane / 4;
     const int end = p.causal != 0 && first + kTile.rows < p.keys ? first + kTile.rows : p.keys;
-    const Scores scores(p, b, h);
     auto load = [&](T* to, const AttentionOperand& x, int from, int width) {
-      load_operand<D>(to, kKeys, x, b, h / shared, from, p.keys, width, p.vectors != 0);
+      load_rows<D>(to, kKeys, head_of<const T>(x, b, key_head), x.row, x.column, from, p.keys,
+                   width, p.vectors != 0);
       mark_copies();
     };
     float sums[D / 8][4] = {}, most[2] = {-kInfinity, -kInfinity}, total[2] = {};
     __syncthreads();
-    load_operand<D>(q, kTile.rows, p.q, b, h, first, p.rows, p.width, p.vectors != 0);
+    load_rows<D>(q, kTile.rows, head_of<const T>(p.q, b, h), p.q.row, p.q.column, first, p.rows,
+                 p.width, p.vectors != 0);
     load(k, p.k, 0, p.width);
     for (int j0 = 0; j0 < end; j0 += kKeys) {
       __syncthreads();
@@ -151,26 +115,17 @@ LAMELLA_DEVICE void attention(const AttentionParameters& p) {
       __syncthreads();
       // The next keys arrive while the values are summed.
       load(k, p.k, j0 + kKeys < end ? j0 + kKeys : j0, p.width);
-      auto place = [&](int n, int e, int* i, int* j) {
-        *i = row + e / 2 * 8;
-        *j = j0 + n * 8 + lane % 4 * 2 + e % 2;
-      };
-      scores.finish(s, first, j0 + kKeys, place);
+      make_scores(p, b, h, s, first, j0 + kKeys, [&](int n, int& i, int& j) {
+        i = row + n % 4 / 2 * 8;
+        j = j0 + n / 4 * 8 + lane % 4 * 2 + n % 2;
+      });
       LAMELLA_UNROLL
       for (int r = 0; r < 2; ++r) {
         float now = most[r];
         LAMELLA_UNROLL
-        for (int n = 0; n < kKeys / 4; ++n) {
-          const float score = s[n / 2][2 * r + n % 2];
-          now = score > now ? score : now;
-        }
-        LAMELLA_UNROLL
-        for (int by = 1; by < 4; by *= 2) {
-          const float other = __shfl_xor_sync(~0U, now, by);
-          now = other > now ? other : now;
-        }
-        const float base = now == -kInfinity ? 0 : now;
-        const float kept = exponential<T>(most[r] - base);
+        for (int n = 0; n < kKeys / 4; ++n) now = larger(now, s[n / 2][2 * r + n % 2]);
+        for (int by = 1; by < 4; by *= 2) now = larger(now, __shfl_xor_sync(~0U, now, by));
+        const float base = now == -kInfinity ? 0 : now, kept = exponential<T>(most[r] - base);
         most[r] = now;
         total[r] *= kept;
         LAMELLA_UNROLL
@@ -182,7 +137,6 @@ LAMELLA_DEVICE void attention(const AttentionParameters& p) {
           total[r] += weight;
         }
       }
-      scores.drop(s, place);
       store_tiles(weights, kWeights, s);
       wait_for_copies<1>();
       __syncthreads();
@@ -203,14 +157,12 @@ LAMELLA_DEVICE void attention(const AttentionParameters& p) {
   }
 }
 
-// delta = the sum of out * grad along each row, by a warp.
+// delta = the sum of out * grad along each of the warp's rows.
 template <class T>
-LAMELLA_DEVICE void attention_delta(const AttentionParameters& p) {
+LAMELLA_DEVICE void sum_products(const AttentionParameters& p, int64_t b, int64_t h, int row) {
   const int lane = static_cast<int>(threadIdx.x % 32);
-  const int64_t step = int64_t{gridDim.x} * (blockDim.x / 32);
-  for (int64_t at = int64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32;
-       at < p.batch * p.heads * p.rows; at += step) {
-    const int64_t line = at / p.rows, b = line / p.heads, h = line % p.heads, i = at % p.rows;
+  LAMELLA_LOOP
+  for (int i = row; i < row + 16 && i < p.rows; ++i) {
     const T* out = head_of<const T>(p.out, b, h) + i * p.out.row;
     const T* grad = head_of<const T>(p.grad, b, h) + i * p.grad.row;
     float sum = 0;
@@ -218,52 +170,49 @@ LAMELLA_DEVICE void attention_delta(const AttentionParameters& p) {
       sum += converted<float>(out[j * p.out.column]) * converted<float>(grad[j * p.grad.column]);
     }
     for (int by = 1; by < 32; by *= 2) sum += __shfl_xor_sync(~0U, sum, by);
-    if (lane == 0) device_pointer<float>(p.delta)[at] = sum;
+    if (lane == 0) device_pointer<float>(p.delta)[(b * p.heads + h) * p.rows + i] = sum;
   }
+  __syncwarp();
 }
 
-// The gradients of keys and values, or that of queries: own rows x, the others y. Heads of 256
-// elements are computed in two halves, for which registers suffice.
+// The gradients of keys and values, or that of queries before: own rows x, the others y. Heads of
+// 256 elements are computed in two halves, for which registers suffice.
 template <class T, int D, bool for_keys>
 LAMELLA_DEVICE void attention_backward(const AttentionParameters& p) {
   constexpr AttentionTile kTile = attention_tile(sizeof(T), D, true);
   constexpr int kPitch = row_pitch<T>(D), kOthers = kTile.columns;
   constexpr int kWeights = row_pitch<T>(kOthers), kPart = D < 128 ? D : 128, kParts = D / kPart;
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
-  T* x = dynamic_shared<T>();
-  T *x_value = x + kTile.rows * kPitch, *y = x_value + kTile.rows * kPitch;
-  T* y_value = y + kOthers * kPitch;
+  T *x = dynamic_shared<T>(), *x_value = x + kTile.rows * kPitch;
+  T *y = x_value + kTile.rows * kPitch, *y_value = y + kOthers * kPitch;
   T* weights = y_value + kOthers * kPitch + warp * 16 * kWeights;
   const int own = for_keys ? p.keys : p.rows, others = for_keys ? p.rows : p.keys;
   const int64_t heads = for_keys ? p.key_heads : p.heads, shared = p.heads / p.key_heads;
   const int64_t tiles = (int64_t{own} + kTile.rows - 1) / kTile.rows * kParts;
-  const bool vectors = p.vectors != 0;
   for (int64_t work = blockIdx.x; work < p.batch * heads * tiles; work += gridDim.x) {
     const int first = static_cast<int>(work % tiles / kParts * kTile.rows);
-    const int part = static_cast<int>(work % kParts) * kPart;
+    const int part = static_cast<int>(work % kParts) * kPart, row = first + warp * 16 + lane / 4;
     const int64_t b = work / tiles / heads, h = work / tiles % heads;
-    const int row = first + warp * 16 + lane / 4;
+    auto load = [&](T* to, int count, const AttentionOperand& from, int64_t head, int at, int rows,
+                    int width) {
+      load_rows<D>(to, count, head_of<const T>(from, b, head), from.row, from.column, at, rows,
+                   width, p.vectors != 0);
+    };
     __syncthreads();
-    load_operand<D>(x, kTile.rows, for_keys ? p.k : p.q, b, h, first, own, p.width, vectors);
-    load_operand<D>(x_value, kTile.rows, for_keys ? p.v : p.grad, b, h, first, own, p.value_width,
-                    vectors);
+    load(x, kTile.rows, for_keys ? p.k : p.q, h, first, own, p.width);
+    load(x_value, kTile.rows, for_keys ? p.v : p.grad, h, first, own, p.value_width);
+    if constexpr (!for_keys) sum_products<T>(p, b, h, first + warp * 16);
     float sums[kPart / 8][4] = {}, value_sums[for_keys ? kPart / 8 : 1][4] = {};
-    const int tiles_used = (padded(p.width) - part) / 8,
-              values_used = (padded(p.value_width) - part) / 8;
     const int begin = for_keys && p.causal != 0 ? first / kOthers * kOthers : 0;
     const bool ends = !for_keys && p.causal != 0 && first + kTile.rows < others;
-    const int end = ends ? first + kTile.rows : others;
     for (int64_t g = 0; g < (for_keys ? shared : 1); ++g) {
       const int64_t query_head = for_keys ? h * shared + g : h;
       const int64_t other_head = for_keys ? query_head : h / shared;
       const int64_t line = (b * p.heads + query_head) * p.rows;
-      const Scores scores(p, b, query_head);
-      for (int y0 = begin; y0 < end; y0 += kOthers) {
+      for (int y0 = begin; y0 < (ends ? first + kTile.rows : others); y0 += kOthers) {
         __syncthreads();
-        load_operand<D>(y, kOthers, for_keys ? p.q : p.k, b, other_head, y0, others, p.width,
-                        vectors);
-        load_operand<D>(y_value, kOthers, for_keys ? p.grad : p.v, b, other_head, y0, others,
-                        p.value_width, vectors);
+        load(y, kOthers, for_keys ? p.q : p.k, other_head, y0, others, p.width);
+        load(y_value, kOthers, for_keys ? p.grad : p.v, other_head, y0, others, p.value_width);
         mark_copies();
         wait_for_copies<0>();
         __syncthreads();
@@ -271,38 +220,34 @@ LAMELLA_DEVICE void attention_backward(const AttentionParameters& p) {
         multiply_tiles<true>(s, x + warp * 16 * kPitch, kPitch, y, kPitch, padded(p.width));
         multiply_tiles<true>(d, x_value + warp * 16 * kPitch, kPitch, y_value, kPitch,
                              padded(p.value_width));
-        auto place = [&](int n, int e, int* i, int* j) {
-          const int r = row + e / 2 * 8, c = y0 + n * 8 + lane % 4 * 2 + e % 2;
-          *i = for_keys ? c : r;
-          *j = for_keys ? r : c;
+        auto place = [&](int n, int& i, int& j) {
+          (for_keys ? j : i) = row + n % 4 / 2 * 8;
+          (for_keys ? i : j) = y0 + n / 4 * 8 + lane % 4 * 2 + n % 2;
         };
-        scores.finish(s, for_keys ? y0 : first, (for_keys ? first + kTile.rows : y0 + kOthers),
-                      place);
-        scores.drop(d, place);
+        make_scores(p, b, query_head, s, for_keys ? y0 : first,
+                    for_keys ? first + kTile.rows : y0 + kOthers, place);
         LAMELLA_UNROLL
-        for (int n = 0; n < kOthers / 8; ++n) {
-          LAMELLA_UNROLL
-          for (int e = 0; e < 4; ++e) {
-            int i, j;
-            place(n, e, &i, &j);
-            const bool inside = i < p.rows;
-            const float sum = inside ? device_pointer<const float>(p.logsumexp)[line + i] : 0;
-            const float delta = inside ? device_pointer<const float>(p.delta)[line + i] : 0;
-            s[n][e] = sum == -kInfinity ? 0 : exponential<T>(s[n][e] - sum);
-            d[n][e] = s[n][e] * (d[n][e] - delta);
-          }
+        for (int n = 0; n < kOthers / 2; ++n) {
+          int i, j;
+          place(n, i, j);
+          const bool inside = i < p.rows;
+          const float sum = inside ? device_pointer<const float>(p.logsumexp)[line + i] : 0;
+          const float delta = inside ? device_pointer<const float>(p.delta)[line + i] : 0;
+          float &weight = s[n / 4][n % 4], &change = d[n / 4][n % 4];
+          weight = sum == -kInfinity ? 0 : exponential<T>(weight - sum);
+          change = weight * (change - delta);
         }
-        scores.drop(s, place);
         if constexpr (for_keys) {
           store_tiles(weights, kWeights, s);
           __syncwarp();
           multiply_tiles<false>(value_sums, weights, kWeights, y_value + part, kPitch, kOthers,
-                                values_used);
+                                (padded(p.value_width) - part) / 8);
           __syncwarp();
         }
         store_tiles(weights, kWeights, d);
         __syncwarp();
-        multiply_tiles<false>(sums, weights, kWeights, y + part, kPitch, kOthers, tiles_used);
+        multiply_tiles<false>(sums, weights, kWeights, y + part, kPitch, kOthers,
+                              (padded(p.width) - part) / 8);
       }
     }
     const float scales[2] = {p.scale, p.scale}, ones[2] = {1, 1};
@@ -316,26 +261,19 @@ LAMELLA_DEVICE void attention_backward(const AttentionParameters& p) {
 
 #endif
 
-}  // namespace lamella::cuda
-
 // Rows of Note [Kernels of blocks]: attention_f16_64, for heads of up to 64 elements.
-#define LAMELLA_ATTENTION_KERNEL(suffix, T, D)                                                     \
-  LAMELLA_BLOCK_KERNEL(attention_##suffix##_##D,                                                   \
-                       lamella::cuda::attention_tile(sizeof(T), D, false).threads,                 \
-                       lamella::cuda::AttentionParameters, lamella::cuda::attention<T, D>)         \
-  LAMELLA_BLOCK_KERNEL(                                                                            \
-      attention_queries_##suffix##_##D, lamella::cuda::attention_tile(sizeof(T), D, true).threads, \
-      lamella::cuda::AttentionParameters, lamella::cuda::attention_backward<T, D, false>)          \
-  LAMELLA_BLOCK_KERNEL(                                                                            \
-      attention_keys_##suffix##_##D, lamella::cuda::attention_tile(sizeof(T), D, true).threads,    \
-      lamella::cuda::AttentionParameters, lamella::cuda::attention_backward<T, D, true>)
-#define LAMELLA_ATTENTION_DTYPE(suffix, T)                                                \
-  LAMELLA_ATTENTION_KERNEL(suffix, T, 64)                                                 \
-  LAMELLA_ATTENTION_KERNEL(suffix, T, 128)                                                \
-  LAMELLA_ATTENTION_KERNEL(suffix, T, 256)                                                \
-  LAMELLA_BLOCK_KERNEL(attention_delta_##suffix, 128, lamella::cuda::AttentionParameters, \
-                       lamella::cuda::attention_delta<T>)
-#define LAMELLA_ATTENTION_KERNELS                         \
-  LAMELLA_ATTENTION_DTYPE(f32, float)                     \
-  LAMELLA_ATTENTION_DTYPE(f16, lamella::cuda::StoredHalf) \
-  LAMELLA_ATTENTION_DTYPE(bf16, lamella::cuda::StoredBFloat16)
+#define LAMELLA_ATTENTION_KERNEL(name, suffix, T, D, backward, ...)                           \
+  LAMELLA_BLOCK_KERNEL(name##_##suffix##_##D, attention_tile(sizeof(T), D, backward).threads, \
+                       AttentionParameters, __VA_ARGS__)
+#define LAMELLA_ATTENTION_WIDTH(suffix, T, D)                                                      \
+  LAMELLA_ATTENTION_KERNEL(attention, suffix, T, D, false, attention<T, D>)                        \
+  LAMELLA_ATTENTION_KERNEL(attention_queries, suffix, T, D, true, attention_backward<T, D, false>) \
+  LAMELLA_ATTENTION_KERNEL(attention_keys, suffix, T, D, true, attention_backward<T, D, true>)
+#define LAMELLA_ATTENTION_DTYPE(f, T) \
+  LAMELLA_ATTENTION_WIDTH(f, T, 64)   \
+  LAMELLA_ATTENTION_WIDTH(f, T, 128) LAMELLA_ATTENTION_WIDTH(f, T, 256)
+#define LAMELLA_ATTENTION_KERNELS     \
+  LAMELLA_ATTENTION_DTYPE(f32, float) \
+  LAMELLA_ATTENTION_DTYPE(f16, StoredHalf) LAMELLA_ATTENTION_DTYPE(bf16, StoredBFloat16)
+
+}  // namespace lamella::cuda

@@ -10,7 +10,7 @@ struct AttentionOperand {
 };
 struct AttentionParameters {
   AttentionOperand q, k, v, out, grad, dq, dk, dv;  // of the dtype
-  AttentionOperand mask, factors;                   // bool or float; float
+  AttentionOperand mask;                            // bool or float
   uint64_t logsumexp, delta;                        // float for each row of each head
   int64_t batch, heads, key_heads;
   int32_t rows, keys, width, value_width;

@@ -5,12 +5,10 @@
 namespace lamella::cuda {
 
 struct SortParameters {
-  int64_t lines, length;      // contiguous lines
-  int64_t width;              // of the runs that are merged
-  uint64_t from, from_index;  // the first pass has no indices
-  uint64_t to, to_index;      // indices are int64
+  int64_t lines, length;        // contiguous lines of at most kTile elements
+  uint64_t from, to, to_index;  // indices are int64
   int32_t descending;
-  int32_t tile;  // a power of two, at least the shorter of a line and kTile
+  int32_t tile;  // a power of two, at least the length
 };
 inline constexpr int kTile = 1024;
 inline constexpr int kTileThreads = kTile / 2;

@@ -171,26 +171,25 @@ LAMELLA_DEVICE void wait_for_copies() {
 #endif
 }
 
-// Loads `count` rows of W elements for the block, with zeros in the place of elements outside of
-// rows x width. `vectors`: 16 bytes at a time, for aligned rows of neighbouring elements.
+// Loads `count` rows of W elements from row `first` on, with zeros in the place of elements outside
+// of rows x width. `vectors`: 16 bytes at a time, for aligned rows of neighbouring elements.
 template <int W, class T>
 LAMELLA_DEVICE void load_rows(T* to, int count, const T* from, int64_t row, int64_t column,
-                              int64_t rows, int64_t width, bool vectors) {
-  constexpr int kEach = 16 / sizeof(T), kVectors = W / kEach;
-  const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
-  if (vectors) {
-    LAMELLA_UNROLL_4
-    for (int i = thread; i < count * kVectors; i += threads) {
-      const int r = i / kVectors, c = i % kVectors * kEach;
-      const bool given = r < rows && c < width;
-      copy_16(to + r * row_pitch<T>(W) + c, given ? from + r * row + c : from, given);
-    }
-    return;
-  }
+                              int64_t first, int64_t rows, int64_t width, bool vectors) {
+  constexpr int kEach = 16 / sizeof(T);
+  const int step = vectors ? kEach : 1, in_row = W / step;
+  from += first * row;
   LAMELLA_LOOP
-  for (int i = thread; i < count * W; i += threads) {
-    const int r = i / W, c = i % W;
-    to[r * row_pitch<T>(W) + c] = r < rows && c < width ? from[r * row + c * column] : T{};
+  for (int i = static_cast<int>(threadIdx.x); i < count * in_row; i += blockDim.x) {
+    const int r = vectors ? i / (W / kEach) : i / W, c = (i - r * in_row) * step;
+    const bool given = first + r < rows && c < width;
+    const T* at = given ? from + r * row + c * column : from;
+    T* there = to + r * row_pitch<T>(W) + c;
+    if (vectors) {
+      copy_16(there, at, given);
+    } else {
+      *there = given ? *at : T{};
+    }
   }
 }
 

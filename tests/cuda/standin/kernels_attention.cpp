@@ -56,6 +56,8 @@ void multiply_matrices(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint3
 }  // namespace standin
 
 namespace {
+using namespace lamella::cuda;
+
 const standin::Kernel all[] = {LAMELLA_ATTENTION_KERNELS};
 const standin::AddKernels attention_kernels(all, std::size(all));
 }  // namespace

@@ -22,9 +22,8 @@ int run(const char*, const void* parameters, const standin::Shape& shape) {
 #define STANDIN_KERNEL(name, P, ...) {#name, sizeof(P), &run<P, &__VA_ARGS__>},
 const standin::Kernel all[] = {
     LAMELLA_INDEX_KERNELS(STANDIN_KERNEL) LAMELLA_SELECT_KERNELS(STANDIN_KERNEL)
-        LAMELLA_MERGE_KERNELS(STANDIN_KERNEL)
-            LAMELLA_TILE_KERNELS LAMELLA_RADIX_KERNELS LAMELLA_WINDOW_KERNELS(STANDIN_KERNEL)
-                LAMELLA_OPTIMIZER_KERNELS(STANDIN_KERNEL)};
+        LAMELLA_TILE_KERNELS LAMELLA_RADIX_KERNELS LAMELLA_WINDOW_KERNELS(STANDIN_KERNEL)
+            LAMELLA_OPTIMIZER_KERNELS(STANDIN_KERNEL)};
 const standin::AddKernels movement_kernels(all, sizeof(all) / sizeof(all[0]));
 
 }  // namespace
