@@ -57,6 +57,8 @@ step programs 50 "$python" tests/cuda/gpu_programs.py
 step graphs 40 "$python" tests/cuda/gpu_graphs.py
 step random 30 "$python" tests/cuda/gpu_random.py
 step timings 120 "$python" tests/cuda/gpu_timings.py
+step attention 40 "$python" tests/cuda/gpu_attention.py
+step sort 40 "$python" tests/cuda/gpu_sort.py
 if [ -x build/tests/seeds/seeds_custom_call_cuda_test ] && [ -z "${LAMELLA_CUDA_DRIVER:-}" ]; then
   step guide 20 build/tests/seeds/seeds_custom_call_cuda_test
 fi

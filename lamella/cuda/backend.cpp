@@ -230,6 +230,7 @@ struct Registered {
     register_index(aten);
     register_select(aten);
     register_sort(aten);
+    register_attention(aten);
     register_windows(aten);
     register_optimizer(aten);
     register_composites(aten);

@@ -239,6 +239,7 @@ void count_step(const char* name) { count_fallback(name); }
 }  // namespace
 extern "C" __attribute__((visibility("default"))) const CudaTable lamella_cuda_table = {
     lamella_cuda_enter, lamella_cuda_stream_handle, count_step, load_kernel_of, launch_of_program};
+
 // ---- Captured graphs ----
 
 LAMELLA_CUDA_API lamella_cuda_is_capturing(int device, int64_t stream, int* captured) {

@@ -7,6 +7,7 @@ namespace lamella::cuda {
 void register_index(Library& aten);
 void register_select(Library& aten);
 void register_sort(Library& aten);
+void register_attention(Library& aten);
 void register_windows(Library& aten);
 void register_optimizer(Library& aten);
 void register_composites(Library& aten);

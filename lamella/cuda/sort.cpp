@@ -1,4 +1,6 @@
 // sort, topk, and the distinct values that follow from sorting.
+#include <algorithm>
+
 #include "lamella/cuda/call.h"
 #include "lamella/cuda/driver.h"
 #include "lamella/cuda/kernels/sort_parameters.h"
@@ -14,44 +16,92 @@ uint64_t address(const Tensor& t) { return reinterpret_cast<uint64_t>(t.data_ptr
 struct Sorted {
   Tensor values, indices;
 };
+// The bits of infinity, or 0.
+uint64_t infinity_of(ScalarType dtype) {
+  switch (dtype) {
+    case ScalarType::Half:
+      return 0x7c00;
+    case ScalarType::BFloat16:
+      return 0x7f80;
+    case ScalarType::Float:
+      return 0x7f800000;
+    case ScalarType::Double:
+      return 0x7ff0000000000000;
+    default:
+      return 0;
+  }
+}
+bool sort_by_digits(int device, const Tensor& lines, bool descending, const Sorted& result) {
+  const auto bytes = static_cast<int64_t>(lines.itemsize());
+  const char* suffix = suffix_of_bytes(lines.itemsize());
+  void* count = find_kernel(device, "radix_counts", suffix);
+  void* pass = find_kernel(device, "radix_pass", suffix);
+  if (count == nullptr || pass == nullptr) return false;
+  RadixParameters p{};
+  p.length = lines.size(-1);
+  p.lines = lines.numel() / p.length;
+  p.tiles = (p.length + kRadixTile - 1) / kRadixTile;
+  const int64_t blocks = p.lines * p.tiles, busy = 8 * Driver::facts(device).multiprocessors;
+  if (p.length > INT32_MAX || blocks > INT32_MAX) return false;
+  p.parts = std::min(p.tiles, (busy + p.lines - 1) / p.lines);
+  p.infinity = infinity_of(lines.scalar_type());
+  p.is_signed = is_integral(lines.scalar_type(), false) && lines.scalar_type() != kByte ? 1 : 0;
+  p.descending = descending ? 1 : 0;
+  p.from = address(lines);
+  const int64_t counted = p.lines * bytes * 256, words = bytes + counted + blocks * 256;
+  const TensorOptions ints = lines.options().dtype(ScalarType::Int);
+  const Tensor zeros = lamella::zeros({words}, ints), more = lamella::empty({blocks * 256}, ints);
+  p.tickets = address(zeros);
+  p.counts = p.tickets + static_cast<uint64_t>(bytes) * 4;
+  p.status = p.counts + static_cast<uint64_t>(counted) * 4;
+  p.next_status = address(more);
+  Shape shape;
+  shape.block[0] = kRadixThreads;
+  shape.grid[0] = static_cast<unsigned>(std::min<int64_t>(p.lines * p.parts, INT32_MAX));
+  launch(device, count, "radix_counts", &p, shape);
+  shape.grid[0] = static_cast<unsigned>(blocks);
+  // Elements go to and fro between the result and a copy, indices between two copies.
+  Tensor values[2], indices[2];
+  for (p.pass = 0; p.pass < bytes; ++p.pass) {
+    const int at = p.pass % 2;
+    p.is_last = p.pass + 1 == bytes ? 1 : 0;
+    Tensor &value = values[at], &index = indices[at];
+    const bool ends_here = (bytes - 1) % 2 == at;
+    if (!value.defined()) value = ends_here ? result.values : lamella::empty_like(lines);
+    if (p.is_last == 0 && !index.defined()) index = lamella::empty(lines.sizes(), ints);
+    p.to = address(value);
+    p.to_index = address(p.is_last != 0 ? result.indices : index);
+    launch(device, pass, "radix_pass", &p, shape);
+    p.from = p.to;
+    p.from_index = p.to_index;
+    std::swap(p.status, p.next_status);
+  }
+  return true;
+}
 bool sort_lines(int device, const Tensor& given, bool descending, Sorted* result) {
   const char* suffix = suffix_of_type(given.scalar_type());
   if (suffix == nullptr) return false;
   const Tensor lines = given.contiguous();
-  Sorted here{lamella::empty_like(lines),
-              lamella::empty(lines.sizes(), lines.options().dtype(ScalarType::Long))};
-  *result = here;
+  *result = {lamella::empty_like(lines),
+             lamella::empty(lines.sizes(), lines.options().dtype(ScalarType::Long))};
   if (lines.numel() == 0) return true;
   SortParameters p{};
   p.length = lines.dim() == 0 ? 1 : lines.size(-1);
+  if (p.length > kTile) return sort_by_digits(device, lines, descending, *result);
   p.lines = lines.numel() / p.length;
   p.descending = descending ? 1 : 0;
   p.from = address(lines);
-  p.to = address(here.values);
-  p.to_index = address(here.indices);
+  p.to = address(result->values);
+  p.to_index = address(result->indices);
   void* kernel = find_kernel(device, "sort_tiles", suffix);
   if (kernel == nullptr) return false;
   p.tile = 1;
-  while (p.tile < kTile && p.tile < p.length) p.tile *= 2;
-  const int64_t pieces = p.lines * ((p.length + kTile - 1) / kTile), beside = kTile / p.tile;
-  const int64_t tiles = (pieces + beside - 1) / beside;
+  while (p.tile < p.length) p.tile *= 2;
+  const int64_t beside = kTile / p.tile, tiles = (p.lines + beside - 1) / beside;
   Shape shape;
-  shape.grid[0] = static_cast<unsigned>(tiles < INT32_MAX ? tiles : INT32_MAX);
+  shape.grid[0] = static_cast<unsigned>(std::min<int64_t>(tiles, INT32_MAX));
   shape.block[0] = kTileThreads;
   launch(device, kernel, "sort_tiles", &p, shape);
-  Sorted other;
-  for (p.width = kTile; p.width < p.length; p.width *= 2) {
-    if (!other.values.defined()) {
-      other = {lamella::empty_like(here.values), lamella::empty_like(here.indices)};
-    }
-    p.from = address(here.values);
-    p.from_index = address(here.indices);
-    p.to = address(other.values);
-    p.to_index = address(other.indices);
-    if (!launch_named(device, "merge_runs", suffix, &p, lines.numel())) return false;
-    std::swap(here, other);
-  }
-  *result = here;
   return true;
 }
 

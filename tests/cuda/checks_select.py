@@ -152,6 +152,34 @@ def test_sorting(dtype):
     assert indices.cpu().equal(x.sort(dim=1, stable=True).indices)
 
 
+@pytest.mark.parametrize("dtype", REAL + [lamella.bool], ids=str)
+def test_long_lines(dtype, standin):
+    """Sorting by digits: a pass over the elements for each byte, whatever the values."""
+    generator = lamella.Generator().manual_seed(3)
+    lines = lamella.randint(-128, 128, (2, 9001, 8), dtype=lamella.int8, generator=generator)
+    # All patterns of bits: subnormal numbers, infinities and NaN of both signs too.
+    x = lines.view(lamella.int64).squeeze(-1)[:, : 1024 * dtype.itemsize + 809]
+    x = x > 0 if dtype == lamella.bool else x.contiguous().view(dtype)[:, : x.shape[1]]
+    if dtype.is_floating_point:
+        x = x.contiguous()
+        special = [0.0, -0.0, float("nan"), float("-inf"), 1.0, -1.0, float("inf"), -0.0, 0.0]
+        x[:, ::2] = lamella.tensor(special, dtype=dtype).repeat(x.shape[1])[: x[:, ::2].shape[1]]
+    for descending in (False, True):
+        same(lambda u: u.sort(descending=descending, stable=True), x)
+        same(lambda u: u.sort(dim=0, descending=descending, stable=True), x.t())
+    same(lambda u: u.topk(x.shape[1] - 700).values, x)
+    same(lambda u: u.argsort(stable=True), x[0, ::2].contiguous().repeat(2))
+    if dtype.is_floating_point:
+        x = x.nan_to_num(1, 2, 3)
+    same(lambda u: u.unique(return_inverse=True, return_counts=True), x)
+    y = x.cuda()
+    standin.standin_reset_calls()
+    y.sort()
+    # Zeros, and a kernel that counts the digits.
+    assert standin.calls("cuLaunchKernel") == 2 + dtype.itemsize
+    assert standin.calls("cuStreamSynchronize") == 0
+
+
 def test_topk_indices_belong_to_values():
     for n in (3000, 2048, 40000):
         same(

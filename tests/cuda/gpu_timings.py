@@ -187,32 +187,44 @@ def value(function) -> float | str:
         return f"{type(error).__name__}: {error}".splitlines()[0][:80]
 
 
-def main() -> int:
-    # On the stand-in of tests there is a CPU behind the device.
-    stands_in = "stand-in" in lamella.cuda.get_device_name()
-    # Sizes for the search of fallbacks, whose names have no sizes.
-    tiny, ours = Rows(lamella, 10**5), Rows(lamella, 10**4 if stands_in else 1)
-    theirs: dict[str, object] = {}
-    if importlib.util.find_spec("torch") is not None and not stands_in:
-        import torch
+# On the stand-in of tests there is a CPU behind the device.
+STANDS_IN = "stand-in" in lamella.cuda.get_device_name()
+HEAD = "| what | Lamella | PyTorch | ratio of times |\n|---|---|---|---|"
 
-        if torch.cuda.is_available():
-            theirs = dict(Rows(torch, 1).all())
-    print("| what | Lamella | PyTorch | ratio of times |\n|---|---|---|---|", flush=True)
+
+def row(name: str, mine: float | str, other: float | str) -> str:
+    """A row of a table: both values, and the ratio of times."""
+    ratio = ""
+    if isinstance(mine, float) and isinstance(other, float) and other == other:
+        ratio = f"{(other / mine if '/s' in name else mine / other):.2f}"
+    cells = [f"{one:.3g}" if isinstance(one, float) else str(one) for one in (mine, other)]
+    return f"| {name} | {cells[0]} | {cells[1].replace('nan', '')} | {ratio} |"
+
+
+def pytorch_with_cuda():
+    """PyTorch, if it runs on the same card."""
+    if importlib.util.find_spec("torch") is None or STANDS_IN:
+        return None
+    import torch
+
+    return torch if torch.cuda.is_available() else None
+
+
+def main() -> int:
+    # Sizes for the search of fallbacks, whose names have no sizes.
+    tiny, ours = Rows(lamella, 10**5), Rows(lamella, 10**4 if STANDS_IN else 1)
+    torch = pytorch_with_cuda()
+    theirs = {} if torch is None else dict(Rows(torch, 1).all())
+    print(HEAD, flush=True)
     count = 0
     for (name, function), (small, _) in zip(ours.all(), tiny.all()):
         try:
             absent = on_the_cpu(tiny, small)
         except Exception as error:
             absent = f"{type(error).__name__}: {error}".splitlines()[0][:80]
-        mine = f"on the CPU: {absent}" if absent and not stands_in else value(function)
+        mine = f"on the CPU: {absent}" if absent and not STANDS_IN else value(function)
         other = value(theirs[name]) if name in theirs else math.nan
-        ratio = ""
-        if isinstance(mine, float) and isinstance(other, float) and other == other:
-            faster_is_more = "/s" in name
-            ratio = f"{(other / mine if faster_is_more else mine / other):.2f}"
-        cells = [f"{one:.3g}" if isinstance(one, float) else str(one) for one in (mine, other)]
-        print(f"| {name} | {cells[0]} | {cells[1].replace('nan', '')} | {ratio} |", flush=True)
+        print(row(name, mine, other), flush=True)
         count += isinstance(mine, float)
     version = ctypes.c_int()
     from lamella.cuda import _library

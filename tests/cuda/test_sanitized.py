@@ -43,9 +43,16 @@ def checks(folder, library, name, which=""):
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 
 
-@pytest.mark.parametrize("name", ["losses", "norms", "reductions", "scans"])
-def test_kernels_stay_in_bounds(name):
-    checks("asan", "libasan.so", name)
+@pytest.mark.parametrize(
+    ("name", "which"),
+    [
+        ("attention", "nothing or layouts and float32 or sizes0 or sizes4 and float16"),
+        *((name, "") for name in ("losses", "norms", "reductions", "scans")),
+        ("select", "long_lines and 64"),
+    ],
+)
+def test_kernels_stay_in_bounds(name, which):
+    checks("asan", "libasan.so", name, which)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +70,13 @@ def test_accesses_out_of_bounds_are_named(arguments, what):
 
 @pytest.mark.parametrize(
     ("name", "which"),
-    [("reductions", "sum or var or long"), ("norms", "float32"), ("scans", "shape4 or shape5")],
+    [
+        ("attention", "sizes0 and not bfloat16"),
+        ("norms", "float32"),
+        ("reductions", "sum or var or long"),
+        ("scans", "shape4 or shape5"),
+        ("select", "long_lines and int32"),
+    ],
 )
 def test_kernels_have_their_barriers(name, which):
     checks("tsan", "libtsan.so", name, which)

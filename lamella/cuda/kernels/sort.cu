@@ -1,7 +1,8 @@
 // Kernels of sorting on a GPU.
+#include "lamella/cuda/kernels/radix.h"
 #include "lamella/cuda/kernels/sort.h"
 
 using namespace lamella::cuda;
 
-LAMELLA_MERGE_KERNELS(LAMELLA_GLOBAL)
 LAMELLA_TILE_KERNELS
+LAMELLA_RADIX_KERNELS

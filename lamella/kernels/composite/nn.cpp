@@ -135,11 +135,14 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_attention_math(
                  ? scores.masked_fill(attn_mask->logical_not(), Scalar(-HUGE_VAL))
                  : scores.add(*attn_mask);
   }
-  Tensor weights = lamella::softmax(scores, -1);
-  if (has(attn_mask)) {  // queries whose keys are all masked get zeros
-    Tensor nothing = scores.eq(Scalar(-HUGE_VAL)).all(-1, true);
-    weights = weights.masked_fill(nothing, 0);
+  // Queries whose keys are all masked get zeros, and no gradients that are NaN.
+  Tensor nothing;
+  if (has(attn_mask)) {
+    nothing = scores.eq(Scalar(-HUGE_VAL)).all(-1, true);
+    scores = scores.masked_fill(nothing, 0);
   }
+  Tensor weights = lamella::softmax(scores, -1);
+  if (nothing.defined()) weights = weights.masked_fill(nothing, 0);
   if (dropout_p > 0) {
     weights = has(dropout_mask)
                   ? weights.masked_fill(dropout_mask->logical_not(), 0).mul(1 / (1 - dropout_p))
@@ -170,8 +173,11 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   bool heads_fit =
       query.dim() == 4 && fit(key) && fit(value) && key.numel() != 0 &&
       (key.size(1) == query.size(1) || (enable_gqa && query.size(1) % key.size(1) == 0));
+  // The kernels of devices "cuda" draw no random numbers.
+  bool served = query.is_cpu() || (query.is_cuda() && dropout_p == 0 && query.size(-1) <= 256 &&
+                                   value.size(-1) <= 256);
   // The fused kernel has no derivative for the mask.
-  bool fused = query.is_cpu() && heads_fit && query.numel() != 0 &&
+  bool fused = served && heads_fit && query.numel() != 0 &&
                !(has(attn_mask) && attn_mask->requires_grad()) &&
                (query.scalar_type() == kFloat || query.scalar_type() == kBFloat16 ||
                 query.scalar_type() == kHalf);

@@ -65,6 +65,12 @@ unsigned vote(unsigned mask, bool value, F combine, int line, const char* file) 
   return combine(set);
 }
 
+// Tensor cores: ldmatrix of four matrices of 16 bits, of whose rows each lane gives one, and
+// mma.m16n8k16 with sums in float, whose elements `widen` reads.
+void load_matrices(uint32_t (&x)[4], const void* row, bool transposed);
+void multiply_matrices(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
+                       float (*widen)(uint16_t));
+
 }  // namespace standin
 
 #define threadIdx (standin::running.thread)

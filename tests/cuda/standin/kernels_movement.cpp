@@ -4,6 +4,7 @@
 
 #include "lamella/cuda/kernels/index.h"
 #include "lamella/cuda/kernels/optimizer.h"
+#include "lamella/cuda/kernels/radix.h"
 #include "lamella/cuda/kernels/select.h"
 #include "lamella/cuda/kernels/sort.h"
 #include "lamella/cuda/kernels/windows.h"
@@ -19,10 +20,10 @@ int run(const char*, const void* parameters, const standin::Shape& shape) {
 }
 
 #define STANDIN_KERNEL(name, P, ...) {#name, sizeof(P), &run<P, &__VA_ARGS__>},
-const standin::Kernel all[] = {LAMELLA_INDEX_KERNELS(STANDIN_KERNEL) LAMELLA_SELECT_KERNELS(
-    STANDIN_KERNEL) LAMELLA_MERGE_KERNELS(STANDIN_KERNEL)
-                                   LAMELLA_TILE_KERNELS LAMELLA_WINDOW_KERNELS(STANDIN_KERNEL)
-                                       LAMELLA_OPTIMIZER_KERNELS(STANDIN_KERNEL)};
+const standin::Kernel all[] = {
+    LAMELLA_INDEX_KERNELS(STANDIN_KERNEL) LAMELLA_SELECT_KERNELS(STANDIN_KERNEL)
+        LAMELLA_TILE_KERNELS LAMELLA_RADIX_KERNELS LAMELLA_WINDOW_KERNELS(STANDIN_KERNEL)
+            LAMELLA_OPTIMIZER_KERNELS(STANDIN_KERNEL)};
 const standin::AddKernels movement_kernels(all, sizeof(all) / sizeof(all[0]));
 
 }  // namespace
