@@ -1,0 +1,7 @@
+// at::_ops: for each operator its C++ signature, name, call and redispatch.
+#pragma once
+#include <ATen/Functions.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#define ATEN_FN(name) at::_ops::name::call
+#define ATEN_FN2(name, overload) at::_ops::name##_##overload::call
