@@ -242,6 +242,18 @@ TEST(Registration, AnUnloadedOperatorSaysSo) {
                "reg_gone::f: was defined at gone.cpp:5, in a library that is not loaded any more");
 }
 
+TEST(Registration, AnEndedDefinitionDoesNotBindLaterKernels) {
+  {
+    Library m = fragment("reg_ended");
+    m.def("f(Tensor self, str text) -> ()");
+  }
+  Library cpu = implementation("reg_ended", DispatchKey::CPU);
+  cpu.impl("f", &identity);
+  Library m = fragment("reg_ended");
+  m.def("f(Tensor self) -> Tensor");
+  EXPECT_EQ(call_error("reg_ended::f", make_tensor({2})), "");
+}
+
 TEST(Registration, DestroysAFunctorOnce) {
   static int alive;
   alive = 0;
