@@ -169,6 +169,22 @@ TEST(Registration, ReportsWhatIsWrong) {
   EXPECT_TRUE(c10::Dispatcher::singleton().findSchema({"shared::f", ""}).has_value());
 }
 
+TEST(Registration, WhatABoxedKernelLeavesForNoReturnsIsDropped) {
+  auto block = MAKE_TORCH_LIBRARY(leaves);
+  block.def("nothing(Tensor x) -> ()");
+  block.def("one(Tensor x) -> int");
+  auto count = [](const OperatorHandle&, torch::jit::Stack* stack) { stack->push_back(7); };
+  block.impl("nothing", c10::DispatchKey::CPU, count);
+  block.impl("one", c10::DispatchKey::CPU, count);
+  Values stack{at::ones({})};
+  find("leaves::nothing").callBoxed(&stack);
+  EXPECT_TRUE(stack.empty());
+  find("leaves::nothing").typed<void(const at::Tensor&)>().call(at::ones({}));
+  stack = {at::ones({})};
+  EXPECT_EQ(error_of([&] { find("leaves::one").callBoxed(&stack); }),
+            "leaves::one: expected its boxed kernel to leave 1 values on the stack, got 2");
+}
+
 struct Counts : c10::OpRegistrationListener {
   explicit Counts(int* to) : to(to) {}
   void onOperatorRegistered(const OperatorHandle& op) override {
