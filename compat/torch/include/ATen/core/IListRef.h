@@ -2,126 +2,104 @@
 // class holds the entries. None may outlive them.
 #pragma once
 #include <ATen/core/List.h>
-#include <functional>
+#include <torch/standard_headers.h>
 
 #include "lamella/api/optional_tensor_ref.h"
 
 namespace lamella {
 
-namespace detail {
-// The entries of a List, of an ArrayRef and of what materialize() gives, and how each is read.
-template <class T>
-struct ListRefEntry {
-  using Boxed = T;
-  using Whole = std::reference_wrapper<const T>;
-  using Reference = const T&;
-  static const T& read(const T& entry) { return entry; }
-};
-template <>
-struct ListRefEntry<OptionalTensorRef> {
-  using Boxed = std::optional<Tensor>;
-  using Whole = OptionalTensorRef;
-  using Reference = OptionalTensorRef;
-  static OptionalTensorRef read(const OptionalTensorRef& entry) { return entry; }
-  static OptionalTensorRef read(const Boxed& entry) {
-    return entry ? OptionalTensorRef(*entry) : OptionalTensorRef();
-  }
-};
-enum class ListRefKind : uint8_t { kNone, kBoxed, kUnboxed, kMaterialized };
-}  // namespace detail
-
-template <class T>
-class IListRefIterator {
-  using Entry = detail::ListRefEntry<T>;
-
- public:
-  using iterator_category = std::bidirectional_iterator_tag;
-  using value_type = T;
-  using difference_type = std::ptrdiff_t;
-  using reference = typename Entry::Reference;
-  using pointer = void;
-
-  IListRefIterator() = default;
-  IListRefIterator(const void* entries, detail::ListRefKind kind, size_t at)
-      : entries_(entries), at_(at), kind_(kind) {}
-  reference operator*() const {
-    using Kind = detail::ListRefKind;
-    LAMELLA_CHECK(kind_ != Kind::kNone, "IListRef: expected a list of tensors, got None");
-    if (kind_ == Kind::kBoxed) return Entry::read(entry<typename Entry::Boxed>());
-    if (kind_ == Kind::kUnboxed) return Entry::read(entry<T>());
-    return Entry::read(entry<typename Entry::Whole>());
-  }
-  IListRefIterator& operator++() { return ++at_, *this; }
-  IListRefIterator& operator--() { return --at_, *this; }
-  IListRefIterator operator++(int) { return {entries_, kind_, at_++}; }
-  IListRefIterator operator--(int) { return {entries_, kind_, at_--}; }
-  bool operator==(const IListRefIterator& other) const = default;
-
- private:
-  template <class E>
-  const E& entry() const {
-    return static_cast<const E*>(entries_)[at_];
-  }
-  const void* entries_ = nullptr;
-  size_t at_ = 0;
-  detail::ListRefKind kind_ = detail::ListRefKind::kNone;
-};
-
-template <class T>
-using MaterializedIListRef = std::vector<typename detail::ListRefEntry<T>::Whole>;
-
 template <class T>
 class IListRef {
-  using Kind = detail::ListRefKind;
+  static constexpr bool kOptional = std::is_same_v<T, OptionalTensorRef>;
+  enum class Kind : uint8_t { kNone, kBoxed, kUnboxed, kMaterialized };
+  // The entries of a List, and of what materialize() gives.
+  using Boxed = std::conditional_t<kOptional, std::optional<Tensor>, T>;
+  using Whole = std::conditional_t<kOptional, T, std::reference_wrapper<const T>>;
+  using Reference = std::conditional_t<kOptional, T, const T&>;
+  struct Borrowed {
+    template <class E>
+    const E& entry(size_t at) const {
+      return static_cast<const E*>(first)[at];
+    }
+    Reference read(size_t at) const {
+      LAMELLA_CHECK(kind != Kind::kNone, "IListRef: expected a list of tensors, got None");
+      if (kind == Kind::kMaterialized) return entry<Whole>(at);
+      if (kind == Kind::kUnboxed) return entry<T>(at);
+      const Boxed& boxed = entry<Boxed>(at);
+      if constexpr (kOptional) {
+        return boxed ? T(*boxed) : T();
+      } else {
+        return boxed;
+      }
+    }
+    bool operator==(const Borrowed&) const = default;
+    const void* first = nullptr;
+    size_t size = 0;
+    Kind kind = Kind::kNone;
+  };
 
  public:
-  using boxed_type = List<typename detail::ListRefEntry<T>::Boxed>;
-  using unboxed_type = ArrayRef<T>;
-  using iterator = IListRefIterator<T>;
+  using Materialized = std::vector<Whole>;
+  class iterator {
+   public:
+    using iterator_category = std::bidirectional_iterator_tag;
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using reference = Reference;
+    using pointer = void;
+    iterator() = default;
+    iterator(const Borrowed& list, size_t at) : list_(list), at_(at) {}
+    reference operator*() const { return list_.read(at_); }
+    iterator& operator++() { return ++at_, *this; }
+    iterator& operator--() { return --at_, *this; }
+    iterator operator++(int) { return {list_, at_++}; }
+    iterator operator--(int) { return {list_, at_--}; }
+    bool operator==(const iterator& other) const = default;
+
+   private:
+    Borrowed list_;
+    size_t at_ = 0;
+  };
   using const_iterator = iterator;
-  using value_type = typename iterator::value_type;
+  using value_type = T;
 
   IListRef() = default;
-  IListRef(const boxed_type& list) : IListRef(list.vec(), Kind::kBoxed) {}  // NOLINT: implicit
-  template <class Entries = MaterializedIListRef<T>>
-    requires(!std::is_constructible_v<unboxed_type, Entries>)
+  IListRef(const List<Boxed>& list) : IListRef(list.vec(), Kind::kBoxed) {}  // NOLINT: implicit
+  template <class Entries = Materialized>
+    requires(!std::is_constructible_v<ArrayRef<T>, Entries>)
   IListRef(const Entries& list) : IListRef(list, Kind::kMaterialized) {}  // NOLINT
   template <class... A>
-    requires std::is_constructible_v<unboxed_type, A...>
+    requires std::is_constructible_v<ArrayRef<T>, A...>
   IListRef(A&&... entries)  // NOLINT: implicit
-      : IListRef(unboxed_type(std::forward<A>(entries)...), Kind::kUnboxed) {}
+      : IListRef(ArrayRef<T>(std::forward<A>(entries)...), Kind::kUnboxed) {}
   IListRef(const std::initializer_list<T>& entries)  // NOLINT: implicit
-      : IListRef(unboxed_type(entries), Kind::kUnboxed) {}
+      : IListRef(ArrayRef<T>(entries), Kind::kUnboxed) {}
 
-  bool isNone() const { return kind_ == Kind::kNone; }
-  bool isBoxed() const { return kind_ == Kind::kBoxed; }
-  bool isUnboxed() const { return kind_ == Kind::kUnboxed; }
-  bool isMaterialized() const { return kind_ == Kind::kMaterialized; }
+  bool isNone() const { return list_.kind == Kind::kNone; }
+  bool isBoxed() const { return list_.kind == Kind::kBoxed; }
+  bool isUnboxed() const { return list_.kind == Kind::kUnboxed; }
+  bool isMaterialized() const { return list_.kind == Kind::kMaterialized; }
   size_t size() const {
     LAMELLA_CHECK(!isNone(), "IListRef: expected a list of tensors, got None");
-    return size_;
+    return list_.size;
   }
   bool empty() const { return size() == 0; }
-  iterator begin() const { return {entries_, kind_, 0}; }
-  iterator end() const { return {entries_, kind_, size_}; }
+  iterator begin() const { return {list_, 0}; }
+  iterator end() const { return {list_, list_.size}; }
   typename iterator::reference front() const { return *begin(); }
-  MaterializedIListRef<T> materialize() const { return {begin(), end()}; }
+  Materialized materialize() const { return {begin(), end()}; }
 
  private:
   template <class Entries>
-  IListRef(const Entries& entries, Kind kind)
-      : entries_(entries.data()), size_(entries.size()), kind_(kind) {}
+  IListRef(const Entries& entries, Kind kind) : list_{entries.data(), entries.size(), kind} {}
 
-  const void* entries_ = nullptr;
-  size_t size_ = 0;
-  Kind kind_ = Kind::kNone;
+  Borrowed list_;
 };
 
 using ITensorListRef = IListRef<Tensor>;
-using ITensorListRefIterator = IListRefIterator<Tensor>;
-using MaterializedITensorListRef = MaterializedIListRef<Tensor>;
+using ITensorListRefIterator = ITensorListRef::iterator;
+using MaterializedITensorListRef = ITensorListRef::Materialized;
 using IOptTensorListRef = IListRef<OptionalTensorRef>;
-using IOptTensorListRefIterator = IListRefIterator<OptionalTensorRef>;
-using MaterializedIOptTensorListRef = MaterializedIListRef<OptionalTensorRef>;
+using IOptTensorListRefIterator = IOptTensorListRef::iterator;
 
 }  // namespace lamella

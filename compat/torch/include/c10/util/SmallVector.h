@@ -3,7 +3,6 @@
 #include <c10/macros/Macros.h>
 #include <c10/util/ArrayRef.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <vector>
