@@ -103,6 +103,8 @@ std::string missing_kernel_report(const lamella_operator* op, uint64_t key_set,
       parts.push_back("'" + schema.arguments[i].name + "' " + describe_value(arguments[i]));
     }
   }
+  text += "\n  Could not run '" + entry.full_name() + "' with arguments from the '" +
+          dispatch_key_name(key) + "' backend.";
   text += "\n  called with " + (parts.empty() ? "no tensors" : join(parts, ", "));
   std::vector<const KernelEntry*> kernels = backend_kernels(entry);
   if (kernels.empty()) {

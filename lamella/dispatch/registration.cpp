@@ -142,13 +142,14 @@ void Registry::published(OperatorEntry* op, OperatorChange change) {
 }
 
 void Registry::check_kernel(const OperatorEntry& op, const KernelEntry& kernel) const {
-  if (kernel.signature.empty() || op.schema == nullptr) return;
+  if (kernel.signature.empty() || op.schema == nullptr || op.owner == nullptr) return;
   std::string expected = signature_of(*op.schema);
-  if (signature_fits(expected, kernel.signature)) return;
+  const std::string difference = signature_difference(expected, kernel.signature);
+  if (difference.empty()) return;
   throw Error(op.full_name() + ": expected a kernel " + signature_text(expected) +
               " for its schema '" + op.current->canonical + "', got " +
               signature_text(kernel.signature) + " for " + dispatch_key_name(kernel.key) + " (" +
-              kernel.where() + ")");
+              kernel.where() + "). " + difference);
 }
 
 void Registry::implement(const void* owner, std::string_view qualified_name, DispatchKey key,

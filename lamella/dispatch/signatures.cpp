@@ -151,15 +151,20 @@ std::string signature_of(const FunctionSchema& schema) {
   return text;
 }
 
-bool signature_fits(std::string_view expected, std::string_view got) {
+std::string signature_difference(std::string_view expected, std::string_view got) {
   for (bool returns : {false, true}) {
     std::vector<std::string_view> e = codes(expected, returns), g = codes(got, returns);
-    if (e.size() != g.size()) return false;
+    const std::string what = returns ? "return" : "argument";
+    if (e.size() != g.size()) {
+      return str("The number of ", what, "s is different. ", e.size(), " vs ", g.size());
+    }
     for (size_t i = 0; i < e.size(); ++i) {
-      if (!code_fits(e[i], g[i])) return false;
+      if (code_fits(e[i], g[i])) continue;
+      return str("Type mismatch in ", what, ' ', i + 1, ": ", type_of_code(e[i]), " vs ",
+                 type_of_code(g[i]));
     }
   }
-  return true;
+  return "";
 }
 
 std::string signature_text(std::string_view signature) { return text_with_names(signature, false); }
@@ -187,8 +192,9 @@ extern "C" lamella_status lamella_check_signature(const lamella_operator* op,
     std::lock_guard lock(Registry::get().mutex());
     const FunctionSchema& schema = Registry::get().schema(entry);
     std::string expected = signature_of(schema);
-    LAMELLA_CHECK(signature_fits(expected, signature), entry->full_name(),
-                  ": expected a C++ signature ", signature_text(expected), " from its schema '",
-                  entry->current->canonical, "', got ", signature_text(signature));
+    const std::string difference = signature_difference(expected, signature);
+    LAMELLA_CHECK(difference.empty(), entry->full_name(), ": expected a C++ signature ",
+                  signature_text(expected), " from its schema '", entry->current->canonical,
+                  "', got ", signature_text(signature), ". ", difference);
   });
 }

@@ -9,8 +9,8 @@ namespace lamella {
 
 // The signature that a kernel of this schema has, as abi_types.h spells it.
 std::string signature_of(const FunctionSchema& schema);
-// Whether a kernel of signature `got` can serve a schema of signature `expected`.
-bool signature_fits(std::string_view expected, std::string_view got);
+// Why a kernel of signature `got` cannot serve a schema of signature `expected`; "" where it can.
+std::string signature_difference(std::string_view expected, std::string_view got);
 // "(Tensor, Scalar?) -> Tensor" for "T?S>T".
 std::string signature_text(std::string_view signature);
 // "(Tensor _0, Scalar _1) -> Tensor" for "TS>T"; throws where a code has no schema type.

@@ -1,9 +1,13 @@
 // Lists, dictionaries, pointers, modules in containers, warnings and settings under PyTorch's
 // names.
+#include <ATen/core/IListRef.h>
 #include <c10/util/BFloat16-math.h>
+#include <c10/util/StringUtil.h>
+#include <c10/util/ThreadLocal.h>
 #include <c10/util/accumulate.h>
 #include <c10/util/error.h>
 #include <c10/util/floating_point_utils.h>
+#include <c10/util/order_preserving_flat_hash_map.h>
 #include <c10/util/tempfile.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -12,6 +16,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <thread>
 
 namespace {
 
@@ -36,6 +41,79 @@ TEST(Lists, ConstantOnesGiveReferencesToTexts) {
   EXPECT_FALSE(list[1].has_value());
   const c10::List<std::string> texts({"one"});
   EXPECT_EQ(&texts[0], &texts.vec()[0]);
+}
+// The sum of the first entries, or -1 for each that is missing.
+template <class List>
+double sum_of_firsts(const List& list) {
+  double sum = 0;
+  for (const auto entry : list)
+    sum += at::OptionalTensorRef(entry) ? entry->template item<double>() : -1;
+  return sum;
+}
+double sum_of_all(at::ITensorListRef list) {
+  double sum = 0;
+  for (const at::Tensor& tensor : list) sum += tensor.sum().item<double>();
+  return sum;
+}
+TEST(Lists, OfTensorsAreReadInWhicheverClass) {
+  const std::vector<at::Tensor> tensors{at::ones({2}), at::full({3}, 2)};
+  const c10::List<at::Tensor> boxed(tensors);
+  EXPECT_EQ(sum_of_all(tensors), 8);
+  EXPECT_EQ(sum_of_all(boxed), 8);
+  EXPECT_EQ(sum_of_all(tensors[1]), 6);
+  EXPECT_EQ(sum_of_all({tensors[0], tensors[0]}), 4);
+  at::ITensorListRef list(boxed);
+  EXPECT_TRUE(list.isBoxed() && !list.empty() && list.front().is_same(tensors[0]));
+  const at::MaterializedITensorListRef whole = list.materialize();
+  EXPECT_EQ(sum_of_all(whole), 8);
+  EXPECT_TRUE(at::ITensorListRef(whole).isMaterialized());
+  EXPECT_TRUE((*--list.end()).is_same(tensors[1]));
+  EXPECT_THROW(at::ITensorListRef().size(), c10::Error);
+  EXPECT_THROW(*at::ITensorListRefIterator(), c10::Error);
+  const c10::List<std::optional<at::Tensor>> some({at::full({}, 5), std::nullopt});
+  const at::IOptTensorListRef optional(some);
+  EXPECT_EQ(sum_of_firsts(optional), 4);
+  EXPECT_EQ(sum_of_firsts(optional.materialize()), 4);
+}
+TEST(Containers, SmallVectorsInsertWhatTheyHold) {
+  c10::SmallVector<std::string, 2> list{"a", "b", "c"};
+  auto at = list.insert(list.begin() + 1, 2, list[2]);
+  EXPECT_EQ(at - list.begin(), 1);
+  EXPECT_EQ(list, (std::vector<std::string>{"a", "c", "c", "b", "c"}));
+  const std::string more[] = {"x", "y", "z"};
+  list.insert(list.end() - 1, more, more + 3);
+  EXPECT_EQ(list, (std::vector<std::string>{"a", "c", "c", "b", "x", "y", "z", "c"}));
+  c10::SmallVectorImpl<std::string>& base = list;
+  const std::string* first = base.data();
+  c10::SmallVector<std::string, 4> moved(std::move(base));
+  EXPECT_EQ(moved.data(), first);
+}
+TEST(Containers, OrderedMapsInsertEraseAndCompare) {
+  using Map = ska_ordered::order_preserving_flat_hash_map<std::string, int>;
+  const std::vector<std::pair<std::string, int>> entries{{"b", 1}, {"a", 2}, {"b", 3}, {"c", 4}};
+  Map map(16);
+  map.insert(entries.begin(), entries.end());
+  EXPECT_EQ(map, (Map{{"c", 4}, {"b", 1}, {"a", 2}}));
+  EXPECT_NE(map, (Map{{"c", 4}, {"b", 3}, {"a", 2}}));
+  auto next = map.erase(map.begin(), std::next(map.begin(), 2));
+  EXPECT_EQ(next->first, "c");
+  EXPECT_EQ(map.size(), 1);
+  EXPECT_EQ(map.equal_range("c").first->second, 4);
+  EXPECT_TRUE(map.equal_range("a").first == map.end());
+}
+C10_DEFINE_TLS_static(std::string, text_of_thread);
+TEST(Containers, AVariableOfEachThread) {
+  *text_of_thread = "here";
+  std::thread([] {
+    EXPECT_EQ(text_of_thread.get(), "");
+    text_of_thread->assign("there");
+  }).join();
+  EXPECT_EQ(*text_of_thread, "here");
+}
+TEST(Containers, WideTextsBecomeUtf8) {
+  EXPECT_EQ(c10::str(L"\u00e9\u20ac", L'\U0001f600', std::wstring(L"x"), 1, "y"),
+            "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80x1y");
+  EXPECT_EQ(c10::str("a", 1), "a1");
 }
 TEST(Lists, AreTypedAndGeneric) {
   auto generic = c10::impl::toList(c10::List<int64_t>({1, 2}));

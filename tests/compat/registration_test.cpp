@@ -131,14 +131,32 @@ TEST(Registration, ReportsWhatIsWrong) {
             }).substr(0, 53),
             "wrong::f: expected a kernel (Tensor) -> Tensor for it");
   EXPECT_EQ(error_of([&] { RegisterOperators().op("wrong::f"); }),
-            "wrong::f: expected a schema, because there is no kernel whose types tell it");
+            "Cannot infer operator schema in registration of operator wrong::f because there is no "
+            "kernel specified.");
+  EXPECT_EQ(error_of([&] { RegisterOperators().op(options()); }).substr(0, 55),
+            "In operator registration: Tried to register an operator");
+  EXPECT_EQ(error_of([&] {
+              RegisterOperators().op("wrong::f",
+                                     options().kernel<&boxed_difference>(c10::DispatchKey::CPU));
+            }),
+            "Cannot infer operator schema for this kind of kernel in registration of operator "
+            "wrong::f because there is no kernel whose types tell it; write the schema out");
+  EXPECT_EQ(error_of([&] {
+              RegisterOperators().op(
+                  "wrong::f", options()
+                                  .kernel(c10::DispatchKey::CPU, &difference)
+                                  .kernel(c10::DispatchKey::CUDA, [](int64_t a) { return a; }));
+            }),
+            "wrong::f: expected kernels of one signature. Mismatch in kernel C++ signatures of CPU "
+            "and CUDA");
   EXPECT_EQ(error_of([&] {
               RegisterOperators().op("wrong::f(int a, int b) -> int",
                                      options()
                                          .kernel(c10::DispatchKey::CPU, &difference)
                                          .kernel<&difference>(c10::DispatchKey::CPU));
             }),
-            "wrong::f(int a, int b) -> int: expected one kernel for each key, got two for CPU");
+            "In operator registration: Tried to register multiple kernels with same dispatch key "
+            "CPU for operator schema wrong::f(int a, int b) -> int");
   EXPECT_EQ(
       error_of([&] { RegisterOperators().op("f() -> ()"); }),
       "RegisterOperators: expected a schema, or a name such as 'mine::twice', got 'f() -> ()'");
@@ -149,6 +167,22 @@ TEST(Registration, ReportsWhatIsWrong) {
   auto two = RegisterOperators().op("shared::f(int a, int b) -> int");
   one.reset();
   EXPECT_TRUE(c10::Dispatcher::singleton().findSchema({"shared::f", ""}).has_value());
+}
+
+TEST(Registration, WhatABoxedKernelLeavesForNoReturnsIsDropped) {
+  auto block = MAKE_TORCH_LIBRARY(leaves);
+  block.def("nothing(Tensor x) -> ()");
+  block.def("one(Tensor x) -> int");
+  auto count = [](const OperatorHandle&, torch::jit::Stack* stack) { stack->push_back(7); };
+  block.impl("nothing", c10::DispatchKey::CPU, count);
+  block.impl("one", c10::DispatchKey::CPU, count);
+  Values stack{at::ones({})};
+  find("leaves::nothing").callBoxed(&stack);
+  EXPECT_TRUE(stack.empty());
+  find("leaves::nothing").typed<void(const at::Tensor&)>().call(at::ones({}));
+  stack = {at::ones({})};
+  EXPECT_EQ(error_of([&] { find("leaves::one").callBoxed(&stack); }),
+            "leaves::one: expected its boxed kernel to leave 1 values on the stack, got 2");
 }
 
 struct Counts : c10::OpRegistrationListener {

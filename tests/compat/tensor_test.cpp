@@ -1,6 +1,9 @@
 // Tensors as PyTorch's C++ code handles them: assignment through views, and undefined tensors.
 #include <ATen/ATen.h>
+#include <ATen/CPUApplyUtils.h>
+#include <ATen/ParallelFuture.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/native/Pow.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -141,6 +144,56 @@ TEST(Tensor, AutocastOfTheProcessor) {
   EXPECT_TRUE(at::autocast::is_cpu_enabled());
   at::autocast::set_cpu_enabled(false);
   EXPECT_EQ(at::autocast::get_lower_precision_fp_from_device_type(at::kCPU), at::kBFloat16);
+}
+
+TEST(Tensor, EntriesAreAppliedInTheOrderOfTheirIndices) {
+  at::Tensor a = at::empty({2, 3}, at::kDouble), b = at::arange(6, at::kFloat).view({3, 2}).t();
+  at::Tensor c = at::ones({6}, at::kLong), d = at::full({3, 2}, 10, at::kDouble);
+  at::CPU_tensor_apply4<double, float, int64_t, double>(
+      a, b, c, d, [](double& to, float x, int64_t y, double z) { to = x + y + z; });
+  EXPECT_EQ(values(a), (Values{11, 13, 15, 12, 14, 16}));
+  at::CPU_tensor_apply2<int64_t, float>(c, b, [](int64_t& to, float x) { to = x * x; });
+  EXPECT_EQ(values(c), (Values{0, 4, 16, 1, 9, 25}));
+  EXPECT_THROW((at::CPU_tensor_apply3<double, float, float>(a, b, at::ones({2}), [](auto...) {})),
+               c10::Error);
+}
+
+TEST(Tensor, ThePowersOfIntegersAndComplexNumbersAreCppFunctions) {
+  using at::native::powi;
+  EXPECT_EQ(powi<int64_t>(-3, 5), -243);
+  EXPECT_EQ(powi<int8_t>(7, 0), 1);
+  EXPECT_EQ(powi<int>(2, -1), 0);
+  EXPECT_EQ(powi<int>(-1, -3), -1);
+  EXPECT_EQ(powi<uint8_t>(3, 6), 217);  // 729 - 2 * 256
+  const c10::complex<double> z(1e-9, 2e-9), i(0, 1);
+  // The series z - z² / 2 of log(1 + z), and z + z² / 2 of exp(z) - 1.
+  EXPECT_DOUBLE_EQ(std::log1p(z).real(), 1e-9 + 1.5e-18);
+  EXPECT_DOUBLE_EQ(std::expm1(z).real(), 1e-9 - 1.5e-18);
+  EXPECT_NEAR(std::exp(i * M_PI).real(), -1, 1e-15);
+  EXPECT_NEAR(::pow(i, 2.0).real(), -1, 1e-15);
+  EXPECT_NEAR(std::pow(i, i).real(), std::exp(-M_PI / 2), 1e-15);
+  EXPECT_DOUBLE_EQ(std::abs(c10::complex<double>(3, -4)), 5);
+  EXPECT_DOUBLE_EQ(std::log2(c10::complex<double>(8)).real(), 3);
+}
+
+TEST(Tensor, OperatorsHaveAddresses) {
+  at::Tensor x = at::arange(3, at::kDouble);
+  auto* mul = &ATEN_FN2(mul, Tensor);
+  auto* neg = &ATEN_FN(neg);
+  EXPECT_EQ(values(mul(x, neg(x))), (Values{0, -1, -4}));
+  using namespace at;  // NOLINT: as code for PyTorch has it
+  EXPECT_EQ(native::powi(3, 2), 9);
+  EXPECT_TRUE(_lazy_clone(x).equal(x));
+  bool done = false;
+  intraop_launch_future([&] { done = true; })->wait();
+  EXPECT_TRUE(done);
+  DeprecatedTypeProperties& kind = CPU(kFloat);
+  EXPECT_EQ(at::empty({1}, kind).scalar_type(), kFloat);
+}
+
+TEST(Tensor, AnUndefinedOneIsEqualToNone) {
+  EXPECT_THROW(at::Tensor().equal(at::ones({1})), c10::Error);
+  EXPECT_THROW(at::ones({0}).equal(at::Tensor()), c10::Error);
 }
 
 }  // namespace

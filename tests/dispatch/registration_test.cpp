@@ -75,11 +75,15 @@ TEST(Registration, ChecksTheKernelsSignature) {
   expect_error([&] { cpu.impl("f", &identity); },
                "reg_mismatch::f: expected a kernel (Tensor, Scalar) -> Tensor for its schema "
                "'reg_mismatch::f(Tensor self, Scalar alpha) -> Tensor', got (Tensor) -> Tensor for "
-               "CPU (test.cpp:2)");
+               "CPU (test.cpp:2). The number of arguments is different. 2 vs 1");
+  expect_error([&] { cpu.impl("f", [](const T& self, bool) { return self; }); },
+               "reg_mismatch::f: expected a kernel (Tensor, Scalar) -> Tensor for its schema "
+               "'reg_mismatch::f(Tensor self, Scalar alpha) -> Tensor', got (Tensor, bool) -> "
+               "Tensor for CPU (test.cpp:2). Type mismatch in argument 2: Scalar vs bool");
   expect_error([&] { find("reg_mismatch::f").typed<T(const T&, double)>(); },
                "reg_mismatch::f: expected a C++ signature (Tensor, Scalar) -> Tensor from its "
                "schema 'reg_mismatch::f(Tensor self, Scalar alpha) -> Tensor', got (Tensor, float) "
-               "-> Tensor");
+               "-> Tensor. Type mismatch in argument 2: Scalar vs float");
 }
 
 TEST(Registration, InfersASchema) {
@@ -238,6 +242,18 @@ TEST(Registration, AnUnloadedOperatorSaysSo) {
                "reg_gone::f: was defined at gone.cpp:5, in a library that is not loaded any more");
 }
 
+TEST(Registration, AnEndedDefinitionDoesNotBindLaterKernels) {
+  {
+    Library m = fragment("reg_ended");
+    m.def("f(Tensor self, str text) -> ()");
+  }
+  Library cpu = implementation("reg_ended", DispatchKey::CPU);
+  cpu.impl("f", &identity);
+  Library m = fragment("reg_ended");
+  m.def("f(Tensor self) -> Tensor");
+  EXPECT_EQ(call_error("reg_ended::f", make_tensor({2})), "");
+}
+
 TEST(Registration, DestroysAFunctorOnce) {
   static int alive;
   alive = 0;
@@ -287,13 +303,14 @@ TEST(Aliases, FollowTheirPrecedence) {
   EXPECT_EQ(origin("reg_alias::f", DispatchKey::AutogradCUDA), "Autograd");
 }
 
-TEST(MissingKernel, IsReportedInFiveLines) {
+TEST(MissingKernel, IsReportedWithKernelsAndWhatToDo) {
   Library m = fragment("reg_missing");
   m.def("f(Tensor self) -> Tensor");
   Library cpu = implementation("reg_missing", DispatchKey::CPU);
   cpu.impl("f", &identity);
   EXPECT_EQ(call_error("reg_missing::f", make_tensor({2, 3}, DeviceType::Meta)),
             "reg_missing::f: no kernel for Meta\n"
+            "  Could not run 'reg_missing::f' with arguments from the 'Meta' backend.\n"
             "  called with 'self' float32[2, 3] on meta\n"
             "  nearest kernel: CPU, registered at test.cpp:2\n"
             "  to do: register one with LAMELLA_LIBRARY_IMPL(reg_missing, Meta, m), or move the "

@@ -114,6 +114,8 @@ bool allclose(const Tensor& self, const Tensor& other, double rtol, double atol,
 }
 
 bool equal_cpu(const Tensor& self, const Tensor& other) {
+  LAMELLA_CHECK(self.defined() && other.defined(), "equal: expected '",
+                self.defined() ? "other" : "self", "' to be a tensor, got an undefined one");
   if (!(self.sizes() == other.sizes())) return false;
   if (self.numel() == 0) return true;
   return lamella::all(lamella::eq(self, other)).item<bool>();

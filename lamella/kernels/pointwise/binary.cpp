@@ -1,6 +1,7 @@
 // Arithmetic of two tensors, or of a tensor and a number.
 #include <cmath>
 
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/pointwise.h"
 #include "lamella/kernels/pointwise/pointwise.h"
 
@@ -146,6 +147,13 @@ LAMELLA_META_OF2(pow, Tensor_Scalar)(const Tensor& self, const Scalar& exponent)
       !(is_integral(self.dtype(), true) && exponent.isIntegral(true) && exponent.toLong() < 0),
       op_name(), ": expected 'exponent' not to be negative for integers, got ", exponent);
   ScalarType type = native::result_type(self, exponent);
+  if (is_integral(type, false)) {
+    visit_real(type, op_name(), [&](auto tag) {
+      using T = type_of<decltype(tag)>;
+      LAMELLA_CHECK(!detail::overflows_real<T>(exponent.toLong()), op_name(),
+                    ": expected 'exponent' to fit ", type, ", got ", exponent);
+    });
+  }
   if (power_of(type, exponent) == Power::kGeneral) {
     build_with_number(self, exponent, kPromoted);
   } else if (type == self.dtype()) {

@@ -7,9 +7,11 @@
 #include <ATen/Functions.h>
 #include <ATen/NativeFunctions.h>
 #include <ATen/Operators.h>
+#include <ATen/ScalarOps.h>
 #include <ATen/TensorAccessor.h>
 #include <ATen/TensorIndexing.h>
 #include <ATen/TensorUtils.h>
+#include <ATen/core/DeprecatedTypeProperties.h>
 #include <ATen/core/Dict.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -21,6 +23,7 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/core/Layout.h>
 #include <c10/core/ScalarTypeToTypeMeta.h>
+#include <c10/core/Storage.h>
 #include <c10/core/SymInt.h>
 #include <c10/core/TensorImpl.h>
 #include <c10/util/BFloat16.h>

@@ -63,9 +63,20 @@ class Context {
 LAMELLA_HIDDEN inline Context global_context;
 inline Context& globalContext() { return global_context; }
 
-// The options of CPU tensors with a dtype, in PyTorch's older spelling for factories.
-inline lamella::TensorKind CPU(ScalarType type) { return {type, DeviceType::CPU}; }
-inline lamella::TensorKind CUDA(ScalarType type) { return {type, DeviceType::CUDA}; }
+// The options of tensors with a dtype, in PyTorch's older spelling for factories, where functions
+// take them by reference.
+template <DeviceType device>
+lamella::TensorKind& kept_kind(ScalarType type) {
+  static std::vector<lamella::TensorKind> kinds = [] {
+    std::vector<lamella::TensorKind> all;
+    for (int i = 0; i < static_cast<int>(ScalarType::NumOptions); ++i)
+      all.emplace_back(static_cast<ScalarType>(i), device);
+    return all;
+  }();
+  return kinds[static_cast<size_t>(type)];
+}
+inline lamella::TensorKind& CPU(ScalarType type) { return kept_kind<DeviceType::CPU>(type); }
+inline lamella::TensorKind& CUDA(ScalarType type) { return kept_kind<DeviceType::CUDA>(type); }
 
 inline lamella::TensorKind getDeprecatedTypeProperties(Backend backend, ScalarType type) {
   return {type, c10::backendToDeviceType(backend)};

@@ -46,6 +46,7 @@ LAMELLA_LAZY Tensor frobenius_norm(const Tensor& self, OptionalIntArrayRef dim,
                                    bool keepdim = false) {
   return lamella::linalg_vector_norm(self, 2, dim, keepdim);
 }
+LAMELLA_LAZY Tensor _lazy_clone(const Tensor& self) { return self.clone(); }
 inline int64_t get_device(const Tensor& self) { return self.get_device(); }
 inline bool is_same_size(const Tensor& self, const Tensor& other) {
   return self.sizes() == other.sizes();

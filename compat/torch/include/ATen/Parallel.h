@@ -1,5 +1,6 @@
 // at::parallel_for and similar functions, on Lamella's thread pool.
 #pragma once
+#include <ATen/Config.h>
 #include <c10/lamella_names.h>
 
 #include "lamella/parallel.h"

@@ -14,7 +14,6 @@
 
 namespace lamella {
 namespace autograd {}
-namespace native {}
 namespace ops {}
 }  // namespace lamella
 
@@ -28,7 +27,6 @@ namespace detail {}
 namespace at {
 using namespace c10;
 namespace native {
-using namespace lamella::native;
 using namespace lamella;  // at::native::narrow is at::narrow
 }  // namespace native
 namespace _ops {

@@ -1,10 +1,10 @@
 // at::native::cpu_fallback, at::native::call_fallback_fn.
 #pragma once
-#include <ATen/core/Tensor.h>
+#include <ATen/Operators.h>
 #include <ATen/core/stack.h>
 #include "lamella/dispatch/cpu_fallback.h"
 
-namespace lamella::native {
+namespace at::native {
 inline void cpu_fallback(const OperatorHandle& op, Stack* stack, bool error_on_views = false,
                          DispatchKey on = DispatchKey::CPU) {
   static_cast<void>(error_on_views);
@@ -30,8 +30,4 @@ struct call_fallback_fn {
     return lamella::detail::call_boxed_function(fallback, op, keys, arguments, returns);
   }
 };
-}  // namespace lamella::native
-
-// PyTorch declares this macro in its operator headers.
-#define ATEN_OP(name) at::_ops::name
-#define ATEN_OP2(name, overload) at::_ops::name##_##overload
+}  // namespace at::native

@@ -20,6 +20,9 @@ inline void register_privateuse1_backend(const std::string& name) {
 inline std::string get_privateuse1_backend(bool lower_case = true) {
   return device_type_name(DeviceType::PrivateUse1, lower_case);
 }
+inline bool is_privateuse1_backend_registered() {
+  return get_privateuse1_backend() != "privateuseone";
+}
 }  // namespace lamella
 namespace c10 {
 inline constexpr int COMPILE_TIME_MAX_DEVICE_TYPES = lamella::kDeviceTypes;

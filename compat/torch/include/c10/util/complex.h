@@ -1,6 +1,7 @@
 // c10::complex, and traits of complex types.
 #pragma once
 #include <c10/lamella_names.h>
+#include <c10/util/complex_math.h>
 
 #include "lamella/core/complex.h"
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <c10/lamella_names.h>
 
+#include <algorithm>
 #include <functional>
 #include <initializer_list>
 #include <iterator>
@@ -21,17 +22,18 @@ class order_preserving_flat_hash_map {
  public:
   using key_type = K;
   using mapped_type = V;
-  using value_type = std::pair<const K, V>;
+  using value_type = std::pair<K, V>;
   using iterator = typename std::list<value_type>::iterator;
   using const_iterator = typename std::list<value_type>::const_iterator;
   using size_type = size_t;
 
   order_preserving_flat_hash_map() = default;
+  explicit order_preserving_flat_hash_map(size_t buckets) { reserve(buckets); }
   order_preserving_flat_hash_map(std::initializer_list<value_type> entries) {
-    for (const value_type& entry : entries) insert(entry);
+    insert(entries.begin(), entries.end());
   }
   order_preserving_flat_hash_map(const order_preserving_flat_hash_map& other) {
-    for (const value_type& entry : other) insert(entry);
+    insert(other.begin(), other.end());
   }
   order_preserving_flat_hash_map(order_preserving_flat_hash_map&& other) noexcept { swap(other); }
   order_preserving_flat_hash_map& operator=(order_preserving_flat_hash_map other) noexcept {
@@ -67,6 +69,10 @@ class order_preserving_flat_hash_map {
   std::pair<iterator, bool> insert(const value_type& entry) {
     return emplace(entry.first, entry.second);
   }
+  template <class Iterator>
+  void insert(Iterator first, Iterator last) {
+    for (; first != last; ++first) emplace(first->first, first->second);
+  }
   template <class Key, class Value>
   std::pair<iterator, bool> emplace(Key&& key, Value&& value) {
     if (auto place = places_.find(key); place != places_.end()) return {place->second, false};
@@ -85,6 +91,18 @@ class order_preserving_flat_hash_map {
     places_.erase(at->first);
     return entries_.erase(at);
   }
+  iterator erase(const_iterator first, const_iterator last) {
+    while (first != last) first = erase(first);
+    return entries_.erase(first, first);
+  }
+  std::pair<iterator, iterator> equal_range(const K& key) {
+    iterator first = find(key);
+    return {first, first == end() ? first : std::next(first)};
+  }
+  // The same entries in any order.
+  bool operator==(const order_preserving_flat_hash_map& other) const {
+    return std::is_permutation(begin(), end(), other.begin(), other.end());
+  }
   size_t erase(const K& key) {
     auto place = places_.find(key);
     if (place == places_.end()) return 0;
@@ -99,8 +117,14 @@ class order_preserving_flat_hash_map {
   void reserve(size_t count) { places_.reserve(count); }
 
  private:
+  // The call operator of PyTorch's hashes need not be constant.
+  struct ConstantHash {
+    size_t operator()(const K& key) const { return hash(key); }
+    mutable Hash hash;
+  };
+
   std::list<value_type> entries_;
-  std::unordered_map<K, iterator, Hash, Equal> places_;
+  std::unordered_map<K, iterator, ConstantHash, Equal> places_;
 };
 
 }  // namespace ska_ordered

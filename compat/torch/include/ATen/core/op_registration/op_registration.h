@@ -155,17 +155,21 @@ class RegisterOperators {
   }
   LAMELLA_LAZY void register_all(const std::string& qualified, Options& options) {
     size_t colons = qualified.substr(0, qualified.find('(')).find("::");
+    LAMELLA_CHECK(!qualified.empty(),
+                  "In operator registration: Tried to register an operator without specifying a "
+                  "schema or operator name.");
     LAMELLA_CHECK(colons != std::string::npos,
                   "RegisterOperators: expected a schema, or a name such as 'mine::twice', got '",
                   qualified, "'");
     std::string name_space = qualified.substr(0, colons), text = qualified.substr(colons + 2);
     std::string name = text.substr(0, text.find('('));
-    for (size_t i = 0; i < options.keys_.size(); ++i) {
+    const std::vector<DispatchKey>& keys = options.keys_;
+    for (size_t i = 0; i < keys.size(); ++i) {
       for (size_t k = 0; k < i; ++k) {
-        LAMELLA_CHECK(
-            options.keys_[i] != options.keys_[k], qualified,
-            ": expected one kernel for each key, got two for ",
-            options.keys_[i] == DispatchKey::None ? "all keys" : toString(options.keys_[i]));
+        const bool all = keys[i] == DispatchKey::None;
+        LAMELLA_CHECK(keys[i] != keys[k], "In operator registration: Tried to register multiple ",
+                      all ? "catch-all kernels" : "kernels with same dispatch key ",
+                      all ? "" : toString(keys[i]), " for operator schema ", qualified);
       }
     }
     // Without a schema, the signature of the kernels becomes the schema.
@@ -175,12 +179,14 @@ class RegisterOperators {
       if (signature.empty()) continue;
       if (first == count) first = i;
       LAMELLA_CHECK(signature == options.kernels_[first].signature(), qualified,
-                    ": expected kernels of one signature, got '",
-                    options.kernels_[first].signature(), "' and '", signature, "'");
+                    ": expected kernels of one signature. Mismatch in kernel C++ signatures of ",
+                    toString(keys[first]), " and ", toString(keys[i]));
     }
     bool infer = name.size() == text.size();
-    LAMELLA_CHECK(!infer || first != count, qualified,
-                  ": expected a schema, because there is no kernel whose types tell it");
+    LAMELLA_CHECK(!infer || first != count, "Cannot infer operator schema ",
+                  count == 0 ? "" : "for this kind of kernel ", "in registration of operator ",
+                  qualified, " because there is no kernel ",
+                  count == 0 ? "specified." : "whose types tell it; write the schema out");
     std::vector<Block> blocks{infer ? make_intrusive<LibraryObject>(name_space)
                                     : define(name_space, text)};
     if (infer) {
