@@ -154,6 +154,8 @@ LAMELLA_ABI_API lamella_status lamella_tensor_set_grad(lamella_tensor* tensor,
 /* Keeps the gradient of a tensor that is not a leaf. */
 LAMELLA_ABI_API lamella_status lamella_tensor_retain_grad(lamella_tensor* tensor)
     LAMELLA_ABI_NOEXCEPT;
+/* Whether a tensor that is not a leaf keeps its gradient. */
+LAMELLA_ABI_API int32_t lamella_tensor_retains_grad(lamella_tensor* tensor) LAMELLA_ABI_NOEXCEPT;
 /* The tensor that this one is a view of, owned by the caller; NULL: not a view. */
 LAMELLA_ABI_API lamella_tensor* lamella_tensor_base(lamella_tensor* tensor) LAMELLA_ABI_NOEXCEPT;
 /* Another tensor over the same memory: without history, and with a count of writes of its own. */
@@ -204,6 +206,9 @@ LAMELLA_ABI_API uint32_t lamella_node_input_count(const lamella_node* node) LAME
 /* Whether the gradient of input i goes anywhere. */
 LAMELLA_ABI_API int32_t lamella_node_needs_input(const lamella_node* node,
                                                  uint32_t i) LAMELLA_ABI_NOEXCEPT;
+/* The node that the gradient of input i goes to, with the input of it; NULL: none. Owned. */
+LAMELLA_ABI_API lamella_node* lamella_node_next(const lamella_node* node, uint32_t i,
+                                                uint32_t* input) LAMELLA_ABI_NOEXCEPT;
 /* Makes the tensor the node's next output. NULL counts as an output without a tensor. `written`:
  * the tensor was written in place, and is rebased with all its views. */
 LAMELLA_ABI_API lamella_status lamella_node_add_output(lamella_node* node, lamella_tensor* tensor,

@@ -10,6 +10,8 @@ namespace lamella {
 
 namespace autograd {
 
+struct GraphEdge;
+
 // One node of the backward graph, recorded by a call. It lives while a GraphNodePtr or the graph
 // holds it.
 class GraphNode {
@@ -26,6 +28,9 @@ class GraphNode {
   bool should_compute_output(size_t i) const {
     return lamella_node_needs_input(node_, static_cast<uint32_t>(i)) != 0;
   }
+  // Where gradient `i` that it computes goes, and all of them.
+  GraphEdge next_edge(size_t i) const;
+  LAMELLA_LAZY std::vector<GraphEdge> next_edges() const;
   lamella_node* handle() const { return node_; }
 
  private:
@@ -69,10 +74,38 @@ class GraphNodePtr {
     return node_.handle() == other.node_.handle();
   }
   bool operator==(std::nullptr_t) const { return get() == nullptr; }
+  // The reference as a std::shared_ptr<GraphNode>.
+  template <class P>
+    requires std::is_same_v<typename P::element_type, GraphNode>
+  operator P() const {  // NOLINT: implicit
+    if (get() == nullptr) return P();
+    auto* kept = new GraphNodePtr(*this);
+    return P(&kept->node_, [kept](GraphNode*) { delete kept; });
+  }
 
  private:
   GraphNode node_;
 };
+
+// Gradient `input_nr` that a node takes; without a node the gradient goes nowhere.
+struct GraphEdge {
+  GraphNodePtr function;
+  uint32_t input_nr = 0;
+  bool is_valid() const { return function.get() != nullptr; }
+};
+inline GraphEdge GraphNode::next_edge(size_t i) const {
+  GraphEdge edge;
+  edge.function =
+      GraphNodePtr::adopt(lamella_node_next(node_, static_cast<uint32_t>(i), &edge.input_nr));
+  return edge;
+}
+template <int lazy_>
+std::vector<GraphEdge> GraphNode::next_edges() const {
+  typename lamella::detail::Later<std::integral_constant<int, lazy_>, std::vector<GraphEdge>>::type
+      edges;
+  for (uint32_t i = 0; i < num_outputs(); ++i) edges.push_back(next_edge(i));
+  return edges;
+}
 
 }  // namespace autograd
 
@@ -206,6 +239,8 @@ class TensorAutograd : public TensorBase {
   }
   // Makes backward also store the gradient of a tensor that is not a leaf in grad().
   void retain_grad() const { detail::check(lamella_tensor_retain_grad(get("retain_grad"))); }
+
+  bool retains_grad() const { return lamella_tensor_retains_grad(get("retains_grad")) != 0; }
 
   // Computes the gradients of the leaves that this tensor was made from, or of `inputs` only, and
   // adds them to their grad(). `gradient`: of this tensor, ones if it has one element.

@@ -52,6 +52,8 @@ class TensorMemory {
   const TensorMemory& data_ptr() const { return *this; }
   const TensorMemory& mutable_data_ptr() const { return *this; }
   void* get() const { return mutable_data(); }
+  // None: the storage keeps what frees its memory.
+  void* get_context() const { return nullptr; }
   Device device() const { return tensor_.device(); }
   DeviceType device_type() const { return device().type(); }
   // Identifies the storage: equal for tensors that share it, different for others.

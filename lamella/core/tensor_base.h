@@ -114,6 +114,8 @@ class TensorBase {
   lamella_tensor* impl() const { return tensor_; }
   // The header with PyTorch's members. Needs tensor_object.h.
   TensorObject* unsafeGetTensorImpl() const { return reinterpret_cast<TensorObject*>(tensor_); }
+  // A tensor is the counted pointer to its header.
+  const TensorBase& getIntrusivePtr() const { return *this; }
   void reset() { *this = TensorBase(); }
 
   bool defined() const { return tensor_ != nullptr; }

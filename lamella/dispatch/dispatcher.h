@@ -69,7 +69,7 @@ class Dispatcher {
   // The operators that have a kernel for the key, or all of them.
   LAMELLA_LAZY std::vector<OperatorId> getRegistrationsForDispatchKey(BlockKey given) const {
     const DispatchKey key = given.key;
-    std::vector<OperatorId> names;
+    Lazily<lazy_, std::vector<OperatorId>> names;
     each_operator([&](const OperatorHandle& op) {
       if (key == DispatchKey::None || op.hasKernelForDispatchKey(key))
         names.push_back(op.operator_name());
@@ -78,7 +78,7 @@ class Dispatcher {
   }
   // The operators that have kernels and were never declared.
   LAMELLA_LAZY std::vector<OperatorHandle> findDanglingImpls() const {
-    std::vector<OperatorHandle> dangling;
+    Lazily<lazy_, std::vector<OperatorHandle>> dangling;
     each_operator([&](const OperatorHandle& op) {
       if (!op.hasSchema() && op.hasKernelForAnyDispatchKey()) dangling.push_back(op);
     });
@@ -159,6 +159,9 @@ class Dispatcher {
   }
 
  private:
+  // T as a type that is compiled where the function is called.
+  template <int lazy_, class T>
+  using Lazily = typename detail::Later<std::integral_constant<int, lazy_>, T>::type;
   template <class F>
   static void each_operator(F&& visit) {
     detail::check(lamella_visit_all_operators(

@@ -1,5 +1,6 @@
 // lamella::nn::init: initial values of parameters. Each function fills its tensor in place.
 #pragma once
+#include <algorithm>
 #include <cmath>
 
 #include "lamella/layers/autograd/grad_mode.h"
@@ -78,6 +79,38 @@ LAMELLA_LAZY Tensor xavier_uniform_(Tensor tensor, double gain = 1) {
 LAMELLA_LAZY Tensor xavier_normal_(Tensor tensor, double gain = 1) {
   double std = detail::xavier_std(tensor, gain);
   return normal_(std::move(tensor), 0, std);
+}
+// Rows, or columns where there are fewer of them, that are orthogonal and of the length `gain`:
+// A. Saxe, J. McClelland, S. Ganguli, Exact solutions to the nonlinear dynamics of learning in deep
+// linear neural networks, 2014. All dimensions behind the first count as one.
+LAMELLA_LAZY Tensor orthogonal_(Tensor tensor, double gain = 1) {
+  LAMELLA_CHECK_VALUE(tensor.dim() >= 2,
+                      "orthogonal_: expected 'tensor' to have at least 2 dimensions, got ",
+                      tensor.dim());
+  NoGradGuard guard;
+  const int64_t rows = tensor.size(0), columns = tensor.numel() / std::max<int64_t>(rows, 1);
+  Tensor drawn = lamella::randn({rows, columns}, tensor.options());
+  if (rows < columns) drawn.t_();
+  auto [q, r] = lamella::linalg_qr(drawn);
+  q = q.mul(r.diagonal().sign());  // uniform among all such matrices
+  if (rows < columns) q.t_();
+  tensor.view_as(q).copy_(q).mul_(gain);
+  return tensor;
+}
+// Sets all but a share `sparsity` of each column to normal numbers, and the others to zero:
+// J. Martens, Deep learning via Hessian-free optimization, 2010.
+LAMELLA_LAZY Tensor sparse_(Tensor tensor, double sparsity, double std = 0.01) {
+  LAMELLA_CHECK_VALUE(tensor.dim() == 2, "sparse_: expected 'tensor' to have 2 dimensions, got ",
+                      tensor.dim());
+  normal_(tensor, 0, std);
+  NoGradGuard guard;
+  const auto zeros =
+      static_cast<int64_t>(std::ceil(sparsity * static_cast<double>(tensor.size(0))));
+  for (int64_t column = 0; column < tensor.size(1); ++column) {
+    Tensor rows = lamella::randperm(tensor.size(0)).slice(0, 0, zeros);
+    tensor.select(1, column).index_fill_(0, rows, 0);
+  }
+  return tensor;
 }
 
 }  // namespace lamella::nn::init

@@ -2,8 +2,7 @@
 #pragma once
 #include "lamella/nn/activations.h"
 #include "lamella/nn/containers.h"
-#include "lamella/nn/data/datasets.h"
-#include "lamella/nn/data/loader.h"
+#include "lamella/nn/data/chunks.h"
 #include "lamella/nn/embeddings.h"
 #include "lamella/nn/losses.h"
 #include "lamella/nn/modules.h"

@@ -1,6 +1,7 @@
 // The other optimizers of lamella::optim: Adagrad, RMSprop and L-BFGS.
 #pragma once
 #include <algorithm>
+#include <deque>
 
 #include "lamella/nn/optim.h"
 
@@ -159,6 +160,37 @@ LAMELLA_LAZY struct LBFGSOptionsOf : OptionsOf<LBFGSOptionsOf<lazy_>> {
   }
 };
 using LBFGSOptions = LBFGSOptionsOf<>;
+// The state of all parameters together, kept for the first one: the last direction `d` with its
+// distance `t` and the gradient before it, and for each step in the history the change of the
+// gradient, of the parameters, and the inverse of their product.
+LAMELLA_LAZY struct LBFGSParamStateOf : ParamStateOf<LBFGSParamStateOf<lazy_>> {
+  LAMELLA_STATE(int64_t, n_iter, steps)
+  LAMELLA_STATE(Tensor, d, first)
+  LAMELLA_STATE(Tensor, prev_flat_grad, second)
+  LAMELLA_STATE(Tensor, H_diag, largest)
+  LAMELLA_OPTION(int64_t, func_evals) = 0;
+  LAMELLA_OPTION(double, t) = 0;
+  LAMELLA_OPTION(double, prev_loss) = 0;
+  LAMELLA_OPTION(std::deque<Tensor>, old_dirs);
+  LAMELLA_OPTION(std::deque<Tensor>, old_stps);
+  LAMELLA_OPTION(std::deque<Tensor>, ro);
+  LAMELLA_OPTION(std::optional<std::vector<Tensor>>, al);
+
+ public:
+  friend bool operator==(const LBFGSParamStateOf& a, const LBFGSParamStateOf& b) {
+    auto same = [](const auto& x, const auto& y) {
+      return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                        [](const Tensor& u, const Tensor& v) { return u.equal(v); });
+    };
+    const OptimizerParamStateOf<lazy_>&base_a = a, &base_b = b;
+    return base_a == base_b &&
+           std::tie(a.func_evals_, a.t_, a.prev_loss_) ==
+               std::tie(b.func_evals_, b.t_, b.prev_loss_) &&
+           same(a.old_dirs_, b.old_dirs_) && same(a.old_stps_, b.old_stps_) && same(a.ro_, b.ro_) &&
+           a.al_.has_value() == b.al_.has_value() && (!a.al_ || same(*a.al_, *b.al_));
+  }
+};
+using LBFGSParamState = LBFGSParamStateOf<>;
 
 // J. Nocedal, S. Wright, Numerical Optimization, 2006: algorithms 7.4 and 7.5, and 3.5 and 3.6 for
 // "strong_wolfe". One step makes up to max_iter iterations with up to max_eval calls of the
@@ -167,6 +199,7 @@ using LBFGSOptions = LBFGSOptionsOf<>;
 LAMELLA_LAZY class LBFGSOf : public OptimizerOf<lazy_> {
   using typename OptimizerOf<lazy_>::LossClosure;
   using Options = LBFGSOptionsOf<lazy_>;
+  using State = LBFGSParamStateOf<lazy_>;
 
  public:
   explicit LBFGSOf(std::vector<OptimizerParamGroupOf<lazy_>> groups, const Options& defaults = {})
@@ -187,8 +220,10 @@ LAMELLA_LAZY class LBFGSOf : public OptimizerOf<lazy_> {
     LAMELLA_CHECK_TYPE(closure != nullptr, "LBFGS: expected a closure");
     NoGradGuard guard;
     const auto& options = static_cast<const Options&>(this->param_groups_[0].options());
+    auto& state = static_cast<State&>(this->state_of(this->param_groups_[0].params()[0]));
     auto evaluate = [&] {
       AutoGradMode on(true);
+      ++state.func_evals();
       return closure();
     };
     const Tensor first = evaluate();
@@ -198,36 +233,38 @@ LAMELLA_LAZY class LBFGSOf : public OptimizerOf<lazy_> {
     auto largest = [](const Tensor& of) { return number(of.abs().max()); };
     if (largest(grad) <= options.tolerance_grad()) return first;
     for (int64_t iteration = 1; iteration <= options.max_iter(); ++iteration) {
-      ++iterations_;
-      direction_ = next_direction(grad, options.history_size());
-      before_ = grad.clone();
-      const double loss_before = loss;
-      distance_ = options.lr();
-      if (iterations_ == 1) distance_ *= std::min(1.0, 1 / number(grad.abs().sum()));
-      const double slope = number(grad.dot(direction_));
+      ++state.steps;
+      state.d(next_direction(state, grad, options.history_size()));
+      const Tensor& direction = state.d();
+      state.prev_flat_grad(grad.clone());
+      state.prev_loss(loss);
+      double& distance = state.t();
+      distance = options.lr();
+      if (state.steps == 1) distance *= std::min(1.0, 1 / number(grad.abs().sum()));
+      const double slope = number(grad.dot(direction));
       if (slope > -options.tolerance_change()) break;
       if (options.line_search_fn()) {
         std::vector<Tensor> kept;
         for (const Tensor& param : this->param_groups_[0].params()) kept.push_back(param.clone());
-        auto at = [&](double distance) {
-          go(distance);
+        auto at = [&](double there) {
+          go(direction, there);
           const double found = number(evaluate());
           for (size_t i = 0; i < kept.size(); ++i) {
             this->param_groups_[0].params()[i].copy_(kept[i]);
           }
-          Tensor there = gradient();
-          return Point{distance, found, there, number(there.dot(direction_))};
+          Tensor slopes = gradient();
+          return Point{there, found, slopes, number(slopes.dot(direction))};
         };
-        Search search{loss, slope, options.tolerance_change(), largest(direction_),
+        Search search{loss, slope, options.tolerance_change(), largest(direction),
                       *options.max_eval() - calls};
-        Point found = search.run(Point{0, loss, grad, slope}, distance_, at);
+        Point found = search.run(Point{0, loss, grad, slope}, distance, at);
         loss = found.loss;
         grad = found.gradient;
-        distance_ = found.distance;
+        distance = found.distance;
         calls += search.evaluations;
-        go(distance_);
+        go(direction, distance);
       } else {
-        go(distance_);
+        go(direction, distance);
         if (iteration != options.max_iter()) {  // the next iteration starts from this evaluation
           loss = number(evaluate());
           grad = gradient();
@@ -235,13 +272,16 @@ LAMELLA_LAZY class LBFGSOf : public OptimizerOf<lazy_> {
         }
       }
       if (calls >= *options.max_eval() || largest(grad) <= options.tolerance_grad() ||
-          largest(direction_ * distance_) <= options.tolerance_change() ||
-          std::abs(loss - loss_before) < options.tolerance_change()) {
+          largest(direction * distance) <= options.tolerance_change() ||
+          std::abs(loss - state.prev_loss()) < options.tolerance_change()) {
         break;
       }
     }
     return first;
   }
+
+ protected:
+  LAMELLA_MAKES_STATE(State)
 
  private:
   // A point along the search direction: its loss, and its slope in that direction.
@@ -261,37 +301,44 @@ LAMELLA_LAZY class LBFGSOf : public OptimizerOf<lazy_> {
     }
     return lamella::cat(parts);
   }
-  void go(double distance) {
+  void go(const Tensor& direction, double distance) {
     int64_t at = 0;
     for (Tensor& param : this->param_groups_[0].params()) {
-      param.add_(direction_.slice(0, at, at + param.numel()).view_as(param), distance);
+      param.add_(direction.slice(0, at, at + param.numel()).view_as(param), distance);
       at += param.numel();
     }
   }
 
   // Adds the last step to the history, then returns the estimated inverse Hessian times -grad.
-  Tensor next_direction(const Tensor& grad, int64_t history_size) {
-    if (iterations_ == 1) {
-      history_.clear();
-      scale_ = 1;
+  Tensor next_direction(State& state, const Tensor& grad, int64_t history_size) {
+    auto &changes = state.old_dirs(), &moves = state.old_stps(), &inverses = state.ro();
+    if (state.steps == 1) {
+      for (auto* list : {&changes, &moves, &inverses}) list->clear();
+      state.H_diag(lamella::ones({}, grad.options()));
       return -grad;
     }
-    Tensor change = grad - before_, moved = direction_ * distance_;
-    const double curvature = number(change.dot(moved));
-    if (curvature > 1e-10) {
-      if (static_cast<int64_t>(history_.size()) == history_size) history_.erase(history_.begin());
-      history_.push_back({change, moved, 1 / curvature, 0});
-      scale_ = curvature / number(change.dot(change));
+    Tensor change = grad - state.prev_flat_grad(), moved = state.d() * state.t();
+    Tensor curvature = change.dot(moved);
+    if (number(curvature) > 1e-10) {
+      if (static_cast<int64_t>(changes.size()) == history_size) {
+        for (auto* list : {&changes, &moves, &inverses}) list->pop_front();
+      }
+      changes.push_back(change);
+      moves.push_back(moved);
+      inverses.push_back(curvature.reciprocal());
+      state.H_diag(curvature / change.dot(change));
     }
+    std::vector<Tensor> shares(changes.size());
     Tensor q = -grad;
-    for (size_t i = history_.size(); i-- > 0;) {
-      history_[i].share = number(history_[i].moved.dot(q)) * history_[i].inverse;
-      q = q - history_[i].change * history_[i].share;
+    for (size_t i = changes.size(); i-- > 0;) {
+      shares[i] = moves[i].dot(q) * inverses[i];
+      q = q - changes[i] * shares[i];
     }
-    q = q * scale_;
-    for (const Step& step : history_) {
-      q = q + step.moved * (step.share - number(step.change.dot(q)) * step.inverse);
+    q = q * state.H_diag();
+    for (size_t i = 0; i < changes.size(); ++i) {
+      q = q + moves[i] * (shares[i] - changes[i].dot(q) * inverses[i]);
     }
+    state.al(std::move(shares));
     return q;
   }
 
@@ -382,15 +429,6 @@ LAMELLA_LAZY class LBFGSOf : public OptimizerOf<lazy_> {
       return low;
     }
   };
-
-  struct Step {
-    Tensor change, moved;
-    double inverse, share;
-  };
-  int64_t iterations_ = 0;
-  double distance_ = 0, scale_ = 1;
-  Tensor direction_, before_;
-  std::vector<Step> history_;
 };
 using LBFGS = LBFGSOf<>;
 

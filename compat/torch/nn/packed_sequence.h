@@ -35,6 +35,7 @@ LAMELLA_LAZY class PackedSequenceOf {
                             moved(unsorted_indices_));
   }
   PackedSequenceOf cpu() const { return to(data_.options().device(kCPU)); }
+  PackedSequenceOf cuda() const { return to(data_.options().device(kCUDA)); }
   Device device() const { return data_.device(); }
   bool is_cuda() const { return data_.is_cuda(); }
 

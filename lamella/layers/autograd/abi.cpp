@@ -100,6 +100,9 @@ lamella_status lamella_tensor_set_grad(lamella_tensor* tensor, lamella_tensor* g
 lamella_status lamella_tensor_retain_grad(lamella_tensor* tensor) noexcept {
   return lamella::detail::guarded([&] { retain_grad(tensor); });
 }
+int32_t lamella_tensor_retains_grad(lamella_tensor* tensor) noexcept {
+  return retains_grad(tensor) ? 1 : 0;
+}
 lamella_tensor* lamella_tensor_base(lamella_tensor* tensor) noexcept {
   if (is_batched(tensor)) return nullptr;  // the wrapped tensor's base is not exposed
   return TensorBase::borrow(static_cast<TensorImpl*>(tensor)->base).unsafe_release();

@@ -145,6 +145,13 @@ lamella_status lamella_node_set_inputs(lamella_node* node, lamella_tensor* const
     foreign->set_inputs(inputs, count);
   });
 }
+lamella_node* lamella_node_next(const lamella_node* node, uint32_t i, uint32_t* input) noexcept {
+  *input = 0;
+  if (i >= from_abi(node)->edge_count()) return nullptr;
+  const Edge& edge = from_abi(node)->edge(i);
+  *input = edge.input;
+  return to_abi(NodePtr(edge.node).unsafe_release());
+}
 uint32_t lamella_node_input_count(const lamella_node* node) noexcept {
   return from_abi(node)->edge_count();
 }

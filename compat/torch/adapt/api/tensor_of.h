@@ -11,8 +11,10 @@ namespace detail {
 // A number or a nested list of numbers, with its natural dtype.
 class Numbers {
  public:
+  enum class Kind { kScalar, kInitList, kTensor };
   template <NumberOperand T>
-  Numbers(const T& number) : dtype_(natural<T>()), values_{Scalar(number)} {}  // NOLINT: implicit
+  Numbers(const T& number)
+      : dtype_(natural<T>()), kind_(Kind::kScalar), values_{Scalar(number)} {}  // NOLINT
   template <class T>
   Numbers(ArrayRef<T> list)  // NOLINT
       : dtype_(natural<T>()), sizes_{static_cast<int64_t>(list.size())} {
@@ -24,7 +26,7 @@ class Numbers {
     for (auto number : list) values_.push_back(Scalar(static_cast<T>(number)));
   }
   LAMELLA_LAZY Numbers(std::initializer_list<Numbers> parts)  // NOLINT
-      : dtype_(kFloat), sizes_{static_cast<int64_t>(parts.size())} {
+      : dtype_(kFloat), kind_(Kind::kInitList), sizes_{static_cast<int64_t>(parts.size())} {
     if (parts.size() == 0) return;
     dtype_ = parts.begin()->dtype_;
     for (int64_t size : parts.begin()->sizes_) sizes_.push_back(size);
@@ -33,6 +35,27 @@ class Numbers {
                     "tensor: expected lists of the same sizes and of the same kind of numbers");
       for (const Scalar& value : part.values_) values_.push_back(value);
     }
+  }
+  bool is_scalar() const { return kind_ == Kind::kScalar; }
+  bool is_init_list() const { return kind_ == Kind::kInitList; }
+  bool is_tensor() const { return kind_ == Kind::kTensor; }
+  IntArrayRef sizes() const { return sizes_; }
+  ScalarType scalar_type() const { return dtype_; }
+  const Scalar& scalar() const { return of_kind(Kind::kScalar, "a number").values_[0]; }
+  // The numbers of an initializer list, one row after the other.
+  ArrayRef<Scalar> init_list() const {
+    return of_kind(Kind::kInitList, "a list in braces").values_;
+  }
+  // The tensor of a std::vector or an ArrayRef.
+  LAMELLA_LAZY Tensor tensor() const {
+    return of_kind(Kind::kTensor, "a vector").make(TensorOptions());
+  }
+  // Writes the numbers in braces.
+  template <class Stream>
+  friend Stream& operator<<(Stream& stream, const Numbers& numbers) {
+    size_t at = 0;
+    numbers.show(stream, 0, at);
+    return stream;
   }
   LAMELLA_LAZY Tensor make(const TensorOptions& options) const {
     TensorOptions on_cpu = TensorOptions(options.has_dtype() ? options.dtype() : dtype_);
@@ -48,6 +71,23 @@ class Numbers {
   }
 
  private:
+  const Numbers& of_kind(Kind kind, const char* what) const {
+    LAMELLA_CHECK(kind_ == kind, "tensor: expected ", what, ", got another kind of numbers");
+    return *this;
+  }
+  template <class Stream>
+  void show(Stream& stream, size_t depth, size_t& at) const {
+    if (depth == sizes_.size()) {
+      stream << values_[at++];
+      return;
+    }
+    stream << "{";
+    for (int64_t i = 0; i < sizes_[depth]; ++i) {
+      if (i > 0) stream << ", ";
+      show(stream, depth + 1, at);
+    }
+    stream << "}";
+  }
   // Floating-point numbers have the default dtype, as in Python, and integers are int64.
   template <class T>
   static ScalarType natural() {
@@ -58,6 +98,7 @@ class Numbers {
   }
 
   ScalarType dtype_;
+  Kind kind_ = Kind::kTensor;
   std::vector<int64_t> sizes_;
   std::vector<Scalar> values_;
 };

@@ -19,6 +19,13 @@ enum class CreationMeta : uint8_t {
   INFERENCE_MODE
 };
 
+// Data that a backend keeps with a tensor. Tensors here have no place for it.
+struct BackendMeta : intrusive_ptr_target {
+  virtual intrusive_ptr<BackendMeta> clone(const intrusive_ptr<BackendMeta>& self) const {
+    return self;
+  }
+};
+
 struct TensorObject;
 // The autograd part of a tensor. Its address is the tensor's.
 struct AutogradPart {
@@ -65,6 +72,15 @@ struct TensorObject : lamella_tensor {
   Version version_counter() { return Version(this); }
   void bump_version() { lamella_tensor_bump_version(this); }
   AutogradPart* autograd_meta() { return reinterpret_cast<AutogradPart*>(this); }
+  BackendMeta* get_backend_meta() const { return nullptr; }
+  intrusive_ptr<BackendMeta> get_backend_meta_intrusive_ptr() const { return {}; }
+  void set_backend_meta(const intrusive_ptr<BackendMeta>&) {
+    LAMELLA_CHECK_NOT_IMPLEMENTED(false, "set_backend_meta: tensors keep no data of a backend");
+  }
+  // Takes the memory, shape, dtype and device of another tensor.
+  void shallow_copy_from(const TensorBase& source) {
+    detail::check(lamella_tensor_set_data(this, source.impl()));
+  }
   // Calls no longer pass through autograd on their way down.
   void remove_autograd_key() {
     lamella_tensor::key_set =

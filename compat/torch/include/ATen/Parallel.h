@@ -24,6 +24,7 @@ void intraop_launch(F&& task) {
   task();
 }
 inline int get_num_interop_threads() { return 1; }
+inline void set_num_interop_threads(int) {}
 inline void init_num_threads() {}
 inline void lazy_init_num_threads() {}
 namespace internal {

@@ -17,8 +17,10 @@
 
 namespace torch {
 using namespace lamella::nn::words;
-// An alias of the namespace, so that `nn` is unambiguous where both are visible.
-namespace nn = lamella::nn;
+// Not an alias, so that code can add names of its own to it.
+namespace nn {
+using namespace lamella::nn;
+}
 }  // namespace torch
 
 #define TORCH_MODULE(Name) LAMELLA_MODULE(Name)

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "lamella/nn/data/transforms.h"
+#include "lamella/nn/serialize/archive.h"
 
 namespace lamella::data::datasets {
 
@@ -114,7 +115,22 @@ class StatefulDataset : public BatchDataset<Self, std::optional<Batch>, Request>
  public:
   static constexpr bool is_stateful = true;
   virtual void reset() = 0;
+  // Writes and reads the position.
+  virtual void save(serialize::OutputArchive& archive) const = 0;
+  virtual void load(serialize::InputArchive& archive) = 0;
 };
+template <class... T>
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,
+                                     const StatefulDataset<T...>& dataset) {
+  dataset.save(archive);
+  return archive;
+}
+template <class... T>
+serialize::InputArchive& operator>>(serialize::InputArchive& archive,
+                                    StatefulDataset<T...>& dataset) {
+  dataset.load(archive);
+  return archive;
+}
 
 // Makes all workers of a loader use one data set instead of a copy each.
 template <class Shared>

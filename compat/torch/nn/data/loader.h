@@ -1,18 +1,13 @@
 // DataLoader: iterates over the batches of a data set, which worker threads may read ahead.
 #pragma once
-#include <chrono>
-#include <condition_variable>
 #include <exception>
-#include <functional>
 #include <iterator>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <type_traits>
-#include <vector>
 
 #include "lamella/nn/data/samplers.h"
+#include "lamella/nn/data/shuttle.h"
 #include "lamella/nn/options.h"
 
 namespace lamella::data {
@@ -31,6 +26,21 @@ LAMELLA_LAZY struct DataLoaderOptionsOf {
   LAMELLA_OPTION(bool, drop_last) = false;
 };
 using DataLoaderOptions = DataLoaderOptionsOf<>;
+
+// The options with their defaults put in.
+LAMELLA_LAZY struct FullDataLoaderOptionsOf {
+  explicit FullDataLoaderOptionsOf(const DataLoaderOptionsOf<lazy_>& options)
+      : batch_size(options.batch_size()),
+        workers(options.workers()),
+        max_jobs(options.max_jobs().value_or(2 * workers)),
+        timeout(options.timeout()),
+        enforce_ordering(options.enforce_ordering()),
+        drop_last(options.drop_last()) {}
+  size_t batch_size, workers, max_jobs;
+  std::optional<std::chrono::milliseconds> timeout;
+  bool enforce_ordering, drop_last;
+};
+using FullDataLoaderOptions = FullDataLoaderOptionsOf<>;
 
 // The error that the reader of batches sees when a worker thread failed.
 LAMELLA_LAZY class WorkerExceptionOf : public Error {
@@ -55,103 +65,6 @@ using WorkerException = WorkerExceptionOf<>;
 
 namespace detail {
 
-// Threads that turn requests into batches.
-template <class Request, class Batch>
-class BatchTeam {
- public:
-  using Read = std::function<std::optional<Batch>(Request)>;
-  explicit BatchTeam(std::vector<Read> readers) {
-    for (Read& read : readers) {
-      threads_.emplace_back([this, read = std::move(read)] { work(read); });
-    }
-  }
-  BatchTeam(const BatchTeam&) = delete;
-  BatchTeam& operator=(const BatchTeam&) = delete;
-  ~BatchTeam() {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      ends_ = true;
-      waiting_.clear();
-    }
-    asked_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
-  size_t pending() const { return pending_; }
-  void ask(Request request) {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      waiting_.emplace(asked_count_++, std::move(request));
-    }
-    ++pending_;
-    asked_.notify_one();
-  }
-  // The next batch in the order of the requests, or any finished one. An exception of a worker is
-  // rethrown as a WorkerException; Error after `timeout`.
-  std::optional<Batch> get(bool ordered, std::optional<std::chrono::milliseconds> timeout) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    auto is_ready = [&] { return ordered ? done_.count(given_count_) != 0 : !done_.empty(); };
-    if (timeout) {
-      LAMELLA_CHECK(answered_.wait_for(lock, *timeout, is_ready),
-                    "DataLoader: expected a batch in ", timeout->count(), " ms, got none");
-    } else {
-      answered_.wait(lock, is_ready);
-    }
-    auto found = ordered ? done_.find(given_count_) : done_.begin();
-    Answer answer = std::move(found->second);
-    done_.erase(found);
-    ++given_count_;
-    --pending_;
-    if (answer.failure) throw WorkerException(answer.failure);
-    return std::move(answer.batch);
-  }
-  // Drops the pending requests, after waiting for the batches that are being read.
-  void drain() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    pending_ -= waiting_.size();
-    waiting_.clear();
-    answered_.wait(lock, [&] { return done_.size() == pending_; });
-    done_.clear();
-    pending_ = 0;
-    given_count_ = asked_count_;
-  }
-
- private:
-  struct Answer {
-    std::optional<Batch> batch;
-    std::exception_ptr failure;
-  };
-  void work(const Read& read) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    for (;;) {
-      asked_.wait(lock, [&] { return ends_ || !waiting_.empty(); });
-      if (ends_) return;
-      auto first = waiting_.begin();
-      const size_t number = first->first;
-      Request request = std::move(first->second);
-      waiting_.erase(first);
-      lock.unlock();
-      Answer answer;
-      try {
-        answer.batch = read(std::move(request));
-      } catch (...) {
-        answer.failure = std::current_exception();
-      }
-      lock.lock();
-      done_.emplace(number, std::move(answer));
-      answered_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable asked_, answered_;
-  std::map<size_t, Request> waiting_;
-  std::map<size_t, Answer> done_;
-  size_t asked_count_ = 0, given_count_ = 0;
-  size_t pending_ = 0;  // requests without a delivered answer; only the reader uses it
-  bool ends_ = false;
-  std::vector<std::thread> threads_;
-};
-
 // The sampler of a data set that keeps its own position: each request is for a whole batch.
 struct NoSampler {
   using BatchRequestType = size_t;
@@ -174,26 +87,25 @@ class DataLoader {
   using BatchType = typename detail::BatchOf<typename Dataset::BatchType>::Type;
   using Request = typename Sampler::BatchRequestType;
 
-  DataLoader(Dataset dataset, Sampler sampler, DataLoaderOptions options)
-      : options_(std::move(options)), dataset_(std::move(dataset)), sampler_(std::move(sampler)) {
-    LAMELLA_CHECK_VALUE(options_.batch_size() > 0,
+  DataLoader(Dataset dataset, Sampler sampler, const DataLoaderOptions& options)
+      : options_(options), dataset_(std::move(dataset)), sampler_(std::move(sampler)) {
+    LAMELLA_CHECK_VALUE(options_.batch_size > 0,
                         "DataLoader: expected 'batch_size' to be at least 1, got 0");
-    if (options_.workers() == 0) return;
-    std::vector<typename Team::Read> readers;
-    for (size_t i = 0; i < options_.workers(); ++i) {
+    options_.max_jobs = std::max<size_t>(options_.max_jobs, 1);
+    for (size_t i = 0; i < options_.workers; ++i) {
       if constexpr (Dataset::is_stateful) {
-        readers.push_back([this](Request request) { return read(dataset_, request); });
+        threads_.emplace_back([this] { work(dataset_); });
       } else {
         auto own = std::make_shared<Dataset>(dataset_);
-        readers.push_back([own](Request request) { return read(*own, request); });
+        threads_.emplace_back([this, own] { work(*own); });
       }
     }
-    team_ = std::make_unique<Team>(std::move(readers));
   }
   DataLoader(const DataLoader&) = delete;
   DataLoader& operator=(const DataLoader&) = delete;
+  ~DataLoader() { join(); }
 
-  // Iterates over the batches once; begin() starts an epoch.
+  // Iterates over the batches once; copies share the position. begin() starts an epoch.
   class Iterator {
    public:
     using difference_type = std::ptrdiff_t;
@@ -201,23 +113,31 @@ class DataLoader {
     using pointer = BatchType*;
     using reference = BatchType&;
     using iterator_category = std::input_iterator_tag;
-    explicit Iterator(DataLoader* loader = nullptr) : loader_(loader) { ++*this; }
+    Iterator() = default;
+    explicit Iterator(DataLoader* loader)
+        : epoch_(std::make_shared<Epoch>(Epoch{loader, loader->next()})) {}
     Iterator& operator++() {
-      if (loader_ != nullptr) batch_ = loader_->next();
-      if (!batch_) loader_ = nullptr;
+      LAMELLA_CHECK(!is_end(), "DataLoader: expected an iterator before the end");
+      epoch_->batch = epoch_->loader->next();
       return *this;
     }
-    BatchType& operator*() {
-      LAMELLA_CHECK(batch_, "DataLoader: expected an iterator before the end");
-      return *batch_;
+    BatchType& operator*() const {
+      LAMELLA_CHECK(!is_end(), "DataLoader: expected an iterator before the end");
+      return *epoch_->batch;
     }
-    BatchType* operator->() { return &**this; }
-    // Two iterators are equal if both are at the end or both belong to one loader.
-    bool operator==(const Iterator& other) const { return loader_ == other.loader_; }
+    BatchType* operator->() const { return &**this; }
+    // Two iterators are equal if both are at the end, or if one is a copy of the other.
+    bool operator==(const Iterator& other) const {
+      return is_end() == other.is_end() && (is_end() || epoch_ == other.epoch_);
+    }
 
    private:
-    DataLoader* loader_;
-    std::optional<BatchType> batch_;
+    struct Epoch {
+      DataLoader* loader;
+      std::optional<BatchType> batch;
+    };
+    bool is_end() const { return epoch_ == nullptr || !epoch_->batch; }
+    std::shared_ptr<Epoch> epoch_;
   };
   Iterator begin() {
     LAMELLA_CHECK(!joined_, "DataLoader: expected begin() before join()");
@@ -227,65 +147,99 @@ class DataLoader {
   Iterator end() { return Iterator(); }
   // Ends the threads. The loader yields no batches afterwards.
   void join() {
-    team_.reset();
-    joined_ = true;
+    if (std::exchange(joined_, true)) return;
+    shuttle_.drain();
+    for (size_t i = 0; i < threads_.size(); ++i) shuttle_.push_job({std::nullopt, 0});
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
   }
-  const DataLoaderOptions& options() const noexcept { return options_; }
+  const FullDataLoaderOptions& options() const noexcept { return options_; }
 
  private:
-  using Team = detail::BatchTeam<Request, BatchType>;
+  struct Job {
+    std::optional<Request> request;  // nullopt ends the thread
+    size_t sequence_number;
+  };
+  struct Result {
+    std::optional<BatchType> batch;
+    std::exception_ptr failure;
+    size_t sequence_number;
+  };
 
-  static std::optional<BatchType> read(Dataset& dataset, const Request& request) {
-    return dataset.get_batch(request);
+  void work(Dataset& dataset) {
+    for (;;) {
+      Job job = shuttle_.pop_job();
+      if (!job.request) return;
+      Result result{std::nullopt, nullptr, job.sequence_number};
+      try {
+        result.batch = dataset.get_batch(std::move(*job.request));
+      } catch (...) {
+        result.failure = std::current_exception();
+      }
+      shuttle_.push_result(std::move(result));
+    }
   }
   std::optional<Request> next_request() {
     if constexpr (Dataset::is_stateful) {
-      return options_.batch_size();
+      return options_.batch_size;
     } else {
-      std::optional<Request> request = sampler_.next(options_.batch_size());
-      if (request && options_.drop_last() && size_of(*request) < options_.batch_size()) return {};
+      std::optional<Request> request = sampler_.next(options_.batch_size);
+      if (request && options_.drop_last && size_of(*request) < options_.batch_size) return {};
       return request;
     }
   }
-  static size_t size_of(size_t request) { return request; }
-  template <class List>
-  static size_t size_of(const List& request) {
-    return request.size();
+  template <class Any>
+  static size_t size_of(const Any& request) {
+    if constexpr (requires { request.size(); })
+      return request.size();
+    else
+      return request;
   }
   void reset() {
-    if (team_ != nullptr) team_->drain();
+    shuttle_.drain();
     if constexpr (Dataset::is_stateful) {
       dataset_.reset();
     } else {
       sampler_.reset(std::nullopt);
     }
-    if (team_ == nullptr) return;
-    size_t ahead = options_.max_jobs() ? *options_.max_jobs() : 2 * options_.workers();
-    for (size_t i = 0; i < std::max<size_t>(ahead, 1); ++i) ask();
+    job_count_ = 0;
+    if (options_.enforce_ordering) {
+      sequencer_ =
+          std::make_unique<detail::sequencers::OrderedSequencer<Result>>(options_.max_jobs);
+    } else {
+      sequencer_ = std::make_unique<detail::sequencers::NoSequencer<Result>>();
+    }
+    for (size_t i = 0; !threads_.empty() && i < options_.max_jobs; ++i) ask();
   }
   void ask() {
-    if (std::optional<Request> request = next_request()) team_->ask(std::move(*request));
+    if (std::optional<Request> request = next_request()) {
+      shuttle_.push_job({std::move(request), job_count_++});
+    }
   }
   std::optional<BatchType> next() {
-    if (team_ == nullptr) {
-      std::optional<Request> request = next_request();
-      return request ? read(dataset_, *request) : std::nullopt;
+    if (threads_.empty()) {
+      std::optional<Request> request = joined_ ? std::nullopt : next_request();
+      if (!request) return std::nullopt;
+      return dataset_.get_batch(std::move(*request));
     }
-    while (team_->pending() > 0) {
-      std::optional<BatchType> batch = team_->get(options_.enforce_ordering(), options_.timeout());
-      if (batch) {
-        ask();
-        return batch;
-      }
+    while (std::optional<Result> result =
+               sequencer_->next([this] { return shuttle_.pop_result(options_.timeout); })) {
+      if (result->failure) throw WorkerException(result->failure);
+      if (!result->batch) continue;
+      ask();
+      return std::move(result->batch);
     }
     return std::nullopt;
   }
 
-  DataLoaderOptions options_;
+  FullDataLoaderOptions options_;
   Dataset dataset_;
   Sampler sampler_;
-  std::unique_ptr<Team> team_;  // declared last, so that it ends before what it reads
+  size_t job_count_ = 0;  // in this epoch
+  detail::DataShuttle<Job, Result> shuttle_;
+  std::unique_ptr<detail::sequencers::Sequencer<Result>> sequencer_;
   bool joined_ = false;
+  std::vector<std::thread> threads_;  // declared last, so that they end before what they read
 };
 template <class Dataset, class Sampler>
 using StatelessDataLoader = DataLoader<Dataset, Sampler>;

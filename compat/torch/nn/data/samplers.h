@@ -3,9 +3,16 @@
 #include <memory>
 #include <vector>
 
-#include "lamella/api/functions.h"
+#include "lamella/nn/serialize/archive.h"
 
 namespace lamella::data::samplers {
+
+// The base of requests other than a list of indices.
+struct CustomBatchRequest {
+  virtual ~CustomBatchRequest() = default;
+  // The number of examples.
+  virtual size_t size() const = 0;
+};
 
 // next() returns up to batch_size indices, or nullopt at the end.
 template <class Request = std::vector<size_t>>
@@ -16,7 +23,33 @@ class Sampler {
   // Starts again, over `new_size` examples if it is given.
   virtual void reset(std::optional<size_t> new_size) = 0;
   virtual std::optional<Request> next(size_t batch_size) = 0;
+  // Writes and reads the position.
+  virtual void save(serialize::OutputArchive& archive) const = 0;
+  virtual void load(serialize::InputArchive& archive) = 0;
 };
+template <class Request>
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,
+                                     const Sampler<Request>& sampler) {
+  sampler.save(archive);
+  return archive;
+}
+template <class Request>
+serialize::InputArchive& operator>>(serialize::InputArchive& archive, Sampler<Request>& sampler) {
+  sampler.load(archive);
+  return archive;
+}
+namespace detail {
+template <class Count>
+void save_count(serialize::OutputArchive& archive, const char* key, Count count) {
+  archive.write(key, lamella::tensor(static_cast<int64_t>(count)), true);
+}
+template <class Count>
+void load_count(serialize::InputArchive& archive, const char* key, Count& count) {
+  Tensor read;
+  archive.read(key, read, true);
+  count = static_cast<Count>(read.item().template to<int64_t>());
+}
+}  // namespace detail
 
 LAMELLA_LAZY class SequentialSamplerOf : public Sampler<> {
  public:
@@ -32,6 +65,12 @@ LAMELLA_LAZY class SequentialSamplerOf : public Sampler<> {
     return indices;
   }
   size_t index() const noexcept { return index_; }
+  void save(serialize::OutputArchive& archive) const override {
+    detail::save_count(archive, "index", index_);
+  }
+  void load(serialize::InputArchive& archive) override {
+    detail::load_count(archive, "index", index_);
+  }
 
  private:
   size_t size_;
@@ -59,6 +98,14 @@ LAMELLA_LAZY class RandomSamplerOf : public Sampler<> {
     return std::vector<size_t>(numbers, numbers + count);
   }
   size_t index() const noexcept { return static_cast<size_t>(index_); }
+  void save(serialize::OutputArchive& archive) const override {
+    detail::save_count(archive, "index", index_);
+    archive.write("indices", order_, true);
+  }
+  void load(serialize::InputArchive& archive) override {
+    detail::load_count(archive, "index", index_);
+    archive.read("indices", order_, true);
+  }
 
  private:
   Tensor order_;
@@ -79,12 +126,11 @@ LAMELLA_LAZY class DistributedSamplerOf : public Sampler<> {
   }
   void reset(std::optional<size_t> new_size = std::nullopt) override {
     if (new_size) size_ = *new_size;
-    std::vector<size_t> order = this->order();
     const size_t share = local_sample_count();
-    mine_.clear();
+    const std::vector<size_t> order = this->order(share * num_replicas_);
+    const auto mine = order.begin() + static_cast<std::ptrdiff_t>(rank_ * share);
+    mine_.assign(mine, mine + static_cast<std::ptrdiff_t>(share));
     next_ = 0;
-    for (size_t i = 0; i < share && size_ > 0; ++i)
-      mine_.push_back(order[(rank_ * share + i) % size_]);
   }
   std::optional<std::vector<size_t>> next(size_t batch_size) override {
     std::vector<size_t> indices;
@@ -95,14 +141,25 @@ LAMELLA_LAZY class DistributedSamplerOf : public Sampler<> {
   void set_epoch(size_t epoch) { epoch_ = epoch; }
   size_t epoch() const { return epoch_; }
   size_t index() const noexcept { return next_; }
+  void save(serialize::OutputArchive& archive) const override {
+    detail::save_count(archive, "sample_index_", next_);
+    detail::save_count(archive, "epoch_", epoch_);
+  }
+  // The order is that of the epoch that was saved.
+  void load(serialize::InputArchive& archive) override {
+    detail::load_count(archive, "epoch_", epoch_);
+    reset();
+    detail::load_count(archive, "sample_index_", next_);
+  }
 
  protected:
   size_t local_sample_count() const {
     return allow_duplicates_ ? (size_ + num_replicas_ - 1) / num_replicas_ : size_ / num_replicas_;
   }
-  virtual std::vector<size_t> order() const {
-    std::vector<size_t> all(size_);
-    for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+  // The examples of all processes, one process after the other.
+  virtual std::vector<size_t> order(size_t count) const {
+    std::vector<size_t> all(count);
+    for (size_t i = 0; i < count; ++i) all[i] = i % size_;
     return all;
   }
 
@@ -134,8 +191,8 @@ LAMELLA_LAZY class DistributedRandomSamplerOf : public DistributedSamplerOf<lazy
   }
 
  private:
-  std::vector<size_t> order() const override {
-    std::vector<size_t> all = DistributedSamplerOf<lazy_>::order();
+  std::vector<size_t> order(size_t count) const override {
+    std::vector<size_t> all = DistributedSamplerOf<lazy_>::order(count);
     uint64_t state = this->epoch_;
     for (size_t i = all.size(); i > 1; --i) {
       // SplitMix64 of G. Steele, D. Lea, C. Flood, 2014.
@@ -149,19 +206,33 @@ LAMELLA_LAZY class DistributedRandomSamplerOf : public DistributedSamplerOf<lazy
 };
 using DistributedRandomSampler = DistributedRandomSamplerOf<>;
 
+// The request for a number of examples.
+struct BatchSize : CustomBatchRequest {
+  explicit BatchSize(size_t size) : size_(size) {}
+  size_t size() const noexcept override { return size_; }
+  operator size_t() const noexcept { return size_; }  // NOLINT: implicit
+  size_t size_;
+};
+
 // Batch sizes, for streaming data sets.
-LAMELLA_LAZY class StreamSamplerOf : public Sampler<size_t> {
+LAMELLA_LAZY class StreamSamplerOf : public Sampler<BatchSize> {
  public:
   explicit StreamSamplerOf(size_t epoch_size) : epoch_size_(epoch_size) {}
   void reset(std::optional<size_t> new_size = std::nullopt) override {
     if (new_size) epoch_size_ = *new_size;
     given_ = 0;
   }
-  std::optional<size_t> next(size_t batch_size) override {
+  std::optional<BatchSize> next(size_t batch_size) override {
     if (given_ >= epoch_size_) return std::nullopt;
     size_t count = std::min(batch_size, epoch_size_ - given_);
     given_ += count;
-    return count;
+    return BatchSize(count);
+  }
+  void save(serialize::OutputArchive& archive) const override {
+    detail::save_count(archive, "examples_retrieved_so_far", given_);
+  }
+  void load(serialize::InputArchive& archive) override {
+    detail::load_count(archive, "examples_retrieved_so_far", given_);
   }
 
  private:

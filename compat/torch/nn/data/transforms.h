@@ -124,6 +124,8 @@ struct Normalize : TensorTransform<Target> {
 
 // Combines the examples of a batch into one.
 template <class T, class Batch = std::vector<T>>
+using Collate = BatchLambda<Batch, T>;
+template <class T, class Batch = std::vector<T>>
 class Collation : public BatchTransform<Batch, T> {};
 template <class E = Example<>>
 struct Stack : Collation<E> {

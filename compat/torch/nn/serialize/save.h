@@ -113,16 +113,38 @@ void with_options(OptimizerOptionsOf<>& options, F&& f) {
     f("weight_decay", rmsprop->weight_decay());
     f("momentum", rmsprop->momentum());
     f("centered", rmsprop->centered());
+  } else if (auto* lbfgs = dynamic_cast<LBFGSOptions*>(&options)) {
+    f("lr", lbfgs->lr());
+    f("max_iter", lbfgs->max_iter());
+    f("max_eval", lbfgs->max_eval());
+    f("tolerance_grad", lbfgs->tolerance_grad());
+    f("tolerance_change", lbfgs->tolerance_change());
+    f("history_size", lbfgs->history_size());
+    f("line_search_fn", lbfgs->line_search_fn());
   } else {
     LAMELLA_CHECK_NOT_IMPLEMENTED(false,
-                                  "save: expected SGD, Adam, AdamW, Adagrad or RMSprop, got "
-                                  "another optimizer");
+                                  "save: expected an optimizer of this library, got another one");
   }
 }
 template <class State, class F>
 void with_state(OptimizerOptionsOf<>& options, State& state, F&& f) {
   if (dynamic_cast<SGDOptions*>(&options) != nullptr) {
     f("momentum_buffer", state.first);
+    return;
+  }
+  if (dynamic_cast<LBFGSOptions*>(&options) != nullptr) {
+    auto& lbfgs = static_cast<LBFGSParamState&>(state);
+    f("func_evals", lbfgs.func_evals());
+    f("n_iter", lbfgs.n_iter());
+    f("t", lbfgs.t());
+    f("prev_loss", lbfgs.prev_loss());
+    f("d", lbfgs.d());
+    f("H_diag", lbfgs.H_diag());
+    f("prev_flat_grad", lbfgs.prev_flat_grad());
+    f("old_dirs", lbfgs.old_dirs());
+    f("old_stps", lbfgs.old_stps());
+    f("ro", lbfgs.ro());
+    f("al", lbfgs.al());
     return;
   }
   f("step", state.steps);
@@ -149,6 +171,10 @@ struct ValueWriter {
       if (value.defined()) archive.write(name, IValue(value));
     } else if constexpr (std::is_same_v<T, std::tuple<double, double>>) {
       archive.write(name, IValue::tuple({IValue(std::get<0>(value)), IValue(std::get<1>(value))}));
+    } else if constexpr (std::is_same_v<T, std::deque<Tensor>>) {
+      archive.write(name, IValue(std::vector<Tensor>(value.begin(), value.end())));
+    } else if constexpr (requires { value.has_value(); }) {
+      archive.write(name, value ? IValue(*value) : IValue());
     } else {
       archive.write(name, IValue(value));
     }
@@ -164,7 +190,13 @@ struct ValueReader {
     } else {
       IValue read;
       archive.read(name, read);
-      if constexpr (std::is_same_v<T, std::tuple<double, double>>) {
+      if constexpr (requires { value.has_value(); }) {
+        value.reset();
+        if (!read.isNone()) value = read.template to<typename T::value_type>();
+      } else if constexpr (std::is_same_v<T, std::deque<Tensor>>) {
+        auto list = read.template to<std::vector<Tensor>>();
+        value.assign(list.begin(), list.end());
+      } else if constexpr (std::is_same_v<T, std::tuple<double, double>>) {
         LAMELLA_CHECK(read.isTuple() && read.elements().size() == 2, "load: expected '", name,
                       "' to be two numbers");
         value = {read.elements()[0].toDouble(), read.elements()[1].toDouble()};

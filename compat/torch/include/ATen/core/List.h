@@ -8,5 +8,7 @@
 template <>
 struct lamella::ConstListEntry<std::optional<std::string>> {
   using type = std::optional<std::reference_wrapper<const std::string>>;
-  static type of(const std::optional<std::string>& text) { return text ? type(*text) : type(); }
+  LAMELLA_LAZY static type of(const std::optional<std::string>& text) {
+    return text ? type(*text) : type();
+  }
 };

@@ -65,14 +65,14 @@ void printQuotedString(Stream& out, std::string_view text) {
   out << '"';
 }
 // What is behind the last slash, and that without its extension.
-inline std::string StripBasename(const std::string& path) {
+LAMELLA_LAZY std::string StripBasename(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
-inline std::string ExcludeFileExtension(const std::string& name) {
+LAMELLA_LAZY std::string ExcludeFileExtension(const std::string& name) {
   return name.substr(0, name.rfind('.'));
 }
 // Replaces each `from` and returns how often there was one.
-inline size_t ReplaceAll(std::string& text, std::string_view from, std::string_view to) {
+LAMELLA_LAZY size_t ReplaceAll(std::string& text, std::string_view from, std::string_view to) {
   size_t count = 0;
   for (size_t at = 0; !from.empty() && (at = text.find(from, at)) != std::string::npos; ++count) {
     text.replace(at, from.size(), to);

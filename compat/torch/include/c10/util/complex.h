@@ -29,3 +29,27 @@ struct scalar_value_type<T> {
   using type = typename T::value_type;
 };
 }  // namespace c10
+
+// The functions of <complex> under the names that code for c10::complex uses.
+namespace std {
+template <class T>
+T abs(const lamella::complex<T>& z) {
+  return lamella::abs(z);
+}
+template <class T>
+constexpr T real(const lamella::complex<T>& z) {
+  return z.real();
+}
+template <class T>
+constexpr T imag(const lamella::complex<T>& z) {
+  return z.imag();
+}
+template <class T>
+constexpr T norm(const lamella::complex<T>& z) {
+  return z.real() * z.real() + z.imag() * z.imag();
+}
+template <class T>
+constexpr lamella::complex<T> conj(const lamella::complex<T>& z) {
+  return {z.real(), -z.imag()};
+}
+}  // namespace std
