@@ -23,8 +23,6 @@ def _split(qualname: str, what: str) -> tuple[str, str]:
     ns, colons, name = qualname.partition("::")
     if not colons or not ns or not name or "::" in name:
         raise ValueError(f"{what}: expected a name such as 'mylib::twice', got '{qualname}'")
-    if "." in name:
-        raise ValueError(f"{what}: expected a name without an overload, got '{qualname}'")
     return ns, name
 
 
@@ -65,7 +63,8 @@ class CustomOpDef(_C._CallsOperator):
         self.__name__ = getattr(fn, "__name__", name)
         self._lib = _library.Library(namespace, "FRAGMENT")
         self._lib.define(name + schema, tags=tags, doc=fn.__doc__)
-        self._opoverload = _C._operator(self._qualname, "default")
+        name, _, overload = self._qualname.partition(".")
+        self._opoverload = _C._operator(name, overload or "default")
         self._set_target(self._opoverload)
         # A weak reference, since the operator's library owns this kernel.
         me = weakref.ref(self)
@@ -193,7 +192,7 @@ def custom_op(
     fn: Callable[..., Any] | None = None,
     /,
     *,
-    mutates_args: str | Iterable[str] = (),
+    mutates_args: str | Iterable[str] | None = None,
     device_types: str | Sequence[str] | None = None,
     schema: str | None = None,
     tags: str | Sequence[str] = (),
@@ -209,12 +208,12 @@ def custom_op(
     def make(function: Callable[..., Any]) -> CustomOpDef:
         text = schema
         if text is None:
-            text = infer_schema(function, mutates_args=mutates_args)
+            text = infer_schema(function, mutates_args=mutates_args or ())
         before = _definitions.pop(name, None)
         if before is not None:
             before._destroy()
         made = CustomOpDef(ns, own, text, function, tags)
-        if schema is not None and not isinstance(mutates_args, str):
+        if schema is not None and mutates_args is not None and not isinstance(mutates_args, str):
             _check_writes(made, set(mutates_args))
         made.register_kernel(device_types, function)
         _definitions[made._qualname] = made
@@ -225,7 +224,7 @@ def custom_op(
 
 def _check_writes(made: CustomOpDef, named: set[str]) -> None:
     written = {each.name for each in made._schema.arguments if each.is_write}
-    if named and written != named:
+    if written != named:
         raise ValueError(
             f"custom_op: expected 'mutates_args' to name what the schema of '{made._qualname}' "
             f"writes, {sorted(written)}, got {sorted(named)}"
