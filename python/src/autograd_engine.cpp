@@ -309,7 +309,13 @@ PyObject* will_run(PyObject*, PyObject* object) {
   });
 }
 
+// _running_node(): the node that the backward of this thread runs, or None.
+PyObject* running_node(PyObject*, PyObject*) {
+  return guarded([] { return wrap_node(autograd::NodePtr::borrow(autograd::current_node())); });
+}
+
 PyMethodDef functions[] = {
+    {"_running_node", running_node, METH_NOARGS, nullptr},
     {"_backward_number", backward_number, METH_NOARGS, nullptr},
     {"_will_run", will_run, METH_O, nullptr},
     {"_backward", method(backward_function), METH_FASTCALL | METH_KEYWORDS, nullptr},

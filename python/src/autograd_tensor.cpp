@@ -146,12 +146,15 @@ PyObject* register_hook(PyObject* self, PyObject* hook) {
                     "register_hook: expected a tensor that requires grad, got one that does not");
     return nullptr;
   }
-  return guarded([&] {
-    Py_INCREF(hook);
-    uint64_t id = autograd::add_tensor_hook(tensor, {call_tensor_hook, release_object, hook});
+  return guarded([&]() -> PyObject* {
+    // The handle empties the cell, as the node may outlive the tensor.
+    Ref cell(PyCell_New(hook));
+    if (!cell) return nullptr;
+    uint64_t id = autograd::add_tensor_hook(
+        tensor, {call_tensor_hook, release_object, Ref::borrow(cell.get()).release()});
     track(self);
     return make_handle(WeakTensorRef(TensorBase::borrow(behind_levels(tensor))), id,
-                       autograd::remove_tensor_hook);
+                       autograd::remove_tensor_hook, cell.get());
   });
 }
 PyObject* register_accumulate_hook(PyObject* self, PyObject* hook) {

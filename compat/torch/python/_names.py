@@ -66,7 +66,7 @@ autograd.grad_mode < compat._autograd_parts: _force_original_view_tracking
 autograd.graph < compat._autograd_parts: allow_mutation_on_saved_tensors
 autograd.functional < compat._autograd_parts: _construct_standard_basis_for
 autograd.function < compat._tools: InplaceFunction
-autograd < compat._nn: set_multithreading_enabled _is_checkpoint_valid
+autograd < compat._nn: set_multithreading_enabled is_multithreading_enabled _is_checkpoint_valid
 autograd.grad_mode < compat._nn: set_multithreading_enabled
 _custom_op < compat: impl=_custom_op_impl
 _library < compat: infer_schema=_library_parts simple_registry=_library_parts utils=_library_parts
@@ -128,7 +128,7 @@ utils < compat._nn: swap_tensors
 utils.checkpoint < compat._nn: get_device_states set_device_states detach_variable
   check_backward_validity
 utils.checkpoint < compat._selective: CheckpointPolicy SelectiveCheckpointContext
-  create_selective_checkpoint_contexts
+  create_selective_checkpoint_contexts _CachedTorchDispatchMode _CachingTorchDispatchMode
 utils.hooks < compat._nn: unserializable_hook=_same warn_if_has_hooks
 # Modules that are part of a larger one.
 _attention_bias = nn.attention.bias

@@ -20,6 +20,19 @@ class InplaceFunction(Function):
         self.inplace = inplace
 
 
+class Resize(Function):
+    """resize(): the elements with another shape."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, sizes: Any) -> Tensor:
+        ctx.shape = tensor.shape
+        return tensor.reshape(sizes).clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return grad.reshape(ctx.shape), None
+
+
 def kineto_available() -> bool:
     """False: lamella.profiler measures by itself."""
     return False

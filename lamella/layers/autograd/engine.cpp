@@ -294,10 +294,17 @@ class Engine {
     take(node, grads.data());
     NodeExtras* extras = node->extras_or_null();
     if (LAMELLA_UNLIKELY(extras != nullptr)) {
-      lamella_status status = before(node, *extras, grads.data());
+      lamella_status status = before(*extras, grads.data());
       if (status != LAMELLA_OK) return status;
     }
     if (LAMELLA_UNLIKELY(restricted_) && !capture(node, grads.data())) return LAMELLA_OK;
+    if (LAMELLA_UNLIKELY(extras != nullptr)) {
+      // Those of nodes that run; a gradient that is only asked for does not see them.
+      for (auto& [id, hook] : extras->pre_hooks.all()) {
+        lamella_status status = hook->run(grads.data(), node->output_count_, nullptr, 0);
+        if (status != LAMELLA_OK) return status;
+      }
+    }
     uint32_t n = node->edge_count_;
     GradList results(std::max<uint32_t>(n, 1));
     Node* outer = std::exchange(running, node);
@@ -343,8 +350,8 @@ class Engine {
     return LAMELLA_OK;
   }
 
-  // Tensor hooks, node hooks, retained grads.
-  lamella_status before(Node* node, NodeExtras& extras, lamella_tensor** grads) {
+  // Tensor hooks, retained grads.
+  lamella_status before(NodeExtras& extras, lamella_tensor** grads) {
     for (auto& [id, hook] : extras.tensor_hooks.all()) {
       lamella_tensor* g = grads[hook->output];
       if (g == nullptr) continue;
@@ -355,10 +362,6 @@ class Engine {
         detail::release(g);
         grads[hook->output] = replacement;
       }
-    }
-    for (auto& [id, hook] : extras.pre_hooks.all()) {
-      lamella_status status = hook->run(grads, node->output_count_, nullptr, 0);
-      if (status != LAMELLA_OK) return status;
     }
     for (auto& [output, weak] : extras.retained) {
       TensorBase t = weak.lock();

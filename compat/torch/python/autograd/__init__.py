@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,9 @@ import lamella
 from lamella import _C, Tensor
 from lamella.compat._fallback import names_of
 
-__getattr__, __dir__ = names_of("autograd")
+__getattr__, __dir__ = names_of(
+    "autograd", lambda name: sys.modules.get("torch") if name == "torch" else None
+)
 
 
 def _profiler_enabled() -> bool:
