@@ -23,6 +23,8 @@ def _split(qualname: str, what: str) -> tuple[str, str]:
     ns, colons, name = qualname.partition("::")
     if not colons or not ns or not name or "::" in name:
         raise ValueError(f"{what}: expected a name such as 'mylib::twice', got '{qualname}'")
+    if "." in name:
+        raise ValueError(f"{what}: expected a name without an overload, got '{qualname}'")
     return ns, name
 
 
@@ -63,8 +65,7 @@ class CustomOpDef(_C._CallsOperator):
         self.__name__ = getattr(fn, "__name__", name)
         self._lib = _library.Library(namespace, "FRAGMENT")
         self._lib.define(name + schema, tags=tags, doc=fn.__doc__)
-        name, _, overload = self._qualname.partition(".")
-        self._opoverload = _C._operator(name, overload or "default")
+        self._opoverload = _C._operator(self._qualname, "default")
         self._set_target(self._opoverload)
         # A weak reference, since the operator's library owns this kernel.
         me = weakref.ref(self)

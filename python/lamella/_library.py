@@ -305,7 +305,12 @@ def impl(
 
     keys = [_device_key(kind) for kind in ((types,) if isinstance(types, str) else types)]
     for key in keys:
-        _C._dispatch_key_bits(key)  # RuntimeError for another name
+        try:
+            _C._dispatch_key_bits(key)
+        except ValueError:
+            raise RuntimeError(
+                f"impl: expected a device type or a dispatch key, got '{key}'"
+            ) from None
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         ns = qualname.partition("::")[0]

@@ -35,13 +35,14 @@ PyHandle* as_handle(PyObject* object) { return reinterpret_cast<PyHandle*>(objec
 
 PyObject* handle_remove(PyObject* object, PyObject*) {
   PyHandle* self = as_handle(object);
-  if (self->cell != nullptr) {
-    Ref cell(std::exchange(self->cell, nullptr));
-    if (PyCell_Set(cell.get(), nullptr) != 0) return nullptr;
-  }
   return guarded([&]() -> PyObject* {
     TensorBase tensor = std::exchange(self->tensor, WeakTensorRef()).lock();
-    if (tensor.defined()) self->remove(tensor.impl(), self->id);
+    Ref cell(std::exchange(self->cell, nullptr));
+    if (tensor.defined()) {
+      self->remove(tensor.impl(), self->id);
+    } else if (cell && PyCell_Set(cell.get(), nullptr) != 0) {
+      return nullptr;  // the node may outlive the tensor
+    }
     Py_RETURN_NONE;
   });
 }

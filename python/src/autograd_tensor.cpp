@@ -121,8 +121,14 @@ PyObject* get_data(PyObject* self, void*) {
 }
 int put_data(PyObject* self, PyObject* value, void*) {
   if (value == nullptr || !is_tensor(value)) {
-    PyErr_Format(PyExc_TypeError, "data: expected a Tensor, got %s",
+    PyErr_Format(value == nullptr ? PyExc_RuntimeError : PyExc_TypeError,
+                 "data: expected a Tensor, got %s",
                  value != nullptr ? Py_TYPE(value)->tp_name : "nothing");
+    return -1;
+  }
+  if (((tensor_of(self)->flags ^ tensor_of(value)->flags) & LAMELLA_TENSOR_WRAPPER) != 0) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "data: expected two tensors with memory, or two without, as sparse ones are");
     return -1;
   }
   return guarded(
@@ -147,7 +153,6 @@ PyObject* register_hook(PyObject* self, PyObject* hook) {
     return nullptr;
   }
   return guarded([&]() -> PyObject* {
-    // The handle empties the cell, as the node may outlive the tensor.
     Ref cell(PyCell_New(hook));
     if (!cell) return nullptr;
     uint64_t id = autograd::add_tensor_hook(

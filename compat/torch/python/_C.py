@@ -11,7 +11,7 @@ import lamella
 import lamella._dispatch
 import lamella.compat.futures
 from lamella.compat import _dispatcher
-from lamella.compat._dispatcher import _ExcludeDispatchKeyGuard
+from lamella.compat._dispatcher import ExcludeDispatchKeyGuard as ExcludeDispatchKeyGuard
 from lamella.compat._fallback import names_of
 from lamella.compat._torch_function import DisableTorchFunction as DisableTorchFunction
 from lamella.compat._torch_function import (
@@ -83,9 +83,6 @@ class DispatchKeySet(lamella._dispatch.DispatchKeySet):
     def __new__(cls, key: Any) -> Any:
         bits = lamella._C._dispatch_key_bits(key) if isinstance(key, str) else key
         return super().__new__(cls, bits)
-
-
-ExcludeDispatchKeyGuard = _ExcludeDispatchKeyGuard
 
 
 def _log_api_usage_once(event: str) -> None:

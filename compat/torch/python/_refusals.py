@@ -1,4 +1,5 @@
-"""What PyTorch refuses inside torch.func's transforms, refused in programs that use its names."""
+"""What PyTorch refuses inside torch.func's transforms, refused in programs that use its names, and
+what it prints there."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from lamella import _C, Tensor
+from lamella import _C, Tensor, _tensor_str
 from lamella.autograd import functional
 from lamella.autograd.graph import disable_saved_tensors_hooks, saved_tensors_hooks
 from lamella.func import transforms
@@ -78,21 +79,27 @@ def _transform() -> str | None:
     return names[-1] if names else "vmap" if _C._vmap_levels() else None
 
 
-def _outside(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, refused in programs' functions while a transform runs them."""
+def _outside(name: str, function: Callable[..., Any], inside: str) -> Callable[..., Any]:
+    """The function, refused while a transform runs, except where modules below `inside` call it."""
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         running = _transform()
-        if running is not None and not _called_by_lamella():
-            raise RuntimeError(f"{name}: expected no running transform of torch.func, got {running}")
+        caller = sys._getframe(1).f_globals.get("__name__", "") if running else ""
+        if running is not None and not caller.startswith(inside):
+            raise RuntimeError(
+                f"{name}: expected no running transform of torch.func, got {running}"
+            )
         return function(*args, **kwargs)
 
     return checked
 
 
-def _called_by_lamella() -> bool:
-    return str(sys._getframe(2).f_globals.get("__name__")).startswith("lamella.")
+def _batched_repr(level: int, size: int, value: Tensor) -> str:
+    """The text of a batched tensor, whose batch is dimension 0, with the depth of its vmap."""
+    depth = [number for number, *_ in _C._vmap_levels()].index(level) + 1
+    inner = repr(value).replace("\n", "\n    ")
+    return f"BatchedTensor(lvl={depth}, bdim=0, value=\n    {inner}\n)"
 
 
 _originals: dict[tuple[Any, str], Any] = {}
@@ -101,15 +108,18 @@ _originals: dict[tuple[Any, str], Any] = {}
 def install() -> None:
     """Sets the rules."""
     transforms._rules = _Rules()
+    _originals[_tensor_str, "_batched_repr"] = _tensor_str._batched_repr
+    _tensor_str._batched_repr = _batched_repr
     for name, step in ("__enter__", 1), ("__exit__", -1):
         method = _originals[saved_tensors_hooks, name] = getattr(saved_tensors_hooks, name)
         setattr(saved_tensors_hooks, name, _count(method, step))
+    here = functional.__name__
     for name in _DERIVATIVES:
         function = _originals[functional, name] = getattr(functional, name)
-        setattr(functional, name, _outside(f"torch.autograd.functional.{name}", function))
+        setattr(functional, name, _outside(f"torch.autograd.functional.{name}", function, here))
     for name in "requires_grad_", "retain_grad":
         method = _originals[Tensor, name] = getattr(Tensor, name)
-        _C._add_to_tensor({name: _outside(f"Tensor.{name}()", method)})
+        _C._add_to_tensor({name: _outside(f"Tensor.{name}()", method, "lamella.")})
 
 
 def uninstall() -> None:

@@ -117,7 +117,8 @@ def create_selective_checkpoint_contexts(
             f"or a list, got {type(policy).__name__}"
         )
     kept: Any = defaultdict(deque)
-    modes = _CachingTorchDispatchMode(policy, kept), _CachedTorchDispatchMode(
-        kept, allow_cache_entry_mutation
+    modes = (
+        _CachingTorchDispatchMode(policy, kept),
+        _CachedTorchDispatchMode(kept, allow_cache_entry_mutation),
     )
     return modes

@@ -1,4 +1,4 @@
-"""torch._subclasses: FakeTensorMode, in which tensors have shapes, dtypes and devices but no memory."""
+"""torch._subclasses: FakeTensorMode, in which tensors have shapes and dtypes but no memory."""
 
 from __future__ import annotations
 
@@ -61,9 +61,7 @@ class FakeTensor(Tensor):
         return f"FakeTensor(..., device='{self.device}', size={tuple(self.shape)})"
 
     @classmethod
-    def __torch_dispatch__(
-        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         leaves = tree_flatten((args, kwargs or {}))[0]
         modes = [leaf.fake_mode for leaf in leaves if isinstance(leaf, FakeTensor)]
         return modes[0]._run(func, args, kwargs or {})

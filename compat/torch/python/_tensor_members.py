@@ -190,11 +190,7 @@ def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
     """The repr of the tensor. tensor_contents: text in place of the elements."""
     from lamella._tensor_str import tensor_repr
 
-    batched = _C._vmap_inspect(self)
-    if batched is None:
-        return tensor_repr(self, tensor_contents)
-    level = [each for each, *_ in _C._vmap_levels()].index(batched[0]) + 1
-    return f"BatchedTensor(lvl={level}, bdim=0, value=\n    {_repr(batched[2])}\n)"
+    return tensor_repr(self, tensor_contents)
 
 
 def _reversed(self: Tensor) -> Tensor:

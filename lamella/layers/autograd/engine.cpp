@@ -297,14 +297,15 @@ class Engine {
       lamella_status status = before(*extras, grads.data());
       if (status != LAMELLA_OK) return status;
     }
-    if (LAMELLA_UNLIKELY(restricted_) && !capture(node, grads.data())) return LAMELLA_OK;
-    if (LAMELLA_UNLIKELY(extras != nullptr)) {
-      // Those of nodes that run; a gradient that is only asked for does not see them.
+    const bool runs = LAMELLA_LIKELY(!restricted_) || capture(node, grads.data());
+    if (LAMELLA_UNLIKELY(extras != nullptr) && (runs || options_.accumulate)) {
+      // A gradient that is only asked for does not see these hooks.
       for (auto& [id, hook] : extras->pre_hooks.all()) {
         lamella_status status = hook->run(grads.data(), node->output_count_, nullptr, 0);
         if (status != LAMELLA_OK) return status;
       }
     }
+    if (!runs) return LAMELLA_OK;
     uint32_t n = node->edge_count_;
     GradList results(std::max<uint32_t>(n, 1));
     Node* outer = std::exchange(running, node);
@@ -329,6 +330,7 @@ class Engine {
     } else {
       node->leave_giving_up();
     }
+    extras = node->extras_or_null();  // unpacking may have added a hook
     if (LAMELLA_UNLIKELY(extras != nullptr) && !extras->post_hooks.empty()) {
       for (auto& [id, hook] : extras->post_hooks.all()) {
         status = hook->run(results.data(), n, grads.data(), node->output_count_);
