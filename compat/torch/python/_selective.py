@@ -103,8 +103,8 @@ def create_selective_checkpoint_contexts(
         for op in policy:
             if not hasattr(op, "_overloadname"):
                 raise ValueError(
-                    "create_selective_checkpoint_contexts: expected overloads of operators, such as "
-                    f"torch.ops.aten.sin.default, got {op!r}"
+                    "create_selective_checkpoint_contexts: expected overloads of operators, such "
+                    f"as torch.ops.aten.sin.default, got {op!r}"
                 )
         operators = frozenset(policy)
 
