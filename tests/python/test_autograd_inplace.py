@@ -128,6 +128,15 @@ def test_leaves_are_not_written():
     with lamella.no_grad():
         x.mul_(n(lamella, 2.0))
     assert x.tolist() == [2.0, 4.0] and x.is_leaf and x.requires_grad
+    # A view that is older than the leaf's wish for gradients.
+    x = n(lamella, [1.0, 2.0])
+    view = x[:1]
+    x.requires_grad_()
+    with pytest.raises(RuntimeError, match="mul_: expected 'self' not to be a view of a leaf"):
+        view.mul_(2)
+    with lamella.no_grad():
+        view.mul_(2)
+    assert x.tolist() == [2.0, 2.0]
 
 
 def test_views_made_without_gradients_are_not_written():
