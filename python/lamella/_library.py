@@ -447,6 +447,8 @@ def impl_abstract(
 class DynamicSizeError(NotImplementedError):
     """A size that depends on data, where only shapes are computed."""
 
+    of_data = True
+
 
 class FakeImplCtx:
     """What get_ctx() returns inside a function registered by register_fake()."""

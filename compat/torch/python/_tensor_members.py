@@ -36,8 +36,9 @@ def _new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     ):
         return lamella.tensor(args[0], dtype=self.dtype, device=device)
     if len(args) == 1 and isinstance(args[0], (UntypedStorage, TypedStorage)):
-        if getattr(args[0], "dtype", self.dtype) != self.dtype:
-            raise RuntimeError(f"new: expected a storage of {self.dtype}, got {args[0].dtype}")
+        held = getattr(args[0], "dtype", self.dtype)
+        if held != self.dtype:
+            raise RuntimeError(f"new: expected a storage of {self.dtype}, got {held}")
         memory: Any = args[0].untyped() if isinstance(args[0], TypedStorage) else args[0]
         count = memory.nbytes() // self.dtype.itemsize
         return rebuild_tensor(memory, self.dtype, 0, (count,), (1,))
