@@ -193,7 +193,7 @@ def custom_op(
     fn: Callable[..., Any] | None = None,
     /,
     *,
-    mutates_args: str | Iterable[str] = (),
+    mutates_args: str | Iterable[str] | None = None,
     device_types: str | Sequence[str] | None = None,
     schema: str | None = None,
     tags: str | Sequence[str] = (),
@@ -209,12 +209,12 @@ def custom_op(
     def make(function: Callable[..., Any]) -> CustomOpDef:
         text = schema
         if text is None:
-            text = infer_schema(function, mutates_args=mutates_args)
+            text = infer_schema(function, mutates_args=mutates_args or ())
         before = _definitions.pop(name, None)
         if before is not None:
             before._destroy()
         made = CustomOpDef(ns, own, text, function, tags)
-        if schema is not None and not isinstance(mutates_args, str):
+        if schema is not None and mutates_args is not None and not isinstance(mutates_args, str):
             _check_writes(made, set(mutates_args))
         made.register_kernel(device_types, function)
         _definitions[made._qualname] = made
@@ -225,7 +225,7 @@ def custom_op(
 
 def _check_writes(made: CustomOpDef, named: set[str]) -> None:
     written = {each.name for each in made._schema.arguments if each.is_write}
-    if named and written != named:
+    if written != named:
         raise ValueError(
             f"custom_op: expected 'mutates_args' to name what the schema of '{made._qualname}' "
             f"writes, {sorted(written)}, got {sorted(named)}"

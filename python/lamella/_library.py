@@ -303,10 +303,19 @@ def impl(
 
         return register_in
 
+    keys = [_device_key(kind) for kind in ((types,) if isinstance(types, str) else types)]
+    for key in keys:
+        try:
+            _C._dispatch_key_bits(key)
+        except ValueError:
+            raise RuntimeError(
+                f"impl: expected a device type or a dispatch key, got '{key}'"
+            ) from None
+
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         ns = qualname.partition("::")[0]
-        for kind in (types,) if isinstance(types, str) else types:
-            (lib or _fragment(ns)).impl(qualname, function, _device_key(kind))
+        for key in keys:
+            (lib or _fragment(ns)).impl(qualname, function, key)
         return function
 
     return register if func is None else register(func)
@@ -435,11 +444,17 @@ def impl_abstract(
     return register_fake(qualname, func, lib=lib)
 
 
+class DynamicSizeError(NotImplementedError):
+    """A size that depends on data, where only shapes are computed."""
+
+    of_data = True
+
+
 class FakeImplCtx:
     """What get_ctx() returns inside a function registered by register_fake()."""
 
     def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> Any:
-        raise NotImplementedError(
+        raise DynamicSizeError(
             "new_dynamic_size: sizes that depend on data are not supported; "
             "expected the results' shapes to follow from the arguments' shapes"
         )

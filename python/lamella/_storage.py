@@ -32,6 +32,7 @@ class UntypedStorage:
     """
 
     _tensor: Tensor  # one of the tensors over the memory
+    filename: str | None = None  # the file that the storage shares, where from_file() made it
 
     def __new__(
         cls, size: int | Sequence[int] = 0, *, device: lamella.device | str | None = None
@@ -99,7 +100,10 @@ class UntypedStorage:
                 return _storage_from_bytes(bytearray())
             access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
             mapped = mmap.mmap(handle, count, access=access)
-            return storage_of(_C.frombuffer(mapped, dtype=_C.uint8))
+            made = storage_of(_C.frombuffer(mapped, dtype=_C.uint8))
+            if shared:
+                made.filename = os.fspath(filename)
+            return made
         finally:
             os.close(handle)
 

@@ -211,6 +211,11 @@ def tensor_repr(tensor: Tensor, tensor_contents: str | None = None) -> str:
         suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
+    from lamella.autograd.forward_ad import unpack_dual
+
+    tangent = unpack_dual(tensor).tangent
+    if tangent is not None:
+        suffixes.append(f"tangent={tangent!r}")
     text = with_suffixes(prefix + body, suffixes, indent)
     # A parameter whose class is another subclass of Tensor has the attribute `_is_param`.
     own = kind is not _C.Tensor and getattr(tensor, "_is_param", False)

@@ -36,7 +36,8 @@ autograd::NodePtr hold_node(PyObject* self);
 // ---- Hooks (autograd_hooks.cpp) ----
 
 // The object that removes a tensor's hook with `remove`. Does not keep the tensor alive.
-PyObject* make_handle(WeakTensorRef tensor, uint64_t id, void (*remove)(lamella_tensor*, uint64_t));
+PyObject* make_handle(WeakTensorRef tensor, uint64_t id, void (*remove)(lamella_tensor*, uint64_t),
+                      PyObject* cell);
 // Hooks of nodes. Each returns the handle.
 PyObject* add_node_hook(autograd::Node* node, PyObject* hook, bool before);
 PyObject* add_accumulate_hook(PyObject* tensor, PyObject* hook);

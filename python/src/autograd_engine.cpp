@@ -144,23 +144,26 @@ class Tensors {
 // The number of the backward that runs on this thread, for hooks that act once in each backward.
 std::atomic<uint64_t> run_count{0};
 thread_local uint64_t current_run = 0;
-thread_local const Tensors* current_roots = nullptr;
+struct Ends {
+  const Tensors* roots = nullptr;
+  const Tensors* inputs = nullptr;
+};
+thread_local Ends current_ends;
 class Run {
  public:
-  explicit Run(const Tensors* roots) : run_(current_run), roots_(current_roots) {
+  explicit Run(Ends ends) : run_(current_run), ends_(std::exchange(current_ends, ends)) {
     current_run = run_count.fetch_add(1, std::memory_order_relaxed) + 1;
-    current_roots = roots;
   }
   ~Run() {
     current_run = run_;
-    current_roots = roots_;
+    current_ends = ends_;
   }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
  private:
   uint64_t run_;
-  const Tensors* roots_;
+  Ends ends_;
 };
 
 bool read_flag(PyObject* object, bool otherwise, bool* flag) {
@@ -183,7 +186,7 @@ bool read_graph_flags(PyObject* retain, PyObject* create, uint32_t* flags) {
 
 lamella_status run(const Tensors& roots, const Tensors& grads, const Tensors& inputs,
                    uint32_t flags, lamella_tensor** results) {
-  Run run(&roots);
+  Run run({&roots, &inputs});
   WithoutGil others;
   return autograd::run_backward(roots.ends(), grads.data(), inputs.ends(), flags, results);
 }
@@ -281,7 +284,33 @@ PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyOb
 }
 
 PyObject* backward_number(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(current_run); }
-// _will_run(node): whether the backward of this thread reaches the node.
+// Whether the edges of the nodes lead to one of the others, or are among them.
+bool lead_to(std::vector<autograd::Node*> from, const std::unordered_set<autograd::Node*>& to) {
+  uint32_t lowest = ~uint32_t{0};
+  for (autograd::Node* node : to) lowest = std::min(lowest, node->rank());
+  std::unordered_set<autograd::Node*> seen(from.begin(), from.end());
+  while (!from.empty()) {
+    autograd::Node* node = from.back();
+    from.pop_back();
+    if (to.contains(node)) return true;
+    for (uint32_t i = 0; i < node->edge_count(); ++i) {
+      autograd::Node* next = node->edge(i).node.get();
+      // A node of lower rank cannot lead to them.
+      if (next != nullptr && next->rank() >= lowest && seen.insert(next).second) {
+        from.push_back(next);
+      }
+    }
+  }
+  return false;
+}
+std::unordered_set<autograd::Node*> nodes_of(const Tensors& tensors) {
+  std::unordered_set<autograd::Node*> nodes;
+  for (uint32_t i = 0; i < tensors.size(); ++i) {
+    if (autograd::Edge edge = tensors.edge(i)) nodes.insert(edge.node.get());
+  }
+  return nodes;
+}
+// _will_run(node): whether the backward of this thread reaches the node, and runs or captures it.
 PyObject* will_run(PyObject*, PyObject* object) {
   if (!PyObject_TypeCheck(object, &NodeType)) {
     return PyErr_Format(PyExc_TypeError, "_will_run: expected a Node, got %s",
@@ -290,26 +319,22 @@ PyObject* will_run(PyObject*, PyObject* object) {
   autograd::NodePtr wanted = hold_node(object);
   if (!wanted) return nullptr;
   return guarded([&] {
-    std::vector<autograd::Node*> waiting;
-    std::unordered_set<autograd::Node*> seen;
-    auto visit = [&](autograd::Node* node) {
-      // A node of lower rank cannot lead to it.
-      if (node == nullptr || node->rank() < wanted->rank()) return;
-      if (seen.insert(node).second) waiting.push_back(node);
-    };
-    for (size_t i = 0; current_roots != nullptr && i < current_roots->size(); ++i) {
-      visit(current_roots->edge(i).node.get());
+    if (current_ends.roots == nullptr) return PyBool_FromLong(0);
+    std::unordered_set<autograd::Node*> roots = nodes_of(*current_ends.roots);
+    bool runs = lead_to({roots.begin(), roots.end()}, {wanted.get()});
+    if (runs && current_ends.inputs->size() > 0) {
+      runs = lead_to({wanted.get()}, nodes_of(*current_ends.inputs));
     }
-    while (!waiting.empty()) {
-      autograd::Node* node = waiting.back();
-      waiting.pop_back();
-      for (uint32_t i = 0; i < node->edge_count(); ++i) visit(node->edge(i).node.get());
-    }
-    return PyBool_FromLong(seen.contains(wanted.get()));
+    return PyBool_FromLong(runs);
   });
+}
+// _running_node(): the node that the backward of this thread runs, or None.
+PyObject* running_node(PyObject*, PyObject*) {
+  return guarded([] { return wrap_node(autograd::NodePtr::borrow(autograd::current_node())); });
 }
 
 PyMethodDef functions[] = {
+    {"_running_node", running_node, METH_NOARGS, nullptr},
     {"_backward_number", backward_number, METH_NOARGS, nullptr},
     {"_will_run", will_run, METH_O, nullptr},
     {"_backward", method(backward_function), METH_FASTCALL | METH_KEYWORDS, nullptr},

@@ -28,20 +28,21 @@ struct PyHandle {
   PyObject_HEAD uint64_t id;
   WeakTensorRef tensor;  // empty: of a node's hook
   void (*remove)(lamella_tensor*, uint64_t);
-  PyObject* cell;  // of a node's hook: holds the function until it is removed
+  PyObject* cell;  // holds the function until it is removed
 };
 PyTypeObject HandleType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 PyHandle* as_handle(PyObject* object) { return reinterpret_cast<PyHandle*>(object); }
 
 PyObject* handle_remove(PyObject* object, PyObject*) {
   PyHandle* self = as_handle(object);
-  if (self->cell != nullptr) {
-    Ref cell(std::exchange(self->cell, nullptr));
-    if (PyCell_Set(cell.get(), nullptr) != 0) return nullptr;
-  }
   return guarded([&]() -> PyObject* {
     TensorBase tensor = std::exchange(self->tensor, WeakTensorRef()).lock();
-    if (tensor.defined()) self->remove(tensor.impl(), self->id);
+    Ref cell(std::exchange(self->cell, nullptr));
+    if (tensor.defined()) {
+      self->remove(tensor.impl(), self->id);
+    } else if (cell && PyCell_Set(cell.get(), nullptr) != 0) {
+      return nullptr;  // the node may outlive the tensor
+    }
     Py_RETURN_NONE;
   });
 }
@@ -81,12 +82,6 @@ PyMethodDef handle_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef handle_getset[] = {{"id", handle_id, nullptr, nullptr, nullptr},
                                {nullptr, nullptr, nullptr, nullptr, nullptr}};
-
-PyObject* make_cell_handle(uint64_t id, PyObject* cell) {
-  PyHandle* self = new_handle(id);
-  if (self != nullptr) self->cell = Ref::borrow(cell).release();
-  return reinterpret_cast<PyObject*>(self);
-}
 
 // ---- Hooks of nodes ----
 
@@ -450,12 +445,13 @@ PyObject* metadata_of(autograd::Node* node) {
   return dict;
 }
 
-PyObject* make_handle(WeakTensorRef tensor, uint64_t id,
-                      void (*remove)(lamella_tensor*, uint64_t)) {
+PyObject* make_handle(WeakTensorRef tensor, uint64_t id, void (*remove)(lamella_tensor*, uint64_t),
+                      PyObject* cell) {
   PyHandle* self = new_handle(id);
   if (self == nullptr) return nullptr;
   self->remove = remove;
   self->tensor = std::move(tensor);
+  self->cell = Ref::borrow(cell).release();
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -466,7 +462,7 @@ PyObject* add_node_hook(autograd::Node* node, PyObject* hook, bool before) {
   autograd::NodeExtras& extras = node->extras();
   (before ? extras.pre_hooks : extras.post_hooks)
       .add(id, std::make_shared<PythonNodeHook>(cell.get(), before));
-  return make_cell_handle(id, cell.get());
+  return make_handle(WeakTensorRef(), id, nullptr, cell.get());
 }
 PyObject* add_accumulate_hook(PyObject* tensor, PyObject* hook) {
   Ref cell(PyCell_New(hook));
@@ -474,7 +470,8 @@ PyObject* add_accumulate_hook(PyObject* tensor, PyObject* hook) {
   auto made = std::make_unique<PythonAccumulateHook>(cell.get(), tensor_ref(tensor));
   uint64_t id = autograd::add_post_accumulate_hook(tensor_of(tensor), std::move(made));
   track(tensor);
-  return make_handle(WeakTensorRef(tensor_ref(tensor)), id, autograd::remove_post_accumulate_hook);
+  return make_handle(WeakTensorRef(tensor_ref(tensor)), id, autograd::remove_post_accumulate_hook,
+                     cell.get());
 }
 
 lamella_status call_tensor_hook(void* context, lamella_tensor* grad, lamella_tensor** replacement) {
@@ -482,7 +479,8 @@ lamella_status call_tensor_hook(void* context, lamella_tensor* grad, lamella_ten
   Ref argument(wrap(TensorBase::borrow(grad)));
   if (!argument) return keep_python_error();
   PyObject* given = argument.get();
-  Ref hook = Ref::borrow(static_cast<PyObject*>(context));
+  Ref hook(PyCell_Get(static_cast<PyObject*>(context)));
+  if (!hook) return LAMELLA_OK;  // removed
   Ref result(call_vector(hook.get(), &given, 1, nullptr));
   if (!result) return keep_python_error();
   if (result.get() == Py_None) return LAMELLA_OK;

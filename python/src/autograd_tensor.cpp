@@ -121,8 +121,14 @@ PyObject* get_data(PyObject* self, void*) {
 }
 int put_data(PyObject* self, PyObject* value, void*) {
   if (value == nullptr || !is_tensor(value)) {
-    PyErr_Format(PyExc_TypeError, "data: expected a Tensor, got %s",
+    PyErr_Format(value == nullptr ? PyExc_RuntimeError : PyExc_TypeError,
+                 "data: expected a Tensor, got %s",
                  value != nullptr ? Py_TYPE(value)->tp_name : "nothing");
+    return -1;
+  }
+  if (((tensor_of(self)->flags ^ tensor_of(value)->flags) & LAMELLA_TENSOR_WRAPPER) != 0) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "data: expected two tensors with memory, or two without, as sparse ones are");
     return -1;
   }
   return guarded(
@@ -146,12 +152,14 @@ PyObject* register_hook(PyObject* self, PyObject* hook) {
                     "register_hook: expected a tensor that requires grad, got one that does not");
     return nullptr;
   }
-  return guarded([&] {
-    Py_INCREF(hook);
-    uint64_t id = autograd::add_tensor_hook(tensor, {call_tensor_hook, release_object, hook});
+  return guarded([&]() -> PyObject* {
+    Ref cell(PyCell_New(hook));
+    if (!cell) return nullptr;
+    uint64_t id = autograd::add_tensor_hook(
+        tensor, {call_tensor_hook, release_object, Ref::borrow(cell.get()).release()});
     track(self);
     return make_handle(WeakTensorRef(TensorBase::borrow(behind_levels(tensor))), id,
-                       autograd::remove_tensor_hook);
+                       autograd::remove_tensor_hook, cell.get());
   });
 }
 PyObject* register_accumulate_hook(PyObject* self, PyObject* hook) {

@@ -100,6 +100,7 @@ def test_powers():
     both(lambda m, e: 2**e, e)
     both(lambda m, e: m.pow(0, e), e, seconds=False)
     both(lambda m, x, e: x**e, make(3, dtype=torch.complex128), make(3, dtype=torch.complex128))
+    both(lambda m, e: m.full_like(e.real, -2.0) ** e, make(3, dtype=torch.complex128))
 
 
 def test_broadcast_and_mixed_dtypes():

@@ -166,6 +166,9 @@ LAMELLA_LAZY Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
 LAMELLA_LAZY Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2,
                                         const Tensor& target,
                                         const MarginRankingLossOptions& options = {}) {
+  LAMELLA_CHECK(input1.dim() == input2.dim() && input1.dim() == target.dim(),
+                "margin_ranking_loss: expected equally many dimensions of all, got ",
+                input1.sizes(), ", ", input2.sizes(), " and ", target.sizes());
   return lamella::margin_ranking_loss(
       input1, input2, target, options.margin(),
       detail::reduction("margin_ranking_loss", options.reduction()));

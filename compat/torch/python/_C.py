@@ -11,7 +11,7 @@ import lamella
 import lamella._dispatch
 import lamella.compat.futures
 from lamella.compat import _dispatcher
-from lamella.compat._dispatcher import _ExcludeDispatchKeyGuard
+from lamella.compat._dispatcher import ExcludeDispatchKeyGuard as ExcludeDispatchKeyGuard
 from lamella.compat._fallback import names_of
 from lamella.compat._torch_function import DisableTorchFunction as DisableTorchFunction
 from lamella.compat._torch_function import (
@@ -43,9 +43,13 @@ def _extra(name: str) -> Any:
     if name == "_autograd":
         return importlib.import_module("lamella.compat._autograd_parts")
     if name == "_functions":
-        from lamella.compat._autograd_parts import _Undefined
+        from lamella.compat import _autograd_parts as parts
 
-        return types.SimpleNamespace(UndefinedGrad=_Undefined)
+        return types.SimpleNamespace(
+            UndefinedGrad=parts._Undefined,
+            DelayedError=parts.DelayedError,
+            AccumulateGrad=parts.AccumulateGrad,
+        )
     if name == "_WeakTensorRef":
         from lamella.compat._autograd_parts import _WeakTensorRef
 
@@ -79,9 +83,6 @@ class DispatchKeySet(lamella._dispatch.DispatchKeySet):
     def __new__(cls, key: Any) -> Any:
         bits = lamella._C._dispatch_key_bits(key) if isinstance(key, str) else key
         return super().__new__(cls, bits)
-
-
-ExcludeDispatchKeyGuard = _ExcludeDispatchKeyGuard
 
 
 def _log_api_usage_once(event: str) -> None:
@@ -199,6 +200,21 @@ def _len_torch_dispatch_stack() -> int:
 def _get_dispatch_stack_at(index: int) -> Any:
     """A mode of __torch_dispatch__ that is entered on this thread, from the outermost."""
     return lamella._C._mode_at(index)
+
+
+def _will_engine_execute_node(node: Any) -> bool:
+    """Whether the backward that runs reaches a node."""
+    return lamella._C._will_run(node)
+
+
+def _current_graph_task_id() -> int:
+    """The number of the backward that runs, -1 outside of one."""
+    return lamella._C._backward_number() or -1
+
+
+def _current_autograd_node() -> Any:
+    """The node that runs, or None."""
+    return lamella._C._running_node()
 
 
 def _is_fwd_grad_enabled() -> bool:

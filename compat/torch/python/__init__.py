@@ -213,7 +213,7 @@ def install() -> ModuleType:
     sys.modules["torch"] = module
     functorch = importlib.import_module("lamella.compat._functorch")
     sys.modules["functorch"] = functorch
-    sys.modules["functorch.experimental"] = functorch
+    sys.modules["functorch.experimental"] = sys.modules["functorch.compile"] = functorch
     # Imported now: a later import would replace the function torch.autograd.gradcheck.
     sys.modules["torch.autograd.gradcheck"] = importlib.import_module("lamella.autograd.gradcheck")
     sys.meta_path.insert(0, _Finder())

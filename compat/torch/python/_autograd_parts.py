@@ -89,7 +89,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_Mutations]:
 
     def unpack(saved: _Saved) -> Tensor:
         if not context.open:
-            raise RuntimeError(
+            raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in "
                 "which the graph was originally recorded."
             )
@@ -120,6 +120,40 @@ def is_view_replay_enabled() -> bool:
 
 class SavedTensor:
     """The class of a node's saved tensors before they are unpacked; no node gives them out."""
+
+    def __init__(self) -> None:
+        raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden")
+
+
+class _AccumulateGradMeta(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, _C._Node) and value.name().endswith("AccumulateGrad")
+
+
+class AccumulateGrad(metaclass=_AccumulateGradMeta):
+    """The class of the nodes of leaves."""
+
+
+class _Fails(Function):
+    @staticmethod
+    def forward(ctx: Any, message: str, *inputs: Tensor) -> Any:
+        ctx.message = message
+        return tuple(each.view_as(each) for each in inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(ctx.message)
+
+
+class DelayedError:
+    """DelayedError(message, count)(*tensors): the tensors, whose backward raises the message."""
+
+    def __init__(self, message: str, count: int) -> None:
+        self.message = message
+
+    def __call__(self, *inputs: Tensor) -> Any:
+        made = _Fails.apply(self.message, *inputs)
+        return made[0] if len(made) == 1 else made
 
 
 class UndefinedGrad(Function):

@@ -1,4 +1,5 @@
-"""torch._C._functorch and torch._functorch.vmap: tensors that carry a batch of vmap."""
+"""torch._C._functorch, torch._functorch.vmap and .autograd_function: tensors that carry a batch of
+vmap."""
 
 from __future__ import annotations
 
@@ -118,3 +119,55 @@ def vmap(
             _C._vmap_leave(level)
 
     return taken
+
+
+class _WithSaved:
+    """A context of backward with other saved tensors; all else is the inner context's."""
+
+    _pt_reserved_attrs = ("_pt_reserved_attrs", "_pt_inner_ctx", "_pt_new_saved_tensors")
+
+    def __init__(self, ctx: Any, new_saved_tensors: Any) -> None:
+        for name in self._pt_reserved_attrs:
+            if name in getattr(ctx, "__dict__", {}) and not isinstance(ctx, _WithSaved):
+                raise RuntimeError(f"ctx: expected no attribute '{name}' (name collision)")
+        vars(self).update(_pt_inner_ctx=ctx, _pt_new_saved_tensors=new_saved_tensors)
+
+    @property
+    def saved_tensors(self) -> Any:
+        """The tensors that replace those of the inner context."""
+        return self._pt_new_saved_tensors
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pt_inner_ctx, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._pt_inner_ctx, name, value)
+
+
+CtxWithSavedTensors = _WithSaved
+
+
+def reductify_leaf(
+    grad_input: Tensor | None,
+    grad_input_bdim: int | None,
+    input_bdim: int | None,
+    batch_size: int,
+    target_shape_without_bdim_to_reduce_to: Any = None,
+) -> Tensor | None:
+    """The gradient of an input, with a batch where the input has one, summed where it has none, and
+    summed to a shape."""
+    if grad_input is None:
+        return None
+    if grad_input_bdim is not None and input_bdim is None:
+        return grad_input.sum(grad_input_bdim)
+    assert input_bdim is not None
+    if grad_input_bdim is None:
+        grad_input = grad_input.unsqueeze(input_bdim)
+        shape = list(grad_input.shape)
+        shape[input_bdim] = batch_size
+        grad_input, grad_input_bdim = grad_input.expand(shape), input_bdim
+    if target_shape_without_bdim_to_reduce_to is None:
+        return grad_input.movedim(grad_input_bdim, input_bdim)
+    sum_to = lambda x: x.sum_to_size(target_shape_without_bdim_to_reduce_to)  # noqa: E731
+    made: Tensor = lamella.vmap(sum_to, in_dims=grad_input_bdim, out_dims=input_bdim)(grad_input)
+    return made

@@ -40,8 +40,7 @@ def _filling(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     @functools.wraps(make)
     def filled(*args: Any, **kwargs: Any) -> Tensor:
         made = make(*args, **kwargs)
-        if kwargs.get("out") is None:
-            _fill(made)
+        _fill(made)
         return made
 
     return filled

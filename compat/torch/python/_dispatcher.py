@@ -389,7 +389,32 @@ class _PreserveDispatchKeyGuard(_KeysGuard):
         return included, excluded
 
 
-class _AutoDispatchBelowAutograd(_KeysGuard):
+class _FromConstruction(_KeysGuard):
+    """A guard that is in effect from its construction to the end of its block, or of its life."""
+
+    _on = False
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        super().__enter__()
+        self._on = True
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: Any) -> None:
+        if self._on:
+            self._on = False
+            super().__exit__()
+
+    __del__ = __exit__
+
+
+class ExcludeDispatchKeyGuard(_FromConstruction, _ExcludeDispatchKeyGuard):
+    """_ExcludeDispatchKeyGuard from its construction on."""
+
+
+class _BelowAutograd(_KeysGuard):
     """A context whose calls begin below autograd."""
 
     _skipped: tuple[str, ...] = ("Autograd",)
@@ -398,6 +423,10 @@ class _AutoDispatchBelowAutograd(_KeysGuard):
         for key in self._skipped:
             excluded |= int(_C._dispatch_functionality_bits(key))
         return included, excluded
+
+
+class _AutoDispatchBelowAutograd(_FromConstruction, _BelowAutograd):
+    """Calls begin below autograd from its construction on."""
 
 
 class _DisableFuncTorch(_PreserveDispatchKeyGuard):
@@ -412,7 +441,7 @@ class _DisablePythonDispatcher(_PreserveDispatchKeyGuard):
     """A context that changes nothing."""
 
 
-class _AutoDispatchBelowADInplaceOrView(_AutoDispatchBelowAutograd):
+class _AutoDispatchBelowADInplaceOrView(_FromConstruction, _BelowAutograd):
     """A context whose calls begin below autograd and the bookkeeping of views."""
 
     _skipped = ("Autograd", "ADInplaceOrView")

@@ -116,11 +116,73 @@ def combine_state_for_ensemble(
     return made[0][0], parameters, stacked[1]
 
 
+def _initializer(model_class: type, shape: Any, device: Any) -> Callable[..., Any]:
+    """make(*args) -> what combine_state_for_ensemble() gives for that many models, or one."""
+    if len(shape) > 1:
+        raise ValueError(f"expected an ensemble of one dimension at most, got {tuple(shape)}")
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        models = [model_class(*args, **kwargs).to(device) for _ in range(shape[0] if shape else 1)]
+        if not shape:
+            return make_functional_with_buffers(models[0])
+        return combine_state_for_ensemble(models)
+
+    return make
+
+
+def functional_init(
+    model_class: type, ensemble_shape: Any = (), device: Any = "cpu"
+) -> Callable[..., Any]:
+    """init(*args) -> (weights, function, names): of one model, or of an ensemble."""
+    make = _initializer(model_class, ensemble_shape, device)
+
+    def init(*args: Any, **kwargs: Any) -> Any:
+        function, weights, _ = make(*args, **kwargs)
+        return weights, lambda weights, data: function(weights, (), *data), function.param_names
+
+    return init
+
+
+def functional_init_with_buffers(
+    model_class: type, ensemble_shape: Any = (), device: Any = "cpu"
+) -> Callable[..., Any]:
+    """init(*args) -> (weights, buffers, function, names, buffers' names)."""
+    make = _initializer(model_class, ensemble_shape, device)
+
+    def init(*args: Any, **kwargs: Any) -> Any:
+        function, weights, buffers = make(*args, **kwargs)
+        call = lambda weights, buffers, data: function(weights, buffers, *data)  # noqa: E731
+        return weights, buffers, call, function.param_names, function.buffer_names
+
+    return init
+
+
+def aot_function(fn: Callable[..., Any], *compilers: Any, **options: Any) -> Callable[..., Any]:
+    """The function as it is: lamella.compile() compiles."""
+    return fn
+
+
+compiled_function = aot_module = aot_function
+
+
+def nop(fx_g: Any, _: Any = None) -> Any:
+    """A compiler that compiles nothing."""
+    return fx_g
+
+
+def default_partition(joint_module: Any, *args: Any, **options: Any) -> Any:
+    """RuntimeError: functions are not split into a forward and a backward graph."""
+    raise RuntimeError("default_partition: Lamella has no joint graphs; lamella.compile() compiles")
+
+
+min_cut_rematerialization_partition = default_partition
+
+
 __path__: list[str] = []
 
 
 def __getattr__(name: str) -> Any:
-    if name == "experimental":
+    if name in ("experimental", "compile"):
         import sys
 
         return sys.modules[__name__]

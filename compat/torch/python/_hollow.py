@@ -8,11 +8,12 @@ names raises an error that says what Lamella offers instead.
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from lamella.compat._names import HOLLOW
+from lamella.compat._names import HOLLOW, PART_OF
 
 
 class _Config:
@@ -87,6 +88,8 @@ class _Hollow(ModuleType):
         found = None if name.startswith("__") else member(tail, name)
         if found is None and f"{tail}.{name}" in HOLLOW:
             found = module(f"{tail}.{name}")
+        if found is None and f"{tail}.{name}" in PART_OF:
+            found = importlib.import_module(f"torch.{tail}.{name}")
         if found is None:
             from lamella.compat._absent import missing
 

@@ -66,7 +66,7 @@ autograd.grad_mode < compat._autograd_parts: _force_original_view_tracking
 autograd.graph < compat._autograd_parts: allow_mutation_on_saved_tensors
 autograd.functional < compat._autograd_parts: _construct_standard_basis_for
 autograd.function < compat._tools: InplaceFunction
-autograd < compat._nn: set_multithreading_enabled _is_checkpoint_valid
+autograd < compat._nn: set_multithreading_enabled is_multithreading_enabled _is_checkpoint_valid
 autograd.grad_mode < compat._nn: set_multithreading_enabled
 _custom_op < compat: impl=_custom_op_impl
 _library < compat: infer_schema=_library_parts simple_registry=_library_parts utils=_library_parts
@@ -128,13 +128,14 @@ utils < compat._nn: swap_tensors
 utils.checkpoint < compat._nn: get_device_states set_device_states detach_variable
   check_backward_validity
 utils.checkpoint < compat._selective: CheckpointPolicy SelectiveCheckpointContext
-  create_selective_checkpoint_contexts
+  create_selective_checkpoint_contexts _CachedTorchDispatchMode _CachingTorchDispatchMode
 utils.hooks < compat._nn: unserializable_hook=_same warn_if_has_hooks
 # Modules that are part of a larger one.
 _attention_bias = nn.attention.bias
-_batches = _C._functorch _functorch.vmap
+_batches = _C._functorch _functorch.vmap _functorch.autograd_function
 _dynamo = _dynamo.eval_frame
 _flex_attention = nn.attention.flex_attention
+_functorch = _functorch.aot_autograd _functorch.make_functional
 _fusion = nn.utils.fusion
 _jit_internal = jit.annotations
 _members = nn.utils._named_member_accessor
@@ -169,6 +170,7 @@ testing = testing._comparison
 utils.tensorboard = .tensorboard.writer
 _custom_op_impl = _custom_op.impl
 _library_parts = _library.infer_schema _library.simple_registry _library.utils
+_subclasses = _subclasses.fake_tensor
 _tools = utils._dtype_abbrs utils._mode_utils _utils_internal multiprocessing.reductions
   _dispatch.python
   _functorch.eager_transforms _functorch.utils _vmap_internals autograd._functions
@@ -205,10 +207,8 @@ _dynamo.config _export _functorch _functorch.config _higher_order_ops
 profiler.itt : is_available?
 autograd.profiler_util : EventList FunctionEvent FunctionEventAvg _format_time
 fx.passes.reinplace : reinplace
-_functorch.make_functional : functional_init functional_init_with_buffers
 _dynamo.exc : BackendCompilerFailed InternalTorchDynamoError! TensorifyScalarRestartAnalysis!
   TorchDynamoException! TorchRuntimeError! Unsupported! UserError!
-_functorch.aot_autograd : aot_function aot_module
 _higher_order_ops.associative_scan : associative_scan
 _dynamo.utils : is_compile_supported warn_once
 _guards : detect_fake_mode
@@ -217,8 +217,6 @@ _inductor.cpu_vec_isa : pick_vec_isa
 _inductor.exc : InductorError!
 _inductor.runtime.cache_dir_utils : cache_dir
 _prims_common : DeviceLikeType NumberType ShapeType StrideType TensorLike TensorLikeType
-_subclasses : FakeTensor FakeTensorMode UnsupportedFakeTensorException!
-_subclasses.fake_tensor : FakeTensor FakeTensorMode is_fake
 _subclasses.functional_tensor : FunctionalTensor FunctionalTensorMode
 ao.nn.quantized : Conv2d Linear
 ao.quantization quantization quantization.observer : QuantStub DeQuantStub QuantWrapper

@@ -166,6 +166,11 @@ class set_multithreading_enabled(_Switch):  # noqa: N801
     _is_on = True
 
 
+def is_multithreading_enabled() -> bool:
+    """What set_multithreading_enabled() was told."""
+    return set_multithreading_enabled._is_on
+
+
 class check_sparse_tensor_invariants(_Switch):  # noqa: N801
     """Whether sparse tensors are checked on creation. It is ignored: they always are."""
 

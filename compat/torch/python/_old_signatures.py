@@ -92,6 +92,8 @@ def _rewritten(
     if name in _FACTORIES and not is_method:
         rest = _without_options(name, kwargs)
         return None if rest is None else (args, rest)
+    if name == "roll" and kwargs.get("dims", 0) is None:
+        return args, {key: value for key, value in kwargs.items() if key != "dims"}
     plain = name[:-1] if is_method and name.endswith("_") else name
     if len(args) < 2:
         return None

@@ -95,10 +95,20 @@ def wrap_triton(triton_kernel: Any, /) -> Any:
     return triton_kernel
 
 
+def _tags(op: Any) -> list[Any]:
+    """The tags, with which PyTorch marks all of its own operators."""
+    tags = _own_tags.__get__(op)
+    return [*tags, "pt2_compliant_tag"] if op.namespace == "aten" else tags
+
+
+_own_tags: Any = type(lamella.ops.aten.sin.default).tags
+
+
 def install() -> None:
     """Adds the members."""
     _C._add_to_operator(
         {
+            "tags": property(_tags),
             "py_impl": _py_impl,
             "decompose": _decompose,
             "_can_decompose": _can_decompose,

@@ -13,7 +13,7 @@ from typing import Any
 
 from lamella import Tensor
 from lamella.utils._python_dispatch import TorchDispatchMode
-from lamella.utils._pytree import tree_map
+from lamella.utils._pytree import tree_map_only
 
 
 class CheckpointPolicy(enum.Enum):
@@ -30,15 +30,22 @@ class SelectiveCheckpointContext:
         self.is_recompute = is_recompute
 
 
-class _Keeping(TorchDispatchMode):
+class _Kept:
+    """A tensor of a result that is kept, and its version."""
+
+    def __init__(self, value: Tensor) -> None:
+        self.val, self.version = value.detach(), value._version
+
+
+class _CachingTorchDispatchMode(TorchDispatchMode):
     """The forward context: records each call's result with its version, or that it is recomputed.
 
-    kept: a queue of these records for each operator; the entry None has the operators with a kept
-    result.
+    storage: a queue of these records for each operator; the entry None has the operators with a
+    kept result.
     """
 
-    def __init__(self, policy: Callable[..., Any], kept: Any) -> None:
-        self.policy, self.kept = policy, kept
+    def __init__(self, policy: Callable[..., Any], storage: Any) -> None:
+        self.policy, self.storage = policy, storage
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -46,48 +53,41 @@ class _Keeping(TorchDispatchMode):
         context = SelectiveCheckpointContext(is_recompute=False)
         said = self.policy(context, func, *args, **kwargs)
         if said in (True, CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE):
-
-            def keep(value: Any) -> Any:
-                return (value.detach(), value._version) if isinstance(value, Tensor) else value
-
-            self.kept[func].append(tree_map(keep, made))
-            self.kept[None].append(func)
+            self.storage[func].append(tree_map_only(Tensor, _Kept, made))
+            self.storage[None].append(func)
         else:
-            self.kept[func].append(_COMPUTE)
+            self.storage[func].append(_COMPUTE)
         return made
 
 
 _COMPUTE = object()
 
 
-class _Handing(TorchDispatchMode):
-    def __init__(self, kept: Any, writes: bool) -> None:
-        self.kept, self.writes = kept, writes
+class _CachedTorchDispatchMode(TorchDispatchMode):
+    def __init__(self, storage: Any, writes: bool) -> None:
+        self.storage, self.writes = storage, writes
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if not self.kept[func] and func not in self.kept[None]:
+        if not self.storage[func] and func not in self.storage[None]:
             return func(*args, **(kwargs or {}))  # a call of the checkpoint itself
-        if not self.kept[func]:
+        if not self.storage[func]:
             raise RuntimeError(
                 f"checkpoint: expected {func} as often as in the forward pass, got it once more; "
                 "kept results are handed out once"
             )
-        kept = self.kept[func].popleft()
+        kept = self.storage[func].popleft()
         if kept is _COMPUTE:
             return func(*args, **(kwargs or {}))
 
-        def hand(value: Any) -> Any:
-            if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Tensor)):
-                return value
-            tensor, version = value
-            if tensor._version != version and not self.writes:
+        def hand(value: _Kept) -> Tensor:
+            if value.val._version != value.version and not self.writes:
                 raise RuntimeError(
                     f"checkpoint: expected the kept result of {func} as it was, got one that was "
                     "written to; allow_cache_entry_mutation=True takes it as it is"
                 )
-            return tensor.detach()
+            return value.val.detach()
 
-        return tree_map(hand, kept, is_leaf=lambda part: isinstance(part, tuple))
+        return tree_map_only(_Kept, hand, kept)
 
 
 def create_selective_checkpoint_contexts(
@@ -100,6 +100,12 @@ def create_selective_checkpoint_contexts(
     """
     policy = policy_fn_or_list
     if isinstance(policy, list):
+        for op in policy:
+            if not hasattr(op, "_overloadname"):
+                raise ValueError(
+                    "create_selective_checkpoint_contexts: expected overloads of operators, such "
+                    f"as torch.ops.aten.sin.default, got {op!r}"
+                )
         operators = frozenset(policy)
 
         def policy(context: Any, func: Any, *args: Any, **kwargs: Any) -> bool:
@@ -111,4 +117,8 @@ def create_selective_checkpoint_contexts(
             f"or a list, got {type(policy).__name__}"
         )
     kept: Any = defaultdict(deque)
-    return _Keeping(policy, kept), _Handing(kept, allow_cache_entry_mutation)
+    modes = (
+        _CachingTorchDispatchMode(policy, kept),
+        _CachedTorchDispatchMode(kept, allow_cache_entry_mutation),
+    )
+    return modes

@@ -36,12 +36,17 @@ def _new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     ):
         return lamella.tensor(args[0], dtype=self.dtype, device=device)
     if len(args) == 1 and isinstance(args[0], (UntypedStorage, TypedStorage)):
+        held = getattr(args[0], "dtype", self.dtype)
+        if held != self.dtype:
+            raise RuntimeError(f"new: expected a storage of {self.dtype}, got {held}")
         memory: Any = args[0].untyped() if isinstance(args[0], TypedStorage) else args[0]
         count = memory.nbytes() // self.dtype.itemsize
         return rebuild_tensor(memory, self.dtype, 0, (count,), (1,))
     if len(args) == 1 and hasattr(args[0], "__array__") and not isinstance(args[0], Tensor):
         return lamella.tensor(args[0], dtype=self.dtype, device=device)
     if len(args) == 1 and isinstance(args[0], Tensor):
+        if args[0].dtype != self.dtype:
+            raise TypeError(f"new: expected a tensor of {self.dtype}, got {args[0].dtype}")
         return args[0].detach().to(device, self.dtype)
     return lamella.empty(*(args or (0,)), dtype=self.dtype, device=device)
 
@@ -107,10 +112,17 @@ def _storage(self: Tensor) -> Any:
     return TypedStorage._over(self.untyped_storage(), self.dtype)
 
 
+def _storage_type(self: Tensor) -> Any:
+    """The class of the tensor's storage: torch.FloatStorage."""
+    from lamella.compat.storage import STORAGE_DTYPES, STORAGE_TYPES
+
+    return next(STORAGE_TYPES[name] for name, kind in STORAGE_DTYPES.items() if kind == self.dtype)
+
+
 def _elements(self: Tensor, function: Callable[..., Any], *others: Tensor) -> Tensor:
     """Replaces each element by function(element, ...)."""
-    if self.requires_grad and lamella.is_grad_enabled():
-        raise RuntimeError("apply_: expected a tensor that does not require grad")
+    if any(x.requires_grad for x in (self, *others)) and lamella.is_grad_enabled():
+        raise RuntimeError("apply_: expected no tensor that requires grad")
     rows = [tensor.expand_as(self).reshape(-1).tolist() for tensor in (self, *others)]
     made = [function(*values) for values in zip(*rows)]
     self.copy_(lamella.tensor(made, dtype=self.dtype).reshape(self.shape))
@@ -211,6 +223,8 @@ _MEMBERS: dict[str, Any] = {
     "is_coalesced": _false,
     "is_distributed": _false,
     "storage": _storage,
+    "storage_type": _storage_type,
+    "_neg_view": lambda self: lamella._neg_view(self),
     "sparse_dim": lambda self: 0,
     "dense_dim": lambda self: self.dim(),
     "__reversed__": _reversed,

@@ -20,6 +20,19 @@ class InplaceFunction(Function):
         self.inplace = inplace
 
 
+class Resize(Function):
+    """resize(): the elements with another shape."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, sizes: Any) -> Tensor:
+        ctx.shape = tensor.shape
+        return tensor.reshape(sizes).clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return grad.reshape(ctx.shape), None
+
+
 def kineto_available() -> bool:
     """False: lamella.profiler measures by itself."""
     return False
@@ -60,12 +73,14 @@ def _as_context(value: Any = None) -> Iterator[Any]:
 def enable_reentrant_dispatch() -> Iterator[None]:
     """A context inside __torch_dispatch__ in which calls meet the modes and subclasses again."""
     included, excluded = _C._thread_keys()
-    python = int(_C._dispatch_functionality_bits("Python"))
-    _C._set_thread_keys(included, excluded & ~python)
+    for key in "Python", "Autograd", "ADInplaceOrView":
+        excluded &= ~int(_C._dispatch_functionality_bits(key))
+    before = _C._thread_keys()
+    _C._set_thread_keys(included, excluded)
     try:
         yield
     finally:
-        _C._set_thread_keys(included, excluded)
+        _C._set_thread_keys(*before)
 
 
 def enable_python_dispatcher() -> Any:

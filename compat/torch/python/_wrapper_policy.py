@@ -121,7 +121,8 @@ def _answers(made: Any, policy: Any, device: bool, layout: bool) -> Any:
     if not _asking:
         # From the first such class on, members of all tensors look whether their class answers.
         _asking = True
-        _C._add_to_tensor({name: _member(name) for name in _ASKED} | {"contiguous": _contiguous})
+        own = {"contiguous": _contiguous, "type_as": lambda x, y: x.to(y.device, y.dtype)}
+        _C._add_to_tensor({name: _member(name) for name in _ASKED} | own)
     made._answered = tuple(sorted(options))
     return made
 

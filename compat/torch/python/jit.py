@@ -79,6 +79,9 @@ def wait(future: Any) -> Any:
     return future
 
 
+_fork, _wait = fork, wait
+
+
 def save(m: Any, f: Any, *args: Any, **kwargs: Any) -> None:
     """Saves a result of trace(). RuntimeError for other objects."""
     if not builtins.isinstance(m, _traced.Recorded):

@@ -42,11 +42,8 @@ Tensor hinge_embedding_loss(const Tensor& self, const Tensor& target, double mar
 }
 Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
                            double margin, int64_t reduction) {
-  const char* op = "margin_ranking_loss";
-  LAMELLA_CHECK(input1.dim() == input2.dim() && input1.dim() == target.dim(), op,
-                ": expected 'input1', 'input2' and 'target' to have equally many dimensions, got ",
-                input1.sizes(), ", ", input2.sizes(), " and ", target.sizes());
-  return apply_reduction(op, target.mul(input2.sub(input1)).add(margin).clamp_min(0), reduction);
+  Tensor apart = target.mul(input2.sub(input1)).add(margin).clamp_min(0);
+  return apply_reduction("margin_ranking_loss", apart, reduction);
 }
 Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
                              double margin, int64_t reduction) {

@@ -138,15 +138,18 @@ void truth_meta(MetaBase& op, const Tensor& self, OptionalIntArrayRef dim, bool 
   set_reduced(op, 0, self, native::reduced_dims(op.op_name(), dim, self.dim(), false), keepdim,
               type);
 }
+// complex32 has no loops of its own.
+Tensor with_loops(const Tensor& self) {
+  return self.scalar_type() == kComplexHalf ? self.to(kComplexFloat) : self;
+}
 }  // namespace
-
 #define LAMELLA_TRUTH(op)                                                                 \
   LAMELLA_META_OF2(op, dims)(const Tensor& self, OptionalIntArrayRef dim, bool keepdim) { \
     truth_meta(*this, self, dim, keepdim);                                                \
   }                                                                                       \
   LAMELLA_IMPL_OF(op##_cpu)                                                               \
   (const Tensor& self, OptionalIntArrayRef dim, bool, const Tensor& out) {                \
-    native::reduce_tensor(native::reduction<#op>(), kBool, self,                          \
+    native::reduce_tensor(native::reduction<#op>(), kBool, with_loops(self),              \
                           native::reduced_dims(#op, dim, self.dim(), false), out);        \
   }
 LAMELLA_TRUTH(all)
@@ -156,7 +159,7 @@ LAMELLA_META_OF2(count_nonzero, dim_IntList)(const Tensor& self, IntArrayRef dim
   set_reduced(*this, 0, self, native::reduced_dims(op_name(), dim, self.dim()), false, kLong);
 }
 LAMELLA_IMPL_OF(count_nonzero_cpu)(const Tensor& self, IntArrayRef dim, const Tensor& out) {
-  native::reduce_tensor(native::reduction<"count">(), kBool, self,
+  native::reduce_tensor(native::reduction<"count">(), kBool, with_loops(self),
                         native::reduced_dims("count_nonzero", dim, self.dim()), out);
 }
 

@@ -294,10 +294,18 @@ class Engine {
     take(node, grads.data());
     NodeExtras* extras = node->extras_or_null();
     if (LAMELLA_UNLIKELY(extras != nullptr)) {
-      lamella_status status = before(node, *extras, grads.data());
+      lamella_status status = before(*extras, grads.data());
       if (status != LAMELLA_OK) return status;
     }
-    if (LAMELLA_UNLIKELY(restricted_) && !capture(node, grads.data())) return LAMELLA_OK;
+    const bool runs = LAMELLA_LIKELY(!restricted_) || capture(node, grads.data());
+    if (LAMELLA_UNLIKELY(extras != nullptr) && (runs || options_.accumulate)) {
+      // A gradient that is only asked for does not see these hooks.
+      for (auto& [id, hook] : extras->pre_hooks.all()) {
+        lamella_status status = hook->run(grads.data(), node->output_count_, nullptr, 0);
+        if (status != LAMELLA_OK) return status;
+      }
+    }
+    if (!runs) return LAMELLA_OK;
     uint32_t n = node->edge_count_;
     GradList results(std::max<uint32_t>(n, 1));
     Node* outer = std::exchange(running, node);
@@ -322,6 +330,7 @@ class Engine {
     } else {
       node->leave_giving_up();
     }
+    extras = node->extras_or_null();  // unpacking may have added a hook
     if (LAMELLA_UNLIKELY(extras != nullptr) && !extras->post_hooks.empty()) {
       for (auto& [id, hook] : extras->post_hooks.all()) {
         status = hook->run(results.data(), n, grads.data(), node->output_count_);
@@ -343,8 +352,8 @@ class Engine {
     return LAMELLA_OK;
   }
 
-  // Tensor hooks, node hooks, retained grads.
-  lamella_status before(Node* node, NodeExtras& extras, lamella_tensor** grads) {
+  // Tensor hooks, retained grads.
+  lamella_status before(NodeExtras& extras, lamella_tensor** grads) {
     for (auto& [id, hook] : extras.tensor_hooks.all()) {
       lamella_tensor* g = grads[hook->output];
       if (g == nullptr) continue;
@@ -355,10 +364,6 @@ class Engine {
         detail::release(g);
         grads[hook->output] = replacement;
       }
-    }
-    for (auto& [id, hook] : extras.pre_hooks.all()) {
-      lamella_status status = hook->run(grads, node->output_count_, nullptr, 0);
-      if (status != LAMELLA_OK) return status;
     }
     for (auto& [output, weak] : extras.retained) {
       TensorBase t = weak.lock();

@@ -63,6 +63,16 @@ class CopySlices final : public Node {
       if (static_cast<int>(i) != write_edge_) set_edge(i + 1, write_->edge(i));
     }
     raise_rank(write_->rank());  // Note [The order of side effects]
+    write_->extras().slices = this;
+  }
+  ~CopySlices() override { write_->extras().slices = nullptr; }
+  // The gradient of the base for that of the part which was written.
+  Tensor spread(const Tensor& grad) const {
+    Tensor whole =
+        lamella::empty_strided(base_.sizes, base_.strides, grad.options().dtype(base_.dtype))
+            .zero_();
+    as_view(whole, view_, view_.offset - offset_in(view_.dtype, base_)).copy_(grad);
+    return whole;
   }
   std::string name() const override { return "CopySlices"; }
   void release_saved() noexcept override { write_->release_saved(); }
@@ -123,6 +133,30 @@ class CopySlices final : public Node {
   std::vector<Edge> edges_;
 };
 
+// The gradient of the part of a base that was written, on its way to the base's node.
+class SliceGrad final : public Node {
+ public:
+  explicit SliceGrad(CopySlices* slices) : Node(nullptr, 0) {
+    place_edges(&edge_, 1);
+    set_edge(0, Edge{NodePtr::borrow(slices), 0});
+  }
+  std::string name() const override { return "SliceBackward"; }
+  lamella_status apply(lamella_tensor* const* grads, lamella_tensor** results,
+                       WantedEdges) override {
+    if (grads[0] == nullptr) return LAMELLA_OK;
+    return detail::guarded([&] {
+      const auto* slices = static_cast<const CopySlices*>(edge_.node.get());
+      results[0] = slices->spread(Tensor{TensorBase::borrow(grads[0])}).unsafe_release();
+    });
+  }
+
+ protected:
+  void deallocate() noexcept override { delete this; }
+
+ private:
+  Edge edge_;
+};
+
 fork::Held<std::mutex> view_lock{fork::Level::kLayers};
 
 // Gives a view whose base was rebased a new node, which computes it from the base.
@@ -149,6 +183,14 @@ void refresh(lamella_tensor* t) {
 }
 
 }  // namespace
+
+Edge edge_of_output(Node* node, uint32_t output, lamella_tensor* saved) {
+  NodeExtras* extras = node->extras_or_null();
+  if (extras == nullptr || extras->slices == nullptr) return Edge{NodePtr::borrow(node), output};
+  NodePtr made = NodePtr::adopt(new SliceGrad(static_cast<CopySlices*>(extras->slices)));
+  uint32_t input = made->add_output(saved);
+  return Edge{std::move(made), input};
+}
 
 bool is_stale_view(const lamella_tensor* t) {
   const auto* impl = static_cast<const TensorImpl*>(t);

@@ -196,6 +196,7 @@ struct LAMELLA_PRIVATE_API NodeExtras {
   std::vector<std::pair<uint32_t, WeakTensorRef>> retained;
   lamella_object* anomaly = nullptr;  // where the call was recorded; owned, see anomaly.h
   NodePtr anomaly_parent;             // the node whose backward recorded this one
+  Node* slices = nullptr;             // of a write into a view: the base's node, which runs it
   ~NodeExtras();
 };
 

@@ -310,7 +310,11 @@ lamella_status record(const lamella_kernel* kernel, const lamella_operator* op, 
     if (needs == 0 && grad_enabled()) {
       for (uint16_t i : plan->written) {
         each_tensor(arguments[i], [&](lamella_tensor* t) {
-          if (t != nullptr && (t->flags & LAMELLA_TENSOR_NO_GRAD_VIEW) != 0) {
+          if (t == nullptr) return;
+          // A view may be older than its leaf's wish for gradients.
+          TensorImpl* base = static_cast<TensorImpl*>(t)->base;
+          if ((t->flags & LAMELLA_TENSOR_NO_GRAD_VIEW) != 0 ||
+              (base != nullptr && requires_grad(base) && is_leaf(base))) {
             check_inplace(short_name(plan).c_str(), plan->argument_names[i].c_str(), t);
           }
         });

@@ -163,7 +163,7 @@ TensorBase SavedTensor::unpack_slowly(Node* node, const char* what) const {
   if (output_ != 0 && node != nullptr && grad_enabled()) {
     TensorBase alias = make_detached(tensor);
     if (TensorBase t = tangent(tensor.impl()); t.defined()) set_tangent(alias.impl(), t);
-    attach(alias.impl(), Edge{NodePtr::borrow(node), output_ - 1});
+    attach(alias.impl(), edge_of_output(node, output_ - 1, alias.impl()));
     return alias;
   }
   return tensor;

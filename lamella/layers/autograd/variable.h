@@ -131,6 +131,10 @@ LAMELLA_PRIVATE_API void set_grad(lamella_tensor* t, const TensorBase& grad);
 LAMELLA_PRIVATE_API void retain_grad(lamella_tensor* t);
 LAMELLA_PRIVATE_API bool retains_grad(lamella_tensor* t);
 
+// Where the gradient of a node's saved output goes: to the node, or for a write into a view to the
+// node of its base, so that the write runs once.
+LAMELLA_PRIVATE_API Edge edge_of_output(Node* node, uint32_t output, lamella_tensor* saved);
+
 // Hooks on the tensor's gradient. Returns an id for the removal. Throws if it needs no gradient.
 LAMELLA_PRIVATE_API uint64_t add_tensor_hook(lamella_tensor* t, const lamella_tensor_hook& hook);
 LAMELLA_PRIVATE_API void remove_tensor_hook(lamella_tensor* t, uint64_t id);

@@ -348,8 +348,14 @@ class _Check:
         target = moved[which]
         found = []
         with forward_ad.dual_level():
-            dual = forward_ad.make_dual(target.detach(), tangent)
-            results = parts.tuple_of(self.func(*(dual if c is target else c for c in copies)))
+            # All checked inputs have tangents, and none requires gradients.
+            duals = {
+                id(x): forward_ad.make_dual(
+                    x.detach(), tangent if x is target else lamella.zeros_like(x.detach())
+                )
+                for x in moved
+            }
+            results = parts.tuple_of(self.func(*(duals.get(id(c), c) for c in copies)))
             for i in chosen:
                 primal, part = forward_ad.unpack_dual(results[i])
                 if part is None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from lamella import _C, Tensor
+from lamella.func import transforms
 from lamella.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["functionalize"]
@@ -53,7 +55,9 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
             for i, wrapper in zip(places, wrappers):
                 leaves[i] = wrapper
             new_args, new_kwargs = tree_unflatten(leaves, spec)
-            results, out_spec = tree_flatten(func(*new_args, **new_kwargs))
+            rules = transforms._rules
+            with rules.running("functionalize") if rules else nullcontext():
+                results, out_spec = tree_flatten(func(*new_args, **new_kwargs))
             places = [i for i, result in enumerate(results) if isinstance(result, Tensor)]
             values = _C._functionalize_finish(session, [results[i] for i in places])
             for i, value in zip(places, values):

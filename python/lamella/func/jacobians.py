@@ -92,7 +92,12 @@ def jacrev(
         def rows_of(*vectors: Any) -> Any:
             return tuple(tree_flatten(vjp_fn(tree_unflatten(vectors, out_spec)))[0])
 
-        rows = vmap(rows_of, chunk_size=chunk_size)(*_basis(outputs))
+        basis = _basis(outputs)
+        if chunk_size == 1:  # without vmap, so that backward may do what depends on data
+            each = [rows_of(*vectors) for vectors in zip(*basis)]
+            rows = tuple(lamella.stack(row) for row in zip(*each))
+        else:
+            rows = vmap(rows_of, chunk_size=chunk_size)(*basis)
         blocks, start = [], 0
         for y in outputs:
             block = [

@@ -334,6 +334,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     in_spec = tree_flatten(primals)[1]
 
     def vjp_fn(*cotangents: Any, **options: Any) -> Any:
+        # PyTorch's vjp_fn takes retain_graph and create_graph after the cotangents.
+        while len(cotangents) > 1 and isinstance(cotangents[-1], bool):
+            cotangents = cotangents[:-1]
         given = cotangents[0] if len(cotangents) == 1 else cotangents
         given = options.pop("cotangents", given)
         vectors, spec = tree_flatten(given)

@@ -275,7 +275,12 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, margin - target * (input1 - input2))."""
+    """max(0, margin - target * (input1 - input2)). All have equally many dimensions."""
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError(
+            "margin_ranking_loss: expected 'input1', 'input2' and 'target' to have equally many "
+            f"dimensions, got {list(input1.shape)}, {list(input2.shape)} and {list(target.shape)}"
+        )
     number = _number(reduction, size_average, reduce)
     return lamella.margin_ranking_loss(input1, input2, target, margin, number)
 

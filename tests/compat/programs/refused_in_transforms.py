@@ -137,3 +137,56 @@ with torch.autograd.graph.disable_saved_tensors_hooks("none here"):
     print(enabled())
 print(enabled())
 print(functional._construct_standard_basis_for((torch.ones(2), torch.ones(1).double()), (2, 1)))
+
+
+def wants(x):
+    return x.requires_grad_().sin().sum()
+
+
+def keeps(x):
+    y = x.sin()
+    y.retain_grad()
+    return y.sum()
+
+
+rows = torch.ones(2, 3)
+for transform in (grad, torch.vmap, jacrev):
+    tried("requires_grad_", partial(transform(wants), rows))
+    tried("jacobian", partial(transform(lambda x: functional.jacobian(torch.sin, x)), rows))
+tried("retain_grad", partial(grad(keeps), rows))
+tried("plain", lambda: wants(rows.clone()))
+
+
+class Sine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+tried("setup_context", partial(torch.func.functionalize(Sine.apply), x))
+
+
+class OfData(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x.clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * len(grad.nonzero())
+
+
+print(jacrev(OfData.apply, chunk_size=1)(torch.ones(2)))
+value, pull = vjp(lambda x: x.sin().sum(), rows)
+print(pull(torch.tensor(2.0), True, True)[0].shape)
+printed = []
+torch.vmap(lambda x: printed.append(repr(x)) or x)(rows)
+print(printed)

@@ -74,3 +74,58 @@ class Scale(torch.autograd.Function):
 
 print(torch.autograd.grad(Scale.apply(x, by=3).sum(), x))
 print("saved_tensors" in dir(Scale.apply(x).grad_fn))
+
+
+# Hooks: of tensors that are gone, of nodes that do not run, and what a backward tells of itself.
+order = []
+x = torch.ones(2, requires_grad=True)
+y = x * 2
+handle = y.register_hook(lambda g: order.append("removed"))
+z = (y * 3).sum()
+del y
+handle.remove()
+z.backward(retain_graph=True)
+print(order)
+b = x.clone()
+b.grad_fn.register_prehook(lambda grads: order.append("before b"))
+b.register_hook(lambda g: order.append("b"))
+leaf = b.grad_fn.next_functions[0][0]
+leaf.register_prehook(lambda grads: order.append("before x"))
+x.register_hook(lambda g: order.append("x"))
+c = (b * 2).sum()
+torch.autograd.grad(c, [b], retain_graph=True)
+torch.autograd.grad(c, [x, b], retain_graph=True)
+c.backward(inputs=[b], retain_graph=True)
+c.backward(retain_graph=True)
+print(order)
+b.retain_grad()
+b.grad_fn.register_prehook(lambda grads: (grads[0] * 10,))
+c.backward(retain_graph=True)
+print(b.grad, x.grad)
+
+seen = []
+w = torch.ones(2, requires_grad=True)
+d, e = x * 2, w * 3
+f = d.sin()
+f.register_hook(lambda g: seen.append(torch._C._current_graph_task_id() >= 0))
+nodes = [d.grad_fn, e.grad_fn, f.grad_fn]
+f.register_hook(lambda g: seen.append([torch._C._will_engine_execute_node(n) for n in nodes]))
+f.sum().backward(inputs=[x], retain_graph=True)
+print(seen[:2], torch._C._current_graph_task_id())
+multi = []
+torch.autograd.graph.register_multi_grad_hook([d, f], lambda grads: multi.append(len(grads)))
+torch.autograd.grad(f.sum(), [d], retain_graph=True)
+f.sum().backward()
+print(multi)
+print(isinstance(leaf, torch._C._functions.AccumulateGrad), torch.autograd.torch is torch)
+for wrong in (lambda: delattr(x, "data"), lambda: setattr(x, "data", torch.eye(2).to_sparse())):
+    try:
+        wrong()
+    except RuntimeError:
+        print("refused")
+with torch.autograd.forward_ad.dual_level():
+    print(torch.autograd.forward_ad.make_dual(torch.ones(2), torch.zeros(2)))
+guard = torch._C._AutoDispatchBelowAutograd()
+below = (x * 2).requires_grad
+del guard
+print(below, (x * 2).requires_grad)

@@ -79,3 +79,30 @@ queries, keys = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 5, 4)
 for bias in (causal_upper_left(3, 5), causal_lower_right(3, 5)):
     print(bias, type(bias).__name__, bias.variant, bias.seq_len_q, bias.seq_len_kv)
     print(F.scaled_dot_product_attention(queries, keys, keys, attn_mask=bias))
+
+for wrong in ([2], [torch.ops.aten.sin]):
+    try:
+        create_selective_checkpoint_contexts(wrong)
+    except ValueError:
+        print("refused")
+
+
+@torch.library.custom_op("selected::with_number", mutates_args=())
+def with_number(x: torch.Tensor) -> tuple[torch.Tensor, int]:
+    Counting.count += 1
+    return torch.sin(x), 3
+
+
+with_number.register_autograd(
+    lambda ctx, grad, _: grad * ctx.saved_tensors[0].cos(),
+    setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0]),
+)
+Counting.count = 0
+make = functools.partial(
+    create_selective_checkpoint_contexts, [torch.ops.selected.with_number.default]
+)
+z = torch.ones(3, requires_grad=True)
+made = checkpoint(
+    lambda x: (with_number(x)[0] * x.sin().exp()).sin(), z, use_reentrant=False, context_fn=make
+)
+print(torch.autograd.grad(made.sum(), z), Counting.count)

@@ -169,3 +169,41 @@ for wrong in (
         print("no error")
     except (RuntimeError, TypeError):
         print("refused")
+
+for dtype in (torch.float32, torch.int16, torch.bool, torch.complex64):
+    print(torch.ones(2).to(dtype).storage_type().__name__)
+print(torch.arange(6).view(2, 3).roll(1, dims=None))
+half = torch.tensor([1 + 2j, 0, 3]).to(torch.complex32)
+print(half.any(), half.all(), half.count_nonzero(), (half * 0).any(0), torch.all(half, 0))
+print(torch.arange(3.0)._neg_view(), torch.UntypedStorage(4).filename)
+for wrong in (
+    lambda: torch.zeros(2).new(torch.zeros(2, dtype=torch.int32)),
+    lambda: torch.zeros(2).new(torch.zeros(2, dtype=torch.int32).storage()),
+    lambda: torch.zeros(2).map2_(torch.ones(2), torch.ones(2, requires_grad=True), max),
+    lambda: torch.library.impl("nothing::here", "somewhere"),
+    lambda: torch.nn.functional.margin_ranking_loss(*(torch.ones(2, 2),) * 2, torch.ones(2)),
+):
+    try:
+        wrong()
+    except (RuntimeError, TypeError) as error:
+        print("refused", type(error).__name__)
+print(torch.margin_ranking_loss(torch.ones(2, 2), torch.zeros(2, 2), torch.ones(2), 0.5, 1))
+
+
+class Unscales(torch.optim.Optimizer):
+    _step_supports_amp_scaling = True
+
+    def step(self, closure=None):
+        print(self.grad_scale, self.found_inf, self.param_groups[0]["params"][0].grad)
+
+
+weight = torch.ones(2, requires_grad=True)
+scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+optimizer = Unscales([weight], {})
+for factor in (1.0, float("inf")):
+    weight.grad = None
+    scaler.scale((weight * factor).sum()).backward()
+    scaler.step(optimizer)
+    print(hasattr(optimizer, "grad_scale"))
+    scaler.update()
+    print(scaler.get_scale())

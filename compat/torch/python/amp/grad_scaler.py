@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import inspect
 import warnings
 from typing import Any
 
@@ -88,6 +89,10 @@ class GradScaler:
             raise RuntimeError("unscale_: expected to be called once between two updates")
         if self._scale is None:
             raise AssertionError("unscale_: expected scale() to be called before")
+        self._multiply(optimizer, self._scale.double().reciprocal().float())
+
+    def _multiply(self, optimizer: Any, inverse: Tensor) -> None:
+        """Multiplies the gradients, and looks for those that are not finite."""
         grads: dict[lamella.device, list[Tensor]] = {}
         for group in optimizer.param_groups:
             for parameter in group["params"]:
@@ -96,7 +101,6 @@ class GradScaler:
                 if parameter.grad.dtype == lamella.float16:
                     raise ValueError("unscale_: expected gradients of float32, got float16")
                 grads.setdefault(parameter.grad.device, []).append(parameter.grad)
-        inverse = self._scale.double().reciprocal().float()
         found = self._found[id(optimizer)] = {}
         with lamella.no_grad():
             for device, of_device in grads.items():
@@ -111,11 +115,34 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("step: expected no 'closure' with scaled gradients")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            return self._scaled_step(optimizer, *args, **kwargs)
         if id(optimizer) not in self._found:
             self.unscale_(optimizer)
         if any(found.item() for found in self._found[id(optimizer)].values()):
             return None
         return optimizer.step(*args, **kwargs)
+
+    def _scaled_step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """A step of an optimizer that unscales: it gets the scaler, or the scale as attributes."""
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn(
+                "step: 'grad_scaler' as an argument is deprecated; optimizers have the attributes "
+                "grad_scale and found_inf",
+                FutureWarning,
+                stacklevel=3,
+            )
+            return optimizer.step(*args, **kwargs, grad_scaler=self)
+        if self._scale is None:
+            raise AssertionError("step: expected scale() to be called before")
+        optimizer.grad_scale = None if id(optimizer) in self._found else self._scale
+        if optimizer.grad_scale is not None:
+            self._multiply(optimizer, lamella.ones(()))
+        optimizer.found_inf = sum(self._found[id(optimizer)].values())
+        try:
+            return optimizer.step(*args, **kwargs)
+        finally:
+            del optimizer.grad_scale, optimizer.found_inf
 
     def update(self, new_scale: Any = None) -> None:
         """Sets the next step's scale: `new_scale`, or according to the gradients of this step."""

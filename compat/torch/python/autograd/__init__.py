@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +11,9 @@ import lamella
 from lamella import _C, Tensor
 from lamella.compat._fallback import names_of
 
-__getattr__, __dir__ = names_of("autograd")
+__getattr__, __dir__ = names_of(
+    "autograd", lambda name: sys.modules.get("torch") if name == "torch" else None
+)
 
 
 def _profiler_enabled() -> bool:
@@ -37,5 +41,9 @@ class Variable(metaclass=_VariableType):
     _execution_engine = _Engine()
 
     def __new__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
+        if volatile:
+            warnings.warn(
+                "Variable: 'volatile' was removed and has no effect; use no_grad()", stacklevel=2
+            )
         tensor = data if isinstance(data, Tensor) else lamella.as_tensor(data)
         return tensor.detach().requires_grad_(requires_grad) if requires_grad else tensor

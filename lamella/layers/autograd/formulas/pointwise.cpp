@@ -55,6 +55,8 @@ Tensor exponent_backward(const Tensor& grad, const Tensor& self, const Tensor& e
   Tensor stays = (self == 0).logical_and(real_of(exponent) >= 0);
   // keep() masks log(0) in the result, but not the NaN of its derivative, so the base is replaced.
   Tensor base = lamella::where(stays, Scalar(1), self);
+  // The logarithm of a negative number is complex.
+  if (exponent.is_complex() && !base.is_complex()) base = base.to(exponent.scalar_type());
   return keep(grad * conj_of(result * base.log()), stays.logical_not());
 }
 Tensor exponent_backward(const Tensor& grad, const Scalar& self, const Tensor& exponent,

@@ -139,7 +139,8 @@ def make_fx(
                 made = f(*tree_unflatten(given, spec))
         finally:
             _modes.pop()
-        graph.output(tree_map(recorder.node_of, made))
+        annotated = getattr(f, "__annotations__", {}).get("return")
+        graph.output(tree_map(recorder.node_of, made), annotated)
         root = lamella.nn.Module()
         for name, value in recorder.constants.items():
             if isinstance(value, lamella.nn.Parameter):
