@@ -112,6 +112,7 @@ template <class T>
 struct SameType {
   using Element = T;
   using Sum = T;
+  static constexpr bool kFetches = std::is_floating_point_v<T>;  // has tiles that prefetch b
   static Lanes<T> multiply_add(Lanes<T> a, Lanes<T> b, Lanes<T> c) {
     if constexpr (std::is_same_v<T, float>) {
 #if defined(CPU_CAPABILITY_AVX512)
@@ -233,12 +234,11 @@ TileFn<P> tile_of(int64_t rows, int64_t vectors) {
 // rows are read.
 template <class P>
 bool fetches_b(const GemmBlock& g) {
-  return std::is_floating_point_v<typename P::Element> && g.b_is_far;
+  return P::kFetches && g.b_is_far;
 }
 template <class P>
 TileFn<P> fetching_tile_of(int64_t rows, bool is_wide) {
-  constexpr Tile kKind =
-      std::is_floating_point_v<typename P::Element> ? Tile::kFetches : Tile::kPlain;
+  constexpr Tile kKind = P::kFetches ? Tile::kFetches : Tile::kPlain;
   constexpr auto kAll = std::make_integer_sequence<int, kTileRows>();
   constexpr auto kWide = std::make_integer_sequence<int, kWideRows>();
   return is_wide ? tile_of<P, 2 * kTileVectors, kKind>(rows, kWide)
