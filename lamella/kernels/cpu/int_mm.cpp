@@ -82,8 +82,10 @@ void one_byte_gemm(const char* op, Gemm p) {
     correct(p, added.data_ptr(), 1);
     p.d = {added.data_ptr(), 1, 0, 0};
   } else if (dtype == kChar) {
-    correct(p, const_cast<void*>(p.c.data), p.n);
-    p.d = p.c;
+    int64_t count = 2 * byte_gemm_kernels_on(kCPU, dtype)->columns;
+    added = new_tensor({p.m, count}, kInt, kCPU);
+    correct(p, added.data_ptr(), count);
+    p.d = {added.data_ptr(), count, 0, 0};
   }
   if (by_dots) return dots_gemm(p);
   tiled_gemm(p);
