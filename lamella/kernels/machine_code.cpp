@@ -7,6 +7,7 @@
 #include "lamella/kernels/cpu/convolution.h"
 #include "lamella/kernels/cpu/copy.h"
 #include "lamella/kernels/cpu/gemm.h"
+#include "lamella/kernels/cpu/simd/gemm.h"
 #include "lamella/kernels/dispatch_stub.h"
 #include "lamella/kernels/parallel.h"
 
@@ -27,7 +28,17 @@ void code_product(const CodeProduct& p, const void* a, const void* b, void* c,
                1,
                d != nullptr ? 1 : 0,
                {d, 0, p.d_column, 0}};
+  if (p.result != p.dtype) problem.result = static_cast<ScalarType>(p.result);
   gemm("dot", problem);
+}
+
+bool code_multiplies(int64_t a, int64_t b, int64_t sums, int64_t k) {
+  auto left = static_cast<ScalarType>(a), right = static_cast<ScalarType>(b);
+  auto result = static_cast<ScalarType>(sums);
+  if (left == kBFloat16 && right == left && result == kFloat) return has_gemm(left) && k % 2 == 0;
+  if ((left != kChar && left != kByte) || right != kChar || result != kInt) return false;
+  const GemmKernels* kernels = byte_gemm_kernels_on(kCPU, left);
+  return kernels != nullptr && k > 0 && k % kernels->group == 0;
 }
 
 void code_copy(int64_t bytes, int64_t ndim, const int64_t* sizes, const int64_t* strides,

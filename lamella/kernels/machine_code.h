@@ -10,11 +10,12 @@ namespace lamella::native {
 // A batch of products c = a b, or a b + d with a row d: a is m x k, b k x n, c m x n and dense.
 // Strides are in elements. The generated code stores this structure among its constants.
 struct CodeProduct {
-  int64_t dtype;  // a ScalarType
+  int64_t dtype;  // a ScalarType: that of a and b; for uint8 b is int8
   int64_t batch, m, n, k;
   int64_t a_batch, a_row, a_column;
   int64_t b_batch, b_row, b_column;
   int64_t d_column;
+  int64_t result;  // the ScalarType of c and d
 };
 
 // out = softmax(q k^T scale + mask) v and the logarithms of the sums, dense. Strides of sample,
@@ -58,6 +59,9 @@ LAMELLA_PRIVATE_API int code_capability();
 // `storage` is the storage of b if b may be a constant, else null. d may be null.
 LAMELLA_PRIVATE_API void code_product(const CodeProduct& p, const void* a, const void* b, void* c,
                                       lamella_storage* storage, const void* d);
+// True if products of these dtypes with such sums, of k terms, are faster here than products of
+// operands that were converted to the dtype of the sums.
+LAMELLA_PRIVATE_API bool code_multiplies(int64_t a, int64_t b, int64_t sums, int64_t k);
 // function(buffers, begin, end) for disjoint ranges that cover [0, count), on the threads of the
 // kernels' pool.
 LAMELLA_PRIVATE_API void code_parallel(void (*function)(void* const* buffers, int64_t begin,

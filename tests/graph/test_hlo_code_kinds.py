@@ -387,3 +387,107 @@ def test_columns_are_reduced(opcode, columns):
     wide = x.astype(np.float64) ** 2
     expected = wide.sum(0) + 0.5 if opcode == "add" else np.maximum(wide.max(0), 0.5)
     np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+NARROW = {
+    "bf16": (lamella.bfloat16, "f32"),
+    "s8": (lamella.int8, "s32"),
+    "u8": (lamella.uint8, "s32"),
+}
+
+
+@pytest.mark.parametrize("kind", list(NARROW))
+@pytest.mark.parametrize(
+    ("m", "k", "n"), [(1, 64, 96), (3, 130, 50), (8, 384, 192), (40, 96, 49), (33, 7, 65)]
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_products_of_narrow_numbers_with_kept_weights(kind, m, k, n, turned):
+    dtype, sums = NARROW[kind]
+    right = "s8" if kind == "u8" else kind
+    random = np.random.default_rng(m)
+    low = 0 if kind == "u8" else -128
+    x = lamella.tensor(random.integers(low, 128, (m, k))).to(dtype)
+    shape = (n, k) if turned else (k, n)
+    w = lamella.tensor(random.integers(-128, 128, shape)).to(NARROW[right][0])
+    row = random.integers(-9, 9, n).astype(np.float32 if sums == "f32" else np.int32)
+    program = hlo.compile(
+        f"HloModule m\nENTRY e {{\nx = {kind}[{m},{k}] parameter(0)\n"
+        f"w = {right}[{shape[0]},{shape[1]}] parameter(1)\nrow = {sums}[{n}] parameter(2)\n"
+        f"p = {sums}[{m},{n}] dot(x, w), lhs_contracting_dims={{1}}, "
+        f"rhs_contracting_dims={{{int(turned)}}}\n"
+        f"b = {sums}[{m},{n}] broadcast(row), dimensions={{1}}\n"
+        f"ROOT r = {sums}[{m},{n}] add(p, b)\n}}\n"
+    )
+
+    def wide(t: Any) -> np.ndarray:
+        return t.to(lamella.float64).numpy()
+
+    # Products of these numbers are whole and below 2^15 k, so float32 sums of them are exact.
+    for _ in range(4):
+        (got,) = program(x, w, lamella.tensor(row))
+        right_side = wide(w).T if turned else wide(w)
+        np.testing.assert_array_equal(wide(got), wide(x) @ right_side + row)
+        last = np.copy(wide(got))
+    w.mul_(-1) if kind == "bf16" else w.bitwise_not_()
+    (got,) = program(x, w, lamella.tensor(row))
+    right_side = wide(w).T if turned else wide(w)
+    np.testing.assert_array_equal(wide(got), wide(x) @ right_side + row)
+    assert not np.array_equal(last, wide(got))
+
+
+@pytest.mark.parametrize("kind", list(NARROW))
+def test_batches_of_products_of_narrow_numbers(kind):
+    dtype, sums = NARROW[kind]
+    right = "s8" if kind == "u8" else kind
+    random = np.random.default_rng(5)
+    x = random.integers(0, 100, (2, 3, 20, 64))
+    y = random.integers(-100, 100, (2, 24, 3, 64))
+    program = hlo.compile(
+        f"HloModule m\nENTRY e {{\nx = {kind}[2,3,20,64] parameter(0)\n"
+        f"y = {right}[2,24,3,64] parameter(1)\n"
+        f"t = {right}[2,3,24,64] transpose(y), dimensions={{0,2,1,3}}\n"
+        f"ROOT r = {sums}[2,3,20,24] dot(x, t), lhs_batch_dims={{0,1}}, rhs_batch_dims={{0,1}}, "
+        "lhs_contracting_dims={3}, rhs_contracting_dims={3}\n}\n"
+    )
+    (got,) = program(lamella.tensor(x).to(dtype), lamella.tensor(y).to(NARROW[right][0]))
+    np.testing.assert_array_equal(got.to(lamella.int64).numpy(), np.einsum("abik,ajbk->abij", x, y))
+
+
+def test_rounded_products_of_bfloat16():
+    random = np.random.default_rng(6)
+    x = lamella.tensor(random.normal(size=(20, 512)).astype(np.float32)).to(lamella.bfloat16)
+    w = lamella.tensor(random.normal(size=(512, 80)).astype(np.float32)).to(lamella.bfloat16)
+    program = hlo.compile(
+        "HloModule m\nENTRY e {\nx = bf16[20,512] parameter(0)\nw = bf16[512,80] parameter(1)\n"
+        "ROOT p = f32[20,80] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"
+    )
+    left, right = x.to(lamella.float64).numpy(), w.to(lamella.float64).numpy()
+    (got,) = program(x, w)
+    assert np.all(np.abs(got.numpy() - left @ right) < 512 * 2e-7 * (np.abs(left) @ np.abs(right)))
+
+
+def test_long_programs_with_small_arrays():
+    """Small arrays are on the stack; the loops that threads share find them in tables."""
+    layers = 45
+    lines = ["x0 = f32[32,384] parameter(0)", "zero = f32[] constant(0)"]
+    for n in range(layers):
+        lines += [
+            f"w{n} = f32[384,384] parameter({n + 1})",
+            f"t{n} = f32[32,384] tanh(x{n})",
+            f"a{n} = f32[32,384] multiply(t{n}, t{n})",
+            f"sum{n} = f32[32] reduce(a{n}, zero), dimensions={{1}}, to_apply=sum",
+            f"p{n} = f32[32,384] dot(t{n}, w{n}), lhs_contracting_dims={{1}}, "
+            "rhs_contracting_dims={0}",
+            f"less{n} = f32[32] negate(sum{n})",
+            f"b{n} = f32[32,384] broadcast(less{n}), dimensions={{0}}",
+            f"h{n} = f32[32,384] tanh(p{n})",
+            f"{'ROOT ' if n == layers - 1 else ''}x{n + 1} = f32[32,384] maximum(h{n}, b{n})",
+        ]
+    before = "sum { a = f32[] parameter(0)\nb = f32[] parameter(1)\nROOT r = f32[] add(a, b) }"
+    x, weights = numbers(32, 384), [0.055 * numbers(384, 384, seed=n) for n in range(layers)]
+    (got,) = run("\n".join(lines), x, *weights, before=before)
+    expected = x.astype(np.float64)
+    for w in weights:
+        t = np.tanh(expected)
+        expected = np.maximum(np.tanh(t @ w), -(t * t).sum(1, keepdims=True))
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)

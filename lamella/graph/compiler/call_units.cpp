@@ -1,9 +1,11 @@
 // Finds the instructions that units which call kernels absorb: transposes of the results of
-// attention, and additions of a row to a product or a convolution.
+// attention, additions of a row to a product or a convolution, and conversions of a product's
+// operands.
 #include <algorithm>
 
 #include "lamella/graph/compiler/units.h"
 #include "lamella/graph/passes/convolution_problem.h"
+#include "lamella/kernels/machine_code.h"
 
 namespace lamella::hlo::compiler {
 
@@ -52,6 +54,28 @@ int64_t row_dimension(const Instruction* i) {
 }
 
 }  // namespace
+
+View UnitPlan::side(const Instruction* dot, size_t n) const {
+  View given = view(dot->operands[n]);
+  if (dot->opcode != Opcode::Dot) return given;
+  View narrow[2];
+  int64_t types[2], summed = 1;
+  for (size_t s = 0; s < 2; ++s) {
+    const Instruction* convert = view(dot->operands[s]).base;
+    if (is_given(convert) || convert->opcode != Opcode::Convert) return given;
+    auto type = scalar_type_of(convert->operand_shape(0).element_type());
+    if (!type) return given;
+    types[s] = static_cast<int64_t>(*type);
+    bool is_all = convert == dot->operands[s];
+    narrow[s] = is_all ? view(convert->operands[0])
+                       : View{convert->operands[0], view(dot->operands[s]).strides};
+  }
+  for (int64_t d : dot->integers(AttributeKey::LhsContractingDims)) {
+    summed *= dot->operand_shape(0).dimension(d);
+  }
+  auto sums = static_cast<int64_t>(*scalar_type_of(dot->shape->element_type()));
+  return native::code_multiplies(types[0], types[1], sums, summed) ? narrow[n] : given;
+}
 
 // A product whose only use adds a row that is broadcast over all rows of the result takes that row
 // as the start of its sums; so does a convolution, whose row has the output features.

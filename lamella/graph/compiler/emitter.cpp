@@ -257,11 +257,14 @@ llvm::Value* Emitter::pointer(const Place& place) {
     StackArray& array = stack_arrays_[static_cast<size_t>(place.at)];
     if (array.slot < 0) {
       array.slot = take_memory(8);
-      Body* own = std::exchange(body, main_body);
-      llvm::Value* address = pointer({Place::Temporary, array.slot, nullptr});
-      body = own;
-      llvm::IRBuilder<>(main_body->function->getEntryBlock().getTerminator())
-          .CreateStore(array.memory, address);
+      // In the main function, whichever function is being emitted.
+      llvm::IRBuilder<> first(main_body->function->getEntryBlock().getTerminator());
+      llvm::Value* table = first.CreateConstInBoundsGEP1_64(
+          first.getPtrTy(), main_body->buffers, static_cast<uint64_t>(temporary_buffer));
+      llvm::Value* memory = first.CreateLoad(first.getPtrTy(), table);
+      first.CreateStore(array.memory,
+                        first.CreateConstInBoundsGEP1_64(first.getInt8Ty(), memory,
+                                                         static_cast<uint64_t>(array.slot)));
     }
     offset = array.slot;
   }

@@ -56,9 +56,13 @@ struct KernelCalls::Side {
 };
 // An operand as batch, free and summed dimensions; copied into this order if its strides require
 // it.
-KernelCalls::Side KernelCalls::side_of(const Instruction* operand, std::span<const int64_t> batch,
-                                       std::span<const int64_t> sum, std::vector<Place>* made) {
-  Side side{*operand->shape, plan_.view(operand), {}, {batch.begin(), batch.end()}, 0, 0, 0, 0};
+KernelCalls::Side KernelCalls::side_of(const Instruction* dot, size_t n,
+                                       std::span<const int64_t> batch, std::span<const int64_t> sum,
+                                       std::vector<Place>* made) {
+  View view = plan_.side(dot, n);
+  auto sizes = dot->operand_shape(n).dimensions();
+  Shape shape = Shape::array(view.base->shape->element_type(), {sizes.begin(), sizes.end()});
+  Side side{shape, std::move(view), {}, {batch.begin(), batch.end()}, 0, 0, 0, 0};
   std::vector<int64_t> sums(sum.begin(), sum.end()), frees;
   for (int64_t d = 0; d < side.shape.rank(); ++d) {
     bool named = std::find(batch.begin(), batch.end(), d) != batch.end() ||
@@ -119,9 +123,9 @@ void KernelCalls::copy(const Side& to, const Side& from, const std::vector<int64
 void KernelCalls::product(const Instruction* i, const Place& to, const Instruction* row) {
   if (i->shape->elements() == 0) return;
   std::vector<Place> made;
-  Side a = side_of(i->operands[0], i->integers(AttributeKey::LhsBatchDims),
+  Side a = side_of(i, 0, i->integers(AttributeKey::LhsBatchDims),
                    i->integers(AttributeKey::LhsContractingDims), &made);
-  Side b = side_of(i->operands[1], i->integers(AttributeKey::RhsBatchDims),
+  Side b = side_of(i, 1, i->integers(AttributeKey::RhsBatchDims),
                    i->integers(AttributeKey::RhsContractingDims), &made);
   // Batch dimensions that merge into one on both sides are one call; the others are loops around
   // it.
@@ -132,25 +136,30 @@ void KernelCalls::product(const Instruction* i, const Place& to, const Instructi
   };
   while (!are_one(a, &a_batch) || !are_one(b, &b_batch)) ++outer;
   inner = a.free_size * b.free_size * batch;
-  llvm::Constant* problem =
-      numbers_of({static_cast<int64_t>(*scalar_type_of(product_type(i->shape->element_type()))),
-                  batch, a.free_size, b.free_size, a.sum_size, a_batch, a.free, a.sum, b_batch,
-                  b.sum, b.free, row != nullptr ? plan_.view(row).strides.back() : 0});
+  ElementType sums = product_type(i->shape->element_type());
+  // Types of operands that differ from that of the sums are signed already, or bytes.
+  ElementType numbers = a.shape.element_type();
+  if (numbers == i->shape->element_type()) numbers = sums;
+  auto number = [](ElementType type) { return static_cast<int64_t>(*scalar_type_of(type)); };
+  llvm::Constant* problem = numbers_of(
+      {number(numbers), batch, a.free_size, b.free_size, a.sum_size, a_batch, a.free, a.sum,
+       b_batch, b.sum, b.free, row != nullptr ? plan_.view(row).strides.back() : 0, number(sums)});
   llvm::Type* pointer = e_.b.getPtrTy();
   llvm::FunctionCallee dot = e_.runtime("lamella_dot", e_.b.getInt32Ty(),
                                         {pointer, pointer, pointer, pointer, pointer, pointer});
   llvm::Value* storage = storage_of(b.place);
   llvm::Value* first = row_of(row);
-  auto at = [&](const Place& place, llvm::Value* elements) {
-    llvm::Value* bytes = e_.b.CreateMul(
-        elements, e_.i64(static_cast<int64_t>(element_bytes(i->shape->element_type()))));
+  auto at = [&](const Place& place, llvm::Value* elements, ElementType type) {
+    llvm::Value* bytes =
+        e_.b.CreateMul(elements, e_.i64(static_cast<int64_t>(element_bytes(type))));
     return e_.b.CreateGEP(e_.b.getInt8Ty(), e_.pointer(place), bytes);
   };
   auto nest = [&](auto& self, size_t d, llvm::Value* in_a, llvm::Value* in_b,
                   llvm::Value* in_c) -> void {
     if (d == outer) {
-      frame_.return_if(e_.b.CreateCall(
-          dot, {problem, at(a.place, in_a), at(b.place, in_b), at(to, in_c), storage, first}));
+      frame_.return_if(
+          e_.b.CreateCall(dot, {problem, at(a.place, in_a, numbers), at(b.place, in_b, numbers),
+                                at(to, in_c, sums), storage, first}));
       return;
     }
     int64_t each = inner;

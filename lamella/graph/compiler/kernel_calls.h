@@ -30,7 +30,7 @@ class KernelCalls {
   // The pointer to the initial values of sums, or a null pointer.
   llvm::Value* row_of(const Instruction* row);
   struct Side;
-  Side side_of(const Instruction* operand, std::span<const int64_t> batch,
+  Side side_of(const Instruction* dot, size_t n, std::span<const int64_t> batch,
                std::span<const int64_t> sum, std::vector<Place>* made);
   // New temporary memory for the shape with its dimensions in this order.
   Side dense(const Shape& shape, const std::vector<int64_t>& order);

@@ -262,8 +262,8 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
     std::set<int>& own = classes[i];
     if (auto sum = sums.find(i); sum != sums.end()) {
       written_.insert(i);
-      for (const Instruction* operand : sum->second.product->operands)
-        need(view(operand).base, true);
+      const Instruction* product = sum->second.product;
+      for (size_t n = 0; n < product->operands.size(); ++n) need(side(product, n).base, true);
       need(view(sum->second.row).base, true);
       continue;
     }
@@ -274,8 +274,8 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
     }
     if (is_apart(i)) {
       written_.insert(i);
-      for (const Instruction* operand : i->operands) {
-        need(calls_kernel(i->opcode) ? view(operand).base : operand, true);
+      for (size_t n = 0; n < i->operands.size(); ++n) {
+        need(calls_kernel(i->opcode) ? side(i, n).base : i->operands[n], true);
       }
       continue;
     }

@@ -61,6 +61,9 @@ class UnitPlan {
   std::vector<Unit> units;
   // An operand of a kernel call as strides over an array in memory.
   View view(const Instruction* i) const { return view_of(i, inside_); }
+  // An operand of a product as its kernel reads it. Numbers that are converted to the type of the
+  // sums are read before their conversion, if this machine multiplies them as they are.
+  View side(const Instruction* dot, size_t n) const;
   // Additions of a row that the product or convolution does itself, by starting its sums with it.
   struct Sum {
     const Instruction *product, *row;

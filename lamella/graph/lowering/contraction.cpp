@@ -42,6 +42,12 @@ Ops with_sum(Call& c, Op made) {
 }
 
 Ops mm(Call& c) { return {product(c, c.op("self"), c.op("mat2"), 0, 0)}; }
+Ops int_mm(Call& c) {
+  DotDimensionNumbers numbers;
+  numbers.add_lhs_contracting_dimensions(1);
+  numbers.add_rhs_contracting_dimensions(0);
+  return {DotGeneral(c.op("self"), c.op("mat2"), numbers, nullptr, c.result().element_type())};
+}
 Ops bmm(Call& c) { return {product(c, c.op("self"), c.op("mat2"), 1, 1)}; }
 Ops mv(Call& c) { return {product(c, c.op("self"), c.op("vec"), 0, 0)}; }
 Ops dot(Call& c) { return {product(c, c.op("self"), c.op("tensor"), 0, 0)}; }
@@ -93,6 +99,7 @@ Ops linear_backward(Call& c) {
 
 const Rule kContraction[] = {
     {"aten::mm", mm},
+    {"aten::_int_mm", int_mm},
     {"aten::bmm", bmm},
     {"aten::mv", mv},
     {"aten::dot", dot},

@@ -230,18 +230,31 @@ void paired_gemm(const Gemm& p) {
     q.b = Matrices::of(b).transposed();
   }
   q.k += p.k % 2;
-  bool reads = p.d.data != nullptr;
-  Tensor c =
-      reads ? copied(p, p.d, p.m, p.n, kFloat) : new_tensor({p.batch, p.m, p.n}, kFloat, kCPU);
-  q.c = Matrices::of(c);
-  if (reads) q.d = q.c;
+  bool reads = p.d.data != nullptr, is_wide = p.result == kFloat;
+  Tensor c;
+  if (!is_wide) {
+    c = reads ? copied(p, p.d, p.m, p.n, kFloat) : new_tensor({p.batch, p.m, p.n}, kFloat, kCPU);
+    q.c = Matrices::of(c);
+    if (reads) q.d = q.c;
+  }
   if (reads && !p.beta.equal(1)) {
     q.dtype = kFloat;
     scale(q);
     q.dtype = kBFloat16;
   }
   if (!take_dots(q)) tiled_gemm(q);
-  copy_to(p, p.c, q.c, kFloat);
+  if (!is_wide) copy_to(p, p.c, q.c, kFloat);
+}
+
+// c and d have another dtype than a and b, for which there are no kernels here.
+void converted_gemm(const char* op, const Gemm& p) {
+  Gemm q = p;
+  q.dtype = p.result;
+  q.result = ScalarType::Undefined;
+  Tensor a = copied(p, p.a, p.m, p.k, q.dtype), b = copied(p, p.b, p.k, p.n, q.dtype);
+  q.a = Matrices::of(a);
+  q.b = Matrices::of(b);
+  gemm(op, q);
 }
 
 }  // namespace
@@ -252,6 +265,8 @@ void gemm(const char* op, const Gemm& problem) {
     return check_solved(solved, op, problem.device);
   }
   if (problem.batch == 0 || problem.m == 0 || problem.n == 0) return;
+  const bool is_mixed = problem.result != ScalarType::Undefined;
+  if (is_mixed && problem.dtype != kBFloat16) return byte_gemm(op, problem);
   Gemm p = problem;
   p.dtype = signed_type(p.dtype);  // wrapping sums of products have the same bits
   if (p.beta.equal(0)) {
@@ -261,6 +276,7 @@ void gemm(const char* op, const Gemm& problem) {
   }
   ScalarType dtype = sum_dtype(op, p.dtype);
   if (p.dtype == kBFloat16 && has_gemm(kBFloat16)) return paired_gemm(p);
+  if (is_mixed) return converted_gemm(op, p);
   if (dtype != p.dtype) return widened_gemm(op, p, dtype);
   if (is_complex(p.dtype)) return complex_gemm(op, p);
   real_gemm(p);

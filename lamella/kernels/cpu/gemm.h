@@ -37,9 +37,10 @@ struct Gemm {
   Scalar alpha = 1, beta = 0;
   Matrices d = {};
   Device device = kCPU;
-  // For devices alone: the dtype of c and d, if it is another one; negative results become 0.
+  // The dtype of c and d, if it is another one. On the CPU float32 for bfloat16, and int32 for b of
+  // int8 with a of int8 or uint8; the rows of c are contiguous then, and beta is 0 or 1.
   ScalarType result = ScalarType::Undefined;
-  bool relu = false;
+  bool relu = false;  // for devices alone: negative results become 0
 };
 void gemm(const char* op, const Gemm& problem);
 
@@ -66,12 +67,15 @@ void dot_product(const char* op, const Tensor& a, const Tensor& b, bool conjugat
 // group.
 bool has_gemm(ScalarType dtype);
 // Requires contiguous rows of c, contiguous rows or columns of b, and for bfloat16 contiguous rows
-// of a.
+// of a. If d's columns are 0 apart, each of its rows repeats one number for the columns of two tiles
+// or more.
 void tiled_gemm(const Gemm& problem);
 // is_dots_gemm() is true if dots_gemm(), which sums along k, can compute the problem: at most
 // `most_rows` rows. c and d may have any strides.
 bool is_dots_gemm(const Gemm& problem, int64_t most_rows);
 void dots_gemm(const Gemm& problem);
+// A product of bytes (Note [Products of bytes]) into c of int32, with nothing added.
+void byte_gemm(const char* op, const Gemm& problem);
 // Products of complex numbers. Rows of c must be contiguous, and d must be c.
 void library_gemm(const char* op, const Gemm& problem);
 

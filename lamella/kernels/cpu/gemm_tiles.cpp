@@ -156,6 +156,7 @@ class Product {
     whole.a_step = p_.a.column * element_;
     whole.c_row = p_.c.row * sum;
     whole.d_row = p_.d.row * sum;
+    whole.d_repeats = p_.d.column == 0;
     whole.alpha = alpha;
     bool reads_b = unpacked > 0;
     whole.b_is_far = reads_b && k_ * p_.n * element_ > kNearBytes;
@@ -195,7 +196,7 @@ class Product {
         g.b = panels + j / tile * whole.b_panel;
         g.tail = last;
         g.c = c_ + i * whole.c_row + (first + j) * sum;
-        if (d_ != nullptr) g.d = d_ + i * whole.d_row + (first + j) * sum;
+        if (d_ != nullptr) g.d = d_ + i * whole.d_row + (whole.d_repeats ? 0 : first + j) * sum;
         for (int64_t l = 0; l == 0 || l < k_; l += kStretch) {
           g.a = a + l * whole.a_step;
           g.k = std::min(kStretch, k_ - l);
@@ -205,6 +206,7 @@ class Product {
           g.tail += g.k * whole.tail_row;
           g.d = g.c;
           g.d_row = g.c_row;
+          g.d_repeats = false;
         }
       }
     });

@@ -27,6 +27,7 @@ constexpr GemmKernels kernels_of(void (*dots)(const GemmDots&)) {
 struct BFloat16Pairs {
   using Element = uint32_t;
   using Sum = float;
+  static constexpr bool kFetches = true;
   static Lanes<float> multiply_add(Lanes<uint32_t> a, Lanes<uint32_t> b, Lanes<float> c) {
     // The intrinsic would need this file to be compiled for processors that have the instruction.
     asm("vdpbf16ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));

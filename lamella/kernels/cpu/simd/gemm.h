@@ -29,6 +29,7 @@ struct GemmBlock {
   int64_t c_row;
   const char* d;  // of c's dtype; may be c, or NULL if nothing is added
   int64_t d_row;
+  bool d_repeats;  // d has the columns of two tiles alone, which are added to all columns
   int64_t m, n, k;
   const void* alpha;  // of c's dtype
   bool b_is_far;      // b is not packed, and is larger than the second-level cache

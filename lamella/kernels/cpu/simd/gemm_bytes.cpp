@@ -31,6 +31,7 @@ constexpr GemmKernels kernels_of(int64_t group, void (*dots)(const GemmDots&),
 struct ShortPairs {
   using Element = uint32_t;
   using Sum = uint32_t;
+  static constexpr bool kFetches = false;
   static Lanes<uint32_t> multiply_add(Lanes<uint32_t> a, Lanes<uint32_t> b, Lanes<uint32_t> c) {
 #if defined(CPU_CAPABILITY_AVX512)
     return (Lanes<uint32_t>)_mm512_madd_epi16((__m512i)a, (__m512i)b) + c;
@@ -52,6 +53,7 @@ template <bool BIsUnsigned, bool Turned>
 struct ByteFours {
   using Element = uint32_t;
   using Sum = uint32_t;
+  static constexpr bool kFetches = true;
   static Lanes<uint32_t> multiply_add(Lanes<uint32_t> a, Lanes<uint32_t> b, Lanes<uint32_t> c) {
     if constexpr (Turned) b ^= broadcast(kHighBits);
     // The intrinsic would need this file to be compiled for processors that have the instruction.

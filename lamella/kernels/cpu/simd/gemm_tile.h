@@ -112,6 +112,7 @@ template <class T>
 struct SameType {
   using Element = T;
   using Sum = T;
+  static constexpr bool kFetches = std::is_floating_point_v<T>;  // has tiles that prefetch b
   static Lanes<T> multiply_add(Lanes<T> a, Lanes<T> b, Lanes<T> c) {
     if constexpr (std::is_same_v<T, float>) {
 #if defined(CPU_CAPABILITY_AVX512)
@@ -233,12 +234,11 @@ TileFn<P> tile_of(int64_t rows, int64_t vectors) {
 // rows are read.
 template <class P>
 bool fetches_b(const GemmBlock& g) {
-  return std::is_floating_point_v<typename P::Element> && g.b_is_far;
+  return P::kFetches && g.b_is_far;
 }
 template <class P>
 TileFn<P> fetching_tile_of(int64_t rows, bool is_wide) {
-  constexpr Tile kKind =
-      std::is_floating_point_v<typename P::Element> ? Tile::kFetches : Tile::kPlain;
+  constexpr Tile kKind = P::kFetches ? Tile::kFetches : Tile::kPlain;
   constexpr auto kAll = std::make_integer_sequence<int, kTileRows>();
   constexpr auto kWide = std::make_integer_sequence<int, kWideRows>();
   return is_wide ? tile_of<P, 2 * kTileVectors, kKind>(rows, kWide)
@@ -263,7 +263,7 @@ void block(const GemmBlock& g) {
     int64_t b_row = is_tail ? g.tail_row : g.b_row;
     const char* a = g.a;
     char* c = g.c + j * kBytes;
-    const char* d = g.d != nullptr ? g.d + j * kBytes : nullptr;
+    const char* d = g.d != nullptr && !g.d_repeats ? g.d + j * kBytes : g.d;
     const char* next = g.n - j >= width + kColumns ? b + width / kColumns * g.b_panel : g.after;
     bool fetches = fetches_b<P>(g) && width >= kColumns && next != nullptr;
     TileFn<P> run = tile_of<P>(higher != 0 ? rows + 1 : rows, vectors);
@@ -360,33 +360,52 @@ void dots_tile(const GemmDots& g, const char* a, const char* b, int64_t m, int64
   using E = typename P::Element;
   using S = typename P::Sum;
   constexpr int N = kLanes<S>, C = N / R;
+  // Few columns are read at a time: one after the other in memory, they are nearly one stream.
+  constexpr int G = R == 1 && C > 4 ? 4 : C;
   const char* rows[R];
-  const char* columns[C];
   for (int r = 0; r < R; ++r) rows[r] = a + (r < m ? r : m - 1) * g.a_row;
-  for (int j = 0; j < C; ++j) columns[j] = b + (j < n ? j : n - 1) * g.b_row;
   Lanes<S> sum[N] = {};
-  int64_t l = 0;
-  for (; l + N <= g.k; l += N) {
-    Lanes<E> x[R];
-    for (int r = 0; r < R; ++r) x[r] = load<E>(rows[r] + l * sizeof(E));
-    for (int j = 0; j < C; ++j) {
-      if (FETCHES) __builtin_prefetch(columns[j] + l * sizeof(E) + C * g.b_row, 0, 2);
-      Lanes<E> y = load<E>(columns[j] + l * sizeof(E));
-      for (int r = 0; r < R; ++r) sum[r * C + j] = P::multiply_add(x[r], y, sum[r * C + j]);
+#pragma GCC unroll 4
+  for (int first = 0; first < C; first += G) {
+    const char* columns[G];
+    for (int j = 0; j < G; ++j) columns[j] = b + (first + j < n ? first + j : n - 1) * g.b_row;
+    Lanes<S> own[R * G] = {};
+    int64_t l = 0;
+    for (; l + N <= g.k; l += N) {
+      Lanes<E> x[R];
+      for (int r = 0; r < R; ++r) x[r] = load<E>(rows[r] + l * sizeof(E));
+      for (int j = 0; j < G; ++j) {
+        if (FETCHES) __builtin_prefetch(columns[j] + l * sizeof(E) + G * g.b_row, 0, 2);
+        Lanes<E> y = load<E>(columns[j] + l * sizeof(E));
+        for (int r = 0; r < R; ++r) own[r * G + j] = P::multiply_add(x[r], y, own[r * G + j]);
+      }
     }
-  }
-  if (l < g.k) {
-    Lanes<E> x[R];
-    for (int r = 0; r < R; ++r) x[r] = load_part<E>(rows[r] + l * sizeof(E), g.k - l);
-    for (int j = 0; j < C; ++j) {
-      Lanes<E> y = load_part<E>(columns[j] + l * sizeof(E), g.k - l);
-      for (int r = 0; r < R; ++r) sum[r * C + j] = P::multiply_add(x[r], y, sum[r * C + j]);
+    if (l < g.k) {
+      Lanes<E> x[R];
+      for (int r = 0; r < R; ++r) x[r] = load_part<E>(rows[r] + l * sizeof(E), g.k - l);
+      for (int j = 0; j < G; ++j) {
+        Lanes<E> y = load_part<E>(columns[j] + l * sizeof(E), g.k - l);
+        for (int r = 0; r < R; ++r) own[r * G + j] = P::multiply_add(x[r], y, own[r * G + j]);
+      }
+    }
+    for (int r = 0; r < R; ++r) {
+      for (int j = 0; j < G; ++j) sum[r * C + first + j] = own[r * G + j];
     }
   }
   S alpha;
   std::memcpy(&alpha, g.alpha, sizeof(S));
   S results[N];
   store<S>(results, sums_of_lanes<S>(sum) * broadcast(alpha));
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(S));
+  if (m >= R && n >= C && g.c_column == kBytes && (d == nullptr || g.d_column == kBytes)) {
+    typedef S Row __attribute__((vector_size(C * sizeof(S)), aligned(1), may_alias));
+    for (int r = 0; r < R; ++r) {
+      Row row = *reinterpret_cast<const Row*>(results + r * C);
+      if (d != nullptr) row += *reinterpret_cast<const Row*>(d + r * g.d_row);
+      *reinterpret_cast<Row*>(c + r * g.c_row) = row;
+    }
+    return;
+  }
   for (int64_t r = 0; r < m; ++r) {
     for (int64_t j = 0; j < n; ++j) {
       S value = results[r * C + j];

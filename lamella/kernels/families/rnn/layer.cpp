@@ -107,18 +107,8 @@ void check_rest(const char* op, const Layer& layer, const Tensor& input, const o
 // c = a b, plus the row d for each row unless d is null. All are dense; a is m x k, b is k x n.
 template <class T>
 void product(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c, const T* d = nullptr) {
-  const lamella::native::CodeProduct p = {static_cast<int64_t>(sizeof(T) == 4 ? kFloat : kDouble),
-                                          1,
-                                          m,
-                                          n,
-                                          k,
-                                          m * k,
-                                          k,
-                                          1,
-                                          k * n,
-                                          n,
-                                          1,
-                                          1};
+  constexpr auto kType = static_cast<int64_t>(sizeof(T) == 4 ? kFloat : kDouble);
+  const lamella::native::CodeProduct p = {kType, 1, m, n, k, m * k, k, 1, k * n, n, 1, 1, kType};
   lamella::native::code_product(p, a, b, c, nullptr, d);
 }
 
