@@ -48,7 +48,8 @@ uint64_t* OrderScratch::reserve(Tensor& words, int64_t n) {
 
 namespace {
 
-constexpr int64_t kShort = 8192;  // most elements of a line that the network sorts
+constexpr int64_t kShort = 8192;          // most elements of a line that the network sorts
+constexpr int64_t kMaxBuckets = 1 << 18;  // most elements of a line that is sorted in buckets
 constexpr int64_t kMaxWords = INT64_C(1) << 32;
 
 // ---- Storing ----
@@ -70,10 +71,35 @@ void store(const Line& line, int64_t k, const OrderedLine& out, F&& at) {
 
 // Like store(), from sorted words. Elements are recomputed from their keys, except NaN and zeros,
 // because reading a long line in sorted order is slow.
+template <class K, class U>
+bool store_words_together(const Line& line, const Packing<K>& packing, const uint64_t* words,
+                          int64_t k, const OrderedLine& out) {
+  if (out.value_stride != static_cast<int64_t>(sizeof(U)) || out.index_stride != 1) return false;
+  constexpr int64_t kPart = 1 << 16;
+  auto* values = reinterpret_cast<U*>(out.values);
+  for (int64_t at = 0; at < k; at += kPart) {
+    const int64_t count = std::min(kPart, k - at);
+    const SortedPairs pairs{words + at, count, packing.least, packing.right};
+    if (store_sorted_on(DeviceType::CPU, pairs, line.kind, values + at, out.indices + at)) {
+      for (int64_t i = at; i < at + count; ++i) {
+        const auto magnitude = static_cast<U>(values[i] << 1 >> 1);
+        if (magnitude != 0 && magnitude <= static_cast<U>(line.kind.infinity)) continue;
+        values[i] = *reinterpret_cast<const U*>(line.element(out.indices[i]));
+      }
+    }
+    check_interrupt();
+  }
+  return true;
+}
 template <class K>
 void store_words(const Line& line, const Packing<K>& packing, const uint64_t* words, int64_t k,
                  const OrderedLine& out) {
   const KeyKind kind = line.kind;
+  if constexpr (sizeof(K) == 8) {
+    if (store_words_together<K, uint64_t>(line, packing, words, k, out)) return;
+  } else if (kind.bytes == 4) {
+    if (store_words_together<K, uint32_t>(line, packing, words, k, out)) return;
+  }
   auto run = [&]<class U>(U) {
     constexpr U kSign = static_cast<U>(U(1) << (sizeof(U) * 8 - 1));
     auto invert = static_cast<U>(kind.invert), flip = static_cast<U>(kind.flip);
@@ -245,6 +271,11 @@ void order_by_counting(const Line& line, const Packing<K>& packing, const Ordere
 uint64_t* sort_pairs(uint64_t* words, uint64_t* other, int64_t n, int bits) {
   // Parts this long are sorted without a question for interrupts.
   constexpr int64_t kPart = 1 << 24;
+  if (n <= kMaxBuckets && bits > kMaxSmallBits) {
+    sort_pairs_on(DeviceType::CPU, words, other, n, bits);
+    check_interrupt();
+    return words;
+  }
   if (bits <= kMaxSmallBits || !sort_long_words_on(DeviceType::CPU, words, 0)) {
     return sort_by_digits(words, other, n, bits);
   }

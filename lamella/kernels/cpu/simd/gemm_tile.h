@@ -365,12 +365,15 @@ void dots_tile(const GemmDots& g, const char* a, const char* b, int64_t m, int64
   for (int r = 0; r < R; ++r) rows[r] = a + (r < m ? r : m - 1) * g.a_row;
   for (int j = 0; j < C; ++j) columns[j] = b + (j < n ? j : n - 1) * g.b_row;
   Lanes<S> sum[N] = {};
+  // So many rows at once are more streams than the hardware keeps ahead of.
+  constexpr int64_t kAhead = 512;
+  const int64_t ahead = g.b_is_short ? C * g.b_row : kAhead;
   int64_t l = 0;
   for (; l + N <= g.k; l += N) {
     Lanes<E> x[R];
     for (int r = 0; r < R; ++r) x[r] = load<E>(rows[r] + l * sizeof(E));
     for (int j = 0; j < C; ++j) {
-      if (FETCHES) __builtin_prefetch(columns[j] + l * sizeof(E) + C * g.b_row, 0, 2);
+      if (FETCHES) __builtin_prefetch(columns[j] + l * sizeof(E) + ahead, 0, 3);
       Lanes<E> y = load<E>(columns[j] + l * sizeof(E));
       for (int r = 0; r < R; ++r) sum[r * C + j] = P::multiply_add(x[r], y, sum[r * C + j]);
     }
@@ -408,7 +411,7 @@ void dots(const GemmDots& g) {
     constexpr int C = N / R;
     for (int64_t j = 0; j < g.n; j += C) {
       for (int64_t i = 0; i < g.m; i += R) {
-        // The tile of the first rows of a prefetches the next part of b.
+        // The tile of the first rows of a prefetches b.
         auto run_tile = g.b_is_far && i == 0 && g.n - j >= 2 * C ? &dots_tile<P, R, true>
                                                                  : &dots_tile<P, R, false>;
         run_tile(g, g.a + i * g.a_row, g.b + j * g.b_row, g.m - i < R ? g.m - i : R,

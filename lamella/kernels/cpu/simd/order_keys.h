@@ -101,4 +101,18 @@ using store_picked_fn = void (*)(const uint32_t* words, int64_t n, uint32_t mask
                                  const char* from, char* values, int64_t* indices);
 LAMELLA_KERNEL(store_picked_fn, store_picked_on);
 
+// Sorted words of which each is a key, less `least` and shifted to the right, above a position.
+struct SortedPairs {
+  const uint64_t* words;
+  int64_t n;
+  uint64_t least;
+  int right;
+};
+// Stores elements of 4 or 8 bytes that have these keys, and their positions, which may lie where
+// the words do. Returns true if some are NaN or zeros, which are stored as such, but not bit by
+// bit.
+using store_sorted_fn = bool (*)(const SortedPairs& pairs, const KeyKind& kind, void* values,
+                                 int64_t* indices);
+LAMELLA_KERNEL(store_sorted_fn, store_sorted_on);
+
 }  // namespace lamella::native
