@@ -73,6 +73,15 @@ void pack(const K* keys, int64_t n, K least, int right, int left, uint32_t* word
 }
 
 template <class K>
+void pair(const K* keys, int64_t n, K least, int right, int64_t first, uint64_t* words) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    words[i] =
+        static_cast<uint64_t>((keys[i] - least) >> right) << 32 | static_cast<uint64_t>(first + i);
+  }
+}
+
+template <class K>
 void least_by_lane(const K* keys, int64_t n, K* lanes) {
   K least[kKeyLanes];
   for (K& lane : least) lane = static_cast<K>(~K(0));
@@ -239,7 +248,8 @@ bool has_ties(const uint32_t* words, int64_t n, uint32_t mask) {
 
 template <class K>
 constexpr KeyLoops<K> make_loops(decltype(KeyLoops<K>::read) read) {
-  return {read, &bounds<K>, &pack<K>, &least_by_lane<K>, &append<K>, &count_of<K>, &search<K>};
+  return {read,       &bounds<K>,   &pack<K>,  &pair<K>, &least_by_lane<K>,
+          &append<K>, &count_of<K>, &search<K>};
 }
 const KeyLoops<uint32_t>& key_loops32() {
   static constexpr KeyLoops<uint32_t> loops = make_loops<uint32_t>(&read32);

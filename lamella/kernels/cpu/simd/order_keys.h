@@ -68,6 +68,8 @@ struct KeyLoops {
   KeyBounds<K> (*bounds)(const K* keys, int64_t n);
   // words[i] = (keys[i] - least) >> right << left | i.
   void (*pack)(const K* keys, int64_t n, K least, int right, int left, uint32_t* words);
+  // words[i] = (keys[i] - least) >> right << 32 | (first + i).
+  void (*pair)(const K* keys, int64_t n, K least, int right, int64_t first, uint64_t* words);
   // lanes[i] becomes the least of the keys whose position is i modulo kKeyLanes, or all ones.
   void (*least_by_lane)(const K* keys, int64_t n, K* lanes);
   // Appends keys up to the limit with their positions, counted from `first`. Returns how many.

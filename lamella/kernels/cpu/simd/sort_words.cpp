@@ -319,7 +319,8 @@ bool sort_short_pairs(const uint64_t* from, int64_t n, uint32_t base, int bits, 
   return true;
 }
 
-void sort_in_buckets(uint64_t* pairs, uint64_t* other, int64_t n, uint32_t base, int bits) {
+void sort_in_buckets(uint64_t* pairs, uint64_t* other, int64_t n, uint32_t base, int bits,
+                     pairs_done_fn done, void* context) {
   int digit = bits_of(static_cast<uint32_t>(n)) - 4;
   digit = digit < 6 ? 6 : digit > kMaxDigit ? kMaxDigit : digit;
   digit = digit < bits ? digit : bits;
@@ -356,16 +357,18 @@ void sort_in_buckets(uint64_t* pairs, uint64_t* other, int64_t n, uint32_t base,
     } else if (left == 0) {  // the keys are equal, and the positions in order
       for (int64_t i = 0; i < size; ++i) to[i] = from[i];
     } else if (size > kMaxShort || !sort_short_pairs(from, size, least, left, to)) {
-      sort_in_buckets(from, to, size, least, left);
+      sort_in_buckets(from, to, size, least, left, nullptr, nullptr);
       for (int64_t i = 0; i < size; ++i) to[i] = from[i];
     }
+    if (done != nullptr) done(context, begin, size);
     begin += size;
     b = last;
   }
 }
 
-void sort_pairs_kernel(uint64_t* pairs, uint64_t* other, int64_t n, int bits) {
-  sort_in_buckets(pairs, other, n, 0, bits);
+void sort_pairs_kernel(uint64_t* pairs, uint64_t* other, int64_t n, int bits, pairs_done_fn done,
+                       void* context) {
+  sort_in_buckets(pairs, other, n, 0, bits, done, context);
 }
 
 }  // namespace
