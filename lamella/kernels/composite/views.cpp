@@ -312,10 +312,15 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   }
   // Copies elements one by one: a block copy would be a call, which costs more for few elements.
   Dims sizes, strides;
-  for (size_t i = 0; i < self.sizes().size(); ++i) {
-    sizes.push_back(i == d ? length : self.sizes()[i]);
-    strides.push_back(i == d ? stride : self.strides()[i]);
+  const size_t dims = self.sizes().size();
+  int64_t *to_sizes = sizes.grow_uninitialised(dims),
+          *to_strides = strides.grow_uninitialised(dims);
+  for (size_t i = 0; i < dims; ++i) {
+    to_sizes[i] = self.sizes()[i];
+    to_strides[i] = self.strides()[i];
   }
+  to_sizes[d] = length;
+  to_strides[d] = stride;
   return view_of(self, sizes, strides, offset);
 }
 
