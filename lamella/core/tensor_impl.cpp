@@ -391,7 +391,12 @@ TensorBase make_view_as(const TensorBase& base, IntArrayRef sizes, IntArrayRef s
   char* data =
       element_address(b->storage != nullptr ? b->storage->data : nullptr, storage_offset, dtype);
   ViewBits bits = bits_of_view(b, dtype);
-  uint32_t flags = bits.flags | shape_flags(sizes, strides, numel);
+  uint32_t flags = bits.flags;
+  if (n == 1 && (strides[0] == 1 || numel <= 1)) {
+    flags |= LAMELLA_TENSOR_CONTIGUOUS | LAMELLA_TENSOR_DENSE;
+  } else {
+    flags |= shape_flags(sizes, strides, numel);
+  }
   init_header(t, dtype, Device(static_cast<DeviceType>(b->device_type), b->device_index), bits.keys,
               flags, static_cast<int32_t>(n), numel, b->storage, data);
   t->base = retained_base(base.impl());

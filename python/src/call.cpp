@@ -198,12 +198,9 @@ PyObject* to_python(const lamella_value& value, SchemaType type, bool owned) {
   return result;
 }
 
-PyObject* invoke(const Program& program, const lamella_value* values, Frame& frame) {
-  return invoke_with(program, values, frame, call_keys(program.op, frame));
-}
-
-PyObject* invoke_with(const Program& program, const lamella_value* values, Frame& frame,
-                      uint64_t keys) {
+namespace {
+[[gnu::always_inline]] inline PyObject* run(const Program& program, const lamella_value* values,
+                                            Frame& frame, uint64_t keys) {
   const lamella_operator* op = program.op;
   ValueBuffer returns(op->return_count);
   uint64_t work = frame.keys == 0 ? factory_work(program, values) : frame.work;
@@ -224,6 +221,15 @@ PyObject* invoke_with(const Program& program, const lamella_value* values, Frame
     return wrap(returns[0].as.tensor);
   }
   return wrap_returns(program, returns.data());
+}
+}  // namespace
+
+PyObject* invoke(const Program& program, const lamella_value* values, Frame& frame) {
+  return run(program, values, frame, call_keys(program.op, frame));
+}
+PyObject* invoke_with(const Program& program, const lamella_value* values, Frame& frame,
+                      uint64_t keys) {
+  return run(program, values, frame, keys);
 }
 
 namespace {
@@ -298,6 +304,16 @@ PyObject* call_with_large_ints(const ProgramTable& table, const char* name, bool
 }
 }  // namespace
 
+namespace {
+// Whether `out=` is given, and not as None.
+bool has_out(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) {
+    if (is_out_name(PyTuple_GET_ITEM(kwnames, k))) return args[nargs + k] != Py_None;
+  }
+  return false;
+}
+}  // namespace
+
 PyObject* call_table(const ProgramTable& table, const char* name, bool is_method,
                      PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   lamella_value values[kMaxArguments];
@@ -306,10 +322,13 @@ PyObject* call_table(const ProgramTable& table, const char* name, bool is_method
     PyObject* result = call_with_large_ints(table, name, is_method, args, nargs, kwnames);
     return result != nullptr ? result : name_conversion_error(name_of(table, name));
   };
+  // Programs without outputs cannot take them: their arguments need not be converted.
+  const bool to_out = kwnames != nullptr && has_out(args, nargs, kwnames);
   for (const Program* program : table.programs) {
+    if (to_out && program->outs.empty()) continue;
     Match m = match(*program, args, nargs, kwnames, false, frame, values);
     if (m == Match::kYes) [[likely]]
-      return invoke(*program, values, frame);
+      return run(*program, values, frame, call_keys(program->op, frame));
     if (m == Match::kError) return failed();
     frame.reset();
   }

@@ -8,6 +8,7 @@
 //   first, and does what modules do if the name is not there.
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "lamella/python_names.h"
 #include "python/src/errors.h"
@@ -66,12 +67,41 @@ PyObject* modules(PyObject*, PyObject*) {
 
 PyTypeObject PackageType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
+#if PY_VERSION_HEX < 0x030C0000
+// What names of packages were found last. Every change of any dictionary gives it a version that no
+// dictionary had before, so an entry of the same version is true, and its value alive.
+struct FoundName {
+  PyObject* name;  // interned, and owned, so that no other name gets its address
+  uint64_t version;
+  PyObject* value;  // borrowed
+};
+constexpr size_t kFoundNames = 256;
+FoundName found_names[kFoundNames];  // guarded by the GIL
+
+FoundName& found_name(PyObject* name) {
+  return found_names[reinterpret_cast<uintptr_t>(name) / 16 % kFoundNames];
+}
+#endif
+
 PyObject* package_attribute(PyObject* self, PyObject* name) {
   // PyModule_GetDict() would ask first whether this is a module.
   PyObject* names =
       *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(self) + PackageType.tp_dictoffset);
   PyObject* found = nullptr;
-#if PY_VERSION_HEX >= 0x030D0000
+#if PY_VERSION_HEX < 0x030C0000
+  const uint64_t version = reinterpret_cast<PyDictObject*>(names)->ma_version_tag;
+  FoundName& last = found_name(name);
+  if (last.name == name && last.version == version) return Ref::borrow(last.value).release();
+  found = PyDict_GetItemWithError(names, name);
+  if (found != nullptr && PyUnicode_CHECK_INTERNED(name)) {
+    Py_INCREF(name);
+    Py_XDECREF(std::exchange(last.name, name));
+    last.version = version;
+    last.value = found;
+  }
+  Py_XINCREF(found);
+  if (found == nullptr && PyErr_Occurred() != nullptr) return nullptr;
+#elif PY_VERSION_HEX >= 0x030D0000
   if (PyDict_GetItemRef(names, name, &found) < 0) return nullptr;
 #else
   found = PyDict_GetItemWithError(names, name);

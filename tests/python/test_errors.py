@@ -148,6 +148,26 @@ def test_unknown_operators():
         _ = lamella.ad
 
 
+def test_names_of_the_package_that_change():
+    class Name(str):
+        pass
+
+    try:
+        for number in range(600):
+            lamella._tried = number
+            assert lamella._tried == number
+            vars(lamella)["_tried"] = -number
+            assert lamella._tried == -number
+            assert getattr(lamella, "".join(["_tri", "ed"])) == -number
+            setattr(lamella, f"_tried_{number}", number)
+        assert all(getattr(lamella, f"_tried_{n}") == n for n in range(600))
+        assert getattr(lamella, Name("_tried")) == -599
+    finally:
+        for name in [name for name in vars(lamella) if name.startswith("_tried")]:
+            delattr(lamella, name)
+    assert not hasattr(lamella, "_tried")
+
+
 def test_names_of_the_package():
     assert isinstance(lamella, types.ModuleType) and lamella.__name__ == "lamella"
     assert "optim" in dir(lamella) and lamella.__dict__["add"] is lamella.add

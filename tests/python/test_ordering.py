@@ -98,6 +98,64 @@ def test_one_line(dtype, kind):
             assert_same(got[1], torch.kthvalue(number(x), k)[1])
 
 
+def long_line(kind, n, dtype):
+    """Lines whose leading bits put few, many or nearly all elements into one bucket."""
+    generator = np.random.default_rng(n)
+    if kind == "uniform":
+        return generator.uniform(-2, 2, n).astype(dtype)
+    if kind == "normal":
+        return (generator.standard_normal(n) * 1000).astype(dtype)
+    if kind == "clusters":  # two, of neighbours that differ in their lowest bits
+        return (generator.integers(0, 3000, n) + generator.integers(0, 2, n) * 2**30).astype(dtype)
+    if kind == "one outlier":
+        line = generator.integers(0, 5000, n).astype(dtype)
+        line[n // 2] = 2**31 - 129
+        return line
+    if kind == "twice the same":
+        return np.tile(generator.integers(-(10**9), 10**9, n // 2 + 1), 2)[:n].astype(dtype)
+    return np.arange(n, 0, -1).astype(dtype) * 7919  # descending
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize(
+    "kind", ["uniform", "normal", "clusters", "one outlier", "twice the same", "descending"]
+)
+@pytest.mark.parametrize("n", [8193, 70_000, 262_144, 262_145])
+def test_long_lines(n, kind, dtype):
+    line = long_line(kind, n, dtype)
+    order = np.argsort(line, kind="stable")
+    values, indices = lamella.sort(lamella.from_numpy(line), stable=True)
+    np.testing.assert_array_equal(indices.numpy(), order)
+    np.testing.assert_array_equal(values.numpy(), line[order])
+    values, indices = lamella.sort(lamella.from_numpy(line), descending=True, stable=True)
+    order = np.argsort(-line.astype("float64"), kind="stable")
+    np.testing.assert_array_equal(indices.numpy(), order)
+    np.testing.assert_array_equal(values.numpy(), line[order])
+
+
+def test_long_lines_keep_the_bits_of_nan_and_zeros():
+    generator = np.random.default_rng(3)
+    for bits, unsigned in (("float32", "uint32"), ("float64", "uint64")):
+        line = generator.standard_normal(50_000).astype(bits)
+        line[::7] = 0.0
+        line[::11] = -0.0
+        words = line.view(unsigned)
+        quiet = np.array(np.nan, bits).view(unsigned)
+        words[::13] = quiet + generator.integers(1, 1000, words[::13].size).astype(unsigned)
+        for descending in (False, True):
+            values, indices = lamella.sort(
+                lamella.from_numpy(line), descending=descending, stable=True
+            )
+            np.testing.assert_array_equal(values.numpy().view(unsigned), words[indices.numpy()])
+            # Equal elements stay in the order of their positions.
+            got = values.numpy()
+            equal = (got[1:] == got[:-1]) | (np.isnan(got[1:]) & np.isnan(got[:-1]))
+            assert (np.diff(indices.numpy())[equal] > 0).all()
+            rest = got[~np.isnan(got)]
+            steps = np.diff(rest)
+            assert (steps <= 0).all() if descending else (steps >= 0).all()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 def test_medians_modes_and_distinct_values(dtype, kind):

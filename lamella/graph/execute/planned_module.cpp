@@ -77,7 +77,7 @@ class PlanWriter {
         }
       });
     }
-    for (const Instruction* i : from.computation->instructions) names_.emplace(i->name);
+    for (const Instruction* i : from.computation->instructions) names_.emplace(i->name, 0);
     Scope scope = begin(from.computation->name);
     for (const Instruction* parameter : from.computation->parameters) {
       add_parameter(scope, parameter);
@@ -98,9 +98,7 @@ class PlanWriter {
 
  private:
   Scope begin(std::string_view wanted) {
-    std::string name(wanted);
-    for (int n = 1; to_.find_computation(name) != nullptr; ++n) name = str(wanted, ".", n);
-    return {to_.add_computation(name), {}};
+    return {to_.add_computation(to_.free_computation_name(wanted)), {}};
   }
   // Sets the root: the result, or a tuple of several results.
   void finish(Scope& scope, const Instructions& results) {
@@ -120,7 +118,11 @@ class PlanWriter {
   // A name that no instruction of the program has.
   std::string new_name(std::string_view wanted) {
     std::string name(wanted);
-    for (int n = 1; !names_.insert(name).second; ++n) name = str(wanted, ".", n);
+    if (names_.emplace(name, 0).second) return name;
+    int64_t& last = names_[name];
+    do {
+      name = str(wanted, ".", ++last);
+    } while (!names_.emplace(name, 0).second);
     return name;
   }
   Instruction* add(Scope& scope, Opcode opcode, std::string_view name, const Shape& shape,
@@ -248,7 +250,8 @@ class PlanWriter {
   std::vector<size_t> first_region_;
   size_t region_count_ = 0;
   std::unordered_map<const Computation*, Computation*> copied_;
-  std::unordered_set<std::string> names_;  // names of the program's instructions and of new ones
+  // The names of the program's instructions and of new ones, and the last number behind each.
+  std::unordered_map<std::string, int64_t> names_;
 };
 
 }  // namespace

@@ -9,12 +9,6 @@ namespace {
 
 using Copied = std::unordered_map<const Computation*, Computation*>;
 
-std::string free_name(const Module& module, std::string_view wanted) {
-  std::string name(wanted);
-  for (int n = 1; module.find_computation(name) != nullptr; ++n) name = str(wanted, ".", n);
-  return name;
-}
-
 Attribute copy_attribute(Module& to, const Attribute& from, Copied& copied,
                          const std::vector<Instruction*>& instructions, bool share) {
   Arena& arena = to.arena();
@@ -112,7 +106,7 @@ Computation* copy_computation(Module& to, const Computation& from, Copied& copie
       copy_computation(to, called, copied, share_literals);
     });
   }
-  Computation* made = to.add_computation(free_name(to, from.name));
+  Computation* made = to.add_computation(to.free_computation_name(from.name));
   copied.emplace(&from, made);
   made->attributes = to.arena().copy(from.attributes);
   made->parameters.resize(from.parameters.size());

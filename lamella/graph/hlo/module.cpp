@@ -45,6 +45,7 @@ Computation* Module::add_computation(std::string_view name) {
   made->name = arena_.copy(name);
   made->parent = this;
   computations.push_back(made);
+  computation_names_.emplace(made->name, 0);
   return made;
 }
 
@@ -68,6 +69,15 @@ Computation* Module::find_computation(std::string_view wanted) const {
     if (one->name == wanted) return one;
   }
   return nullptr;
+}
+std::string Module::free_computation_name(std::string_view wanted) {
+  auto found = computation_names_.find(wanted);
+  std::string name(wanted);
+  if (found == computation_names_.end()) return name;
+  do {
+    name = str(wanted, ".", ++found->second);
+  } while (computation_names_.contains(name));
+  return name;
 }
 int64_t Module::instruction_count() const {
   int64_t count = 0;

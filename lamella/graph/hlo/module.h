@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "lamella/graph/hlo/arena.h"
@@ -119,11 +120,15 @@ class Module {
                                const Shape* shape, std::span<Instruction* const> operands,
                                std::span<const Attribute> attributes = {});
   Computation* find_computation(std::string_view name) const;
+  // A name that no computation was added by: `wanted`, or it with a number.
+  std::string free_computation_name(std::string_view wanted);
   int64_t instruction_count() const;
 
  private:
   Arena arena_;
   std::vector<std::unique_ptr<Computation>> owned_computations_;
+  // The names that computations were added by, each with the last number that was tried behind it.
+  std::unordered_map<std::string_view, int64_t> computation_names_;
   std::vector<std::vector<const Shape*>> shapes_;  // by hash
   size_t shape_count_ = 0;
 };

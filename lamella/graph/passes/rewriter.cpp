@@ -9,12 +9,12 @@
 namespace lamella::hlo {
 
 Rewriter::Rewriter(Module& module, Computation& computation)
-    : module_(module), computation_(computation) {
-  ++uses_[computation.root];
+    : module_(module), computation_(computation), uses_(computation.instructions.size()) {
+  auto use = [&](const Instruction* i) { ++uses_[static_cast<size_t>(i->index)]; };
+  use(computation.root);
   for (const Instruction* i : computation.instructions) {
-    names_.insert(i->name);
     reads_layouts_ = reads_layouts_ || i->opcode == Opcode::Bitcast;
-    for (const Instruction* operand : i->operands) ++uses_[operand];
+    for (const Instruction* operand : i->operands) use(operand);
     if (const Attribute* before = i->find(AttributeKey::ControlPredecessors)) {
       fixed_.insert(i);
       for (const Instruction* one : before->instructions()) fixed_.insert(one);
@@ -40,6 +40,10 @@ bool Rewriter::may_stand_for(const Instruction& by, const Instruction& i) const 
 
 Instruction* Rewriter::add(Opcode opcode, Shape shape, const std::vector<Instruction*>& operands,
                            const std::vector<Attribute>& attributes) {
+  if (names_.empty()) {
+    for (const Instruction* i : before_) names_.insert(i->name);
+    for (const Instruction* i : computation_.instructions) names_.insert(i->name);
+  }
   std::string name;
   size_t n = computation_.instructions.size();
   do {

@@ -20,10 +20,10 @@ class Rewriter {
   // or null keep it. Returns the number of replacements.
   template <class F>
   int64_t rewrite(F&& rule) {
-    std::vector<Instruction*> before = std::move(computation_.instructions);
+    before_ = std::move(computation_.instructions);
     computation_.instructions.clear();
     int64_t replaced = 0;
-    for (Instruction* i : before) {
+    for (Instruction* i : before_) {
       take_operands(*i);
       current_ = i;
       Instruction* by = is_fixed(*i) ? nullptr : rule(i);
@@ -32,6 +32,8 @@ class Rewriter {
         ++replaced;
         continue;
       }
+      came_from_.resize(computation_.instructions.size(), kMade);
+      came_from_.push_back(i->index);
       i->index = static_cast<int64_t>(computation_.instructions.size());
       computation_.instructions.push_back(i);
     }
@@ -59,8 +61,13 @@ class Rewriter {
   Attribute dim_labels(ConvolutionDimensions dimensions);
   // The number of uses of an instruction as an operand, plus one for the root, before the pass.
   int uses(const Instruction* i) const {
-    auto found = uses_.find(i);
-    return found == uses_.end() ? 0 : found->second;
+    auto at = static_cast<size_t>(i->index);
+    if (!before_.empty() && at < computation_.instructions.size() &&
+        computation_.instructions[at] == i) {
+      int64_t from = at < came_from_.size() ? came_from_[at] : kMade;
+      return from == kMade ? 0 : uses_[static_cast<size_t>(from)];
+    }
+    return uses_[at];
   }
   Module& module() { return module_; }
 
@@ -73,7 +80,12 @@ class Rewriter {
   Computation& computation_;
   const Instruction* current_ = nullptr;
   std::unordered_map<const Instruction*, Instruction*> replaced_;
-  std::unordered_map<const Instruction*, int> uses_;
+  // Programs have many instructions, and each pass makes a Rewriter: what is known of all of them
+  // is kept by their indices, and their names are collected when the first new one is needed.
+  static constexpr int64_t kMade = -1;
+  std::vector<Instruction*> before_;  // the instructions that rewrite() was given
+  std::vector<int> uses_;             // by the index before
+  std::vector<int64_t> came_from_;    // the index before, or kMade, by the index now
   std::unordered_set<const Instruction*> fixed_;
   std::unordered_set<std::string_view> names_;
   bool reads_layouts_ = false;

@@ -9,6 +9,7 @@
 
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/hlo/infer.h"
+#include "lamella/graph/hlo/names.h"
 
 namespace lamella::hlo {
 namespace {
@@ -103,8 +104,10 @@ class Comparison {
     pair(before_.entry, after_.entry);
     run_waiting();
     // Computations that nothing calls are paired by their names, callers first.
+    Names<const Computation> named;
+    for (const Computation* one : after_.computations) named.insert(one->name, one);
     for (auto one = before_.computations.rbegin(); one != before_.computations.rend(); ++one) {
-      const Computation* other = after_.find_computation((*one)->name);
+      const Computation* other = named.find((*one)->name);
       if (other != nullptr) pair(*one, other);
       run_waiting();
     }

@@ -35,7 +35,8 @@ LAMELLA_COLD Tensor make_pinned(const char* op, const Tensor& made) {
                             default_key_set(DeviceType::CPU, true)));
 }
 LAMELLA_ALWAYS_INLINE Tensor placed(const char* op, Tensor made, std::optional<bool> pin_memory) {
-  return LAMELLA_UNLIKELY(pin_memory && *pin_memory) ? make_pinned(op, made) : made;
+  if (LAMELLA_UNLIKELY(pin_memory && *pin_memory)) return make_pinned(op, made);
+  return made;
 }
 bool is_own(Device device) { return device.is_cpu() || device.is_meta(); }
 // A backend's device without an index is its current device.

@@ -74,6 +74,14 @@ bool view_strides(const Tensor& self, const Dims& shape, Dims& strides) {
   }
   return compute_view_strides(self.sizes(), own, shape, strides);
 }
+// Whether a shape has these many elements and no -1. An overflow is left to infer_size().
+bool holds(IntArrayRef size, int64_t numel) {
+  int64_t product = 1;
+  for (int64_t one : size) {
+    if (one < 0 || __builtin_mul_overflow(product, one, &product)) return false;
+  }
+  return product == numel;
+}
 Tensor& become_shape(Tensor& self, const Shape& shape) {
   set_sizes_and_strides(TensorImpl::of(self), shape.sizes, shape.strides, self.storage_offset());
   return self;
@@ -94,6 +102,12 @@ Tensor lift(const Tensor& self) { return alias(self); }
 Tensor lift_fresh(const Tensor& self) { return alias(self); }
 
 Tensor view(const Tensor& self, IntArrayRef size) {
+  if (self.is_contiguous() && self.numel() != 0 && holds(size, self.numel()) &&
+      (self.dim() == 0 || self.strides().back() == 1)) {
+    Dims strides;
+    contiguous_strides(size, strides.grow_uninitialised(size.size()));
+    return view_of(self, size, strides, self.storage_offset());
+  }
   Dims shape = infer_size("view", size, self.numel());
   Dims strides;
   LAMELLA_CHECK(view_strides(self, shape, strides), "view: expected a 'size' that strides ",
@@ -109,6 +123,7 @@ Tensor _reshape_alias(const Tensor& self, IntArrayRef size, IntArrayRef stride) 
 }
 
 Tensor reshape(const Tensor& self, IntArrayRef shape) {
+  if (self.is_contiguous() && holds(shape, self.numel())) return self.view(shape);
   Dims sizes = infer_size("reshape", shape, self.numel());
   Dims strides;
   if (self.is_contiguous() || compute_view_strides(self.sizes(), self.strides(), sizes, strides)) {
@@ -297,10 +312,15 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   }
   // Copies elements one by one: a block copy would be a call, which costs more for few elements.
   Dims sizes, strides;
-  for (size_t i = 0; i < self.sizes().size(); ++i) {
-    sizes.push_back(i == d ? length : self.sizes()[i]);
-    strides.push_back(i == d ? stride : self.strides()[i]);
+  const size_t dims = self.sizes().size();
+  int64_t *to_sizes = sizes.grow_uninitialised(dims),
+          *to_strides = strides.grow_uninitialised(dims);
+  for (size_t i = 0; i < dims; ++i) {
+    to_sizes[i] = self.sizes()[i];
+    to_strides[i] = self.strides()[i];
   }
+  to_sizes[d] = length;
+  to_strides[d] = stride;
   return view_of(self, sizes, strides, offset);
 }
 

@@ -324,7 +324,8 @@ void dots_gemm(const Gemm& p) {
   whole.k = (p.k + kernels.group - 1) / kernels.group;
   whole.alpha = alpha.bytes;
   int64_t row_bytes = p.k * number;
-  whole.b_is_far = row_bytes <= kShortRow && p.n * row_bytes > kNearBytes;
+  whole.b_is_far = p.n * row_bytes > kNearBytes;
+  whole.b_is_short = row_bytes <= kShortRow;
   // Columns that are assigned to a thread together: a multiple of the columns of one loop.
   int64_t wide = std::max<int64_t>(64, round_up(kMinShareWork / (whole.k * p.m) / 4, 64));
   int64_t across = (p.n + wide - 1) / wide;

@@ -21,6 +21,7 @@
 #include "lamella/kernels/cpu/line_keys.h"
 #include "lamella/kernels/cpu/simd/sort_long_words.h"
 #include "lamella/kernels/cpu/simd/sort_words.h"
+#include "lamella/kernels/cpu/sorted_words.h"
 
 namespace lamella::native {
 
@@ -48,7 +49,8 @@ uint64_t* OrderScratch::reserve(Tensor& words, int64_t n) {
 
 namespace {
 
-constexpr int64_t kShort = 8192;  // most elements of a line that the network sorts
+constexpr int64_t kShort = 8192;          // most elements of a line that the network sorts
+constexpr int64_t kMaxBuckets = 1 << 18;  // most elements of a line that is sorted in buckets
 constexpr int64_t kMaxWords = INT64_C(1) << 32;
 
 // ---- Storing ----
@@ -66,45 +68,6 @@ void store(const Line& line, int64_t k, const OrderedLine& out, F&& at) {
     }
   };
   visit_bytes(line.kind.bytes, [&](auto tag) { run(type_of<decltype(tag)>{}); });
-}
-
-// Like store(), from sorted words. Elements are recomputed from their keys, except NaN and zeros,
-// because reading a long line in sorted order is slow.
-template <class K>
-void store_words(const Line& line, const Packing<K>& packing, const uint64_t* words, int64_t k,
-                 const OrderedLine& out) {
-  const KeyKind kind = line.kind;
-  auto run = [&]<class U>(U) {
-    constexpr U kSign = static_cast<U>(U(1) << (sizeof(U) * 8 - 1));
-    auto invert = static_cast<U>(kind.invert), flip = static_cast<U>(kind.flip);
-    for (int64_t i = 0; i < k; ++i) {
-      if ((i & 0xfffff) == 0xfffff) check_interrupt();
-      auto index = static_cast<int64_t>(words[i] & 0xffffffffu);
-      auto key = static_cast<U>((static_cast<K>(words[i] >> 32) << packing.right) + packing.least);
-      U bits = static_cast<U>(key ^ flip);
-      if (kind.is_float) {
-        key ^= invert;
-        bits = static_cast<U>(key & kSign ? key ^ kSign : ~key);
-        if (key == kSign || key == static_cast<U>(~U(0))) {
-          bits = *reinterpret_cast<const U*>(line.element(index));
-        }
-      }
-      *reinterpret_cast<U*>(out.values + i * out.value_stride) = bits;
-      out.indices[i * out.index_stride] = index;
-    }
-  };
-  if constexpr (sizeof(K) == 8) {
-    run(uint64_t{});
-  } else {
-    switch (kind.bytes) {
-      case 1:
-        return run(uint8_t{});
-      case 2:
-        return run(uint16_t{});
-      default:
-        return run(uint32_t{});
-    }
-  }
 }
 
 // ---- Short lines ----
@@ -245,6 +208,11 @@ void order_by_counting(const Line& line, const Packing<K>& packing, const Ordere
 uint64_t* sort_pairs(uint64_t* words, uint64_t* other, int64_t n, int bits) {
   // Parts this long are sorted without a question for interrupts.
   constexpr int64_t kPart = 1 << 24;
+  if (n <= kMaxBuckets && bits > kMaxSmallBits) {
+    sort_pairs_on(DeviceType::CPU, words, other, n, bits, nullptr, nullptr);
+    check_interrupt();
+    return words;
+  }
   if (bits <= kMaxSmallBits || !sort_long_words_on(DeviceType::CPU, words, 0)) {
     return sort_by_digits(words, other, n, bits);
   }
@@ -319,8 +287,8 @@ void order_long(const Line& line, int64_t k, const OrderedLine& out, OrderScratc
     return;
   }
   Packing<K> packing = packing_of(bounds);
-  bool are_few =
-      packing.bits <= kMaxSmallBits || (packing.bits <= kMaxCountingBits && n >> packing.bits >= 2);
+  bool are_few = packing.bits <= kMaxSmallBits ||
+                 (packing.bits <= kMaxCountingBits && n >> packing.bits >= 16);
   if (k == n && are_few && (get_num_threads() == 1 || n < kGrainSize)) {
     return order_by_counting(line, packing, out, scratch);
   }
@@ -330,13 +298,19 @@ void order_long(const Line& line, int64_t k, const OrderedLine& out, OrderScratc
   uint64_t* other = scratch.second(n);
   parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
     for_each_block<K>(line, begin, end, [&](const K* keys, int64_t count, int64_t at) {
-      for (int64_t i = 0; i < count; ++i) {
-        auto part = static_cast<uint64_t>((keys[i] - packing.least) >> packing.right >> dropped);
-        words[at + i] = part << 32 | static_cast<uint64_t>(at + i);
-      }
+      key_loops<K>().pair(keys, count, packing.least, packing.right + dropped, at, words + at);
       return true;
     });
   });
+  const SortedWords<K> in_order{line, packing, words, out};
+  if (dropped == 0 && k == n && n <= kMaxBuckets && in_order.lie_together()) {
+    auto done = [](void* context, int64_t begin, int64_t count) {
+      static_cast<const SortedWords<K>*>(context)->store(begin, count);
+    };
+    sort_pairs_on(DeviceType::CPU, words, other, n, packing.bits, done,
+                  const_cast<SortedWords<K>*>(&in_order));
+    return check_interrupt();
+  }
   uint64_t* sorted = sort_pairs(words, other, n, packing.bits - dropped);
   if (dropped == 0) return store_words(line, packing, sorted, k, out);
   order_long_ties(line, packing, dropped, sorted, sorted == words ? other : words, n);

@@ -355,6 +355,30 @@ int64_t stride_bytes(const TensorBase& t, size_t d) {
   return t.strides()[d] * static_cast<int64_t>(t.itemsize());
 }
 
+// Whether all elements lie side by side, few enough for one step, and give one result. Such a
+// reduction needs no plan.
+bool is_one_step(const TensorBase& in, const TensorBase& out) {
+  const auto bytes = static_cast<int64_t>(in.itemsize());
+  return out.numel() == 1 && in.is_contiguous() && in.numel() > 0 &&
+         in.numel() * bytes <= kPieceBytes;
+}
+void reduce_one_step(const ReduceLoops& loops, const TensorBase& in, const TensorBase& out,
+                     const void* params) {
+  Scratch memory(loops.acc_bytes);
+  const auto bytes = static_cast<int64_t>(in.itemsize());
+  loops.init(memory.get(), 1);
+  loops.along(memory.get(),
+              {static_cast<const char*>(in.data_ptr()), in.numel(), 1, bytes, 0, params});
+  alignas(64) char finished[64], converted[64];
+  loops.finish(memory.get(), finished, 1, params);
+  const char* result = finished;
+  if (loops.out != out.dtype()) {
+    get_convert(loops.out, out.dtype())(finished, converted, 1);
+    result = converted;
+  }
+  std::memcpy(out.data_ptr(), result, out.itemsize());
+}
+
 }  // namespace
 
 void reduce_tensor(const ReduceTable& table, ScalarType type, const TensorBase& in, DimMask mask,
@@ -373,6 +397,9 @@ void reduce_tensor(const ReduceTable& table, ScalarType type, const TensorBase& 
   LAMELLA_CHECK_NOT_IMPLEMENTED(known, table.name,
                                 ": expected a dtype that it has a kernel for, got ", in.dtype());
   if (out.numel() == 0) return;
+  if (in.dtype() == loop_type(type) && !values.defined() && is_one_step(in, out)) {
+    return reduce_one_step(table.loops[at], in, out, params);
+  }
   Reduction r{table.loops[at],
               loop_type(type),
               in.dtype(),

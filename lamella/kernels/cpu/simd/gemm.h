@@ -56,8 +56,8 @@ struct GemmDots {
   int64_t d_row, d_column;
   int64_t m, n, k;
   const void* alpha;
-  bool b_is_far;  // b is larger than the second-level cache, and its rows are too short for the
-                  // hardware prefetcher
+  bool b_is_far;    // b is larger than the second-level cache
+  bool b_is_short;  // its rows are: the prefetcher of the hardware does not follow them
 };
 
 // Packs columns of b into panels, or into rows. Both are padded to whole vectors.

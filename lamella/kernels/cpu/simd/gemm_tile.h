@@ -365,6 +365,9 @@ void dots_tile(const GemmDots& g, const char* a, const char* b, int64_t m, int64
   const char* rows[R];
   for (int r = 0; r < R; ++r) rows[r] = a + (r < m ? r : m - 1) * g.a_row;
   Lanes<S> sum[N] = {};
+  // The hardware keeps ahead of long rows too late where it is to follow several.
+  constexpr int64_t kAhead = 512;
+  const int64_t ahead = g.b_is_short ? G * g.b_row : kAhead;
 #pragma GCC unroll 4
   for (int first = 0; first < C; first += G) {
     const char* columns[G];
@@ -375,7 +378,7 @@ void dots_tile(const GemmDots& g, const char* a, const char* b, int64_t m, int64
       Lanes<E> x[R];
       for (int r = 0; r < R; ++r) x[r] = load<E>(rows[r] + l * sizeof(E));
       for (int j = 0; j < G; ++j) {
-        if (FETCHES) __builtin_prefetch(columns[j] + l * sizeof(E) + G * g.b_row, 0, 2);
+        if (FETCHES) __builtin_prefetch(columns[j] + l * sizeof(E) + ahead, 0, 3);
         Lanes<E> y = load<E>(columns[j] + l * sizeof(E));
         for (int r = 0; r < R; ++r) own[r * G + j] = P::multiply_add(x[r], y, own[r * G + j]);
       }
@@ -427,7 +430,7 @@ void dots(const GemmDots& g) {
     constexpr int C = N / R;
     for (int64_t j = 0; j < g.n; j += C) {
       for (int64_t i = 0; i < g.m; i += R) {
-        // The tile of the first rows of a prefetches the next part of b.
+        // The tile of the first rows of a prefetches b.
         auto run_tile = g.b_is_far && i == 0 && g.n - j >= 2 * C ? &dots_tile<P, R, true>
                                                                  : &dots_tile<P, R, false>;
         run_tile(g, g.a + i * g.a_row, g.b + j * g.b_row, g.m - i < R ? g.m - i : R,

@@ -73,6 +73,15 @@ void pack(const K* keys, int64_t n, K least, int right, int left, uint32_t* word
 }
 
 template <class K>
+void pair(const K* keys, int64_t n, K least, int right, int64_t first, uint64_t* words) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    words[i] =
+        static_cast<uint64_t>((keys[i] - least) >> right) << 32 | static_cast<uint64_t>(first + i);
+  }
+}
+
+template <class K>
 void least_by_lane(const K* keys, int64_t n, K* lanes) {
   K least[kKeyLanes];
   for (K& lane : least) lane = static_cast<K>(~K(0));
@@ -197,6 +206,40 @@ void store_picked(const uint32_t* words, int64_t n, uint32_t mask, int bytes, co
   }
 }
 
+template <class U, bool is_float>
+bool store_sorted_as(const SortedPairs& pairs, const KeyKind& kind, void* values,
+                     int64_t* indices) {
+  constexpr U kSign = U(1) << (sizeof(U) * 8 - 1);
+  const auto least = static_cast<U>(pairs.least), flip = static_cast<U>(kind.flip),
+             invert = static_cast<U>(kind.invert);
+  const int right = pairs.right;
+  const uint64_t* words = pairs.words;
+  auto* out = static_cast<U*>(values);
+  U special = 0;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < pairs.n; ++i) {
+    const uint64_t word = words[i];
+    auto key = static_cast<U>((static_cast<U>(word >> 32) << right) + least);
+    if constexpr (is_float) {
+      key ^= invert;
+      special |= key == kSign || key == static_cast<U>(~U(0)) ? U(1) : U(0);
+      out[i] = key & kSign ? key ^ kSign : ~key;
+    } else {
+      out[i] = key ^ flip;
+    }
+    indices[i] = static_cast<int64_t>(word & 0xffffffffu);
+  }
+  return special != 0;
+}
+bool store_sorted(const SortedPairs& pairs, const KeyKind& kind, void* values, int64_t* indices) {
+  if (kind.bytes == 8) {
+    return kind.is_float ? store_sorted_as<uint64_t, true>(pairs, kind, values, indices)
+                         : store_sorted_as<uint64_t, false>(pairs, kind, values, indices);
+  }
+  return kind.is_float ? store_sorted_as<uint32_t, true>(pairs, kind, values, indices)
+                       : store_sorted_as<uint32_t, false>(pairs, kind, values, indices);
+}
+
 bool has_ties(const uint32_t* words, int64_t n, uint32_t mask) {
   uint32_t any = 0;
   for (int64_t i = 0; i + 1 < n; ++i) any |= (words[i] ^ words[i + 1]) <= mask ? 1u : 0u;
@@ -205,7 +248,8 @@ bool has_ties(const uint32_t* words, int64_t n, uint32_t mask) {
 
 template <class K>
 constexpr KeyLoops<K> make_loops(decltype(KeyLoops<K>::read) read) {
-  return {read, &bounds<K>, &pack<K>, &least_by_lane<K>, &append<K>, &count_of<K>, &search<K>};
+  return {read,       &bounds<K>,   &pack<K>,  &pair<K>, &least_by_lane<K>,
+          &append<K>, &count_of<K>, &search<K>};
 }
 const KeyLoops<uint32_t>& key_loops32() {
   static constexpr KeyLoops<uint32_t> loops = make_loops<uint32_t>(&read32);
@@ -223,5 +267,6 @@ LAMELLA_REGISTER_KERNEL(key_loops32_on, &key_loops32);
 LAMELLA_REGISTER_KERNEL(key_loops64_on, &key_loops64);
 LAMELLA_REGISTER_KERNEL(has_ties_on, &has_ties);
 LAMELLA_REGISTER_KERNEL(store_picked_on, &store_picked);
+LAMELLA_REGISTER_KERNEL(store_sorted_on, &store_sorted);
 
 }  // namespace lamella::native

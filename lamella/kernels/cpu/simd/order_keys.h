@@ -68,6 +68,8 @@ struct KeyLoops {
   KeyBounds<K> (*bounds)(const K* keys, int64_t n);
   // words[i] = (keys[i] - least) >> right << left | i.
   void (*pack)(const K* keys, int64_t n, K least, int right, int left, uint32_t* words);
+  // words[i] = (keys[i] - least) >> right << 32 | (first + i).
+  void (*pair)(const K* keys, int64_t n, K least, int right, int64_t first, uint64_t* words);
   // lanes[i] becomes the least of the keys whose position is i modulo kKeyLanes, or all ones.
   void (*least_by_lane)(const K* keys, int64_t n, K* lanes);
   // Appends keys up to the limit with their positions, counted from `first`. Returns how many.
@@ -100,5 +102,19 @@ LAMELLA_KERNEL(has_ties_fn, has_ties_on);
 using store_picked_fn = void (*)(const uint32_t* words, int64_t n, uint32_t mask, int bytes,
                                  const char* from, char* values, int64_t* indices);
 LAMELLA_KERNEL(store_picked_fn, store_picked_on);
+
+// Sorted words of which each is a key, less `least` and shifted to the right, above a position.
+struct SortedPairs {
+  const uint64_t* words;
+  int64_t n;
+  uint64_t least;
+  int right;
+};
+// Stores elements of 4 or 8 bytes that have these keys, and their positions, which may lie where
+// the words do. Returns true if some are NaN or zeros, which are stored as such, but not bit by
+// bit.
+using store_sorted_fn = bool (*)(const SortedPairs& pairs, const KeyKind& kind, void* values,
+                                 int64_t* indices);
+LAMELLA_KERNEL(store_sorted_fn, store_sorted_on);
 
 }  // namespace lamella::native

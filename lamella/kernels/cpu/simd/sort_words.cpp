@@ -1,4 +1,5 @@
-// Sorts short lists of 32-bit words with networks of minima and maxima in vectors.
+// Sorts short lists of 32-bit words with networks of minima and maxima in vectors, and longer lists
+// of pairs by way of such lists.
 //
 // Note [Networks in vectors]
 //   A block of up to 32 vectors is seen as a matrix whose columns are the lanes. The columns are
@@ -7,6 +8,14 @@
 //   and sorted blocks are merged by the same network over whole vectors. Vectors past the end count
 //   as greater than all others and are left out.
 //   K. E. Batcher, Sorting networks and their applications, AFIPS 1968.
+//
+// Note [Pairs in buckets]
+//   A pair is a word of 64 bits, a key above a position. The leading bits of the keys say which
+//   bucket a pair belongs to, and pairs are moved to their buckets in order, so that equal keys
+//   stay in the order of their positions. Neighbouring buckets with few pairs are taken together,
+//   and what is left of the keys, above the place in the bucket, makes short words for a network.
+//   Bits that do not fit are left out, and words that are equal without them are ordered
+//   afterwards. A bucket with many pairs, or with many of such words, is divided by its next bits.
 #include "lamella/kernels/cpu/simd/sort_words.h"
 
 #include <utility>
@@ -239,7 +248,7 @@ void merge_runs(uint32_t* words, int64_t count, int64_t width) {
   }
 }
 
-void sort_words_kernel(uint32_t* words, int64_t n) {
+void sort_short(uint32_t* words, int64_t n) {
   int64_t count = (n + kLanes - 1) / kLanes;
   for (int64_t at = 0; at < count; at += 32) {
     uint32_t* block = words + at * kLanes;
@@ -262,9 +271,110 @@ void sort_words_kernel(uint32_t* words, int64_t n) {
   for (int64_t width = 32; width < count; width *= 2) merge_runs(words, count, width);
 }
 
+// ---- Pairs ----
+
+constexpr int kMaxDigit = 13;
+constexpr int64_t kMaxJoined = 512, kMaxShort = 2048, kMaxInserted = 16;
+
+LAMELLA_INLINE int bits_of(uint32_t x) { return x == 0 ? 0 : 32 - __builtin_clz(x); }
+LAMELLA_INLINE uint32_t key_of(uint64_t pair) { return static_cast<uint32_t>(pair >> 32); }
+
+void insert_in_order(const uint64_t* from, int64_t n, uint64_t* to) {
+  for (int64_t i = 0; i < n; ++i) {
+    uint64_t pair = from[i];
+    int64_t at = i;
+    for (; at > 0 && to[at - 1] > pair; --at) to[at] = to[at - 1];
+    to[at] = pair;
+  }
+}
+
+// Stores n pairs, whose keys less `base` have `bits` bits, in order. Returns false, and stores
+// nothing, if too many keys are equal in the bits that fit a word.
+bool sort_short_pairs(const uint64_t* from, int64_t n, uint32_t base, int bits, uint64_t* to) {
+  uint32_t words[kMaxShort + kWordsSpare];
+  const int place_bits = bits_of(static_cast<uint32_t>(n - 1));
+  const int dropped = bits + place_bits > 32 ? bits + place_bits - 32 : 0;
+  const uint32_t mask = (uint32_t{1} << place_bits) - 1;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    words[i] = (key_of(from[i]) - base) >> dropped << place_bits | static_cast<uint32_t>(i);
+  }
+  sort_short(words, n);
+  int64_t steps = dropped > 0 ? 4 * n : 0;
+  for (int64_t i = 1; dropped > 0 && i < n; ++i) {
+    const uint32_t word = words[i];
+    if ((words[i - 1] ^ word) > mask) continue;
+    const uint32_t key = key_of(from[word & mask]);
+    int64_t at = i;
+    for (; at > 0 && (words[at - 1] ^ word) <= mask && key_of(from[words[at - 1] & mask]) > key;
+         --at) {
+      words[at] = words[at - 1];
+    }
+    words[at] = word;
+    steps -= i - at;
+    if (steps < 0) return false;
+  }
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) to[i] = from[words[i] & mask];
+  return true;
+}
+
+void sort_in_buckets(uint64_t* pairs, uint64_t* other, int64_t n, uint32_t base, int bits,
+                     pairs_done_fn done, void* context) {
+  int digit = bits_of(static_cast<uint32_t>(n)) - 4;
+  digit = digit < 6 ? 6 : digit > kMaxDigit ? kMaxDigit : digit;
+  digit = digit < bits ? digit : bits;
+  const int shift = bits - digit;
+  const int64_t buckets = int64_t{1} << digit;
+  auto bucket_of = [&](uint64_t pair) { return (key_of(pair) - base) >> shift; };
+  uint32_t ends[1 << kMaxDigit];
+  for (int64_t b = 0; b < buckets; ++b) ends[b] = 0;
+  for (int64_t i = 0; i < n; ++i) ++ends[bucket_of(pairs[i])];
+  uint32_t sum = 0;
+  for (int64_t b = 0; b < buckets; ++b) {
+    uint32_t count = ends[b];
+    ends[b] = sum;
+    sum += count;
+  }
+  for (int64_t i = 0; i < n; ++i) other[ends[bucket_of(pairs[i])]++] = pairs[i];
+  int64_t begin = 0;
+  for (int64_t b = 0; b < buckets; ++b) {
+    int64_t size = ends[b] - begin, last = b;
+    if (size == 0) continue;
+    for (int64_t next = b + 1; next < buckets && ends[next] - begin <= kMaxJoined; ++next) {
+      if (ends[next] - begin == size) continue;
+      const int joined = shift + bits_of(static_cast<uint32_t>(next - b)) +
+                         bits_of(static_cast<uint32_t>(ends[next] - begin - 1));
+      if (joined > 32) break;
+      size = ends[next] - begin;
+      last = next;
+    }
+    uint64_t *from = other + begin, *to = pairs + begin;
+    const uint32_t least = base + (static_cast<uint32_t>(b) << shift);
+    const int left = shift + bits_of(static_cast<uint32_t>(last - b));
+    if (size <= kMaxInserted) {
+      insert_in_order(from, size, to);
+    } else if (left == 0) {  // the keys are equal, and the positions in order
+      for (int64_t i = 0; i < size; ++i) to[i] = from[i];
+    } else if (size > kMaxShort || !sort_short_pairs(from, size, least, left, to)) {
+      sort_in_buckets(from, to, size, least, left, nullptr, nullptr);
+      for (int64_t i = 0; i < size; ++i) to[i] = from[i];
+    }
+    if (done != nullptr) done(context, begin, size);
+    begin += size;
+    b = last;
+  }
+}
+
+void sort_pairs_kernel(uint64_t* pairs, uint64_t* other, int64_t n, int bits, pairs_done_fn done,
+                       void* context) {
+  sort_in_buckets(pairs, other, n, 0, bits, done, context);
+}
+
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
-LAMELLA_REGISTER_KERNEL(sort_words_on, &sort_words_kernel);
+LAMELLA_REGISTER_KERNEL(sort_words_on, &sort_short);
+LAMELLA_REGISTER_KERNEL(sort_pairs_on, &sort_pairs_kernel);
 
 }  // namespace lamella::native
