@@ -54,7 +54,7 @@ class DeviceRegion {
   DeviceRegion(llvm::Module& module, std::string name)
       : name_(std::move(name)), frame_(module, /*vector_bytes=*/16, /*on_device=*/true) {}
 
-  void emit(const Region& region, CodeImage* image) {
+  MachineCode emit(const Region& region) {
     int64_t buffers = 0;
     for (const Instruction* i : region.inputs) {
       e_.places[i] = {{Place::Buffer, buffers++, nullptr}};
@@ -89,7 +89,7 @@ class DeviceRegion {
       for (int64_t size : unit.sizes) elements *= size;
       if (elements != 0) {
         begin(str(name_, "_", code.notes.size()));
-        end(plan.emit_launch(unit), image);
+        end(plan.emit_launch(unit), &code);
         code.notes.push_back(str(unit.rows >= 0 ? "rows: " : "elements: ", names));
       }
       frame_.give_back(ends[u]);
@@ -106,12 +106,12 @@ class DeviceRegion {
       unit.members.push_back(member);
       std::vector<Place> from = e_.places_of(i);
       e_.places[i] = one.places;
-      end(plan.emit_launch(unit), image);
+      end(plan.emit_launch(unit), &code);
       e_.places[i] = from;
       code.notes.push_back(str("copy: ", i->name));
     }
     code.temporary_bytes = frame_.memory.most();
-    image->regions.push_back(std::move(code));
+    return code;
   }
 
  private:
@@ -131,7 +131,7 @@ class DeviceRegion {
     e_.b.CreateBr(begin);
     e_.b.SetInsertPoint(begin);
   }
-  void end(UnitPlan::Launch launch, CodeImage* image) {
+  void end(UnitPlan::Launch launch, MachineCode* code) {
     e_.b.CreateRetVoid();
     // So that a block's threads have their registers.
     auto* threads =
@@ -140,8 +140,7 @@ class DeviceRegion {
         ->addOperand(
             llvm::MDNode::get(e_.context, {llvm::ValueAsMetadata::get(body_.function),
                                            llvm::MDString::get(e_.context, "maxntidx"), threads}));
-    image->entries.push_back(static_cast<uint64_t>(launch.blocks));
-    image->entries.push_back(static_cast<uint64_t>(launch.threads));
+    code->may_share.emplace_back(launch.blocks, launch.threads);
   }
 
   std::string name_;
@@ -162,7 +161,9 @@ std::optional<CodeImage> device_code(std::span<const Region* const> regions) {
   module.setTargetTriple(kTriple);
   CodeImage image;
   for (const Region* region : regions) {
-    DeviceRegion(module, str("region_", image.regions.size())).emit(*region, &image);
+    std::string name = str("region_", image.regions.size());
+    image.regions.push_back(DeviceRegion(module, name).emit(*region));
+    image.entries.push_back(0);
   }
   image.block = assembly_of(module, *target);
   return image;

@@ -156,7 +156,7 @@ UnitPlan::Launch UnitPlan::emit_launch(Unit& unit) {
     emit_elements(unit, index);
     e_.lanes = 1;
     e_.end_scope();
-    return {(vectors + kBlock - 1) / kBlock, kBlock};
+    return {static_cast<uint32_t>((vectors + kBlock - 1) / kBlock), kBlock};
   }
 
   size_t outer = 0;
@@ -282,7 +282,8 @@ UnitPlan::Launch UnitPlan::emit_launch(Unit& unit) {
     }
   }
   e_.end_scope();
-  return {(rows + at_once - 1) / at_once, static_cast<int>(at_once * threads)};
+  return {static_cast<uint32_t>((rows + at_once - 1) / at_once),
+          static_cast<uint32_t>(at_once * threads)};
 }
 
 }  // namespace lamella::hlo::compiler

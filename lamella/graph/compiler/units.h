@@ -97,8 +97,7 @@ class UnitPlan {
   void emit_loops(Unit& unit);
   // The same for a device, as the kernel that is being emitted; see device_loops.cpp.
   struct Launch {
-    int64_t blocks;
-    int threads;
+    uint32_t blocks, threads;
   };
   Launch emit_launch(Unit& unit);
   // True if a unit reduces so many elements to a scalar that threads share them: see blocks.cpp.

@@ -250,14 +250,14 @@ std::optional<DeviceSteps> device_steps(const Module& module, Device device, boo
   if (fits) image = image_of(module, all, nullptr, /*on_device=*/true);
   *why = fits ? "the compiler makes no code for it" : "regions have too many arrays";
   if (!image) return std::nullopt;
-  size_t r = 0, next = 0;
+  size_t r = 0;
   for (const Computation* computation : module.computations) {
     for (DeviceStep& step : steps.at(computation)) {
       if (step.region == nullptr) continue;
       const MachineCode& code = image->regions[r];
       step.region->temporary_bytes = code.temporary_bytes;
       step.region->notes = code.notes;
-      for (size_t k = 0; k < code.notes.size(); ++k, next += 2) {
+      for (size_t k = 0; k < code.notes.size(); ++k) {
         void* kernel = nullptr;
         const lamella_status status = cuda_table()->load_kernel(
             device.index(), image->block.c_str(), str("region_", r, "_", k).c_str(), &kernel);
@@ -265,8 +265,7 @@ std::optional<DeviceSteps> device_steps(const Module& module, Device device, boo
           *why = lamella_error_text();
           return std::nullopt;
         }
-        step.region->kernels.push_back({kernel, static_cast<unsigned>(image->entries[next]),
-                                        static_cast<unsigned>(image->entries[next + 1])});
+        step.region->kernels.push_back({kernel, code.may_share[k].first, code.may_share[k].second});
       }
       ++r;
     }

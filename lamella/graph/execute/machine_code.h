@@ -8,8 +8,8 @@
 // Note [Images of devices]
 //   Code for a device is an image as well, so that it is kept like any other: its block is PTX,
 //   which the driver compiles for the card, and region r has a kernel "region_r_k" for each of its
-//   notes, in the order of launches. A kernel takes the table of addresses that machine code takes
-//   as its only parameter, by value; `entries` has the blocks and threads of each kernel.
+//   notes, in the order of launches; `may_share` has its blocks and threads instead. A kernel takes
+//   the table of addresses that machine code takes as its only parameter, by value.
 #pragma once
 #include <cstdint>
 #include <memory>

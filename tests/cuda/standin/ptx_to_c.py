@@ -1,8 +1,8 @@
 """Compiles PTX to a library of the host, for the stand-in: ptx_to_c.py IN.ptx OUT.so
 
-It knows what LLVM's NVPTX writes for programs; any other instruction is an error that names it. Each
-kernel becomes a function of one thread, void kernel(const char *parameters, const struct host *h).
-Registers hold bits. Each access is checked by the stand-in, which says where the host sees it.
+It knows what LLVM's NVPTX writes for programs; any other instruction is an error that names it.
+Each kernel becomes a function of one thread, void kernel(const char *parameters, const struct host
+*h). Registers hold bits. Each access is checked by the stand-in, which says where the host sees it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ BITS(double, uint64_t, as_f64, of_f64)
   static inline T min_##suffix(T x, T y) { \
     if (x != x) return y; if (y != y) return x; \
     return x < y || (x == y && sign(x)) ? x : y; } \
-  static inline T max_nan_##suffix(T x, T y) { return x != x || y != y ? (T)NAN : max_##suffix(x, y); } \
-  static inline T min_nan_##suffix(T x, T y) { return x != x || y != y ? (T)NAN : min_##suffix(x, y); }
+  static inline T max_nan_##suffix(T x, T y) { \
+    return x != x || y != y ? (T)NAN : max_##suffix(x, y); } \
+  static inline T min_nan_##suffix(T x, T y) { \
+    return x != x || y != y ? (T)NAN : min_##suffix(x, y); }
 EXTREMES(_Float16, f16, signbit)
 EXTREMES(float, f32, signbit)
 EXTREMES(double, f64, signbit)
@@ -136,7 +138,8 @@ class Kernel:
             whole, written = each * len(names), int(not is_load)
             reach = f"h->reach({self.address(at)}, {whole}, {written}, {number})"
             if is_load:
-                reach = f"IS_CONSTANT({self.address(at)}, {whole}) ? (char *)({self.address(at)}) : {reach}"
+                here = self.address(at)
+                reach = f"IS_CONSTANT({here}, {whole}) ? (char *)({here}) : {reach}"
         elif space in ("shared", "local"):
             reach = f"WITHIN({space}_memory, {self.address(at)}, {each * len(names)}, {number})"
         else:
@@ -209,7 +212,9 @@ class Kernel:
     def instruction(self, parts: list[str], kind: str, o: list[str], number: int) -> None:
         name = parts[0]
         is_float = kind[0] == "f"
-        if name == "ret":
+        if kind == "f16x2":
+            self.halves(parts, o, number)
+        elif name == "ret":
             self.lines.append("return;")
         elif name == "bra":
             self.lines.append(f"goto {plain(o[0])};")
@@ -239,13 +244,6 @@ class Kernel:
         elif name == "not":
             one = "!" if kind == "pred" else "~"
             self.lines.append(f"{plain(o[0])} = {one}{self.bits(o[1])};")
-        elif kind == "f16x2" and name in ("add", "sub", "mul"):
-            halves = [
-                f"(uint32_t)of_f16(as_f16({self.bits(o[1])} >> {by}) {ARITHMETIC[name]}"
-                f" as_f16({self.bits(o[2])} >> {by})) << {by}"
-                for by in (0, 16)
-            ]
-            self.lines.append(f"{plain(o[0])} = {' | '.join(halves)};")
         elif name in ("mul", "mad") and ("wide" in parts or "hi" in parts):
             wide = f"{'__' if bits_of(kind) == 64 else ''}int{2 * bits_of(kind)}"
             wide = ("" if kind[0] == "s" else "unsigned " if wide[0] == "_" else "u") + wide
@@ -321,6 +319,20 @@ class Kernel:
             self.set(o[0], "u32", f"{x} == 0 ? {width} : __builtin_clzll({x}) - {64 - width}")
         else:
             raise Unknown(".".join(parts))
+
+    def halves(self, parts: list[str], o: list[str], number: int) -> None:
+        """An instruction on two halves of a register, one after the other."""
+        self.lines.append("{ uint16_t low, high;")
+        to = o[0].split("|") if "|" in o[0] else ["low", "high"]
+        for by, one in enumerate(to):
+            given = [f"h{n}" for n in range(len(o) - 1)]
+            values = [f"{name} = {self.bits(x)} >> {16 * by}" for name, x in zip(given, o[1:])]
+            self.lines.append(f"{{ uint16_t {', '.join(values)};")
+            self.instruction([*parts[:-1], "f16"], "f16", [one, *given], number)
+            self.lines.append("}")
+        if "|" not in o[0]:
+            self.lines.append(f"{plain(o[0])} = low | (uint32_t)high << 16;")
+        self.lines.append("}")
 
     def compare(self, parts: list[str], kind: str, o: list[str]) -> None:
         how, kind = parts[1], kind.replace("b", "u")
@@ -431,7 +443,7 @@ def main() -> int:
     except Unknown as error:
         print(f"standin: the PTX has an instruction that is not known: {error}", file=sys.stderr)
         return 1
-    options = ["-O1", "-w", "-shared", "-fPIC", "-march=native", "-ffp-contract=off"]
+    options = ["-O0", "-w", "-shared", "-fPIC", "-march=native", "-ffp-contract=off"]
     command = ["cc", *options, "-fno-strict-aliasing", "-x", "c", "-", "-o", target, "-lm"]
     return subprocess.run(command, input=code, text=True, check=False).returncode
 
