@@ -41,6 +41,26 @@ LAMELLA_UNNAMED(rand)
 LAMELLA_UNNAMED(randn)
 #undef LAMELLA_UNNAMED
 
+// A tensor of the C++ type of its numbers, whereas torch::tensor() has the dtypes of Python's.
+using lamella::tensor;
+template <class T>
+Tensor tensor(ArrayRef<T> values, const TensorOptions& options = {}) {
+  constexpr ScalarType type = lamella::CppTypeToScalarType<T>::value;
+  return lamella::tensor(values, options.has_dtype() ? options : options.dtype(type));
+}
+template <class T>
+Tensor tensor(std::initializer_list<T> values, const TensorOptions& options = {}) {
+  return at::tensor(ArrayRef<T>(values), options);
+}
+template <class T>
+Tensor tensor(const std::vector<T>& values, const TensorOptions& options = {}) {
+  return at::tensor(ArrayRef<T>(values), options);
+}
+template <lamella::detail::Number T>
+Tensor tensor(T value, const TensorOptions& options = {}) {
+  return at::tensor(ArrayRef<T>(value), options);
+}
+
 // Functions that have another name in Lamella.
 LAMELLA_LAZY Tensor frobenius_norm(const Tensor& self, OptionalIntArrayRef dim,
                                    bool keepdim = false) {
@@ -57,3 +77,6 @@ LAMELLA_LAZY bool is_nonzero(const Tensor& self) {
   return self.item().template to<bool>();
 }
 }  // namespace at
+namespace torch {
+using lamella::tensor;
+}

@@ -63,6 +63,8 @@ LAMELLA_LAZY class PickleWriterOf {
         return "List[int]";
       case LAMELLA_DOUBLE_LIST:
         return "List[float]";
+      case LAMELLA_TENSOR_LIST:
+        return "List[Tensor]";
       case LAMELLA_TUPLE: {
         std::string all;
         for (const IValue& item : value.elements())
