@@ -66,6 +66,10 @@ LAMELLA_LAZY Tensor frobenius_norm(const Tensor& self, OptionalIntArrayRef dim,
                                    bool keepdim = false) {
   return lamella::linalg_vector_norm(self, 2, dim, keepdim);
 }
+// Zeros in the memory of one element.
+LAMELLA_LAZY Tensor _efficientzerotensor(IntArrayRef size, const TensorOptions& options = {}) {
+  return lamella::zeros({}, options).expand(size);
+}
 inline int64_t get_device(const Tensor& self) { return self.get_device(); }
 inline bool is_same_size(const Tensor& self, const Tensor& other) {
   return self.sizes() == other.sizes();

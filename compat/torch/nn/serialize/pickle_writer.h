@@ -205,7 +205,7 @@ LAMELLA_LAZY class PickleWriterOf {
     out_ += 't';
   }
   void tensor(const Tensor& given) {
-    Tensor tensor = given.detach().cpu().contiguous();
+    Tensor tensor = given.detach().cpu().resolve_conj().resolve_neg().contiguous();
     const char* storage = nullptr;
     for (const StorageName& each : kStorages) {
       if (each.dtype == tensor.scalar_type()) storage = each.name;
