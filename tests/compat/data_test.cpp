@@ -161,7 +161,7 @@ TEST(Samplers, AreSavedAndRepeatTheFirstExamples) {
 double fitted(bool by_file) {
   auto x = torch::linspace(-1, 1, 8, torch::kFloat64);
   auto w = torch::tensor({0.0, 0.5}, torch::kFloat64).requires_grad_();
-  auto options = torch::optim::LBFGSOptions(0.5).max_iter(2).line_search_fn("strong_wolfe");
+  auto options = torch::optim::LBFGSOptions(0.5).max_iter(6);
   torch::optim::LBFGS first({w}, options), second({w}, torch::optim::LBFGSOptions());
   auto closure = [&] {
     w.mutable_grad() = torch::Tensor();
@@ -177,14 +177,65 @@ double fitted(bool by_file) {
   using State = torch::optim::LBFGSParamState;
   const auto& saved = static_cast<State&>(*first.state().at(w.unsafeGetTensorImpl()));
   const auto& read = static_cast<State&>(*second.state().at(w.unsafeGetTensorImpl()));
-  EXPECT_EQ(saved.n_iter(), 2);
+  EXPECT_GT(saved.n_iter(), 2);
   EXPECT_GT(saved.func_evals(), 2);
-  EXPECT_EQ(saved.old_dirs().size(), 1);
+  EXPECT_GT(saved.old_dirs().size(), 0);
   EXPECT_TRUE(saved == read);
   return second.step(closure).item<double>() + second.step(closure).item<double>();
 }
 
 TEST(Optimizers, LBFGSGoesOnFromAFile) { EXPECT_EQ(fitted(true), fitted(false)); }
+
+TEST(Files, KeepConjugatesAndNegatives) {
+  auto z = torch::tensor(std::vector<c10::complex<double>>{{1, 2}, {3, -4}});
+  for (const auto& saved : {z.conj(), torch::imag(z.conj()), z}) {
+    std::stringstream file;
+    torch::Tensor read;
+    torch::save(saved, file);
+    torch::load(read, file);
+    EXPECT_TRUE(read.equal(saved.resolve_conj().resolve_neg()));
+  }
+}
+
+TEST(Tensors, HaveTheDtypesOfTheirNumbers) {
+  EXPECT_EQ(at::tensor({1, 2}).scalar_type(), at::kInt);
+  EXPECT_EQ(at::tensor(1.5).scalar_type(), at::kDouble);
+  EXPECT_EQ(at::tensor(std::vector<float>{1}, at::kComplexFloat).scalar_type(), at::kComplexFloat);
+  EXPECT_EQ(torch::tensor({1, 2}).scalar_type(), torch::kLong);
+  EXPECT_EQ(torch::tensor({{1.5}, {2.5}}).scalar_type(), torch::kFloat);
+  EXPECT_EQ(torch::tensor(std::vector<uint8_t>{1}).scalar_type(), torch::kByte);
+  torch::set_default_dtype(caffe2::TypeMeta::Make<double>());
+  EXPECT_EQ(torch::tensor({1.5, 2.5}).scalar_type(), torch::kDouble);
+  torch::set_default_dtype(caffe2::TypeMeta::Make<float>());
+}
+
+// Adds a bias, by default none.
+struct Shift : torch::nn::Module {
+  torch::Tensor forward(torch::Tensor x, torch::Tensor bias = {}) {
+    return bias.defined() ? x + bias : x;
+  }
+};
+
+TEST(Modules, HaveDefaultArgumentsInAnyModule) {
+  torch::nn::AnyModule any(std::make_shared<Shift>());
+  auto one = torch::ones({2});
+  EXPECT_TRUE(any.forward(one).equal(one));
+  EXPECT_TRUE(any.forward(one, one).equal(2 * one));
+  EXPECT_THROW(any.forward(), c10::Error);
+  torch::nn::Sequential bag(torch::nn::Identity(),
+                            torch::nn::EmbeddingBag::from_pretrained(torch::ones({2, 3})));
+  EXPECT_TRUE(bag->forward(torch::zeros({1, 2}, torch::kLong)).equal(torch::ones({1, 3})));
+}
+
+TEST(Modules, CheckOptionsAndTakeSingleExamples) {
+  auto options = torch::nn::Conv2dOptions(1, 1, 3).padding(torch::kSame).stride(2);
+  EXPECT_THROW(torch::nn::Conv2d{options}, c10::Error);
+  torch::nn::AdaptiveLogSoftmaxWithLoss loss(
+      torch::nn::AdaptiveLogSoftmaxWithLossOptions(4, 6, {2, 4}).div_value(2));
+  auto x = torch::randn({1, 4});
+  auto y = torch::tensor({5});
+  EXPECT_TRUE(loss->forward(x[0], y[0]).output.allclose(loss->forward(x, y).output[0]));
+}
 
 std::string chain(const std::shared_ptr<torch::autograd::Node>& node) {
   if (!node) return "None";

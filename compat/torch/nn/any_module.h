@@ -2,6 +2,7 @@
 // AnyValue, an argument or result of any type.
 #pragma once
 #include <any>
+#include <tuple>
 #include <typeinfo>
 
 #include "lamella/nn/module.h"
@@ -58,18 +59,32 @@ template <class M, class F = decltype(&M::forward)>
 struct AnyCall;
 template <class M, class B, class R, class... P>
 struct AnyCall<M, R (B::*)(P...)> {
+  static constexpr size_t most = sizeof...(P);
+  template <size_t i>
+  using Parameter = std::decay_t<std::tuple_element_t<i, std::tuple<P...>>>;
+
   static AnyValue run(M& module, std::vector<AnyValue>& given) {
-    constexpr size_t most = sizeof...(P);
-    auto defaults = ForwardDefaults<M>::of(module);
-    LAMELLA_CHECK(given.size() <= most && given.size() + defaults.size() >= most, module.name(),
-                  ": forward: expected ", most - defaults.size(),
-                  defaults.empty() ? "" : str(" to ", most), " arguments, got ", given.size());
-    for (auto& [position, value] : defaults) {
+    const size_t count = given.size();
+    for (auto& [position, value] : ForwardDefaults<M>::of(module)) {
       if (position == given.size()) given.push_back(value);
     }
-    return [&]<size_t... I>(std::index_sequence<I...>) {
-      return AnyValue((module.*(&M::forward))(argument<std::decay_t<P>>(module, given[I], I)...));
-    }(std::index_sequence_for<P...>());
+    std::optional<AnyValue> result = call<most>(module, given);
+    LAMELLA_CHECK(result, module.name(), ": forward: expected ", most, " arguments, got ", count);
+    return std::move(*result);
+  }
+  // Nullopt if forward() cannot be called with that many arguments.
+  template <size_t n>
+  static std::optional<AnyValue> call(M& module, const std::vector<AnyValue>& given) {
+    if (given.size() == n) {
+      return [&]<size_t... I>(std::index_sequence<I...>) -> std::optional<AnyValue> {
+        if constexpr (requires { module.forward(std::declval<Parameter<I>>()...); }) {
+          return AnyValue(module.forward(argument<Parameter<I>>(module, given[I], I)...));
+        }
+        return std::nullopt;
+      }(std::make_index_sequence<n>());
+    }
+    if constexpr (n > 0) return call<n - 1>(module, given);
+    return std::nullopt;
   }
   template <class T>
   static T argument(const M& module, const AnyValue& value, size_t i) {
@@ -100,7 +115,7 @@ LAMELLA_LAZY class AnyModuleOf {
         }) {}
   template <class M>
     requires std::is_base_of_v<Module, M>
-  explicit AnyModuleOf(M module) : AnyModuleOf(std::make_shared<M>(std::move(module))) {}
+  explicit AnyModuleOf(const M& module) : AnyModuleOf(std::make_shared<M>(module)) {}
   template <class M>
   explicit AnyModuleOf(const ModuleHolder<M>& holder) : AnyModuleOf(holder.ptr()) {}
   template <class M>

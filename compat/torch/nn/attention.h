@@ -96,13 +96,6 @@ LAMELLA_LAZY std::tuple<Tensor, Tensor> multi_head_attention_forward(
     v = lamella::cat({v, bias_v.expand({1, count, size})});
     ++more;
   }
-  if (options.add_zero_attn()) {
-    Tensor zeros = lamella::zeros({1, count, size}, k.options());
-    k = lamella::cat({k, zeros});
-    v = lamella::cat({v, zeros});
-    ++more;
-  }
-  const int64_t keys = k.size(0);
   auto split = [&](const Tensor& all) {
     return all.reshape({all.size(0), count * heads, width}).transpose(0, 1);
   };
@@ -112,6 +105,13 @@ LAMELLA_LAZY std::tuple<Tensor, Tensor> multi_head_attention_forward(
   // Keys and values that the caller has split already: [N * num_heads, S, width].
   Tensor key_rows = options.static_k().defined() ? options.static_k() : split(k);
   Tensor value_rows = options.static_v().defined() ? options.static_v() : split(v);
+  if (options.add_zero_attn()) {
+    Tensor zeros = lamella::zeros({count * heads, 1, width}, k.options());
+    key_rows = lamella::cat({key_rows, zeros}, 1);
+    value_rows = lamella::cat({value_rows, zeros}, 1);
+    ++more;
+  }
+  const int64_t keys = key_rows.size(1);
   Tensor scores = split(q).bmm(key_rows.transpose(1, 2));
   if (attn_mask.defined()) {
     Tensor mask = widened(attn_mask);

@@ -78,6 +78,12 @@ class ConvBase : public Cloneable<Derived> {
                         "'groups', got ",
                         options.in_channels(), ", ", options.out_channels(), " and ",
                         options.groups());
+    for (size_t i = 0; i < D; ++i) {
+      LAMELLA_CHECK_VALUE(
+          options.padding().word() == nullptr ||
+              std::string_view(options.padding().word()) != "same" || options.stride()[i] == 1,
+          "Conv: expected 'stride' to be 1 for the padding 'same', got ", options.stride()[i]);
+    }
     int64_t from = options.in_channels(), to = options.out_channels();
     std::vector<int64_t> shape = transposed ? std::vector<int64_t>{from, to / options.groups()}
                                             : std::vector<int64_t>{to, from / options.groups()};

@@ -278,8 +278,12 @@ LAMELLA_LAZY class AdaptiveLogSoftmaxWithLossImplOf
     }
   }
   LAMELLA_SHOWN_AS("AdaptiveLogSoftmaxWithLoss")
-  // input: [N, in_features]; target: [N].
+  // input: [N, in_features]; target: [N]; both may lack the first dimension.
   ASMoutput forward(const Tensor& input, const Tensor& target) {
+    if (input.dim() == 1 && target.dim() == 0) {
+      ASMoutput one = forward(input.unsqueeze(0), target.unsqueeze(0));
+      return ASMoutput(one.output.squeeze(0), one.loss);
+    }
     LAMELLA_CHECK(input.dim() == 2 && target.dim() == 1 && input.size(0) == target.size(0),
                   "AdaptiveLogSoftmaxWithLoss: expected 'input' [N, in_features] and 'target' [N], "
                   "got ",

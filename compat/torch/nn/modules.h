@@ -200,11 +200,54 @@ LAMELLA_LAZY class NamedAnyModuleOf {
 };
 using NamedAnyModule = NamedAnyModuleOf<>;
 
-// A chain of modules: each is called with the result of the one before.
-LAMELLA_LAZY class SequentialImplOf : public Cloneable<SequentialImplOf<lazy_>> {
+// What a Sequential and a ModuleList share: modules by index. An entry is a shared pointer, or an
+// AnyModule.
+template <class Self, class Entry, int lazy_ = 0>
+class IndexedModules : public Cloneable<Self> {
  public:
-  using Iterator = std::vector<AnyModuleOf<lazy_>>::iterator;
+  using Iterator = typename std::vector<Entry>::iterator;
+  void reset() override {}
+  size_t size() const { return modules_.size(); }
+  bool is_empty() const { return modules_.empty(); }
+  Iterator begin() { return modules_.begin(); }
+  Iterator end() { return modules_.end(); }
+  auto begin() const { return modules_.begin(); }
+  auto end() const { return modules_.end(); }
+  std::shared_ptr<Module> operator[](size_t i) const { return ptr(i); }
+  std::shared_ptr<Module> ptr(size_t i) const {
+    LAMELLA_CHECK_INDEX(i < size(), Self::kName, ": expected an index below ", size(), ", got ", i);
+    if constexpr (requires { modules_[i].ptr(); }) {
+      return modules_[i].ptr();
+    } else {
+      return modules_[i];
+    }
+  }
+  template <class M>
+  auto& at(size_t i) const {
+    return detail::cast_module<M>(*ptr(i));
+  }
+  template <class M>
+  auto ptr(size_t i) const {
+    at<M>(i);
+    return std::static_pointer_cast<typename detail::ContainedIn<M>::type>(ptr(i));
+  }
+  template <class Container>
+  void extend(const Container& modules) {
+    for (const auto& module : modules) static_cast<Self*>(this)->push_back(module);
+  }
 
+ protected:
+  std::vector<Entry> modules_;
+};
+
+// A chain of modules: each is called with the result of the one before.
+LAMELLA_LAZY class SequentialImplOf
+    : public IndexedModules<SequentialImplOf<lazy_>, AnyModuleOf<lazy_>> {
+  using Base = IndexedModules<SequentialImplOf<lazy_>, AnyModuleOf<lazy_>>;
+  using Base::modules_;
+
+ public:
+  static constexpr const char* kName = "Sequential";
   SequentialImplOf() = default;
   template <class... M>
     requires(sizeof...(M) > 0 && (!std::is_same_v<std::remove_cvref_t<M>, SequentialImplOf> && ...))
@@ -214,11 +257,10 @@ LAMELLA_LAZY class SequentialImplOf : public Cloneable<SequentialImplOf<lazy_>> 
   explicit SequentialImplOf(std::initializer_list<NamedAnyModuleOf<lazy_>> modules) {
     for (const NamedAnyModuleOf<lazy_>& named : modules) push_back(named.name(), named.module());
   }
-  void reset() override {}
   LAMELLA_SHOWN_AS("Sequential")
   std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {
     auto twin = std::make_shared<SequentialImplOf>();
-    for (size_t i = 0; i < size(); ++i) {
+    for (size_t i = 0; i < modules_.size(); ++i) {
       twin->push_back(this->named_children()[i].key(), modules_[i].clone(device));
     }
     return twin;
@@ -251,33 +293,6 @@ LAMELLA_LAZY class SequentialImplOf : public Cloneable<SequentialImplOf<lazy_>> 
                        detail::class_name(result.type_info().name()));
     return *typed;
   }
-  size_t size() const { return modules_.size(); }
-  bool is_empty() const { return modules_.empty(); }
-  Iterator begin() { return modules_.begin(); }
-  Iterator end() { return modules_.end(); }
-  std::shared_ptr<Module> operator[](size_t i) const { return ptr(i); }
-  std::shared_ptr<Module> ptr(size_t i) const {
-    LAMELLA_CHECK_INDEX(i < size(), "Sequential: expected an index below ", size(), ", got ", i);
-    return modules_[i].ptr();
-  }
-  template <class M>
-  auto& at(size_t i) const {
-    return detail::cast_module<M>(*ptr(i));
-  }
-  template <class M>
-  auto ptr(size_t i) const {
-    at<M>(i);
-    return std::static_pointer_cast<typename detail::ContainedIn<M>::type>(ptr(i));
-  }
-  template <class Container>
-  void extend(const Container& modules) {
-    for (const auto& module : modules) push_back(module);
-  }
-  auto begin() const { return modules_.begin(); }
-  auto end() const { return modules_.end(); }
-
- private:
-  std::vector<AnyModuleOf<lazy_>> modules_;
 };
 using SequentialImpl = SequentialImplOf<>;
 LAMELLA_LAZY class SequentialOf : public ModuleHolder<SequentialImplOf<lazy_>> {
@@ -292,15 +307,19 @@ LAMELLA_LAZY class SequentialOf : public ModuleHolder<SequentialImplOf<lazy_>> {
 using Sequential = SequentialOf<>;
 
 // A list of modules without a forward(): the caller calls them.
-LAMELLA_LAZY class ModuleListImplOf : public Cloneable<ModuleListImplOf<lazy_>> {
+LAMELLA_LAZY class ModuleListImplOf
+    : public IndexedModules<ModuleListImplOf<lazy_>, std::shared_ptr<ModuleOf<lazy_>>> {
+  using Base = IndexedModules<ModuleListImplOf<lazy_>, std::shared_ptr<ModuleOf<lazy_>>>;
+  using Base::modules_;
+
  public:
+  static constexpr const char* kName = "ModuleList";
   ModuleListImplOf() = default;
   template <class... M>
     requires(sizeof...(M) > 0 && (!std::is_same_v<std::remove_cvref_t<M>, ModuleListImplOf> && ...))
   explicit ModuleListImplOf(const M&... modules) {
     (push_back(modules), ...);
   }
-  void reset() override {}
   LAMELLA_SHOWN_AS("ModuleList")
   std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {
     auto twin = std::make_shared<ModuleListImplOf>();
@@ -327,40 +346,14 @@ LAMELLA_LAZY class ModuleListImplOf : public Cloneable<ModuleListImplOf<lazy_>> 
   }
   template <class M>
   void insert(size_t i, std::shared_ptr<M> module) {
-    LAMELLA_CHECK_INDEX(i <= size(), "ModuleList: expected an index up to ", size(), ", got ", i);
+    LAMELLA_CHECK_INDEX(i <= this->size(), "ModuleList: expected an index up to ", this->size(),
+                        ", got ", i);
     auto moved = std::move(modules_);
     moved.insert(moved.begin() + static_cast<std::ptrdiff_t>(i), std::move(module));
     modules_.clear();
     this->forget_all();
     for (auto& one : moved) push_back(std::move(one));
   }
-  size_t size() const { return modules_.size(); }
-  bool is_empty() const { return modules_.empty(); }
-  auto begin() { return modules_.begin(); }
-  auto end() { return modules_.end(); }
-  std::shared_ptr<Module> operator[](size_t i) const { return ptr(i); }
-  std::shared_ptr<Module> ptr(size_t i) const {
-    LAMELLA_CHECK_INDEX(i < size(), "ModuleList: expected an index below ", size(), ", got ", i);
-    return modules_[i];
-  }
-  template <class M>
-  auto& at(size_t i) const {
-    return detail::cast_module<M>(*ptr(i));
-  }
-  template <class M>
-  auto ptr(size_t i) const {
-    at<M>(i);
-    return std::static_pointer_cast<typename detail::ContainedIn<M>::type>(ptr(i));
-  }
-  template <class Container>
-  void extend(const Container& modules) {
-    for (const auto& module : modules) push_back(module);
-  }
-  auto begin() const { return modules_.begin(); }
-  auto end() const { return modules_.end(); }
-
- private:
-  std::vector<std::shared_ptr<Module>> modules_;
 };
 LAMELLA_LAZY_MODULE(ModuleList)
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <initializer_list>
 
+#include "lamella/abi/operators.h"
 #include "lamella/api/functions.h"
 #include "lamella/core/visit_dtype.h"
 
@@ -26,7 +27,9 @@ class Numbers {
     for (auto number : list) values_.push_back(Scalar(static_cast<T>(number)));
   }
   LAMELLA_LAZY Numbers(std::initializer_list<Numbers> parts)  // NOLINT
-      : dtype_(kFloat), kind_(Kind::kInitList), sizes_{static_cast<int64_t>(parts.size())} {
+      : dtype_(natural<float>()),
+        kind_(Kind::kInitList),
+        sizes_{static_cast<int64_t>(parts.size())} {
     if (parts.size() == 0) return;
     dtype_ = parts.begin()->dtype_;
     for (int64_t size : parts.begin()->sizes_) sizes_.push_back(size);
@@ -88,13 +91,19 @@ class Numbers {
     }
     stream << "}";
   }
-  // Floating-point numbers have the default dtype, as in Python, and integers are int64.
+  // float and double have the default dtype, as in Python, and integers of 4 bytes or more are
+  // int64.
   template <class T>
   static ScalarType natural() {
-    if (std::is_same_v<T, bool>) return kBool;
-    if (std::is_integral_v<T>) return kLong;
-    if (is_complex_type_v<T>) return sizeof(T) == 16 ? kComplexDouble : kComplexFloat;
-    return kFloat;
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+      return static_cast<ScalarType>(lamella_default_dtype());
+    } else if constexpr (std::is_integral_v<T> && sizeof(T) >= 4) {
+      return kLong;
+    } else if constexpr (requires { CppTypeToScalarType<T>::value; }) {
+      return CppTypeToScalarType<T>::value;
+    } else {
+      return is_complex_type_v<T> ? (sizeof(T) == 16 ? kComplexDouble : kComplexFloat) : kFloat;
+    }
   }
 
   ScalarType dtype_;

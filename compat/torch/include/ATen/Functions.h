@@ -41,12 +41,36 @@ LAMELLA_UNNAMED(rand)
 LAMELLA_UNNAMED(randn)
 #undef LAMELLA_UNNAMED
 
+// A tensor of the C++ type of its numbers, whereas torch::tensor() has the dtypes of Python's.
+using lamella::tensor;
+template <class T>
+Tensor tensor(ArrayRef<T> values, const TensorOptions& options = {}) {
+  constexpr ScalarType type = lamella::CppTypeToScalarType<T>::value;
+  return lamella::tensor(values, options.has_dtype() ? options : options.dtype(type));
+}
+template <class T>
+Tensor tensor(std::initializer_list<T> values, const TensorOptions& options = {}) {
+  return at::tensor(ArrayRef<T>(values), options);
+}
+template <class T>
+Tensor tensor(const std::vector<T>& values, const TensorOptions& options = {}) {
+  return at::tensor(ArrayRef<T>(values), options);
+}
+template <lamella::detail::Number T>
+Tensor tensor(T value, const TensorOptions& options = {}) {
+  return at::tensor(ArrayRef<T>(value), options);
+}
+
 // Functions that have another name in Lamella.
 LAMELLA_LAZY Tensor frobenius_norm(const Tensor& self, OptionalIntArrayRef dim,
                                    bool keepdim = false) {
   return lamella::linalg_vector_norm(self, 2, dim, keepdim);
 }
 LAMELLA_LAZY Tensor _lazy_clone(const Tensor& self) { return self.clone(); }
+// Zeros in the memory of one element.
+LAMELLA_LAZY Tensor _efficientzerotensor(IntArrayRef size, const TensorOptions& options = {}) {
+  return lamella::zeros({}, options).expand(size);
+}
 inline int64_t get_device(const Tensor& self) { return self.get_device(); }
 inline bool is_same_size(const Tensor& self, const Tensor& other) {
   return self.sizes() == other.sizes();
@@ -58,3 +82,6 @@ LAMELLA_LAZY bool is_nonzero(const Tensor& self) {
   return self.item().template to<bool>();
 }
 }  // namespace at
+namespace torch {
+using lamella::tensor;
+}

@@ -63,6 +63,8 @@ LAMELLA_LAZY class PickleWriterOf {
         return "List[int]";
       case LAMELLA_DOUBLE_LIST:
         return "List[float]";
+      case LAMELLA_TENSOR_LIST:
+        return "List[Tensor]";
       case LAMELLA_TUPLE: {
         std::string all;
         for (const IValue& item : value.elements())
@@ -203,7 +205,7 @@ LAMELLA_LAZY class PickleWriterOf {
     out_ += 't';
   }
   void tensor(const Tensor& given) {
-    Tensor tensor = given.detach().cpu().contiguous();
+    Tensor tensor = given.detach().cpu().resolve_conj().resolve_neg().contiguous();
     const char* storage = nullptr;
     for (const StorageName& each : kStorages) {
       if (each.dtype == tensor.scalar_type()) storage = each.name;

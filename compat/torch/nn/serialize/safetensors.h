@@ -298,7 +298,7 @@ LAMELLA_LAZY void save_file(const std::map<std::string, Tensor>& tensors,
     }
     LAMELLA_CHECK_TYPE(!type.empty(), "save_file: expected '", name,
                        "' to have a dtype of the format, got ", tensor.scalar_type());
-    rows.push_back({&name, type, tensor.detach().cpu().contiguous()});
+    rows.push_back({&name, type, tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()});
   }
   // Tensors with wide elements come first, so that each tensor is aligned to its element size.
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
