@@ -43,6 +43,8 @@ PyObject* add_node_hook(autograd::Node* node, PyObject* hook, bool before);
 PyObject* add_accumulate_hook(PyObject* tensor, PyObject* hook);
 // Visits the Python objects that only a tensor's C++ side owns: Note [What the collector sees].
 int visit_tensor(lamella_tensor* tensor, visitproc visit, void* arg);
+// The same of a node, where its one reference is the object's.
+int visit_owned(autograd::Node* node, visitproc visit, void* arg);
 // Calls a tensor's hook; its context is the Python function.
 lamella_status call_tensor_hook(void* context, lamella_tensor* grad, lamella_tensor** replacement);
 // Releases a reference that C++ held, from any thread.

@@ -496,6 +496,11 @@ lamella_status call_tensor_hook(void* context, lamella_tensor* grad, lamella_ten
   return LAMELLA_OK;
 }
 
+int visit_owned(autograd::Node* node, visitproc visit, void* arg) {
+  if (node == nullptr || others_may_run() || node->use_count() != 1) return 0;
+  return visit_graph(node, visit, arg);
+}
+
 int visit_tensor(lamella_tensor* tensor, visitproc visit, void* arg) {
   if (others_may_run() || __atomic_load_n(&tensor->references, __ATOMIC_RELAXED) != 1) return 0;
   // The tensor, and bases that only this view keeps alive.

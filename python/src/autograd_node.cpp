@@ -170,7 +170,7 @@ PyObject* node_dir(PyObject* self, PyObject*) {
 // here would let the collector clear a class that is in use.
 int node_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(as_node(self)->dict);
-  return 0;
+  return visit_owned(as_node(self)->node, visit, arg);
 }
 int node_clear(PyObject* self) {
   Py_CLEAR(as_node(self)->dict);

@@ -11,6 +11,10 @@ import lamella
 from lamella.autograd import Function
 
 
+class Held:
+    """An object whose end a weak reference sees."""
+
+
 def test_contexts_end_with_their_outputs():
     held = []
 
@@ -150,3 +154,29 @@ def test_attributes_end_with_a_tensor_that_a_graph_kept():
     del y
     gc.collect()
     assert ended() is None
+
+
+@pytest.mark.parametrize("on_tensor", [True, False])
+def test_hooks_that_hold_their_node_are_collected_with_the_graph(on_tensor):
+    count = []
+
+    def made():
+        y = lamella.ones(1, requires_grad=True).clone()
+        node, held = y.grad_fn, Held()
+
+        def hook(*gradients):
+            count.append((node.name(), held))
+
+        (y if on_tensor else node).register_hook(hook)
+        return y.clone(), weakref.ref(held)
+
+    out, held = made()
+    gc.collect()
+    out.backward(retain_graph=True)
+    gc.collect()
+    out.backward(retain_graph=True)
+    assert len(count) == 2 and held() is not None
+    count.clear()
+    del out
+    gc.collect()
+    assert held() is None
