@@ -15,7 +15,17 @@ using namespace tiles;
 void weigh(float* scores, int64_t columns, int64_t keys, float* most, float* total,
            float* factors) {
   Lanes before = load(most), now = before;
-  for (int64_t j = 0; j < keys; ++j) now = larger(load(scores + j * columns), now);
+  // Several chains, as each step of one waits for the step before.
+  constexpr int64_t kChains = 4;
+  Lanes largest[kChains] = {now, now, now, now};
+  int64_t key = 0;
+  for (; key + kChains <= keys; key += kChains) {
+    for (int64_t c = 0; c < kChains; ++c) {
+      largest[c] = larger(load(scores + (key + c) * columns), largest[c]);
+    }
+  }
+  for (; key < keys; ++key) now = larger(load(scores + key * columns), now);
+  for (Lanes one : largest) now = larger(one, now);
   // While a query has seen no key, its scores are all -infinity; subtracting 0 avoids inf - inf.
   Lanes shift = now == all(kLeast) ? Lanes{} : now;
   Lanes sums{};

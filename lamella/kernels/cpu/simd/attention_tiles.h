@@ -39,10 +39,15 @@ inline IntLanes count_up() {
 // 2^x within 1.5 units in the last place for x <= 0; denormal results become 0. Uses a minimax
 // polynomial (of relative error) for the fraction in [-0.5, 0.5].
 inline Lanes exp2_of(Lanes x) {
+#if defined(CPU_CAPABILITY_AVX512)
+  // The same numbers in fewer instructions.
+  Lanes t = _mm512_maskz_reduce_ps(0xffff, x, 0);
+#else
   const Lanes shifter = all(12582912.0f);  // 1.5 * 2^23: adding it rounds to whole numbers
   Lanes clamped = x < all(-127.0f) ? all(-127.0f) : x;
   Lanes shifted = clamped + shifter;
   Lanes t = clamped - (shifted - shifter);
+#endif
   Lanes p = all(0.00015353361959569156f);
   p = multiply_add(p, t, all(0.0013398875016719103f));
   p = multiply_add(p, t, all(0.00961843691766262f));
@@ -50,9 +55,13 @@ inline Lanes exp2_of(Lanes x) {
   p = multiply_add(p, t, all(0.24022647738456726f));
   p = multiply_add(p, t, all(0.6931471824645996f));
   p = multiply_add(p, t, all(1.0f));
+#if defined(CPU_CAPABILITY_AVX512)
+  return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, all(-126.0f), _CMP_NLT_UQ), p, x - t);
+#else
   auto exponent = reinterpret_cast<IntLanes>(shifted) << 23;
   Lanes power = reinterpret_cast<Lanes>(exponent + (127 << 23));
   return x < all(-126.0f) ? Lanes{} : p * power;
+#endif
 }
 
 // ---- Products ----
