@@ -53,7 +53,10 @@ void Backend::copy(lamella_place to, lamella_place from, size_t bytes, bool non_
   }
   const int device = to_host ? from.device_index : to.device_index;
   const int64_t stream = current().streams[device];
-  if ((to_host || from_host) && !non_blocking) check_not_captured(device, stream);
+  if (is_any_captured() && (to_host || from_host) &&
+      (!non_blocking || !is_pinned(to_host ? to.data : from.data))) {
+    check_not_captured(device, stream);
+  }
   ContextGuard guard(device);
   StreamHandle handle = handle_of(device, stream);
   if (to_host) {

@@ -145,6 +145,9 @@ void Graph::replay() {
                 captures_ ? "one whose capture is under way" : "one without a capture");
   ContextGuard guard(device_);
   const StreamHandle stream = handle_of(device_, current().streams[device_]);
+  LAMELLA_CHECK(draws_.empty() || !is_captured(device_, current().streams[device_]),
+                "replay: expected a graph that draws no random numbers inside a capture, got one "
+                "that does");
   for (const Draws& one : draws_) {
     GeneratorImpl& generator = GeneratorImpl::of(one.generator);
     std::lock_guard lock(generator.mutex);

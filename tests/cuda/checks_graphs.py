@@ -261,6 +261,21 @@ def test_replays_draw_on(cuda):
         assert got == expected, name
 
 
+def test_graphs_inside_graphs(cuda):
+    x = lamella.ones(3, device="cuda")
+    inner, y = captured(cuda, lambda: x + 1)
+    outer, z = captured(cuda, lambda: (inner.replay(), y * 2)[1])
+    x.fill_(4)
+    outer.replay()
+    assert z.tolist() == [10.0] * 3
+    drawing, _ = captured(cuda, lambda: lamella.rand(3, device="cuda"))
+    with pytest.raises(RuntimeError) as caught:
+        captured(cuda, drawing.replay)
+    assert str(caught.value) == (
+        "replay: expected a graph that draws no random numbers inside a capture, got one that does"
+    )
+
+
 def test_a_generator_of_ones_own(cuda):
     generator = lamella.Generator("cuda").manual_seed(4)
     expected = [lamella.rand(3, device="cuda", generator=generator).tolist() for _ in range(2)]
@@ -289,6 +304,7 @@ WAITS = (
         (lambda x: x.cpu(), f"to: {WAITS}"),
         (lambda x: lamella.ones(3).cuda(), f"to: {WAITS}"),
         (lambda x: x.copy_(lamella.ones(4)), f"copy_: {WAITS}"),
+        (lambda x: x.copy_(lamella.ones(4), non_blocking=True), f"copy_: {WAITS}"),
         (lambda x: lamella.equal(x, x), f"equal: {WAITS}"),
         (lambda x: lamella.cuda.synchronize(), f"synchronize: {WAITS}"),
         (lambda x: lamella.cuda.current_stream().synchronize(), f"synchronize: {WAITS}"),
@@ -427,6 +443,32 @@ def test_graphed_callables(cuda, standin):
     standin.standin_reset_calls()
     model(sample.detach())
     assert counts(standin, "cuGraphLaunch") == [0]
+
+
+def test_graphed_callables_with_unused_parts(cuda):
+    class Parts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.c = nn.Linear(4, 3), nn.Linear(4, 2), nn.Linear(2, 2)
+
+        def forward(self, x):
+            return {"a": self.a(x), "b": (self.b(x), 5, None)}
+
+    x = lamella.randn(2, 4, device="cuda")
+    with pytest.raises(RuntimeError, match="pass allow_unused=True"):
+        cuda.make_graphed_callables(Parts().cuda(), (x,))
+    model = cuda.make_graphed_callables(Parts().cuda(), (x,), allow_unused_input=True)
+    made = model(x)
+    assert made["b"][1:] == (5, None)
+    made["a"].sum().backward()
+    assert model.c.weight.grad is None and model.b.weight.grad.abs().sum().item() == 0
+    assert model.a.bias.grad.tolist() == [2.0] * 3
+    with lamella.autocast("cuda"), pytest.raises(RuntimeError) as caught:
+        cuda.make_graphed_callables(nn.Linear(4, 2).cuda(), (x,))
+    assert str(caught.value) == (
+        "make_graphed_callables: expected autocast without its cache, got one with it: use "
+        "cache_enabled=False"
+    )
 
 
 def test_several_graphed_callables(cuda):

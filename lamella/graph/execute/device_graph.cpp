@@ -148,7 +148,9 @@ std::vector<TensorBase> DeviceGraph::replay(std::span<const TensorBase> argument
 }
 
 std::string DeviceGraph::explain() const {
-  std::lock_guard lock(mutex_);
+  // A run may wait for the interpreter's lock, which the caller may hold.
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return "  runs as a graph at this moment\n";
   if (!problem_.empty()) return "  runs step by step: " + problem_ + "\n";
   if (graph_ == nullptr) return "  will run as a graph\n";
   const auto copied =
