@@ -99,7 +99,10 @@ void* load_kernel(int device, const char* image, const char* name) {
   DeviceKernels& all = kernels_of(device);
   std::lock_guard lock(all.mutex);
   void*& module = all.programs[image];
-  if (module == nullptr) CUDA_CALL(cuModuleLoadData, &module, image);
+  if (module == nullptr) {
+    RelaxedCapture relaxed;
+    CUDA_CALL(cuModuleLoadData, &module, image);
+  }
   void* kernel = nullptr;
   CUDA_CALL(cuModuleGetFunction, &kernel, module, name);
   return kernel;
