@@ -2,9 +2,10 @@
 //
 // Note [Programs on a device]
 //   An executable that is given tensors of a device makes a second program of its module, for that
-//   device. The passes that need no machine code rewrite it, and then turn every opcode that an
-//   operator computes into a call of the operator; so a step calls the operator's kernel for
-//   the device, in the current stream, and nothing waits for it. Values are tensors of the device:
+//   device. The passes that need no machine code rewrite it. Then regions become kernels of their
+//   own (Note [Regions on a device] in device_regions.h), and every other opcode that an operator
+//   computes becomes a call of the operator; so a step launches kernels for the device, in
+//   the current stream, and nothing waits for it. Values are tensors of the device:
 //   memory comes from its allocator and goes back at the last use, which is the plan, since the
 //   allocator serves a stream without waiting. Views stay views, constants are copied to the device
 //   once, and control flow runs on the host, which reads a loop's condition.

@@ -2,13 +2,8 @@
 #include "lamella/graph/execute/device_regions.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <functional>
 
 #include "lamella/api/functions.h"
-#include "lamella/core/cuda_stream_handle.h"
-#include "lamella/core/error.h"
 #include "lamella/graph/custom_call/function_call.h"
 #include "lamella/graph/execute/code_cache.h"
 #include "lamella/graph/execute/machine_code.h"
@@ -250,6 +245,7 @@ std::optional<DeviceSteps> device_steps(const Module& module, Device device, boo
   if (fits) image = image_of(module, all, nullptr, /*on_device=*/true);
   *why = fits ? "the compiler makes no code for it" : "regions have too many arrays";
   if (!image) return std::nullopt;
+  const CudaTable* cuda = cuda_table();
   size_t r = 0;
   for (const Computation* computation : module.computations) {
     for (DeviceStep& step : steps.at(computation)) {
@@ -257,10 +253,11 @@ std::optional<DeviceSteps> device_steps(const Module& module, Device device, boo
       const MachineCode& code = image->regions[r];
       step.region->temporary_bytes = code.temporary_bytes;
       step.region->notes = code.notes;
+      step.region->cuda = cuda;
       for (size_t k = 0; k < code.notes.size(); ++k) {
         void* kernel = nullptr;
-        const lamella_status status = cuda_table()->load_kernel(
-            device.index(), image->block.c_str(), str("region_", r, "_", k).c_str(), &kernel);
+        const lamella_status status = cuda->load_kernel(device.index(), image->block.c_str(),
+                                                        str("region_", r, "_", k).c_str(), &kernel);
         if (status != LAMELLA_OK) {
           *why = lamella_error_text();
           return std::nullopt;
@@ -296,11 +293,14 @@ std::vector<TensorBase> DeviceRegion::run(std::span<const TensorBase> given, Dev
                             tensor_type_of(shape.element_type())));
   }
   const int64_t bytes[] = {temporary_bytes};
-  held.push_back(empty(bytes, ScalarType::Byte));
-  const CudaTable& cuda = *cuda_table();
+  if (temporary_bytes != 0) {
+    held.push_back(empty(bytes, ScalarType::Byte));
+  } else {
+    table.push_back(nullptr);
+  }
   for (const Kernel& one : kernels) {
-    detail::check(cuda.launch(device.index(), one.kernel, "fused region", table.data(), one.blocks,
-                              one.threads));
+    detail::check(cuda->launch(device.index(), one.kernel, "fused region", table.data(), one.blocks,
+                               one.threads));
   }
   return results;
 }

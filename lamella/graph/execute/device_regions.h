@@ -9,12 +9,14 @@
 //   copied.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "lamella/core/cuda_stream_handle.h"
 #include "lamella/core/tensor_base.h"
 #include "lamella/graph/execute/region.h"
 
@@ -45,6 +47,7 @@ struct DeviceRegion {
   std::vector<Kernel> kernels;
   std::vector<std::string> notes;  // what each kernel writes
   int64_t temporary_bytes = 0;
+  const CudaTable* cuda = nullptr;
 
   // An array for each output; inputs are tensors of the device. Waits for nothing.
   std::vector<TensorBase> run(std::span<const TensorBase> given, Device device) const;
@@ -56,8 +59,8 @@ struct DeviceStep {
   std::unique_ptr<DeviceRegion> region;  // if that is null
 };
 using DeviceSteps = std::unordered_map<const Computation*, std::vector<DeviceStep>>;
-// The steps of all computations of the module. Without `compiled` they are the instructions in their
-// order. With it regions are compiled and loaded; nullopt, and why, if that is not possible.
+// The steps of all computations of the module. Without `compiled` they are the instructions in
+// their order. With it regions are compiled and loaded; nullopt, and why, if that is not possible.
 std::optional<DeviceSteps> device_steps(const Module& module, Device device, bool compiled,
                                         std::string* why);
 

@@ -348,7 +348,7 @@ int cuModuleGetFunction(void** function, void* module, const char* name) {
   BEGIN;
   static const auto find = reinterpret_cast<FindKernel>(find_in_library("standin_kernel"));
   const Kernel* kernel = nullptr;
-  if (module != &module_object) {
+  if (module != nullptr && module != &module_object) {
     kernel = find_ptx_kernel(static_cast<PtxModule*>(module), name);
   } else if (find != nullptr) {
     kernel = find(name, worker_offset());
