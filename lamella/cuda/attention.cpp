@@ -48,7 +48,8 @@ bool prepare(const Call& call, int query_at, int mask_at, AttentionParameters* p
   p->width = static_cast<int32_t>(q.size(3));
   p->value_width = static_cast<int32_t>(v.size(3));
   p->causal = call.flag(mask_at - 1) ? 1 : 0;
-  p->scale = static_cast<float>(call.number(mask_at + 1, 1 / std::sqrt(double(p->width))));
+  p->scale =
+      static_cast<float>(call.number(mask_at + 1, 1 / std::sqrt(static_cast<double>(p->width))));
   p->vectors = has_vectors(q) && has_vectors(k) && has_vectors(v) ? 1 : 0;
   if (call.is_none(mask_at)) return true;
   *mask = call.tensor(mask_at);

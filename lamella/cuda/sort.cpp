@@ -16,21 +16,6 @@ uint64_t address(const Tensor& t) { return reinterpret_cast<uint64_t>(t.data_ptr
 struct Sorted {
   Tensor values, indices;
 };
-// The bits of infinity, or 0.
-uint64_t infinity_of(ScalarType dtype) {
-  switch (dtype) {
-    case ScalarType::Half:
-      return 0x7c00;
-    case ScalarType::BFloat16:
-      return 0x7f80;
-    case ScalarType::Float:
-      return 0x7f800000;
-    case ScalarType::Double:
-      return 0x7ff0000000000000;
-    default:
-      return 0;
-  }
-}
 bool sort_by_digits(int device, const Tensor& lines, bool descending, const Sorted& result) {
   const auto bytes = static_cast<int64_t>(lines.itemsize());
   const char* suffix = suffix_of_bytes(lines.itemsize());
@@ -44,8 +29,13 @@ bool sort_by_digits(int device, const Tensor& lines, bool descending, const Sort
   const int64_t blocks = p.lines * p.tiles, busy = 8 * Driver::facts(device).multiprocessors;
   if (p.length > INT32_MAX || blocks > INT32_MAX) return false;
   p.parts = std::min(p.tiles, (busy + p.lines - 1) / p.lines);
-  p.infinity = infinity_of(lines.scalar_type());
-  p.is_signed = is_integral(lines.scalar_type(), false) && lines.scalar_type() != kByte ? 1 : 0;
+  const ScalarType dtype = lines.scalar_type();
+  p.infinity = dtype == ScalarType::Half       ? 0x7c00
+               : dtype == ScalarType::BFloat16 ? 0x7f80
+               : dtype == ScalarType::Float    ? 0x7f800000
+               : dtype == ScalarType::Double   ? 0x7ff0000000000000
+                                               : 0;
+  p.is_signed = is_integral(dtype, false) && dtype != kByte ? 1 : 0;
   p.descending = descending ? 1 : 0;
   p.from = address(lines);
   const int64_t counted = p.lines * bytes * 256, words = bytes + counted + blocks * 256;
@@ -60,17 +50,13 @@ bool sort_by_digits(int device, const Tensor& lines, bool descending, const Sort
   shape.grid[0] = static_cast<unsigned>(std::min<int64_t>(p.lines * p.parts, INT32_MAX));
   launch(device, count, "radix_counts", &p, shape);
   shape.grid[0] = static_cast<unsigned>(blocks);
-  // Elements go to and fro between the result and a copy, indices between two copies.
-  Tensor values[2], indices[2];
+  // Elements go to and fro between the result and a copy, indices between two halves.
+  const Tensor copy = lamella::empty_like(lines);
+  const Tensor indices = lamella::empty({2, bytes == 1 ? 0 : lines.numel()}, ints);
   for (p.pass = 0; p.pass < bytes; ++p.pass) {
-    const int at = p.pass % 2;
     p.is_last = p.pass + 1 == bytes ? 1 : 0;
-    Tensor &value = values[at], &index = indices[at];
-    const bool ends_here = (bytes - 1) % 2 == at;
-    if (!value.defined()) value = ends_here ? result.values : lamella::empty_like(lines);
-    if (p.is_last == 0 && !index.defined()) index = lamella::empty(lines.sizes(), ints);
-    p.to = address(value);
-    p.to_index = address(p.is_last != 0 ? result.indices : index);
+    p.to = address((bytes - p.pass) % 2 == 1 ? result.values : copy);
+    p.to_index = p.is_last != 0 ? address(result.indices) : address(indices[p.pass % 2]);
     launch(device, pass, "radix_pass", &p, shape);
     p.from = p.to;
     p.from_index = p.to_index;

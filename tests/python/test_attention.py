@@ -198,3 +198,25 @@ def test_results_have_the_order_of_the_query(order, width):
     got = attend[1](to_lamella(query), to_lamella(query), to_lamella(value))
     compare(got, expected, tolerance=(1e-4, 2e-5))
     assert got.stride() == expected.stride()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("learned", [False, True])
+def test_queries_without_keys(dtype, learned):
+    """A mask that adds -infinity to all scores of a query gives zeros, without NaN in gradients."""
+    given = [make(1, 2, n, 4, dtype=dtype, seed=n) for n in (5, 7, 7)]
+    mask = make(5, 7, dtype=dtype, seed=3)
+    mask[2], mask[4, 1:] = -torch.inf, -torch.inf
+    theirs = [t.clone().requires_grad_() for t in (*given, mask)]
+    ours = [to_lamella(t.clone()).requires_grad_() for t in (*given, mask)]
+    count = 4 if learned else 3
+    results = []
+    for library, leaves in ((torch, theirs), (lamella, ours)):
+        q, k, v, m = leaves
+        y = library.nn.functional.scaled_dot_product_attention(
+            q, k, v, m if learned else m.detach()
+        )
+        results.append((y.detach(), *library.autograd.grad(y.square().sum(), leaves[:count])))
+    for expected, got in zip(*results):
+        assert not expected.isnan().any()
+        compare(got, expected, strides=False, tolerance=(1e-4, 5e-5))

@@ -1,16 +1,17 @@
 // Matrix products of any strides and dtypes, for machines without cuBLASLt and for what that does
 // not compute: integers, sums over nothing, matrices whose rows and columns both have gaps.
 //
-// A block computes 64 x 64 elements of the result, 4 x 4 in each thread, from slices of 16 columns
-// of a and rows of b in shared memory. Floats of 16 bits are summed in float32, integers wrap.
+// A block computes 64 x 64 elements of the result, 4 x 4 in each thread, from slices of columns of
+// a and rows of b in shared memory. Floats of 16 bits are summed in float32 by tensor cores: Note
+// [Tiles] in tiles.h. Integers wrap.
 #pragma once
 #include <cstdint>
 #include <type_traits>
 
 #include "lamella/core/half.h"
 #include "lamella/cuda/kernels/complex_pair.h"
-#include "lamella/cuda/kernels/device.h"
 #include "lamella/cuda/kernels/matmul_parameters.h"
+#include "lamella/cuda/kernels/tiles.h"
 
 namespace lamella::cuda {
 
@@ -33,29 +34,39 @@ struct MatmulSum<BFloat16> {
   using type = float;
 };
 
-template <class S>
-LAMELLA_DEVICE S multiply_add(S a, S b, S sum) {
-#ifdef __CUDACC__
-  if constexpr (std::is_same_v<S, float>) return __fmaf_rn(a, b, sum);
-  if constexpr (std::is_same_v<S, double>) return __fma_rn(a, b, sum);
-#endif
-  return sum + a * b;
-}
-
 // c = alpha a b + beta d. Blocks along x take tiles of a matrix, blocks along y matrices.
 template <class T, class U, class R>
 LAMELLA_DEVICE void matmul(const MatmulParameters& p) {
   using S = typename MatmulSum<T>::type;
-  constexpr int kTile = kMatmulTile, kSlice = kMatmulSlice, kEach = 4;
-  __shared__ S left[kSlice][kTile + 1];
-  __shared__ S right[kSlice][kTile + 1];
-  const int thread = static_cast<int>(threadIdx.x);
+  constexpr bool kHalves = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+  using Half16 = std::conditional_t<std::is_same_v<T, Half>, StoredHalf, StoredBFloat16>;
+  using Kept = std::conditional_t<kHalves, Half16, S>;
+  constexpr int kTile = kMatmulTile, kEach = 4, kSlice = kHalves ? 32 : kMatmulSlice;
+  // Rows of a and columns of b for tensor cores, else columns of a and rows of b.
+  constexpr int kPitch = kHalves ? row_pitch<Kept>(kSlice) : kTile + 1;
+  alignas(16) __shared__ Kept left[kPitch * (kHalves ? kTile : kSlice)];
+  alignas(16) __shared__ Kept right[kPitch * (kHalves ? kTile : kSlice)];
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   const int64_t tiles = (p.n + kTile - 1) / kTile;
   const int64_t i0 = blockIdx.x / tiles * kTile, j0 = blockIdx.x % tiles * kTile;
-  const int i1 = thread / 16, j1 = thread % 16;
-  // Neighbouring threads read neighbouring elements.
-  const bool a_rows = p.a.column == 1, b_rows = p.b.column == 1;
+  const int i1 = kHalves ? warp % 4 * 16 + lane / 4 : thread / 16;
+  const int j1 = kHalves ? warp / 4 * 32 + lane % 4 * 2 : thread % 16;
   S alpha = *reinterpret_cast<const S*>(p.alpha), beta = *reinterpret_cast<const S*>(p.beta);
+  // Loads a slice from l0 on of rows of a or columns of b; neighbouring threads read neighbours.
+  auto load = [&](Kept* to, const auto* from, int64_t step, int64_t along, int64_t first,
+                  int64_t count, int64_t l0) {
+    for (int at = thread; at < kTile * kSlice; at += kMatmulThreads) {
+      const int i = step != 1 ? at / kSlice : at % kTile, l = step != 1 ? at % kSlice : at / kTile;
+      const bool inside = first + i < count && l0 + l < p.k;
+      const int64_t place = (first + i) * step + (l0 + l) * along;
+      Kept& kept = to[kHalves ? i * kPitch + l : l * kPitch + i];
+      if constexpr (kHalves) {
+        kept = inside ? reinterpret_cast<const Kept*>(from)[place] : Kept{};
+      } else {
+        kept = inside ? static_cast<S>(from[place]) : S(0);
+      }
+    }
+  };
   for (int64_t matrix = blockIdx.y; matrix < p.batch; matrix += gridDim.y) {
     const T* a = device_pointer<T>(p.a.data) + matrix * p.a.batch;
     const U* b = device_pointer<U>(p.b.data) + matrix * p.b.batch;
@@ -64,25 +75,22 @@ LAMELLA_DEVICE void matmul(const MatmulParameters& p) {
       for (S& sum : row) sum = S(0);
     }
     for (int64_t l0 = 0; l0 < p.k; l0 += kSlice) {
-      for (int at = thread; at < kTile * kSlice; at += kMatmulThreads) {
-        const int i = a_rows ? at / kSlice : at % kTile, l = a_rows ? at % kSlice : at / kTile;
-        const bool inside = i0 + i < p.m && l0 + l < p.k;
-        left[l][i] = inside ? static_cast<S>(a[(i0 + i) * p.a.row + (l0 + l) * p.a.column]) : S(0);
-      }
-      for (int at = thread; at < kTile * kSlice; at += kMatmulThreads) {
-        const int j = b_rows ? at % kTile : at / kSlice, l = b_rows ? at / kTile : at % kSlice;
-        const bool inside = j0 + j < p.n && l0 + l < p.k;
-        right[l][j] = inside ? static_cast<S>(b[(l0 + l) * p.b.row + (j0 + j) * p.b.column]) : S(0);
-      }
+      load(left, a, p.a.row, p.a.column, i0, p.m, l0);
+      load(right, b, p.b.column, p.b.row, j0, p.n, l0);
       __syncthreads();
-      for (int l = 0; l < kSlice; ++l) {
-        S x[kEach], y[kEach];
-        for (int e = 0; e < kEach; ++e) {
-          x[e] = left[l][i1 + 16 * e];
-          y[e] = right[l][j1 + 16 * e];
-        }
-        for (int e = 0; e < kEach; ++e) {
-          for (int f = 0; f < kEach; ++f) sums[e][f] = multiply_add(x[e], y[f], sums[e][f]);
+      if constexpr (kHalves) {
+        multiply_tiles<true>(sums, left + warp % 4 * 16 * kPitch, kPitch,
+                             right + warp / 4 * 32 * kPitch, kPitch, kSlice);
+      } else {
+        for (int l = 0; l < kSlice; ++l) {
+          S x[kEach], y[kEach];
+          for (int e = 0; e < kEach; ++e) {
+            x[e] = left[l * kPitch + i1 + 16 * e];
+            y[e] = right[l * kPitch + j1 + 16 * e];
+          }
+          for (int e = 0; e < kEach; ++e) {
+            for (int f = 0; f < kEach; ++f) sums[e][f] = multiply_add(x[e], y[f], sums[e][f]);
+          }
         }
       }
       __syncthreads();
@@ -91,7 +99,8 @@ LAMELLA_DEVICE void matmul(const MatmulParameters& p) {
     for (int e = 0; e < kEach; ++e) {
       LAMELLA_UNROLL
       for (int f = 0; f < kEach; ++f) {
-        const int64_t i = i0 + i1 + 16 * e, j = j0 + j1 + 16 * f;
+        const int64_t i = i0 + i1 + (kHalves ? f / 2 * 8 : 16 * e);
+        const int64_t j = j0 + j1 + (kHalves ? 8 * e + f % 2 : 16 * f);
         if (i >= p.m || j >= p.n) continue;
         S sum = alpha * sums[e][f];
         if (p.d.data != 0) {
