@@ -46,6 +46,7 @@ LAMELLA_LAZY Tensor frobenius_norm(const Tensor& self, OptionalIntArrayRef dim,
                                    bool keepdim = false) {
   return lamella::linalg_vector_norm(self, 2, dim, keepdim);
 }
+// Copies at once, so there is no memory that the first write copies.
 LAMELLA_LAZY Tensor _lazy_clone(const Tensor& self) { return self.clone(); }
 inline int64_t get_device(const Tensor& self) { return self.get_device(); }
 inline bool is_same_size(const Tensor& self, const Tensor& other) {
@@ -58,3 +59,6 @@ LAMELLA_LAZY bool is_nonzero(const Tensor& self) {
   return self.item().template to<bool>();
 }
 }  // namespace at
+namespace c10::impl::cow {
+constexpr bool is_cow_data_ptr(const auto&) { return false; }
+}  // namespace c10::impl::cow
